@@ -1,0 +1,214 @@
+/**
+ * A farm: one master deals tasks to workers that may be unequal, shared and changing, and gets every result
+ * once.
+ *
+ * The same program is master and worker. kilter_farm_open() decides which it is from how it was started:
+ *
+ *   ./prog                          master, with local workers it starts itself, one per core
+ *   mpirun -n 8 ./prog              rank 0 is master, the others are workers
+ *   ./prog --listen tcp://*:7777    master that waits for workers started elsewhere with
+ *   ./prog --join tcp://host:7777
+ *
+ * A complete program is examples/01_squares.c.
+ */
+#ifndef KILTER_FARM_H
+#define KILTER_FARM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "kilter/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Bytes somebody else owns. data may be NULL when size is 0. */
+typedef struct kilter_bytes {
+    const void *data;
+    size_t size; /**< bytes */
+} kilter_bytes;
+
+/** One task as its worker sees it. Everything it points to stays valid until the work function returns. */
+typedef struct kilter_task {
+    uint64_t index;      /**< 0 … tasks−1 of the run */
+    uint64_t run;        /**< 0 for the farm's first kilter_farm_run(), then 1, 2, … */
+    kilter_bytes input;  /**< this task's own input; empty when the run has none */
+    kilter_bytes shared; /**< the farm's shared data in force; empty when none was given */
+} kilter_task;
+
+/** Where a work function puts its result. Lives as long as the work function's call. */
+typedef struct kilter_result kilter_result;
+
+/**
+ * Append `size` bytes to the task's result.   Local, from a work function only.
+ *
+ * The bytes are copied. A task without any call has an empty result.
+ * @return KILTER_OK; KILTER_ERR_MEMORY; KILTER_ERR_RANGE when the result would pass 2 GiB
+ */
+KILTER_API kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size);
+
+/**
+ * Say why the task failed, in printf's manner; what was put so far is dropped.   Local, from a work function
+ * only.
+ *
+ * @return 1, so that a work function can end with `return kilter_result_fail(result, "…");`
+ */
+KILTER_API int kilter_result_fail(kilter_result *result, const char *format, ...) KILTER_PRINTF(2, 3);
+
+/** One worker, as its own start function sees it. */
+typedef struct kilter_worker {
+    uint32_t index; /**< 0, 1, 2, … in the order of joining */
+    void *user;     /**< kilter_farm_options.user; in a worker process: that process's own copy */
+} kilter_worker;
+
+/**
+ * Do one task. Called on a worker, one task at a time.
+ * @param state  what the start function stored, else NULL
+ * @return 0, or anything else when the task failed: it is reported to the master with its error and the rest
+ * goes on
+ */
+typedef int (*kilter_work_fn)(const kilter_task *task, kilter_result *result, void *state);
+
+/**
+ * Prepare a worker: once, before its first task. What it stores in *state is passed to the other functions
+ * and kept from run to run.
+ * @return 0, or anything else when this worker cannot work: it leaves the farm, and says so
+ */
+typedef int (*kilter_start_fn)(const kilter_worker *worker, void **state);
+
+/** Take new shared data, before the first task that sees it. The bytes stay valid until the next call.
+ * @return as kilter_start_fn */
+typedef int (*kilter_shared_fn)(kilter_bytes shared, void *state);
+
+/** Release what the start function made. */
+typedef void (*kilter_stop_fn)(void *state);
+
+/**
+ * What a farm is made of. Zero means "choose for me" in every field but `work`.
+ *
+ * Command line and environment win over this struct (see kilter_farm_usage()). Strings are copied.
+ */
+typedef struct kilter_farm_options {
+    kilter_work_fn work; /**< required */
+    kilter_start_fn start;
+    kilter_shared_fn shared;
+    kilter_stop_fn stop;
+    void *user; /**< handed to start in kilter_worker; not looked at */
+
+    uint32_t workers;      /**< local workers (or, with listen, how many to wait for); 0: one per core (with
+                              listen: 1) */
+    const char *policy;    /**< how tasks are dealt; NULL: "auto" */
+    const char *transport; /**< "zmq", "mpi" or "inproc" (workers are threads: work must be thread-safe);
+                              NULL: by how it was started */
+    const char *listen; /**< endpoint to wait for workers at, as libzmq writes them: tcp://ADDRESS:PORT; NULL:
+                           local workers */
+    const char
+        *record; /**< the run record's file; "none": no record; NULL: a new file in the user's state folder */
+    const char *name; /**< the program's name in record and messages; NULL: from argv[0] */
+    bool progress;    /**< print a progress line with the time left to stderr */
+} kilter_farm_options;
+
+typedef struct kilter_farm kilter_farm;
+
+/** Text of the options and environment variables kilter_farm_open() understands, for a program's own --help.
+ * Local. */
+KILTER_API void kilter_farm_usage(FILE *out);
+
+/**
+ * Open a farm, on the master; or be a worker until the farm is closed, on a worker.   Collective over the
+ * ranks when started by mpirun.
+ *
+ * Options meant for Kilter are taken out of argc/argv; the rest stays, in order.
+ * Local workers are processes made with fork(): open the farm before starting threads. They are bound to one
+ * core each.
+ *
+ * @param argc, argv  as main() got them; both NULL when there is no command line
+ * @param farm        [out] the farm, closed with kilter_farm_close(); written only on KILTER_OK
+ * @param error       [out] what went wrong; may be NULL
+ * @return KILTER_OK on the master. KILTER_ENDED on a worker whose farm has been closed, and after
+ * --kilter-help: return kilter_exit(…) from main. KILTER_ERR_USAGE for an option that cannot be used;
+ * KILTER_ERR_SYSTEM, _MEMORY, _MPI, _RECORD, _NO_WORKER (none joined in time) and, on a worker, _PEER (no
+ * master, or another version).
+ */
+KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv,
+                                          kilter_farm **farm, kilter_error *error);
+
+/** One finished task, as the master's callback sees it. Everything it points to is valid during the callback
+ * only. */
+typedef struct kilter_outcome {
+    uint64_t index;
+    kilter_status status; /**< KILTER_OK or KILTER_ERR_TASK */
+    kilter_bytes result;  /**< empty when the task failed */
+    const char *error;    /**< why it failed; NULL when it did not */
+    uint32_t worker;      /**< who did it */
+} kilter_outcome;
+
+/** Take one result. Called in the thread that called kilter_farm_run(), once for every task of the run. */
+typedef void (*kilter_done_fn)(const kilter_outcome *outcome, void *user);
+
+typedef enum kilter_order {
+    KILTER_BY_ARRIVAL = 0, /**< as soon as a result is here */
+    KILTER_BY_INDEX = 1,   /**< 0, 1, 2, …: a result waits for those before it */
+} kilter_order;
+
+/** One run over a bag of tasks. The caller keeps the arrays until kilter_farm_run() returns. */
+typedef struct kilter_run {
+    uint64_t tasks;             /**< may be 0 */
+    const kilter_bytes *inputs; /**< inputs[0 … tasks−1]; NULL: tasks have no input of their own */
+    const double
+        *weights; /**< weights[0 … tasks−1], expected work of each task in any unit, > 0; NULL: all alike */
+    kilter_bytes shared; /**< sent once to each worker; data NULL: what the last run gave stays in force */
+    kilter_order order;
+    kilter_done_fn done; /**< NULL: results are dropped */
+    void *user;          /**< handed to done */
+} kilter_run;
+
+/**
+ * Deal the run's tasks to the workers and deliver each result once.   Local, on the master; one run at a time
+ * per farm.
+ *
+ * May be called again and again: workers keep their state and Kilter what it has measured. Workers are
+ * answered while `done` computes (except where MPI gives no thread support).
+ *
+ * @return KILTER_OK; KILTER_ERR_TASK when tasks failed (all others were done and delivered);
+ * KILTER_ERR_NO_WORKER when the last worker was lost; KILTER_ERR_RANGE for a weight that is not a positive
+ * number; KILTER_ERR_MEMORY, _SYSTEM
+ */
+KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
+
+/** What the last run came to. Times in seconds. */
+typedef struct kilter_farm_summary {
+    uint64_t tasks;   /**< of the run */
+    uint64_t failed;  /**< tasks that reported a failure */
+    uint32_t workers; /**< that did at least one task */
+    uint64_t chunks;  /**< messages of tasks dealt */
+    double elapsed_s; /**< from the call to the last result */
+    double bound_s; /**< elapsed time if every worker had computed all the time at the speed it really had */
+    double efficiency;    /**< bound_s / elapsed_s, in [0, 1]; 0 for an empty run */
+    double equal_split_s; /**< forecast: elapsed time of an equal split made up front, at the speeds measured;
+                             0: not known */
+    const char *decision; /**< one sentence: what was decided and what it gained; the farm owns it until the
+                             next run */
+} kilter_farm_summary;
+
+/** Summary of the last run; all zero before the first.   Local, on the master. */
+KILTER_API void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary);
+
+/** The run record's file, or NULL when nothing is recorded. The farm owns it.   Local, on the master. */
+KILTER_API const char *kilter_farm_record(const kilter_farm *farm);
+
+/**
+ * End the farm: workers stop, local ones are waited for, the record is finished, everything is freed.
+ * Collective like kilter_farm_open(). NULL does nothing.
+ *
+ * @return KILTER_OK; KILTER_ERR_RECORD when the record is incomplete: the results are not affected
+ */
+KILTER_API kilter_status kilter_farm_close(kilter_farm *farm, kilter_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

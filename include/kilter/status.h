@@ -1,0 +1,72 @@
+/**
+ * What every Kilter call returns, and what went wrong in words.
+ *
+ * One list makes the enum and its texts. Errors stand grouped by the largest thing that is lost.
+ */
+#ifndef KILTER_STATUS_H
+#define KILTER_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define KILTER_API          __attribute__((visibility("default")))
+#define KILTER_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define KILTER_API
+#define KILTER_PRINTF(f, a)
+#endif
+
+/* name, meaning */
+#define KILTER_STATUS_LIST(X)                                                                                \
+    X(OK, "done")                                                                                            \
+    X(ENDED, "this process's part is over; nothing went wrong")                                              \
+    /* nothing was started */                                                                                \
+    X(ERR_USAGE, "an option or argument cannot be used")                                                     \
+    X(ERR_INPUT, "a file or message is not what its format says")                                            \
+    X(ERR_RANGE, "a number is outside what the call takes")                                                  \
+    /* a task is lost */                                                                                     \
+    X(ERR_TASK, "a task reported a failure")                                                                 \
+    /* a peer is lost */                                                                                     \
+    X(ERR_PEER, "a peer is gone or does not speak this version")                                             \
+    /* the run is lost */                                                                                    \
+    X(ERR_NO_WORKER, "no worker is left to do the work")                                                     \
+    X(ERR_MEMORY, "memory ran out")                                                                          \
+    X(ERR_SYSTEM, "the operating system refused something")                                                  \
+    X(ERR_RECORD, "the run record could not be written or read")                                             \
+    X(ERR_MPI, "MPI refused something")
+
+typedef enum kilter_status {
+#define KILTER_STATUS_ENUM(name, text) KILTER_##name,
+    KILTER_STATUS_LIST(KILTER_STATUS_ENUM)
+#undef KILTER_STATUS_ENUM
+} kilter_status;
+
+enum { KILTER_ERROR_TEXT_BYTES = 512 };
+
+/**
+ * A failure in one sentence: what was being done, to what, and what to do about it.
+ * The caller owns it; calls that take one accept NULL and write it only on failure.
+ */
+typedef struct kilter_error {
+    kilter_status status;
+    char text[KILTER_ERROR_TEXT_BYTES]; /**< one line, no newline at the end; cut when longer */
+} kilter_error;
+
+/** The general meaning of `status`. Local, never fails; the text is static. */
+KILTER_API const char *kilter_status_text(kilter_status status);
+
+/**
+ * Print `error` to stderr as "PROGRAM: text" unless it is KILTER_OK or KILTER_ENDED, and give main()'s exit
+ * code: 0 for KILTER_OK and KILTER_ENDED, 2 for what the user can mend (USAGE, INPUT, RANGE), 1 for the rest.
+ * Local.
+ *
+ * @param program  name in front of the text; NULL leaves it out
+ */
+KILTER_API int kilter_exit(const char *program, const kilter_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

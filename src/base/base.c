@@ -1,0 +1,166 @@
+#include "base/base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+kilter_status kl_fail(kilter_error *error, kilter_status status, const char *format, ...) {
+    if (error) {
+        va_list args;
+        va_start(args, format);
+        error->status = status;
+        vsnprintf(error->text, sizeof error->text, format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+const char *kilter_status_text(kilter_status status) {
+    switch (status) {
+#define TEXT(name, text)                                                                                     \
+    case KILTER_##name:                                                                                      \
+        return text;
+        KILTER_STATUS_LIST(TEXT)
+#undef TEXT
+    }
+    return "not a status of this version";
+}
+
+void kl_buffer_free(kl_buffer *buffer) {
+    free(buffer->data);
+    *buffer = (kl_buffer){0};
+}
+
+void kl_buffer_clear(kl_buffer *buffer) {
+    buffer->size = 0;
+    buffer->failed = false;
+}
+
+static bool reserve(kl_buffer *buffer, size_t more) {
+    if (buffer->failed || more > SIZE_MAX / 2 - buffer->size) {
+        buffer->failed = true;
+        return false;
+    }
+    size_t needed = buffer->size + more;
+    if (needed <= buffer->capacity)
+        return true;
+    size_t capacity = buffer->capacity * 2 > needed ? buffer->capacity * 2 : needed < 64 ? 64 : needed;
+    uint8_t *data = realloc(buffer->data, capacity);
+    if (!data) {
+        buffer->failed = true;
+        return false;
+    }
+    buffer->data = data;
+    buffer->capacity = capacity;
+    return true;
+}
+
+void kl_put_bytes(kl_buffer *buffer, const void *data, size_t size) {
+    if (!reserve(buffer, size) || size == 0)
+        return;
+    memcpy(buffer->data + buffer->size, data, size);
+    buffer->size += size;
+}
+
+void kl_put_u8(kl_buffer *buffer, uint8_t value) {
+    kl_put_bytes(buffer, &value, 1);
+}
+
+static void store_u32(uint8_t *to, uint32_t value) {
+    for (int i = 0; i < 4; i++)
+        to[i] = (uint8_t)(value >> (8 * i));
+}
+
+void kl_put_u32(kl_buffer *buffer, uint32_t value) {
+    uint8_t bytes[4];
+    store_u32(bytes, value);
+    kl_put_bytes(buffer, bytes, sizeof bytes);
+}
+
+void kl_put_u64(kl_buffer *buffer, uint64_t value) {
+    kl_put_u32(buffer, (uint32_t)value);
+    kl_put_u32(buffer, (uint32_t)(value >> 32));
+}
+
+void kl_put_f64(kl_buffer *buffer, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    kl_put_u64(buffer, bits);
+}
+
+void kl_put_span(kl_buffer *buffer, const void *data, size_t size) {
+    if (size > UINT32_MAX) {
+        buffer->failed = true;
+        return;
+    }
+    kl_put_u32(buffer, (uint32_t)size);
+    kl_put_bytes(buffer, data, size);
+}
+
+void kl_set_u32(kl_buffer *buffer, size_t at, uint32_t value) {
+    if (!buffer->failed && at + 4 <= buffer->size)
+        store_u32(buffer->data + at, value);
+}
+
+kl_reader kl_reader_of(const void *data, size_t size) {
+    return (kl_reader){.data = data, .size = size};
+}
+
+const uint8_t *kl_get_bytes(kl_reader *reader, size_t size) {
+    if (reader->bad || size > reader->size - reader->at) {
+        reader->bad = true;
+        return NULL;
+    }
+    const uint8_t *bytes = reader->data + reader->at;
+    reader->at += size;
+    return bytes;
+}
+
+uint8_t kl_get_u8(kl_reader *reader) {
+    const uint8_t *bytes = kl_get_bytes(reader, 1);
+    return bytes ? bytes[0] : 0;
+}
+
+uint32_t kl_get_u32(kl_reader *reader) {
+    const uint8_t *bytes = kl_get_bytes(reader, 4);
+    uint32_t value = 0;
+    for (int i = 0; bytes && i < 4; i++)
+        value |= (uint32_t)bytes[i] << (8 * i);
+    return value;
+}
+
+uint64_t kl_get_u64(kl_reader *reader) {
+    uint64_t low = kl_get_u32(reader);
+    return low | (uint64_t)kl_get_u32(reader) << 32;
+}
+
+double kl_get_f64(kl_reader *reader) {
+    uint64_t bits = kl_get_u64(reader);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+const uint8_t *kl_get_span(kl_reader *reader, size_t *size) {
+    *size = kl_get_u32(reader);
+    const uint8_t *bytes = kl_get_bytes(reader, *size);
+    if (!bytes)
+        *size = 0;
+    return bytes;
+}
+
+bool kl_reader_done(const kl_reader *reader) {
+    return !reader->bad && reader->at == reader->size;
+}
+
+double kl_linear_at(kl_linear cost, double x) {
+    return cost.fixed_s + cost.per_unit_s * x;
+}
+
+uint64_t kl_mix64(uint64_t x) {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}

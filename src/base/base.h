@@ -1,0 +1,61 @@
+/* Door of room base: errors with words, byte buffers, the linear cost c + m·x. Pure. */
+#ifndef KL_BASE_H
+#define KL_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kilter/status.h"
+
+/* Fill `error` (NULL is fine) and return `status`, so that a function can end with `return kl_fail(…)`. */
+kilter_status kl_fail(kilter_error *error, kilter_status status, const char *format, ...) KILTER_PRINTF(3, 4);
+
+/* A growing byte buffer. Zeroed is empty. After a failed allocation it is `failed` and swallows further
+ * appends, so that a row of appends needs one check at the end. Integers and doubles are little-endian. */
+typedef struct kl_buffer {
+    uint8_t *data;
+    size_t size, capacity;
+    bool failed;
+} kl_buffer;
+
+void kl_buffer_free(kl_buffer *buffer);  /* leaves it zeroed */
+void kl_buffer_clear(kl_buffer *buffer); /* keeps the memory */
+void kl_put_bytes(kl_buffer *buffer, const void *data, size_t size);
+void kl_put_u8(kl_buffer *buffer, uint8_t value);
+void kl_put_u32(kl_buffer *buffer, uint32_t value);
+void kl_put_u64(kl_buffer *buffer, uint64_t value);
+void kl_put_f64(kl_buffer *buffer, double value);
+void kl_put_span(kl_buffer *buffer, const void *data,
+                 size_t size); /* u32 length, then the bytes; fails over 4 GiB */
+void kl_set_u32(kl_buffer *buffer, size_t at, uint32_t value); /* overwrite what was put at offset `at` */
+
+/* Reads what kl_put_* wrote, from bytes nobody trusts: past the end it is `bad` and every further read gives
+ * 0. */
+typedef struct kl_reader {
+    const uint8_t *data;
+    size_t size, at;
+    bool bad;
+} kl_reader;
+
+kl_reader kl_reader_of(const void *data, size_t size);
+const uint8_t *kl_get_bytes(kl_reader *reader,
+                            size_t size); /* into the read bytes; NULL when they end before */
+uint8_t kl_get_u8(kl_reader *reader);
+uint32_t kl_get_u32(kl_reader *reader);
+uint64_t kl_get_u64(kl_reader *reader);
+double kl_get_f64(kl_reader *reader);
+const uint8_t *kl_get_span(kl_reader *reader, size_t *size);
+bool kl_reader_done(const kl_reader *reader); /* everything was read, and nothing was bad */
+
+/* A cost in seconds, linear in its argument: fixed_s + per_unit_s·x. */
+typedef struct kl_linear {
+    double fixed_s, per_unit_s;
+} kl_linear;
+
+double kl_linear_at(kl_linear cost, double x);
+
+/* splitmix64: a counter-based mixer for seeded, order-free random numbers in tests and samplers. */
+uint64_t kl_mix64(uint64_t x);
+
+#endif

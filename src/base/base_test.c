@@ -1,0 +1,84 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+
+static void values_survive_the_buffer(void **state) {
+    (void)state;
+    kl_buffer b = {0};
+    kl_put_u8(&b, 7);
+    kl_put_u32(&b, 0xdeadbeef);
+    kl_put_u64(&b, UINT64_MAX - 1);
+    kl_put_f64(&b, -0.1);
+    kl_put_span(&b, "abc", 3);
+    kl_put_span(&b, NULL, 0);
+    kl_set_u32(&b, 1, 42);
+    assert_false(b.failed);
+
+    kl_reader r = kl_reader_of(b.data, b.size);
+    size_t size;
+    assert_int_equal(kl_get_u8(&r), 7);
+    assert_int_equal(kl_get_u32(&r), 42);
+    assert_true(kl_get_u64(&r) == UINT64_MAX - 1);
+    assert_true(kl_get_f64(&r) == -0.1);
+    assert_memory_equal(kl_get_span(&r, &size), "abc", 3);
+    assert_int_equal(size, 3);
+    kl_get_span(&r, &size);
+    assert_int_equal(size, 0);
+    assert_true(kl_reader_done(&r));
+    kl_buffer_free(&b);
+}
+
+static void reading_past_the_end_is_bad_and_stays_bad(void **state) {
+    (void)state;
+    kl_buffer b = {0};
+    kl_put_u32(&b, 1000); /* a span that says it is longer than what follows */
+    kl_put_u8(&b, 1);
+    kl_reader r = kl_reader_of(b.data, b.size);
+    size_t size;
+    assert_null(kl_get_span(&r, &size));
+    assert_int_equal(size, 0);
+    assert_int_equal(kl_get_u8(&r), 0);
+    assert_false(kl_reader_done(&r));
+    kl_buffer_free(&b);
+}
+
+static void unread_bytes_are_not_done(void **state) {
+    (void)state;
+    kl_reader r = kl_reader_of("xy", 2);
+    kl_get_u8(&r);
+    assert_false(kl_reader_done(&r));
+}
+
+static void errors_carry_words_and_status(void **state) {
+    (void)state;
+    kilter_error error;
+    assert_int_equal(kl_fail(&error, KILTER_ERR_INPUT, "reading %s: line %d", "a file", 3), KILTER_ERR_INPUT);
+    assert_int_equal(error.status, KILTER_ERR_INPUT);
+    assert_string_equal(error.text, "reading a file: line 3");
+    assert_int_equal(kl_fail(NULL, KILTER_ERR_MEMORY, "nobody listens"), KILTER_ERR_MEMORY);
+    assert_string_equal(kilter_status_text(KILTER_OK), "done");
+    assert_string_equal(kilter_status_text((kilter_status)999), "not a status of this version");
+}
+
+static void linear_cost(void **state) {
+    (void)state;
+    assert_true(kl_linear_at((kl_linear){2, 0.5}, 4) == 4);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_survive_the_buffer),
+        cmocka_unit_test(reading_past_the_end_is_bad_and_stays_bad),
+        cmocka_unit_test(unread_bytes_are_not_done),
+        cmocka_unit_test(errors_carry_words_and_status),
+        cmocka_unit_test(linear_cost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

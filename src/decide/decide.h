@@ -1,0 +1,51 @@
+/* Door of room decide: who gets how many tasks next, and why. Pure.
+ *
+ * Look, decide and commit are separate calls: kl_dealer_plan() only reads, so "what if" is free;
+ * kl_dealer_commit() is called once for each plan carried out. */
+#ifndef KL_DECIDE_H
+#define KL_DECIDE_H
+
+#include "model/model.h"
+
+enum { KL_REASON_BYTES = 160 };
+
+/* One hand-out. count = 0: nothing for this worker now, ask again after the next event. */
+typedef struct kl_plan {
+    uint32_t worker;
+    uint64_t count; /* tasks, at most snapshot.left */
+    double
+        share; /* count over snapshot.left, as the policy meant it: tasks of unequal weight are cut by it */
+    double finish_s; /* forecast: when the worker will have done it; 0: not known */
+    double gain_s; /* forecast: elapsed time saved against dealing this worker its equal part of what is left;
+                      0: not known */
+    char reason[KL_REASON_BYTES]; /* one clause, with the numbers that decided */
+} kl_plan;
+
+typedef struct kl_policy_settings {
+    double factor; /* FSC, DPF: partition factor in (0, 1]; 0: 0.25 and 0.5 */
+} kl_policy_settings;
+
+typedef struct kl_policy kl_policy;
+typedef struct kl_dealer kl_dealer; /* a policy at work on one farm; lives through its runs */
+
+/* The registry, in order of registration; ties between policies are broken by it. */
+size_t kl_policy_count(void);
+const kl_policy *kl_policy_at(size_t i);
+const kl_policy *kl_policy_find(const char *name); /* any case; NULL: no such policy */
+const char *kl_policy_name(const kl_policy *policy);
+const char *kl_policy_summary(const kl_policy *policy); /* one line */
+
+kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings); /* NULL: no memory */
+void kl_dealer_free(kl_dealer *dealer);
+const kl_policy *kl_dealer_policy(const kl_dealer *dealer);
+
+/* A run begins: all its tasks are left. KILTER_ERR_MEMORY. */
+kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
+/* What would `worker`, which asks for work, get? Whoever asks until left is 0 gets every task dealt, in any
+ * order of asking: when no task is queued at any worker, at least one of the present workers is given
+ * something. */
+void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan);
+/* The plan was carried out as it stands; `snapshot` as kl_dealer_plan() saw it. */
+kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan);
+
+#endif

@@ -1,0 +1,59 @@
+/* Door of room model: what each alternative would take. Pure. Formulas: docs/model.md. */
+#ifndef KL_MODEL_H
+#define KL_MODEL_H
+
+#include "measure/measure.h"
+
+/* A balanced master/worker iteration (César, Moreno, Sorribes, Luque 2006). Symbols in brackets are theirs.
+ */
+typedef struct kl_farm_model {
+    kl_linear message; /* start-up per message [m_o, s] and time per byte [λ, s] */
+    double work_s;     /* processing time of all tasks on one worker [T_c] */
+    double bytes;      /* both ways, all workers [V] */
+    double to_workers; /* part of it that goes to the workers [α], 0 … 1 */
+    double master_s;   /* the master's own time per iteration [l_m] */
+    bool synchronous;  /* a send returns only when the message has arrived */
+} kl_farm_model;
+
+double kl_model_time_s(const kl_farm_model *m, uint32_t workers);     /* T_t(n), eq. (7) to (9); n ≥ 1 */
+double kl_model_efficiency(const kl_farm_model *m, uint32_t workers); /* E(n) = T_c/(n·T_t(n)) */
+double kl_model_index(const kl_farm_model *m,
+                      uint32_t workers); /* P_i(n), eq. (13): smallest where more workers stop paying */
+/* Most workers the master can feed, eq. (10) to (12); UINT32_MAX when messages cost nothing. */
+uint32_t kl_model_capability(const kl_farm_model *m);
+/* The number of workers in 1 … most with the smallest P_i, never above the capability; ties: the fewest. */
+uint32_t kl_model_best_workers(const kl_farm_model *m, uint32_t most);
+
+/* Eq. (3) to (6) for messages of unequal size: bytes to and from each of n workers and their processing
+ * times, in the order served. */
+double kl_model_general_time_s(const kl_farm_model *m, uint32_t workers, const double *bytes_to,
+                               const double *bytes_from, const double *work_s);
+
+double kl_model_quality(const double *busy_s, uint32_t workers,
+                        double elapsed_s); /* q = 1 − mean busy/elapsed: 0 is perfect balance */
+double kl_model_quality_bound(double task_mean_s, double task_sd_s,
+                              uint32_t workers); /* q ≤ 1/(1 + (μ/σ)·sqrt(2/n)) */
+
+/* Shortest time a chunk may take so that `workers` of them are kept fed by one master: the capability (10) to
+ * (12) solved for T_c/n. `send_s` is the master's time per chunk (m_o or λ·bytes or both). */
+double kl_model_min_chunk_s(double send_s, uint32_t workers);
+
+/* What is expected if work goes to workers as their present speeds demand. */
+typedef struct kl_forecast {
+    double rate_units_per_s; /* of all present workers */
+    double left_s;           /* until everything is done, balanced perfectly */
+    double low_s, high_s;    /* interval around left_s, about 95 % */
+    double share_units; /* of `worker`, of what is not dealt yet: what it could do until all end together */
+    double unit_s;      /* seconds per unit of `worker` */
+} kl_forecast;
+
+/* Forecast for one worker; worker = UINT32_MAX: only the totals. All 0 while nothing is known of any worker.
+ */
+kl_forecast kl_model_forecast(const kl_snapshot *snapshot, uint32_t worker);
+
+/* Elapsed time of an equal split made up front, at the workers' mean speeds of this run. 0: not known. */
+double kl_model_equal_split_s(const kl_snapshot *snapshot);
+/* Elapsed time if every worker had computed all the time at its mean speed of this run. 0: not known. */
+double kl_model_bound_s(const kl_snapshot *snapshot);
+
+#endif
