@@ -6,7 +6,7 @@
  *
  *   ./prog                          master, with local workers it starts itself, one per core
  *   mpirun -n 8 ./prog              rank 0 is master, the others are workers
- *   ./prog --listen tcp://*:7777    master that waits for workers started elsewhere with
+ *   ./prog --listen tcp://0.0.0.0:7777    master that waits for workers started elsewhere with
  *   ./prog --join tcp://host:7777
  *
  * A complete program is examples/01_squares.c.
@@ -46,7 +46,7 @@ typedef struct kilter_result kilter_result;
  * Append `size` bytes to the task's result.   Local, from a work function only.
  *
  * The bytes are copied. A task without any call has an empty result.
- * @return KILTER_OK; KILTER_ERR_MEMORY; KILTER_ERR_RANGE when the result would pass 2 GiB
+ * @return KILTER_OK; KILTER_ERR_MEMORY; KILTER_ERR_RANGE when the result would pass 1 GiB less 1 MiB
  */
 KILTER_API kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size);
 
@@ -154,7 +154,8 @@ typedef enum kilter_order {
     KILTER_BY_INDEX = 1,   /**< 0, 1, 2, …: a result waits for those before it */
 } kilter_order;
 
-/** One run over a bag of tasks. The caller keeps the arrays until kilter_farm_run() returns. */
+/** One run over a bag of tasks. An input or the shared data holds at most 1 GiB less 1 MiB. The caller keeps
+ * the arrays until kilter_farm_run() returns. */
 typedef struct kilter_run {
     uint64_t tasks;             /**< may be 0 */
     const kilter_bytes *inputs; /**< inputs[0 … tasks−1]; NULL: tasks have no input of their own */

@@ -1,0 +1,93 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "balance/balance.h"
+
+void kl_bag_free(kl_bag *bag) {
+    free(bag->spans);
+    free(bag->prefix);
+    *bag = (kl_bag){0};
+}
+
+static kilter_status add_up_weights(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error) {
+    if (tasks > SIZE_MAX / sizeof(double) - 1 ||
+        !(bag->prefix = malloc((size_t)(tasks + 1) * sizeof *bag->prefix)))
+        return kl_fail(error, KILTER_ERR_MEMORY, "adding up the weights of %llu tasks: memory ran out",
+                       (unsigned long long)tasks);
+    bag->prefix[0] = 0;
+    for (uint64_t i = 0; i < tasks; i++) {
+        if (!(isfinite(weights[i]) && weights[i] > 0))
+            return kl_fail(error, KILTER_ERR_RANGE,
+                           "weight of task %llu is %g: give each task a positive number",
+                           (unsigned long long)i, weights[i]);
+        bag->prefix[i + 1] = bag->prefix[i] + weights[i];
+    }
+    return KILTER_OK;
+}
+
+kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error) {
+    kl_bag_free(bag);
+    bag->tasks = tasks;
+    if (weights) {
+        kilter_status status = add_up_weights(bag, tasks, weights, error);
+        if (status != KILTER_OK) {
+            kl_bag_free(bag);
+            return status;
+        }
+    }
+    bag->units = kl_bag_units(bag, (kl_span){0, tasks});
+    if (tasks > 0 && kl_bag_return(bag, (kl_span){0, tasks}) != KILTER_OK) {
+        kl_bag_free(bag);
+        return kl_fail(error, KILTER_ERR_MEMORY, "filling the bag of tasks: memory ran out");
+    }
+    return KILTER_OK;
+}
+
+double kl_bag_units(const kl_bag *bag, kl_span span) {
+    return bag->prefix ? bag->prefix[span.hi] - bag->prefix[span.lo] : (double)(span.hi - span.lo);
+}
+
+/* The smallest hi in (lo, end] with at least `units` in [lo, hi). */
+static uint64_t cut_at(const kl_bag *bag, kl_span front, double units) {
+    uint64_t low = front.lo + 1, high = front.hi;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (kl_bag_units(bag, (kl_span){front.lo, middle}) < units)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+kl_span kl_bag_take(kl_bag *bag, uint64_t count) {
+    kl_span *front = &bag->spans[bag->count - 1];
+    kl_span taken = *front;
+    if (count < 1)
+        count = 1;
+    if (bag->prefix && count < bag->left)
+        taken.hi = cut_at(bag, *front, bag->left_units * ((double)count / (double)bag->left));
+    else if (count < taken.hi - taken.lo)
+        taken.hi = taken.lo + count;
+    front->lo = taken.hi;
+    if (front->lo == front->hi)
+        bag->count--;
+    bag->left -= taken.hi - taken.lo;
+    bag->left_units = bag->left == 0 ? 0 : bag->left_units - kl_bag_units(bag, taken);
+    return taken;
+}
+
+kilter_status kl_bag_return(kl_bag *bag, kl_span span) {
+    if (bag->count == bag->capacity) {
+        size_t capacity = bag->capacity ? 2 * bag->capacity : 8;
+        kl_span *spans = realloc(bag->spans, capacity * sizeof *spans);
+        if (!spans)
+            return KILTER_ERR_MEMORY;
+        bag->spans = spans;
+        bag->capacity = capacity;
+    }
+    bag->spans[bag->count++] = span;
+    bag->left += span.hi - span.lo;
+    bag->left_units += kl_bag_units(bag, span);
+    return KILTER_OK;
+}

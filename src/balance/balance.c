@@ -1,0 +1,271 @@
+/* The control loop of a farm: look, model, decide, move. */
+#include "balance/balance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A pace forgets with this time constant of working time: many scheduling quanta and some tasks, so that it
+ * averages over context switches and over tasks that differ. */
+static const double PACE_MEMORY_S = 0.2, PACE_MEMORY_TASKS = 8;
+/* One message holds at most about this much input; a larger plan goes out as several chunks. */
+static const size_t CHUNK_INPUT_BYTES = (size_t)16 << 20;
+/* A worker asks for its next chunk this long before it runs dry, at least: more than a scheduling delay of
+ * the master. */
+static const double LEAD_S = 1e-3, LEAD_MOST_S = 20e-3;
+
+kilter_status kl_balance_init(kl_balance *b, const kl_policy *policy, kl_clock clock, kl_transport *transport,
+                              kilter_error *error) {
+    *b = (kl_balance){.clock = clock, .transport = transport, .opened_s = kl_now_s(&clock)};
+    b->dealer = kl_dealer_new(policy, NULL);
+    if (!b->dealer)
+        return kl_fail(error, KILTER_ERR_MEMORY, "preparing policy %s: memory ran out",
+                       kl_policy_name(policy));
+    return KILTER_OK;
+}
+
+void kl_balance_free(kl_balance *b) {
+    kl_dealer_free(b->dealer);
+    kl_bag_free(&b->bag);
+    kl_buffer_free(&b->buffer);
+    free(b->views);
+    *b = (kl_balance){0};
+}
+
+kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_error *error) {
+    uint32_t slots = b->snapshot.slots;
+    if ((slots & (slots + 1)) == 0) { /* room for 1, 3, 7, 15 … */
+        kl_worker_view *views = realloc(b->views, (2 * (size_t)slots + 1) * sizeof *views);
+        if (!views)
+            return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", slots);
+        b->views = views;
+        b->snapshot.workers = views;
+    }
+    b->views[slots] = (kl_worker_view){0};
+    b->snapshot.slots = slots + 1;
+    *worker = slots;
+    return KILTER_OK;
+}
+
+void kl_balance_present(kl_balance *b, uint32_t worker, bool present) {
+    if (b->views[worker].present == present)
+        return;
+    b->views[worker].present = present;
+    b->snapshot.present += present ? 1 : UINT32_MAX; /* + 1 or − 1 */
+}
+
+void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s) {
+    kl_msgcost_add(&b->message, bytes, one_way_s);
+    kl_stat_add(&b->round_trip, 2 * one_way_s, kl_now_s(&b->clock));
+    b->snapshot.message = kl_msgcost_fit(&b->message);
+    b->snapshot.round_trip_s = 2 * b->snapshot.message.fixed_s;
+}
+
+static void begin_views(kl_balance *b) {
+    double total = 0;
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < b->snapshot.slots; i++) {
+        kl_worker_view *v = &b->views[i];
+        double rate = v->busy_s > 0 ? v->units / v->busy_s : kl_worker_rate(v);
+        v->prior_rate = v->present ? rate : 0;
+        total += v->prior_rate;
+        known += v->prior_rate > 0;
+        v->wap = (kl_wap){0};
+        v->chunks = 0;
+        v->busy_s = v->units = 0;
+    }
+    for (uint32_t i = 0; i < b->snapshot.slots && known; i++)
+        b->views[i].prior_rate *= known / total; /* the mean of those known is 1 */
+}
+
+kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kilter_error *error) {
+    kilter_status status = kl_bag_fill(&b->bag, run->tasks, run->weights, error);
+    if (status != KILTER_OK)
+        return status;
+    kl_snapshot *s = &b->snapshot;
+    s->run = number;
+    s->began_s = s->now_s = kl_now_s(&b->clock);
+    s->tasks = s->left = b->bag.tasks;
+    s->units = s->left_units = b->bag.units;
+    b->inputs = run->inputs;
+    b->weights = run->weights;
+    b->chunks = b->largest = 0;
+    b->smallest = UINT64_MAX;
+    begin_views(b);
+    if (kl_dealer_begin(b->dealer, s) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
+                       (unsigned long long)run->tasks);
+    return KILTER_OK;
+}
+
+static const kl_snapshot *look(kl_balance *b) {
+    kl_snapshot *s = &b->snapshot;
+    s->now_s = kl_now_s(&b->clock);
+    s->left = b->bag.left;
+    s->left_units = b->bag.left_units;
+    s->answer_s = b->answer.mean;
+    return s;
+}
+
+static double lead_s(const kl_snapshot *s) {
+    double lead = 4 * s->round_trip_s;
+    return lead < LEAD_S ? LEAD_S : lead > LEAD_MOST_S ? LEAD_MOST_S : lead;
+}
+
+/* As much of the plan as one message should hold. */
+static uint64_t fit_message(const kl_balance *b, uint64_t count) {
+    if (!b->inputs)
+        return count;
+    uint64_t lo = b->bag.spans[b->bag.count - 1].lo, hi = b->bag.spans[b->bag.count - 1].hi, fitting = 0;
+    size_t bytes = 0;
+    for (; fitting < count && lo + fitting < hi; fitting++) {
+        bytes += b->inputs[lo + fitting].size;
+        if (bytes > CHUNK_INPUT_BYTES)
+            break;
+    }
+    return fitting ? fitting : 1;
+}
+
+static kilter_status move(kl_balance *b, kl_peer peer, kl_plan *plan, kl_chunk *chunk, kilter_error *error) {
+    kl_span span = kl_bag_take(&b->bag, fit_message(b, plan->count));
+    plan->count = span.hi - span.lo;
+    *chunk = (kl_chunk){.id = b->next_chunk, .lo = span.lo, .hi = span.hi, .at = span.lo};
+    chunk->units = kl_bag_units(&b->bag, span);
+    chunk->finish_s = plan->finish_s;
+    kl_chunk_head head = {.run = b->snapshot.run, .chunk = chunk->id, .lo = span.lo, .count = plan->count};
+    head.lead_s = lead_s(&b->snapshot);
+    kl_receipt receipt;
+    kilter_status status =
+        kl_move_chunk(b->transport, peer, &head, b->weights, b->inputs, &b->buffer, &receipt, error);
+    if (status != KILTER_OK) {
+        if (kl_bag_return(&b->bag, span) != KILTER_OK)
+            return kl_fail(error, KILTER_ERR_MEMORY, "taking tasks back from a lost worker: memory ran out");
+        return status;
+    }
+    chunk->bytes_out = receipt.bytes;
+    chunk->dealt_s = kl_now_s(&b->clock);
+    return KILTER_OK;
+}
+
+static void note_dealt(kl_balance *b, uint32_t worker, const kl_chunk *chunk, double asked_s) {
+    kl_worker_view *view = &b->views[worker];
+    uint64_t count = chunk->hi - chunk->lo;
+    if (view->queued_tasks == 0)
+        view->queued_at_s = chunk->dealt_s;
+    view->queued_tasks += count;
+    view->queued_units += chunk->units;
+    view->chunks++;
+    b->next_chunk++;
+    b->chunks++;
+    b->smallest = count < b->smallest ? count : b->smallest;
+    b->largest = count > b->largest ? count : b->largest;
+    if (asked_s > 0)
+        kl_stat_add(&b->answer, chunk->dealt_s - asked_s, chunk->dealt_s);
+    kl_snapshot *s = &b->snapshot;
+    double tasks = (double)count, weight = tasks / ((double)(s->tasks - b->bag.left) + tasks);
+    s->task_bytes += weight * ((double)chunk->bytes_out / tasks - s->task_bytes);
+}
+
+static void record_plan(kl_balance *b, const kl_plan *plan, const kl_chunk *chunk) {
+    kl_trace_decision(b->trace, &(kl_trace_decision_row){
+                                    .run = b->snapshot.run,
+                                    .chunk = chunk ? chunk->id : UINT64_MAX,
+                                    .at_s = b->snapshot.now_s - b->opened_s,
+                                    .worker = plan->worker,
+                                    .kind = chunk ? "deal" : "withhold",
+                                    .count = plan->count,
+                                    .reason = plan->reason,
+                                    .forecast_s = plan->finish_s > 0 ? plan->finish_s - b->opened_s : 0,
+                                    .gain_s = plan->gain_s,
+                                });
+}
+
+kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, double asked_s, kl_chunk *chunk,
+                              bool *dealt, kilter_error *error) {
+    *dealt = false;
+    if (b->bag.left == 0)
+        return KILTER_OK;
+    const kl_snapshot *snapshot = look(b); /* measure: what is so now */
+    kl_plan plan;                          /*                         */
+    kl_dealer_plan(b->dealer, snapshot, worker,
+                   &plan); /* model and decide: what each choice would take, and which it is */
+    if (plan.count == 0) {
+        if (asked_s > 0)
+            record_plan(b, &plan, NULL);
+        return KILTER_OK;
+    }
+    kilter_status status = move(b, peer, &plan, chunk, error); /* move: what it cost is measured next time */
+    if (status != KILTER_OK)
+        return status;
+    if (kl_dealer_commit(b->dealer, snapshot, &plan) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "dealing chunk %llu: memory ran out",
+                       (unsigned long long)chunk->id);
+    note_dealt(b, worker, chunk, asked_s);
+    record_plan(b, &plan, chunk);
+    *dealt = true;
+    return KILTER_OK;
+}
+
+void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,
+                       double offset_s, uint64_t bytes, uint64_t failed) {
+    kl_worker_view *view = &b->views[worker];
+    double now_s = kl_now_s(&b->clock), ended_s = segment->ended_s + offset_s;
+    double units = kl_bag_units(&b->bag, (kl_span){segment->lo, segment->lo + segment->count});
+    if (chunk->began_s == 0) {
+        chunk->began_s = segment->began_s + offset_s;
+        if (chunk->began_s < chunk->dealt_s) /* the way back is in it */
+            chunk->began_s = chunk->dealt_s;
+    }
+    chunk->ended_s = ended_s;
+    chunk->at += segment->count;
+    chunk->busy_s += segment->busy_s;
+    chunk->bytes_in += bytes;
+    chunk->failed += failed;
+
+    double memory_s = PACE_MEMORY_TASKS * segment->busy_s / (double)segment->count;
+    kl_stat unit_s = segment->unit_s;
+    unit_s.last_s = ended_s;
+    kl_stat_merge(&view->unit_s, &unit_s);
+    kl_stat_merge(&b->snapshot.unit_s, &unit_s);
+    kl_pace_add(&view->pace, segment->busy_s, units, memory_s > PACE_MEMORY_S ? memory_s : PACE_MEMORY_S);
+    view->busy_s += segment->busy_s;
+    view->units += units;
+    view->queued_tasks -= segment->count;
+    view->queued_units = view->queued_tasks ? view->queued_units - units : 0;
+    view->queued_at_s = now_s;
+    double weight = (double)segment->count / (double)b->snapshot.unit_s.count;
+    b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);
+}
+
+kilter_status kl_balance_end_chunk(kl_balance *b, uint32_t worker, const kl_chunk *chunk, bool lost) {
+    kl_worker_view *view = &b->views[worker];
+    kilter_status status = KILTER_OK;
+    if (lost) {
+        kl_span rest = {chunk->at, chunk->hi};
+        status = kl_bag_return(&b->bag, rest);
+        view->queued_tasks -= rest.hi - rest.lo;
+        view->queued_units = view->queued_tasks ? view->queued_units - kl_bag_units(&b->bag, rest) : 0;
+    } else {
+        kl_wap_add(&view->wap, chunk->busy_s, chunk->units);
+    }
+    kl_trace_chunk(b->trace, &(kl_trace_chunk_row){
+                                 .run = b->snapshot.run,
+                                 .chunk = chunk->id,
+                                 .lo = chunk->lo,
+                                 .hi = lost ? chunk->at : chunk->hi,
+                                 .worker = worker,
+                                 .units = chunk->units,
+                                 .dealt_s = chunk->dealt_s - b->opened_s,
+                                 .began_s = chunk->began_s > 0 ? chunk->began_s - b->opened_s : 0,
+                                 .ended_s = chunk->ended_s > 0 ? chunk->ended_s - b->opened_s : 0,
+                                 .busy_s = chunk->busy_s,
+                                 .bytes_out = chunk->bytes_out,
+                                 .bytes_in = chunk->bytes_in,
+                                 .failed = chunk->failed,
+                                 .lost = lost,
+                             });
+    return status;
+}
+
+kl_forecast kl_balance_forecast(kl_balance *b) {
+    return kl_model_forecast(look(b), UINT32_MAX);
+}

@@ -1,0 +1,89 @@
+/* Door of room balance: the control loop. One hand-out of work is snapshot → forecast → plan → receipt;
+ * balance.c has the four steps under each other. It owns what is measured of the workers and the bag of tasks
+ * not dealt yet; it knows no user callback and no thread. */
+#ifndef KL_BALANCE_H
+#define KL_BALANCE_H
+
+#include "decide/decide.h"
+#include "move/move.h"
+#include "sys/sys.h"
+#include "trace/trace.h"
+
+typedef struct kl_span { /* tasks [lo, hi) */
+    uint64_t lo, hi;
+} kl_span;
+
+/* The tasks nobody has been given. Dealt from the front; what comes back from a lost worker is dealt first.
+ * Zeroed is empty. */
+typedef struct kl_bag {
+    kl_span *spans; /* spans[count − 1] is dealt next */
+    size_t count, capacity;
+    double *prefix; /* prefix[i]: weight of tasks [0, i), tasks + 1 entries; NULL: each weighs 1 */
+    uint64_t tasks, left;
+    double units, left_units;
+} kl_bag;
+
+/* KILTER_ERR_RANGE for a weight that is not a positive number; KILTER_ERR_MEMORY. The weights are not kept.
+ */
+kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error);
+void kl_bag_free(kl_bag *bag);
+double kl_bag_units(const kl_bag *bag, kl_span span);
+/* Take the next `count` tasks; with weights: as many as hold the same share of what is left. At least 1 task,
+ * at most the front span. */
+kl_span kl_bag_take(kl_bag *bag, uint64_t count);
+kilter_status kl_bag_return(kl_bag *bag, kl_span span); /* KILTER_ERR_MEMORY */
+
+/* A chunk at a worker: tasks [lo, hi), of which those before `at` are reported. */
+typedef struct kl_chunk {
+    uint64_t id, lo, hi, at;
+    double dealt_s, began_s, ended_s; /* ended_s: of the last task reported */
+    double busy_s, finish_s;          /* finish_s: forecast when it was dealt; 0: none */
+    double units;
+    uint64_t bytes_out, bytes_in, failed;
+} kl_chunk;
+
+typedef struct kl_balance {
+    kl_clock clock;
+    kl_transport *transport;
+    kl_trace *trace; /* may be NULL */
+    double opened_s; /* the record counts from here */
+    kl_dealer *dealer;
+    kl_bag bag;
+    kl_snapshot snapshot;
+    kl_worker_view *views; /* snapshot.workers, writable */
+    kl_msgcost message;
+    kl_stat answer, round_trip;
+    const kilter_bytes *inputs; /* the run's, the user's */
+    const double *weights;
+    uint64_t next_chunk, chunks, smallest, largest; /* of the run; smallest and largest in tasks */
+    kl_buffer buffer;
+} kl_balance;
+
+kilter_status kl_balance_init(kl_balance *balance, const kl_policy *policy, kl_clock clock,
+                              kl_transport *transport, kilter_error *error);
+void kl_balance_free(kl_balance *balance);
+
+/* A worker joined: it gets the next index. */
+kilter_status kl_balance_add_worker(kl_balance *balance, uint32_t *worker, kilter_error *error);
+void kl_balance_present(kl_balance *balance, uint32_t worker, bool present);
+void kl_balance_message_cost(kl_balance *balance, double bytes,
+                             double one_way_s); /* an exchange of the probe */
+
+/* Run `number` begins. The run's arrays are used until its bag is empty and its chunks have ended. */
+kilter_status kl_balance_begin(kl_balance *balance, uint64_t number, const kilter_run *run,
+                               kilter_error *error);
+/* `worker` asks for work: deal it the next chunk. *dealt = false: nothing for it now (the bag is empty, or
+ * the policy holds back). asked_s: when its request came; 0: another look at a request held back before. On
+ * KILTER_ERR_PEER the worker is gone and nothing was dealt. */
+kilter_status kl_balance_deal(kl_balance *balance, uint32_t worker, kl_peer peer, double asked_s,
+                              kl_chunk *chunk, bool *dealt, kilter_error *error);
+/* A worker reports `segment` of `chunk` finished (already checked to fit); updates chunk and everything
+ * measured. offset_s: what to add to the worker's clock to get ours. bytes: of the segment's results. */
+void kl_balance_report(kl_balance *balance, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,
+                       double offset_s, uint64_t bytes, uint64_t failed);
+/* The chunk ended, or is lost with its worker: what was not reported goes back into the bag, and the record
+ * gets its row. */
+kilter_status kl_balance_end_chunk(kl_balance *balance, uint32_t worker, const kl_chunk *chunk, bool lost);
+kl_forecast kl_balance_forecast(kl_balance *balance);
+
+#endif

@@ -1,0 +1,123 @@
+/* Door of room farm: the two state machines of a farm, master and worker. Neither knows threads, processes or
+ * command lines: farm.c does. Each is stepped by its owner, one turn at a time, and may be stepped under a
+ * fake clock and a stepped transport. */
+#ifndef KL_FARM_H
+#define KL_FARM_H
+
+#include "balance/balance.h"
+#include "kilter/farm.h"
+
+/* --- worker
+ * -----------------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct kl_worker kl_worker;
+
+typedef struct kl_worker_options {
+    kilter_work_fn work;
+    kilter_start_fn start;
+    kilter_shared_fn shared;
+    kilter_stop_fn stop;
+    void *user;
+    const char *program, *binding; /* for the master's record; not NULL */
+    kl_clock clock;
+    double burst_s;    /* look for messages after working this long; 0: after each task */
+    double patience_s; /* wait this long for a master to appear; < 0: for ever */
+} kl_worker_options;
+
+/* The transport stays the caller's. */
+kilter_status kl_worker_new(const kl_worker_options *options, kl_transport *transport, kl_worker **worker,
+                            kilter_error *error);
+void kl_worker_free(kl_worker *worker); /* calls the stop function */
+/* Do some work if there is some, and take in what has come; without work wait up to timeout_s (< 0: for ever)
+ * for something to come. KILTER_ENDED: the master has closed the farm. KILTER_ERR_PEER: it is gone.
+ * KILTER_ERR_TASK: start or shared refused. */
+kilter_status kl_worker_turn(kl_worker *worker, double timeout_s, kilter_error *error);
+bool kl_worker_has_work(const kl_worker *worker);
+
+/* --- master
+ * -----------------------------------------------------------------------------------------------------------------
+ */
+
+/* Results of one message, decoded and checked, on their way to the user. Whoever takes them releases the
+ * message and frees it. */
+typedef struct kl_delivery {
+    struct kl_delivery *next;
+    kl_message message;
+    uint32_t worker, segments;
+} kl_delivery;
+
+typedef struct kl_delivery_list {
+    kl_delivery *first, **end; /* zeroed is empty */
+} kl_delivery_list;
+
+void kl_delivery_append(kl_delivery_list *list, kl_delivery_list *taken); /* leaves `taken` empty */
+void kl_delivery_free(kl_delivery *delivery);
+
+typedef struct kl_master kl_master;
+
+typedef struct kl_master_options {
+    const kl_policy *policy;
+    kl_clock clock;
+    const char *program; /* in warnings */
+    bool may_join;       /* workers may come later: a farm without any waits for them */
+    bool quiet;          /* no warnings on stderr */
+} kl_master_options;
+
+kilter_status kl_master_new(const kl_master_options *options, kl_transport *transport, kl_master **master,
+                            kilter_error *error);
+void kl_master_free(kl_master *master);
+void kl_master_record(kl_master *master,
+                      kl_trace *trace); /* from here on; workers that are there already get their rows now */
+
+/* Take in one event, waiting up to timeout_s (< 0: for ever) for it, and deal work. What fails here is fatal
+ * to the farm. */
+kilter_status kl_master_turn(kl_master *master, double timeout_s, kilter_error *error);
+
+uint32_t kl_master_ready(const kl_master *master);        /* workers that can be dealt work */
+uint32_t kl_master_refused(const kl_master *master);      /* workers that came and could not work, or left */
+const char *kl_master_last_loss(const kl_master *master); /* the last such, in words; "" */
+
+kilter_status kl_master_begin(kl_master *master, const kilter_run *run, kilter_error *error);
+bool kl_master_running(const kl_master *master);
+kl_delivery_list kl_master_take(kl_master *master); /* the results that have come since the last call */
+/* After a run has ended: what it came to; `decision` is the master's until the next run. */
+void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
+/* How far the run is: "42 % · 420/1,000 tasks · 2 workers · 12 to 14 s left". */
+void kl_master_progress(kl_master *master, char *text, size_t size);
+void kl_master_end(kl_master *master); /* tell every worker that the farm is closed */
+
+/* --- between them and the user
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Gives results to the user's callback, in the order asked for. */
+typedef struct kl_deliverer kl_deliverer;
+
+kilter_status kl_deliverer_new(const kilter_run *run, kl_deliverer **deliverer, kilter_error *error);
+void kl_deliverer_free(kl_deliverer *deliverer);
+/* Takes over the list. KILTER_ERR_MEMORY. */
+kilter_status kl_deliver(kl_deliverer *deliverer, kl_delivery_list list, kilter_error *error);
+uint64_t kl_deliverer_failed(const kl_deliverer *deliverer, char *first,
+                             size_t size); /* failed tasks; the first one's error in words */
+
+/* One sentence on what was decided and gained. */
+void kl_summary_sentence(const kl_balance *balance, const char *policy, const kilter_farm_summary *summary,
+                         char *text, size_t size);
+
+/* --- options
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+/* kilter_farm_options after command line and environment, with its strings owned. */
+typedef struct kl_settings {
+    kilter_farm_options options;
+    char *policy, *transport, *listen, *join, *record, *name;
+} kl_settings;
+
+/* KILTER_ENDED when help was asked for and printed. Takes its options out of argc/argv (both may be NULL)
+ * only on KILTER_OK. */
+kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,
+                               kl_settings *settings, kilter_error *error);
+void kl_settings_free(kl_settings *settings);
+
+#endif

@@ -1,0 +1,683 @@
+/* The master: greets workers, probes them, deals chunks to those that ask, takes results in, and notices who
+ * is gone. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "farm/farm.h"
+#include "probe/probe.h"
+
+/* A worker that the policy held back is looked at again after this long, or as soon as something changes. */
+static const double HELD_S = 0.05;
+
+typedef enum stage {
+    GREETING, /* joined, has not said who it is */
+    STARTING, /* its start function runs */
+    PROBING,  /* messages to it are being timed */
+    WORKING,  /* it is dealt work */
+    GONE,
+} stage;
+
+typedef struct member {
+    kl_peer peer;
+    stage stage;
+    uint32_t worker; /* index; from STARTING on */
+    kl_hello hello;
+    double joined_s;
+    kl_probe probe;
+    uint64_t shared; /* generation of the shared data it has; 0: none */
+    bool hungry, held;
+    double asked_s;
+    kl_chunk *chunks; /* at the worker, oldest first */
+    size_t chunk_count, chunk_capacity;
+} member;
+
+struct kl_master {
+    kl_master_options options;
+    kl_transport *transport;
+    kl_balance balance;
+    kl_trace *trace;
+    double opened_s;
+
+    member *members; /* in order of joining, so by rising peer id */
+    size_t member_count, member_capacity;
+    uint32_t ready, refused;
+    char last_loss[256];
+
+    kl_buffer shared; /* the SHARED message in force */
+    uint64_t shared_generation;
+
+    bool running;
+    uint64_t runs, done, failed;
+    double began_s, ended_s;
+    bool feed_all;       /* something changed for everybody */
+    double look_again_s; /* at workers held back; 0: none is */
+    kl_delivery_list results;
+    char decision[512];
+    kilter_farm_summary summary;
+};
+
+/* --- deliveries
+ * -------------------------------------------------------------------------------------------------------------
+ */
+
+void kl_delivery_append(kl_delivery_list *list, kl_delivery_list *taken) {
+    if (!taken->first)
+        return;
+    if (list->first)
+        *list->end = taken->first;
+    else
+        list->first = taken->first;
+    list->end = taken->end;
+    *taken = (kl_delivery_list){0};
+}
+
+void kl_delivery_free(kl_delivery *delivery) {
+    kl_message_release(&delivery->message);
+    free(delivery);
+}
+
+kl_delivery_list kl_master_take(kl_master *m) {
+    kl_delivery_list taken = m->results;
+    m->results = (kl_delivery_list){0};
+    return taken;
+}
+
+/* --- life
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+kilter_status kl_master_new(const kl_master_options *options, kl_transport *transport, kl_master **master,
+                            kilter_error *error) {
+    kl_master *m = calloc(1, sizeof *m);
+    if (!m)
+        return kl_fail(error, KILTER_ERR_MEMORY, "opening the farm: memory ran out");
+    m->options = *options;
+    m->transport = transport;
+    m->opened_s = kl_now_s(&options->clock);
+    kilter_status status = kl_balance_init(&m->balance, options->policy, options->clock, transport, error);
+    if (status != KILTER_OK) {
+        free(m);
+        return status;
+    }
+    *master = m;
+    return KILTER_OK;
+}
+
+void kl_master_free(kl_master *m) {
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->member_count; i++)
+        free(m->members[i].chunks);
+    free(m->members);
+    while (m->results.first) {
+        kl_delivery *next = m->results.first->next;
+        kl_delivery_free(m->results.first);
+        m->results.first = next;
+    }
+    kl_buffer_free(&m->shared);
+    kl_balance_free(&m->balance);
+    free(m);
+}
+
+uint32_t kl_master_ready(const kl_master *m) {
+    return m->ready;
+}
+uint32_t kl_master_refused(const kl_master *m) {
+    return m->refused;
+}
+const char *kl_master_last_loss(const kl_master *m) {
+    return m->last_loss;
+}
+bool kl_master_running(const kl_master *m) {
+    return m->running;
+}
+
+static void record_worker(kl_master *m, const member *one) {
+    kl_trace_worker(m->trace, &(kl_trace_worker_row){.worker = one->worker,
+                                                     .host = one->hello.host,
+                                                     .binding = one->hello.binding,
+                                                     .pid = (int64_t)one->hello.pid,
+                                                     .joined_s = one->joined_s - m->opened_s});
+}
+
+static void record_measurement(kl_master *m, int64_t worker, const char *kind, double value, double sd,
+                               uint64_t count) {
+    kl_trace_measurement(m->trace,
+                         &(kl_trace_measurement_row){.at_s = kl_now_s(&m->options.clock) - m->opened_s,
+                                                     .worker = worker,
+                                                     .kind = kind,
+                                                     .value = value,
+                                                     .sd = sd,
+                                                     .count = count});
+}
+
+static void record_message_cost(kl_master *m, int64_t worker) {
+    const kl_balance *b = &m->balance;
+    record_measurement(m, worker, "message_fixed_s", b->snapshot.message.fixed_s, 0, b->message.count);
+    record_measurement(m, worker, "message_per_byte_s", b->snapshot.message.per_unit_s, 0, b->message.count);
+}
+
+void kl_master_record(kl_master *m, kl_trace *trace) {
+    m->trace = m->balance.trace = trace;
+    m->balance.opened_s = m->opened_s;
+    for (size_t i = 0; i < m->member_count; i++)
+        if (m->members[i].stage > STARTING)
+            record_worker(m, &m->members[i]);
+    record_message_cost(m, -1);
+}
+
+/* --- members
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+static member *find_member(kl_master *m, kl_peer peer) {
+    size_t low = 0, high = m->member_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (m->members[middle].peer < peer)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    member *found = low < m->member_count ? &m->members[low] : NULL;
+    return found && found->peer == peer && found->stage != GONE ? found : NULL;
+}
+
+static kilter_status add_member(kl_master *m, kl_peer peer, kilter_error *error) {
+    if (m->member_count == m->member_capacity) {
+        size_t capacity = m->member_capacity ? 2 * m->member_capacity : 16;
+        member *members = realloc(m->members, capacity * sizeof *members);
+        if (!members)
+            return kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker: memory ran out");
+        m->members = members;
+        m->member_capacity = capacity;
+    }
+    m->members[m->member_count++] = (member){.peer = peer, .joined_s = kl_now_s(&m->options.clock)};
+    return KILTER_OK;
+}
+
+static void warn(const kl_master *m, const char *text) {
+    if (!m->options.quiet)
+        fprintf(stderr, "%s: %s\n", m->options.program, text);
+}
+
+static void note_loss(kl_master *m, const member *one, const char *why) {
+    if (one->stage == GREETING)
+        snprintf(m->last_loss, sizeof m->last_loss, "a peer that never said who it is %s", why);
+    else
+        snprintf(m->last_loss, sizeof m->last_loss, "worker %u (process %llu on %s) %s", one->worker,
+                 (unsigned long long)one->hello.pid, one->hello.host, why);
+    m->refused++;
+}
+
+/* The member is gone: what it had not finished goes back into the bag. */
+static kilter_status lose(kl_master *m, member *one, const char *why, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    note_loss(m, one, why);
+    uint64_t unfinished = 0;
+    for (size_t i = 0; i < one->chunk_count; i++) {
+        unfinished += one->chunks[i].hi - one->chunks[i].at;
+        if (kl_balance_end_chunk(&m->balance, one->worker, &one->chunks[i], true) != KILTER_OK)
+            status =
+                kl_fail(error, KILTER_ERR_MEMORY, "taking back the tasks of a lost worker: memory ran out");
+    }
+    one->chunk_count = 0;
+    if (one->stage == WORKING) {
+        kl_balance_present(&m->balance, one->worker, false);
+        m->ready--;
+    }
+    if (one->stage > STARTING)
+        kl_trace_worker_left(m->trace, one->worker, kl_now_s(&m->options.clock) - m->opened_s, why);
+    one->stage = GONE;
+    one->hungry = one->held = false;
+    m->feed_all = true;
+    if (m->running) {
+        char text[400];
+        snprintf(text, sizeof text, "%s; its %llu unfinished task%s to the others", m->last_loss,
+                 (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
+        warn(m, text);
+    }
+    return status;
+}
+
+/* Send it away: it does not keep to the protocol. */
+static kilter_status expel(kl_master *m, member *one, const char *why, kilter_error *error) {
+    kl_buffer end = {0};
+    kl_wire_put_plain(&end, KL_END);
+    kl_send(m->transport, one->peer, &end, NULL); /* it may not be there any more */
+    kl_buffer_free(&end);
+    kl_drop(m->transport, one->peer);
+    kilter_status status = lose(m, one, why, error);
+    if (!m->running)
+        warn(m, m->last_loss);
+    return status;
+}
+
+static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *message, kilter_error *error) {
+    kilter_status status = kl_send(m->transport, one->peer, message, error);
+    return status == KILTER_ERR_PEER ? lose(m, one, "left", error) : status;
+}
+
+/* --- greeting
+ * ---------------------------------------------------------------------------------------------------------------
+ */
+
+static kilter_status on_hello(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    kl_hello hello;
+    if (one->stage != GREETING || !kl_wire_get_hello(message->data, message->size, &hello))
+        return expel(m, one, "sent a malformed greeting", error);
+    if (hello.version != KL_WIRE_VERSION) {
+        char why[96];
+        snprintf(why, sizeof why, "speaks protocol version %u, this is %d: use one Kilter version everywhere",
+                 hello.version, KL_WIRE_VERSION);
+        return expel(m, one, why, error);
+    }
+    kilter_status status = kl_balance_add_worker(&m->balance, &one->worker, error);
+    if (status != KILTER_OK)
+        return status;
+    one->hello = hello;
+    one->stage = STARTING;
+    kl_buffer welcome = {0};
+    kl_wire_put_welcome(&welcome, one->worker);
+    status = send_or_lose(m, one, &welcome, error);
+    kl_buffer_free(&welcome);
+    return status;
+}
+
+static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) {
+    static const uint8_t zeros[KL_PROBE_MOST_BYTES];
+    kl_buffer out = {0};
+    kl_wire_put_bytes(&out, KL_PROBE, zeros, kl_probe_begin(&one->probe, &m->options.clock));
+    kilter_status status = send_or_lose(m, one, &out, error);
+    kl_buffer_free(&out);
+    return status;
+}
+
+static kilter_status on_ready(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    if (one->stage != STARTING || !kl_wire_get_plain(message->data, message->size))
+        return expel(m, one, "sent a malformed message", error);
+    one->stage = PROBING;
+    record_worker(m, one);
+    return send_probe(m, one, error);
+}
+
+static void start_working(kl_master *m, member *one) {
+    one->stage = WORKING;
+    m->ready++;
+    kl_balance_present(&m->balance, one->worker, true);
+    record_message_cost(m, one->worker);
+    one->hungry = true;
+    one->asked_s = kl_now_s(&m->options.clock);
+}
+
+static kilter_status on_echo(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    double one_way_s;
+    if (one->stage != PROBING ||
+        !kl_probe_answered(&one->probe, message->size - 1, &m->options.clock, &one_way_s))
+        return expel(m, one, "sent a malformed echo", error);
+    if (one_way_s > 0)
+        kl_balance_message_cost(&m->balance, (double)message->size, one_way_s);
+    if (!kl_probe_done(&one->probe))
+        return send_probe(m, one, error);
+    start_working(m, one);
+    return KILTER_OK;
+}
+
+static kilter_status on_refuse(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    kilter_bytes text;
+    if (!kl_wire_get_bytes(message->data, message->size, &text))
+        return expel(m, one, "sent a malformed message", error);
+    char why[160];
+    snprintf(why, sizeof why, "cannot work: %.*s", (int)(text.size < 120 ? text.size : 120),
+             (const char *)text.data);
+    return expel(m, one, why, error);
+}
+
+/* --- work
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+static kilter_status send_shared(kl_master *m, member *one, kilter_error *error) {
+    if (one->shared == m->shared_generation)
+        return KILTER_OK;
+    one->shared = m->shared_generation;
+    return kl_send(m->transport, one->peer, &m->shared, error);
+}
+
+static kilter_status add_chunk(member *one, const kl_chunk *chunk, kilter_error *error) {
+    if (one->chunk_count == one->chunk_capacity) {
+        size_t capacity = one->chunk_capacity ? 2 * one->chunk_capacity : 4;
+        kl_chunk *chunks = realloc(one->chunks, capacity * sizeof *chunks);
+        if (!chunks)
+            return kl_fail(error, KILTER_ERR_MEMORY, "dealing a chunk: memory ran out");
+        one->chunks = chunks;
+        one->chunk_capacity = capacity;
+    }
+    one->chunks[one->chunk_count++] = *chunk;
+    return KILTER_OK;
+}
+
+/* Deal to one worker that asks. It stays hungry when there is nothing for it now. */
+static kilter_status feed(kl_master *m, member *one, kilter_error *error) {
+    kl_chunk chunk;
+    bool dealt;
+    kilter_status status = send_shared(m, one, error);
+    if (status == KILTER_OK)
+        status = kl_balance_deal(&m->balance, one->worker, one->peer, one->held ? 0 : one->asked_s, &chunk,
+                                 &dealt, error);
+    if (status == KILTER_ERR_PEER)
+        return lose(m, one, "left", error);
+    if (status != KILTER_OK)
+        return status;
+    one->hungry = one->held = !dealt;
+    return dealt ? add_chunk(one, &chunk, error) : KILTER_OK;
+}
+
+static bool any_queued(const kl_master *m) {
+    return m->done + m->balance.bag.left < m->summary.tasks;
+}
+
+/* Deal to all that ask, those held back included. */
+static kilter_status feed_all(kl_master *m, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    bool held = false;
+    m->feed_all = false;
+    for (size_t i = 0; i < m->member_count && status == KILTER_OK && m->balance.bag.left > 0; i++) {
+        if (m->members[i].hungry)
+            status = feed(m, &m->members[i], error);
+        held |= m->members[i].held;
+    }
+    m->look_again_s = held ? kl_now_s(&m->options.clock) + HELD_S : 0;
+    return status;
+}
+
+/* Deal to `asking` (NULL: nobody asked just now), and once in a while to those held back. */
+static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *error) {
+    bool look_again = m->look_again_s > 0 && kl_now_s(&m->options.clock) >= m->look_again_s;
+    if (m->balance.bag.left == 0)
+        return KILTER_OK;
+    if (m->feed_all || look_again || !any_queued(m))
+        return feed_all(m, error);
+    if (!asking || !asking->hungry || asking->held)
+        return KILTER_OK;
+    kilter_status status = feed(m, asking, error);
+    if (asking->held && m->look_again_s == 0)
+        m->look_again_s = kl_now_s(&m->options.clock) + HELD_S;
+    return status;
+}
+
+static kl_chunk *find_chunk(member *one, uint64_t id) {
+    for (size_t i = 0; i < one->chunk_count; i++)
+        if (one->chunks[i].id == id)
+            return &one->chunks[i];
+    return NULL;
+}
+
+static void remove_chunk(member *one, kl_chunk *chunk) {
+    size_t i = (size_t)(chunk - one->chunks);
+    memmove(chunk, chunk + 1, (one->chunk_count - i - 1) * sizeof *chunk);
+    one->chunk_count--;
+}
+
+/* Do all segments of a checked message continue chunks this worker has? Nothing is changed. */
+static bool segments_fit(member *one, const kl_message *message, uint32_t segments) {
+    kl_reader reader = kl_wire_read_results(message->data, message->size);
+    uint64_t id = UINT64_MAX, at = 0;
+    for (uint32_t i = 0; i < segments; i++) {
+        kl_segment s;
+        bool failed;
+        kilter_bytes bytes;
+        kl_wire_next_segment(&reader, &s);
+        kl_chunk *chunk = find_chunk(one, s.chunk);
+        if (!chunk)
+            return false;
+        at = s.chunk == id ? at : chunk->at;
+        id = s.chunk;
+        if (s.lo != at || s.count > chunk->hi - at || s.last != (at + s.count == chunk->hi))
+            return false;
+        at += s.count;
+        for (uint64_t k = 0; k < s.count; k++)
+            kl_wire_next_result(&reader, &failed, &bytes);
+    }
+    return true;
+}
+
+static void take_segment(kl_master *m, member *one, kl_reader *reader, double offset_s) {
+    kl_segment s;
+    kl_wire_next_segment(reader, &s);
+    uint64_t size = 0, failures = 0;
+    for (uint64_t k = 0; k < s.count; k++) {
+        bool failed;
+        kilter_bytes bytes;
+        kl_wire_next_result(reader, &failed, &bytes);
+        size += bytes.size;
+        failures += failed;
+    }
+    kl_chunk *chunk = find_chunk(one, s.chunk);
+    kl_balance_report(&m->balance, one->worker, chunk, &s, offset_s, size, failures);
+    m->done += s.count;
+    m->failed += failures;
+    if (s.last) {
+        kl_balance_end_chunk(&m->balance, one->worker, chunk, false);
+        remove_chunk(one, chunk);
+    }
+}
+
+static kilter_status deliver_later(kl_master *m, const member *one, kl_message *message, uint32_t segments,
+                                   kilter_error *error) {
+    kl_delivery *delivery = malloc(sizeof *delivery);
+    if (!delivery)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking in results: memory ran out");
+    *delivery = (kl_delivery){.message = *message, .worker = one->worker, .segments = segments};
+    *message = (kl_message){0};
+    kl_delivery_list list = {.first = delivery, .end = &delivery->next};
+    kl_delivery_append(&m->results, &list);
+    return KILTER_OK;
+}
+
+static kilter_status on_results(kl_master *m, member *one, kl_message *message, kilter_error *error) {
+    kl_results_head head;
+    double now_s = kl_now_s(&m->options.clock);
+    if (one->stage != WORKING || !kl_wire_check_results(message->data, message->size, &head) ||
+        !segments_fit(one, message, head.segments))
+        return expel(m, one, "sent malformed results", error);
+    kl_reader reader = kl_wire_read_results(message->data, message->size);
+    for (uint32_t i = 0; i < head.segments; i++)
+        take_segment(m, one, &reader, now_s - head.sent_s);
+    if (head.more && !one->hungry) {
+        one->hungry = true;
+        one->held = false;
+        one->asked_s = now_s;
+    }
+    return head.segments > 0 ? deliver_later(m, one, message, head.segments, error) : KILTER_OK;
+}
+
+static kilter_status on_message(kl_master *m, member *one, kl_message *message, kilter_error *error) {
+    switch (kl_wire_type(message->data, message->size)) {
+    case KL_HELLO:
+        return on_hello(m, one, message, error);
+    case KL_READY:
+        return on_ready(m, one, message, error);
+    case KL_ECHO:
+        return on_echo(m, one, message, error);
+    case KL_REFUSE:
+        return on_refuse(m, one, message, error);
+    case KL_RESULTS:
+        return on_results(m, one, message, error);
+    default:
+        return expel(m, one, "sent a message this version does not know", error);
+    }
+}
+
+static kilter_status on_event(kl_master *m, kl_event *event, kilter_error *error) {
+    if (event->kind == KL_EVENT_NONE)
+        return KILTER_OK;
+    if (event->kind == KL_EVENT_JOINED)
+        return add_member(m, event->peer, error);
+    member *one = find_member(m, event->peer);
+    if (event->kind == KL_EVENT_LEFT)
+        return one ? lose(m, one, "left", error) : KILTER_OK;
+    kilter_status status = one ? on_message(m, one, &event->message, error) : KILTER_OK;
+    kl_message_release(&event->message);
+    return status;
+}
+
+/* --- runs
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+static kilter_status set_shared(kl_master *m, kilter_bytes shared, kilter_error *error) {
+    if (!shared.data)
+        return KILTER_OK;
+    kl_buffer_clear(&m->shared);
+    kl_wire_put_bytes(&m->shared, KL_SHARED, shared.data, shared.size);
+    if (m->shared.failed)
+        return kl_fail(error, KILTER_ERR_MEMORY, "keeping %zu bytes of shared data: memory ran out",
+                       shared.size);
+    m->shared_generation++;
+    return KILTER_OK;
+}
+
+kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error *error) {
+    kilter_status status = set_shared(m, run->shared, error);
+    if (status == KILTER_OK)
+        status = kl_balance_begin(&m->balance, m->runs, run, error);
+    if (status != KILTER_OK)
+        return status;
+    m->began_s = m->ended_s = kl_now_s(&m->options.clock);
+    m->done = m->failed = 0;
+    m->look_again_s = 0;
+    m->feed_all = true;
+    m->summary = (kilter_farm_summary){.tasks = run->tasks};
+    m->running = true;
+    for (size_t i = 0; i < m->member_count; i++) {
+        m->members[i].held = false;
+        m->members[i].asked_s = m->began_s;
+    }
+    kl_trace_iteration(m->trace,
+                       &(kl_trace_iteration_row){.run = m->runs,
+                                                 .tasks = run->tasks,
+                                                 .units = m->balance.bag.units,
+                                                 .policy = kl_policy_name(m->options.policy),
+                                                 .shared_bytes = m->shared.size > 0 ? m->shared.size - 1 : 0,
+                                                 .began_s = m->began_s - m->opened_s});
+    return KILTER_OK;
+}
+
+static void sum_up(kl_master *m) {
+    kl_snapshot *s = &m->balance.snapshot;
+    kilter_farm_summary *sum = &m->summary;
+    sum->failed = m->failed;
+    sum->chunks = m->balance.chunks;
+    sum->elapsed_s = m->ended_s - m->began_s;
+    for (uint32_t i = 0; i < s->slots; i++)
+        sum->workers += s->workers[i].units > 0;
+    sum->bound_s = kl_model_bound_s(s);
+    sum->efficiency = sum->elapsed_s > 0 ? sum->bound_s / sum->elapsed_s : 0;
+    sum->equal_split_s = kl_model_equal_split_s(s);
+    kl_summary_sentence(&m->balance, kl_policy_name(m->options.policy), sum, m->decision, sizeof m->decision);
+    sum->decision = m->decision;
+}
+
+static void record_run_measurements(kl_master *m) {
+    const kl_snapshot *s = &m->balance.snapshot;
+    for (uint32_t i = 0; i < s->slots; i++) {
+        const kl_worker_view *v = &s->workers[i];
+        if (v->units > 0)
+            record_measurement(m, i, "rate_units_per_s", kl_worker_rate(v), 0, v->unit_s.count);
+        if (v->unit_s.count > 0)
+            record_measurement(m, i, "unit_s", v->unit_s.mean, kl_stat_sd(&v->unit_s), v->unit_s.count);
+    }
+    record_measurement(m, -1, "unit_s", s->unit_s.mean, kl_stat_sd(&s->unit_s), s->unit_s.count);
+    record_measurement(m, -1, "answer_s", m->balance.answer.mean, kl_stat_sd(&m->balance.answer),
+                       m->balance.answer.count);
+    record_measurement(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.round_trip.count);
+}
+
+static void end_run(kl_master *m, const char *status) {
+    m->running = false;
+    m->ended_s = kl_now_s(&m->options.clock);
+    m->runs++;
+    sum_up(m);
+    record_run_measurements(m);
+    kl_trace_iteration_ended(m->trace, &(kl_trace_iteration_end){.run = m->runs - 1,
+                                                                 .failed = m->failed,
+                                                                 .chunks = m->summary.chunks,
+                                                                 .workers = m->summary.workers,
+                                                                 .ended_s = m->ended_s - m->opened_s,
+                                                                 .bound_s = m->summary.bound_s,
+                                                                 .equal_split_s = m->summary.equal_split_s,
+                                                                 .decision = m->decision,
+                                                                 .status = status});
+}
+
+/* Nobody is left, and nobody will come: that is the end of the run. */
+static kilter_status check_workers(kl_master *m, kilter_error *error) {
+    if (!m->running || m->ready > 0 || m->options.may_join)
+        return KILTER_OK;
+    for (size_t i = 0; i < m->member_count; i++)
+        if (m->members[i].stage != GONE)
+            return KILTER_OK;
+    end_run(m, "no worker left");
+    return kl_fail(
+        error, KILTER_ERR_NO_WORKER, "no worker is left with %llu of %llu tasks not done; the last one: %s",
+        (unsigned long long)(m->summary.tasks - m->done), (unsigned long long)m->summary.tasks, m->last_loss);
+}
+
+kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error) {
+    if (m->running && m->look_again_s > 0) {
+        double until_s = m->look_again_s - kl_now_s(&m->options.clock);
+        until_s = until_s > 0 ? until_s : 0;
+        timeout_s = timeout_s < 0 || timeout_s > until_s ? until_s : timeout_s;
+    }
+    kl_event event;
+    kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
+    if (status == KILTER_OK)
+        status = on_event(m, &event, error);
+    if (status == KILTER_OK && m->running)
+        status = feed_hungry(m, event.kind == KL_EVENT_MESSAGE ? find_member(m, event.peer) : NULL, error);
+    if (status == KILTER_OK && m->running && m->done == m->summary.tasks)
+        end_run(m, "done");
+    return status == KILTER_OK ? check_workers(m, error) : status;
+}
+
+void kl_master_summary(const kl_master *m, kilter_farm_summary *summary) {
+    *summary = m->summary;
+}
+
+void kl_master_end(kl_master *m) {
+    kl_buffer end = {0};
+    kl_wire_put_plain(&end, KL_END);
+    for (size_t i = 0; i < m->member_count; i++)
+        if (m->members[i].stage != GONE)
+            kl_send(m->transport, m->members[i].peer, &end, NULL); /* whoever is gone needs no telling */
+    kl_buffer_free(&end);
+}
+
+/* --- progress
+ * ---------------------------------------------------------------------------------------------------------------
+ */
+
+static void time_text(double seconds, char *text, size_t size) {
+    if (seconds < 120)
+        snprintf(text, size, "%.*f s", seconds < 9.95 ? 1 : 0, seconds);
+    else if (seconds < 7200)
+        snprintf(text, size, "%.0f min", seconds / 60);
+    else
+        snprintf(text, size, "%.1f h", seconds / 3600);
+}
+
+void kl_master_progress(kl_master *m, char *text, size_t size) {
+    char low[32], high[32], left[80] = "time left not known yet";
+    kl_forecast forecast = kl_balance_forecast(&m->balance);
+    if (forecast.rate_units_per_s > 0) {
+        time_text(forecast.low_s, low, sizeof low);
+        time_text(forecast.high_s, high, sizeof high);
+        snprintf(left, sizeof left, "%s to %s left", low, high);
+    }
+    uint64_t tasks = m->summary.tasks;
+    snprintf(text, size, "%3.0f %% · %llu of %llu tasks · %u worker%s · %s",
+             tasks ? 100.0 * (double)m->done / (double)tasks : 100, (unsigned long long)m->done,
+             (unsigned long long)tasks, m->ready, m->ready == 1 ? "" : "s", left);
+}

@@ -1,0 +1,259 @@
+/* One table says what can be set: --NAME on the command line, KILTER_NAME in the environment, a field of the
+ * options. */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "farm/farm.h"
+
+typedef enum kind { NUMBER, TEXT, SWITCH } kind;
+
+typedef struct option {
+    const char *name, *value, *help;
+    kind kind;
+    size_t offset; /* in kl_settings */
+} option;
+
+#define FIELD(member) offsetof(kl_settings, member)
+
+static const option OPTIONS[] = {
+    {"workers", "N",
+     "local workers to start, or with --listen how many to wait for (default: one per core; 1)", NUMBER,
+     FIELD(options.workers)},
+    {"policy", "NAME", "how tasks are dealt (default: auto)", TEXT, FIELD(policy)},
+    {"transport", "NAME", "zmq, mpi or inproc (default: mpi under mpirun, else zmq)", TEXT, FIELD(transport)},
+    {"listen", "ENDPOINT", "wait at tcp://ADDRESS:PORT for workers started elsewhere", TEXT, FIELD(listen)},
+    {"join", "ENDPOINT", "be a worker of the master that listens there", TEXT, FIELD(join)},
+    {"record", "FILE",
+     "write the run record there; none: no record (default: a new file in the state folder)", TEXT,
+     FIELD(record)},
+    {"progress", NULL, "show a progress line with the time left", SWITCH, FIELD(options.progress)},
+};
+enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
+
+void kilter_farm_usage(FILE *out) {
+    fprintf(
+        out,
+        "Options of the farm (each also as environment variable, --workers as KILTER_WORKERS and so on):\n");
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        char left[40];
+        snprintf(left, sizeof left, "--%s%s%s", OPTIONS[i].name, OPTIONS[i].value ? " " : "",
+                 OPTIONS[i].value ? OPTIONS[i].value : "");
+        fprintf(out, "  %-22s %s\n", left, OPTIONS[i].help);
+    }
+    fprintf(out, "  %-22s %s\nPolicies:\n", "--kilter-help", "this text");
+    for (size_t i = 0; i < kl_policy_count(); i++)
+        fprintf(out, "  %-22s %s\n", kl_policy_name(kl_policy_at(i)), kl_policy_summary(kl_policy_at(i)));
+}
+
+static kilter_status set_number(const char *said, const char *text, uint32_t *number, kilter_error *error) {
+    char *end;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (!isdigit((unsigned char)text[0]) || *end || errno || value < 1 || value > 1000000)
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is not a number from 1 to 1000000", said, text);
+    *number = (uint32_t)value;
+    return KILTER_OK;
+}
+
+static kilter_status set_text(const char *said, const char *text, char **field, kilter_error *error) {
+    if (!*text)
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: the value is empty", said);
+    char *copy = strdup(text);
+    if (!copy)
+        return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory ran out", said);
+    free(*field);
+    *field = copy;
+    return KILTER_OK;
+}
+
+static kilter_status set_switch(const char *said, const char *text, bool *field, kilter_error *error) {
+    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is neither 0 nor 1", said, text);
+    *field = *text == '1';
+    return KILTER_OK;
+}
+
+static kilter_status set(const option *o, const char *said, const char *text, kl_settings *settings,
+                         kilter_error *error) {
+    void *field = (char *)settings + o->offset;
+    switch (o->kind) {
+    case NUMBER:
+        return set_number(said, text, field, error);
+    case TEXT:
+        return set_text(said, text, field, error);
+    case SWITCH:
+        return set_switch(said, text, field, error);
+    }
+    return KILTER_OK;
+}
+
+/* --- sources, the weakest first
+ * --------------------------------------------------------------------------------------------- */
+
+static kilter_status from_program(const kilter_farm_options *options, kl_settings *settings,
+                                  kilter_error *error) {
+    const struct {
+        const char *said, *text;
+        char **field;
+    } texts[] = {
+        {"policy", options->policy, &settings->policy},
+        {"transport", options->transport, &settings->transport},
+        {"listen", options->listen, &settings->listen},
+        {"record", options->record, &settings->record},
+        {"name", options->name, &settings->name},
+    };
+    settings->options = *options;
+    if (!options->work)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "opening a farm: options.work is NULL; give it the function that does one task");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        kilter_status status =
+            texts[i].text ? set_text(texts[i].said, texts[i].text, texts[i].field, error) : KILTER_OK;
+        if (status != KILTER_OK)
+            return status;
+    }
+    return KILTER_OK;
+}
+
+static kilter_status from_environment(kl_settings *settings, kilter_error *error) {
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "KILTER_%s", OPTIONS[i].name);
+        for (char *c = name; *c; c++)
+            *c = (char)toupper((unsigned char)*c);
+        const char *text = getenv(name);
+        kilter_status status = text ? set(&OPTIONS[i], name, text, settings, error) : KILTER_OK;
+        if (status != KILTER_OK)
+            return status;
+    }
+    return KILTER_OK;
+}
+
+/* The option `argument` names, and its value when it stands behind an '='. */
+static const option *find_option(const char *argument, const char **value) {
+    if (strncmp(argument, "--", 2) != 0)
+        return NULL;
+    size_t length = strcspn(argument + 2, "=");
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (strlen(OPTIONS[i].name) == length && strncmp(argument + 2, OPTIONS[i].name, length) == 0) {
+            *value = argument[2 + length] == '=' ? argument + 2 + length + 1 : NULL;
+            return &OPTIONS[i];
+        }
+    return NULL;
+}
+
+/* Kilter's arguments are taken, the others moved up to argv[1 … kept − 1]. Behind "--" nothing is Kilter's.
+ */
+static kilter_status from_arguments(int argc, char **argv, int *kept, kl_settings *settings,
+                                    kilter_error *error) {
+    int to = argc > 0 ? 1 : 0;
+    for (int i = 1; i < argc; i++) {
+        const char *value = NULL;
+        if (strcmp(argv[i], "--") == 0) {
+            while (i < argc)
+                argv[to++] = argv[i++];
+            break;
+        }
+        if (strcmp(argv[i], "--kilter-help") == 0) {
+            kilter_farm_usage(stdout);
+            return kl_fail(error, KILTER_ENDED, "help was asked for");
+        }
+        const option *o = find_option(argv[i], &value);
+        if (!o) {
+            argv[to++] = argv[i];
+            continue;
+        }
+        char said[32];
+        snprintf(said, sizeof said, "--%s", o->name);
+        if (!value && o->kind == SWITCH)
+            value = "1";
+        if (!value && ++i < argc)
+            value = argv[i];
+        if (!value)
+            return kl_fail(error, KILTER_ERR_USAGE, "%s: needs a value, %s", said, o->value);
+        kilter_status status = set(o, said, value, settings, error);
+        if (status != KILTER_OK)
+            return status;
+    }
+    *kept = to;
+    return KILTER_OK;
+}
+
+/* --- do they fit together?
+ * -------------------------------------------------------------------------------------------------- */
+
+static bool one_of(const char *text, const char *const *list) {
+    for (; *list; list++)
+        if (strcmp(text, *list) == 0)
+            return true;
+    return false;
+}
+
+static kilter_status check(const kl_settings *s, kilter_error *error) {
+    const char *const transports[] = {"zmq", "mpi", "inproc", NULL};
+    if (!kl_policy_find(s->policy ? s->policy : "auto"))
+        return kl_fail(error, KILTER_ERR_USAGE, "--policy: there is no policy '%s'; --kilter-help lists them",
+                       s->policy);
+    if (s->transport && !one_of(s->transport, transports))
+        return kl_fail(error, KILTER_ERR_USAGE, "--transport: '%s' is none of zmq, mpi, inproc",
+                       s->transport);
+    if (s->listen && s->join)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--listen and --join: a process is master or worker, not both");
+    if ((s->listen || s->join) && s->transport && strcmp(s->transport, "zmq") != 0)
+        return kl_fail(error, KILTER_ERR_USAGE, "--%s: only --transport zmq can, not %s",
+                       s->listen ? "listen" : "join", s->transport);
+    if (s->listen && kl_zmq_check(s->listen, error) != KILTER_OK)
+        return KILTER_ERR_USAGE;
+    if (s->join && kl_zmq_check(s->join, error) != KILTER_OK)
+        return KILTER_ERR_USAGE;
+    return KILTER_OK;
+}
+
+static kilter_status default_name(const char *argv0, kl_settings *s, kilter_error *error) {
+    if (s->name)
+        return KILTER_OK;
+    const char *slash = argv0 ? strrchr(argv0, '/') : NULL;
+    const char *name = slash ? slash + 1 : argv0;
+    return set_text("argv[0]", name && *name ? name : "farm", &s->name, error);
+}
+
+kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,
+                               kl_settings *settings, kilter_error *error) {
+    kl_settings read = {0};
+    int count = argc && argv ? *argc : 0, kept = count;
+    char **copy = calloc((size_t)count + 1, sizeof *copy); /* argv stays as it was when something is wrong */
+    kilter_status status = copy ? from_program(options, &read, error)
+                                : kl_fail(error, KILTER_ERR_MEMORY, "reading the options: memory ran out");
+    if (status == KILTER_OK)
+        status = from_environment(&read, error);
+    for (int i = 0; copy && i < count; i++)
+        copy[i] = argv[i];
+    if (status == KILTER_OK)
+        status = from_arguments(count, copy, &kept, &read, error);
+    if (status == KILTER_OK)
+        status = check(&read, error);
+    if (status == KILTER_OK)
+        status = default_name(count ? argv[0] : NULL, &read, error);
+    if (status == KILTER_OK) {
+        for (int i = 0; i < count; i++)
+            argv[i] = i < kept ? copy[i] : NULL;
+        if (argc)
+            *argc = kept;
+        *settings = read;
+    } else {
+        kl_settings_free(&read);
+    }
+    free(copy);
+    return status;
+}
+
+void kl_settings_free(kl_settings *s) {
+    char *texts[] = {s->policy, s->transport, s->listen, s->join, s->record, s->name};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        free(texts[i]);
+    *s = (kl_settings){0};
+}

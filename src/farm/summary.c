@@ -1,0 +1,53 @@
+/* What a run came to, in one sentence. */
+#include <stdio.h>
+#include <string.h>
+
+#include "farm/farm.h"
+
+enum { SPEEDS_NAMED = 6 };
+
+/* "1.00 : 0.52 : 0.97", relative to the fastest, in order of the workers. */
+static void speeds_text(const kl_snapshot *s, char *text, size_t size) {
+    double fastest = 0;
+    uint32_t named = 0, worked = 0;
+    for (uint32_t i = 0; i < s->slots; i++)
+        if (s->workers[i].busy_s > 0 && s->workers[i].units / s->workers[i].busy_s > fastest)
+            fastest = s->workers[i].units / s->workers[i].busy_s;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < s->slots; i++) {
+        const kl_worker_view *v = &s->workers[i];
+        if (!(v->busy_s > 0))
+            continue;
+        size_t at = strlen(text);
+        if (++worked <= SPEEDS_NAMED) {
+            snprintf(text + at, size - at, "%s%.2f", named ? " : " : "", v->units / v->busy_s / fastest);
+            named++;
+        }
+    }
+    size_t at = strlen(text);
+    if (worked > named)
+        snprintf(text + at, size - at, " : … (%u workers)", worked);
+}
+
+void kl_summary_sentence(const kl_balance *b, const char *policy, const kilter_farm_summary *sum, char *text,
+                         size_t size) {
+    char speeds[160], gain[160] = "";
+    if (sum->chunks == 0) {
+        snprintf(text, size, "Nothing to deal.");
+        return;
+    }
+    speeds_text(&b->snapshot, speeds, sizeof speeds);
+    double ratio = sum->elapsed_s > 0 ? sum->equal_split_s / sum->elapsed_s : 0;
+    if (sum->workers > 1 && ratio > 1.005)
+        snprintf(gain, sizeof gain, "; an equal split made up front would have taken %.2f times as long",
+                 ratio);
+    else if (sum->workers > 1 && ratio > 0)
+        snprintf(gain, sizeof gain,
+                 "; an equal split made up front would have done as well (%.2f of the time)", ratio);
+    snprintf(text, size,
+             "%s dealt %llu tasks in %llu chunks of %llu to %llu, to workers of speeds %s, and reached %.1f "
+             "%% of what they could do%s.",
+             policy, (unsigned long long)sum->tasks, (unsigned long long)sum->chunks,
+             (unsigned long long)b->smallest, (unsigned long long)b->largest, speeds, 100 * sum->efficiency,
+             gain);
+}

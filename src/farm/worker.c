@@ -1,0 +1,380 @@
+/* The worker: takes chunks, does their tasks one by one, sends results back, and asks for more before it runs
+ * dry.
+ *
+ *   queue     [ chunk 7: ######>········ ][ chunk 9 ]      > the task at hand; chunk 9 came while 7 was being
+ * done segment             ^^^^              done, not sent yet
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "farm/farm.h"
+
+/* Results are sent at the latest this long after the first of them was there, and when they are this large.
+ */
+static const double FLUSH_S = 0.1;
+static const size_t FLUSH_BYTES = (size_t)1 << 20;
+
+/* A chunk that has come: its message, and how far it is done. */
+typedef struct queued {
+    struct queued *next;
+    kl_message message;
+    kl_chunk_head head;
+    kl_reader weights, inputs;
+    uint64_t at; /* tasks of it done */
+} queued;
+
+struct kl_worker {
+    kl_worker_options options;
+    kl_transport *transport;
+    kl_peer master;
+    kilter_worker self;
+    void *state;
+    bool started;
+    double waiting_since_s; /* for a master */
+
+    queued *first, **end;
+    uint64_t queued_tasks; /* not begun */
+    bool asked;            /* for a chunk that has not come yet */
+    double task_s;         /* a task's time lately; 0: not known */
+    kl_message shared;
+
+    kl_buffer out; /* results to be sent */
+    uint32_t segments;
+    size_t segment_at;
+    kl_segment segment; /* the one being filled; count 0: none */
+    double last_end_s;
+};
+
+struct kilter_result {
+    kl_buffer *buffer;
+    size_t at; /* where the task's result begins */
+    bool failed;
+};
+
+kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size) {
+    size_t have = result->buffer->size - result->at - 4;
+    if (size > KL_WIRE_MOST_BYTES - have)
+        return KILTER_ERR_RANGE;
+    kl_put_bytes(result->buffer, data, size);
+    return result->buffer->failed ? KILTER_ERR_MEMORY : KILTER_OK;
+}
+
+static void fail_with(kilter_result *result, const char *text) {
+    result->buffer->size = result->at + 4;
+    kl_put_bytes(result->buffer, text, strlen(text));
+    result->failed = true;
+}
+
+int kilter_result_fail(kilter_result *result, const char *format, ...) {
+    char text[KILTER_ERROR_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fail_with(result, text);
+    return 1;
+}
+
+kilter_status kl_worker_new(const kl_worker_options *options, kl_transport *transport, kl_worker **worker,
+                            kilter_error *error) {
+    kl_worker *w = calloc(1, sizeof *w);
+    if (!w)
+        return kl_fail(error, KILTER_ERR_MEMORY, "starting a worker: memory ran out");
+    w->options = *options;
+    w->transport = transport;
+    w->end = &w->first;
+    w->self.user = options->user;
+    w->waiting_since_s = kl_now_s(&options->clock);
+    *worker = w;
+    return KILTER_OK;
+}
+
+static void drop_first(kl_worker *w) {
+    queued *done = w->first;
+    w->first = done->next;
+    if (!w->first)
+        w->end = &w->first;
+    kl_message_release(&done->message);
+    free(done);
+}
+
+void kl_worker_free(kl_worker *w) {
+    if (!w)
+        return;
+    if (w->started && w->options.stop)
+        w->options.stop(w->state);
+    while (w->first)
+        drop_first(w);
+    kl_message_release(&w->shared);
+    kl_buffer_free(&w->out);
+    free(w);
+}
+
+bool kl_worker_has_work(const kl_worker *w) {
+    return w->first != NULL;
+}
+
+/* --- results
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+static void end_segment(kl_worker *w) {
+    if (w->segment.count == 0)
+        return;
+    w->segment.ended_s = w->last_end_s;
+    kl_wire_end_segment(&w->out, w->segment_at, &w->segment);
+    w->segments++;
+    w->segment = (kl_segment){0};
+}
+
+static void begin_segment(kl_worker *w, const queued *chunk, double now_s) {
+    if (w->out.size == 0)
+        kl_wire_begin_results(&w->out);
+    w->segment = (kl_segment){.chunk = chunk->head.chunk, .lo = chunk->head.lo + chunk->at, .began_s = now_s};
+    w->segment_at = w->out.size;
+    kl_wire_begin_segment(&w->out, &w->segment);
+}
+
+/* Send what is done; with `more`, ask for the next chunk in the same message. */
+static kilter_status flush(kl_worker *w, bool more, kilter_error *error) {
+    end_segment(w);
+    if (w->out.size == 0)
+        kl_wire_begin_results(&w->out);
+    kl_wire_end_results(&w->out, w->segments, more, kl_now_s(&w->options.clock));
+    kilter_status status = kl_send(w->transport, w->master, &w->out, error);
+    kl_buffer_clear(&w->out);
+    w->segments = 0;
+    if (more)
+        w->asked = true;
+    return status;
+}
+
+/* --- tasks
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Is so little left that the next chunk must be on its way now? */
+static bool running_low(const kl_worker *w, const queued *chunk) {
+    return !w->asked &&
+           (w->queued_tasks == 1 || (double)(w->queued_tasks - 1) * w->task_s <= chunk->head.lead_s);
+}
+
+static void account_task(kl_worker *w, double seconds, double weight, double now_s) {
+    w->segment.count++;
+    w->segment.busy_s += seconds;
+    kl_stat_add(&w->segment.unit_s, seconds / weight, now_s);
+    w->task_s +=
+        (seconds - w->task_s) / 8; /* enough to know when to ask; the master keeps the real statistics */
+    w->last_end_s = now_s;
+}
+
+static void do_task(kl_worker *w, queued *chunk, double began_s) {
+    if (w->segment.count == 0)
+        begin_segment(w, chunk, began_s);
+    kilter_task task = {.index = chunk->head.lo + chunk->at, .run = chunk->head.run};
+    if (w->shared.size > 0)
+        task.shared = (kilter_bytes){w->shared.data + 1, w->shared.size - 1};
+    if (chunk->head.inputs)
+        task.input.data = kl_get_span(&chunk->inputs, &task.input.size);
+    double weight = chunk->head.weighted ? kl_get_f64(&chunk->weights) : 1;
+
+    kilter_result result = {.buffer = &w->out, .at = kl_wire_begin_result(&w->out)};
+    int code = w->options.work(&task, &result, w->state);
+    if (code != 0 && !result.failed) {
+        char text[64];
+        snprintf(text, sizeof text, "the work function returned %d", code);
+        fail_with(&result, text);
+    }
+    kl_wire_end_result(&w->out, result.at, result.failed);
+    double now_s = kl_now_s(&w->options.clock);
+    chunk->at++;
+    w->queued_tasks--;
+    account_task(w, now_s - began_s, weight, now_s);
+}
+
+static void finish_chunk(kl_worker *w) {
+    w->segment.last = true;
+    end_segment(w);
+    drop_first(w);
+}
+
+static bool flush_is_due(const kl_worker *w, double first_result_s) {
+    return w->out.size >= FLUSH_BYTES || (w->out.size > 0 && w->last_end_s - first_result_s >= FLUSH_S);
+}
+
+/* Do tasks until it is time to look for messages again. */
+static kilter_status work(kl_worker *w, kilter_error *error) {
+    double began_s = kl_now_s(&w->options.clock), first_result_s = w->out.size > 0 ? w->last_end_s : began_s;
+    kilter_status status = KILTER_OK;
+    w->last_end_s = began_s;
+    do {
+        queued *chunk = w->first;
+        if (running_low(w, chunk)) {
+            status = flush(w, true, error);
+            first_result_s = w->last_end_s;
+        }
+        do_task(w, chunk, w->last_end_s);
+        if (chunk->at == chunk->head.count)
+            finish_chunk(w);
+        if (!w->first || flush_is_due(w, first_result_s)) {
+            status = flush(w, false, error);
+            first_result_s = w->last_end_s;
+        }
+    } while (status == KILTER_OK && w->first && w->last_end_s - began_s < w->options.burst_s);
+    return status;
+}
+
+/* --- messages
+ * ---------------------------------------------------------------------------------------------------------------
+ */
+
+static kilter_status send_plain(kl_worker *w, kl_message_type type, const char *text, kilter_error *error) {
+    kl_buffer out = {0};
+    if (text)
+        kl_wire_put_bytes(&out, type, text, strlen(text));
+    else
+        kl_wire_put_plain(&out, type);
+    kilter_status status = kl_send(w->transport, w->master, &out, error);
+    kl_buffer_free(&out);
+    return status;
+}
+
+/* Tell the master why this worker cannot work; it goes on without us. */
+static kilter_status refuse(kl_worker *w, const char *what, int code, kilter_error *error) {
+    char text[128];
+    snprintf(text, sizeof text, "its %s function returned %d", what, code);
+    send_plain(w, KL_REFUSE, text, NULL);
+    return kl_fail(error, KILTER_ERR_TASK, "worker %u leaves the farm: %s", w->self.index, text);
+}
+
+static kilter_status say_hello(kl_worker *w, kilter_error *error) {
+    kl_hello hello = {.version = KL_WIRE_VERSION, .pid = (uint64_t)getpid()};
+    char host[KL_HOST_BYTES];
+    kl_host_name(host);
+    snprintf(hello.host, sizeof hello.host, "%.*s", (int)sizeof hello.host - 1, host);
+    snprintf(hello.binding, sizeof hello.binding, "%s", w->options.binding);
+    snprintf(hello.program, sizeof hello.program, "%s", w->options.program);
+    kl_buffer out = {0};
+    kl_wire_put_hello(&out, &hello);
+    kilter_status status = kl_send(w->transport, w->master, &out, error);
+    kl_buffer_free(&out);
+    return status;
+}
+
+static kilter_status malformed(kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_PEER,
+                   "a message of the master cannot be read: start master and workers from the same version");
+}
+
+static kilter_status on_welcome(kl_worker *w, const kl_message *m, kilter_error *error) {
+    if (w->started || !kl_wire_get_welcome(m->data, m->size, &w->self.index))
+        return malformed(error);
+    w->started = true;
+    int code = w->options.start ? w->options.start(&w->self, &w->state) : 0;
+    if (code != 0)
+        return refuse(w, "start", code, error);
+    w->asked = true; /* being ready is asking */
+    return send_plain(w, KL_READY, NULL, error);
+}
+
+static kilter_status on_probe(kl_worker *w, const kl_message *m, kilter_error *error) {
+    kl_buffer out = {0};
+    kl_wire_put_bytes(&out, KL_ECHO, m->data + 1, m->size - 1);
+    kilter_status status = kl_send(w->transport, w->master, &out, error);
+    kl_buffer_free(&out);
+    return status;
+}
+
+static kilter_status on_shared(kl_worker *w, kl_message *m, kilter_error *error) {
+    kl_message_release(&w->shared);
+    w->shared = *m;
+    *m = (kl_message){0};
+    kilter_bytes bytes = {w->shared.data + 1, w->shared.size - 1};
+    int code = w->options.shared ? w->options.shared(bytes, w->state) : 0;
+    return code != 0 ? refuse(w, "shared", code, error) : KILTER_OK;
+}
+
+static kilter_status on_chunk(kl_worker *w, kl_message *m, kilter_error *error) {
+    queued *chunk = calloc(1, sizeof *chunk);
+    if (!chunk)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking a chunk: memory ran out");
+    if (!w->started || !kl_wire_get_chunk(m->data, m->size, &chunk->head, &chunk->weights, &chunk->inputs)) {
+        free(chunk);
+        return malformed(error);
+    }
+    chunk->message = *m;
+    *m = (kl_message){0};
+    *w->end = chunk;
+    w->end = &chunk->next;
+    w->queued_tasks += chunk->head.count;
+    w->asked = false;
+    return KILTER_OK;
+}
+
+static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error) {
+    switch (kl_wire_type(m->data, m->size)) {
+    case KL_WELCOME:
+        return on_welcome(w, m, error);
+    case KL_PROBE:
+        return on_probe(w, m, error);
+    case KL_SHARED:
+        return on_shared(w, m, error);
+    case KL_CHUNK:
+        return on_chunk(w, m, error);
+    case KL_END:
+        return kl_fail(error, KILTER_ENDED, "the farm is closed");
+    default:
+        return malformed(error);
+    }
+}
+
+static kilter_status on_event(kl_worker *w, kl_event *event, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    switch (event->kind) {
+    case KL_EVENT_NONE:
+        break;
+    case KL_EVENT_JOINED:
+        w->master = event->peer;
+        status = say_hello(w, error);
+        break;
+    case KL_EVENT_LEFT:
+        status = kl_fail(error, KILTER_ERR_PEER, "the master is gone: worker %u ends", w->self.index);
+        break;
+    case KL_EVENT_MESSAGE:
+        status = on_message(w, &event->message, error);
+        kl_message_release(&event->message);
+        break;
+    }
+    return status;
+}
+
+static kilter_status check_patience(const kl_worker *w, kilter_error *error) {
+    double waited_s = kl_now_s(&w->options.clock) - w->waiting_since_s;
+    if (w->master != KL_NO_PEER || w->options.patience_s < 0 || waited_s < w->options.patience_s)
+        return KILTER_OK;
+    return kl_fail(error, KILTER_ERR_PEER,
+                   "no master answered within %.0f s: check that it runs and that the address is right",
+                   w->options.patience_s);
+}
+
+kilter_status kl_worker_turn(kl_worker *w, double timeout_s, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    if (w->first) {
+        status = work(w, error);
+        timeout_s = 0;
+    } else if (w->master == KL_NO_PEER && w->options.patience_s >= 0 && (timeout_s < 0 || timeout_s > 0.1)) {
+        timeout_s = 0.1; /* to notice when patience ends */
+    }
+    while (status == KILTER_OK) {
+        kl_event event;
+        status = kl_poll(w->transport, w->first ? 0 : timeout_s, &event, error);
+        if (status != KILTER_OK || event.kind == KL_EVENT_NONE)
+            break;
+        timeout_s = 0;
+        status = on_event(w, &event, error);
+    }
+    return status == KILTER_OK ? check_patience(w, error) : status;
+}

@@ -1,0 +1,257 @@
+#include "move/wire.h"
+
+#include <math.h>
+#include <string.h>
+
+static const uint32_t MAGIC = 0x544c494b; /* "KILT" */
+
+kl_message_type kl_wire_type(const void *data, size_t size) {
+    const uint8_t *bytes = data;
+    return size > 0 && bytes[0] >= KL_HELLO && bytes[0] <= KL_END ? (kl_message_type)bytes[0]
+                                                                  : (kl_message_type)0;
+}
+
+static kl_reader body_of(const void *data, size_t size) {
+    kl_reader reader = kl_reader_of(data, size);
+    kl_get_u8(&reader); /* the type, which the caller has looked at */
+    return reader;
+}
+
+static void put_text(kl_buffer *out, const char *text) {
+    kl_put_span(out, text, strlen(text));
+}
+
+static void get_text(kl_reader *reader, char *text, size_t size) {
+    size_t length;
+    const uint8_t *bytes = kl_get_span(reader, &length);
+    if (length >= size)
+        length = size - 1;
+    if (bytes)
+        memcpy(text, bytes, length);
+    text[length] = '\0';
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) /* it will be printed on somebody's terminal */
+            *c = '?';
+}
+
+void kl_wire_put_hello(kl_buffer *out, const kl_hello *hello) {
+    kl_put_u8(out, KL_HELLO);
+    kl_put_u32(out, MAGIC);
+    kl_put_u32(out, hello->version);
+    kl_put_u64(out, hello->pid);
+    put_text(out, hello->host);
+    put_text(out, hello->binding);
+    put_text(out, hello->program);
+}
+
+bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello) {
+    kl_reader r = body_of(data, size);
+    if (kl_get_u32(&r) != MAGIC)
+        return false;
+    *hello = (kl_hello){.version = kl_get_u32(&r)};
+    hello->pid = kl_get_u64(&r);
+    get_text(&r, hello->host, sizeof hello->host);
+    get_text(&r, hello->binding, sizeof hello->binding);
+    get_text(&r, hello->program, sizeof hello->program);
+    /* another version may have more to say: it is refused by its number, not called malformed */
+    return !r.bad && (kl_reader_done(&r) || hello->version != KL_WIRE_VERSION);
+}
+
+void kl_wire_put_welcome(kl_buffer *out, uint32_t worker) {
+    kl_put_u8(out, KL_WELCOME);
+    kl_put_u32(out, worker);
+}
+
+bool kl_wire_get_welcome(const void *data, size_t size, uint32_t *worker) {
+    kl_reader r = body_of(data, size);
+    *worker = kl_get_u32(&r);
+    return kl_reader_done(&r);
+}
+
+void kl_wire_put_plain(kl_buffer *out, kl_message_type type) {
+    kl_put_u8(out, (uint8_t)type);
+}
+
+bool kl_wire_get_plain(const void *data, size_t size) {
+    (void)data;
+    return size == 1;
+}
+
+void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes, size_t size) {
+    kl_put_u8(out, (uint8_t)type);
+    kl_put_bytes(out, bytes, size);
+}
+
+bool kl_wire_get_bytes(const void *data, size_t size, kilter_bytes *bytes) {
+    if (size < 1)
+        return false;
+    *bytes = (kilter_bytes){.data = (const uint8_t *)data + 1, .size = size - 1};
+    return true;
+}
+
+enum { WEIGHTED = 1, INPUTS = 2 };
+
+void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head) {
+    kl_put_u8(out, KL_CHUNK);
+    kl_put_u64(out, head->run);
+    kl_put_u64(out, head->chunk);
+    kl_put_u64(out, head->lo);
+    kl_put_u64(out, head->count);
+    kl_put_f64(out, head->lead_s);
+    kl_put_u8(out, (uint8_t)((head->weighted ? WEIGHTED : 0) | (head->inputs ? INPUTS : 0)));
+}
+
+static bool positive(double x) {
+    return isfinite(x) && x > 0;
+}
+static bool not_negative(double x) {
+    return isfinite(x) && x >= 0;
+}
+
+static bool range_ok(uint64_t lo, uint64_t count) {
+    return count > 0 && count <= UINT64_MAX - lo;
+}
+
+bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_reader *weights,
+                       kl_reader *inputs) {
+    kl_reader r = body_of(data, size);
+    *head = (kl_chunk_head){0};
+    head->run = kl_get_u64(&r); /* one by one: the order inside an initialiser is the compiler's */
+    head->chunk = kl_get_u64(&r);
+    head->lo = kl_get_u64(&r);
+    head->count = kl_get_u64(&r);
+    head->lead_s = kl_get_f64(&r);
+    uint8_t flags = kl_get_u8(&r);
+    if (r.bad || (flags & ~(WEIGHTED | INPUTS)) || !range_ok(head->lo, head->count) ||
+        !not_negative(head->lead_s))
+        return false;
+    head->weighted = flags & WEIGHTED;
+    head->inputs = flags & INPUTS;
+    *weights = r;
+    for (uint64_t i = 0; head->weighted && i < head->count; i++)
+        if (!positive(kl_get_f64(&r)))
+            return false;
+    *inputs = r;
+    size_t length;
+    for (uint64_t i = 0; head->inputs && i < head->count && !r.bad; i++)
+        kl_get_span(&r, &length);
+    return kl_reader_done(&r);
+}
+
+/* type, flags, number of segments, when it was sent */
+enum { FLAGS_AT = 1, SEGMENTS_AT = 2, RESULTS_HEAD_BYTES = 14 };
+
+void kl_wire_begin_results(kl_buffer *out) {
+    kl_put_u8(out, KL_RESULTS);
+    kl_put_u8(out, 0);
+    kl_put_u32(out, 0);
+    kl_put_f64(out, 0);
+}
+
+static void put_segment_head(kl_buffer *out, const kl_segment *s) {
+    kl_put_u64(out, s->chunk);
+    kl_put_u64(out, s->lo);
+    kl_put_u64(out, s->count);
+    kl_put_u8(out, s->last);
+    kl_put_f64(out, s->busy_s);
+    kl_put_f64(out, s->began_s);
+    kl_put_f64(out, s->ended_s);
+    kl_put_f64(out, s->unit_s.mean);
+    kl_put_f64(out, s->unit_s.m2);
+    kl_put_f64(out, s->unit_s.min);
+    kl_put_f64(out, s->unit_s.max);
+}
+
+void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun) {
+    put_segment_head(out, begun);
+}
+
+size_t kl_wire_begin_result(kl_buffer *out) {
+    size_t at = out->size;
+    kl_put_u32(out, 0);
+    return at;
+}
+
+void kl_wire_end_result(kl_buffer *out, size_t result_at, bool failed) {
+    kl_set_u32(out, result_at, (uint32_t)(out->size - result_at - 4) | (failed ? KL_FAILED : 0));
+}
+
+void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *segment) {
+    if (out->failed)
+        return;
+    size_t end = out->size;
+    out->size = segment_at; /* the head is rewritten in its place, now that its numbers are known */
+    put_segment_head(out, segment);
+    out->size = end;
+}
+
+void kl_wire_end_results(kl_buffer *out, uint32_t segments, bool more, double sent_s) {
+    if (out->failed)
+        return;
+    size_t end = out->size;
+    out->data[FLAGS_AT] = more;
+    out->size = SEGMENTS_AT;
+    kl_put_u32(out, segments);
+    kl_put_f64(out, sent_s);
+    out->size = end;
+}
+
+kl_reader kl_wire_read_results(const void *data, size_t size) {
+    kl_reader reader = kl_reader_of(data, size);
+    kl_get_bytes(&reader, RESULTS_HEAD_BYTES);
+    return reader;
+}
+
+bool kl_wire_next_segment(kl_reader *r, kl_segment *s) {
+    *s = (kl_segment){0};
+    s->chunk = kl_get_u64(r);
+    s->lo = kl_get_u64(r);
+    s->count = kl_get_u64(r);
+    uint8_t last = kl_get_u8(r);
+    s->last = last;
+    s->busy_s = kl_get_f64(r);
+    s->began_s = kl_get_f64(r);
+    s->ended_s = kl_get_f64(r);
+    s->unit_s.count = s->count;
+    s->unit_s.mean = kl_get_f64(r);
+    s->unit_s.m2 = kl_get_f64(r);
+    s->unit_s.min = kl_get_f64(r);
+    s->unit_s.max = kl_get_f64(r);
+    return !r->bad && last <= 1 && range_ok(s->lo, s->count) && not_negative(s->busy_s) &&
+           not_negative(s->began_s) && not_negative(s->ended_s - s->began_s) &&
+           not_negative(s->unit_s.mean) && not_negative(s->unit_s.m2) && not_negative(s->unit_s.min) &&
+           not_negative(s->unit_s.max);
+}
+
+bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes) {
+    uint32_t length = kl_get_u32(reader);
+    *failed = length & KL_FAILED;
+    bytes->size = length & ~(uint32_t)KL_FAILED;
+    bytes->data = kl_get_bytes(reader, bytes->size);
+    return !reader->bad;
+}
+
+static bool skip_results(kl_reader *reader, uint64_t count) {
+    bool failed;
+    kilter_bytes bytes;
+    for (uint64_t i = 0; i < count; i++)
+        if (!kl_wire_next_result(reader, &failed, &bytes))
+            return false;
+    return true;
+}
+
+bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head) {
+    kl_reader r = body_of(data, size);
+    uint8_t flags = kl_get_u8(&r);
+    *head = (kl_results_head){.more = flags & 1};
+    head->segments = kl_get_u32(&r);
+    head->sent_s = kl_get_f64(&r);
+    if (r.bad || flags > 1 || !not_negative(head->sent_s))
+        return false;
+    kl_segment segment;
+    for (uint32_t i = 0; i < head->segments; i++)
+        if (!kl_wire_next_segment(&r, &segment) || segment.ended_s > head->sent_s ||
+            !skip_results(&r, segment.count))
+            return false;
+    return kl_reader_done(&r);
+}

@@ -1,0 +1,105 @@
+/* The farm's messages as bytes. Decoding trusts nothing: whatever the bytes, it ends, reads nothing outside
+ * them and says false for what is not exactly one well-formed message. Integers little-endian, see base.h.
+ *
+ *   worker → master                        master → worker
+ *   HELLO    who I am            ─────▶
+ *                                ◀─────    WELCOME  you are worker i
+ *   READY or REFUSE              ─────▶
+ *                                ◀─────    PROBE    some bytes; send them back
+ *   ECHO                         ─────▶
+ *                                ◀─────    SHARED   shared data of the runs from now on
+ *                                ◀─────    CHUNK    tasks [lo, lo + count)
+ *   RESULTS (and: send more)     ─────▶
+ *                                ◀─────    END      the farm is closed */
+#ifndef KL_WIRE_H
+#define KL_WIRE_H
+
+#include "kilter/farm.h"
+#include "measure/measure.h"
+
+enum { KL_WIRE_VERSION = 1 };
+/* Most bytes of one result, input or shared data: under the transports' limit of 1 GiB a message, with room
+ * for the rest of it. */
+enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
+
+typedef enum kl_message_type {
+    KL_HELLO = 1,
+    KL_WELCOME,
+    KL_READY,
+    KL_REFUSE,
+    KL_PROBE,
+    KL_ECHO,
+    KL_SHARED,
+    KL_CHUNK,
+    KL_RESULTS,
+    KL_END,
+} kl_message_type;
+
+/* The type of a message; 0 when it has none we know. */
+kl_message_type kl_wire_type(const void *data, size_t size);
+
+/* Text in decoded messages is cut to what fits and always ended. */
+typedef struct kl_hello {
+    uint32_t version;
+    uint64_t pid;
+    char host[128], binding[32], program[128];
+} kl_hello;
+
+void kl_wire_put_hello(kl_buffer *out, const kl_hello *hello);
+bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello);
+
+void kl_wire_put_welcome(kl_buffer *out, uint32_t worker);
+bool kl_wire_get_welcome(const void *data, size_t size, uint32_t *worker);
+
+void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY, END */
+bool kl_wire_get_plain(const void *data, size_t size);
+
+void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
+                       size_t size); /* REFUSE, PROBE, ECHO, SHARED */
+bool kl_wire_get_bytes(const void *data, size_t size, kilter_bytes *bytes);
+
+/* A chunk: the header, then each task's weight if it has weights, then each task's input if it has inputs. */
+typedef struct kl_chunk_head {
+    uint64_t run, chunk, lo, count;
+    double lead_s; /* ask for more when less than this is left to do */
+    bool weighted, inputs;
+} kl_chunk_head;
+
+void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head);
+/* Checks the whole message; on true `weights` stands at the first weight and `inputs` at the first input. */
+bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_reader *weights,
+                       kl_reader *inputs);
+
+/* Results: any number of segments, each some consecutive tasks of one chunk. */
+typedef struct kl_segment {
+    uint64_t chunk, lo, count; /* tasks [lo, lo + count) */
+    bool last;                 /* the chunk ends here */
+    double busy_s;             /* in the work function */
+    double began_s, ended_s;   /* its first task's begin and its last one's end, by the worker's clock */
+    kl_stat unit_s;            /* of its tasks */
+} kl_segment;
+
+#define KL_FAILED 0x80000000u /* set in a task's length when its bytes are the text of its error */
+
+void kl_wire_begin_results(kl_buffer *out);
+void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun); /* chunk and lo count */
+/* One task's result: what is put between the two calls. begin gives the offset that end wants. */
+size_t kl_wire_begin_result(kl_buffer *out);
+void kl_wire_end_result(kl_buffer *out, size_t result_at, bool failed);
+void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *segment);
+void kl_wire_end_results(kl_buffer *out, uint32_t segments, bool more,
+                         double sent_s); /* sent_s: the worker's clock */
+
+typedef struct kl_results_head {
+    uint32_t segments;
+    bool more;     /* the worker asks for its next chunk */
+    double sent_s; /* by the worker's clock */
+} kl_results_head;
+
+/* Checks the whole message. Then read its segments one by one, each with its `count` results. */
+bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head);
+kl_reader kl_wire_read_results(const void *data, size_t size);
+bool kl_wire_next_segment(kl_reader *reader, kl_segment *segment);
+bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes);
+
+#endif

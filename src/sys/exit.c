@@ -1,0 +1,18 @@
+/* kilter_exit() prints, so it lives here and not in base. */
+#include <stdio.h>
+
+#include "sys/sys.h"
+
+int kilter_exit(const char *program, const kilter_error *error) {
+    if (error->status == KILTER_OK || error->status == KILTER_ENDED)
+        return 0;
+    fprintf(stderr, "%s%s%s\n", program ? program : "", program ? ": " : "", error->text);
+    switch (error->status) {
+    case KILTER_ERR_USAGE:
+    case KILTER_ERR_INPUT:
+    case KILTER_ERR_RANGE:
+        return 2;
+    default:
+        return 1;
+    }
+}

@@ -1,0 +1,216 @@
+#include "sys/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hwloc.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double monotonic_s(void *self) {
+    (void)self;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+kl_clock kl_clock_system(void) {
+    return (kl_clock){.now_s = monotonic_s};
+}
+
+double kl_unix_time_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The machine as this process may use it; NULL when hwloc cannot read it. */
+static hwloc_topology_t load_topology(void) {
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) != 0)
+        return NULL;
+    if (hwloc_topology_load(topology) != 0) {
+        hwloc_topology_destroy(topology);
+        return NULL;
+    }
+    hwloc_bitmap_t mine = hwloc_bitmap_alloc();
+    if (mine && hwloc_get_cpubind(topology, mine, HWLOC_CPUBIND_PROCESS) == 0)
+        hwloc_topology_restrict(topology, mine, 0);
+    hwloc_bitmap_free(mine);
+    return topology;
+}
+
+uint32_t kl_core_count(void) {
+    hwloc_topology_t topology = load_topology();
+    if (!topology)
+        return 1;
+    int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+    if (cores < 1) /* some virtual machines show processing units only */
+        cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+    hwloc_topology_destroy(topology);
+    return cores < 1 ? 1 : (uint32_t)cores;
+}
+
+void kl_bind_core(uint32_t i, char binding[KL_BINDING_BYTES]) {
+    binding[0] = '\0';
+    hwloc_topology_t topology = load_topology();
+    if (!topology)
+        return;
+    int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+    hwloc_obj_type_t type = cores > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+    cores = hwloc_get_nbobjs_by_type(topology, type);
+    hwloc_obj_t core = cores > 0 ? hwloc_get_obj_by_type(topology, type, i % (uint32_t)cores) : NULL;
+    if (core && hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_PROCESS) == 0)
+        snprintf(binding, KL_BINDING_BYTES, "core %u",
+                 core->os_index == HWLOC_UNKNOWN_INDEX ? core->logical_index : core->os_index);
+    hwloc_topology_destroy(topology);
+}
+
+void kl_host_name(char name[KL_HOST_BYTES]) {
+    if (gethostname(name, KL_HOST_BYTES) != 0)
+        snprintf(name, KL_HOST_BYTES, "unknown");
+    name[KL_HOST_BYTES - 1] = '\0';
+}
+
+static void child_setup(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a worker must not outlive a master that was killed */
+    if (getppid() != parent)
+        _exit(1);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        close(null);
+    }
+}
+
+kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error) {
+    pid_t parent = getpid();
+    fflush(NULL); /* or the child would write the buffers a second time */
+    pid_t child = fork();
+    if (child < 0)
+        return kl_fail(error, KILTER_ERR_SYSTEM, "starting a worker process: %s; lower the number of workers",
+                       strerror(errno));
+    if (child == 0) {
+        child_setup(parent);
+        int code = body(arg);
+        fflush(NULL);
+        _exit(code); /* the program's exit handlers belong to the parent */
+    }
+    *pid = child;
+    return KILTER_OK;
+}
+
+static void describe_end(int status, char *how, size_t size) {
+    if (!how)
+        return;
+    if (WIFSIGNALED(status))
+        snprintf(how, size, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(how, size, "exit code %d", WEXITSTATUS(status));
+}
+
+bool kl_process_ended(pid_t pid, char *how, size_t size) {
+    int status = 0;
+    pid_t got = waitpid(pid, &status, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR))
+        return false;
+    if (got < 0)
+        snprintf(how, how ? size : 0, "ended");
+    else
+        describe_end(status, how, size);
+    return true;
+}
+
+void kl_process_finish(pid_t pid, double patience_s) {
+    const kl_clock clock = kl_clock_system();
+    double until_s = kl_now_s(&clock) + patience_s;
+    struct timespec pause = {.tv_nsec = 200 * 1000};
+    while (!kl_process_ended(pid, NULL, 0)) {
+        if (kl_now_s(&clock) > until_s) {
+            kill(pid, SIGKILL);
+            while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+            return;
+        }
+        nanosleep(&pause, NULL);
+        if (pause.tv_nsec < 10 * 1000 * 1000)
+            pause.tv_nsec *= 2;
+    }
+}
+
+char *kl_text(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *text = NULL;
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
+    va_end(args);
+    return text;
+}
+
+static bool given(const char *value) {
+    return value && *value;
+}
+
+kilter_status kl_private_dir(char **path, kilter_error *error) {
+    const char *base = getenv("XDG_RUNTIME_DIR");
+    if (!given(base) || access(base, W_OK | X_OK) != 0)
+        base = getenv("TMPDIR");
+    if (!given(base))
+        base = "/tmp";
+    char *template = kl_text("%s/kilter-XXXXXX", base);
+    if (!template)
+        return kl_fail(error, KILTER_ERR_MEMORY, "making a folder for sockets: memory ran out");
+    if (!mkdtemp(template)) {
+        kl_fail(error, KILTER_ERR_SYSTEM,
+                "making a folder for sockets in %s: %s; set TMPDIR to a folder you can write", base,
+                strerror(errno));
+        free(template);
+        return KILTER_ERR_SYSTEM;
+    }
+    *path = template;
+    return KILTER_OK;
+}
+
+kilter_status kl_record_dir(char **path, kilter_error *error) {
+    const char *record = getenv("KILTER_RECORD_DIR"), *state = getenv("XDG_STATE_HOME"),
+               *home = getenv("HOME");
+    char *found = given(record)  ? strdup(record)
+                  : given(state) ? kl_text("%s/kilter", state)
+                  : given(home)  ? kl_text("%s/.local/state/kilter", home)
+                                 : NULL;
+    if (!found && !given(record) && !given(state) && !given(home))
+        return kl_fail(error, KILTER_ERR_SYSTEM,
+                       "finding a folder for run records: HOME is not set; set KILTER_RECORD_DIR");
+    if (!found)
+        return kl_fail(error, KILTER_ERR_MEMORY, "finding a folder for run records: memory ran out");
+    *path = found;
+    return KILTER_OK;
+}
+
+kilter_status kl_make_dirs(const char *path, kilter_error *error) {
+    char *copy = strdup(path);
+    if (!copy)
+        return kl_fail(error, KILTER_ERR_MEMORY, "creating the folder %s: memory ran out", path);
+    kilter_status status = KILTER_OK;
+    for (char *at = copy + 1; status == KILTER_OK; at++) {
+        if (*at != '/' && *at != '\0')
+            continue;
+        char kept = *at;
+        *at = '\0';
+        if (mkdir(copy, 0700) != 0 && errno != EEXIST)
+            status = kl_fail(error, KILTER_ERR_SYSTEM, "creating the folder %s: %s", copy, strerror(errno));
+        *at = kept;
+        if (kept == '\0')
+            break;
+    }
+    free(copy);
+    return status;
+}

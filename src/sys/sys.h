@@ -1,0 +1,50 @@
+/* Door of room sys: the only clock, and what else is asked of the operating system: cores, processes,
+ * folders. */
+#ifndef KL_SYS_H
+#define KL_SYS_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+
+/* Seconds since a fixed moment, never going back. Tests put a clock of their own in its place. */
+typedef struct kl_clock {
+    double (*now_s)(void *self);
+    void *self;
+} kl_clock;
+
+kl_clock kl_clock_system(void);
+static inline double kl_now_s(const kl_clock *clock) {
+    return clock->now_s(clock->self);
+}
+double kl_unix_time_s(void); /* of day, for the record's header only */
+
+uint32_t kl_core_count(void); /* cores this process may use, at least 1 */
+enum { KL_BINDING_BYTES = 32 };
+/* Bind the calling process to the `i`-th core it may use (modulo their number) and say so in `binding`; ""
+ * when the system refuses. */
+void kl_bind_core(uint32_t i, char binding[KL_BINDING_BYTES]);
+
+enum { KL_HOST_BYTES = 256 };
+void kl_host_name(char name[KL_HOST_BYTES]);
+
+/* Fork a child that runs `body` and exits with what it returns (stdin from /dev/null). Call it before the
+ * process has threads. */
+kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error);
+/* Has the child ended? Fills `how` ("exit code 3", "signal 11") when it has; ask each pid at most once after
+ * that. */
+bool kl_process_ended(pid_t pid, char *how, size_t size);
+/* Wait for the child for `patience_s`, then end it. */
+void kl_process_finish(pid_t pid, double patience_s);
+
+/* A new folder only this user can enter, for sockets; malloc'd. */
+kilter_status kl_private_dir(char **path, kilter_error *error);
+/* The folder of run records: $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else $HOME/.local/state/kilter;
+ * malloc'd, not created. */
+kilter_status kl_record_dir(char **path, kilter_error *error);
+/* Create `path` and the folders above it, for this user only. */
+kilter_status kl_make_dirs(const char *path, kilter_error *error);
+/* malloc'd text in printf's manner; NULL: no memory. */
+char *kl_text(const char *format, ...) KILTER_PRINTF(1, 2);
+
+#endif
