@@ -1,0 +1,90 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "balance/balance.h"
+
+static double weight_of(uint64_t i) {
+    return 0.1 + (double)(kl_mix64(i) % 1000);
+}
+
+/* Takes of random size, some of them given back in part: every task comes out exactly once in the end. */
+static void every_task_is_taken_once(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        uint64_t tasks = kl_mix64(seed) % 300;
+        double *weights = NULL;
+        if (seed % 2) {
+            weights = calloc(tasks + 1, sizeof *weights);
+            for (uint64_t i = 0; i < tasks; i++)
+                weights[i] = weight_of(i);
+        }
+        kl_bag bag = {0};
+        assert_int_equal(kl_bag_fill(&bag, tasks, weights, NULL), KILTER_OK);
+        free(weights); /* the bag keeps none of it */
+        int *seen = calloc(tasks + 1, sizeof *seen);
+        for (uint64_t step = 0; bag.left > 0; step++) {
+            uint64_t random = kl_mix64(seed * 1000 + step), left = bag.left;
+            double left_units = bag.left_units;
+            kl_span span = kl_bag_take(&bag, 1 + random % (left + 3)); /* more than there is, too */
+            assert_true(span.lo < span.hi && span.hi <= tasks);
+            assert_true(bag.left == left - (span.hi - span.lo));
+            assert_true(fabs(left_units - bag.left_units - kl_bag_units(&bag, span)) < 1e-6);
+            uint64_t done = step > 50 ? span.hi : span.lo + (random >> 20) % (span.hi - span.lo + 1);
+            for (uint64_t i = span.lo; i < done; i++)
+                seen[i]++;
+            if (done < span.hi)
+                assert_int_equal(kl_bag_return(&bag, (kl_span){done, span.hi}), KILTER_OK);
+        }
+        assert_true(bag.left_units == 0);
+        for (uint64_t i = 0; i < tasks; i++)
+            assert_int_equal(seen[i], 1);
+        free(seen);
+        kl_bag_free(&bag);
+    }
+}
+
+static void weights_cut_by_share(void **state) {
+    (void)state;
+    double weights[] = {1, 1, 1, 1, 96}; /* all but the last weigh as much as a twenty-fifth */
+    kl_bag bag = {0};
+    assert_int_equal(kl_bag_fill(&bag, 5, weights, NULL), KILTER_OK);
+    assert_true(bag.units == 100);
+    kl_span first =
+        kl_bag_take(&bag, 1); /* a fifth of the work reaches into the last task: it cannot be cut */
+    assert_int_equal(first.hi, 5);
+    kl_bag_free(&bag);
+
+    double rising[] = {1, 2, 3, 4, 5, 5};
+    assert_int_equal(kl_bag_fill(&bag, 6, rising, NULL), KILTER_OK);
+    assert_int_equal(kl_bag_take(&bag, 3).hi, 4); /* half of 20 */
+    kl_bag_free(&bag);
+}
+
+static void weights_that_are_no_weights_are_refused_by_name(void **state) {
+    (void)state;
+    const double bad[] = {0, -1, NAN, INFINITY};
+    for (int i = 0; i < 4; i++) {
+        double weights[] = {1, 2, bad[i]};
+        kl_bag bag = {0};
+        kilter_error error;
+        assert_int_equal(kl_bag_fill(&bag, 3, weights, &error), KILTER_ERR_RANGE);
+        assert_non_null(strstr(error.text, "task 2"));
+        assert_null(bag.spans);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_task_is_taken_once),
+        cmocka_unit_test(weights_cut_by_share),
+        cmocka_unit_test(weights_that_are_no_weights_are_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "farm/farm.h"
+
+static int work(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result, (void)state;
+    return 0;
+}
+
+/* Reads a command line of blank-separated words; `rest` gets what is left of it. */
+static kilter_status read_line(const char *line, kl_settings *settings, char *rest, kilter_error *error) {
+    char copy[256], *argv[32];
+    int argc = 0;
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    kilter_farm_options options = {.work = work, .workers = 9, .policy = "gss"};
+    kilter_status status = kl_settings_read(&options, &argc, argv, settings, error);
+    rest[0] = '\0';
+    for (int i = 1; i < argc; i++)
+        strcat(strcat(rest, i > 1 ? " " : ""), argv[i]);
+    return status;
+}
+
+static void options_are_taken_and_the_rest_is_left(void **state) {
+    (void)state;
+    const struct {
+        const char *line, *rest;
+        uint32_t workers;
+        const char *policy;
+    } rows[] = {
+        {"prog", "", 9, "gss"},
+        {"prog in.txt --workers 3 -x --policy=SS out", "in.txt -x out", 3, "SS"},
+        {"prog --workers=4 -- --workers 5", "-- --workers 5", 4, "gss"},
+        {"prog --work 1 --workersx", "--work 1 --workersx", 9, "gss"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kl_settings s;
+        char rest[256];
+        assert_int_equal(read_line(rows[i].line, &s, rest, NULL), KILTER_OK);
+        assert_string_equal(rest, rows[i].rest);
+        assert_int_equal(s.options.workers, rows[i].workers);
+        assert_string_equal(s.policy, rows[i].policy);
+        assert_string_equal(s.name, "prog");
+        kl_settings_free(&s);
+    }
+}
+
+static void bad_options_are_named_and_nothing_is_taken(void **state) {
+    (void)state;
+    const struct {
+        const char *line, *says;
+    } rows[] = {
+        {"prog --workers", "--workers: needs a value"},
+        {"prog --workers 0", "--workers: '0'"},
+        {"prog --workers -3", "--workers: '-3'"},
+        {"prog --workers 3x", "--workers: '3x'"},
+        {"prog --workers 99999999999999999999", "--workers: '99999"},
+        {"prog --workers=", "--workers: ''"},
+        {"prog --policy best", "no policy 'best'"},
+        {"prog --policy=", "--policy: the value is empty"},
+        {"prog --transport pigeon", "'pigeon'"},
+        {"prog --listen tcp://127.0.0.1:5 --join tcp://127.0.0.1:5", "--listen and --join"},
+        {"prog --listen nonsense", "nonsense"},
+        {"prog --join nonsense", "nonsense"},
+        {"prog --listen tcp://127.0.0.1:5 --transport inproc", "--listen: only"},
+        {"prog --progress=yes", "--progress: 'yes'"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kl_settings s;
+        kilter_error error;
+        char rest[256];
+        assert_int_equal(read_line(rows[i].line, &s, rest, &error), KILTER_ERR_USAGE);
+        assert_non_null(strstr(error.text, rows[i].says));
+        assert_string_equal(rest, strchr(rows[i].line, ' ') + 1);
+        assert_int_equal(kilter_exit(NULL, &error), 2);
+    }
+}
+
+static void the_environment_stands_between_program_and_command_line(void **state) {
+    (void)state;
+    kl_settings s;
+    char rest[256];
+    kilter_error error;
+    setenv("KILTER_WORKERS", "5", 1);
+    setenv("KILTER_POLICY", "fac2", 1);
+    setenv("KILTER_PROGRESS", "1", 1);
+    assert_int_equal(read_line("prog --policy tss", &s, rest, NULL), KILTER_OK);
+    assert_int_equal(s.options.workers, 5);
+    assert_string_equal(s.policy, "tss");
+    assert_true(s.options.progress);
+    kl_settings_free(&s);
+    setenv("KILTER_WORKERS", "many", 1);
+    assert_int_equal(read_line("prog", &s, rest, &error), KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "KILTER_WORKERS: 'many'"));
+    unsetenv("KILTER_WORKERS");
+    unsetenv("KILTER_POLICY");
+    unsetenv("KILTER_PROGRESS");
+}
+
+static void a_farm_without_work_function_is_refused(void **state) {
+    (void)state;
+    kl_settings s;
+    kilter_error error;
+    assert_int_equal(kl_settings_read(&(kilter_farm_options){0}, NULL, NULL, &s, &error), KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "options.work"));
+}
+
+static void no_command_line_is_fine(void **state) {
+    (void)state;
+    kl_settings s;
+    assert_int_equal(kl_settings_read(&(kilter_farm_options){.work = work}, NULL, NULL, &s, NULL), KILTER_OK);
+    assert_string_equal(s.name, "farm");
+    kl_settings_free(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_are_taken_and_the_rest_is_left),
+        cmocka_unit_test(bad_options_are_named_and_nothing_is_taken),
+        cmocka_unit_test(the_environment_stands_between_program_and_command_line),
+        cmocka_unit_test(a_farm_without_work_function_is_refused),
+        cmocka_unit_test(no_command_line_is_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* A whole farm in one thread under a fake clock, for tests: the real master and workers, stepped in order of
+ * their times over a stepped inproc hub. Same seed, same run, to the bit.
+ *
+ * Every actor has a time of its own. The one whose next event comes first moves next; as messages take time,
+ * nothing that the others do later can reach it earlier. */
+#ifndef KL_STEPPED_H
+#define KL_STEPPED_H
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "farm/farm.h"
+
+typedef struct stepped_actor {
+    double now_s;
+    double speed;  /* of a worker: work seconds done per second */
+    double dies_s; /* HUGE_VAL: never */
+    kl_transport *transport;
+    kl_worker *worker; /* NULL: gone */
+    kl_peer endpoint;
+    bool refuses; /* its start function fails */
+} stepped_actor;
+
+typedef struct stepped_farm {
+    kl_inproc *hub;
+    kl_inproc_stepped timing;
+    stepped_actor master_actor;
+    kl_master *master;
+    stepped_actor *workers;
+    uint32_t count;
+} stepped_farm;
+
+static double actor_now_s(void *self) {
+    return ((stepped_actor *)self)->now_s;
+}
+
+static double endpoint_now_s(void *clock, kl_peer endpoint) {
+    stepped_farm *f = clock;
+    return endpoint == 1 ? f->master_actor.now_s : f->workers[endpoint - 2].now_s;
+}
+
+static int stepped_start(const kilter_worker *worker, void **state) {
+    *state = worker->user;
+    return ((stepped_actor *)worker->user)->refuses;
+}
+
+/* `work` runs in the worker's own time: it declares a task's cost with this. */
+static inline void stepped_spend(void *state, double work_s) {
+    stepped_actor *actor = state;
+    actor->now_s += work_s / actor->speed;
+}
+
+static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t workers, double latency_s,
+                                kilter_work_fn work) {
+    f->timing =
+        (kl_inproc_stepped){.latency_s = latency_s, .per_byte_s = 8e-9, .now_s = endpoint_now_s, .clock = f};
+    f->count = workers;
+    f->workers = calloc(workers, sizeof *f->workers);
+    kilter_status status = kl_inproc_new(&f->timing, &f->hub, NULL);
+    assert(status == KILTER_OK);
+    status = kl_inproc_listen(f->hub, &f->master_actor.transport, NULL);
+    assert(status == KILTER_OK);
+    kl_master_options master = {.policy = kl_policy_find(policy), .program = "test", .quiet = true};
+    master.clock = (kl_clock){actor_now_s, &f->master_actor};
+    status = kl_master_new(&master, f->master_actor.transport, &f->master, NULL);
+    assert(status == KILTER_OK);
+    for (uint32_t i = 0; i < workers; i++) {
+        stepped_actor *a = &f->workers[i];
+        a->speed = 1;
+        a->dies_s = HUGE_VAL;
+        status = kl_inproc_join(f->hub, &a->endpoint, &a->transport, NULL);
+        assert(status == KILTER_OK);
+        kl_worker_options options = {
+            .work = work, .start = stepped_start, .user = a, .program = "test", .binding = ""};
+        options.patience_s = -1;
+        options.clock = (kl_clock){actor_now_s, a};
+        status = kl_worker_new(&options, a->transport, &a->worker, NULL);
+        assert(status == KILTER_OK);
+    }
+    (void)status;
+}
+
+static inline double actor_next_s(const stepped_farm *f, const stepped_actor *a, bool has_work,
+                                  kl_peer endpoint) {
+    double event_s = kl_inproc_next_s(f->hub, endpoint);
+    return has_work || event_s < a->now_s ? a->now_s : event_s;
+}
+
+static inline void worker_gone(stepped_actor *a) {
+    kl_worker_free(a->worker);
+    kl_transport_close(a->transport);
+    a->worker = NULL;
+}
+
+/* Let the actor that comes next make one turn. */
+static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
+    double first_s = actor_next_s(f, &f->master_actor, false, 1);
+    stepped_actor *next = &f->master_actor;
+    for (uint32_t i = 0; i < f->count; i++) {
+        stepped_actor *a = &f->workers[i];
+        double next_s = a->worker ? actor_next_s(f, a, kl_worker_has_work(a->worker), a->endpoint) : HUGE_VAL;
+        if (a->worker && a->dies_s < next_s)
+            next_s = a->dies_s;
+        if (next_s < first_s) {
+            first_s = next_s;
+            next = a;
+        }
+    }
+    if (first_s == HUGE_VAL) /* all wait: the master may be waiting for time to pass */
+        first_s = f->master_actor.now_s + 0.05;
+    if (next->now_s < first_s)
+        next->now_s = first_s;
+    if (next == &f->master_actor)
+        return kl_master_turn(f->master, 0, error);
+    if (next->now_s >= next->dies_s || kl_worker_turn(next->worker, 0, NULL) != KILTER_OK)
+        worker_gone(next);
+    return KILTER_OK;
+}
+
+/* Until as many workers as will ever come are ready. */
+static inline void stepped_gather(stepped_farm *f) {
+    while (kl_master_ready(f->master) + kl_master_refused(f->master) < f->count) {
+        kilter_status status = stepped_turn(f, NULL);
+        assert(status == KILTER_OK);
+        (void)status;
+    }
+}
+
+/* As kilter_farm_run(). */
+static inline kilter_status stepped_run(stepped_farm *f, const kilter_run *run, kilter_error *error) {
+    kl_deliverer *deliverer;
+    kilter_status status = kl_deliverer_new(run, &deliverer, error);
+    assert(status == KILTER_OK);
+    for (uint32_t i = 0; i < f->count; i++) /* nobody's past may come after the run's beginning */
+        if (f->workers[i].now_s > f->master_actor.now_s)
+            f->master_actor.now_s = f->workers[i].now_s;
+    status = kl_master_begin(f->master, run, error);
+    while (status == KILTER_OK && kl_master_running(f->master)) {
+        status = stepped_turn(f, error);
+        kilter_status delivered = kl_deliver(deliverer, kl_master_take(f->master), error);
+        status = status == KILTER_OK ? delivered : status;
+    }
+    kl_deliverer_free(deliverer);
+    return status;
+}
+
+static inline void stepped_close(stepped_farm *f) {
+    kl_master_end(f->master);
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->workers[i].worker)
+            worker_gone(&f->workers[i]);
+    kl_master_free(f->master);
+    kl_transport_close(f->master_actor.transport);
+    kl_inproc_free(f->hub);
+    free(f->workers);
+    *f = (stepped_farm){0};
+}
+
+#endif

@@ -1,0 +1,274 @@
+/* The whole farm under a fake clock: every policy, many sizes, workers that are unequal, fail and die. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "farm/stepped.h"
+
+/* --- a task whose result tells what it was
+ * -------------------------------------------------------------------------------------- */
+
+static double cost_of(uint64_t index) {
+    return 1e-4 * (1 + (double)(kl_mix64(index) % 100));
+}
+
+static int work(const kilter_task *task, kilter_result *result, void *state) {
+    stepped_spend(state, cost_of(task->index));
+    uint64_t shared = 0, input = task->index;
+    if (task->shared.size == sizeof shared)
+        memcpy(&shared, task->shared.data, sizeof shared);
+    if (task->input.size > 0)
+        memcpy(&input, task->input.data, sizeof input);
+    uint64_t answer[] = {task->index * 3 + shared, input, task->run};
+    return kilter_result_put(result, answer, sizeof answer);
+}
+
+typedef struct tally {
+    uint64_t tasks, run, shared;
+    uint8_t *seen;
+    uint64_t count, next;
+    bool in_order, right;
+} tally;
+
+static void count_outcome(const kilter_outcome *outcome, void *user) {
+    tally *t = user;
+    uint64_t answer[3];
+    assert_int_equal(outcome->status, KILTER_OK);
+    assert_true(outcome->index < t->tasks);
+    assert_int_equal(outcome->result.size, sizeof answer);
+    memcpy(answer, outcome->result.data, sizeof answer);
+    t->right &=
+        answer[0] == outcome->index * 3 + t->shared && answer[1] == outcome->index && answer[2] == t->run;
+    t->seen[outcome->index]++;
+    t->count++;
+    t->in_order &= outcome->index == t->next;
+    t->next = outcome->index + 1;
+}
+
+static void check_run(stepped_farm *f, uint64_t tasks, uint64_t run_number, kilter_order order, bool inputs,
+                      bool weights) {
+    tally t = {
+        .tasks = tasks, .run = run_number, .shared = 1000 + run_number, .in_order = true, .right = true};
+    t.seen = calloc(tasks + 1, 1);
+    uint64_t *numbers = calloc(tasks + 1, sizeof *numbers);
+    kilter_bytes *spans = calloc(tasks + 1, sizeof *spans);
+    double *costs = calloc(tasks + 1, sizeof *costs);
+    for (uint64_t i = 0; i < tasks; i++) {
+        numbers[i] = i;
+        spans[i] = (kilter_bytes){&numbers[i], sizeof numbers[i]};
+        costs[i] = cost_of(i);
+    }
+    kilter_run run = {.tasks = tasks,
+                      .shared = {&t.shared, sizeof t.shared},
+                      .order = order,
+                      .done = count_outcome,
+                      .user = &t};
+    run.inputs = inputs ? spans : NULL;
+    run.weights = weights ? costs : NULL;
+    kilter_error error = {KILTER_OK, ""};
+    if (stepped_run(f, &run, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    assert_true(t.count == tasks && t.right);
+    assert_true(order == KILTER_BY_ARRIVAL || t.in_order);
+    for (uint64_t i = 0; i < tasks; i++)
+        assert_int_equal(t.seen[i], 1);
+    free(t.seen);
+    free(numbers);
+    free(spans);
+    free(costs);
+}
+
+static void every_policy_does_every_task_once_whatever_the_size(void **state) {
+    (void)state;
+    const uint32_t workers[] = {1, 2, 3, 7, 16};
+    for (size_t p = 0; p < kl_policy_count(); p++)
+        for (size_t w = 0; w < sizeof workers / sizeof workers[0]; w++) {
+            stepped_farm f = {0};
+            stepped_open(&f, kl_policy_name(kl_policy_at(p)), workers[w], 50e-6, work);
+            for (uint32_t i = 0; i < workers[w]; i++)
+                f.workers[i].speed = 0.1 + (double)(kl_mix64(i + p) % 10);
+            stepped_gather(&f);
+            uint64_t sizes[] = {0, 1, 2, workers[w] - 1, workers[w], workers[w] + 1, 3 * workers[w] + 2, 500};
+            for (uint64_t run = 0; run < sizeof sizes / sizeof sizes[0]; run++)
+                check_run(&f, sizes[run], run, run % 2 ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL, run % 3 == 0,
+                          run % 5 == 2);
+            stepped_close(&f);
+        }
+}
+
+static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 150; seed++) {
+        const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
+        uint32_t workers = 2 + kl_mix64(seed) % 5;
+        stepped_farm f = {0};
+        stepped_open(&f, kl_policy_name(policy), workers, 50e-6, work);
+        for (uint32_t i = 1; i < workers;
+             i++) /* all but the first may die at any moment, while connecting, too */
+            f.workers[i].dies_s = 0.3 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
+        stepped_gather(&f);
+        check_run(&f, 300, 0, seed % 2 ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL, true, seed % 3 == 0);
+        check_run(&f, 100, 1, KILTER_BY_INDEX, false, false);
+        stepped_close(&f);
+    }
+}
+
+static void the_death_of_the_last_worker_ends_the_run_with_its_name(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "auto", 2, 50e-6, work);
+    f.workers[0].dies_s = 0.05;
+    f.workers[1].dies_s = 0.07;
+    stepped_gather(&f);
+    kilter_error error;
+    assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 1000}, &error), KILTER_ERR_NO_WORKER);
+    assert_non_null(strstr(error.text, "of 1000 tasks not done; the last one: worker 1"));
+    assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 10}, &error),
+                     KILTER_ERR_NO_WORKER); /* and again, no hang */
+    stepped_close(&f);
+}
+
+static void a_worker_that_cannot_start_is_left_out(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "static", 3, 50e-6, work);
+    f.workers[1].refuses = true;
+    stepped_gather(&f);
+    assert_int_equal(kl_master_ready(f.master), 2);
+    assert_non_null(strstr(kl_master_last_loss(f.master), "start function returned 1"));
+    check_run(&f, 40, 0, KILTER_BY_INDEX, false, false);
+    stepped_close(&f);
+}
+
+/* --- failing tasks
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+static int work_or_fail(const kilter_task *task, kilter_result *result, void *state) {
+    stepped_spend(state, 1e-3);
+    kilter_result_put(result, "half done", 9);
+    if (task->index % 10 == 3)
+        return kilter_result_fail(result, "%llu ends in 3", (unsigned long long)task->index);
+    return task->index % 10 == 7 ? 42 : 0;
+}
+
+typedef struct failures {
+    uint64_t threes, sevens, good;
+} failures;
+
+static void count_failures(const kilter_outcome *o, void *user) {
+    failures *f = user;
+    char expected[64];
+    if (o->index % 10 == 3) {
+        snprintf(expected, sizeof expected, "%llu ends in 3", (unsigned long long)o->index);
+        assert_string_equal(o->error, expected);
+        f->threes++;
+    } else if (o->index % 10 == 7) {
+        assert_string_equal(o->error, "the work function returned 42");
+        f->sevens++;
+    } else {
+        assert_null(o->error);
+        assert_int_equal(o->result.size, 9);
+        f->good++;
+        return;
+    }
+    assert_int_equal(o->status, KILTER_ERR_TASK);
+    assert_int_equal(o->result.size, 0); /* what it put before it failed is dropped */
+}
+
+static void failed_tasks_are_told_and_the_rest_goes_on(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "auto", 3, 50e-6, work_or_fail);
+    stepped_gather(&f);
+    failures seen = {0, 0, 0};
+    assert_int_equal(
+        stepped_run(&f, &(kilter_run){.tasks = 200, .done = count_failures, .user = &seen}, NULL), KILTER_OK);
+    assert_true(seen.threes == 20 && seen.sevens == 20 && seen.good == 160);
+    kilter_farm_summary summary;
+    kl_master_summary(f.master, &summary);
+    assert_int_equal(summary.failed, 40);
+    stepped_close(&f);
+}
+
+/* --- how good is it? Under a fake clock that is arithmetic, not timing.
+ * --------------------------------------------------------- */
+
+static int work_1ms(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result;
+    stepped_spend(state, 1e-3);
+    return 0;
+}
+
+static double efficiency(const char *policy, uint32_t workers, double slow, uint64_t tasks) {
+    stepped_farm f = {0};
+    stepped_open(&f, policy, workers, 50e-6, work_1ms);
+    for (uint32_t i = workers / 2; i < workers; i++)
+        f.workers[i].speed = slow;
+    stepped_gather(&f);
+    assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = tasks}, NULL), KILTER_OK);
+    kilter_farm_summary summary;
+    kl_master_summary(f.master, &summary);
+    stepped_close(&f);
+    return summary.efficiency;
+}
+
+static void auto_keeps_unequal_workers_busy(void **state) {
+    (void)state;
+    const struct {
+        uint32_t workers;
+        double slow;
+        uint64_t tasks;
+        double least;
+    } rows[] = {
+        {2, 1, 2000, 0.99},    {2, 0.5, 2000, 0.99}, {16, 0.25, 8000, 0.985},
+        {2, 0.05, 2000, 0.98}, {1, 1, 100, 0.97},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        double got = efficiency("auto", rows[i].workers, rows[i].slow, rows[i].tasks);
+        print_message("auto, %u workers, half of them at %g: %.4f\n", rows[i].workers, rows[i].slow, got);
+        assert_true(got >= rows[i].least && got <= 1.0 + 1e-9);
+    }
+    double equal = efficiency("static", 2, 0.5, 2000);
+    assert_true(fabs(equal - 2.0 / 3) < 0.01); /* an equal split waits for the slow one */
+}
+
+static void the_summary_says_what_was_gained(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "auto", 2, 50e-6, work_1ms);
+    f.workers[1].speed = 0.5;
+    stepped_gather(&f);
+    assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 2000}, NULL), KILTER_OK);
+    kilter_farm_summary s;
+    kl_master_summary(f.master, &s);
+    assert_true(fabs(s.bound_s - 2.0 / 1.5) < 0.01);
+    assert_true(fabs(s.equal_split_s - 2.0) < 0.02);
+    assert_int_equal(s.workers, 2);
+    assert_non_null(strstr(s.decision, "auto dealt 2000 tasks"));
+    assert_non_null(strstr(s.decision, "1.00 : 0.50"));
+    stepped_close(&f);
+}
+
+static void the_same_run_twice_is_the_same_run(void **state) {
+    (void)state;
+    double first = efficiency("auto", 5, 0.3, 777);
+    assert_true(first == efficiency("auto", 5, 0.3, 777));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_policy_does_every_task_once_whatever_the_size),
+        cmocka_unit_test(tasks_of_dead_workers_are_done_by_the_others),
+        cmocka_unit_test(the_death_of_the_last_worker_ends_the_run_with_its_name),
+        cmocka_unit_test(a_worker_that_cannot_start_is_left_out),
+        cmocka_unit_test(failed_tasks_are_told_and_the_rest_goes_on),
+        cmocka_unit_test(auto_keeps_unequal_workers_busy),
+        cmocka_unit_test(the_summary_says_what_was_gained),
+        cmocka_unit_test(the_same_run_twice_is_the_same_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,38 @@
+/* Any bytes at all, read as each kind of message. */
+#include "move/move.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_results(const uint8_t *data, size_t size) {
+    kl_results_head head;
+    if (!kl_wire_check_results(data, size, &head))
+        return;
+    kl_reader reader = kl_wire_read_results(data, size);
+    for (uint32_t i = 0; i < head.segments; i++) {
+        kl_segment segment;
+        bool failed;
+        kilter_bytes bytes;
+        if (!kl_wire_next_segment(&reader, &segment))
+            __builtin_trap(); /* a checked message reads to its end */
+        for (uint64_t k = 0; k < segment.count; k++)
+            if (!kl_wire_next_result(&reader, &failed, &bytes))
+                __builtin_trap();
+    }
+    if (!kl_reader_done(&reader))
+        __builtin_trap();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    kl_hello hello;
+    kl_chunk_head head;
+    kl_reader weights, inputs;
+    kilter_bytes bytes;
+    uint32_t worker;
+    kl_wire_type(data, size);
+    kl_wire_get_hello(data, size, &hello);
+    kl_wire_get_welcome(data, size, &worker);
+    kl_wire_get_bytes(data, size, &bytes);
+    kl_wire_get_chunk(data, size, &head, &weights, &inputs);
+    read_results(data, size);
+    return 0;
+}
