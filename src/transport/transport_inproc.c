@@ -1,0 +1,434 @@
+/* Messages between endpoints of one process.
+ *
+ * Every endpoint has an inbox; a sender puts the item straight into the receiver's. A worker and the master
+ * are tied by two lanes, one for each direction. What the two sides of a lane may touch:
+ *
+ *     open, last_s,   under the receiver's lock: are items taken, and when does the last one become visible?
+ *     left            what it is told at the end
+ *     known           the receiver's thread only: it has been told of the sender (JOINED, and not yet LEFT)
+ *
+ * Locks: the hub's before an inbox's, never two inboxes at once. */
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/transport_private.h"
+
+enum { MASTER = 1 };
+
+typedef struct item {
+    struct item *next;
+    double visible_s; /* stepped hubs only */
+    kl_event_kind kind;
+    kl_peer from;
+    size_t size;
+    uint8_t data[];
+} item;
+
+typedef struct lane {
+    bool open, known;
+    double last_s;
+    item *left; /* made beforehand, so that a farewell needs no memory */
+} lane;
+
+typedef struct endpoint {
+    kl_transport transport;
+    kl_inproc *hub;
+    kl_peer number;
+    lane to_master, to_worker; /* a worker's two lanes */
+    bool closed;               /* under the hub's lock */
+
+    pthread_mutex_t lock;
+    pthread_cond_t arrival;
+    item *first, *last; /* by visible_s, then in the order of sending */
+    bool woken;
+} endpoint;
+
+struct kl_inproc {
+    kl_inproc_stepped stepped;
+    bool is_stepped;
+    pthread_mutex_t lock;
+    endpoint **endpoints; /* [number − MASTER]; the first is NULL until the master listens */
+    size_t count, capacity;
+};
+
+/* --- the inbox ------------------------------------------------------------------------------------------ */
+
+static item *new_item(kl_event_kind kind, kl_peer from, const void *data, size_t size) {
+    item *it = size <= SIZE_MAX - sizeof(item) ? malloc(sizeof *it + size) : NULL;
+    if (!it)
+        return NULL;
+    *it = (item){.kind = kind, .from = from, .size = size};
+    if (size)
+        memcpy(it->data, data, size);
+    return it;
+}
+
+static void insert(endpoint *to, item *it) {
+    if (!to->last || to->last->visible_s <= it->visible_s) {
+        if (to->last)
+            to->last->next = it;
+        else
+            to->first = it;
+        to->last = it;
+        return;
+    }
+    item **place = &to->first;
+    while ((*place)->visible_s <= it->visible_s)
+        place = &(*place)->next;
+    it->next = *place;
+    *place = it;
+}
+
+static void remove_items_of(endpoint *e, kl_peer peer) {
+    item **place = &e->first;
+    e->last = NULL;
+    while (*place) {
+        item *it = *place;
+        if (it->from == peer) {
+            *place = it->next;
+            free(it);
+        } else {
+            e->last = it;
+            place = &it->next;
+        }
+    }
+}
+
+static lane *lane_from(endpoint *from, endpoint *to) {
+    return to->number == MASTER ? &from->to_master : &to->to_worker;
+}
+
+/* When does what `from` sends now reach the other side? */
+static double arrival_s(const endpoint *from, size_t size) {
+    const kl_inproc_stepped *s = &from->hub->stepped;
+    if (!from->hub->is_stepped)
+        return 0;
+    return s->now_s(s->clock, from->number) + s->latency_s + s->per_byte_s * (double)size;
+}
+
+static void append(endpoint *to, lane *way, item *it, double at_s) {
+    it->visible_s = way->last_s = fmax(at_s, way->last_s);
+    insert(to, it);
+    pthread_cond_signal(&to->arrival);
+}
+
+/* Puts the item into the inbox of `to`, or frees it when the lane is shut. */
+static void deliver(endpoint *to, lane *way, item *it, double at_s) {
+    pthread_mutex_lock(&to->lock);
+    bool open = way->open;
+    if (open)
+        append(to, way, it, at_s);
+    pthread_mutex_unlock(&to->lock);
+    if (!open)
+        free(it);
+}
+
+/* The last thing that comes along a lane. */
+static void say_left(endpoint *to, lane *way, double at_s) {
+    pthread_mutex_lock(&to->lock);
+    if (way->open) {
+        append(to, way, way->left, at_s);
+        way->left = NULL;
+        way->open = false;
+    }
+    pthread_mutex_unlock(&to->lock);
+}
+
+static endpoint *find(kl_inproc *hub, kl_peer number) {
+    pthread_mutex_lock(&hub->lock);
+    endpoint *e = number >= MASTER && number - MASTER < hub->count ? hub->endpoints[number - MASTER] : NULL;
+    pthread_mutex_unlock(&hub->lock);
+    return e;
+}
+
+/* The other end of `e` with that number: only a worker and the master are each other's. */
+static endpoint *peer_of(const endpoint *e, kl_peer number) {
+    return (e->number == MASTER) != (number == MASTER) ? find(e->hub, number) : NULL;
+}
+
+/* --- the operations ------------------------------------------------------------------------------------- */
+
+static kilter_status inproc_send(kl_transport *transport, kl_peer peer, const void *data, size_t size,
+                                 kilter_error *error) {
+    endpoint *from = (endpoint *)transport;
+    endpoint *to = peer_of(from, peer);
+    if (!to || !lane_from(to, from)->known)
+        return kl_fail(error, KILTER_ERR_PEER,
+                       "sending %zu bytes to peer %llu: it is gone; give its work to another", size,
+                       (unsigned long long)peer);
+    item *it = new_item(KL_EVENT_MESSAGE, from->number, data, size);
+    if (!it)
+        return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
+                       (unsigned long long)peer);
+    deliver(to, lane_from(from, to), it, arrival_s(from, size));
+    return KILTER_OK;
+}
+
+/* Takes the first item out of the inbox when its time has come. Under e->lock. */
+static item *take(endpoint *e, double now_s) {
+    item *it = e->first;
+    if (!it || it->visible_s > now_s)
+        return NULL;
+    e->first = it->next;
+    if (!e->first)
+        e->last = NULL;
+    return it;
+}
+
+static item *wait_for_item(endpoint *e, double timeout_s) {
+    double deadline_s = kl_deadline_s(timeout_s);
+    struct timespec until = {0};
+    if (deadline_s < HUGE_VAL) { /* a deadline beyond time_t is one nobody lives to see */
+        until.tv_sec = (time_t)fmin(deadline_s, 1e15);
+        until.tv_nsec = (long)((fmin(deadline_s, 1e15) - (double)until.tv_sec) * 1e9);
+    }
+    item *it = NULL;
+    pthread_mutex_lock(&e->lock);
+    while (!e->woken && !(it = take(e, 0))) {
+        if (timeout_s < 0)
+            pthread_cond_wait(&e->arrival, &e->lock);
+        else if (timeout_s == 0 || pthread_cond_timedwait(&e->arrival, &e->lock, &until) == ETIMEDOUT) {
+            it = e->woken ? NULL : take(e, 0); /* it may have come with the deadline */
+            break;
+        }
+    }
+    e->woken = false;
+    pthread_mutex_unlock(&e->lock);
+    return it;
+}
+
+static item *item_now(endpoint *e) {
+    double now_s = e->hub->stepped.now_s(e->hub->stepped.clock, e->number);
+    pthread_mutex_lock(&e->lock);
+    item *it = e->woken ? NULL : take(e, now_s);
+    e->woken = false;
+    pthread_mutex_unlock(&e->lock);
+    return it;
+}
+
+static kilter_status inproc_poll(kl_transport *transport, double timeout_s, kl_event *event,
+                                 kilter_error *error) {
+    (void)error;
+    endpoint *e = (endpoint *)transport;
+    item *it = e->hub->is_stepped ? item_now(e) : wait_for_item(e, timeout_s);
+    *event = (kl_event){.kind = KL_EVENT_NONE};
+    if (!it)
+        return KILTER_OK;
+    event->kind = it->kind;
+    event->peer = it->from;
+    if (it->kind == KL_EVENT_MESSAGE) {
+        event->message = (kl_message){.data = it->data, .size = it->size, .owner = it, .release = free};
+        return KILTER_OK;
+    }
+    lane_from(peer_of(e, it->from), e)->known = it->kind == KL_EVENT_JOINED;
+    free(it);
+    return KILTER_OK;
+}
+
+/* Ends both lanes between `e` and `peer`; the peer is told. */
+static void part(endpoint *e, endpoint *peer) {
+    pthread_mutex_lock(&e->lock);
+    lane_from(peer, e)->open = false;
+    remove_items_of(e, peer->number);
+    pthread_mutex_unlock(&e->lock);
+    lane_from(peer, e)->known = false;
+
+    say_left(peer, lane_from(e, peer), arrival_s(e, 0));
+}
+
+static void inproc_drop(kl_transport *transport, kl_peer peer) {
+    endpoint *e = (endpoint *)transport;
+    endpoint *other = peer_of(e, peer);
+    if (other)
+        part(e, other);
+}
+
+static void inproc_wake(kl_transport *transport) {
+    endpoint *e = (endpoint *)transport;
+    pthread_mutex_lock(&e->lock);
+    e->woken = true;
+    pthread_cond_signal(&e->arrival);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* The endpoint itself stays with the hub: others may be looking at it. */
+static void inproc_close(kl_transport *transport) {
+    endpoint *e = (endpoint *)transport;
+    kl_inproc *hub = e->hub;
+    pthread_mutex_lock(&hub->lock);
+    e->closed = true;
+    size_t peers = e->number == MASTER ? hub->count : 1;
+    for (size_t i = 0; i < peers; i++)
+        if (hub->endpoints[i] && hub->endpoints[i] != e)
+            part(e, hub->endpoints[i]);
+    pthread_mutex_unlock(&hub->lock);
+}
+
+static const kl_transport_ops inproc_ops = {.name = "inproc",
+                                            .threads = true,
+                                            .send = inproc_send,
+                                            .poll = inproc_poll,
+                                            .drop = inproc_drop,
+                                            .wake = inproc_wake,
+                                            .close = inproc_close};
+
+/* --- the hub -------------------------------------------------------------------------------------------- */
+
+kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, kilter_error *error) {
+    kl_inproc *h = calloc(1, sizeof *h);
+    endpoint **endpoints = calloc(8, sizeof(endpoint *));
+    if (!h || !endpoints) {
+        free(h);
+        free(endpoints);
+        return kl_fail(error, KILTER_ERR_MEMORY, "making a hub for inproc endpoints: memory ran out");
+    }
+    if (stepped)
+        h->stepped = *stepped;
+    h->is_stepped = stepped != NULL;
+    h->endpoints = endpoints;
+    h->capacity = 8;
+    h->count = 1; /* the master's place */
+    pthread_mutex_init(&h->lock, NULL);
+    *hub = h;
+    return KILTER_OK;
+}
+
+static void free_endpoint(endpoint *e) {
+    if (!e)
+        return;
+    while (e->first) {
+        item *it = e->first;
+        e->first = it->next;
+        free(it);
+    }
+    free(e->to_master.left);
+    free(e->to_worker.left);
+    pthread_cond_destroy(&e->arrival);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+void kl_inproc_free(kl_inproc *hub) {
+    if (!hub)
+        return;
+    for (size_t i = 0; i < hub->count; i++)
+        free_endpoint(hub->endpoints[i]);
+    free(hub->endpoints);
+    pthread_mutex_destroy(&hub->lock);
+    free(hub);
+}
+
+static endpoint *new_endpoint(kl_inproc *hub, kl_peer number) {
+    endpoint *e = calloc(1, sizeof *e);
+    if (!e)
+        return NULL;
+    *e = (endpoint){.transport = {&inproc_ops}, .hub = hub, .number = number};
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->arrival, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&e->lock, NULL);
+    return e;
+}
+
+static bool open_lane(endpoint *from, endpoint *to, double at_s) {
+    lane *way = lane_from(from, to);
+    item *joined = new_item(KL_EVENT_JOINED, from->number, NULL, 0);
+    item *left = new_item(KL_EVENT_LEFT, from->number, NULL, 0);
+    if (!joined || !left) {
+        free(joined);
+        free(left);
+        return false;
+    }
+    pthread_mutex_lock(&to->lock);
+    way->left = left;
+    way->open = true;
+    append(to, way, joined, at_s);
+    pthread_mutex_unlock(&to->lock);
+    return true;
+}
+
+/* Ties a worker to the master. Each hears of the other as long after `later` has come as a message takes.
+ * Under the hub's lock. */
+static bool tie(endpoint *master, endpoint *worker, const endpoint *later) {
+    double at_s = arrival_s(later, 0);
+    return open_lane(master, worker, at_s) && open_lane(worker, master, at_s);
+}
+
+static kilter_status out_of_memory(const char *what, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_MEMORY, "making an inproc %s: memory ran out", what);
+}
+
+kilter_status kl_inproc_listen(kl_inproc *hub, kl_transport **transport, kilter_error *error) {
+    endpoint *master = new_endpoint(hub, MASTER);
+    if (!master)
+        return out_of_memory("master", error);
+    pthread_mutex_lock(&hub->lock);
+    if (hub->endpoints[0]) {
+        pthread_mutex_unlock(&hub->lock);
+        free_endpoint(master);
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "making an inproc master: this hub has had its master; make another hub");
+    }
+    hub->endpoints[0] = master;
+    bool tied = true;
+    for (size_t i = 1; i < hub->count && tied; i++)
+        if (!hub->endpoints[i]->closed)
+            tied = tie(master, hub->endpoints[i], master);
+    pthread_mutex_unlock(&hub->lock);
+    if (!tied) {
+        inproc_close(&master->transport);
+        return out_of_memory("master", error);
+    }
+    *transport = &master->transport;
+    return KILTER_OK;
+}
+
+/* Room for one endpoint more. Under the hub's lock. */
+static bool reserve(kl_inproc *hub) {
+    if (hub->count < hub->capacity)
+        return true;
+    endpoint **more = realloc(hub->endpoints, 2 * hub->capacity * sizeof *more);
+    if (!more)
+        return false;
+    hub->endpoints = more;
+    hub->capacity *= 2;
+    return true;
+}
+
+kilter_status kl_inproc_join(kl_inproc *hub, kl_peer *number, kl_transport **transport, kilter_error *error) {
+    endpoint *worker = new_endpoint(hub, 0);
+    if (!worker)
+        return out_of_memory("worker", error);
+    pthread_mutex_lock(&hub->lock);
+    worker->number = MASTER + hub->count;
+    endpoint *master = hub->endpoints[0];
+    bool joined = reserve(hub) && (!master || master->closed || tie(master, worker, worker));
+    if (joined)
+        hub->endpoints[hub->count++] = worker;
+    pthread_mutex_unlock(&hub->lock);
+    if (!joined) {
+        free_endpoint(worker);
+        return out_of_memory("worker", error);
+    }
+    if (number)
+        *number = worker->number;
+    *transport = &worker->transport;
+    return KILTER_OK;
+}
+
+double kl_inproc_next_s(const kl_inproc *hub, kl_peer number) {
+    endpoint *e = find((kl_inproc *)hub, number);
+    if (!e)
+        return HUGE_VAL;
+    pthread_mutex_lock(&e->lock);
+    double next_s = e->first ? e->first->visible_s : HUGE_VAL;
+    pthread_mutex_unlock(&e->lock);
+    return next_s;
+}

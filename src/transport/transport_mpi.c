@@ -1,0 +1,686 @@
+/* Messages over MPI between rank 0, the master, and the other ranks.
+ *
+ * What holds on every MPI, also when a rank dies, is little; this file uses no more than that: Isend, Irecv
+ * and Testsome, one receive posted per peer and never a wildcard. A message goes as
+ *
+ *     TAG_HEAD   total length (8 bytes), then as much of the message as fits into EAGER_BYTES
+ *     TAG_REST   what is left, in pieces whose sizes both sides know
+ *
+ * so that the posted receive is small, and what follows lands in its final place. A length of BYE is the last
+ * thing a side says. It is answered with BYE, and once both are said no request is left between the two.
+ *
+ * No MPI can wait without burning a core, so poll() looks, and naps between looks. */
+#include "transport/transport.h"
+
+#include <math.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/transport_private.h"
+
+enum { TAG_HEAD = 1, TAG_REST = 2 };
+
+enum {
+    LENGTH_BYTES = 8,
+    EAGER_BYTES = 4096,
+    PIECE_BYTES = 1 << 30, /* MPI counts in int */
+    WINDOW = 8,            /* messages to one peer that MPI holds at a time; the others wait here */
+    SPINS = 20,            /* looks with a bare yield in between, before the first nap */
+};
+
+#define BYE            UINT64_MAX
+#define SHORTEST_NAP_S 20e-6 /* naps double from here … */
+#define LONGEST_NAP_S  1e-3  /* … to here; and after REST_AFTER_S without traffic … */
+#define LONGEST_REST_S 2e-3  /* … to here */
+#define REST_AFTER_S   0.05
+#define FAREWELL_S     10.0 /* close() gives up after so long a silence: a peer is dead, or computing */
+
+typedef struct parcel { /* a message on its way out */
+    struct parcel *next;
+    size_t peer;
+    size_t bytes, requests; /* requests that are not complete */
+    uint8_t data[];         /* length, then the message */
+} parcel;
+
+typedef enum standing {
+    LIVE,
+    DROPPED, /* by us: what still comes is received and thrown away */
+    OVER,    /* has said BYE, or is lost: no receive is posted any more */
+} standing;
+
+typedef struct peer {
+    standing standing;
+    bool said_bye;
+    parcel *waiting, *last_waiting;
+    size_t flying; /* parcels MPI holds */
+    uint8_t head[EAGER_BYTES];
+    uint8_t *body; /* the message of which TAG_REST is being received, else NULL */
+    size_t size, got;
+} peer;
+
+typedef struct mpi {
+    kl_transport transport;
+    MPI_Comm comm;
+    bool ends_mpi;
+    int rank;
+    size_t count;
+    peer *peers;           /* [count] */
+    MPI_Request *receives; /* [count] */
+
+    MPI_Request *sends; /* [flying], each of the parcel of the same index */
+    parcel **parcels;
+    size_t flying, flying_capacity;
+
+    int *done; /* what Testsome fills, [done_capacity] */
+    MPI_Status *statuses;
+    size_t done_capacity;
+
+    kl_event_queue ready;
+    atomic_bool woken;
+    bool out_of_memory; /* for good: what was being received is lost */
+    unsigned spins;
+    double nap_s, traffic_s;
+} mpi;
+
+/* Time is looked at and spent through these two only. */
+static double now_s(void) {
+    return kl_now_s();
+}
+
+static void nap(double seconds) {
+    struct timespec t = kl_timespec(seconds);
+    nanosleep(&t, NULL);
+}
+
+/* The master is peer 1, rank r is peer r + 1; peers[] has no place for the endpoint itself. */
+static int rank_of(const mpi *m, size_t i) {
+    return m->rank == 0 ? (int)i + 1 : 0;
+}
+
+static kl_peer name_of(const mpi *m, size_t i) {
+    return (kl_peer)rank_of(m, i) + 1;
+}
+
+static peer *peer_named(mpi *m, kl_peer name) {
+    kl_peer first = m->rank == 0 ? 2 : 1;
+    return name >= first && name - first < m->count ? &m->peers[name - first] : NULL;
+}
+
+static void note_traffic(mpi *m) {
+    m->spins = 0;
+    m->nap_s = SHORTEST_NAP_S;
+    m->traffic_s = now_s();
+}
+
+static void tell(mpi *m, const kl_event *event) {
+    if (!kl_event_queue_push(&m->ready, event)) {
+        kl_event copy = *event;
+        kl_message_release(&copy.message);
+        m->out_of_memory = true;
+    }
+}
+
+static kilter_status mpi_error(int code, const char *doing, kilter_error *error) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return kl_fail(error, KILTER_ERR_MPI, "%s: MPI says: %.300s; start the program again", doing, text);
+}
+
+/* --- sending -------------------------------------------------------------------------------------------- */
+
+static void put_length(uint8_t *to, uint64_t length) {
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        to[i] = (uint8_t)(length >> 8 * i);
+}
+
+static uint64_t get_length(const uint8_t *from) {
+    uint64_t length = 0;
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        length |= (uint64_t)from[i] << 8 * i;
+    return length;
+}
+
+static void throw_waiting_away(peer *p) {
+    while (p->waiting) {
+        parcel *first = p->waiting;
+        p->waiting = first->next;
+        free(first);
+    }
+    p->last_waiting = NULL;
+}
+
+/* What was said to a lost peer is abandoned, not waited for: its requests may never complete. */
+static void lose(mpi *m, size_t i) {
+    peer *p = &m->peers[i];
+    if (p->standing == LIVE)
+        tell(m, &(kl_event){.kind = KL_EVENT_LEFT, .peer = name_of(m, i)});
+    p->standing = OVER;
+    p->said_bye = true;
+    throw_waiting_away(p);
+}
+
+static bool reserve_flights(mpi *m, size_t more) {
+    size_t needed = m->flying + more;
+    if (needed <= m->flying_capacity)
+        return true;
+    size_t capacity = 2 * needed;
+    MPI_Request *sends = realloc(m->sends, capacity * sizeof *sends);
+    if (sends)
+        m->sends = sends;
+    parcel **parcels = realloc(m->parcels, capacity * sizeof *parcels);
+    if (parcels)
+        m->parcels = parcels;
+    if (!sends || !parcels)
+        return false;
+    m->flying_capacity = capacity;
+    return true;
+}
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Hands a parcel to MPI, piece by piece. false: MPI refused one. */
+static bool launch(mpi *m, parcel *it) {
+    size_t at = 0;
+    while (at < it->bytes) {
+        size_t piece = smaller(it->bytes - at, at ? PIECE_BYTES : EAGER_BYTES);
+        MPI_Request request;
+        if (MPI_Isend(it->data + at, (int)piece, MPI_BYTE, rank_of(m, it->peer), at ? TAG_REST : TAG_HEAD,
+                      m->comm, &request) != MPI_SUCCESS)
+            return false;
+        m->sends[m->flying] = request;
+        m->parcels[m->flying++] = it;
+        it->requests++;
+        at += piece;
+    }
+    return true;
+}
+
+static void launch_waiting(mpi *m, size_t i) {
+    peer *p = &m->peers[i];
+    while (p->waiting && p->flying < WINDOW) {
+        parcel *it = p->waiting;
+        if (!reserve_flights(m, it->bytes / PIECE_BYTES + 2)) {
+            m->out_of_memory = true;
+            return;
+        }
+        p->waiting = it->next;
+        if (!p->waiting)
+            p->last_waiting = NULL;
+        p->flying++;
+        if (!launch(m, it)) {
+            if (!it->requests) {
+                p->flying--;
+                free(it);
+            }
+            lose(m, i);
+        }
+    }
+}
+
+/* Queues a message behind those before it; `length` is its size or BYE. false: memory ran out. */
+static bool queue(mpi *m, size_t i, uint64_t length, const void *data, size_t size) {
+    parcel *it =
+        size <= SIZE_MAX - sizeof(parcel) - LENGTH_BYTES ? malloc(sizeof *it + LENGTH_BYTES + size) : NULL;
+    if (!it)
+        return false;
+    *it = (parcel){.peer = i, .bytes = LENGTH_BYTES + size};
+    put_length(it->data, length);
+    if (size)
+        memcpy(it->data + LENGTH_BYTES, data, size);
+    peer *p = &m->peers[i];
+    if (p->last_waiting)
+        p->last_waiting->next = it;
+    else
+        p->waiting = it;
+    p->last_waiting = it;
+    launch_waiting(m, i);
+    return true;
+}
+
+static void say_bye(mpi *m, size_t i) {
+    if (m->peers[i].said_bye)
+        return;
+    m->peers[i].said_bye = true;
+    if (!queue(m, i, BYE, NULL, 0))
+        m->out_of_memory = true;
+}
+
+/* Lets go of what Testsome found sent. */
+static void settle_sends(mpi *m, int done, bool faulty) {
+    for (int d = 0; d < done; d++) {
+        parcel *it = m->parcels[m->done[d]];
+        size_t i = it->peer;
+        m->sends[m->done[d]] = MPI_REQUEST_NULL;
+        if (faulty && m->statuses[d].MPI_ERROR != MPI_SUCCESS)
+            lose(m, i);
+        if (--it->requests == 0) {
+            m->peers[i].flying--;
+            free(it);
+        }
+    }
+    size_t kept = 0;
+    for (size_t f = 0; f < m->flying; f++)
+        if (m->sends[f] != MPI_REQUEST_NULL) {
+            m->sends[kept] = m->sends[f];
+            m->parcels[kept++] = m->parcels[f];
+        }
+    m->flying = kept;
+    for (size_t i = 0; i < m->count; i++)
+        launch_waiting(m, i);
+}
+
+/* --- receiving ------------------------------------------------------------------------------------------ */
+
+static void post_head(mpi *m, size_t i) {
+    if (MPI_Irecv(m->peers[i].head, EAGER_BYTES, MPI_BYTE, rank_of(m, i), TAG_HEAD, m->comm,
+                  &m->receives[i]) != MPI_SUCCESS)
+        lose(m, i);
+}
+
+static void post_rest(mpi *m, size_t i) {
+    peer *p = &m->peers[i];
+    int piece = (int)smaller(p->size - p->got, PIECE_BYTES);
+    if (MPI_Irecv(p->body + p->got, piece, MPI_BYTE, rank_of(m, i), TAG_REST, m->comm, &m->receives[i]) !=
+        MPI_SUCCESS)
+        lose(m, i);
+}
+
+static void hear_bye(mpi *m, size_t i) {
+    peer *p = &m->peers[i];
+    if (p->waiting) { /* nobody reads it, but for the BYE that may stand at its end */
+        throw_waiting_away(p);
+        p->said_bye = false;
+    }
+    if (p->standing == LIVE)
+        tell(m, &(kl_event){.kind = KL_EVENT_LEFT, .peer = name_of(m, i)});
+    p->standing = OVER;
+    say_bye(m, i);
+}
+
+static void hear_message(mpi *m, size_t i) {
+    peer *p = &m->peers[i];
+    if (p->standing == LIVE)
+        tell(m,
+             &(kl_event){.kind = KL_EVENT_MESSAGE,
+                         .peer = name_of(m, i),
+                         .message = {.data = p->body, .size = p->size, .owner = p->body, .release = free}});
+    else
+        free(p->body);
+    p->body = NULL;
+    post_head(m, i);
+}
+
+static void hear_head(mpi *m, size_t i, size_t bytes) {
+    peer *p = &m->peers[i];
+    uint64_t length = bytes < LENGTH_BYTES ? 0 : get_length(p->head);
+    if (length == BYE && bytes == LENGTH_BYTES) {
+        hear_bye(m, i);
+        return;
+    }
+    if (bytes < LENGTH_BYTES ||
+        (length < EAGER_BYTES - LENGTH_BYTES ? bytes != LENGTH_BYTES + length : bytes != EAGER_BYTES)) {
+        lose(m, i); /* whatever it speaks, it is not this */
+        return;
+    }
+    p->size = (size_t)length;
+    p->got = bytes - LENGTH_BYTES;
+    p->body = malloc(p->size ? p->size : 1);
+    if (!p->body) {
+        m->out_of_memory = true;
+        return;
+    }
+    memcpy(p->body, p->head + LENGTH_BYTES, p->got);
+    if (p->got < p->size)
+        post_rest(m, i);
+    else
+        hear_message(m, i);
+}
+
+static void hear(mpi *m, size_t i, size_t bytes) {
+    peer *p = &m->peers[i];
+    if (p->standing == OVER)
+        return;
+    if (!p->body) {
+        hear_head(m, i, bytes);
+        return;
+    }
+    p->got += bytes;
+    if (p->got < p->size)
+        post_rest(m, i);
+    else
+        hear_message(m, i);
+}
+
+/* --- the loop ------------------------------------------------------------------------------------------- */
+
+static bool reserve_done(mpi *m) {
+    size_t needed = m->count > m->flying ? m->count : m->flying;
+    if (needed <= m->done_capacity)
+        return true;
+    size_t capacity = 2 * needed;
+    int *done = realloc(m->done, capacity * sizeof *done);
+    if (done)
+        m->done = done;
+    MPI_Status *statuses = realloc(m->statuses, capacity * sizeof *statuses);
+    if (statuses)
+        m->statuses = statuses;
+    if (done && statuses)
+        m->done_capacity = capacity;
+    return done && statuses;
+}
+
+/* Testsome over one array. *faulty: the error of each request stands in its status. */
+static kilter_status test(mpi *m, MPI_Request *requests, size_t count, int *done, bool *faulty,
+                          kilter_error *error) {
+    *done = 0;
+    *faulty = false;
+    if (!count)
+        return KILTER_OK;
+    int code = MPI_Testsome((int)count, requests, done, m->done, m->statuses);
+    if (*done == MPI_UNDEFINED || *done < 0)
+        *done = 0;
+    if (code == MPI_SUCCESS)
+        return KILTER_OK;
+    int class = code;
+    MPI_Error_class(code, &class);
+    *faulty = class == MPI_ERR_IN_STATUS;
+    return *faulty ? KILTER_OK : mpi_error(code, "looking for messages of the other ranks", error);
+}
+
+static kilter_status progress(mpi *m, kilter_error *error) {
+    int done;
+    bool faulty;
+    if (!reserve_done(m))
+        m->out_of_memory = true;
+    if (m->out_of_memory)
+        return kl_fail(
+            error, KILTER_ERR_MEMORY,
+            "exchanging messages with %zu ranks: memory ran out; use smaller messages or fewer ranks",
+            m->count);
+    kilter_status status = test(m, m->receives, m->count, &done, &faulty, error);
+    if (status)
+        return status;
+    for (int d = 0; d < done; d++) {
+        int bytes = 0;
+        MPI_Get_count(&m->statuses[d], MPI_BYTE, &bytes);
+        if (faulty && m->statuses[d].MPI_ERROR != MPI_SUCCESS)
+            lose(m, (size_t)m->done[d]);
+        else
+            hear(m, (size_t)m->done[d], (size_t)bytes);
+    }
+    bool traffic = done > 0;
+    if (!reserve_done(m)) { /* hearing may have sent */
+        m->out_of_memory = true;
+        return KILTER_OK;
+    }
+    status = test(m, m->sends, m->flying, &done, &faulty, error);
+    if (status)
+        return status;
+    if (done)
+        settle_sends(m, done, faulty);
+    if (traffic || done)
+        note_traffic(m);
+    return KILTER_OK;
+}
+
+static void rest(mpi *m, double remaining_s) {
+    if (m->spins < SPINS) {
+        m->spins++;
+        sched_yield();
+        return;
+    }
+    double longest_s = now_s() - m->traffic_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
+    nap(fmin(m->nap_s, remaining_s));
+    m->nap_s = fmin(2 * m->nap_s, longest_s);
+}
+
+/* --- the operations ------------------------------------------------------------------------------------- */
+
+static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void *data, size_t size,
+                              kilter_error *error) {
+    mpi *m = (mpi *)transport;
+    peer *p = peer_named(m, name);
+    if (!p || p->standing != LIVE || p->said_bye)
+        return kl_fail(error, KILTER_ERR_PEER,
+                       "sending %zu bytes to peer %llu: it is gone; give its work to another", size,
+                       (unsigned long long)name);
+    if (!queue(m, (size_t)(p - m->peers), size, data, size))
+        return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
+                       (unsigned long long)name);
+    note_traffic(m); /* an answer may follow soon */
+    return KILTER_OK;
+}
+
+static kilter_status mpi_poll(kl_transport *transport, double timeout_s, kl_event *event,
+                              kilter_error *error) {
+    mpi *m = (mpi *)transport;
+    double deadline_s = timeout_s < 0 ? HUGE_VAL : timeout_s > 0 ? now_s() + timeout_s : 0;
+    *event = (kl_event){.kind = KL_EVENT_NONE};
+    for (;;) {
+        if (atomic_load(&m->woken) && atomic_exchange(&m->woken, false))
+            return KILTER_OK;
+        if (!m->ready.count) {
+            kilter_status status = progress(m, error);
+            if (status)
+                return status;
+        }
+        if (kl_event_queue_pop(&m->ready, event) || timeout_s == 0)
+            return KILTER_OK;
+        double remaining_s = deadline_s - now_s();
+        if (remaining_s <= 0)
+            return KILTER_OK;
+        rest(m, remaining_s);
+    }
+}
+
+static void mpi_drop(kl_transport *transport, kl_peer name) {
+    mpi *m = (mpi *)transport;
+    peer *p = peer_named(m, name);
+    if (!p)
+        return;
+    kl_event_queue_forget(&m->ready, name);
+    if (p->standing != LIVE)
+        return;
+    p->standing = DROPPED;
+    throw_waiting_away(p);
+    say_bye(m, (size_t)(p - m->peers));
+}
+
+static void mpi_wake(kl_transport *transport) {
+    atomic_store(&((mpi *)transport)->woken, true);
+}
+
+/* --- the end -------------------------------------------------------------------------------------------- */
+
+static bool all_said(const mpi *m) {
+    for (size_t i = 0; i < m->count; i++)
+        if (m->peers[i].standing != OVER || m->peers[i].waiting)
+            return false;
+    return m->flying == 0;
+}
+
+/* Says BYE to everybody, and receives until everybody has said it. */
+static bool part(mpi *m) {
+    for (size_t i = 0; i < m->count; i++) {
+        if (m->peers[i].standing == LIVE)
+            m->peers[i].standing = DROPPED;
+        say_bye(m, i);
+    }
+    note_traffic(m);
+    while (!all_said(m)) {
+        if (progress(m, NULL) || now_s() - m->traffic_s > FAREWELL_S)
+            return false;
+        rest(m, FAREWELL_S);
+    }
+    return true;
+}
+
+/* Takes back the receives nobody will send to. Sends to a dead peer stay with MPI, and so does their memory.
+ */
+static void abandon(mpi *m) {
+    for (size_t i = 0; i < m->count; i++)
+        if (m->receives[i] != MPI_REQUEST_NULL) {
+            MPI_Cancel(&m->receives[i]);
+            MPI_Request_free(&m->receives[i]);
+        }
+}
+
+static void free_all(mpi *m) {
+    for (size_t i = 0; m->peers && i < m->count; i++) {
+        throw_waiting_away(&m->peers[i]);
+        free(m->peers[i].body);
+    }
+    kl_event_queue_free(&m->ready);
+    free(m->peers);
+    free(m->receives);
+    free(m->sends);
+    free(m->parcels);
+    free(m->done);
+    free(m->statuses);
+    free(m);
+}
+
+static void mpi_close(kl_transport *transport) {
+    mpi *m = (mpi *)transport;
+    bool ends_mpi = m->ends_mpi;
+    if (part(m)) {
+        MPI_Comm_free(&m->comm);
+        free_all(m);
+    } else {
+        abandon(m); /* and keep the memory: MPI may still write into it */
+    }
+    if (ends_mpi)
+        MPI_Finalize();
+}
+
+static const kl_transport_ops mpi_ops = {.name = "mpi",
+                                         .threads = false,
+                                         .send = mpi_send,
+                                         .poll = mpi_poll,
+                                         .drop = mpi_drop,
+                                         .wake = mpi_wake,
+                                         .close = mpi_close};
+
+static const kl_transport_ops mpi_ops_any_thread = {.name = "mpi",
+                                                    .threads = true,
+                                                    .send = mpi_send,
+                                                    .poll = mpi_poll,
+                                                    .drop = mpi_drop,
+                                                    .wake = mpi_wake,
+                                                    .close = mpi_close};
+
+/* --- the beginning -------------------------------------------------------------------------------------- */
+
+/* How many processes the launcher says there are; 1 when it says nothing. */
+static long launched(void) {
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const char *value = getenv(sizes[i]);
+        if (value && atol(value) > 1)
+            return atol(value);
+    }
+    const char *rank = getenv("PMIX_RANK"); /* PMIx has no variable for the size */
+    return rank && atol(rank) > 0 ? atol(rank) + 1 : 1;
+}
+
+static kilter_status start_mpi(int *argc, char ***argv, bool *started, int *provided, kilter_error *error) {
+    int running = 0, finished = 0;
+    MPI_Initialized(&running);
+    MPI_Finalized(&finished);
+    if (finished)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "opening the mpi transport: MPI_Finalize was called already; open it before that");
+    if (running) {
+        MPI_Query_thread(provided);
+        return KILTER_OK;
+    }
+    int code = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+    if (code != MPI_SUCCESS)
+        return mpi_error(code, "starting MPI", error);
+    *started = true;
+    return KILTER_OK;
+}
+
+static kilter_status look_at_world(int *rank, int *size, kilter_error *error) {
+    MPI_Comm_rank(MPI_COMM_WORLD, rank);
+    MPI_Comm_size(MPI_COMM_WORLD, size);
+    long several = launched();
+    if (*size == 1 && several > 1)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "opening the mpi transport: the launcher started %ld processes or more, but MPI sees one; "
+            "use the mpirun of the MPI this program was built with",
+            several);
+    return KILTER_OK;
+}
+
+static mpi *new_mpi(int rank, int size, const kl_transport_ops *ops) {
+    mpi *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->transport.ops = ops;
+    m->rank = rank;
+    m->count = rank == 0 ? (size_t)size - 1 : 1;
+    m->peers = calloc(m->count + 1, sizeof *m->peers); /* +1: a lone master has none */
+    m->receives = malloc((m->count + 1) * sizeof(MPI_Request));
+    atomic_init(&m->woken, false);
+    if (!m->peers || !m->receives) {
+        free_all(m);
+        return NULL;
+    }
+    for (size_t i = 0; i < m->count; i++) {
+        m->receives[i] = MPI_REQUEST_NULL;
+        tell(m, &(kl_event){.kind = KL_EVENT_JOINED, .peer = name_of(m, i)});
+    }
+    return m;
+}
+
+/* Everything after MPI runs and the world is known. */
+static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provided, kl_transport **transport,
+                                   kilter_error *error) {
+    mpi *m = new_mpi(rank, size, provided >= MPI_THREAD_MULTIPLE ? &mpi_ops_any_thread : &mpi_ops);
+    if (!m || m->out_of_memory || !reserve_done(m)) {
+        if (m)
+            free_all(m);
+        return kl_fail(error, KILTER_ERR_MEMORY, "opening the mpi transport for %d ranks: memory ran out",
+                       size);
+    }
+    int code = MPI_Comm_dup(MPI_COMM_WORLD, &m->comm);
+    if (code != MPI_SUCCESS) {
+        free_all(m);
+        return mpi_error(code, "duplicating MPI_COMM_WORLD", error);
+    }
+    MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
+    m->ends_mpi = ends_mpi;
+    for (size_t i = 0; i < m->count; i++)
+        post_head(m, i);
+    note_traffic(m);
+    *transport = &m->transport;
+    return KILTER_OK;
+}
+
+kilter_status kl_mpi_open(int *argc, char ***argv, int *rank, int *size, kl_transport **transport,
+                          kilter_error *error) {
+    bool started = false;
+    int provided = MPI_THREAD_SINGLE, r = 0, s = 1;
+    kilter_status status = start_mpi(argc, argv, &started, &provided, error);
+    if (status)
+        return status;
+    status = look_at_world(&r, &s, error);
+    if (!status)
+        status = open_endpoint(r, s, started, provided, transport, error);
+    if (status) {
+        if (started)
+            MPI_Finalize();
+        return status;
+    }
+    *rank = r;
+    *size = s;
+    return KILTER_OK;
+}

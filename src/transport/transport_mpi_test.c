@@ -1,0 +1,166 @@
+/* The conformance suite on the ranks of MPI_COMM_WORLD, and then what only MPI can get wrong. Started by
+ * mpirun with any number of ranks up to SUITE_PEERS_MAX. */
+#include <mpi.h>
+
+#include "transport/transport.h"
+#include "transport/transport_suite.h"
+
+static kl_transport *open_endpoint(int *rank, int *size) {
+    kl_transport *t;
+    CHECK_OK(kl_mpi_open(NULL, NULL, rank, size, &t, error));
+    return t;
+}
+
+static void run_case(const suite_case *its_case) {
+    int rank, size;
+    kl_transport *t = open_endpoint(&rank, &size);
+    if (rank == 0) {
+        kl_peer workers[SUITE_PEERS_MAX];
+        suite_meet_workers(t, workers, (unsigned)size - 1);
+        its_case->master(t, workers, (unsigned)size - 1);
+    } else {
+        kl_peer master = suite_meet_master(t, (unsigned)rank - 1);
+        its_case->worker(t, master, (unsigned)rank - 1);
+    }
+    kl_transport_close(t);
+}
+
+/* Traffic of the program's own, on MPI_COMM_WORLD and with our tags, is not ours. */
+static void run_beside_other_traffic(void) {
+    int rank, size, mine, theirs = -1;
+    MPI_Request request;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    mine = rank;
+    MPI_Isend(&mine, 1, MPI_INT, (rank + 1) % size, 1, MPI_COMM_WORLD, &request);
+    run_case(&suite_cases[0]);
+    MPI_Recv(&theirs, 1, MPI_INT, (rank + size - 1) % size, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(theirs == (rank + size - 1) % size);
+}
+
+/* Two endpoints of one process are as apart as two processes. */
+static void run_two_at_once(void) {
+    int rank, size;
+    kl_transport *a = open_endpoint(&rank, &size), *b = open_endpoint(&rank, &size);
+    kl_peer workers_a[SUITE_PEERS_MAX], workers_b[SUITE_PEERS_MAX];
+    if (rank == 0) {
+        suite_meet_workers(a, workers_a, (unsigned)size - 1);
+        suite_meet_workers(b, workers_b, (unsigned)size - 1);
+        for (int w = 0; w < size - 1; w++) {
+            suite_send(b, workers_b[w], 2, 10000);
+            suite_send(a, workers_a[w], 1, 10);
+        }
+    } else {
+        kl_peer master_a = suite_meet_master(a, (unsigned)rank - 1);
+        kl_peer master_b = suite_meet_master(b, (unsigned)rank - 1);
+        suite_expect_message(a, master_a, 1, 10);
+        suite_expect_message(b, master_b, 2, 10000);
+    }
+    kl_transport_close(b);
+    kl_transport_close(a);
+}
+
+/* A peer that is closing gets its farewell through though the other side has much queued for it. */
+static void run_close_with_full_queues(void) {
+    int rank, size;
+    kl_transport *t = open_endpoint(&rank, &size);
+    if (rank == 0) {
+        kl_peer workers[SUITE_PEERS_MAX];
+        suite_meet_workers(t, workers, (unsigned)size - 1);
+        for (int w = 0; w < size - 1; w++)
+            for (int i = 0; i < 100; i++)
+                suite_send(t, workers[w], 1, 100000);
+        for (int w = 0; w < size - 1; w++)
+            CHECK(suite_next(t).kind == KL_EVENT_LEFT);
+        suite_expect_silence(t);
+    } else {
+        suite_meet_master(t, (unsigned)rank - 1);
+    }
+    kl_transport_close(t);
+}
+
+/* A message that is received lives on its own. */
+static void run_message_outlives(void) {
+    int rank, size;
+    kl_transport *t = open_endpoint(&rank, &size);
+    kl_event event = {0};
+    if (rank == 0) {
+        kl_peer workers[SUITE_PEERS_MAX];
+        suite_meet_workers(t, workers, (unsigned)size - 1);
+        for (int w = 0; w < size - 1; w++)
+            suite_send(t, workers[w], 4, 70000);
+    } else {
+        suite_meet_master(t, (unsigned)rank - 1);
+        event = suite_next(t);
+    }
+    kl_transport_close(t);
+    if (rank > 0)
+        suite_check_message(&event.message, 4, 70000);
+    kl_message_release(&event.message);
+}
+
+static void run_suite(void) {
+    int rank, size, provided;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (unsigned c = 0; c < SUITE_CASES; c++) {
+        if (rank == 0)
+            printf("%s\n", suite_cases[c].name);
+        run_case(&suite_cases[c]);
+    }
+    run_beside_other_traffic();
+    run_two_at_once();
+    run_close_with_full_queues();
+    run_message_outlives();
+    kl_transport *t = open_endpoint(&rank, &size);
+    MPI_Query_thread(&provided);
+    CHECK(t->ops->threads == (provided >= MPI_THREAD_MULTIPLE));
+    kl_transport_close(t);
+}
+
+/* The program's MPI stays its own. */
+static void run_in_a_program_with_mpi(int *argc, char ***argv, int threads) {
+    int provided, finished = 1;
+    MPI_Init_thread(argc, argv, threads, &provided);
+    run_suite();
+    MPI_Finalized(&finished);
+    CHECK(!finished);
+    MPI_Finalize();
+}
+
+/* Nobody else has started MPI, so the transport starts it and ends it. */
+static void run_in_a_program_without(int *argc, char ***argv) {
+    int rank, size, finished = 0;
+    kl_transport *t;
+    CHECK_OK(kl_mpi_open(argc, argv, &rank, &size, &t, error));
+    for (int i = 0; i < (rank == 0 ? size - 1 : 1); i++)
+        CHECK(suite_next(t).kind == KL_EVENT_JOINED);
+    kl_transport_close(t);
+    MPI_Finalized(&finished);
+    CHECK(finished);
+    kilter_error error = {0};
+    CHECK(kl_mpi_open(argc, argv, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
+}
+
+static void run_under_the_wrong_launcher(int *argc, char ***argv) {
+    int rank = -1, size = -1, finished = 0;
+    kl_transport *t = NULL;
+    kilter_error error = {0};
+    CHECK(kl_mpi_open(argc, argv, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
+    CHECK(strstr(error.text, "mpirun") && !t && rank == -1 && size == -1);
+    MPI_Finalized(&finished);
+    CHECK(finished);
+}
+
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "";
+    if (strcmp(how, "--own-mpi") == 0)
+        run_in_a_program_without(&argc, &argv);
+    else if (strcmp(how, "--expect-mismatch") == 0)
+        run_under_the_wrong_launcher(&argc, &argv);
+    else if (strcmp(how, "--single") == 0)
+        run_in_a_program_with_mpi(&argc, &argv, MPI_THREAD_SINGLE);
+    else
+        run_in_a_program_with_mpi(&argc, &argv, MPI_THREAD_MULTIPLE);
+    return 0;
+}

@@ -1,0 +1,488 @@
+/* The conformance suite of room transport: what every implementation promises, as cases of which one side
+ * runs at the master and the other at each worker. How the endpoints come to be is the test's business; the
+ * suite gets them open, and the test closes them after the case. A failed check ends the process, because it
+ * may be in any thread or rank. */
+#ifndef KL_TRANSPORT_SUITE_H
+#define KL_TRANSPORT_SUITE_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/transport.h"
+#include "transport/transport_private.h"
+
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "%s:%d: %s does not hold in %s\n", __FILE__, __LINE__, #condition, __func__);    \
+            abort();                                                                                         \
+        }                                                                                                    \
+    } while (0)
+
+#define CHECK_OK(call)                                                                                       \
+    do {                                                                                                     \
+        kilter_error error_ = {0};                                                                           \
+        kilter_error *error = &error_;                                                                       \
+        if ((call) != KILTER_OK) {                                                                           \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, error_.text);                                 \
+            abort();                                                                                         \
+        }                                                                                                    \
+    } while (0)
+
+enum { SUITE_PEERS_MAX = 256, SUITE_LONG_S = 60 };
+
+/* Enough to see that nothing comes where nothing may come. */
+#define SUITE_SILENCE_S 0.02
+
+typedef struct suite_case {
+    const char *name;
+    void (*master)(kl_transport *t, const kl_peer *workers, unsigned count); /* workers in order of index */
+    void (*worker)(kl_transport *t, kl_peer master, unsigned index);
+} suite_case;
+
+/* --- what the cases are made of ------------------------------------------------------------------------- */
+
+/* The next event; a test that would wait for ever fails instead. */
+static inline kl_event suite_next(kl_transport *t) {
+    kl_event event;
+    CHECK_OK(kl_poll(t, SUITE_LONG_S, &event, error));
+    CHECK(event.kind != KL_EVENT_NONE);
+    return event;
+}
+
+static inline void suite_expect(kl_transport *t, kl_event_kind kind, kl_peer peer) {
+    kl_event event = suite_next(t);
+    CHECK(event.kind == kind);
+    CHECK(event.peer == peer);
+    kl_message_release(&event.message);
+}
+
+static inline void suite_expect_silence(kl_transport *t) {
+    kl_event event;
+    CHECK_OK(kl_poll(t, SUITE_SILENCE_S, &event, error));
+    CHECK(event.kind == KL_EVENT_NONE);
+}
+
+static inline void suite_expect_gone(kl_transport *t, kl_peer peer) {
+    kilter_error error = {0};
+    CHECK(t->ops->send(t, peer, "x", 1, &error) == KILTER_ERR_PEER);
+    CHECK(error.status == KILTER_ERR_PEER && error.text[0]);
+}
+
+static inline uint8_t suite_byte(uint64_t seed, size_t i) {
+    return (uint8_t)(seed * 31 + i * 7 + (i >> 8) + (i >> 16));
+}
+
+static inline void suite_send(kl_transport *t, kl_peer peer, uint64_t seed, size_t size) {
+    uint8_t *bytes = malloc(size + 1);
+    CHECK(bytes);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = suite_byte(seed, i);
+    CHECK_OK(t->ops->send(t, peer, bytes, size, error));
+    memset(bytes, 0xee, size); /* it was copied */
+    free(bytes);
+}
+
+static inline void suite_check_message(const kl_message *message, uint64_t seed, size_t size) {
+    CHECK(message->size == size);
+    for (size_t i = 0; i < size; i++)
+        CHECK(message->data[i] == suite_byte(seed, i));
+}
+
+static inline void suite_expect_message(kl_transport *t, kl_peer peer, uint64_t seed, size_t size) {
+    kl_event event = suite_next(t);
+    CHECK(event.kind == KL_EVENT_MESSAGE);
+    CHECK(event.peer == peer);
+    suite_check_message(&event.message, seed, size);
+    kl_message_release(&event.message);
+    CHECK(!event.message.data && !event.message.release);
+}
+
+static inline unsigned suite_place(const kl_peer *peers, unsigned count, kl_peer peer) {
+    for (unsigned i = 0; i < count; i++)
+        if (peers[i] == peer)
+            return i;
+    return count;
+}
+
+/* The master meets `count` workers, each of which says its index, and lets them go on. */
+static inline void suite_meet_workers(kl_transport *t, kl_peer *workers, unsigned count) {
+    kl_peer joined[SUITE_PEERS_MAX];
+    unsigned joins = 0;
+    CHECK(count <= SUITE_PEERS_MAX);
+    for (unsigned indices = 0; indices < count;) {
+        kl_event event = suite_next(t);
+        CHECK(event.peer != KL_NO_PEER);
+        bool known = suite_place(joined, joins, event.peer) < joins;
+        if (event.kind == KL_EVENT_JOINED) {
+            CHECK(!known && joins < count);
+            joined[joins++] = event.peer;
+            continue;
+        }
+        CHECK(event.kind == KL_EVENT_MESSAGE && known);
+        uint32_t index;
+        CHECK(event.message.size == sizeof index);
+        memcpy(&index, event.message.data, sizeof index);
+        CHECK(index < count);
+        workers[index] = event.peer;
+        indices++;
+        kl_message_release(&event.message);
+    }
+    for (unsigned i = 0; i < count; i++)
+        CHECK_OK(t->ops->send(t, workers[i], "go", 2, error));
+}
+
+static inline kl_peer suite_meet_master(kl_transport *t, unsigned index) {
+    kl_event event = suite_next(t);
+    CHECK(event.kind == KL_EVENT_JOINED && event.peer != KL_NO_PEER);
+    kl_peer master = event.peer;
+    uint32_t number = index;
+    CHECK_OK(t->ops->send(t, master, &number, sizeof number, error));
+    event = suite_next(t);
+    CHECK(event.kind == KL_EVENT_MESSAGE && event.peer == master);
+    CHECK(event.message.size == 2 && memcmp(event.message.data, "go", 2) == 0);
+    kl_message_release(&event.message);
+    return master;
+}
+
+static inline void suite_leave_to_others(kl_transport *t, kl_peer master, unsigned index) {
+    (void)index;
+    suite_expect(t, KL_EVENT_LEFT, master);
+}
+
+/* --- the cases ------------------------------------------------------------------------------------------ */
+
+static const size_t suite_sizes[] = {0,      1,       7,    8,    9,       4086, 4087, 4088,
+                                     4089,   4095,    4096, 4097, 8191,    8192, 8193, 65536,
+                                     100003, 1 << 20, 0,    3,    8 << 20, 5};
+enum { SUITE_SIZES = sizeof suite_sizes / sizeof *suite_sizes };
+
+static inline void suite_echo_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    unsigned left = 0;
+    while (left < count) {
+        kl_event event = suite_next(t);
+        CHECK(suite_place(workers, count, event.peer) < count);
+        if (event.kind == KL_EVENT_LEFT) {
+            left++;
+            continue;
+        }
+        CHECK(event.kind == KL_EVENT_MESSAGE);
+        CHECK_OK(t->ops->send(t, event.peer, event.message.data, event.message.size, error));
+        kl_message_release(&event.message);
+    }
+}
+
+static inline void suite_echo_worker(kl_transport *t, kl_peer master, unsigned index) {
+    for (unsigned i = 0; i < SUITE_SIZES; i++)
+        suite_send(t, master, index + i, suite_sizes[i]);
+    for (unsigned i = 0; i < SUITE_SIZES; i++)
+        suite_expect_message(t, master, index + i, suite_sizes[i]);
+}
+
+enum { SUITE_FLOOD = 5000 };
+
+static inline void suite_flood_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    unsigned received[SUITE_PEERS_MAX] = {0}, left = 0;
+    for (unsigned i = 0; i < SUITE_FLOOD; i++)
+        for (unsigned w = 0; w < count; w++)
+            suite_send(t, workers[w], i, i % 100);
+    while (left < count) {
+        kl_event event = suite_next(t);
+        unsigned w = suite_place(workers, count, event.peer);
+        CHECK(w < count);
+        if (event.kind == KL_EVENT_LEFT) {
+            CHECK(received[w] == SUITE_FLOOD);
+            left++;
+            continue;
+        }
+        CHECK(event.kind == KL_EVENT_MESSAGE);
+        suite_check_message(&event.message, received[w] + w, (received[w] + w) % 300);
+        received[w]++;
+        kl_message_release(&event.message);
+    }
+}
+
+static inline void suite_flood_worker(kl_transport *t, kl_peer master, unsigned index) {
+    for (unsigned i = 0; i < SUITE_FLOOD; i++)
+        suite_send(t, master, i + index, (i + index) % 300);
+    for (unsigned i = 0; i < SUITE_FLOOD; i++)
+        suite_expect_message(t, master, i, i % 100);
+}
+
+/* Large messages from both sides at once: neither may wait for the other to receive. */
+static inline void suite_cross_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned w = 0; w < count; w++)
+            suite_send(t, workers[w], w + i, 1500000);
+    unsigned received[SUITE_PEERS_MAX] = {0};
+    for (unsigned n = 0; n < 4 * count; n++) {
+        kl_event event = suite_next(t);
+        unsigned w = suite_place(workers, count, event.peer);
+        CHECK(w < count);
+        CHECK(event.kind == (received[w] < 3 ? KL_EVENT_MESSAGE : KL_EVENT_LEFT));
+        if (event.kind == KL_EVENT_MESSAGE)
+            suite_check_message(&event.message, 2 * w + received[w], 1000001);
+        received[w]++;
+        kl_message_release(&event.message);
+    }
+}
+
+static inline void suite_cross_worker(kl_transport *t, kl_peer master, unsigned index) {
+    for (unsigned i = 0; i < 3; i++)
+        suite_send(t, master, 2 * index + i, 1000001);
+    for (unsigned i = 0; i < 3; i++)
+        suite_expect_message(t, master, index + i, 1500000);
+}
+
+/* What a worker sends before it closes arrives, then LEFT, once. */
+enum { SUITE_LAST_WORDS = 40 };
+
+static inline size_t suite_last_word_size(unsigned i) {
+    return i % 5 == 0 ? 200000 : i;
+}
+
+static inline void suite_last_words_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    unsigned received[SUITE_PEERS_MAX] = {0};
+    for (unsigned left = 0; left < count;) {
+        kl_event event = suite_next(t);
+        unsigned w = suite_place(workers, count, event.peer);
+        CHECK(w < count);
+        if (event.kind == KL_EVENT_LEFT) {
+            CHECK(received[w]++ == SUITE_LAST_WORDS); /* so a second LEFT is caught as well */
+            left++;
+            suite_expect_gone(t, event.peer);
+            continue;
+        }
+        CHECK(event.kind == KL_EVENT_MESSAGE && received[w] < SUITE_LAST_WORDS);
+        suite_check_message(&event.message, received[w], suite_last_word_size(received[w]));
+        received[w]++;
+        kl_message_release(&event.message);
+    }
+    suite_expect_silence(t);
+    for (unsigned w = 0; w < count; w++)
+        suite_expect_gone(t, workers[w]);
+}
+
+static inline void suite_last_words_worker(kl_transport *t, kl_peer master, unsigned index) {
+    (void)index;
+    for (unsigned i = 0; i < SUITE_LAST_WORDS; i++)
+        suite_send(t, master, i, suite_last_word_size(i));
+}
+
+/* What the master sends before it closes arrives, though the worker talks into it all the while. */
+static inline void suite_closing_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    for (unsigned i = 0; i < SUITE_LAST_WORDS; i++)
+        for (unsigned w = 0; w < count; w++)
+            suite_send(t, workers[w], i, suite_last_word_size(i));
+}
+
+static inline void suite_closing_worker(kl_transport *t, kl_peer master, unsigned index) {
+    (void)index;
+    unsigned received = 0;
+    for (unsigned sent = 0;;) {
+        kl_event event;
+        if (sent < 2000 && t->ops->send(t, master, &sent, sizeof sent, NULL) == KILTER_OK)
+            sent++;
+        CHECK_OK(kl_poll(t, sent < 2000 ? 0 : SUITE_LONG_S, &event, error));
+        if (event.kind == KL_EVENT_LEFT)
+            break;
+        if (event.kind == KL_EVENT_NONE)
+            continue;
+        CHECK(event.kind == KL_EVENT_MESSAGE && received < SUITE_LAST_WORDS);
+        suite_check_message(&event.message, received, suite_last_word_size(received));
+        received++;
+        kl_message_release(&event.message);
+    }
+    CHECK(received == SUITE_LAST_WORDS);
+    suite_expect_gone(t, master);
+    suite_expect_silence(t);
+}
+
+/* Dropping is silent on one's own side, and LEFT on the other. */
+static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    for (unsigned w = 0; w < count; w++) {
+        kl_drop(t, workers[w]);
+        suite_expect_gone(t, workers[w]);
+        kl_drop(t, workers[w]); /* once more does nothing */
+    }
+    kl_drop(t, 1000000);
+    suite_expect_silence(t);
+}
+
+static inline void suite_drop_worker(kl_transport *t, kl_peer master, unsigned index) {
+    for (unsigned i = 0; i < 50; i++) /* under way while it is dropped, or refused after */
+        (void)t->ops->send(t, master, &index, sizeof index, NULL);
+    suite_expect(t, KL_EVENT_LEFT, master);
+    suite_expect_gone(t, master);
+    suite_expect_silence(t);
+}
+
+static inline void suite_dropped_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    bool gone[SUITE_PEERS_MAX] = {false};
+    for (unsigned n = 0; n < count; n++) {
+        kl_event event = suite_next(t);
+        unsigned w = suite_place(workers, count, event.peer);
+        CHECK(w < count && event.kind == KL_EVENT_LEFT && !gone[w]);
+        gone[w] = true;
+    }
+    suite_expect_silence(t);
+}
+
+static inline void suite_dropped_worker(kl_transport *t, kl_peer master, unsigned index) {
+    (void)index;
+    kl_drop(t, master);
+    suite_expect_gone(t, master);
+    suite_expect_silence(t);
+}
+
+/* A wake ends one poll, whether that waits already or comes later. */
+static inline void *suite_wake(void *transport) {
+    kl_transport_wake(transport);
+    return NULL;
+}
+
+static inline void suite_wakes(kl_transport *t) {
+    kl_event event;
+    for (int i = 0; i < 50; i++) {
+        pthread_t waker;
+        CHECK(pthread_create(&waker, NULL, suite_wake, t) == 0);
+        CHECK_OK(kl_poll(t, -1, &event, error));
+        CHECK(event.kind == KL_EVENT_NONE);
+        pthread_join(waker, NULL);
+    }
+    kl_transport_wake(t);
+    kl_transport_wake(t);
+    CHECK_OK(kl_poll(t, -1, &event, error));
+    CHECK(event.kind == KL_EVENT_NONE);
+}
+
+static inline void suite_wake_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    suite_wakes(t);
+    for (unsigned w = 0; w < count; w++)
+        suite_send(t, workers[w], 1, 10);
+    for (unsigned w = 0; w < count; w++) {
+        kl_event event = suite_next(t);
+        CHECK(event.kind == KL_EVENT_LEFT);
+    }
+}
+
+static inline void suite_wake_worker(kl_transport *t, kl_peer master, unsigned index) {
+    (void)index;
+    suite_expect_message(t, master, 1, 10);
+    suite_wakes(t);
+}
+
+/* A wake comes before a message that lies there, and takes nothing away. */
+static inline void suite_wake_first_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    for (unsigned w = 0; w < count; w++)
+        suite_send(t, workers[w], 2, 20);
+    for (unsigned w = 0; w < count; w++)
+        CHECK(suite_next(t).kind == KL_EVENT_LEFT);
+}
+
+static inline void suite_wake_first_worker(kl_transport *t, kl_peer master, unsigned index) {
+    (void)index;
+    kl_event event;
+    kl_transport_wake(t);
+    CHECK_OK(kl_poll(t, SUITE_LONG_S, &event, error));
+    CHECK(event.kind == KL_EVENT_NONE);
+    suite_expect_message(t, master, 2, 20);
+}
+
+static inline void suite_timeout_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    kl_event event;
+    CHECK_OK(kl_poll(t, 0, &event, error));
+    CHECK(event.kind == KL_EVENT_NONE && event.peer == KL_NO_PEER && !event.message.data);
+    double timeouts_s[] = {1e-9, 0.0003, 0.03};
+    for (int i = 0; i < 3; i++) {
+        double start_s = kl_now_s();
+        CHECK_OK(kl_poll(t, timeouts_s[i], &event, error));
+        CHECK(event.kind == KL_EVENT_NONE);
+        CHECK(kl_now_s() - start_s >= 0.999 * timeouts_s[i]);
+    }
+    for (unsigned w = 0; w < count; w++)
+        suite_send(t, workers[w], 3, 30);
+}
+
+static inline void suite_timeout_worker(kl_transport *t, kl_peer master, unsigned index) {
+    (void)index;
+    kl_event event;
+    CHECK_OK(kl_poll(t, -1, &event, error));
+    CHECK(event.kind == KL_EVENT_MESSAGE && event.peer == master);
+    suite_check_message(&event.message, 3, 30);
+    kl_message_release(&event.message);
+    double longest_s[] = {1e18, 1e300};
+    CHECK_OK(kl_poll(t, longest_s[index % 2], &event, error));
+    CHECK(event.kind == KL_EVENT_LEFT);
+}
+
+/* Nobody is reached by a name nobody has. */
+static inline void suite_nobody_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    suite_expect_gone(t, KL_NO_PEER);
+    suite_expect_gone(t, UINT64_MAX);
+    kl_peer other = 1000;
+    while (suite_place(workers, count, other) < count)
+        other++;
+    suite_expect_gone(t, other);
+}
+
+static inline void suite_nobody_worker(kl_transport *t, kl_peer master, unsigned index) {
+    suite_expect_gone(t, KL_NO_PEER);
+    suite_expect_gone(t, master + 1);
+    suite_expect_gone(t, master + 2 + index);
+    suite_expect_gone(t, UINT64_MAX);
+    suite_leave_to_others(t, master, index);
+}
+
+static const suite_case suite_cases[] = {
+    {"echoes of all sizes come whole and in order", suite_echo_master, suite_echo_worker},
+    {"thousands of messages both ways", suite_flood_master, suite_flood_worker},
+    {"large messages cross", suite_cross_master, suite_cross_worker},
+    {"a worker's last words, then LEFT once", suite_last_words_master, suite_last_words_worker},
+    {"the master's last words, then LEFT once", suite_closing_master, suite_closing_worker},
+    {"the master drops", suite_drop_master, suite_drop_worker},
+    {"a worker drops", suite_dropped_master, suite_dropped_worker},
+    {"wake ends a wait", suite_wake_master, suite_wake_worker},
+    {"wake comes first", suite_wake_first_master, suite_wake_first_worker},
+    {"timeouts", suite_timeout_master, suite_timeout_worker},
+    {"unknown names", suite_nobody_master, suite_nobody_worker},
+};
+enum { SUITE_CASES = sizeof suite_cases / sizeof *suite_cases };
+
+/* --- workers as threads --------------------------------------------------------------------------------- */
+
+typedef struct suite_thread {
+    pthread_t thread;
+    kl_transport *endpoint;
+    const suite_case *its_case;
+    unsigned index;
+} suite_thread;
+
+static inline void *suite_run_worker(void *argument) {
+    suite_thread *self = argument;
+    kl_peer master = suite_meet_master(self->endpoint, self->index);
+    self->its_case->worker(self->endpoint, master, self->index);
+    kl_transport_close(self->endpoint);
+    return NULL;
+}
+
+/* Runs a case on endpoints that were made here, and closes them. */
+static inline void suite_run_threads(const suite_case *its_case, kl_transport *master, kl_transport **workers,
+                                     unsigned count) {
+    suite_thread threads[SUITE_PEERS_MAX];
+    kl_peer peers[SUITE_PEERS_MAX];
+    CHECK(master->ops->threads && count <= SUITE_PEERS_MAX);
+    for (unsigned i = 0; i < count; i++) {
+        threads[i] = (suite_thread){.endpoint = workers[i], .its_case = its_case, .index = i};
+        CHECK(pthread_create(&threads[i].thread, NULL, suite_run_worker, &threads[i]) == 0);
+    }
+    suite_meet_workers(master, peers, count);
+    its_case->master(master, peers, count);
+    kl_transport_close(master);
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i].thread, NULL);
+}
+
+#endif

@@ -1,0 +1,717 @@
+/* Messages over libzmq: a ROUTER at the master, a DEALER at each worker.
+ *
+ * A message is one frame whose last byte says what it is, so that what stands before keeps its place and is
+ * handed up without a copy.
+ *
+ *     worker                         master
+ *       | ---------- HELLO -----------> |     JOINED
+ *  JOINED <-------- WELCOME ----------- |
+ *       | <---- DATA … in both … -----> |     MESSAGE
+ *       | ----------- BYE ------------> |     LEFT      (or the other way round; a BYE is answered with BYE)
+ *
+ * A side that dies says no BYE; then the end of the connection, which the socket's monitor reports, is what
+ * makes LEFT, after everything that had come in. One DEALER is one connection: libzmq's own reconnecting
+ * would take up with a restarted master in the middle of a conversation. */
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "transport/transport_private.h"
+#include "transport/zmq_endpoint.h"
+#include "transport/zmq_peers.h"
+
+enum { DATA = 'd', HELLO = 'h', WELCOME = 'w', BYE = 'b' };
+
+static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '1', HELLO}; /* 1: the version of all this */
+static const char welcome[] = {'k', 'i', 'l', 't', 'e', 'r', '1', WELCOME};
+
+enum {
+    FRAME_BYTES_MAX = 1 << 30,
+    LINGER_MS = 2000,
+    HEARTBEAT_MS = 10000,
+    /* A link silent for so long is dead. Nothing else may pass while one large message does, so this also
+     * is how long a message may take. A death on a live host is seen at once, by its closed socket. */
+    DEAD_MS = 60000,
+    CONNECT_MS = 5000,
+    NEVER_MS = 500000000, /* six days. libzmq adds up to as much again, and counts in int */
+    BACKLOG = 1024,
+    FRAMES_PER_REPORT = 64, /* reports are looked at after so many frames, also when more frames wait */
+};
+#define FIRST_RETRY_S   0.01
+#define LONGEST_RETRY_S 0.5
+
+enum { THE_MASTER = 1 };
+
+typedef enum stage { SEEKING, JOINED, OVER } stage;
+
+typedef struct endpoint {
+    kl_transport transport;
+    bool is_master, is_tcp, closing;
+    char *address;
+    void *context, *socket, *monitor;
+    int wake_fd;
+    atomic_bool woken;
+    kl_event_queue ready;
+    unsigned unreported; /* frames since the monitor was looked at */
+    bool out_of_memory;
+
+    kl_zmq_peers peers; /* the master's */
+
+    stage stage; /* the worker's, from here on */
+    bool lost, refused;
+    unsigned dialled;
+    double retry_at_s, retry_s;
+} endpoint;
+
+typedef struct frame {
+    uint32_t id; /* the sender's, at the master */
+    zmq_msg_t body;
+    bool whole; /* one part, as all of ours */
+} frame;
+
+/* libzmq's routing ids count up from somewhere; peers are named from 1. */
+static kl_peer name_of(uint32_t id) {
+    return (kl_peer)id + 1;
+}
+
+static uint32_t id_of(kl_peer name) {
+    return (uint32_t)(name - 1);
+}
+
+static bool is_live(const endpoint *e, kl_peer name) {
+    if (!e->is_master)
+        return name == THE_MASTER && e->stage == JOINED;
+    return name != KL_NO_PEER && name <= name_of(UINT32_MAX) &&
+           kl_zmq_peers_get(&e->peers, id_of(name)) == KL_ZMQ_LIVE;
+}
+
+static void tell(endpoint *e, const kl_event *event) {
+    if (!kl_event_queue_push(&e->ready, event)) {
+        kl_event copy = *event;
+        kl_message_release(&copy.message);
+        e->out_of_memory = true;
+    }
+}
+
+/* --- frames out ----------------------------------------------------------------------------------------- */
+
+/* Both give 0 or an errno; HWM is off, so nothing ever waits. */
+static int send_part(endpoint *e, zmq_msg_t *part, int flags) {
+    while (zmq_msg_send(part, e->socket, flags | ZMQ_DONTWAIT) < 0)
+        if (errno != EINTR)
+            return errno;
+    return 0;
+}
+
+static int send_address(endpoint *e, uint32_t id) {
+    const uint8_t address[5] = {0, (uint8_t)(id >> 24), (uint8_t)(id >> 16), (uint8_t)(id >> 8), (uint8_t)id};
+    while (zmq_send(e->socket, address, sizeof address, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
+        if (errno != EINTR)
+            return errno;
+    return 0;
+}
+
+/* Sends `body`, which is closed in any case. `id`: the receiver's, at the master. */
+static int send_frame(endpoint *e, uint32_t id, zmq_msg_t *body) {
+    int code = e->is_master ? send_address(e, id) : 0;
+    if (!code)
+        code = send_part(e, body, 0);
+    if (code)
+        zmq_msg_close(body);
+    return code;
+}
+
+static int say(endpoint *e, uint32_t id, const void *bytes, size_t size) {
+    zmq_msg_t body;
+    if (zmq_msg_init_size(&body, size) != 0) {
+        e->out_of_memory = true;
+        return ENOMEM;
+    }
+    memcpy(zmq_msg_data(&body), bytes, size);
+    return send_frame(e, id, &body);
+}
+
+static int say_bye(endpoint *e, uint32_t id) {
+    const char bye = BYE;
+    return say(e, id, &bye, 1);
+}
+
+static kilter_status send_bytes(kl_transport *transport, kl_peer name, const void *data, size_t size,
+                                kilter_error *error) {
+    endpoint *e = (endpoint *)transport;
+    unsigned long long number = name;
+    if (size >= FRAME_BYTES_MAX)
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "sending %zu bytes to peer %llu: a message has less than %d; send it in parts", size,
+                       number, FRAME_BYTES_MAX);
+    zmq_msg_t body;
+    if (is_live(e, name)) {
+        if (zmq_msg_init_size(&body, size + 1) != 0)
+            return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
+                           number);
+        uint8_t *bytes = zmq_msg_data(&body);
+        if (size)
+            memcpy(bytes, data, size);
+        bytes[size] = DATA;
+        int code = send_frame(e, id_of(name), &body);
+        if (!code)
+            return KILTER_OK;
+        if (code != EHOSTUNREACH)
+            return kl_fail(error, KILTER_ERR_SYSTEM, "sending %zu bytes to peer %llu: %s", size, number,
+                           zmq_strerror(code));
+    }
+    return kl_fail(error, KILTER_ERR_PEER,
+                   "sending %zu bytes to peer %llu: it is gone; give its work to another", size, number);
+}
+
+/* --- reports of the monitor ----------------------------------------------------------------------------- */
+
+static void hear_report(endpoint *e, uint16_t what, int fd) {
+    if (e->is_master) {
+        if (what == ZMQ_EVENT_ACCEPTED)
+            kl_zmq_peers_opened(&e->peers, fd);
+        else if (what == ZMQ_EVENT_DISCONNECTED)
+            kl_zmq_peers_closed(&e->peers, fd);
+        return;
+    }
+    e->lost = true; /* of a worker's single connection only the failures are asked for */
+}
+
+static bool something_is_cut(const endpoint *e) {
+    return e->is_master ? e->peers.cut_count > 0 : e->lost;
+}
+
+static void read_reports(endpoint *e) {
+    e->unreported = 0;
+    while (e->monitor) {
+        zmq_msg_t part;
+        zmq_msg_init(&part);
+        if (zmq_msg_recv(&part, e->monitor, ZMQ_DONTWAIT) < 0) {
+            zmq_msg_close(&part);
+            if (errno == EINTR)
+                continue;
+            return;
+        }
+        uint16_t what = 0;
+        int32_t value = 0;
+        if (zmq_msg_more(&part) && zmq_msg_size(&part) == sizeof what + sizeof value) {
+            memcpy(&what, zmq_msg_data(&part), sizeof what);
+            memcpy(&value, (char *)zmq_msg_data(&part) + sizeof what, sizeof value);
+            hear_report(e, what, value);
+        } /* else the part that holds the address */
+        zmq_msg_close(&part);
+    }
+}
+
+/* --- frames in ------------------------------------------------------------------------------------------ */
+
+static int kind_of(const frame *f) {
+    size_t size = zmq_msg_size(&f->body);
+    const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
+    return f->whole && size ? bytes[size - 1] : 0;
+}
+
+static bool says(const frame *f, const char *bytes, size_t size) {
+    return f->whole && zmq_msg_size(&f->body) == size &&
+           memcmp(zmq_msg_data((zmq_msg_t *)&f->body), bytes, size) == 0;
+}
+
+static void release_frame(void *owner) {
+    zmq_msg_close(owner);
+    free(owner);
+}
+
+static void hand_up(endpoint *e, frame *f, kl_peer from) {
+    zmq_msg_t *owner = malloc(sizeof *owner);
+    if (!owner) {
+        e->out_of_memory = true;
+        return;
+    }
+    zmq_msg_init(owner);
+    zmq_msg_move(owner, &f->body);
+    tell(e, &(kl_event){.kind = KL_EVENT_MESSAGE,
+                        .peer = from,
+                        .message = {.data = zmq_msg_data(owner),
+                                    .size = zmq_msg_size(owner) - 1,
+                                    .owner = owner,
+                                    .release = release_frame}});
+}
+
+/* The first frame of a connection. Only a HELLO makes a peer; a stranger is told BYE and not heard again. */
+static void meet(endpoint *e, frame *f) {
+    if (e->closing)
+        return; /* it will find out */
+    bool ours = says(f, hello, sizeof hello);
+    read_reports(e);
+    int unused;
+    size_t size = sizeof unused;
+    zmq_getsockopt(e->socket, ZMQ_EVENTS, &unused, &size); /* makes the socket notice who is gone */
+    bool reachable = (ours ? say(e, f->id, welcome, sizeof welcome) : say_bye(e, f->id)) == 0;
+    kl_zmq_peers_add(&e->peers, f->id, ours ? KL_ZMQ_LIVE : KL_ZMQ_IGNORED, zmq_msg_get(&f->body, ZMQ_SRCFD),
+                     reachable);
+    if (ours)
+        tell(e, &(kl_event){.kind = KL_EVENT_JOINED, .peer = name_of(f->id)});
+}
+
+static void hear_as_master(endpoint *e, frame *f) {
+    kl_zmq_standing standing = kl_zmq_peers_get(&e->peers, f->id);
+    if (standing == KL_ZMQ_UNKNOWN) {
+        meet(e, f);
+    } else if (standing == KL_ZMQ_LIVE && kind_of(f) == DATA) {
+        hand_up(e, f, name_of(f->id));
+    } else if (standing == KL_ZMQ_LIVE) { /* BYE, or garbage, which is taken for one */
+        if (!e->closing)
+            say_bye(e, f->id);
+        kl_zmq_peers_ignore(&e->peers, f->id);
+        tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = name_of(f->id)});
+    }
+}
+
+static void hear_as_worker(endpoint *e, frame *f) {
+    if (e->stage == SEEKING && says(f, welcome, sizeof welcome)) {
+        e->stage = JOINED;
+        tell(e, &(kl_event){.kind = KL_EVENT_JOINED, .peer = THE_MASTER});
+    } else if (e->stage == SEEKING && kind_of(f) == BYE) {
+        e->refused = true;
+    } else if (e->stage == JOINED && kind_of(f) == DATA) {
+        hand_up(e, f, THE_MASTER);
+    } else if (e->stage == JOINED) {
+        if (!e->closing)
+            say_bye(e, 0);
+        e->stage = OVER;
+        tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = THE_MASTER});
+    }
+}
+
+/* Receives one part. 1: done, 0: there is none, −1: out_of_memory. */
+static int receive_part(endpoint *e, zmq_msg_t *part) {
+    zmq_msg_init(part);
+    while (zmq_msg_recv(part, e->socket, ZMQ_DONTWAIT) < 0) {
+        if (errno == EINTR)
+            continue;
+        zmq_msg_close(part);
+        return 0;
+    }
+    return 1;
+}
+
+/* All parts of a message come at once, so those behind the first need no waiting. */
+static void throw_parts_away(endpoint *e) {
+    zmq_msg_t part;
+    for (bool more = true; more;) {
+        if (!receive_part(e, &part))
+            return;
+        more = zmq_msg_more(&part);
+        zmq_msg_close(&part);
+    }
+}
+
+/* Reads the sender's routing id off a message. false when it is none that our ROUTER gave: those it gives
+ * have 5 bytes, and a worker of ours never chooses one. */
+static bool read_id(const zmq_msg_t *part, uint32_t *id) {
+    const uint8_t *b = zmq_msg_data((zmq_msg_t *)part);
+    if (zmq_msg_size(part) != 5 || b[0] != 0)
+        return false;
+    *id = (uint32_t)b[1] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 8 | b[4];
+    return true;
+}
+
+/* Reads one message and acts on it. false: there is none. */
+static bool hear_next(endpoint *e) {
+    frame f = {0};
+    zmq_msg_t address;
+    bool known = true;
+    if (e->is_master) {
+        if (!receive_part(e, &address))
+            return false;
+        known = zmq_msg_more(&address) && read_id(&address, &f.id);
+        if (!known && zmq_msg_more(&address))
+            throw_parts_away(e);
+        zmq_msg_close(&address);
+        if (!known)
+            return true;
+    }
+    if (!receive_part(e, &f.body))
+        return false;
+    f.whole = !zmq_msg_more(&f.body);
+    if (!f.whole)
+        throw_parts_away(e);
+    if (e->is_master)
+        hear_as_master(e, &f);
+    else
+        hear_as_worker(e, &f);
+    zmq_msg_close(&f.body);
+    return true;
+}
+
+/* --- a worker's connection ------------------------------------------------------------------------------ */
+
+static void set(void *socket, int option, int value) {
+    zmq_setsockopt(socket, option, &value, sizeof value);
+}
+
+static void set_up(void *socket, bool ipv6) {
+    set(socket, ZMQ_SNDHWM, 0);
+    set(socket, ZMQ_RCVHWM, 0);
+    set(socket, ZMQ_LINGER, LINGER_MS);
+    set(socket, ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS);
+    set(socket, ZMQ_HEARTBEAT_TIMEOUT, DEAD_MS);
+    set(socket, ZMQ_HEARTBEAT_TTL, DEAD_MS);
+    set(socket, ZMQ_TCP_MAXRT, DEAD_MS);
+    set(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS);
+    set(socket, ZMQ_RECONNECT_IVL, NEVER_MS);
+    set(socket, ZMQ_BACKLOG, BACKLOG);
+    set(socket, ZMQ_ROUTER_MANDATORY, 1); /* a DEALER refuses this one, which is fine */
+    set(socket, ZMQ_IPV6, ipv6);
+    int64_t longest = FRAME_BYTES_MAX;
+    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &longest, sizeof longest);
+}
+
+/* The socket's reports come without limit: libzmq's own thread would stand still when they cannot. */
+static bool watch(endpoint *e, int reports) {
+    char name[40];
+    snprintf(name, sizeof name, "inproc://monitor-%u", e->dialled);
+    if (zmq_socket_monitor(e->socket, name, reports) != 0)
+        return false;
+    e->monitor = zmq_socket(e->context, ZMQ_PAIR);
+    if (!e->monitor)
+        return false;
+    set(e->monitor, ZMQ_RCVHWM, 0);
+    set(e->monitor, ZMQ_LINGER, 0);
+    return zmq_connect(e->monitor, name) == 0;
+}
+
+static bool make_socket(endpoint *e, int type, int reports) {
+    e->socket = zmq_socket(e->context, type);
+    if (!e->socket)
+        return false;
+    set_up(e->socket, strchr(e->address, '[') != NULL);
+    return watch(e, reports);
+}
+
+static void drop_socket(endpoint *e) {
+    if (e->socket)
+        zmq_socket_monitor(e->socket, NULL, 0);
+    if (e->monitor)
+        zmq_close(e->monitor);
+    if (e->socket)
+        zmq_close(e->socket);
+    e->socket = e->monitor = NULL;
+}
+
+static void hang_up(endpoint *e) {
+    if (e->socket)
+        set(e->socket, ZMQ_LINGER, 0);
+    drop_socket(e);
+}
+
+static kilter_status dial(endpoint *e, kilter_error *error) {
+    e->dialled++;
+    e->lost = e->refused = false;
+    if (!make_socket(e, ZMQ_DEALER,
+                     ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_CONNECT_RETRIED |
+                         ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                         ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)) {
+        int code = errno;
+        hang_up(e);
+        return kl_fail(error, KILTER_ERR_SYSTEM, "joining \"%.200s\": making a socket: %s", e->address,
+                       zmq_strerror(code));
+    }
+    if (zmq_connect(e->socket, e->address) != 0) {
+        int code = errno;
+        hang_up(e);
+        return kl_fail(error, KILTER_ERR_USAGE, "joining \"%.200s\": %s; give the master's endpoint",
+                       e->address, zmq_strerror(code));
+    }
+    say(e, 0, hello, sizeof hello);
+    return KILTER_OK;
+}
+
+static void lose_master(endpoint *e) {
+    e->lost = false;
+    if (e->stage == SEEKING) {
+        hang_up(e);
+        e->retry_at_s = kl_now_s() + e->retry_s;
+        e->retry_s = fmin(2 * e->retry_s, LONGEST_RETRY_S);
+        return;
+    }
+    if (e->stage == JOINED)
+        tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = THE_MASTER});
+    e->stage = OVER;
+    hang_up(e); /* nobody is left to linger for */
+}
+
+static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
+    if (e->is_master || e->stage != SEEKING)
+        return KILTER_OK;
+    if (e->refused) {
+        hang_up(e);
+        e->refused = false;
+        e->retry_at_s = kl_now_s() + LONGEST_RETRY_S;
+        return kl_fail(
+            error, KILTER_ERR_PEER,
+            "joining \"%.200s\": the master there speaks another version; use the same Kilter on both sides",
+            e->address);
+    }
+    return e->socket || kl_now_s() < e->retry_at_s ? KILTER_OK : dial(e, error);
+}
+
+/* --- the loop ------------------------------------------------------------------------------------------- */
+
+/* Those whose connections have ended, and whose last messages have been read. */
+static void part_with_cut(endpoint *e) {
+    if (!e->is_master) {
+        if (e->lost)
+            lose_master(e);
+        return;
+    }
+    uint32_t id;
+    kl_zmq_standing standing;
+    while (kl_zmq_peers_forget_cut(&e->peers, &id, &standing))
+        if (standing == KL_ZMQ_LIVE)
+            tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = name_of(id)});
+}
+
+/* Makes events ready, if there are any. A report that a connection has ended is acted on when no message is
+ * left that came before it: at the next moment the socket has none. */
+static void look(endpoint *e) {
+    while (!e->ready.count || something_is_cut(e)) {
+        if (e->socket && hear_next(e)) {
+            if (++e->unreported >= FRAMES_PER_REPORT)
+                read_reports(e);
+            continue;
+        }
+        part_with_cut(e);
+        read_reports(e);
+        if (!something_is_cut(e))
+            return;
+    }
+}
+
+static int fd_of(void *socket) {
+    int fd = -1;
+    size_t size = sizeof fd;
+    if (socket)
+        zmq_getsockopt(socket, ZMQ_FD, &fd, &size);
+    return fd;
+}
+
+/* Sleeps until something may have happened. Both sockets have been read empty, as their descriptors demand;
+ * poll() passes over those that are −1. */
+static void sleep_until(endpoint *e, double deadline_s) {
+    if (!e->is_master && e->stage == SEEKING && !e->socket)
+        deadline_s = fmin(deadline_s, e->retry_at_s);
+    struct pollfd fds[] = {{.fd = fd_of(e->socket), .events = POLLIN},
+                           {.fd = fd_of(e->monitor), .events = POLLIN},
+                           {.fd = e->wake_fd, .events = POLLIN}};
+    struct timespec rest = kl_timespec(deadline_s - kl_now_s());
+    ppoll(fds, sizeof fds / sizeof *fds, &rest, NULL);
+}
+
+/* `woken` goes up before the descriptor does and down after it, so each wake ends one poll(). */
+static void sleep_over(endpoint *e) {
+    uint64_t count;
+    while (read(e->wake_fd, &count, sizeof count) < 0 && (errno == EAGAIN || errno == EINTR)) {
+        struct pollfd written = {.fd = e->wake_fd, .events = POLLIN};
+        poll(&written, 1, -1);
+    }
+    atomic_exchange(&e->woken, false);
+}
+
+static kilter_status poll_event(kl_transport *transport, double timeout_s, kl_event *event,
+                                kilter_error *error) {
+    endpoint *e = (endpoint *)transport;
+    double deadline_s = kl_deadline_s(timeout_s);
+    *event = (kl_event){.kind = KL_EVENT_NONE};
+    for (;;) {
+        if (atomic_load(&e->woken)) {
+            sleep_over(e);
+            return KILTER_OK;
+        }
+        kilter_status status = redial_when_due(e, error);
+        if (status)
+            return status;
+        look(e);
+        if (kl_event_queue_pop(&e->ready, event))
+            return KILTER_OK;
+        if (e->out_of_memory || e->peers.failed)
+            return kl_fail(error, KILTER_ERR_MEMORY, "receiving messages at \"%.200s\": memory ran out",
+                           e->address);
+        if (timeout_s == 0 || kl_now_s() >= deadline_s)
+            return KILTER_OK;
+        if (!e->refused)
+            sleep_until(e, deadline_s);
+    }
+}
+
+static void drop_peer(kl_transport *transport, kl_peer name) {
+    endpoint *e = (endpoint *)transport;
+    kl_event_queue_forget(&e->ready, name);
+    if (!is_live(e, name))
+        return;
+    say_bye(e, id_of(name));
+    if (e->is_master)
+        kl_zmq_peers_ignore(&e->peers, id_of(name));
+    else
+        e->stage = OVER;
+}
+
+static void wake_up(kl_transport *transport) {
+    endpoint *e = (endpoint *)transport;
+    const uint64_t one = 1;
+    if (!atomic_exchange(&e->woken, true))
+        while (write(e->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+            ;
+}
+
+/* --- the end -------------------------------------------------------------------------------------------- */
+
+static void say_bye_to_all(endpoint *e) {
+    if (!e->is_master && e->stage == JOINED)
+        say_bye(e, 0);
+    for (size_t i = 0; e->is_master && i < e->peers.slot_count; i++)
+        if (e->peers.slots[i].standing == KL_ZMQ_LIVE)
+            say_bye(e, e->peers.slots[i].id);
+}
+
+/* A TCP socket that is closed while something unread lies in it throws away what it has still to send. So
+ * read until the others have said their last, too. (Sockets of ipc do not have that trap.) */
+static void hear_the_others_out(endpoint *e) {
+    double deadline_s = kl_now_s() + 1e-3 * LINGER_MS;
+    for (;;) {
+        look(e);
+        kl_event event;
+        while (kl_event_queue_pop(&e->ready, &event))
+            kl_message_release(&event.message);
+        bool waits = e->is_master ? e->peers.live > 0 : e->stage == JOINED;
+        if (!waits || e->out_of_memory || e->peers.failed || kl_now_s() >= deadline_s)
+            return;
+        sleep_until(e, deadline_s);
+    }
+}
+
+static void free_endpoint(endpoint *e) {
+    drop_socket(e);
+    while (e->context && zmq_ctx_term(e->context) != 0 && errno == EINTR)
+        ;
+    if (e->wake_fd >= 0)
+        close(e->wake_fd);
+    kl_zmq_peers_free(&e->peers);
+    kl_event_queue_free(&e->ready);
+    free(e->address);
+    free(e);
+}
+
+static void close_endpoint(kl_transport *transport) {
+    endpoint *e = (endpoint *)transport;
+    e->closing = true;
+    if (e->is_master)
+        kl_zmq_stops_listening(e->address);
+    say_bye_to_all(e);
+    if (e->is_tcp)
+        hear_the_others_out(e);
+    if (e->stage == SEEKING && !e->is_master)
+        hang_up(e); /* the HELLO nobody took */
+    free_endpoint(e);
+}
+
+static const kl_transport_ops zmq_ops = {.name = "zmq",
+                                         .threads = true,
+                                         .send = send_bytes,
+                                         .poll = poll_event,
+                                         .drop = drop_peer,
+                                         .wake = wake_up,
+                                         .close = close_endpoint};
+
+/* --- the beginning -------------------------------------------------------------------------------------- */
+
+static kilter_status new_endpoint(const char *address, bool is_master, endpoint **made, kilter_error *error) {
+    endpoint *e = calloc(1, sizeof *e);
+    char *copy = strdup(address);
+    if (!e || !copy) {
+        free(e);
+        free(copy);
+        return kl_fail(error, KILTER_ERR_MEMORY, "opening \"%.200s\": memory ran out", address);
+    }
+    *e = (endpoint){.transport = {&zmq_ops},
+                    .is_master = is_master,
+                    .is_tcp = strncmp(address, "tcp:", 4) == 0,
+                    .address = copy,
+                    .retry_s = FIRST_RETRY_S,
+                    .wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    atomic_init(&e->woken, false);
+    e->context = e->wake_fd < 0 ? NULL : zmq_ctx_new();
+    if (!e->context) {
+        int code = errno;
+        free_endpoint(e);
+        return kl_fail(error, KILTER_ERR_SYSTEM, "opening \"%.200s\": %s; close files or raise their limit",
+                       address, zmq_strerror(code));
+    }
+    *made = e;
+    return KILTER_OK;
+}
+
+static kilter_status bind_endpoint(endpoint *e, char **bound, kilter_error *error) {
+    if (!make_socket(e, ZMQ_ROUTER, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED))
+        return kl_fail(error, KILTER_ERR_SYSTEM, "listening at \"%.200s\": making a socket: %s", e->address,
+                       zmq_strerror(errno));
+    if (zmq_bind(e->socket, e->address) != 0)
+        return kl_zmq_cannot_listen(e->address, errno, error);
+    char last[1024];
+    size_t size = sizeof last;
+    if (zmq_getsockopt(e->socket, ZMQ_LAST_ENDPOINT, last, &size) != 0)
+        return kl_fail(error, KILTER_ERR_SYSTEM, "listening at \"%.200s\": asking where: %s", e->address,
+                       zmq_strerror(errno));
+    char *copy = bound ? strdup(last) : NULL;
+    if (bound && !copy)
+        return kl_fail(error, KILTER_ERR_MEMORY, "listening at \"%.200s\": memory ran out", e->address);
+    if (bound)
+        *bound = copy;
+    return KILTER_OK;
+}
+
+kilter_status kl_zmq_listen(const char *address, char **bound, kl_transport **transport,
+                            kilter_error *error) {
+    endpoint *e;
+    kilter_status status = kl_zmq_check(address, error);
+    if (!status)
+        status = kl_zmq_may_listen(address, error);
+    if (!status)
+        status = new_endpoint(address, true, &e, error);
+    if (status)
+        return status;
+    status = bind_endpoint(e, bound, error);
+    if (status) {
+        free_endpoint(e);
+        return status;
+    }
+    *transport = &e->transport;
+    return KILTER_OK;
+}
+
+kilter_status kl_zmq_join(const char *address, kl_transport **transport, kilter_error *error) {
+    endpoint *e;
+    kilter_status status = kl_zmq_check(address, error);
+    if (!status)
+        status = kl_zmq_may_join(address, error);
+    if (!status)
+        status = new_endpoint(address, false, &e, error);
+    if (status)
+        return status;
+    status = dial(e, error);
+    if (status) {
+        free_endpoint(e);
+        return status;
+    }
+    *transport = &e->transport;
+    return KILTER_OK;
+}

@@ -1,0 +1,749 @@
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <zmq.h>
+
+#include "transport/transport.h"
+#include "transport/transport_suite.h"
+
+#define ANY_TCP "tcp://127.0.0.1:*"
+
+static char folder[] = "/tmp/kl_zmq_XXXXXX";
+static char ipc[64]; /* an endpoint in that folder */
+
+static int make_folder(void **state) {
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(ipc, sizeof ipc, "ipc://%s/socket", folder);
+    return 0;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    unlink(ipc + strlen("ipc://"));
+    return rmdir(folder);
+}
+
+/* --- the suite ------------------------------------------------------------------------------------------ */
+
+static void run_case(const suite_case *its_case, const char *endpoint, unsigned count) {
+    char *bound;
+    kl_transport *master, *workers[SUITE_PEERS_MAX];
+    CHECK_OK(kl_zmq_listen(endpoint, &bound, &master, error));
+    for (unsigned i = 0; i < count; i++)
+        CHECK_OK(kl_zmq_join(bound, &workers[i], error));
+    free(bound);
+    suite_run_threads(its_case, master, workers, count);
+}
+
+static void ipc_keeps_every_promise(void **state) {
+    (void)state;
+    for (unsigned c = 0; c < SUITE_CASES; c++)
+        for (unsigned count = 0; count <= 3; count++)
+            run_case(&suite_cases[c], ipc, count);
+}
+
+static void tcp_keeps_every_promise(void **state) {
+    (void)state;
+    for (unsigned c = 0; c < SUITE_CASES; c++)
+        for (unsigned count = 0; count <= 3; count++)
+            run_case(&suite_cases[c], ANY_TCP, count);
+}
+
+static void many_workers_get_them_too(void **state) {
+    (void)state;
+    for (unsigned c = 2; c < SUITE_CASES; c++) {
+        run_case(&suite_cases[c], ipc, 16);
+        run_case(&suite_cases[c], ANY_TCP, 16);
+    }
+}
+
+/* --- one of each ---------------------------------------------------------------------------------------- */
+
+typedef struct pair {
+    kl_transport *master, *worker;
+    kl_peer worker_name, master_name;
+    char *bound;
+} pair;
+
+static kl_transport *join(const char *endpoint, kl_transport *master, kl_peer *worker_name,
+                          kl_peer *master_name) {
+    kl_transport *worker;
+    CHECK_OK(kl_zmq_join(endpoint, &worker, error));
+    kl_event event =
+        suite_next(master); /* the answer to the worker's greeting is sent by the master's poll */
+    CHECK(event.kind == KL_EVENT_JOINED);
+    *worker_name = event.peer;
+    event = suite_next(worker);
+    CHECK(event.kind == KL_EVENT_JOINED);
+    *master_name = event.peer;
+    return worker;
+}
+
+static pair make_pair(const char *endpoint) {
+    pair p = {0};
+    CHECK_OK(kl_zmq_listen(endpoint, &p.bound, &p.master, error));
+    p.worker = join(p.bound, p.master, &p.worker_name, &p.master_name);
+    return p;
+}
+
+/* Parts with the worker first: two that are closed by one thread would each wait for the other's answer. */
+static void close_pair(pair *p) {
+    free(p->bound);
+    kl_drop(p->master, p->worker_name);
+    suite_expect(p->worker, KL_EVENT_LEFT, p->master_name);
+    kl_transport_close(p->worker);
+    kl_transport_close(p->master);
+}
+
+static void throw_away(kl_event event) {
+    kl_message_release(&event.message);
+}
+
+static void expect_echo(pair *p, uint64_t seed) {
+    suite_send(p->worker, p->master_name, seed, 100);
+    suite_expect_message(p->master, p->worker_name, seed, 100);
+    suite_send(p->master, p->worker_name, seed + 1, 200);
+    suite_expect_message(p->worker, p->master_name, seed + 1, 200);
+}
+
+static void a_message_outlives_its_endpoint(void **state) {
+    (void)state;
+    pair p = make_pair(ipc);
+    kl_event events[2];
+    suite_send(p.worker, p.master_name, 5, 3);
+    suite_send(p.worker, p.master_name, 6, 100000);
+    for (int i = 0; i < 2; i++)
+        events[i] = suite_next(p.master);
+    close_pair(&p);
+    suite_check_message(&events[0].message, 5, 3);
+    suite_check_message(&events[1].message, 6, 100000);
+    for (int i = 0; i < 2; i++)
+        kl_message_release(&events[i].message);
+}
+
+static void a_message_too_large_is_refused(void **state) {
+    (void)state;
+    pair p = make_pair(ipc);
+    kilter_error error = {0};
+    assert_int_equal(p.worker->ops->send(p.worker, p.master_name, "", (size_t)1 << 30, &error),
+                     KILTER_ERR_RANGE);
+    assert_int_equal(p.master->ops->send(p.master, p.worker_name, "", SIZE_MAX, &error), KILTER_ERR_RANGE);
+    expect_echo(&p, 1);
+    close_pair(&p);
+}
+
+static void a_worker_may_come_before_its_master(void **state) {
+    (void)state;
+    pair p = {0};
+    kl_event event;
+    CHECK_OK(kl_zmq_join(ipc, &p.worker, error));
+    CHECK_OK(kl_poll(p.worker, 0.05, &event, error)); /* long enough for some vain attempts */
+    CHECK(event.kind == KL_EVENT_NONE);
+    CHECK_OK(kl_zmq_listen(ipc, &p.bound, &p.master, error));
+    p.worker_name = 0;
+    while (!p.worker_name || !p.master_name) {
+        CHECK_OK(kl_poll(p.worker, 0.001, &event, error));
+        if (event.kind == KL_EVENT_JOINED)
+            p.master_name = event.peer;
+        CHECK_OK(kl_poll(p.master, 0.001, &event, error));
+        if (event.kind == KL_EVENT_JOINED)
+            p.worker_name = event.peer;
+    }
+    expect_echo(&p, 3);
+    close_pair(&p);
+}
+
+static void a_worker_without_a_master_can_be_closed(void **state) {
+    (void)state;
+    kl_transport *worker;
+    kl_event event;
+    for (int polls = 0; polls < 2; polls++) {
+        CHECK_OK(kl_zmq_join(polls ? "tcp://127.0.0.1:1" : ipc, &worker, error));
+        for (int i = 0; i < polls; i++)
+            CHECK_OK(kl_poll(worker, 0.03, &event, error));
+        suite_expect_gone(worker, 1);
+        kl_transport_wake(worker);
+        kl_transport_close(worker);
+    }
+}
+
+/* --- death ---------------------------------------------------------------------------------------------- */
+
+/* A child that runs `body` and never comes back from it. */
+static pid_t start(void (*body)(const char *endpoint), const char *endpoint) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        body(endpoint);
+        _exit(1);
+    }
+    return child;
+}
+
+static void kill_and_reap(pid_t child) {
+    int status;
+    CHECK(kill(child, SIGKILL) == 0);
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+}
+
+static void work_idly(const char *endpoint) {
+    kl_transport *t;
+    CHECK_OK(kl_zmq_join(endpoint, &t, error));
+    kl_peer master = suite_meet_master(t, 0);
+    for (unsigned i = 0; i < SUITE_LAST_WORDS; i++)
+        suite_send(t, master, i, suite_last_word_size(i));
+    for (;;)
+        throw_away(suite_next(t));
+}
+
+static void flood(const char *endpoint) {
+    kl_transport *t;
+    CHECK_OK(kl_zmq_join(endpoint, &t, error));
+    kl_peer master = suite_meet_master(t, 0);
+    for (uint64_t i = 0;; i++) {
+        kl_event event;
+        suite_send(t, master, i, i % 2000);
+        CHECK_OK(kl_poll(t, i % 64 ? 0 : 0.0005, &event, error)); /* or memory fills up */
+        kl_message_release(&event.message);
+    }
+}
+
+/* The free port a child can be told of before the master listens there. */
+static void find_endpoint(char *endpoint, size_t size) {
+    char *bound;
+    kl_transport *t;
+    CHECK_OK(kl_zmq_listen(ANY_TCP, &bound, &t, error));
+    snprintf(endpoint, size, "%s", bound);
+    free(bound);
+    kl_transport_close(t);
+}
+
+static void expect_death_after_words(const char *endpoint) {
+    kl_transport *master;
+    kl_peer worker;
+    pid_t child = start(work_idly, endpoint);
+    CHECK_OK(kl_zmq_listen(endpoint, NULL, &master, error));
+    suite_meet_workers(master, &worker, 1);
+    for (unsigned i = 0; i < SUITE_LAST_WORDS; i++)
+        suite_expect_message(master, worker, i, suite_last_word_size(i));
+    kill_and_reap(child);
+    suite_expect(master, KL_EVENT_LEFT, worker);
+    suite_expect_gone(master, worker);
+    suite_expect_silence(master);
+    kl_transport_close(master);
+}
+
+static void expect_death_in_a_flood(const char *endpoint) {
+    kl_transport *master;
+    kl_peer worker;
+    pid_t child = start(flood, endpoint);
+    CHECK_OK(kl_zmq_listen(endpoint, NULL, &master, error));
+    suite_meet_workers(master, &worker, 1);
+    kl_event event;
+    uint64_t received = 0;
+    for (; (event = suite_next(master)).kind == KL_EVENT_MESSAGE; received++) {
+        suite_check_message(&event.message, received, received % 2000);
+        kl_message_release(&event.message);
+        if (received == 300)
+            kill_and_reap(child);
+        (void)master->ops->send(master, worker, "and back", 8, NULL); /* into the dead one's socket */
+    }
+    CHECK(received > 300);
+    CHECK(event.kind == KL_EVENT_LEFT && event.peer == worker);
+    suite_expect_gone(master, worker);
+    suite_expect_silence(master);
+    kl_transport_close(master);
+}
+
+static void a_killed_worker_has_left(void **state) {
+    (void)state;
+    char tcp[64];
+    find_endpoint(tcp, sizeof tcp);
+    expect_death_after_words(ipc);
+    expect_death_after_words(tcp);
+    for (int i = 0; i < 5; i++) {
+        expect_death_in_a_flood(ipc);
+        expect_death_in_a_flood(tcp);
+    }
+}
+
+static void be_master(const char *endpoint) {
+    kl_transport *t;
+    kl_peer worker;
+    CHECK_OK(kl_zmq_listen(endpoint, NULL, &t, error));
+    suite_meet_workers(t, &worker, 1);
+    suite_send(t, worker, 8, 100000);
+    for (;;)
+        throw_away(suite_next(t));
+}
+
+/* The one who had joined the dead master hears of nobody again; the restarted master's socket file stands
+ * where the dead one left its own. */
+static void expect_orphan(const char *endpoint) {
+    pair p = {0};
+    kl_transport *orphan;
+    pid_t child = start(be_master, endpoint);
+    CHECK_OK(kl_zmq_join(endpoint, &orphan, error));
+    kl_peer master = suite_meet_master(orphan, 0);
+    suite_expect_message(orphan, master, 8, 100000);
+    kill_and_reap(child);
+    suite_send(orphan, master, 1, 1000000); /* not known to be dead; may be underway to nowhere */
+    suite_expect(orphan, KL_EVENT_LEFT, master);
+    suite_expect_gone(orphan, master);
+    suite_expect_silence(orphan);
+    p = make_pair(endpoint);
+    expect_echo(&p, 7);
+    suite_expect_silence(orphan);
+    suite_expect_silence(p.master);
+    kl_transport_close(orphan);
+    close_pair(&p);
+}
+
+static void an_orphan_hears_nothing_more(void **state) {
+    (void)state;
+    char tcp[64];
+    find_endpoint(tcp, sizeof tcp);
+    expect_orphan(ipc);
+    expect_orphan(tcp);
+}
+
+/* A message to a master that died unnoticed must not reach the next one. */
+static void a_restarted_master_does_not_inherit(void **state) {
+    (void)state;
+    pid_t child = start(be_master, ipc);
+    kl_transport *orphan, *master;
+    CHECK_OK(kl_zmq_join(ipc, &orphan, error));
+    kl_peer old = suite_meet_master(orphan, 0);
+    suite_expect_message(orphan, old, 8, 100000);
+    kill_and_reap(child);
+    CHECK_OK(kl_zmq_listen(ipc, NULL, &master, error));
+    for (int i = 0; i < 100; i++)
+        (void)orphan->ops->send(orphan, old, "stale", 5, NULL);
+    suite_expect_silence(master);
+    suite_expect(orphan, KL_EVENT_LEFT, old);
+    kl_transport_close(orphan);
+    suite_expect_silence(master);
+    kl_transport_close(master);
+}
+
+/* --- strangers ------------------------------------------------------------------------------------------ */
+
+static int dial_raw(const char *bound) {
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)atoi(strrchr(bound, ':') + 1)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    return fd;
+}
+
+/* Writes, and waits until the other side hangs up or, when it need not, has had time to choke. */
+static void shout(const char *bound, const void *bytes, size_t size, bool until_hung_up) {
+    int fd = dial_raw(bound);
+    (void)!send(fd, bytes, size, MSG_NOSIGNAL);
+    char answer[256];
+    while (until_hung_up && recv(fd, answer, sizeof answer, 0) > 0)
+        ;
+    close(fd);
+}
+
+/* What libzmq's NULL mechanism expects before the first frame: greeting, then READY of a DEALER. */
+static size_t put_handshake(uint8_t *to) {
+    static const uint8_t greeting[64] = {0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0, 'N', 'U', 'L', 'L'};
+    static const uint8_t ready[] = {4,   26,  5,   'R', 'E', 'A', 'D', 'Y', 11, 'S', 'o', 'c', 'k', 'e', 't',
+                                    '-', 'T', 'y', 'p', 'e', 0,   0,   0,   6,  'D', 'E', 'A', 'L', 'E', 'R'};
+    memcpy(to, greeting, sizeof greeting);
+    memcpy(to + sizeof greeting, ready, sizeof ready);
+    to[65] = sizeof ready - 2;
+    return sizeof greeting + sizeof ready;
+}
+
+static void strangers_on_raw_sockets_change_nothing(void **state) {
+    (void)state;
+    pair p = make_pair(ANY_TCP);
+    uint8_t bytes[400];
+    shout(p.bound, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35, false);
+    expect_echo(&p, 1);
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (uint8_t)kl_mix64(seed * 1000 + i);
+        shout(p.bound, bytes, sizeof bytes, false);
+    }
+    expect_echo(&p, 2);
+    size_t size = put_handshake(bytes); /* and then a frame that says it has 2 GiB */
+    const uint8_t too_long[] = {2, 0, 0, 0, 0, 0x80, 0, 0, 0, 'x', 'y'};
+    memcpy(bytes + size, too_long, sizeof too_long);
+    shout(p.bound, bytes, size + sizeof too_long, true);
+    expect_echo(&p, 3);
+    suite_expect_silence(p.master);
+    suite_expect_silence(p.worker);
+    close_pair(&p);
+}
+
+typedef struct stranger {
+    void *context, *socket;
+} stranger;
+
+static stranger make_stranger(const char *bound, int type, const char *identity) {
+    stranger s = {.context = zmq_ctx_new()};
+    s.socket = zmq_socket(s.context, type);
+    if (identity)
+        zmq_setsockopt(s.socket, ZMQ_ROUTING_ID, identity, strlen(identity));
+    CHECK(zmq_connect(s.socket, bound) == 0);
+    return s;
+}
+
+static void free_stranger(stranger *s, int linger_ms) {
+    zmq_setsockopt(s->socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
+    zmq_close(s->socket);
+    zmq_ctx_term(s->context);
+}
+
+static void say_parts(stranger *s, int count, const char *const *parts) {
+    for (int i = 0; i < count; i++)
+        CHECK(zmq_send(s->socket, parts[i], strlen(parts[i]), i + 1 < count ? ZMQ_SNDMORE : 0) >= 0);
+}
+
+static void strangers_on_libzmq_change_nothing(void **state) {
+    (void)state;
+    pair p = make_pair(ANY_TCP);
+    const char *const garbage[][3] = {{"", "", ""},
+                                      {"nonsense", "kilter1h", "b"},
+                                      {"kilter0h", "kilter1h", "d"}, /* another version */
+                                      {"d", "b", "kilter1w"}};
+    for (unsigned g = 0; g < 4; g++)
+        for (int count = 1; count <= 3; count++)
+            for (int named = 0; named < 2; named++) {
+                stranger s = make_stranger(p.bound, ZMQ_DEALER, named ? "me" : NULL);
+                if (!(count > 1 && strcmp(garbage[g][0], "") == 0 && !named))
+                    say_parts(&s, count, garbage[g]);
+                say_parts(&s, 1, garbage[g]);
+                say_parts(&s, 1, garbage[g] + 2);
+                expect_echo(&p, g);
+                free_stranger(&s, 200);
+                expect_echo(&p, g + 10);
+            }
+    stranger request = make_stranger(p.bound, ZMQ_REQ, NULL);
+    say_parts(&request, 1, (const char *const[]){"kilter1h"});
+    expect_echo(&p, 20);
+    free_stranger(&request, 200);
+    suite_expect_silence(p.master);
+    close_pair(&p);
+}
+
+/* One that says HELLO is a peer; when it talks nonsense afterwards, it has left, and is told so. */
+static void a_peer_that_raves_is_dropped(void **state) {
+    (void)state;
+    pair p = make_pair(ANY_TCP);
+    for (int rave = 0; rave < 4; rave++) {
+        stranger s = make_stranger(p.bound, ZMQ_DEALER, NULL);
+        say_parts(&s, 1, (const char *const[]){"kilter1h"});
+        kl_event event = suite_next(p.master);
+        CHECK(event.kind == KL_EVENT_JOINED && event.peer != p.worker_name);
+        say_parts(&s, 1, (const char *const[]){"one good wordd"});
+        kl_event word = suite_next(p.master);
+        CHECK(word.kind == KL_EVENT_MESSAGE && word.peer == event.peer && word.message.size == 13);
+        kl_message_release(&word.message);
+        say_parts(&s, rave == 3 ? 2 : 1,
+                  (const char *const[]){rave == 0   ? ""
+                                        : rave == 1 ? "kilter1h"
+                                                    : "unknown kind?",
+                                        "d"});
+        suite_expect(p.master, KL_EVENT_LEFT, event.peer);
+        say_parts(&s, 1, (const char *const[]){"one more wordd"});
+        char answer[16];
+        CHECK(zmq_recv(s.socket, answer, sizeof answer, 0) == 8 && memcmp(answer, "kilter1w", 8) == 0);
+        CHECK(zmq_recv(s.socket, answer, sizeof answer, 0) == 1 && answer[0] == 'b');
+        expect_echo(&p, 1);
+        free_stranger(&s, 200);
+    }
+    suite_expect_silence(p.master);
+    close_pair(&p);
+}
+
+static void a_master_of_another_version_is_named(void **state) {
+    (void)state;
+    void *context = zmq_ctx_new(), *router = zmq_socket(context, ZMQ_ROUTER);
+    CHECK(zmq_bind(router, ipc) == 0);
+    kl_transport *worker;
+    CHECK_OK(kl_zmq_join(ipc, &worker, error));
+    uint8_t id[5], frame[64];
+    CHECK(zmq_recv(router, id, sizeof id, 0) == 5);
+    CHECK(zmq_recv(router, frame, sizeof frame, 0) == 8);
+    CHECK(zmq_send(router, id, 5, ZMQ_SNDMORE) == 5 && zmq_send(router, "b", 1, 0) == 1);
+    kl_event event;
+    kilter_error error = {0};
+    assert_int_equal(kl_poll(worker, SUITE_LONG_S, &event, &error), KILTER_ERR_PEER);
+    assert_non_null(strstr(error.text, ipc));
+    kl_transport_close(worker);
+    int none = 0;
+    zmq_setsockopt(router, ZMQ_LINGER, &none, sizeof none);
+    zmq_close(router);
+    zmq_ctx_term(context);
+}
+
+/* --- coming and going ----------------------------------------------------------------------------------- */
+
+typedef struct visitors {
+    const char *bound;
+    unsigned visits;
+} visitors;
+
+/* Joins, says its words, goes; sometimes without waiting for the answer to its greeting. In between,
+ * connections that say nothing, so that descriptors change hands. */
+static void *visit(void *argument) {
+    visitors *v = argument;
+    for (unsigned i = 0; i < v->visits; i++) {
+        if (i % 3 == 0)
+            close(dial_raw(v->bound));
+        kl_transport *t;
+        CHECK_OK(kl_zmq_join(v->bound, &t, error));
+        kl_peer master = suite_next(t).peer;
+        for (unsigned n = 0; n < i % 7; n++)
+            suite_send(t, master, n, 10 * n);
+        kl_transport_close(t);
+    }
+    return NULL;
+}
+
+/* Strangers that greet and are gone before anybody can answer. */
+static void *ring_and_run(void *argument) {
+    visitors *v = argument;
+    uint8_t bytes[400];
+    size_t size = put_handshake(bytes);
+    const uint8_t greeting[] = {0, 8, 'k', 'i', 'l', 't', 'e', 'r', '1', 'h'};
+    memcpy(bytes + size, greeting, sizeof greeting);
+    for (unsigned i = 0; i < v->visits; i++)
+        shout(v->bound, bytes, size + sizeof greeting, false);
+    return NULL;
+}
+
+static void *run_then_wake(void *argument) {
+    kl_transport *master = ((void **)argument)[0];
+    pthread_t *threads = ((void **)argument)[1];
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    kl_transport_wake(master);
+    return NULL;
+}
+
+static void descriptors_change_hands(void **state) {
+    (void)state;
+    enum { VISITS = 60, NAMES = 1024 };
+    pair p = make_pair(ANY_TCP);
+    visitors v = {p.bound, VISITS};
+    pthread_t threads[4], watcher;
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, i < 3 ? visit : ring_and_run, &v) == 0);
+    void *both[] = {p.master, threads};
+    CHECK(pthread_create(&watcher, NULL, run_then_wake, both) == 0);
+    kl_peer names[NAMES];
+    unsigned next_word[NAMES], joined = 0, present = 0;
+    bool here[NAMES], over = false;
+    while (!over || present > 0) {
+        kl_event event;
+        CHECK_OK(kl_poll(p.master, SUITE_LONG_S, &event, error));
+        CHECK(event.kind != KL_EVENT_NONE || !over);
+        over |= event.kind == KL_EVENT_NONE;
+        if (event.kind == KL_EVENT_NONE)
+            continue;
+        CHECK(event.peer != p.worker_name); /* who stays has neither left nor joined again */
+        unsigned n = suite_place(names, joined, event.peer);
+        if (event.kind == KL_EVENT_JOINED) {
+            CHECK(n == joined && joined < NAMES);
+            names[joined] = event.peer;
+            next_word[joined] = 0;
+            here[joined++] = true;
+            present++;
+            continue;
+        }
+        CHECK(n < joined && here[n]);
+        if (event.kind == KL_EVENT_LEFT) {
+            here[n] = false;
+            present--;
+            continue;
+        }
+        suite_check_message(&event.message, next_word[n], 10 * next_word[n]);
+        next_word[n]++;
+        kl_message_release(&event.message);
+    }
+    pthread_join(watcher, NULL);
+    unsigned words = 0, expected = 0;
+    for (unsigned n = 0; n < joined; n++)
+        words += next_word[n];
+    for (unsigned i = 0; i < VISITS; i++)
+        expected += 3 * (i % 7);
+    assert_int_equal(words, expected);
+    assert_true(joined >= 3 * VISITS); /* those that rang and ran may count or not */
+    expect_echo(&p, 1);
+    suite_expect_silence(p.master);
+    close_pair(&p);
+}
+
+/* --- endpoints ------------------------------------------------------------------------------------------ */
+
+static void expect_unusable(const char *endpoint) {
+    kilter_error error = {0};
+    kl_transport *t = NULL;
+    char *bound = NULL;
+    assert_int_equal(kl_zmq_check(endpoint, &error), KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, endpoint ? endpoint : "\"\""));
+    assert_int_equal(kl_zmq_listen(endpoint, &bound, &t, &error), KILTER_ERR_USAGE);
+    assert_int_equal(kl_zmq_join(endpoint, &t, &error), KILTER_ERR_USAGE);
+    assert_null(t);
+    assert_null(bound);
+}
+
+static void endpoints_are_checked(void **state) {
+    (void)state;
+    const char *const bad[] = {
+        "",
+        "x",
+        "7777",
+        "localhost:7777",
+        "udp://127.0.0.1:7777",
+        "inproc://x",
+        "TCP://127.0.0.1:1",
+        "tcp:/127.0.0.1:1",
+        "tcp://",
+        "tcp://:",
+        "tcp://:7777",
+        "tcp://host",
+        "tcp://host:",
+        "tcp://host:port",
+        "tcp://host:65536",
+        "tcp://host:-1",
+        "tcp://host:7777x",
+        "tcp://host: 7777",
+        "tcp://ho st:7777",
+        "tcp://a;b:7777",
+        "tcp://host/x:7777",
+        "tcp://::1:7777",
+        "tcp://[]:7777",
+        "tcp://[::1:7777",
+        "tcp://host:999999999999999999999",
+        "ipc://",
+        "ipc://*",
+        "ipc://@",
+        "ipc:///tmp/0123456789012345678901234567890123456789012345678901234567890123456789"
+        "01234567890123456789012345678901234567890123456789"};
+    const char *const good[] = {
+        "tcp://*:7777",          "tcp://127.0.0.1:*", "tcp://node-01.cluster_x.org:80",
+        "tcp://[::1]:7777",      "tcp://eth0:1",      "tcp://[fe80::1%eth0]:65535",
+        "ipc:///tmp/with space", "ipc://relative",    "ipc://@abstract"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        expect_unusable(bad[i]);
+    expect_unusable(NULL);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_int_equal(kl_zmq_check(good[i], NULL), KILTER_OK);
+}
+
+static void expect_no_listening(const char *endpoint, const char *because) {
+    kilter_error error = {0};
+    kl_transport *t = NULL;
+    assert_int_equal(kl_zmq_listen(endpoint, NULL, &t, &error), KILTER_ERR_USAGE);
+    assert_null(t);
+    assert_non_null(strstr(error.text, endpoint));
+    if (!strstr(error.text, because))
+        fail_msg("\"%s\" says nothing of \"%s\"", error.text, because);
+}
+
+static void places_that_cannot_be_listened_at_are_named(void **state) {
+    (void)state;
+    char path[80];
+    pair tcp = make_pair(ANY_TCP), file = make_pair(ipc);
+    expect_no_listening(tcp.bound, "another program");
+    expect_no_listening(file.bound, "another program");
+    expect_echo(&file, 1);
+    expect_no_listening("tcp://203.0.113.1:7777", "no such address");
+    snprintf(path, sizeof path, "ipc://%s/none/socket", folder);
+    expect_no_listening(path, "folder");
+    snprintf(path, sizeof path, "ipc://%s/plain", folder);
+    FILE *plain = fopen(path + 6, "w");
+    CHECK(plain);
+    fclose(plain);
+    expect_no_listening(path, "not a socket");
+    assert_int_equal(unlink(path + 6), 0); /* and it still stood there */
+    close_pair(&tcp);
+    close_pair(&file);
+    struct stat there;
+    assert_int_equal(stat(ipc + 6, &there), -1); /* whereas our own socket is taken away */
+}
+
+static void places_that_cannot_be_joined_are_named(void **state) {
+    (void)state;
+    const char *const nowhere[] = {"tcp://*:7777", "tcp://127.0.0.1:*", "tcp://127.0.0.1:0"};
+    for (int i = 0; i < 3; i++) {
+        kilter_error error = {0};
+        kl_transport *t = NULL;
+        assert_int_equal(kl_zmq_join(nowhere[i], &t, &error), KILTER_ERR_USAGE);
+        assert_non_null(strstr(error.text, nowhere[i]));
+        assert_null(t);
+    }
+}
+
+static void every_kind_of_place_carries_messages(void **state) {
+    (void)state;
+    char abstract[64];
+    snprintf(abstract, sizeof abstract, "ipc://@%s", folder);
+    const char *const places[] = {"tcp://*:*", "tcp://127.0.0.1:0", "tcp://lo:*", abstract};
+    for (int i = 0; i < 4; i++) {
+        pair p = make_pair(places[i]);
+        expect_echo(&p, i);
+        close_pair(&p);
+    }
+}
+
+static void hosts_may_be_named(void **state) {
+    (void)state;
+    char named[64];
+    pair p = {0};
+    CHECK_OK(kl_zmq_listen(ANY_TCP, &p.bound, &p.master, error));
+    snprintf(named, sizeof named, "tcp://localhost%s", strrchr(p.bound, ':'));
+    p.worker = join(named, p.master, &p.worker_name, &p.master_name);
+    expect_echo(&p, 1);
+    close_pair(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ipc_keeps_every_promise),
+        cmocka_unit_test(tcp_keeps_every_promise),
+        cmocka_unit_test(many_workers_get_them_too),
+        cmocka_unit_test(a_message_outlives_its_endpoint),
+        cmocka_unit_test(a_message_too_large_is_refused),
+        cmocka_unit_test(a_worker_may_come_before_its_master),
+        cmocka_unit_test(a_worker_without_a_master_can_be_closed),
+        cmocka_unit_test(a_killed_worker_has_left),
+        cmocka_unit_test(an_orphan_hears_nothing_more),
+        cmocka_unit_test(a_restarted_master_does_not_inherit),
+        cmocka_unit_test(strangers_on_raw_sockets_change_nothing),
+        cmocka_unit_test(strangers_on_libzmq_change_nothing),
+        cmocka_unit_test(a_peer_that_raves_is_dropped),
+        cmocka_unit_test(a_master_of_another_version_is_named),
+        cmocka_unit_test(descriptors_change_hands),
+        cmocka_unit_test(endpoints_are_checked),
+        cmocka_unit_test(places_that_cannot_be_listened_at_are_named),
+        cmocka_unit_test(places_that_cannot_be_joined_are_named),
+        cmocka_unit_test(every_kind_of_place_carries_messages),
+        cmocka_unit_test(hosts_may_be_named),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,155 @@
+#include "transport/zmq_endpoint.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "transport/transport.h"
+
+static const char *after(const char *text, const char *prefix) {
+    size_t size = strlen(prefix);
+    return strncmp(text, prefix, size) == 0 ? text + size : NULL;
+}
+
+static kilter_status check_ipc(const char *endpoint, const char *path, kilter_error *error) {
+    size_t longest = sizeof((struct sockaddr_un *)0)->sun_path - 1;
+    if (!*path || strcmp(path, "*") == 0 || strcmp(path, "@") == 0)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "endpoint \"%.100s\": no path after ipc://; name a file, as in ipc:///tmp/kilter.sock",
+                       endpoint);
+    if (strlen(path) > longest)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "endpoint \"%.200s\": its path has %zu bytes, and the system takes %zu; use a shorter one, "
+            "as in ipc:///tmp/kilter.sock",
+            endpoint, strlen(path), longest);
+    return KILTER_OK;
+}
+
+static bool is_port(const char *text) {
+    if (strcmp(text, "*") == 0)
+        return true;
+    size_t digits = strspn(text, "0123456789");
+    return digits > 0 && digits <= 5 && !text[digits] && atol(text) <= 65535;
+}
+
+/* A host name, an address, an interface, "*", or an IPv6 address in brackets. */
+static bool is_address(const char *text, size_t size) {
+    if (size == 1 && *text == '*')
+        return true;
+    bool bracketed = size > 2 && text[0] == '[' && text[size - 1] == ']';
+    for (size_t i = bracketed; i < size - bracketed; i++)
+        if (!isalnum((unsigned char)text[i]) && !strchr(bracketed ? ":.%_-" : "._-", text[i]))
+            return false;
+    return size > 0;
+}
+
+static kilter_status check_tcp(const char *endpoint, const char *rest, kilter_error *error) {
+    const char *colon = strrchr(rest, ':');
+    if (!colon || !is_port(colon + 1))
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "endpoint \"%.200s\": no port number from 0 to 65535 at its end; write it as "
+                       "tcp://ADDRESS:PORT",
+                       endpoint);
+    if (!is_address(rest, (size_t)(colon - rest)))
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "endpoint \"%.200s\": no address before the port; write it as tcp://ADDRESS:PORT, with an "
+            "IPv6 address in [brackets]",
+            endpoint);
+    return KILTER_OK;
+}
+
+kilter_status kl_zmq_check(const char *endpoint, kilter_error *error) {
+    if (!endpoint || !*endpoint)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "endpoint \"\": it is empty; write tcp://ADDRESS:PORT or ipc://PATH");
+    const char *rest;
+    if ((rest = after(endpoint, "ipc://")))
+        return check_ipc(endpoint, rest, error);
+    if ((rest = after(endpoint, "tcp://")))
+        return check_tcp(endpoint, rest, error);
+    return kl_fail(
+        error, KILTER_ERR_USAGE,
+        "endpoint \"%.200s\": it starts with neither tcp:// nor ipc://; write tcp://ADDRESS:PORT or "
+        "ipc://PATH",
+        endpoint);
+}
+
+/* Does anybody accept connections at the socket file `path`? */
+static bool is_served(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    bool served = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
+    close(fd);
+    return served;
+}
+
+kilter_status kl_zmq_may_listen(const char *endpoint, kilter_error *error) {
+    const char *path = after(endpoint, "ipc://");
+    struct stat there;
+    if (!path || *path == '@' || lstat(path, &there) != 0)
+        return KILTER_OK;
+    if (!S_ISSOCK(there.st_mode))
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "listening at \"%.200s\": a file that is not a socket stands there; choose another path",
+            endpoint);
+    return is_served(path) ? kl_zmq_cannot_listen(endpoint, EADDRINUSE, error) : KILTER_OK;
+}
+
+kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error) {
+    const char *rest = after(endpoint, "tcp://");
+    if (!rest)
+        return KILTER_OK;
+    const char *port = strrchr(rest, ':') + 1;
+    if (*rest == '*' || *port == '*' || atol(port) == 0)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "joining \"%.200s\": it names no single place; give the master's address and port",
+                       endpoint);
+    return KILTER_OK;
+}
+
+void kl_zmq_stops_listening(const char *endpoint) {
+    const char *path = after(endpoint, "ipc://");
+    if (path && *path != '@')
+        unlink(path);
+}
+
+kilter_status kl_zmq_cannot_listen(const char *endpoint, int code, kilter_error *error) {
+    const char *remedy;
+    switch (code) {
+    case EADDRINUSE:
+        remedy = "another program listens there; choose another endpoint or end that program";
+        break;
+    case EADDRNOTAVAIL:
+    case ENODEV:
+        remedy = "this machine has no such address; use one of its own, in numbers, or *";
+        break;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        remedy = "it is not allowed; choose a port above 1023, or a folder you may write to";
+        break;
+    case ENOENT:
+    case ENOTDIR:
+        remedy = "its folder does not exist; make it, or choose another path";
+        break;
+    case EINVAL:
+        remedy = "it cannot be understood; write tcp://ADDRESS:PORT or ipc://PATH";
+        break;
+    default:
+        return kl_fail(error, KILTER_ERR_SYSTEM, "listening at \"%.200s\": %s; try another endpoint",
+                       endpoint, zmq_strerror(code));
+    }
+    return kl_fail(error, KILTER_ERR_USAGE, "listening at \"%.200s\": %s", endpoint, remedy);
+}
