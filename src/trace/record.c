@@ -135,7 +135,24 @@ const kl_row_shape *kl_row_shape_of(kl_row_kind kind) {
     return &shapes[kind];
 }
 
-static kilter_status cannot(const kl_record *record, const char *doing, kilter_error *error) {
+/* SQLite goes on writing into a file whose name is gone; nobody would find those rows. */
+static bool has_moved(kl_record *record) {
+    int moved = 0;
+    if (sqlite3_file_control(record->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
+        record->moved = true;
+    return record->moved;
+}
+
+static kilter_status fail_moved(const kl_record *record, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_RECORD,
+                   "writing the run record '%s': the file was moved or removed; leave it there until the run "
+                   "ends",
+                   record->path);
+}
+
+static kilter_status cannot(kl_record *record, const char *doing, kilter_error *error) {
+    if (record->db && has_moved(record))
+        return fail_moved(record, error);
     return kl_fail(error, KILTER_ERR_RECORD, "%s the run record '%s': %s; make room or name another file",
                    doing, record->path, sqlite3_errmsg(record->db));
 }
@@ -306,19 +323,10 @@ kilter_status kl_record_put(kl_record *record, kl_row_kind kind, const void *row
     return KILTER_OK;
 }
 
-/* SQLite goes on writing into a file whose name is gone; nobody would find those rows. */
 kilter_status kl_record_commit(kl_record *record, kilter_error *error) {
     if (exec(record, "COMMIT") != SQLITE_OK)
         return cannot(record, "writing", error);
-    int moved = 0;
-    if (sqlite3_file_control(record->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved) {
-        record->moved = true;
-        return kl_fail(error, KILTER_ERR_RECORD,
-                       "writing the run record '%s': the file was moved or removed; leave it there until "
-                       "the run ends",
-                       record->path);
-    }
-    return KILTER_OK;
+    return has_moved(record) ? fail_moved(record, error) : KILTER_OK;
 }
 
 void kl_record_rollback(kl_record *record) {
