@@ -11,6 +11,9 @@
 
 typedef struct kl_trace kl_trace;
 
+/* What the file says it is: SQLite's application_id ("Kltr") and user_version. */
+enum { KL_RECORD_APPLICATION = 0x4b6c7472, KL_RECORD_FORMAT = 1 };
+
 /* All times below: seconds since the farm was opened (its clock's 0 is kl_trace_run_row.began_unix_s). */
 typedef struct kl_trace_run_row {
     const char *program, *version, *transport, *policy, *host;

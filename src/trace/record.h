@@ -1,0 +1,76 @@
+/* Private to room trace: the shape of a row, as the queue copies it and SQLite binds it, and the file. */
+#ifndef KL_TRACE_RECORD_H
+#define KL_TRACE_RECORD_H
+
+#include "trace/trace.h"
+
+typedef enum kl_row_kind {
+    KL_ROW_RUN,
+    KL_ROW_RUN_ENDED,
+    KL_ROW_WORKER,
+    KL_ROW_WORKER_LEFT,
+    KL_ROW_ITERATION,
+    KL_ROW_ITERATION_ENDED,
+    KL_ROW_CHUNK,
+    KL_ROW_MEASUREMENT,
+    KL_ROW_DECISION,
+    KL_ROW_KINDS
+} kl_row_kind;
+
+/* Rows that kl_trace_* takes as arguments rather than as a struct. */
+typedef struct kl_row_worker_left {
+    uint32_t worker;
+    double left_s;
+    const char *why;
+} kl_row_worker_left;
+
+typedef struct kl_row_run_ended {
+    double ended_s;
+    uint64_t dropped_rows;
+} kl_row_run_ended;
+
+typedef enum kl_field_type {
+    KL_FIELD_U32,
+    KL_FIELD_U64,
+    KL_FIELD_I64,
+    KL_FIELD_F64, /* not a number: NULL */
+    KL_FIELD_BOOL,
+    KL_FIELD_TEXT,          /* a NULL pointer: '' */
+    KL_FIELD_F64_OR_NULL,   /* 0, not known: NULL */
+    KL_FIELD_U64_OR_NULL,   /* UINT64_MAX, none: NULL */
+    KL_FIELD_WORKER_OR_NULL /* an int64_t; −1, the farm as a whole: NULL */
+} kl_field_type;
+
+typedef struct kl_field {
+    kl_field_type type;
+    size_t offset;
+} kl_field;
+
+enum { KL_ROW_FIELDS_MAX = 16, KL_ROW_STATEMENTS_MAX = 2 };
+
+typedef struct kl_row_shape {
+    size_t size;                        /* of the struct */
+    kl_field fields[KL_ROW_FIELDS_MAX]; /* field i is parameter ?i+1 of each statement */
+    size_t field_count;
+    const char *sql[KL_ROW_STATEMENTS_MAX]; /* carried out in this order; NULL: none */
+    bool bulk;                              /* so many that some may be dropped before memory runs short */
+} kl_row_shape;
+
+const kl_row_shape *kl_row_shape_of(kl_row_kind kind);
+
+/* The file. Used by the one thread that opened it. */
+typedef struct kl_record kl_record;
+
+/* Create `path` with the tables and the run's row; on failure nothing is left behind that was not there
+ * before. KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
+kilter_status kl_record_create(const char *path, const kl_trace_run_row *run, kl_record **record,
+                               kilter_error *error);
+/* A batch: begin, put …, commit. After a failure of either: rollback. KILTER_ERR_RECORD. */
+kilter_status kl_record_begin(kl_record *record, kilter_error *error);
+kilter_status kl_record_put(kl_record *record, kl_row_kind kind, const void *row, kilter_error *error);
+kilter_status kl_record_commit(kl_record *record, kilter_error *error);
+void kl_record_rollback(kl_record *record);
+/* Make it a single file again if no reader holds it open, and free it. NULL does nothing. */
+void kl_record_close(kl_record *record);
+
+#endif

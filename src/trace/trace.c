@@ -1,0 +1,434 @@
+/* The queue between the run and the thread that writes.
+ *
+ *   kl_trace_chunk() … ── copy ──▶ waiting blocks ── taken, a batch at a time ──▶ SQLite
+ *                                     ▲                                   │
+ *                                     └───────── spare blocks ◀───────────┘
+ *
+ * A row lies in one block: its header, its struct, the texts the struct points to. Blocks never move. */
+#include "trace/record.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    BATCH_ROWS = 4096,
+    BATCH_NS = 250000000,
+    BLOCK_BYTES = 64 * 1024,
+    SPARE_BLOCKS_MAX = 64,
+    TEXT_BYTES_MAX = 32 * 1024, /* longer texts are cut, so that a row always fits a block or two */
+};
+/* What may wait in memory: about a million chunks. Rows that are few get a reserve of their own. */
+static const size_t bulk_bytes_max = (size_t)128 << 20;
+static const size_t waiting_bytes_max = (size_t)144 << 20;
+
+typedef struct block {
+    struct block *next;
+    size_t capacity, used; /* bytes of data */
+    uint64_t rows;
+    max_align_t data[];
+} block;
+
+typedef struct row_head {
+    uint32_t kind;
+    uint32_t bytes; /* with this head and the texts */
+} row_head;
+
+struct kl_trace {
+    char *path;
+    const kl_trace_run_row *run; /* the caller's, while kl_trace_open() waits */
+    kl_record *record;           /* the writer's */
+    pthread_t writer;
+    pthread_mutex_t lock; /* holds everything below */
+    pthread_cond_t wake;  /* the writer: rows wait, or closing */
+    pthread_cond_t ready; /* kl_trace_open(): the file is there, or failed */
+    bool opened, closing, failed;
+    kilter_error first; /* the failure that ended the recording */
+    double ended_s;
+    block *head, *tail, *spare;
+    uint32_t spares;
+    uint64_t rows;        /* in head … tail */
+    size_t waiting_bytes; /* in head … tail and in the batch being written */
+    uint64_t dropped;
+};
+
+/* ---- the run's side ---- */
+
+static block *new_block(kl_trace *trace, size_t bytes) {
+    block *b = trace->spare;
+    if (b && bytes <= b->capacity) {
+        trace->spare = b->next;
+        trace->spares--;
+    } else {
+        size_t capacity = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        b = malloc(sizeof *b + capacity);
+        if (!b)
+            return NULL;
+        b->capacity = capacity;
+    }
+    b->next = NULL;
+    b->used = 0;
+    b->rows = 0;
+    return b;
+}
+
+/* Room for a row, or NULL when it has to be dropped. */
+static void *reserve(kl_trace *trace, size_t bytes, bool bulk) {
+    if (trace->failed || trace->waiting_bytes + bytes > (bulk ? bulk_bytes_max : waiting_bytes_max))
+        return NULL;
+    block *b = trace->tail;
+    if (!b || bytes > b->capacity - b->used) {
+        b = new_block(trace, bytes);
+        if (!b)
+            return NULL;
+        if (trace->tail)
+            trace->tail->next = b;
+        else
+            trace->head = b;
+        trace->tail = b;
+    }
+    void *room = (char *)b->data + b->used;
+    b->used += bytes;
+    b->rows++;
+    trace->waiting_bytes += bytes;
+    trace->rows++;
+    return room;
+}
+
+static const char *text_at(const kl_row_shape *shape, const void *row, size_t field) {
+    const char *text;
+    memcpy(&text, (const char *)row + shape->fields[field].offset, sizeof text);
+    return text ? text : "";
+}
+
+/* The row's copy points to its own copies of the texts. */
+static void copy_row(char *to, const kl_row_shape *shape, const void *row, const size_t *text_bytes) {
+    memcpy(to, row, shape->size);
+    char *texts = to + shape->size;
+    for (size_t i = 0; i < shape->field_count; i++) {
+        if (shape->fields[i].type != KL_FIELD_TEXT)
+            continue;
+        memcpy(texts, text_at(shape, row, i), text_bytes[i]);
+        texts[text_bytes[i]] = '\0';
+        memcpy(to + shape->fields[i].offset, &texts, sizeof texts);
+        texts += text_bytes[i] + 1;
+    }
+}
+
+static void push(kl_trace *trace, kl_row_kind kind, const void *row) {
+    if (!trace)
+        return;
+    const kl_row_shape *shape = kl_row_shape_of(kind);
+    size_t text_bytes[KL_ROW_FIELDS_MAX];
+    size_t bytes = sizeof(row_head) + shape->size;
+    for (size_t i = 0; i < shape->field_count; i++)
+        if (shape->fields[i].type == KL_FIELD_TEXT) {
+            text_bytes[i] = strnlen(text_at(shape, row, i), TEXT_BYTES_MAX);
+            bytes += text_bytes[i] + 1;
+        }
+    bytes = (bytes + 7) / 8 * 8;
+
+    pthread_mutex_lock(&trace->lock);
+    row_head *head = reserve(trace, bytes, shape->bulk);
+    if (head) {
+        *head = (row_head){.kind = kind, .bytes = (uint32_t)bytes};
+        copy_row((char *)(head + 1), shape, row, text_bytes);
+    } else {
+        trace->dropped++;
+    }
+    bool wake = head && (trace->rows == 1 || trace->rows == BATCH_ROWS);
+    pthread_mutex_unlock(&trace->lock);
+    if (wake)
+        pthread_cond_signal(&trace->wake);
+}
+
+void kl_trace_worker(kl_trace *trace, const kl_trace_worker_row *row) {
+    push(trace, KL_ROW_WORKER, row);
+}
+
+void kl_trace_worker_left(kl_trace *trace, uint32_t worker, double left_s, const char *why) {
+    push(trace, KL_ROW_WORKER_LEFT, &(kl_row_worker_left){.worker = worker, .left_s = left_s, .why = why});
+}
+
+void kl_trace_iteration(kl_trace *trace, const kl_trace_iteration_row *row) {
+    push(trace, KL_ROW_ITERATION, row);
+}
+
+void kl_trace_iteration_ended(kl_trace *trace, const kl_trace_iteration_end *row) {
+    push(trace, KL_ROW_ITERATION_ENDED, row);
+}
+
+void kl_trace_chunk(kl_trace *trace, const kl_trace_chunk_row *row) {
+    push(trace, KL_ROW_CHUNK, row);
+}
+
+void kl_trace_measurement(kl_trace *trace, const kl_trace_measurement_row *row) {
+    push(trace, KL_ROW_MEASUREMENT, row);
+}
+
+void kl_trace_decision(kl_trace *trace, const kl_trace_decision_row *row) {
+    push(trace, KL_ROW_DECISION, row);
+}
+
+const char *kl_trace_path(const kl_trace *trace) {
+    return trace ? trace->path : NULL;
+}
+
+/* ---- the writer's side ---- */
+
+/* Real time, also where the run's clock is a simulated one: it only bounds how long rows wait for company. */
+static struct timespec batch_deadline(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_nsec += BATCH_NS;
+    at.tv_sec += at.tv_nsec / 1000000000;
+    at.tv_nsec %= 1000000000;
+    return at;
+}
+
+/* Until rows wait, and then until they are a batch's worth, old enough, or the last. */
+static void wait_for_batch(kl_trace *trace) {
+    while (trace->rows == 0 && !trace->closing)
+        pthread_cond_wait(&trace->wake, &trace->lock);
+    struct timespec deadline = batch_deadline();
+    while (trace->rows < BATCH_ROWS && !trace->closing)
+        if (pthread_cond_timedwait(&trace->wake, &trace->lock, &deadline) == ETIMEDOUT)
+            return;
+}
+
+/* The first blocks that make a batch, as a list of their own. */
+static block *take_batch(kl_trace *trace) {
+    block *batch = trace->head, *last = NULL;
+    uint64_t rows = 0;
+    while (trace->head && rows < BATCH_ROWS) {
+        last = trace->head;
+        rows += last->rows;
+        trace->head = last->next;
+    }
+    if (last)
+        last->next = NULL;
+    if (!trace->head)
+        trace->tail = NULL;
+    trace->rows -= rows;
+    return batch;
+}
+
+static uint64_t rows_of(const block *list) {
+    uint64_t rows = 0;
+    for (; list; list = list->next)
+        rows += list->rows;
+    return rows;
+}
+
+static void free_blocks(block *list) {
+    while (list) {
+        block *next = list->next;
+        free(list);
+        list = next;
+    }
+}
+
+/* Blocks of the common size are kept for later rows, others and those beyond the most are freed. */
+static void give_back(kl_trace *trace, block *list) {
+    block *rest = NULL;
+    while (list) {
+        block *next = list->next;
+        trace->waiting_bytes -= list->used;
+        bool keep = list->capacity == BLOCK_BYTES && trace->spares < SPARE_BLOCKS_MAX;
+        block **to = keep ? &trace->spare : &rest;
+        trace->spares += keep;
+        list->next = *to;
+        *to = list;
+        list = next;
+    }
+    free_blocks(rest);
+}
+
+static kilter_status put_block(kl_record *record, const block *b, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (size_t at = 0; at < b->used && status == KILTER_OK;) {
+        const row_head *head = (const row_head *)((const char *)b->data + at);
+        status = kl_record_put(record, (kl_row_kind)head->kind, head + 1, error);
+        at += head->bytes;
+    }
+    return status;
+}
+
+static kilter_status write_batch(kl_record *record, const block *batch, kilter_error *error) {
+    kilter_status status = kl_record_begin(record, error);
+    for (const block *b = batch; b && status == KILTER_OK; b = b->next)
+        status = put_block(record, b, error);
+    if (status == KILTER_OK)
+        status = kl_record_commit(record, error);
+    if (status != KILTER_OK)
+        kl_record_rollback(record);
+    return status;
+}
+
+/* From now on rows are dropped; those that wait, too. */
+static void stop_recording(kl_trace *trace, const block *batch, const kilter_error *error) {
+    trace->failed = true;
+    trace->first = *error;
+    trace->dropped += rows_of(batch) + trace->rows;
+    give_back(trace, trace->head);
+    trace->head = trace->tail = NULL;
+    trace->rows = 0;
+}
+
+static void write_until_closed(kl_trace *trace) {
+    pthread_mutex_lock(&trace->lock);
+    for (;;) {
+        wait_for_batch(trace);
+        if (trace->rows == 0 && trace->closing)
+            break;
+        block *batch = take_batch(trace);
+        pthread_mutex_unlock(&trace->lock);
+        kilter_error error;
+        kilter_status status = write_batch(trace->record, batch, &error);
+        pthread_mutex_lock(&trace->lock);
+        if (status != KILTER_OK)
+            stop_recording(trace, batch, &error);
+        give_back(trace, batch);
+    }
+    pthread_mutex_unlock(&trace->lock);
+}
+
+/* The run's last words. After a failure they are tried all the same: there may be room again. */
+static void write_end(kl_trace *trace) {
+    kl_row_run_ended end = {.ended_s = trace->ended_s, .dropped_rows = trace->dropped};
+    kilter_error error;
+    kilter_status status = kl_record_begin(trace->record, &error);
+    if (status == KILTER_OK)
+        status = kl_record_put(trace->record, KL_ROW_RUN_ENDED, &end, &error);
+    if (status == KILTER_OK)
+        status = kl_record_commit(trace->record, &error);
+    if (status == KILTER_OK)
+        return;
+    kl_record_rollback(trace->record);
+    if (!trace->failed)
+        trace->first = error;
+    trace->failed = true;
+}
+
+/* Every SQLite call is made in this thread, with signals blocked: a write past the file size limit then fails
+ * with an error instead of killing the process by SIGXFSZ. */
+static void *writer(void *argument) {
+    kl_trace *trace = argument;
+    kilter_error error;
+    kilter_status status = kl_record_create(trace->path, trace->run, &trace->record, &error);
+    pthread_mutex_lock(&trace->lock);
+    trace->opened = true;
+    if (status != KILTER_OK) {
+        trace->failed = true;
+        trace->first = error;
+    }
+    pthread_cond_signal(&trace->ready);
+    pthread_mutex_unlock(&trace->lock);
+    if (status == KILTER_OK) {
+        write_until_closed(trace);
+        write_end(trace);
+        kl_record_close(trace->record);
+    }
+    return NULL;
+}
+
+/* ---- opening and closing ---- */
+
+/* Faults of this thread's own code stay deliverable. */
+static int start_writer(kl_trace *trace) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    int failure = pthread_create(&trace->writer, NULL, writer, trace);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failure;
+}
+
+static void free_trace(kl_trace *trace) {
+    free_blocks(trace->head);
+    free_blocks(trace->spare);
+    pthread_cond_destroy(&trace->ready);
+    pthread_cond_destroy(&trace->wake);
+    pthread_mutex_destroy(&trace->lock);
+    free(trace->path);
+    free(trace);
+}
+
+static kl_trace *new_trace(const char *path, const kl_trace_run_row *run) {
+    kl_trace *trace = calloc(1, sizeof *trace);
+    if (!trace)
+        return NULL;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&trace->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&trace->ready, NULL);
+    pthread_mutex_init(&trace->lock, NULL);
+    trace->run = run;
+    trace->path = strdup(path);
+    if (!trace->path) {
+        free_trace(trace);
+        return NULL;
+    }
+    return trace;
+}
+
+kilter_status kl_trace_open(const char *path, const kl_trace_run_row *run, kl_trace **out,
+                            kilter_error *error) {
+    kl_trace *trace = new_trace(path, run);
+    if (!trace)
+        return kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
+    int failure = start_writer(trace);
+    if (failure) {
+        free_trace(trace);
+        return kl_fail(error, KILTER_ERR_SYSTEM,
+                       "starting the thread that writes the run record '%s': %s; raise the limit of threads",
+                       path, strerror(failure));
+    }
+    pthread_mutex_lock(&trace->lock);
+    while (!trace->opened)
+        pthread_cond_wait(&trace->ready, &trace->lock);
+    bool failed = trace->failed;
+    pthread_mutex_unlock(&trace->lock);
+    if (failed) {
+        pthread_join(trace->writer, NULL);
+        kilter_error why = trace->first;
+        free_trace(trace);
+        return kl_fail(error, why.status, "%s", why.text);
+    }
+    *out = trace;
+    return KILTER_OK;
+}
+
+static kilter_status outcome(const kl_trace *trace, kilter_error *error) {
+    if (trace->failed)
+        return kl_fail(error, KILTER_ERR_RECORD, "%s (rows missing: %llu; the results are complete)",
+                       trace->first.text, (unsigned long long)trace->dropped);
+    if (trace->dropped)
+        return kl_fail(error, KILTER_ERR_RECORD,
+                       "writing the run record '%s': the disk could not follow, rows missing: %llu; name a "
+                       "file on a faster one (the results are complete)",
+                       trace->path, (unsigned long long)trace->dropped);
+    return KILTER_OK;
+}
+
+kilter_status kl_trace_close(kl_trace *trace, double ended_s, kilter_error *error) {
+    if (!trace)
+        return KILTER_OK;
+    pthread_mutex_lock(&trace->lock);
+    trace->closing = true;
+    trace->ended_s = ended_s;
+    pthread_mutex_unlock(&trace->lock);
+    pthread_cond_signal(&trace->wake);
+    pthread_join(trace->writer, NULL);
+    kilter_status status = outcome(trace, error);
+    free_trace(trace);
+    return status;
+}

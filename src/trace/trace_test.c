@@ -1,0 +1,558 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "trace/trace.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifdef SANITIZED
+static const uint64_t many = 100000;
+#else
+static const uint64_t many = 1000000;
+#endif
+
+static const kl_trace_run_row a_run = {.program = "prog'); DROP TABLE run; --",
+                                       .version = "1.2.3",
+                                       .transport = "zmq",
+                                       .policy = "auto",
+                                       .host = "ada",
+                                       .began_unix_s = 1.7e9,
+                                       .pid = 4242};
+
+/* A folder of the test's own, and the record's name in it. */
+typedef struct place {
+    char folder[64], file[96];
+} place;
+
+static int make_place(void **state) {
+    place *p = calloc(1, sizeof *p);
+    snprintf(p->folder, sizeof p->folder, "/tmp/kilter-trace-XXXXXX");
+    if (!p || !mkdtemp(p->folder))
+        return -1;
+    snprintf(p->file, sizeof p->file, "%s/a.kilter", p->folder);
+    *state = p;
+    return 0;
+}
+
+static int remove_place(void **state) {
+    place *p = *state;
+    static const char *const endings[] = {"", "-wal", "-shm", "-journal", ".moved"};
+    char name[128];
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        snprintf(name, sizeof name, "%s%s", p->file, endings[i]);
+        unlink(name);
+    }
+    int failed = rmdir(p->folder); /* fails when something else was left behind */
+    free(p);
+    return failed;
+}
+
+static sqlite3 *open_file(const char *file, int flags) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open_v2(file, &db, flags, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(db, 20000);
+    return db;
+}
+
+/* The first row of an answer, columns joined by '|', NULL as "NULL". */
+static void ask(sqlite3 *db, const char *sql, char *answer, size_t size) {
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    size_t at = 0;
+    answer[0] = '\0';
+    for (int i = 0; i < sqlite3_column_count(statement); i++) {
+        const char *text = (const char *)sqlite3_column_text(statement, i);
+        at += (size_t)snprintf(answer + at, size - at, "%s%s", i ? "|" : "", text ? text : "NULL");
+        assert_true(at < size);
+    }
+    sqlite3_finalize(statement);
+}
+
+static void expect(sqlite3 *db, const char *sql, const char *expected) {
+    char answer[1024];
+    ask(db, sql, answer, sizeof answer);
+    assert_string_equal(answer, expected);
+}
+
+static long long number(sqlite3 *db, const char *sql) {
+    char answer[64];
+    ask(db, sql, answer, sizeof answer);
+    return atoll(answer);
+}
+
+static void expect_file(const char *file, const char *sql, const char *expected) {
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
+    expect(db, sql, expected);
+    sqlite3_close(db);
+}
+
+static void wait_until(sqlite3 *db, const char *count_sql, long long at_least) {
+    while (number(db, count_sql) < at_least)
+        sched_yield();
+}
+
+static bool exists(const char *file, const char *ending) {
+    char name[128];
+    snprintf(name, sizeof name, "%s%s", file, ending);
+    return access(name, F_OK) == 0;
+}
+
+static kl_trace *open_trace(const char *file) {
+    kl_trace *trace = NULL;
+    kilter_error error;
+    if (kl_trace_open(file, &a_run, &trace, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    return trace;
+}
+
+static void close_well(kl_trace *trace, double ended_s) {
+    kilter_error error = {0};
+    if (kl_trace_close(trace, ended_s, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+}
+
+static kl_trace_chunk_row chunk_of(uint64_t i) {
+    return (kl_trace_chunk_row){.run = i / 1000,
+                                .chunk = i,
+                                .lo = 10 * i,
+                                .hi = 10 * i + 10,
+                                .worker = (uint32_t)(i % 7),
+                                .units = 10,
+                                .dealt_s = 0.001 * (double)i,
+                                .began_s = 0.001 * (double)i + 0.1,
+                                .ended_s = 0.001 * (double)i + 0.2,
+                                .busy_s = 0.09,
+                                .bytes_out = 80,
+                                .bytes_in = 160};
+}
+
+static void push_chunks(kl_trace *trace, uint64_t from, uint64_t to) {
+    for (uint64_t i = from; i < to; i++) {
+        kl_trace_chunk_row row = chunk_of(i);
+        kl_trace_chunk(trace, &row);
+    }
+}
+
+/* ---- what is written is what is read ---- */
+
+static void push_one_of_each(kl_trace *t) {
+    kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 1", 77, 0.5});
+    kl_trace_worker(t, &(kl_trace_worker_row){1, "bob's", "", 78, 0.75});
+    kl_trace_iteration(t, &(kl_trace_iteration_row){2, 100, 150.5, "gss", 4096, 1.25});
+    kl_trace_chunk(
+        t, &(kl_trace_chunk_row){2, 9, 10, 30, 1, 25.5, 1.5, 1.625, 1.75, 0.0625, 1000, 2000, 3, false});
+    kl_trace_chunk(t, &(kl_trace_chunk_row){2, 10, 30, 40, 1, 1.5, 2, 0, 0, 0, 8, 0, 0, true});
+    kl_trace_measurement(t, &(kl_trace_measurement_row){2.5, 1, "unit_s", 0.125, 0.25, 20});
+    kl_trace_measurement(t, &(kl_trace_measurement_row){2.75, -1, "round_trip_s", 0.5, 0, 3});
+    kl_trace_decision(t, &(kl_trace_decision_row){2, 9, 1.5, 1, "deal", 20, "it's \"fast\"", 1.875, 0.25});
+    kl_trace_decision(t, &(kl_trace_decision_row){2, UINT64_MAX, 1, -1, "policy", 0, "", 0, 0});
+    kl_trace_worker_left(t, 1, 3.5, "lost; -- connection");
+    kl_trace_iteration_ended(t,
+                             &(kl_trace_iteration_end){2, 3, 2, 2, 3.25, 1.5, 2.5, "dealt \xc2\xb5", "done"});
+}
+
+static void every_kind_of_row_comes_back(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace *t = open_trace(file);
+    assert_string_equal(kl_trace_path(t), file);
+    push_one_of_each(t);
+    close_well(t, 4.5);
+
+    assert_false(exists(file, "-wal"));
+    assert_false(exists(file, "-shm"));
+    struct stat info;
+    assert_int_equal(stat(file, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
+    expect(db, "PRAGMA integrity_check", "ok");
+    expect(db, "PRAGMA user_version", "1");
+    expect(db, "PRAGMA journal_mode", "delete");
+    expect(db, "SELECT group_concat(name) FROM host", "ada,bob's");
+    expect(db, "SELECT r.*, h.name FROM run r JOIN host h USING (host)",
+           "prog'); DROP TABLE run; --|1.2.3|zmq|auto|1|1700000000.0|4242|4.5|0|ada");
+    expect(db, "SELECT * FROM worker WHERE worker = 0", "0|1|core 1|77|0.5|NULL|NULL");
+    expect(db, "SELECT * FROM worker WHERE worker = 1", "1|2||78|0.75|3.5|lost; -- connection");
+    expect(db, "SELECT * FROM iteration", "2|100|150.5|gss|4096|1.25|3|2|2|3.25|1.5|2.5|dealt \xc2\xb5|done");
+    expect(db, "SELECT * FROM chunk WHERE NOT lost",
+           "1|2|9|10|30|1|25.5|1.5|1.625|1.75|0.0625|1000|2000|3|0");
+    expect(db, "SELECT * FROM chunk WHERE lost", "2|2|10|30|40|1|1.5|2.0|NULL|NULL|0.0|8|0|0|1");
+    expect(db, "SELECT * FROM measurement WHERE id = 1", "1|2.5|1|unit_s|0.125|0.25|20");
+    expect(db, "SELECT * FROM measurement WHERE id = 2", "2|2.75|NULL|round_trip_s|0.5|0.0|3");
+    expect(db, "SELECT * FROM decision WHERE id = 1", "1|2|9|1.5|1|deal|20|it's \"fast\"|1.875|0.25");
+    expect(db, "SELECT * FROM decision WHERE id = 2", "2|2|NULL|1.0|NULL|policy|0||NULL|0.0");
+    sqlite3_close(db);
+}
+
+static void odd_values_do_not_end_the_recording(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace *t = open_trace(file);
+    char *text = malloc(1000001);
+    assert_non_null(text);
+    memset(text, 'x', 1000000);
+    text[1000000] = '\0';
+    kl_trace_worker_left(t, 99, 1, NULL); /* one that never joined */
+    kl_trace_worker(t, &(kl_trace_worker_row){.worker = 3});
+    kl_trace_worker(t, &(kl_trace_worker_row){.worker = 3, .host = "again"});
+    kl_trace_decision(t, &(kl_trace_decision_row){.run = UINT64_MAX, .kind = text, .reason = text});
+    kl_trace_measurement(
+        t, &(kl_trace_measurement_row){.kind = "\xff\xfe", .value = (double)NAN, .sd = (double)-INFINITY});
+    kl_trace_chunk(t, &(kl_trace_chunk_row){.hi = UINT64_MAX});
+    kl_trace_chunk(t, &(kl_trace_chunk_row){.hi = UINT64_MAX});
+    close_well(t, 1);
+    free(text);
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
+    expect(db, "SELECT count(*), name FROM worker JOIN host USING (host)", "1|again");
+    expect(db, "SELECT run, length(reason) BETWEEN 32000 AND 33000 FROM decision", "9223372036854775807|1");
+    expect(db, "SELECT value, sd FROM measurement", "NULL|-Inf");
+    expect(db, "SELECT count(*) FROM chunk", "2");
+    sqlite3_close(db);
+}
+
+static void a_null_trace_takes_everything(void **state) {
+    (void)state;
+    push_one_of_each(NULL);
+    assert_null(kl_trace_path(NULL));
+    kilter_error error = {.status = KILTER_OK};
+    assert_int_equal(kl_trace_close(NULL, 1, &error), KILTER_OK);
+    assert_int_equal(kl_trace_close(NULL, 1, NULL), KILTER_OK);
+    assert_int_equal(error.status, KILTER_OK);
+}
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void a_million_chunks(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace *t = open_trace(file);
+    double began = now_s();
+    push_chunks(t, 0, many);
+    double pushed = now_s();
+    close_well(t, 1);
+    print_message("%.0f ns a row to push, %.0f ns a row until written\n",
+                  1e9 * (pushed - began) / (double)many, 1e9 * (now_s() - began) / (double)many);
+    char expected[128];
+    snprintf(expected, sizeof expected, "%llu|%llu|%llu", (unsigned long long)many, (unsigned long long)many,
+             (unsigned long long)many * (many - 1) / 2);
+    expect_file(file, "SELECT count(*), count(DISTINCT chunk), sum(lo / 10) FROM chunk WHERE chunk = lo / 10",
+                expected);
+}
+
+typedef struct half {
+    kl_trace *trace;
+    uint64_t from, to;
+} half;
+
+static void *push_half(void *argument) {
+    half *h = argument;
+    push_chunks(h->trace, h->from, h->to);
+    return NULL;
+}
+
+static void two_threads_push_and_readers_read(void **state) {
+    const char *file = ((place *)*state)->file;
+    enum { EACH = 20000 };
+    kl_trace *t = open_trace(file);
+    half halves[2] = {{t, 0, EACH}, {t, EACH, 2 * EACH}};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, push_half, &halves[i]), 0);
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
+    long long seen = 0;
+    while (seen < 2 * EACH) { /* without waiting for close: rows arrive by themselves, and none goes away */
+        long long rows = number(db, "SELECT count(*) FROM chunk");
+        assert_true(rows >= seen);
+        seen = rows;
+        sched_yield();
+    }
+    expect(db, "SELECT ended_s FROM run", "NULL");
+    sqlite3_close(db);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    close_well(t, 9);
+    expect_file(file, "SELECT count(DISTINCT chunk), sum(chunk) FROM chunk", "40000|799980000");
+    expect_file(file, "SELECT ended_s FROM run", "9.0");
+}
+
+static void a_reader_that_stays_loses_nothing(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace *t = open_trace(file);
+    push_chunks(t, 0, 10);
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
+    wait_until(db, "SELECT count(*) FROM chunk", 10);
+    assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM chunk", NULL, NULL, NULL), SQLITE_OK);
+    push_chunks(t, 10, 20);
+    close_well(t, 2);
+    expect(db, "SELECT count(*) FROM chunk", "10"); /* its own snapshot */
+    sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+    expect(db, "SELECT count(*) FROM chunk", "20");
+    expect(db, "SELECT ended_s FROM run", "2.0");
+    sqlite3_close(db);
+    expect_file(file, "SELECT count(*) FROM chunk", "20");
+}
+
+/* ---- opening ---- */
+
+static void refuses(const char *file, const char *words) {
+    kl_trace *trace = (kl_trace *)&a_run;
+    kilter_error error = {0};
+    assert_int_equal(kl_trace_open(file, &a_run, &trace, &error), KILTER_ERR_RECORD);
+    assert_ptr_equal(trace, &a_run); /* not written */
+    assert_int_equal(error.status, KILTER_ERR_RECORD);
+    assert_non_null(strstr(error.text, file));
+    assert_non_null(strstr(error.text, words));
+}
+
+static void what_exists_is_not_touched(void **state) {
+    place *p = *state;
+    FILE *f = fopen(p->file, "w");
+    fputs("precious", f);
+    fclose(f);
+    refuses(p->file, "exists; name another file or remove it");
+    char text[16] = {0};
+    f = fopen(p->file, "r");
+    assert_int_equal(fread(text, 1, sizeof text, f), 8);
+    fclose(f);
+    assert_string_equal(text, "precious");
+
+    unlink(p->file);
+    kl_trace *t = open_trace(p->file);
+    refuses(p->file, "exists"); /* a second master */
+    close_well(t, 1);
+    refuses(p->file, "exists");
+    refuses(p->folder, "exists");
+    expect_file(p->file, "SELECT ended_s FROM run", "1.0");
+}
+
+static void an_empty_file_is_taken(void **state) {
+    const char *file = ((place *)*state)->file;
+    fclose(fopen(file, "w"));
+    close_well(open_trace(file), 1);
+    expect_file(file, "SELECT count(*) FROM run", "1");
+}
+
+static void no_folder_no_record(void **state) {
+    (void)state;
+    refuses("/nowhere/at/all.kilter", "No such file");
+}
+
+static void no_name_is_special(void **state) {
+    place *p = *state;
+    char before[4096];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(p->folder), 0);
+    static const char *const names[] = {":memory:", "file:a?mode=memory"};
+    for (int i = 0; i < 2; i++) {
+        close_well(open_trace(names[i]), 1);
+        struct stat info;
+        assert_int_equal(stat(names[i], &info), 0);
+        assert_true(info.st_size > 0);
+        unlink(names[i]);
+    }
+    assert_int_equal(chdir(before), 0);
+}
+
+/* ---- failures ---- */
+
+static void fails_at_close(kl_trace *t, const char *words) {
+    kilter_error error = {0};
+    assert_int_equal(kl_trace_close(t, 3, &error), KILTER_ERR_RECORD);
+    if (!strstr(error.text, words))
+        fail_msg("\"%s\" lacks \"%s\"", error.text, words);
+    assert_non_null(strstr(error.text, "results are complete"));
+}
+
+/* SIGXFSZ with its default action, so that the test dies if the writer lets it through. */
+static int run_on_a_full_disk(const char *file) {
+    kl_trace *t = NULL;
+    kilter_error error = {0};
+    if (kl_trace_open(file, &a_run, &t, &error) != KILTER_OK)
+        return 1;
+    struct rlimit limit = {1 << 20, 1 << 20};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    push_chunks(t, 0, 50000);
+    if (kl_trace_close(t, 1, &error) != KILTER_ERR_RECORD)
+        return 2;
+    if (!strstr(error.text, file) || !strstr(error.text, "rows missing"))
+        return 3;
+    return 0;
+}
+
+static void a_full_disk_stops_the_recording_only(void **state) {
+    const char *file = ((place *)*state)->file;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(run_on_a_full_disk(file));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
+    expect(db, "PRAGMA integrity_check", "ok");
+    long long rows = number(db, "SELECT count(*) FROM chunk");
+    assert_true(rows > 0 && rows < 50000);
+    sqlite3_close(db);
+}
+
+static void a_file_size_limit_at_opening_is_an_error(void **state) {
+    const char *file = ((place *)*state)->file;
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit limit = {4096, 4096};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        kl_trace *t = NULL;
+        _exit(kl_trace_open(file, &a_run, &t, NULL) == KILTER_ERR_RECORD ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_false(exists(file, "")); /* nothing half-written */
+}
+
+static void a_removed_file_is_reported(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace *t = open_trace(file);
+    assert_int_equal(unlink(file), 0);
+    push_chunks(t, 0, 10);
+    fails_at_close(t, "moved or removed");
+    assert_false(exists(file, ""));
+}
+
+static void a_new_file_of_the_name_is_left_alone(void **state) {
+    place *p = *state;
+    char moved[128];
+    snprintf(moved, sizeof moved, "%s.moved", p->file);
+    kl_trace *t = open_trace(p->file);
+    assert_int_equal(rename(p->file, moved), 0);
+    fclose(fopen(p->file, "w"));
+    push_chunks(t, 0, 10);
+    fails_at_close(t, "moved or removed");
+    struct stat info;
+    assert_int_equal(stat(p->file, &info), 0);
+    assert_int_equal(info.st_size, 0);
+}
+
+/* A user's own transaction, held while the run goes on. */
+static void what_waits_in_memory_is_bounded(void **state) {
+    const char *file = ((place *)*state)->file;
+    enum { TEXT = 16 * 1024, ROWS = 10000 }; /* 160 MB */
+    kl_trace *t = open_trace(file);
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READWRITE);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    static char text[TEXT + 1];
+    memset(text, 'y', TEXT);
+    for (uint64_t i = 0; i < ROWS; i++)
+        kl_trace_decision(t, &(kl_trace_decision_row){.chunk = i, .kind = "deal", .reason = text});
+    kl_trace_worker(t, &(kl_trace_worker_row){.worker = 5, .host = "late"}); /* few: kept */
+    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    fails_at_close(t, "could not follow");
+
+    db = open_file(file, SQLITE_OPEN_READONLY);
+    long long kept = number(db, "SELECT count(*) FROM decision");
+    long long bytes = kept * TEXT;
+    assert_true(bytes > 100000000 && bytes < 140000000);
+    assert_int_equal(number(db, "SELECT dropped_rows FROM run"), ROWS - kept);
+    expect(db, "SELECT max(chunk) - count(*) FROM decision", "-1"); /* the first ones, without a gap */
+    expect(db, "SELECT count(*) FROM worker", "1");
+    sqlite3_close(db);
+}
+
+static void a_short_lock_is_waited_for(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace *t = open_trace(file);
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READWRITE);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE; CREATE TABLE note(text); COMMIT; BEGIN EXCLUSIVE",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    push_chunks(t, 0, 10000); /* enough to wake the writer, which finds the file locked */
+    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    close_well(t, 1);
+    expect_file(file, "SELECT count(*) FROM chunk", "10000");
+}
+
+static void killed_writers_leave_what_was_committed(void **state) {
+    const char *file = ((place *)*state)->file;
+    int pipe_ends[2];
+    assert_int_equal(pipe(pipe_ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        kl_trace *t = NULL;
+        if (kl_trace_open(file, &a_run, &t, NULL) != KILTER_OK)
+            _exit(1);
+        if (write(pipe_ends[1], "x", 1) != 1)
+            _exit(1);
+        for (uint64_t i = 0;; i++)
+            push_chunks(t, i * 1000, i * 1000 + 1000);
+    }
+    char byte;
+    assert_int_equal(read(pipe_ends[0], &byte, 1), 1);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
+    wait_until(db, "SELECT count(*) FROM chunk", 5000);
+    long long seen = number(db, "SELECT count(*) FROM chunk");
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    sqlite3_close(db);
+
+    db = open_file(file, SQLITE_OPEN_READONLY);
+    assert_true(number(db, "SELECT count(*) FROM chunk") >= seen);
+    expect(db, "SELECT max(chunk) + 1 = count(*) FROM chunk", "1"); /* whole batches, in order */
+    expect(db, "SELECT ended_s FROM run", "NULL");
+    sqlite3_close(db);
+}
+
+#define IN_A_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        /* first, while no thread has been started: they fork */
+        IN_A_PLACE(a_full_disk_stops_the_recording_only),
+        IN_A_PLACE(a_file_size_limit_at_opening_is_an_error),
+        IN_A_PLACE(killed_writers_leave_what_was_committed),
+        IN_A_PLACE(every_kind_of_row_comes_back),
+        IN_A_PLACE(odd_values_do_not_end_the_recording),
+        cmocka_unit_test(a_null_trace_takes_everything),
+        IN_A_PLACE(a_million_chunks),
+        IN_A_PLACE(two_threads_push_and_readers_read),
+        IN_A_PLACE(a_reader_that_stays_loses_nothing),
+        IN_A_PLACE(what_exists_is_not_touched),
+        IN_A_PLACE(an_empty_file_is_taken),
+        cmocka_unit_test(no_folder_no_record),
+        IN_A_PLACE(no_name_is_special),
+        IN_A_PLACE(a_removed_file_is_reported),
+        IN_A_PLACE(a_new_file_of_the_name_is_left_alone),
+        IN_A_PLACE(what_waits_in_memory_is_bounded),
+        IN_A_PLACE(a_short_lock_is_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
