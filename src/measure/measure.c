@@ -1,0 +1,120 @@
+#include "measure/measure.h"
+
+#include <math.h>
+
+void kl_stat_add(kl_stat *stat, double value, double now_s) {
+    if (!isfinite(value))
+        return;
+    if (stat->count == 0 || value < stat->min)
+        stat->min = value;
+    if (stat->count == 0 || value > stat->max)
+        stat->max = value;
+    stat->count++;
+    double before = value - stat->mean;
+    stat->mean += before / (double)stat->count;
+    stat->m2 += before * (value - stat->mean);
+    stat->last_s = now_s;
+}
+
+void kl_stat_merge(kl_stat *into, const kl_stat *from) {
+    if (from->count == 0)
+        return;
+    if (into->count == 0) {
+        *into = *from;
+        return;
+    }
+    double a = (double)into->count, b = (double)from->count, between = from->mean - into->mean;
+    into->mean += between * b / (a + b);
+    into->m2 += from->m2 + between * between * a * b / (a + b);
+    into->count += from->count;
+    into->min = fmin(into->min, from->min);
+    into->max = fmax(into->max, from->max);
+    into->last_s = fmax(into->last_s, from->last_s);
+}
+
+double kl_stat_sd(const kl_stat *stat) {
+    return stat->count < 2 ? 0 : sqrt(fmax(stat->m2, 0) / (double)(stat->count - 1));
+}
+
+double kl_stat_cv(const kl_stat *stat) {
+    return stat->mean == 0 ? 0 : kl_stat_sd(stat) / fabs(stat->mean);
+}
+
+/* What a clock too coarse to see the work is taken to have shown: 0 would mean that the pace is not known. */
+static const double TICK_S = 1e-9;
+
+void kl_pace_add(kl_pace *pace, double seconds, double units, double memory_s) {
+    if (!(seconds >= 0) || !(units >= 0) || !(memory_s > 0) || !isfinite(seconds) || !isfinite(units))
+        return;
+    seconds = fmax(seconds, TICK_S);
+    /* The past fades while the work goes on, and the work's own beginning with it: its weight is
+     * ∫ exp(−t/memory) dt over its length. This makes one long piece equal to the same in parts. */
+    double keep = exp(-seconds / memory_s);
+    double weight = -expm1(-seconds / memory_s) * memory_s / seconds;
+    double known = kl_pace_unit_s(pace);
+    double off = known > 0 && units > 0 ? seconds / units / known - 1 : 0;
+    pace->spread = pace->spread * keep + off * off * seconds * weight;
+    pace->seconds = pace->seconds * keep + seconds * weight;
+    pace->units = pace->units * keep + units * weight;
+}
+
+double kl_pace_unit_s(const kl_pace *pace) {
+    return pace->units > 0 ? pace->seconds / pace->units : 0;
+}
+
+void kl_msgcost_add(kl_msgcost *cost, double bytes, double seconds) {
+    if (!(bytes >= 0) || !(seconds >= 0) || !isfinite(bytes) || !isfinite(seconds))
+        return;
+    cost->count++;
+    cost->sum_x += bytes;
+    cost->sum_y += seconds;
+    cost->sum_xx += bytes * bytes;
+    cost->sum_xy += bytes * seconds;
+}
+
+kl_linear kl_msgcost_fit(const kl_msgcost *cost) {
+    if (cost->count == 0)
+        return (kl_linear){0, 0};
+    double n = (double)cost->count;
+    double spread = n * cost->sum_xx - cost->sum_x * cost->sum_x;
+    kl_linear flat = {cost->sum_y / n, 0};
+    if (spread <= 1e-12 * n * cost->sum_xx) /* one size only, up to rounding */
+        return flat;
+    double slope = (n * cost->sum_xy - cost->sum_x * cost->sum_y) / spread;
+    double start = (cost->sum_y - slope * cost->sum_x) / n;
+    /* The best fit on the allowed side lies on the border that the free one crosses. */
+    if (slope < 0)
+        return flat;
+    if (start < 0)
+        return (kl_linear){0, cost->sum_xy / cost->sum_xx};
+    return (kl_linear){start, slope};
+}
+
+void kl_wap_add(kl_wap *wap, double seconds, double units) {
+    if (!(seconds >= 0) || !(units > 0) || !isfinite(seconds) || !isfinite(units))
+        return;
+    double k = (double)++wap->chunks;
+    wap->seconds += k * fmax(seconds, TICK_S);
+    wap->units += k * units;
+}
+
+double kl_wap_unit_s(const kl_wap *wap) {
+    return wap->units > 0 ? wap->seconds / wap->units : 0;
+}
+
+double kl_worker_rate(const kl_worker_view *worker) {
+    double unit_s = worker->present ? kl_pace_unit_s(&worker->pace) : 0;
+    return unit_s > 0 ? 1 / unit_s : 0;
+}
+
+double kl_total_rate(const kl_snapshot *snapshot) {
+    double sum = 0;
+    uint32_t known = 0, present = 0;
+    for (uint32_t i = 0; i < snapshot->slots; i++) {
+        double rate = kl_worker_rate(&snapshot->workers[i]);
+        sum += rate;
+        known += rate > 0;
+        present += snapshot->workers[i].present;
+    }
+    return known ? sum / known * present : 0;
+}

@@ -1,0 +1,201 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "measure/measure.h"
+
+static double random_01(uint64_t i) {
+    return (double)(kl_mix64(i) >> 11) * 0x1p-53;
+}
+
+static bool near(double a, double b, double relative) {
+    return fabs(a - b) <= relative * fmax(fabs(a), fabs(b)) + 1e-300;
+}
+
+static void mean_and_deviation_are_those_of_two_passes(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        kl_stat s = {0};
+        double sum = 0, squares = 0, low = INFINITY, high = -INFINITY, v[100];
+        size_t n = 2 + seed;
+        for (size_t i = 0; i < n; i++) {
+            v[i] = 1e6 + random_01(seed << 8 | i); /* a large offset breaks the textbook formula */
+            kl_stat_add(&s, v[i], (double)i);
+            sum += v[i];
+            low = fmin(low, v[i]);
+            high = fmax(high, v[i]);
+        }
+        for (size_t i = 0; i < n; i++)
+            squares += (v[i] - sum / (double)n) * (v[i] - sum / (double)n);
+        assert_int_equal(s.count, n);
+        assert_true(near(s.mean, sum / (double)n, 1e-12));
+        assert_true(near(kl_stat_sd(&s), sqrt(squares / (double)(n - 1)), 1e-6));
+        assert_true(s.min == low && s.max == high && s.last_s == (double)(n - 1));
+    }
+}
+
+static void merging_equals_adding_all(void **state) {
+    (void)state;
+    for (size_t cut = 0; cut <= 40; cut++) {
+        kl_stat all = {0}, left = {0}, right = {0};
+        for (size_t i = 0; i < 40; i++) {
+            double v = random_01(i) * 10 - 3;
+            kl_stat_add(&all, v, (double)i);
+            kl_stat_add(i < cut ? &left : &right, v, (double)i);
+        }
+        kl_stat_merge(&left, &right);
+        assert_int_equal(left.count, all.count);
+        assert_true(near(left.mean, all.mean, 1e-12) && near(left.m2, all.m2, 1e-12));
+        assert_true(left.min == all.min && left.max == all.max && left.last_s == all.last_s);
+    }
+}
+
+static void few_or_odd_values_make_no_nan(void **state) {
+    (void)state;
+    kl_stat s = {0};
+    assert_true(kl_stat_sd(&s) == 0 && kl_stat_cv(&s) == 0);
+    kl_stat_add(&s, NAN, 0);
+    kl_stat_add(&s, INFINITY, 0);
+    assert_int_equal(s.count, 0);
+    kl_stat_add(&s, 0, 0);
+    kl_stat_add(&s, 0, 0);
+    assert_true(kl_stat_sd(&s) == 0 && kl_stat_cv(&s) == 0);
+    kl_stat_add(&s, -3, 0);
+    assert_true(kl_stat_cv(&s) > 0);
+
+    kl_pace p = {0};
+    kl_pace_add(&p, NAN, 1, 1);
+    kl_pace_add(&p, -1, 1, 1);
+    kl_pace_add(&p, 1, 1, 0);
+    assert_true(kl_pace_unit_s(&p) == 0);
+    kl_pace_add(&p, 0, 5, 1); /* faster than the clock: known, tiny */
+    assert_true(kl_pace_unit_s(&p) > 0 && kl_pace_unit_s(&p) < 1e-9);
+}
+
+static void pace_of_a_burst_is_that_of_one_long_chunk(void **state) {
+    (void)state;
+    for (int parts = 1; parts <= 1000; parts *= 10) {
+        kl_pace burst = {0}, whole = {0};
+        kl_pace_add(&burst, 0.7, 2, 0.5);
+        kl_pace_add(&whole, 0.7, 2, 0.5);
+        for (int i = 0; i < parts; i++)
+            kl_pace_add(&burst, 0.3 / parts, 10.0 / parts, 0.5);
+        kl_pace_add(&whole, 0.3, 10, 0.5);
+        assert_true(near(burst.seconds, whole.seconds, 1e-9) && near(burst.units, whole.units, 1e-9));
+    }
+}
+
+static void pace_forgets(void **state) {
+    (void)state;
+    kl_pace p = {0};
+    kl_pace_add(&p, 10, 1000, 0.5); /* 10 ms a unit */
+    double before = kl_pace_unit_s(&p);
+    for (int i = 0; i < 50; i++) {
+        kl_pace_add(&p, 0.1, 1, 0.5); /* from now on 100 ms */
+        assert_true(kl_pace_unit_s(&p) > before && kl_pace_unit_s(&p) <= 0.1);
+        before = kl_pace_unit_s(&p);
+    }
+    assert_true(near(before, 0.1, 0.01));
+    assert_true(p.spread > 0);
+}
+
+static void steady_pace_has_no_spread(void **state) {
+    (void)state;
+    kl_pace p = {0};
+    for (int i = 1; i < 20; i++)
+        kl_pace_add(&p, 0.01 * i, i, 0.5);
+    assert_true(near(kl_pace_unit_s(&p), 0.01, 1e-12) && p.spread < 1e-20);
+}
+
+static void message_cost_is_found_again(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        kl_linear truth = {random_01(2 * seed) * 1e-3, random_01(2 * seed + 1) * 1e-6};
+        kl_msgcost cost = {0};
+        for (double bytes = 0; bytes <= 1 << 20; bytes = bytes * 2 + 1)
+            kl_msgcost_add(&cost, bytes, kl_linear_at(truth, bytes));
+        kl_linear fit = kl_msgcost_fit(&cost);
+        assert_true(near(fit.per_unit_s, truth.per_unit_s, 1e-6));
+        assert_true(fabs(fit.fixed_s - truth.fixed_s) < 1e-9);
+    }
+}
+
+/* Squared error of a fit, over the three points below. */
+static double error_of(kl_linear fit, double (*points)[2]) {
+    double sum = 0;
+    for (int i = 0; i < 3; i++)
+        sum += pow(kl_linear_at(fit, points[i][0]) - points[i][1], 2);
+    return sum;
+}
+
+static void neither_term_goes_below_zero_and_the_fit_stays_best(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        double points[3][2];
+        kl_msgcost cost = {0};
+        for (uint64_t i = 0; i < 3; i++) {
+            points[i][0] = random_01(seed * 16 + i) * 10;
+            points[i][1] = random_01(seed * 16 + 8 + i);
+            kl_msgcost_add(&cost, points[i][0], points[i][1]);
+        }
+        kl_linear fit = kl_msgcost_fit(&cost);
+        assert_true(fit.fixed_s >= 0 && fit.per_unit_s >= 0);
+        double best = error_of(fit, points);
+        for (int i = 0; i <= 100; i++)
+            for (int j = 0; j <= 100; j++)
+                assert_true(error_of((kl_linear){i * 0.01, j * 0.01}, points) >= best - 1e-12);
+    }
+}
+
+static void message_cost_of_nothing_and_of_one_size(void **state) {
+    (void)state;
+    kl_msgcost cost = {0};
+    assert_true(kl_msgcost_fit(&cost).fixed_s == 0 && kl_msgcost_fit(&cost).per_unit_s == 0);
+    for (int i = 0; i < 1000; i++)
+        kl_msgcost_add(&cost, 123457, 2e-3 + 1e-3 * (i % 2));
+    kl_linear fit = kl_msgcost_fit(&cost);
+    assert_true(near(fit.fixed_s, 2.5e-3, 1e-12) && fit.per_unit_s == 0);
+}
+
+static void later_chunks_weigh_more(void **state) {
+    (void)state;
+    kl_wap wap = {0};
+    assert_true(kl_wap_unit_s(&wap) == 0);
+    kl_wap_add(&wap, 1, 1);
+    kl_wap_add(&wap, 4, 1);
+    assert_true(near(kl_wap_unit_s(&wap), (1 * 1 + 2 * 4) / 3.0, 1e-12)); /* (1·1 + 2·4)/(1 + 2) */
+}
+
+static void unknown_workers_count_as_the_mean(void **state) {
+    (void)state;
+    kl_worker_view workers[4] = {{.present = true}, {.present = true}, {.present = true}, {.present = false}};
+    kl_snapshot snapshot = {.workers = workers, .slots = 4, .present = 3};
+    assert_true(kl_total_rate(&snapshot) == 0);
+    kl_pace_add(&workers[0].pace, 1, 10, 1);
+    kl_pace_add(&workers[1].pace, 1, 30, 1);
+    kl_pace_add(&workers[3].pace, 1, 1000, 1); /* gone: does not count */
+    assert_true(near(kl_worker_rate(&workers[0]), 10, 1e-12));
+    assert_true(kl_worker_rate(&workers[2]) == 0 && kl_worker_rate(&workers[3]) == 0);
+    assert_true(near(kl_total_rate(&snapshot), 60, 1e-12));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mean_and_deviation_are_those_of_two_passes),
+        cmocka_unit_test(merging_equals_adding_all),
+        cmocka_unit_test(few_or_odd_values_make_no_nan),
+        cmocka_unit_test(pace_of_a_burst_is_that_of_one_long_chunk),
+        cmocka_unit_test(pace_forgets),
+        cmocka_unit_test(steady_pace_has_no_spread),
+        cmocka_unit_test(message_cost_is_found_again),
+        cmocka_unit_test(neither_term_goes_below_zero_and_the_fit_stays_best),
+        cmocka_unit_test(message_cost_of_nothing_and_of_one_size),
+        cmocka_unit_test(later_chunks_weigh_more),
+        cmocka_unit_test(unknown_workers_count_as_the_mean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

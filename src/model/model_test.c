@@ -1,0 +1,375 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "model/model.h"
+
+static double random_01(uint64_t i) {
+    return (double)(kl_mix64(i) >> 11) * 0x1p-53;
+}
+
+static bool near(double a, double b, double relative) {
+    return fabs(a - b) <= relative * fmax(fabs(a), fabs(b)) + 1e-300;
+}
+
+/* Every order of magnitude is as likely as any other, and now and then a term is missing. */
+static double scale(uint64_t i, double low, double high) {
+    return kl_mix64(i ^ 0xabcdef) % 8 == 0 ? 0 : low * pow(high / low, random_01(i));
+}
+
+static kl_farm_model random_model(uint64_t seed) {
+    uint64_t at = seed * 8;
+    return (kl_farm_model){
+        .message = {.fixed_s = scale(at, 1e-6, 1e-1), .per_unit_s = scale(at + 1, 1e-10, 1e-5)},
+        .work_s = scale(at + 2, 1e-3, 1e2),
+        .bytes = scale(at + 3, 1, 1e8),
+        .to_workers = kl_mix64(at + 4) % 4 == 0 ? (double)(kl_mix64(at + 4) % 8 / 4) : random_01(at + 4),
+        .master_s = scale(at + 5, 1e-5, 1),
+        .synchronous = kl_mix64(at + 6) % 2,
+    };
+}
+
+/* The paper's example: asynchronous, T_c = 1.6 s, V = 4096 bytes. */
+static const kl_farm_model example = {
+    .message = {.fixed_s = 1e-3, .per_unit_s = 1e-6}, .work_s = 1.6, .bytes = 4096, .to_workers = 0.5};
+
+static void assert_printed(double value, const char *format, const char *text) {
+    char buffer[64];
+    snprintf(buffer, sizeof buffer, format, value);
+    assert_string_equal(buffer, text);
+}
+
+static void worked_figures_of_the_paper(void **state) {
+    (void)state;
+    assert_printed(kl_model_time_s(&example, 23) * 1e3, "%.4f", "93.7433");
+    assert_printed(kl_model_time_s(&example, 40) * 1e3, "%.4f", "81.1024");
+    uint32_t fastest = 1, frugal = 1;
+    for (uint32_t n = 1; n <= 1000; n++) {
+        if (kl_model_time_s(&example, n) < kl_model_time_s(&example, fastest))
+            fastest = n;
+        if (kl_model_index(&example, n) < kl_model_index(&example, frugal))
+            frugal = n;
+    }
+    assert_int_equal(fastest, 40);
+    assert_int_equal(frugal, 23);
+    assert_int_equal(kl_model_best_workers(&example, 1000), 23);
+    double gain_20 = 1 - kl_model_time_s(&example, 20) / kl_model_time_s(&example, 15);
+    double gain_40 = 1 - kl_model_time_s(&example, 40) / kl_model_time_s(&example, 30);
+    assert_printed(gain_20 * 100, "%.2f", "17.68");
+    assert_printed(gain_40 * 100, "%.2f", "3.99");
+}
+
+/* (3) to (6) with everything alike must be (7) to (9). */
+static void general_form_agrees_with_the_balanced_one(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        kl_farm_model m = random_model(seed);
+        uint32_t n = 1 + (uint32_t)(kl_mix64(seed) % 50);
+        double to[50], from[50], work[50];
+        for (uint32_t i = 0; i < n; i++) {
+            to[i] = m.bytes * m.to_workers / n;
+            from[i] = m.bytes * (1 - m.to_workers) / n;
+            work[i] = m.work_s / n;
+        }
+        if (!near(m.message.fixed_s, m.message.per_unit_s * to[0], 1e-9)) /* which side is rounding's */
+            assert_true(near(kl_model_general_time_s(&m, n, to, from, work), kl_model_time_s(&m, n), 1e-9));
+    }
+}
+
+static void unequal_messages_by_hand(void **state) {
+    (void)state;
+    const double to[] = {1, 3, 2}, from[] = {5, 5, 4}, work[] = {10, 10, 20};
+    kl_farm_model m = {.message = {10, 1}, .master_s = 100};
+    assert_true(kl_model_general_time_s(&m, 3, to, from, work) == 3 * 10 + 2 + 20 + 10 + 4 + 100);
+    m.message.fixed_s = 2; /* below λ·3: the wire decides */
+    assert_true(kl_model_general_time_s(&m, 3, to, from, work) == 2 + 6 + 20 + 2 + 4 + 100);
+    m.synchronous = true;
+    assert_true(kl_model_general_time_s(&m, 3, to, from, work) == 3 * 2 + 6 + 20 + 2 + 4 + 100);
+    assert_true(kl_model_general_time_s(&m, 0, NULL, NULL, NULL) == 100);
+}
+
+/* The definition behind (10) to (12): how long the first worker's answer is still away when the n−1 others
+ * have been sent theirs. */
+static double slack_s(const kl_farm_model *m, double n) {
+    double start_s = m->message.fixed_s, to_s = m->message.per_unit_s * m->to_workers * m->bytes / n;
+    double send_s = m->synchronous ? start_s + to_s : fmax(start_s, to_s);
+    double answer_s = start_s + (m->work_s + (1 - m->to_workers) * m->message.per_unit_s * m->bytes) / n;
+    return (answer_s - (n - 1) * send_s) / fmax(answer_s, (n - 1) * send_s);
+}
+
+static void capability_is_the_last_number_that_is_fed(void **state) {
+    (void)state;
+    uint32_t bounded = 0;
+    for (uint64_t seed = 0; seed < 20000; seed++) {
+        kl_farm_model m = random_model(seed);
+        uint32_t most = kl_model_capability(&m);
+        assert_true(most >= 1);
+        if (most == UINT32_MAX)
+            continue;
+        bounded++;
+        assert_true(most == 1 || slack_s(&m, most) >= -1e-9);
+        assert_true(slack_s(&m, most + 1.0) <= 1e-9);
+    }
+    assert_true(bounded > 10000);
+}
+
+static void capability_agrees_with_a_scan(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 5000; seed++) {
+        kl_farm_model m = random_model(seed);
+        uint32_t n = 1;
+        while (n < 2000 && slack_s(&m, n + 1) >= 0)
+            n++;
+        if (n < 2000 && fabs(slack_s(&m, n + 1)) > 1e-12 && (n == 1 || fabs(slack_s(&m, n)) > 1e-12))
+            assert_int_equal(kl_model_capability(&m), n);
+    }
+}
+
+static void free_messages_feed_everybody(void **state) {
+    (void)state;
+    for (int synchronous = 0; synchronous < 2; synchronous++) {
+        kl_farm_model m = {.work_s = 1, .bytes = 1e6, .to_workers = 0.5, .synchronous = synchronous};
+        assert_true(kl_model_capability(&m) == UINT32_MAX);
+        assert_int_equal(kl_model_best_workers(&m, 77), 77); /* then every worker pays */
+        assert_true(near(kl_model_efficiency(&m, 77), 1, 1e-12));
+    }
+}
+
+static void best_number_agrees_with_a_scan(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 5000; seed++) {
+        kl_farm_model m = random_model(seed);
+        uint32_t most = 1 + (uint32_t)(kl_mix64(seed + 99) % 300), feeds = kl_model_capability(&m), best = 1;
+        most = most < feeds ? most : feeds;
+        for (uint32_t n = 2; n <= most; n++)
+            if (kl_model_index(&m, n) < kl_model_index(&m, best))
+                best = n;
+        uint32_t found = kl_model_best_workers(&m, most);
+        assert_true(found >= 1 && found <= most);
+        assert_true(near(kl_model_index(&m, found), kl_model_index(&m, best), 1e-12));
+    }
+}
+
+static void nothing_odd_comes_out(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 20000; seed++) {
+        kl_farm_model m = random_model(seed);
+        for (uint32_t n = 0; n <= 3; n++) {
+            double values[] = {kl_model_time_s(&m, n), kl_model_efficiency(&m, n), kl_model_index(&m, n)};
+            for (size_t i = 0; i < 3; i++)
+                assert_true(isfinite(values[i]) && values[i] >= 0);
+            assert_true(values[1] <= 1 + 1e-12);
+        }
+        assert_true(isfinite(kl_model_time_s(&m, UINT32_MAX)) && isfinite(kl_model_index(&m, UINT32_MAX)));
+        kl_model_best_workers(&m, UINT32_MAX);
+        kl_model_best_workers(&m, 0);
+    }
+}
+
+static void more_of_any_cost_takes_longer(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 5000; seed++) {
+        kl_farm_model m = random_model(seed), more[5];
+        uint32_t n = 1 + (uint32_t)(kl_mix64(seed) % 100);
+        for (int i = 0; i < 5; i++)
+            more[i] = m;
+        more[0].message.fixed_s *= 2;
+        more[1].message.per_unit_s *= 2;
+        more[2].work_s *= 2;
+        more[3].bytes *= 2;
+        more[4].master_s *= 2;
+        for (int i = 0; i < 5; i++)
+            assert_true(kl_model_time_s(&more[i], n) >= kl_model_time_s(&m, n) * (1 - 1e-12));
+        assert_true(kl_model_capability(&more[2]) >= kl_model_capability(&m));
+    }
+}
+
+static void shortest_chunk_is_the_capability_turned_round(void **state) {
+    (void)state;
+    for (uint32_t n = 2; n < 3000; n = n * 5 / 4 + 1) {
+        double send_s = 37e-6, chunk_s = kl_model_min_chunk_s(send_s, n);
+        kl_farm_model m = {.message = {.fixed_s = send_s}, .work_s = n * chunk_s};
+        assert_int_equal(kl_model_capability(&m), n);
+        /* All of it on the wire: (12) without start-up; half a unit in n keeps rounding out of it. */
+        kl_farm_model wire = {.message = {.per_unit_s = 1},
+                              .bytes = send_s * n,
+                              .to_workers = 1,
+                              .work_s = (n + 0.5) * chunk_s,
+                              .synchronous = true};
+        assert_int_equal(kl_model_capability(&wire), n);
+    }
+    assert_true(kl_model_min_chunk_s(1, 0) == 0 && kl_model_min_chunk_s(1, 1) == 0);
+}
+
+static void quality_and_its_bound(void **state) {
+    (void)state;
+    const double busy[] = {1, 1, 1, 0.5};
+    assert_true(near(kl_model_quality(busy, 4, 1), 0.125, 1e-12));
+    assert_true(kl_model_quality(busy, 3, 1) == 0 && kl_model_quality(busy, 3, 0.9) == 0);
+    assert_true(kl_model_quality(busy, 0, 1) == 0 && kl_model_quality(busy, 4, 0) == 0);
+    assert_true(near(kl_model_quality_bound(1, 1, 8), 1 / 1.5, 1e-12));
+    assert_true(kl_model_quality_bound(1, 0, 8) == 0 && kl_model_quality_bound(0, 1, 8) == 1);
+    double before = 0;
+    for (uint32_t n = 1; n < 1000; n *= 2) { /* grows with the workers and with σ/μ, below 1 */
+        double bound = kl_model_quality_bound(1, 0.7, n);
+        assert_true(bound > before && bound < 1 && bound < kl_model_quality_bound(1, 0.8, n));
+        before = bound;
+    }
+}
+
+/* P workers with the given units per second, nothing queued; pace known where the rate is above 0. */
+static kl_snapshot farm_of(kl_worker_view *workers, const double *rates, uint32_t n, double left) {
+    for (uint32_t i = 0; i < n; i++) {
+        workers[i] = (kl_worker_view){.present = true};
+        if (rates[i] > 0)
+            kl_pace_add(&workers[i].pace, 1, rates[i], 1);
+    }
+    return (kl_snapshot){.tasks = 1000,
+                         .units = 1000,
+                         .left = (uint64_t)left,
+                         .left_units = left,
+                         .workers = workers,
+                         .slots = n,
+                         .present = n};
+}
+
+static void shares_go_by_speed_and_end_together(void **state) {
+    (void)state;
+    const double rates[] = {10, 20, 70};
+    kl_worker_view workers[3];
+    kl_snapshot s = farm_of(workers, rates, 3, 1000);
+    for (uint32_t i = 0; i < 3; i++) {
+        kl_forecast f = kl_model_forecast(&s, i);
+        assert_true(near(f.rate_units_per_s, 100, 1e-12) && near(f.left_s, 10, 1e-9));
+        assert_true(near(f.share_units, rates[i] * 10, 1e-9) && near(f.unit_s, 1 / rates[i], 1e-12));
+        assert_true(f.low_s <= f.left_s && f.left_s <= f.high_s);
+    }
+    kl_forecast totals = kl_model_forecast(&s, UINT32_MAX);
+    assert_true(totals.unit_s == 0 && totals.share_units == 0 && near(totals.left_s, 10, 1e-9));
+}
+
+static void queued_work_comes_first(void **state) {
+    (void)state;
+    const double rates[] = {10, 10, 10};
+    kl_worker_view workers[3];
+    kl_snapshot s = farm_of(workers, rates, 3, 100);
+    workers[0].queued_units = 50; /* 5 s, of which 1 s has passed */
+    s.now_s = 1;
+    assert_true(near(kl_model_forecast(&s, 0).share_units, 20.0 / 3, 1e-6)); /* (6 − 4) s at 10 */
+    assert_true(near(kl_model_forecast(&s, 1).share_units, 140.0 / 3, 1e-6));
+    workers[0].queued_units = 1000; /* busy longer than all the rest: gets none, and decides the end */
+    assert_true(kl_model_forecast(&s, 0).share_units == 0);
+    assert_true(near(kl_model_forecast(&s, 1).share_units, 50, 1e-6));
+    assert_true(near(kl_model_forecast(&s, 1).left_s, 99, 1e-9));
+}
+
+static void silence_slows_a_worker_down(void **state) {
+    (void)state;
+    const double rates[] = {10, 10};
+    kl_worker_view workers[2];
+    kl_snapshot s = farm_of(workers, rates, 2, 100);
+    workers[0].queued_units = 10;
+    s.now_s = 1;
+    double due = kl_model_forecast(&s, 0).unit_s;
+    assert_true(near(due, 0.1, 1e-9));
+    double share = kl_model_forecast(&s, 0).share_units;
+    for (s.now_s = 2; s.now_s < 20; s.now_s++) {
+        kl_forecast f = kl_model_forecast(&s, 0);
+        assert_true(near(f.unit_s, s.now_s / 10, 1e-9));
+        assert_true(f.share_units < share || f.share_units == 0);
+        share = f.share_units;
+    }
+    assert_true(share == 0);
+}
+
+static void forecast_of_nothing_known_is_zero(void **state) {
+    (void)state;
+    const double none[] = {0, 0}, some[] = {10, 0};
+    kl_worker_view workers[2];
+    kl_snapshot s = farm_of(workers, none, 2, 100);
+    kl_forecast f = kl_model_forecast(&s, 0);
+    assert_true(f.left_s == 0 && f.unit_s == 0 && f.high_s == 0 && f.rate_units_per_s == 0);
+    assert_true(kl_model_equal_split_s(&s) == 0 && kl_model_bound_s(&s) == 0);
+    s = farm_of(workers, some, 2, 100); /* the unknown one counts as the mean of the others */
+    assert_true(near(kl_model_forecast(&s, 1).share_units, 50, 1e-9));
+    s.left_units = 0;
+    assert_true(kl_model_forecast(&s, 1).left_s == 0);
+    assert_true(kl_model_forecast(&s, 5).unit_s == 0);
+    s = (kl_snapshot){0};
+    assert_true(kl_model_forecast(&s, 0).left_s == 0);
+}
+
+/* Tasks of random length dealt one by one to equal workers: the interval forecast at half time should hold
+ * the end about 19 times in 20. */
+static void interval_holds_the_end(void **state) {
+    (void)state;
+    enum { RUNS = 400, TASKS = 400, P = 4 };
+    int held = 0;
+    for (uint64_t run = 0; run < RUNS; run++) {
+        kl_worker_view workers[P];
+        kl_snapshot s = {.tasks = TASKS,
+                         .units = TASKS,
+                         .left = TASKS / 2,
+                         .left_units = TASKS / 2.0,
+                         .workers = workers,
+                         .slots = P,
+                         .present = P};
+        double free_s[P] = {0}, end = 0;
+        for (int w = 0; w < P; w++)
+            workers[w] = (kl_worker_view){.present = true};
+        for (uint64_t task = 0; task < TASKS; task++) {
+            int first = 0;
+            for (int w = 1; w < P; w++)
+                first = free_s[w] < free_s[first] ? w : first;
+            double length_s = -log(1 - random_01(run * 1000 + task));
+            if (task < TASKS / 2) {
+                kl_stat_add(&s.unit_s, length_s, 0);
+                kl_pace_add(&workers[first].pace, length_s, 1, 1000);
+                s.now_s = fmax(s.now_s, free_s[first]);
+            }
+            free_s[first] += length_s;
+            end = fmax(end, free_s[first]);
+        }
+        kl_forecast f = kl_model_forecast(&s, UINT32_MAX);
+        held += end >= s.now_s + f.low_s && end <= s.now_s + f.high_s;
+    }
+    assert_in_range(held, RUNS * 85 / 100, RUNS);
+}
+
+static void yardsticks_of_a_run(void **state) {
+    (void)state;
+    kl_worker_view workers[3] = {{.present = true, .busy_s = 10, .units = 100},
+                                 {.present = true, .busy_s = 10, .units = 300},
+                                 {.present = false}};
+    kl_snapshot s = {.units = 400, .workers = workers, .slots = 3, .present = 2};
+    assert_true(near(kl_model_bound_s(&s), 10, 1e-12));
+    assert_true(near(kl_model_equal_split_s(&s), 20, 1e-12));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worked_figures_of_the_paper),
+        cmocka_unit_test(general_form_agrees_with_the_balanced_one),
+        cmocka_unit_test(unequal_messages_by_hand),
+        cmocka_unit_test(capability_is_the_last_number_that_is_fed),
+        cmocka_unit_test(capability_agrees_with_a_scan),
+        cmocka_unit_test(free_messages_feed_everybody),
+        cmocka_unit_test(best_number_agrees_with_a_scan),
+        cmocka_unit_test(nothing_odd_comes_out),
+        cmocka_unit_test(more_of_any_cost_takes_longer),
+        cmocka_unit_test(shortest_chunk_is_the_capability_turned_round),
+        cmocka_unit_test(quality_and_its_bound),
+        cmocka_unit_test(shares_go_by_speed_and_end_together),
+        cmocka_unit_test(queued_work_comes_first),
+        cmocka_unit_test(silence_slows_a_worker_down),
+        cmocka_unit_test(forecast_of_nothing_known_is_zero),
+        cmocka_unit_test(interval_holds_the_end),
+        cmocka_unit_test(yardsticks_of_a_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
