@@ -1,0 +1,24 @@
+/* What CLP's C interface lacks, and calls that keep its C++ exceptions from crossing C frames. */
+#ifndef SP_CLP_SHIM_H
+#define SP_CLP_SHIM_H
+
+#include <Clp_C_Interface.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A loaded model, silent, with persistent arrays and Dantzig's pricing in the dual method; NULL: memory ran
+ * out. */
+Clp_Simplex *sp_clp_load(int columns, int rows, const int *start, const int *row, const double *value,
+                         const double *column_lower, const double *column_upper, const double *cost,
+                         const double *row_lower, const double *row_upper);
+
+/* CLP's status: 0 optimal, 1 infeasible, 2 unbounded, 3 stopped, 4 error. */
+int sp_clp_dual(Clp_Simplex *model);
+int sp_clp_primal(Clp_Simplex *model);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,182 @@
+#include "lp.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "clp_shim.h"
+
+struct sp_lp {
+    Clp_Simplex *model;
+    bool spoiled; /* the last solve was no plain success: the model remembers things, so it is made anew */
+    int rows, columns;
+    long pivots;
+    /* the program as loaded */
+    int *start, *row;
+    double *value, *lower, *upper, *cost, *row_lower, *row_upper;
+    /* the kept start */
+    unsigned char *basis;                     /* columns, then rows */
+    double *column_point, *row_point, *duals; /* of the kept basis */
+    double *reduced;
+};
+
+static double clp_number(double value) {
+    return isinf(value) ? copysign(DBL_MAX, value) : value;
+}
+
+static bool copy_array(void *to, const void *from, size_t count, size_t size) {
+    void *copy = malloc(count ? count * size : 1);
+    if (copy && count)
+        memcpy(copy, from, count * size);
+    memcpy(to, &copy, sizeof copy);
+    return copy != NULL;
+}
+
+static bool copy_program(sp_lp *lp, const sp_stage *stage, const sp_matrix *matrix) {
+    size_t rows = (size_t)lp->rows, columns = (size_t)lp->columns, entries = (size_t)matrix->start[columns];
+    if (!copy_array(&lp->start, matrix->start, columns + 1, sizeof(int)) ||
+        !copy_array(&lp->row, matrix->row, entries, sizeof(int)) ||
+        !copy_array(&lp->value, matrix->value, entries, sizeof(double)) ||
+        !copy_array(&lp->lower, stage->lower, columns, sizeof(double)) ||
+        !copy_array(&lp->upper, stage->upper, columns, sizeof(double)) ||
+        !copy_array(&lp->cost, stage->cost, columns, sizeof(double)) ||
+        !copy_array(&lp->row_lower, stage->below, rows, sizeof(double)) ||
+        !copy_array(&lp->row_upper, stage->above, rows, sizeof(double)))
+        return false;
+    for (size_t j = 0; j < columns; j++) {
+        lp->lower[j] = clp_number(lp->lower[j]);
+        lp->upper[j] = clp_number(lp->upper[j]);
+    }
+    for (size_t i = 0; i < rows; i++) {
+        lp->row_lower[i] = clp_number(stage->rhs[i] + stage->below[i]);
+        lp->row_upper[i] = clp_number(stage->rhs[i] + stage->above[i]);
+    }
+    return true;
+}
+
+static kilter_status load(sp_lp *lp, kilter_error *error) {
+    lp->model = sp_clp_load(lp->columns, lp->rows, lp->start, lp->row, lp->value, lp->lower, lp->upper,
+                            lp->cost, lp->row_lower, lp->row_upper);
+    lp->spoiled = false;
+    if (!lp->model)
+        return kl_fail(
+            error, KILTER_ERR_MEMORY,
+            "loading the second stage (%d rows, %d columns) into CLP: memory ran out; use fewer workers",
+            lp->rows, lp->columns);
+    return KILTER_OK;
+}
+
+static bool make_start(sp_lp *lp) {
+    size_t rows = (size_t)lp->rows, columns = (size_t)lp->columns;
+    return copy_array(&lp->basis, Clp_statusArray(lp->model), rows + columns, 1) &&
+           copy_array(&lp->column_point, Clp_primalColumnSolution(lp->model), columns, sizeof(double)) &&
+           copy_array(&lp->row_point, Clp_primalRowSolution(lp->model), rows, sizeof(double)) &&
+           copy_array(&lp->duals, Clp_dualRowSolution(lp->model), rows, sizeof(double)) &&
+           copy_array(&lp->reduced, Clp_dualColumnSolution(lp->model), columns, sizeof(double));
+}
+
+kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **lp, kilter_error *error) {
+    sp_lp *made = calloc(1, sizeof *made);
+    if (!made)
+        return kl_fail(error, KILTER_ERR_MEMORY,
+                       "making a linear program: memory ran out; use fewer workers");
+    made->rows = stage->rows;
+    made->columns = stage->columns;
+    kilter_status status = KILTER_ERR_MEMORY;
+    if (copy_program(made, stage, matrix)) {
+        status = load(made, error);
+        if (!status && !make_start(made))
+            status = KILTER_ERR_MEMORY;
+    }
+    if (status) {
+        sp_lp_free(made);
+        return kl_fail(error, status,
+                       "making a linear program of %d rows and %d columns: memory ran out; use "
+                       "fewer workers",
+                       stage->rows, stage->columns);
+    }
+    *lp = made;
+    return KILTER_OK;
+}
+
+void sp_lp_free(sp_lp *lp) {
+    if (!lp)
+        return;
+    if (lp->model)
+        Clp_deleteModel(lp->model);
+    free(lp->start);
+    free(lp->row);
+    free(lp->value);
+    free(lp->lower);
+    free(lp->upper);
+    free(lp->cost);
+    free(lp->row_lower);
+    free(lp->row_upper);
+    free(lp->basis);
+    free(lp->column_point);
+    free(lp->row_point);
+    free(lp->duals);
+    free(lp->reduced);
+    free(lp);
+}
+
+kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error) {
+    if (lp->spoiled) {
+        Clp_deleteModel(lp->model);
+        kilter_status status = load(lp, error);
+        if (status)
+            return status;
+    }
+    *data = (sp_lp_data){Clp_rowLower(lp->model), Clp_rowUpper(lp->model), Clp_objective(lp->model)};
+    return KILTER_OK;
+}
+
+/* The basis alone is not all: a nonbasic column without bounds keeps its value from the last solve. */
+static void restore_start(sp_lp *lp) {
+    size_t rows = (size_t)lp->rows, columns = (size_t)lp->columns;
+    memcpy(Clp_statusArray(lp->model), lp->basis, rows + columns);
+    memcpy(Clp_primalColumnSolution(lp->model), lp->column_point, columns * sizeof(double));
+    memcpy(Clp_primalRowSolution(lp->model), lp->row_point, rows * sizeof(double));
+    memcpy(Clp_dualRowSolution(lp->model), lp->duals, rows * sizeof(double));
+    memcpy(Clp_dualColumnSolution(lp->model), lp->reduced, columns * sizeof(double));
+}
+
+sp_lp_status sp_lp_solve(sp_lp *lp) {
+    restore_start(lp);
+    int status = sp_clp_dual(lp->model);
+    lp->pivots += Clp_numberIterations(lp->model);
+    if (status) {
+        lp->spoiled = true;
+        status = sp_clp_primal(lp->model);
+        lp->pivots += Clp_numberIterations(lp->model);
+    }
+    static const sp_lp_status MEANING[] = {SP_LP_OPTIMAL, SP_LP_INFEASIBLE, SP_LP_UNBOUNDED};
+    return status >= 0 && status < 3 ? MEANING[status] : SP_LP_STOPPED;
+}
+
+void sp_lp_keep(sp_lp *lp) {
+    size_t rows = (size_t)lp->rows, columns = (size_t)lp->columns;
+    memcpy(lp->basis, Clp_statusArray(lp->model), rows + columns);
+    memcpy(lp->column_point, Clp_primalColumnSolution(lp->model), columns * sizeof(double));
+    memcpy(lp->row_point, Clp_primalRowSolution(lp->model), rows * sizeof(double));
+    memcpy(lp->duals, Clp_dualRowSolution(lp->model), rows * sizeof(double));
+    memcpy(lp->reduced, Clp_dualColumnSolution(lp->model), columns * sizeof(double));
+}
+
+double sp_lp_objective(const sp_lp *lp) {
+    const double *cost = Clp_objective(lp->model), *y = Clp_primalColumnSolution(lp->model);
+    double sum = 0;
+    for (int j = 0; j < lp->columns; j++)
+        sum += cost[j] * y[j];
+    return sum;
+}
+
+const double *sp_lp_duals(const sp_lp *lp) {
+    return Clp_dualRowSolution(lp->model);
+}
+
+long sp_lp_pivots(const sp_lp *lp) {
+    return lp->pivots;
+}

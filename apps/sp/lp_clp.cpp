@@ -1,0 +1,46 @@
+#include <ClpDualRowDantzig.hpp>
+#include <ClpSimplex.hpp>
+#include <ClpSolve.hpp>
+
+/* The C interface's handle is a struct for those who define this. */
+#define CLP_EXTERN_C
+#include "clp_shim.h"
+
+extern "C" Clp_Simplex *sp_clp_load(int columns, int rows, const int *start, const int *row,
+                                    const double *value, const double *column_lower,
+                                    const double *column_upper, const double *cost, const double *row_lower,
+                                    const double *row_upper) {
+    Clp_Simplex *model = nullptr;
+    try {
+        model = Clp_newModel();
+        Clp_setLogLevel(model, 0);
+        Clp_loadProblem(model, columns, rows, start, row, value, column_lower, column_upper, cost, row_lower,
+                        row_upper);
+        ClpDualRowDantzig dantzig; /* copied by the call */
+        model->model_->setDualRowPivotAlgorithm(dantzig);
+        model->model_->setPersistenceFlag(1);
+        return model;
+    } catch (...) {
+        if (model)
+            Clp_deleteModel(model);
+        return nullptr;
+    }
+}
+
+extern "C" int sp_clp_dual(Clp_Simplex *model) {
+    try {
+        Clp_dual(model, 0);
+        return Clp_status(model);
+    } catch (...) {
+        return 4;
+    }
+}
+
+extern "C" int sp_clp_primal(Clp_Simplex *model) {
+    try {
+        Clp_primal(model, 0);
+        return Clp_status(model);
+    } catch (...) {
+        return 4;
+    }
+}

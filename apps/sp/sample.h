@@ -1,0 +1,29 @@
+/* Counter-based sampling: what happens in scenario i depends on (seed, i) alone, so any worker can draw it,
+ * in any order, any number of times. */
+#ifndef SP_SAMPLE_H
+#define SP_SAMPLE_H
+
+#include "smps.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* outcome[k], for each variable k: an index into problem->outcome.
+ *   u = (mix(mix(mix(seed) + scenario) + k) >> 11) · 2⁻⁵³,  the first outcome with u < below
+ * where mix is splitmix64's step and finaliser (kl_mix64). */
+void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size_t *outcome);
+
+/* mean[t], for each target t: its expectation over the whole distribution. */
+void sp_target_means(const sp_problem *problem, double *mean);
+
+/* Probability of outcome `at` of `variable`, as the sampler draws it. */
+double sp_outcome_probability(const sp_problem *problem, const sp_variable *variable, size_t at);
+
+/* Number of scenarios of the whole distribution; a double, since it passes 2^64 easily. */
+double sp_scenario_count(const sp_problem *problem);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,110 @@
+/* Two-stage stochastic linear programs, read from SMPS (core, time, stoch).
+ *
+ *   min  constant + c'x + E[ min q'y ]      stage 1:  A x  within its rows,  x within its bounds
+ *                                           stage 2:  T x + W y  within its rows,  y within its bounds
+ *
+ * Random are right-hand sides of stage 2, entries of T and costs q. docs/sp.md says what is read and refused.
+ */
+#ifndef SP_SMPS_H
+#define SP_SMPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kilter/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A file as bytes; `name` is what errors call it. */
+typedef struct sp_file {
+    const char *name;
+    const char *data;
+    size_t size; /* bytes */
+} sp_file;
+
+/* Limits no real problem meets: a malformed file ends in an error, not in unbounded memory or time. */
+enum {
+    SP_FILE_BYTES_MAX = 256 << 20,
+    SP_CHANGES_MAX = 1 << 24, /* values of all outcomes, once each outcome is written out in full */
+};
+
+/* Column-wise without gaps: column j holds entries [start[j], start[j+1]). Rows and columns count within
+ * their stage. Entries that are 0 are left out. */
+typedef struct sp_matrix {
+    int *start; /* columns + 1 */
+    int *row;
+    double *value;
+} sp_matrix;
+
+/* Row i holds  rhs[i] + below[i] <= activity <= rhs[i] + above[i];  infinite sides are ±INFINITY. */
+typedef struct sp_stage {
+    int rows, columns;
+    double *rhs, *below, *above;
+    double *cost, *lower, *upper; /* by column */
+    char **row_name, **column_name;
+} sp_stage;
+
+typedef enum sp_kind { SP_RHS, SP_TECHNOLOGY, SP_COST } sp_kind;
+
+/* One random number of the problem. */
+typedef struct sp_target {
+    sp_kind kind;
+    int row;       /* of stage 2; SP_RHS and SP_TECHNOLOGY */
+    int column;    /* of stage 1 for SP_TECHNOLOGY, of stage 2 for SP_COST */
+    double core;   /* its value in CORE, in force where an outcome does not set it */
+    int variable;  /* whose outcomes set it */
+    uint64_t line; /* of STOCH, where it first appears */
+} sp_target;
+
+typedef struct sp_change {
+    int target;
+    double value;
+} sp_change;
+
+/* changes[first … end) in full: also what the outcome takes over from its block's first or its parent. */
+typedef struct sp_outcome {
+    double below; /* cumulative probability up to and with this outcome; exactly 1 for the last */
+    size_t first, end;
+} sp_outcome;
+
+/* An independent random variable: one number (INDEP), a block (BLOCKS), or the whole tree (SCENARIOS).
+ * Its outcomes are outcomes[first … end). */
+typedef struct sp_variable {
+    size_t first, end;
+    uint64_t line; /* of STOCH, where it begins */
+} sp_variable;
+
+typedef struct sp_problem {
+    sp_stage stage[2];
+    sp_matrix a, t, w; /* t: rows of stage 2, columns of stage 1 */
+    double constant;
+    int targets, variables;
+    sp_target *target;
+    sp_variable *variable; /* in the order of STOCH: the sampler counts them */
+    sp_outcome *outcome;
+    sp_change *change;
+    char *names; /* where the stages' names lie */
+} sp_problem;
+
+/* Read the three files. *problem is written on KILTER_OK only and freed with sp_problem_free().
+ * KILTER_ERR_INPUT says "NAME:LINE: what is wrong and what is expected"; or KILTER_ERR_MEMORY. */
+kilter_status sp_problem_read(const sp_file *core, const sp_file *time, const sp_file *stoch,
+                              sp_problem **problem, kilter_error *error);
+void sp_problem_free(sp_problem *problem); /* NULL does nothing */
+
+/* Read a first-stage decision, x[0 … columns of stage 1): either their number and then the values in CORE's
+ * order, or lines COLUMN VALUE that name every column. Checked against the rows and bounds of stage 1 to 1e-6
+ * relative. The caller frees *x. */
+kilter_status sp_decision_read(const sp_problem *problem, const sp_file *file, double **x,
+                               kilter_error *error);
+
+/* Load `path` into memory. `file->name` is `path` itself; free the bytes with sp_file_free(). */
+kilter_status sp_file_load(const char *path, sp_file *file, kilter_error *error);
+void sp_file_free(sp_file *file);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+/* Lines, tokens, numbers and names of an SMPS file: what its three readers share. */
+#ifndef SP_SMPS_LINES_H
+#define SP_SMPS_LINES_H
+
+#include <stdbool.h>
+
+#include "smps.h"
+
+/* A piece of the file's bytes, not terminated. */
+typedef struct sp_token {
+    const char *text;
+    size_t size;
+} sp_token;
+
+enum { SP_LINE_TOKENS = 6 };
+
+/* Where reading a file stands. Zeroed but for `file` and `error` is its beginning. */
+typedef struct sp_lines {
+    const sp_file *file;
+    kilter_error *error;
+    size_t at;
+    uint64_t line; /* of the tokens below, counted from 1 */
+    bool header;   /* the line starts in column 1: it opens a section */
+    int count;
+    sp_token token[SP_LINE_TOKENS];
+} sp_lines;
+
+/* The next line that is neither empty nor a comment (`*` in column 1); *more false at the end of the file. */
+kilter_status sp_lines_next(sp_lines *lines, bool *more);
+
+/* Fail with KILTER_ERR_INPUT and "NAME:LINE: …", for the present line or another one. */
+kilter_status sp_lines_fail(const sp_lines *lines, const char *format, ...) KILTER_PRINTF(2, 3);
+kilter_status sp_lines_fail_at(const sp_lines *lines, uint64_t line, const char *format, ...)
+    KILTER_PRINTF(3, 4);
+kilter_status sp_lines_memory(const sp_lines *lines); /* memory ran out while reading this file */
+
+bool sp_token_is(sp_token token, const char *text);
+bool sp_token_same(sp_token a, sp_token b);
+
+/* A token in an error: printable and short. */
+typedef struct sp_shown {
+    char text[44];
+} sp_shown;
+sp_shown sp_show(sp_token token);
+
+/* A finite decimal number below 1e30 in absolute value. */
+kilter_status sp_lines_number(const sp_lines *lines, int token, double *value);
+/* The same, with infinity ("inf", "1e30" and beyond) as ±INFINITY. */
+kilter_status sp_lines_bound(const sp_lines *lines, int token, double *value);
+/* A probability: in [0, 1]. */
+kilter_status sp_lines_probability(const sp_lines *lines, int token, double *value);
+
+/* Names in order of their first appearance, found by hashing. Zeroed is empty. The tokens' bytes are not
+ * copied. */
+typedef struct sp_names {
+    sp_token *name;
+    int count, capacity;
+    int *slot; /* index + 1; 0 is free */
+    size_t slots;
+} sp_names;
+
+int sp_names_find(const sp_names *names, sp_token name); /* −1: not there */
+bool sp_names_add(sp_names *names, sp_token name);       /* false: memory ran out */
+void sp_names_free(sp_names *names);
+
+/* Make room for `needed` items of `size` bytes in *array, doubling *capacity; false: memory ran out. */
+bool sp_grow(void *array, size_t *capacity, size_t needed, size_t size);
+
+#endif

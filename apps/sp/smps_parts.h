@@ -1,0 +1,63 @@
+/* What the readers of CORE, TIME and STOCH hand to each other. Private to smps*.c. */
+#ifndef SP_SMPS_PARTS_H
+#define SP_SMPS_PARTS_H
+
+#include "smps_lines.h"
+
+typedef struct sp_core_row {
+    char type; /* N E L G */
+    bool rhs_given, range_given;
+    double rhs, range;
+    int seen_in; /* 1 + the last column that listed it */
+} sp_core_row;
+
+typedef struct sp_core_column {
+    double cost, lower, upper;
+    bool lower_given, upper_given;
+    uint64_t bound_line; /* of its last bound */
+    size_t first;        /* of its entries */
+} sp_core_column;
+
+typedef struct sp_core_entry {
+    int row;
+    uint32_t line; /* a file has fewer than 2^32 */
+    double value;
+} sp_core_entry;
+
+/* CORE as it stands in the file, stages not yet known. Names point into the file's bytes. */
+typedef struct sp_core {
+    sp_names row_names, column_names;
+    sp_core_row *row;
+    sp_core_column *column;
+    sp_core_entry *entry;
+    size_t row_capacity, column_capacity, entry_capacity, entries;
+    int objective; /* row; −1: none yet */
+    double constant;
+    sp_token rhs_set, range_set, bound_set;
+} sp_core;
+
+/* Where stage 2 begins, by position in CORE, and what the periods are called. */
+typedef struct sp_time {
+    int row, column; /* the first of period 2 */
+    sp_token period[2];
+} sp_time;
+
+/* On failure `core` still has to be freed. */
+kilter_status sp_core_read(const sp_file *file, sp_core *core, kilter_error *error);
+void sp_core_free(sp_core *core);
+kilter_status sp_time_read(const sp_file *file, const sp_core *core, sp_time *time, kilter_error *error);
+
+/* Where a row or column of CORE went: stage 0 or 1 and its index there; stage −1 for rows of type N. */
+typedef struct sp_place {
+    int stage, index;
+} sp_place;
+
+typedef struct sp_layout {
+    sp_place *row, *column;
+} sp_layout;
+
+/* Fill the problem's targets, variables, outcomes and changes. */
+kilter_status sp_stoch_read(const sp_file *file, const sp_core *core, const sp_time *time,
+                            const sp_layout *layout, sp_problem *problem, kilter_error *error);
+
+#endif

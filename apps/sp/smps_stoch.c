@@ -1,0 +1,512 @@
+/* The STOCH file: sections INDEP, BLOCKS and SCENARIOS, all DISCRETE. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/base.h"
+#include "smps_parts.h"
+
+typedef enum section { NONE, INDEP, BLOCKS, SCENARIOS } section;
+
+/* An outcome as the file gives it: its own values only. */
+typedef struct raw_outcome {
+    double probability;
+    size_t first, end; /* of the raw changes */
+    size_t parent;     /* outcome it takes the rest from; itself: from CORE */
+    uint64_t line;
+} raw_outcome;
+
+typedef struct reader {
+    sp_lines lines;
+    const sp_core *core;
+    const sp_time *time;
+    const sp_layout *layout;
+    sp_problem *problem;
+    section section;
+    bool titled, ended;
+    bool fresh; /* the section has no variable yet: nothing continues the one before */
+
+    size_t target_capacity, variable_capacity, change_capacity, changes;
+    size_t *last_outcome; /* by target: 1 + the outcome that set it last */
+    size_t last_capacity;
+    int *slot; /* of targets by what they are: index + 1 */
+    size_t slots;
+
+    raw_outcome *raw;
+    size_t raw_capacity, raws;
+    sp_change *own;
+    size_t own_capacity, owns;
+    sp_names blocks, scenarios;
+    size_t first_scenario;
+    size_t *where; /* by target: 1 + its place among the changes being written out */
+} reader;
+
+/* ---- targets ---- */
+
+static uint64_t key_of(sp_kind kind, int row, int column) {
+    return kl_mix64(kl_mix64((uint64_t)kind << 32 | (uint32_t)row) ^ (uint32_t)column);
+}
+
+static size_t target_slot(const reader *r, sp_kind kind, int row, int column) {
+    size_t mask = r->slots - 1, at = (size_t)key_of(kind, row, column) & mask;
+    for (; r->slot[at]; at = (at + 1) & mask) {
+        const sp_target *target = &r->problem->target[r->slot[at] - 1];
+        if (target->kind == kind && target->row == row && target->column == column)
+            break;
+    }
+    return at;
+}
+
+static bool make_slots(reader *r) {
+    if ((size_t)r->problem->targets * 2 < r->slots)
+        return true;
+    size_t slots = r->slots ? r->slots * 2 : 64;
+    int *slot = calloc(slots, sizeof *slot);
+    if (!slot)
+        return false;
+    free(r->slot);
+    r->slot = slot;
+    r->slots = slots;
+    for (int i = 0; i < r->problem->targets; i++) {
+        const sp_target *target = &r->problem->target[i];
+        slot[target_slot(r, target->kind, target->row, target->column)] = i + 1;
+    }
+    return true;
+}
+
+static double core_value(const sp_problem *problem, const sp_target *target) {
+    switch (target->kind) {
+    case SP_RHS:
+        return problem->stage[1].rhs[target->row];
+    case SP_COST:
+        return problem->stage[1].cost[target->column];
+    default:
+        return 0; /* fill_technology() knows better */
+    }
+}
+
+/* One pass over T instead of a search in it for each target. */
+static void fill_technology(reader *r) {
+    sp_problem *problem = r->problem;
+    for (int j = 0; j < problem->stage[0].columns; j++) {
+        for (int at = problem->t.start[j]; at < problem->t.start[j + 1]; at++) {
+            int found = r->slot[target_slot(r, SP_TECHNOLOGY, problem->t.row[at], j)];
+            if (found)
+                problem->target[found - 1].core = problem->t.value[at];
+        }
+    }
+}
+
+static kilter_status add_target(reader *r, sp_target target, int *index) {
+    sp_problem *problem = r->problem;
+    if (!make_slots(r))
+        return sp_lines_memory(&r->lines);
+    size_t at = target_slot(r, target.kind, target.row, target.column);
+    if (r->slot[at]) {
+        *index = r->slot[at] - 1;
+        return KILTER_OK;
+    }
+    size_t count = (size_t)problem->targets;
+    if (!sp_grow(&problem->target, &r->target_capacity, count + 1, sizeof *problem->target) ||
+        !sp_grow(&r->last_outcome, &r->last_capacity, count + 1, sizeof *r->last_outcome))
+        return sp_lines_memory(&r->lines);
+    target.core = core_value(problem, &target);
+    target.line = r->lines.line;
+    target.variable = -1;
+    problem->target[count] = target;
+    r->last_outcome[count] = 0;
+    r->slot[at] = (int)count + 1;
+    problem->targets++;
+    *index = (int)count;
+    return KILTER_OK;
+}
+
+/* The right-hand side goes by the name of CORE's set, or by one of the names in use for it. */
+static bool names_rhs(const reader *r, sp_token token) {
+    return (r->core->rhs_set.size > 0 && sp_token_same(token, r->core->rhs_set)) ||
+           (token.size >= 3 && strncasecmp(token.text, "RHS", 3) == 0) || sp_token_is(token, "RIGHT");
+}
+
+static kilter_status unknown_column(const reader *r, sp_token name) {
+    static const char *const BOUND[] = {"UP", "LO", "FX", "FR", "MI", "PL"};
+    bool bound = (r->core->bound_set.size > 0 && sp_token_same(name, r->core->bound_set)) ||
+                 (r->core->range_set.size > 0 && sp_token_same(name, r->core->range_set));
+    for (size_t i = 0; i < sizeof BOUND / sizeof *BOUND; i++)
+        bound |= sp_token_is(name, BOUND[i]);
+    if (bound)
+        return sp_lines_fail(&r->lines,
+                             "random bounds and ranges (%s) are not read, expected random right-hand sides, "
+                             "technology entries or costs",
+                             sp_show(name).text);
+    return sp_lines_fail(&r->lines,
+                         "%s is neither a column of CORE nor its right-hand side, expected one of them",
+                         sp_show(name).text);
+}
+
+/* What (column or right-hand side, row) means, or why it cannot be random. */
+static kilter_status classify(const reader *r, sp_token column_name, sp_token row_name, sp_target *target) {
+    const sp_lines *lines = &r->lines;
+    int column = sp_names_find(&r->core->column_names, column_name);
+    int row = sp_names_find(&r->core->row_names, row_name);
+    bool rhs = names_rhs(r, column_name);
+    if (column >= 0 && rhs)
+        return sp_lines_fail(lines, "%s names a column and the right-hand side, expected names that differ",
+                             sp_show(column_name).text);
+    if (column < 0 && !rhs)
+        return unknown_column(r, column_name);
+    if (row < 0)
+        return sp_lines_fail(lines, "there is no row %s, expected one of CORE", sp_show(row_name).text);
+    sp_place row_place = r->layout->row[row];
+    sp_place column_place = rhs ? (sp_place){1, 0} : r->layout->column[column];
+    if (!rhs && row == r->core->objective && column_place.stage == 1) {
+        *target = (sp_target){.kind = SP_COST, .column = column_place.index};
+        return KILTER_OK;
+    }
+    if (row_place.stage < 0)
+        return sp_lines_fail(
+            lines,
+            "row %s of type N cannot be random here, expected a constraint of stage 2 or the "
+            "cost of a stage 2 column",
+            sp_show(row_name).text);
+    if (row_place.stage == 0)
+        return sp_lines_fail(
+            lines,
+            "row %s is of stage 1, which is decided before anything random is known; expected "
+            "one of stage 2",
+            sp_show(row_name).text);
+    if (!rhs && column_place.stage == 1)
+        return sp_lines_fail(
+            lines,
+            "a random entry of the recourse matrix (column %s of stage 2) is not read, expected "
+            "right-hand sides, technology entries or costs",
+            sp_show(column_name).text);
+    *target = rhs ? (sp_target){.kind = SP_RHS, .row = row_place.index}
+                  : (sp_target){.kind = SP_TECHNOLOGY, .row = row_place.index, .column = column_place.index};
+    return KILTER_OK;
+}
+
+static kilter_status find_target(reader *r, int column_token, int row_token, int *target) {
+    sp_target found;
+    kilter_status status = classify(r, r->lines.token[column_token], r->lines.token[row_token], &found);
+    return status ? status : add_target(r, found, target);
+}
+
+/* ---- variables, outcomes, changes ---- */
+
+static kilter_status add_variable(reader *r) {
+    sp_problem *problem = r->problem;
+    size_t count = (size_t)problem->variables;
+    if (!sp_grow(&problem->variable, &r->variable_capacity, count + 1, sizeof *problem->variable))
+        return sp_lines_memory(&r->lines);
+    problem->variable[count] = (sp_variable){.first = r->raws, .end = r->raws, .line = r->lines.line};
+    problem->variables++;
+    r->fresh = false;
+    return KILTER_OK;
+}
+
+static kilter_status add_outcome(reader *r, double probability, size_t parent) {
+    if (!sp_grow(&r->raw, &r->raw_capacity, r->raws + 1, sizeof *r->raw))
+        return sp_lines_memory(&r->lines);
+    r->raw[r->raws++] = (raw_outcome){probability, r->owns, r->owns, parent, r->lines.line};
+    r->problem->variable[r->problem->variables - 1].end = r->raws;
+    return KILTER_OK;
+}
+
+/* The present outcome sets the target to the number in `value_token`. */
+static kilter_status add_change(reader *r, int target, int value_token) {
+    sp_target *at = &r->problem->target[target];
+    int variable = r->problem->variables - 1;
+    double value = 0;
+    kilter_status status = sp_lines_number(&r->lines, value_token, &value);
+    if (status)
+        return status;
+    if (at->variable >= 0 && at->variable != variable)
+        return sp_lines_fail(&r->lines,
+                             "this number is random already since line %llu, expected it in one variable or "
+                             "block, whose lines stand together",
+                             (unsigned long long)at->line);
+    if (r->last_outcome[target] == r->raws)
+        return sp_lines_fail(&r->lines, "this outcome sets the same number twice, expected each entry once");
+    if (!sp_grow(&r->own, &r->own_capacity, r->owns + 1, sizeof *r->own))
+        return sp_lines_memory(&r->lines);
+    at->variable = variable;
+    r->last_outcome[target] = r->raws;
+    r->own[r->owns++] = (sp_change){target, value};
+    r->raw[r->raws - 1].end = r->owns;
+    return KILTER_OK;
+}
+
+/* ---- lines ---- */
+
+static kilter_status check_period(const reader *r, int token, bool first_too) {
+    sp_token name = r->lines.token[token];
+    if (sp_token_same(name, r->time->period[1]) || (first_too && sp_token_same(name, r->time->period[0])))
+        return KILTER_OK;
+    return sp_lines_fail(&r->lines, "period %s, expected %s, the second period of TIME", sp_show(name).text,
+                         sp_show(r->time->period[1]).text);
+}
+
+/* COLUMN|RHS ROW VALUE [PERIOD] PROBABILITY: one outcome of one number. */
+static kilter_status indep_line(reader *r) {
+    sp_lines *lines = &r->lines;
+    if (lines->count != 4 && lines->count != 5)
+        return sp_lines_fail(lines, "%d fields, expected RHS (or COLUMN) ROW VALUE [PERIOD] PROBABILITY",
+                             lines->count);
+    int target = 0;
+    double probability = 0;
+    kilter_status status = find_target(r, 0, 1, &target);
+    if (!status && lines->count == 5)
+        status = check_period(r, 3, false);
+    if (!status)
+        status = sp_lines_probability(lines, lines->count - 1, &probability);
+    if (!status && (r->fresh || r->problem->target[target].variable != r->problem->variables - 1))
+        status = add_variable(r);
+    if (!status)
+        status = add_outcome(r, probability, r->raws);
+    return status ? status : add_change(r, target, 2);
+}
+
+/* BL NAME [PERIOD] PROBABILITY opens an outcome; the block's first is where the others take the rest from. */
+static kilter_status block_opening(reader *r) {
+    sp_lines *lines = &r->lines;
+    if (lines->count != 3 && lines->count != 4)
+        return sp_lines_fail(lines, "%d fields, expected BL NAME [PERIOD] PROBABILITY", lines->count);
+    double probability = 0;
+    kilter_status status = lines->count == 4 ? check_period(r, 2, false) : KILTER_OK;
+    if (!status)
+        status = sp_lines_probability(lines, lines->count - 1, &probability);
+    if (status)
+        return status;
+    int block = sp_names_find(&r->blocks, lines->token[1]);
+    if (block >= 0 && (r->fresh || block < r->blocks.count - 1))
+        return sp_lines_fail(lines, "block %s was given above, expected its outcomes to stand together",
+                             sp_show(lines->token[1]).text);
+    if (block < 0) {
+        status = add_variable(r);
+        if (!status && !sp_names_add(&r->blocks, lines->token[1]))
+            status = sp_lines_memory(lines);
+    }
+    return status ? status
+                  : add_outcome(r, probability, r->problem->variable[r->problem->variables - 1].first);
+}
+
+static kilter_status scenario_parent(const reader *r, sp_token name, size_t *parent) {
+    if (sp_token_is(name, "ROOT") || sp_token_is(name, "'ROOT'")) {
+        *parent = r->raws; /* itself: the rest is CORE's */
+        return KILTER_OK;
+    }
+    int found = sp_names_find(&r->scenarios, name);
+    if (found < 0)
+        return sp_lines_fail(&r->lines,
+                             "there is no scenario %s above, expected ROOT or an earlier scenario as parent",
+                             sp_show(name).text);
+    *parent = r->first_scenario + (size_t)found;
+    return KILTER_OK;
+}
+
+/* SC NAME PARENT PROBABILITY [PERIOD] opens a scenario. */
+static kilter_status scenario_opening(reader *r) {
+    sp_lines *lines = &r->lines;
+    if (lines->count != 4 && lines->count != 5)
+        return sp_lines_fail(lines, "%d fields, expected SC NAME PARENT PROBABILITY [PERIOD]", lines->count);
+    if (sp_names_find(&r->scenarios, lines->token[1]) >= 0)
+        return sp_lines_fail(lines, "scenario %s is there already, expected each once",
+                             sp_show(lines->token[1]).text);
+    size_t parent = 0;
+    double probability = 0;
+    kilter_status status = scenario_parent(r, lines->token[2], &parent);
+    if (!status)
+        status = sp_lines_probability(lines, 3, &probability);
+    if (!status && lines->count == 5)
+        status = check_period(r, 4, true);
+    if (!status && r->scenarios.count == 0)
+        status = add_variable(r);
+    if (!status && !sp_names_add(&r->scenarios, lines->token[1]))
+        status = sp_lines_memory(lines);
+    return status ? status : add_outcome(r, probability, parent);
+}
+
+/* COLUMN|RHS ROW VALUE [ROW VALUE] inside an outcome of a block or tree. */
+static kilter_status outcome_line(reader *r) {
+    sp_lines *lines = &r->lines;
+    if (lines->count != 3 && lines->count != 5)
+        return sp_lines_fail(lines,
+                             "%d fields, expected RHS (or COLUMN) ROW VALUE, or a line beginning with %s",
+                             lines->count, r->section == BLOCKS ? "BL" : "SC");
+    if ((r->section == BLOCKS ? r->blocks : r->scenarios).count == 0)
+        return sp_lines_fail(lines, "a value before the first line beginning with %s",
+                             r->section == BLOCKS ? "BL" : "SC");
+    kilter_status status = KILTER_OK;
+    for (int token = 1; !status && token < lines->count; token += 2) {
+        int target = 0;
+        status = find_target(r, 0, token, &target);
+        if (!status)
+            status = add_change(r, target, token + 1);
+    }
+    return status;
+}
+
+static kilter_status data_line(reader *r) {
+    switch (r->section) {
+    case INDEP:
+        return indep_line(r);
+    case BLOCKS:
+        return sp_token_is(r->lines.token[0], "BL") ? block_opening(r) : outcome_line(r);
+    case SCENARIOS:
+        return sp_token_is(r->lines.token[0], "SC") ? scenario_opening(r) : outcome_line(r);
+    default:
+        return sp_lines_fail(&r->lines,
+                             "data before a section, expected INDEP, BLOCKS or SCENARIOS (sections begin "
+                             "in column 1)");
+    }
+}
+
+/* INDEP|BLOCKS|SCENARIOS DISCRETE [REPLACE]; SCENARIOS may leave DISCRETE out. */
+static kilter_status open_section(reader *r, section section) {
+    sp_lines *lines = &r->lines;
+    int at = 1, count = lines->count < SP_LINE_TOKENS ? lines->count : SP_LINE_TOKENS;
+    if (at < count && sp_token_is(lines->token[at], "DISCRETE"))
+        at++;
+    else if (section != SCENARIOS)
+        return sp_lines_fail(lines, "distribution %s is not read, expected DISCRETE",
+                             at < count ? sp_show(lines->token[at]).text : "(none)");
+    if (at < count && sp_token_is(lines->token[at], "REPLACE"))
+        at++;
+    if (at < count)
+        return sp_lines_fail(
+            lines, "\"%s\" is not read here, expected values that replace CORE's (DISCRETE [REPLACE])",
+            sp_show(lines->token[at]).text);
+    if (r->scenarios.count > 0 || (section == SCENARIOS && r->problem->variables > 0))
+        return sp_lines_fail(lines, "SCENARIOS beside other random data, expected it alone and once");
+    r->section = section;
+    r->fresh = true;
+    return KILTER_OK;
+}
+
+static kilter_status header_line(reader *r) {
+    sp_lines *lines = &r->lines;
+    sp_token word = lines->token[0];
+    if (sp_token_is(word, "STOCH") && !r->titled && r->section == NONE) {
+        r->titled = true;
+        return KILTER_OK;
+    }
+    if (sp_token_is(word, "INDEP"))
+        return open_section(r, INDEP);
+    if (sp_token_is(word, "BLOCKS"))
+        return open_section(r, BLOCKS);
+    if (sp_token_is(word, "SCENARIOS"))
+        return open_section(r, SCENARIOS);
+    if (sp_token_is(word, "ENDATA")) {
+        r->ended = true;
+        return KILTER_OK;
+    }
+    return sp_lines_fail(lines,
+                         "\"%s\" in column 1 is no section that is read here, expected STOCH, INDEP, BLOCKS, "
+                         "SCENARIOS or ENDATA (data lines begin with a blank)",
+                         sp_show(word).text);
+}
+
+static kilter_status read_lines(reader *r) {
+    bool more = true;
+    kilter_status status = sp_lines_next(&r->lines, &more);
+    while (!status && more && !r->ended) {
+        status = r->lines.header ? header_line(r) : data_line(r);
+        if (!status && !r->ended)
+            status = sp_lines_next(&r->lines, &more);
+    }
+    if (status)
+        return status;
+    if (!r->ended)
+        return sp_lines_fail(&r->lines, "the file ends without ENDATA, expected the whole file");
+    if (r->problem->variables == 0)
+        return sp_lines_fail(&r->lines, "nothing is random, expected INDEP, BLOCKS or SCENARIOS with data");
+    return KILTER_OK;
+}
+
+/* ---- writing outcomes out in full ---- */
+
+static kilter_status write_change(reader *r, size_t begin, sp_change change) {
+    sp_problem *problem = r->problem;
+    size_t *where = &r->where[change.target];
+    if (*where > begin) { /* its place in this outcome: a value taken over, now replaced */
+        problem->change[*where - 1].value = change.value;
+        return KILTER_OK;
+    }
+    if (r->changes == SP_CHANGES_MAX)
+        return sp_lines_fail(&r->lines,
+                             "the outcomes written out in full have more than %d values, expected fewer",
+                             SP_CHANGES_MAX);
+    if (!sp_grow(&problem->change, &r->change_capacity, r->changes + 1, sizeof *problem->change))
+        return sp_lines_memory(&r->lines);
+    problem->change[r->changes++] = change;
+    *where = r->changes;
+    return KILTER_OK;
+}
+
+static kilter_status write_outcome(reader *r, size_t at) {
+    sp_problem *problem = r->problem;
+    const raw_outcome *raw = &r->raw[at];
+    sp_outcome *outcome = &problem->outcome[at];
+    size_t begin = r->changes;
+    kilter_status status = KILTER_OK;
+    if (raw->parent != at) {
+        const sp_outcome *parent = &problem->outcome[raw->parent];
+        for (size_t i = parent->first; !status && i < parent->end; i++)
+            status = write_change(r, begin, problem->change[i]);
+    }
+    for (size_t i = raw->first; !status && i < raw->end; i++)
+        status = write_change(r, begin, r->own[i]);
+    outcome->first = begin;
+    outcome->end = r->changes;
+    return status;
+}
+
+static kilter_status write_variable(reader *r, const sp_variable *variable) {
+    double sum = 0;
+    kilter_status status = KILTER_OK;
+    for (size_t i = variable->first; !status && i < variable->end; i++) {
+        sum += r->raw[i].probability;
+        r->problem->outcome[i].below = fmin(sum, 1);
+        status = write_outcome(r, i);
+    }
+    if (status)
+        return status;
+    if (!(fabs(sum - 1) <= 1e-5))
+        return sp_lines_fail_at(&r->lines, variable->line,
+                                "the probabilities that begin here add up to %.10g, expected 1", sum);
+    r->problem->outcome[variable->end - 1].below = 1;
+    return KILTER_OK;
+}
+
+static kilter_status write_all(reader *r) {
+    r->problem->outcome = calloc(r->raws, sizeof *r->problem->outcome);
+    r->where = calloc((size_t)r->problem->targets + 1, sizeof *r->where);
+    if (!r->problem->outcome || !r->where)
+        return sp_lines_memory(&r->lines);
+    fill_technology(r);
+    kilter_status status = KILTER_OK;
+    for (int v = 0; !status && v < r->problem->variables; v++)
+        status = write_variable(r, &r->problem->variable[v]);
+    return status;
+}
+
+kilter_status sp_stoch_read(const sp_file *file, const sp_core *core, const sp_time *time,
+                            const sp_layout *layout, sp_problem *problem, kilter_error *error) {
+    reader r = {.lines = {.file = file, .error = error},
+                .core = core,
+                .time = time,
+                .layout = layout,
+                .problem = problem};
+    kilter_status status = read_lines(&r);
+    if (!status)
+        status = write_all(&r);
+    sp_names_free(&r.blocks);
+    sp_names_free(&r.scenarios);
+    free(r.last_outcome);
+    free(r.slot);
+    free(r.raw);
+    free(r.own);
+    free(r.where);
+    return status;
+}
