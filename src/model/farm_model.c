@@ -108,11 +108,11 @@ double kl_model_general_time_s(const kl_farm_model *m, uint32_t workers, const d
         all += bytes_to[i];
         largest = fmax(largest, bytes_to[i]);
     }
-    double send_s = start_s + byte_s * all; /* (6) */
+    double send_s = start_s + byte_s * all; /* (5) */
     if (m->synchronous)
-        send_s = workers * start_s + byte_s * all; /* (4) */
+        send_s = workers * start_s + byte_s * all; /* (6) */
     else if (start_s >= byte_s * largest)
-        send_s = workers * start_s + byte_s * bytes_to[workers - 1]; /* (5) */
+        send_s = workers * start_s + byte_s * bytes_to[workers - 1]; /* (4) */
     double receive_s = start_s + byte_s * bytes_from[workers - 1];
     return send_s + work_s[workers - 1] + receive_s + m->master_s; /* (3) */
 }

@@ -26,12 +26,12 @@ static lane lane_of(const kl_worker_view *worker, double mean_rate, double now_s
 /* Time until all that work ends at which the lanes together have taken `units` more, each from when it is
  * free. Starting with all lanes and leaving out those that are busy longer only shortens the time, so this
  * settles, in practice after two or three rounds. */
-static double level_s(const kl_snapshot *s, double mean_rate, double units) {
+static double level_s(const kl_snapshot *s, double mean_rate, double units, uint32_t without) {
     double level = INFINITY;
     for (;;) {
         double rate = 0, owed = units;
         for (uint32_t i = 0; i < s->slots; i++) {
-            if (!s->workers[i].present)
+            if (!s->workers[i].present || i == without)
                 continue;
             lane l = lane_of(&s->workers[i], mean_rate, s->now_s);
             if (l.free_s < level) {
@@ -84,7 +84,7 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
     if (!(f.rate_units_per_s > 0) || s->present == 0)
         return (kl_forecast){0};
     double mean_rate = f.rate_units_per_s / s->present;
-    double level = s->left_units > 0 ? level_s(s, mean_rate, s->left_units) : 0;
+    double level = s->left_units > 0 ? level_s(s, mean_rate, s->left_units, UINT32_MAX) : 0;
     double balanced_s = fmax(level, longest_queue_s(s, mean_rate));
     f.left_s = balanced_s;
     if (balanced_s > 0) {
@@ -96,9 +96,30 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
     if (worker < s->slots && s->workers[worker].present) {
         lane l = lane_of(&s->workers[worker], mean_rate, s->now_s);
         f.unit_s = 1 / l.rate;
+        f.free_s = l.free_s;
         f.share_units = fmin(fmax(0, level - l.free_s) * l.rate, s->left_units);
     }
     return f;
+}
+
+double kl_model_end_without_s(const kl_snapshot *s, uint32_t worker) {
+    double total = kl_total_rate(s), first_s = INFINITY, rate = 0;
+    if (!(total > 0) || s->left == 0)
+        return s->left ? INFINITY : 0;
+    double mean_rate = total / s->present, task = s->left_units / (double)s->left;
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < s->slots; i++) {
+        if (!s->workers[i].present || i == worker)
+            continue;
+        lane l = lane_of(&s->workers[i], mean_rate, s->now_s);
+        first_s = fmin(first_s, l.free_s + task / l.rate);
+        rate += l.rate;
+        others++;
+    }
+    if (others == 0)
+        return INFINITY;
+    /* Whole tasks do not end together: on average the last one sticks out by half. */
+    return fmax(first_s, level_s(s, mean_rate, s->left_units, worker) + task * others / rate / 2);
 }
 
 double kl_model_equal_split_s(const kl_snapshot *s) {

@@ -45,11 +45,16 @@ typedef struct kl_forecast {
     double low_s, high_s;    /* interval around left_s, about 95 % */
     double share_units; /* of `worker`, of what is not dealt yet: what it could do until all end together */
     double unit_s;      /* seconds per unit of `worker` */
+    double free_s;      /* until `worker` has done what is queued at it */
 } kl_forecast;
 
 /* Forecast for one worker; worker = UINT32_MAX: only the totals. All 0 while nothing is known of any worker.
  */
 kl_forecast kl_model_forecast(const kl_snapshot *snapshot, uint32_t worker);
+
+/* Seconds until all that is not dealt would be done if `worker` got none of it: no sooner than one whole task
+ * on the best of the others. INFINITY: there is nobody else, or nothing is known of them. */
+double kl_model_end_without_s(const kl_snapshot *snapshot, uint32_t worker);
 
 /* Elapsed time of an equal split made up front, at the workers' mean speeds of this run. 0: not known. */
 double kl_model_equal_split_s(const kl_snapshot *snapshot);

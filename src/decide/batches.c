@@ -1,0 +1,244 @@
+/* Policies that cut what is left into batches, a batch into chunks, and hand out a chunk per request. They
+ * differ in when a batch is cut and how large (refill), and in the workers' weights. */
+#include <math.h>
+
+#include "decide/policy.h"
+
+static uint64_t chunks_prepared(const kl_course *course) {
+    uint64_t chunks = 0;
+    for (uint32_t i = 0; i < course->batches; i++)
+        chunks += course->batch[i].chunks;
+    return chunks;
+}
+
+/* Tasks that no batch holds yet [R_j]. */
+static uint64_t tasks_free(const kl_look *look, const kl_course *course) {
+    double held = 0;
+    for (uint32_t i = 0; i < course->batches; i++)
+        held += (double)course->batch[i].chunks * ceil(course->batch[i].tasks);
+    double left = (double)look->snapshot->left;
+    return held < left ? (uint64_t)(left - held) : 0;
+}
+
+static void prepare(kl_course *course, uint64_t chunks, double tasks) {
+    if (chunks == 0 || course->batches == KL_BATCHES)
+        return;
+    course->batch[course->batches++] = (kl_batch){chunks, fmax(tasks, 1)};
+    course->opened++;
+}
+
+static void hand_out(kl_course *course) {
+    if (course->batches == 0 || --course->batch[0].chunks > 0)
+        return;
+    for (uint32_t i = 1; i < course->batches; i++)
+        course->batch[i - 1] = course->batch[i];
+    course->batches--;
+}
+
+/* Fewest tasks whose processing keeps all workers fed by one master: its chunk managing capability. */
+static double lower_limit(const kl_look *look) {
+    const kl_snapshot *s = look->snapshot;
+    double task_s = s->unit_s.mean * kl_task_units(s);
+    double limit_s = kl_model_min_chunk_s(kl_send_s(s), look->workers);
+    return task_s > 0 ? fmax(1, limit_s / task_s) : 1;
+}
+
+static void refill_fsc(const kl_look *look, kl_course *course) {
+    if (course->batches == 0)
+        prepare(course, look->workers,
+                round(look->dealer->factor * (double)look->snapshot->tasks / look->workers));
+}
+
+static void refill_half(const kl_look *look, kl_course *course) {
+    if (course->batches == 0)
+        prepare(course, look->workers, (double)look->snapshot->left / (2.0 * look->workers));
+}
+
+/* AWF-C: every chunk is cut from what is left when it is asked for. */
+static void refill_each(const kl_look *look, kl_course *course) {
+    course->batches = 0;
+    prepare(course, 1, (double)look->snapshot->left / (2.0 * look->workers));
+}
+
+static void refill_by_factor(const kl_look *look, kl_course *course, double factor) {
+    if (course->batches == 0)
+        prepare(course, look->workers,
+                fmax(factor * (double)look->snapshot->left / look->workers, lower_limit(look)));
+}
+
+static void refill_dpf(const kl_look *look, kl_course *course) {
+    refill_by_factor(look, course, look->dealer->factor);
+}
+
+/* One batch of DAF, by (1) when all workers are idle and by (2) afterwards. */
+static void prepare_daf(const kl_look *look, kl_course *course) {
+    uint64_t free_tasks = tasks_free(look, course), n = look->workers;
+    double x = (course->opened == 0 ? 1 : 2) + kl_stat_cv(&look->snapshot->unit_s) * sqrt((double)n / 2);
+    double chunk = (double)free_tasks / (x * (double)n);
+    if (free_tasks < n) { /* never cut */
+        prepare(course, free_tasks, 1);
+    } else if (chunk < lower_limit(look)) { /* the last N chunks, as equal as whole tasks allow */
+        prepare(course, free_tasks % n, (double)(free_tasks / n + 1));
+        prepare(course, n - free_tasks % n, (double)(free_tasks / n));
+    } else {
+        prepare(course, n, floor(chunk));
+    }
+}
+
+enum { DAF_FIRST_PERCENT = 50 };
+
+static void refill_daf(const kl_look *look, kl_course *course) {
+    if (look->snapshot->run == 0 || look->snapshot->unit_s.count < 2) {
+        refill_by_factor(look, course, DAF_FIRST_PERCENT / 100.0);
+        return;
+    }
+    while (course->opened < 2 || 2 * chunks_prepared(course) < look->workers) {
+        uint32_t before = course->batches;
+        prepare_daf(look, course);
+        if (course->batches == before)
+            break; /* everything is in a batch */
+    }
+}
+
+/* Speeds that weights may come from, in any unit; 0: not known. */
+typedef double speed_of(const kl_worker_view *worker);
+
+static double by_prior(const kl_worker_view *worker) {
+    return worker->prior_rate;
+}
+
+static double by_wap(const kl_worker_view *worker) {
+    double unit_s = kl_wap_unit_s(&worker->wap);
+    return unit_s > 0 ? 1 / unit_s : 0;
+}
+
+/* Over the present workers that are known; 0: none is. */
+static double mean_speed(const kl_look *look, speed_of *speed) {
+    double sum = 0;
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < look->snapshot->slots; i++) {
+        const kl_worker_view *w = &look->snapshot->workers[i];
+        double v = w->present ? speed(w) : 0;
+        sum += v > 0 ? v : 0;
+        known += v > 0;
+    }
+    return known ? sum / known : 0;
+}
+
+/* The mean weighs 1, and so does a worker not known yet. */
+static double relative(const kl_worker_view *worker, speed_of *speed, double mean) {
+    double own = speed(worker);
+    return own > 0 && mean > 0 ? own / mean : 1;
+}
+
+/* Weights fixed for a while: may they be fixed anew now? WF does it once, from what the first batch showed.
+ */
+static bool weights_due(const kl_look *look, const kl_course *course) {
+    if (look->dealer->policy->weighting == KL_PER_BATCH)
+        return course->weighed != course->opened;
+    return look->dealer->policy->weighting == KL_FIXED && course->weighed == 0 && course->opened > 1 &&
+           mean_speed(look, kl_worker_rate) > 0;
+}
+
+static speed_of *fixed_by(const kl_look *look) {
+    return look->dealer->policy->weighting == KL_PER_BATCH ? by_wap : kl_worker_rate;
+}
+
+static double weight_of(const kl_look *look, const kl_course *course) {
+    kl_weighting how = look->dealer->policy->weighting;
+    if (how == KL_EQUAL)
+        return 1;
+    if (how == KL_PER_CHUNK)
+        return relative(look->self, by_wap, mean_speed(look, by_wap));
+    double prior = how == KL_FIXED ? mean_speed(look, by_prior) : 0;
+    if (prior > 0)
+        return relative(look->self, by_prior, prior);
+    if (weights_due(look, course))
+        return relative(look->self, fixed_by(look), mean_speed(look, fixed_by(look)));
+    return look->worker < look->dealer->slots ? look->dealer->weights[look->worker] : 1;
+}
+
+static void fix_weights(kl_dealer *dealer, const kl_look *look) {
+    speed_of *speed = fixed_by(look);
+    double mean = mean_speed(look, speed);
+    for (uint32_t i = 0; i < look->snapshot->slots; i++)
+        dealer->weights[i] = relative(&look->snapshot->workers[i], speed, mean);
+    dealer->course.weighed = dealer->course.opened;
+}
+
+static void deal_batches(const kl_look *look, kl_plan *plan) {
+    kl_course course = look->dealer->course;
+    look->dealer->policy->refill(look, &course);
+    double weight = weight_of(look, &course);
+    plan->count = kl_whole_tasks(course.batch[0].tasks * weight, look->snapshot->left);
+    uint64_t batch = course.opened - (course.batches - 1);
+    if (look->dealer->policy->weighting == KL_EQUAL)
+        kl_reason(plan, "batch %llu: chunks of %.4g tasks, %llu of them left", (unsigned long long)batch,
+                  ceil(course.batch[0].tasks), (unsigned long long)course.batch[0].chunks);
+    else
+        kl_reason(plan, "batch %llu: chunks of %.4g tasks times weight %.3g", (unsigned long long)batch,
+                  course.batch[0].tasks, weight);
+}
+
+static void dealt_batches(kl_dealer *dealer, const kl_look *look) {
+    dealer->policy->refill(look, &dealer->course);
+    if (weights_due(look, &dealer->course))
+        fix_weights(dealer, look);
+    hand_out(&dealer->course);
+}
+
+#define BATCHES .deal = deal_batches, .dealt = dealt_batches
+
+const kl_policy kl_policy_fsc = {
+    .name = "fsc",
+    .summary = "fixed-size chunking: batches of a fixed part of all tasks",
+    .factor = 0.25,
+    .refill = refill_fsc,
+    BATCHES,
+};
+
+const kl_policy kl_policy_fac2 = {
+    .name = "fac2",
+    .summary = "factoring: every batch is half of what is left",
+    .refill = refill_half,
+    BATCHES,
+};
+
+const kl_policy kl_policy_wf = {
+    .name = "wf",
+    .summary = "weighted factoring: fac2, chunks weighted by speeds fixed once",
+    .refill = refill_half,
+    .weighting = KL_FIXED,
+    BATCHES,
+};
+
+const kl_policy kl_policy_awf_b = {
+    .name = "awf-b",
+    .summary = "adaptive weighted factoring: fac2, speeds renewed with every batch",
+    .refill = refill_half,
+    .weighting = KL_PER_BATCH,
+    BATCHES,
+};
+
+const kl_policy kl_policy_awf_c = {
+    .name = "awf-c",
+    .summary = "adaptive weighted factoring: half of what is left and speeds renewed with every chunk",
+    .refill = refill_each,
+    .weighting = KL_PER_CHUNK,
+    BATCHES,
+};
+
+const kl_policy kl_policy_dpf = {
+    .name = "dpf",
+    .summary = "dynamic predictive factoring: every batch is a fixed part of what is left",
+    .factor = 0.5,
+    .refill = refill_dpf,
+    BATCHES,
+};
+
+const kl_policy kl_policy_daf = {
+    .name = "daf",
+    .summary = "dynamic adjusting factoring: batches from mean and deviation of the task time",
+    .refill = refill_daf,
+    BATCHES,
+};

@@ -1,0 +1,184 @@
+#include "decide/decide.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "decide/policy.h"
+
+static const kl_policy *const registry[] = {
+    &kl_policy_static, &kl_policy_ss,  &kl_policy_fsc,   &kl_policy_gss,   &kl_policy_tss,
+    &kl_policy_fac2,   &kl_policy_wf,  &kl_policy_awf_b, &kl_policy_awf_c, &kl_policy_af,
+    &kl_policy_dpf,    &kl_policy_daf, &kl_policy_auto,
+};
+
+size_t kl_policy_count(void) {
+    return sizeof registry / sizeof *registry;
+}
+
+const kl_policy *kl_policy_at(size_t i) {
+    return i < kl_policy_count() ? registry[i] : NULL;
+}
+
+static bool same_name(const char *a, const char *b) {
+    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+const kl_policy *kl_policy_find(const char *name) {
+    for (size_t i = 0; name && i < kl_policy_count(); i++)
+        if (same_name(registry[i]->name, name))
+            return registry[i];
+    return NULL;
+}
+
+const char *kl_policy_name(const kl_policy *policy) {
+    return policy->name;
+}
+
+const char *kl_policy_summary(const kl_policy *policy) {
+    return policy->summary;
+}
+
+void kl_reason(kl_plan *plan, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(plan->reason, sizeof plan->reason, format, args);
+    va_end(args);
+}
+
+uint64_t kl_whole_tasks(double tasks, uint64_t left) {
+    double whole = ceil(tasks * (1 - 1e-12));
+    if (!(whole < (double)left))
+        return left;
+    return whole < 1 ? 1 : (uint64_t)whole;
+}
+
+double kl_send_s(const kl_snapshot *snapshot) {
+    return fmax(snapshot->answer_s, snapshot->message.fixed_s);
+}
+
+double kl_task_units(const kl_snapshot *snapshot) {
+    return snapshot->left && snapshot->left_units > 0 ? snapshot->left_units / (double)snapshot->left : 1;
+}
+
+kl_time_text kl_say_s(double seconds) {
+    kl_time_text t;
+    if (seconds >= 1)
+        snprintf(t.text, sizeof t.text, "%.3g s", seconds);
+    else if (seconds >= 1e-3)
+        snprintf(t.text, sizeof t.text, "%.3g ms", seconds * 1e3);
+    else
+        snprintf(t.text, sizeof t.text, "%.3g us", seconds * 1e6);
+    return t;
+}
+
+kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings) {
+    kl_dealer *dealer = calloc(1, sizeof *dealer);
+    if (!dealer)
+        return NULL;
+    double factor = settings ? settings->factor : 0;
+    dealer->policy = policy;
+    dealer->factor = factor > 0 && factor <= 1 ? factor : policy->factor;
+    dealer->workers = 1;
+    return dealer;
+}
+
+void kl_dealer_free(kl_dealer *dealer) {
+    if (!dealer)
+        return;
+    free(dealer->weights);
+    free(dealer);
+}
+
+const kl_policy *kl_dealer_policy(const kl_dealer *dealer) {
+    return dealer->policy;
+}
+
+/* Workers join while a run is on: the weights of new ones are 1 until they are fixed anew. */
+static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
+    if (slots <= dealer->slots)
+        return KILTER_OK;
+    double *weights = realloc(dealer->weights, slots * sizeof *weights);
+    if (!weights)
+        return KILTER_ERR_MEMORY;
+    for (uint32_t i = dealer->slots; i < slots; i++)
+        weights[i] = 1;
+    dealer->weights = weights;
+    dealer->slots = slots;
+    return KILTER_OK;
+}
+
+kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
+    kilter_status status = make_room(dealer, snapshot->slots);
+    if (status != KILTER_OK)
+        return status;
+    dealer->workers = snapshot->present ? snapshot->present : 1;
+    dealer->course = (kl_course){0};
+    for (uint32_t i = 0; i < dealer->slots; i++)
+        dealer->weights[i] = 1;
+    return KILTER_OK;
+}
+
+static kl_look look_at(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker) {
+    return (kl_look){
+        .dealer = dealer,
+        .snapshot = snapshot,
+        .self = &snapshot->workers[worker],
+        .worker = worker,
+        .workers = snapshot->present ? snapshot->present : 1,
+    };
+}
+
+/* When the worker will have done it, and what an equal part instead would have cost: on a worker slower than
+ * the mean the part ends late, on a faster one the others have to do what it could have done. */
+static void add_forecast(const kl_look *look, kl_plan *plan) {
+    const kl_snapshot *s = look->snapshot;
+    const kl_forecast *f = &look->forecast;
+    double rate = kl_worker_rate(look->self);
+    if (!(rate > 0) || plan->count == 0)
+        return;
+    double own_s = (double)plan->count * kl_task_units(s) * f->unit_s;
+    plan->finish_s = s->now_s + f->free_s + own_s;
+    double part = s->left_units / look->workers, others = f->rate_units_per_s - rate;
+    double late_s = f->free_s + part * f->unit_s - f->left_s;
+    double spill_s = others > 0 ? (f->share_units - part) / others : 0;
+    plan->gain_s = fmax(0, fmax(late_s, spill_s));
+}
+
+void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan) {
+    *plan = (kl_plan){.worker = worker};
+    if (snapshot->left == 0) {
+        kl_reason(plan, "all tasks are dealt");
+        return;
+    }
+    if (worker >= snapshot->slots || !snapshot->workers[worker].present) {
+        kl_reason(plan, "worker %u is not present", (unsigned)worker);
+        return;
+    }
+    kl_look look = look_at(dealer, snapshot, worker);
+    look.forecast = kl_model_forecast(snapshot, worker);
+    dealer->policy->deal(&look, plan);
+    if (plan->count > snapshot->left)
+        plan->count = snapshot->left;
+    plan->share = (double)plan->count / (double)snapshot->left;
+    add_forecast(&look, plan);
+}
+
+kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan) {
+    if (plan->count == 0 || plan->worker >= snapshot->slots)
+        return KILTER_OK;
+    kilter_status status = make_room(dealer, snapshot->slots);
+    if (status != KILTER_OK)
+        return status;
+    kl_look look = look_at(dealer, snapshot, plan->worker);
+    if (dealer->policy->dealt)
+        dealer->policy->dealt(dealer, &look);
+    dealer->course.chunks++;
+    return KILTER_OK;
+}

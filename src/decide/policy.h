@@ -1,0 +1,81 @@
+/* Inside of room decide: what a policy is made of. Nobody outside includes this. */
+#ifndef KL_DECIDE_POLICY_H
+#define KL_DECIDE_POLICY_H
+
+#include "decide/decide.h"
+
+/* Chunks cut and not handed out yet, all alike but for their workers' weights. */
+typedef struct kl_batch {
+    uint64_t chunks;
+    double tasks; /* of a chunk of weight 1 */
+} kl_batch;
+
+enum { KL_BATCHES = 4 }; /* the rest of one, and what the end is cut into */
+
+/* Where a policy stands within a run. Planning works on a copy, committing on the dealer's own. */
+typedef struct kl_course {
+    kl_batch batch[KL_BATCHES];
+    uint32_t batches; /* in use, in the order they are handed out */
+    uint64_t opened;  /* batches cut so far */
+    uint64_t chunks;  /* handed out so far */
+    uint64_t weighed; /* `opened` when the weights were fixed; 0: not yet */
+} kl_course;
+
+struct kl_dealer {
+    const kl_policy *policy;
+    double factor;
+    uint32_t workers; /* present when the run began, at least 1 */
+    kl_course course;
+    double *weights; /* weights[0 … slots−1], mean 1 over the workers present when they were fixed */
+    uint32_t slots;
+};
+
+/* All a policy may look at when it answers one request. */
+typedef struct kl_look {
+    const kl_dealer *dealer;
+    const kl_snapshot *snapshot;
+    const kl_worker_view *self;
+    uint32_t worker;
+    uint32_t workers; /* present, at least 1 [N] */
+    kl_forecast forecast;
+} kl_look;
+
+typedef enum kl_weighting { KL_EQUAL, KL_FIXED, KL_PER_BATCH, KL_PER_CHUNK } kl_weighting;
+
+struct kl_policy {
+    const char *name, *summary;
+    double factor; /* what settings.factor = 0 stands for; 0: the policy has none */
+    /* Fill count and reason; nothing is dealt yet of snapshot.left, which is above 0. */
+    void (*deal)(const kl_look *look, kl_plan *plan);
+    /* NULL, or: bring the dealer's course up to date with a plan carried out. */
+    void (*dealt)(kl_dealer *dealer, const kl_look *look);
+    /* Of the policies that deal in batches: */
+    void (*refill)(const kl_look *look, kl_course *course);
+    kl_weighting weighting;
+};
+
+/* In the order of registration. */
+extern const kl_policy kl_policy_static, kl_policy_ss, kl_policy_fsc, kl_policy_gss, kl_policy_tss,
+    kl_policy_fac2, kl_policy_wf, kl_policy_awf_b, kl_policy_awf_c, kl_policy_af, kl_policy_dpf,
+    kl_policy_daf, kl_policy_auto;
+
+/* Set plan->reason, in printf's manner. */
+void kl_reason(kl_plan *plan, const char *format, ...) KILTER_PRINTF(2, 3);
+
+/* `tasks` rounded up to a whole number between 1 and `left`; what is a whole number but for rounding stays.
+ */
+uint64_t kl_whole_tasks(double tasks, uint64_t left);
+
+/* The master's own time for one chunk: answering, or starting a message, whichever is longer. */
+double kl_send_s(const kl_snapshot *snapshot);
+
+/* Units of a task still to be dealt, mean. */
+double kl_task_units(const kl_snapshot *snapshot);
+
+/* A time for people to read. */
+typedef struct kl_time_text {
+    char text[16];
+} kl_time_text;
+kl_time_text kl_say_s(double seconds);
+
+#endif

@@ -1,0 +1,105 @@
+/* Policies whose next chunk follows from what is left, how many share it and how many chunks went before. */
+#include <math.h>
+
+#include "decide/policy.h"
+
+static unsigned long long ull(uint64_t n) {
+    return n;
+}
+
+/* One part each: what is left over those that have had none. Those served wait for them, unless all that are
+ * here have been served and something has come back. */
+static void deal_static(const kl_look *look, kl_plan *plan) {
+    const kl_snapshot *s = look->snapshot;
+    uint32_t waiting = 0;
+    for (uint32_t i = 0; i < s->slots; i++)
+        waiting += s->workers[i].present && s->workers[i].chunks == 0;
+    if (waiting > 0 && look->self->chunks > 0) {
+        kl_reason(plan, "had its part; %u others wait for theirs", (unsigned)waiting);
+        return;
+    }
+    uint32_t parts = waiting ? waiting : look->workers;
+    plan->count = (s->left + parts - 1) / parts;
+    kl_reason(plan,
+              waiting ? "one of %u equal parts of %llu tasks" : "one of %u parts of %llu tasks put back",
+              (unsigned)parts, ull(s->left));
+}
+
+const kl_policy kl_policy_static = {
+    .name = "static",
+    .summary = "every worker gets one equal part at the start",
+    .deal = deal_static,
+};
+
+static void deal_ss(const kl_look *look, kl_plan *plan) {
+    plan->count = 1;
+    kl_reason(plan, "one task at a time, %llu left", ull(look->snapshot->left));
+}
+
+const kl_policy kl_policy_ss = {
+    .name = "ss",
+    .summary = "self-scheduling: one task at a time",
+    .deal = deal_ss,
+};
+
+static void deal_gss(const kl_look *look, kl_plan *plan) {
+    plan->count = kl_whole_tasks((double)look->snapshot->left / look->workers, look->snapshot->left);
+    kl_reason(plan, "%llu left over %u workers", ull(look->snapshot->left), (unsigned)look->workers);
+}
+
+const kl_policy kl_policy_gss = {
+    .name = "gss",
+    .summary = "guided self-scheduling: what is left over the number of workers",
+    .deal = deal_gss,
+};
+
+/* Chunks fall by the same amount from M/(2P) to 1 (Tzen and Ni). */
+static void deal_tss(const kl_look *look, kl_plan *plan) {
+    double tasks = (double)look->snapshot->tasks, p = look->dealer->workers;
+    double first = ceil(tasks / (2 * p)), steps = ceil(2 * tasks / (first + 1));
+    double fall = steps > 1 ? (first - 1) / (steps - 1) : 0;
+    double chunk = floor(first - fall * (double)look->dealer->course.chunks);
+    plan->count = kl_whole_tasks(chunk, look->snapshot->left);
+    kl_reason(plan, "chunk %llu of a fall from %.0f by %.3g each", ull(look->dealer->course.chunks + 1),
+              first, fall);
+}
+
+const kl_policy kl_policy_tss = {
+    .name = "tss",
+    .summary = "trapezoid self-scheduling: chunks shrink by a constant amount",
+    .deal = deal_tss,
+};
+
+enum { AF_FIRST_TASKS = 10 }; /* enough to have a σ, little enough to hurt nobody */
+
+/* D = Σσ²/μ and T = 1/Σ(1/μ) over the present workers (Banicescu and Liu 2000). */
+static void deal_af(const kl_look *look, kl_plan *plan) {
+    const kl_snapshot *s = look->snapshot;
+    double units = kl_task_units(s), d = 0, rates = 0, left = (double)s->left;
+    if (look->self->unit_s.count < 2 || !(look->self->unit_s.mean > 0)) {
+        plan->count = kl_whole_tasks(fmin(AF_FIRST_TASKS, floor(left / (4.0 * look->workers))), s->left);
+        kl_reason(plan, "first %llu tasks: mean and deviation of this worker are not known",
+                  ull(plan->count));
+        return;
+    }
+    for (uint32_t i = 0; i < s->slots; i++) {
+        const kl_stat *stat = &s->workers[i].unit_s;
+        if (!s->workers[i].present || stat->count < 2 || !(stat->mean > 0))
+            continue;
+        d += units * kl_stat_sd(stat) * kl_stat_sd(stat) / stat->mean;
+        rates += 1 / (units * stat->mean);
+    }
+    double mean = units * look->self->unit_s.mean, t = 1 / rates, share = left * t / mean;
+    /* (D + 2TR − √(D² + 4DTR))/(2μ), without the difference of large numbers. */
+    double both = d + 2 * t * left;
+    double chunk = 2 * t * left * t * left / (both + sqrt(d * d + 4 * d * t * left)) / mean;
+    plan->count = kl_whole_tasks(floor(chunk), s->left);
+    kl_reason(plan, "%.3g of its share of %.3g tasks: a task takes %s, D is %s", chunk, share,
+              kl_say_s(mean).text, kl_say_s(d).text);
+}
+
+const kl_policy kl_policy_af = {
+    .name = "af",
+    .summary = "adaptive factoring: chunks from each worker's mean and deviation",
+    .deal = deal_af,
+};
