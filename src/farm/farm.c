@@ -8,6 +8,7 @@
  *
  * Where the transport cannot be used from another thread, the caller's thread does both in turn. */
 #include "farm/farm.h"
+#include "kilter/version.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,0 +1,364 @@
+/* kilter-bench: what Kilter costs and what it reaches, as ratios measured side by side in one run.
+ *
+ *   a  one chunk's round trip against the bare transport's ping-pong
+ *   b  efficiency of the policies with two workers, one of them at half speed
+ *   c  tasks per second for empty tasks
+ *   d  a run with its record against one without
+ *   e  master memory per task
+ *
+ * Machines are shared and noisy: everything is repeated in turn, and the median counts. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <kilter/kilter.h>
+
+#include "decide/decide.h"
+#include "sys/sys.h"
+#include "transport/transport.h"
+
+enum { REPEATS = 5 };
+
+static double now_s(void) {
+    kl_clock clock = kl_clock_system();
+    return kl_now_s(&clock);
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, by_size);
+    return values[count / 2];
+}
+
+static void give_up(const kilter_error *error) {
+    exit(kilter_exit("kilter-bench", error));
+}
+
+/* --- tasks
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Use `seconds` of this thread's CPU time, so that a worker that gets half a core takes twice as long. */
+static void spend(double seconds) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    double end_s = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + seconds;
+    do
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    while ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec < end_s);
+}
+
+static int empty(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result, (void)state;
+    return 0;
+}
+
+static int one_ms(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result, (void)state;
+    spend(1e-3);
+    return 0;
+}
+
+static int ten_ms(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result, (void)state;
+    spend(10e-3);
+    return 0;
+}
+
+/* Log-normal with mean 2 ms and σ/μ = 0.8, from the index. */
+static int mixed(const kilter_task *task, kilter_result *result, void *state) {
+    (void)result, (void)state;
+    double s2 = log(1 + 0.8 * 0.8), u = ((double)(kl_mix64(2 * task->index) >> 11) + 0.5) * 0x1p-53;
+    double v = (double)(kl_mix64(2 * task->index + 1) >> 11) * 0x1p-53;
+    double normal = sqrt(-2 * log(u)) * cos(2 * acos(-1) * v);
+    spend(2e-3 * exp(sqrt(s2) * normal - s2 / 2));
+    return 0;
+}
+
+/* --- one farm, some runs
+ * ---------------------------------------------------------------------------------------------------- */
+
+typedef struct trial {
+    kilter_work_fn work;
+    uint32_t workers;
+    const char *policy, *record;
+    uint64_t tasks;
+    int runs; /* the last one counts */
+} trial;
+
+static kilter_farm_summary farm_trial(const trial *t) {
+    kilter_farm *farm;
+    kilter_error error;
+    kilter_farm_summary summary;
+    kilter_farm_options options = {
+        .work = t->work, .workers = t->workers, .policy = t->policy, .record = t->record, .name = "bench"};
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_OK)
+        give_up(&error);
+    for (int i = 0; i < t->runs; i++)
+        if (kilter_farm_run(farm, &(kilter_run){.tasks = t->tasks}, &error) != KILTER_OK)
+            give_up(&error);
+    kilter_farm_summary_get(farm, &summary);
+    summary.decision = NULL; /* the farm's */
+    kilter_farm_close(farm, NULL);
+    return summary;
+}
+
+/* --- a: round trips
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+enum { EXCHANGES = 20000 };
+
+static int echo_process(void *arg) {
+    char binding[KL_BINDING_BYTES];
+    kl_transport *t;
+    kl_event event;
+    kl_bind_core(0, binding);
+    if (kl_zmq_join(arg, &t, NULL) != KILTER_OK)
+        return 1;
+    while (kl_poll(t, -1, &event, NULL) == KILTER_OK && event.kind != KL_EVENT_LEFT)
+        if (event.kind == KL_EVENT_MESSAGE) {
+            t->ops->send(t, event.peer, event.message.data, event.message.size, NULL);
+            kl_message_release(&event.message);
+        }
+    kl_transport_close(t);
+    return 0;
+}
+
+static double ping_pong_s(void) {
+    kilter_error error;
+    kl_transport *t;
+    kl_event event;
+    char *folder, *endpoint;
+    pid_t pid;
+    if (kl_private_dir(&folder, &error) != KILTER_OK)
+        give_up(&error);
+    endpoint = kl_text("ipc://%s/bench", folder);
+    if (kl_process_start(echo_process, endpoint, &pid, &error) != KILTER_OK ||
+        kl_zmq_listen(endpoint, NULL, &t, &error) != KILTER_OK)
+        give_up(&error);
+    do
+        kl_poll(t, -1, &event, NULL);
+    while (event.kind != KL_EVENT_JOINED);
+    kl_peer peer = event.peer;
+    double began_s = 0;
+    for (int i = -1000; i < EXCHANGES; i++) {
+        if (i == 0)
+            began_s = now_s();
+        t->ops->send(t, peer, "8 bytes", 8, NULL);
+        do
+            kl_poll(t, -1, &event, NULL);
+        while (event.kind != KL_EVENT_MESSAGE);
+        kl_message_release(&event.message);
+    }
+    double each_s = (now_s() - began_s) / EXCHANGES;
+    kl_transport_close(t);
+    kl_process_finish(pid, 5);
+    rmdir(folder);
+    free(folder);
+    free(endpoint);
+    return each_s;
+}
+
+static void bench_round_trip(void) {
+    double bare[REPEATS], farm[REPEATS], ratio[REPEATS];
+    for (int i = 0; i < REPEATS; i++) {
+        trial t = {
+            .work = empty, .workers = 1, .policy = "ss", .record = "none", .tasks = EXCHANGES, .runs = 1};
+        bare[i] = ping_pong_s();
+        farm[i] = farm_trial(&t).elapsed_s / EXCHANGES;
+        ratio[i] = farm[i] / bare[i];
+    }
+    printf("a  one chunk's round trip (ss, one worker, empty tasks)\n");
+    printf("   bare ping-pong %.1f µs, chunk %.1f µs, ratio %.2f (at most 1.50)\n\n",
+           1e6 * median(bare, REPEATS), 1e6 * median(farm, REPEATS), median(ratio, REPEATS));
+}
+
+/* --- b: efficiency
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+static int compete(void *arg) {
+    char binding[KL_BINDING_BYTES];
+    kl_bind_core(*(uint32_t *)arg, binding);
+    for (volatile unsigned long i = 0;; i++)
+        ;
+    return 0;
+}
+
+static void bench_efficiency(int repeats) {
+    const char *const policies[] = {"static", "gss", "fac2", "awf-c", "daf", "auto"};
+    const struct {
+        const char *name;
+        kilter_work_fn work;
+        int runs;
+    } tasks[] = {
+        {"1 ms", one_ms, 1},
+        {"1 ms, 2nd run", one_ms, 2},
+        {"mixed", mixed, 1},
+        {"10 ms", ten_ms, 1},
+    };
+    enum { POLICIES = sizeof policies / sizeof policies[0] };
+    uint32_t core = 1;
+    pid_t competitor;
+    kilter_error error;
+    printf("b  efficiency: bound/elapsed, 2,000 tasks, two workers, a competing process on the core of the "
+           "second\n   %-14s",
+           "");
+    for (int p = 0; p < POLICIES; p++)
+        printf("%8s", policies[p]);
+    printf("\n");
+    if (kl_process_start(compete, &core, &competitor, &error) != KILTER_OK)
+        give_up(&error);
+    for (size_t k = 0; k < sizeof tasks / sizeof tasks[0]; k++) {
+        double got[POLICIES][REPEATS];
+        for (int i = 0; i < repeats; i++)
+            for (int p = 0; p < POLICIES; p++) {
+                trial t = {.work = tasks[k].work,
+                           .workers = 2,
+                           .policy = policies[p],
+                           .record = "none",
+                           .tasks = 2000};
+                t.runs = tasks[k].runs;
+                got[p][i] = farm_trial(&t).efficiency;
+            }
+        printf("   %-14s", tasks[k].name);
+        for (int p = 0; p < POLICIES; p++)
+            printf("%8.3f", median(got[p], repeats));
+        printf("\n");
+        fflush(stdout);
+    }
+    kill(competitor, SIGKILL);
+    kl_process_finish(competitor, 5);
+    printf("   (auto at least 0.970; mixed: log-normal, mean 2 ms, σ/μ 0.8; median of %d)\n\n", repeats);
+}
+
+/* --- c, d, e
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+static void bench_empty_tasks(void) {
+    double rate[REPEATS];
+    for (int i = 0; i < REPEATS; i++) {
+        trial t = {
+            .work = empty, .workers = 2, .policy = "auto", .record = "none", .tasks = 5000000, .runs = 1};
+        rate[i] = (double)t.tasks / farm_trial(&t).elapsed_s;
+    }
+    printf("c  empty tasks: %.2f million tasks per second (auto, two workers)\n\n",
+           median(rate, REPEATS) / 1e6);
+}
+
+static void bench_recording(void) {
+    const struct {
+        const char *name, *policy;
+        kilter_work_fn work;
+        uint64_t tasks;
+    } rows[] = {{"1 ms tasks, auto", "auto", one_ms, 4000},
+                {"1 ms tasks, ss", "ss", one_ms, 4000},
+                {"empty tasks, ss", "ss", empty, 40000}};
+    printf("d  elapsed time with the record over without\n");
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        double ratio[2 * REPEATS + 1];
+        for (int i = 0; i < 2 * REPEATS + 1; i++) {
+            char *path = kl_text("%s/kilter-bench-%d.kilter", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
+                                 (int)getpid());
+            trial t = {.work = rows[k].work,
+                       .workers = 2,
+                       .policy = rows[k].policy,
+                       .record = "none",
+                       .tasks = rows[k].tasks};
+            t.runs = 1;
+            double off_s = farm_trial(&t).elapsed_s;
+            t.record = path;
+            double on_s = farm_trial(&t).elapsed_s;
+            unlink(path);
+            free(path);
+            ratio[i] = on_s / off_s;
+        }
+        printf("   %-18s %.4f\n", rows[k].name, median(ratio, 2 * REPEATS + 1));
+        fflush(stdout);
+    }
+    printf("   (at most 1.01 for tasks of 1 ms and up)\n\n");
+}
+
+/* Peak memory of this process, bytes. */
+static double peak_bytes(void) {
+    char line[256];
+    double kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %lf kB", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+static double memory_in_child(const char *policy, kilter_order order) {
+    enum { TASKS = 1000000 };
+    int pipes[2];
+    double per_task = 0;
+    if (pipe(pipes) != 0)
+        exit(1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        kilter_farm *farm;
+        kilter_error error;
+        kilter_farm_options options = {
+            .work = empty, .workers = 2, .policy = policy, .record = "none", .name = "bench"};
+        if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_OK)
+            give_up(&error);
+        kilter_farm_run(farm, &(kilter_run){.tasks = 10}, NULL);
+        double before = peak_bytes();
+        kilter_farm_run(farm, &(kilter_run){.tasks = TASKS, .order = order}, NULL);
+        per_task = (peak_bytes() - before) / TASKS;
+        kilter_farm_close(farm, NULL);
+        if (write(pipes[1], &per_task, sizeof per_task) < 0)
+            _exit(1);
+        _exit(0);
+    }
+    if (read(pipes[0], &per_task, sizeof per_task) != sizeof per_task)
+        per_task = NAN;
+    waitpid(pid, NULL, 0);
+    close(pipes[0]);
+    close(pipes[1]);
+    return per_task;
+}
+
+static void bench_memory(void) {
+    printf("e  master memory for 1,000,000 tasks with empty results: auto %.1f, auto by index %.1f, ss by "
+           "index %.1f bytes per task "
+           "(under 200)\n\n",
+           memory_in_child("auto", KILTER_BY_ARRIVAL), memory_in_child("auto", KILTER_BY_INDEX),
+           memory_in_child("ss", KILTER_BY_INDEX));
+}
+
+int main(int argc, char **argv) {
+    const char *which = argc > 1 ? argv[1] : "abcde";
+    if (argc > 2 || strspn(which, "abcde") != strlen(which)) {
+        fprintf(stderr, "usage: kilter-bench [letters of a b c d e]\n");
+        return 2;
+    }
+    printf("kilter %s, %u cores\n\n", KILTER_VERSION, kl_core_count());
+    if (strchr(which, 'a'))
+        bench_round_trip();
+    if (strchr(which, 'b'))
+        bench_efficiency(3);
+    if (strchr(which, 'c'))
+        bench_empty_tasks();
+    if (strchr(which, 'd'))
+        bench_recording();
+    if (strchr(which, 'e'))
+        bench_memory();
+    return 0;
+}
