@@ -362,7 +362,6 @@ static void set(void *socket, int option, int value) {
 static void set_up(void *socket, bool ipv6) {
     set(socket, ZMQ_SNDHWM, 0);
     set(socket, ZMQ_RCVHWM, 0);
-    set(socket, ZMQ_LINGER, LINGER_MS);
     set(socket, ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS);
     set(socket, ZMQ_HEARTBEAT_TIMEOUT, DEAD_MS);
     set(socket, ZMQ_HEARTBEAT_TTL, DEAD_MS);
@@ -390,11 +389,13 @@ static bool watch(endpoint *e, int reports) {
     return zmq_connect(e->monitor, name) == 0;
 }
 
-static bool make_socket(endpoint *e, int type, int reports) {
-    e->socket = zmq_socket(e->context, type);
+static bool make_socket(endpoint *e, int reports) {
+    e->socket = zmq_socket(e->context, e->is_master ? ZMQ_ROUTER : ZMQ_DEALER);
     if (!e->socket)
         return false;
     set_up(e->socket, strchr(e->address, '[') != NULL);
+    set(e->socket, ZMQ_LINGER,
+        e->is_master ? LINGER_MS : 0); /* a worker waits by itself: see close_endpoint */
     return watch(e, reports);
 }
 
@@ -408,27 +409,20 @@ static void drop_socket(endpoint *e) {
     e->socket = e->monitor = NULL;
 }
 
-static void hang_up(endpoint *e) {
-    if (e->socket)
-        set(e->socket, ZMQ_LINGER, 0);
-    drop_socket(e);
-}
-
 static kilter_status dial(endpoint *e, kilter_error *error) {
     e->dialled++;
     e->lost = e->refused = false;
-    if (!make_socket(e, ZMQ_DEALER,
-                     ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_CONNECT_RETRIED |
-                         ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                         ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)) {
+    if (!make_socket(e, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_CONNECT_RETRIED |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)) {
         int code = errno;
-        hang_up(e);
+        drop_socket(e);
         return kl_fail(error, KILTER_ERR_SYSTEM, "joining \"%.200s\": making a socket: %s", e->address,
                        zmq_strerror(code));
     }
     if (zmq_connect(e->socket, e->address) != 0) {
         int code = errno;
-        hang_up(e);
+        drop_socket(e);
         return kl_fail(error, KILTER_ERR_USAGE, "joining \"%.200s\": %s; give the master's endpoint",
                        e->address, zmq_strerror(code));
     }
@@ -439,7 +433,7 @@ static kilter_status dial(endpoint *e, kilter_error *error) {
 static void lose_master(endpoint *e) {
     e->lost = false;
     if (e->stage == SEEKING) {
-        hang_up(e);
+        drop_socket(e);
         e->retry_at_s = kl_now_s() + e->retry_s;
         e->retry_s = fmin(2 * e->retry_s, LONGEST_RETRY_S);
         return;
@@ -447,14 +441,14 @@ static void lose_master(endpoint *e) {
     if (e->stage == JOINED)
         tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = THE_MASTER});
     e->stage = OVER;
-    hang_up(e); /* nobody is left to linger for */
+    drop_socket(e);
 }
 
 static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
     if (e->is_master || e->stage != SEEKING)
         return KILTER_OK;
     if (e->refused) {
-        hang_up(e);
+        drop_socket(e);
         e->refused = false;
         e->retry_at_s = kl_now_s() + LONGEST_RETRY_S;
         return kl_fail(
@@ -583,8 +577,7 @@ static void say_bye_to_all(endpoint *e) {
             say_bye(e, e->peers.slots[i].id);
 }
 
-/* A TCP socket that is closed while something unread lies in it throws away what it has still to send. So
- * read until the others have said their last, too. (Sockets of ipc do not have that trap.) */
+/* Reads until the others have said their last, too. What we sent before has then arrived. */
 static void hear_the_others_out(endpoint *e) {
     double deadline_s = kl_now_s() + 1e-3 * LINGER_MS;
     for (;;) {
@@ -611,16 +604,17 @@ static void free_endpoint(endpoint *e) {
     free(e);
 }
 
+/* A master over ipc leaves the rest to libzmq. Nobody else can:
+ *  - a TCP socket that is closed while something unread lies in it throws away what it has still to send;
+ *  - a DEALER whose other side has just closed keeps its BYE, and lingers for nothing. */
 static void close_endpoint(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;
     e->closing = true;
     if (e->is_master)
         kl_zmq_stops_listening(e->address);
     say_bye_to_all(e);
-    if (e->is_tcp)
+    if (e->is_tcp || !e->is_master)
         hear_the_others_out(e);
-    if (e->stage == SEEKING && !e->is_master)
-        hang_up(e); /* the HELLO nobody took */
     free_endpoint(e);
 }
 
@@ -661,7 +655,7 @@ static kilter_status new_endpoint(const char *address, bool is_master, endpoint 
 }
 
 static kilter_status bind_endpoint(endpoint *e, char **bound, kilter_error *error) {
-    if (!make_socket(e, ZMQ_ROUTER, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED))
+    if (!make_socket(e, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED))
         return kl_fail(error, KILTER_ERR_SYSTEM, "listening at \"%.200s\": making a socket: %s", e->address,
                        zmq_strerror(errno));
     if (zmq_bind(e->socket, e->address) != 0)
