@@ -23,21 +23,35 @@ enum {
 
 /* ---- words ---- */
 
-/* `columns` at most in a line; the words that do not fit go on below the first. */
+/* Bytes of the first `columns` characters of `text`, or of what stands before its first space. */
+static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
+    size_t bytes = 0;
+    *taken = 0;
+    while (text[bytes] && text[bytes] != ' ' && *taken < columns) {
+        size_t one = kl_utf8_bytes(text + bytes);
+        bytes += one ? one : 1;
+        ++*taken;
+    }
+    return bytes;
+}
+
+/* Words that do not fit go on below the first; one wider than a line is broken. */
 static void wrap(FILE *out, const char *label, const char *text) {
-    size_t at = LABEL;
+    size_t at = LABEL, columns;
+    bool glued = true; /* to what stands before */
     fprintf(out, "%-*s", LABEL, label);
-    for (const char *word = text; *word;) {
-        size_t bytes = strcspn(word, " "), columns = 0;
-        for (size_t i = 0; i < bytes; i++)
-            columns += ((unsigned char)word[i] & 0xc0) != 0x80;
-        if (at > LABEL && at + 1 + columns > WIDTH) {
+    while (*text) {
+        size_t bytes = word_bytes(text, WIDTH - LABEL, &columns);
+        if (at > LABEL && at + !glued + columns > WIDTH) {
             fprintf(out, "\n%*s", LABEL, "");
             at = LABEL;
         }
-        at += columns + (at > LABEL);
-        fprintf(out, "%s%.*s", at > LABEL + columns ? " " : "", (int)bytes, word);
-        word += bytes + strspn(word + bytes, " ");
+        bool space = at > LABEL && !glued;
+        fprintf(out, "%s%.*s", space ? " " : "", (int)bytes, text);
+        at += columns + space;
+        size_t spaces = strspn(text + bytes, " ");
+        glued = spaces == 0;
+        text += bytes + spaces;
     }
     fputc('\n', out);
 }

@@ -98,10 +98,15 @@ static int open_immutable(const char *path, sqlite3 **db) {
     return status;
 }
 
+static bool wants_to_write(sqlite3 *db) {
+    int code = sqlite3_errcode(db) & 0xff;
+    return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
+}
+
 static int open_database(const char *path, sqlite3 **db) {
     int status = open_with("%s%s", path, 0, db);
-    if (status == SQLITE_OK && pragma(*db, "PRAGMA schema_version") < 0 &&
-        (sqlite3_errcode(*db) & 0xff) == SQLITE_CANTOPEN && !has_log(path)) {
+    if (status == SQLITE_OK && pragma(*db, "PRAGMA schema_version") < 0 && wants_to_write(*db) &&
+        !has_log(path)) {
         sqlite3_close(*db);
         *db = NULL;
         status = open_immutable(path, db);
@@ -125,7 +130,7 @@ static kilter_status fail_reading(const reading *r, const char *path, kilter_err
         return kl_fail(error, KILTER_ERR_MEMORY, "reading the run record '%s': memory ran out", path);
     if (code == SQLITE_NOTADB)
         return no_record(path, "it is not a run record", error);
-    if (code == SQLITE_CANTOPEN || code == SQLITE_BUSY)
+    if (code == SQLITE_CANTOPEN || code == SQLITE_READONLY || code == SQLITE_BUSY)
         return kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': %s; try again, or read a copy",
                        path, sqlite3_errmsg(r->db));
     return kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': it is damaged or cut (%s)", path,
@@ -145,6 +150,15 @@ static kilter_status check_format(const reading *r, const char *path, kilter_err
             "reading the run record '%s': it has format %lld and this program reads up to %d; use a "
             "newer kilter",
             path, (long long)format, KL_RECORD_FORMAT);
+    return KILTER_OK;
+}
+
+/* SQLite reads what is missing of the last page as zeros. In a log, that page may be whole. */
+static kilter_status check_last_page(const reading *r, const char *path, kilter_error *error) {
+    struct stat info;
+    int64_t page_bytes = pragma(r->db, "PRAGMA page_size");
+    if (page_bytes > 0 && stat(path, &info) == 0 && info.st_size % page_bytes != 0 && !has_log(path))
+        return no_record(path, "it is damaged or cut (its last page is not whole)", error);
     return KILTER_OK;
 }
 
@@ -390,6 +404,36 @@ static const struct {
 
 /* ---- what follows from the rows ---- */
 
+static int by_worker(const void *a, const void *b) {
+    uint32_t x = ((const kl_report_share *)a)->worker, y = ((const kl_report_share *)b)->worker;
+    return (x > y) - (x < y);
+}
+
+/* Was it there while the iteration went on? */
+static bool was_present(const kl_report_worker *w, const kl_report_iteration *it) {
+    return !(w->left_s <= it->began_s) && !(w->joined_s > it->began_s + it->elapsed_s);
+}
+
+/* Workers that were given nothing get a row as well: that is what the reader looks for. */
+static void add_idle(reading *r, kl_report_iteration *it) {
+    size_t busy = it->share_count, at = 0;
+    for (size_t i = 0; i < r->report->worker_count; i++) {
+        const kl_report_worker *w = &r->report->workers[i];
+        while (at < busy && it->shares[at].worker < w->worker)
+            at++;
+        if ((at < busy && it->shares[at].worker == w->worker) || !was_present(w, it))
+            continue;
+        kl_report_share *share;
+        APPEND(r, it->shares, it->share_count, share);
+        if (!share)
+            return;
+        *share = (kl_report_share){
+            .worker = w->worker, .task_s = (double)NAN, .unit_s = (double)NAN, .unit_sd = (double)NAN};
+    }
+    if (it->share_count > busy)
+        qsort(it->shares, it->share_count, sizeof *it->shares, by_worker);
+}
+
 static void derive_shares(kl_report_iteration *it) {
     double fastest = 0; /* units per busy second */
     for (size_t i = 0; i < it->share_count; i++)
@@ -403,9 +447,10 @@ static void derive_shares(kl_report_iteration *it) {
     }
 }
 
-static void derive(kl_report *report) {
-    for (size_t i = 0; i < report->iteration_count; i++) {
-        kl_report_iteration *it = &report->iterations[i];
+static void derive(reading *r) {
+    for (size_t i = 0; i < r->report->iteration_count; i++) {
+        kl_report_iteration *it = &r->report->iterations[i];
+        add_idle(r, it);
         bool done = it->ended && it->bound_s > 0;
         it->efficiency = done && it->elapsed_s > 0 ? it->bound_s / it->elapsed_s : (double)NAN;
         it->equal_split_efficiency =
@@ -423,12 +468,16 @@ static kilter_status read_all(reading *r, const char *path, kilter_error *error)
     if (open_database(path, &r->db) != SQLITE_OK || harden(r->db) != SQLITE_OK)
         return fail_reading(r, path, error);
     kilter_status status = check_format(r, path, error);
+    if (status == KILTER_OK)
+        status = check_last_page(r, path, error);
     for (size_t i = 0; status == KILTER_OK && i < sizeof queries / sizeof *queries; i++)
         if (!each(r, queries[i].sql, queries[i].take))
             status = fail_reading(r, path, error);
     if (status == KILTER_OK && !r->report->run.program)
         status = no_record(path, "it is damaged (no run in it)", error);
-    return status;
+    if (status == KILTER_OK)
+        derive(r);
+    return status == KILTER_OK && r->memory ? fail_reading(r, path, error) : status;
 }
 
 kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error) {
@@ -445,7 +494,6 @@ kilter_status kl_report_read(const char *path, kl_report **report, kilter_error 
         kl_report_free(r.report);
         return status;
     }
-    derive(r.report);
     *report = r.report;
     return KILTER_OK;
 }
