@@ -65,13 +65,13 @@ static void push_finished(kl_trace *t, uint64_t iterations) {
 }
 
 /* As a kill would leave it: rows committed, nothing said about an end. */
-static void die_when_written(const char *file, long long chunks) {
+static void die_when_written(const char *file, long long measurements) {
     sqlite3 *db = NULL;
     sqlite3_stmt *count = NULL;
     if (sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(db, "SELECT count(*) FROM chunk", -1, &count, NULL) != SQLITE_OK)
+        sqlite3_prepare_v2(db, "SELECT count(*) FROM measurement", -1, &count, NULL) != SQLITE_OK)
         exit(EXIT_FAILURE);
-    while (sqlite3_step(count) == SQLITE_ROW && sqlite3_column_int64(count, 0) < chunks) {
+    while (sqlite3_step(count) == SQLITE_ROW && sqlite3_column_int64(count, 0) < measurements) {
         sqlite3_reset(count);
         sched_yield();
     }
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
     } else if (strcmp(kind, "killed") == 0) {
         push_workers(t);
         push_iteration(t, 0, 1, 12);
-        die_when_written(file, 12);
+        die_when_written(file, 2); /* the last rows pushed */
     } else if (strcmp(kind, "empty") != 0) {
         return usage();
     }
