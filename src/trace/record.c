@@ -216,16 +216,18 @@ static int prepare_statements(kl_record *record) {
     return SQLITE_OK;
 }
 
-/* The tables come before WAL, so that they are in the file itself and not in the log beside it. */
+/* The tables come before WAL, so that they are in the file itself and not in the log beside it. The disk is
+ * not waited for: a run need not begin later for the sake of a record that is still empty. */
 static kilter_status fill(kl_record *record, const kl_trace_run_row *run, kilter_error *error) {
-    if (exec(record, "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE") != SQLITE_OK ||
+    if (exec(record, "PRAGMA synchronous = OFF; BEGIN IMMEDIATE") != SQLITE_OK ||
         create_tables(record) != SQLITE_OK || prepare_statements(record) != SQLITE_OK)
         return cannot(record, "creating", error);
     kilter_status status = kl_record_put(record, KL_ROW_RUN, run, error);
     if (status == KILTER_OK)
         status = kl_record_commit(record, error);
     /* Where the file system cannot do WAL, SQLite stays with its journal: slower for readers, and as safe. */
-    if (status == KILTER_OK && exec(record, "PRAGMA journal_mode = WAL") != SQLITE_OK)
+    if (status == KILTER_OK &&
+        exec(record, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL") != SQLITE_OK)
         status = cannot(record, "creating", error);
     return status;
 }

@@ -1,0 +1,25 @@
+/* A subcommand of `kilter`: one file, one row of the table in main.c. */
+#ifndef KL_CMD_H
+#define KL_CMD_H
+
+#include "kilter/status.h"
+
+enum { KL_EXIT_USER = 2 }; /* what the user can mend */
+
+typedef struct kl_command {
+    const char *name, *summary;
+    const char *help; /* all of `kilter NAME --help` */
+    /* argv[0] is the subcommand's name. Gives the exit code. */
+    int (*run)(const struct kl_command *command, int argc, char **argv);
+} kl_command;
+
+extern const kl_command kl_cmd_report;
+
+/* Say on stderr why the command line cannot be used, and where to look it up. Gives the exit code. */
+int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);
+/* Say `error` on stderr. Gives the exit code: 2 for what the user can mend, else 1. */
+int kl_cmd_fail(const kilter_error *error);
+/* Everything was printed: did it arrive? Gives the exit code. */
+int kl_cmd_printed(void);
+
+#endif

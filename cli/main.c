@@ -1,0 +1,105 @@
+/* kilter: looks at what Kilter's programs did. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "kilter/version.h"
+
+static const kl_command *const commands[] = {
+    &kl_cmd_report,
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void say_usage(const kl_command *command, const char *format, va_list args) {
+    fprintf(stderr, "kilter%s%s: ", command ? " " : "", command ? command->name : "");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "; try 'kilter%s%s --help'\n", command ? " " : "", command ? command->name : "");
+}
+
+int kl_cmd_usage(const kl_command *command, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    say_usage(command, format, args);
+    va_end(args);
+    return KL_EXIT_USER;
+}
+
+int kl_cmd_fail(const kilter_error *error) {
+    fprintf(stderr, "kilter: %s\n", error->text);
+    bool user = error->status == KILTER_ERR_USAGE || error->status == KILTER_ERR_INPUT ||
+                error->status == KILTER_ERR_RANGE;
+    return user ? KL_EXIT_USER : EXIT_FAILURE;
+}
+
+int kl_cmd_printed(void) {
+    bool failed = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !failed)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "kilter: writing to the standard output: %s; make room there\n", strerror(errno));
+    return EXIT_FAILURE;
+}
+
+static int print_help(void) {
+    puts("usage: kilter COMMAND [OPTION]… [FILE]\n"
+         "       kilter help COMMAND\n"
+         "       kilter --version\n"
+         "\n"
+         "Looks at what programs that use Kilter did.\n"
+         "\n"
+         "commands:");
+    for (int i = 0; i < COMMANDS; i++)
+        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    return kl_cmd_printed();
+}
+
+static int print_command_help(const kl_command *command) {
+    fputs(command->help, stdout);
+    return kl_cmd_printed();
+}
+
+static const kl_command *find(const char *name) {
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static bool asks_for_help(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+static int help(int argc, char **argv) {
+    if (argc < 2)
+        return print_help();
+    const kl_command *command = find(argv[1]);
+    return command ? print_command_help(command) : kl_cmd_usage(NULL, "unknown command '%s'", argv[1]);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2)
+        return kl_cmd_usage(NULL, "no command given");
+    const char *word = argv[1];
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return print_help();
+    if (strcmp(word, "help") == 0)
+        return help(argc - 1, argv + 1);
+    if (strcmp(word, "--version") == 0) {
+        puts("kilter " KILTER_VERSION);
+        return kl_cmd_printed();
+    }
+    const kl_command *command = find(word);
+    if (!command)
+        return kl_cmd_usage(NULL, "unknown %s '%s'", word[0] == '-' ? "option" : "command", word);
+    if (asks_for_help(argc - 1, argv + 1))
+        return print_command_help(command);
+    return command->run(command, argc - 1, argv + 1);
+}

@@ -1,0 +1,109 @@
+#!/bin/sh
+# kilter report, from outside: report_test.sh KILTER RECORD_WRITER
+set -eu
+kilter=$1
+writer=$2
+here=$(cd "$(dirname "$0")" && pwd)
+doc=$here/../docs/record.md
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+export TZ=UTC HOME="$place/home"
+unset KILTER_RECORD_DIR XDG_STATE_HOME
+cd "$place"
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# expect CODE WORDS COMMAND…: exit code, nothing on stdout, one line on stderr that holds WORDS
+expect() {
+    code=$1 words=$2
+    shift 2
+    got=0
+    "$@" >out 2>err || got=$?
+    [ "$got" = "$code" ] || fail "$*: exit code $got, not $code: $(cat err)"
+    [ ! -s out ] || fail "$*: it printed something"
+    [ "$(wc -l <err)" = 1 ] || fail "$*: not one line of error: $(cat err)"
+    grep -qF -- "$words" err || fail "$*: '$(cat err)' lacks '$words'"
+}
+
+same() {
+    diff -u "$1" "$2" >&2 || fail "$3"
+}
+
+for kind in finished many killed empty; do
+    "$writer" $kind $kind.kilter
+    "$kilter" report $kind.kilter >$kind.out
+    same "$here/golden/$kind.out" $kind.out "kilter report $kind.kilter"
+done
+"$kilter" report --json finished.kilter >finished.json
+same "$here/golden/finished.json" finished.json "kilter report --json"
+"$kilter" report --json -- killed.kilter >killed.json
+grep -q '"ended":false,"ended_s":null' killed.json || fail "a killed run that ended: $(cat killed.json)"
+
+# what cannot be used
+expect 2 "unknown option '--frob'; try 'kilter report --help'" "$kilter" report --frob
+expect 2 "unknown option '-x'" "$kilter" report many.kilter -x
+expect 2 "one file at a time" "$kilter" report a b
+expect 2 "unknown command 'repotr'; try 'kilter --help'" "$kilter" repotr
+expect 2 "unknown option '--frob'" "$kilter" --frob
+expect 2 "unknown command 'frob'" "$kilter" help frob
+expect 2 "no command" "$kilter"
+expect 2 "'missing.kilter': No such file" "$kilter" report missing.kilter
+expect 2 "'-dash': No such file" "$kilter" report -- -dash
+expect 2 "not a run record" "$kilter" report "$doc"
+head -c 5000 finished.kilter >cut.kilter
+expect 2 "'cut.kilter': it is damaged or cut" "$kilter" report cut.kilter
+"$kilter" report finished.kilter >/dev/full 2>err && fail "a full disk went unnoticed"
+grep -q "No space left" err || fail "a full disk: $(cat err)"
+
+# help
+"$kilter" --version | grep -Eq '^kilter [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version"
+"$kilter" --help | grep -q '^  report ' || fail "--help"
+"$kilter" help | grep -q '^usage: kilter' || fail "help"
+"$kilter" help report >one
+"$kilter" report --frob --help >two
+same one two "help report and report --help"
+
+# without FILE: the newest, by its log where it has one
+expect 2 "no file *.kilter in '$place/home/.local/state/kilter'" "$kilter" report
+mkdir -p home/.local/state/kilter state/kilter own
+cp empty.kilter home/.local/state/kilter/
+"$kilter" report | grep -q "record  *$place/home/.local/state/kilter/empty.kilter" || fail "from HOME"
+cp many.kilter state/kilter/
+XDG_STATE_HOME=$place/state "$kilter" report | grep -q "state/kilter/many.kilter" || fail "from XDG_STATE_HOME"
+cp finished.kilter own/b.kilter
+cp empty.kilter own/a.kilter
+cp many.kilter own/newest.other
+touch -d 2020-01-01 own/a.kilter
+touch -d 2019-01-01 own/b.kilter
+export KILTER_RECORD_DIR=$place/own
+"$kilter" report | grep -q "own/a.kilter" || fail "not the newest"
+touch -d 2020-01-01 own/b.kilter
+"$kilter" report | grep -q "own/b.kilter" || fail "of two alike, not the last by name"
+cp killed.kilter own/0.kilter
+cp killed.kilter-wal own/0.kilter-wal
+touch -d 2018-01-01 own/0.kilter
+"$kilter" report | grep -q "own/0.kilter" || fail "not the one being written"
+env -u HOME -u KILTER_RECORD_DIR "$kilter" report 2>err && fail "a report from nowhere"
+grep -q "name the file" err || fail "from nowhere: $(cat err)"
+
+# the document names every column, and its queries can be asked
+if command -v sqlite3 >/dev/null; then
+    sqlite3 finished.kilter "SELECT name FROM sqlite_schema WHERE type = 'table'" >tables
+    while read -r table; do
+        grep -q "^\*\*$table\*\*" "$doc" || fail "docs/record.md lacks table $table"
+        awk -v head="**$table**" 'index($0, "**") == 1 { on = index($0, head) == 1 } /^## / { on = 0 } on' "$doc" >section
+        for column in $(sqlite3 finished.kilter "SELECT name FROM pragma_table_info('$table')"); do
+            grep -qw "$column" section || fail "docs/record.md lacks $table.$column"
+        done
+    done <tables
+    awk '/^```sql/ { on = 1; file = sprintf("query%02d", n++); next } /^```/ { on = 0 } on { print > file }' "$doc"
+    for query in query*; do
+        sqlite3 -bail finished.kilter <"$query" >rows || fail "docs/record.md: $(cat "$query")"
+        [ -s rows ] || fail "docs/record.md: no rows from $(cat "$query")"
+    done
+else
+    echo "no sqlite3 here: the queries of docs/record.md were not tried"
+fi

@@ -1,0 +1,113 @@
+/* Writes a record of fixed numbers for report_test.sh: report_test_record KIND FILE. */
+#include <math.h>
+#include <sched.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/trace.h"
+
+/* Two workers, the second at half speed, over `chunks` chunks of 10 tasks each. */
+static void push_iteration(kl_trace *t, uint64_t run, double began_s, uint64_t chunks) {
+    kl_trace_iteration(
+        t, &(kl_trace_iteration_row){run, 10 * chunks, 10.0 * (double)chunks, "auto", 4096, began_s});
+    double free_s[2] = {began_s, began_s};
+    for (uint64_t i = 0; i < chunks; i++) {
+        uint32_t worker = free_s[0] <= free_s[1] ? 0 : 1;
+        double busy_s = worker == 0 ? 0.25 : 0.5, from_s = free_s[worker];
+        free_s[worker] = from_s + busy_s + 0.0078125;
+        kl_trace_decision(t, &(kl_trace_decision_row){run, i, from_s, worker, "deal", 10, "10 of the rest",
+                                                      from_s + busy_s, 0.125});
+        kl_trace_chunk(t, &(kl_trace_chunk_row){run, i, 10 * i, 10 * i + 10, worker, 10, from_s, from_s,
+                                                free_s[worker], busy_s, 80, 160, i == 3 ? 2 : 0, false});
+    }
+    for (uint32_t worker = 0; worker < 2; worker++)
+        kl_trace_measurement(t,
+                             &(kl_trace_measurement_row){began_s + 0.5, worker, "unit_s",
+                                                         worker ? 0.05 : 0.025, worker ? 0.01 : 0.005, 40});
+}
+
+static void push_end(kl_trace *t, uint64_t run, double ended_s) {
+    kl_trace_iteration_ended(t,
+                             &(kl_trace_iteration_end){
+                                 run, 2, 12, 2, ended_s, 2.0, 3.0,
+                                 "auto dealt chunks of 10 tasks, because one worker is at half the speed of "
+                                 "the other and what is in hand at the end then costs least: it gained 0.9 s "
+                                 "against an equal split",
+                                 "done"});
+}
+
+static void push_workers(kl_trace *t) {
+    kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 0", 101, 0.01});
+    kl_trace_worker(t, &(kl_trace_worker_row){1, "ada", "core 1", 102, 0.02});
+    kl_trace_worker(t, &(kl_trace_worker_row){2, "a-host-with-a-name-longer-than-a-table-is-wide.example.org",
+                                              "cores 0-63", 7, 0.03});
+}
+
+static void push_messages(kl_trace *t) {
+    kl_trace_measurement(t, &(kl_trace_measurement_row){0.1, -1, "message_fixed_s", 2.9e-5, 0, 20});
+    kl_trace_measurement(t, &(kl_trace_measurement_row){0.1, -1, "message_per_byte_s", 8e-10, 0, 20});
+    kl_trace_measurement(t, &(kl_trace_measurement_row){0.1, -1, "round_trip_s", 3.8e-5, 1e-6, 20});
+    kl_trace_measurement(t, &(kl_trace_measurement_row){0.1, -1, "answer_s", 3e-6, 0, 20});
+}
+
+static void push_finished(kl_trace *t, uint64_t iterations) {
+    push_workers(t);
+    push_messages(t);
+    for (uint64_t run = 0; run < iterations; run++) {
+        double began_s = 1 + 10 * (double)run;
+        push_iteration(t, run, began_s, 12);
+        push_end(t, run, began_s + 2.125);
+    }
+    kl_trace_worker_left(t, 2, 1.5, "its host was shut down\033[31m");
+}
+
+/* As a kill would leave it: rows committed, nothing said about an end. */
+static void die_when_written(const char *file, long long measurements) {
+    sqlite3 *db = NULL;
+    sqlite3_stmt *count = NULL;
+    if (sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(db, "SELECT count(*) FROM measurement", -1, &count, NULL) != SQLITE_OK)
+        exit(EXIT_FAILURE);
+    while (sqlite3_step(count) == SQLITE_ROW && sqlite3_column_int64(count, 0) < measurements) {
+        sqlite3_reset(count);
+        sched_yield();
+    }
+    _exit(EXIT_SUCCESS);
+}
+
+static int usage(void) {
+    fputs("usage: report_test_record finished|many|killed|empty FILE\n", stderr);
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3)
+        return usage();
+    const char *kind = argv[1], *file = argv[2];
+    kilter_error error;
+    kl_trace *t;
+    kl_trace_run_row run = {"squares", "0.1.0", "zmq", "auto", "ada", 1.7e9, 100};
+    if (kl_trace_open(file, &run, &t, &error) != KILTER_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        return 1;
+    }
+    if (strcmp(kind, "finished") == 0) {
+        push_finished(t, 3);
+    } else if (strcmp(kind, "many") == 0) {
+        push_finished(t, 20);
+    } else if (strcmp(kind, "killed") == 0) {
+        push_workers(t);
+        push_iteration(t, 0, 1, 12);
+        die_when_written(file, 2); /* the last rows pushed */
+    } else if (strcmp(kind, "empty") != 0) {
+        return usage();
+    }
+    if (kl_trace_close(t, 42.5, &error) != KILTER_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        return 1;
+    }
+    return 0;
+}

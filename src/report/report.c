@@ -1,0 +1,541 @@
+/* Reading a record. The file may come from anywhere: nothing in it is believed. */
+#include "report/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trace/trace.h"
+
+enum {
+    BUSY_MS = 5000,            /* a master that finishes its record holds it for a moment */
+    TEXT_BYTES_MAX = 64 * 1024 /* no text of a record is longer */
+};
+
+/* What a reading step works on. `memory`: an allocation failed. */
+typedef struct reading {
+    sqlite3 *db;
+    kl_report *report;
+    bool memory;
+} reading;
+
+/* ---- the file ---- */
+
+static kilter_status no_record(const char *path, const char *why, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': %s", path, why);
+}
+
+/* Only by name: closing a descriptor of the file would drop the locks of a master in this very process. */
+static kilter_status check_file(const char *path, kilter_error *error) {
+    struct stat info;
+    if (stat(path, &info) != 0 || access(path, R_OK) != 0)
+        return no_record(path, strerror(errno), error);
+    if (!S_ISREG(info.st_mode))
+        return no_record(path, "it is not a file; name a record", error);
+    if (info.st_size == 0)
+        return no_record(path, "it is empty; the run has not begun, or could not", error);
+    return KILTER_OK;
+}
+
+static bool has_log(const char *path) {
+    char *log = sqlite3_mprintf("%s-wal", path);
+    bool exists = !log || access(log, F_OK) == 0;
+    sqlite3_free(log);
+    return exists;
+}
+
+static int open_with(const char *format, const char *path, int flags, sqlite3 **db) {
+    char *name = sqlite3_mprintf(format, path[0] == '/' ? "" : "./", path);
+    int status = name ? sqlite3_open_v2(name, db, flags | SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL)
+                      : SQLITE_NOMEM;
+    sqlite3_free(name);
+    if (status == SQLITE_OK)
+        sqlite3_busy_timeout(*db, BUSY_MS);
+    return status;
+}
+
+static int64_t pragma(sqlite3 *db, const char *sql) {
+    sqlite3_stmt *statement = NULL;
+    int64_t value = -1;
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+/* '%' and '?' end a name in a URI. */
+static char *uri_name(const char *path) {
+    static const char hex[] = "0123456789ABCDEF";
+    char *name = malloc(3 * strlen(path) + 1), *to = name;
+    for (; name && *path; path++) {
+        bool plain = *path != '%' && *path != '?' && *path != '#';
+        if (plain) {
+            *to++ = *path;
+        } else {
+            *to++ = '%';
+            *to++ = hex[(unsigned char)*path >> 4];
+            *to++ = hex[*path & 15];
+        }
+    }
+    if (name)
+        *to = '\0';
+    return name;
+}
+
+/* A record that was copied without its log, onto a medium that takes no new file, cannot be opened the usual
+ * way: SQLite wants its index of the log. Without a log there is nothing to index. */
+static int open_immutable(const char *path, sqlite3 **db) {
+    char *name = uri_name(path);
+    if (!name)
+        return SQLITE_NOMEM;
+    int status = open_with("file:%s%s?immutable=1", name, SQLITE_OPEN_URI, db);
+    free(name);
+    return status;
+}
+
+static bool wants_to_write(sqlite3 *db) {
+    int code = sqlite3_errcode(db) & 0xff;
+    return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
+}
+
+static int open_database(const char *path, sqlite3 **db) {
+    int status = open_with("%s%s", path, 0, db);
+    if (status == SQLITE_OK && pragma(*db, "PRAGMA schema_version") < 0 && wants_to_write(*db) &&
+        !has_log(path)) {
+        sqlite3_close(*db);
+        *db = NULL;
+        status = open_immutable(path, db);
+    }
+    return status;
+}
+
+/* A file that only pretends to be a record must not make SQLite do more than look up rows. */
+static int harden(sqlite3 *db) {
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 1 << 20);
+    return sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; BEGIN", NULL, NULL, NULL);
+}
+
+static kilter_status fail_reading(const reading *r, const char *path, kilter_error *error) {
+    int code = r->db ? sqlite3_errcode(r->db) & 0xff : SQLITE_NOMEM;
+    if (r->memory || code == SQLITE_NOMEM)
+        return kl_fail(error, KILTER_ERR_MEMORY, "reading the run record '%s': memory ran out", path);
+    if (code == SQLITE_NOTADB)
+        return no_record(path, "it is not a run record", error);
+    if (code == SQLITE_CANTOPEN || code == SQLITE_READONLY || code == SQLITE_BUSY)
+        return kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': %s; try again, or read a copy",
+                       path, sqlite3_errmsg(r->db));
+    return kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': it is damaged or cut (%s)", path,
+                   r->db ? sqlite3_errmsg(r->db) : "cannot be opened");
+}
+
+static kilter_status check_format(const reading *r, const char *path, kilter_error *error) {
+    int64_t application = pragma(r->db, "PRAGMA application_id");
+    if (sqlite3_errcode(r->db) != SQLITE_OK)
+        return fail_reading(r, path, error);
+    int64_t format = pragma(r->db, "PRAGMA user_version");
+    if (application != KL_RECORD_APPLICATION || format < 1)
+        return no_record(path, "it is an SQLite file, but not a run record", error);
+    if (format > KL_RECORD_FORMAT)
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "reading the run record '%s': it has format %lld and this program reads up to %d; use a "
+            "newer kilter",
+            path, (long long)format, KL_RECORD_FORMAT);
+    return KILTER_OK;
+}
+
+/* SQLite reads what is missing of the last page as zeros. In a log, that page may be whole. */
+static kilter_status check_last_page(const reading *r, const char *path, kilter_error *error) {
+    struct stat info;
+    int64_t page_bytes = pragma(r->db, "PRAGMA page_size");
+    if (page_bytes > 0 && stat(path, &info) == 0 && info.st_size % page_bytes != 0 && !has_log(path))
+        return no_record(path, "it is damaged or cut (its last page is not whole)", error);
+    return KILTER_OK;
+}
+
+/* ---- columns ---- */
+
+static double real_at(sqlite3_stmt *row, int column) {
+    int type = sqlite3_column_type(row, column);
+    return type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_column_double(row, column) : (double)NAN;
+}
+
+static uint64_t count_at(sqlite3_stmt *row, int column) {
+    sqlite3_int64 value = sqlite3_column_int64(row, column);
+    return value < 0 ? 0 : (uint64_t)value;
+}
+
+static char *text_at(reading *r, sqlite3_stmt *row, int column) {
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    char *copy = strndup(text ? text : "", TEXT_BYTES_MAX);
+    r->memory |= !copy;
+    return copy;
+}
+
+static char *text_or_null(reading *r, sqlite3_stmt *row, int column) {
+    return sqlite3_column_type(row, column) == SQLITE_NULL ? NULL : text_at(r, row, column);
+}
+
+/* Room for one more element at the end of `items`, whose capacity is the power of two above its count. */
+static void *grown(reading *r, void *items, size_t count, size_t size) {
+    if ((count & (count - 1)) != 0) /* not full: it is at 0, 1, 2, 4, … */
+        return items;
+    void *more = realloc(items, (count ? 2 * count : 1) * size);
+    r->memory |= !more;
+    return more;
+}
+
+/* Give `array` one more element, zeroed, in `item`; where memory ran out, `item` is NULL. */
+#define APPEND(r, array, count, item)                                                                        \
+    do {                                                                                                     \
+        void *more_ = grown(r, array, count, sizeof *(array));                                               \
+        (item) = NULL;                                                                                       \
+        if (more_) {                                                                                         \
+            (array) = more_;                                                                                 \
+            (item) = memset(&(array)[(count)++], 0, sizeof *(array));                                        \
+        }                                                                                                    \
+    } while (0)
+
+typedef void (*row_fn)(reading *r, sqlite3_stmt *row);
+
+static bool each(reading *r, const char *sql, row_fn take) {
+    sqlite3_stmt *statement = NULL;
+    int status = sqlite3_prepare_v2(r->db, sql, -1, &statement, NULL);
+    if (status == SQLITE_OK)
+        while ((status = sqlite3_step(statement)) == SQLITE_ROW && !r->memory)
+            take(r, statement);
+    sqlite3_finalize(statement);
+    return status == SQLITE_DONE && !r->memory;
+}
+
+/* ---- rows ---- */
+
+static void take_run(reading *r, sqlite3_stmt *row) {
+    kl_report_run *run = &r->report->run;
+    if (run->program)
+        return; /* one run a file */
+    *run = (kl_report_run){.program = text_at(r, row, 0),
+                           .version = text_at(r, row, 1),
+                           .transport = text_at(r, row, 2),
+                           .policy = text_at(r, row, 3),
+                           .host = text_at(r, row, 4),
+                           .began_unix_s = real_at(row, 5),
+                           .pid = sqlite3_column_int64(row, 6),
+                           .ended = sqlite3_column_type(row, 7) != SQLITE_NULL,
+                           .ended_s = real_at(row, 7),
+                           .dropped_rows = count_at(row, 8)};
+}
+
+static void take_worker(reading *r, sqlite3_stmt *row) {
+    kl_report_worker *w;
+    APPEND(r, r->report->workers, r->report->worker_count, w);
+    if (!w)
+        return;
+    *w = (kl_report_worker){.worker = (uint32_t)sqlite3_column_int64(row, 0),
+                            .host = text_at(r, row, 1),
+                            .binding = text_at(r, row, 2),
+                            .pid = sqlite3_column_int64(row, 3),
+                            .joined_s = real_at(row, 4),
+                            .left_s = real_at(row, 5),
+                            .why = text_or_null(r, row, 6)};
+}
+
+static void take_iteration(reading *r, sqlite3_stmt *row) {
+    kl_report_iteration *it;
+    APPEND(r, r->report->iterations, r->report->iteration_count, it);
+    if (!it)
+        return;
+    *it = (kl_report_iteration){.run = count_at(row, 0),
+                                .tasks = count_at(row, 1),
+                                .units = real_at(row, 2),
+                                .policy = text_at(r, row, 3),
+                                .shared_bytes = count_at(row, 4),
+                                .ended = sqlite3_column_type(row, 9) != SQLITE_NULL,
+                                .began_s = real_at(row, 5),
+                                .elapsed_s = real_at(row, 9) - real_at(row, 5),
+                                .failed = count_at(row, 6),
+                                .chunks = count_at(row, 7),
+                                .workers = (uint32_t)count_at(row, 8),
+                                .bound_s = real_at(row, 10),
+                                .equal_split_s = real_at(row, 11),
+                                .decision = text_or_null(r, row, 12),
+                                .status = text_or_null(r, row, 13)};
+}
+
+static int by_run(const void *key, const void *item) {
+    uint64_t run = *(const uint64_t *)key, other = ((const kl_report_iteration *)item)->run;
+    return (run > other) - (run < other);
+}
+
+static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) {
+    if (report->iteration_count == 0)
+        return NULL;
+    return bsearch(&run, report->iterations, report->iteration_count, sizeof *report->iterations, by_run);
+}
+
+/* Columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last ended_s.
+ * With chunk i of u_i units in b_i seconds, and m = Σb/Σu, the variance of a single unit is estimated by
+ * Σ u_i (b_i/u_i − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
+static void take_share(reading *r, sqlite3_stmt *row) {
+    kl_report_iteration *it = iteration_of(r->report, count_at(row, 0));
+    if (!it)
+        return; /* its own row was dropped */
+    kl_report_share *share;
+    APPEND(r, it->shares, it->share_count, share);
+    if (!share)
+        return;
+    double units = real_at(row, 6), busy_s = real_at(row, 7);
+    uint64_t tasks = count_at(row, 2), chunks = count_at(row, 3);
+    double spread = real_at(row, 8) - busy_s * busy_s / units;
+    *share = (kl_report_share){
+        .worker = (uint32_t)sqlite3_column_int64(row, 1),
+        .tasks = tasks,
+        .chunks = chunks,
+        .failed = count_at(row, 4),
+        .lost_chunks = count_at(row, 5),
+        .units = units,
+        .busy_s = busy_s,
+        .task_s = tasks ? busy_s / (double)tasks : (double)NAN,
+        .unit_s = units > 0 ? busy_s / units : (double)NAN,
+        .unit_sd = chunks > 1 && units > 0 ? sqrt(fmax(spread, 0) / (double)(chunks - 1)) : (double)NAN};
+    it->tasks_done += tasks;
+    double ended_s = real_at(row, 9);
+    if (!it->ended && !(it->elapsed_s >= ended_s - it->began_s))
+        it->elapsed_s = ended_s - it->began_s;
+}
+
+/* Columns: at_s, worker, sd. In order of time: the last one within an iteration stands. */
+static void take_spread(reading *r, sqlite3_stmt *row) {
+    double at_s = real_at(row, 0), sd = real_at(row, 2);
+    uint32_t worker = (uint32_t)sqlite3_column_int64(row, 1);
+    kl_report_iteration *its = r->report->iterations;
+    size_t low = 0, high = r->report->iteration_count; /* the last that began before */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (its[middle].began_s <= at_s)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (size_t i = 0; low > 0 && i < its[low - 1].share_count; i++)
+        if (its[low - 1].shares[i].worker == worker)
+            its[low - 1].shares[i].unit_sd = sd;
+}
+
+static void take_decision(reading *r, sqlite3_stmt *row) {
+    kl_report_decision *d;
+    APPEND(r, r->report->decisions, r->report->decision_count, d);
+    if (!d)
+        return;
+    *d = (kl_report_decision){.kind = text_at(r, row, 0),
+                              .decisions = count_at(row, 1),
+                              .tasks = count_at(row, 2),
+                              .last_reason = text_at(r, row, 3),
+                              .late_s = (double)NAN,
+                              .missed_s = (double)NAN};
+}
+
+static void take_forecasts(reading *r, sqlite3_stmt *row) {
+    const char *kind = (const char *)sqlite3_column_text(row, 0);
+    for (size_t i = 0; kind && i < r->report->decision_count; i++) {
+        kl_report_decision *d = &r->report->decisions[i];
+        if (strncmp(d->kind, kind, TEXT_BYTES_MAX) != 0)
+            continue;
+        d->forecasts = count_at(row, 1);
+        d->late_s = real_at(row, 2);
+        d->missed_s = real_at(row, 3);
+    }
+}
+
+static void take_measurement(reading *r, sqlite3_stmt *row) {
+    kl_report_measurement *m;
+    APPEND(r, r->report->measurements, r->report->measurement_count, m);
+    if (!m)
+        return;
+    bool farm = sqlite3_column_type(row, 1) == SQLITE_NULL;
+    *m = (kl_report_measurement){.kind = text_at(r, row, 0),
+                                 .worker = farm ? -1 : sqlite3_column_int64(row, 1),
+                                 .at_s = real_at(row, 2),
+                                 .value = real_at(row, 3),
+                                 .sd = real_at(row, 4),
+                                 .count = count_at(row, 5)};
+}
+
+static const struct {
+    const char *sql;
+    row_fn take;
+} queries[] = {
+    {"SELECT program, version, transport, policy, name, began_unix_s, pid, ended_s, dropped_rows "
+     "FROM run LEFT JOIN host USING (host)",
+     take_run},
+    {"SELECT worker, name, binding, pid, joined_s, left_s, why FROM worker LEFT JOIN host USING (host) "
+     "ORDER BY worker",
+     take_worker},
+    {"SELECT run, tasks, units, policy, shared_bytes, began_s, failed, chunks, workers, ended_s, bound_s, "
+     "equal_split_s, decision, status FROM iteration ORDER BY run",
+     take_iteration},
+    {"SELECT run, worker, sum(iif(lost, 0, hi - lo)), sum(NOT lost), sum(iif(lost, 0, failed)), "
+     "sum(lost <> 0), total(iif(lost, 0, units)), total(iif(lost, 0, busy_s)), "
+     "total(iif(lost OR units <= 0, 0, busy_s * busy_s / units)), max(ended_s) "
+     "FROM chunk GROUP BY run, worker ORDER BY run, worker",
+     take_share},
+    {"SELECT at_s, worker, sd FROM measurement WHERE kind = 'unit_s' AND worker IS NOT NULL AND count > 1 "
+     "AND sd IS NOT NULL ORDER BY at_s, id",
+     take_spread},
+    {"SELECT kind, count(*), sum(count), reason, max(id) FROM decision GROUP BY kind ORDER BY kind",
+     take_decision},
+    {"SELECT d.kind, count(*), avg(c.ended_s - d.forecast_s), avg(abs(c.ended_s - d.forecast_s)) "
+     "FROM decision d JOIN chunk c ON c.run = d.run AND c.chunk = d.chunk AND NOT c.lost "
+     "WHERE d.forecast_s IS NOT NULL AND c.ended_s IS NOT NULL GROUP BY d.kind",
+     take_forecasts},
+    {"SELECT kind, worker, at_s, value, sd, count, max(id) FROM measurement GROUP BY kind, worker "
+     "ORDER BY kind, worker",
+     take_measurement},
+};
+
+/* ---- what follows from the rows ---- */
+
+static int by_worker(const void *a, const void *b) {
+    uint32_t x = ((const kl_report_share *)a)->worker, y = ((const kl_report_share *)b)->worker;
+    return (x > y) - (x < y);
+}
+
+/* Was it there while the iteration went on? */
+static bool was_present(const kl_report_worker *w, const kl_report_iteration *it) {
+    return !(w->left_s <= it->began_s) && !(w->joined_s > it->began_s + it->elapsed_s);
+}
+
+/* Workers that were given nothing get a row as well: that is what the reader looks for. */
+static void add_idle(reading *r, kl_report_iteration *it) {
+    size_t busy = it->share_count, at = 0;
+    for (size_t i = 0; i < r->report->worker_count; i++) {
+        const kl_report_worker *w = &r->report->workers[i];
+        while (at < busy && it->shares[at].worker < w->worker)
+            at++;
+        if ((at < busy && it->shares[at].worker == w->worker) || !was_present(w, it))
+            continue;
+        kl_report_share *share;
+        APPEND(r, it->shares, it->share_count, share);
+        if (!share)
+            return;
+        *share = (kl_report_share){
+            .worker = w->worker, .task_s = (double)NAN, .unit_s = (double)NAN, .unit_sd = (double)NAN};
+    }
+    if (it->share_count > busy)
+        qsort(it->shares, it->share_count, sizeof *it->shares, by_worker);
+}
+
+static void derive_shares(kl_report_iteration *it) {
+    double fastest = 0; /* units per busy second */
+    for (size_t i = 0; i < it->share_count; i++)
+        if (it->shares[i].busy_s > 0)
+            fastest = fmax(fastest, it->shares[i].units / it->shares[i].busy_s);
+    for (size_t i = 0; i < it->share_count; i++) {
+        kl_report_share *s = &it->shares[i];
+        s->task_share = it->tasks_done ? (double)s->tasks / (double)it->tasks_done : (double)NAN;
+        s->busy_share = it->elapsed_s > 0 ? s->busy_s / it->elapsed_s : (double)NAN;
+        s->speed_relative = s->busy_s > 0 && fastest > 0 ? s->units / s->busy_s / fastest : (double)NAN;
+    }
+}
+
+static void derive(reading *r) {
+    for (size_t i = 0; i < r->report->iteration_count; i++) {
+        kl_report_iteration *it = &r->report->iterations[i];
+        add_idle(r, it);
+        bool done = it->ended && it->bound_s > 0;
+        it->efficiency = done && it->elapsed_s > 0 ? it->bound_s / it->elapsed_s : (double)NAN;
+        it->equal_split_efficiency =
+            done && it->equal_split_s > 0 ? it->bound_s / it->equal_split_s : (double)NAN;
+        for (size_t k = 0; !it->ended && k < it->share_count; k++) {
+            it->failed += it->shares[k].failed;
+            it->chunks += it->shares[k].chunks;
+            it->workers += it->shares[k].tasks > 0;
+        }
+        derive_shares(it);
+    }
+}
+
+static kilter_status read_all(reading *r, const char *path, kilter_error *error) {
+    if (open_database(path, &r->db) != SQLITE_OK || harden(r->db) != SQLITE_OK)
+        return fail_reading(r, path, error);
+    kilter_status status = check_format(r, path, error);
+    if (status == KILTER_OK)
+        status = check_last_page(r, path, error);
+    for (size_t i = 0; status == KILTER_OK && i < sizeof queries / sizeof *queries; i++)
+        if (!each(r, queries[i].sql, queries[i].take))
+            status = fail_reading(r, path, error);
+    if (status == KILTER_OK && !r->report->run.program)
+        status = no_record(path, "it is damaged (no run in it)", error);
+    if (status == KILTER_OK)
+        derive(r);
+    return status == KILTER_OK && r->memory ? fail_reading(r, path, error) : status;
+}
+
+kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error) {
+    kilter_status status = check_file(path, error);
+    if (status != KILTER_OK)
+        return status;
+    reading r = {.report = calloc(1, sizeof(kl_report))};
+    if (r.report)
+        r.report->path = strdup(path);
+    r.memory = !r.report || !r.report->path;
+    status = r.memory ? fail_reading(&r, path, error) : read_all(&r, path, error);
+    sqlite3_close(r.db);
+    if (status != KILTER_OK) {
+        kl_report_free(r.report);
+        return status;
+    }
+    *report = r.report;
+    return KILTER_OK;
+}
+
+/* ---- freeing ---- */
+
+static void free_iteration(kl_report_iteration *it) {
+    free(it->policy);
+    free(it->decision);
+    free(it->status);
+    free(it->shares);
+}
+
+static void free_run(kl_report_run *run) {
+    free(run->program);
+    free(run->version);
+    free(run->transport);
+    free(run->policy);
+    free(run->host);
+}
+
+void kl_report_free(kl_report *report) {
+    if (!report)
+        return;
+    free(report->path);
+    free_run(&report->run);
+    for (size_t i = 0; i < report->worker_count; i++) {
+        free(report->workers[i].host);
+        free(report->workers[i].binding);
+        free(report->workers[i].why);
+    }
+    for (size_t i = 0; i < report->iteration_count; i++)
+        free_iteration(&report->iterations[i]);
+    for (size_t i = 0; i < report->decision_count; i++) {
+        free(report->decisions[i].kind);
+        free(report->decisions[i].last_reason);
+    }
+    for (size_t i = 0; i < report->measurement_count; i++)
+        free(report->measurements[i].kind);
+    free(report->workers);
+    free(report->iterations);
+    free(report->decisions);
+    free(report->measurements);
+    free(report);
+}

@@ -1,0 +1,94 @@
+/* Door of room report: a run record → what each worker did, and how near the run came to its bound.
+ *
+ * A record is read as it stands, in one snapshot: finished, still being written, or left by a killed master.
+ * A number that is not known is NAN. */
+#ifndef KL_REPORT_H
+#define KL_REPORT_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+typedef struct kl_report_run {
+    char *program, *version, *transport, *policy, *host;
+    double began_unix_s;
+    int64_t pid;
+    bool ended;
+    double ended_s;        /* since began_unix_s */
+    uint64_t dropped_rows; /* missing from the record */
+} kl_report_run;
+
+typedef struct kl_report_worker {
+    uint32_t worker;
+    char *host, *binding;
+    int64_t pid;
+    double joined_s, left_s; /* left_s: NAN while it has not left */
+    char *why;               /* it left; NULL while it has not */
+} kl_report_worker;
+
+/* What one worker did in one iteration. Chunks that were lost count in lost_chunks only. */
+typedef struct kl_report_share {
+    uint32_t worker;
+    uint64_t tasks, chunks, failed, lost_chunks;
+    double units, busy_s;
+    double task_share;      /* of the tasks done, in [0, 1] */
+    double busy_share;      /* busy_s over the iteration's elapsed_s */
+    double speed_relative;  /* units per busy second over those of the fastest worker */
+    double task_s;          /* busy_s per task */
+    double unit_s, unit_sd; /* per unit; σ of single tasks where measured, else estimated from the chunks */
+} kl_report_share;
+
+typedef struct kl_report_iteration {
+    uint64_t run, tasks;
+    double units;
+    char *policy;
+    uint64_t shared_bytes;
+    bool ended;
+    double began_s, elapsed_s; /* elapsed_s of one that did not end: until its last chunk */
+    uint64_t failed, chunks;
+    uint32_t workers; /* that did at least one task */
+    double bound_s, efficiency;
+    double equal_split_s, equal_split_efficiency; /* forecast */
+    char *decision, *status;                      /* NULL when it did not end */
+    uint64_t tasks_done;                          /* by the chunks in the record */
+    kl_report_share *shares;                      /* shares[0 … share_count−1], by worker */
+    size_t share_count;
+} kl_report_iteration;
+
+typedef struct kl_report_decision {
+    char *kind;
+    uint64_t decisions, tasks; /* tasks given */
+    char *last_reason;
+    uint64_t forecasts;      /* whose chunk is known to have ended */
+    double late_s, missed_s; /* means over them: ended − forecast, and its absolute value */
+} kl_report_decision;
+
+typedef struct kl_report_measurement { /* the latest of its kind */
+    char *kind;
+    int64_t worker; /* −1: of the farm as a whole */
+    double at_s, value, sd;
+    uint64_t count;
+} kl_report_measurement;
+
+typedef struct kl_report {
+    char *path;
+    kl_report_run run;
+    kl_report_worker *workers; /* by worker */
+    size_t worker_count;
+    kl_report_iteration *iterations; /* by run */
+    size_t iteration_count;
+    kl_report_decision *decisions; /* by kind */
+    size_t decision_count;
+    kl_report_measurement *measurements; /* by kind, then worker */
+    size_t measurement_count;
+} kl_report;
+
+/* KILTER_ERR_INPUT naming the file when it cannot be read, is no record, is damaged or of a newer format;
+ * KILTER_ERR_MEMORY. Writes nothing into the record. */
+kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error);
+void kl_report_free(kl_report *report);
+
+void kl_report_print_text(const kl_report *report, FILE *out); /* at most 110 columns, UTF-8 */
+void kl_report_print_json(const kl_report *report, FILE *out); /* one object; not known is null */
+
+#endif

@@ -1,0 +1,578 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "report/report.h"
+#include "report/text.h"
+#include "trace/trace.h"
+
+typedef struct place {
+    char folder[64], file[96];
+} place;
+
+static int make_place(void **state) {
+    place *p = calloc(1, sizeof *p);
+    if (!p)
+        return -1;
+    snprintf(p->folder, sizeof p->folder, "/tmp/kilter-report-XXXXXX");
+    if (!mkdtemp(p->folder))
+        return -1;
+    snprintf(p->file, sizeof p->file, "%s/a.kilter", p->folder);
+    *state = p;
+    return 0;
+}
+
+static int remove_place(void **state) {
+    place *p = *state;
+    static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
+    char name[128];
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        snprintf(name, sizeof name, "%s%s", p->file, endings[i]);
+        unlink(name);
+    }
+    int failed = rmdir(p->folder);
+    free(p);
+    return failed;
+}
+
+/* ---- records to read ---- */
+
+static kl_trace *open_trace(const char *file, const char *program) {
+    kl_trace *t = NULL;
+    kilter_error error;
+    kl_trace_run_row run = {program, "0.1.0", "zmq", "auto", "ada", 1.7e9, 4242};
+    if (kl_trace_open(file, &run, &t, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    return t;
+}
+
+static void close_trace(kl_trace *t, double ended_s) {
+    kilter_error error;
+    if (kl_trace_close(t, ended_s, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+}
+
+static void push_chunk(kl_trace *t, uint64_t run, uint64_t i, uint32_t worker, double units, double busy_s,
+                       double ended_s) {
+    kl_trace_chunk(t, &(kl_trace_chunk_row){.run = run,
+                                            .chunk = i,
+                                            .lo = 10 * i,
+                                            .hi = 10 * i + 10,
+                                            .worker = worker,
+                                            .units = units,
+                                            .dealt_s = ended_s - busy_s,
+                                            .began_s = ended_s - busy_s,
+                                            .ended_s = ended_s,
+                                            .busy_s = busy_s});
+}
+
+/* Two workers, worker 1 at half speed, one that does nothing, a lost chunk; 40 tasks. */
+static void push_example(kl_trace *t) {
+    kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 0", 1, 0.5});
+    kl_trace_worker(t, &(kl_trace_worker_row){1, "bob", "core 1", 2, 0.5});
+    kl_trace_worker(t, &(kl_trace_worker_row){2, "idle", "", 3, 0.5});
+    kl_trace_worker(t, &(kl_trace_worker_row){3, "late", "", 3, 99});
+    kl_trace_iteration(t, &(kl_trace_iteration_row){0, 40, 40, "gss", 7, 1});
+    push_chunk(t, 0, 0, 0, 10, 1, 2);
+    push_chunk(t, 0, 1, 1, 10, 4, 5);
+    push_chunk(t, 0, 2, 0, 10, 3, 5);
+    push_chunk(t, 0, 3, 0, 10, 2, 5);
+    kl_trace_chunk(t,
+                   &(kl_trace_chunk_row){.run = 0, .chunk = 4, .lo = 0, .hi = 9, .worker = 1, .lost = true});
+    kl_trace_decision(t, &(kl_trace_decision_row){0, 0, 1, 0, "deal", 10, "first", 1.5, 0});
+    kl_trace_decision(t, &(kl_trace_decision_row){0, 1, 1, 1, "deal", 10, "last", 5.5, 0});
+    kl_trace_decision(t, &(kl_trace_decision_row){0, UINT64_MAX, 1, 2, "withhold", 0, "nothing left", 0, 0});
+    kl_trace_measurement(t, &(kl_trace_measurement_row){1, -1, "round_trip_s", 1, 0, 1});
+    kl_trace_measurement(t, &(kl_trace_measurement_row){2, -1, "round_trip_s", 2, 0.5, 9});
+    kl_trace_measurement(t, &(kl_trace_measurement_row){2, 1, "unit_s", 0.4, 0.125, 10});
+}
+
+static void push_example_end(kl_trace *t) {
+    kl_trace_worker_left(t, 2, 4, "bored");
+    kl_trace_iteration_ended(t, &(kl_trace_iteration_end){0, 3, 4, 2, 6, 4, 8, "dealt it", "done"});
+}
+
+static kl_report *read_report(const char *file) {
+    kl_report *report = NULL;
+    kilter_error error;
+    if (kl_report_read(file, &report, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    return report;
+}
+
+static void assert_near(double value, double expected) {
+    if (!(fabs(value - expected) <= 1e-12 * fmax(1, fabs(expected))))
+        fail_msg("%.17g is not %.17g", value, expected);
+}
+
+/* ---- what is reported ---- */
+
+static void check_example_shares(const kl_report_iteration *it) {
+    assert_int_equal(it->share_count, 3);
+    const kl_report_share *s = it->shares;
+    assert_int_equal(s[0].tasks, 30);
+    assert_int_equal(s[0].chunks, 3);
+    assert_near(s[0].busy_s, 6);
+    assert_near(s[0].task_share, 0.75);
+    assert_near(s[0].speed_relative, 1);
+    assert_near(s[0].unit_s, 0.2);
+    assert_near(s[0].task_s, 0.2);
+    /* chunks of 10 units at 0.1, 0.3 and 0.2 s a unit: (10·0.01 + 10·0.01 + 0)/2 */
+    assert_near(s[0].unit_sd, sqrt(0.1));
+    assert_int_equal(s[1].tasks, 10);
+    assert_int_equal(s[1].lost_chunks, 1);
+    assert_near(s[1].speed_relative, 0.5);
+    assert_near(s[1].unit_sd, 0.125); /* measured on single tasks */
+    assert_int_equal(s[2].worker, 2); /* there, and given nothing */
+    assert_int_equal(s[2].tasks, 0);
+    assert_near(s[2].busy_share, 0);
+    assert_true(isnan(s[2].unit_s) && isnan(s[2].speed_relative));
+}
+
+static void a_finished_run(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace *t = open_trace(file, "prog");
+    push_example(t);
+    push_example_end(t);
+    close_trace(t, 7);
+    kl_report *r = read_report(file);
+    assert_string_equal(r->path, file);
+    assert_string_equal(r->run.program, "prog");
+    assert_string_equal(r->run.host, "ada");
+    assert_true(r->run.ended);
+    assert_near(r->run.ended_s, 7);
+    assert_int_equal(r->worker_count, 4);
+    assert_string_equal(r->workers[2].why, "bored");
+    assert_null(r->workers[1].why);
+    assert_true(isnan(r->workers[1].left_s));
+
+    assert_int_equal(r->iteration_count, 1);
+    const kl_report_iteration *it = r->iterations;
+    assert_true(it->ended);
+    assert_near(it->elapsed_s, 5);
+    assert_near(it->efficiency, 0.8);
+    assert_near(it->equal_split_efficiency, 0.5);
+    assert_int_equal(it->tasks_done, 40);
+    assert_int_equal(it->failed, 3);
+    assert_near(it->shares[0].busy_share, 6.0 / 5);
+    check_example_shares(it);
+
+    assert_int_equal(r->decision_count, 2);
+    assert_string_equal(r->decisions[0].kind, "deal");
+    assert_string_equal(r->decisions[0].last_reason, "last");
+    assert_int_equal(r->decisions[0].tasks, 20);
+    assert_int_equal(r->decisions[0].forecasts, 2);
+    assert_near(r->decisions[0].late_s, 0); /* one half a second late, one as much early */
+    assert_near(r->decisions[0].missed_s, 0.5);
+    assert_int_equal(r->decisions[1].forecasts, 0);
+    assert_int_equal(r->measurement_count, 2);
+    assert_near(r->measurements[0].value, 2);
+    assert_int_equal(r->measurements[0].worker, -1);
+    assert_int_equal(r->measurements[1].worker, 1);
+    kl_report_free(r);
+}
+
+/* What push_example() pushes last. */
+static void wait_for_example(const char *file) {
+    sqlite3 *db;
+    sqlite3_stmt *count;
+    assert_int_equal(sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(db, 20000);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(*) FROM measurement", -1, &count, NULL), SQLITE_OK);
+    for (;;) {
+        assert_int_equal(sqlite3_step(count), SQLITE_ROW);
+        if (sqlite3_column_int64(count, 0) >= 3)
+            break;
+        sqlite3_reset(count);
+        sched_yield();
+    }
+    sqlite3_finalize(count);
+    sqlite3_close(db);
+}
+
+static void check_unfinished(const char *file) {
+    kl_report *r = read_report(file);
+    assert_false(r->run.ended);
+    assert_int_equal(r->iteration_count, 1);
+    const kl_report_iteration *it = r->iterations;
+    assert_false(it->ended);
+    assert_near(it->elapsed_s, 4); /* until the last chunk */
+    assert_int_equal(it->chunks, 4);
+    assert_int_equal(it->workers, 2);
+    assert_true(isnan(it->efficiency) && isnan(it->bound_s));
+    assert_null(it->decision);
+    check_example_shares(it);
+    kl_report_free(r);
+}
+
+static void a_run_that_goes_on(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace *t = open_trace(file, "prog");
+    push_example(t);
+    wait_for_example(file);
+    check_unfinished(file);
+    push_example_end(t);
+    close_trace(t, 7);
+    kl_report *r = read_report(file);
+    assert_true(r->iterations[0].ended);
+    kl_report_free(r);
+}
+
+static void a_run_that_was_killed(void **state) {
+    const char *file = ((place *)*state)->file;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        kl_trace *t = open_trace(file, "prog");
+        push_example(t);
+        if (write(ends[1], "x", 1) == 1)
+            for (;;)
+                pause();
+        _exit(1);
+    }
+    char byte;
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    wait_for_example(file);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    check_unfinished(file);
+}
+
+/* ---- files that are no records ---- */
+
+static void refuses(const char *file, const char *words) {
+    kl_report *report = (kl_report *)file;
+    kilter_error error = {0};
+    assert_int_equal(kl_report_read(file, &report, &error), KILTER_ERR_INPUT);
+    assert_ptr_equal(report, file); /* not written */
+    if (!strstr(error.text, words) || !strstr(error.text, file))
+        fail_msg("\"%s\" lacks \"%s\" or \"%s\"", error.text, words, file);
+}
+
+static void write_file(const char *file, const void *data, size_t size) {
+    FILE *f = fopen(file, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+static char *read_file(const char *file, size_t *size) {
+    FILE *f = fopen(file, "r");
+    assert_non_null(f);
+    struct stat info;
+    assert_int_equal(fstat(fileno(f), &info), 0);
+    char *data = malloc((size_t)info.st_size + 1);
+    assert_non_null(data);
+    *size = fread(data, 1, (size_t)info.st_size, f);
+    assert_int_equal(*size, info.st_size);
+    fclose(f);
+    return data;
+}
+
+static void change(const char *file, const char *sql) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    char *why = NULL;
+    if (sqlite3_exec(db, sql, NULL, NULL, &why) != SQLITE_OK)
+        fail_msg("%s: %s", sql, why);
+    sqlite3_close(db);
+}
+
+static void files_of_other_kinds(void **state) {
+    place *p = *state;
+    refuses(p->file, "No such file");
+    refuses(p->folder, "not a file");
+    write_file(p->file, "", 0);
+    refuses(p->file, "empty");
+    static const char words[] = "dear diary, today I was not a record, nor will I be one tomorrow";
+    write_file(p->file, words, sizeof words - 1);
+    refuses(p->file, "not a run record");
+    unlink(p->file);
+    change(p->file, "CREATE TABLE run(program)");
+    refuses(p->file, "not a run record");
+}
+
+static void a_newer_format(void **state) {
+    const char *file = ((place *)*state)->file;
+    close_trace(open_trace(file, "prog"), 1);
+    change(file, "PRAGMA user_version = 2");
+    refuses(file, "format 2");
+    change(file, "PRAGMA user_version = 0");
+    refuses(file, "not a run record");
+}
+
+static void records_that_lack_something(void **state) {
+    const char *file = ((place *)*state)->file;
+    close_trace(open_trace(file, "prog"), 1);
+    change(file, "DELETE FROM run");
+    refuses(file, "no run in it");
+    change(file, "DROP TABLE chunk");
+    refuses(file, "chunk");
+    change(file, "CREATE VIEW chunk AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+                 "SELECT i AS run, i AS worker, i AS lo, i AS hi, 0 AS lost, 0 AS failed, 1 AS units, "
+                 "1 AS busy_s, 1 AS ended_s FROM n"); /* would never come to an end */
+    refuses(file, "damaged");
+}
+
+static void print_both(const kl_report *r) {
+    FILE *nowhere = fopen("/dev/null", "w");
+    assert_non_null(nowhere);
+    kl_report_print_text(r, nowhere);
+    kl_report_print_json(r, nowhere);
+    fclose(nowhere);
+}
+
+static char *example_bytes(const char *file, size_t *size) {
+    kl_trace *t = open_trace(file, "prog");
+    push_example(t);
+    for (uint64_t i = 5; i < 400; i++)
+        push_chunk(t, i / 100, i, (uint32_t)(i % 3), 10, 1, 2);
+    push_example_end(t);
+    close_trace(t, 7);
+    return read_file(file, size);
+}
+
+static void cut_anywhere_it_is_refused(void **state) {
+    const char *file = ((place *)*state)->file;
+    size_t size;
+    char *bytes = example_bytes(file, &size);
+    for (size_t cut = 1; cut < size; cut += 97) {
+        write_file(file, bytes, cut);
+        refuses(file, "record");
+    }
+    for (size_t cut = 4096; cut < size; cut += 4096) { /* whole pages */
+        write_file(file, bytes, cut);
+        refuses(file, "damaged or cut");
+    }
+    free(bytes);
+}
+
+/* Anything may be read then, but in bounds, and printed. */
+static void flipped_bytes_do_no_harm(void **state) {
+    const char *file = ((place *)*state)->file;
+    size_t size;
+    char *bytes = example_bytes(file, &size);
+    int refused = 0;
+    for (uint64_t i = 0; i < 1500; i++) {
+        char *broken = malloc(size);
+        assert_non_null(broken);
+        memcpy(broken, bytes, size);
+        for (uint64_t k = 0; k < 1 + i % 4; k++) {
+            uint64_t random = kl_mix64(4 * i + k);
+            /* every other one in the first pages, where the tables are described */
+            broken[(random >> 8) % (i % 2 ? size : 4096)] ^= (char)(1 + random % 255);
+        }
+        write_file(file, broken, size);
+        free(broken);
+        kl_report *r = NULL;
+        kilter_error error = {0};
+        if (kl_report_read(file, &r, &error) == KILTER_OK) {
+            print_both(r);
+            kl_report_free(r);
+        } else {
+            refused++;
+            assert_int_equal(error.status, KILTER_ERR_INPUT);
+            assert_non_null(strstr(error.text, file));
+        }
+    }
+    assert_true(refused > 100);
+    free(bytes);
+}
+
+/* Copied without its log, to where no file can be made. */
+static void a_lone_file_on_a_read_only_medium(void **state) {
+    place *p = *state;
+    close_trace(open_trace(p->file, "prog"), 1);
+    change(p->file, "PRAGMA journal_mode = WAL");
+    assert_int_equal(chmod(p->file, 0444), 0);
+    assert_int_equal(chmod(p->folder, 0555), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && setuid(65534) != 0)
+            _exit(2);
+        kl_report *r = NULL;
+        _exit(kl_report_read(p->file, &r, NULL) == KILTER_OK && r->run.ended ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(chmod(p->folder, 0755), 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ---- printing ---- */
+
+static char *printed(const kl_report *r, void (*print)(const kl_report *, FILE *)) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    print(r, out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static void check_width(const char *text) {
+    for (const char *line = text; *line;) {
+        size_t bytes = strcspn(line, "\n");
+        char copy[1024];
+        assert_true(bytes < sizeof copy);
+        memcpy(copy, line, bytes);
+        copy[bytes] = '\0';
+        if (kl_utf8_columns(copy) > 110)
+            fail_msg("%zu columns: %s", kl_utf8_columns(copy), copy);
+        assert_true(bytes == 0 || copy[bytes - 1] != ' ');
+        for (const char *c = copy; *c; c++)
+            assert_true((unsigned char)*c >= 0x20);
+        line += bytes + (line[bytes] == '\n');
+    }
+}
+
+static void check_json(const char *text) {
+    sqlite3 *db;
+    sqlite3_stmt *valid;
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT json_valid(?1)", -1, &valid, NULL), SQLITE_OK);
+    sqlite3_bind_text(valid, 1, text, -1, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(valid), SQLITE_ROW);
+    if (!sqlite3_column_int(valid, 0))
+        fail_msg("not JSON: %s", text);
+    sqlite3_finalize(valid);
+    sqlite3_close(db);
+    for (const char *s = text; *s; s += kl_utf8_bytes(s))
+        assert_true(kl_utf8_bytes(s) > 0);
+}
+
+/* Words as a hostile or careless user might give them. */
+static const char *nasty(uint64_t i) {
+    static const char *const words[] = {
+        "",
+        "\"quoted\\\"",
+        "tab\tnewline\nescape\033[2J",
+        "\xff\xc0\xaf\xed\xa0\x80 cut \xe2\x82",
+        "öäü µ €",
+        "a-very-long-name-that-goes-on-and-on-and-on-and-on-and-on-without-any-place-to-break-it-at-all-"
+        "until-it-is-wider-than-a-report",
+        "many words one after the other, as in a sentence that explains at length why something was done so "
+        "and "
+        "not otherwise, although it could have been, had somebody asked for it in time; nobody did",
+    };
+    return words[i % (sizeof words / sizeof *words)];
+}
+
+static void push_nasty(kl_trace *t, uint64_t seed) {
+    uint32_t workers = 1 + (uint32_t)(kl_mix64(seed) % 30);
+    for (uint32_t w = 0; w < workers; w++) {
+        kl_trace_worker(t, &(kl_trace_worker_row){w, nasty(seed + w), nasty(seed / 3 + w), -1, 0});
+        if (w % 3 == 2)
+            kl_trace_worker_left(t, w, 1e9, nasty(seed + 2 * w));
+    }
+    for (uint64_t run = 0; run < seed % 17; run++) {
+        double scale = pow(10, (double)(kl_mix64(seed + run) % 24) - 12);
+        kl_trace_iteration(t, &(kl_trace_iteration_row){run, 1u << 30, scale, nasty(run), 1, (double)run});
+        for (uint64_t i = 0; i < seed % 50; i++)
+            push_chunk(t, run, i, (uint32_t)(kl_mix64(i ^ seed) % workers), scale, scale * (double)(i + 1),
+                       (double)run + scale);
+        kl_trace_decision(t,
+                          &(kl_trace_decision_row){run, 0, 0, 0, nasty(seed + run), 1, nasty(run), scale, 0});
+        if (run % 2)
+            kl_trace_iteration_ended(t, &(kl_trace_iteration_end){run, 1, 5, workers, (double)run + scale,
+                                                                  scale / 2, scale * 2, nasty(seed * run),
+                                                                  nasty(seed + run)});
+    }
+    kl_trace_measurement(t, &(kl_trace_measurement_row){0, -1, "message_fixed_s", (double)NAN, 0, 1});
+    kl_trace_measurement(t, &(kl_trace_measurement_row){0, -1, "answer_s", (double)INFINITY, 0, 1});
+}
+
+static void check_sums(const kl_report *r) {
+    for (size_t i = 0; i < r->iteration_count; i++) {
+        const kl_report_iteration *it = &r->iterations[i];
+        double shares = 0, fastest = 0;
+        uint64_t tasks = 0;
+        for (size_t k = 0; k < it->share_count; k++) {
+            assert_true(k == 0 || it->shares[k].worker > it->shares[k - 1].worker);
+            tasks += it->shares[k].tasks;
+            shares += it->tasks_done ? it->shares[k].task_share : 0;
+            fastest = fmax(fastest, isnan(it->shares[k].speed_relative) ? 0 : it->shares[k].speed_relative);
+        }
+        assert_int_equal(tasks, it->tasks_done);
+        if (it->tasks_done > 0) {
+            assert_near(shares, 1);
+            assert_near(fastest, 1);
+        }
+    }
+}
+
+static void any_record_prints_within_bounds(void **state) {
+    const char *file = ((place *)*state)->file;
+    for (uint64_t seed = 0; seed < 35; seed++) {
+        kl_trace *t = open_trace(file, nasty(seed));
+        push_nasty(t, seed);
+        close_trace(t, 1e7);
+        kl_report *r = read_report(file);
+        check_sums(r);
+        char *text = printed(r, kl_report_print_text), *json = printed(r, kl_report_print_json);
+        check_width(text);
+        check_json(json);
+        free(text);
+        free(json);
+        kl_report_free(r);
+        unlink(file);
+    }
+}
+
+static void printable(const char *from, size_t columns, const char *expected) {
+    char to[256];
+    kl_printable(to, sizeof to, from, columns);
+    assert_string_equal(to, expected);
+}
+
+static void text_is_made_printable(void **state) {
+    (void)state;
+    printable("abc", 3, "abc");
+    printable("abcd", 3, "ab…");
+    printable("äöü", 3, "äöü");
+    printable("äöüß", 3, "äö…");
+    printable("", 3, "");
+    printable("abc", 0, "");
+    printable("a\nb\xff\x7f\xc2\x85", 9, "a?b???");
+    printable("\xed\xa0\x80\xf4\x90\x80\x80\xc0\x80", 20, "?????????"); /* surrogate, beyond, overlong */
+    char small[8];
+    kl_printable(small, sizeof small, "0123456789", 10);
+    assert_true(strlen(small) < sizeof small);
+}
+
+#define IN_A_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_A_PLACE(a_run_that_was_killed), /* first: it forks */
+        IN_A_PLACE(a_lone_file_on_a_read_only_medium),
+        IN_A_PLACE(a_finished_run),
+        IN_A_PLACE(a_run_that_goes_on),
+        IN_A_PLACE(files_of_other_kinds),
+        IN_A_PLACE(a_newer_format),
+        IN_A_PLACE(records_that_lack_something),
+        IN_A_PLACE(cut_anywhere_it_is_refused),
+        IN_A_PLACE(flipped_bytes_do_no_harm),
+        IN_A_PLACE(any_record_prints_within_bounds),
+        cmocka_unit_test(text_is_made_printable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
