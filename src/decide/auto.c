@@ -7,6 +7,7 @@
 static const double OVERHEAD_PART = 0.002;      /* of a chunk's time may go into dealing it */
 static const double OVERHEAD_UNKNOWN_S = 20e-6; /* of a chunk, while nothing is measured */
 static const double CAP_PART = 0.25;            /* of its share a worker may get at once */
+static const double LEAST_OVERHEADS = 4;        /* a shorter chunk costs more than it evens out */
 static const double FLOOR_SAFETY = 2;           /* how far the master stays from its limit */
 enum { PROBE_PARTS = 4 };                       /* a probe is at most 1/(4P) of what is left */
 
@@ -17,8 +18,8 @@ static double overhead_s(const kl_snapshot *s, double task_s) {
     return (cost_s > 0 ? cost_s : OVERHEAD_UNKNOWN_S) + fmax(0, s->round_trip_s - task_s);
 }
 
-/* Shortest chunk that keeps all workers fed. Bytes per task belong in it only while they are fewer seconds
- * per task than the task's part of the master's time: else no grain helps, see wire_bound(). */
+/* Shortest chunk that keeps all workers fed. Only what a chunk costs whatever its size belongs in it: against
+ * bytes per task no grain helps, see wire_bound(). */
 static double floor_s(const kl_look *look) {
     return FLOOR_SAFETY * kl_model_min_chunk_s(kl_send_s(look->snapshot), look->workers);
 }
@@ -75,16 +76,21 @@ static void deal_auto(const kl_look *look, kl_plan *plan) {
     if (withheld(look, task_s, plan))
         return;
     double share = look->forecast.share_units / units, overhead = overhead_s(s, task_s);
-    double target = overhead / OVERHEAD_PART / task_s, least = floor_s(look) / task_s, cap = CAP_PART * share;
-    double tasks = fmin(target, cap);
+    double target = overhead / OVERHEAD_PART / task_s, cap = CAP_PART * share, tasks = fmin(target, cap);
+    double feed_s = floor_s(look), least_s = fmax(feed_s, LEAST_OVERHEADS * overhead);
     const char *wire = wire_bound(look, task_s) ? "; the wire is the bottleneck" : "";
-    if (least > tasks && least > 1) {
-        tasks = fmin(least, share);
-        kl_reason(plan, "%s keeps the master ahead of %u workers; its share is %.3g tasks%s",
-                  kl_say_s(floor_s(look)).text, (unsigned)look->workers, share, wire);
-    } else if (target <= cap) {
-        kl_reason(plan, "%s: dealing it, %s, is %.2g %% of that%s", kl_say_s(fmax(target, 1) * task_s).text,
-                  kl_say_s(overhead).text, overhead / fmax(target, 1) / task_s * 100, wire);
+    if (least_s > tasks * task_s && least_s > task_s) {
+        tasks = fmin(least_s / task_s, share);
+        if (feed_s < least_s)
+            kl_reason(plan, "at least %s: dealing costs %s; its share is %.3g tasks%s",
+                      kl_say_s(least_s).text, kl_say_s(overhead).text, share, wire);
+        else
+            kl_reason(plan, "at least %s keeps the master ahead of %u workers; its share is %.3g tasks%s",
+                      kl_say_s(feed_s).text, (unsigned)look->workers, share, wire);
+    } else if (target <= cap || cap < 1) {
+        double chunk_s = fmax(floor(tasks), 1) * task_s;
+        kl_reason(plan, "%s of work: dealing costs %s, %.2g %% of it%s", kl_say_s(chunk_s).text,
+                  kl_say_s(overhead).text, overhead / chunk_s * 100, wire);
     } else {
         kl_reason(plan, "a quarter of its share of %.3g tasks until all end in %s%s", share,
                   kl_say_s(look->forecast.left_s).text, wire);

@@ -140,26 +140,27 @@ static bool weights_due(const kl_look *look, const kl_course *course) {
            mean_speed(look, kl_worker_rate) > 0;
 }
 
-static speed_of *fixed_by(const kl_look *look) {
-    return look->dealer->policy->weighting == KL_PER_BATCH ? by_wap : kl_worker_rate;
+/* While the run itself has not shown anything, AWF falls back on what was known when it began. */
+static speed_of *measured_by(const kl_look *look) {
+    if (look->dealer->policy->weighting == KL_FIXED)
+        return kl_worker_rate;
+    return mean_speed(look, by_wap) > 0 ? by_wap : by_prior;
 }
 
 static double weight_of(const kl_look *look, const kl_course *course) {
     kl_weighting how = look->dealer->policy->weighting;
     if (how == KL_EQUAL)
         return 1;
-    if (how == KL_PER_CHUNK)
-        return relative(look->self, by_wap, mean_speed(look, by_wap));
     double prior = how == KL_FIXED ? mean_speed(look, by_prior) : 0;
     if (prior > 0)
         return relative(look->self, by_prior, prior);
-    if (weights_due(look, course))
-        return relative(look->self, fixed_by(look), mean_speed(look, fixed_by(look)));
+    if (how == KL_PER_CHUNK || weights_due(look, course))
+        return relative(look->self, measured_by(look), mean_speed(look, measured_by(look)));
     return look->worker < look->dealer->slots ? look->dealer->weights[look->worker] : 1;
 }
 
 static void fix_weights(kl_dealer *dealer, const kl_look *look) {
-    speed_of *speed = fixed_by(look);
+    speed_of *speed = measured_by(look);
     double mean = mean_speed(look, speed);
     for (uint32_t i = 0; i < look->snapshot->slots; i++)
         dealer->weights[i] = relative(&look->snapshot->workers[i], speed, mean);

@@ -75,7 +75,7 @@ enum { AF_FIRST_TASKS = 10 }; /* enough to have a σ, little enough to hurt nobo
 /* D = Σσ²/μ and T = 1/Σ(1/μ) over the present workers (Banicescu and Liu 2000). */
 static void deal_af(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
-    double units = kl_task_units(s), d = 0, rates = 0, left = (double)s->left;
+    double units = kl_task_units(s), d = 0, rates = 0, left = (double)s->left, known = 0;
     if (look->self->unit_s.count < 2 || !(look->self->unit_s.mean > 0)) {
         plan->count = kl_whole_tasks(fmin(AF_FIRST_TASKS, floor(left / (4.0 * look->workers))), s->left);
         kl_reason(plan, "first %llu tasks: mean and deviation of this worker are not known",
@@ -88,7 +88,10 @@ static void deal_af(const kl_look *look, kl_plan *plan) {
             continue;
         d += units * kl_stat_sd(stat) * kl_stat_sd(stat) / stat->mean;
         rates += 1 / (units * stat->mean);
+        known++;
     }
+    d *= look->workers / known; /* those not known yet count as the mean of the others */
+    rates *= look->workers / known;
     double mean = units * look->self->unit_s.mean, t = 1 / rates, share = left * t / mean;
     /* (D + 2TR − √(D² + 4DTR))/(2μ), without the difference of large numbers. */
     double both = d + 2 * t * left;

@@ -23,75 +23,83 @@ static lane lane_of(const kl_worker_view *worker, double mean_rate, double now_s
     return (lane){rate, queued / rate - silent_s};
 }
 
-/* Time until all that work ends at which the lanes together have taken `units` more, each from when it is
- * free. Starting with all lanes and leaving out those that are busy longer only shortens the time, so this
- * settles, in practice after two or three rounds. */
-static double level_s(const kl_snapshot *s, double mean_rate, double units, uint32_t without) {
-    double level = INFINITY;
+/* Time until all work ends at which the lanes together have taken `units` more, each from when it is free,
+ * and in *longest_s (NULL: not asked) when the last of them is free. Starting with all lanes and leaving out
+ * those that are busy longer only shortens the time, so this settles, mostly in the first or second round. */
+static double level_s(const kl_snapshot *s, double mean_rate, uint32_t without, double *longest_s) {
+    double level = INFINITY, longest = 0;
     for (;;) {
-        double rate = 0, owed = units;
+        double rate = 0, owed = s->left_units;
         for (uint32_t i = 0; i < s->slots; i++) {
             if (!s->workers[i].present || i == without)
                 continue;
             lane l = lane_of(&s->workers[i], mean_rate, s->now_s);
+            longest = fmax(longest, l.free_s);
             if (l.free_s < level) {
                 rate += l.rate;
                 owed += l.rate * l.free_s;
             }
         }
         double next = rate > 0 ? owed / rate : level;
-        if (!(next < level * (1 - 1e-9)))
-            return next < level ? next : level;
-        level = next;
+        bool settled = longest <= next || !(next < level * (1 - 1e-9));
+        level = fmin(next, level);
+        if (settled)
+            break;
     }
+    if (longest_s)
+        *longest_s = longest;
+    return level;
 }
 
-static double longest_queue_s(const kl_snapshot *s, double mean_rate) {
-    double longest = 0;
-    for (uint32_t i = 0; i < s->slots; i++)
-        if (s->workers[i].present)
-            longest = fmax(longest, lane_of(&s->workers[i], mean_rate, s->now_s).free_s);
-    return longest;
-}
+/* Sums over the present workers. */
+typedef struct crew {
+    uint32_t present, known;
+    double rate;           /* of those known */
+    double waver, seconds; /* spread of the paces and what it was measured over */
+    double queued;
+} crew;
 
-/* Variance of the relative error of left_s: tasks differ (those to come, and those the mean was taken from),
- * paces waver, and unknown workers may be half or half again as fast as the mean. */
-static double relative_variance(const kl_snapshot *s) {
-    double unit = s->tasks && s->units > 0 ? s->units / (double)s->tasks : 1;
-    double waver = 0, seconds = 0, queued = 0;
-    uint32_t unknown = 0, present = 0;
+static crew crew_of(const kl_snapshot *s) {
+    crew c = {0};
     for (uint32_t i = 0; i < s->slots; i++) {
         const kl_worker_view *w = &s->workers[i];
         if (!w->present)
             continue;
-        present++;
-        unknown += !(kl_worker_rate(w) > 0);
-        waver += w->pace.spread;
-        seconds += w->pace.seconds;
-        queued += w->queued_units;
+        double rate = kl_worker_rate(w);
+        c.present++;
+        c.known += rate > 0;
+        c.rate += rate;
+        c.waver += w->pace.spread;
+        c.seconds += w->pace.seconds;
+        c.queued += w->queued_units;
     }
-    double n = present, cv = kl_stat_cv(&s->unit_s), tasks = fmax((s->left_units + queued) / unit, 1);
-    double variance = cv * cv / tasks + 0.25 * unknown / (n * n);
+    return c;
+}
+
+/* Variance of the relative error of left_s: tasks differ (those to come, and those the mean was taken from),
+ * paces waver, and unknown workers may be half or half again as fast as the mean. */
+static double relative_variance(const kl_snapshot *s, const crew *c, double task) {
+    double n = c->present, cv = kl_stat_cv(&s->unit_s);
+    double variance = cv * cv * task / fmax(s->left_units + c->queued, task);
+    variance += 0.25 * (c->present - c->known) / (n * n);
     if (s->unit_s.count)
         variance += cv * cv / (double)s->unit_s.count;
-    if (seconds > 0)
-        variance += waver / seconds / n;
+    if (c->seconds > 0)
+        variance += c->waver / c->seconds / n;
     return variance;
 }
 
 kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
-    kl_forecast f = {.rate_units_per_s = kl_total_rate(s)};
-    if (!(f.rate_units_per_s > 0) || s->present == 0)
+    crew c = crew_of(s);
+    if (c.known == 0)
         return (kl_forecast){0};
-    double mean_rate = f.rate_units_per_s / s->present;
-    double level = s->left_units > 0 ? level_s(s, mean_rate, s->left_units, UINT32_MAX) : 0;
-    double balanced_s = fmax(level, longest_queue_s(s, mean_rate));
-    f.left_s = balanced_s;
-    if (balanced_s > 0) {
-        double off = 1.96 * sqrt(relative_variance(s));
-        double task_s = s->unit_s.mean * (s->tasks ? s->units / (double)s->tasks : 0);
-        f.low_s = balanced_s / (1 + off);
-        f.high_s = balanced_s * (1 + off) + task_s; /* nobody ends in the middle of a task */
+    double mean_rate = c.rate / c.known, longest_s, level = level_s(s, mean_rate, UINT32_MAX, &longest_s);
+    kl_forecast f = {.rate_units_per_s = mean_rate * c.present, .left_s = fmax(level, longest_s)};
+    if (f.left_s > 0) {
+        double task = s->tasks && s->units > 0 ? s->units / (double)s->tasks : 1;
+        double off = 1.96 * sqrt(relative_variance(s, &c, task));
+        f.low_s = f.left_s / (1 + off);
+        f.high_s = f.left_s * (1 + off) + s->unit_s.mean * task; /* nobody ends in the middle of a task */
     }
     if (worker < s->slots && s->workers[worker].present) {
         lane l = lane_of(&s->workers[worker], mean_rate, s->now_s);
@@ -103,23 +111,19 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
 }
 
 double kl_model_end_without_s(const kl_snapshot *s, uint32_t worker) {
-    double total = kl_total_rate(s), first_s = INFINITY, rate = 0;
-    if (!(total > 0) || s->left == 0)
-        return s->left ? INFINITY : 0;
-    double mean_rate = total / s->present, task = s->left_units / (double)s->left;
-    uint32_t others = 0;
+    crew c = crew_of(s);
+    if (s->left == 0)
+        return 0;
+    if (c.known == 0)
+        return INFINITY;
+    double mean_rate = c.rate / c.known, task = s->left_units / (double)s->left, first_s = INFINITY;
     for (uint32_t i = 0; i < s->slots; i++) {
         if (!s->workers[i].present || i == worker)
             continue;
         lane l = lane_of(&s->workers[i], mean_rate, s->now_s);
         first_s = fmin(first_s, l.free_s + task / l.rate);
-        rate += l.rate;
-        others++;
     }
-    if (others == 0)
-        return INFINITY;
-    /* Whole tasks do not end together: on average the last one sticks out by half. */
-    return fmax(first_s, level_s(s, mean_rate, s->left_units, worker) + task * others / rate / 2);
+    return isinf(first_s) ? INFINITY : fmax(first_s, level_s(s, mean_rate, worker, NULL));
 }
 
 double kl_model_equal_split_s(const kl_snapshot *s) {
