@@ -1,0 +1,179 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli.h"
+#include "test_support.h"
+
+enum { MOST = 16 };
+
+static kilter_status parse(const char *line, sp_options *options, char *text, kilter_error *error) {
+    char *argument[MOST];
+    int count = 0;
+    strcpy(text, line);
+    for (char *word = strtok(text, " "); word && count < MOST; word = strtok(NULL, " "))
+        argument[count++] = word;
+    return sp_options_parse(count, argument, options, error);
+}
+
+static void options_stand_anywhere(void **state) {
+    (void)state;
+    static const char *const LINE[] = {
+        "c t s --at x --scenarios 100 --seed 7 --confidence 99 --json",
+        "--json --seed=7 c --at=x t --confidence=99.0 s --scenarios=100",
+        "--json --seed 7 --at x --confidence 99 --scenarios 100 -- c t s",
+    };
+    for (size_t i = 0; i < sizeof LINE / sizeof *LINE; i++) {
+        char text[256];
+        sp_options o;
+        kilter_error error = {.text = ""};
+        if (parse(LINE[i], &o, text, &error))
+            fail_msg("%s", error.text);
+        assert_string_equal(o.core, "c");
+        assert_string_equal(o.time, "t");
+        assert_string_equal(o.stoch, "s");
+        assert_string_equal(o.at, "x");
+        assert_true(o.scenarios == 100 && o.seed == 7 && o.confidence == 99 && o.json);
+    }
+}
+
+static void defaults_are_seed_1_and_95_percent(void **state) {
+    (void)state;
+    char text[256];
+    sp_options o;
+    assert_int_equal(parse("c t s --at x --scenarios 1000000000", &o, text, NULL), KILTER_OK);
+    assert_true(o.seed == 1 && o.confidence == 95 && !o.json && o.scenarios == 1000000000);
+    assert_int_equal(parse("c t s --at x --scenarios 1 --seed 18446744073709551615", &o, text, NULL),
+                     KILTER_OK);
+    assert_true(o.seed == UINT64_MAX);
+}
+
+static void wrong_options_are_named(void **state) {
+    (void)state;
+    static const char *const CASE[][2] = {
+        {"", "one of the three files"},
+        {"c t --at x --scenarios 5", "one of the three files"},
+        {"c t s u --at x --scenarios 5", "u is one file too many"},
+        {"c t s --scenarios 5", "--at FILE, the first-stage decision is missing"},
+        {"c t s --at x", "--scenarios N, how many to sample is missing"},
+        {"c t s --at x --scenarios 0", "--scenarios 0; give a whole number from 1"},
+        {"c t s --at x --scenarios -5", "--scenarios -5;"},
+        {"c t s --at x --scenarios 1e6", "--scenarios 1e6;"},
+        {"c t s --at x --scenarios 1000000001", "--scenarios 1000000001;"},
+        {"c t s --at x --scenarios 99999999999999999999999", "--scenarios 99999999999999999999999;"},
+        {"c t s --at x --scenarios", "--scenarios has no value; give N"},
+        {"c t s --at x --scenarios=", "--scenarios ;"},
+        {"c t s --at= --scenarios 5", "--at has no file"},
+        {"c t s --at x --scenarios 5 --scenarios 6", "--scenarios stands there twice"},
+        {"c t s --at x --scenarios 5 --seed -1", "--seed -1;"},
+        {"c t s --at x --scenarios 5 --seed 18446744073709551616", "--seed 18446744073709551616;"},
+        {"c t s --at x --scenarios 5 --confidence 0", "--confidence 0;"},
+        {"c t s --at x --scenarios 5 --confidence 100", "--confidence 100;"},
+        {"c t s --at x --scenarios 5 --confidence nan", "--confidence nan;"},
+        {"c t s --at x --scenarios 5 --confidence 5x", "--confidence 5x;"},
+        {"c t s --at x --scenarios 5 --sed 5", "there is no option --sed"},
+        {"c t s --at x --scenario 5", "there is no option --scenario;"},
+        {"c t s --at x --scenarios 5 -v", "there is no option -v"},
+    };
+    for (size_t i = 0; i < sizeof CASE / sizeof *CASE; i++) {
+        char text[256];
+        sp_options o = {.seed = 42};
+        kilter_error error = {.text = ""};
+        assert_int_equal(parse(CASE[i][0], &o, text, &error), KILTER_ERR_USAGE);
+        if (!strstr(error.text, CASE[i][1]))
+            fail_msg("\"%s\" is not \"%s\"", error.text, CASE[i][1]);
+        assert_true(o.seed == 42); /* written on success only */
+    }
+}
+
+static char *printed(void (*print)(FILE *, const sp_answer *), const sp_answer *answer) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    print(out, answer);
+    fclose(out);
+    return text;
+}
+
+static const sp_answer ANSWER = {.estimate = {0.1, 0.25, -0.4, 0.6},
+                                 .confidence = 95,
+                                 .scenarios = 1000,
+                                 .seed = UINT64_MAX,
+                                 .possible = 1e6,
+                                 .elapsed_s = 0.5,
+                                 .workers = 2,
+                                 .decision = "it said \"yes\"\tand \\",
+                                 .record = NULL};
+
+static void json_is_exact_and_escaped(void **state) {
+    (void)state;
+    char *text = printed(sp_answer_print_json, &ANSWER);
+    assert_string_equal(
+        text, "{\"estimate\": 0.10000000000000001, \"estimate_bits\": \"0x3fb999999999999a\", "
+              "\"standard_error\": 0.25, "
+              "\"confidence_percent\": 95, \"low\": -0.40000000000000002, \"high\": 0.59999999999999998, "
+              "\"scenarios\": 1000, \"seed\": 18446744073709551615, \"possible_scenarios\": 1000000, "
+              "\"elapsed_s\": 0.5, \"scenarios_per_s\": 2000, \"workers\": 2, "
+              "\"decision\": \"it said \\\"yes\\\"\\u0009and \\\\\", \"record\": null}\n");
+    free(text);
+}
+
+static void unknown_numbers_are_null_in_json(void **state) {
+    (void)state;
+    sp_answer answer = ANSWER;
+    answer.estimate.standard_error = answer.estimate.low = answer.estimate.high = NAN;
+    answer.elapsed_s = 0;
+    answer.possible = INFINITY;
+    char *text = printed(sp_answer_print_json, &answer);
+    assert_non_null(strstr(text, "\"standard_error\": null"));
+    assert_non_null(strstr(text, "\"high\": null"));
+    assert_non_null(strstr(text, "\"possible_scenarios\": null"));
+    assert_non_null(strstr(text, "\"scenarios_per_s\": null"));
+    free(text);
+}
+
+static void the_answer_for_people_has_its_lines(void **state) {
+    (void)state;
+    char *text = printed(sp_answer_print, &ANSWER);
+    assert_string_equal(text, "expected cost  0.1\n"
+                              "interval       -0.4 to 0.6 (95 %, standard error 0.25)\n"
+                              "scenarios      1000 of 1e+06 possible, seed 18446744073709551615\n"
+                              "time           0.500 s on 2 workers, 2000 scenarios/s\n"
+                              "balance        it said \"yes\"\tand \\\n");
+    free(text);
+    sp_answer one = ANSWER;
+    one.estimate.standard_error = NAN;
+    text = printed(sp_answer_print, &one);
+    assert_non_null(strstr(text, "not known from one scenario"));
+    free(text);
+}
+
+static void help_names_every_option(void **state) {
+    (void)state;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    sp_evaluate_usage(out);
+    fclose(out);
+    static const char *const NAME[] = {"--at", "--scenarios", "--seed", "--confidence", "--json", "--help"};
+    for (size_t i = 0; i < sizeof NAME / sizeof *NAME; i++)
+        assert_non_null(strstr(text, NAME[i]));
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_stand_anywhere),
+        cmocka_unit_test(defaults_are_seed_1_and_95_percent),
+        cmocka_unit_test(wrong_options_are_named),
+        cmocka_unit_test(json_is_exact_and_escaped),
+        cmocka_unit_test(unknown_numbers_are_null_in_json),
+        cmocka_unit_test(the_answer_for_people_has_its_lines),
+        cmocka_unit_test(help_names_every_option),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

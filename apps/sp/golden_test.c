@@ -1,0 +1,319 @@
+/* Published problems, as published: sizes, values, and sampled optima that another program found with the
+ * same sampler. Skipped where the data are absent. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <Clp_C_Interface.h>
+
+#include "evaluate.h"
+#include "sample.h"
+#include "test_support.h"
+
+static const struct published {
+    const char *const names[4];
+    int rows1, columns1, rows2, columns2, entries_a, entries_t, entries_w, variables;
+    double mean, mean_error; /* cost of the stored decision over 100 000 samples of another seed, ± 1 s.e. */
+    uint64_t scenarios;
+} PUBLISHED[] = {
+    {{"lands/lands.cor", "lands/lands.tim", "lands/lands.sto", "lands/lands.sol"},
+     2,
+     4,
+     7,
+     12,
+     8,
+     4,
+     24,
+     3,
+     225.6294001,
+     0,
+     50000},
+    {{"gbd/gbd.cor", "gbd/gbd.tim", "gbd/gbd.sto", "gbd/gbd.sol"},
+     4,
+     17,
+     5,
+     10,
+     17,
+     17,
+     10,
+     5,
+     1655.627847,
+     0,
+     50000},
+    {{"ssn/ssn.cor", "ssn/ssn.tim", "ssn/ssn.sto", "ssn/ssn.sol"},
+     1,
+     89,
+     175,
+     706,
+     89,
+     89,
+     2284,
+     86,
+     9.858,
+     0.061,
+     5000},
+    {{"storm/storm.cor", "storm/storm.tim", "storm/storm.sto", "storm/storm.sol"},
+     185,
+     121,
+     528,
+     1259,
+     696,
+     121,
+     3220,
+     117,
+     15498389,
+     1040,
+     3000},
+};
+enum { LANDS_P, GBD_P, SSN_P, STORM_P, PROBLEMS };
+
+/* Tests that read the data begin with this. */
+static void need_data(void) {
+    if (access(SP_SHARED_DATA "/ssn/ssn.cor", R_OK) != 0) {
+        print_message("the published problems are not at %s: skipped\n", SP_SHARED_DATA);
+        skip();
+    }
+}
+
+static void sizes_are_the_published_ones(void **state) {
+    (void)state;
+    need_data();
+    for (int i = 0; i < PROBLEMS; i++) {
+        const struct published *w = &PUBLISHED[i];
+        double *x = NULL;
+        sp_problem *p = load_problem(SP_SHARED_DATA, w->names, &x);
+        assert_int_equal(p->stage[0].rows, w->rows1);
+        assert_int_equal(p->stage[0].columns, w->columns1);
+        assert_int_equal(p->stage[1].rows, w->rows2);
+        assert_int_equal(p->stage[1].columns, w->columns2);
+        assert_int_equal(p->a.start[w->columns1], w->entries_a);
+        assert_int_equal(p->t.start[w->columns1], w->entries_t);
+        assert_int_equal(p->w.start[w->columns2], w->entries_w);
+        assert_int_equal(p->variables, w->variables);
+        free(x);
+        sp_problem_free(p);
+    }
+}
+
+static void stored_decisions_cost_what_was_published(void **state) {
+    (void)state;
+    need_data();
+    for (int i = 0; i < PROBLEMS; i++) {
+        const struct published *w = &PUBLISHED[i];
+        double *x = NULL;
+        sp_problem *p = load_problem(SP_SHARED_DATA, w->names, &x);
+        sp_evaluator *evaluator = NULL;
+        kilter_error error = {.text = ""};
+        sp_sums sums = {0};
+        if (sp_evaluator_new(p, x, 1, &evaluator, &error))
+            fail_msg("%s", error.text);
+        for (uint64_t s = 0; s < w->scenarios; s++) {
+            double cost;
+            if (sp_evaluator_cost(evaluator, s, &cost, &error))
+                fail_msg("%s", error.text);
+            sp_sums_add(&sums, cost);
+        }
+        sp_estimate e = sp_sums_estimate(&sums, 95);
+        double apart = hypot(e.standard_error, w->mean_error);
+        if (!(fabs(e.mean - w->mean) < 4 * apart))
+            fail_msg("%s: %.10g ± %.3g against %.10g ± %.3g", w->names[0], e.mean, e.standard_error, w->mean,
+                     w->mean_error);
+        sp_evaluator_free(evaluator);
+        free(x);
+        sp_problem_free(p);
+    }
+}
+
+/* Bits on the large problems, where CLP pivots a lot: backwards and in leaps, on a second instance. */
+static void bits_do_not_depend_on_order(void **state) {
+    (void)state;
+    need_data();
+    enum { N = 300 };
+    for (int i = SSN_P; i <= STORM_P; i++) {
+        double *x = NULL, cost[N], duals[N];
+        sp_problem *p = load_problem(SP_SHARED_DATA, PUBLISHED[i].names, &x);
+        sp_evaluator *one = NULL, *other = NULL;
+        assert_int_equal(sp_evaluator_new(p, x, 3, &one, NULL), KILTER_OK);
+        assert_int_equal(sp_evaluator_new(p, x, 3, &other, NULL), KILTER_OK);
+        for (int s = 0; s < N; s++) {
+            assert_int_equal(sp_evaluator_cost(one, (uint64_t)s, &cost[s], NULL), KILTER_OK);
+            duals[s] = 0;
+            for (int r = 0; r < p->stage[1].rows; r++)
+                duals[s] += (r + 1) * sp_evaluator_duals(one)[r];
+        }
+        for (int s = N - 1; s >= 0; s--) {
+            int at = s * 7 % N;
+            double again, sum = 0;
+            assert_int_equal(sp_evaluator_cost(other, (uint64_t)at, &again, NULL), KILTER_OK);
+            for (int r = 0; r < p->stage[1].rows; r++)
+                sum += (r + 1) * sp_evaluator_duals(other)[r];
+            assert_memory_equal(&again, &cost[at], sizeof again);
+            assert_memory_equal(&sum, &duals[at], sizeof sum);
+        }
+        sp_evaluator_free(one);
+        sp_evaluator_free(other);
+        free(x);
+        sp_problem_free(p);
+    }
+}
+
+/* ---- the optimum over a sample, as one large linear program ---- */
+
+typedef struct columns {
+    int *start, *row;
+    double *value, *lower, *upper, *cost;
+    int count, entries;
+} columns;
+
+static void put_column(columns *c, const sp_stage *stage, int j, double weight) {
+    c->lower[c->count] = stage->lower[j] == -INFINITY ? -DBL_MAX : stage->lower[j];
+    c->upper[c->count] = stage->upper[j] == INFINITY ? DBL_MAX : stage->upper[j];
+    c->cost[c->count] = stage->cost[j] * weight;
+    c->start[++c->count] = c->entries;
+}
+
+static void put_entries(columns *c, const sp_matrix *matrix, int j, int first_row) {
+    for (int at = matrix->start[j]; at < matrix->start[j + 1]; at++) {
+        c->row[c->entries] = first_row + matrix->row[at];
+        c->value[c->entries++] = matrix->value[at];
+    }
+}
+
+static void fill_columns(columns *c, const sp_problem *p, int n) {
+    const sp_stage *one = &p->stage[0], *two = &p->stage[1];
+    for (int j = 0; j < one->columns; j++) {
+        put_entries(c, &p->a, j, 0);
+        for (int i = 0; i < n; i++)
+            put_entries(c, &p->t, j, one->rows + i * two->rows);
+        put_column(c, one, j, 1);
+    }
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < two->columns; j++) {
+            put_entries(c, &p->w, j, one->rows + i * two->rows);
+            put_column(c, two, j, 1.0 / n);
+        }
+    }
+}
+
+static void put_rows(const sp_stage *stage, const double *rhs, double *low, double *high) {
+    for (int i = 0; i < stage->rows; i++) {
+        low[i] = stage->below[i] == -INFINITY ? -DBL_MAX : rhs[i] + stage->below[i];
+        high[i] = stage->above[i] == INFINITY ? DBL_MAX : rhs[i] + stage->above[i];
+    }
+}
+
+static void fill_rows(const sp_problem *p, int n, uint64_t seed, double *low, double *high) {
+    const sp_stage *one = &p->stage[0], *two = &p->stage[1];
+    double *rhs = calloc((size_t)two->rows, sizeof *rhs);
+    size_t *outcome = calloc((size_t)p->variables, sizeof *outcome);
+    put_rows(one, one->rhs, low, high);
+    for (int i = 0; i < n; i++) {
+        int at = one->rows + i * two->rows;
+        memcpy(rhs, two->rhs, (size_t)two->rows * sizeof *rhs);
+        sp_sample(p, seed, (uint64_t)i, outcome);
+        for (int k = 0; k < p->variables; k++)
+            for (size_t c = p->outcome[outcome[k]].first; c < p->outcome[outcome[k]].end; c++)
+                rhs[p->target[p->change[c].target].row] = p->change[c].value;
+        put_rows(two, rhs, low + at, high + at);
+    }
+    free(rhs);
+    free(outcome);
+}
+
+static double sample_optimum(const sp_problem *p, int n, uint64_t seed) {
+    const sp_stage *one = &p->stage[0], *two = &p->stage[1];
+    int total = one->columns + n * two->columns, rows = one->rows + n * two->rows;
+    int entries = p->a.start[one->columns] + n * (p->t.start[one->columns] + p->w.start[two->columns]);
+    columns c = {.start = calloc((size_t)total + 1, sizeof(int)),
+                 .row = calloc((size_t)entries, sizeof(int)),
+                 .value = calloc((size_t)entries, sizeof(double)),
+                 .lower = calloc((size_t)total, sizeof(double)),
+                 .upper = calloc((size_t)total, sizeof(double)),
+                 .cost = calloc((size_t)total, sizeof(double))};
+    double *low = calloc((size_t)rows, sizeof *low), *high = calloc((size_t)rows, sizeof *high);
+    fill_columns(&c, p, n);
+    fill_rows(p, n, seed, low, high);
+    Clp_Simplex *model = Clp_newModel();
+    Clp_setLogLevel(model, 0);
+    Clp_loadProblem(model, total, rows, c.start, c.row, c.value, c.lower, c.upper, c.cost, low, high);
+    Clp_initialSolve(model);
+    assert_int_equal(Clp_status(model), 0);
+    double optimum = Clp_objectiveValue(model) + p->constant;
+    Clp_deleteModel(model);
+    free(c.start);
+    free(c.row);
+    free(c.value);
+    free(c.lower);
+    free(c.upper);
+    free(c.cost);
+    free(low);
+    free(high);
+    return optimum;
+}
+
+/* Reader, sampler and stages together: any scenario drawn otherwise would move these. */
+static void sampled_optima_are_the_recorded_ones(void **state) {
+    (void)state;
+    need_data();
+    static const struct {
+        int problem, scenarios;
+        double optimum;
+    } CASE[] = {{SSN_P, 50, 5.9149694}, {SSN_P, 100, 7.91823125}, {STORM_P, 50, 15507167.94}};
+    for (size_t i = 0; i < sizeof CASE / sizeof *CASE; i++) {
+        double *x = NULL;
+        sp_problem *p = load_problem(SP_SHARED_DATA, PUBLISHED[CASE[i].problem].names, &x);
+        double optimum = sample_optimum(p, CASE[i].scenarios, 1);
+        if (!(fabs(optimum / CASE[i].optimum - 1) < 1e-7))
+            fail_msg("%s, %d scenarios: %.12g is not %.12g", PUBLISHED[CASE[i].problem].names[0],
+                     CASE[i].scenarios, optimum, CASE[i].optimum);
+        free(x);
+        sp_problem_free(p);
+    }
+}
+
+/* The problems the project ships are the published ones under other names: same costs, scenario by scenario.
+ */
+static void shipped_problems_equal_the_published_ones(void **state) {
+    (void)state;
+    need_data();
+    const char *const *const SHIPPED[] = {LANDS, AIRCRAFT};
+    for (int i = 0; i < 2; i++) {
+        double *x = NULL, *same = NULL;
+        sp_problem *theirs = load_problem(SP_SHARED_DATA, PUBLISHED[i == 0 ? LANDS_P : GBD_P].names, &x);
+        sp_problem *ours = load_problem(SP_PROBLEMS, SHIPPED[i], &same);
+        sp_evaluator *a = NULL, *b = NULL;
+        assert_int_equal(sp_evaluator_new(theirs, x, 1, &a, NULL), KILTER_OK);
+        assert_int_equal(sp_evaluator_new(ours, x, 1, &b, NULL), KILTER_OK);
+        for (int j = 0; j < ours->stage[0].columns; j++)
+            assert_true(fabs(x[j] - same[j]) < 1e-9);
+        for (uint64_t s = 0; s < 5000; s++) {
+            double p, q;
+            assert_int_equal(sp_evaluator_cost(a, s, &p, NULL), KILTER_OK);
+            assert_int_equal(sp_evaluator_cost(b, s, &q, NULL), KILTER_OK);
+            assert_true(fabs(p - q) <= 1e-9 * fabs(p));
+        }
+        sp_evaluator_free(a);
+        sp_evaluator_free(b);
+        sp_problem_free(theirs);
+        sp_problem_free(ours);
+        free(x);
+        free(same);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_are_the_published_ones),
+        cmocka_unit_test(stored_decisions_cost_what_was_published),
+        cmocka_unit_test(bits_do_not_depend_on_order),
+        cmocka_unit_test(sampled_optima_are_the_recorded_ones),
+        cmocka_unit_test(shipped_problems_equal_the_published_ones),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* Core, time, stoch and decision from one input, cut at lines "====". Whatever is read is used: sampled, and
+ * its means taken. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sample.h"
+
+static sp_file next_part(const char *name, const char **at, const char *end) {
+    static const char CUT[] = "\n====\n";
+    const char *found = *at < end ? memmem(*at, (size_t)(end - *at), CUT, sizeof CUT - 1) : NULL;
+    const char *part_end = found ? found + 1 : end;
+    sp_file part = {name, *at, (size_t)(part_end - *at)};
+    *at = found ? found + sizeof CUT - 1 : end;
+    return part;
+}
+
+static void use(const sp_problem *problem) {
+    double *mean = calloc((size_t)problem->targets + 1, sizeof *mean);
+    size_t *outcome = calloc((size_t)problem->variables + 1, sizeof *outcome);
+    if (mean && outcome) {
+        sp_target_means(problem, mean);
+        for (uint64_t scenario = 0; scenario < 3; scenario++)
+            sp_sample(problem, 1, scenario, outcome);
+        for (int k = 0; k < problem->variables; k++)
+            if (outcome[k] < problem->variable[k].first || outcome[k] >= problem->variable[k].end)
+                abort();
+    }
+    free(mean);
+    free(outcome);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    const char *at = (const char *)data, *end = at + size;
+    sp_file core = next_part("core", &at, end), time = next_part("time", &at, end);
+    sp_file stoch = next_part("stoch", &at, end), decision = next_part("at", &at, end);
+    sp_problem *problem = NULL;
+    kilter_error error = {.text = ""};
+    if (sp_problem_read(&core, &time, &stoch, &problem, &error)) {
+        if (!strchr(error.text, ':'))
+            abort(); /* an error without file and line */
+        return 0;
+    }
+    use(problem);
+    double *x = NULL;
+    if (sp_decision_read(problem, &decision, &x, &error) == KILTER_OK)
+        free(x);
+    sp_problem_free(problem);
+    return 0;
+}
