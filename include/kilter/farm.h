@@ -6,7 +6,7 @@
  *
  *   ./prog                          master, with local workers it starts itself, one per core
  *   mpirun -n 8 ./prog              rank 0 is master, the others are workers
- *   ./prog --listen tcp://*:7777    master that waits for workers started elsewhere with
+ *   ./prog --listen tcp://0.0.0.0:7777    master that waits for workers started elsewhere with
  *   ./prog --join tcp://host:7777
  *
  * A complete program is examples/01_squares.c.
@@ -19,17 +19,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "kilter/bytes.h"
 #include "kilter/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/** Bytes somebody else owns. data may be NULL when size is 0. */
-typedef struct kilter_bytes {
-    const void *data;
-    size_t size; /**< bytes */
-} kilter_bytes;
 
 /** One task as its worker sees it. Everything it points to stays valid until the work function returns. */
 typedef struct kilter_task {
