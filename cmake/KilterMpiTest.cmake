@@ -1,12 +1,13 @@
 # kilter_mpi_test(NAME RANKS COMMAND…): a test that runs COMMAND on RANKS ranks, under Open MPI or MPICH, whichever
 # the build found. COMMAND starts with a target or a file. The tests carry the label `mpi`, and the target mpi_tests
 # builds just what they start.
+if(KILTER_MPI)
+    add_custom_target(mpi_tests)
+endif()
+
 function(kilter_mpi_test name ranks command)
     if(NOT KILTER_MPI)
         return()
-    endif()
-    if(NOT TARGET mpi_tests)
-        add_custom_target(mpi_tests)
     endif()
     set(file ${command})
     if(TARGET ${command})
