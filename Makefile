@@ -22,8 +22,8 @@ fuzz: packages
 	tools/fuzz $(FUZZ_SECONDS)
 
 tidy: packages
-	cmake --preset release
-	tools/tidy build/release
+	cmake --preset debug
+	tools/tidy build/debug
 
 format: packages
 	tools/format
