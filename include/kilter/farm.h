@@ -19,17 +19,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "kilter/bytes.h"
 #include "kilter/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/** Bytes somebody else owns. data may be NULL when size is 0. */
-typedef struct kilter_bytes {
-    const void *data;
-    size_t size; /**< bytes */
-} kilter_bytes;
 
 /** One task as its worker sees it. Everything it points to stays valid until the work function returns. */
 typedef struct kilter_task {

@@ -1,6 +1,7 @@
 /** Everything Kilter offers. */
 #ifndef KILTER_KILTER_H
 #define KILTER_KILTER_H
+#include "kilter/bytes.h"
 #include "kilter/farm.h"
 #include "kilter/status.h"
 #include "kilter/version.h"

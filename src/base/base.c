@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-kilter_status kl_fail(kilter_error *error, kilter_status status, const char *format, ...) {
+kilter_status(kl_fail)(kilter_error *error, kilter_status status, const char *format, ...) {
     if (error) {
         va_list args;
         va_start(args, format);

@@ -10,6 +10,10 @@
 
 /* Fill `error` (NULL is fine) and return `status`, so that a function can end with `return kl_fail(…)`. */
 kilter_status kl_fail(kilter_error *error, kilter_status status, const char *format, ...) KILTER_PRINTF(3, 4);
+/* The analyzer sees one file at a time and would follow a failure as if it were a success. */
+#ifdef __clang_analyzer__
+#define kl_fail(error, status, ...) ((kl_fail)(error, status, __VA_ARGS__), (status))
+#endif
 
 /* A growing byte buffer. Zeroed is empty. After a failed allocation it is `failed` and swallows further
  * appends, so that a row of appends needs one check at the end. Integers and doubles are little-endian. */

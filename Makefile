@@ -1,0 +1,39 @@
+# The short way to everything; each target first installs the system packages that are missing.
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+
+.PHONY: demo check bench install fuzz tidy format clean packages release
+
+demo: packages        ## a real planning problem on unequal workers, start to end
+	tools/demo
+
+check: packages       ## everything that must hold: builds, tests, sanitizers, fuzzing
+	FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check
+
+bench: release        ## the figures of docs/bench.md
+	cmake --build --preset release --target bench
+
+install: release      ## into PREFIX
+	cmake --install build/release --prefix "$(PREFIX)"
+
+fuzz: packages
+	cmake --preset fuzz
+	cmake --build --preset fuzz
+	tools/fuzz $(FUZZ_SECONDS)
+
+tidy: packages
+	cmake --preset debug
+	tools/tidy build/debug
+
+format: packages
+	tools/format
+
+clean:
+	rm -rf build
+
+packages:
+	tools/install-packages
+
+release: packages
+	cmake --preset release
+	cmake --build --preset release

@@ -1,0 +1,45 @@
+# What `cmake --install` puts where: the library with its headers, its CMake package and its pkg-config file.
+# Programs and man pages are installed by their own folders; component `library` is what another project links.
+include(CMakePackageConfigHelpers)
+
+set(KILTER_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Kilter)
+
+install(TARGETS kilter EXPORT KilterTargets COMPONENT library)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kilter ${CMAKE_CURRENT_BINARY_DIR}/include/kilter
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library FILES_MATCHING PATTERN "*.h")
+
+# A static library leaves its own libraries to whoever links it; a shared one names them itself.
+if(BUILD_SHARED_LIBS)
+    set(KILTER_PC_REQUIRES "")
+    set(KILTER_PC_LIBS "")
+else()
+    set(KILTER_PC_REQUIRES "libzmq >= 4.3, hwloc >= 2.0, sqlite3 >= 3.35")
+    set(KILTER_PC_LIBS " ${CMAKE_THREAD_LIBS_INIT} -lm")
+    if(KILTER_MPI)
+        list(JOIN MPI_C_LIBRARIES " " libraries)
+        set(KILTER_PC_LIBS " ${MPI_C_LINK_FLAGS} ${libraries}${KILTER_PC_LIBS}")
+    endif()
+endif()
+file(RELATIVE_PATH KILTER_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" KILTER_PC_PREFIX ${KILTER_PC_PREFIX})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/kilter.pc.in kilter.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/kilter.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/KilterConfig.cmake.in KilterConfig.cmake
+                              INSTALL_DESTINATION ${KILTER_CMAKE_DIR}
+                              NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+write_basic_package_version_file(KilterConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/KilterConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/KilterConfigVersion.cmake
+        DESTINATION ${KILTER_CMAKE_DIR} COMPONENT library)
+install(EXPORT KilterTargets NAMESPACE Kilter:: DESTINATION ${KILTER_CMAKE_DIR} COMPONENT library)
+
+# Documents for people.
+file(GLOB manuals CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.[1-9])
+foreach(manual ${manuals})
+    string(REGEX MATCH "[1-9]$" section ${manual})
+    install(FILES ${manual} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()
+file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+     ${PROJECT_SOURCE_DIR}/docs/*.md)
+install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR})

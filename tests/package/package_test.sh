@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Install Kilter into an empty prefix, move that elsewhere, and build an outside project against it: in C and C++,
+# found by CMake and by pkg-config.
+# usage: package_test.sh SOURCE BUILD shared|static [PROGRAM…]
+#   shared  installs BUILD itself, as users do; PROGRAMs must be among what is installed, and run
+#   static  configures BUILD/package-static with BUILD's settings and installs the library from there
+# CMAKE, CC, CXX and MPI (ON, OFF) come from the environment, MPI_C_COMPILER too.
+set -euo pipefail
+source=$1 build=$2 kind=$3
+shift 3
+fail() { echo "package_test: $*" >&2; exit 1; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+here=$source/tests/package
+
+# --- install
+if [ "$kind" = static ]; then
+    settings=(-DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF -DKILTER_APPS=OFF "-DKILTER_MPI=$MPI")
+    [ "$MPI" = ON ] && settings+=("-DMPI_C_COMPILER=$MPI_C_COMPILER")
+    "$CMAKE" -S "$source" -B "$build/package-static" -G Ninja "-DCMAKE_C_COMPILER=$CC" "-DCMAKE_CXX_COMPILER=$CXX" \
+        "${settings[@]}" >/dev/null
+    "$CMAKE" --build "$build/package-static" --target kilter >/dev/null
+    "$CMAKE" --install "$build/package-static" --component library --prefix "$work/first" >/dev/null
+else
+    "$CMAKE" --install "$build" --prefix "$work/first" >/dev/null
+fi
+prefix="$work/a prefix" # moved, and with a space: nothing may hold on to where it was built
+mv "$work/first" "$prefix"
+! grep -rlF "$source" "$prefix/include" "$prefix"/lib*/cmake "$prefix"/lib*/pkgconfig "$prefix"/lib*/*/cmake 2>/dev/null ||
+    fail "these installed files name the source tree"
+[ -e "$prefix/share/doc/kilter/LICENSE" ] || fail "the licence is not installed"
+
+# --- what is exported is what the headers declare
+"$source/tools/public-functions" "$prefix"/include/kilter/*.h >"$work/declared"
+[ -s "$work/declared" ] || fail "the installed headers declare no function"
+if [ "$kind" = shared ]; then
+    nm -D --defined-only --format=posix "$(find "$prefix" -name 'libkilter.so')" | awk '{ print $1 }' | sort >"$work/exported"
+    LC_ALL=C diff <(LC_ALL=C sort "$work/declared") <(LC_ALL=C sort "$work/exported") >"$work/difference" ||
+        fail "declared (<) and exported (>) differ:"$'\n'"$(grep '^[<>]' "$work/difference")"
+fi
+
+# --- programs
+for program in "$@"; do
+    "$prefix/bin/$program" --version >"$work/version" || fail "$program --version fails once installed"
+    grep -qF "$(sed -n 's/.*KILTER_VERSION "\(.*\)"/\1/p' "$prefix/include/kilter/version.h")" "$work/version" ||
+        fail "$program --version says: $(cat "$work/version")"
+done
+
+# --- the outside project
+mkdir "$work/outside"
+cp "$here"/CMakeLists.txt "$here"/outside.* "$work/outside"
+sed 's/.*/FUNCTION(&)/' "$work/declared" >"$work/outside/functions.inc"
+
+run() { # file: built without a word about where the library lies
+    local said
+    said=$("$1") || fail "$1 fails"
+    grep -q "$(wc -l <"$work/declared") functions" <<<"$said" || fail "$1 says: $said"
+}
+
+"$CMAKE" -S "$work/outside" -B "$work/by-cmake" -G Ninja "-DCMAKE_PREFIX_PATH=$prefix" "-DCMAKE_C_COMPILER=$CC" \
+    "-DCMAKE_CXX_COMPILER=$CXX" >"$work/log" || fail "find_package(Kilter): $(cat "$work/log")"
+"$CMAKE" --build "$work/by-cmake" >"$work/log" || fail "with CMake: $(cat "$work/log")"
+run "$work/by-cmake/outside_c"
+run "$work/by-cmake/outside_cpp"
+
+library_path=$(dirname "$(find "$prefix" -name "libkilter.*" -print -quit)")
+export PKG_CONFIG_PATH=$library_path/pkgconfig
+eval "flags=($(pkg-config --cflags --libs kilter))" # pkg-config quotes for the shell
+mkdir "$work/by-pkg-config"
+"$CC" -std=c11 "$work/outside/outside.c" -o "$work/by-pkg-config/outside_c" "${flags[@]}" "-Wl,-rpath,$library_path"
+"$CXX" -std=c++17 "$work/outside/outside.cpp" -o "$work/by-pkg-config/outside_cpp" "${flags[@]}" "-Wl,-rpath,$library_path"
+run "$work/by-pkg-config/outside_c"
+run "$work/by-pkg-config/outside_cpp"
