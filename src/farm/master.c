@@ -631,6 +631,8 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
         until_s = until_s > 0 ? until_s : 0;
         timeout_s = timeout_s < 0 || timeout_s > until_s ? until_s : timeout_s;
     }
+    if (m->running && m->feed_all)
+        timeout_s = 0;
     kl_event event;
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
     if (status == KILTER_OK)
