@@ -44,9 +44,7 @@ static void give_up(const kilter_error *error) {
     exit(kilter_exit("kilter-bench", error));
 }
 
-/* --- tasks
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* --- tasks --- */
 
 /* Use `seconds` of this thread's CPU time, so that a worker that gets half a core takes twice as long. */
 static void spend(double seconds) {
@@ -85,8 +83,7 @@ static int mixed(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* --- one farm, some runs
- * ---------------------------------------------------------------------------------------------------- */
+/* --- one farm, some runs --- */
 
 typedef struct trial {
     kilter_work_fn work;
@@ -113,9 +110,7 @@ static kilter_farm_summary farm_trial(const trial *t) {
     return summary;
 }
 
-/* --- a: round trips
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- a: round trips --- */
 
 enum { EXCHANGES = 20000 };
 
@@ -184,9 +179,7 @@ static void bench_round_trip(void) {
            1e6 * median(bare, REPEATS), 1e6 * median(farm, REPEATS), median(ratio, REPEATS));
 }
 
-/* --- b: efficiency
- * ----------------------------------------------------------------------------------------------------------
- */
+/* --- b: efficiency --- */
 
 static int compete(void *arg) {
     char binding[KL_BINDING_BYTES];
@@ -243,9 +236,7 @@ static void bench_efficiency(int repeats) {
     printf("   (auto at least 0.970; mixed: log-normal, mean 2 ms, σ/μ 0.8; median of %d)\n\n", repeats);
 }
 
-/* --- c, d, e
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- c, d, e --- */
 
 static void bench_empty_tasks(void) {
     double rate[REPEATS];

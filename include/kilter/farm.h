@@ -93,17 +93,23 @@ typedef struct kilter_farm_options {
     kilter_stop_fn stop;
     void *user; /**< handed to start in kilter_worker; not looked at */
 
-    uint32_t workers;      /**< local workers (or, with listen, how many to wait for); 0: one per core (with
-                              listen: 1) */
-    const char *policy;    /**< how tasks are dealt; NULL: "auto" */
-    const char *transport; /**< "zmq", "mpi" or "inproc" (workers are threads: work must be thread-safe);
-                              NULL: by how it was started */
-    const char *listen; /**< endpoint to wait for workers at, as libzmq writes them: tcp://ADDRESS:PORT; NULL:
-                           local workers */
-    const char
-        *record; /**< the run record's file; "none": no record; NULL: a new file in the user's state folder */
-    const char *name; /**< the program's name in record and messages; NULL: from argv[0] */
-    bool progress;    /**< print a progress line with the time left to stderr */
+    /** local workers, 0: one per core; with listen: how many to wait for, 0: 1 */
+    uint32_t workers;
+    /** how tasks are dealt; NULL: "auto" */
+    const char *policy;
+    /** "zmq", "mpi" or "inproc" (workers are threads: work must be thread-safe); NULL: by how it was started
+     */
+    const char *transport;
+    /** be a master that waits for workers at this endpoint, tcp://ADDRESS:PORT; NULL: local workers */
+    const char *listen;
+    /** be a worker of the master that listens at this endpoint; NULL: be the master */
+    const char *join;
+    /** the run record's file; "none": no record; NULL: a new file in the user's state folder */
+    const char *record;
+    /** the program's name in record and messages; NULL: from argv[0] */
+    const char *name;
+    /** print a progress line with the time left to stderr */
+    bool progress;
 } kilter_farm_options;
 
 typedef struct kilter_farm kilter_farm;

@@ -62,9 +62,7 @@ struct kilter_farm {
     double progress_at_s;
 };
 
-/* --- being a worker
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- being a worker --- */
 
 /* Serve the master at the other end of `transport` until one of them ends. */
 static kilter_status serve(const kl_settings *s, kl_transport *transport, const char *binding,
@@ -126,8 +124,7 @@ static void *thread_worker_main(void *arg) {
     return NULL;
 }
 
-/* --- starting workers
- * ------------------------------------------------------------------------------------------------------- */
+/* --- starting workers --- */
 
 static kilter_status start_processes(kilter_farm *f, kilter_error *error) {
     kilter_status status = kl_private_dir(&f->socket_dir, error);
@@ -224,9 +221,7 @@ static void remove_socket(kilter_farm *f) {
     f->socket = f->socket_dir = NULL;
 }
 
-/* --- the record
- * -------------------------------------------------------------------------------------------------------------
- */
+/* --- the record --- */
 
 static kilter_status check_record(const char *path, kilter_error *error) {
     struct stat found;
@@ -301,9 +296,7 @@ const char *kilter_farm_record(const kilter_farm *farm) {
     return kl_trace_path(farm->trace);
 }
 
-/* --- the service
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- the service --- */
 
 static void show_progress(kilter_farm *f) {
     double now_s = kl_now_s(&f->clock);
@@ -387,9 +380,7 @@ static kilter_status start_service(kilter_farm *f, kilter_error *error) {
                      : kl_fail(error, KILTER_ERR_SYSTEM, "starting the service thread: %s", strerror(code));
 }
 
-/* --- opening
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- opening --- */
 
 /* Everything of a master, in the order of its making; safe at any stage of it. */
 static void tear_down(kilter_farm *f) {
@@ -532,9 +523,7 @@ kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, ch
     return status;
 }
 
-/* --- running
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- running --- */
 
 static kilter_status check_usable(kilter_farm *f, kilter_error *error) {
     pthread_mutex_lock(&f->lock);

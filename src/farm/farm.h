@@ -7,9 +7,7 @@
 #include "balance/balance.h"
 #include "kilter/farm.h"
 
-/* --- worker
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* --- worker --- */
 
 typedef struct kl_worker kl_worker;
 
@@ -35,9 +33,7 @@ void kl_worker_free(kl_worker *worker); /* calls the stop function */
 kilter_status kl_worker_turn(kl_worker *worker, double timeout_s, kilter_error *error);
 bool kl_worker_has_work(const kl_worker *worker);
 
-/* --- master
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* --- master --- */
 
 /* Results of one message, decoded and checked, on their way to the user. Whoever takes them releases the
  * message and frees it. */
@@ -87,8 +83,7 @@ void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
 void kl_master_progress(kl_master *master, char *text, size_t size);
 void kl_master_end(kl_master *master); /* tell every worker that the farm is closed */
 
-/* --- between them and the user
- * ---------------------------------------------------------------------------------------------- */
+/* --- between them and the user --- */
 
 /* Gives results to the user's callback, in the order asked for. */
 typedef struct kl_deliverer kl_deliverer;
@@ -104,9 +99,7 @@ uint64_t kl_deliverer_failed(const kl_deliverer *deliverer, char *first,
 void kl_summary_sentence(const kl_balance *balance, const char *policy, const kilter_farm_summary *summary,
                          char *text, size_t size);
 
-/* --- options
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- options --- */
 
 /* kilter_farm_options after command line and environment, with its strings owned. */
 typedef struct kl_settings {

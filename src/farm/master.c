@@ -57,9 +57,7 @@ struct kl_master {
     kilter_farm_summary summary;
 };
 
-/* --- deliveries
- * -------------------------------------------------------------------------------------------------------------
- */
+/* --- deliveries --- */
 
 void kl_delivery_append(kl_delivery_list *list, kl_delivery_list *taken) {
     if (!taken->first)
@@ -83,9 +81,7 @@ kl_delivery_list kl_master_take(kl_master *m) {
     return taken;
 }
 
-/* --- life
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* --- life --- */
 
 kilter_status kl_master_new(const kl_master_options *options, kl_transport *transport, kl_master **master,
                             kilter_error *error) {
@@ -167,9 +163,7 @@ void kl_master_record(kl_master *m, kl_trace *trace) {
     record_message_cost(m, -1);
 }
 
-/* --- members
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- members --- */
 
 static member *find_member(kl_master *m, kl_peer peer) {
     size_t low = 0, high = m->member_count;
@@ -259,9 +253,7 @@ static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *me
     return status == KILTER_ERR_PEER ? lose(m, one, "left", error) : status;
 }
 
-/* --- greeting
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* --- greeting --- */
 
 static kilter_status on_hello(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     kl_hello hello;
@@ -334,9 +326,7 @@ static kilter_status on_refuse(kl_master *m, member *one, const kl_message *mess
     return expel(m, one, why, error);
 }
 
-/* --- work
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* --- work --- */
 
 static kilter_status send_shared(kl_master *m, member *one, kilter_error *error) {
     if (one->shared == m->shared_generation)
@@ -523,9 +513,7 @@ static kilter_status on_event(kl_master *m, kl_event *event, kilter_error *error
     return status;
 }
 
-/* --- runs
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* --- runs --- */
 
 static kilter_status set_shared(kl_master *m, kilter_bytes shared, kilter_error *error) {
     if (!shared.data)
@@ -536,32 +524,6 @@ static kilter_status set_shared(kl_master *m, kilter_bytes shared, kilter_error 
         return kl_fail(error, KILTER_ERR_MEMORY, "keeping %zu bytes of shared data: memory ran out",
                        shared.size);
     m->shared_generation++;
-    return KILTER_OK;
-}
-
-kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error *error) {
-    kilter_status status = set_shared(m, run->shared, error);
-    if (status == KILTER_OK)
-        status = kl_balance_begin(&m->balance, m->runs, run, error);
-    if (status != KILTER_OK)
-        return status;
-    m->began_s = m->ended_s = kl_now_s(&m->options.clock);
-    m->done = m->failed = 0;
-    m->look_again_s = 0;
-    m->feed_all = true;
-    m->summary = (kilter_farm_summary){.tasks = run->tasks};
-    m->running = true;
-    for (size_t i = 0; i < m->member_count; i++) {
-        m->members[i].held = false;
-        m->members[i].asked_s = m->began_s;
-    }
-    kl_trace_iteration(m->trace,
-                       &(kl_trace_iteration_row){.run = m->runs,
-                                                 .tasks = run->tasks,
-                                                 .units = m->balance.bag.units,
-                                                 .policy = kl_policy_name(m->options.policy),
-                                                 .shared_bytes = m->shared.size > 0 ? m->shared.size - 1 : 0,
-                                                 .began_s = m->began_s - m->opened_s});
     return KILTER_OK;
 }
 
@@ -612,6 +574,34 @@ static void end_run(kl_master *m, const char *status) {
                                                                  .status = status});
 }
 
+kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error *error) {
+    kilter_status status = set_shared(m, run->shared, error);
+    if (status == KILTER_OK)
+        status = kl_balance_begin(&m->balance, m->runs, run, error);
+    if (status != KILTER_OK)
+        return status;
+    m->began_s = m->ended_s = kl_now_s(&m->options.clock);
+    m->done = m->failed = 0;
+    m->look_again_s = 0;
+    m->feed_all = true;
+    m->summary = (kilter_farm_summary){.tasks = run->tasks};
+    m->running = true;
+    for (size_t i = 0; i < m->member_count; i++) {
+        m->members[i].held = false;
+        m->members[i].asked_s = m->began_s;
+    }
+    kl_trace_iteration(m->trace,
+                       &(kl_trace_iteration_row){.run = m->runs,
+                                                 .tasks = run->tasks,
+                                                 .units = m->balance.bag.units,
+                                                 .policy = kl_policy_name(m->options.policy),
+                                                 .shared_bytes = m->shared.size > 0 ? m->shared.size - 1 : 0,
+                                                 .began_s = m->began_s - m->opened_s});
+    if (run->tasks == 0)
+        end_run(m, "done");
+    return KILTER_OK;
+}
+
 /* Nobody is left, and nobody will come: that is the end of the run. */
 static kilter_status check_workers(kl_master *m, kilter_error *error) {
     if (!m->running || m->ready > 0 || m->options.may_join)
@@ -657,9 +647,7 @@ void kl_master_end(kl_master *m) {
     kl_buffer_free(&end);
 }
 
-/* --- progress
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* --- progress --- */
 
 static void time_text(double seconds, char *text, size_t size) {
     if (seconds < 120)

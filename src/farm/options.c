@@ -90,8 +90,7 @@ static kilter_status set(const option *o, const char *said, const char *text, kl
     return KILTER_OK;
 }
 
-/* --- sources, the weakest first
- * --------------------------------------------------------------------------------------------- */
+/* --- sources, the weakest first --- */
 
 static kilter_status from_program(const kilter_farm_options *options, kl_settings *settings,
                                   kilter_error *error) {
@@ -102,6 +101,7 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
         {"policy", options->policy, &settings->policy},
         {"transport", options->transport, &settings->transport},
         {"listen", options->listen, &settings->listen},
+        {"join", options->join, &settings->join},
         {"record", options->record, &settings->record},
         {"name", options->name, &settings->name},
     };
@@ -182,8 +182,7 @@ static kilter_status from_arguments(int argc, char **argv, int *kept, kl_setting
     return KILTER_OK;
 }
 
-/* --- do they fit together?
- * -------------------------------------------------------------------------------------------------- */
+/* --- do they fit together? --- */
 
 static bool one_of(const char *text, const char *const *list) {
     for (; *list; list++)

@@ -8,8 +8,7 @@
 
 #include "farm/stepped.h"
 
-/* --- a task whose result tells what it was
- * -------------------------------------------------------------------------------------- */
+/* --- a task whose result tells what it was --- */
 
 static double cost_of(uint64_t index) {
     return 1e-4 * (1 + (double)(kl_mix64(index) % 100));
@@ -143,9 +142,7 @@ static void a_worker_that_cannot_start_is_left_out(void **state) {
     stepped_close(&f);
 }
 
-/* --- failing tasks
- * --------------------------------------------------------------------------------------------------------------
- */
+/* --- failing tasks --- */
 
 static int work_or_fail(const kilter_task *task, kilter_result *result, void *state) {
     stepped_spend(state, 1e-3);
@@ -194,8 +191,7 @@ static void failed_tasks_are_told_and_the_rest_goes_on(void **state) {
     stepped_close(&f);
 }
 
-/* --- how good is it? Under a fake clock that is arithmetic, not timing.
- * --------------------------------------------------------- */
+/* --- how good is it? Under a fake clock that is arithmetic, not timing. --- */
 
 static int work_1ms(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result;

@@ -117,9 +117,7 @@ bool kl_worker_has_work(const kl_worker *w) {
     return w->first != NULL;
 }
 
-/* --- results
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- results --- */
 
 static void end_segment(kl_worker *w) {
     if (w->segment.count == 0)
@@ -152,9 +150,7 @@ static kilter_status flush(kl_worker *w, bool more, kilter_error *error) {
     return status;
 }
 
-/* --- tasks
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* --- tasks --- */
 
 /* Is so little left that the next chunk must be on its way now? */
 static bool running_low(const kl_worker *w, const queued *chunk) {
@@ -227,9 +223,7 @@ static kilter_status work(kl_worker *w, kilter_error *error) {
     return status;
 }
 
-/* --- messages
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* --- messages --- */
 
 static kilter_status send_plain(kl_worker *w, kl_message_type type, const char *text, kilter_error *error) {
     kl_buffer out = {0};

@@ -60,8 +60,7 @@ struct kl_transport {
     const kl_transport_ops *ops;
 };
 
-/* --- zmq: ROUTER (master) and DEALER (worker) of libzmq
- * --------------------------------------------------------------------- */
+/* --- zmq: ROUTER (master) and DEALER (worker) of libzmq --- */
 
 /* Master's end, bound to `endpoint` (ipc://PATH, tcp://ADDRESS:PORT; "tcp://127.0.0.1:*" takes a free port).
  * *bound (may be NULL) gets the endpoint workers connect to, malloc'd, the caller's to free. */
@@ -72,8 +71,7 @@ kilter_status kl_zmq_join(const char *endpoint, kl_transport **transport, kilter
 /* Is `endpoint` one the two calls above can use? Fills `error` (naming it) when not. Opens nothing. */
 kilter_status kl_zmq_check(const char *endpoint, kilter_error *error);
 
-/* --- inproc: between threads of one process, or between state machines stepped by one loop
- * ---------------------------------- */
+/* --- inproc: between threads of one process, or between state machines stepped by one loop --- */
 
 typedef struct kl_inproc kl_inproc; /* the hub all endpoints hang from; outlives them */
 
@@ -96,8 +94,7 @@ kilter_status kl_inproc_join(kl_inproc *hub, kl_peer *endpoint, kl_transport **t
 /* When does the endpoint's next event become visible? HUGE_VAL when none is under way. Stepped hubs only. */
 double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
 
-/* --- mpi: the ranks of MPI_COMM_WORLD, rank 0 the master
- * -------------------------------------------------------------------- */
+/* --- mpi: the ranks of MPI_COMM_WORLD, rank 0 the master --- */
 
 #ifdef KL_HAVE_MPI
 /* Collective. Starts MPI when it is not (and then close() ends it). *rank and *size as MPI says.
@@ -107,8 +104,7 @@ kilter_status kl_mpi_open(int *argc, char ***argv, int *rank, int *size, kl_tran
                           kilter_error *error);
 #endif
 
-/* --- the operations, as the rooms above call them
- * --------------------------------------------------------------------------- */
+/* --- the operations, as the rooms above call them --- */
 
 static inline kilter_status kl_send(kl_transport *t, kl_peer peer, const kl_buffer *buffer,
                                     kilter_error *error) {

@@ -56,7 +56,7 @@ struct kl_inproc {
     size_t count, capacity;
 };
 
-/* --- the inbox ------------------------------------------------------------------------------------------ */
+/* --- the inbox --- */
 
 static item *new_item(kl_event_kind kind, kl_peer from, const void *data, size_t size) {
     item *it = size <= SIZE_MAX - sizeof(item) ? malloc(sizeof *it + size) : NULL;
@@ -151,7 +151,7 @@ static endpoint *peer_of(const endpoint *e, kl_peer number) {
     return (e->number == MASTER) != (number == MASTER) ? find(e->hub, number) : NULL;
 }
 
-/* --- the operations ------------------------------------------------------------------------------------- */
+/* --- the operations --- */
 
 static kilter_status inproc_send(kl_transport *transport, kl_peer peer, const void *data, size_t size,
                                  kilter_error *error) {
@@ -277,7 +277,7 @@ static const kl_transport_ops inproc_ops = {.name = "inproc",
                                             .wake = inproc_wake,
                                             .close = inproc_close};
 
-/* --- the hub -------------------------------------------------------------------------------------------- */
+/* --- the hub --- */
 
 kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, kilter_error *error) {
     kl_inproc *h = calloc(1, sizeof *h);

@@ -11,7 +11,7 @@
 #include "transport/transport.h"
 #include "transport/transport_suite.h"
 
-/* --- threads -------------------------------------------------------------------------------------------- */
+/* --- threads --- */
 
 static void run_case(const suite_case *its_case, unsigned count, bool master_last) {
     kl_inproc *hub;
@@ -89,7 +89,7 @@ static void who_joins_after_the_master_has_closed_waits(void **state) {
     kl_inproc_free(hub);
 }
 
-/* --- steps ---------------------------------------------------------------------------------------------- */
+/* --- steps --- */
 
 enum { ENDPOINTS = 8 };
 

@@ -130,7 +130,7 @@ static kilter_status mpi_error(int code, const char *doing, kilter_error *error)
     return kl_fail(error, KILTER_ERR_MPI, "%s: MPI says: %.300s; start the program again", doing, text);
 }
 
-/* --- sending -------------------------------------------------------------------------------------------- */
+/* --- sending --- */
 
 static void put_length(uint8_t *to, uint64_t length) {
     for (int i = 0; i < LENGTH_BYTES; i++)
@@ -275,7 +275,7 @@ static void settle_sends(mpi *m, int done, bool faulty) {
         launch_waiting(m, i);
 }
 
-/* --- receiving ------------------------------------------------------------------------------------------ */
+/* --- receiving --- */
 
 static void post_head(mpi *m, size_t i) {
     if (MPI_Irecv(m->peers[i].head, EAGER_BYTES, MPI_BYTE, rank_of(m, i), TAG_HEAD, m->comm,
@@ -357,7 +357,7 @@ static void hear(mpi *m, size_t i, size_t bytes) {
         hear_message(m, i);
 }
 
-/* --- the loop ------------------------------------------------------------------------------------------- */
+/* --- the loop --- */
 
 static bool reserve_done(mpi *m) {
     size_t needed = m->count > m->flying ? m->count : m->flying;
@@ -440,7 +440,7 @@ static void rest(mpi *m, double remaining_s) {
     m->nap_s = fmin(2 * m->nap_s, longest_s);
 }
 
-/* --- the operations ------------------------------------------------------------------------------------- */
+/* --- the operations --- */
 
 static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void *data, size_t size,
                               kilter_error *error) {
@@ -496,7 +496,7 @@ static void mpi_wake(kl_transport *transport) {
     atomic_store(&((mpi *)transport)->woken, true);
 }
 
-/* --- the end -------------------------------------------------------------------------------------------- */
+/* --- the end --- */
 
 static bool all_said(const mpi *m) {
     for (size_t i = 0; i < m->count; i++)
@@ -575,7 +575,7 @@ static const kl_transport_ops mpi_ops_any_thread = {.name = "mpi",
                                                     .wake = mpi_wake,
                                                     .close = mpi_close};
 
-/* --- the beginning -------------------------------------------------------------------------------------- */
+/* --- the beginning --- */
 
 /* How many processes the launcher says there are; 1 when it says nothing. */
 static long launched(void) {

@@ -42,7 +42,7 @@ typedef struct suite_case {
     void (*worker)(kl_transport *t, kl_peer master, unsigned index);
 } suite_case;
 
-/* --- what the cases are made of ------------------------------------------------------------------------- */
+/* --- what the cases are made of --- */
 
 /* The next event; a test that would wait for ever fails instead. */
 static inline kl_event suite_next(kl_transport *t) {
@@ -152,7 +152,7 @@ static inline void suite_leave_to_others(kl_transport *t, kl_peer master, unsign
     suite_expect(t, KL_EVENT_LEFT, master);
 }
 
-/* --- the cases ------------------------------------------------------------------------------------------ */
+/* --- the cases --- */
 
 static const size_t suite_sizes[] = {0,      1,       7,    8,    9,       4086, 4087, 4088,
                                      4089,   4095,    4096, 4097, 8191,    8192, 8193, 65536,
@@ -451,7 +451,7 @@ static const suite_case suite_cases[] = {
 };
 enum { SUITE_CASES = sizeof suite_cases / sizeof *suite_cases };
 
-/* --- workers as threads --------------------------------------------------------------------------------- */
+/* --- workers as threads --- */
 
 typedef struct suite_thread {
     pthread_t thread;

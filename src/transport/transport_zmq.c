@@ -102,7 +102,7 @@ static void tell(endpoint *e, const kl_event *event) {
     }
 }
 
-/* --- frames out ----------------------------------------------------------------------------------------- */
+/* --- frames out --- */
 
 /* Both give 0 or an errno; HWM is off, so nothing ever waits. */
 static int send_part(endpoint *e, zmq_msg_t *part, int flags) {
@@ -173,7 +173,7 @@ static kilter_status send_bytes(kl_transport *transport, kl_peer name, const voi
                    "sending %zu bytes to peer %llu: it is gone; give its work to another", size, number);
 }
 
-/* --- reports of the monitor ----------------------------------------------------------------------------- */
+/* --- reports of the monitor --- */
 
 static void hear_report(endpoint *e, uint16_t what, int fd) {
     if (e->is_master) {
@@ -212,7 +212,7 @@ static void read_reports(endpoint *e) {
     }
 }
 
-/* --- frames in ------------------------------------------------------------------------------------------ */
+/* --- frames in --- */
 
 static int kind_of(const frame *f) {
     size_t size = zmq_msg_size(&f->body);
@@ -353,7 +353,7 @@ static bool hear_next(endpoint *e) {
     return true;
 }
 
-/* --- a worker's connection ------------------------------------------------------------------------------ */
+/* --- a worker's connection --- */
 
 static void set(void *socket, int option, int value) {
     zmq_setsockopt(socket, option, &value, sizeof value);
@@ -459,7 +459,7 @@ static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
     return e->socket || kl_now_s() < e->retry_at_s ? KILTER_OK : dial(e, error);
 }
 
-/* --- the loop ------------------------------------------------------------------------------------------- */
+/* --- the loop --- */
 
 /* Those whose connections have ended, and whose last messages have been read. */
 static void part_with_cut(endpoint *e) {
@@ -567,7 +567,7 @@ static void wake_up(kl_transport *transport) {
             ;
 }
 
-/* --- the end -------------------------------------------------------------------------------------------- */
+/* --- the end --- */
 
 static void say_bye_to_all(endpoint *e) {
     if (!e->is_master && e->stage == JOINED)
@@ -626,7 +626,7 @@ static const kl_transport_ops zmq_ops = {.name = "zmq",
                                          .wake = wake_up,
                                          .close = close_endpoint};
 
-/* --- the beginning -------------------------------------------------------------------------------------- */
+/* --- the beginning --- */
 
 static kilter_status new_endpoint(const char *address, bool is_master, endpoint **made, kilter_error *error) {
     endpoint *e = calloc(1, sizeof *e);

@@ -39,7 +39,7 @@ static int remove_folder(void **state) {
     return rmdir(folder);
 }
 
-/* --- the suite ------------------------------------------------------------------------------------------ */
+/* --- the suite --- */
 
 static void run_case(const suite_case *its_case, const char *endpoint, unsigned count) {
     char *bound;
@@ -73,7 +73,7 @@ static void many_workers_get_them_too(void **state) {
     }
 }
 
-/* --- one of each ---------------------------------------------------------------------------------------- */
+/* --- one of each --- */
 
 typedef struct pair {
     kl_transport *master, *worker;
@@ -183,7 +183,7 @@ static void a_worker_without_a_master_can_be_closed(void **state) {
     }
 }
 
-/* --- death ---------------------------------------------------------------------------------------------- */
+/* --- death --- */
 
 /* A child that runs `body` and never comes back from it. */
 static pid_t start(void (*body)(const char *endpoint), const char *endpoint) {
@@ -343,7 +343,7 @@ static void a_restarted_master_does_not_inherit(void **state) {
     kl_transport_close(master);
 }
 
-/* --- strangers ------------------------------------------------------------------------------------------ */
+/* --- strangers --- */
 
 static int dial_raw(const char *bound) {
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -499,7 +499,7 @@ static void a_master_of_another_version_is_named(void **state) {
     zmq_ctx_term(context);
 }
 
-/* --- coming and going ----------------------------------------------------------------------------------- */
+/* --- coming and going --- */
 
 typedef struct visitors {
     const char *bound;
@@ -597,7 +597,7 @@ static void descriptors_change_hands(void **state) {
     close_pair(&p);
 }
 
-/* --- endpoints ------------------------------------------------------------------------------------------ */
+/* --- endpoints --- */
 
 static void expect_unusable(const char *endpoint) {
     kilter_error error = {0};
