@@ -12,9 +12,10 @@
 static const char record_ending[] = ".kilter";
 
 static char *joined(const char *a, const char *b, const char *c) {
-    char *text = malloc(strlen(a) + strlen(b) + strlen(c) + 1);
+    size_t size = strlen(a) + strlen(b) + strlen(c) + 1;
+    char *text = malloc(size);
     if (text)
-        strcpy(stpcpy(stpcpy(text, a), b), c);
+        snprintf(text, size, "%s%s%s", a, b, c);
     return text;
 }
 
@@ -83,36 +84,26 @@ static char *newest_in(const char *folder, DIR *dir) {
     return newest;
 }
 
-static kilter_status newest_record(char **file, kilter_error *error) {
-    char *folder;
-    kilter_status status = record_dir(&folder, error);
-    if (status != KILTER_OK)
-        return status;
+/* NULL: none, and `error` says why. */
+static char *newest_record(kilter_error *error) {
+    char *folder = NULL;
+    if (record_dir(&folder, error) != KILTER_OK || !folder)
+        return NULL;
     DIR *dir = opendir(folder);
-    char *newest = NULL;
-    if (dir) {
-        newest = newest_in(folder, dir);
+    char *newest = dir ? newest_in(folder, dir) : NULL;
+    if (dir)
         closedir(dir);
-    }
     if (!newest)
-        status = kl_fail(error, KILTER_ERR_INPUT,
-                         "looking for the newest record: no file *%s in '%s'; name the file", record_ending,
-                         folder);
-    else
-        *file = newest;
+        kl_fail(error, KILTER_ERR_INPUT, "looking for the newest record: no file *%s in '%s'; name the file",
+                record_ending, folder);
     free(folder);
-    return status;
+    return newest;
 }
 
-static int report(const char *file, bool json) {
+static int print(const char *file, bool json) {
     kilter_error error;
-    char *newest = NULL;
-    if (!file && newest_record(&newest, &error) != KILTER_OK)
-        return kl_cmd_fail(&error);
-    kl_report *report;
-    kilter_status status = kl_report_read(file ? file : newest, &report, &error);
-    free(newest);
-    if (status != KILTER_OK)
+    kl_report *report = NULL;
+    if (kl_report_read(file, &report, &error) != KILTER_OK)
         return kl_cmd_fail(&error);
     if (json)
         kl_report_print_json(report, stdout);
@@ -120,6 +111,16 @@ static int report(const char *file, bool json) {
         kl_report_print_text(report, stdout);
     kl_report_free(report);
     return kl_cmd_printed();
+}
+
+static int print_newest(bool json) {
+    kilter_error error;
+    char *file = newest_record(&error);
+    if (!file)
+        return kl_cmd_fail(&error);
+    int code = print(file, json);
+    free(file);
+    return code;
 }
 
 static int run(const kl_command *command, int argc, char **argv) {
@@ -137,7 +138,7 @@ static int run(const kl_command *command, int argc, char **argv) {
         else
             file = argv[i];
     }
-    return report(file, json);
+    return file ? print(file, json) : print_newest(json);
 }
 
 const kl_command kl_cmd_report = {

@@ -12,9 +12,8 @@
 
 static const kl_command *const commands[] = {
     &kl_cmd_report,
+    NULL,
 };
-
-enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void say_usage(const kl_command *command, const char *format, va_list args) {
     fprintf(stderr, "kilter%s%s: ", command ? " " : "", command ? command->name : "");
@@ -53,7 +52,7 @@ static int print_help(void) {
          "Looks at what programs that use Kilter did.\n"
          "\n"
          "commands:");
-    for (int i = 0; i < COMMANDS; i++)
+    for (int i = 0; commands[i]; i++)
         printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
     return kl_cmd_printed();
 }
@@ -64,7 +63,7 @@ static int print_command_help(const kl_command *command) {
 }
 
 static const kl_command *find(const char *name) {
-    for (int i = 0; i < COMMANDS; i++)
+    for (int i = 0; commands[i]; i++)
         if (strcmp(commands[i]->name, name) == 0)
             return commands[i];
     return NULL;

@@ -76,9 +76,9 @@ typedef struct sim {
     sim_message *inbox; /* in order of arrival, served from the front */
     size_t inbox_front, inbox_back, inbox_room;
     bool serving;
-    uint32_t *parked;
+    uint32_t *parked, *held;
     uint32_t parked_count;
-    uint64_t next_task, done, chunks;
+    uint64_t dealt, done, chunks;
     double now_s, work_s; /* work_s: of all tasks started, on speed 1 */
     double last_s;
     uint64_t run;
@@ -188,21 +188,31 @@ static void sim_answer(sim *f, uint32_t worker, kl_plan *plan) {
     view->queued_units += (double)plan->count;
     view->queued_at_s = f->now_s;
     f->chunks++;
+    f->dealt += plan->count;
     sim_push(f, f->now_s + f->what->latency_s, SIM_CHUNK, worker, plan->count);
 }
 
-/* Try to answer all who wait, in the order in which they asked. */
-static void sim_answer_parked(sim *f) {
+/* Who waits is tried again: first the one the news is of, then a few others in turn, so that many who wait do
+ * not stop the master; all of them when nothing is under way that could bring more news. */
+static void sim_answer_parked(sim *f, uint32_t newest) {
+    uint32_t tries = f->dealt == f->done ? f->parked_count : f->parked_count < 8 ? f->parked_count : 8;
+    for (uint32_t i = 0; i < f->parked_count; i++)
+        if (f->parked[i] == newest) {
+            f->parked[i] = f->parked[0];
+            f->parked[0] = newest;
+        }
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < f->parked_count; i++) {
+    for (uint32_t i = 0; i < tries; i++) {
         kl_plan plan;
         kl_dealer_plan(f->dealer, &f->snapshot, f->parked[i], &plan);
         if (plan.count)
             sim_answer(f, f->parked[i], &plan);
         else
-            f->parked[kept++] = f->parked[i];
+            f->held[kept++] = f->parked[i]; /* to the end: next time others are tried */
     }
-    f->parked_count = kept;
+    memmove(f->parked, f->parked + tries, (f->parked_count - tries) * sizeof *f->parked);
+    memcpy(f->parked + f->parked_count - tries, f->held, kept * sizeof *f->held);
+    f->parked_count += kept - tries;
 }
 
 static void sim_take_news(sim *f, const sim_message *m) {
@@ -262,7 +272,7 @@ static void sim_step(sim *f, uint64_t *arrived) {
         if (m.asks)
             f->parked[f->parked_count++] = m.worker;
         if (f->snapshot.left)
-            sim_answer_parked(f);
+            sim_answer_parked(f, m.worker);
     } else if (e.kind == SIM_CHUNK) {
         w->asked = false;
         w->queued += e.count;
@@ -293,7 +303,7 @@ static sim_result sim_one_run(sim *f) {
     const sim_case *c = f->what;
     f->events = f->inbox_front = f->inbox_back = f->parked_count = 0;
     f->serving = false;
-    f->done = f->chunks = 0;
+    f->dealt = f->done = f->chunks = 0;
     f->now_s = f->work_s = f->last_s = 0;
     kl_snapshot *s = &f->snapshot;
     s->now_s = s->began_s = 0;
@@ -328,7 +338,8 @@ static sim_result sim_play(const sim_case *c, const char *policy, double factor)
     f.views = calloc(c->workers, sizeof *f.views);
     f.workers = calloc(c->workers, sizeof *f.workers);
     f.parked = calloc(c->workers, sizeof *f.parked);
-    assert(f.dealer && f.views && f.workers && f.parked);
+    f.held = calloc(c->workers, sizeof *f.held);
+    assert(f.dealer && f.views && f.workers && f.parked && f.held);
     f.snapshot = (kl_snapshot){.workers = f.views,
                                .slots = c->workers,
                                .present = c->workers,
@@ -341,6 +352,7 @@ static sim_result sim_play(const sim_case *c, const char *policy, double factor)
     free(f.views);
     free(f.workers);
     free(f.parked);
+    free(f.held);
     free(f.heap);
     free(f.inbox);
     return r;

@@ -20,14 +20,15 @@
 #include "trace/trace.h"
 
 typedef struct place {
-    char folder[64], file[96];
+    char folder[200], file[220];
 } place;
 
 static int make_place(void **state) {
     place *p = calloc(1, sizeof *p);
     if (!p)
         return -1;
-    snprintf(p->folder, sizeof p->folder, "/tmp/kilter-report-XXXXXX");
+    const char *tmp = getenv("TMPDIR");
+    snprintf(p->folder, sizeof p->folder, "%s/kilter-report-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(p->folder))
         return -1;
     snprintf(p->file, sizeof p->file, "%s/a.kilter", p->folder);
@@ -38,7 +39,7 @@ static int make_place(void **state) {
 static int remove_place(void **state) {
     place *p = *state;
     static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
-    char name[128];
+    char name[240];
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         snprintf(name, sizeof name, "%s%s", p->file, endings[i]);
         unlink(name);
@@ -481,7 +482,7 @@ static void push_nasty(kl_trace *t, uint64_t seed) {
     for (uint32_t w = 0; w < workers; w++) {
         kl_trace_worker(t, &(kl_trace_worker_row){w, nasty(seed + w), nasty(seed / 3 + w), -1, 0});
         if (w % 3 == 2)
-            kl_trace_worker_left(t, w, 1e9, nasty(seed + 2 * w));
+            kl_trace_worker_left(t, w, 1e9, nasty(seed + w + w));
     }
     for (uint64_t run = 0; run < seed % 17; run++) {
         double scale = pow(10, (double)(kl_mix64(seed + run) % 24) - 12);

@@ -43,13 +43,16 @@ static const kl_trace_run_row a_run = {.program = "prog'); DROP TABLE run; --",
 
 /* A folder of the test's own, and the record's name in it. */
 typedef struct place {
-    char folder[64], file[96];
+    char folder[200], file[220];
 } place;
 
 static int make_place(void **state) {
     place *p = calloc(1, sizeof *p);
-    snprintf(p->folder, sizeof p->folder, "/tmp/kilter-trace-XXXXXX");
-    if (!p || !mkdtemp(p->folder))
+    if (!p)
+        return -1;
+    const char *tmp = getenv("TMPDIR");
+    snprintf(p->folder, sizeof p->folder, "%s/kilter-trace-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(p->folder))
         return -1;
     snprintf(p->file, sizeof p->file, "%s/a.kilter", p->folder);
     *state = p;
@@ -59,7 +62,7 @@ static int make_place(void **state) {
 static int remove_place(void **state) {
     place *p = *state;
     static const char *const endings[] = {"", "-wal", "-shm", "-journal", ".moved"};
-    char name[128];
+    char name[240];
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         snprintf(name, sizeof name, "%s%s", p->file, endings[i]);
         unlink(name);
@@ -116,7 +119,7 @@ static void wait_until(sqlite3 *db, const char *count_sql, long long at_least) {
 }
 
 static bool exists(const char *file, const char *ending) {
-    char name[128];
+    char name[240];
     snprintf(name, sizeof name, "%s%s", file, ending);
     return access(name, F_OK) == 0;
 }
@@ -277,15 +280,15 @@ static void *push_half(void *argument) {
 
 static void two_threads_push_and_readers_read(void **state) {
     const char *file = ((place *)*state)->file;
-    enum { EACH = 20000 };
+    enum { EACH = 20000, BOTH = 40000 };
     kl_trace *t = open_trace(file);
-    half halves[2] = {{t, 0, EACH}, {t, EACH, 2 * EACH}};
+    half halves[2] = {{t, 0, EACH}, {t, EACH, BOTH}};
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, push_half, &halves[i]), 0);
     sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
     long long seen = 0;
-    while (seen < 2 * EACH) { /* without waiting for close: rows arrive by themselves, and none goes away */
+    while (seen < BOTH) { /* without waiting for close: rows arrive by themselves, and none goes away */
         long long rows = number(db, "SELECT count(*) FROM chunk");
         assert_true(rows >= seen);
         seen = rows;
@@ -447,7 +450,7 @@ static void a_removed_file_is_reported(void **state) {
 
 static void a_new_file_of_the_name_is_left_alone(void **state) {
     place *p = *state;
-    char moved[128];
+    char moved[240];
     snprintf(moved, sizeof moved, "%s.moved", p->file);
     kl_trace *t = open_trace(p->file);
     assert_int_equal(rename(p->file, moved), 0);

@@ -1,0 +1,279 @@
+/* Whatever the policy, the number of tasks and workers, and however they ask: every task is dealt once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "decide/decide.h"
+
+enum { MOST_WORKERS = 64, MOST_TASKS = 3 * MOST_WORKERS + 2, MOST_CHUNKS = 4 };
+
+typedef enum asking { ROUND_ROBIN, RANDOM, GREEDY, ASKING_ORDERS } asking;
+
+/* How a farm behaves. */
+typedef struct habit {
+    asking order;
+    bool measured;  /* reports carry times */
+    bool prior;     /* earlier runs left rates */
+    bool lagging;   /* reports come when they like */
+    bool late;      /* half of the workers join during the run */
+    bool vanishing; /* workers leave; what they had comes back */
+    bool finished;  /* … or was finished after all */
+    bool warm;      /* not the first run: paces and statistics are known when it begins */
+} habit;
+
+typedef struct farm {
+    habit habit;
+    uint64_t seed, draws;
+    kl_dealer *dealer;
+    kl_snapshot s;
+    kl_worker_view workers[MOST_WORKERS];
+    double unit_s[MOST_WORKERS];
+    uint64_t chunk[MOST_WORKERS][MOST_CHUNKS], chunks[MOST_WORKERS]; /* sizes, oldest first */
+    uint64_t finished;
+} farm;
+
+static uint64_t draw(farm *f, uint64_t below) {
+    return kl_mix64(f->seed * 0x10001 + f->draws++) % below;
+}
+
+static void set_left(farm *f, uint64_t left) {
+    f->s.left = left;
+    f->s.left_units = (double)left;
+}
+
+static uint64_t queued(const farm *f) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < f->s.slots; i++)
+        sum += f->workers[i].queued_tasks;
+    return sum;
+}
+
+static void set_up(farm *f, const kl_policy *policy, uint32_t workers, uint64_t tasks, habit habit,
+                   uint64_t seed) {
+    memset(f, 0, sizeof *f);
+    f->habit = habit;
+    f->seed = seed;
+    f->s = (kl_snapshot){.tasks = tasks,
+                         .units = (double)tasks,
+                         .run = habit.warm,
+                         .workers = f->workers,
+                         .slots = workers,
+                         .answer_s = 1e-5 * (double)draw(f, 5),
+                         .message = {1e-5 * (double)draw(f, 3), 1e-9},
+                         .task_bytes = 100,
+                         .round_trip_s = 1e-4 * (double)draw(f, 3)};
+    set_left(f, tasks);
+    for (uint32_t i = 0; i < workers; i++) {
+        f->unit_s[i] = 1e-4 * (double)(1 + draw(f, 50)) * (draw(f, 4) ? 1 : 20);
+        f->workers[i].present = i == 0 || !habit.late || i % 2 == 0;
+        f->s.present += f->workers[i].present;
+        f->workers[i].prior_rate = habit.prior && draw(f, 4) ? 1e-3 / f->unit_s[i] : 0;
+        if (habit.warm) {
+            kl_pace_add(&f->workers[i].pace, 0.1, 0.1 / f->unit_s[i], 0.5);
+            for (int k = 0; k < 3; k++)
+                kl_stat_add(&f->workers[i].unit_s, f->unit_s[i] * (0.5 + k / 2.0), 0);
+            kl_stat_merge(&f->s.unit_s, &f->workers[i].unit_s);
+        }
+    }
+    f->dealer = kl_dealer_new(policy, NULL);
+    assert_non_null(f->dealer);
+    assert_int_equal(kl_dealer_begin(f->dealer, &f->s), KILTER_OK);
+}
+
+/* The oldest chunk of a worker is done, or lost and back again. */
+static void end_chunk(farm *f, uint32_t i, bool lost) {
+    kl_worker_view *w = &f->workers[i];
+    uint64_t count = f->chunk[i][0];
+    memmove(f->chunk[i], f->chunk[i] + 1, (MOST_CHUNKS - 1) * sizeof f->chunk[i][0]);
+    f->chunks[i]--;
+    w->queued_tasks -= count;
+    w->queued_units = (double)w->queued_tasks;
+    w->queued_at_s = f->s.now_s;
+    if (lost) {
+        set_left(f, f->s.left + count);
+        return;
+    }
+    f->finished += count;
+    if (!f->habit.measured)
+        return;
+    double seconds = f->unit_s[i] * (double)count * (0.5 + (double)draw(f, 100) / 100);
+    f->s.now_s += seconds / f->s.present;
+    kl_pace_add(&w->pace, seconds, (double)count, 0.5);
+    kl_wap_add(&w->wap, seconds, (double)count);
+    kl_stat_add(&w->unit_s, seconds / (double)count, f->s.now_s);
+    kl_stat_add(&f->s.unit_s, seconds / (double)count, f->s.now_s);
+}
+
+static void come_and_go(farm *f) {
+    uint32_t i = (uint32_t)draw(f, f->s.slots);
+    if (f->habit.late && !f->workers[i].present && f->workers[i].chunks == 0 && draw(f, 4) == 0) {
+        f->workers[i].present = true;
+        f->s.present++;
+    } else if (f->habit.vanishing && f->workers[i].present && f->s.present > 1 && draw(f, 16) == 0) {
+        f->workers[i].present = false;
+        f->s.present--;
+        while (f->chunks[i])
+            end_chunk(f, i, !f->habit.finished);
+    }
+}
+
+/* With nothing under way, nothing more will happen by itself: somebody has to get something. */
+static void assert_somebody_gets_something(const farm *f) {
+    if (f->s.left == 0 || queued(f) > 0)
+        return;
+    for (uint32_t i = 0; i < f->s.slots; i++) {
+        kl_plan plan;
+        kl_dealer_plan(f->dealer, &f->s, i, &plan);
+        if (plan.count)
+            return;
+    }
+    fail_msg("%s: nobody gets anything of %d tasks on %d workers",
+             kl_policy_name(kl_dealer_policy(f->dealer)), (int)f->s.left, (int)f->s.present);
+}
+
+static bool ask(farm *f, uint32_t i) {
+    kl_plan plan, again;
+    kl_dealer_plan(f->dealer, &f->s, i, &plan);
+    if (draw(f, 16) == 0) { /* looking changes nothing */
+        kl_dealer_plan(f->dealer, &f->s, i, &again);
+        assert_true(plan.count == again.count && strcmp(plan.reason, again.reason) == 0);
+    }
+    assert_true(plan.count <= f->s.left && plan.worker == i);
+    assert_true(plan.share >= 0 && plan.share <= 1 && plan.finish_s >= 0 && plan.gain_s >= 0);
+    assert_true(plan.reason[0] != 0 && memchr(plan.reason, 0, sizeof plan.reason));
+    if (plan.count == 0) {
+        assert_somebody_gets_something(f);
+        return false;
+    }
+    assert_int_equal(kl_dealer_commit(f->dealer, &f->s, &plan), KILTER_OK);
+    set_left(f, f->s.left - plan.count);
+    kl_worker_view *w = &f->workers[i];
+    w->chunks++;
+    w->queued_tasks += plan.count;
+    w->queued_units = (double)w->queued_tasks;
+    w->queued_at_s = f->s.now_s;
+    f->chunk[i][f->chunks[i]++] = plan.count;
+    return true;
+}
+
+static uint32_t next_asking(farm *f, uint64_t turn) {
+    uint32_t i = (uint32_t)turn;
+    if (f->habit.order == RANDOM)
+        i = (uint32_t)draw(f, f->s.slots);
+    if (f->habit.order == GREEDY)
+        i = turn % 3 ? 0 : (uint32_t)(turn / 3);
+    for (i %= f->s.slots; !f->workers[i].present;)
+        i = (i + 1) % f->s.slots;
+    return i;
+}
+
+static void end_oldest_of(farm *f, uint32_t first) {
+    for (uint32_t k = 0; k < f->s.slots; k++) {
+        uint32_t i = (first + k) % f->s.slots;
+        if (f->chunks[i]) {
+            end_chunk(f, i, false);
+            return;
+        }
+    }
+}
+
+static void deal_everything(const kl_policy *policy, uint32_t workers, uint64_t tasks, habit habit,
+                            uint64_t seed) {
+    farm f;
+    set_up(&f, policy, workers, tasks, habit, seed);
+    uint64_t bound = 200 + 40 * (tasks + workers), turn = 0;
+    for (; f.finished < tasks && turn < bound; turn++) {
+        if (habit.late || habit.vanishing)
+            come_and_go(&f);
+        uint32_t i = next_asking(&f, turn);
+        /* One chunk under way and one ahead, except for who is greedy; reports come before the next request.
+         */
+        while (f.chunks[i] >= (habit.lagging ? MOST_CHUNKS - 1 : 2))
+            end_chunk(&f, i, false);
+        if (!ask(&f, i) || (habit.lagging && draw(&f, 3) == 0))
+            end_oldest_of(&f, habit.lagging ? (uint32_t)draw(&f, workers) : i);
+    }
+    if (f.finished != tasks || f.s.left != 0 || queued(&f) != 0)
+        fail_msg("%s: %d of %d tasks finished, %d left, on %d workers", kl_policy_name(policy),
+                 (int)f.finished, (int)tasks, (int)f.s.left, (int)workers);
+    kl_dealer_free(f.dealer);
+}
+
+static habit habit_of(uint64_t bits, asking order) {
+    return (habit){.order = order,
+                   .measured = bits & 1,
+                   .prior = bits & 2,
+                   .lagging = bits & 4,
+                   .late = bits & 8,
+                   .vanishing = bits & 16,
+                   .finished = bits & 32,
+                   .warm = bits & 64};
+}
+
+/* Small farms are tried with every order of asking and many habits, larger ones with habits drawn by lot. */
+static void every_task_is_dealt_once(void **state) {
+    (void)state;
+    for (size_t p = 0; p < kl_policy_count(); p++)
+        for (uint32_t workers = 1; workers <= MOST_WORKERS; workers++)
+            for (uint64_t tasks = 0; tasks <= 3 * workers + 2; tasks++) {
+                uint64_t seed = kl_mix64(p << 32 | workers << 16 | tasks);
+                if (workers > 8) {
+                    deal_everything(kl_policy_at(p), workers, tasks,
+                                    habit_of(seed, (seed >> 32) % ASKING_ORDERS), seed);
+                    continue;
+                }
+                for (uint64_t k = 0; k < 4 * ASKING_ORDERS; k++)
+                    deal_everything(kl_policy_at(p), workers, tasks,
+                                    habit_of(kl_mix64(seed + k), k % ASKING_ORDERS), seed + k);
+            }
+}
+
+/* The same with more tasks than workers by far, where batches follow each other. */
+static void many_tasks_are_dealt_once(void **state) {
+    (void)state;
+    for (size_t p = 0; p < kl_policy_count(); p++)
+        for (uint64_t k = 0; k < 384; k++) {
+            uint64_t seed = kl_mix64(p << 32 | k);
+            deal_everything(kl_policy_at(p), 1 + (uint32_t)(seed >> 8 & 15), seed >> 16 & 4095,
+                            habit_of(k, k % ASKING_ORDERS), seed);
+        }
+}
+
+/* A dealer lives through the runs of its farm; each begins afresh. */
+static void runs_follow_each_other(void **state) {
+    (void)state;
+    for (size_t p = 0; p < kl_policy_count(); p++) {
+        farm f;
+        set_up(&f, kl_policy_at(p), 5, 100, (habit){.measured = true}, p);
+        for (f.s.run = 0; f.s.run < 5; f.s.run++) {
+            f.s.tasks = 100 - 7 * f.s.run;
+            f.s.units = (double)f.s.tasks;
+            f.finished = 0;
+            set_left(&f, f.s.tasks);
+            for (uint32_t i = 0; i < 5; i++) {
+                f.workers[i].chunks = 0;
+                f.workers[i].wap = (kl_wap){0};
+            }
+            assert_int_equal(kl_dealer_begin(f.dealer, &f.s), KILTER_OK);
+            for (uint32_t turn = 0; f.finished < f.s.tasks && turn < 1000; turn++)
+                if (!ask(&f, turn % 5) || f.chunks[turn % 5] > 1)
+                    end_oldest_of(&f, turn % 5);
+            assert_int_equal(f.finished, f.s.tasks);
+        }
+        kl_dealer_free(f.dealer);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_task_is_dealt_once),
+        cmocka_unit_test(many_tasks_are_dealt_once),
+        cmocka_unit_test(runs_follow_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
