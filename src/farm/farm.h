@@ -70,6 +70,9 @@ void kl_master_record(kl_master *master,
  * to the farm. */
 kilter_status kl_master_turn(kl_master *master, double timeout_s, kilter_error *error);
 
+double
+kl_master_due_s(const kl_master *master); /* when it wants its next turn, whatever comes; HUGE_VAL: never */
+
 uint32_t kl_master_ready(const kl_master *master);        /* workers that can be dealt work */
 uint32_t kl_master_refused(const kl_master *master);      /* workers that came and could not work, or left */
 const char *kl_master_last_loss(const kl_master *master); /* the last such, in words; "" */

@@ -1,5 +1,6 @@
 /* The master: greets workers, probes them, deals chunks to those that ask, takes results in, and notices who
  * is gone. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +8,9 @@
 #include "farm/farm.h"
 #include "probe/probe.h"
 
-/* A worker that the policy held back is looked at again after this long, or as soon as something changes. */
-static const double HELD_S = 0.05;
+/* A worker that the policy held back is looked at again after this long, and so seldom that looking takes a
+ * small part of the master's time. */
+static const double HELD_S = 1e-3, HELD_LOOKS = 8;
 
 typedef enum stage {
     GREETING, /* joined, has not said who it is */
@@ -372,21 +374,26 @@ static bool any_queued(const kl_master *m) {
 static kilter_status feed_all(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
     bool held = false;
+    double began_s = kl_now_s(&m->options.clock);
     m->feed_all = false;
     for (size_t i = 0; i < m->member_count && status == KILTER_OK && m->balance.bag.left > 0; i++) {
         if (m->members[i].hungry)
             status = feed(m, &m->members[i], error);
         held |= m->members[i].held;
     }
-    m->look_again_s = held ? kl_now_s(&m->options.clock) + HELD_S : 0;
+    double now_s = kl_now_s(&m->options.clock), pause_s = HELD_LOOKS * (now_s - began_s);
+    m->look_again_s = held ? now_s + (pause_s > HELD_S ? pause_s : HELD_S) : 0;
     return status;
 }
 
 /* Deal to `asking` (NULL: nobody asked just now), and once in a while to those held back. */
 static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *error) {
     bool look_again = m->look_again_s > 0 && kl_now_s(&m->options.clock) >= m->look_again_s;
-    if (m->balance.bag.left == 0)
+    if (m->balance.bag.left == 0) {
+        m->feed_all = false;
+        m->look_again_s = 0;
         return KILTER_OK;
+    }
     if (m->feed_all || look_again || !any_queued(m))
         return feed_all(m, error);
     if (!asking || !asking->hungry || asking->held)
@@ -615,14 +622,16 @@ static kilter_status check_workers(kl_master *m, kilter_error *error) {
         (unsigned long long)(m->summary.tasks - m->done), (unsigned long long)m->summary.tasks, m->last_loss);
 }
 
+double kl_master_due_s(const kl_master *m) {
+    if (!m->running)
+        return HUGE_VAL;
+    return m->feed_all ? 0 : m->look_again_s > 0 ? m->look_again_s : HUGE_VAL;
+}
+
 kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error) {
-    if (m->running && m->look_again_s > 0) {
-        double until_s = m->look_again_s - kl_now_s(&m->options.clock);
-        until_s = until_s > 0 ? until_s : 0;
-        timeout_s = timeout_s < 0 || timeout_s > until_s ? until_s : timeout_s;
-    }
-    if (m->running && m->feed_all)
-        timeout_s = 0;
+    double until_s = fmax(0, kl_master_due_s(m) - kl_now_s(&m->options.clock));
+    if (timeout_s < 0 || timeout_s > until_s)
+        timeout_s = until_s < HUGE_VAL ? until_s : -1;
     kl_event event;
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
     if (status == KILTER_OK)

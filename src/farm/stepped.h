@@ -96,7 +96,7 @@ static inline void worker_gone(stepped_actor *a) {
 
 /* Let the actor that comes next make one turn. */
 static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
-    double first_s = actor_next_s(f, &f->master_actor, false, 1);
+    double first_s = fmin(actor_next_s(f, &f->master_actor, false, 1), kl_master_due_s(f->master));
     stepped_actor *next = &f->master_actor;
     for (uint32_t i = 0; i < f->count; i++) {
         stepped_actor *a = &f->workers[i];
@@ -108,8 +108,7 @@ static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
             next = a;
         }
     }
-    if (first_s == HUGE_VAL) /* all wait: the master may be waiting for time to pass */
-        first_s = f->master_actor.now_s + 0.05;
+    assert(first_s < HUGE_VAL); /* else all wait for each other */
     if (next->now_s < first_s)
         next->now_s = first_s;
     if (next == &f->master_actor)
