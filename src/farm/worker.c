@@ -15,6 +15,7 @@
 /* Results are sent at the latest this long after the first of them was there, and when they are this large.
  */
 static const double FLUSH_S = 0.1;
+static const double HIDES_NOTHING_S = 10e-6;
 static const size_t FLUSH_BYTES = (size_t)1 << 20;
 
 /* A chunk that has come: its message, and how far it is done. */
@@ -152,8 +153,11 @@ static kilter_status flush(kl_worker *w, bool more, kilter_error *error) {
 
 /* --- tasks --- */
 
-/* Is so little left that the next chunk must be on its way now? */
+/* Is so little left that the next chunk must be on its way now? But asking for it while working hides nothing
+ * when what is left is shorter than sending a message: then the request goes with the last result. */
 static bool running_low(const kl_worker *w, const queued *chunk) {
+    if (w->task_s > 0 && (double)w->queued_tasks * w->task_s < HIDES_NOTHING_S)
+        return false;
     return !w->asked &&
            (w->queued_tasks == 1 || (double)(w->queued_tasks - 1) * w->task_s <= chunk->head.lead_s);
 }
@@ -216,7 +220,7 @@ static kilter_status work(kl_worker *w, kilter_error *error) {
         if (chunk->at == chunk->head.count)
             finish_chunk(w);
         if (!w->first || flush_is_due(w, first_result_s)) {
-            status = flush(w, false, error);
+            status = flush(w, !w->first && !w->asked, error);
             first_result_s = w->last_end_s;
         }
     } while (status == KILTER_OK && w->first && w->last_end_s - began_s < w->options.burst_s);
