@@ -1,0 +1,422 @@
+/* Decisions as tables: a situation, and what comes out. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "decide/decide.h"
+
+static void the_registry_is_complete(void **state) {
+    (void)state;
+    const char *names[] = {"static", "ss",    "fsc", "gss", "tss", "fac2", "wf",
+                           "awf-b",  "awf-c", "af",  "dpf", "daf", "auto"};
+    assert_int_equal(kl_policy_count(), sizeof names / sizeof *names);
+    for (size_t i = 0; i < kl_policy_count(); i++) {
+        assert_string_equal(kl_policy_name(kl_policy_at(i)), names[i]);
+        assert_ptr_equal(kl_policy_find(names[i]), kl_policy_at(i));
+        assert_true(strlen(kl_policy_summary(kl_policy_at(i))) > 20);
+        assert_null(strchr(kl_policy_summary(kl_policy_at(i)), '\n'));
+    }
+    assert_ptr_equal(kl_policy_find("AWF-b"), kl_policy_find("awf-b"));
+    assert_null(kl_policy_find("awf"));
+    assert_null(kl_policy_find("static2"));
+    assert_null(kl_policy_find(""));
+    assert_null(kl_policy_find(NULL));
+    assert_null(kl_policy_at(kl_policy_count()));
+    kl_dealer_free(NULL);
+}
+
+enum { MOST = 8 };
+
+/* Equal or unequal workers, asked in turn, with nothing reported but what `rates` says. */
+typedef struct world {
+    kl_worker_view workers[MOST];
+    kl_snapshot s;
+} world;
+
+static void make_world(world *w, uint32_t workers, uint64_t tasks, uint64_t left) {
+    *w = (world){0};
+    w->s = (kl_snapshot){.tasks = tasks,
+                         .units = (double)tasks,
+                         .left = left,
+                         .left_units = (double)left,
+                         .workers = w->workers,
+                         .slots = workers,
+                         .present = workers};
+    for (uint32_t i = 0; i < workers; i++)
+        w->workers[i].present = true;
+}
+
+static void know(world *w, uint32_t worker, double unit_s, double cv) {
+    kl_worker_view *v = &w->workers[worker];
+    v->pace = (kl_pace){0};
+    kl_pace_add(&v->pace, 1, 1 / unit_s, 1);
+    kl_wap_add(&v->wap, 1, 1 / unit_s);
+    for (int i = 0; i < 1000; i++)
+        kl_stat_add(&v->unit_s, unit_s * (1 + (i % 2 ? cv : -cv)), 0);
+    kl_stat_merge(&w->s.unit_s, &v->unit_s);
+}
+
+static uint64_t deal(kl_dealer *dealer, world *w, uint32_t worker) {
+    kl_plan plan;
+    kl_dealer_plan(dealer, &w->s, worker, &plan);
+    assert_int_equal(kl_dealer_commit(dealer, &w->s, &plan), KILTER_OK);
+    w->s.left -= plan.count;
+    w->s.left_units = (double)w->s.left;
+    w->workers[worker].chunks += plan.count > 0;
+    return plan.count;
+}
+
+/* Published courses, 4 workers: 1000 tasks, and what the batches come to. */
+static void chunks_are_those_published(void **state) {
+    (void)state;
+    static const struct {
+        const char *policy;
+        uint64_t tasks, chunks[14];
+    } rows[] = {
+        {"static", 10, {3, 3, 2, 2, 0}},
+        {"ss", 3, {1, 1, 1, 0}},
+        {"fsc", 1000, {63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63}},
+        {"gss", 1000, {250, 188, 141, 106, 79, 59, 45, 33, 25, 19, 14, 11, 8, 6}},
+        {"tss", 1000, {125, 117, 109, 101, 93, 85, 77, 69, 61, 53, 45, 37, 28, 0}},
+        {"fac2", 1000, {125, 125, 125, 125, 63, 63, 63, 63, 31, 31, 31, 31, 16, 16}},
+        {"wf", 1000, {125, 125, 125, 125, 63, 63, 63, 63, 31, 31, 31, 31, 16, 16}},
+        {"awf-c", 1000, {125, 110, 96, 84, 74, 64, 56, 49, 43, 38, 33, 29, 25, 22}},
+        {"dpf", 1000, {125, 125, 125, 125, 63, 63, 63, 63, 31, 31, 31, 31, 16, 16}},
+        {"daf", 1000, {125, 125, 125, 125, 63, 63, 63, 63, 31, 31, 31, 31, 16, 16}},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        world w;
+        make_world(&w, 4, rows[r].tasks, rows[r].tasks);
+        kl_dealer *dealer = kl_dealer_new(kl_policy_find(rows[r].policy), NULL);
+        assert_int_equal(kl_dealer_begin(dealer, &w.s), KILTER_OK);
+        for (uint32_t k = 0; k < 14; k++) {
+            if (k > 0 && rows[r].chunks[k] == 0)
+                break;
+            uint64_t count = deal(dealer, &w, k % 4);
+            if (count != rows[r].chunks[k])
+                fail_msg("%s chunk %d: %d, not %d", rows[r].policy, (int)k, (int)count,
+                         (int)rows[r].chunks[k]);
+        }
+        kl_dealer_free(dealer);
+    }
+}
+
+static void settings_change_the_factor(void **state) {
+    (void)state;
+    static const struct {
+        const char *policy;
+        double factor;
+        uint64_t first;
+    } rows[] = {{"fsc", 0.5, 125}, {"fsc", 1, 250},  {"dpf", 1, 250},
+                {"dpf", 0.1, 25},  {"dpf", -3, 125}, {"dpf", 7, 125}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        world w;
+        make_world(&w, 4, 1000, 1000);
+        kl_policy_settings settings = {rows[r].factor};
+        kl_dealer *dealer = kl_dealer_new(kl_policy_find(rows[r].policy), &settings);
+        kl_dealer_begin(dealer, &w.s);
+        assert_int_equal(deal(dealer, &w, 0), rows[r].first);
+        kl_dealer_free(dealer);
+    }
+}
+
+static void weights_follow_what_is_known(void **state) {
+    (void)state;
+    world w;
+    make_world(&w, 4, 1000, 1000);
+    /* WF: equal first, then by the first batch's pace, and so it stays whatever happens. */
+    kl_dealer *dealer = kl_dealer_new(kl_policy_find("wf"), NULL);
+    kl_dealer_begin(dealer, &w.s);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(deal(dealer, &w, i), 125);
+    for (uint32_t i = 0; i < 4; i++)
+        know(&w, i, i ? 1e-3 : 0.25e-3, 0); /* 4 : 1 : 1 : 1, mean 7/4 */
+    assert_int_equal(deal(dealer, &w, 0), 143);
+    know(&w, 1, 1e-5, 0);
+    assert_int_equal(deal(dealer, &w, 1), 36);
+    kl_dealer_free(dealer);
+    /* … and at once from an earlier run. */
+    make_world(&w, 4, 1000, 1000);
+    w.workers[0].prior_rate = 4;
+    for (uint32_t i = 1; i < 4; i++)
+        w.workers[i].prior_rate = 1;
+    const char *both[] = {"wf", "awf-b", "awf-c"};
+    for (int i = 0; i < 3; i++) {
+        dealer = kl_dealer_new(kl_policy_find(both[i]), NULL);
+        kl_dealer_begin(dealer, &w.s);
+        kl_plan plan;
+        kl_dealer_plan(dealer, &w.s, 0, &plan);
+        assert_int_equal(plan.count, 286);
+        kl_dealer_plan(dealer, &w.s, 1, &plan);
+        assert_int_equal(plan.count, 72);
+        kl_dealer_free(dealer);
+    }
+    /* AWF-B keeps a batch's weights, AWF-C looks every time. */
+    for (int each = 0; each < 2; each++) {
+        make_world(&w, 4, 1000, 1000);
+        for (uint32_t i = 0; i < 4; i++)
+            know(&w, i, 1e-3, 0);
+        dealer = kl_dealer_new(kl_policy_find(each ? "awf-c" : "awf-b"), NULL);
+        kl_dealer_begin(dealer, &w.s);
+        assert_int_equal(deal(dealer, &w, 0), 125);
+        for (int k = 0; k < 20; k++)
+            kl_wap_add(&w.workers[1].wap, 1, 10); /* ten times slower */
+        if (each)
+            assert_in_range(deal(dealer, &w, 1), 1, 60);
+        else
+            assert_int_equal(deal(dealer, &w, 1), 125);
+        kl_dealer_free(dealer);
+    }
+}
+
+/* (1) and (2) with N = 8 and σ/μ = 0.5: x_0 = 1 + 0.5·2 = 2, x_j = 3. */
+static void daf_cuts_by_its_equations(void **state) {
+    (void)state;
+    world w;
+    make_world(&w, 8, 4800, 4800);
+    w.s.run = 1;
+    for (uint32_t i = 0; i < 8; i++)
+        know(&w, i, 1e-3, 0.5);
+    kl_dealer *dealer = kl_dealer_new(kl_policy_find("daf"), NULL);
+    kl_dealer_begin(dealer, &w.s);
+    for (uint32_t k = 0; k < 8; k++)
+        assert_in_range(deal(dealer, &w, k), 299, 300); /* 4800/(2·8); σ is the sample's, a hair over 0.5 */
+    for (uint32_t k = 0; k < 8; k++)
+        assert_in_range(deal(dealer, &w, k), 99, 100); /* 2400/(3·8) */
+    for (uint32_t k = 0; k < 8; k++)
+        assert_in_range(deal(dealer, &w, k), 66, 67); /* 1600/(3·8) */
+    kl_dealer_free(dealer);
+    /* The master needs 1 ms an answer: chunks under 7 ms would starve somebody, so the end is N equal chunks.
+     */
+    make_world(&w, 8, 160, 160);
+    w.s.run = 1;
+    w.s.answer_s = 1e-3;
+    for (uint32_t i = 0; i < 8; i++)
+        know(&w, i, 1e-3, 0.5);
+    dealer = kl_dealer_new(kl_policy_find("daf"), NULL);
+    kl_dealer_begin(dealer, &w.s);
+    for (uint32_t k = 0; k < 8; k++)
+        assert_in_range(deal(dealer, &w, k), 9, 10); /* 160/(2·8) */
+    for (uint32_t k = 0; k < 8; k++)
+        assert_in_range(deal(dealer, &w, k), 10, 11); /* 88/8: 88/(3·8) is under 7 */
+    assert_int_equal(w.s.left, 0);
+    kl_dealer_free(dealer);
+}
+
+static void af_is_the_published_formula(void **state) {
+    (void)state;
+    world w;
+    make_world(&w, 2, 1000, 1000);
+    know(&w, 0, 1e-3, 0.5);
+    know(&w, 1, 2e-3, 0.5);
+    kl_dealer *dealer = kl_dealer_new(kl_policy_find("af"), NULL);
+    kl_dealer_begin(dealer, &w.s);
+    double d = 0, rates = 0;
+    for (int i = 0; i < 2; i++) {
+        double sd = kl_stat_sd(&w.workers[i].unit_s), mean = w.workers[i].unit_s.mean;
+        d += sd * sd / mean;
+        rates += 1 / mean;
+    }
+    double t = 1 / rates, r = 1000, mean = w.workers[1].unit_s.mean;
+    double chunk = (d + 2 * t * r - sqrt(d * d + 4 * d * t * r)) / (2 * mean);
+    assert_int_equal(deal(dealer, &w, 1), (uint64_t)floor(chunk));
+    kl_dealer_free(dealer);
+}
+
+/* STATIC's awkward moments. */
+static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
+    (void)state;
+    world w;
+    make_world(&w, 4, 100, 100);
+    kl_dealer *dealer = kl_dealer_new(kl_policy_find("static"), NULL);
+    kl_dealer_begin(dealer, &w.s);
+    assert_int_equal(deal(dealer, &w, 0), 25);
+    assert_int_equal(deal(dealer, &w, 0), 0); /* asks again while the others wait */
+    assert_int_equal(deal(dealer, &w, 1), 25);
+    w.workers[2].present = w.workers[3].present = false; /* those that waited are gone */
+    w.s.present = 2;
+    assert_int_equal(deal(dealer, &w, 1), 25);
+    w.workers[3].present = true; /* one comes back: the rest waits for it */
+    w.s.present = 3;
+    assert_int_equal(deal(dealer, &w, 1), 0);
+    assert_int_equal(deal(dealer, &w, 3), 25);
+    kl_dealer_free(dealer);
+}
+
+typedef struct auto_row {
+    const char *name;
+    uint32_t workers;
+    uint64_t left;
+    double unit_s[MOST]; /* 0: not known */
+    double queued[MOST];
+    double now_s; /* since all that was queued */
+    double answer_s, round_trip_s, task_bytes;
+    uint64_t chunks; /* dealt to the asking worker before */
+    uint32_t asks;
+    uint64_t least, most;
+    const char *reason;
+} auto_row;
+
+static const auto_row auto_rows[] = {
+    {"first probe", 2, 2000, {0}, {0}, 0, 0, 0, 0, 0, 0, 1, 1, "probe 1"},
+    {"second probe", 2, 2000, {0}, {1}, 0, 0, 0, 0, 1, 0, 2, 2, "probe 2"},
+    {"probes stay small", 2, 80, {0}, {0}, 0, 0, 0, 0, 20, 0, 10, 10, "probe"},
+    {"few tasks: the probe tells first", 3, 4, {0}, {1}, 0, 0, 0, 0, 1, 0, 0, 0, "waits for its first"},
+    {"known: overhead decides",
+     2,
+     20000,
+     {1e-3, 1e-3},
+     {0},
+     0,
+     20e-6,
+     0,
+     0,
+     9,
+     0,
+     10,
+     10,
+     "dealing costs 20 us"},
+    {"cheaper tasks, more of them",
+     2,
+     2000000,
+     {1e-5, 1e-5},
+     {0},
+     0,
+     20e-6,
+     0,
+     0,
+     9,
+     0,
+     999,
+     1001,
+     "dealing costs"},
+    {"long tasks go one by one", 2, 100, {1, 1}, {0}, 0, 20e-6, 0, 0, 9, 0, 1, 1, "dealing costs"},
+    {"a wait on the wire counts",
+     2,
+     2000000,
+     {1e-5, 1e-5},
+     {0},
+     0,
+     20e-6,
+     1e-3,
+     0,
+     9,
+     0,
+     50000,
+     51000,
+     "dealing"},
+    {"slower, fewer", 2, 20000, {4e-3, 1e-3}, {0}, 0, 80e-6, 0, 0, 9, 0, 10, 10, "dealing costs"},
+    {"a quarter of the share at the end", 2, 20, {1e-4, 1e-4}, {0}, 0, 20e-6, 0, 0, 9, 0, 2, 2, "quarter"},
+    {"shares go by speed", 2, 44, {1e-4, 1e-3}, {0}, 0, 20e-6, 0, 0, 9, 0, 9, 10, "quarter"},
+    {"the master needs its time",
+     8,
+     400,
+     {1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3},
+     {0},
+     0,
+     5e-3,
+     0,
+     0,
+     9,
+     0,
+     50,
+     50,
+     "keeps the master ahead of 8"},
+    {"the wire is the limit", 4, 4000, {1e-3, 1e-3, 1e-3, 1e-3}, {0}, 0, 2e-5, 0, 1e6, 9, 0, 10, 10, "wire"},
+    {"slow one, last task: withheld", 2, 1, {10, 1e-1}, {0, 1}, 0, 0, 0, 0, 9, 0, 0, 0, "withheld"},
+    {"nothing queued: the best gets it", 2, 1, {10, 1e-1}, {0, 0}, 0, 0, 0, 0, 9, 1, 1, 1, "of work"},
+    {"alone: gets it", 1, 1, {10}, {5}, 0, 0, 0, 0, 9, 0, 1, 1, "of work"},
+    {"busy equal: the free one should take it", 2, 1, {1, 1}, {1, 0}, 0, 0, 0, 0, 9, 0, 0, 0, "withheld"},
+    {"the other is overdue: no waiting for it", 2, 3, {1, 1}, {0, 1}, 30, 0, 0, 0, 9, 0, 1, 1, "of work"},
+    {"unknown among known", 2, 1000, {0, 1e-3}, {0}, 0, 20e-6, 0, 0, 0, 0, 1, 1, "probe"},
+};
+
+static void auto_decides_by_the_table(void **state) {
+    (void)state;
+    for (size_t r = 0; r < sizeof auto_rows / sizeof *auto_rows; r++) {
+        const auto_row *row = &auto_rows[r];
+        world w;
+        make_world(&w, row->workers, row->left, row->left);
+        w.s.now_s = row->now_s;
+        w.s.answer_s = row->answer_s;
+        w.s.round_trip_s = row->round_trip_s;
+        w.s.task_bytes = row->task_bytes;
+        w.s.message.per_unit_s = 1e-9;
+        for (uint32_t i = 0; i < row->workers; i++) {
+            if (row->unit_s[i] > 0)
+                know(&w, i, row->unit_s[i], 0);
+            w.workers[i].queued_units = row->queued[i];
+            w.workers[i].queued_tasks = (uint64_t)row->queued[i];
+        }
+        w.workers[row->asks].chunks = row->chunks;
+        kl_dealer *dealer = kl_dealer_new(kl_policy_find("auto"), NULL);
+        kl_dealer_begin(dealer, &w.s);
+        kl_plan plan;
+        kl_dealer_plan(dealer, &w.s, row->asks, &plan);
+        if (plan.count < row->least || plan.count > row->most || !strstr(plan.reason, row->reason))
+            fail_msg("%s: %d tasks (%s)", row->name, (int)plan.count, plan.reason);
+        assert_true((plan.finish_s > 0) == (plan.count > 0 && row->unit_s[row->asks] > 0));
+        kl_dealer_free(dealer);
+    }
+}
+
+static void plans_say_when_and_what_they_gain(void **state) {
+    (void)state;
+    world w;
+    make_world(&w, 2, 1000, 1000);
+    know(&w, 0, 4e-3, 0); /* an equal part would take it 2 s, both together 0.8 s */
+    know(&w, 1, 1e-3, 0);
+    w.s.now_s = 7;
+    w.workers[0].queued_at_s = w.workers[1].queued_at_s = 7;
+    kl_dealer *dealer = kl_dealer_new(kl_policy_find("gss"), NULL);
+    kl_dealer_begin(dealer, &w.s);
+    kl_plan plan;
+    kl_dealer_plan(dealer, &w.s, 0, &plan);
+    assert_true(fabs(plan.finish_s - 9) < 1e-6 && fabs(plan.gain_s - 1.2) < 1e-6 &&
+                fabs(plan.share - 0.5) < 1e-12);
+    kl_dealer_plan(dealer, &w.s, 1, &plan);
+    assert_true(fabs(plan.finish_s - 7.5) < 1e-6 && fabs(plan.gain_s - 1.2) < 1e-6);
+    kl_dealer_free(dealer);
+}
+
+static void who_is_not_here_gets_nothing(void **state) {
+    (void)state;
+    world w;
+    make_world(&w, 2, 10, 10);
+    w.workers[1].present = false;
+    w.s.present = 1;
+    for (size_t p = 0; p < kl_policy_count(); p++) {
+        kl_dealer *dealer = kl_dealer_new(kl_policy_at(p), NULL);
+        kl_dealer_begin(dealer, &w.s);
+        kl_plan plan;
+        kl_dealer_plan(dealer, &w.s, 1, &plan);
+        assert_int_equal(plan.count, 0);
+        kl_dealer_plan(dealer, &w.s, 99, &plan);
+        assert_int_equal(plan.count, 0);
+        assert_int_equal(kl_dealer_commit(dealer, &w.s, &plan), KILTER_OK);
+        assert_ptr_equal(kl_dealer_policy(dealer), kl_policy_at(p));
+        kl_dealer_free(dealer);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_registry_is_complete),
+        cmocka_unit_test(chunks_are_those_published),
+        cmocka_unit_test(settings_change_the_factor),
+        cmocka_unit_test(weights_follow_what_is_known),
+        cmocka_unit_test(daf_cuts_by_its_equations),
+        cmocka_unit_test(af_is_the_published_formula),
+        cmocka_unit_test(static_deals_one_part_each_and_the_rest_to_who_asks),
+        cmocka_unit_test(auto_decides_by_the_table),
+        cmocka_unit_test(plans_say_when_and_what_they_gain),
+        cmocka_unit_test(who_is_not_here_gets_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
