@@ -1,0 +1,98 @@
+#!/bin/sh
+# kilter-sp as its users call it: the same bits for every number of workers, policy and transport; exit codes and
+# error texts.   usage: kilter_sp_test.sh KILTER-SP PROBLEMS [MPIEXEC]
+set -u
+sp=$1
+lands=$2/lands
+mpiexec=${3:-}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+complain() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+evaluate() {
+    "$@" evaluate "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --at "$lands/lands.at" \
+        --scenarios 3000 --seed 11 --json --record none
+}
+
+bits() {
+    sed -n 's/.*"estimate_bits": "\([^"]*\)".*/\1/p' "$work/out"
+}
+
+# same_bits WORDS…: the command's estimate has the bits of the first one
+same_bits() {
+    if ! "$@" >"$work/out" 2>"$work/err"; then
+        complain "$* says $(cat "$work/err")"
+    elif [ "$(bits)" != "$expected" ]; then
+        complain "$* gives $(bits), expected $expected"
+    fi
+}
+
+evaluate "$sp" --workers 1 >"$work/out" || complain "a plain call"
+expected=$(bits)
+[ -n "$expected" ] || complain "no bits in $(cat "$work/out")"
+
+for workers in 2 7; do
+    same_bits evaluate "$sp" --workers $workers
+done
+for policy in $("$sp" --kilter-help | sed -n '/^Policies/,$ s/^  \([a-z0-9-]*\) .*/\1/p'); do
+    same_bits evaluate "$sp" --workers 3 --policy "$policy"
+    policies=${policies:-}${policies:+ }$policy
+done
+case " ${policies:-} " in *" static "*" auto "*) ;; *) complain "policies: ${policies:-none}" ;; esac
+same_bits evaluate "$sp" --workers 3 --transport inproc
+if [ -n "$mpiexec" ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    flags=
+    if "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
+        flags='--oversubscribe --bind-to none'
+    fi
+    # shellcheck disable=SC2086 # $flags is a list
+    same_bits evaluate "$mpiexec" $flags -n 3 "$sp"
+fi
+
+# refused CODE TEXT WORDS…: the command ends with the code, its text on one line of stderr, nothing on stdout
+refused() {
+    code=$1 text=$2
+    shift 2
+    "$@" >"$work/out" 2>"$work/err"
+    got=$?
+    [ $got -eq "$code" ] || complain "$* ends with $got, expected $code"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || complain "$* prints $(cat "$work/err")"
+    grep -qF -- "$text" "$work/err" || complain "$* says $(cat "$work/err"), expected $text"
+    [ ! -s "$work/out" ] || complain "$* prints $(cat "$work/out")"
+}
+
+good="$lands/lands.cor $lands/lands.tim $lands/lands.sto --at $lands/lands.at --workers 1 --record none"
+sed 's/BUDGET    10/BUDGET    1O/' "$lands/lands.cor" >"$work/bad.cor"
+printf 'BUILD1 9\nBUILD2 9\nBUILD3 9\nBUILD4 9\n' >"$work/dear.at"
+sed 's/BUILD1  .*/BUILD1  0/; s/BUILD2  .*/BUILD2  12/; s/BUILD[34]  .*/& 0/; s/  [0-9.]* 0$/  0/' \
+    "$lands/lands.at" >"$work/thin.at"
+sed 's/ 3\.96 / 99.0 /' "$lands/lands.sto" >"$work/peak.sto"
+# shellcheck disable=SC2086 # $good is a list
+{
+    refused 2 "a command is missing" "$sp" --workers 1 --record none
+    refused 2 "there is no command solve" "$sp" solve --workers 1 --record none
+    refused 2 "--scenarios 0; give a whole number" "$sp" evaluate $good --scenarios 0
+    refused 2 "there is no option --scenaria" "$sp" evaluate $good --scenaria 5
+    refused 2 "no/file: No such file" "$sp" evaluate no/file "$lands/lands.tim" "$lands/lands.sto" --at x \
+        --scenarios 5 --workers 1 --record none
+    refused 2 "one file too many" "$sp" evaluate $good more --scenarios 5
+}
+refused 2 "bad.cor:22: \"1O\" is not a number" "$sp" evaluate "$work/bad.cor" "$lands/lands.tim" \
+    "$lands/lands.sto" --at "$lands/lands.at" --scenarios 5 --workers 1 --record none
+refused 2 "dear.at:4: the decision is not feasible: first-stage row BUDGET" "$sp" evaluate "$lands/lands.cor" \
+    "$lands/lands.tim" "$lands/lands.sto" --at "$work/dear.at" --scenarios 5 --workers 1 --record none
+refused 1 "its second stage is infeasible" "$sp" evaluate "$lands/lands.cor" \
+    "$lands/lands.tim" "$work/peak.sto" --at "$work/thin.at" --scenarios 1000 --workers 2 --record none
+
+"$sp" --version | grep -q '^kilter-sp [0-9]' || complain "--version"
+"$sp" --help | grep -q evaluate || complain "--help"
+"$sp" evaluate --help >"$work/out" || complain "evaluate --help"
+grep -q -- --scenarios "$work/out" && grep -q -- --policy "$work/out" || complain "evaluate --help lacks options"
+"$sp" --version >/dev/full 2>/dev/null && complain "a full disk goes unnoticed"
+exit $failed
