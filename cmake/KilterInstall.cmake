@@ -1,5 +1,5 @@
 # What `cmake --install` puts where: the library with its headers, its CMake package and its pkg-config file.
-# Programs and man pages are installed by their own folders; component `library` is what another project links.
+# Programs are installed by their own folders; component `library` is what another project links.
 include(CMakePackageConfigHelpers)
 
 set(KILTER_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Kilter)
@@ -34,12 +34,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/KilterConfig.cmake ${CMAKE_CURRENT_BIN
         DESTINATION ${KILTER_CMAKE_DIR} COMPONENT library)
 install(EXPORT KilterTargets NAMESPACE Kilter:: DESTINATION ${KILTER_CMAKE_DIR} COMPONENT library)
 
-# Documents for people.
-file(GLOB manuals CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.[1-9])
-foreach(manual ${manuals})
-    string(REGEX MATCH "[1-9]$" section ${manual})
-    install(FILES ${manual} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
-endforeach()
+# Documents for people; man pages are installed with their programs.
 file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
      ${PROJECT_SOURCE_DIR}/docs/*.md)
 install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -16,8 +16,8 @@ file() { # PATH LINE…
 clean_tree() {
     tree=$work/tree
     rm -rf "$tree"
-    file src/README.md '# Rooms' '' '    base  decide | sys  transport  move  farm'
-    file src/CMakeLists.txt 'set(PURE_ROOMS base decide)' 'set(ROOMS sys transport move farm)'
+    file src/README.md '# Rooms' '' '    base  decide | sys  transport  move  balance  farm'
+    file src/CMakeLists.txt 'set(PURE_ROOMS base decide)' 'set(ROOMS sys transport move balance farm)'
     file include/kilter/status.h '#include <stddef.h>'
     file include/kilter/farm.h '#include "kilter/status.h"'
     file include/kilter/kilter.h '#include "kilter/farm.h"'
@@ -32,6 +32,7 @@ clean_tree() {
     file src/transport/transport_mpi.c '#include <mpi.h>'
     file src/transport/transport_zmq.c '#include <zmq.h>' '#include <sys/socket.h>'
     file src/move/wire.h ''
+    file src/balance/balance.h '#include "kilter/farm.h"'
     file src/farm/farm.c '#include "kilter/farm.h"' '#include "decide/decide.h"' '#include "move/wire.h"'
     file cli/main.c '#include "transport/transport.h"' '#include "kilter/kilter.h"'
     file apps/sp/smps.h ''
