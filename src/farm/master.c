@@ -41,7 +41,7 @@ struct kl_master {
     kl_trace *trace;
     double opened_s;
 
-    member *members; /* in order of joining, so by rising peer id */
+    member *members; /* by rising peer id */
     size_t member_count, member_capacity;
     uint32_t ready, refused;
     char last_loss[256];
@@ -167,7 +167,8 @@ void kl_master_record(kl_master *m, kl_trace *trace) {
 
 /* --- members --- */
 
-static member *find_member(kl_master *m, kl_peer peer) {
+/* Where the member of this peer stands, or would. */
+static size_t place_of(const kl_master *m, kl_peer peer) {
     size_t low = 0, high = m->member_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -176,7 +177,12 @@ static member *find_member(kl_master *m, kl_peer peer) {
         else
             high = middle;
     }
-    member *found = low < m->member_count ? &m->members[low] : NULL;
+    return low;
+}
+
+static member *find_member(kl_master *m, kl_peer peer) {
+    size_t at = place_of(m, peer);
+    member *found = at < m->member_count ? &m->members[at] : NULL;
     return found && found->peer == peer && found->stage != GONE ? found : NULL;
 }
 
@@ -189,7 +195,10 @@ static kilter_status add_member(kl_master *m, kl_peer peer, kilter_error *error)
         m->members = members;
         m->member_capacity = capacity;
     }
-    m->members[m->member_count++] = (member){.peer = peer, .joined_s = kl_now_s(&m->options.clock)};
+    member *place = &m->members[place_of(m, peer)];
+    memmove(place + 1, place, (size_t)(m->members + m->member_count - place) * sizeof *place);
+    *place = (member){.peer = peer, .joined_s = kl_now_s(&m->options.clock)};
+    m->member_count++;
     return KILTER_OK;
 }
 
