@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "kilter/bytes.h"
+#include "kilter/run.h"
 #include "kilter/status.h"
 
 #ifdef __cplusplus
@@ -136,37 +136,6 @@ KILTER_API void kilter_farm_usage(FILE *out);
  */
 KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv,
                                           kilter_farm **farm, kilter_error *error);
-
-/** One finished task, as the master's callback sees it. Everything it points to is valid during the callback
- * only. */
-typedef struct kilter_outcome {
-    uint64_t index;
-    kilter_status status; /**< KILTER_OK or KILTER_ERR_TASK */
-    kilter_bytes result;  /**< empty when the task failed */
-    const char *error;    /**< why it failed; NULL when it did not */
-    uint32_t worker;      /**< who did it */
-} kilter_outcome;
-
-/** Take one result. Called in the thread that called kilter_farm_run(), once for every task of the run. */
-typedef void (*kilter_done_fn)(const kilter_outcome *outcome, void *user);
-
-typedef enum kilter_order {
-    KILTER_BY_ARRIVAL = 0, /**< as soon as a result is here */
-    KILTER_BY_INDEX = 1,   /**< 0, 1, 2, …: a result waits for those before it */
-} kilter_order;
-
-/** One run over a bag of tasks. An input or the shared data holds at most 1 GiB less 1 MiB. The caller keeps
- * the arrays until kilter_farm_run() returns. */
-typedef struct kilter_run {
-    uint64_t tasks;             /**< may be 0 */
-    const kilter_bytes *inputs; /**< inputs[0 … tasks−1]; NULL: tasks have no input of their own */
-    const double
-        *weights; /**< weights[0 … tasks−1], expected work of each task in any unit, > 0; NULL: all alike */
-    kilter_bytes shared; /**< sent once to each worker; data NULL: what the last run gave stays in force */
-    kilter_order order;
-    kilter_done_fn done; /**< NULL: results are dropped */
-    void *user;          /**< handed to done */
-} kilter_run;
 
 /**
  * Deal the run's tasks to the workers and deliver each result once.   Local, on the master; one run at a time

@@ -1,8 +1,8 @@
 /** Everything Kilter offers. */
 #ifndef KILTER_KILTER_H
 #define KILTER_KILTER_H
-#include "kilter/bytes.h"
 #include "kilter/farm.h"
+#include "kilter/run.h"
 #include "kilter/status.h"
 #include "kilter/version.h"
 #endif

@@ -14,7 +14,7 @@
 #ifndef KL_WIRE_H
 #define KL_WIRE_H
 
-#include "kilter/farm.h"
+#include "kilter/run.h"
 #include "measure/measure.h"
 
 enum { KL_WIRE_VERSION = 1 };

@@ -1,0 +1,56 @@
+/**
+ * A run: a bag of tasks to be done, and their results.
+ */
+#ifndef KILTER_RUN_H
+#define KILTER_RUN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kilter/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Bytes somebody else owns. data may be NULL when size is 0. */
+typedef struct kilter_bytes {
+    const void *data;
+    size_t size; /**< bytes */
+} kilter_bytes;
+
+/** One finished task, as the master's callback sees it. Everything it points to is valid during the callback
+ * only. */
+typedef struct kilter_outcome {
+    uint64_t index;
+    kilter_status status; /**< KILTER_OK or KILTER_ERR_TASK */
+    kilter_bytes result;  /**< empty when the task failed */
+    const char *error;    /**< why it failed; NULL when it did not */
+    uint32_t worker;      /**< who did it */
+} kilter_outcome;
+
+/** Take one result. Called in the thread that called kilter_farm_run(), once for every task of the run. */
+typedef void (*kilter_done_fn)(const kilter_outcome *outcome, void *user);
+
+typedef enum kilter_order {
+    KILTER_BY_ARRIVAL = 0, /**< as soon as a result is here */
+    KILTER_BY_INDEX = 1,   /**< 0, 1, 2, …: a result waits for those before it */
+} kilter_order;
+
+/** One run over a bag of tasks. An input or the shared data holds at most 1 GiB less 1 MiB. The caller keeps
+ * the arrays until kilter_farm_run() returns. */
+typedef struct kilter_run {
+    uint64_t tasks;             /**< may be 0 */
+    const kilter_bytes *inputs; /**< inputs[0 … tasks−1]; NULL: tasks have no input of their own */
+    const double
+        *weights; /**< weights[0 … tasks−1], expected work of each task in any unit, > 0; NULL: all alike */
+    kilter_bytes shared; /**< sent once to each worker; data NULL: what the last run gave stays in force */
+    kilter_order order;
+    kilter_done_fn done; /**< NULL: results are dropped */
+    void *user;          /**< handed to done */
+} kilter_run;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
