@@ -1,0 +1,503 @@
+/* The public farm with real workers: processes over zmq, threads over inproc, and masters that listen. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "farm/farm.h"
+#include "report/report.h"
+
+/* --- a task that tells what it saw --- */
+
+typedef struct shared_counts { /* in memory that all worker processes share */
+    atomic_uint_fast64_t started, done, stopped;
+} shared_counts;
+
+static shared_counts *new_counts(void) {
+    void *memory =
+        mmap(NULL, sizeof(shared_counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory != MAP_FAILED);
+    return memory;
+}
+
+typedef struct worker_state {
+    shared_counts *counts;
+    uint32_t index;
+    uint64_t tasks, shared;
+} worker_state;
+
+static int start(const kilter_worker *worker, void **state) {
+    worker_state *s = calloc(1, sizeof *s);
+    s->counts = worker->user;
+    s->index = worker->index;
+    atomic_fetch_add(&s->counts->started, 1);
+    *state = s;
+    return 0;
+}
+
+static int take_shared(kilter_bytes shared, void *state) {
+    memcpy(&((worker_state *)state)->shared, shared.data, sizeof(uint64_t));
+    return 0;
+}
+
+static void stop(void *state) {
+    worker_state *s = state;
+    atomic_fetch_add(&s->counts->stopped, 1);
+    free(s);
+}
+
+typedef struct answer {
+    uint64_t index, run, input, shared, tasks_of_worker;
+} answer;
+
+static int work(const kilter_task *task, kilter_result *result, void *state) {
+    worker_state *s = state;
+    answer a = {.index = task->index, .run = task->run, .shared = s->shared, .tasks_of_worker = ++s->tasks};
+    if (task->input.size == sizeof a.input)
+        memcpy(&a.input, task->input.data, sizeof a.input);
+    if (task->index % 97 == 13)
+        return kilter_result_fail(result, "unlucky %d", 13);
+    atomic_fetch_add(&s->counts->done, 1);
+    kilter_result_put(result, &a.index, 2 * sizeof(uint64_t)); /* in two pieces */
+    return kilter_result_put(result, &a.input, sizeof a - 2 * sizeof(uint64_t)) != KILTER_OK;
+}
+
+/* --- what came back --- */
+
+typedef struct tally {
+    uint64_t tasks, run, shared, failed, sum_of_inputs, most_of_a_worker, next;
+    uint8_t *seen;
+    bool wrong, out_of_order;
+} tally;
+
+static void count_outcome(const kilter_outcome *o, void *user) {
+    tally *t = user;
+    answer a = {0};
+    t->seen[o->index]++;
+    t->out_of_order |= o->index != t->next;
+    t->next = o->index + 1;
+    if (o->status == KILTER_ERR_TASK) {
+        t->failed++;
+        t->wrong |= o->index % 97 != 13 || strcmp(o->error, "unlucky 13") != 0 || o->result.size != 0;
+        return;
+    }
+    t->wrong |= o->result.size != sizeof a;
+    memcpy(&a, o->result.data, o->result.size < sizeof a ? o->result.size : sizeof a);
+    t->wrong |= a.index != o->index || a.run != t->run || a.shared != t->shared;
+    t->sum_of_inputs += a.input;
+    t->most_of_a_worker = a.tasks_of_worker > t->most_of_a_worker ? a.tasks_of_worker : t->most_of_a_worker;
+}
+
+static kilter_farm *open_farm(kilter_farm_options options, const char *record) {
+    kilter_farm *farm = NULL;
+    kilter_error error = {KILTER_OK, ""};
+    options.record = record;
+    options.name = "farm_test";
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    return farm;
+}
+
+static kilter_farm_options counting(shared_counts *counts, uint32_t workers) {
+    return (kilter_farm_options){.work = work,
+                                 .start = start,
+                                 .shared = take_shared,
+                                 .stop = stop,
+                                 .user = counts,
+                                 .workers = workers};
+}
+
+static uint64_t unlucky_below(uint64_t tasks) {
+    return tasks > 13 ? (tasks - 14) / 97 + 1 : 0;
+}
+
+/* One run, checked; gives the most tasks one worker has done so far. */
+static uint64_t check_run(kilter_farm *farm, uint64_t tasks, uint64_t run_number, kilter_order order) {
+    tally t = {.tasks = tasks, .run = run_number, .shared = 7000 + run_number};
+    uint64_t *inputs = calloc(tasks + 1, sizeof *inputs), sum = 0;
+    kilter_bytes *spans = calloc(tasks + 1, sizeof *spans);
+    t.seen = calloc(tasks + 1, 1);
+    for (uint64_t i = 0; i < tasks; i++) {
+        inputs[i] = i * i;
+        spans[i] = (kilter_bytes){&inputs[i], sizeof inputs[i]};
+        sum += i % 97 == 13 ? 0 : i * i;
+    }
+    kilter_run run = {.tasks = tasks, .inputs = spans, .order = order, .done = count_outcome, .user = &t};
+    run.shared = (kilter_bytes){&t.shared, sizeof t.shared};
+    kilter_error error = {KILTER_OK, ""};
+    kilter_status status = kilter_farm_run(farm, &run, &error);
+    assert_int_equal(status, unlucky_below(tasks) ? KILTER_ERR_TASK : KILTER_OK);
+    if (unlucky_below(tasks))
+        assert_non_null(strstr(error.text, "unlucky 13"));
+    assert_int_equal(t.failed, unlucky_below(tasks));
+    assert_false(t.wrong);
+    assert_false(order == KILTER_BY_INDEX && t.out_of_order);
+    assert_int_equal(t.sum_of_inputs, sum);
+    for (uint64_t i = 0; i < tasks; i++)
+        assert_int_equal(t.seen[i], 1);
+    free(inputs);
+    free(spans);
+    free(t.seen);
+    return t.most_of_a_worker;
+}
+
+static void check_farm(const char *transport, uint32_t workers) {
+    shared_counts *counts = new_counts();
+    kilter_farm_options options = counting(counts, workers);
+    options.transport = transport;
+    kilter_farm *farm = open_farm(options, "none");
+    assert_int_equal(counts->started, workers);
+    uint64_t sizes[] = {300, 0, 1, 12, 1000};
+    uint64_t most = 0;
+    for (uint64_t r = 0; r < 5; r++)
+        most = check_run(farm, sizes[r], r, r % 2 ? KILTER_BY_ARRIVAL : KILTER_BY_INDEX);
+    if (workers == 1)
+        assert_true(most >= 1000 + 12 + 1 + 300 - 20); /* its state outlives the runs */
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+    assert_int_equal(counts->stopped, workers);
+    munmap(counts, sizeof *counts);
+}
+
+static void processes_do_every_task_once(void **state) {
+    (void)state;
+    for (uint32_t workers = 1; workers <= 13; workers += 4)
+        check_farm("zmq", workers);
+}
+
+static void threads_do_every_task_once(void **state) {
+    (void)state;
+    for (uint32_t workers = 1; workers <= 13; workers += 4)
+        check_farm("inproc", workers);
+}
+
+static void farms_live_side_by_side(void **state) {
+    (void)state;
+    shared_counts *counts = new_counts();
+    kilter_farm *one = open_farm(counting(counts, 2), "none"); /* forks, so before there are threads */
+    kilter_farm_options threads = counting(counts, 2);
+    threads.transport = "inproc";
+    kilter_farm *two = open_farm(threads, "none");
+    check_run(one, 100, 0, KILTER_BY_INDEX);
+    check_run(two, 50, 0, KILTER_BY_ARRIVAL);
+    check_run(one, 30, 1, KILTER_BY_ARRIVAL);
+    kilter_farm_close(two, NULL);
+    check_run(one, 100, 2, KILTER_BY_INDEX);
+    kilter_farm_close(one, NULL);
+    munmap(counts, sizeof *counts);
+}
+
+/* --- the master computes, the workers go on --- */
+
+typedef struct busy_master {
+    shared_counts *counts;
+    uint64_t tasks;
+    bool waited, starved;
+} busy_master;
+
+static int count_only(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result;
+    atomic_fetch_add(&((worker_state *)state)->counts->done, 1);
+    return 0;
+}
+
+/* The first result's callback does not return before every task is done: workers must be answered meanwhile.
+ */
+static void wait_for_all(const kilter_outcome *outcome, void *user) {
+    (void)outcome;
+    busy_master *m = user;
+    kl_clock clock = kl_clock_system();
+    double began_s = kl_now_s(&clock);
+    while (!m->waited && atomic_load(&m->counts->done) < m->tasks) {
+        usleep(1000);
+        m->waited = m->starved = kl_now_s(&clock) - began_s > 60;
+    }
+    m->waited = true;
+}
+
+static void workers_are_answered_while_the_callback_computes(void **state) {
+    (void)state;
+    const char *const transports[] = {"zmq", "inproc"};
+    for (int i = 0; i < 2; i++) {
+        busy_master m = {.counts = new_counts(), .tasks = 500};
+        kilter_farm_options options = counting(m.counts, 2);
+        options.work = count_only;
+        options.transport = transports[i];
+        options.policy = "ss";
+        kilter_farm *farm = open_farm(options, "none");
+        kilter_run run = {.tasks = m.tasks, .done = wait_for_all, .user = &m};
+        assert_int_equal(kilter_farm_run(farm, &run, NULL), KILTER_OK);
+        assert_false(m.starved);
+        kilter_farm_close(farm, NULL);
+        munmap(m.counts, sizeof *m.counts);
+    }
+}
+
+/* --- workers that die --- */
+
+/* Worker 1 kills itself at its third task; the tasks it had are done by others. */
+static int third_task_is_fatal(const kilter_task *task, kilter_result *result, void *state) {
+    worker_state *s = state;
+    if (s->index == 1 && ++s->shared == 3)
+        raise(SIGKILL);
+    return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
+}
+
+static void see(const kilter_outcome *o, void *user) {
+    ((uint8_t *)user)[o->index]++;
+}
+
+static void a_killed_worker_loses_no_task(void **state) {
+    (void)state;
+    for (size_t p = 0; p < kl_policy_count(); p++) {
+        shared_counts *counts = new_counts();
+        uint8_t seen[400] = {0};
+        kilter_farm_options options = counting(counts, 3);
+        options.work = third_task_is_fatal;
+        options.policy = kl_policy_name(kl_policy_at(p));
+        kilter_farm *farm = open_farm(options, "none");
+        kilter_error error = {KILTER_OK, ""};
+        if (kilter_farm_run(farm, &(kilter_run){.tasks = 400, .done = see, .user = seen}, &error) !=
+            KILTER_OK)
+            fail_msg("%s: %s", options.policy, error.text);
+        for (int i = 0; i < 400; i++)
+            assert_int_equal(seen[i], 1);
+        kilter_farm_close(farm, NULL);
+        munmap(counts, sizeof *counts);
+    }
+}
+
+static int fatal(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result, (void)state;
+    raise(SIGKILL);
+    return 0;
+}
+
+static void when_all_workers_are_dead_the_run_ends(void **state) {
+    (void)state;
+    kilter_farm *farm = open_farm((kilter_farm_options){.work = fatal, .workers = 2}, "none");
+    kilter_error error;
+    assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 10}, &error), KILTER_ERR_NO_WORKER);
+    assert_non_null(strstr(error.text, "10 of 10 tasks not done"));
+    assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 10}, &error), KILTER_ERR_NO_WORKER);
+    kilter_farm_close(farm, NULL);
+}
+
+static int refuse(const kilter_worker *worker, void **state) {
+    (void)worker, (void)state;
+    return 9;
+}
+
+static int die_at_start(const kilter_worker *worker, void **state) {
+    (void)worker, (void)state;
+    raise(SIGKILL);
+    return 0;
+}
+
+static void workers_that_cannot_start_are_named(void **state) {
+    (void)state;
+    kilter_farm *farm;
+    kilter_error error;
+    kilter_farm_options options = {.work = fatal, .start = refuse, .workers = 2, .record = "none"};
+    assert_int_equal(kilter_farm_open(&options, NULL, NULL, &farm, &error), KILTER_ERR_NO_WORKER);
+    assert_non_null(strstr(error.text, "start function returned 9"));
+    options.start = die_at_start;
+    assert_int_equal(kilter_farm_open(&options, NULL, NULL, &farm, &error), KILTER_ERR_NO_WORKER);
+    assert_non_null(strstr(error.text, "none of 2 workers could start"));
+}
+
+/* --- a master that listens --- */
+
+typedef struct joiner {
+    const char *endpoint;
+    shared_counts *counts;
+} joiner;
+
+static int join_process(void *arg) {
+    const joiner *j = arg;
+    kilter_farm *farm;
+    kilter_error error;
+    kilter_farm_options options = counting(j->counts, 0);
+    options.join = j->endpoint;
+    return kilter_farm_open(&options, NULL, NULL, &farm, &error) == KILTER_ENDED ? 0 : 1;
+}
+
+static void workers_join_a_master_that_listens(void **state) {
+    (void)state;
+    char *folder, endpoint[128];
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
+    snprintf(endpoint, sizeof endpoint, "ipc://%s/m", folder);
+    joiner j = {.endpoint = endpoint, .counts = new_counts()};
+    pid_t pids[3];
+    for (int i = 0; i < 3; i++) /* before their master is there */
+        assert_int_equal(kl_process_start(join_process, &j, &pids[i], NULL), KILTER_OK);
+    kilter_farm_options options = counting(j.counts, 3);
+    options.listen = endpoint;
+    kilter_farm *farm = open_farm(options, "none");
+    check_run(farm, 200, 0, KILTER_BY_INDEX);
+    kilter_farm_close(farm, NULL);
+    for (int i = 0; i < 3; i++) {
+        int status;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    assert_int_equal(j.counts->stopped, 3);
+    rmdir(folder);
+    free(folder);
+    munmap(j.counts, sizeof *j.counts);
+}
+
+/* --- bad input --- */
+
+static void a_farm_with_bad_options_opens_nothing(void **state) {
+    (void)state;
+    char file[] = "/tmp/kilter-test-XXXXXX";
+    int fd = mkstemp(file);
+    assert_true(write(fd, "x", 1) == 1);
+    close(fd);
+    const struct {
+        kilter_farm_options options;
+        const char *says;
+    } rows[] = {
+        {{.work = work, .record = "/no/such/folder/file"}, "/no/such/folder/file"},
+        {{.work = work, .record = file}, "exists"},
+        {{.work = work, .policy = "nonsense"}, "nonsense"},
+        {{.work = work, .listen = "nonsense"}, "nonsense"},
+        {{0}, "options.work"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kilter_farm *farm = NULL;
+        kilter_error error;
+        assert_int_equal(kilter_farm_open(&rows[i].options, NULL, NULL, &farm, &error), KILTER_ERR_USAGE);
+        assert_non_null(strstr(error.text, rows[i].says));
+        assert_null(farm);
+    }
+    unlink(file);
+}
+
+static void a_run_with_bad_weights_leaves_the_farm_usable(void **state) {
+    (void)state;
+    shared_counts *counts = new_counts();
+    kilter_farm *farm = open_farm(counting(counts, 2), "none");
+    double weights[] = {1, 2, -3};
+    kilter_error error;
+    assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 3, .weights = weights}, &error),
+                     KILTER_ERR_RANGE);
+    assert_non_null(strstr(error.text, "task 2"));
+    check_run(farm, 50, 0, KILTER_BY_INDEX);
+    kilter_farm_close(farm, NULL);
+    munmap(counts, sizeof *counts);
+}
+
+/* --- the record, the summary, the memory --- */
+
+static void a_run_leaves_a_record_that_can_be_read(void **state) {
+    (void)state;
+    char *folder, path[128];
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
+    snprintf(path, sizeof path, "%s/run.kilter", folder);
+    shared_counts *counts = new_counts();
+    kilter_farm *farm = open_farm(counting(counts, 2), path);
+    assert_int_not_equal(access(path, F_OK), 0); /* nothing before the first run */
+    check_run(farm, 500, 0, KILTER_BY_ARRIVAL);
+    check_run(farm, 10, 1, KILTER_BY_ARRIVAL);
+    assert_string_equal(kilter_farm_record(farm), path);
+    kilter_farm_summary summary;
+    kilter_farm_summary_get(farm, &summary);
+    assert_true(summary.tasks == 10 && summary.failed == 0 && summary.chunks > 0 && summary.elapsed_s > 0);
+    assert_true(summary.efficiency >= 0 && summary.efficiency <= 1);
+    assert_non_null(strstr(summary.decision, "auto dealt 10 tasks"));
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+
+    kl_report *report;
+    kilter_error error = {KILTER_OK, ""};
+    if (kl_report_read(path, &report, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(report->iteration_count, 2);
+    kl_report_free(report);
+    unlink(path);
+    rmdir(folder);
+    free(folder);
+    munmap(counts, sizeof *counts);
+}
+
+static void a_farm_that_never_ran_leaves_nothing(void **state) {
+    (void)state;
+    shared_counts *counts = new_counts();
+    char *folder, path[128];
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
+    snprintf(path, sizeof path, "%s/run.kilter", folder);
+    kilter_farm *farm = open_farm(counting(counts, 1), path);
+    kilter_farm_summary summary;
+    kilter_farm_summary_get(farm, &summary);
+    assert_true(summary.tasks == 0 && summary.elapsed_s == 0);
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+    assert_int_equal(rmdir(folder), 0); /* empty */
+    assert_int_equal(kilter_farm_close(NULL, NULL), KILTER_OK);
+    free(folder);
+    munmap(counts, sizeof *counts);
+}
+
+static double peak_bytes(void) {
+    char line[256];
+    double kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "VmHWM: %lf", &kib) != 1)
+        ;
+    if (f)
+        fclose(f);
+    return 1024 * kib;
+}
+
+static int nothing(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result, (void)state;
+    return 0;
+}
+
+static double bytes_per_task(const char *policy, uint64_t tasks) {
+    kilter_farm *farm =
+        open_farm((kilter_farm_options){.work = nothing, .workers = 2, .policy = policy}, "none");
+    kilter_farm_run(farm, &(kilter_run){.tasks = 100}, NULL);
+    double before = peak_bytes();
+    assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = tasks, .order = KILTER_BY_INDEX}, NULL),
+                     KILTER_OK);
+    double grown = peak_bytes() - before;
+    kilter_farm_close(farm, NULL);
+    print_message("%s: %.1f bytes a task\n", policy, grown / (double)tasks);
+    return grown / (double)tasks;
+}
+
+/* Results kept in order; with ss each in a message of its own, the dearest there is. */
+static void a_million_tasks_fit_in_little_memory(void **state) {
+    (void)state;
+    assert_true(bytes_per_task("auto", 1000000) < 200);
+    assert_true(bytes_per_task("ss", 50000) < 200);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_do_every_task_once),
+        cmocka_unit_test(threads_do_every_task_once),
+        cmocka_unit_test(farms_live_side_by_side),
+        cmocka_unit_test(workers_are_answered_while_the_callback_computes),
+        cmocka_unit_test(a_killed_worker_loses_no_task),
+        cmocka_unit_test(when_all_workers_are_dead_the_run_ends),
+        cmocka_unit_test(workers_that_cannot_start_are_named),
+        cmocka_unit_test(workers_join_a_master_that_listens),
+        cmocka_unit_test(a_farm_with_bad_options_opens_nothing),
+        cmocka_unit_test(a_run_with_bad_weights_leaves_the_farm_usable),
+        cmocka_unit_test(a_run_leaves_a_record_that_can_be_read),
+        cmocka_unit_test(a_farm_that_never_ran_leaves_nothing),
+        cmocka_unit_test(a_million_tasks_fit_in_little_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
