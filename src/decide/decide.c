@@ -1,6 +1,5 @@
 #include "decide/decide.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,8 +21,13 @@ const kl_policy *kl_policy_at(size_t i) {
     return i < kl_policy_count() ? registry[i] : NULL;
 }
 
+/* Not tolower(): it asks the locale. */
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 static bool same_name(const char *a, const char *b) {
-    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
+    while (*a && lower(*a) == lower(*b)) {
         a++;
         b++;
     }

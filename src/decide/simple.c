@@ -57,10 +57,10 @@ const kl_policy kl_policy_gss = {
 static void deal_tss(const kl_look *look, kl_plan *plan) {
     double tasks = (double)look->snapshot->tasks, p = look->dealer->workers;
     double first = ceil(tasks / (2 * p)), steps = ceil(2 * tasks / (first + 1));
-    double fall = steps > 1 ? floor((first - 1) / (steps - 1)) : 0;
-    double chunk = first - fall * (double)look->dealer->course.chunks;
+    double fall = steps > 1 ? (first - 1) / (steps - 1) : 0;
+    double chunk = floor(first - fall * (double)look->dealer->course.chunks);
     plan->count = kl_whole_tasks(chunk, look->snapshot->left);
-    kl_reason(plan, "chunk %llu of a fall from %.0f by %.0f each", ull(look->dealer->course.chunks + 1),
+    kl_reason(plan, "chunk %llu of a fall from %.0f by %.3g each", ull(look->dealer->course.chunks + 1),
               first, fall);
 }
 
