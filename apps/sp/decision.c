@@ -119,6 +119,14 @@ static kilter_status check_rows(const reader *r, double *activity, double *scale
     return KILTER_OK;
 }
 
+/* `room`: twice as many numbers as there are rows, all 0. */
+static kilter_status read_and_check(reader *r, const sp_names *names, double *room) {
+    kilter_status status = read_lines(r, names);
+    if (!status)
+        status = check_bounds(r);
+    return status ? status : check_rows(r, room, room + r->problem->stage[0].rows);
+}
+
 static bool first_stage_names(const sp_stage *stage, sp_names *names) {
     for (int j = 0; j < stage->columns; j++)
         if (!sp_names_add(names, (sp_token){stage->column_name[j], strlen(stage->column_name[j])}))
@@ -134,13 +142,11 @@ kilter_status sp_decision_read(const sp_problem *problem, const sp_file *file, d
     r.x = calloc((size_t)stage->columns, sizeof *r.x);
     r.line = calloc((size_t)stage->columns, sizeof *r.line);
     double *activity = calloc(2 * (size_t)stage->rows + 1, sizeof *activity);
-    kilter_status status = r.x && r.line && activity && first_stage_names(stage, &names)
-                               ? read_lines(&r, &names)
-                               : sp_lines_memory(&r.lines);
-    if (!status)
-        status = check_bounds(&r);
-    if (!status)
-        status = check_rows(&r, activity, activity + stage->rows);
+    kilter_status status;
+    if (r.x && r.line && activity && first_stage_names(stage, &names))
+        status = read_and_check(&r, &names, activity);
+    else
+        status = sp_lines_memory(&r.lines);
     sp_names_free(&names);
     free(r.line);
     free(activity);

@@ -15,7 +15,7 @@ complain() {
 }
 
 evaluate() {
-    "$@" evaluate "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --at "$lands/lands.at" \
+    timeout 60 "$@" evaluate "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --at "$lands/lands.at" \
         --scenarios 3000 --seed 11 --json --record none
 }
 
