@@ -53,6 +53,10 @@ void kl_balance_present(kl_balance *b, uint32_t worker, bool present) {
     b->snapshot.present += present ? 1 : UINT32_MAX; /* + 1 or − 1 */
 }
 
+void kl_balance_answer_cost(kl_balance *b, double busy_s) {
+    kl_stat_add(&b->answer, busy_s, kl_now_s(&b->clock));
+}
+
 void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s) {
     kl_msgcost_add(&b->message, bytes, one_way_s);
     kl_stat_add(&b->round_trip, 2 * one_way_s, kl_now_s(&b->clock));
@@ -146,7 +150,7 @@ static kilter_status move(kl_balance *b, kl_peer peer, kl_plan *plan, kl_chunk *
     return KILTER_OK;
 }
 
-static void note_dealt(kl_balance *b, uint32_t worker, const kl_chunk *chunk, double asked_s) {
+static void note_dealt(kl_balance *b, uint32_t worker, const kl_chunk *chunk) {
     kl_worker_view *view = &b->views[worker];
     uint64_t count = chunk->hi - chunk->lo;
     if (view->queued_tasks == 0)
@@ -158,8 +162,6 @@ static void note_dealt(kl_balance *b, uint32_t worker, const kl_chunk *chunk, do
     b->chunks++;
     b->smallest = count < b->smallest ? count : b->smallest;
     b->largest = count > b->largest ? count : b->largest;
-    if (asked_s > 0)
-        kl_stat_add(&b->answer, chunk->dealt_s - asked_s, chunk->dealt_s);
     kl_snapshot *s = &b->snapshot;
     double tasks = (double)count, weight = tasks / ((double)(s->tasks - b->bag.left) + tasks);
     s->task_bytes += weight * ((double)chunk->bytes_out / tasks - s->task_bytes);
@@ -179,7 +181,7 @@ static void record_plan(kl_balance *b, const kl_plan *plan, const kl_chunk *chun
                                 });
 }
 
-kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, double asked_s, kl_chunk *chunk,
+kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, bool again, kl_chunk *chunk,
                               bool *dealt, kilter_error *error) {
     *dealt = false;
     if (b->bag.left == 0)
@@ -189,7 +191,7 @@ kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, doub
     kl_dealer_plan(b->dealer, snapshot, worker,
                    &plan); /* model and decide: what each choice would take, and which it is */
     if (plan.count == 0) {
-        if (asked_s > 0)
+        if (!again)
             record_plan(b, &plan, NULL);
         return KILTER_OK;
     }
@@ -199,7 +201,7 @@ kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, doub
     if (kl_dealer_commit(b->dealer, snapshot, &plan) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "dealing chunk %llu: memory ran out",
                        (unsigned long long)chunk->id);
-    note_dealt(b, worker, chunk, asked_s);
+    note_dealt(b, worker, chunk);
     record_plan(b, &plan, chunk);
     *dealt = true;
     return KILTER_OK;

@@ -69,14 +69,16 @@ void kl_balance_present(kl_balance *balance, uint32_t worker, bool present);
 void kl_balance_message_cost(kl_balance *balance, double bytes,
                              double one_way_s); /* an exchange of the probe */
 
+void kl_balance_answer_cost(kl_balance *balance, double busy_s); /* the master's CPU time for one request */
+
 /* Run `number` begins. The run's arrays are used until its bag is empty and its chunks have ended. */
 kilter_status kl_balance_begin(kl_balance *balance, uint64_t number, const kilter_run *run,
                                kilter_error *error);
 /* `worker` asks for work: deal it the next chunk. *dealt = false: nothing for it now (the bag is empty, or
- * the policy holds back). asked_s: when its request came; 0: another look at a request held back before. On
+ * the policy holds back). again: another look at a request held back before. On
  * KILTER_ERR_PEER the worker is gone and nothing was dealt. */
-kilter_status kl_balance_deal(kl_balance *balance, uint32_t worker, kl_peer peer, double asked_s,
-                              kl_chunk *chunk, bool *dealt, kilter_error *error);
+kilter_status kl_balance_deal(kl_balance *balance, uint32_t worker, kl_peer peer, bool again, kl_chunk *chunk,
+                              bool *dealt, kilter_error *error);
 /* A worker reports `segment` of `chunk` finished (already checked to fit); updates chunk and everything
  * measured. offset_s: what to add to the worker's clock to get ours. bytes: of the segment's results. */
 void kl_balance_report(kl_balance *balance, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,

@@ -29,7 +29,6 @@ typedef struct member {
     kl_probe probe;
     uint64_t shared; /* generation of the shared data it has; 0: none */
     bool hungry, held;
-    double asked_s;
     kl_chunk *chunks; /* at the worker, oldest first */
     size_t chunk_count, chunk_capacity;
 } member;
@@ -289,7 +288,7 @@ static kilter_status on_hello(kl_master *m, member *one, const kl_message *messa
 }
 
 static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) {
-    static const uint8_t zeros[KL_PROBE_MOST_BYTES];
+    static const uint8_t zeros[KL_PROBE_LARGE_BYTES];
     kl_buffer out = {0};
     kl_wire_put_bytes(&out, KL_PROBE, zeros, kl_probe_begin(&one->probe, &m->options.clock));
     kilter_status status = send_or_lose(m, one, &out, error);
@@ -311,18 +310,15 @@ static void start_working(kl_master *m, member *one) {
     kl_balance_present(&m->balance, one->worker, true);
     record_message_cost(m, one->worker);
     one->hungry = true;
-    one->asked_s = kl_now_s(&m->options.clock);
 }
 
 static kilter_status on_echo(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
-    double one_way_s;
-    if (one->stage != PROBING ||
-        !kl_probe_answered(&one->probe, message->size - 1, &m->options.clock, &one_way_s))
+    if (one->stage != PROBING || !kl_probe_answered(&one->probe, message->size - 1, &m->options.clock))
         return expel(m, one, "sent a malformed echo", error);
-    if (one_way_s > 0)
-        kl_balance_message_cost(&m->balance, (double)message->size, one_way_s);
     if (!kl_probe_done(&one->probe))
         return send_probe(m, one, error);
+    kl_balance_message_cost(&m->balance, KL_PROBE_SMALL_BYTES, one->probe.small_s / 2);
+    kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2);
     start_working(m, one);
     return KILTER_OK;
 }
@@ -365,8 +361,7 @@ static kilter_status feed(kl_master *m, member *one, kilter_error *error) {
     bool dealt;
     kilter_status status = send_shared(m, one, error);
     if (status == KILTER_OK)
-        status = kl_balance_deal(&m->balance, one->worker, one->peer, one->held ? 0 : one->asked_s, &chunk,
-                                 &dealt, error);
+        status = kl_balance_deal(&m->balance, one->worker, one->peer, one->held, &chunk, &dealt, error);
     if (status == KILTER_ERR_PEER)
         return lose(m, one, "left", error);
     if (status != KILTER_OK)
@@ -494,7 +489,6 @@ static kilter_status on_results(kl_master *m, member *one, kl_message *message, 
     if (head.more && !one->hungry) {
         one->hungry = true;
         one->held = false;
-        one->asked_s = now_s;
     }
     return head.segments > 0 ? deliver_later(m, one, message, head.segments, error) : KILTER_OK;
 }
@@ -602,10 +596,8 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
     m->feed_all = true;
     m->summary = (kilter_farm_summary){.tasks = run->tasks};
     m->running = true;
-    for (size_t i = 0; i < m->member_count; i++) {
+    for (size_t i = 0; i < m->member_count; i++)
         m->members[i].held = false;
-        m->members[i].asked_s = m->began_s;
-    }
     kl_trace_iteration(m->trace,
                        &(kl_trace_iteration_row){.run = m->runs,
                                                  .tasks = run->tasks,
@@ -642,11 +634,15 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
     if (timeout_s < 0 || timeout_s > until_s)
         timeout_s = until_s < HUGE_VAL ? until_s : -1;
     kl_event event;
+    double began_s = kl_busy_s(&m->options.clock);
+    uint64_t chunks = m->balance.chunks;
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
     if (status == KILTER_OK)
         status = on_event(m, &event, error);
     if (status == KILTER_OK && m->running)
         status = feed_hungry(m, event.kind == KL_EVENT_MESSAGE ? find_member(m, event.peer) : NULL, error);
+    if (m->running && event.kind == KL_EVENT_MESSAGE && m->balance.chunks == chunks + 1)
+        kl_balance_answer_cost(&m->balance, kl_busy_s(&m->options.clock) - began_s);
     if (status == KILTER_OK && m->running && m->done == m->summary.tasks)
         end_run(m, "done");
     return status == KILTER_OK ? check_workers(m, error) : status;

@@ -63,7 +63,7 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
     status = kl_inproc_listen(f->hub, &f->master_actor.transport, NULL);
     assert(status == KILTER_OK);
     kl_master_options master = {.policy = kl_policy_find(policy), .program = "test", .quiet = true};
-    master.clock = (kl_clock){actor_now_s, &f->master_actor};
+    master.clock = (kl_clock){.now_s = actor_now_s, .self = &f->master_actor};
     status = kl_master_new(&master, f->master_actor.transport, &f->master, NULL);
     assert(status == KILTER_OK);
     for (uint32_t i = 0; i < workers; i++) {
@@ -75,7 +75,7 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
         kl_worker_options options = {
             .work = work, .start = stepped_start, .user = a, .program = "test", .binding = ""};
         options.patience_s = -1;
-        options.clock = (kl_clock){actor_now_s, a};
+        options.clock = (kl_clock){.now_s = actor_now_s, .self = a};
         status = kl_worker_new(&options, a->transport, &a->worker, NULL);
         assert(status == KILTER_OK);
     }

@@ -1,7 +1,10 @@
 #include "probe/probe.h"
 
-/* Enough to fit m_o + λ·bytes, few enough to take a few milliseconds. */
-static const size_t SIZES[] = {8, 8, KL_PROBE_MOST_BYTES, 8, KL_PROBE_MOST_BYTES, 8};
+/* The first one only warms up. Enough of each that one is not disturbed, few enough to take a few
+ * milliseconds. */
+static const size_t SIZES[] = {KL_PROBE_SMALL_BYTES, KL_PROBE_SMALL_BYTES, KL_PROBE_LARGE_BYTES,
+                               KL_PROBE_SMALL_BYTES, KL_PROBE_LARGE_BYTES, KL_PROBE_SMALL_BYTES,
+                               KL_PROBE_LARGE_BYTES};
 enum { EXCHANGES = sizeof SIZES / sizeof SIZES[0] };
 
 bool kl_probe_done(const kl_probe *probe) {
@@ -13,10 +16,12 @@ size_t kl_probe_begin(kl_probe *probe, const kl_clock *clock) {
     return SIZES[probe->answered];
 }
 
-bool kl_probe_answered(kl_probe *probe, size_t bytes, const kl_clock *clock, double *one_way_s) {
+bool kl_probe_answered(kl_probe *probe, size_t bytes, const kl_clock *clock) {
     if (kl_probe_done(probe) || bytes != SIZES[probe->answered])
         return false;
-    *one_way_s = probe->answered > 0 ? (kl_now_s(clock) - probe->sent_s) / 2 : 0;
-    probe->answered++;
+    double took_s = kl_now_s(clock) - probe->sent_s;
+    double *quickest = bytes == KL_PROBE_SMALL_BYTES ? &probe->small_s : &probe->large_s;
+    if (probe->answered++ > 0 && (*quickest == 0 || took_s < *quickest))
+        *quickest = took_s;
     return true;
 }

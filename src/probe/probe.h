@@ -9,15 +9,16 @@
 typedef struct kl_probe {
     uint32_t answered;
     double sent_s;
+    double small_s, large_s; /* the quickest exchanges so far; 0: none */
 } kl_probe;
 
-enum { KL_PROBE_MOST_BYTES = 65536 };
+enum { KL_PROBE_SMALL_BYTES = 8, KL_PROBE_LARGE_BYTES = 65536 };
 
-/* The next exchange begins: how many bytes to send, at most KL_PROBE_MOST_BYTES. */
+/* The next exchange begins: how many bytes to send, one of the two above. */
 size_t kl_probe_begin(kl_probe *probe, const kl_clock *clock);
-/* An echo of `bytes` bytes came. false: not the one under way. Else *one_way_s is half the exchange; 0 for
- * the first one, which only warms up. */
-bool kl_probe_answered(kl_probe *probe, size_t bytes, const kl_clock *clock, double *one_way_s);
+/* An echo of `bytes` bytes came. false: not the one under way. */
+bool kl_probe_answered(kl_probe *probe, size_t bytes, const kl_clock *clock);
+/* When it is done small_s and large_s are what a message takes there and back when nothing comes between. */
 bool kl_probe_done(const kl_probe *probe);
 
 #endif

@@ -14,21 +14,28 @@
 #include <time.h>
 #include <unistd.h>
 
+static double read_clock(clockid_t id) {
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static double monotonic_s(void *self) {
     (void)self;
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+static double thread_cpu_s(void *self) {
+    (void)self;
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 kl_clock kl_clock_system(void) {
-    return (kl_clock){.now_s = monotonic_s};
+    return (kl_clock){.now_s = monotonic_s, .busy_s = thread_cpu_s};
 }
 
 double kl_unix_time_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return read_clock(CLOCK_REALTIME);
 }
 
 /* The machine as this process may use it; NULL when hwloc cannot read it. */

@@ -10,12 +10,17 @@
 /* Seconds since a fixed moment, never going back. Tests put a clock of their own in its place. */
 typedef struct kl_clock {
     double (*now_s)(void *self);
+    double (*busy_s)(void *self); /* CPU time of the calling thread; NULL: now_s tells it, too */
     void *self;
 } kl_clock;
 
 kl_clock kl_clock_system(void);
 static inline double kl_now_s(const kl_clock *clock) {
     return clock->now_s(clock->self);
+}
+/* Grows while the calling thread computes, not while it waits or is kept from its core. */
+static inline double kl_busy_s(const kl_clock *clock) {
+    return (clock->busy_s ? clock->busy_s : clock->now_s)(clock->self);
 }
 double kl_unix_time_s(void); /* of day, for the record's header only */
 
