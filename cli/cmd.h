@@ -17,8 +17,6 @@ extern const kl_command kl_cmd_report;
 
 /* Say on stderr why the command line cannot be used, and where to look it up. Gives the exit code. */
 int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);
-/* Say `error` on stderr. Gives the exit code: 2 for what the user can mend, else 1. */
-int kl_cmd_fail(const kilter_error *error);
 /* Everything was printed: did it arrive? Gives the exit code. */
 int kl_cmd_printed(void);
 

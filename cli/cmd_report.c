@@ -8,40 +8,9 @@
 
 #include "cmd.h"
 #include "report/report.h"
+#include "sys/sys.h"
 
 static const char record_ending[] = ".kilter";
-
-static char *joined(const char *a, const char *b, const char *c) {
-    size_t size = strlen(a) + strlen(b) + strlen(c) + 1;
-    char *text = malloc(size);
-    if (text)
-        snprintf(text, size, "%s%s%s", a, b, c);
-    return text;
-}
-
-static kilter_status no_memory(kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_MEMORY, "looking for the newest record: memory ran out");
-}
-
-/* Where programs write their records unless told otherwise. */
-static kilter_status record_dir(char **path, kilter_error *error) {
-    const char *own = getenv("KILTER_RECORD_DIR"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    char *found;
-    if (own && *own)
-        found = joined(own, "", "");
-    else if (state && *state)
-        found = joined(state, "/kilter", "");
-    else if (home && *home)
-        found = joined(home, "/.local/state/kilter", "");
-    else
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "looking for the newest record: neither KILTER_RECORD_DIR, XDG_STATE_HOME nor HOME is "
-                       "set; name the file");
-    if (!found)
-        return no_memory(error);
-    *path = found;
-    return KILTER_OK;
-}
 
 static bool is_record_name(const char *name) {
     size_t size = strlen(name), ending = sizeof record_ending - 1;
@@ -58,7 +27,7 @@ static bool changed_at(const char *file, struct timespec *at) {
     if (stat(file, &info) != 0 || !S_ISREG(info.st_mode))
         return false;
     *at = info.st_mtim;
-    char *log_name = joined(file, "-wal", "");
+    char *log_name = kl_text("%s-wal", file);
     if (log_name && stat(log_name, &log) == 0 && is_newer(log.st_mtim, *at))
         *at = log.st_mtim;
     free(log_name);
@@ -70,7 +39,7 @@ static char *newest_in(const char *folder, DIR *dir) {
     char *newest = NULL;
     struct timespec newest_at = {0};
     for (struct dirent *entry; (entry = readdir(dir));) {
-        char *file = is_record_name(entry->d_name) ? joined(folder, "/", entry->d_name) : NULL;
+        char *file = is_record_name(entry->d_name) ? kl_text("%s/%s", folder, entry->d_name) : NULL;
         struct timespec at;
         if (file && changed_at(file, &at) &&
             (!newest || is_newer(at, newest_at) || (!is_newer(newest_at, at) && strcmp(file, newest) > 0))) {
@@ -87,7 +56,7 @@ static char *newest_in(const char *folder, DIR *dir) {
 /* NULL: none, and `error` says why. */
 static char *newest_record(kilter_error *error) {
     char *folder = NULL;
-    if (record_dir(&folder, error) != KILTER_OK || !folder)
+    if (kl_record_dir(&folder, error) != KILTER_OK || !folder)
         return NULL;
     DIR *dir = opendir(folder);
     char *newest = dir ? newest_in(folder, dir) : NULL;
@@ -104,7 +73,7 @@ static int print(const char *file, bool json) {
     kilter_error error;
     kl_report *report = NULL;
     if (kl_report_read(file, &report, &error) != KILTER_OK)
-        return kl_cmd_fail(&error);
+        return kilter_exit("kilter", &error);
     if (json)
         kl_report_print_json(report, stdout);
     else
@@ -117,7 +86,7 @@ static int print_newest(bool json) {
     kilter_error error;
     char *file = newest_record(&error);
     if (!file)
-        return kl_cmd_fail(&error);
+        return kilter_exit("kilter", &error);
     int code = print(file, json);
     free(file);
     return code;

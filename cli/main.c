@@ -29,13 +29,6 @@ int kl_cmd_usage(const kl_command *command, const char *format, ...) {
     return KL_EXIT_USER;
 }
 
-int kl_cmd_fail(const kilter_error *error) {
-    fprintf(stderr, "kilter: %s\n", error->text);
-    bool user = error->status == KILTER_ERR_USAGE || error->status == KILTER_ERR_INPUT ||
-                error->status == KILTER_ERR_RANGE;
-    return user ? KL_EXIT_USER : EXIT_FAILURE;
-}
-
 int kl_cmd_printed(void) {
     bool failed = ferror(stdout) != 0;
     if (fflush(stdout) == 0 && !failed)

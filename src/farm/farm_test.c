@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include "farm/farm.h"
-#include "report/report.h"
 
 /* --- a task that tells what it saw --- */
 
@@ -400,36 +399,6 @@ static void a_run_with_bad_weights_leaves_the_farm_usable(void **state) {
 
 /* --- the record, the summary, the memory --- */
 
-static void a_run_leaves_a_record_that_can_be_read(void **state) {
-    (void)state;
-    char *folder, path[128];
-    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
-    snprintf(path, sizeof path, "%s/run.kilter", folder);
-    shared_counts *counts = new_counts();
-    kilter_farm *farm = open_farm(counting(counts, 2), path);
-    assert_int_not_equal(access(path, F_OK), 0); /* nothing before the first run */
-    check_run(farm, 500, 0, KILTER_BY_ARRIVAL);
-    check_run(farm, 10, 1, KILTER_BY_ARRIVAL);
-    assert_string_equal(kilter_farm_record(farm), path);
-    kilter_farm_summary summary;
-    kilter_farm_summary_get(farm, &summary);
-    assert_true(summary.tasks == 10 && summary.failed == 0 && summary.chunks > 0 && summary.elapsed_s > 0);
-    assert_true(summary.efficiency >= 0 && summary.efficiency <= 1);
-    assert_non_null(strstr(summary.decision, "auto dealt 10 tasks"));
-    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
-
-    kl_report *report;
-    kilter_error error = {KILTER_OK, ""};
-    if (kl_report_read(path, &report, &error) != KILTER_OK)
-        fail_msg("%s", error.text);
-    assert_int_equal(report->iteration_count, 2);
-    kl_report_free(report);
-    unlink(path);
-    rmdir(folder);
-    free(folder);
-    munmap(counts, sizeof *counts);
-}
-
 static void a_farm_that_never_ran_leaves_nothing(void **state) {
     (void)state;
     shared_counts *counts = new_counts();
@@ -495,7 +464,6 @@ int main(void) {
         cmocka_unit_test(workers_join_a_master_that_listens),
         cmocka_unit_test(a_farm_with_bad_options_opens_nothing),
         cmocka_unit_test(a_run_with_bad_weights_leaves_the_farm_usable),
-        cmocka_unit_test(a_run_leaves_a_record_that_can_be_read),
         cmocka_unit_test(a_farm_that_never_ran_leaves_nothing),
         cmocka_unit_test(a_million_tasks_fit_in_little_memory),
     };

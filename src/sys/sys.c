@@ -20,9 +20,13 @@ static double read_clock(clockid_t id) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+double kl_monotonic_s(void) {
+    return read_clock(CLOCK_MONOTONIC);
+}
+
 static double monotonic_s(void *self) {
     (void)self;
-    return read_clock(CLOCK_MONOTONIC);
+    return kl_monotonic_s();
 }
 
 static double thread_cpu_s(void *self) {
@@ -194,10 +198,12 @@ kilter_status kl_record_dir(char **path, kilter_error *error) {
                   : given(home)  ? kl_text("%s/.local/state/kilter", home)
                                  : NULL;
     if (!found && !given(record) && !given(state) && !given(home))
-        return kl_fail(error, KILTER_ERR_SYSTEM,
-                       "finding a folder for run records: HOME is not set; set KILTER_RECORD_DIR");
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "finding the folder of run records: neither KILTER_RECORD_DIR, XDG_STATE_HOME nor HOME is set; "
+            "name the file");
     if (!found)
-        return kl_fail(error, KILTER_ERR_MEMORY, "finding a folder for run records: memory ran out");
+        return kl_fail(error, KILTER_ERR_MEMORY, "finding the folder of run records: memory ran out");
     *path = found;
     return KILTER_OK;
 }

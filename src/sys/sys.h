@@ -15,6 +15,7 @@ typedef struct kl_clock {
 } kl_clock;
 
 kl_clock kl_clock_system(void);
+double kl_monotonic_s(void); /* the system clock itself, for what waits in system calls */
 static inline double kl_now_s(const kl_clock *clock) {
     return clock->now_s(clock->self);
 }

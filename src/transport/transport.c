@@ -63,16 +63,10 @@ void kl_event_queue_free(kl_event_queue *queue) {
     *queue = (kl_event_queue){0};
 }
 
-double kl_now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 double kl_deadline_s(double timeout_s) {
     if (timeout_s < 0)
         return HUGE_VAL;
-    return timeout_s > 0 ? kl_now_s() + timeout_s : 0;
+    return timeout_s > 0 ? kl_monotonic_s() + timeout_s : 0;
 }
 
 /* Whoever waits looks again afterwards, so a day is as good as for ever, and overflows no time_t. */

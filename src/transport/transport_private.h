@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "sys/sys.h"
 #include "transport/transport.h"
 
 /* Events that wait for poll(), in order. Zeroed is empty. */
@@ -19,7 +20,7 @@ void kl_event_queue_free(kl_event_queue *queue);                 /* leaves it ze
 
 /* A clock that only goes forward, and when a wait that starts now has to end: HUGE_VAL for a negative
  * timeout. */
-double kl_now_s(void);
+
 double kl_deadline_s(double timeout_s);
 struct timespec kl_timespec(double seconds);
 

@@ -434,7 +434,7 @@ static void lose_master(endpoint *e) {
     e->lost = false;
     if (e->stage == SEEKING) {
         drop_socket(e);
-        e->retry_at_s = kl_now_s() + e->retry_s;
+        e->retry_at_s = kl_monotonic_s() + e->retry_s;
         e->retry_s = fmin(2 * e->retry_s, LONGEST_RETRY_S);
         return;
     }
@@ -450,13 +450,13 @@ static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
     if (e->refused) {
         drop_socket(e);
         e->refused = false;
-        e->retry_at_s = kl_now_s() + LONGEST_RETRY_S;
+        e->retry_at_s = kl_monotonic_s() + LONGEST_RETRY_S;
         return kl_fail(
             error, KILTER_ERR_PEER,
             "joining \"%.200s\": the master there speaks another version; use the same Kilter on both sides",
             e->address);
     }
-    return e->socket || kl_now_s() < e->retry_at_s ? KILTER_OK : dial(e, error);
+    return e->socket || kl_monotonic_s() < e->retry_at_s ? KILTER_OK : dial(e, error);
 }
 
 /* --- the loop --- */
@@ -507,7 +507,7 @@ static void sleep_until(endpoint *e, double deadline_s) {
     struct pollfd fds[] = {{.fd = fd_of(e->socket), .events = POLLIN},
                            {.fd = fd_of(e->monitor), .events = POLLIN},
                            {.fd = e->wake_fd, .events = POLLIN}};
-    struct timespec rest = kl_timespec(deadline_s - kl_now_s());
+    struct timespec rest = kl_timespec(deadline_s - kl_monotonic_s());
     ppoll(fds, sizeof fds / sizeof *fds, &rest, NULL);
 }
 
@@ -540,7 +540,7 @@ static kilter_status poll_event(kl_transport *transport, double timeout_s, kl_ev
         if (e->out_of_memory || e->peers.failed)
             return kl_fail(error, KILTER_ERR_MEMORY, "receiving messages at \"%.200s\": memory ran out",
                            e->address);
-        if (timeout_s == 0 || kl_now_s() >= deadline_s)
+        if (timeout_s == 0 || kl_monotonic_s() >= deadline_s)
             return KILTER_OK;
         if (!e->refused)
             sleep_until(e, deadline_s);
@@ -579,14 +579,14 @@ static void say_bye_to_all(endpoint *e) {
 
 /* Reads until the others have said their last, too. What we sent before has then arrived. */
 static void hear_the_others_out(endpoint *e) {
-    double deadline_s = kl_now_s() + 1e-3 * LINGER_MS;
+    double deadline_s = kl_monotonic_s() + 1e-3 * LINGER_MS;
     for (;;) {
         look(e);
         kl_event event;
         while (kl_event_queue_pop(&e->ready, &event))
             kl_message_release(&event.message);
         bool waits = e->is_master ? e->peers.live > 0 : e->stage == JOINED;
-        if (!waits || e->out_of_memory || e->peers.failed || kl_now_s() >= deadline_s)
+        if (!waits || e->out_of_memory || e->peers.failed || kl_monotonic_s() >= deadline_s)
             return;
         sleep_until(e, deadline_s);
     }
