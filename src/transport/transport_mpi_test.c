@@ -80,6 +80,24 @@ static void run_close_with_full_queues(void) {
     kl_transport_close(t);
 }
 
+/* Both sides close at once, each with more queued than MPI takes. */
+static void run_close_against_close(void) {
+    int rank, size;
+    kl_transport *t = open_endpoint(&rank, &size);
+    if (rank == 0) {
+        kl_peer workers[SUITE_PEERS_MAX];
+        suite_meet_workers(t, workers, (unsigned)size - 1);
+        for (int w = 0; w < size - 1; w++)
+            for (int i = 0; i < 50; i++)
+                suite_send(t, workers[w], 1, 100000);
+    } else {
+        kl_peer master = suite_meet_master(t, (unsigned)rank - 1);
+        for (int i = 0; i < 50; i++)
+            suite_send(t, master, 1, 100000);
+    }
+    kl_transport_close(t);
+}
+
 /* A message that is received lives on its own. */
 static void run_message_outlives(void) {
     int rank, size;
@@ -111,6 +129,7 @@ static void run_suite(void) {
     run_beside_other_traffic();
     run_two_at_once();
     run_close_with_full_queues();
+    run_close_against_close();
     run_message_outlives();
     kl_transport *t = open_endpoint(&rank, &size);
     MPI_Query_thread(&provided);

@@ -459,6 +459,8 @@ static void strangers_on_libzmq_change_nothing(void **state) {
 static void a_peer_that_raves_is_dropped(void **state) {
     (void)state;
     pair p = make_pair(ANY_TCP);
+    const char *const raves[][2] = {
+        {"", NULL}, {"kilter1h", NULL}, {"unknown kind?", NULL}, {"two partsd", "d"}};
     for (int rave = 0; rave < 4; rave++) {
         stranger s = make_stranger(p.bound, ZMQ_DEALER, NULL);
         say_parts(&s, 1, (const char *const[]){"kilter1h"});
@@ -468,11 +470,7 @@ static void a_peer_that_raves_is_dropped(void **state) {
         kl_event word = suite_next(p.master);
         CHECK(word.kind == KL_EVENT_MESSAGE && word.peer == event.peer && word.message.size == 13);
         kl_message_release(&word.message);
-        say_parts(&s, rave == 3 ? 2 : 1,
-                  (const char *const[]){rave == 0   ? ""
-                                        : rave == 1 ? "kilter1h"
-                                                    : "unknown kind?",
-                                        "d"});
+        say_parts(&s, raves[rave][1] ? 2 : 1, raves[rave]);
         suite_expect(p.master, KL_EVENT_LEFT, event.peer);
         say_parts(&s, 1, (const char *const[]){"one more wordd"});
         char answer[16];

@@ -1,0 +1,162 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "transport/zmq_peers.h"
+
+static void expect_cut(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing) {
+    uint32_t cut;
+    kl_zmq_standing stood;
+    assert_true(kl_zmq_peers_forget_cut(peers, &cut, &stood));
+    assert_int_equal(cut, id);
+    assert_int_equal(stood, standing);
+    assert_int_equal(kl_zmq_peers_get(peers, id), KL_ZMQ_UNKNOWN);
+}
+
+static void expect_none_cut(kl_zmq_peers *peers) {
+    uint32_t cut;
+    kl_zmq_standing stood;
+    assert_false(kl_zmq_peers_forget_cut(peers, &cut, &stood));
+}
+
+static void a_peer_lives_as_long_as_its_connection(void **state) {
+    (void)state;
+    kl_zmq_peers p = {0};
+    assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_UNKNOWN);
+    kl_zmq_peers_opened(&p, 5);
+    kl_zmq_peers_add(&p, 7, KL_ZMQ_LIVE, 5, true);
+    assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE);
+    assert_int_equal(p.live, 1);
+    expect_none_cut(&p);
+    kl_zmq_peers_closed(&p, 6); /* somebody else's, never heard of */
+    expect_none_cut(&p);
+    kl_zmq_peers_closed(&p, 5);
+    assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE); /* its last messages are still to be read */
+    kl_zmq_peers_closed(&p, 5);
+    expect_cut(&p, 7, KL_ZMQ_LIVE);
+    expect_none_cut(&p);
+    assert_int_equal(p.live, 0);
+    kl_zmq_peers_free(&p);
+}
+
+static void who_is_ignored_is_kept_until_its_connection_ends(void **state) {
+    (void)state;
+    kl_zmq_peers p = {0};
+    kl_zmq_peers_opened(&p, 3);
+    kl_zmq_peers_opened(&p, 4);
+    kl_zmq_peers_add(&p, 0, KL_ZMQ_LIVE, 3, true);
+    kl_zmq_peers_add(&p, UINT32_MAX, KL_ZMQ_IGNORED, 4, true);
+    kl_zmq_peers_ignore(&p, 0);
+    kl_zmq_peers_ignore(&p, 0);
+    kl_zmq_peers_ignore(&p, UINT32_MAX);
+    kl_zmq_peers_ignore(&p, 12345); /* nobody */
+    assert_int_equal(p.live, 0);
+    assert_int_equal(kl_zmq_peers_get(&p, 0), KL_ZMQ_IGNORED);
+    kl_zmq_peers_closed(&p, 3);
+    expect_cut(&p, 0, KL_ZMQ_IGNORED);
+    kl_zmq_peers_closed(&p, 4);
+    expect_cut(&p, UINT32_MAX, KL_ZMQ_IGNORED);
+    kl_zmq_peers_free(&p);
+}
+
+/* A descriptor that changed hands before its first holder was heard of:
+ *
+ *     reports    open 5 ──── close 5 ──── open 5
+ *     peers      dead's                   alive's
+ */
+static void a_descriptor_belongs_to_the_one_who_can_be_reached(void **state) {
+    (void)state;
+    enum { DEAD = 1, ALIVE = 2 };
+    for (int dead_first = 0; dead_first < 2; dead_first++) {
+        kl_zmq_peers p = {0};
+        kl_zmq_peers_opened(&p, 5);
+        kl_zmq_peers_closed(&p, 5);
+        kl_zmq_peers_opened(&p, 5);
+        if (dead_first)
+            kl_zmq_peers_add(&p, DEAD, KL_ZMQ_LIVE, 5, false);
+        kl_zmq_peers_add(&p, ALIVE, KL_ZMQ_LIVE, 5, true);
+        if (!dead_first)
+            kl_zmq_peers_add(&p, DEAD, KL_ZMQ_LIVE, 5, false);
+        expect_cut(&p, DEAD, KL_ZMQ_LIVE);
+        expect_none_cut(&p);
+        assert_int_equal(kl_zmq_peers_get(&p, ALIVE), KL_ZMQ_LIVE);
+        kl_zmq_peers_closed(&p, 5);
+        expect_cut(&p, ALIVE, KL_ZMQ_LIVE);
+        kl_zmq_peers_free(&p);
+    }
+}
+
+static void who_has_no_connection_is_cut_at_once(void **state) {
+    (void)state;
+    kl_zmq_peers p = {0};
+    kl_zmq_peers_add(&p, 1, KL_ZMQ_LIVE, -1, true); /* libzmq could not tell */
+    expect_cut(&p, 1, KL_ZMQ_LIVE);
+    kl_zmq_peers_add(&p, 2, KL_ZMQ_LIVE, 1000, true); /* never opened */
+    expect_cut(&p, 2, KL_ZMQ_LIVE);
+    kl_zmq_peers_opened(&p, 9);
+    kl_zmq_peers_closed(&p, 9);
+    kl_zmq_peers_add(&p, 3, KL_ZMQ_LIVE, 9, true); /* closed since */
+    expect_cut(&p, 3, KL_ZMQ_LIVE);
+    kl_zmq_peers_opened(&p, 9);
+    kl_zmq_peers_add(&p, 4, KL_ZMQ_LIVE, 9, true);
+    kl_zmq_peers_add(&p, 5, KL_ZMQ_LIVE, 9, true); /* another's */
+    expect_cut(&p, 5, KL_ZMQ_LIVE);
+    expect_none_cut(&p);
+    assert_int_equal(p.live, 1);
+    kl_zmq_peers_free(&p);
+}
+
+/* Thousands come and go in any order; the table says of each what a plain array says. */
+static void the_table_knows_everybody(void **state) {
+    (void)state;
+    enum { IDS = 300, STEPS = 20000 };
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        kl_zmq_peers p = {0};
+        kl_zmq_standing expected[IDS] = {KL_ZMQ_UNKNOWN};
+        for (uint64_t step = 0; step < STEPS; step++) {
+            uint64_t draw = kl_mix64(seed << 32 | step);
+            int i = (int)(draw % IDS);
+            uint32_t id = (uint32_t)(UINT32_MAX - IDS / 2 + (uint32_t)i); /* counting passes zero */
+            if (expected[i] == KL_ZMQ_UNKNOWN) {
+                expected[i] = draw >> 40 & 1 ? KL_ZMQ_LIVE : KL_ZMQ_IGNORED;
+                kl_zmq_peers_opened(&p, i);
+                kl_zmq_peers_add(&p, id, expected[i], i, true);
+            } else if (expected[i] == KL_ZMQ_LIVE && draw >> 41 & 1) {
+                expected[i] = KL_ZMQ_IGNORED;
+                kl_zmq_peers_ignore(&p, id);
+            } else {
+                kl_zmq_peers_closed(&p, i);
+                expect_cut(&p, id, expected[i]);
+                expected[i] = KL_ZMQ_UNKNOWN;
+            }
+            int other = (int)((draw >> 20) % IDS);
+            assert_int_equal(kl_zmq_peers_get(&p, (uint32_t)(UINT32_MAX - IDS / 2 + (uint32_t)other)),
+                             expected[other]);
+        }
+        size_t live = 0, used = 0;
+        for (int i = 0; i < IDS; i++) {
+            live += expected[i] == KL_ZMQ_LIVE;
+            used += expected[i] != KL_ZMQ_UNKNOWN;
+        }
+        assert_int_equal(p.live, live);
+        assert_int_equal(p.used, used);
+        assert_false(p.failed);
+        kl_zmq_peers_free(&p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_lives_as_long_as_its_connection),
+        cmocka_unit_test(who_is_ignored_is_kept_until_its_connection_ends),
+        cmocka_unit_test(a_descriptor_belongs_to_the_one_who_can_be_reached),
+        cmocka_unit_test(who_has_no_connection_is_cut_at_once),
+        cmocka_unit_test(the_table_knows_everybody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
