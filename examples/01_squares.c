@@ -1,4 +1,4 @@
-/* Sum the squares of 0 … 999,999 on all cores: a farm in 25 lines. See `./01_squares --kilter-help`. */
+/* Sum the squares of 0 … 999,999 on all cores. */
 #include <kilter/kilter.h>
 
 static int square(const kilter_task *task, kilter_result *result, void *state) {
@@ -15,13 +15,9 @@ int main(int argc, char **argv) {
     kilter_farm *farm;
     kilter_error error;
     uint64_t sum = 0;
-    if (kilter_farm_open(&(kilter_farm_options){.work = square}, &argc, argv, &farm, &error) != KILTER_OK)
+    if (kilter_farm_open(&(kilter_farm_options){.work = square}, &argc, argv, &farm, &error) ||
+        kilter_farm_run(farm, &(kilter_run){.tasks = 1000000, .done = add, .user = &sum}, &error))
         return kilter_exit(argv[0], &error);
-    kilter_status status =
-        kilter_farm_run(farm, &(kilter_run){.tasks = 1000000, .done = add, .user = &sum}, &error);
     kilter_farm_close(farm, NULL);
-    if (status != KILTER_OK)
-        return kilter_exit(argv[0], &error);
     printf("%llu\n", (unsigned long long)sum);
-    return 0;
 }
