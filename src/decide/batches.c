@@ -75,11 +75,12 @@ static void prepare_daf(const kl_look *look, kl_course *course) {
     uint64_t free_tasks = tasks_free(look, course), n = look->workers;
     double x = (course->opened == 0 ? 1 : 2) + kl_stat_cv(&look->snapshot->unit_s) * sqrt((double)n / 2);
     double chunk = (double)free_tasks / (x * (double)n);
-    if (free_tasks < n) { /* never cut */
+    if (n == 0 || free_tasks < n) { /* never cut */
         prepare(course, free_tasks, 1);
     } else if (chunk < lower_limit(look)) { /* the last N chunks, as equal as whole tasks allow */
-        prepare(course, free_tasks % n, (double)(free_tasks / n + 1));
-        prepare(course, n - free_tasks % n, (double)(free_tasks / n));
+        uint64_t smaller = free_tasks / n, larger = smaller + 1;
+        prepare(course, free_tasks % n, (double)larger);
+        prepare(course, n - free_tasks % n, (double)smaller);
     } else {
         prepare(course, n, floor(chunk));
     }

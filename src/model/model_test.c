@@ -28,7 +28,7 @@ static kl_farm_model random_model(uint64_t seed) {
         .message = {.fixed_s = scale(at, 1e-6, 1e-1), .per_unit_s = scale(at + 1, 1e-10, 1e-5)},
         .work_s = scale(at + 2, 1e-3, 1e2),
         .bytes = scale(at + 3, 1, 1e8),
-        .to_workers = kl_mix64(at + 4) % 4 == 0 ? (double)(kl_mix64(at + 4) % 8 / 4) : random_01(at + 4),
+        .to_workers = kl_mix64(at + 4) % 4 == 0 ? (double)(kl_mix64(at + 4) >> 2 & 1) : random_01(at + 4),
         .master_s = scale(at + 5, 1e-5, 1),
         .synchronous = kl_mix64(at + 6) % 2,
     };

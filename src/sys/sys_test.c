@@ -1,0 +1,202 @@
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sys/sys.h"
+
+static void clocks_do_not_go_back(void **state) {
+    (void)state;
+    kl_clock clock = kl_clock_system();
+    double now_s = kl_now_s(&clock), busy_s = kl_busy_s(&clock);
+    for (int i = 0; i < 1000; i++) {
+        double then_s = kl_now_s(&clock), used_s = kl_busy_s(&clock);
+        assert_true(then_s >= now_s && used_s >= busy_s);
+        now_s = then_s;
+        busy_s = used_s;
+    }
+    clock.busy_s = NULL; /* a clock that only knows one time */
+    assert_true(kl_busy_s(&clock) >= now_s);
+}
+
+static void waiting_is_not_being_busy(void **state) {
+    (void)state;
+    kl_clock clock = kl_clock_system();
+    double now_s = kl_now_s(&clock), busy_s = kl_busy_s(&clock);
+    while (kl_now_s(&clock) < now_s + 0.05)
+        usleep(5000);
+    assert_true(kl_busy_s(&clock) - busy_s < kl_now_s(&clock) - now_s);
+}
+
+static int report_binding(void *arg) {
+    char binding[KL_BINDING_BYTES];
+    uint32_t core = *(uint32_t *)arg, before = kl_core_count();
+    kl_bind_core(core, binding);
+    return binding[0] ? kl_core_count() == 1 ? 0 : 2 : before == 1 ? 0 : 3;
+}
+
+/* Ends the child and tells how it ended. */
+static void end_of(pid_t pid, char *how, size_t size) {
+    while (!kl_process_ended(pid, how, size))
+        usleep(1000);
+}
+
+static void every_core_can_be_bound(void **state) {
+    (void)state;
+    uint32_t cores = kl_core_count();
+    assert_true(cores >= 1);
+    for (uint32_t core = 0; core <= cores; core++) { /* one more than there are: it begins again */
+        pid_t pid;
+        char how[64];
+        assert_int_equal(kl_process_start(report_binding, &core, &pid, NULL), KILTER_OK);
+        end_of(pid, how, sizeof how);
+        assert_string_equal(how, "exit code 0");
+    }
+}
+
+static int exit_with(void *arg) {
+    return *(int *)arg;
+}
+
+static int kill_itself(void *arg) {
+    (void)arg;
+    raise(SIGKILL);
+    return 0;
+}
+
+static int never_end(void *arg) {
+    while (!arg)
+        pause();
+    return 0;
+}
+
+static int read_a_byte(void *arg) {
+    (void)arg;
+    char byte;
+    return (int)read(STDIN_FILENO, &byte, 1); /* nothing to read */
+}
+
+static void processes_tell_how_they_ended(void **state) {
+    (void)state;
+    int code = 7;
+    char how[64];
+    pid_t pid;
+    assert_int_equal(kl_process_start(exit_with, &code, &pid, NULL), KILTER_OK);
+    end_of(pid, how, sizeof how);
+    assert_string_equal(how, "exit code 7");
+    assert_int_equal(kl_process_start(kill_itself, NULL, &pid, NULL), KILTER_OK);
+    end_of(pid, how, sizeof how);
+    assert_non_null(strstr(how, "signal 9"));
+    assert_int_equal(kl_process_start(read_a_byte, NULL, &pid, NULL), KILTER_OK);
+    end_of(pid, how, sizeof how);
+    assert_string_equal(how, "exit code 0");
+}
+
+static void a_process_that_does_not_end_is_ended(void **state) {
+    (void)state;
+    pid_t pid;
+    assert_int_equal(kl_process_start(never_end, NULL, &pid, NULL), KILTER_OK);
+    kl_process_finish(pid, 0.01);
+    assert_int_equal(kill(pid, 0), -1); /* gone, and waited for */
+}
+
+static void private_folders_are_private(void **state) {
+    (void)state;
+    char *one, *two;
+    struct stat found;
+    assert_int_equal(kl_private_dir(&one, NULL), KILTER_OK);
+    assert_int_equal(kl_private_dir(&two, NULL), KILTER_OK);
+    assert_string_not_equal(one, two);
+    assert_int_equal(stat(one, &found), 0);
+    assert_true(S_ISDIR(found.st_mode) && (found.st_mode & 0777) == 0700);
+    rmdir(one);
+    rmdir(two);
+    free(one);
+    free(two);
+}
+
+static void folders_are_made_with_those_above_them(void **state) {
+    (void)state;
+    char *base, *deep, *file;
+    kilter_error error;
+    assert_int_equal(kl_private_dir(&base, NULL), KILTER_OK);
+    deep = kl_text("%s/a/b c/d", base);
+    assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK);
+    assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK); /* they may be there */
+    assert_int_equal(access(deep, W_OK), 0);
+    file = kl_text("%s/file", deep);
+    fclose(fopen(file, "w"));
+    char *under_file = kl_text("%s/x", file);
+    assert_int_equal(kl_make_dirs(under_file, &error), KILTER_ERR_SYSTEM);
+    assert_non_null(strstr(error.text, file));
+    unlink(file);
+    for (char *slash; strlen(deep) >= strlen(base); *slash = '\0') {
+        rmdir(deep);
+        slash = strrchr(deep, '/');
+    }
+    free(base);
+    free(deep);
+    free(file);
+    free(under_file);
+}
+
+static void records_go_where_the_environment_says(void **state) {
+    (void)state;
+    const struct {
+        const char *own, *state, *home, *path;
+    } rows[] = {
+        {"/own", "/state", "/home/me", "/own"},
+        {"", "/state", "/home/me", "/state/kilter"},
+        {NULL, NULL, "/home/me", "/home/me/.local/state/kilter"},
+        {NULL, NULL, NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *const names[] = {"KILTER_RECORD_DIR", "XDG_STATE_HOME", "HOME"};
+        const char *values[] = {rows[i].own, rows[i].state, rows[i].home};
+        for (int k = 0; k < 3; k++)
+            values[k] ? setenv(names[k], values[k], 1) : unsetenv(names[k]);
+        char *path = NULL;
+        kilter_error error;
+        assert_int_equal(kl_record_dir(&path, &error), rows[i].path ? KILTER_OK : KILTER_ERR_USAGE);
+        if (rows[i].path)
+            assert_string_equal(path, rows[i].path);
+        free(path);
+    }
+}
+
+static void exit_codes_tell_who_can_mend_it(void **state) {
+    (void)state;
+    const struct {
+        kilter_status status;
+        int code;
+    } rows[] = {{KILTER_OK, 0},         {KILTER_ENDED, 0},     {KILTER_ERR_USAGE, 2},
+                {KILTER_ERR_INPUT, 2},  {KILTER_ERR_RANGE, 2}, {KILTER_ERR_TASK, 1},
+                {KILTER_ERR_MEMORY, 1}, {KILTER_ERR_PEER, 1},  {KILTER_ERR_RECORD, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        kilter_error error = {rows[i].status, "said by a test that wants to see exit codes"};
+        assert_int_equal(kilter_exit("sys_test", &error), rows[i].code);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clocks_do_not_go_back),
+        cmocka_unit_test(waiting_is_not_being_busy),
+        cmocka_unit_test(every_core_can_be_bound),
+        cmocka_unit_test(processes_tell_how_they_ended),
+        cmocka_unit_test(a_process_that_does_not_end_is_ended),
+        cmocka_unit_test(private_folders_are_private),
+        cmocka_unit_test(folders_are_made_with_those_above_them),
+        cmocka_unit_test(records_go_where_the_environment_says),
+        cmocka_unit_test(exit_codes_tell_who_can_mend_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
