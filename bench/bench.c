@@ -132,7 +132,7 @@ static int echo_process(void *arg) {
 
 static double ping_pong_s(void) {
     kilter_error error;
-    kl_transport *t;
+    kl_transport *t = NULL;
     kl_event event;
     char *folder, *endpoint;
     pid_t pid;

@@ -1,0 +1,84 @@
+/* The public farm over the ranks of mpirun: farm_mpi_test [--single]. With --single the program has started
+ * MPI itself and for one thread only, so that the master serves workers from the caller's thread. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "farm/farm.h"
+
+enum { TASKS = 3000, RUNS = 4 };
+
+static int start(const kilter_worker *worker, void **state) {
+    (void)worker;
+    *state = calloc(1, sizeof(uint64_t));
+    return *state == NULL;
+}
+
+static int work(const kilter_task *task, kilter_result *result, void *state) {
+    uint64_t shared;
+    memcpy(&shared, task->shared.data, sizeof shared);
+    uint64_t answer[2] = {task->index * shared, ++*(uint64_t *)state};
+    if (task->index == 1234)
+        return kilter_result_fail(result, "not this one");
+    return kilter_result_put(result, answer, sizeof answer) != KILTER_OK;
+}
+
+typedef struct tally {
+    uint64_t next, shared, failed, wrong, of_workers;
+} tally;
+
+static void count(const kilter_outcome *o, void *user) {
+    tally *t = user;
+    uint64_t answer[2] = {0, 0};
+    t->wrong += o->index != t->next++;
+    if (o->status == KILTER_ERR_TASK) {
+        t->failed++;
+        t->wrong += o->index != 1234 || strcmp(o->error, "not this one") != 0;
+        return;
+    }
+    memcpy(answer, o->result.data, sizeof answer);
+    t->wrong += answer[0] != o->index * t->shared;
+    t->of_workers = answer[1] > t->of_workers ? answer[1] : t->of_workers;
+}
+
+static int run_all(kilter_farm *farm, kilter_error *error) {
+    tally t = {0, 0, 0, 0, 0};
+    for (int i = 0; i < RUNS; i++) {
+        t.shared = (uint64_t)i + 2;
+        t.next = 0;
+        kilter_run run = {.tasks = TASKS, .order = KILTER_BY_INDEX, .done = count, .user = &t};
+        run.shared = (kilter_bytes){&t.shared, sizeof t.shared};
+        if (kilter_farm_run(farm, &run, error) != KILTER_ERR_TASK || t.next != TASKS)
+            return 1;
+    }
+    kilter_farm_summary summary;
+    kilter_farm_summary_get(farm, &summary);
+    bool kept =
+        t.of_workers >= TASKS; /* states outlive runs: the busiest did more than one run's tasks over P */
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    kept |= t.of_workers * (uint64_t)(size - 1) > TASKS * (RUNS - 1);
+    return t.wrong || t.failed != RUNS || !kept || summary.tasks != TASKS;
+}
+
+int main(int argc, char **argv) {
+    bool single = argc > 1 && strcmp(argv[1], "--single") == 0;
+    int provided;
+    if (single)
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &provided);
+    kilter_farm *farm = NULL;
+    kilter_error error = {KILTER_OK, ""};
+    kilter_farm_options options = {.work = work, .start = start, .stop = free, .record = "none"};
+    int failed = 0;
+    if (kilter_farm_open(&options, &argc, argv, &farm, &error) == KILTER_OK) {
+        failed = run_all(farm, &error);
+        kilter_farm_close(farm, NULL);
+        printf(failed ? "FAILED %s\n" : "all results right%s\n", failed ? error.text : "");
+    } else {
+        failed = kilter_exit("farm_mpi_test", &error);
+    }
+    if (single)
+        MPI_Finalize();
+    return failed;
+}
