@@ -10,8 +10,8 @@ demo: packages        ## a real planning problem on unequal workers, start to en
 check: packages       ## everything that must hold: builds, tests, sanitizers, fuzzing
 	FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check
 
-bench: release        ## the figures of docs/bench.md
-	cmake --build --preset release --target bench
+bench: release        ## what Kilter costs and what it reaches
+	build/release/bench/kilter-bench
 
 install: release      ## into PREFIX
 	cmake --install build/release --prefix "$(PREFIX)"
