@@ -26,7 +26,8 @@
 extern "C" {
 #endif
 
-/** One task as its worker sees it. Everything it points to stays valid until the work function returns. */
+/** One task as its worker sees it. What it points to is aligned for any type and valid until the work
+ * function returns. */
 typedef struct kilter_task {
     uint64_t index;      /**< 0 … tasks−1 of the run */
     uint64_t run;        /**< 0 for the farm's first kilter_farm_run(), then 1, 2, … */

@@ -19,8 +19,8 @@ typedef struct kilter_bytes {
     size_t size; /**< bytes */
 } kilter_bytes;
 
-/** One finished task, as the master's callback sees it. Everything it points to is valid during the callback
- * only. */
+/** One finished task, as the master's callback sees it. What it points to is aligned for any type and valid
+ * during the callback. */
 typedef struct kilter_outcome {
     uint64_t index;
     kilter_status status; /**< KILTER_OK or KILTER_ERR_TASK */

@@ -154,6 +154,16 @@ bool kl_reader_done(const kl_reader *reader) {
     return !reader->bad && reader->at == reader->size;
 }
 
+const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size) {
+    if ((uintptr_t)data % _Alignof(max_align_t) == 0)
+        return data;
+    kl_buffer_clear(scratch);
+    kl_put_bytes(scratch, data, size);
+    if (size == 0 && !scratch->failed)
+        kl_put_u8(scratch, 0); /* so that there is an address */
+    return scratch->failed ? NULL : scratch->data;
+}
+
 double kl_linear_at(kl_linear cost, double x) {
     return cost.fixed_s + cost.per_unit_s * x;
 }

@@ -52,6 +52,10 @@ double kl_get_f64(kl_reader *reader);
 const uint8_t *kl_get_span(kl_reader *reader, size_t *size);
 bool kl_reader_done(const kl_reader *reader); /* everything was read, and nothing was bad */
 
+/* The bytes at an address fit for any type: where they are, or a copy in `scratch`, good until it is used
+ * again. NULL: no memory. */
+const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);
+
 /* A cost in seconds, linear in its argument: fixed_s + per_unit_s·x. */
 typedef struct kl_linear {
     double fixed_s, per_unit_s;

@@ -67,6 +67,20 @@ static void errors_carry_words_and_status(void **state) {
     assert_string_equal(kilter_status_text((kilter_status)999), "not a status of this version");
 }
 
+static void bytes_are_aligned_by_copying_where_needed(void **state) {
+    (void)state;
+    _Alignas(max_align_t) char bytes[64] = "0123456789abcdefghij";
+    kl_buffer scratch = {0};
+    assert_ptr_equal(kl_aligned(&scratch, bytes, 10), bytes);
+    for (size_t off = 1; off < _Alignof(max_align_t); off++) {
+        const char *got = kl_aligned(&scratch, bytes + off, 10);
+        assert_int_equal((uintptr_t)got % _Alignof(max_align_t), 0);
+        assert_memory_equal(got, bytes + off, 10);
+    }
+    assert_non_null(kl_aligned(&scratch, bytes + 1, 0));
+    kl_buffer_free(&scratch);
+}
+
 static void linear_cost(void **state) {
     (void)state;
     assert_true(kl_linear_at((kl_linear){2, 0.5}, 4) == 4);
@@ -78,6 +92,7 @@ int main(void) {
         cmocka_unit_test(reading_past_the_end_is_bad_and_stays_bad),
         cmocka_unit_test(unread_bytes_are_not_done),
         cmocka_unit_test(errors_carry_words_and_status),
+        cmocka_unit_test(bytes_are_aligned_by_copying_where_needed),
         cmocka_unit_test(linear_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

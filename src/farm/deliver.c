@@ -18,6 +18,8 @@ struct kl_deliverer {
     uint64_t next; /* BY_INDEX: the task whose result is due */
     waiting *heap; /* smallest lo first */
     size_t heap_count, heap_capacity;
+    kl_buffer scratch;
+    bool out_of_memory;
     uint64_t failed;
     char first_error[256];
 };
@@ -43,6 +45,7 @@ void kl_deliverer_free(kl_deliverer *d) {
     for (size_t i = 0; i < d->heap_count; i++)
         let_go(d->heap[i].delivery);
     free(d->heap);
+    kl_buffer_free(&d->scratch);
     free(d);
 }
 
@@ -66,8 +69,11 @@ static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, 
         outcome.status = KILTER_ERR_TASK;
         outcome.result = (kilter_bytes){0};
         outcome.error = why;
+    } else if (bytes.size > 0) {
+        outcome.result.data = kl_aligned(&d->scratch, bytes.data, bytes.size);
+        d->out_of_memory |= !outcome.result.data;
     }
-    if (d->run.done)
+    if (d->run.done && !d->out_of_memory)
         d->run.done(&outcome, d->run.user);
 }
 
@@ -159,6 +165,8 @@ kilter_status kl_deliver(kl_deliverer *d, kl_delivery_list list, kilter_error *e
             status = take_delivery(d, delivery, error);
         else
             kl_delivery_free(delivery);
+        if (status == KILTER_OK && d->out_of_memory)
+            status = kl_fail(error, KILTER_ERR_MEMORY, "delivering results: memory ran out");
     }
     return status;
 }

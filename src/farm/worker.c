@@ -37,10 +37,10 @@ struct kl_worker {
     double waiting_since_s; /* for a master */
 
     queued *first, **end;
-    uint64_t queued_tasks; /* not begun */
-    bool asked;            /* for a chunk that has not come yet */
-    double task_s;         /* a task's time lately; 0: not known */
-    kl_message shared;
+    uint64_t queued_tasks;   /* not begun */
+    bool asked;              /* for a chunk that has not come yet */
+    double task_s;           /* a task's time lately; 0: not known */
+    kl_buffer shared, input; /* shared data in force; scratch for an input that must be moved */
 
     kl_buffer out; /* results to be sent */
     uint32_t segments;
@@ -109,7 +109,8 @@ void kl_worker_free(kl_worker *w) {
         w->options.stop(w->state);
     while (w->first)
         drop_first(w);
-    kl_message_release(&w->shared);
+    kl_buffer_free(&w->shared);
+    kl_buffer_free(&w->input);
     kl_buffer_free(&w->out);
     free(w);
 }
@@ -175,14 +176,18 @@ static void do_task(kl_worker *w, queued *chunk, double began_s) {
     if (w->segment.count == 0)
         begin_segment(w, chunk, began_s);
     kilter_task task = {.index = chunk->head.lo + chunk->at, .run = chunk->head.run};
-    if (w->shared.size > 0)
-        task.shared = (kilter_bytes){w->shared.data + 1, w->shared.size - 1};
+    task.shared = (kilter_bytes){w->shared.data, w->shared.size};
     if (chunk->head.inputs)
         task.input.data = kl_get_span(&chunk->inputs, &task.input.size);
+    if (task.input.size > 0)
+        task.input.data = kl_aligned(&w->input, task.input.data, task.input.size);
     double weight = chunk->head.weighted ? kl_get_f64(&chunk->weights) : 1;
 
     kilter_result result = {.buffer = &w->out, .at = kl_wire_begin_result(&w->out)};
-    int code = w->options.work(&task, &result, w->state);
+    bool lacking = task.input.size > 0 && !task.input.data;
+    int code = lacking ? kilter_result_fail(&result, "taking its input of %zu bytes: memory ran out",
+                                            task.input.size)
+                       : w->options.work(&task, &result, w->state);
     if (code != 0 && !result.failed) {
         char text[64];
         snprintf(text, sizeof text, "the work function returned %d", code);
@@ -286,11 +291,13 @@ static kilter_status on_probe(kl_worker *w, const kl_message *m, kilter_error *e
     return status;
 }
 
-static kilter_status on_shared(kl_worker *w, kl_message *m, kilter_error *error) {
-    kl_message_release(&w->shared);
-    w->shared = *m;
-    *m = (kl_message){0};
-    kilter_bytes bytes = {w->shared.data + 1, w->shared.size - 1};
+static kilter_status on_shared(kl_worker *w, const kl_message *m, kilter_error *error) {
+    kl_buffer_clear(&w->shared);
+    kl_put_bytes(&w->shared, m->data + 1, m->size - 1);
+    if (w->shared.failed)
+        return kl_fail(error, KILTER_ERR_MEMORY, "keeping %zu bytes of shared data: memory ran out",
+                       m->size - 1);
+    kilter_bytes bytes = {w->shared.data, w->shared.size};
     int code = w->options.shared ? w->options.shared(bytes, w->state) : 0;
     return code != 0 ? refuse(w, "shared", code, error) : KILTER_OK;
 }
