@@ -5,18 +5,10 @@
 
 #include "farm/farm.h"
 
-/* A segment that waits for those before it; its delivery lives until its last segment is given out. */
-typedef struct waiting {
-    uint64_t lo;
-    uint64_t count;
-    size_t at; /* where its results begin in the message */
-    kl_delivery *delivery;
-} waiting;
-
 struct kl_deliverer {
     kilter_run run;
-    uint64_t next; /* BY_INDEX: the task whose result is due */
-    waiting *heap; /* smallest lo first */
+    uint64_t next;      /* BY_INDEX: the task whose result is due */
+    kl_delivery **heap; /* those that wait for others before them, smallest lo first */
     size_t heap_count, heap_capacity;
     kl_buffer scratch;
     bool out_of_memory;
@@ -33,17 +25,11 @@ kilter_status kl_deliverer_new(const kilter_run *run, kl_deliverer **deliverer, 
     return KILTER_OK;
 }
 
-/* One segment of the delivery is done with. */
-static void let_go(kl_delivery *delivery) {
-    if (--delivery->segments == 0)
-        kl_delivery_free(delivery);
-}
-
 void kl_deliverer_free(kl_deliverer *d) {
     if (!d)
         return;
     for (size_t i = 0; i < d->heap_count; i++)
-        let_go(d->heap[i].delivery);
+        kl_delivery_free(d->heap[i]);
     free(d->heap);
     kl_buffer_free(&d->scratch);
     free(d);
@@ -77,43 +63,41 @@ static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, 
         d->run.done(&outcome, d->run.user);
 }
 
-static void give_segment(kl_deliverer *d, const waiting *segment) {
-    const kl_message *message = &segment->delivery->message;
-    kl_reader reader = kl_reader_of(message->data, message->size);
-    reader.at = segment->at;
-    for (uint64_t i = 0; i < segment->count; i++) {
+static void give_all(kl_deliverer *d, kl_delivery *delivery) {
+    kl_reader reader = kl_reader_of(delivery->results, delivery->size);
+    for (uint64_t i = 0; i < delivery->count; i++) {
         bool failed;
         kilter_bytes bytes;
         kl_wire_next_result(&reader, &failed, &bytes);
-        give(d, segment->delivery->worker, segment->lo + i, failed, bytes);
+        give(d, delivery->worker, delivery->lo + i, failed, bytes);
     }
-    d->next += segment->count;
-    let_go(segment->delivery);
+    d->next += delivery->count;
+    kl_delivery_free(delivery);
 }
 
-static kilter_status push(kl_deliverer *d, waiting segment, kilter_error *error) {
+static kilter_status push(kl_deliverer *d, kl_delivery *delivery, kilter_error *error) {
     if (d->heap_count == d->heap_capacity) {
         size_t capacity = d->heap_capacity ? 2 * d->heap_capacity : 64;
-        waiting *heap = realloc(d->heap, capacity * sizeof *heap);
+        kl_delivery **heap = realloc(d->heap, capacity * sizeof(kl_delivery *));
         if (!heap)
             return kl_fail(error, KILTER_ERR_MEMORY, "keeping results in order: memory ran out");
         d->heap = heap;
         d->heap_capacity = capacity;
     }
     size_t i = d->heap_count++;
-    for (size_t parent; i > 0 && d->heap[parent = (i - 1) / 2].lo > segment.lo; i = parent)
+    for (size_t parent; i > 0 && d->heap[parent = (i - 1) / 2]->lo > delivery->lo; i = parent)
         d->heap[i] = d->heap[parent];
-    d->heap[i] = segment;
+    d->heap[i] = delivery;
     return KILTER_OK;
 }
 
-static waiting pop(kl_deliverer *d) {
-    waiting smallest = d->heap[0], last = d->heap[--d->heap_count];
+static kl_delivery *pop(kl_deliverer *d) {
+    kl_delivery *smallest = d->heap[0], *last = d->heap[--d->heap_count];
     size_t i = 0;
     for (size_t child; (child = 2 * i + 1) < d->heap_count; i = child) {
-        if (child + 1 < d->heap_count && d->heap[child + 1].lo < d->heap[child].lo)
+        if (child + 1 < d->heap_count && d->heap[child + 1]->lo < d->heap[child]->lo)
             child++;
-        if (d->heap[child].lo >= last.lo)
+        if (d->heap[child]->lo >= last->lo)
             break;
         d->heap[i] = d->heap[child];
     }
@@ -121,39 +105,20 @@ static waiting pop(kl_deliverer *d) {
     return smallest;
 }
 
-static kilter_status take_segment(kl_deliverer *d, const waiting *segment, kilter_error *error) {
-    if (d->run.order == KILTER_BY_ARRIVAL) {
-        give_segment(d, segment);
-        return KILTER_OK;
+static kilter_status take(kl_deliverer *d, kl_delivery *delivery, kilter_error *error) {
+    if (d->run.order == KILTER_BY_ARRIVAL || delivery->lo == d->next) {
+        give_all(d, delivery);
+    } else {
+        kilter_status status = push(d, delivery, error);
+        if (status != KILTER_OK) {
+            kl_delivery_free(delivery);
+            return status;
+        }
     }
-    kilter_status status = push(d, *segment, error);
-    while (status == KILTER_OK && d->heap_count > 0 && d->heap[0].lo == d->next) {
-        waiting due = pop(d);
-        give_segment(d, &due);
-    }
-    if (status != KILTER_OK)
-        let_go(segment->delivery);
-    return status;
-}
-
-static kilter_status take_delivery(kl_deliverer *d, kl_delivery *delivery, kilter_error *error) {
-    uint32_t segments = delivery->segments; /* the last one's let_go() frees the delivery */
-    kl_reader reader = kl_wire_read_results(delivery->message.data, delivery->message.size);
-    kilter_status status = KILTER_OK;
-    for (uint32_t i = 0; i < segments; i++) {
-        kl_segment s;
-        bool failed;
-        kilter_bytes bytes;
-        kl_wire_next_segment(&reader, &s);
-        waiting segment = {.lo = s.lo, .count = s.count, .at = reader.at, .delivery = delivery};
-        for (uint64_t k = 0; k < s.count && i + 1 < segments; k++)
-            kl_wire_next_result(&reader, &failed, &bytes);
-        if (status == KILTER_OK)
-            status = take_segment(d, &segment, error);
-        else
-            let_go(delivery);
-    }
-    return status;
+    while (d->heap_count > 0 && d->heap[0]->lo == d->next)
+        give_all(d, pop(d));
+    return d->out_of_memory ? kl_fail(error, KILTER_ERR_MEMORY, "delivering results: memory ran out")
+                            : KILTER_OK;
 }
 
 kilter_status kl_deliver(kl_deliverer *d, kl_delivery_list list, kilter_error *error) {
@@ -162,11 +127,9 @@ kilter_status kl_deliver(kl_deliverer *d, kl_delivery_list list, kilter_error *e
         kl_delivery *delivery = list.first;
         list.first = delivery->next;
         if (status == KILTER_OK)
-            status = take_delivery(d, delivery, error);
+            status = take(d, delivery, error);
         else
             kl_delivery_free(delivery);
-        if (status == KILTER_OK && d->out_of_memory)
-            status = kl_fail(error, KILTER_ERR_MEMORY, "delivering results: memory ran out");
     }
     return status;
 }

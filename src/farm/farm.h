@@ -35,12 +35,17 @@ bool kl_worker_has_work(const kl_worker *worker);
 
 /* --- master --- */
 
-/* Results of one message, decoded and checked, on their way to the user. Whoever takes them releases the
- * message and frees it. */
+/* Results of consecutive tasks [lo, lo + count), checked, on their way to the user: `count` results as
+ * kl_wire_next_result() reads them. Small ones are copied behind the struct, so that a backlog holds little
+ * more than the results. */
 typedef struct kl_delivery {
     struct kl_delivery *next;
-    kl_message message;
-    uint32_t worker, segments;
+    uint64_t lo, count;
+    const uint8_t *results;
+    size_t size; /* bytes of results */
+    uint32_t worker;
+    kl_message message; /* what results points into; zero when copied */
+    uint8_t copy[];
 } kl_delivery;
 
 typedef struct kl_delivery_list {

@@ -444,9 +444,37 @@ static bool segments_fit(member *one, const kl_message *message, uint32_t segmen
     return true;
 }
 
-static void take_segment(kl_master *m, member *one, kl_reader *reader, double offset_s) {
+/* Larger messages are kept instead of copied, when they hold nothing but one segment. */
+static const size_t KEEP_BYTES = 16384;
+
+/* Queue the results between `from` and where `reader` stands. Takes the message over when it is worth it. */
+static kilter_status deliver_later(kl_master *m, const member *one, const kl_segment *s,
+                                   const kl_reader *reader, size_t from, kl_message *message, bool alone,
+                                   kilter_error *error) {
+    size_t size = reader->at - from;
+    bool keep = alone && size >= KEEP_BYTES;
+    kl_delivery *delivery = malloc(sizeof *delivery + (keep ? 0 : size));
+    if (!delivery)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking in results: memory ran out");
+    *delivery = (kl_delivery){.lo = s->lo, .count = s->count, .size = size, .worker = one->worker};
+    if (keep) {
+        delivery->results = reader->data + from;
+        delivery->message = *message;
+        *message = (kl_message){0};
+    } else {
+        memcpy(delivery->copy, reader->data + from, size);
+        delivery->results = delivery->copy;
+    }
+    kl_delivery_list list = {.first = delivery, .end = &delivery->next};
+    kl_delivery_append(&m->results, &list);
+    return KILTER_OK;
+}
+
+static kilter_status take_segment(kl_master *m, member *one, kl_reader *reader, double offset_s,
+                                  kl_message *message, bool alone, kilter_error *error) {
     kl_segment s;
     kl_wire_next_segment(reader, &s);
+    size_t from = reader->at;
     uint64_t size = 0, failures = 0;
     for (uint64_t k = 0; k < s.count; k++) {
         bool failed;
@@ -463,18 +491,7 @@ static void take_segment(kl_master *m, member *one, kl_reader *reader, double of
         kl_balance_end_chunk(&m->balance, one->worker, chunk, false);
         remove_chunk(one, chunk);
     }
-}
-
-static kilter_status deliver_later(kl_master *m, const member *one, kl_message *message, uint32_t segments,
-                                   kilter_error *error) {
-    kl_delivery *delivery = malloc(sizeof *delivery);
-    if (!delivery)
-        return kl_fail(error, KILTER_ERR_MEMORY, "taking in results: memory ran out");
-    *delivery = (kl_delivery){.message = *message, .worker = one->worker, .segments = segments};
-    *message = (kl_message){0};
-    kl_delivery_list list = {.first = delivery, .end = &delivery->next};
-    kl_delivery_append(&m->results, &list);
-    return KILTER_OK;
+    return deliver_later(m, one, &s, reader, from, message, alone, error);
 }
 
 static kilter_status on_results(kl_master *m, member *one, kl_message *message, kilter_error *error) {
@@ -484,13 +501,14 @@ static kilter_status on_results(kl_master *m, member *one, kl_message *message, 
         !segments_fit(one, message, head.segments))
         return expel(m, one, "sent malformed results", error);
     kl_reader reader = kl_wire_read_results(message->data, message->size);
-    for (uint32_t i = 0; i < head.segments; i++)
-        take_segment(m, one, &reader, now_s - head.sent_s);
+    kilter_status status = KILTER_OK;
+    for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++)
+        status = take_segment(m, one, &reader, now_s - head.sent_s, message, head.segments == 1, error);
     if (head.more && !one->hungry) {
         one->hungry = true;
         one->held = false;
     }
-    return head.segments > 0 ? deliver_later(m, one, message, head.segments, error) : KILTER_OK;
+    return status;
 }
 
 static kilter_status on_message(kl_master *m, member *one, kl_message *message, kilter_error *error) {
