@@ -167,14 +167,27 @@ static kilter_status start_threads(kilter_farm *f, kilter_error *error) {
     return status;
 }
 
+/* What others call this machine's end of `bound`: an address that means "all of mine" is no use to them. */
+static void address_for_others(const char *bound, char *address, size_t size) {
+    static const char any[] = "tcp://0.0.0.0:";
+    char host[KL_HOST_BYTES];
+    kl_host_name(host);
+    if (strncmp(bound, any, sizeof any - 1) == 0)
+        snprintf(address, size, "tcp://%s:%s", host, bound + sizeof any - 1);
+    else
+        snprintf(address, size, "%s", bound);
+}
+
 static kilter_status listen_for_workers(kilter_farm *f, kilter_error *error) {
-    char *bound = NULL;
+    char *bound = NULL, address[512];
     kilter_status status = kl_zmq_listen(f->settings.listen, &bound, &f->transport, error);
-    if (status == KILTER_OK)
-        fprintf(stderr, "%s: waiting for %u worker%s at %s; start each with --join and that address\n",
-                f->settings.name, f->workers, f->workers == 1 ? "" : "s", bound);
+    if (status != KILTER_OK)
+        return status;
+    address_for_others(bound, address, sizeof address);
+    fprintf(stderr, "%s: waiting for %u worker%s; start each with --join %s\n", f->settings.name, f->workers,
+            f->workers == 1 ? "" : "s", address);
     free(bound);
-    return status;
+    return KILTER_OK;
 }
 
 static uint32_t processes_ended(kilter_farm *f, char *how, size_t size) {
