@@ -408,36 +408,28 @@ static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *err
     return status;
 }
 
-static kl_chunk *find_chunk(member *one, uint64_t id) {
-    for (size_t i = 0; i < one->chunk_count; i++)
-        if (one->chunks[i].id == id)
-            return &one->chunks[i];
-    return NULL;
-}
-
-static void remove_chunk(member *one, kl_chunk *chunk) {
-    size_t i = (size_t)(chunk - one->chunks);
-    memmove(chunk, chunk + 1, (one->chunk_count - i - 1) * sizeof *chunk);
+static void remove_first_chunk(member *one) {
     one->chunk_count--;
+    memmove(one->chunks, one->chunks + 1, one->chunk_count * sizeof *one->chunks);
 }
 
-/* Do all segments of a checked message continue chunks this worker has? Nothing is changed. */
-static bool segments_fit(member *one, const kl_message *message, uint32_t segments) {
+/* Do all segments of a checked message, one after the other, continue the oldest chunk this worker has and
+ * then the next? A worker does them in that order. Nothing is changed. */
+static bool segments_fit(const member *one, const kl_message *message, uint32_t segments) {
     kl_reader reader = kl_wire_read_results(message->data, message->size);
-    uint64_t id = UINT64_MAX, at = 0;
+    const kl_chunk *chunk = one->chunks, *end = chunk + one->chunk_count;
+    uint64_t at = chunk < end ? chunk->at : 0;
     for (uint32_t i = 0; i < segments; i++) {
         kl_segment s;
         bool failed;
         kilter_bytes bytes;
         kl_wire_next_segment(&reader, &s);
-        kl_chunk *chunk = find_chunk(one, s.chunk);
-        if (!chunk)
-            return false;
-        at = s.chunk == id ? at : chunk->at;
-        id = s.chunk;
-        if (s.lo != at || s.count > chunk->hi - at || s.last != (at + s.count == chunk->hi))
+        if (chunk == end || s.chunk != chunk->id || s.lo != at || s.count > chunk->hi - at ||
+            s.last != (at + s.count == chunk->hi))
             return false;
         at += s.count;
+        if (s.last)
+            at = ++chunk < end ? chunk->at : 0;
         for (uint64_t k = 0; k < s.count; k++)
             kl_wire_next_result(&reader, &failed, &bytes);
     }
@@ -455,13 +447,13 @@ static void take_segment(kl_master *m, member *one, kl_reader *reader, double of
         size += bytes.size;
         failures += failed;
     }
-    kl_chunk *chunk = find_chunk(one, s.chunk);
+    kl_chunk *chunk = &one->chunks[0];
     kl_balance_report(&m->balance, one->worker, chunk, &s, offset_s, size, failures);
     m->done += s.count;
     m->failed += failures;
     if (s.last) {
         kl_balance_end_chunk(&m->balance, one->worker, chunk, false);
-        remove_chunk(one, chunk);
+        remove_first_chunk(one);
     }
 }
 
