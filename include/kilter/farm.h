@@ -78,7 +78,7 @@ typedef int (*kilter_start_fn)(const kilter_worker *worker, void **state);
  * @return as kilter_start_fn */
 typedef int (*kilter_shared_fn)(kilter_bytes shared, void *state);
 
-/** Release what the start function made. */
+/** Release what the start function made: once, at the end, on a worker whose start function returned 0. */
 typedef void (*kilter_stop_fn)(void *state);
 
 /**

@@ -160,6 +160,9 @@ static void check(scene *s, kl_deliverer *deliverer, const uint8_t *seen) {
     assert_int_equal(kl_master_ready(s->farm.master), 1);
     for (int i = 0; i < TASKS; i++)
         assert_int_equal(seen[i], 1);
+    const char *loss = kl_master_last_loss(s->farm.master);
+    for (; *loss; loss++)
+        assert_true((unsigned char)*loss >= ' ');
     kl_transport_close(peer_of(s)->transport);
     stepped_close(&s->farm);
 }
@@ -270,8 +273,133 @@ static void results_that_do_not_fit_the_chunks(void **state) {
         misbehave(WORKING, report_wrongly, variant);
 }
 
+/* --- a master that does not keep to the protocol --- */
+
+typedef struct calls {
+    uint32_t started, shared, worked, stopped;
+    int start_code;
+} calls;
+
+static int start_counted(const kilter_worker *worker, void **state) {
+    *state = worker->user;
+    ((calls *)worker->user)->started++;
+    return ((calls *)worker->user)->start_code;
+}
+
+static int shared_counted(kilter_bytes shared, void *state) {
+    (void)shared;
+    ((calls *)state)->shared++;
+    return 0;
+}
+
+static int work_counted(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result;
+    ((calls *)state)->worked++;
+    return 0;
+}
+
+static void stop_counted(void *state) {
+    ((calls *)state)->stopped++;
+}
+
+static double no_time_s(void *self) {
+    (void)self;
+    return 1;
+}
+
+static double no_endpoint_time_s(void *clock, kl_peer endpoint) {
+    (void)clock, (void)endpoint;
+    return 1;
+}
+
+/* What a worker says to `message`, welcomed before or not. */
+static kilter_status worker_hears(bool welcomed, const kl_buffer *message, calls *seen, kilter_error *error) {
+    kl_inproc *hub;
+    kl_transport *master, *end;
+    kl_worker *worker;
+    kl_event event;
+    const kl_inproc_stepped timing = {.now_s = no_endpoint_time_s};
+    assert_int_equal(kl_inproc_new(&timing, &hub, NULL), KILTER_OK);
+    assert_int_equal(kl_inproc_listen(hub, &master, NULL), KILTER_OK);
+    assert_int_equal(kl_inproc_join(hub, NULL, &end, NULL), KILTER_OK);
+    const kl_worker_options options = {.work = work_counted,
+                                       .start = start_counted,
+                                       .shared = shared_counted,
+                                       .stop = stop_counted,
+                                       .user = seen,
+                                       .program = "test",
+                                       .binding = "",
+                                       .clock = {.now_s = no_time_s},
+                                       .patience_s = -1};
+    assert_int_equal(kl_worker_new(&options, end, &worker, NULL), KILTER_OK);
+    assert_int_equal(kl_worker_turn(worker, 0, error), KILTER_OK); /* it says hello */
+    assert_int_equal(kl_poll(master, 0, &event, NULL), KILTER_OK);
+    assert_int_equal(event.kind, KL_EVENT_JOINED);
+    kilter_status status = KILTER_OK;
+    if (welcomed) {
+        kl_buffer out = {0};
+        kl_wire_put_welcome(&out, 3);
+        assert_int_equal(kl_send(master, event.peer, &out, NULL), KILTER_OK);
+        kl_buffer_free(&out);
+        status = kl_worker_turn(worker, 0, error);
+    }
+    if (status == KILTER_OK)
+        assert_int_equal(kl_send(master, event.peer, message, NULL), KILTER_OK);
+    for (int turn = 0; status == KILTER_OK && turn < 3; turn++)
+        status = kl_worker_turn(worker, 0, error);
+    kl_worker_free(worker);
+    kl_transport_close(end);
+    kl_transport_close(master);
+    kl_inproc_free(hub);
+    return status;
+}
+
+static void a_worker_ends_at_what_it_cannot_read(void **state) {
+    (void)state;
+    for (int welcomed = 0; welcomed < 2; welcomed++)
+        for (uint32_t type = 0; type < TYPES; type++)
+            for (uint32_t size = 1; size < 60; size++) {
+                kl_buffer out = {0};
+                kl_put_u8(&out, (uint8_t)type);
+                for (uint32_t i = 1; i < size; i++)
+                    kl_put_u8(&out, (uint8_t)kl_mix64(type * 1000 + i));
+                calls seen = {0};
+                kilter_status status = worker_hears(welcomed, &out, &seen, NULL);
+                bool meant = type == KL_PROBE || (type == KL_WELCOME && size == 5 && !welcomed) ||
+                             (type == KL_SHARED && welcomed);
+                kilter_status expected = meant                         ? KILTER_OK
+                                         : type == KL_END && size == 1 ? KILTER_ENDED
+                                                                       : KILTER_ERR_PEER;
+                assert_int_equal(status, expected);
+                assert_true(seen.worked == 0 && seen.stopped == seen.started);
+                assert_int_equal(seen.shared, type == KL_SHARED && welcomed);
+                kl_buffer_free(&out);
+            }
+}
+
+static void a_worker_that_is_sent_away_says_why(void **state) {
+    (void)state;
+    kl_buffer out = {0};
+    kl_wire_put_bytes(&out, KL_END, "sings\n", 6);
+    calls seen = {0};
+    kilter_error error;
+    assert_int_equal(worker_hears(true, &out, &seen, &error), KILTER_ERR_PEER);
+    assert_string_equal(error.text, "the master sent worker 3 away: it sings?");
+    kl_buffer_free(&out);
+}
+
+static void stop_is_not_called_where_start_failed(void **state) {
+    (void)state;
+    calls seen = {.start_code = 7};
+    assert_int_equal(worker_hears(true, &(kl_buffer){0}, &seen, NULL), KILTER_ERR_TASK);
+    assert_true(seen.started == 1 && seen.stopped == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_ends_at_what_it_cannot_read),
+        cmocka_unit_test(a_worker_that_is_sent_away_says_why),
+        cmocka_unit_test(stop_is_not_called_where_start_failed),
         cmocka_unit_test(malformed_messages_at_every_step),
         cmocka_unit_test(results_that_do_not_fit_the_chunks),
     };

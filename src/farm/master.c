@@ -245,10 +245,10 @@ static kilter_status lose(kl_master *m, member *one, const char *why, kilter_err
     return status;
 }
 
-/* Send it away: it does not keep to the protocol. */
+/* Send it away, and tell it why: it does not keep to the protocol, or cannot work. */
 static kilter_status expel(kl_master *m, member *one, const char *why, kilter_error *error) {
     kl_buffer end = {0};
-    kl_wire_put_plain(&end, KL_END);
+    kl_wire_put_bytes(&end, KL_END, why, strlen(why));
     kl_send(m->transport, one->peer, &end, NULL); /* it may not be there any more */
     kl_buffer_free(&end);
     kl_drop(m->transport, one->peer);
@@ -324,12 +324,9 @@ static kilter_status on_echo(kl_master *m, member *one, const kl_message *messag
 }
 
 static kilter_status on_refuse(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
-    kilter_bytes text;
-    if (!kl_wire_get_bytes(message->data, message->size, &text))
-        return expel(m, one, "sent a malformed message", error);
-    char why[160];
-    snprintf(why, sizeof why, "cannot work: %.*s", (int)(text.size < 120 ? text.size : 120),
-             (const char *)text.data);
+    char text[120], why[160];
+    kl_wire_get_text(message->data, message->size, text, sizeof text);
+    snprintf(why, sizeof why, "cannot work: %s", text);
     return expel(m, one, why, error);
 }
 
@@ -646,7 +643,7 @@ void kl_master_summary(const kl_master *m, kilter_farm_summary *summary) {
 
 void kl_master_end(kl_master *m) {
     kl_buffer end = {0};
-    kl_wire_put_plain(&end, KL_END);
+    kl_wire_put_bytes(&end, KL_END, NULL, 0);
     for (size_t i = 0; i < m->member_count; i++)
         if (m->members[i].stage != GONE)
             kl_send(m->transport, m->members[i].peer, &end, NULL); /* whoever is gone needs no telling */

@@ -270,10 +270,10 @@ static kilter_status malformed(kilter_error *error) {
 static kilter_status on_welcome(kl_worker *w, const kl_message *m, kilter_error *error) {
     if (w->started || !kl_wire_get_welcome(m->data, m->size, &w->self.index))
         return malformed(error);
-    w->started = true;
     int code = w->options.start ? w->options.start(&w->self, &w->state) : 0;
     if (code != 0)
         return refuse(w, "start", code, error);
+    w->started = true;
     w->asked = true; /* being ready is asking */
     return send_plain(w, KL_READY, NULL, error);
 }
@@ -287,6 +287,8 @@ static kilter_status on_probe(kl_worker *w, const kl_message *m, kilter_error *e
 }
 
 static kilter_status on_shared(kl_worker *w, kl_message *m, kilter_error *error) {
+    if (!w->started)
+        return malformed(error);
     kl_message_release(&w->shared);
     w->shared = *m;
     *m = (kl_message){0};
@@ -312,6 +314,13 @@ static kilter_status on_chunk(kl_worker *w, kl_message *m, kilter_error *error) 
     return KILTER_OK;
 }
 
+static kilter_status on_end(const kl_worker *w, const kl_message *m, kilter_error *error) {
+    char why[160];
+    kl_wire_get_text(m->data, m->size, why, sizeof why);
+    return *why ? kl_fail(error, KILTER_ERR_PEER, "the master sent worker %u away: it %s", w->self.index, why)
+                : kl_fail(error, KILTER_ENDED, "the farm is closed");
+}
+
 static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error) {
     switch (kl_wire_type(m->data, m->size)) {
     case KL_WELCOME:
@@ -323,7 +332,7 @@ static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error
     case KL_CHUNK:
         return on_chunk(w, m, error);
     case KL_END:
-        return kl_fail(error, KILTER_ENDED, "the farm is closed");
+        return on_end(w, m, error);
     default:
         return malformed(error);
     }
