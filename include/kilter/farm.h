@@ -145,8 +145,10 @@ KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, in
  * answered while `done` computes (except where MPI gives no thread support).
  *
  * @return KILTER_OK; KILTER_ERR_TASK when tasks failed (all others were done and delivered);
- * KILTER_ERR_NO_WORKER when the last worker was lost; KILTER_ERR_RANGE for a weight that is not a positive
- * number; KILTER_ERR_MEMORY, _SYSTEM
+ * KILTER_ERR_NO_WORKER when the last worker was lost (a master that listens waits for another one instead);
+ * KILTER_ERR_RANGE for a weight, input or shared data outside what kilter_run says; KILTER_ERR_USAGE when the
+ * farm's last run has not returned, as in its callback; KILTER_ERR_MEMORY, _SYSTEM; KILTER_ERR_RECORD when
+ * the record asked for cannot be made
  */
 KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
 
@@ -175,7 +177,8 @@ KILTER_API const char *kilter_farm_record(const kilter_farm *farm);
  * End the farm: workers stop, local ones are waited for, the record is finished, everything is freed.
  * Collective like kilter_farm_open(). NULL does nothing.
  *
- * @return KILTER_OK; KILTER_ERR_RECORD when the record is incomplete: the results are not affected
+ * @return KILTER_OK; KILTER_ERR_RECORD when the record is incomplete: the results are not affected;
+ * KILTER_ERR_USAGE when a run has not returned, as in its callback: nothing is closed
  */
 KILTER_API kilter_status kilter_farm_close(kilter_farm *farm, kilter_error *error);
 

@@ -53,6 +53,7 @@ struct kilter_farm {
     kl_trace *trace;
     bool recorded; /* the master knows of the trace */
     const kilter_run *request;
+    bool in_use; /* a kilter_farm_run() has not returned */
     bool run_ended, closing;
     kl_delivery_list results;
     kilter_error failure; /* of the run or, for good, of the farm */
@@ -525,12 +526,21 @@ kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, ch
 
 /* --- running --- */
 
-static kilter_status check_usable(kilter_farm *f, kilter_error *error) {
+static kilter_status begin_use(kilter_farm *f, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
-    bool broken = f->broken;
-    kilter_error failure = f->failure;
+    bool in_use = f->in_use;
+    f->in_use = true;
     pthread_mutex_unlock(&f->lock);
-    return broken ? kl_fail(error, failure.status, "%s", failure.text) : KILTER_OK;
+    return in_use ? kl_fail(error, KILTER_ERR_USAGE,
+                            "starting a run: the farm's last one has not returned; call it after that, and "
+                            "not from the callback")
+                  : KILTER_OK;
+}
+
+static void end_use(kilter_farm *f) {
+    pthread_mutex_lock(&f->lock);
+    f->in_use = false;
+    pthread_mutex_unlock(&f->lock);
 }
 
 static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
@@ -564,9 +574,11 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_deliver
                                kilter_error *error) {
     kilter_status status = KILTER_OK;
     pthread_mutex_lock(&f->lock);
-    f->run_ended = false;
-    f->failure = (kilter_error){KILTER_OK, ""};
-    f->request = run;
+    f->run_ended = f->broken; /* then nobody is there to take the request */
+    if (!f->broken) {
+        f->failure = (kilter_error){KILTER_OK, ""};
+        f->request = run;
+    }
     f->progress_at_s = kl_now_s(&f->clock) + PROGRESS_S;
     pthread_mutex_unlock(&f->lock);
     kl_transport_wake(f->transport);
@@ -582,11 +594,9 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_deliver
     return status;
 }
 
-kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *error) {
+static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_error *error) {
     kl_deliverer *deliverer = NULL;
-    kilter_status status = check_usable(f, error);
-    if (status == KILTER_OK)
-        status = check_sizes(run, error);
+    kilter_status status = check_sizes(run, error);
     if (status == KILTER_OK)
         status = start_record(f, error);
     if (status == KILTER_OK)
@@ -604,6 +614,15 @@ kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_erro
     return status;
 }
 
+kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *error) {
+    kilter_status status = begin_use(f, error);
+    if (status != KILTER_OK)
+        return status;
+    status = run_in_use(f, run, error);
+    end_use(f);
+    return status;
+}
+
 void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {
     *summary = farm->summary;
 }
@@ -611,6 +630,11 @@ void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summa
 kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
     if (!f)
         return KILTER_OK;
+    kilter_status status = begin_use(f, NULL);
+    if (status != KILTER_OK)
+        return kl_fail(error, status,
+                       "closing the farm: a run has not returned; close it after that, and "
+                       "not from the callback");
     pthread_mutex_lock(&f->lock);
     f->closing = true;
     pthread_mutex_unlock(&f->lock);

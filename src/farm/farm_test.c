@@ -399,6 +399,35 @@ static void a_run_with_bad_weights_leaves_the_farm_usable(void **state) {
 
 /* --- the record, the summary, the memory --- */
 
+typedef struct intruder {
+    kilter_farm *farm;
+    kilter_status run, close;
+} intruder;
+
+static void run_and_close(const kilter_outcome *o, void *user) {
+    intruder *i = user;
+    if (o->index != 0)
+        return;
+    i->run = kilter_farm_run(i->farm, &(kilter_run){.tasks = 3}, NULL);
+    i->close = kilter_farm_close(i->farm, NULL);
+}
+
+static void a_callback_can_neither_run_nor_close_its_farm(void **state) {
+    (void)state;
+    shared_counts *counts = new_counts();
+    intruder i = {.farm = open_farm(counting(counts, 2), "none")};
+    const kilter_run run = {.tasks = 10, .done = run_and_close, .user = &i};
+    for (int again = 0; again < 2; again++) {
+        i.run = i.close = KILTER_OK;
+        assert_int_equal(kilter_farm_run(i.farm, &run, NULL), KILTER_OK);
+        assert_int_equal(i.run, KILTER_ERR_USAGE);
+        assert_int_equal(i.close, KILTER_ERR_USAGE);
+    }
+    assert_int_equal(kilter_farm_close(i.farm, NULL), KILTER_OK);
+    assert_int_equal(counts->stopped, 2);
+    munmap(counts, sizeof *counts);
+}
+
 static void a_farm_that_never_ran_leaves_nothing(void **state) {
     (void)state;
     shared_counts *counts = new_counts();
@@ -464,6 +493,7 @@ int main(void) {
         cmocka_unit_test(workers_join_a_master_that_listens),
         cmocka_unit_test(a_farm_with_bad_options_opens_nothing),
         cmocka_unit_test(a_run_with_bad_weights_leaves_the_farm_usable),
+        cmocka_unit_test(a_callback_can_neither_run_nor_close_its_farm),
         cmocka_unit_test(a_farm_that_never_ran_leaves_nothing),
         cmocka_unit_test(a_million_tasks_fit_in_little_memory),
     };
