@@ -191,6 +191,39 @@ static void failed_tasks_are_told_and_the_rest_goes_on(void **state) {
     stepped_close(&f);
 }
 
+/* --- when do results come? --- */
+
+typedef struct arrivals {
+    stepped_farm *farm;
+    double began_s;
+    uint64_t count;
+} arrivals;
+
+static void expect_soon(const kilter_outcome *o, void *user) {
+    arrivals *a = user;
+    double ended_s = a->began_s + 0.02 * (double)(o->index + 1);
+    assert_true(a->farm->master_actor.now_s < ended_s + 0.15);
+    a->count++;
+}
+
+static int work_20ms(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result;
+    stepped_spend(state, 20e-3);
+    return 0;
+}
+
+static void results_do_not_wait_for_the_end_of_their_chunk(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "static", 1, 50e-6, work_20ms);
+    stepped_gather(&f);
+    arrivals a = {.farm = &f, .began_s = f.master_actor.now_s};
+    assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 200, .done = expect_soon, .user = &a}, NULL),
+                     KILTER_OK);
+    assert_int_equal(a.count, 200);
+    stepped_close(&f);
+}
+
 /* --- how good is it? Under a fake clock that is arithmetic, not timing. --- */
 
 static int work_1ms(const kilter_task *task, kilter_result *result, void *state) {
@@ -262,6 +295,7 @@ int main(void) {
         cmocka_unit_test(the_death_of_the_last_worker_ends_the_run_with_its_name),
         cmocka_unit_test(a_worker_that_cannot_start_is_left_out),
         cmocka_unit_test(failed_tasks_are_told_and_the_rest_goes_on),
+        cmocka_unit_test(results_do_not_wait_for_the_end_of_their_chunk),
         cmocka_unit_test(auto_keeps_unequal_workers_busy),
         cmocka_unit_test(the_summary_says_what_was_gained),
         cmocka_unit_test(the_same_run_twice_is_the_same_run),

@@ -12,11 +12,11 @@
 
 #include "farm/farm.h"
 
-/* Results are sent at the latest this long after the first of them was there, and when they are this large.
- */
+/* Results are sent when the first of them has waited this long and a task has ended, and when they are this
+ * large: little enough for one more of the largest results to fit in the message. */
 static const double FLUSH_S = 0.1;
 static const double HIDES_NOTHING_S = 10e-6;
-static const size_t FLUSH_BYTES = (size_t)1 << 20;
+static const size_t FLUSH_BYTES = (size_t)1 << 19;
 
 /* A chunk that has come: its message, and how far it is done. */
 typedef struct queued {
@@ -45,7 +45,8 @@ struct kl_worker {
     kl_buffer out; /* results to be sent */
     uint32_t segments;
     size_t segment_at;
-    kl_segment segment; /* the one being filled; count 0: none */
+    kl_segment segment;    /* the one being filled; count 0: none */
+    double first_result_s; /* when the first result in `out` was there */
     double last_end_s;
 };
 
@@ -201,28 +202,27 @@ static void finish_chunk(kl_worker *w) {
     drop_first(w);
 }
 
-static bool flush_is_due(const kl_worker *w, double first_result_s) {
-    return w->out.size >= FLUSH_BYTES || (w->out.size > 0 && w->last_end_s - first_result_s >= FLUSH_S);
+static bool flush_is_due(const kl_worker *w) {
+    return w->out.size >= FLUSH_BYTES || w->last_end_s - w->first_result_s >= FLUSH_S;
 }
 
 /* Do tasks until it is time to look for messages again. */
 static kilter_status work(kl_worker *w, kilter_error *error) {
-    double began_s = kl_now_s(&w->options.clock), first_result_s = w->out.size > 0 ? w->last_end_s : began_s;
+    double began_s = kl_now_s(&w->options.clock);
     kilter_status status = KILTER_OK;
     w->last_end_s = began_s;
     do {
         queued *chunk = w->first;
-        if (running_low(w, chunk)) {
-            status = flush(w, true, error);
-            first_result_s = w->last_end_s;
-        }
+        if (running_low(w, chunk) && (status = flush(w, true, error)) != KILTER_OK)
+            break;
+        bool first = w->out.size == 0;
         do_task(w, chunk, w->last_end_s);
+        if (first)
+            w->first_result_s = w->last_end_s;
         if (chunk->at == chunk->head.count)
             finish_chunk(w);
-        if (!w->first || flush_is_due(w, first_result_s)) {
+        if (!w->first || flush_is_due(w))
             status = flush(w, !w->first && !w->asked, error);
-            first_result_s = w->last_end_s;
-        }
     } while (status == KILTER_OK && w->first && w->last_end_s - began_s < w->options.burst_s);
     return status;
 }
