@@ -60,21 +60,24 @@ static uint64_t cut_at(const kl_bag *bag, kl_span front, double units) {
     return low;
 }
 
-kl_span kl_bag_take(kl_bag *bag, uint64_t count) {
-    kl_span *front = &bag->spans[bag->count - 1];
-    kl_span taken = *front;
+kl_span kl_bag_front(const kl_bag *bag, uint64_t count) {
+    kl_span front = bag->spans[bag->count - 1];
     if (count < 1)
         count = 1;
     if (bag->prefix && count < bag->left)
-        taken.hi = cut_at(bag, *front, bag->left_units * ((double)count / (double)bag->left));
-    else if (count < taken.hi - taken.lo)
-        taken.hi = taken.lo + count;
-    front->lo = taken.hi;
+        front.hi = cut_at(bag, front, bag->left_units * ((double)count / (double)bag->left));
+    else if (count < front.hi - front.lo)
+        front.hi = front.lo + count;
+    return front;
+}
+
+void kl_bag_take(kl_bag *bag, kl_span span) {
+    kl_span *front = &bag->spans[bag->count - 1];
+    front->lo = span.hi;
     if (front->lo == front->hi)
         bag->count--;
-    bag->left -= taken.hi - taken.lo;
-    bag->left_units = bag->left == 0 ? 0 : bag->left_units - kl_bag_units(bag, taken);
-    return taken;
+    bag->left -= span.hi - span.lo;
+    bag->left_units = bag->left == 0 ? 0 : bag->left_units - kl_bag_units(bag, span);
 }
 
 kilter_status kl_bag_return(kl_bag *bag, kl_span span) {

@@ -191,6 +191,37 @@ static void failed_tasks_are_told_and_the_rest_goes_on(void **state) {
     stepped_close(&f);
 }
 
+/* --- large inputs --- */
+
+static int work_on_input(const kilter_task *task, kilter_result *result, void *state) {
+    stepped_spend(state, 1e-3);
+    return kilter_result_put(result, &task->input.size, sizeof task->input.size) != KILTER_OK;
+}
+
+/* Nearly all of the weight is in the last task: a share of it is nearly all tasks, and all their inputs. */
+static void inputs_fit_their_message_whatever_the_weights(void **state) {
+    (void)state;
+    enum { TASKS = 1100, INPUT_BYTES = 1 << 20 };
+    void *input = calloc(1, INPUT_BYTES);
+    kilter_bytes inputs[TASKS];
+    double weights[TASKS];
+    for (int i = 0; i < TASKS; i++) {
+        inputs[i] = (kilter_bytes){input, INPUT_BYTES};
+        weights[i] = i < TASKS - 1 ? 1e-6 : 1e6;
+    }
+    stepped_farm f = {0};
+    stepped_open(&f, "auto", 2, 50e-6, work_on_input);
+    stepped_gather(&f);
+    kilter_error error = {KILTER_OK, ""};
+    if (stepped_run(&f, &(kilter_run){.tasks = TASKS, .inputs = inputs, .weights = weights}, &error))
+        fail_msg("%s", error.text);
+    kilter_farm_summary summary;
+    kl_master_summary(f.master, &summary);
+    assert_true(summary.chunks >= TASKS / 16);
+    stepped_close(&f);
+    free(input);
+}
+
 /* --- when do results come? --- */
 
 typedef struct arrivals {
@@ -295,6 +326,7 @@ int main(void) {
         cmocka_unit_test(the_death_of_the_last_worker_ends_the_run_with_its_name),
         cmocka_unit_test(a_worker_that_cannot_start_is_left_out),
         cmocka_unit_test(failed_tasks_are_told_and_the_rest_goes_on),
+        cmocka_unit_test(inputs_fit_their_message_whatever_the_weights),
         cmocka_unit_test(results_do_not_wait_for_the_end_of_their_chunk),
         cmocka_unit_test(auto_keeps_unequal_workers_busy),
         cmocka_unit_test(the_summary_says_what_was_gained),
