@@ -74,8 +74,8 @@ static void weights_cut_by_share(void **state) {
 
 static void weights_that_are_no_weights_are_refused_by_name(void **state) {
     (void)state;
-    const double bad[] = {0, -1, NAN, INFINITY};
-    for (int i = 0; i < 4; i++) {
+    const double bad[] = {0, -1, NAN, INFINITY, 1e-300, 1e300};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         double weights[] = {1, 2, bad[i]};
         kl_bag bag = {0};
         kilter_error error;

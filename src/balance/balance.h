@@ -23,7 +23,7 @@ typedef struct kl_bag {
     double units, left_units;
 } kl_bag;
 
-/* KILTER_ERR_RANGE for a weight that is not a positive number; KILTER_ERR_MEMORY. The weights are not kept.
+/* KILTER_ERR_RANGE for a weight outside 1e-100 … 1e100; KILTER_ERR_MEMORY. The weights are not kept.
  */
 kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error);
 void kl_bag_free(kl_bag *bag);

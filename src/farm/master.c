@@ -536,7 +536,8 @@ static void sum_up(kl_master *m) {
         sum->workers += s->workers[i].units > 0;
     sum->bound_s = kl_model_bound_s(s);
     sum->efficiency = sum->elapsed_s > 0 ? sum->bound_s / sum->elapsed_s : 0;
-    sum->equal_split_s = kl_model_equal_split_s(s);
+    if (m->done == sum->tasks) /* else a forecast for all tasks would stand beside the time of some */
+        sum->equal_split_s = kl_model_equal_split_s(s);
     kl_summary_sentence(&m->balance, kl_policy_name(m->options.policy), sum, m->decision, sizeof m->decision);
     sum->decision = m->decision;
 }

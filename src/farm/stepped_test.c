@@ -125,6 +125,9 @@ static void the_death_of_the_last_worker_ends_the_run_with_its_name(void **state
     kilter_error error;
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 1000}, &error), KILTER_ERR_NO_WORKER);
     assert_non_null(strstr(error.text, "of 1000 tasks not done; the last one: worker 1"));
+    kilter_farm_summary summary;
+    kl_master_summary(f.master, &summary);
+    assert_true(summary.efficiency > 0 && summary.efficiency <= 1 && summary.equal_split_s == 0);
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 10}, &error),
                      KILTER_ERR_NO_WORKER); /* and again, no hang */
     stepped_close(&f);
@@ -189,6 +192,32 @@ static void failed_tasks_are_told_and_the_rest_goes_on(void **state) {
     kl_master_summary(f.master, &summary);
     assert_int_equal(summary.failed, 40);
     stepped_close(&f);
+}
+
+/* --- extreme weights --- */
+
+static void weights_of_any_size_and_mixture_are_dealt(void **state) {
+    (void)state;
+    enum { TASKS = 200 };
+    const double pairs[][2] = {{1e-100, 1e-100}, {1e100, 1e100}, {1e-100, 1e100}, {1, 1e100}};
+    double weights[TASKS];
+    for (size_t p = 0; p < kl_policy_count(); p++)
+        for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++) {
+            for (int i = 0; i < TASKS; i++)
+                weights[i] = pairs[k][i % 2];
+            stepped_farm f = {0};
+            stepped_open(&f, kl_policy_name(kl_policy_at(p)), 3, 50e-6, work);
+            stepped_gather(&f);
+            kilter_error error = {KILTER_OK, ""};
+            if (stepped_run(&f, &(kilter_run){.tasks = TASKS, .weights = weights}, &error) != KILTER_OK)
+                fail_msg("%s, %g, %g: %s", kl_policy_name(kl_policy_at(p)), pairs[k][0], pairs[k][1],
+                         error.text);
+            kilter_farm_summary summary;
+            kl_master_summary(f.master, &summary);
+            assert_int_equal(kl_master_ready(f.master), 3);
+            assert_true(summary.efficiency >= 0 && summary.efficiency <= 1 + 1e-9);
+            stepped_close(&f);
+        }
 }
 
 /* --- large inputs --- */
@@ -326,6 +355,7 @@ int main(void) {
         cmocka_unit_test(the_death_of_the_last_worker_ends_the_run_with_its_name),
         cmocka_unit_test(a_worker_that_cannot_start_is_left_out),
         cmocka_unit_test(failed_tasks_are_told_and_the_rest_goes_on),
+        cmocka_unit_test(weights_of_any_size_and_mixture_are_dealt),
         cmocka_unit_test(inputs_fit_their_message_whatever_the_weights),
         cmocka_unit_test(results_do_not_wait_for_the_end_of_their_chunk),
         cmocka_unit_test(auto_keeps_unequal_workers_busy),
