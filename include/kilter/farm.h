@@ -123,8 +123,8 @@ KILTER_API void kilter_farm_usage(FILE *out);
  * ranks when started by mpirun.
  *
  * Options meant for Kilter are taken out of argc/argv; the rest stays, in order.
- * Local workers are processes made with fork(): open the farm before starting threads. They are bound to one
- * core each.
+ * Local workers are processes made with fork(): open the farm before starting threads, and in a thread that
+ * lives as long as the farm, as they are killed when it ends. They are bound to one core each.
  *
  * @param argc, argv  as main() got them; both NULL when there is no command line
  * @param farm        [out] the farm, closed with kilter_farm_close(); written only on KILTER_OK
@@ -174,8 +174,8 @@ KILTER_API void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_sum
 KILTER_API const char *kilter_farm_record(const kilter_farm *farm);
 
 /**
- * End the farm: workers stop, local ones are waited for, the record is finished, everything is freed.
- * Collective like kilter_farm_open(). NULL does nothing.
+ * End the farm: workers stop, local ones are waited for (those not gone after 5 s are killed), the record is
+ * finished, everything is freed. Collective like kilter_farm_open(). NULL does nothing.
  *
  * @return KILTER_OK; KILTER_ERR_RECORD when the record is incomplete: the results are not affected;
  * KILTER_ERR_USAGE when a run has not returned, as in its callback: nothing is closed

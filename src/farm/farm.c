@@ -23,7 +23,7 @@ static const double PROGRESS_S = 0.5;      /* between two progress lines on a te
 static const double PROGRESS_LOG_S = 10;   /* and elsewhere */
 static const double JOIN_PATIENCE_S = 60;  /* a worker waits so long for its master */
 static const double BURST_S = 200e-6;      /* a worker looks for messages so often */
-static const double FINISH_PATIENCE_S = 5; /* local workers get so long to end */
+static const double FINISH_PATIENCE_S = 5; /* local workers get so long to end, all together */
 
 typedef struct thread_worker { /* a worker that is a thread (inproc) */
     struct kilter_farm *farm;
@@ -388,9 +388,10 @@ static void tear_down(kilter_farm *f) {
     if (f->master)
         kl_master_end(f->master);
     kl_transport_close(f->transport);
+    double until_s = kl_now_s(&f->clock) + FINISH_PATIENCE_S;
     for (uint32_t i = 0; i < f->process_count; i++)
         if (f->processes[i] > 0)
-            kl_process_finish(f->processes[i], FINISH_PATIENCE_S);
+            kl_process_finish(f->processes[i], until_s - kl_now_s(&f->clock));
     for (uint32_t i = 0; f->threads && i < f->workers; i++)
         if (f->threads[i].started)
             pthread_join(f->threads[i].thread, NULL);
