@@ -125,6 +125,7 @@ KILTER_API void kilter_farm_usage(FILE *out);
  * Options meant for Kilter are taken out of argc/argv; the rest stays, in order.
  * Local workers are processes made with fork(): open the farm before starting threads, and in a thread that
  * lives as long as the farm, as they are killed when it ends. They are bound to one core each.
+ * They inherit what is open, but for sockets marked close-on-exec.
  *
  * @param argc, argv  as main() got them; both NULL when there is no command line
  * @param farm        [out] the farm, closed with kilter_farm_close(); written only on KILTER_OK
