@@ -79,7 +79,7 @@ typedef int (*kilter_start_fn)(const kilter_worker *worker, void **state);
  * @return as kilter_start_fn */
 typedef int (*kilter_shared_fn)(kilter_bytes shared, void *state);
 
-/** Release what the start function made. */
+/** Release what the start function made: once, at the end, on a worker whose start function returned 0. */
 typedef void (*kilter_stop_fn)(void *state);
 
 /**
@@ -124,8 +124,9 @@ KILTER_API void kilter_farm_usage(FILE *out);
  * ranks when started by mpirun.
  *
  * Options meant for Kilter are taken out of argc/argv; the rest stays, in order.
- * Local workers are processes made with fork(): open the farm before starting threads. They are bound to one
- * core each.
+ * Local workers are processes made with fork(): open the farm before starting threads, and in a thread that
+ * lives as long as the farm, as they are killed when it ends. They are bound to one core each.
+ * They inherit what is open, but for sockets marked close-on-exec.
  *
  * @param argc, argv  as main() got them; both NULL when there is no command line
  * @param farm        [out] the farm, closed with kilter_farm_close(); written only on KILTER_OK
@@ -146,8 +147,10 @@ KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, in
  * answered while `done` computes (except where MPI gives no thread support).
  *
  * @return KILTER_OK; KILTER_ERR_TASK when tasks failed (all others were done and delivered);
- * KILTER_ERR_NO_WORKER when the last worker was lost; KILTER_ERR_RANGE for a weight that is not a positive
- * number; KILTER_ERR_MEMORY, _SYSTEM
+ * KILTER_ERR_NO_WORKER when the last worker was lost (a master that listens waits for another one instead);
+ * KILTER_ERR_RANGE for a weight, input or shared data outside what kilter_run says; KILTER_ERR_USAGE when the
+ * farm's last run has not returned, as in its callback; KILTER_ERR_MEMORY, _SYSTEM; KILTER_ERR_RECORD when
+ * the record asked for cannot be made
  */
 KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
 
@@ -173,10 +176,11 @@ KILTER_API void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_sum
 KILTER_API const char *kilter_farm_record(const kilter_farm *farm);
 
 /**
- * End the farm: workers stop, local ones are waited for, the record is finished, everything is freed.
- * Collective like kilter_farm_open(). NULL does nothing.
+ * End the farm: workers stop, local ones are waited for (those not gone after 5 s are killed), the record is
+ * finished, everything is freed. Collective like kilter_farm_open(). NULL does nothing.
  *
- * @return KILTER_OK; KILTER_ERR_RECORD when the record is incomplete: the results are not affected
+ * @return KILTER_OK; KILTER_ERR_RECORD when the record is incomplete: the results are not affected;
+ * KILTER_ERR_USAGE when a run has not returned, as in its callback: nothing is closed
  */
 KILTER_API kilter_status kilter_farm_close(kilter_farm *farm, kilter_error *error);
 

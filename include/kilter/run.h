@@ -42,8 +42,8 @@ typedef enum kilter_order {
 typedef struct kilter_run {
     uint64_t tasks;             /**< may be 0 */
     const kilter_bytes *inputs; /**< inputs[0 … tasks−1]; NULL: tasks have no input of their own */
-    const double
-        *weights; /**< weights[0 … tasks−1], expected work of each task in any unit, > 0; NULL: all alike */
+    /** weights[0 … tasks−1], expected work of each task in any unit, from 1e-100 to 1e100; NULL: all alike */
+    const double *weights;
     kilter_bytes shared; /**< sent once to each worker; data NULL: what the last run gave stays in force */
     kilter_order order;
     kilter_done_fn done; /**< NULL: results are dropped */

@@ -1,4 +1,3 @@
-#include <math.h>
 #include <stdlib.h>
 
 #include "balance/balance.h"
@@ -9,6 +8,9 @@ void kl_bag_free(kl_bag *bag) {
     *bag = (kl_bag){0};
 }
 
+/* Squares of times per unit, and sums over all tasks, stay far from the ends of what a double holds. */
+static const double LEAST_WEIGHT = 1e-100, MOST_WEIGHT = 1e100;
+
 static kilter_status add_up_weights(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error) {
     if (tasks > SIZE_MAX / sizeof(double) - 1 ||
         !(bag->prefix = malloc((size_t)(tasks + 1) * sizeof *bag->prefix)))
@@ -16,10 +18,10 @@ static kilter_status add_up_weights(kl_bag *bag, uint64_t tasks, const double *w
                        (unsigned long long)tasks);
     bag->prefix[0] = 0;
     for (uint64_t i = 0; i < tasks; i++) {
-        if (!(isfinite(weights[i]) && weights[i] > 0))
+        if (!(weights[i] >= LEAST_WEIGHT && weights[i] <= MOST_WEIGHT))
             return kl_fail(error, KILTER_ERR_RANGE,
-                           "weight of task %llu is %g: give each task a positive number",
-                           (unsigned long long)i, weights[i]);
+                           "weight of task %llu is %g: give each task a number from %g to %g",
+                           (unsigned long long)i, weights[i], LEAST_WEIGHT, MOST_WEIGHT);
         bag->prefix[i + 1] = bag->prefix[i] + weights[i];
     }
     return KILTER_OK;
@@ -60,21 +62,24 @@ static uint64_t cut_at(const kl_bag *bag, kl_span front, double units) {
     return low;
 }
 
-kl_span kl_bag_take(kl_bag *bag, uint64_t count) {
-    kl_span *front = &bag->spans[bag->count - 1];
-    kl_span taken = *front;
+kl_span kl_bag_front(const kl_bag *bag, uint64_t count) {
+    kl_span front = bag->spans[bag->count - 1];
     if (count < 1)
         count = 1;
     if (bag->prefix && count < bag->left)
-        taken.hi = cut_at(bag, *front, bag->left_units * ((double)count / (double)bag->left));
-    else if (count < taken.hi - taken.lo)
-        taken.hi = taken.lo + count;
-    front->lo = taken.hi;
+        front.hi = cut_at(bag, front, bag->left_units * ((double)count / (double)bag->left));
+    else if (count < front.hi - front.lo)
+        front.hi = front.lo + count;
+    return front;
+}
+
+void kl_bag_take(kl_bag *bag, kl_span span) {
+    kl_span *front = &bag->spans[bag->count - 1];
+    front->lo = span.hi;
     if (front->lo == front->hi)
         bag->count--;
-    bag->left -= taken.hi - taken.lo;
-    bag->left_units = bag->left == 0 ? 0 : bag->left_units - kl_bag_units(bag, taken);
-    return taken;
+    bag->left -= span.hi - span.lo;
+    bag->left_units = bag->left == 0 ? 0 : bag->left_units - kl_bag_units(bag, span);
 }
 
 kilter_status kl_bag_return(kl_bag *bag, kl_span span) {

@@ -7,8 +7,9 @@
 /* A pace forgets with this time constant of working time: many scheduling quanta and some tasks, so that it
  * averages over context switches and over tasks that differ. */
 static const double PACE_MEMORY_S = 0.2, PACE_MEMORY_TASKS = 8;
-/* One message holds at most about this much input; a larger plan goes out as several chunks. */
-static const size_t CHUNK_INPUT_BYTES = (size_t)16 << 20;
+/* One message holds at most about this much of inputs and weights; a larger plan goes out as several chunks.
+ */
+static const size_t CHUNK_BYTES = (size_t)16 << 20;
 /* A worker asks for its next chunk this long before it runs dry, at least: more than a scheduling delay of
  * the master. */
 static const double LEAD_S = 1e-3, LEAD_MOST_S = 20e-3;
@@ -115,22 +116,20 @@ static double lead_s(const kl_snapshot *s) {
     return lead < LEAD_S ? LEAD_S : lead > LEAD_MOST_S ? LEAD_MOST_S : lead;
 }
 
-/* As much of the plan as one message should hold. */
-static uint64_t fit_message(const kl_balance *b, uint64_t count) {
-    if (!b->inputs)
-        return count;
-    uint64_t lo = b->bag.spans[b->bag.count - 1].lo, hi = b->bag.spans[b->bag.count - 1].hi, fitting = 0;
-    size_t bytes = 0;
-    for (; fitting < count && lo + fitting < hi; fitting++) {
-        bytes += b->inputs[lo + fitting].size;
-        if (bytes > CHUNK_INPUT_BYTES)
-            break;
+/* As much of the span as one message should hold: at least a task. */
+static kl_span fit_message(const kl_balance *b, kl_span span) {
+    size_t each = (b->weights ? sizeof(double) : 0) + (b->inputs ? sizeof(uint32_t) : 0), bytes = 0;
+    for (uint64_t i = span.lo; each > 0 && i < span.hi; i++) {
+        bytes += each + (b->inputs ? b->inputs[i].size : 0);
+        if (bytes > CHUNK_BYTES && i > span.lo)
+            span.hi = i; /* ends the loop */
     }
-    return fitting ? fitting : 1;
+    return span;
 }
 
 static kilter_status move(kl_balance *b, kl_peer peer, kl_plan *plan, kl_chunk *chunk, kilter_error *error) {
-    kl_span span = kl_bag_take(&b->bag, fit_message(b, plan->count));
+    kl_span span = fit_message(b, kl_bag_front(&b->bag, plan->count));
+    kl_bag_take(&b->bag, span);
     plan->count = span.hi - span.lo;
     *chunk = (kl_chunk){.id = b->next_chunk, .lo = span.lo, .hi = span.hi, .at = span.lo};
     chunk->units = kl_bag_units(&b->bag, span);

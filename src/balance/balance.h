@@ -23,14 +23,15 @@ typedef struct kl_bag {
     double units, left_units;
 } kl_bag;
 
-/* KILTER_ERR_RANGE for a weight that is not a positive number; KILTER_ERR_MEMORY. The weights are not kept.
+/* KILTER_ERR_RANGE for a weight outside 1e-100 … 1e100; KILTER_ERR_MEMORY. The weights are not kept.
  */
 kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error);
 void kl_bag_free(kl_bag *bag);
 double kl_bag_units(const kl_bag *bag, kl_span span);
-/* Take the next `count` tasks; with weights: as many as hold the same share of what is left. At least 1 task,
- * at most the front span. */
-kl_span kl_bag_take(kl_bag *bag, uint64_t count);
+/* The next `count` tasks; with weights: as many as hold the same share of what is left. At least 1 task, at
+ * most the front span. */
+kl_span kl_bag_front(const kl_bag *bag, uint64_t count);
+void kl_bag_take(kl_bag *bag, kl_span span);            /* at the front */
 kilter_status kl_bag_return(kl_bag *bag, kl_span span); /* KILTER_ERR_MEMORY */
 
 /* A chunk at a worker: tasks [lo, hi), of which those before `at` are reported. */

@@ -23,7 +23,7 @@ static const double PROGRESS_S = 0.5;      /* between two progress lines on a te
 static const double PROGRESS_LOG_S = 10;   /* and elsewhere */
 static const double JOIN_PATIENCE_S = 60;  /* a worker waits so long for its master */
 static const double BURST_S = 200e-6;      /* a worker looks for messages so often */
-static const double FINISH_PATIENCE_S = 5; /* local workers get so long to end */
+static const double FINISH_PATIENCE_S = 5; /* local workers get so long to end, all together */
 
 typedef struct thread_worker { /* a worker that is a thread (inproc) */
     struct kilter_farm *farm;
@@ -53,6 +53,7 @@ struct kilter_farm {
     kl_trace *trace;
     bool recorded; /* the master knows of the trace */
     const kilter_run *request;
+    bool in_use; /* a kilter_farm_run() has not returned */
     bool run_ended, closing;
     kl_delivery_list results;
     kilter_error failure; /* of the run or, for good, of the farm */
@@ -400,9 +401,10 @@ static void tear_down(kilter_farm *f) {
     if (f->master)
         kl_master_end(f->master);
     kl_transport_close(f->transport);
+    double until_s = kl_now_s(&f->clock) + FINISH_PATIENCE_S;
     for (uint32_t i = 0; i < f->process_count; i++)
         if (f->processes[i] > 0)
-            kl_process_finish(f->processes[i], FINISH_PATIENCE_S);
+            kl_process_finish(f->processes[i], until_s - kl_now_s(&f->clock));
     for (uint32_t i = 0; f->threads && i < f->workers; i++)
         if (f->threads[i].started)
             pthread_join(f->threads[i].thread, NULL);
@@ -538,12 +540,21 @@ kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, ch
 
 /* --- running --- */
 
-static kilter_status check_usable(kilter_farm *f, kilter_error *error) {
+static kilter_status begin_use(kilter_farm *f, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
-    bool broken = f->broken;
-    kilter_error failure = f->failure;
+    bool in_use = f->in_use;
+    f->in_use = true;
     pthread_mutex_unlock(&f->lock);
-    return broken ? kl_fail(error, failure.status, "%s", failure.text) : KILTER_OK;
+    return in_use ? kl_fail(error, KILTER_ERR_USAGE,
+                            "starting a run: the farm's last one has not returned; call it after that, and "
+                            "not from the callback")
+                  : KILTER_OK;
+}
+
+static void end_use(kilter_farm *f) {
+    pthread_mutex_lock(&f->lock);
+    f->in_use = false;
+    pthread_mutex_unlock(&f->lock);
 }
 
 static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
@@ -577,9 +588,11 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_deliver
                                kilter_error *error) {
     kilter_status status = KILTER_OK;
     pthread_mutex_lock(&f->lock);
-    f->run_ended = false;
-    f->failure = (kilter_error){KILTER_OK, ""};
-    f->request = run;
+    f->run_ended = f->broken; /* then nobody is there to take the request */
+    if (!f->broken) {
+        f->failure = (kilter_error){KILTER_OK, ""};
+        f->request = run;
+    }
     f->progress_at_s = kl_now_s(&f->clock) + PROGRESS_S;
     pthread_mutex_unlock(&f->lock);
     kl_transport_wake(f->transport);
@@ -595,11 +608,9 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_deliver
     return status;
 }
 
-kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *error) {
+static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_error *error) {
     kl_deliverer *deliverer = NULL;
-    kilter_status status = check_usable(f, error);
-    if (status == KILTER_OK)
-        status = check_sizes(run, error);
+    kilter_status status = check_sizes(run, error);
     if (status == KILTER_OK)
         status = start_record(f, error);
     if (status == KILTER_OK)
@@ -617,6 +628,15 @@ kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_erro
     return status;
 }
 
+kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *error) {
+    kilter_status status = begin_use(f, error);
+    if (status != KILTER_OK)
+        return status;
+    status = run_in_use(f, run, error);
+    end_use(f);
+    return status;
+}
+
 void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {
     *summary = farm->summary;
 }
@@ -624,6 +644,11 @@ void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summa
 kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
     if (!f)
         return KILTER_OK;
+    kilter_status status = begin_use(f, NULL);
+    if (status != KILTER_OK)
+        return kl_fail(error, status,
+                       "closing the farm: a run has not returned; close it after that, and "
+                       "not from the callback");
     pthread_mutex_lock(&f->lock);
     f->closing = true;
     pthread_mutex_unlock(&f->lock);

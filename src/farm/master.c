@@ -245,10 +245,10 @@ static kilter_status lose(kl_master *m, member *one, const char *why, kilter_err
     return status;
 }
 
-/* Send it away: it does not keep to the protocol. */
+/* Send it away, and tell it why: it does not keep to the protocol, or cannot work. */
 static kilter_status expel(kl_master *m, member *one, const char *why, kilter_error *error) {
     kl_buffer end = {0};
-    kl_wire_put_plain(&end, KL_END);
+    kl_wire_put_bytes(&end, KL_END, why, strlen(why));
     kl_send(m->transport, one->peer, &end, NULL); /* it may not be there any more */
     kl_buffer_free(&end);
     kl_drop(m->transport, one->peer);
@@ -324,12 +324,9 @@ static kilter_status on_echo(kl_master *m, member *one, const kl_message *messag
 }
 
 static kilter_status on_refuse(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
-    kilter_bytes text;
-    if (!kl_wire_get_bytes(message->data, message->size, &text))
-        return expel(m, one, "sent a malformed message", error);
-    char why[160];
-    snprintf(why, sizeof why, "cannot work: %.*s", (int)(text.size < 120 ? text.size : 120),
-             (const char *)text.data);
+    char text[120], why[160];
+    kl_wire_get_text(message->data, message->size, text, sizeof text);
+    snprintf(why, sizeof why, "cannot work: %s", text);
     return expel(m, one, why, error);
 }
 
@@ -408,36 +405,28 @@ static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *err
     return status;
 }
 
-static kl_chunk *find_chunk(member *one, uint64_t id) {
-    for (size_t i = 0; i < one->chunk_count; i++)
-        if (one->chunks[i].id == id)
-            return &one->chunks[i];
-    return NULL;
-}
-
-static void remove_chunk(member *one, kl_chunk *chunk) {
-    size_t i = (size_t)(chunk - one->chunks);
-    memmove(chunk, chunk + 1, (one->chunk_count - i - 1) * sizeof *chunk);
+static void remove_first_chunk(member *one) {
     one->chunk_count--;
+    memmove(one->chunks, one->chunks + 1, one->chunk_count * sizeof *one->chunks);
 }
 
-/* Do all segments of a checked message continue chunks this worker has? Nothing is changed. */
-static bool segments_fit(member *one, const kl_message *message, uint32_t segments) {
+/* Do all segments of a checked message, one after the other, continue the oldest chunk this worker has and
+ * then the next? A worker does them in that order. Nothing is changed. */
+static bool segments_fit(const member *one, const kl_message *message, uint32_t segments) {
     kl_reader reader = kl_wire_read_results(message->data, message->size);
-    uint64_t id = UINT64_MAX, at = 0;
+    const kl_chunk *chunk = one->chunks, *end = chunk + one->chunk_count;
+    uint64_t at = chunk < end ? chunk->at : 0;
     for (uint32_t i = 0; i < segments; i++) {
         kl_segment s;
         bool failed;
         kilter_bytes bytes;
         kl_wire_next_segment(&reader, &s);
-        kl_chunk *chunk = find_chunk(one, s.chunk);
-        if (!chunk)
-            return false;
-        at = s.chunk == id ? at : chunk->at;
-        id = s.chunk;
-        if (s.lo != at || s.count > chunk->hi - at || s.last != (at + s.count == chunk->hi))
+        if (chunk == end || s.chunk != chunk->id || s.lo != at || s.count > chunk->hi - at ||
+            s.last != (at + s.count == chunk->hi))
             return false;
         at += s.count;
+        if (s.last)
+            at = ++chunk < end ? chunk->at : 0;
         for (uint64_t k = 0; k < s.count; k++)
             kl_wire_next_result(&reader, &failed, &bytes);
     }
@@ -483,13 +472,13 @@ static kilter_status take_segment(kl_master *m, member *one, kl_reader *reader, 
         size += bytes.size;
         failures += failed;
     }
-    kl_chunk *chunk = find_chunk(one, s.chunk);
+    kl_chunk *chunk = &one->chunks[0];
     kl_balance_report(&m->balance, one->worker, chunk, &s, offset_s, size, failures);
     m->done += s.count;
     m->failed += failures;
     if (s.last) {
         kl_balance_end_chunk(&m->balance, one->worker, chunk, false);
-        remove_chunk(one, chunk);
+        remove_first_chunk(one);
     }
     return deliver_later(m, one, &s, reader, from, message, alone, error);
 }
@@ -565,7 +554,8 @@ static void sum_up(kl_master *m) {
         sum->workers += s->workers[i].units > 0;
     sum->bound_s = kl_model_bound_s(s);
     sum->efficiency = sum->elapsed_s > 0 ? sum->bound_s / sum->elapsed_s : 0;
-    sum->equal_split_s = kl_model_equal_split_s(s);
+    if (m->done == sum->tasks) /* else a forecast for all tasks would stand beside the time of some */
+        sum->equal_split_s = kl_model_equal_split_s(s);
     kl_summary_sentence(&m->balance, kl_policy_name(m->options.policy), sum, m->decision, sizeof m->decision);
     sum->decision = m->decision;
 }
@@ -672,7 +662,7 @@ void kl_master_summary(const kl_master *m, kilter_farm_summary *summary) {
 
 void kl_master_end(kl_master *m) {
     kl_buffer end = {0};
-    kl_wire_put_plain(&end, KL_END);
+    kl_wire_put_bytes(&end, KL_END, NULL, 0);
     for (size_t i = 0; i < m->member_count; i++)
         if (m->members[i].stage != GONE)
             kl_send(m->transport, m->members[i].peer, &end, NULL); /* whoever is gone needs no telling */

@@ -125,6 +125,9 @@ static void the_death_of_the_last_worker_ends_the_run_with_its_name(void **state
     kilter_error error;
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 1000}, &error), KILTER_ERR_NO_WORKER);
     assert_non_null(strstr(error.text, "of 1000 tasks not done; the last one: worker 1"));
+    kilter_farm_summary summary;
+    kl_master_summary(f.master, &summary);
+    assert_true(summary.efficiency > 0 && summary.efficiency <= 1 && summary.equal_split_s == 0);
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 10}, &error),
                      KILTER_ERR_NO_WORKER); /* and again, no hang */
     stepped_close(&f);
@@ -188,6 +191,96 @@ static void failed_tasks_are_told_and_the_rest_goes_on(void **state) {
     kilter_farm_summary summary;
     kl_master_summary(f.master, &summary);
     assert_int_equal(summary.failed, 40);
+    stepped_close(&f);
+}
+
+/* --- extreme weights --- */
+
+static void weights_of_any_size_and_mixture_are_dealt(void **state) {
+    (void)state;
+    enum { TASKS = 200 };
+    const double pairs[][2] = {{1e-100, 1e-100}, {1e100, 1e100}, {1e-100, 1e100}, {1, 1e100}};
+    double weights[TASKS];
+    for (size_t p = 0; p < kl_policy_count(); p++)
+        for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++) {
+            for (int i = 0; i < TASKS; i++)
+                weights[i] = pairs[k][i % 2];
+            stepped_farm f = {0};
+            stepped_open(&f, kl_policy_name(kl_policy_at(p)), 3, 50e-6, work);
+            stepped_gather(&f);
+            kilter_error error = {KILTER_OK, ""};
+            if (stepped_run(&f, &(kilter_run){.tasks = TASKS, .weights = weights}, &error) != KILTER_OK)
+                fail_msg("%s, %g, %g: %s", kl_policy_name(kl_policy_at(p)), pairs[k][0], pairs[k][1],
+                         error.text);
+            kilter_farm_summary summary;
+            kl_master_summary(f.master, &summary);
+            assert_int_equal(kl_master_ready(f.master), 3);
+            assert_true(summary.efficiency >= 0 && summary.efficiency <= 1 + 1e-9);
+            stepped_close(&f);
+        }
+}
+
+/* --- large inputs --- */
+
+static int work_on_input(const kilter_task *task, kilter_result *result, void *state) {
+    stepped_spend(state, 1e-3);
+    return kilter_result_put(result, &task->input.size, sizeof task->input.size) != KILTER_OK;
+}
+
+/* Nearly all of the weight is in the last task: a share of it is nearly all tasks, and all their inputs. */
+static void inputs_fit_their_message_whatever_the_weights(void **state) {
+    (void)state;
+    enum { TASKS = 1100, INPUT_BYTES = 1 << 20 };
+    void *input = calloc(1, INPUT_BYTES);
+    kilter_bytes inputs[TASKS];
+    double weights[TASKS];
+    for (int i = 0; i < TASKS; i++) {
+        inputs[i] = (kilter_bytes){input, INPUT_BYTES};
+        weights[i] = i < TASKS - 1 ? 1e-6 : 1e6;
+    }
+    stepped_farm f = {0};
+    stepped_open(&f, "auto", 2, 50e-6, work_on_input);
+    stepped_gather(&f);
+    kilter_error error = {KILTER_OK, ""};
+    if (stepped_run(&f, &(kilter_run){.tasks = TASKS, .inputs = inputs, .weights = weights}, &error))
+        fail_msg("%s", error.text);
+    kilter_farm_summary summary;
+    kl_master_summary(f.master, &summary);
+    assert_true(summary.chunks >= TASKS / 16);
+    stepped_close(&f);
+    free(input);
+}
+
+/* --- when do results come? --- */
+
+typedef struct arrivals {
+    stepped_farm *farm;
+    double began_s;
+    uint64_t count;
+} arrivals;
+
+static void expect_soon(const kilter_outcome *o, void *user) {
+    arrivals *a = user;
+    double ended_s = a->began_s + 0.02 * (double)(o->index + 1);
+    assert_true(a->farm->master_actor.now_s < ended_s + 0.15);
+    a->count++;
+}
+
+static int work_20ms(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result;
+    stepped_spend(state, 20e-3);
+    return 0;
+}
+
+static void results_do_not_wait_for_the_end_of_their_chunk(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "static", 1, 50e-6, work_20ms);
+    stepped_gather(&f);
+    arrivals a = {.farm = &f, .began_s = f.master_actor.now_s};
+    assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 200, .done = expect_soon, .user = &a}, NULL),
+                     KILTER_OK);
+    assert_int_equal(a.count, 200);
     stepped_close(&f);
 }
 
@@ -262,6 +355,9 @@ int main(void) {
         cmocka_unit_test(the_death_of_the_last_worker_ends_the_run_with_its_name),
         cmocka_unit_test(a_worker_that_cannot_start_is_left_out),
         cmocka_unit_test(failed_tasks_are_told_and_the_rest_goes_on),
+        cmocka_unit_test(weights_of_any_size_and_mixture_are_dealt),
+        cmocka_unit_test(inputs_fit_their_message_whatever_the_weights),
+        cmocka_unit_test(results_do_not_wait_for_the_end_of_their_chunk),
         cmocka_unit_test(auto_keeps_unequal_workers_busy),
         cmocka_unit_test(the_summary_says_what_was_gained),
         cmocka_unit_test(the_same_run_twice_is_the_same_run),

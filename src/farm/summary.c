@@ -42,8 +42,8 @@ void kl_summary_sentence(const kl_balance *b, const char *policy, const kilter_f
         snprintf(gain, sizeof gain, "; an equal split made up front would have taken %.2f times as long",
                  ratio);
     else if (sum->workers > 1 && ratio > 0)
-        snprintf(gain, sizeof gain,
-                 "; an equal split made up front would have done as well (%.2f of the time)", ratio);
+        snprintf(gain, sizeof gain, "; an equal split made up front would have %s (%.2f of the time)",
+                 ratio < 0.97 ? "been quicker" : "done as well", ratio);
     snprintf(text, size,
              "%s dealt %llu tasks in %llu chunks of %llu to %llu, to workers of speeds %s, and reached %.1f "
              "%% of what they could do%s.",

@@ -12,11 +12,11 @@
 
 #include "farm/farm.h"
 
-/* Results are sent at the latest this long after the first of them was there, and when they are this large.
- */
+/* Results are sent when the first of them has waited this long and a task has ended, and when they are this
+ * large: little enough for one more of the largest results to fit in the message. */
 static const double FLUSH_S = 0.1;
 static const double HIDES_NOTHING_S = 10e-6;
-static const size_t FLUSH_BYTES = (size_t)1 << 20;
+static const size_t FLUSH_BYTES = (size_t)1 << 19;
 
 /* A chunk that has come: its message, and how far it is done. */
 typedef struct queued {
@@ -45,7 +45,8 @@ struct kl_worker {
     kl_buffer out; /* results to be sent */
     uint32_t segments;
     size_t segment_at;
-    kl_segment segment; /* the one being filled; count 0: none */
+    kl_segment segment;    /* the one being filled; count 0: none */
+    double first_result_s; /* when the first result in `out` was there */
     double last_end_s;
 };
 
@@ -206,28 +207,27 @@ static void finish_chunk(kl_worker *w) {
     drop_first(w);
 }
 
-static bool flush_is_due(const kl_worker *w, double first_result_s) {
-    return w->out.size >= FLUSH_BYTES || (w->out.size > 0 && w->last_end_s - first_result_s >= FLUSH_S);
+static bool flush_is_due(const kl_worker *w) {
+    return w->out.size >= FLUSH_BYTES || w->last_end_s - w->first_result_s >= FLUSH_S;
 }
 
 /* Do tasks until it is time to look for messages again. */
 static kilter_status work(kl_worker *w, kilter_error *error) {
-    double began_s = kl_now_s(&w->options.clock), first_result_s = w->out.size > 0 ? w->last_end_s : began_s;
+    double began_s = kl_now_s(&w->options.clock);
     kilter_status status = KILTER_OK;
     w->last_end_s = began_s;
     do {
         queued *chunk = w->first;
-        if (running_low(w, chunk)) {
-            status = flush(w, true, error);
-            first_result_s = w->last_end_s;
-        }
+        if (running_low(w, chunk) && (status = flush(w, true, error)) != KILTER_OK)
+            break;
+        bool first = w->out.size == 0;
         do_task(w, chunk, w->last_end_s);
+        if (first)
+            w->first_result_s = w->last_end_s;
         if (chunk->at == chunk->head.count)
             finish_chunk(w);
-        if (!w->first || flush_is_due(w, first_result_s)) {
+        if (!w->first || flush_is_due(w))
             status = flush(w, !w->first && !w->asked, error);
-            first_result_s = w->last_end_s;
-        }
     } while (status == KILTER_OK && w->first && w->last_end_s - began_s < w->options.burst_s);
     return status;
 }
@@ -275,10 +275,10 @@ static kilter_status malformed(kilter_error *error) {
 static kilter_status on_welcome(kl_worker *w, const kl_message *m, kilter_error *error) {
     if (w->started || !kl_wire_get_welcome(m->data, m->size, &w->self.index))
         return malformed(error);
-    w->started = true;
     int code = w->options.start ? w->options.start(&w->self, &w->state) : 0;
     if (code != 0)
         return refuse(w, "start", code, error);
+    w->started = true;
     w->asked = true; /* being ready is asking */
     return send_plain(w, KL_READY, NULL, error);
 }
@@ -292,6 +292,8 @@ static kilter_status on_probe(kl_worker *w, const kl_message *m, kilter_error *e
 }
 
 static kilter_status on_shared(kl_worker *w, const kl_message *m, kilter_error *error) {
+    if (!w->started)
+        return malformed(error);
     kl_buffer_clear(&w->shared);
     kl_put_bytes(&w->shared, m->data + 1, m->size - 1);
     if (w->shared.failed)
@@ -319,6 +321,13 @@ static kilter_status on_chunk(kl_worker *w, kl_message *m, kilter_error *error) 
     return KILTER_OK;
 }
 
+static kilter_status on_end(const kl_worker *w, const kl_message *m, kilter_error *error) {
+    char why[160];
+    kl_wire_get_text(m->data, m->size, why, sizeof why);
+    return *why ? kl_fail(error, KILTER_ERR_PEER, "the master sent worker %u away: it %s", w->self.index, why)
+                : kl_fail(error, KILTER_ENDED, "the farm is closed");
+}
+
 static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error) {
     switch (kl_wire_type(m->data, m->size)) {
     case KL_WELCOME:
@@ -330,7 +339,7 @@ static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error
     case KL_CHUNK:
         return on_chunk(w, m, error);
     case KL_END:
-        return kl_fail(error, KILTER_ENDED, "the farm is closed");
+        return on_end(w, m, error);
     default:
         return malformed(error);
     }

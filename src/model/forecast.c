@@ -140,9 +140,11 @@ double kl_model_equal_split_s(const kl_snapshot *s) {
 }
 
 double kl_model_bound_s(const kl_snapshot *s) {
-    double rate = 0;
+    double rate = 0, units = 0;
     for (uint32_t i = 0; i < s->slots; i++)
-        if (s->workers[i].units > 0 && s->workers[i].busy_s > 0)
+        if (s->workers[i].units > 0 && s->workers[i].busy_s > 0) {
             rate += s->workers[i].units / s->workers[i].busy_s;
-    return rate > 0 ? s->units / rate : 0;
+            units += s->workers[i].units;
+        }
+    return rate > 0 ? units / rate : 0;
 }

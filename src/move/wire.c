@@ -21,9 +21,7 @@ static void put_text(kl_buffer *out, const char *text) {
     kl_put_span(out, text, strlen(text));
 }
 
-static void get_text(kl_reader *reader, char *text, size_t size) {
-    size_t length;
-    const uint8_t *bytes = kl_get_span(reader, &length);
+static void take_text(const uint8_t *bytes, size_t length, char *text, size_t size) {
     if (length >= size)
         length = size - 1;
     if (bytes)
@@ -32,6 +30,12 @@ static void get_text(kl_reader *reader, char *text, size_t size) {
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127) /* it will be printed on somebody's terminal */
             *c = '?';
+}
+
+static void get_text(kl_reader *reader, char *text, size_t size) {
+    size_t length;
+    const uint8_t *bytes = kl_get_span(reader, &length);
+    take_text(bytes, length, text, size);
 }
 
 void kl_wire_put_hello(kl_buffer *out, const kl_hello *hello) {
@@ -82,11 +86,10 @@ void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes, 
     kl_put_bytes(out, bytes, size);
 }
 
-bool kl_wire_get_bytes(const void *data, size_t size, kilter_bytes *bytes) {
-    if (size < 1)
-        return false;
-    *bytes = (kilter_bytes){.data = (const uint8_t *)data + 1, .size = size - 1};
-    return true;
+void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity) {
+    kl_reader r = body_of(data, size);
+    size_t length = r.size - r.at;
+    take_text(kl_get_bytes(&r, length), length, text, capacity);
 }
 
 enum { WEIGHTED = 1, INPUTS = 2 };

@@ -10,7 +10,7 @@
  *                                ◀─────    SHARED   shared data of the runs from now on
  *                                ◀─────    CHUNK    tasks [lo, lo + count)
  *   RESULTS (and: send more)     ─────▶
- *                                ◀─────    END      the farm is closed */
+ *                                ◀─────    END      the farm is closed; or why this worker is sent away */
 #ifndef KL_WIRE_H
 #define KL_WIRE_H
 
@@ -51,12 +51,13 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello);
 void kl_wire_put_welcome(kl_buffer *out, uint32_t worker);
 bool kl_wire_get_welcome(const void *data, size_t size, uint32_t *worker);
 
-void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY, END */
+void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY */
 bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
-                       size_t size); /* REFUSE, PROBE, ECHO, SHARED */
-bool kl_wire_get_bytes(const void *data, size_t size, kilter_bytes *bytes);
+                       size_t size); /* REFUSE, PROBE, ECHO, SHARED, END */
+/* What is behind the type, as text somebody may print: cut to what fits, without control characters. */
+void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
 /* A chunk: the header, then each task's weight if it has weights, then each task's input if it has inputs. */
 typedef struct kl_chunk_head {

@@ -26,12 +26,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kl_hello hello;
     kl_chunk_head head;
     kl_reader weights, inputs;
-    kilter_bytes bytes;
+    char text[40];
     uint32_t worker;
     kl_wire_type(data, size);
     kl_wire_get_hello(data, size, &hello);
     kl_wire_get_welcome(data, size, &worker);
-    kl_wire_get_bytes(data, size, &bytes);
+    kl_wire_get_text(data, size, text, sizeof text);
     kl_wire_get_chunk(data, size, &head, &weights, &inputs);
     read_results(data, size);
     return 0;

@@ -1,5 +1,6 @@
 #include "sys/sys.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <hwloc.h>
@@ -90,6 +91,21 @@ void kl_host_name(char name[KL_HOST_BYTES]) {
     name[KL_HOST_BYTES - 1] = '\0';
 }
 
+/* Sockets that no program started from here was to have, a child is not to have either: as long as it held
+ * another farm's, their other ends would see no end, and their address would be taken. */
+static void close_private_sockets(void) {
+    DIR *open_files = opendir("/proc/self/fd");
+    for (struct dirent *entry; open_files && (entry = readdir(open_files));) {
+        struct stat found;
+        int fd = (int)strtol(entry->d_name, NULL, 10);
+        if (fd > STDERR_FILENO && (fcntl(fd, F_GETFD) & FD_CLOEXEC) && fstat(fd, &found) == 0 &&
+            S_ISSOCK(found.st_mode))
+            close(fd);
+    }
+    if (open_files)
+        closedir(open_files);
+}
+
 static void child_setup(pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a worker must not outlive a master that was killed */
     if (getppid() != parent)
@@ -99,6 +115,7 @@ static void child_setup(pid_t parent) {
         dup2(null, STDIN_FILENO);
         close(null);
     }
+    close_private_sockets();
 }
 
 kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error) {

@@ -34,8 +34,8 @@ void kl_bind_core(uint32_t i, char binding[KL_BINDING_BYTES]);
 enum { KL_HOST_BYTES = 256 };
 void kl_host_name(char name[KL_HOST_BYTES]);
 
-/* Fork a child that runs `body` and exits with what it returns (stdin from /dev/null). Call it before the
- * process has threads. */
+/* Fork a child that runs `body` and exits with what it returns (stdin from /dev/null; sockets marked
+ * close-on-exec are closed). Call it before the process has threads. */
 kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error);
 /* Has the child ended? Fills `how` ("exit code 3", "signal 11") when it has; ask each pid at most once after
  * that. */
