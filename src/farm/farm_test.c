@@ -327,6 +327,7 @@ static int join_process(void *arg) {
     kilter_error error;
     kilter_farm_options options = counting(j->counts, 0);
     options.join = j->endpoint;
+    options.name = "farm_test";
     return kilter_farm_open(&options, NULL, NULL, &farm, &error) == KILTER_ENDED ? 0 : 1;
 }
 
@@ -350,6 +351,52 @@ static void workers_join_a_master_that_listens(void **state) {
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
     assert_int_equal(j.counts->stopped, 3);
+    rmdir(folder);
+    free(folder);
+    munmap(j.counts, sizeof *j.counts);
+}
+
+static int join_as_another_program(void *arg) {
+    const joiner *j = arg;
+    kilter_farm *farm;
+    kilter_error error;
+    kilter_farm_options options = counting(j->counts, 0);
+    options.join = j->endpoint;
+    options.name = "another";
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_ERR_PEER)
+        return 1;
+    return strstr(error.text, "runs another, this is farm_test") ? 0 : 2;
+}
+
+/* Its results would be taken for those of this program's tasks. */
+static void another_program_is_sent_away_and_told_why(void **state) {
+    (void)state;
+    char *folder, endpoint[128];
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
+    snprintf(endpoint, sizeof endpoint, "ipc://%s/m", folder);
+    joiner j = {.endpoint = endpoint, .counts = new_counts()};
+    kl_transport *transport;
+    kl_master *master;
+    assert_int_equal(kl_zmq_listen(endpoint, NULL, &transport, NULL), KILTER_OK);
+    kl_master_options of_master = {.policy = kl_policy_find("auto"),
+                                   .clock = kl_clock_system(),
+                                   .program = "farm_test",
+                                   .may_join = true,
+                                   .quiet = true};
+    assert_int_equal(kl_master_new(&of_master, transport, &master, NULL), KILTER_OK);
+    pid_t pid;
+    int status;
+    assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL), KILTER_OK);
+    while (kl_master_refused(master) == 0)
+        assert_int_equal(kl_master_turn(master, -1, NULL), KILTER_OK);
+    assert_int_equal(kl_master_ready(master), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(j.counts->stopped, 0);
+    kl_master_end(master);
+    kl_master_free(master);
+    kl_transport_close(transport);
     rmdir(folder);
     free(folder);
     munmap(j.counts, sizeof *j.counts);
@@ -462,6 +509,7 @@ int main(void) {
         cmocka_unit_test(when_all_workers_are_dead_the_run_ends),
         cmocka_unit_test(workers_that_cannot_start_are_named),
         cmocka_unit_test(workers_join_a_master_that_listens),
+        cmocka_unit_test(another_program_is_sent_away_and_told_why),
         cmocka_unit_test(a_farm_with_bad_options_opens_nothing),
         cmocka_unit_test(a_run_with_bad_weights_leaves_the_farm_usable),
         cmocka_unit_test(a_farm_that_never_ran_leaves_nothing),

@@ -207,8 +207,11 @@ static void warn(const kl_master *m, const char *text) {
 }
 
 static void note_loss(kl_master *m, const member *one, const char *why) {
-    if (one->stage == GREETING)
+    if (one->stage == GREETING && one->hello.version == 0)
         snprintf(m->last_loss, sizeof m->last_loss, "a peer that never said who it is %s", why);
+    else if (one->stage == GREETING)
+        snprintf(m->last_loss, sizeof m->last_loss, "process %llu on %s %s",
+                 (unsigned long long)one->hello.pid, one->hello.host, why);
     else
         snprintf(m->last_loss, sizeof m->last_loss, "worker %u (process %llu on %s) %s", one->worker,
                  (unsigned long long)one->hello.pid, one->hello.host, why);
@@ -245,10 +248,10 @@ static kilter_status lose(kl_master *m, member *one, const char *why, kilter_err
     return status;
 }
 
-/* Send it away: it does not keep to the protocol. */
+/* Send it away, and tell it why. */
 static kilter_status expel(kl_master *m, member *one, const char *why, kilter_error *error) {
     kl_buffer end = {0};
-    kl_wire_put_plain(&end, KL_END);
+    kl_wire_put_bytes(&end, KL_END, why, strlen(why));
     kl_send(m->transport, one->peer, &end, NULL); /* it may not be there any more */
     kl_buffer_free(&end);
     kl_drop(m->transport, one->peer);
@@ -265,20 +268,37 @@ static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *me
 
 /* --- greeting --- */
 
+/* Text in a greeting is cut, and rid of what would upset a terminal. */
+static bool is_this_program(const kl_master *m, const kl_hello *hello) {
+    kl_hello own = {.version = KL_WIRE_VERSION}, got;
+    snprintf(own.program, sizeof own.program, "%s", m->options.program);
+    kl_buffer bytes = {0};
+    kl_wire_put_hello(&bytes, &own);
+    bool same = kl_wire_get_hello(bytes.data, bytes.size, &got) && strcmp(got.program, hello->program) == 0;
+    kl_buffer_free(&bytes);
+    return same;
+}
+
 static kilter_status on_hello(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     kl_hello hello;
     if (one->stage != GREETING || !kl_wire_get_hello(message->data, message->size, &hello))
         return expel(m, one, "sent a malformed greeting", error);
+    one->hello = hello;
     if (hello.version != KL_WIRE_VERSION) {
         char why[96];
         snprintf(why, sizeof why, "speaks protocol version %u, this is %d: use one Kilter version everywhere",
                  hello.version, KL_WIRE_VERSION);
         return expel(m, one, why, error);
     }
+    if (!is_this_program(m, &hello)) { /* its results would be taken for those of this one's tasks */
+        char why[160];
+        snprintf(why, sizeof why, "runs %.40s, this is %.40s: use one program, of one name, everywhere",
+                 hello.program, m->options.program);
+        return expel(m, one, why, error);
+    }
     kilter_status status = kl_balance_add_worker(&m->balance, &one->worker, error);
     if (status != KILTER_OK)
         return status;
-    one->hello = hello;
     one->stage = STARTING;
     kl_buffer welcome = {0};
     kl_wire_put_welcome(&welcome, one->worker);

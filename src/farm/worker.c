@@ -312,6 +312,13 @@ static kilter_status on_chunk(kl_worker *w, kl_message *m, kilter_error *error) 
     return KILTER_OK;
 }
 
+static kilter_status on_end(const kl_message *m, kilter_error *error) {
+    if (m->size == 1)
+        return kl_fail(error, KILTER_ENDED, "the farm is closed");
+    return kl_fail(error, KILTER_ERR_PEER, "the master sent this worker away: it %.*s",
+                   (int)(m->size < 300 ? m->size - 1 : 299), (const char *)m->data + 1);
+}
+
 static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error) {
     switch (kl_wire_type(m->data, m->size)) {
     case KL_WELCOME:
@@ -323,7 +330,7 @@ static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error
     case KL_CHUNK:
         return on_chunk(w, m, error);
     case KL_END:
-        return kl_fail(error, KILTER_ENDED, "the farm is closed");
+        return on_end(m, error);
     default:
         return malformed(error);
     }

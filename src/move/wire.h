@@ -10,7 +10,7 @@
  *                                ◀─────    SHARED   shared data of the runs from now on
  *                                ◀─────    CHUNK    tasks [lo, lo + count)
  *   RESULTS (and: send more)     ─────▶
- *                                ◀─────    END      the farm is closed */
+ *                                ◀─────    END      the farm is closed, or why it is for you */
 #ifndef KL_WIRE_H
 #define KL_WIRE_H
 
@@ -55,7 +55,7 @@ void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY, END */
 bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
-                       size_t size); /* REFUSE, PROBE, ECHO, SHARED */
+                       size_t size); /* REFUSE, PROBE, ECHO, SHARED, END with a reason */
 bool kl_wire_get_bytes(const void *data, size_t size, kilter_bytes *bytes);
 
 /* A chunk: the header, then each task's weight if it has weights, then each task's input if it has inputs. */
