@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -463,6 +464,59 @@ static void a_farm_that_never_ran_leaves_nothing(void **state) {
     munmap(counts, sizeof *counts);
 }
 
+/* In a process of its own, whose exit code is what `body` returns. */
+static int apart(int (*body)(void)) {
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(body());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int chatter(const kilter_task *task, kilter_result *result, void *state) {
+    (void)state;
+    printf("task %llu\n", (unsigned long long)task->index);
+    fprintf(stderr, "task %llu\n", (unsigned long long)task->index);
+    fflush(stdout);
+    return kilter_result_put(result, &task->index, sizeof task->index);
+}
+
+static int run_without_streams(void) {
+    for (int stream = 0; stream < 3; stream++)
+        close(stream);
+    kilter_farm_options options = {.work = chatter, .workers = 2, .record = "none"};
+    kilter_farm *farm;
+    if (kilter_farm_open(&options, NULL, NULL, &farm, NULL) != KILTER_OK)
+        return 1;
+    int code = kilter_farm_run(farm, &(kilter_run){.tasks = 500}, NULL) == KILTER_OK ? 0 : 2;
+    if (write(STDOUT_FILENO, "x", 1) == 1) /* whoever prints must learn that it is lost */
+        code = 3;
+    kilter_farm_close(farm, NULL);
+    return code;
+}
+
+static void what_is_printed_to_a_closed_stream_hits_no_socket(void **state) {
+    (void)state;
+    assert_int_equal(apart(run_without_streams), 0);
+}
+
+static int open_with_few_files(void) {
+    struct rlimit few = {40, 40};
+    setrlimit(RLIMIT_NOFILE, &few);
+    kilter_farm_options options = {.work = chatter, .workers = 200, .record = "none"};
+    kilter_farm *farm;
+    kilter_error error;
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_ERR_USAGE)
+        return 1;
+    return strstr(error.text, "ulimit -n") ? 0 : 2;
+}
+
+static void too_many_workers_for_the_limit_of_files_are_an_error(void **state) {
+    (void)state;
+    assert_int_equal(apart(open_with_few_files), 0);
+}
+
 static double peak_bytes(void) {
     char line[256];
     double kib = 0;
@@ -507,6 +561,8 @@ int main(void) {
         cmocka_unit_test(workers_are_answered_while_the_callback_computes),
         cmocka_unit_test(a_killed_worker_loses_no_task),
         cmocka_unit_test(when_all_workers_are_dead_the_run_ends),
+        cmocka_unit_test(what_is_printed_to_a_closed_stream_hits_no_socket),
+        cmocka_unit_test(too_many_workers_for_the_limit_of_files_are_an_error),
         cmocka_unit_test(workers_that_cannot_start_are_named),
         cmocka_unit_test(workers_join_a_master_that_listens),
         cmocka_unit_test(another_program_is_sent_away_and_told_why),

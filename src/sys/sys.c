@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -90,12 +91,32 @@ void kl_host_name(char name[KL_HOST_BYTES]) {
     name[KL_HOST_BYTES - 1] = '\0';
 }
 
+void kl_keep_standard_streams(void) {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+            open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* the lowest free: this one */
+}
+
+kilter_status kl_allow_files(uint64_t files, kilter_error *error) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= files)
+        return KILTER_OK;
+    rlim_t most = limit.rlim_max;
+    limit.rlim_cur = most == RLIM_INFINITY || most > files ? files : most;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= files)
+        return KILTER_OK;
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "opening %llu files at once: the limit is %llu; lower the number of workers, or raise the "
+                   "limit (ulimit -n)",
+                   (unsigned long long)files, (unsigned long long)most);
+}
+
 static void child_setup(pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a worker must not outlive a master that was killed */
     if (getppid() != parent)
         _exit(1);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null >= 0) {
+    if (null > STDIN_FILENO) {
         dup2(null, STDIN_FILENO);
         close(null);
     }
