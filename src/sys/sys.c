@@ -201,11 +201,11 @@ kilter_status kl_private_dir(char **path, kilter_error *error) {
     if (!template)
         return kl_fail(error, KILTER_ERR_MEMORY, "making a folder for sockets: memory ran out");
     if (!mkdtemp(template)) {
-        kl_fail(error, KILTER_ERR_SYSTEM,
+        kl_fail(error, KILTER_ERR_USAGE,
                 "making a folder for sockets in %s: %s; set TMPDIR to a folder you can write", base,
                 strerror(errno));
         free(template);
-        return KILTER_ERR_SYSTEM;
+        return KILTER_ERR_USAGE;
     }
     *path = template;
     return KILTER_OK;
@@ -222,7 +222,7 @@ kilter_status kl_record_dir(char **path, kilter_error *error) {
         return kl_fail(
             error, KILTER_ERR_USAGE,
             "finding the folder of run records: neither KILTER_RECORD_DIR, XDG_STATE_HOME nor HOME is set; "
-            "name the file");
+            "set one, or name the file");
     if (!found)
         return kl_fail(error, KILTER_ERR_MEMORY, "finding the folder of run records: memory ran out");
     *path = found;
@@ -240,7 +240,9 @@ kilter_status kl_make_dirs(const char *path, kilter_error *error) {
         char kept = *at;
         *at = '\0';
         if (mkdir(copy, 0700) != 0 && errno != EEXIST)
-            status = kl_fail(error, KILTER_ERR_SYSTEM, "creating the folder %s: %s", copy, strerror(errno));
+            status = kl_fail(error, KILTER_ERR_SYSTEM,
+                             "creating the folder %s: %s; name another one in KILTER_RECORD_DIR", copy,
+                             strerror(errno));
         *at = kept;
         if (kept == '\0')
             break;
