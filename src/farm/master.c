@@ -201,9 +201,9 @@ static kilter_status add_member(kl_master *m, kl_peer peer, kilter_error *error)
     return KILTER_OK;
 }
 
-static void warn(const kl_master *m, const char *text) {
+static void warn(const kl_master *m, const char *text, const char *more) {
     if (!m->options.quiet)
-        fprintf(stderr, "%s: %s\n", m->options.program, text);
+        fprintf(stderr, "%s: %s%s\n", m->options.program, text, more);
 }
 
 static void note_loss(kl_master *m, const member *one, const char *why) {
@@ -240,10 +240,11 @@ static kilter_status lose(kl_master *m, member *one, const char *why, kilter_err
     one->hungry = one->held = false;
     m->feed_all = true;
     if (m->running) {
-        char text[400];
-        snprintf(text, sizeof text, "%s; its %llu unfinished task%s to the others", m->last_loss,
-                 (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
-        warn(m, text);
+        char text[64] = "";
+        if (unfinished > 0)
+            snprintf(text, sizeof text, "; its %llu unfinished task%s to the others",
+                     (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
+        warn(m, m->last_loss, text);
     }
     return status;
 }
@@ -257,7 +258,7 @@ static kilter_status expel(kl_master *m, member *one, const char *why, kilter_er
     kl_drop(m->transport, one->peer);
     kilter_status status = lose(m, one, why, error);
     if (!m->running)
-        warn(m, m->last_loss);
+        warn(m, m->last_loss, "");
     return status;
 }
 
