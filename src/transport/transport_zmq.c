@@ -230,7 +230,29 @@ static void release_frame(void *owner) {
     free(owner);
 }
 
+/* Small frames share a read buffer of 8 KiB, which would live as long as any of them: they are copied. */
+enum { COPIED_BYTES = 8192 };
+
+static void hand_up_copy(endpoint *e, frame *f, kl_peer from) {
+    size_t size = zmq_msg_size(&f->body);
+    uint8_t *copy = malloc(size);
+    if (!copy) {
+        e->out_of_memory = true;
+        return;
+    }
+    memcpy(copy, zmq_msg_data(&f->body), size);
+    zmq_msg_close(&f->body);
+    zmq_msg_init(&f->body);
+    tell(e, &(kl_event){.kind = KL_EVENT_MESSAGE,
+                        .peer = from,
+                        .message = {.data = copy, .size = size - 1, .owner = copy, .release = free}});
+}
+
 static void hand_up(endpoint *e, frame *f, kl_peer from) {
+    if (zmq_msg_size(&f->body) < COPIED_BYTES) {
+        hand_up_copy(e, f, from);
+        return;
+    }
     zmq_msg_t *owner = malloc(sizeof *owner);
     if (!owner) {
         e->out_of_memory = true;
