@@ -36,6 +36,8 @@ static int evaluate_scenario(const kilter_task *task, kilter_result *result, voi
     sp_job **job = state;
     kilter_error error;
     double cost;
+    if (!*job)
+        return kilter_result_fail(result, "a scenario: its worker was sent no problem");
     if (sp_job_cost(*job, task->index, &cost, &error))
         return kilter_result_fail(result, "%s", error.text);
     uint64_t bits;

@@ -107,7 +107,7 @@ typedef struct kilter_farm_options {
     const char *join;
     /** the run record's file; "none": no record; NULL: a new file in the user's state folder */
     const char *record;
-    /** the program's name in record and messages; NULL: from argv[0] */
+    /** the program's name in record and messages, the same on master and workers; NULL: from argv[0] */
     const char *name;
     /** print a progress line with the time left to stderr */
     bool progress;
@@ -134,7 +134,7 @@ KILTER_API void kilter_farm_usage(FILE *out);
  * @return KILTER_OK on the master. KILTER_ENDED on a worker whose farm has been closed, and after
  * --kilter-help: return kilter_exit(…) from main. KILTER_ERR_USAGE for an option that cannot be used;
  * KILTER_ERR_SYSTEM, _MEMORY, _MPI, _RECORD, _NO_WORKER (none joined in time) and, on a worker, _PEER (no
- * master, or another version).
+ * master, or one of another program or version).
  */
 KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv,
                                           kilter_farm **farm, kilter_error *error);

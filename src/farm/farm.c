@@ -25,6 +25,8 @@ static const double JOIN_PATIENCE_S = 60;  /* a worker waits so long for its mas
 static const double BURST_S = 200e-6;      /* a worker looks for messages so often */
 static const double FINISH_PATIENCE_S = 5; /* local workers get so long to end, all together */
 
+enum { OTHER_FILES = 64 }; /* what a master has open, a connection for each worker aside, is less */
+
 typedef struct thread_worker { /* a worker that is a thread (inproc) */
     struct kilter_farm *farm;
     kl_transport *transport;
@@ -128,7 +130,9 @@ static void *thread_worker_main(void *arg) {
 /* --- starting workers --- */
 
 static kilter_status start_processes(kilter_farm *f, kilter_error *error) {
-    kilter_status status = kl_private_dir(&f->socket_dir, error);
+    kilter_status status = kl_allow_files((uint64_t)f->workers + OTHER_FILES, error);
+    if (status == KILTER_OK)
+        status = kl_private_dir(&f->socket_dir, error);
     if (status != KILTER_OK)
         return status;
     f->socket = kl_text("ipc://%s/master", f->socket_dir);
@@ -181,7 +185,9 @@ static void address_for_others(const char *bound, char *address, size_t size) {
 
 static kilter_status listen_for_workers(kilter_farm *f, kilter_error *error) {
     char *bound = NULL, address[512];
-    kilter_status status = kl_zmq_listen(f->settings.listen, &bound, &f->transport, error);
+    kilter_status status = kl_allow_files((uint64_t)f->workers + OTHER_FILES, error);
+    if (status == KILTER_OK)
+        status = kl_zmq_listen(f->settings.listen, &bound, &f->transport, error);
     if (status != KILTER_OK)
         return status;
     address_for_others(bound, address, sizeof address);
@@ -504,8 +510,9 @@ static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_
     f->transport = transport;
     f->workers = (uint32_t)size - 1;
     if (size < 2)
-        status = kl_fail(error, KILTER_ERR_NO_WORKER,
-                         "the only rank is the master: start at least two, as in mpirun -n 2");
+        status =
+            kl_fail(error, KILTER_ERR_USAGE,
+                    "--transport mpi: the only rank is the master: start at least two, as in mpirun -n 2");
     return become_master(f, status, farm, error);
 }
 #else
@@ -518,6 +525,7 @@ static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_
 kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv, kilter_farm **farm,
                                kilter_error *error) {
     kl_settings settings = {0};
+    kl_keep_standard_streams();
     kilter_status status = kl_settings_read(options, argc, argv, &settings, error);
     if (status != KILTER_OK)
         return status;

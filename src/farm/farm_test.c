@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -330,6 +331,7 @@ static int join_process(void *arg) {
     kilter_error error;
     kilter_farm_options options = counting(j->counts, 0);
     options.join = j->endpoint;
+    options.name = "farm_test";
     return kilter_farm_open(&options, NULL, NULL, &farm, &error) == KILTER_ENDED ? 0 : 1;
 }
 
@@ -353,6 +355,52 @@ static void workers_join_a_master_that_listens(void **state) {
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
     assert_int_equal(j.counts->stopped, 3);
+    rmdir(folder);
+    free(folder);
+    munmap(j.counts, sizeof *j.counts);
+}
+
+static int join_as_another_program(void *arg) {
+    const joiner *j = arg;
+    kilter_farm *farm;
+    kilter_error error;
+    kilter_farm_options options = counting(j->counts, 0);
+    options.join = j->endpoint;
+    options.name = "another";
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_ERR_PEER)
+        return 1;
+    return strstr(error.text, "runs another, this is farm_test") ? 0 : 2;
+}
+
+/* Its results would be taken for those of this program's tasks. */
+static void another_program_is_sent_away_and_told_why(void **state) {
+    (void)state;
+    char *folder, endpoint[128];
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
+    snprintf(endpoint, sizeof endpoint, "ipc://%s/m", folder);
+    joiner j = {.endpoint = endpoint, .counts = new_counts()};
+    kl_transport *transport;
+    kl_master *master;
+    assert_int_equal(kl_zmq_listen(endpoint, NULL, &transport, NULL), KILTER_OK);
+    kl_master_options of_master = {.policy = kl_policy_find("auto"),
+                                   .clock = kl_clock_system(),
+                                   .program = "farm_test",
+                                   .may_join = true,
+                                   .quiet = true};
+    assert_int_equal(kl_master_new(&of_master, transport, &master, NULL), KILTER_OK);
+    pid_t pid;
+    int status;
+    assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL), KILTER_OK);
+    while (kl_master_refused(master) == 0)
+        assert_int_equal(kl_master_turn(master, -1, NULL), KILTER_OK);
+    assert_int_equal(kl_master_ready(master), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(j.counts->stopped, 0);
+    kl_master_end(master);
+    kl_master_free(master);
+    kl_transport_close(transport);
     rmdir(folder);
     free(folder);
     munmap(j.counts, sizeof *j.counts);
@@ -490,6 +538,59 @@ static void forget_peak(void) {
     fclose(f);
 }
 
+/* In a process of its own, whose exit code is what `body` returns. */
+static int apart(int (*body)(void)) {
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(body());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int chatter(const kilter_task *task, kilter_result *result, void *state) {
+    (void)state;
+    printf("task %llu\n", (unsigned long long)task->index);
+    fprintf(stderr, "task %llu\n", (unsigned long long)task->index);
+    fflush(stdout);
+    return kilter_result_put(result, &task->index, sizeof task->index);
+}
+
+static int run_without_streams(void) {
+    for (int stream = 0; stream < 3; stream++)
+        close(stream);
+    kilter_farm_options options = {.work = chatter, .workers = 2, .record = "none"};
+    kilter_farm *farm;
+    if (kilter_farm_open(&options, NULL, NULL, &farm, NULL) != KILTER_OK)
+        return 1;
+    int code = kilter_farm_run(farm, &(kilter_run){.tasks = 500}, NULL) == KILTER_OK ? 0 : 2;
+    if (write(STDOUT_FILENO, "x", 1) == 1) /* whoever prints must learn that it is lost */
+        code = 3;
+    kilter_farm_close(farm, NULL);
+    return code;
+}
+
+static void what_is_printed_to_a_closed_stream_hits_no_socket(void **state) {
+    (void)state;
+    assert_int_equal(apart(run_without_streams), 0);
+}
+
+static int open_with_few_files(void) {
+    struct rlimit few = {40, 40};
+    setrlimit(RLIMIT_NOFILE, &few);
+    kilter_farm_options options = {.work = chatter, .workers = 200, .record = "none"};
+    kilter_farm *farm;
+    kilter_error error;
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_ERR_USAGE)
+        return 1;
+    return strstr(error.text, "ulimit -n") ? 0 : 2;
+}
+
+static void too_many_workers_for_the_limit_of_files_are_an_error(void **state) {
+    (void)state;
+    assert_int_equal(apart(open_with_few_files), 0);
+}
+
 static double peak_bytes(void) {
     char line[256];
     double kib = 0;
@@ -539,8 +640,11 @@ int main(void) {
         cmocka_unit_test(workers_are_answered_while_the_callback_computes),
         cmocka_unit_test(a_killed_worker_loses_no_task),
         cmocka_unit_test(when_all_workers_are_dead_the_run_ends),
+        cmocka_unit_test(what_is_printed_to_a_closed_stream_hits_no_socket),
+        cmocka_unit_test(too_many_workers_for_the_limit_of_files_are_an_error),
         cmocka_unit_test(workers_that_cannot_start_are_named),
         cmocka_unit_test(workers_join_a_master_that_listens),
+        cmocka_unit_test(another_program_is_sent_away_and_told_why),
         cmocka_unit_test(a_farm_with_bad_options_opens_nothing),
         cmocka_unit_test(a_run_with_bad_weights_leaves_the_farm_usable),
         cmocka_unit_test(workers_do_not_keep_private_sockets_open),

@@ -71,7 +71,7 @@ static void hear_some(scene *s, kl_message_type expected) {
 
 static void say_hello(scene *s) {
     kl_buffer out = {0};
-    kl_wire_put_hello(&out, &(kl_hello){.version = KL_WIRE_VERSION, .host = "there"});
+    kl_wire_put_hello(&out, &(kl_hello){.version = KL_WIRE_VERSION, .host = "there", .program = "test"});
     say_and_forget(s, &out);
 }
 

@@ -201,14 +201,17 @@ static kilter_status add_member(kl_master *m, kl_peer peer, kilter_error *error)
     return KILTER_OK;
 }
 
-static void warn(const kl_master *m, const char *text) {
+static void warn(const kl_master *m, const char *text, const char *more) {
     if (!m->options.quiet)
-        fprintf(stderr, "%s: %s\n", m->options.program, text);
+        fprintf(stderr, "%s: %s%s\n", m->options.program, text, more);
 }
 
 static void note_loss(kl_master *m, const member *one, const char *why) {
-    if (one->stage == GREETING)
+    if (one->stage == GREETING && one->hello.version == 0)
         snprintf(m->last_loss, sizeof m->last_loss, "a peer that never said who it is %s", why);
+    else if (one->stage == GREETING)
+        snprintf(m->last_loss, sizeof m->last_loss, "process %llu on %s %s",
+                 (unsigned long long)one->hello.pid, one->hello.host, why);
     else
         snprintf(m->last_loss, sizeof m->last_loss, "worker %u (process %llu on %s) %s", one->worker,
                  (unsigned long long)one->hello.pid, one->hello.host, why);
@@ -237,10 +240,11 @@ static kilter_status lose(kl_master *m, member *one, const char *why, kilter_err
     one->hungry = one->held = false;
     m->feed_all = true;
     if (m->running) {
-        char text[400];
-        snprintf(text, sizeof text, "%s; its %llu unfinished task%s to the others", m->last_loss,
-                 (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
-        warn(m, text);
+        char text[64] = "";
+        if (unfinished > 0)
+            snprintf(text, sizeof text, "; its %llu unfinished task%s to the others",
+                     (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
+        warn(m, m->last_loss, text);
     }
     return status;
 }
@@ -254,7 +258,7 @@ static kilter_status expel(kl_master *m, member *one, const char *why, kilter_er
     kl_drop(m->transport, one->peer);
     kilter_status status = lose(m, one, why, error);
     if (!m->running)
-        warn(m, m->last_loss);
+        warn(m, m->last_loss, "");
     return status;
 }
 
@@ -265,20 +269,37 @@ static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *me
 
 /* --- greeting --- */
 
+/* Text in a greeting is cut, and rid of what would upset a terminal. */
+static bool is_this_program(const kl_master *m, const kl_hello *hello) {
+    kl_hello own = {.version = KL_WIRE_VERSION}, got;
+    snprintf(own.program, sizeof own.program, "%s", m->options.program);
+    kl_buffer bytes = {0};
+    kl_wire_put_hello(&bytes, &own);
+    bool same = kl_wire_get_hello(bytes.data, bytes.size, &got) && strcmp(got.program, hello->program) == 0;
+    kl_buffer_free(&bytes);
+    return same;
+}
+
 static kilter_status on_hello(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     kl_hello hello;
     if (one->stage != GREETING || !kl_wire_get_hello(message->data, message->size, &hello))
         return expel(m, one, "sent a malformed greeting", error);
+    one->hello = hello;
     if (hello.version != KL_WIRE_VERSION) {
         char why[96];
         snprintf(why, sizeof why, "speaks protocol version %u, this is %d: use one Kilter version everywhere",
                  hello.version, KL_WIRE_VERSION);
         return expel(m, one, why, error);
     }
+    if (!is_this_program(m, &hello)) { /* its results would be taken for those of this one's tasks */
+        char why[160];
+        snprintf(why, sizeof why, "runs %.40s, this is %.40s: use one program, of one name, everywhere",
+                 hello.program, m->options.program);
+        return expel(m, one, why, error);
+    }
     kilter_status status = kl_balance_add_worker(&m->balance, &one->worker, error);
     if (status != KILTER_OK)
         return status;
-    one->hello = hello;
     one->stage = STARTING;
     kl_buffer welcome = {0};
     kl_wire_put_welcome(&welcome, one->worker);

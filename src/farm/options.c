@@ -58,9 +58,32 @@ static kilter_status set_number(const char *said, const char *text, uint32_t *nu
     return KILTER_OK;
 }
 
-static kilter_status set_text(const char *said, const char *text, char **field, kilter_error *error) {
+static bool one_of(const char *text, const char *const *list) {
+    for (; *list; list++)
+        if (strcmp(text, *list) == 0)
+            return true;
+    return false;
+}
+
+/* Values out of a list are checked where they come from, so that the message names that. */
+static kilter_status check_listed(const char *said, const char *text, const kl_settings *s,
+                                  char *const *field, kilter_error *error) {
+    const char *const transports[] = {"zmq", "mpi", "inproc", NULL};
+    if (field == &s->policy && !kl_policy_find(text))
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; --kilter-help lists them", said,
+                       text);
+    if (field == &s->transport && !one_of(text, transports))
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is none of zmq, mpi, inproc", said, text);
+    return KILTER_OK;
+}
+
+static kilter_status set_text(const char *said, const char *text, const kl_settings *settings, char **field,
+                              kilter_error *error) {
     if (!*text)
         return kl_fail(error, KILTER_ERR_USAGE, "%s: the value is empty", said);
+    kilter_status status = check_listed(said, text, settings, field, error);
+    if (status != KILTER_OK)
+        return status;
     char *copy = strdup(text);
     if (!copy)
         return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory ran out", said);
@@ -83,7 +106,7 @@ static kilter_status set(const option *o, const char *said, const char *text, kl
     case NUMBER:
         return set_number(said, text, field, error);
     case TEXT:
-        return set_text(said, text, field, error);
+        return set_text(said, text, settings, field, error);
     case SWITCH:
         return set_switch(said, text, field, error);
     }
@@ -110,8 +133,9 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
         return kl_fail(error, KILTER_ERR_USAGE,
                        "opening a farm: options.work is NULL; give it the function that does one task");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        kilter_status status =
-            texts[i].text ? set_text(texts[i].said, texts[i].text, texts[i].field, error) : KILTER_OK;
+        kilter_status status = texts[i].text
+                                   ? set_text(texts[i].said, texts[i].text, settings, texts[i].field, error)
+                                   : KILTER_OK;
         if (status != KILTER_OK)
             return status;
     }
@@ -184,21 +208,7 @@ static kilter_status from_arguments(int argc, char **argv, int *kept, kl_setting
 
 /* --- do they fit together? --- */
 
-static bool one_of(const char *text, const char *const *list) {
-    for (; *list; list++)
-        if (strcmp(text, *list) == 0)
-            return true;
-    return false;
-}
-
 static kilter_status check(const kl_settings *s, kilter_error *error) {
-    const char *const transports[] = {"zmq", "mpi", "inproc", NULL};
-    if (!kl_policy_find(s->policy ? s->policy : "auto"))
-        return kl_fail(error, KILTER_ERR_USAGE, "--policy: there is no policy '%s'; --kilter-help lists them",
-                       s->policy);
-    if (s->transport && !one_of(s->transport, transports))
-        return kl_fail(error, KILTER_ERR_USAGE, "--transport: '%s' is none of zmq, mpi, inproc",
-                       s->transport);
     if (s->listen && s->join)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "--listen and --join: a process is master or worker, not both");
@@ -217,7 +227,7 @@ static kilter_status default_name(const char *argv0, kl_settings *s, kilter_erro
         return KILTER_OK;
     const char *slash = argv0 ? strrchr(argv0, '/') : NULL;
     const char *name = slash ? slash + 1 : argv0;
-    return set_text("argv[0]", name && *name ? name : "farm", &s->name, error);
+    return set_text("argv[0]", name && *name ? name : "farm", s, &s->name, error);
 }
 
 kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,

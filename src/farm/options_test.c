@@ -102,7 +102,14 @@ static void the_environment_stands_between_program_and_command_line(void **state
     assert_int_equal(read_line("prog", &s, rest, &error), KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, "KILTER_WORKERS: 'many'"));
     unsetenv("KILTER_WORKERS");
+    setenv("KILTER_POLICY", "luck", 1);
+    assert_int_equal(read_line("prog", &s, rest, &error), KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "KILTER_POLICY: there is no policy 'luck'"));
     unsetenv("KILTER_POLICY");
+    setenv("KILTER_TRANSPORT", "udp", 1);
+    assert_int_equal(read_line("prog", &s, rest, &error), KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "KILTER_TRANSPORT: 'udp'"));
+    unsetenv("KILTER_TRANSPORT");
     unsetenv("KILTER_PROGRESS");
 }
 

@@ -342,6 +342,21 @@ static void the_summary_says_what_was_gained(void **state) {
     stepped_close(&f);
 }
 
+/* Two tasks, and messages that take longer than both of them. */
+static void the_summary_does_not_flatter(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "ss", 2, 10e-3, work_1ms);
+    stepped_gather(&f);
+    assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 40}, NULL), KILTER_OK);
+    kilter_farm_summary s;
+    kl_master_summary(f.master, &s);
+    assert_true(s.equal_split_s < 0.9 * s.elapsed_s);
+    assert_non_null(strstr(s.decision, "would have taken 0."));
+    assert_null(strstr(s.decision, "as well"));
+    stepped_close(&f);
+}
+
 static void the_same_run_twice_is_the_same_run(void **state) {
     (void)state;
     double first = efficiency("auto", 5, 0.3, 777);
@@ -360,6 +375,7 @@ int main(void) {
         cmocka_unit_test(results_do_not_wait_for_the_end_of_their_chunk),
         cmocka_unit_test(auto_keeps_unequal_workers_busy),
         cmocka_unit_test(the_summary_says_what_was_gained),
+        cmocka_unit_test(the_summary_does_not_flatter),
         cmocka_unit_test(the_same_run_twice_is_the_same_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,16 +38,16 @@ void kl_summary_sentence(const kl_balance *b, const char *policy, const kilter_f
     }
     speeds_text(&b->snapshot, speeds, sizeof speeds);
     double ratio = sum->elapsed_s > 0 ? sum->equal_split_s / sum->elapsed_s : 0;
-    if (sum->workers > 1 && ratio > 1.005)
+    if (sum->workers > 1 && ratio > 0.95 && ratio <= 1.005)
+        snprintf(gain, sizeof gain, "; an equal split made up front would have done as well");
+    else if (sum->workers > 1 && ratio > 0)
         snprintf(gain, sizeof gain, "; an equal split made up front would have taken %.2f times as long",
                  ratio);
-    else if (sum->workers > 1 && ratio > 0)
-        snprintf(gain, sizeof gain, "; an equal split made up front would have %s (%.2f of the time)",
-                 ratio < 0.97 ? "been quicker" : "done as well", ratio);
-    snprintf(text, size,
-             "%s dealt %llu tasks in %llu chunks of %llu to %llu, to workers of speeds %s, and reached %.1f "
-             "%% of what they could do%s.",
-             policy, (unsigned long long)sum->tasks, (unsigned long long)sum->chunks,
-             (unsigned long long)b->smallest, (unsigned long long)b->largest, speeds, 100 * sum->efficiency,
-             gain);
+    snprintf(
+        text, size,
+        "%s dealt %llu task%s in %llu chunk%s of %llu to %llu, to workers of speeds %s, and reached %.1f "
+        "%% of what they could do%s.",
+        policy, (unsigned long long)sum->tasks, sum->tasks == 1 ? "" : "s", (unsigned long long)sum->chunks,
+        sum->chunks == 1 ? "" : "s", (unsigned long long)b->smallest, (unsigned long long)b->largest, speeds,
+        100 * sum->efficiency, gain);
 }

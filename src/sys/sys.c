@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -106,12 +107,32 @@ static void close_private_sockets(void) {
         closedir(open_files);
 }
 
+void kl_keep_standard_streams(void) {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+            open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* the lowest free: this one */
+}
+
+kilter_status kl_allow_files(uint64_t files, kilter_error *error) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= files)
+        return KILTER_OK;
+    rlim_t most = limit.rlim_max;
+    limit.rlim_cur = most == RLIM_INFINITY || most > files ? files : most;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= files)
+        return KILTER_OK;
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "opening %llu files at once: the limit is %llu; lower the number of workers, or raise the "
+                   "limit (ulimit -n)",
+                   (unsigned long long)files, (unsigned long long)most);
+}
+
 static void child_setup(pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a worker must not outlive a master that was killed */
     if (getppid() != parent)
         _exit(1);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null >= 0) {
+    if (null > STDIN_FILENO) {
         dup2(null, STDIN_FILENO);
         close(null);
     }
@@ -197,11 +218,11 @@ kilter_status kl_private_dir(char **path, kilter_error *error) {
     if (!template)
         return kl_fail(error, KILTER_ERR_MEMORY, "making a folder for sockets: memory ran out");
     if (!mkdtemp(template)) {
-        kl_fail(error, KILTER_ERR_SYSTEM,
+        kl_fail(error, KILTER_ERR_USAGE,
                 "making a folder for sockets in %s: %s; set TMPDIR to a folder you can write", base,
                 strerror(errno));
         free(template);
-        return KILTER_ERR_SYSTEM;
+        return KILTER_ERR_USAGE;
     }
     *path = template;
     return KILTER_OK;
@@ -218,7 +239,7 @@ kilter_status kl_record_dir(char **path, kilter_error *error) {
         return kl_fail(
             error, KILTER_ERR_USAGE,
             "finding the folder of run records: neither KILTER_RECORD_DIR, XDG_STATE_HOME nor HOME is set; "
-            "name the file");
+            "set one, or name the file");
     if (!found)
         return kl_fail(error, KILTER_ERR_MEMORY, "finding the folder of run records: memory ran out");
     *path = found;
@@ -236,7 +257,9 @@ kilter_status kl_make_dirs(const char *path, kilter_error *error) {
         char kept = *at;
         *at = '\0';
         if (mkdir(copy, 0700) != 0 && errno != EEXIST)
-            status = kl_fail(error, KILTER_ERR_SYSTEM, "creating the folder %s: %s", copy, strerror(errno));
+            status = kl_fail(error, KILTER_ERR_SYSTEM,
+                             "creating the folder %s: %s; name another one in KILTER_RECORD_DIR", copy,
+                             strerror(errno));
         *at = kept;
         if (kept == '\0')
             break;

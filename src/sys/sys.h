@@ -34,6 +34,12 @@ void kl_bind_core(uint32_t i, char binding[KL_BINDING_BYTES]);
 enum { KL_HOST_BYTES = 256 };
 void kl_host_name(char name[KL_HOST_BYTES]);
 
+/* Put something in the place of standard streams the process was started without, so that no file or socket
+ * opened from now on is taken for one. What is read or written there fails, as before. */
+void kl_keep_standard_streams(void);
+/* Let the process have `files` open at once, as far as the system allows that. */
+kilter_status kl_allow_files(uint64_t files, kilter_error *error);
+
 /* Fork a child that runs `body` and exits with what it returns (stdin from /dev/null; sockets marked
  * close-on-exec are closed). Call it before the process has threads. */
 kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error);

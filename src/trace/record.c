@@ -150,6 +150,11 @@ static kilter_status fail_moved(const kl_record *record, kilter_error *error) {
                    record->path);
 }
 
+static kilter_status fail_exists(const char *path, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_RECORD,
+                   "creating the run record '%s': it exists; name another file or remove it", path);
+}
+
 static kilter_status cannot(kl_record *record, const char *doing, kilter_error *error) {
     if (record->db && has_moved(record))
         return fail_moved(record, error);
@@ -159,6 +164,18 @@ static kilter_status cannot(kl_record *record, const char *doing, kilter_error *
 
 static int exec(const kl_record *record, const char *sql) {
     return sqlite3_exec(record->db, sql, NULL, NULL, NULL);
+}
+
+/* Where SQLite sees two that wait for each other it does not wait itself; here one of them soon gives up. */
+static int exec_patiently(const kl_record *record, const char *sql) {
+    sqlite3_busy_timeout(record->db, 0);
+    int status = exec(record, sql);
+    for (int waited_ms = 0; status == SQLITE_BUSY && waited_ms < BUSY_MS; waited_ms += UNWIND_STEP_MS) {
+        sqlite3_sleep(UNWIND_STEP_MS);
+        status = exec(record, sql);
+    }
+    sqlite3_busy_timeout(record->db, BUSY_MS);
+    return status;
 }
 
 /* An empty file is taken as it is: it may be the caller's way to reserve a name. */
@@ -173,8 +190,7 @@ static kilter_status reserve_file(const char *path, bool *created, kilter_error 
     if (errno == EEXIST && stat(path, &info) == 0) {
         if (S_ISREG(info.st_mode) && info.st_size == 0)
             return KILTER_OK;
-        return kl_fail(error, KILTER_ERR_RECORD,
-                       "creating the run record '%s': it exists; name another file or remove it", path);
+        return fail_exists(path, error);
     }
     return kl_fail(error, KILTER_ERR_RECORD, "creating the run record '%s': %s; name another file", path,
                    strerror(errno));
@@ -192,6 +208,16 @@ static kilter_status open_database(kl_record *record, kilter_error *error) {
         return cannot(record, "creating", error);
     sqlite3_busy_timeout(record->db, BUSY_MS);
     return KILTER_OK;
+}
+
+/* Has another master, started at the same time, made it its own since we looked? */
+static bool is_taken(const kl_record *record) {
+    sqlite3_stmt *tables_there = NULL;
+    bool taken =
+        sqlite3_prepare_v2(record->db, "SELECT 1 FROM sqlite_master", -1, &tables_there, NULL) == SQLITE_OK &&
+        sqlite3_step(tables_there) == SQLITE_ROW;
+    sqlite3_finalize(tables_there);
+    return taken;
 }
 
 static int create_tables(const kl_record *record) {
@@ -218,16 +244,20 @@ static int prepare_statements(kl_record *record) {
 
 /* The tables come before WAL, so that they are in the file itself and not in the log beside it. The disk is
  * not waited for: a run need not begin later for the sake of a record that is still empty. */
-static kilter_status fill(kl_record *record, const kl_trace_run_row *run, kilter_error *error) {
-    if (exec(record, "PRAGMA synchronous = OFF; BEGIN IMMEDIATE") != SQLITE_OK ||
-        create_tables(record) != SQLITE_OK || prepare_statements(record) != SQLITE_OK)
+static kilter_status fill(kl_record *record, const kl_trace_run_row *run, bool *taken, kilter_error *error) {
+    if (exec(record, "PRAGMA synchronous = OFF") != SQLITE_OK ||
+        exec_patiently(record, "BEGIN IMMEDIATE") != SQLITE_OK)
+        return cannot(record, "creating", error);
+    if ((*taken = is_taken(record)))
+        return fail_exists(record->path, error);
+    if (create_tables(record) != SQLITE_OK || prepare_statements(record) != SQLITE_OK)
         return cannot(record, "creating", error);
     kilter_status status = kl_record_put(record, KL_ROW_RUN, run, error);
     if (status == KILTER_OK)
         status = kl_record_commit(record, error);
     /* Where the file system cannot do WAL, SQLite stays with its journal: slower for readers, and as safe. */
     if (status == KILTER_OK &&
-        exec(record, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL") != SQLITE_OK)
+        exec_patiently(record, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL") != SQLITE_OK)
         status = cannot(record, "creating", error);
     return status;
 }
@@ -243,7 +273,7 @@ static void free_record(kl_record *record) {
 
 kilter_status kl_record_create(const char *path, const kl_trace_run_row *run, kl_record **out,
                                kilter_error *error) {
-    bool created = false;
+    bool created = false, taken = false;
     kilter_status status = reserve_file(path, &created, error);
     if (status != KILTER_OK)
         return status;
@@ -258,10 +288,10 @@ kilter_status kl_record_create(const char *path, const kl_trace_run_row *run, kl
     }
     status = open_database(record, error);
     if (status == KILTER_OK)
-        status = fill(record, run, error);
+        status = fill(record, run, &taken, error);
     if (status != KILTER_OK) {
         free_record(record);
-        if (created)
+        if (created && !taken) /* what another master has filled is not ours to remove */
             unlink(path);
         return status;
     }

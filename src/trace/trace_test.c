@@ -353,6 +353,43 @@ static void what_exists_is_not_touched(void **state) {
     expect_file(p->file, "SELECT ended_s FROM run", "1.0");
 }
 
+static int open_at_once(const char *file, int go) {
+    kl_trace *t = NULL;
+    kilter_error error = {0};
+    char byte;
+    if (read(go, &byte, 1) < 0) /* ends when the parent lets go of the other end */
+        return 3;
+    if (kl_trace_open(file, &a_run, &t, &error) != KILTER_OK)
+        return strstr(error.text, "exists") ? 1 : 2;
+    return kl_trace_close(t, 1, &error) == KILTER_OK ? 0 : 4;
+}
+
+static void of_masters_that_begin_at_once_one_gets_the_file(void **state) {
+    const char *file = ((place *)*state)->file;
+    enum { MASTERS = 3 };
+    for (int round = 0; round < 20; round++) {
+        int go[2], codes[3] = {0, 0, 0};
+        pid_t children[MASTERS];
+        assert_int_equal(pipe(go), 0);
+        for (int i = 0; i < MASTERS; i++)
+            if ((children[i] = fork()) == 0) {
+                close(go[1]);
+                _exit(open_at_once(file, go[0]));
+            }
+        close(go[0]);
+        close(go[1]);
+        for (int i = 0; i < MASTERS; i++) {
+            int status;
+            assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+            assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+            codes[WEXITSTATUS(status)]++;
+        }
+        assert_int_equal(codes[0], 1);
+        expect_file(file, "SELECT count(*) FROM run WHERE ended_s = 1", "1");
+        unlink(file);
+    }
+}
+
 static void an_empty_file_is_taken(void **state) {
     const char *file = ((place *)*state)->file;
     fclose(fopen(file, "w"));
@@ -549,6 +586,7 @@ int main(void) {
         IN_A_PLACE(two_threads_push_and_readers_read),
         IN_A_PLACE(a_reader_that_stays_loses_nothing),
         IN_A_PLACE(what_exists_is_not_touched),
+        IN_A_PLACE(of_masters_that_begin_at_once_one_gets_the_file),
         IN_A_PLACE(an_empty_file_is_taken),
         cmocka_unit_test(no_folder_no_record),
         IN_A_PLACE(no_name_is_special),
