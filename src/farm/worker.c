@@ -4,6 +4,7 @@
  *   queue     [ chunk 7: ######>········ ][ chunk 9 ]      > the task at hand; chunk 9 came while 7 was being
  * done segment             ^^^^              done, not sent yet
  */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,9 @@
  * large: little enough for one more of the largest results to fit in the message. */
 static const double FLUSH_S = 0.1;
 static const double HIDES_NOTHING_S = 10e-6;
+/* Requests go out so many of the longest recent answer times ahead of need; a long one is forgotten by and
+ * by. */
+static const double ANSWERS_AHEAD = 1.5, ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
 static const size_t FLUSH_BYTES = (size_t)1 << 19;
 
 /* A chunk that has come: its message, and how far it is done. */
@@ -37,8 +41,11 @@ struct kl_worker {
     double waiting_since_s; /* for a master */
 
     queued *first, **end;
-    uint64_t queued_tasks;   /* not begun */
-    bool asked;              /* for a chunk that has not come yet */
+    uint64_t queued_tasks; /* not begun */
+    bool asked;            /* for a chunk that has not come yet */
+    double asked_at_s;
+    uint64_t asked_run;      /* the run that was on then */
+    double answer_s;         /* from asking to having the chunk, the longest lately */
     double task_s;           /* a task's time lately; 0: not known */
     kl_buffer shared, input; /* shared data in force; scratch for an input that must be moved */
 
@@ -148,8 +155,10 @@ static kilter_status flush(kl_worker *w, bool more, kilter_error *error) {
     kilter_status status = kl_send(w->transport, w->master, &w->out, error);
     kl_buffer_clear(&w->out);
     w->segments = 0;
-    if (more)
+    if (more) {
         w->asked = true;
+        w->asked_at_s = w->last_end_s;
+    }
     return status;
 }
 
@@ -160,8 +169,8 @@ static kilter_status flush(kl_worker *w, bool more, kilter_error *error) {
 static bool running_low(const kl_worker *w, const queued *chunk) {
     if (w->task_s > 0 && (double)w->queued_tasks * w->task_s < HIDES_NOTHING_S)
         return false;
-    return !w->asked &&
-           (w->queued_tasks == 1 || (double)(w->queued_tasks - 1) * w->task_s <= chunk->head.lead_s);
+    double lead_s = fmax(chunk->head.lead_s, ANSWERS_AHEAD * w->answer_s);
+    return !w->asked && (w->queued_tasks == 1 || (double)(w->queued_tasks - 1) * w->task_s <= lead_s);
 }
 
 static void account_task(kl_worker *w, double seconds, double weight, double now_s) {
@@ -304,6 +313,16 @@ static kilter_status on_shared(kl_worker *w, const kl_message *m, kilter_error *
     return code != 0 ? refuse(w, "shared", code, error) : KILTER_OK;
 }
 
+/* Where others use the master's core, an answer may take some scheduling quanta: the next request goes out
+ * that much earlier. */
+static void note_answer(kl_worker *w, uint64_t run) {
+    double took_s = kl_now_s(&w->options.clock) - w->asked_at_s;
+    if (w->asked && run == w->asked_run) /* else it was the user who took his time */
+        w->answer_s = fmax(fmin(took_s, ANSWER_MOST_S), ANSWER_MEMORY * w->answer_s);
+    w->asked = false;
+    w->asked_run = run;
+}
+
 static kilter_status on_chunk(kl_worker *w, kl_message *m, kilter_error *error) {
     queued *chunk = calloc(1, sizeof *chunk);
     if (!chunk)
@@ -317,7 +336,7 @@ static kilter_status on_chunk(kl_worker *w, kl_message *m, kilter_error *error) 
     *w->end = chunk;
     w->end = &chunk->next;
     w->queued_tasks += chunk->head.count;
-    w->asked = false;
+    note_answer(w, chunk->head.run);
     return KILTER_OK;
 }
 
