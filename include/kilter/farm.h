@@ -133,8 +133,9 @@ KILTER_API void kilter_farm_usage(FILE *out);
  * @param error       [out] what went wrong; may be NULL
  * @return KILTER_OK on the master. KILTER_ENDED on a worker whose farm has been closed, and after
  * --kilter-help: return kilter_exit(…) from main. KILTER_ERR_USAGE for an option that cannot be used;
- * KILTER_ERR_SYSTEM, _MEMORY, _MPI, _RECORD, _NO_WORKER (none joined in time) and, on a worker, _PEER (no
- * master, or one of another program or version).
+ * KILTER_ERR_SYSTEM, _MEMORY, _MPI, _NO_WORKER (none of the local ones could start) and, on a worker, _PEER
+ * (no master within a minute, or one of another program or version). A master that listens does not wait
+ * here.
  */
 KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv,
                                           kilter_farm **farm, kilter_error *error);
@@ -144,13 +145,15 @@ KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, in
  * per farm.
  *
  * May be called again and again: workers keep their state and Kilter what it has measured. Workers are
- * answered while `done` computes (except where MPI gives no thread support).
+ * answered while `done` computes (except where MPI gives no thread support). The first run of a master that
+ * listens waits, as long as it takes, until as many workers are there as its options say; more may join
+ * later.
  *
  * @return KILTER_OK; KILTER_ERR_TASK when tasks failed (all others were done and delivered);
  * KILTER_ERR_NO_WORKER when the last worker was lost (a master that listens waits for another one instead);
  * KILTER_ERR_RANGE for a weight, input or shared data outside what kilter_run says; KILTER_ERR_USAGE when the
- * farm's last run has not returned, as in its callback; KILTER_ERR_MEMORY, _SYSTEM; KILTER_ERR_RECORD when
- * the record asked for cannot be made
+ * farm's last run has not returned, as in its callback, or when the record asked for cannot be made;
+ * KILTER_ERR_MEMORY, _SYSTEM
  */
 KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
 

@@ -29,7 +29,9 @@ typedef struct kilter_outcome {
     uint32_t worker;      /**< who did it */
 } kilter_outcome;
 
-/** Take one result. Called in the thread that called kilter_farm_run(), once for every task of the run. */
+/** Take one result. Called in the thread that called kilter_farm_run(), once for every task of the run. When
+ * a run ends early (KILTER_ERR_NO_WORKER), once for each result that came; by index only for those before the
+ * first that did not. */
 typedef void (*kilter_done_fn)(const kilter_outcome *outcome, void *user);
 
 typedef enum kilter_order {
@@ -42,7 +44,7 @@ typedef enum kilter_order {
 typedef struct kilter_run {
     uint64_t tasks;             /**< may be 0 */
     const kilter_bytes *inputs; /**< inputs[0 … tasks−1]; NULL: tasks have no input of their own */
-    /** weights[0 … tasks−1], expected work of each task in any unit, from 1e-100 to 1e100; NULL: all alike */
+    /** weights[0 … tasks−1], expected work of each task in any unit, from 1e-50 to 1e50; NULL: all alike */
     const double *weights;
     kilter_bytes shared; /**< sent once to each worker; data NULL: what the last run gave stays in force */
     kilter_order order;

@@ -9,7 +9,7 @@ void kl_bag_free(kl_bag *bag) {
 }
 
 /* Squares of times per unit, and sums over all tasks, stay far from the ends of what a double holds. */
-static const double LEAST_WEIGHT = 1e-100, MOST_WEIGHT = 1e100;
+static const double LEAST_WEIGHT = 1e-50, MOST_WEIGHT = 1e50;
 
 static kilter_status add_up_weights(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error) {
     if (tasks > SIZE_MAX / sizeof(double) - 1 ||
@@ -24,12 +24,16 @@ static kilter_status add_up_weights(kl_bag *bag, uint64_t tasks, const double *w
                            (unsigned long long)i, weights[i], LEAST_WEIGHT, MOST_WEIGHT);
         bag->prefix[i + 1] = bag->prefix[i] + weights[i];
     }
+    bag->scale = tasks ? (double)tasks / bag->prefix[tasks] : 1;
+    for (uint64_t i = 0; i <= tasks; i++)
+        bag->prefix[i] *= bag->scale;
     return KILTER_OK;
 }
 
 kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error) {
     kl_bag_free(bag);
     bag->tasks = tasks;
+    bag->scale = 1;
     if (weights) {
         kilter_status status = add_up_weights(bag, tasks, weights, error);
         if (status != KILTER_OK) {

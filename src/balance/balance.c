@@ -77,6 +77,7 @@ static void begin_views(kl_balance *b) {
         v->wap = (kl_wap){0};
         v->chunks = 0;
         v->busy_s = v->units = 0;
+        v->run_unit_s = (kl_stat){0};
     }
     for (uint32_t i = 0; i < b->snapshot.slots && known; i++)
         b->views[i].prior_rate *= known / total; /* the mean of those known is 1 */
@@ -95,6 +96,8 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     b->weights = run->weights;
     b->chunks = b->largest = 0;
     b->smallest = UINT64_MAX;
+    b->run_unit_s = (kl_stat){0};
+    b->snapshot.task_bytes = b->snapshot.result_bytes = 0;
     begin_views(b);
     if (kl_dealer_begin(b->dealer, s) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
@@ -137,8 +140,8 @@ static kilter_status move(kl_balance *b, kl_peer peer, kl_plan *plan, kl_chunk *
     kl_chunk_head head = {.run = b->snapshot.run, .chunk = chunk->id, .lo = span.lo, .count = plan->count};
     head.lead_s = lead_s(&b->snapshot);
     kl_receipt receipt;
-    kilter_status status =
-        kl_move_chunk(b->transport, peer, &head, b->weights, b->inputs, &b->buffer, &receipt, error);
+    kilter_status status = kl_move_chunk(b->transport, peer, &head, b->weights, b->bag.scale, b->inputs,
+                                         &b->buffer, &receipt, error);
     if (status != KILTER_OK) {
         if (kl_bag_return(&b->bag, span) != KILTER_OK)
             return kl_fail(error, KILTER_ERR_MEMORY, "taking tasks back from a lost worker: memory ran out");
@@ -226,6 +229,8 @@ void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl
     kl_stat unit_s = segment->unit_s;
     unit_s.last_s = ended_s;
     kl_stat_merge(&view->unit_s, &unit_s);
+    kl_stat_merge(&view->run_unit_s, &unit_s);
+    kl_stat_merge(&b->run_unit_s, &unit_s);
     kl_stat_merge(&b->snapshot.unit_s, &unit_s);
     kl_pace_add(&view->pace, segment->busy_s, units, memory_s > PACE_MEMORY_S ? memory_s : PACE_MEMORY_S);
     view->busy_s += segment->busy_s;
@@ -233,7 +238,7 @@ void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl
     view->queued_tasks -= segment->count;
     view->queued_units = view->queued_tasks ? view->queued_units - units : 0;
     view->queued_at_s = now_s;
-    double weight = (double)segment->count / (double)b->snapshot.unit_s.count;
+    double weight = (double)segment->count / (double)b->run_unit_s.count;
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);
 }
 

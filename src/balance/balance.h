@@ -18,12 +18,13 @@ typedef struct kl_span { /* tasks [lo, hi) */
 typedef struct kl_bag {
     kl_span *spans; /* spans[count − 1] is dealt next */
     size_t count, capacity;
-    double *prefix; /* prefix[i]: weight of tasks [0, i), tasks + 1 entries; NULL: each weighs 1 */
+    double *prefix; /* prefix[i]: units of tasks [0, i), tasks + 1 entries; NULL: each is 1 */
+    double scale;   /* units per weight: a task is 1 unit on average, whatever the user weighs in */
     uint64_t tasks, left;
     double units, left_units;
 } kl_bag;
 
-/* KILTER_ERR_RANGE for a weight outside 1e-100 … 1e100; KILTER_ERR_MEMORY. The weights are not kept.
+/* KILTER_ERR_RANGE for a weight outside 1e-50 … 1e50; KILTER_ERR_MEMORY. The weights are not kept.
  */
 kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error);
 void kl_bag_free(kl_bag *bag);
@@ -54,6 +55,7 @@ typedef struct kl_balance {
     kl_worker_view *views; /* snapshot.workers, writable */
     kl_msgcost message;
     kl_stat answer, round_trip;
+    kl_stat run_unit_s;         /* seconds per unit of this run's tasks */
     const kilter_bytes *inputs; /* the run's, the user's */
     const double *weights;
     uint64_t next_chunk, chunks, smallest, largest; /* of the run; smallest and largest in tasks */

@@ -52,6 +52,7 @@ struct kilter_farm {
     pthread_t service;
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t news;
+    bool gathered; /* the workers a first run waits for are there */
     kl_trace *trace;
     bool recorded; /* the master knows of the trace */
     const kilter_run *request;
@@ -207,14 +208,14 @@ static uint32_t processes_ended(kilter_farm *f, char *how, size_t size) {
     return ended;
 }
 
-/* Turn until all workers are ready, or will never be. */
+/* Turn until all workers started from here are ready, or will never be. Those of a master that listens its
+ * first run waits for. */
 static kilter_status wait_for_workers(kilter_farm *f, kilter_error *error) {
     char how[64] = "";
-    bool patient = f->settings.listen != NULL; /* somebody may come to start another one */
     kilter_status status = KILTER_OK;
     for (;;) {
         uint32_t ended = processes_ended(f, how, sizeof how), refused = kl_master_refused(f->master);
-        uint32_t lost = patient ? 0 : ended > refused ? ended : refused;
+        uint32_t lost = ended > refused ? ended : refused;
         if (kl_master_ready(f->master) + lost >= f->workers)
             break;
         if ((status = kl_master_turn(f->master, 0.05, error)) != KILTER_OK)
@@ -303,7 +304,7 @@ static kilter_status start_record(kilter_farm *f, kilter_error *error) {
         status = kl_trace_open(asked ? asked : path, &row, &trace, &problem);
     free(path);
     if (status != KILTER_OK && asked)
-        return kl_fail(error, status, "%s", problem.text);
+        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s", problem.text);
     if (status != KILTER_OK)
         fprintf(stderr, "%s: no run record: %s\n", f->settings.name, problem.text);
     pthread_mutex_lock(&f->lock);
@@ -337,8 +338,10 @@ static void end_progress(const kilter_farm *f) {
 /* Begin what was requested, take in one event, hand over what came of it. */
 static void service_turn(kilter_farm *f, double timeout_s) {
     pthread_mutex_lock(&f->lock);
-    const kilter_run *request = f->request;
-    f->request = NULL;
+    f->gathered |= !f->settings.listen || kl_master_ready(f->master) >= f->workers;
+    const kilter_run *request = f->gathered ? f->request : NULL;
+    if (request)
+        f->request = NULL;
     kl_trace *new_trace = f->recorded ? NULL : f->trace;
     f->recorded |= new_trace != NULL;
     pthread_mutex_unlock(&f->lock);
@@ -454,7 +457,7 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .may_join = f->settings.listen != NULL};
     if (status == KILTER_OK)
         status = kl_master_new(&options, f->transport, &f->master, error);
-    if (status == KILTER_OK)
+    if (status == KILTER_OK && !f->settings.listen)
         status = wait_for_workers(f, error);
     if (status == KILTER_OK)
         status = start_service(f, error);

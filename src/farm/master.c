@@ -586,11 +586,13 @@ static void record_run_measurements(kl_master *m) {
     for (uint32_t i = 0; i < s->slots; i++) {
         const kl_worker_view *v = &s->workers[i];
         if (v->units > 0)
-            record_measurement(m, i, "rate_units_per_s", kl_worker_rate(v), 0, v->unit_s.count);
-        if (v->unit_s.count > 0)
-            record_measurement(m, i, "unit_s", v->unit_s.mean, kl_stat_sd(&v->unit_s), v->unit_s.count);
+            record_measurement(m, i, "rate_units_per_s", kl_worker_rate(v), 0, v->run_unit_s.count);
+        if (v->run_unit_s.count > 0)
+            record_measurement(m, i, "unit_s", v->run_unit_s.mean, kl_stat_sd(&v->run_unit_s),
+                               v->run_unit_s.count);
     }
-    record_measurement(m, -1, "unit_s", s->unit_s.mean, kl_stat_sd(&s->unit_s), s->unit_s.count);
+    const kl_stat *unit_s = &m->balance.run_unit_s;
+    record_measurement(m, -1, "unit_s", unit_s->mean, kl_stat_sd(unit_s), unit_s->count);
     record_measurement(m, -1, "answer_s", m->balance.answer.mean, kl_stat_sd(&m->balance.answer),
                        m->balance.answer.count);
     record_measurement(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.round_trip.count);

@@ -203,6 +203,10 @@ static void do_task(kl_worker *w, queued *chunk, double began_s) {
         snprintf(text, sizeof text, "the work function returned %d", code);
         fail_with(&result, text);
     }
+    if (w->out.failed) { /* the result did not fit: that is this task's failure, not the worker's */
+        w->out.failed = false;
+        fail_with(&result, "keeping its result: memory ran out");
+    }
     kl_wire_end_result(&w->out, result.at, result.failed);
     double now_s = kl_now_s(&w->options.clock);
     chunk->at++;

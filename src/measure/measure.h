@@ -56,13 +56,13 @@ double kl_wap_unit_s(const kl_wap *wap); /* seconds per unit; 0: not known */
 
 /* What is known of one worker. */
 typedef struct kl_worker_view {
-    bool present; /* joined, ready and not lost */
-    kl_stat
-        unit_s; /* seconds per unit of single tasks (a task's time over its weight), this farm's life long */
-    kl_pace pace;      /* the same, now */
-    kl_wap wap;        /* this run */
-    double prior_rate; /* rate relative to the other workers, known when the run began; 0: not known */
-    uint64_t chunks;   /* dealt to it in this run */
+    bool present;       /* joined, ready and not lost */
+    kl_stat unit_s;     /* seconds per unit of single tasks (a task's time over its weight), in all runs */
+    kl_stat run_unit_s; /* the same, this run */
+    kl_pace pace;       /* the same, now */
+    kl_wap wap;         /* this run */
+    double prior_rate;  /* rate relative to the other workers, known when the run began; 0: not known */
+    uint64_t chunks;    /* dealt to it in this run */
     uint64_t queued_tasks;
     double queued_units;  /* dealt to it and not reported finished */
     double queued_at_s;   /* when that was last true: a report came or a chunk went out */
