@@ -23,4 +23,14 @@ grep -oE '^make [a-z]+' README.md | sed 's/make //' | while read -r target; do
     grep -q "^$target:" Makefile || { echo "README: there is no target $target"; exit 1; }
 done
 "$3" report --help >/dev/null
-"$4" evaluate --help | grep -q -- --scenarios
+# the man page of kilter-sp knows the options of its help, and no others but the farm's
+"$4" evaluate --help | sed -n '/^Kilter/q; s/^  --\([a-z]*\).*/\1/p' | sort -u >"$work/known"
+[ -s "$work/known" ]
+while read -r option; do
+    grep -q "Fl -$option" docs/man/kilter-sp.1 || { echo "kilter-sp.1 lacks --$option"; exit 1; }
+done <"$work/known"
+"$4" --kilter-help | sed -n 's/^  --\([a-z-]*\) .*/\1/p' >>"$work/known"
+echo version >>"$work/known"
+grep -o 'Fl -[a-z-]*' docs/man/kilter-sp.1 | sed 's/Fl -//' | while read -r option; do
+    grep -qx -- "$option" "$work/known" || { echo "kilter-sp.1: there is no --$option"; exit 1; }
+done
