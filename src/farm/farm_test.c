@@ -381,6 +381,10 @@ static void another_program_is_sent_away_and_told_why(void **state) {
     joiner j = {.endpoint = endpoint, .counts = new_counts()};
     kl_transport *transport;
     kl_master *master;
+    pid_t pid;
+    int status;
+    assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL),
+                     KILTER_OK); /* before threads */
     assert_int_equal(kl_zmq_listen(endpoint, NULL, &transport, NULL), KILTER_OK);
     kl_master_options of_master = {.policy = kl_policy_find("auto"),
                                    .clock = kl_clock_system(),
@@ -388,9 +392,6 @@ static void another_program_is_sent_away_and_told_why(void **state) {
                                    .may_join = true,
                                    .quiet = true};
     assert_int_equal(kl_master_new(&of_master, transport, &master, NULL), KILTER_OK);
-    pid_t pid;
-    int status;
-    assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL), KILTER_OK);
     while (kl_master_refused(master) == 0)
         assert_int_equal(kl_master_turn(master, -1, NULL), KILTER_OK);
     assert_int_equal(kl_master_ready(master), 0);
