@@ -299,6 +299,7 @@ static double memory_in_child(const char *policy, kilter_order order) {
     enum { TASKS = 1000000 };
     int pipes[2];
     double per_task = 0;
+    fflush(stdout); /* or the child would write it again */
     if (pipe(pipes) != 0)
         exit(1);
     pid_t pid = fork();
