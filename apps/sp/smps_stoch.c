@@ -89,6 +89,8 @@ static double core_value(const sp_problem *problem, const sp_target *target) {
 /* One pass over T instead of a search in it for each target. */
 static void fill_technology(reader *r) {
     sp_problem *problem = r->problem;
+    if (r->slots == 0) /* nothing was named: there is no table to look in */
+        return;
     for (int j = 0; j < problem->stage[0].columns; j++) {
         for (int at = problem->t.start[j]; at < problem->t.start[j + 1]; at++) {
             int found = r->slot[target_slot(r, SP_TECHNOLOGY, problem->t.row[at], j)];

@@ -446,6 +446,23 @@ static void wrong_files_are_refused_with_file_and_line(void **state) {
     }
 }
 
+/* No value is named, so there is nothing random, and no table of what is. */
+static void a_block_without_values_is_read_or_refused_like_any_other(void **state) {
+    (void)state;
+    const struct { const char *probability, *says; } rows[] = {{"1", ""}, {"0.3", "expected 1"}};
+    for (int i = 0; i < 2; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "STOCH\nBLOCKS DISCRETE\n BL B1 LATER %s\nENDATA\n", rows[i].probability);
+        sp_file files[] = {text_file("core", CORE), text_file("time", TIME), text_file("stoch", text)};
+        sp_problem *problem = NULL;
+        kilter_error error = {.text = ""};
+        kilter_status status = sp_problem_read(&files[0], &files[1], &files[2], &problem, &error);
+        assert_int_equal(status == KILTER_OK, *rows[i].says == '\0');
+        assert_non_null(strstr(error.text, rows[i].says));
+        sp_problem_free(problem);
+    }
+}
+
 static void empty_files_and_zero_bytes_are_refused(void **state) {
     (void)state;
     sp_problem *problem;
@@ -687,6 +704,7 @@ int main(void) {
         cmocka_unit_test(every_type_of_bound_is_read),
         cmocka_unit_test(ranges_widen_rows_to_their_open_side),
         cmocka_unit_test(wrong_files_are_refused_with_file_and_line),
+        cmocka_unit_test(a_block_without_values_is_read_or_refused_like_any_other),
         cmocka_unit_test(empty_files_and_zero_bytes_are_refused),
         cmocka_unit_test(long_and_unprintable_names_stay_short_in_errors),
         cmocka_unit_test(a_tree_that_multiplies_is_refused),
