@@ -14,24 +14,37 @@ static double wire_s(const kl_farm_model *m) {
     return m->message.per_unit_s * m->bytes;
 }
 
-double kl_model_time_s(const kl_farm_model *m, uint32_t workers) {
+double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double speed) {
     double n = workers ? workers : 1, start_s = m->message.fixed_s, to_s = wire_to_s(m);
+    double work_s = m->work_s / (speed > 0 ? speed : n);
     if (m->synchronous) /* (9) */
-        return (n + 1) * start_s + ((n - 1) * to_s + wire_s(m) + m->work_s) / n + m->master_s;
+        return (n + 1) * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s;
     if (start_s >= to_s / n) /* (7): a message's bytes are gone before the next one has started */
-        return (n + 1) * start_s + (m->work_s + wire_s(m)) / n + m->master_s;
-    return 2 * start_s + ((n - 1) * to_s + wire_s(m) + m->work_s) / n + m->master_s; /* (8) */
+        return (n + 1) * start_s + wire_s(m) / n + work_s + m->master_s;
+    return 2 * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s; /* (8) */
 }
 
-double kl_model_efficiency(const kl_farm_model *m, uint32_t workers) {
-    double spent_s = (workers ? workers : 1) * kl_model_time_s(m, workers);
+double kl_model_time_s(const kl_farm_model *m, uint32_t workers) {
+    return kl_model_time_with_s(m, workers, workers ? workers : 1);
+}
+
+double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed) {
+    double spent_s = speed * kl_model_time_with_s(m, workers, speed);
     return spent_s > 0 ? m->work_s / spent_s : 1; /* nothing spent, nothing lost */
 }
 
-double kl_model_index(const kl_farm_model *m, uint32_t workers) {
-    double time_s = kl_model_time_s(m, workers), scaled = (workers ? workers : 1) * time_s * time_s;
+double kl_model_efficiency(const kl_farm_model *m, uint32_t workers) {
+    return kl_model_efficiency_with(m, workers, workers ? workers : 1);
+}
+
+double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed) {
+    double time_s = kl_model_time_with_s(m, workers, speed), scaled = speed * time_s * time_s;
     /* Without work every index is infinite; leaving out the constant T_c keeps their order. */
     return m->work_s > 0 ? scaled / m->work_s : scaled;
+}
+
+double kl_model_index(const kl_farm_model *m, uint32_t workers) {
+    return kl_model_index_with(m, workers, workers ? workers : 1);
 }
 
 static uint32_t whole_workers(double n) {
@@ -95,6 +108,57 @@ uint32_t kl_model_best_workers(const kl_farm_model *m, uint32_t most) {
         consider(m, index_root(0, total_s - to_s, 2 * start_s + to_s + m->master_s), most, &found);
         if (start_s > 0)
             consider(m, to_s / start_s, most, &found);
+    }
+    return found.workers;
+}
+
+/* What (10) to (12) solve: are n−1 others sent theirs before the first one's answer is back? */
+static bool feeds(const kl_farm_model *m, uint32_t workers, double speed) {
+    double n = workers, start_s = m->message.fixed_s, to_s = wire_to_s(m) / n;
+    double send_s = m->synchronous ? start_s + to_s : fmax(start_s, to_s);
+    return (n - 1) * send_s <= start_s + m->work_s / speed + wire_s(m) / n - to_s;
+}
+
+/* Sending to all takes longer with each worker, the first one's answer less long: one border. */
+uint32_t kl_model_capability_of(const kl_farm_model *m, const double *speeds, uint32_t most) {
+    uint32_t fed = 1, over = most + 1; /* fed are fed, over are not */
+    while (over > fed + 1) {
+        uint32_t middle = fed + (over - fed) / 2;
+        if (feeds(m, middle, speeds[middle - 1]))
+            fed = middle;
+        else
+            over = middle;
+    }
+    return fed;
+}
+
+static uint32_t further(uint32_t workers, uint32_t most) {
+    uint32_t step = workers / 128 + 1;
+    return most - workers < step ? most : workers + step;
+}
+
+/* P_i falls and then rises: look at numbers ever further apart, then at all between the neighbours of the
+ * best of them. */
+uint32_t kl_model_best_of(const kl_farm_model *m, const double *speeds, uint32_t most) {
+    most = kl_model_capability_of(m, speeds, most);
+    uint32_t low = 1, high = 1, before = 1;
+    double least = INFINITY;
+    for (uint32_t n = 1;; n = further(n, most)) {
+        double index = kl_model_index_with(m, n, speeds[n - 1]);
+        if (index < least) {
+            least = index;
+            low = before;
+            high = further(n, most);
+        }
+        if (n == most)
+            break;
+        before = n;
+    }
+    best found = {low, INFINITY};
+    for (uint32_t n = low; n <= high; n++) {
+        double index = kl_model_index_with(m, n, speeds[n - 1]);
+        if (index < found.index)
+            found = (best){n, index};
     }
     return found.workers;
 }

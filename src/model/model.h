@@ -24,6 +24,18 @@ uint32_t kl_model_capability(const kl_farm_model *m);
 /* The number of workers in 1 … most with the smallest P_i, never above the capability; ties: the fewest. */
 uint32_t kl_model_best_workers(const kl_farm_model *m, uint32_t most);
 
+/* The same on workers of unequal speed that end together, each with work and bytes as its speed: `speed` is
+ * the sum of their speeds, relative to the one work_s was measured at, so n for equal ones; > 0. In (7) to
+ * (9) T_c/speed takes the place of T_c/n and E = T_c/(speed·T), P_i = T/E. */
+double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double speed);
+double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed);
+double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed);
+/* As kl_model_capability() and kl_model_best_workers(), where speeds[n−1] is the speed of the n fastest of
+ * `most` workers together, most ≥ 1. The first looks at O(log most) numbers, the
+ * second at about most/64. */
+uint32_t kl_model_capability_of(const kl_farm_model *m, const double *speeds, uint32_t most);
+uint32_t kl_model_best_of(const kl_farm_model *m, const double *speeds, uint32_t most);
+
 /* Eq. (3) to (6) for messages of unequal size: bytes to and from each of n workers and their processing
  * times, in the order served. */
 double kl_model_general_time_s(const kl_farm_model *m, uint32_t workers, const double *bytes_to,

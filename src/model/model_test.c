@@ -155,6 +155,79 @@ static void best_number_agrees_with_a_scan(void **state) {
     }
 }
 
+enum { SPEEDS = 3000 };
+
+/* Sums of speeds from 1 down, the fastest first, in groups as clusters have them. */
+static void random_speeds(uint64_t seed, double *sums) {
+    double speed = 1, sum = 0;
+    uint32_t group = 1 + (uint32_t)(kl_mix64(seed) % 200);
+    for (uint32_t i = 0; i < SPEEDS; i++) {
+        if (i % group == group - 1)
+            speed *= random_01(seed * SPEEDS + i);
+        sums[i] = sum += fmax(speed, 1e-3);
+    }
+}
+
+static void equal_speeds_are_the_balanced_form(void **state) {
+    (void)state;
+    double sums[300];
+    for (uint32_t i = 0; i < 300; i++)
+        sums[i] = i + 1;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        kl_farm_model m = random_model(seed);
+        uint32_t feeds = kl_model_capability(&m), fed = kl_model_capability_of(&m, sums, 300);
+        if (fabs(slack_s(&m, fed)) > 1e-12 && fabs(slack_s(&m, fed + 1)) > 1e-12)
+            assert_int_equal(fed, feeds < 300 ? feeds : 300);
+        uint32_t with = kl_model_best_of(&m, sums, 300), without = kl_model_best_workers(&m, 300);
+        assert_true(near(kl_model_index(&m, with), kl_model_index(&m, without), 1e-12));
+    }
+}
+
+/* Twice the speed for all is half the work; one faster worker more never takes longer to compute. */
+static void speeds_divide_the_work(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        kl_farm_model m = random_model(seed), half = m;
+        half.work_s /= 2;
+        uint32_t n = 1 + (uint32_t)(kl_mix64(seed) % 50);
+        assert_true(near(kl_model_time_with_s(&m, n, 2.0 * n), kl_model_time_s(&half, n), 1e-12));
+        assert_true(near(kl_model_efficiency_with(&m, n, 2.0 * n), kl_model_efficiency(&half, n), 1e-12));
+        double index = kl_model_time_with_s(&m, n, 0.3 * n) / kl_model_efficiency_with(&m, n, 0.3 * n);
+        if (m.work_s > 0)
+            assert_true(near(kl_model_index_with(&m, n, 0.3 * n), index, 1e-12));
+        assert_true(kl_model_time_with_s(&m, n, 0.3 * n) >= kl_model_time_with_s(&m, n, 0.4 * n));
+    }
+}
+
+static void best_of_unequal_workers_agrees_with_a_scan(void **state) {
+    (void)state;
+    static double sums[SPEEDS];
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        kl_farm_model m = random_model(seed);
+        random_speeds(seed, sums);
+        uint32_t fed = kl_model_capability_of(&m, sums, SPEEDS), best = 1;
+        for (uint32_t n = 2; n <= fed; n++)
+            if (kl_model_index_with(&m, n, sums[n - 1]) < kl_model_index_with(&m, best, sums[best - 1]))
+                best = n;
+        uint32_t found = kl_model_best_of(&m, sums, SPEEDS);
+        assert_true(found >= 1 && found <= fed);
+        assert_true(near(kl_model_index_with(&m, found, sums[found - 1]),
+                         kl_model_index_with(&m, best, sums[best - 1]), 1e-9));
+    }
+}
+
+/* Four at full speed and a thousand at a hundredth: the slow ones cost messages and bring little. */
+static void slow_workers_are_left_out(void **state) {
+    (void)state;
+    double sums[1004];
+    for (uint32_t i = 0; i < 1004; i++)
+        sums[i] = (i ? sums[i - 1] : 0) + (i < 4 ? 1 : 0.01);
+    kl_farm_model m = {.message = {.fixed_s = 1e-3}, .work_s = 1};
+    assert_int_equal(kl_model_best_of(&m, sums, 1004), 4);
+    m.message.fixed_s = 1e-9;
+    assert_int_equal(kl_model_best_of(&m, sums, 1004), 1004);
+}
+
 static void nothing_odd_comes_out(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20000; seed++) {
@@ -360,6 +433,10 @@ int main(void) {
         cmocka_unit_test(capability_agrees_with_a_scan),
         cmocka_unit_test(free_messages_feed_everybody),
         cmocka_unit_test(best_number_agrees_with_a_scan),
+        cmocka_unit_test(equal_speeds_are_the_balanced_form),
+        cmocka_unit_test(speeds_divide_the_work),
+        cmocka_unit_test(best_of_unequal_workers_agrees_with_a_scan),
+        cmocka_unit_test(slow_workers_are_left_out),
         cmocka_unit_test(nothing_odd_comes_out),
         cmocka_unit_test(more_of_any_cost_takes_longer),
         cmocka_unit_test(shortest_chunk_is_the_capability_turned_round),
