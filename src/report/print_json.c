@@ -1,211 +1,132 @@
 /* The report for programs. */
-#include <inttypes.h>
-#include <math.h>
-
+#include "report/print.h"
 #include "report/report.h"
-#include "report/text.h"
 
-/* One JSON value after another; `first`: nothing stands yet in the innermost object or array. */
-typedef struct json {
-    FILE *out;
-    bool first;
-} json;
-
-static void put_text(json *j, const char *text) {
-    fputc('"', j->out);
-    for (const char *s = text; *s;) {
-        size_t bytes = kl_utf8_bytes(s);
-        unsigned char c = (unsigned char)*s;
-        if (bytes == 0)
-            fputs("\\ufffd", j->out);
-        else if (c == '"' || c == '\\')
-            fprintf(j->out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            fprintf(j->out, "\\u%04x", c);
-        else
-            fwrite(s, 1, bytes, j->out);
-        s += bytes ? bytes : 1;
-    }
-    fputc('"', j->out);
+static void print_run(kl_json *j, const kl_report_run *run) {
+    kl_json_open(j, "run", '{');
+    kl_json_text(j, "program", run->program);
+    kl_json_text(j, "version", run->version);
+    kl_json_text(j, "transport", run->transport);
+    kl_json_text(j, "policy", run->policy);
+    kl_json_text(j, "host", run->host);
+    kl_json_signed(j, "pid", run->pid);
+    kl_json_number(j, "began_unix_s", run->began_unix_s);
+    kl_json_truth(j, "ended", run->ended);
+    kl_json_number(j, "ended_s", run->ended_s);
+    kl_json_count(j, "dropped_rows", run->dropped_rows);
+    kl_json_close(j, '}');
 }
 
-static void key(json *j, const char *name) {
-    if (!j->first)
-        fputc(',', j->out);
-    j->first = false;
-    if (name) {
-        put_text(j, name);
-        fputc(':', j->out);
-    }
-}
-
-static void open_with(json *j, const char *name, char bracket) {
-    key(j, name);
-    fputc(bracket, j->out);
-    j->first = true;
-}
-
-static void close_with(json *j, char bracket) {
-    fputc(bracket, j->out);
-    j->first = false;
-}
-
-static void text(json *j, const char *name, const char *value) {
-    key(j, name);
-    if (value)
-        put_text(j, value);
-    else
-        fputs("null", j->out);
-}
-
-static void number(json *j, const char *name, double value) {
-    key(j, name);
-    if (isfinite(value))
-        fprintf(j->out, "%.17g", value);
-    else
-        fputs("null", j->out);
-}
-
-static void count(json *j, const char *name, uint64_t value) {
-    key(j, name);
-    fprintf(j->out, "%" PRIu64, value);
-}
-
-static void truth(json *j, const char *name, bool value) {
-    key(j, name);
-    fputs(value ? "true" : "false", j->out);
-}
-
-static void signed_count(json *j, const char *name, int64_t value) {
-    key(j, name);
-    fprintf(j->out, "%" PRId64, value);
-}
-
-static void print_run(json *j, const kl_report_run *run) {
-    open_with(j, "run", '{');
-    text(j, "program", run->program);
-    text(j, "version", run->version);
-    text(j, "transport", run->transport);
-    text(j, "policy", run->policy);
-    text(j, "host", run->host);
-    signed_count(j, "pid", run->pid);
-    number(j, "began_unix_s", run->began_unix_s);
-    truth(j, "ended", run->ended);
-    number(j, "ended_s", run->ended_s);
-    count(j, "dropped_rows", run->dropped_rows);
-    close_with(j, '}');
-}
-
-static void print_workers(json *j, const kl_report *report) {
-    open_with(j, "workers", '[');
+static void print_workers(kl_json *j, const kl_report *report) {
+    kl_json_open(j, "workers", '[');
     for (size_t i = 0; i < report->worker_count; i++) {
         const kl_report_worker *w = &report->workers[i];
-        open_with(j, NULL, '{');
-        count(j, "worker", w->worker);
-        text(j, "host", w->host);
-        text(j, "binding", w->binding);
-        signed_count(j, "pid", w->pid);
-        number(j, "joined_s", w->joined_s);
-        number(j, "left_s", w->left_s);
-        text(j, "why", w->why);
-        close_with(j, '}');
+        kl_json_open(j, NULL, '{');
+        kl_json_count(j, "worker", w->worker);
+        kl_json_text(j, "host", w->host);
+        kl_json_text(j, "binding", w->binding);
+        kl_json_signed(j, "pid", w->pid);
+        kl_json_number(j, "joined_s", w->joined_s);
+        kl_json_number(j, "left_s", w->left_s);
+        kl_json_text(j, "why", w->why);
+        kl_json_close(j, '}');
     }
-    close_with(j, ']');
+    kl_json_close(j, ']');
 }
 
-static void print_share(json *j, const kl_report_share *s) {
-    open_with(j, NULL, '{');
-    count(j, "worker", s->worker);
-    count(j, "tasks", s->tasks);
-    number(j, "task_share", s->task_share);
-    number(j, "units", s->units);
-    count(j, "chunks", s->chunks);
-    count(j, "failed", s->failed);
-    count(j, "lost_chunks", s->lost_chunks);
-    number(j, "busy_s", s->busy_s);
-    number(j, "busy_share", s->busy_share);
-    number(j, "speed_relative", s->speed_relative);
-    number(j, "task_s", s->task_s);
-    number(j, "unit_s", s->unit_s);
-    number(j, "unit_sd", s->unit_sd);
-    close_with(j, '}');
+static void print_share(kl_json *j, const kl_report_share *s) {
+    kl_json_open(j, NULL, '{');
+    kl_json_count(j, "worker", s->worker);
+    kl_json_count(j, "tasks", s->tasks);
+    kl_json_number(j, "task_share", s->task_share);
+    kl_json_number(j, "units", s->units);
+    kl_json_count(j, "chunks", s->chunks);
+    kl_json_count(j, "failed", s->failed);
+    kl_json_count(j, "lost_chunks", s->lost_chunks);
+    kl_json_number(j, "busy_s", s->busy_s);
+    kl_json_number(j, "busy_share", s->busy_share);
+    kl_json_number(j, "speed_relative", s->speed_relative);
+    kl_json_number(j, "task_s", s->task_s);
+    kl_json_number(j, "unit_s", s->unit_s);
+    kl_json_number(j, "unit_sd", s->unit_sd);
+    kl_json_close(j, '}');
 }
 
-static void print_iteration(json *j, const kl_report_iteration *it) {
-    open_with(j, NULL, '{');
-    count(j, "run", it->run);
-    count(j, "tasks", it->tasks);
-    number(j, "units", it->units);
-    text(j, "policy", it->policy);
-    count(j, "shared_bytes", it->shared_bytes);
-    number(j, "began_s", it->began_s);
-    truth(j, "ended", it->ended);
-    number(j, "elapsed_s", it->elapsed_s);
-    count(j, "tasks_done", it->tasks_done);
-    count(j, "failed", it->failed);
-    count(j, "chunks", it->chunks);
-    count(j, "worker_count", it->workers);
-    number(j, "bound_s", it->bound_s);
-    number(j, "efficiency", it->efficiency);
-    number(j, "equal_split_s", it->equal_split_s);
-    number(j, "equal_split_efficiency", it->equal_split_efficiency);
-    text(j, "decision", it->decision);
-    text(j, "status", it->status);
-    open_with(j, "workers", '[');
+static void print_iteration(kl_json *j, const kl_report_iteration *it) {
+    kl_json_open(j, NULL, '{');
+    kl_json_count(j, "run", it->run);
+    kl_json_count(j, "tasks", it->tasks);
+    kl_json_number(j, "units", it->units);
+    kl_json_text(j, "policy", it->policy);
+    kl_json_count(j, "shared_bytes", it->shared_bytes);
+    kl_json_number(j, "began_s", it->began_s);
+    kl_json_truth(j, "ended", it->ended);
+    kl_json_number(j, "elapsed_s", it->elapsed_s);
+    kl_json_count(j, "tasks_done", it->tasks_done);
+    kl_json_count(j, "failed", it->failed);
+    kl_json_count(j, "chunks", it->chunks);
+    kl_json_count(j, "worker_count", it->workers);
+    kl_json_number(j, "bound_s", it->bound_s);
+    kl_json_number(j, "efficiency", it->efficiency);
+    kl_json_number(j, "equal_split_s", it->equal_split_s);
+    kl_json_number(j, "equal_split_efficiency", it->equal_split_efficiency);
+    kl_json_text(j, "decision", it->decision);
+    kl_json_text(j, "status", it->status);
+    kl_json_open(j, "workers", '[');
     for (size_t i = 0; i < it->share_count; i++)
         print_share(j, &it->shares[i]);
-    close_with(j, ']');
-    close_with(j, '}');
+    kl_json_close(j, ']');
+    kl_json_close(j, '}');
 }
 
-static void print_decisions(json *j, const kl_report *report) {
-    open_with(j, "decisions", '[');
+static void print_decisions(kl_json *j, const kl_report *report) {
+    kl_json_open(j, "decisions", '[');
     for (size_t i = 0; i < report->decision_count; i++) {
         const kl_report_decision *d = &report->decisions[i];
-        open_with(j, NULL, '{');
-        text(j, "kind", d->kind);
-        count(j, "decisions", d->decisions);
-        count(j, "tasks", d->tasks);
-        text(j, "last_reason", d->last_reason);
-        count(j, "forecasts", d->forecasts);
-        number(j, "late_s", d->late_s);
-        number(j, "missed_s", d->missed_s);
-        close_with(j, '}');
+        kl_json_open(j, NULL, '{');
+        kl_json_text(j, "kind", d->kind);
+        kl_json_count(j, "decisions", d->decisions);
+        kl_json_count(j, "tasks", d->tasks);
+        kl_json_text(j, "last_reason", d->last_reason);
+        kl_json_count(j, "forecasts", d->forecasts);
+        kl_json_number(j, "late_s", d->late_s);
+        kl_json_number(j, "missed_s", d->missed_s);
+        kl_json_close(j, '}');
     }
-    close_with(j, ']');
+    kl_json_close(j, ']');
 }
 
-static void print_measurements(json *j, const kl_report *report) {
-    open_with(j, "measurements", '[');
+static void print_measurements(kl_json *j, const kl_report *report) {
+    kl_json_open(j, "measurements", '[');
     for (size_t i = 0; i < report->measurement_count; i++) {
         const kl_report_measurement *m = &report->measurements[i];
-        open_with(j, NULL, '{');
-        text(j, "kind", m->kind);
+        kl_json_open(j, NULL, '{');
+        kl_json_text(j, "kind", m->kind);
         if (m->worker >= 0)
-            signed_count(j, "worker", m->worker);
+            kl_json_signed(j, "worker", m->worker);
         else
-            text(j, "worker", NULL);
-        number(j, "at_s", m->at_s);
-        number(j, "value", m->value);
-        number(j, "sd", m->sd);
-        count(j, "count", m->count);
-        close_with(j, '}');
+            kl_json_text(j, "worker", NULL);
+        kl_json_number(j, "at_s", m->at_s);
+        kl_json_number(j, "value", m->value);
+        kl_json_number(j, "sd", m->sd);
+        kl_json_count(j, "count", m->count);
+        kl_json_close(j, '}');
     }
-    close_with(j, ']');
+    kl_json_close(j, ']');
 }
 
 void kl_report_print_json(const kl_report *report, FILE *out) {
-    json j = {.out = out, .first = true};
-    open_with(&j, NULL, '{');
-    text(&j, "record", report->path);
+    kl_json j = {.out = out, .first = true};
+    kl_json_open(&j, NULL, '{');
+    kl_json_text(&j, "record", report->path);
     print_run(&j, &report->run);
     print_workers(&j, report);
-    open_with(&j, "iterations", '[');
+    kl_json_open(&j, "iterations", '[');
     for (size_t i = 0; i < report->iteration_count; i++)
         print_iteration(&j, &report->iterations[i]);
-    close_with(&j, ']');
+    kl_json_close(&j, ']');
     print_decisions(&j, report);
     print_measurements(&j, report);
-    close_with(&j, '}');
+    kl_json_close(&j, '}');
     fputc('\n', out);
 }

@@ -1,0 +1,180 @@
+/* Words, wrapped lines and tables for people. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "report/print.h"
+#include "report/text.h"
+
+enum {
+    LABEL = 14,        /* columns of the words in front of a line */
+    TEXT_BYTES = 4096, /* a line before it is wrapped */
+    NARROWEST = 4,     /* how far a text column shrinks to keep the table within KL_WIDTH */
+};
+
+/* ---- words ---- */
+
+/* Bytes of the first `columns` characters of `text`, or of what stands before its first space. */
+static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
+    size_t bytes = 0;
+    *taken = 0;
+    while (text[bytes] && text[bytes] != ' ' && *taken < columns) {
+        size_t one = kl_utf8_bytes(text + bytes);
+        bytes += one ? one : 1;
+        ++*taken;
+    }
+    return bytes;
+}
+
+/* Words that do not fit go on below the first; one wider than a line is broken. */
+static void wrap(FILE *out, const char *label, const char *text) {
+    size_t at = LABEL, columns;
+    bool glued = true; /* to what stands before */
+    fprintf(out, "%-*s", LABEL, label);
+    while (*text) {
+        size_t bytes = word_bytes(text, KL_WIDTH - LABEL, &columns);
+        if (at > LABEL && at + !glued + columns > KL_WIDTH) {
+            fprintf(out, "\n%*s", LABEL, "");
+            at = LABEL;
+        }
+        bool space = at > LABEL && !glued;
+        fprintf(out, "%s%.*s", space ? " " : "", (int)bytes, text);
+        at += columns + space;
+        size_t spaces = strspn(text + bytes, " ");
+        glued = spaces == 0;
+        text += bytes + spaces;
+    }
+    fputc('\n', out);
+}
+
+void kl_say(FILE *out, const char *label, const char *format, ...) {
+    char text[TEXT_BYTES], fit[TEXT_BYTES + 8];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    kl_printable(fit, sizeof fit, text, TEXT_BYTES / 4);
+    wrap(out, label, fit);
+}
+
+kl_words kl_digits(double value) {
+    kl_words w;
+    double size = fabs(value);
+    int decimals = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4;
+    if (isnan(value))
+        snprintf(w.text, sizeof w.text, "-");
+    else if (size != 0 && (size < 0.01 || size >= 1e9))
+        snprintf(w.text, sizeof w.text, "%.3g", value);
+    else
+        snprintf(w.text, sizeof w.text, "%.*f", decimals, value);
+    return w;
+}
+
+kl_words kl_time_words(double seconds) {
+    kl_words w;
+    double size = fabs(seconds);
+    if (isnan(seconds))
+        snprintf(w.text, sizeof w.text, "-");
+    else if (size >= 7200)
+        snprintf(w.text, sizeof w.text, "%.0f h %02.0f min", trunc(seconds / 3600),
+                 trunc(fmod(size, 3600) / 60));
+    else if (size >= 120)
+        snprintf(w.text, sizeof w.text, "%.0f min %02.0f s", trunc(seconds / 60), trunc(fmod(size, 60)));
+    else if (size >= 1 || size == 0)
+        snprintf(w.text, sizeof w.text, "%.2f s", seconds);
+    else if (size >= 1e-3)
+        snprintf(w.text, sizeof w.text, "%.3g ms", 1e3 * seconds);
+    else if (size >= 1e-6)
+        snprintf(w.text, sizeof w.text, "%.3g µs", 1e6 * seconds);
+    else
+        snprintf(w.text, sizeof w.text, "%.3g ns", 1e9 * seconds);
+    return w;
+}
+
+kl_words kl_percent(double share) {
+    kl_words w;
+    snprintf(w.text, sizeof w.text, isnan(share) ? "-" : "%.1f %%", 100 * share);
+    return w;
+}
+
+/* ---- tables ---- */
+
+/* A column with nothing in it is left out: its width is 0. */
+static void measure(const kl_column *columns, size_t count, const void *context, size_t rows, size_t *width) {
+    char cell[KL_CELL_BYTES];
+    for (size_t c = 0; c < count; c++) {
+        width[c] = 0;
+        for (size_t row = 0; row < rows; row++) {
+            columns[c].cell(context, row, cell);
+            size_t needed = kl_utf8_columns(cell);
+            width[c] = needed > width[c] ? needed : width[c];
+        }
+        size_t head = kl_utf8_columns(columns[c].head);
+        if (width[c] > 0 && width[c] < head)
+            width[c] = head;
+    }
+}
+
+static size_t total_width(const size_t *width, size_t count) {
+    size_t total = 0;
+    for (size_t c = 0; c < count; c++)
+        total += width[c] ? width[c] + 2 : 0;
+    return total ? total - 2 : 0;
+}
+
+static void shrink(const kl_column *columns, size_t count, size_t *width) {
+    while (total_width(width, count) > KL_WIDTH) {
+        size_t widest = count;
+        for (size_t c = 0; c < count; c++)
+            if (columns[c].text && width[c] > NARROWEST && (widest == count || width[c] > width[widest]))
+                widest = c;
+        if (widest == count)
+            return;
+        width[widest]--;
+    }
+}
+
+/* At `at` of a line of TEXT_BYTES; gives where the next cell begins. */
+static size_t put_cell(char *line, size_t at, const char *text, size_t width, bool left) {
+    char fit[KL_CELL_BYTES + 8];
+    kl_printable(fit, sizeof fit, text, width);
+    int pad = (int)(width - kl_utf8_columns(fit));
+    int bytes = snprintf(line + at, TEXT_BYTES - at, "%s%*s%s%*s", at ? "  " : "", left ? 0 : pad, "", fit,
+                         left ? pad : 0, "");
+    return at + (size_t)bytes < TEXT_BYTES ? at + (size_t)bytes : TEXT_BYTES - 1;
+}
+
+void kl_print_table(FILE *out, const kl_column *columns, size_t count, const void *context, size_t rows) {
+    size_t width[KL_COLUMNS_MAX];
+    char cell[KL_CELL_BYTES];
+    measure(columns, count, context, rows, width);
+    shrink(columns, count, width);
+    for (size_t row = 0; row <= rows; row++) { /* the heads are row 0 */
+        char line[TEXT_BYTES];
+        size_t at = 0;
+        for (size_t c = 0; c < count; c++) {
+            if (width[c] == 0)
+                continue;
+            if (row > 0)
+                columns[c].cell(context, row - 1, cell);
+            at = put_cell(line, at, row == 0 ? columns[c].head : cell, width[c], columns[c].text);
+        }
+        while (at > 0 && line[at - 1] == ' ')
+            at--;
+        fprintf(out, "%.*s\n", (int)at, line);
+    }
+}
+
+void kl_cell(char *cell, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(cell, KL_CELL_BYTES, format, args);
+    va_end(args);
+}
+
+void kl_cell_number(char *cell, const char *format, double value) {
+    if (isnan(value))
+        kl_cell(cell, "-");
+    else
+        snprintf(cell, KL_CELL_BYTES, format, value);
+}

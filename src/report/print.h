@@ -1,0 +1,58 @@
+/* What every command prints with: numbers as words, lines and tables for people, JSON for programs. */
+#ifndef KL_REPORT_PRINT_H
+#define KL_REPORT_PRINT_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+enum {
+    KL_WIDTH = 110, /* columns of whatever is printed for people */
+    KL_CELL_BYTES = 160,
+    KL_CELL_COLUMNS = 32, /* of a cell that holds text of the user's */
+    KL_COLUMNS_MAX = 16,
+};
+
+typedef struct kl_words {
+    char text[32];
+} kl_words;
+
+/* A number that is not known, NAN, is "-" in all of them. */
+kl_words kl_digits(double value);       /* four digits of it */
+kl_words kl_time_words(double seconds); /* with the unit that suits it */
+kl_words kl_percent(double share);      /* share 1: 100 % */
+
+/* A line: the label, then text in printf's manner; what does not fit goes on below. */
+void kl_say(FILE *out, const char *label, const char *format, ...) KILTER_PRINTF(3, 4);
+
+/* What stands in a row of a table, NUL-terminated, in KL_CELL_BYTES. */
+typedef void (*kl_cell_fn)(const void *context, size_t row, char *cell);
+
+typedef struct kl_column {
+    const char *head;
+    bool text; /* to the left, and shrinks */
+    kl_cell_fn cell;
+} kl_column;
+
+/* At most KL_COLUMNS_MAX columns; one with nothing in it is left out. */
+void kl_print_table(FILE *out, const kl_column *columns, size_t count, const void *context, size_t rows);
+/* For a kl_cell_fn: in printf's manner; "-" for NAN. */
+void kl_cell(char *cell, const char *format, ...) KILTER_PRINTF(2, 3);
+void kl_cell_number(char *cell, const char *format, double value) KILTER_PRINTF(2, 0);
+
+/* One JSON value after another; `first`: nothing stands yet in the innermost object or array. */
+typedef struct kl_json {
+    FILE *out;
+    bool first;
+} kl_json;
+
+/* name: the member's, in an object; NULL in an array and outside of both. */
+void kl_json_open(kl_json *j, const char *name, char bracket); /* '{' or '[' */
+void kl_json_close(kl_json *j, char bracket);
+void kl_json_text(kl_json *j, const char *name, const char *value); /* NULL: null */
+void kl_json_number(kl_json *j, const char *name, double value);    /* not finite: null */
+void kl_json_count(kl_json *j, const char *name, uint64_t value);
+void kl_json_signed(kl_json *j, const char *name, int64_t value);
+void kl_json_truth(kl_json *j, const char *name, bool value);
+
+#endif
