@@ -1,0 +1,84 @@
+/* Tasks: SPEC → how many, and how long each takes. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cluster/cluster.h"
+#include "cluster/scan.h"
+
+static const uint64_t MOST_TASKS = 10000000000;
+static const double MOST_TASK_S = 1e9, MOST_CV = 100;
+
+/* LAW(MEAN[,CV]) */
+static void read_law(kl_scan *s, kl_tasks *tasks) {
+    static const struct {
+        const char *name;
+        kl_law law;
+        double most_cv; /* 0: none is given */
+    } laws[] = {{"const(", KL_LAW_CONST, 0},
+                {"uniform(", KL_LAW_UNIFORM, 0.577350269}, /* √(1/3): from 0 to 2 means */
+                {"normal(", KL_LAW_NORMAL, 1},
+                {"exp(", KL_LAW_EXP, 0},
+                {"lognormal(", KL_LAW_LOGNORMAL, MOST_CV}};
+    for (size_t i = 0; i < sizeof laws / sizeof *laws; i++)
+        if (kl_scan_take(s, laws[i].name)) {
+            tasks->law = laws[i].law;
+            tasks->mean_s = kl_scan_time_s(s, "the mean", 0, MOST_TASK_S);
+            if (laws[i].most_cv > 0) {
+                kl_scan_need(s, ",", "the mean");
+                tasks->cv = kl_scan_number(s, "the deviation over the mean", 0, laws[i].most_cv);
+            }
+            kl_scan_need(s, ")", "what is within");
+            return;
+        }
+    kl_scan_fail(
+        s, s->at, KILTER_ERR_INPUT,
+        "const(MEAN), uniform(MEAN,CV), normal(MEAN,CV), exp(MEAN) or lognormal(MEAN,CV) must follow '@'");
+}
+
+kilter_status kl_tasks_parse(const char *spec, kl_tasks *tasks, kilter_error *error) {
+    kl_scan s = kl_scan_of("tasks", spec, error);
+    kl_tasks t = {.count = kl_scan_count(&s, "the number of tasks", 1, MOST_TASKS)};
+    kl_scan_need(&s, "@", "the number of tasks");
+    read_law(&s, &t);
+    if (!kl_scan_done(&s))
+        kl_scan_fail(&s, s.at, KILTER_ERR_INPUT, "cannot be read from here on");
+    if (!kl_scan_ok(&s))
+        return s.status;
+    *tasks = t;
+    return KILTER_OK;
+}
+
+void kl_tasks_free(kl_tasks *tasks) {
+    free(tasks->spans);
+    *tasks = (kl_tasks){0};
+}
+
+/* In (0, 1). */
+static double random_of(uint64_t key) {
+    return ((double)(kl_mix64(key) >> 11) + 0.5) * 0x1p-53;
+}
+
+static double normal_of(uint64_t key) {
+    return sqrt(-2 * log(random_of(key))) * cos(2 * 3.14159265358979323846 * random_of(key + 1));
+}
+
+double kl_task_s(const kl_tasks *tasks, uint64_t run, uint64_t index) {
+    uint64_t key = kl_mix64(tasks->seed + run * 1000003) + 2 * index;
+    double mean_s = tasks->mean_s, cv = tasks->cv;
+    switch (tasks->law) {
+    case KL_LAW_UNIFORM:
+        return mean_s * (1 + cv * sqrt(3) * (2 * random_of(key) - 1));
+    case KL_LAW_NORMAL: /* time does not run backwards */
+        return fmax(0, mean_s * (1 + cv * normal_of(key)));
+    case KL_LAW_EXP:
+        return -mean_s * log(random_of(key));
+    case KL_LAW_LOGNORMAL: {
+        double variance = log1p(cv * cv);
+        return mean_s * exp(sqrt(variance) * normal_of(key) - variance / 2);
+    }
+    case KL_LAW_RECORDED:
+    case KL_LAW_CONST:
+        break;
+    }
+    return mean_s;
+}
