@@ -29,17 +29,21 @@ void kl_balance_free(kl_balance *b) {
     kl_bag_free(&b->bag);
     kl_buffer_free(&b->buffer);
     free(b->views);
+    free(b->speeds);
     *b = (kl_balance){0};
 }
 
 kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_error *error) {
     uint32_t slots = b->snapshot.slots;
     if ((slots & (slots + 1)) == 0) { /* room for 1, 3, 7, 15 … */
-        kl_worker_view *views = realloc(b->views, (2 * (size_t)slots + 1) * sizeof *views);
-        if (!views)
+        size_t capacity = 2 * (size_t)slots + 1;
+        kl_worker_view *views = realloc(b->views, capacity * sizeof *views);
+        double *speeds = views ? realloc(b->speeds, capacity * sizeof *speeds) : NULL;
+        b->views = views ? views : b->views;
+        b->snapshot.workers = b->views;
+        if (!speeds)
             return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", slots);
-        b->views = views;
-        b->snapshot.workers = views;
+        b->speeds = speeds;
     }
     b->views[slots] = (kl_worker_view){0};
     b->snapshot.slots = slots + 1;
@@ -48,10 +52,16 @@ kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_erro
 }
 
 void kl_balance_present(kl_balance *b, uint32_t worker, bool present) {
+    b->views[worker].resting = false;
     if (b->views[worker].present == present)
         return;
     b->views[worker].present = present;
     b->snapshot.present += present ? 1 : UINT32_MAX; /* + 1 or − 1 */
+}
+
+void kl_balance_rest(kl_balance *b, uint32_t worker, bool resting) {
+    kl_balance_present(b, worker, !resting);
+    b->views[worker].resting = resting;
 }
 
 void kl_balance_answer_cost(kl_balance *b, double busy_s) {
@@ -63,6 +73,17 @@ void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s) {
     kl_stat_add(&b->round_trip, 2 * one_way_s, kl_now_s(&b->clock));
     b->snapshot.message = kl_msgcost_fit(&b->message);
     b->snapshot.round_trip_s = 2 * b->snapshot.message.fixed_s;
+}
+
+kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, double factor,
+                                    kilter_error *error) {
+    kl_dealer *dealer = kl_dealer_new(policy, &(kl_policy_settings){.factor = factor});
+    if (!dealer)
+        return kl_fail(error, KILTER_ERR_MEMORY, "changing to policy %s: memory ran out",
+                       kl_policy_name(policy));
+    kl_dealer_free(b->dealer);
+    b->dealer = dealer;
+    return KILTER_OK;
 }
 
 static void begin_views(kl_balance *b) {

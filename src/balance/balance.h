@@ -56,6 +56,7 @@ typedef struct kl_balance {
     kl_msgcost message;
     kl_stat answer, round_trip;
     kl_stat run_unit_s;         /* seconds per unit of this run's tasks */
+    double *speeds;             /* room for one per slot */
     const kilter_bytes *inputs; /* the run's, the user's */
     const double *weights;
     uint64_t next_chunk, chunks, smallest, largest; /* of the run; smallest and largest in tasks */
@@ -69,10 +70,19 @@ void kl_balance_free(kl_balance *balance);
 /* A worker joined: it gets the next index. */
 kilter_status kl_balance_add_worker(kl_balance *balance, uint32_t *worker, kilter_error *error);
 void kl_balance_present(kl_balance *balance, uint32_t worker, bool present);
+/* Not wanted now, though it could work; or wanted again. */
+void kl_balance_rest(kl_balance *balance, uint32_t worker, bool resting);
 void kl_balance_message_cost(kl_balance *balance, double bytes,
                              double one_way_s); /* an exchange of the probe */
 
+/* Units per second: over the worker's last run, or lately if it had no part in it; 0: not known. */
+double kl_balance_rate(const kl_balance *balance, uint32_t worker);
+
 void kl_balance_answer_cost(kl_balance *balance, double busy_s); /* the master's CPU time for one request */
+
+/* From the next run on. KILTER_ERR_MEMORY: nothing has changed. */
+kilter_status kl_balance_set_policy(kl_balance *balance, const kl_policy *policy, double factor,
+                                    kilter_error *error);
 
 /* Run `number` begins. The run's arrays are used until its bag is empty and its chunks have ended. */
 kilter_status kl_balance_begin(kl_balance *balance, uint64_t number, const kilter_run *run,
@@ -90,5 +100,10 @@ void kl_balance_report(kl_balance *balance, uint32_t worker, kl_chunk *chunk, co
  * gets its row. */
 kilter_status kl_balance_end_chunk(kl_balance *balance, uint32_t worker, const kl_chunk *chunk, bool lost);
 kl_forecast kl_balance_forecast(kl_balance *balance);
+/* What the run that has ended showed. elapsed_s: its time; master_s: the master's own [l_m]; shared_bytes: of
+ * shared data that it sent to each worker, which makes a worker's start dearer. `speeds` is good until the
+ * next call. */
+kl_iteration kl_balance_iteration(kl_balance *balance, double elapsed_s, double master_s,
+                                  double shared_bytes);
 
 #endif

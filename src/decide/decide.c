@@ -86,9 +86,8 @@ kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *sett
     kl_dealer *dealer = calloc(1, sizeof *dealer);
     if (!dealer)
         return NULL;
-    double factor = settings ? settings->factor : 0;
     dealer->policy = policy;
-    dealer->factor = factor > 0 && factor <= 1 ? factor : policy->factor;
+    kl_dealer_set_factor(dealer, settings ? settings->factor : 0);
     dealer->workers = 1;
     return dealer;
 }
@@ -102,6 +101,15 @@ void kl_dealer_free(kl_dealer *dealer) {
 
 const kl_policy *kl_dealer_policy(const kl_dealer *dealer) {
     return dealer->policy;
+}
+
+double kl_dealer_factor(const kl_dealer *dealer) {
+    return dealer->factor;
+}
+
+void kl_dealer_set_factor(kl_dealer *dealer, double factor) {
+    if (dealer->policy->factor > 0)
+        dealer->factor = factor > 0 && factor <= 1 ? factor : dealer->policy->factor;
 }
 
 /* Workers join while a run is on: the weights of new ones are 1 until they are fixed anew. */

@@ -9,6 +9,8 @@
 
 enum { KL_REASON_BYTES = 160 };
 
+/* --- who gets how much --- */
+
 /* One hand-out. count = 0: nothing for this worker now, ask again after the next event. */
 typedef struct kl_plan {
     uint32_t worker;
@@ -38,6 +40,9 @@ const char *kl_policy_summary(const kl_policy *policy); /* one line */
 kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings); /* NULL: no memory */
 void kl_dealer_free(kl_dealer *dealer);
 const kl_policy *kl_dealer_policy(const kl_dealer *dealer);
+double kl_dealer_factor(const kl_dealer *dealer); /* in force; 0: the policy has none */
+/* From the next batch on. 0: what the policy has by itself. Nothing to a policy without a factor. */
+void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 
 /* A run begins: all its tasks are left. KILTER_ERR_MEMORY. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
@@ -47,5 +52,21 @@ kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
 void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan);
 /* The plan was carried out as it stands; `snapshot` as kl_dealer_plan() saw it. */
 kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan);
+
+/* --- how many work --- */
+
+/* What an iteration that has ended showed, and who could work in the next. */
+typedef struct kl_iteration {
+    uint64_t run, tasks;
+    kl_farm_model model;           /* work_s [T_c] at the mean speed of those that worked */
+    double task_mean_s, task_sd_s; /* of a task at that speed [μ, σ] */
+    uint32_t workers;              /* that took part [n] */
+    double elapsed_s;              /* measured, without the master's own time */
+    double quality;                /* measured [q]: 1 − mean busy time/elapsed_s */
+    /* speeds[n−1]: of the n fastest of the `most` that are there together, resting ones, too; relative to
+     * the mean of those that took part */
+    const double *speeds;
+    uint32_t most;
+} kl_iteration;
 
 #endif

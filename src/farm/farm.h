@@ -78,7 +78,7 @@ kilter_status kl_master_turn(kl_master *master, double timeout_s, kilter_error *
 double
 kl_master_due_s(const kl_master *master); /* when it wants its next turn, whatever comes; HUGE_VAL: never */
 
-uint32_t kl_master_ready(const kl_master *master);        /* workers that can be dealt work */
+uint32_t kl_master_ready(const kl_master *master);        /* workers that can be dealt work, or rest */
 uint32_t kl_master_refused(const kl_master *master);      /* workers that came and could not work, or left */
 const char *kl_master_last_loss(const kl_master *master); /* the last such, in words; "" */
 
@@ -90,6 +90,71 @@ void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
 /* How far the run is: "42 % · 420/1,000 tasks · 2 workers · 12 to 14 s left". */
 void kl_master_progress(kl_master *master, char *text, size_t size);
 void kl_master_end(kl_master *master); /* tell every worker that the farm is closed */
+
+/* --- tuning from outside --- */
+
+enum { KL_TUNE_POLICY = 1, KL_TUNE_FACTOR = 2, KL_TUNE_WORKERS = 4 };
+
+/* Tuning points to be set. */
+typedef struct kl_tuning {
+    unsigned set; /* KL_TUNE_*: which of them; the others stay as they are */
+    const kl_policy *policy;
+    double factor;    /* partition factor in (0, 1]; 0: the policy's own */
+    uint32_t workers; /* that work in an iteration, at most those that are there; 0: the farm chooses */
+} kl_tuning;
+
+/* The factor holds from the next batch on, policy and number of workers from the next run on. Each is
+ * recorded as a decision when it takes effect. KILTER_ERR_RANGE for a factor outside [0, 1]: nothing is set.
+ */
+kilter_status kl_master_tune(kl_master *master, const kl_tuning *tuning, kilter_error *error);
+
+typedef enum kl_worker_doing {
+    KL_WORKER_STARTING,
+    KL_WORKER_BUSY,    /* tasks are queued at it */
+    KL_WORKER_IDLE,    /* it waits for tasks */
+    KL_WORKER_RESTING, /* not wanted now */
+} kl_worker_doing;
+
+typedef struct kl_worker_state {
+    uint32_t worker;
+    kl_worker_doing doing;
+    double rate_units_per_s; /* 0: not known */
+    double busy_s;           /* this run, or the last */
+    uint64_t chunks, queued_tasks;
+} kl_worker_state;
+
+enum { KL_STATE_WORKERS = 64 };
+
+/* Measure points, performance functions and tuning points, as plain data. */
+typedef struct kl_farm_state {
+    double at_s; /* since the farm was opened */
+    bool running;
+    uint64_t run, tasks, done; /* of the run that is on, or of the last one; run: its number */
+
+    kl_linear message;     /* m_o [s] and λ [s/byte] now */
+    double answer_s;       /* the master's time to answer one request for work */
+    kl_iteration last;     /* the last run that ended; workers = 0: none has. speeds is NULL. */
+    double time_s, index;  /* model: T_t and P_i with the workers it had */
+    double efficiency;     /* model: E with these */
+    double quality_bound;  /* above which `last.quality` is not balanced */
+    uint32_t capability;   /* most workers the master can feed; UINT32_MAX: no limit */
+    uint32_t best_workers; /* those with the smallest P_i; 0: not known */
+    double best_time_s, best_index;
+
+    const kl_policy *policy;
+    double factor;                  /* 0: the policy has none */
+    uint32_t present, resting;      /* workers */
+    uint32_t workers;               /* how many work was set by hand; 0: the farm chooses, or all do */
+    bool chooses;                   /* the farm chooses */
+    kl_tuning pending;              /* takes effect when the next run begins */
+    char decision[KL_REASON_BYTES]; /* the last one on workers, policy or factor; "" */
+
+    uint32_t listed; /* the first KL_STATE_WORKERS that are there */
+    kl_worker_state worker[KL_STATE_WORKERS];
+} kl_farm_state;
+
+/* Costs O(KL_STATE_WORKERS) and the model's functions for one number of workers. */
+void kl_master_state(const kl_master *master, kl_farm_state *state);
 
 /* --- between them and the user --- */
 

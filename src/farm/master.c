@@ -5,58 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "farm/farm.h"
-#include "probe/probe.h"
+#include "farm/master_private.h"
 
 /* A worker that the policy held back is looked at again after this long, and so seldom that looking takes a
  * small part of the master's time. */
 static const double HELD_S = 1e-3, HELD_LOOKS = 8;
-
-typedef enum stage {
-    GREETING, /* joined, has not said who it is */
-    STARTING, /* its start function runs */
-    PROBING,  /* messages to it are being timed */
-    WORKING,  /* it is dealt work */
-    GONE,
-} stage;
-
-typedef struct member {
-    kl_peer peer;
-    stage stage;
-    uint32_t worker; /* index; from STARTING on */
-    kl_hello hello;
-    double joined_s;
-    kl_probe probe;
-    uint64_t shared; /* generation of the shared data it has; 0: none */
-    bool hungry, held;
-    kl_chunk *chunks; /* at the worker, oldest first */
-    size_t chunk_count, chunk_capacity;
-} member;
-
-struct kl_master {
-    kl_master_options options;
-    kl_transport *transport;
-    kl_balance balance;
-    kl_trace *trace;
-    double opened_s;
-
-    member *members; /* by rising peer id */
-    size_t member_count, member_capacity;
-    uint32_t ready, refused;
-    char last_loss[256];
-
-    kl_buffer shared; /* the SHARED message in force */
-    uint64_t shared_generation;
-
-    bool running;
-    uint64_t runs, done, failed;
-    double began_s, ended_s;
-    bool feed_all;       /* something changed for everybody */
-    double look_again_s; /* at workers held back; 0: none is */
-    kl_delivery_list results;
-    char decision[512];
-    kilter_farm_summary summary;
-};
 
 /* --- deliveries --- */
 
@@ -233,12 +186,15 @@ static kilter_status lose(kl_master *m, member *one, const char *why, kilter_err
     if (one->stage == WORKING) {
         kl_balance_present(&m->balance, one->worker, false);
         m->ready--;
+        m->resting -= one->resting;
+        one->resting = false;
     }
     if (one->stage > STARTING)
         kl_trace_worker_left(m->trace, one->worker, kl_now_s(&m->options.clock) - m->opened_s, why);
     one->stage = GONE;
     one->hungry = one->held = false;
     m->feed_all = true;
+    kl_master_wake_for_lost(m);
     if (m->running) {
         char text[64] = "";
         if (unfinished > 0)
@@ -399,7 +355,7 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
     double began_s = kl_now_s(&m->options.clock);
     m->feed_all = false;
     for (size_t i = 0; i < m->member_count && status == KILTER_OK && m->balance.bag.left > 0; i++) {
-        if (m->members[i].hungry)
+        if (m->members[i].hungry && !m->members[i].resting)
             status = feed(m, &m->members[i], error);
         held |= m->members[i].held;
     }
@@ -418,7 +374,7 @@ static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *err
     }
     if (m->feed_all || look_again || !any_queued(m))
         return feed_all(m, error);
-    if (!asking || !asking->hungry || asking->held)
+    if (!asking || !asking->hungry || asking->held || asking->resting)
         return KILTER_OK;
     kilter_status status = feed(m, asking, error);
     if (asking->held && m->look_again_s == 0)
@@ -554,6 +510,7 @@ static kilter_status on_event(kl_master *m, kl_event *event, kilter_error *error
 /* --- runs --- */
 
 static kilter_status set_shared(kl_master *m, kilter_bytes shared, kilter_error *error) {
+    m->shared_sent = shared.size;
     if (!shared.data)
         return KILTER_OK;
     kl_buffer_clear(&m->shared);
@@ -577,7 +534,8 @@ static void sum_up(kl_master *m) {
     sum->efficiency = sum->elapsed_s > 0 ? sum->bound_s / sum->elapsed_s : 0;
     if (m->done == sum->tasks) /* else a forecast for all tasks would stand beside the time of some */
         sum->equal_split_s = kl_model_equal_split_s(s);
-    kl_summary_sentence(&m->balance, kl_policy_name(m->options.policy), sum, m->decision, sizeof m->decision);
+    kl_summary_sentence(&m->balance, kl_policy_name(kl_dealer_policy(m->balance.dealer)), sum, m->decision,
+                        sizeof m->decision);
     sum->decision = m->decision;
 }
 
@@ -603,6 +561,7 @@ static void end_run(kl_master *m, const char *status) {
     m->ended_s = kl_now_s(&m->options.clock);
     m->runs++;
     sum_up(m);
+    kl_master_note_iteration(m);
     record_run_measurements(m);
     kl_trace_iteration_ended(m->trace, &(kl_trace_iteration_end){.run = m->runs - 1,
                                                                  .failed = m->failed,
@@ -616,7 +575,9 @@ static void end_run(kl_master *m, const char *status) {
 }
 
 kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error *error) {
-    kilter_status status = set_shared(m, run->shared, error);
+    kilter_status status = kl_master_between_runs(m, error);
+    if (status == KILTER_OK)
+        status = set_shared(m, run->shared, error);
     if (status == KILTER_OK)
         status = kl_balance_begin(&m->balance, m->runs, run, error);
     if (status != KILTER_OK)
@@ -629,13 +590,13 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
     m->running = true;
     for (size_t i = 0; i < m->member_count; i++)
         m->members[i].held = false;
-    kl_trace_iteration(m->trace,
-                       &(kl_trace_iteration_row){.run = m->runs,
-                                                 .tasks = run->tasks,
-                                                 .units = m->balance.bag.units,
-                                                 .policy = kl_policy_name(m->options.policy),
-                                                 .shared_bytes = m->shared.size > 0 ? m->shared.size - 1 : 0,
-                                                 .began_s = m->began_s - m->opened_s});
+    kl_trace_iteration(
+        m->trace, &(kl_trace_iteration_row){.run = m->runs,
+                                            .tasks = run->tasks,
+                                            .units = m->balance.bag.units,
+                                            .policy = kl_policy_name(kl_dealer_policy(m->balance.dealer)),
+                                            .shared_bytes = m->shared.size > 0 ? m->shared.size - 1 : 0,
+                                            .began_s = m->began_s - m->opened_s});
     if (run->tasks == 0)
         end_run(m, "done");
     return KILTER_OK;

@@ -378,6 +378,124 @@ static void the_summary_does_not_flatter(void **state) {
     stepped_close(&f);
 }
 
+/* --- tuning points set from outside --- */
+
+static uint32_t working(const stepped_farm *f) {
+    kl_farm_state state;
+    kl_master_state(f->master, &state);
+    return state.present;
+}
+
+static void a_number_set_by_hand_holds_from_the_next_run_on(void **state) {
+    (void)state;
+    for (size_t p = 0; p < kl_policy_count(); p++) {
+        stepped_farm f = {0};
+        stepped_open(&f, kl_policy_name(kl_policy_at(p)), 5, 50e-6, work);
+        for (uint32_t i = 0; i < 5; i++)
+            f.workers[i].speed = 1 + i;
+        stepped_gather(&f);
+        check_run(&f, 300, 0, KILTER_BY_ARRIVAL, false, false);
+        const uint32_t wanted[] = {2, 1, 4, 9, 0};
+        for (uint64_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+            kl_tuning tuning = {.set = KL_TUNE_WORKERS, .workers = wanted[i]};
+            uint32_t before = working(&f);
+            assert_int_equal(kl_master_tune(f.master, &tuning, NULL), KILTER_OK);
+            assert_int_equal(working(&f), before);
+            check_run(&f, 300, i + 1, KILTER_BY_INDEX, true, i % 2);
+            assert_int_equal(working(&f), wanted[i] == 0 || wanted[i] > 5 ? 5 : wanted[i]);
+            kilter_farm_summary summary;
+            kl_master_summary(f.master, &summary);
+            assert_true(summary.workers <= working(&f) && summary.efficiency <= 1 + 1e-9);
+        }
+        stepped_close(&f);
+    }
+}
+
+static void the_fastest_stay(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "auto", 6, 50e-6, work);
+    for (uint32_t i = 0; i < 6; i++)
+        f.workers[i].speed = i % 2 ? 2 : 0.5;
+    stepped_gather(&f);
+    check_run(&f, 600, 0, KILTER_BY_ARRIVAL, false, false);
+    kl_master_tune(f.master, &(kl_tuning){.set = KL_TUNE_WORKERS, .workers = 3}, NULL);
+    check_run(&f, 600, 1, KILTER_BY_ARRIVAL, false, false);
+    kl_farm_state s;
+    kl_master_state(f.master, &s);
+    for (uint32_t i = 0; i < s.listed; i++)
+        assert_int_equal(s.worker[i].doing == KL_WORKER_RESTING, s.worker[i].worker % 2 == 0);
+    stepped_close(&f);
+}
+
+static void whoever_dies_is_replaced_by_one_that_rests(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 150; seed++) {
+        stepped_farm f = {0};
+        stepped_open(&f, kl_policy_name(kl_policy_at(seed % kl_policy_count())), 6, 50e-6, work);
+        stepped_gather(&f);
+        check_run(&f, 100, 0, KILTER_BY_ARRIVAL, false, false);
+        kl_master_tune(f.master, &(kl_tuning){.set = KL_TUNE_WORKERS, .workers = 2}, NULL);
+        uint32_t alive = 6;
+        for (uint32_t i = 0; i < 5; i++) /* working or resting, as it happens */
+            f.workers[i].dies_s =
+                f.master_actor.now_s + 2.0 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
+        for (uint64_t run = 1; run < 8; run++) {
+            check_run(&f, 200, run, KILTER_BY_INDEX, true, seed % 3 == 0);
+            alive = kl_master_ready(f.master);
+            assert_int_equal(working(&f), alive < 2 ? alive : 2);
+        }
+        assert_true(alive >= 1);
+        stepped_close(&f);
+    }
+}
+
+static void policy_and_factor_are_set_when_they_may_be(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "auto", 3, 50e-6, work);
+    stepped_gather(&f);
+    kilter_error error;
+    kl_farm_state s;
+    kl_tuning tuning = {.set = KL_TUNE_FACTOR, .factor = 1.5};
+    assert_int_equal(kl_master_tune(f.master, &tuning, &error), KILTER_ERR_RANGE);
+    tuning =
+        (kl_tuning){.set = KL_TUNE_POLICY | KL_TUNE_FACTOR, .policy = kl_policy_find("fsc"), .factor = 0.1};
+    assert_int_equal(kl_master_tune(f.master, &tuning, &error), KILTER_OK);
+    kl_master_state(f.master, &s);
+    assert_string_equal(kl_policy_name(s.policy), "auto");
+    assert_true(s.pending.set == (KL_TUNE_POLICY | KL_TUNE_FACTOR) && s.factor == 0);
+    check_run(&f, 300, 0, KILTER_BY_INDEX, false, false);
+    kl_master_state(f.master, &s);
+    assert_string_equal(kl_policy_name(s.policy), "fsc");
+    assert_true(s.pending.set == 0 && s.factor == 0.1);
+    kl_master_tune(f.master, &(kl_tuning){.set = KL_TUNE_FACTOR, .factor = 0.5}, NULL);
+    kl_master_state(f.master, &s);
+    assert_true(s.factor == 0.5);
+    assert_string_equal(s.decision, "factor 0.5: set by hand");
+    stepped_close(&f);
+}
+
+static void the_state_shows_the_model_of_the_last_run(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "auto", 4, 50e-6, work_1ms);
+    f.workers[3].speed = 0.5;
+    kl_farm_state s;
+    kl_master_state(f.master, &s);
+    assert_true(s.last.workers == 0 && s.best_workers == 0 && s.listed == 0);
+    stepped_gather(&f);
+    assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 2000}, NULL), KILTER_OK);
+    kl_master_state(f.master, &s);
+    assert_int_equal(s.last.workers, 4);
+    assert_true(fabs(s.last.model.work_s - 2000 * 1e-3 * 4 / 3.5) < 1e-3);
+    assert_true(s.last.task_sd_s < 1e-9 && s.last.quality < 0.02);
+    assert_true(fabs(s.time_s - s.last.elapsed_s) < 0.05 * s.last.elapsed_s);
+    assert_true(s.present == 4 && s.listed == 4 && s.done == 2000 && !s.running && s.run == 0);
+    assert_true(fabs(s.worker[3].rate_units_per_s - 500) < 1);
+    stepped_close(&f);
+}
+
 static void the_same_run_twice_is_the_same_run(void **state) {
     (void)state;
     double first = efficiency("auto", 5, 0.3, 777);
@@ -398,6 +516,11 @@ int main(void) {
         cmocka_unit_test(units_of_weight_do_not_matter),
         cmocka_unit_test(the_summary_says_what_was_gained),
         cmocka_unit_test(the_summary_does_not_flatter),
+        cmocka_unit_test(a_number_set_by_hand_holds_from_the_next_run_on),
+        cmocka_unit_test(the_fastest_stay),
+        cmocka_unit_test(whoever_dies_is_replaced_by_one_that_rests),
+        cmocka_unit_test(policy_and_factor_are_set_when_they_may_be),
+        cmocka_unit_test(the_state_shows_the_model_of_the_last_run),
         cmocka_unit_test(the_same_run_twice_is_the_same_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

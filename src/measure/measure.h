@@ -56,7 +56,8 @@ double kl_wap_unit_s(const kl_wap *wap); /* seconds per unit; 0: not known */
 
 /* What is known of one worker. */
 typedef struct kl_worker_view {
-    bool present;       /* joined, ready and not lost */
+    bool present;       /* joined, ready, not lost and not resting */
+    bool resting;       /* could work, but is not wanted now */
     kl_stat unit_s;     /* seconds per unit of single tasks (a task's time over its weight), in all runs */
     kl_stat run_unit_s; /* the same, this run */
     kl_pace pace;       /* the same, now */

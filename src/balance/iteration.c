@@ -1,0 +1,85 @@
+/* What an iteration showed, in the terms of the model: the measure points behind the number of workers. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "balance/balance.h"
+
+/* Units per second over the whole run; of one that had no part in it, as it was when it last had; 0: not
+ * known. */
+static double rate_of(const kl_worker_view *v) {
+    if (v->units > 0 && v->busy_s > 0)
+        return v->units / v->busy_s;
+    double unit_s = kl_pace_unit_s(&v->pace);
+    return unit_s > 0 ? 1 / unit_s : 0;
+}
+
+double kl_balance_rate(const kl_balance *b, uint32_t worker) {
+    return rate_of(&b->views[worker]);
+}
+
+static int faster_first(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+/* Fill speeds[n−1] with the speed of the n fastest together, relative to `mean`, as which one not known
+ * counts. Returns how many there are. */
+static uint32_t sum_speeds(const kl_snapshot *s, double mean, double *speeds) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->slots; i++) {
+        const kl_worker_view *v = &s->workers[i];
+        double rate = rate_of(v);
+        if (v->present || v->resting)
+            speeds[count++] = rate > 0 ? rate / mean : 1;
+    }
+    qsort(speeds, count, sizeof *speeds, faster_first);
+    for (uint32_t i = 1; i < count; i++)
+        speeds[i] += speeds[i - 1];
+    return count;
+}
+
+/* Sums over those that had a part in the run. */
+typedef struct effort {
+    uint32_t workers;
+    double rate, units, busy_s;
+    double variance; /* of single tasks relative to their worker's mean, times tasks */
+    double tasks;
+} effort;
+
+static effort effort_of(const kl_snapshot *s) {
+    effort e = {0};
+    for (uint32_t i = 0; i < s->slots; i++) {
+        const kl_worker_view *v = &s->workers[i];
+        if (!(v->units > 0 && v->busy_s > 0))
+            continue;
+        double mean = v->run_unit_s.mean;
+        e.workers++;
+        e.rate += rate_of(v);
+        e.units += v->units;
+        e.busy_s += v->busy_s;
+        e.variance += mean > 0 ? v->run_unit_s.m2 / (mean * mean) : 0;
+        e.tasks += (double)v->run_unit_s.count;
+    }
+    return e;
+}
+
+kl_iteration kl_balance_iteration(kl_balance *b, double elapsed_s, double master_s, double shared_bytes) {
+    const kl_snapshot *s = &b->snapshot;
+    effort e = effort_of(s);
+    kl_iteration it = {.run = s->run, .tasks = s->tasks, .workers = e.workers, .elapsed_s = elapsed_s};
+    if (e.workers == 0)
+        return it;
+    double mean = e.rate / e.workers, bytes = s->task_bytes + s->result_bytes;
+    it.model = (kl_farm_model){.message = s->message,
+                               .work_s = e.units / mean,
+                               .bytes = bytes * (double)s->tasks,
+                               .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
+                               .master_s = master_s};
+    it.model.message.fixed_s += s->message.per_unit_s * shared_bytes;
+    it.task_mean_s = it.model.work_s / e.tasks;
+    it.task_sd_s = it.task_mean_s * sqrt(e.variance / e.tasks);
+    it.quality = elapsed_s > 0 ? fmax(0, 1 - e.busy_s / e.workers / elapsed_s) : 0;
+    it.speeds = b->speeds;
+    it.most = sum_speeds(s, mean, b->speeds);
+    return it;
+}

@@ -1,0 +1,218 @@
+/* The master between two runs: who works in the next one, by which policy; and what it shows of itself. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "farm/master_private.h"
+
+/* --- who rests --- */
+
+static void set_resting(kl_master *m, member *one, bool resting) {
+    if (one->resting == resting)
+        return;
+    one->resting = resting;
+    m->resting += resting ? 1 : UINT32_MAX; /* + 1 or − 1 */
+    kl_balance_rest(&m->balance, one->worker, resting);
+    m->feed_all = true;
+}
+
+typedef struct candidate {
+    double rate;
+    member *member;
+} candidate;
+
+static int faster_first(const void *a, const void *b) {
+    const candidate *x = a, *y = b;
+    if (x->rate != y->rate)
+        return x->rate < y->rate ? 1 : -1;
+    return (x->member->worker > y->member->worker) - (x->member->worker < y->member->worker);
+}
+
+/* All that could work, the fastest first; one not known yet counts as the mean of the others. */
+static uint32_t rank(kl_master *m, candidate *list) {
+    uint32_t count = 0, known = 0;
+    double sum = 0;
+    for (size_t i = 0; i < m->member_count; i++) {
+        member *one = &m->members[i];
+        if (one->stage != WORKING)
+            continue;
+        double rate = kl_balance_rate(&m->balance, one->worker);
+        list[count++] = (candidate){rate, one};
+        sum += rate;
+        known += rate > 0;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (!(list[i].rate > 0))
+            list[i].rate = known ? sum / known : 1;
+    qsort(list, count, sizeof *list, faster_first);
+    return count;
+}
+
+kilter_status kl_master_seat(kl_master *m, kilter_error *error) {
+    candidate *list = malloc((m->member_count + 1) * sizeof *list);
+    if (!list)
+        return kl_fail(error, KILTER_ERR_MEMORY, "choosing the workers of a run: memory ran out");
+    uint32_t count = rank(m, list), seats = m->seats ? m->seats : count;
+    for (uint32_t i = 0; i < count; i++)
+        set_resting(m, list[i].member, i >= seats);
+    free(list);
+    return KILTER_OK;
+}
+
+void kl_master_wake_for_lost(kl_master *m) {
+    while (m->resting > 0 && m->ready - m->resting < m->seats) {
+        member *fastest = NULL;
+        for (size_t i = 0; i < m->member_count; i++) {
+            member *one = &m->members[i];
+            if (one->resting && (!fastest || kl_balance_rate(&m->balance, one->worker) >
+                                                 kl_balance_rate(&m->balance, fastest->worker)))
+                fastest = one;
+        }
+        set_resting(m, fastest, false);
+    }
+}
+
+/* --- what takes effect between runs --- */
+
+static void record(kl_master *m, const char *kind, uint64_t count, double forecast_s, double gain_s) {
+    kl_trace_decision(m->trace, &(kl_trace_decision_row){
+                                    .run = m->runs,
+                                    .chunk = UINT64_MAX,
+                                    .at_s = kl_now_s(&m->options.clock) - m->opened_s,
+                                    .worker = -1,
+                                    .kind = kind,
+                                    .count = count,
+                                    .reason = m->state.decision,
+                                    .forecast_s = forecast_s,
+                                    .gain_s = gain_s,
+                                });
+}
+
+static void set_factor(kl_master *m, double factor) {
+    kl_dealer_set_factor(m->balance.dealer, factor);
+    double now = kl_dealer_factor(m->balance.dealer);
+    if (now > 0)
+        snprintf(m->state.decision, sizeof m->state.decision, "factor %.3g: set by hand", now);
+    else
+        snprintf(m->state.decision, sizeof m->state.decision, "factor %.3g: set by hand; policy %s has none",
+                 factor, kl_policy_name(kl_dealer_policy(m->balance.dealer)));
+    record(m, "factor", 0, 0, 0);
+}
+
+kilter_status kl_master_tune(kl_master *m, const kl_tuning *tuning, kilter_error *error) {
+    bool factor = tuning->set & KL_TUNE_FACTOR;
+    if (factor && !(tuning->factor >= 0 && tuning->factor <= 1))
+        return kl_fail(error, KILTER_ERR_RANGE, "setting the factor to %g: it is above 0 and at most 1",
+                       tuning->factor);
+    if (tuning->set & KL_TUNE_POLICY)
+        m->pending.policy = tuning->policy;
+    if (tuning->set & KL_TUNE_WORKERS)
+        m->pending.workers = tuning->workers;
+    m->pending.set |= tuning->set & (KL_TUNE_POLICY | KL_TUNE_WORKERS);
+    if (factor && m->pending.set & KL_TUNE_POLICY) { /* of the policy to come */
+        m->pending.factor = tuning->factor;
+        m->pending.set |= KL_TUNE_FACTOR;
+    } else if (factor) {
+        set_factor(m, tuning->factor);
+    }
+    return KILTER_OK;
+}
+
+static kilter_status apply_pending(kl_master *m, kilter_error *error) {
+    kl_tuning next = m->pending;
+    if (next.set & KL_TUNE_POLICY) {
+        kilter_status status = kl_balance_set_policy(&m->balance, next.policy, 0, error);
+        if (status != KILTER_OK)
+            return status;
+        snprintf(m->state.decision, sizeof m->state.decision, "policy %s: set by hand",
+                 kl_policy_name(next.policy));
+        record(m, "policy", 0, 0, 0);
+    }
+    if (next.set & KL_TUNE_FACTOR)
+        set_factor(m, next.factor);
+    if (next.set & KL_TUNE_WORKERS) {
+        m->seats = next.workers;
+        m->by_hand = next.workers > 0;
+        snprintf(m->state.decision, sizeof m->state.decision,
+                 m->by_hand ? "%u workers: set by hand" : "%u workers, as the farm chooses: set by hand",
+                 m->by_hand ? m->seats : m->ready - m->resting);
+        record(m, "workers", m->seats, 0, 0);
+    }
+    m->pending = (kl_tuning){0};
+    return KILTER_OK;
+}
+
+kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
+    uint32_t seats = m->seats;
+    kilter_status status = apply_pending(m, error);
+    return status == KILTER_OK && m->seats != seats ? kl_master_seat(m, error) : status;
+}
+
+/* --- what it shows --- */
+
+void kl_master_note_iteration(kl_master *m) {
+    kl_farm_state *state = &m->state;
+    kl_iteration it =
+        kl_balance_iteration(&m->balance, m->summary.elapsed_s, m->master_s, (double)m->shared_sent);
+    if (it.workers == 0 || m->done < it.tasks)
+        return;
+    double speed = it.workers;
+    state->last = it;
+    state->last.speeds = NULL; /* they change with the next run */
+    state->time_s = kl_model_time_with_s(&it.model, it.workers, speed);
+    state->index = kl_model_index_with(&it.model, it.workers, speed);
+    state->efficiency = kl_model_efficiency_with(&it.model, it.workers, speed);
+    state->quality_bound = kl_model_quality_bound(it.task_mean_s, it.task_sd_s, it.workers);
+    state->capability = kl_model_capability(&it.model);
+    if (it.most == 0)
+        return;
+    state->best_workers = kl_model_best_of(&it.model, it.speeds, it.most);
+    speed = it.speeds[state->best_workers - 1];
+    state->best_time_s = kl_model_time_with_s(&it.model, state->best_workers, speed);
+    state->best_index = kl_model_index_with(&it.model, state->best_workers, speed);
+}
+
+static kl_worker_doing doing(const kl_master *m, const member *one) {
+    if (one->stage != WORKING)
+        return KL_WORKER_STARTING;
+    if (one->resting)
+        return KL_WORKER_RESTING;
+    return m->balance.views[one->worker].queued_tasks > 0 ? KL_WORKER_BUSY : KL_WORKER_IDLE;
+}
+
+static void list_workers(const kl_master *m, kl_farm_state *state) {
+    state->listed = 0;
+    for (size_t i = 0; i < m->member_count && state->listed < KL_STATE_WORKERS; i++) {
+        const member *one = &m->members[i];
+        if (one->stage == GREETING || one->stage == GONE)
+            continue;
+        const kl_worker_view *v = &m->balance.views[one->worker];
+        state->worker[state->listed++] = (kl_worker_state){
+            .worker = one->worker,
+            .doing = doing(m, one),
+            .rate_units_per_s = kl_balance_rate(&m->balance, one->worker),
+            .busy_s = v->busy_s,
+            .chunks = v->chunks,
+            .queued_tasks = v->queued_tasks,
+        };
+    }
+}
+
+void kl_master_state(const kl_master *m, kl_farm_state *state) {
+    *state = m->state;
+    state->at_s = kl_now_s(&m->options.clock) - m->opened_s;
+    state->running = m->running;
+    state->run = m->running || m->runs == 0 ? m->runs : m->runs - 1;
+    state->tasks = m->summary.tasks;
+    state->done = m->done;
+    state->message = m->balance.snapshot.message;
+    state->answer_s = m->balance.answer.mean;
+    state->policy = kl_dealer_policy(m->balance.dealer);
+    state->factor = kl_dealer_factor(m->balance.dealer);
+    state->present = m->ready - m->resting;
+    state->resting = m->resting;
+    state->workers = m->by_hand ? m->seats : 0;
+    state->pending = m->pending;
+    list_workers(m, state);
+}
