@@ -36,6 +36,25 @@ double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double spee
 uint32_t kl_model_capability_of(const kl_farm_model *m, const double *speeds, uint32_t most);
 uint32_t kl_model_best_of(const kl_farm_model *m, const double *speeds, uint32_t most);
 
+/* Work dealt in rounds: in each of them every worker gets one chunk, and the next before it has done the
+ * last. Chunks are as large as their worker is fast. */
+typedef struct kl_rounds {
+    const double *part; /* part[0 … count−1] of the work and of the bytes, > 0, together 1 */
+    size_t count;       /* ≥ 1 */
+    double tasks;       /* in all */
+    double task_sd_s;   /* σ of one task where T_c was measured */
+    bool uneven;        /* workers differ by more than their tasks do, so that they soon fall out of step */
+} kl_rounds;
+
+/* T_t(n) for several rounds; for one of equal tasks it is kl_model_time_with_s(). docs/model.md derives it
+ * and says how far it is off. */
+double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double speed,
+                              const kl_rounds *rounds);
+/* The rounds DAF deals to `workers`: eq. (1) and (2) of the paper's first phase, no chunk below one task or
+ * below what the master can keep up with. Fills part[], room for most ≥ 1, and gives their number. */
+size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean_s, double task_sd_s,
+                          uint32_t workers, double *part, size_t most);
+
 /* Eq. (3) to (6) for messages of unequal size: bytes to and from each of n workers and their processing
  * times, in the order served. */
 double kl_model_general_time_s(const kl_farm_model *m, uint32_t workers, const double *bytes_to,

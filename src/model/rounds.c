@@ -1,0 +1,96 @@
+/* The balanced iteration when work goes out in several rounds: what (7) to (9) become when workers that begin
+ * late get less, and the next chunk is on its way before the last one ends. Derivation: docs/model.md. */
+#include "model/model.h"
+
+#include <math.h>
+
+/* A message of one chunk: how long the master is at it, and until it has arrived. */
+typedef struct message {
+    double send_s, arrive_s;
+} message;
+
+static message message_of(const kl_farm_model *m, double bytes) {
+    double start_s = m->message.fixed_s, wire_s = m->message.per_unit_s * bytes;
+    return (message){.send_s = m->synchronous ? start_s + wire_s : fmax(start_s, wire_s),
+                     .arrive_s = start_s + wire_s};
+}
+
+static double bytes_out(const kl_farm_model *m, const kl_rounds *rounds, size_t round, double n) {
+    return m->to_workers * m->bytes * rounds->part[round] / n;
+}
+
+/* By how many σ the last of n is later than their mean: Hartley and David's bound for any distribution, and
+ * what the normal one tends to, whichever is smaller. */
+static double last_of(double n) {
+    return n > 1 ? fmin((n - 1) / sqrt(2 * n - 1), sqrt(2 * log(n))) : 0;
+}
+
+/* When the first and the last worker begin their last chunk if every worker gets one chunk a round, and how
+ * early the last message could have been there. */
+typedef struct last_round {
+    double first_s, last_s, arrived_s;
+} last_round;
+
+static last_round play_rounds(const kl_farm_model *m, double n, double speed, const kl_rounds *rounds) {
+    message msg = message_of(m, bytes_out(m, rounds, 0, n));
+    double sent_s = n * msg.send_s;
+    last_round r = {.first_s = msg.arrive_s, .last_s = (n - 1) * msg.send_s + msg.arrive_s};
+    r.arrived_s = r.last_s;
+    for (size_t round = 1; round < rounds->count; round++) {
+        double chunk_s = m->work_s * rounds->part[round - 1] / speed, asking_s = m->message.fixed_s;
+        msg = message_of(m, bytes_out(m, rounds, round, n));
+        double from_s = fmax(sent_s, r.first_s + asking_s); /* a worker asks when it begins a chunk */
+        sent_s = from_s + n * msg.send_s;
+        r.arrived_s = from_s + (n - 1) * msg.send_s + msg.arrive_s;
+        r.last_s = fmax(fmax(r.arrived_s, r.last_s + asking_s + msg.arrive_s), r.last_s + chunk_s);
+        r.first_s = fmax(from_s + msg.arrive_s, r.first_s + chunk_s);
+    }
+    return r;
+}
+
+/* When the last chunk begins. Workers that go one chunk a round keep the distance they began with. Once they
+ * have drifted apart, and when the distance is longer than a chunk, whoever is ahead takes the chunk of who
+ * is behind: all end within one last chunk, the last half of it after their mean. */
+static double begin_last_s(const last_round *r, const kl_rounds *rounds, double n, double chunk_s,
+                           double drift_s) {
+    if (rounds->count < 2)
+        return r->last_s;
+    double even_s = (r->first_s + r->last_s) / 2 + chunk_s / 2 * (1 - 1 / n);
+    if (even_s > r->last_s)
+        return fmin(even_s, r->last_s + drift_s);
+    return fmax(even_s, r->arrived_s);
+}
+
+double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double speed,
+                              const kl_rounds *rounds) {
+    double n = workers ? workers : 1, part = rounds->part[rounds->count - 1];
+    last_round r = play_rounds(m, n, speed, rounds);
+    double chunk_s = m->work_s * part / speed, task_sd_s = rounds->task_sd_s * n / speed;
+    double chunk_sd_s = task_sd_s * sqrt(rounds->tasks * part / n);
+    double before_sd_s = task_sd_s * sqrt(rounds->tasks * fmax(0, 1 - part) / n);
+    double drift_s = rounds->uneven ? (double)INFINITY : before_sd_s * last_of(n);
+    double back_s = m->message.fixed_s + m->message.per_unit_s * (1 - m->to_workers) * m->bytes * part / n;
+    return begin_last_s(&r, rounds, n, chunk_s, drift_s) + chunk_s + chunk_sd_s * last_of(n) + back_s +
+           m->master_s;
+}
+
+size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean_s, double task_sd_s,
+                          uint32_t workers, double *part, size_t most) {
+    double n = workers ? workers : 1, left = 1;
+    double spread = task_mean_s > 0 ? task_sd_s / task_mean_s * sqrt(n / 2) : 0;
+    double least = n / tasks; /* a task for each */
+    if (m->work_s > 0) {
+        double send_s = message_of(m, m->to_workers * m->bytes / tasks).send_s;
+        least = fmax(least, kl_model_min_chunk_s(send_s, workers) * n / m->work_s);
+    }
+    size_t count = 0;
+    for (; count + 1 < most; count++) {
+        double next = left / ((count ? 2 : 1) + spread); /* eq. (1) and (2) of DAF */
+        if (next < least || left - next < least)
+            break;
+        part[count] = next;
+        left -= next;
+    }
+    part[count++] = left;
+    return count;
+}
