@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <kilter/kilter.h>
@@ -44,17 +43,7 @@ static void give_up(const kilter_error *error) {
     exit(kilter_exit("kilter-bench", error));
 }
 
-/* --- tasks --- */
-
-/* Use `seconds` of this thread's CPU time, so that a worker that gets half a core takes twice as long. */
-static void spend(double seconds) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    double end_s = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + seconds;
-    do
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    while ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec < end_s);
-}
+/* --- tasks: they use CPU time, so that a worker that gets half a core takes twice as long --- */
 
 static int empty(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result, (void)state;
@@ -63,13 +52,13 @@ static int empty(const kilter_task *task, kilter_result *result, void *state) {
 
 static int one_ms(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result, (void)state;
-    spend(1e-3);
+    kl_spend_s(1e-3);
     return 0;
 }
 
 static int ten_ms(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result, (void)state;
-    spend(10e-3);
+    kl_spend_s(10e-3);
     return 0;
 }
 
@@ -79,7 +68,7 @@ static int mixed(const kilter_task *task, kilter_result *result, void *state) {
     double s2 = log(1 + 0.8 * 0.8), u = ((double)(kl_mix64(2 * task->index) >> 11) + 0.5) * 0x1p-53;
     double v = (double)(kl_mix64(2 * task->index + 1) >> 11) * 0x1p-53;
     double normal = sqrt(-2 * log(u)) * cos(2 * acos(-1) * v);
-    spend(2e-3 * exp(sqrt(s2) * normal - s2 / 2));
+    kl_spend_s(2e-3 * exp(sqrt(s2) * normal - s2 / 2));
     return 0;
 }
 

@@ -89,7 +89,13 @@ int main(int argc, char **argv) {
     const char *kind = argv[1], *file = argv[2];
     kilter_error error;
     kl_trace *t;
-    kl_trace_run_row run = {"squares", "0.1.0", "zmq", "auto", "ada", 1.7e9, 100};
+    kl_trace_run_row run = {.program = "squares",
+                            .version = "0.1.0",
+                            .transport = "zmq",
+                            .policy = "auto",
+                            .host = "ada",
+                            .began_unix_s = 1.7e9,
+                            .pid = 100};
     if (kl_trace_open(file, &run, &t, &error) != KILTER_OK) {
         fprintf(stderr, "%s\n", error.text);
         return 1;

@@ -218,7 +218,8 @@ static kilter_status wait_for_workers(kilter_farm *f, kilter_error *error) {
         uint32_t lost = ended > refused ? ended : refused;
         if (kl_master_ready(f->master) + lost >= f->workers)
             break;
-        if ((status = kl_master_turn(f->master, 0.05, error)) != KILTER_OK)
+        /* who could not start says so, but for a process, which may just end */
+        if ((status = kl_master_turn(f->master, f->process_count > 0 ? 0.05 : -1, error)) != KILTER_OK)
             return status;
     }
     const char *loss = kl_master_last_loss(f->master);
@@ -299,7 +300,8 @@ static kilter_status start_record(kilter_farm *f, kilter_error *error) {
                             .policy = f->settings.policy ? f->settings.policy : "auto",
                             .host = host,
                             .began_unix_s = f->opened_unix_s,
-                            .pid = getpid()};
+                            .pid = getpid(),
+                            .simulated = f->clock.simulated};
     if (status == KILTER_OK)
         status = kl_trace_open(asked ? asked : path, &row, &trace, &problem);
     free(path);
@@ -533,10 +535,16 @@ kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, ch
     if (status != KILTER_OK)
         return status;
     const char *transport = settings.transport;
+    bool simulated = kl_clock_system().simulated;
     bool mpi = transport ? strcmp(transport, "mpi") == 0
-                         : !settings.listen && !settings.join && launched_ranks() > 1;
+                         : !settings.listen && !settings.join && (simulated || launched_ranks() > 1);
     if (settings.record && strcmp(settings.record, "none") != 0 && !settings.join)
         status = check_record(settings.record, error);
+    if (status == KILTER_OK && simulated && !mpi)
+        status = kl_fail(error, KILTER_ERR_USAGE, "--%s: a simulated machine has the mpi transport only",
+                         settings.listen ? "listen"
+                         : settings.join ? "join"
+                                         : "transport");
     if (status != KILTER_OK)
         ;
     else if (settings.join)

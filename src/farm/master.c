@@ -329,6 +329,12 @@ static kilter_status add_chunk(member *one, const kl_chunk *chunk, kilter_error 
     return KILTER_OK;
 }
 
+/* Where no clock sees the master work, the time its work takes is declared. */
+static void declare_answer(const kl_master *m) {
+    if (m->options.clock.answer_s > 0)
+        kl_spend_s(m->options.clock.answer_s);
+}
+
 /* Deal to one worker that asks. It stays hungry when there is nothing for it now. */
 static kilter_status feed(kl_master *m, member *one, kilter_error *error) {
     kl_chunk chunk;
@@ -355,9 +361,13 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
     double began_s = kl_now_s(&m->options.clock);
     m->feed_all = false;
     for (size_t i = 0; i < m->member_count && status == KILTER_OK && m->balance.bag.left > 0; i++) {
-        if (m->members[i].hungry && !m->members[i].resting)
-            status = feed(m, &m->members[i], error);
-        held |= m->members[i].held;
+        member *one = &m->members[i];
+        if (one->hungry && !one->resting) {
+            status = feed(m, one, error);
+            if (!one->hungry)
+                declare_answer(m);
+        }
+        held |= one->held;
     }
     double now_s = kl_now_s(&m->options.clock), pause_s = HELD_LOOKS * (now_s - began_s);
     m->look_again_s = held ? now_s + (pause_s > HELD_S ? pause_s : HELD_S) : 0;
@@ -629,6 +639,10 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
     double began_s = kl_busy_s(&m->options.clock);
     uint64_t chunks = m->balance.chunks;
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
+    if (!m->options.clock.busy_s)
+        began_s = kl_now_s(&m->options.clock); /* it saw the waiting, too */
+    if (event.kind == KL_EVENT_MESSAGE)
+        declare_answer(m);
     if (status == KILTER_OK)
         status = on_event(m, &event, error);
     if (status == KILTER_OK && m->running)

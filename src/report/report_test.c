@@ -54,7 +54,13 @@ static int remove_place(void **state) {
 static kl_trace *open_trace(const char *file, const char *program) {
     kl_trace *t = NULL;
     kilter_error error;
-    kl_trace_run_row run = {program, "0.1.0", "zmq", "auto", "ada", 1.7e9, 4242};
+    kl_trace_run_row run = {.program = program,
+                            .version = "0.1.0",
+                            .transport = "zmq",
+                            .policy = "auto",
+                            .host = "ada",
+                            .began_unix_s = 1.7e9,
+                            .pid = 4242};
     if (kl_trace_open(file, &run, &t, &error) != KILTER_OK)
         fail_msg("%s", error.text);
     return t;

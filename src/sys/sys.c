@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <hwloc.h>
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,35 +14,16 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-static double read_clock(clockid_t id) {
-    struct timespec t;
-    clock_gettime(id, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double kl_monotonic_s(void) {
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-static double monotonic_s(void *self) {
-    (void)self;
-    return kl_monotonic_s();
-}
-
-static double thread_cpu_s(void *self) {
-    (void)self;
-    return read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
-
-kl_clock kl_clock_system(void) {
-    return (kl_clock){.now_s = monotonic_s, .busy_s = thread_cpu_s};
-}
-
-double kl_unix_time_s(void) {
-    return read_clock(CLOCK_REALTIME);
+/* Whoever waits looks again afterwards, so a day is as good as for ever, and overflows no time_t. */
+struct timespec kl_timespec(double seconds) {
+    if (!(seconds > 0))
+        return (struct timespec){0};
+    if (seconds > 86400)
+        return (struct timespec){.tv_sec = 86400};
+    double whole = floor(seconds);
+    return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
 }
 
 /* The machine as this process may use it; NULL when hwloc cannot read it. */
@@ -84,12 +66,6 @@ void kl_bind_core(uint32_t i, char binding[KL_BINDING_BYTES]) {
         snprintf(binding, KL_BINDING_BYTES, "core %u",
                  core->os_index == HWLOC_UNKNOWN_INDEX ? core->logical_index : core->os_index);
     hwloc_topology_destroy(topology);
-}
-
-void kl_host_name(char name[KL_HOST_BYTES]) {
-    if (gethostname(name, KL_HOST_BYTES) != 0)
-        snprintf(name, KL_HOST_BYTES, "unknown");
-    name[KL_HOST_BYTES - 1] = '\0';
 }
 
 /* Sockets that no program started from here was to have, a child is not to have either: as long as it held
@@ -180,7 +156,7 @@ bool kl_process_ended(pid_t pid, char *how, size_t size) {
 void kl_process_finish(pid_t pid, double patience_s) {
     const kl_clock clock = kl_clock_system();
     double until_s = kl_now_s(&clock) + patience_s;
-    struct timespec pause = {.tv_nsec = 200 * 1000};
+    double pause_s = 200e-6;
     while (!kl_process_ended(pid, NULL, 0)) {
         if (kl_now_s(&clock) > until_s) {
             kill(pid, SIGKILL);
@@ -188,9 +164,9 @@ void kl_process_finish(pid_t pid, double patience_s) {
                 ;
             return;
         }
-        nanosleep(&pause, NULL);
-        if (pause.tv_nsec < 10 * 1000 * 1000)
-            pause.tv_nsec *= 2;
+        kl_nap_s(pause_s);
+        if (pause_s < 10e-3)
+            pause_s *= 2;
     }
 }
 

@@ -4,6 +4,7 @@
 #define KL_SYS_H
 
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/base.h"
 
@@ -12,6 +13,8 @@ typedef struct kl_clock {
     double (*now_s)(void *self);
     double (*busy_s)(void *self); /* CPU time of the calling thread; NULL: now_s tells it, too */
     void *self;
+    bool simulated;  /* of a simulated machine: no time passes but what is declared by kl_spend_s() */
+    double answer_s; /* what the master declares for each message it takes in or chunk it deals unasked */
 } kl_clock;
 
 kl_clock kl_clock_system(void);
@@ -23,7 +26,12 @@ static inline double kl_now_s(const kl_clock *clock) {
 static inline double kl_busy_s(const kl_clock *clock) {
     return (clock->busy_s ? clock->busy_s : clock->now_s)(clock->self);
 }
-double kl_unix_time_s(void); /* of day, for the record's header only */
+double kl_unix_time_s(void);   /* of day, for the record's header only */
+void kl_nap_s(double seconds); /* wait, without using a core */
+/* Work that takes so long on a machine of speed 1, and longer on a slower one. Nothing is computed; a machine
+ * that is not simulated has speed 1, and its thread uses so much CPU time. */
+void kl_spend_s(double seconds);
+struct timespec kl_timespec(double seconds);
 
 uint32_t kl_core_count(void); /* cores this process may use, at least 1 */
 enum { KL_BINDING_BYTES = 32 };

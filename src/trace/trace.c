@@ -45,7 +45,8 @@ struct kl_trace {
     pthread_mutex_t lock; /* holds everything below */
     pthread_cond_t wake;  /* the writer: rows wait, or closing */
     pthread_cond_t ready; /* kl_trace_open(): the file is there, or failed */
-    bool opened, closing, failed;
+    pthread_cond_t room;  /* push(), where it waits for the disk */
+    bool waits, opened, closing, failed;
     kilter_error first; /* the failure that ended the recording */
     double ended_s;
     block *head, *tail, *spare;
@@ -77,7 +78,10 @@ static block *new_block(kl_trace *trace, size_t bytes) {
 
 /* Room for a row, or NULL when it has to be dropped. */
 static void *reserve(kl_trace *trace, size_t bytes, bool bulk) {
-    if (trace->failed || trace->waiting_bytes + bytes > (bulk ? bulk_bytes_max : waiting_bytes_max))
+    size_t bytes_max = bulk ? bulk_bytes_max : waiting_bytes_max;
+    while (trace->waits && !trace->failed && trace->waiting_bytes + bytes > bytes_max)
+        pthread_cond_wait(&trace->room, &trace->lock);
+    if (trace->failed || trace->waiting_bytes + bytes > bytes_max)
         return NULL;
     block *b = trace->tail;
     if (!b || bytes > b->capacity - b->used) {
@@ -292,6 +296,7 @@ static void write_until_closed(kl_trace *trace) {
         if (status != KILTER_OK)
             stop_recording(trace, batch, &error);
         give_back(trace, batch);
+        pthread_cond_signal(&trace->room);
     }
     pthread_mutex_unlock(&trace->lock);
 }
@@ -353,6 +358,7 @@ static int start_writer(kl_trace *trace) {
 static void free_trace(kl_trace *trace) {
     free_blocks(trace->head);
     free_blocks(trace->spare);
+    pthread_cond_destroy(&trace->room);
     pthread_cond_destroy(&trace->ready);
     pthread_cond_destroy(&trace->wake);
     pthread_mutex_destroy(&trace->lock);
@@ -370,8 +376,10 @@ static kl_trace *new_trace(const char *path, const kl_trace_run_row *run) {
     pthread_cond_init(&trace->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_cond_init(&trace->ready, NULL);
+    pthread_cond_init(&trace->room, NULL);
     pthread_mutex_init(&trace->lock, NULL);
     trace->run = run;
+    trace->waits = run->simulated;
     trace->path = strdup(path);
     if (!trace->path) {
         free_trace(trace);

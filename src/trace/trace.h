@@ -2,8 +2,8 @@
  * docs/record.md.
  *
  * Writing is off the critical path: the kl_trace_* calls copy a row into memory and return; a thread of its
- * own writes batches. A failing disk stops the recording, never the run: kl_trace_close() reports it. A NULL
- * trace takes every call and does nothing. */
+ * own writes batches. What a slow disk cannot follow is dropped, and a failing one stops the recording, never
+ * the run: kl_trace_close() reports both. A NULL trace takes every call and does nothing. */
 #ifndef KL_TRACE_H
 #define KL_TRACE_H
 
@@ -19,6 +19,7 @@ typedef struct kl_trace_run_row {
     const char *program, *version, *transport, *policy, *host;
     double began_unix_s;
     int64_t pid;
+    bool simulated; /* not written: rows wait for the disk, as simulated time stands still meanwhile */
 } kl_trace_run_row;
 
 typedef struct kl_trace_worker_row {

@@ -525,6 +525,21 @@ static void what_waits_in_memory_is_bounded(void **state) {
     sqlite3_close(db);
 }
 
+static void a_simulated_run_waits_for_the_disk(void **state) {
+    const char *file = ((place *)*state)->file;
+    enum { TEXT = 16 * 1024, ROWS = 16000 }; /* 260 MB, more than may wait */
+    kl_trace_run_row run = a_run;
+    run.simulated = true;
+    kl_trace *t;
+    assert_int_equal(kl_trace_open(file, &run, &t, NULL), KILTER_OK);
+    static char text[TEXT + 1];
+    memset(text, 'z', TEXT);
+    for (uint64_t i = 0; i < ROWS; i++)
+        kl_trace_decision(t, &(kl_trace_decision_row){.chunk = i, .kind = "deal", .reason = text});
+    close_well(t, 1);
+    expect_file(file, "SELECT count(*), count(DISTINCT chunk) FROM decision", "16000|16000");
+}
+
 static void a_short_lock_is_waited_for(void **state) {
     const char *file = ((place *)*state)->file;
     kl_trace *t = open_trace(file);
@@ -593,6 +608,7 @@ int main(void) {
         IN_A_PLACE(a_removed_file_is_reported),
         IN_A_PLACE(a_new_file_of_the_name_is_left_alone),
         IN_A_PLACE(what_waits_in_memory_is_bounded),
+        IN_A_PLACE(a_simulated_run_waits_for_the_disk),
         IN_A_PLACE(a_short_lock_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,13 +68,3 @@ double kl_deadline_s(double timeout_s) {
         return HUGE_VAL;
     return timeout_s > 0 ? kl_monotonic_s() + timeout_s : 0;
 }
-
-/* Whoever waits looks again afterwards, so a day is as good as for ever, and overflows no time_t. */
-struct timespec kl_timespec(double seconds) {
-    if (!(seconds > 0))
-        return (struct timespec){0};
-    if (seconds > 86400)
-        return (struct timespec){.tv_sec = 86400};
-    double whole = floor(seconds);
-    return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
-}

@@ -9,17 +9,17 @@
  * so that the posted receive is small, and what follows lands in its final place. A length of BYE is the last
  * thing a side says. It is answered with BYE, and once both are said no request is left between the two.
  *
- * No MPI can wait without burning a core, so poll() looks, and naps between looks. */
+ * Looking for what is complete, and waiting, is wait_mpi.h's. */
 #include "transport/transport.h"
 
 #include <math.h>
 #include <mpi.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "transport/transport_private.h"
+#include "transport/wait_mpi.h"
 
 enum { TAG_HEAD = 1, TAG_REST = 2 };
 
@@ -28,15 +28,10 @@ enum {
     EAGER_BYTES = 4096,
     PIECE_BYTES = 1 << 30, /* MPI counts in int */
     WINDOW = 8,            /* messages to one peer that MPI holds at a time; the others wait here */
-    SPINS = 20,            /* looks with a bare yield in between, before the first nap */
 };
 
-#define BYE            UINT64_MAX
-#define SHORTEST_NAP_S 20e-6 /* naps double from here … */
-#define LONGEST_NAP_S  1e-3  /* … to here; and after REST_AFTER_S without traffic … */
-#define LONGEST_REST_S 2e-3  /* … to here */
-#define REST_AFTER_S   0.05
-#define FAREWELL_S     10.0 /* close() gives up after so long a silence: a peer is dead, or computing */
+#define BYE        UINT64_MAX
+#define FAREWELL_S 10.0 /* close() gives up after so long a silence: a peer is dead, or computing */
 
 typedef struct parcel { /* a message on its way out */
     struct parcel *next;
@@ -67,33 +62,22 @@ typedef struct mpi {
     bool ends_mpi;
     int rank;
     size_t count;
-    peer *peers;           /* [count] */
-    MPI_Request *receives; /* [count] */
+    peer *peers; /* [count] */
 
-    MPI_Request *sends; /* [flying], each of the parcel of the same index */
-    parcel **parcels;
+    /* The receive of each peer, [count], and behind them the sends, [flying]. */
+    MPI_Request *requests;
+    parcel **parcels; /* [flying], of the send of the same index */
     size_t flying, flying_capacity;
 
-    int *done; /* what Testsome fills, [done_capacity] */
+    int *done; /* what a look fills, [done_capacity] */
     MPI_Status *statuses;
     size_t done_capacity;
 
     kl_event_queue ready;
     atomic_bool woken;
     bool out_of_memory; /* for good: what was being received is lost */
-    unsigned spins;
-    double nap_s, traffic_s;
+    kl_mpi_wait wait;
 } mpi;
-
-/* Time is looked at and spent through these two only. */
-static double now_s(void) {
-    return kl_monotonic_s();
-}
-
-static void nap(double seconds) {
-    struct timespec t = kl_timespec(seconds);
-    nanosleep(&t, NULL);
-}
 
 /* The master is peer 1, rank r is peer r + 1; peers[] has no place for the endpoint itself. */
 static int rank_of(const mpi *m, size_t i) {
@@ -107,12 +91,6 @@ static kl_peer name_of(const mpi *m, size_t i) {
 static peer *peer_named(mpi *m, kl_peer name) {
     kl_peer first = m->rank == 0 ? 2 : 1;
     return name >= first && name - first < m->count ? &m->peers[name - first] : NULL;
-}
-
-static void note_traffic(mpi *m) {
-    m->spins = 0;
-    m->nap_s = SHORTEST_NAP_S;
-    m->traffic_s = now_s();
 }
 
 static void tell(mpi *m, const kl_event *event) {
@@ -168,13 +146,13 @@ static bool reserve_flights(mpi *m, size_t more) {
     if (needed <= m->flying_capacity)
         return true;
     size_t capacity = 2 * needed;
-    MPI_Request *sends = realloc(m->sends, capacity * sizeof *sends);
-    if (sends)
-        m->sends = sends;
+    MPI_Request *requests = realloc(m->requests, (m->count + capacity) * sizeof *requests);
+    if (requests)
+        m->requests = requests;
     parcel **parcels = realloc(m->parcels, capacity * sizeof *parcels);
     if (parcels)
         m->parcels = parcels;
-    if (!sends || !parcels)
+    if (!requests || !parcels)
         return false;
     m->flying_capacity = capacity;
     return true;
@@ -193,7 +171,7 @@ static bool launch(mpi *m, parcel *it) {
         if (MPI_Isend(it->data + at, (int)piece, MPI_BYTE, rank_of(m, it->peer), at ? TAG_REST : TAG_HEAD,
                       m->comm, &request) != MPI_SUCCESS)
             return false;
-        m->sends[m->flying] = request;
+        m->requests[m->count + m->flying] = request;
         m->parcels[m->flying++] = it;
         it->requests++;
         at += piece;
@@ -251,42 +229,42 @@ static void say_bye(mpi *m, size_t i) {
         m->out_of_memory = true;
 }
 
-/* Lets go of what Testsome found sent. */
-static void settle_sends(mpi *m, int done, bool faulty) {
-    for (int d = 0; d < done; d++) {
-        parcel *it = m->parcels[m->done[d]];
-        size_t i = it->peer;
-        m->sends[m->done[d]] = MPI_REQUEST_NULL;
-        if (faulty && m->statuses[d].MPI_ERROR != MPI_SUCCESS)
-            lose(m, i);
-        if (--it->requests == 0) {
-            m->peers[i].flying--;
-            free(it);
-        }
+/* The send at `f` is complete: lets go of it, and lets what waits behind it follow. */
+static void settle_send(mpi *m, size_t f, bool failed) {
+    parcel *it = m->parcels[f];
+    size_t i = it->peer;
+    if (failed)
+        lose(m, i);
+    if (--it->requests == 0) {
+        m->peers[i].flying--;
+        free(it);
+        launch_waiting(m, i);
     }
+}
+
+static void close_gaps(mpi *m) {
+    MPI_Request *sends = m->requests + m->count;
     size_t kept = 0;
     for (size_t f = 0; f < m->flying; f++)
-        if (m->sends[f] != MPI_REQUEST_NULL) {
-            m->sends[kept] = m->sends[f];
+        if (sends[f] != MPI_REQUEST_NULL) {
+            sends[kept] = sends[f];
             m->parcels[kept++] = m->parcels[f];
         }
     m->flying = kept;
-    for (size_t i = 0; i < m->count; i++)
-        launch_waiting(m, i);
 }
 
 /* --- receiving --- */
 
 static void post_head(mpi *m, size_t i) {
     if (MPI_Irecv(m->peers[i].head, EAGER_BYTES, MPI_BYTE, rank_of(m, i), TAG_HEAD, m->comm,
-                  &m->receives[i]) != MPI_SUCCESS)
+                  &m->requests[i]) != MPI_SUCCESS)
         lose(m, i);
 }
 
 static void post_rest(mpi *m, size_t i) {
     peer *p = &m->peers[i];
     int piece = (int)smaller(p->size - p->got, PIECE_BYTES);
-    if (MPI_Irecv(p->body + p->got, piece, MPI_BYTE, rank_of(m, i), TAG_REST, m->comm, &m->receives[i]) !=
+    if (MPI_Irecv(p->body + p->got, piece, MPI_BYTE, rank_of(m, i), TAG_REST, m->comm, &m->requests[i]) !=
         MPI_SUCCESS)
         lose(m, i);
 }
@@ -342,15 +320,17 @@ static void hear_head(mpi *m, size_t i, size_t bytes) {
         hear_message(m, i);
 }
 
-static void hear(mpi *m, size_t i, size_t bytes) {
+static void hear(mpi *m, size_t i, const MPI_Status *status) {
     peer *p = &m->peers[i];
+    int bytes = 0;
+    MPI_Get_count(status, MPI_BYTE, &bytes);
     if (p->standing == OVER)
         return;
     if (!p->body) {
-        hear_head(m, i, bytes);
+        hear_head(m, i, (size_t)bytes);
         return;
     }
-    p->got += bytes;
+    p->got += (size_t)bytes;
     if (p->got < p->size)
         post_rest(m, i);
     else
@@ -360,7 +340,7 @@ static void hear(mpi *m, size_t i, size_t bytes) {
 /* --- the loop --- */
 
 static bool reserve_done(mpi *m) {
-    size_t needed = m->count > m->flying ? m->count : m->flying;
+    size_t needed = m->count + m->flying;
     if (needed <= m->done_capacity)
         return true;
     size_t capacity = 2 * needed;
@@ -375,16 +355,11 @@ static bool reserve_done(mpi *m) {
     return done && statuses;
 }
 
-/* Testsome over one array. *faulty: the error of each request stands in its status. */
-static kilter_status test(mpi *m, MPI_Request *requests, size_t count, int *done, bool *faulty,
-                          kilter_error *error) {
-    *done = 0;
+/* *faulty: the error of each request stands in its status. */
+static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter_error *error) {
+    int code =
+        kl_mpi_look(&m->wait, (int)(m->count + m->flying), m->requests, for_ever, done, m->done, m->statuses);
     *faulty = false;
-    if (!count)
-        return KILTER_OK;
-    int code = MPI_Testsome((int)count, requests, done, m->done, m->statuses);
-    if (*done == MPI_UNDEFINED || *done < 0)
-        *done = 0;
     if (code == MPI_SUCCESS)
         return KILTER_OK;
     int class = code;
@@ -393,9 +368,10 @@ static kilter_status test(mpi *m, MPI_Request *requests, size_t count, int *done
     return *faulty ? KILTER_OK : mpi_error(code, "looking for messages of the other ranks", error);
 }
 
-static kilter_status progress(mpi *m, kilter_error *error) {
+/* Takes in what came, and lets go of what went. for_ever: as kl_mpi_look() has it. */
+static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     int done;
-    bool faulty;
+    bool faulty, sent = false;
     if (!reserve_done(m))
         m->out_of_memory = true;
     if (m->out_of_memory)
@@ -403,41 +379,25 @@ static kilter_status progress(mpi *m, kilter_error *error) {
             error, KILTER_ERR_MEMORY,
             "exchanging messages with %zu ranks: memory ran out; use smaller messages or fewer ranks",
             m->count);
-    kilter_status status = test(m, m->receives, m->count, &done, &faulty, error);
+    kilter_status status = look(m, for_ever, &done, &faulty, error);
     if (status)
         return status;
     for (int d = 0; d < done; d++) {
-        int bytes = 0;
-        MPI_Get_count(&m->statuses[d], MPI_BYTE, &bytes);
-        if (faulty && m->statuses[d].MPI_ERROR != MPI_SUCCESS)
-            lose(m, (size_t)m->done[d]);
+        size_t at = (size_t)m->done[d];
+        bool failed = faulty && m->statuses[d].MPI_ERROR != MPI_SUCCESS;
+        sent |= at >= m->count;
+        if (at >= m->count)
+            settle_send(m, at - m->count, failed);
+        else if (failed)
+            lose(m, at);
         else
-            hear(m, (size_t)m->done[d], (size_t)bytes);
+            hear(m, at, &m->statuses[d]);
     }
-    bool traffic = done > 0;
-    if (!reserve_done(m)) { /* hearing may have sent */
-        m->out_of_memory = true;
-        return KILTER_OK;
-    }
-    status = test(m, m->sends, m->flying, &done, &faulty, error);
-    if (status)
-        return status;
+    if (sent)
+        close_gaps(m);
     if (done)
-        settle_sends(m, done, faulty);
-    if (traffic || done)
-        note_traffic(m);
+        kl_mpi_traffic(&m->wait);
     return KILTER_OK;
-}
-
-static void rest(mpi *m, double remaining_s) {
-    if (m->spins < SPINS) {
-        m->spins++;
-        sched_yield();
-        return;
-    }
-    double longest_s = now_s() - m->traffic_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
-    nap(fmin(m->nap_s, remaining_s));
-    m->nap_s = fmin(2 * m->nap_s, longest_s);
 }
 
 /* --- the operations --- */
@@ -453,29 +413,29 @@ static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void 
     if (!queue(m, (size_t)(p - m->peers), size, data, size))
         return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
                        (unsigned long long)name);
-    note_traffic(m); /* an answer may follow soon */
+    kl_mpi_traffic(&m->wait); /* an answer may follow soon */
     return KILTER_OK;
 }
 
 static kilter_status mpi_poll(kl_transport *transport, double timeout_s, kl_event *event,
                               kilter_error *error) {
     mpi *m = (mpi *)transport;
-    double deadline_s = timeout_s < 0 ? HUGE_VAL : timeout_s > 0 ? now_s() + timeout_s : 0;
+    double deadline_s = timeout_s < 0 ? HUGE_VAL : timeout_s > 0 ? kl_monotonic_s() + timeout_s : 0;
     *event = (kl_event){.kind = KL_EVENT_NONE};
     for (;;) {
         if (atomic_load(&m->woken) && atomic_exchange(&m->woken, false))
             return KILTER_OK;
         if (!m->ready.count) {
-            kilter_status status = progress(m, error);
+            kilter_status status = progress(m, timeout_s < 0, error);
             if (status)
                 return status;
         }
         if (kl_event_queue_pop(&m->ready, event) || timeout_s == 0)
             return KILTER_OK;
-        double remaining_s = deadline_s - now_s();
+        double remaining_s = deadline_s - kl_monotonic_s();
         if (remaining_s <= 0)
             return KILTER_OK;
-        rest(m, remaining_s);
+        kl_mpi_rest(&m->wait, remaining_s);
     }
 }
 
@@ -512,11 +472,11 @@ static bool part(mpi *m) {
             m->peers[i].standing = DROPPED;
         say_bye(m, i);
     }
-    note_traffic(m);
+    kl_mpi_traffic(&m->wait);
     while (!all_said(m)) {
-        if (progress(m, NULL) || now_s() - m->traffic_s > FAREWELL_S)
+        if (progress(m, false, NULL) || kl_monotonic_s() - m->wait.traffic_s > FAREWELL_S)
             return false;
-        rest(m, FAREWELL_S);
+        kl_mpi_rest(&m->wait, FAREWELL_S);
     }
     return true;
 }
@@ -525,9 +485,9 @@ static bool part(mpi *m) {
  */
 static void abandon(mpi *m) {
     for (size_t i = 0; i < m->count; i++)
-        if (m->receives[i] != MPI_REQUEST_NULL) {
-            MPI_Cancel(&m->receives[i]);
-            MPI_Request_free(&m->receives[i]);
+        if (m->requests[i] != MPI_REQUEST_NULL) {
+            MPI_Cancel(&m->requests[i]);
+            MPI_Request_free(&m->requests[i]);
         }
 }
 
@@ -538,8 +498,7 @@ static void free_all(mpi *m) {
     }
     kl_event_queue_free(&m->ready);
     free(m->peers);
-    free(m->receives);
-    free(m->sends);
+    free(m->requests);
     free(m->parcels);
     free(m->done);
     free(m->statuses);
@@ -628,14 +587,14 @@ static mpi *new_mpi(int rank, int size, const kl_transport_ops *ops) {
     m->rank = rank;
     m->count = rank == 0 ? (size_t)size - 1 : 1;
     m->peers = calloc(m->count + 1, sizeof *m->peers); /* +1: a lone master has none */
-    m->receives = malloc((m->count + 1) * sizeof(MPI_Request));
+    m->requests = malloc((m->count + 1) * sizeof(MPI_Request));
     atomic_init(&m->woken, false);
-    if (!m->peers || !m->receives) {
+    if (!m->peers || !m->requests) {
         free_all(m);
         return NULL;
     }
     for (size_t i = 0; i < m->count; i++) {
-        m->receives[i] = MPI_REQUEST_NULL;
+        m->requests[i] = MPI_REQUEST_NULL;
         tell(m, &(kl_event){.kind = KL_EVENT_JOINED, .peer = name_of(m, i)});
     }
     return m;
@@ -660,7 +619,7 @@ static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provid
     m->ends_mpi = ends_mpi;
     for (size_t i = 0; i < m->count; i++)
         post_head(m, i);
-    note_traffic(m);
+    kl_mpi_traffic(&m->wait);
     *transport = &m->transport;
     return KILTER_OK;
 }

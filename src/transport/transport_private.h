@@ -2,8 +2,6 @@
 #ifndef KL_TRANSPORT_PRIVATE_H
 #define KL_TRANSPORT_PRIVATE_H
 
-#include <time.h>
-
 #include "sys/sys.h"
 #include "transport/transport.h"
 
@@ -18,10 +16,7 @@ bool kl_event_queue_pop(kl_event_queue *queue, kl_event *event);
 void kl_event_queue_forget(kl_event_queue *queue, kl_peer peer); /* takes out everything of `peer` */
 void kl_event_queue_free(kl_event_queue *queue);                 /* leaves it zeroed */
 
-/* A clock that only goes forward, and when a wait that starts now has to end: HUGE_VAL for a negative
- * timeout. */
-
+/* When a wait that starts now has to end: HUGE_VAL for a negative timeout. */
 double kl_deadline_s(double timeout_s);
-struct timespec kl_timespec(double seconds);
 
 #endif

@@ -1,0 +1,53 @@
+/* The machine a process finds itself on: its clocks, its cores' time, its name. A simulated build has
+ * sim/machine.c in the place of this file. */
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sys/sys.h"
+
+static double read_clock(clockid_t id) {
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double kl_monotonic_s(void) {
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+static double monotonic_s(void *self) {
+    (void)self;
+    return kl_monotonic_s();
+}
+
+static double thread_cpu_s(void *self) {
+    (void)self;
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+kl_clock kl_clock_system(void) {
+    return (kl_clock){.now_s = monotonic_s, .busy_s = thread_cpu_s};
+}
+
+double kl_unix_time_s(void) {
+    return read_clock(CLOCK_REALTIME);
+}
+
+void kl_nap_s(double seconds) {
+    struct timespec t = kl_timespec(seconds);
+    nanosleep(&t, NULL);
+}
+
+void kl_spend_s(double seconds) {
+    double end_s = thread_cpu_s(NULL) + seconds;
+    while (thread_cpu_s(NULL) < end_s)
+        ;
+}
+
+void kl_host_name(char name[KL_HOST_BYTES]) {
+    if (gethostname(name, KL_HOST_BYTES) != 0)
+        snprintf(name, KL_HOST_BYTES, "unknown");
+    name[KL_HOST_BYTES - 1] = '\0';
+}

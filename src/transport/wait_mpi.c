@@ -1,0 +1,40 @@
+/* No MPI can wait without burning a core: look, and nap between looks. */
+#include "transport/wait_mpi.h"
+
+#include <math.h>
+#include <sched.h>
+
+#include "sys/sys.h"
+
+enum { SPINS = 20 }; /* looks with a bare yield in between, before the first nap */
+
+#define SHORTEST_NAP_S 20e-6 /* naps double from here … */
+#define LONGEST_NAP_S  1e-3  /* … to here; and after REST_AFTER_S without traffic … */
+#define LONGEST_REST_S 2e-3  /* … to here */
+#define REST_AFTER_S   0.05
+
+void kl_mpi_traffic(kl_mpi_wait *wait) {
+    wait->spins = 0;
+    wait->nap_s = SHORTEST_NAP_S;
+    wait->traffic_s = kl_monotonic_s();
+}
+
+int kl_mpi_look(kl_mpi_wait *wait, int count, MPI_Request *requests, bool for_ever, int *done, int *which,
+                MPI_Status *statuses) {
+    (void)wait, (void)for_ever;
+    int code = MPI_Testsome(count, requests, done, which, statuses);
+    if (*done == MPI_UNDEFINED || *done < 0)
+        *done = 0;
+    return code;
+}
+
+void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s) {
+    if (wait->spins < SPINS) {
+        wait->spins++;
+        sched_yield();
+        return;
+    }
+    double longest_s = kl_monotonic_s() - wait->traffic_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
+    kl_nap_s(fmin(wait->nap_s, remaining_s));
+    wait->nap_s = fmin(2 * wait->nap_s, longest_s);
+}

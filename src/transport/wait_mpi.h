@@ -1,0 +1,23 @@
+/* How an endpoint of transport_mpi.c looks at its requests, and what it does while none of them is complete.
+ * A simulated build has sim/wait_mpi.c in the place of wait_mpi.c: there looking takes no time, so that
+ * nobody may look again and again, and blocking burns no core. */
+#ifndef KL_WAIT_MPI_H
+#define KL_WAIT_MPI_H
+
+#include <mpi.h>
+#include <stdbool.h>
+
+typedef struct kl_mpi_wait {
+    unsigned spins;
+    double nap_s, traffic_s; /* traffic_s: when something last came or went */
+} kl_mpi_wait;
+
+void kl_mpi_traffic(kl_mpi_wait *wait);
+/* Some of the requests that are complete, as MPI_Testsome gives them: *done of them (0: none), which ones,
+ * and their statuses; their places hold MPI_REQUEST_NULL now. for_ever: the caller has nothing else to wait
+ * for. */
+int kl_mpi_look(kl_mpi_wait *wait, int count, MPI_Request *requests, bool for_ever, int *done, int *which,
+                MPI_Status *statuses);
+void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s); /* before the next look */
+
+#endif
