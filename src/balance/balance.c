@@ -1,6 +1,7 @@
 /* The control loop of a farm: look, model, decide, move. */
 #include "balance/balance.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,7 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     b->smallest = UINT64_MAX;
     b->run_unit_s = (kl_stat){0};
     b->snapshot.task_bytes = b->snapshot.result_bytes = 0;
+    kl_msgcost_next_window(&b->message);
     begin_views(b);
     if (kl_dealer_begin(b->dealer, s) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
@@ -151,7 +153,8 @@ static kl_span fit_message(const kl_balance *b, kl_span span) {
     return span;
 }
 
-static kilter_status move(kl_balance *b, kl_peer peer, kl_plan *plan, kl_chunk *chunk, kilter_error *error) {
+static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *plan, kl_chunk *chunk,
+                          kilter_error *error) {
     kl_span span = fit_message(b, kl_bag_front(&b->bag, plan->count));
     kl_bag_take(&b->bag, span);
     plan->count = span.hi - span.lo;
@@ -160,6 +163,7 @@ static kilter_status move(kl_balance *b, kl_peer peer, kl_plan *plan, kl_chunk *
     chunk->finish_s = plan->finish_s;
     kl_chunk_head head = {.run = b->snapshot.run, .chunk = chunk->id, .lo = span.lo, .count = plan->count};
     head.lead_s = lead_s(&b->snapshot);
+    head.held_s = fmax(0, kl_now_s(&b->clock) - asked_s);
     kl_receipt receipt;
     kilter_status status = kl_move_chunk(b->transport, peer, &head, b->weights, b->bag.scale, b->inputs,
                                          &b->buffer, &receipt, error);
@@ -204,8 +208,8 @@ static void record_plan(kl_balance *b, const kl_plan *plan, const kl_chunk *chun
                                 });
 }
 
-kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, bool again, kl_chunk *chunk,
-                              bool *dealt, kilter_error *error) {
+kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, double asked_s, bool again,
+                              kl_chunk *chunk, bool *dealt, kilter_error *error) {
     *dealt = false;
     if (b->bag.left == 0)
         return KILTER_OK;
@@ -218,7 +222,8 @@ kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, bool
             record_plan(b, &plan, NULL);
         return KILTER_OK;
     }
-    kilter_status status = move(b, peer, &plan, chunk, error); /* move: what it cost is measured next time */
+    kilter_status status =
+        move(b, peer, asked_s, &plan, chunk, error); /* move: what it cost is measured next time */
     if (status != KILTER_OK)
         return status;
     if (kl_dealer_commit(b->dealer, snapshot, &plan) != KILTER_OK)

@@ -72,8 +72,8 @@ kilter_status kl_balance_add_worker(kl_balance *balance, uint32_t *worker, kilte
 void kl_balance_present(kl_balance *balance, uint32_t worker, bool present);
 /* Not wanted now, though it could work; or wanted again. */
 void kl_balance_rest(kl_balance *balance, uint32_t worker, bool resting);
-void kl_balance_message_cost(kl_balance *balance, double bytes,
-                             double one_way_s); /* an exchange of the probe */
+/* An exchange that waited for nobody, of the probe or of the traffic: one of its two messages. */
+void kl_balance_message_cost(kl_balance *balance, double bytes, double one_way_s);
 
 /* Units per second: over the worker's last run, or lately if it had no part in it; 0: not known. */
 double kl_balance_rate(const kl_balance *balance, uint32_t worker);
@@ -87,11 +87,11 @@ kilter_status kl_balance_set_policy(kl_balance *balance, const kl_policy *policy
 /* Run `number` begins. The run's arrays are used until its bag is empty and its chunks have ended. */
 kilter_status kl_balance_begin(kl_balance *balance, uint64_t number, const kilter_run *run,
                                kilter_error *error);
-/* `worker` asks for work: deal it the next chunk. *dealt = false: nothing for it now (the bag is empty, or
- * the policy holds back). again: another look at a request held back before. On
+/* `worker` asked for work at asked_s: deal it the next chunk. *dealt = false: nothing for it now (the bag is
+ * empty, or the policy holds back). again: another look at a request held back before. On
  * KILTER_ERR_PEER the worker is gone and nothing was dealt. */
-kilter_status kl_balance_deal(kl_balance *balance, uint32_t worker, kl_peer peer, bool again, kl_chunk *chunk,
-                              bool *dealt, kilter_error *error);
+kilter_status kl_balance_deal(kl_balance *balance, uint32_t worker, kl_peer peer, double asked_s, bool again,
+                              kl_chunk *chunk, bool *dealt, kilter_error *error);
 /* A worker reports `segment` of `chunk` finished (already checked to fit); updates chunk and everything
  * measured. offset_s: what to add to the worker's clock to get ours. bytes: of the segment's results. */
 void kl_balance_report(kl_balance *balance, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,

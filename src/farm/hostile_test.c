@@ -84,7 +84,7 @@ static void say_plain(scene *s, kl_message_type type) {
 static void ask_for_chunk(scene *s) {
     kl_buffer out = {0};
     kl_wire_begin_results(&out);
-    kl_wire_end_results(&out, 0, true, 0);
+    kl_wire_end_results(&out, &(kl_results_head){.more = true});
     say_and_forget(s, &out);
     kl_message message = {0};
     kl_reader weights, inputs;
@@ -263,7 +263,7 @@ static void report_wrongly(scene *s, uint32_t variant) {
         put_segment(&out, a, UINT64_MAX - 1, 1, true);
         break;
     }
-    kl_wire_end_results(&out, segments, false, 0);
+    kl_wire_end_results(&out, &(kl_results_head){.segments = segments});
     say_and_forget(s, &out);
 }
 

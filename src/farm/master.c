@@ -287,6 +287,7 @@ static void start_working(kl_master *m, member *one) {
     kl_balance_present(&m->balance, one->worker, true);
     record_message_cost(m, one->worker);
     one->hungry = true;
+    one->asked_s = kl_now_s(&m->options.clock);
 }
 
 static kilter_status on_echo(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
@@ -341,7 +342,8 @@ static kilter_status feed(kl_master *m, member *one, kilter_error *error) {
     bool dealt;
     kilter_status status = send_shared(m, one, error);
     if (status == KILTER_OK)
-        status = kl_balance_deal(&m->balance, one->worker, one->peer, one->held, &chunk, &dealt, error);
+        status = kl_balance_deal(&m->balance, one->worker, one->peer, one->asked_s, one->held, &chunk, &dealt,
+                                 error);
     if (status == KILTER_ERR_PEER)
         return lose(m, one, "left", error);
     if (status != KILTER_OK)
@@ -476,6 +478,8 @@ static kilter_status on_results(kl_master *m, member *one, kl_message *message, 
     if (one->stage != WORKING || !kl_wire_check_results(message->data, message->size, &head) ||
         !segments_fit(one, message, head.segments))
         return expel(m, one, "sent malformed results", error);
+    if (head.round_trip_s > 0)
+        kl_balance_message_cost(&m->balance, head.round_trip_bytes / 2, head.round_trip_s / 2);
     kl_reader reader = kl_wire_read_results(message->data, message->size);
     kilter_status status = KILTER_OK;
     for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++)
@@ -483,6 +487,7 @@ static kilter_status on_results(kl_master *m, member *one, kl_message *message, 
     if (head.more && !one->hungry) {
         one->hungry = true;
         one->held = false;
+        one->asked_s = now_s;
     }
     return status;
 }
@@ -563,6 +568,7 @@ static void record_run_measurements(kl_master *m) {
     record_measurement(m, -1, "unit_s", unit_s->mean, kl_stat_sd(unit_s), unit_s->count);
     record_measurement(m, -1, "answer_s", m->balance.answer.mean, kl_stat_sd(&m->balance.answer),
                        m->balance.answer.count);
+    record_message_cost(m, -1);
     record_measurement(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.round_trip.count);
 }
 

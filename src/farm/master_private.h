@@ -22,6 +22,7 @@ typedef struct member {
     kl_probe probe;
     uint64_t shared; /* generation of the shared data it has; 0: none */
     bool hungry, held, resting;
+    double asked_s;   /* since when it is hungry */
     kl_chunk *chunks; /* at the worker, oldest first */
     size_t chunk_count, chunk_capacity;
 } member;

@@ -378,6 +378,30 @@ static void the_summary_does_not_flatter(void **state) {
     stepped_close(&f);
 }
 
+/* --- what messages cost --- */
+
+static void the_message_cost_follows_the_traffic(void **state) {
+    (void)state;
+    for (size_t p = 0; p < kl_policy_count(); p++) {
+        stepped_farm f = {0};
+        stepped_open(&f, kl_policy_name(kl_policy_at(p)), 4, 50e-6, work_1ms);
+        stepped_gather(&f);
+        const double latencies_s[] = {50e-6, 500e-6, 20e-6};
+        for (size_t i = 0; i < sizeof latencies_s / sizeof latencies_s[0]; i++) {
+            f.timing.latency_s = latencies_s[i];
+            for (int run = 0; run < 3; run++)
+                assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 400}, NULL), KILTER_OK);
+            kl_farm_state s;
+            kl_master_state(f.master, &s);
+            if (fabs(s.message.fixed_s - latencies_s[i]) > 0.1 * latencies_s[i] ||
+                fabs(s.message.per_unit_s - 8e-9) > 0.2 * 8e-9)
+                fail_msg("%s: %g s and %g s/byte, it is %g s", kl_policy_name(kl_policy_at(p)),
+                         s.message.fixed_s, s.message.per_unit_s, latencies_s[i]);
+        }
+        stepped_close(&f);
+    }
+}
+
 /* --- tuning points set from outside --- */
 
 static uint32_t working(const stepped_farm *f) {
@@ -516,6 +540,7 @@ int main(void) {
         cmocka_unit_test(units_of_weight_do_not_matter),
         cmocka_unit_test(the_summary_says_what_was_gained),
         cmocka_unit_test(the_summary_does_not_flatter),
+        cmocka_unit_test(the_message_cost_follows_the_traffic),
         cmocka_unit_test(a_number_set_by_hand_holds_from_the_next_run_on),
         cmocka_unit_test(the_fastest_stay),
         cmocka_unit_test(whoever_dies_is_replaced_by_one_that_rests),

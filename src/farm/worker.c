@@ -20,6 +20,7 @@ static const double HIDES_NOTHING_S = 10e-6;
 /* Requests go out so many of the longest recent answer times ahead of need; a long one is forgotten by and
  * by. */
 static const double ANSWERS_AHEAD = 1.5, ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
+static const double CLOCKS_DIFFER = 1e-3; /* 50 millionths, twentyfold */
 static const size_t FLUSH_BYTES = (size_t)1 << 19;
 
 /* A chunk that has come: its message, and how far it is done. */
@@ -44,10 +45,13 @@ struct kl_worker {
     uint64_t queued_tasks; /* not begun */
     bool asked;            /* for a chunk that has not come yet */
     double asked_at_s;
-    uint64_t asked_run;      /* the run that was on then */
-    double answer_s;         /* from asking to having the chunk, the longest lately */
-    double task_s;           /* a task's time lately; 0: not known */
-    kl_buffer shared, input; /* shared data in force; scratch for an input that must be moved */
+    double sent_at_s, sent_bytes;          /* of the message that asked; bytes 0: it tells no round trip */
+    bool idle;                             /* waits for messages, and does nothing else */
+    double round_trip_s, round_trip_bytes; /* for the next results */
+    uint64_t asked_run;                    /* the run that was on then */
+    double answer_s;                       /* from asking to having the chunk, the longest lately */
+    double task_s;                         /* a task's time lately; 0: not known */
+    kl_buffer shared, input;               /* shared data in force; scratch for an input that must be moved */
 
     kl_buffer out; /* results to be sent */
     uint32_t segments;
@@ -151,8 +155,16 @@ static kilter_status flush(kl_worker *w, bool more, kilter_error *error) {
     end_segment(w);
     if (w->out.size == 0)
         kl_wire_begin_results(&w->out);
-    kl_wire_end_results(&w->out, w->segments, more, kl_now_s(&w->options.clock));
+    kl_results_head head = {.segments = w->segments, .more = more, .sent_s = kl_now_s(&w->options.clock)};
+    head.round_trip_s = w->round_trip_s;
+    head.round_trip_bytes = w->round_trip_bytes;
+    w->round_trip_s = w->round_trip_bytes = 0;
+    kl_wire_end_results(&w->out, &head);
     kilter_status status = kl_send(w->transport, w->master, &w->out, error);
+    if (more) {
+        w->sent_at_s = head.sent_s;
+        w->sent_bytes = (double)w->out.size;
+    }
     kl_buffer_clear(&w->out);
     w->segments = 0;
     if (more) {
@@ -307,6 +319,7 @@ static kilter_status on_probe(kl_worker *w, const kl_message *m, kilter_error *e
 static kilter_status on_shared(kl_worker *w, const kl_message *m, kilter_error *error) {
     if (!w->started)
         return malformed(error);
+    w->sent_bytes = 0; /* the chunk asked for is behind this message */
     kl_buffer_clear(&w->shared);
     kl_put_bytes(&w->shared, m->data + 1, m->size - 1);
     if (w->shared.failed)
@@ -315,6 +328,16 @@ static kilter_status on_shared(kl_worker *w, const kl_message *m, kilter_error *
     kilter_bytes bytes = {w->shared.data, w->shared.size};
     int code = w->options.shared ? w->options.shared(bytes, w->state) : 0;
     return code != 0 ? refuse(w, "shared", code, error) : KILTER_OK;
+}
+
+/* A chunk that comes while nothing else is to be done tells what messages cost. Two clocks differ by some
+ * millionths of the time that the request lay at the master: that must not matter. */
+static void note_round_trip(kl_worker *w, const kl_chunk_head *head, size_t bytes) {
+    double took_s = kl_now_s(&w->options.clock) - w->sent_at_s - head->held_s;
+    if (!w->asked || !w->idle || w->sent_bytes == 0 || took_s < CLOCKS_DIFFER * head->held_s)
+        return;
+    w->round_trip_s = took_s;
+    w->round_trip_bytes = w->sent_bytes + (double)bytes;
 }
 
 /* Where others use the master's core, an answer may take some scheduling quanta: the next request goes out
@@ -335,6 +358,7 @@ static kilter_status on_chunk(kl_worker *w, kl_message *m, kilter_error *error) 
         free(chunk);
         return malformed(error);
     }
+    note_round_trip(w, &chunk->head, m->size);
     chunk->message = *m;
     *m = (kl_message){0};
     *w->end = chunk;
@@ -399,6 +423,7 @@ static kilter_status check_patience(const kl_worker *w, kilter_error *error) {
 
 kilter_status kl_worker_turn(kl_worker *w, double timeout_s, kilter_error *error) {
     kilter_status status = KILTER_OK;
+    w->idle = !w->first;
     if (w->first) {
         status = work(w, error);
         timeout_s = 0;
@@ -412,6 +437,7 @@ kilter_status kl_worker_turn(kl_worker *w, double timeout_s, kilter_error *error
             break;
         timeout_s = 0;
         status = on_event(w, &event, error);
+        w->idle = false; /* what comes now may have waited */
     }
     return status == KILTER_OK ? check_patience(w, error) : status;
 }

@@ -62,34 +62,6 @@ double kl_pace_unit_s(const kl_pace *pace) {
     return pace->units > 0 ? pace->seconds / pace->units : 0;
 }
 
-void kl_msgcost_add(kl_msgcost *cost, double bytes, double seconds) {
-    if (!(bytes >= 0) || !(seconds >= 0) || !isfinite(bytes) || !isfinite(seconds))
-        return;
-    cost->count++;
-    cost->sum_x += bytes;
-    cost->sum_y += seconds;
-    cost->sum_xx += bytes * bytes;
-    cost->sum_xy += bytes * seconds;
-}
-
-kl_linear kl_msgcost_fit(const kl_msgcost *cost) {
-    if (cost->count == 0)
-        return (kl_linear){0, 0};
-    double n = (double)cost->count;
-    double spread = n * cost->sum_xx - cost->sum_x * cost->sum_x;
-    kl_linear flat = {cost->sum_y / n, 0};
-    if (spread <= 1e-12 * n * cost->sum_xx) /* one size only, up to rounding */
-        return flat;
-    double slope = (n * cost->sum_xy - cost->sum_x * cost->sum_y) / spread;
-    double start = (cost->sum_y - slope * cost->sum_x) / n;
-    /* The best fit on the allowed side lies on the border that the free one crosses. */
-    if (slope < 0)
-        return flat;
-    if (start < 0)
-        return (kl_linear){0, cost->sum_xy / cost->sum_xx};
-    return (kl_linear){start, slope};
-}
-
 void kl_wap_add(kl_wap *wap, double seconds, double units) {
     if (!(seconds >= 0) || !(units > 0) || !isfinite(seconds) || !isfinite(units))
         return;

@@ -34,16 +34,30 @@ void kl_pace_add(kl_pace *pace, double seconds, double units,
                  double memory_s);          /* memory_s: time constant of the decay, > 0 */
 double kl_pace_unit_s(const kl_pace *pace); /* seconds per unit; 0: not known */
 
-/* Message cost m_o + λ·bytes: least squares over (bytes, seconds) pairs, neither term below 0. Zeroed is
- * empty. */
-typedef struct kl_msgcost {
+/* Message cost m_o + λ·bytes, neither term below 0: least squares over the quickest exchange of each size in
+ * this window and the one before. The quickest, as a message that had to wait for others tells of them. While
+ * the sizes are too much alike to tell λ, it stays as it was. Zeroed is empty. */
+enum { KL_MSGCOST_SIZES = 32 };
+typedef struct kl_msgcost_size { /* from 2^(i−1) bytes to 2^i */
+    bool known;
+    double bytes, seconds;
+} kl_msgcost_size;
+typedef struct kl_msgcost_window {
     uint64_t count;
-    double sum_x, sum_y, sum_xx, sum_xy;
+    kl_msgcost_size sizes[KL_MSGCOST_SIZES];
+} kl_msgcost_window;
+typedef struct kl_msgcost {
+    uint64_t count; /* ever */
+    kl_msgcost_window now, before;
+    double per_byte_s; /* as windows further back had it */
+    bool per_byte_known;
 } kl_msgcost;
 
 void kl_msgcost_add(kl_msgcost *cost, double bytes, double seconds);
 kl_linear
 kl_msgcost_fit(const kl_msgcost *cost); /* all 0 when empty; λ = 0 while every message had the same size */
+/* What was before this window is forgotten, unless there is too little in it. */
+void kl_msgcost_next_window(kl_msgcost *cost);
 
 /* Weighted average performance of a worker (AWF): the k-th chunk counts k times. Zeroed is empty. */
 typedef struct kl_wap {

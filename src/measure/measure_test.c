@@ -138,7 +138,7 @@ static void neither_term_goes_below_zero_and_the_fit_stays_best(void **state) {
         double points[3][2];
         kl_msgcost cost = {0};
         for (uint64_t i = 0; i < 3; i++) {
-            points[i][0] = random_01(seed * 16 + i) * 10;
+            points[i][0] = ldexp(0.5 + random_01(seed * 16 + i) / 2, 2 * (int)i); /* of three size classes */
             points[i][1] = random_01(seed * 16 + 8 + i);
             kl_msgcost_add(&cost, points[i][0], points[i][1]);
         }
@@ -158,7 +158,44 @@ static void message_cost_of_nothing_and_of_one_size(void **state) {
     for (int i = 0; i < 1000; i++)
         kl_msgcost_add(&cost, 123457, 2e-3 + 1e-3 * (i % 2));
     kl_linear fit = kl_msgcost_fit(&cost);
-    assert_true(near(fit.fixed_s, 2.5e-3, 1e-12) && fit.per_unit_s == 0);
+    assert_true(near(fit.fixed_s, 2e-3, 1e-12) && fit.per_unit_s == 0);
+}
+
+static void messages_that_waited_for_others_do_not_count(void **state) {
+    (void)state;
+    kl_linear truth = {40e-6, 1e-9};
+    kl_msgcost cost = {0};
+    for (uint64_t i = 0; i < 400; i++) {
+        double bytes = i % 2 ? 100 : 65536, late_s = i % 10 < 2 ? 0 : random_01(i) * 1e-2;
+        kl_msgcost_add(&cost, bytes, kl_linear_at(truth, bytes) + late_s);
+    }
+    kl_linear fit = kl_msgcost_fit(&cost);
+    assert_true(near(fit.fixed_s, truth.fixed_s, 1e-6) && near(fit.per_unit_s, truth.per_unit_s, 1e-6));
+}
+
+/* λ is known from large messages at first; then only small ones come, and their cost changes. */
+static void the_fit_follows_a_change_and_keeps_the_cost_of_a_byte(void **state) {
+    (void)state;
+    const double factors[] = {10, 0.1, 1, 300};
+    for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
+        kl_linear truth = {40e-6, 1e-9};
+        kl_msgcost cost = {0};
+        for (uint64_t i = 0; i < 8; i++)
+            kl_msgcost_add(&cost, i % 2 ? 65536 : 8, kl_linear_at(truth, i % 2 ? 65536 : 8));
+        truth.fixed_s *= factors[k];
+        for (int window = 0; window < 2; window++) {
+            kl_msgcost_next_window(&cost);
+            for (double bytes = 100; bytes < 600; bytes += 100)
+                kl_msgcost_add(&cost, bytes, kl_linear_at(truth, bytes));
+        }
+        kl_msgcost_next_window(&cost);
+        kl_linear fit = kl_msgcost_fit(&cost);
+        assert_true(near(fit.fixed_s, truth.fixed_s, 0.01) && near(fit.per_unit_s, truth.per_unit_s, 0.01));
+        kl_msgcost_add(&cost, 200, 1); /* one that waited does not end the window before */
+        kl_msgcost_next_window(&cost);
+        kl_msgcost_next_window(&cost);
+        assert_true(near(kl_msgcost_fit(&cost).fixed_s, truth.fixed_s, 0.01));
+    }
 }
 
 static void later_chunks_weigh_more(void **state) {
@@ -193,6 +230,8 @@ int main(void) {
         cmocka_unit_test(steady_pace_has_no_spread),
         cmocka_unit_test(message_cost_is_found_again),
         cmocka_unit_test(neither_term_goes_below_zero_and_the_fit_stays_best),
+        cmocka_unit_test(messages_that_waited_for_others_do_not_count),
+        cmocka_unit_test(the_fit_follows_a_change_and_keeps_the_cost_of_a_byte),
         cmocka_unit_test(message_cost_of_nothing_and_of_one_size),
         cmocka_unit_test(later_chunks_weigh_more),
         cmocka_unit_test(unknown_workers_count_as_the_mean),

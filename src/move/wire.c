@@ -101,6 +101,7 @@ void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head) {
     kl_put_u64(out, head->lo);
     kl_put_u64(out, head->count);
     kl_put_f64(out, head->lead_s);
+    kl_put_f64(out, head->held_s);
     kl_put_u8(out, (uint8_t)((head->weighted ? WEIGHTED : 0) | (head->inputs ? INPUTS : 0)));
 }
 
@@ -124,9 +125,10 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_re
     head->lo = kl_get_u64(&r);
     head->count = kl_get_u64(&r);
     head->lead_s = kl_get_f64(&r);
+    head->held_s = kl_get_f64(&r);
     uint8_t flags = kl_get_u8(&r);
     if (r.bad || (flags & ~(WEIGHTED | INPUTS)) || !range_ok(head->lo, head->count) ||
-        !not_negative(head->lead_s))
+        !not_negative(head->lead_s) || !not_negative(head->held_s))
         return false;
     head->weighted = flags & WEIGHTED;
     head->inputs = flags & INPUTS;
@@ -141,14 +143,15 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_re
     return kl_reader_done(&r);
 }
 
-/* type, flags, number of segments, when it was sent */
-enum { FLAGS_AT = 1, SEGMENTS_AT = 2, RESULTS_HEAD_BYTES = 14 };
+/* type, flags, number of segments, when it was sent, a round trip's time and bytes */
+enum { FLAGS_AT = 1, SEGMENTS_AT = 2, RESULTS_HEAD_BYTES = 30 };
 
 void kl_wire_begin_results(kl_buffer *out) {
     kl_put_u8(out, KL_RESULTS);
     kl_put_u8(out, 0);
     kl_put_u32(out, 0);
-    kl_put_f64(out, 0);
+    for (int i = 0; i < 3; i++)
+        kl_put_f64(out, 0);
 }
 
 static void put_segment_head(kl_buffer *out, const kl_segment *s) {
@@ -188,14 +191,16 @@ void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *se
     out->size = end;
 }
 
-void kl_wire_end_results(kl_buffer *out, uint32_t segments, bool more, double sent_s) {
+void kl_wire_end_results(kl_buffer *out, const kl_results_head *head) {
     if (out->failed)
         return;
     size_t end = out->size;
-    out->data[FLAGS_AT] = more;
+    out->data[FLAGS_AT] = head->more;
     out->size = SEGMENTS_AT;
-    kl_put_u32(out, segments);
-    kl_put_f64(out, sent_s);
+    kl_put_u32(out, head->segments);
+    kl_put_f64(out, head->sent_s);
+    kl_put_f64(out, head->round_trip_s);
+    kl_put_f64(out, head->round_trip_bytes);
     out->size = end;
 }
 
@@ -249,7 +254,10 @@ bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head)
     *head = (kl_results_head){.more = flags & 1};
     head->segments = kl_get_u32(&r);
     head->sent_s = kl_get_f64(&r);
-    if (r.bad || flags > 1 || !not_negative(head->sent_s))
+    head->round_trip_s = kl_get_f64(&r);
+    head->round_trip_bytes = kl_get_f64(&r);
+    if (r.bad || flags > 1 || !not_negative(head->sent_s) || !not_negative(head->round_trip_s) ||
+        !not_negative(head->round_trip_bytes))
         return false;
     kl_segment segment;
     for (uint32_t i = 0; i < head->segments; i++)

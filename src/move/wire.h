@@ -17,7 +17,7 @@
 #include "kilter/run.h"
 #include "measure/measure.h"
 
-enum { KL_WIRE_VERSION = 1 };
+enum { KL_WIRE_VERSION = 2 };
 /* Most bytes of one result, input or shared data: under the transports' limit of 1 GiB a message, with room
  * for the rest of it. */
 enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
@@ -63,6 +63,7 @@ void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity
 typedef struct kl_chunk_head {
     uint64_t run, chunk, lo, count;
     double lead_s; /* ask for more when less than this is left to do */
+    double held_s; /* how long the request lay at the master */
     bool weighted, inputs;
 } kl_chunk_head;
 
@@ -88,14 +89,17 @@ void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun); /* chunk an
 size_t kl_wire_begin_result(kl_buffer *out);
 void kl_wire_end_result(kl_buffer *out, size_t result_at, bool failed);
 void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *segment);
-void kl_wire_end_results(kl_buffer *out, uint32_t segments, bool more,
-                         double sent_s); /* sent_s: the worker's clock */
 
 typedef struct kl_results_head {
     uint32_t segments;
     bool more;     /* the worker asks for its next chunk */
     double sent_s; /* by the worker's clock */
+    /* A request and the chunk it brought, while the worker had nothing else to do: the time both were under
+     * way, and their bytes together. 0: there was none since the last message. */
+    double round_trip_s, round_trip_bytes;
 } kl_results_head;
+
+void kl_wire_end_results(kl_buffer *out, const kl_results_head *head);
 
 /* Checks the whole message. Then read its segments one by one, each with its `count` results. */
 bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head);

@@ -53,7 +53,7 @@ static void text_of_a_peer_cannot_steer_a_terminal(void **state) {
 }
 
 static void put_chunk(kl_buffer *b, uint64_t count, bool weighted, bool inputs) {
-    kl_chunk_head head = {.run = 1, .chunk = 2, .lo = 10, .count = count, .lead_s = 0.001};
+    kl_chunk_head head = {.run = 1, .chunk = 2, .lo = 10, .count = count, .lead_s = 0.001, .held_s = 0.25};
     head.weighted = weighted;
     head.inputs = inputs;
     kl_wire_put_chunk(b, &head);
@@ -72,7 +72,7 @@ static void chunks_survive(void **state) {
         kl_reader weights, inputs;
         assert_true(kl_wire_get_chunk(b.data, b.size, &head, &weights, &inputs));
         assert_true(head.run == 1 && head.chunk == 2 && head.lo == 10 && head.count == 5 &&
-                    head.lead_s == 0.001);
+                    head.lead_s == 0.001 && head.held_s == 0.25);
         for (int i = 0; head.weighted && i < 5; i++)
             assert_true(kl_get_f64(&weights) == 1.5 + i);
         for (size_t i = 0, size; head.inputs && i < 5; i++) {
@@ -101,7 +101,9 @@ static void put_results(kl_buffer *b) {
         kl_wire_end_segment(b, at, &one);
         one = (kl_segment){.chunk = 8, .lo = 100, .began_s = 2};
     }
-    kl_wire_end_results(b, 2, true, 2.5);
+    kl_wire_end_results(
+        b, &(kl_results_head){
+               .segments = 2, .more = true, .sent_s = 2.5, .round_trip_s = 0.125, .round_trip_bytes = 300});
 }
 
 static void results_survive(void **state) {
@@ -111,6 +113,7 @@ static void results_survive(void **state) {
     kl_results_head head;
     assert_true(kl_wire_check_results(b.data, b.size, &head));
     assert_true(head.more && head.segments == 2 && head.sent_s == 2.5);
+    assert_true(head.round_trip_s == 0.125 && head.round_trip_bytes == 300);
     kl_reader r = kl_wire_read_results(b.data, b.size);
     for (uint32_t k = 0; k < 2; k++) {
         kl_segment s;
@@ -191,6 +194,13 @@ static void weights_and_times_must_be_numbers(void **state) {
     assert_true(decode_chunk(b.data, b.size));
     memset(b.data + b.size - 8, 0xff, 8); /* not a number */
     assert_false(decode_chunk(b.data, b.size));
+    for (size_t number = 0; number < 3; number++) { /* of the results' head */
+        kl_buffer_clear(&b);
+        put_results(&b);
+        assert_true(decode_results(b.data, b.size));
+        memset(b.data + 6 + 8 * number, 0xff, 8);
+        assert_false(decode_results(b.data, b.size));
+    }
     kl_buffer_free(&b);
 }
 

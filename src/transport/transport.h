@@ -84,9 +84,9 @@ typedef struct kl_inproc_stepped {
     void *clock;
 } kl_inproc_stepped;
 
-kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub,
-                            kilter_error *error); /* NULL: threads */
-void kl_inproc_free(kl_inproc *hub);              /* after all its endpoints */
+/* stepped: NULL for threads; else the caller's, who may change its times while the hub lives. */
+kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, kilter_error *error);
+void kl_inproc_free(kl_inproc *hub); /* after all its endpoints */
 kilter_status kl_inproc_listen(kl_inproc *hub, kl_transport **transport, kilter_error *error);
 /* *endpoint (may be NULL) gets the number now_s is asked with. */
 kilter_status kl_inproc_join(kl_inproc *hub, kl_peer *endpoint, kl_transport **transport,

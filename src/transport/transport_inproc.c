@@ -49,8 +49,7 @@ typedef struct endpoint {
 } endpoint;
 
 struct kl_inproc {
-    kl_inproc_stepped stepped;
-    bool is_stepped;
+    const kl_inproc_stepped *stepped; /* NULL: threads */
     pthread_mutex_t lock;
     endpoint **endpoints; /* [number − MASTER]; the first is NULL until the master listens */
     size_t count, capacity;
@@ -105,8 +104,8 @@ static lane *lane_from(endpoint *from, endpoint *to) {
 
 /* When does what `from` sends now reach the other side? */
 static double arrival_s(const endpoint *from, size_t size) {
-    const kl_inproc_stepped *s = &from->hub->stepped;
-    if (!from->hub->is_stepped)
+    const kl_inproc_stepped *s = from->hub->stepped;
+    if (!s)
         return 0;
     return s->now_s(s->clock, from->number) + s->latency_s + s->per_byte_s * (double)size;
 }
@@ -203,7 +202,7 @@ static item *wait_for_item(endpoint *e, double timeout_s) {
 }
 
 static item *item_now(endpoint *e) {
-    double now_s = e->hub->stepped.now_s(e->hub->stepped.clock, e->number);
+    double now_s = e->hub->stepped->now_s(e->hub->stepped->clock, e->number);
     pthread_mutex_lock(&e->lock);
     item *it = e->woken ? NULL : take(e, now_s);
     e->woken = false;
@@ -215,7 +214,7 @@ static kilter_status inproc_poll(kl_transport *transport, double timeout_s, kl_e
                                  kilter_error *error) {
     (void)error;
     endpoint *e = (endpoint *)transport;
-    item *it = e->hub->is_stepped ? item_now(e) : wait_for_item(e, timeout_s);
+    item *it = e->hub->stepped ? item_now(e) : wait_for_item(e, timeout_s);
     *event = (kl_event){.kind = KL_EVENT_NONE};
     if (!it)
         return KILTER_OK;
@@ -287,9 +286,7 @@ kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, k
         free(endpoints);
         return kl_fail(error, KILTER_ERR_MEMORY, "making a hub for inproc endpoints: memory ran out");
     }
-    if (stepped)
-        h->stepped = *stepped;
-    h->is_stepped = stepped != NULL;
+    h->stepped = stepped;
     h->endpoints = endpoints;
     h->capacity = 8;
     h->count = 1; /* the master's place */

@@ -95,6 +95,7 @@ enum { ENDPOINTS = 8 };
 
 typedef struct world {
     double now_s[ENDPOINTS + 1];
+    kl_inproc_stepped timing;
     kl_inproc *hub;
     kl_transport *at[ENDPOINTS + 1]; /* by number; [0] is nobody */
 } world;
@@ -105,9 +106,9 @@ static double clock_of(void *clock, kl_peer endpoint) {
 
 static void make_world(world *w, unsigned workers, double latency_s, double per_byte_s) {
     *w = (world){0};
-    kl_inproc_stepped stepped = {
-        .latency_s = latency_s, .per_byte_s = per_byte_s, .now_s = clock_of, .clock = w};
-    CHECK_OK(kl_inproc_new(&stepped, &w->hub, error));
+    w->timing =
+        (kl_inproc_stepped){.latency_s = latency_s, .per_byte_s = per_byte_s, .now_s = clock_of, .clock = w};
+    CHECK_OK(kl_inproc_new(&w->timing, &w->hub, error));
     CHECK_OK(kl_inproc_listen(w->hub, &w->at[1], error));
     for (unsigned i = 0; i < workers; i++) {
         kl_peer number = 0;
