@@ -61,8 +61,10 @@ kilter_status kl_tuner_attach(const char *path, double patience_s, kl_tuner **tu
     t->patience_s = patience_s;
     t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     /* connecting waits where many others do, and sending where a request was not read yet */
-    struct timeval patience = {.tv_sec = (time_t)patience_s, .tv_usec = (suseconds_t)(1e6 * fmod(patience_s, 1))};
-    if (t->fd < 0 || setsockopt(t->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0 || connect(t->fd, (struct sockaddr *)&address, sizeof address) != 0) {
+    struct timeval patience = {.tv_sec = (time_t)patience_s,
+                               .tv_usec = (suseconds_t)(1e6 * fmod(patience_s, 1))};
+    if (t->fd < 0 || setsockopt(t->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0 ||
+        connect(t->fd, (struct sockaddr *)&address, sizeof address) != 0) {
         kilter_status status = cannot_attach(t, errno, error);
         kl_tuner_detach(t);
         return status;

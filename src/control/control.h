@@ -1,7 +1,7 @@
 /* Door of room control: the owner of a running farm looks at it and sets its tuning points.
  *
- *   kilter tune ── look, set ──▶ a socket only the owner reaches ──▶ the server's thread ──▶ the farm's callbacks
- *               ◀── state, taken, refused ──
+ *   kilter tune ── look, set ──▶ a socket only the owner reaches ──▶ the server's thread ──▶ the farm's
+ * callbacks ◀── state, taken, refused ──
  *
  * A farm nobody looks at pays nothing. Whatever clients do, the farm neither waits for them nor stops: the
  * server answers so many, so often, with messages of bounded size, and drops who does not keep to that. */
@@ -19,26 +19,29 @@ enum {
 /* Numbers of a farm as it is now. One list makes the struct, its message, and the names in JSON. Symbols of
  * Cesar, Moreno, Sorribes, Luque 2006 in brackets; see docs/model.md. */
 #define KL_CONTROL_COUNTS(X)                                                                                 \
-    X(run)          /* iterations begun before this one */                                                   \
-    X(tasks)        /* of this iteration, or of the last one while none goes on */                           \
+    X(run)   /* iterations begun before this one */                                                          \
+    X(tasks) /* of this iteration, or of the last one while none goes on */                                  \
     X(done)                                                                                                  \
-    X(present)      /* workers that are there, resting ones, too */                                                  \
-    X(resting)      /* workers that are there and not dealt any */                                           \
-    X(capability)   /* most workers the master can feed; UINT32_MAX: no limit, 0: not known */               \
-    X(best_workers) /* where the performance index is smallest; 0: not known */                              \
-    X(workers_set)  /* by hand; 0: it was not */
+    X(present)          /* workers that are there, resting ones, too */                                      \
+    X(resting)          /* workers that are there and not dealt any */                                       \
+    X(measured_workers) /* that took part in the last iteration that ended; 0: none has */                   \
+    X(capability)       /* most workers the master can feed; UINT32_MAX: no limit, 0: not known */           \
+    X(best_workers)     /* where the performance index is smallest; 0: not known */                          \
+    X(workers_set)      /* by hand; 0: it was not */
 /* NAN: not known */
 #define KL_CONTROL_NUMBERS(X)                                                                                \
     X(at_s)               /* since the farm was opened */                                                    \
     X(elapsed_s)          /* of this iteration, or of the last one */                                        \
     X(message_fixed_s)    /* start-up of a message [m_o] */                                                  \
-    X(message_per_byte_s) /* [λ] */                                                                          \
+    X(message_per_byte_s) /* [λ] */                                                                         \
+    X(answer_s)           /* the master's time to answer one request for work */                             \
     X(bytes)              /* both ways, an iteration [V] */                                                  \
-    X(to_workers)         /* part of them that goes to workers [α] */                                        \
+    X(to_workers)         /* part of them that goes to workers [α] */                                       \
     X(work_s)             /* of all tasks on one worker of mean speed [T_c] */                               \
-    X(task_mean_s)        /* [μ] */                                                                          \
-    X(task_sd_s)          /* [σ] */                                                                          \
+    X(task_mean_s)        /* [μ] */                                                                         \
+    X(task_sd_s)          /* [σ] */                                                                         \
     X(master_s)           /* the master's own time per iteration [l_m] */                                    \
+    X(measured_s)         /* the last iteration that ended took this */                                      \
     X(time_s)             /* modelled time of an iteration on the active workers [T_t(n)] */                 \
     X(best_time_s)        /* and on best_workers */                                                          \
     X(efficiency)         /* modelled [E(n)] */                                                              \
@@ -113,8 +116,8 @@ void kl_control_close(kl_control *control);
 
 typedef struct kl_tuner kl_tuner; /* attached to one farm; used by one thread */
 
-/* All of these take at most `patience_s`. KILTER_ERR_PEER: the farm is not running any more, or does not answer
- * in time; KILTER_ERR_USAGE: this user may not look, or farm and tool are of different versions;
+/* All of these take at most `patience_s`. KILTER_ERR_PEER: the farm is not running any more, or does not
+ * answer in time; KILTER_ERR_USAGE: this user may not look, or farm and tool are of different versions;
  * KILTER_ERR_INPUT: what answers there is no farm. */
 kilter_status kl_tuner_attach(const char *path, double patience_s, kl_tuner **tuner, kilter_error *error);
 void kl_tuner_detach(kl_tuner *tuner);

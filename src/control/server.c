@@ -1,5 +1,5 @@
-/* The farm's side: one thread that answers one request of each client in turn, and then rests a moment, so that
- * a flood of requests costs the farm's machine little. Nothing here waits for a client. */
+/* The farm's side: one thread that answers one request of each client in turn, and then rests a moment, so
+ * that a flood of requests costs the farm's machine little. Nothing here waits for a client. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
