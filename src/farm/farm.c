@@ -48,6 +48,7 @@ struct kilter_farm {
     pid_t *processes;
     uint32_t process_count;
     thread_worker *threads;
+    kl_control *control; /* NULL: none */
 
     bool threaded;
     pthread_t service;
@@ -55,8 +56,7 @@ struct kilter_farm {
     pthread_cond_t news;
     bool gathered; /* the workers a first run waits for are there */
     kl_trace *trace;
-    bool recorded; /* the master knows of the trace */
-    kl_control *control;
+    bool recorded;    /* the master knows of the trace */
     kl_tuning tuning; /* set from outside, not taken yet */
     bool look_wanted; /* from outside */
     uint64_t shows;   /* how often `state` was renewed */
