@@ -19,14 +19,18 @@ kilter_status kl_balance_init(kl_balance *b, const kl_policy *policy, kl_clock c
                               kilter_error *error) {
     *b = (kl_balance){.clock = clock, .transport = transport, .opened_s = kl_now_s(&clock)};
     b->dealer = kl_dealer_new(policy, NULL);
-    if (!b->dealer)
+    b->snapshot.crew = b->crew = kl_crew_new();
+    if (!b->dealer || !b->crew) {
+        kl_balance_free(b);
         return kl_fail(error, KILTER_ERR_MEMORY, "preparing policy %s: memory ran out",
                        kl_policy_name(policy));
+    }
     return KILTER_OK;
 }
 
 void kl_balance_free(kl_balance *b) {
     kl_dealer_free(b->dealer);
+    kl_crew_free(b->crew);
     kl_bag_free(&b->bag);
     kl_buffer_free(&b->buffer);
     free(b->views);
@@ -46,6 +50,8 @@ kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_erro
             return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", slots);
         b->speeds = speeds;
     }
+    if (kl_crew_reserve(b->crew, slots + 1) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", slots);
     b->views[slots] = (kl_worker_view){0};
     b->snapshot.slots = slots + 1;
     *worker = slots;
@@ -53,16 +59,18 @@ kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_erro
 }
 
 void kl_balance_present(kl_balance *b, uint32_t worker, bool present) {
-    b->views[worker].resting = false;
-    if (b->views[worker].present == present)
-        return;
-    b->views[worker].present = present;
-    b->snapshot.present += present ? 1 : UINT32_MAX; /* + 1 or − 1 */
+    kl_worker_view *view = &b->views[worker];
+    if (view->present != present)
+        b->snapshot.present += present ? 1 : UINT32_MAX; /* + 1 or − 1 */
+    view->present = present;
+    view->resting = false;
+    kl_crew_update(b->crew, b->views, worker);
 }
 
 void kl_balance_rest(kl_balance *b, uint32_t worker, bool resting) {
     kl_balance_present(b, worker, !resting);
     b->views[worker].resting = resting;
+    kl_crew_update(b->crew, b->views, worker);
 }
 
 void kl_balance_answer_cost(kl_balance *b, double busy_s) {
@@ -103,6 +111,7 @@ static void begin_views(kl_balance *b) {
     }
     for (uint32_t i = 0; i < b->snapshot.slots && known; i++)
         b->views[i].prior_rate *= known / total; /* the mean of those known is 1 */
+    kl_crew_look_again(b->crew, b->views, b->snapshot.now_s);
 }
 
 kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kilter_error *error) {
@@ -134,6 +143,7 @@ static const kl_snapshot *look(kl_balance *b) {
     s->left = b->bag.left;
     s->left_units = b->bag.left_units;
     s->answer_s = b->answer.mean;
+    kl_crew_advance(b->crew, s->now_s);
     return s;
 }
 
@@ -185,6 +195,7 @@ static void note_dealt(kl_balance *b, uint32_t worker, const kl_chunk *chunk) {
     view->queued_tasks += count;
     view->queued_units += chunk->units;
     view->chunks++;
+    kl_crew_update(b->crew, b->views, worker);
     b->next_chunk++;
     b->chunks++;
     b->smallest = count < b->smallest ? count : b->smallest;
@@ -264,6 +275,7 @@ void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl
     view->queued_tasks -= segment->count;
     view->queued_units = view->queued_tasks ? view->queued_units - units : 0;
     view->queued_at_s = now_s;
+    kl_crew_update(b->crew, b->views, worker);
     double weight = (double)segment->count / (double)b->run_unit_s.count;
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);
 }
@@ -279,6 +291,7 @@ kilter_status kl_balance_end_chunk(kl_balance *b, uint32_t worker, const kl_chun
     } else {
         kl_wap_add(&view->wap, chunk->busy_s, chunk->units);
     }
+    kl_crew_update(b->crew, b->views, worker);
     kl_trace_chunk(b->trace, &(kl_trace_chunk_row){
                                  .run = b->snapshot.run,
                                  .chunk = chunk->id,

@@ -52,7 +52,8 @@ typedef struct kl_balance {
     kl_dealer *dealer;
     kl_bag bag;
     kl_snapshot snapshot;
-    kl_worker_view *views; /* snapshot.workers, writable */
+    kl_worker_view *views; /* snapshot.workers, writable: the crew is told of every change */
+    kl_crew *crew;         /* snapshot.crew */
     kl_msgcost message;
     kl_stat answer, round_trip;
     kl_stat run_unit_s;         /* seconds per unit of this run's tasks */

@@ -164,10 +164,6 @@ const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size) {
     return scratch->failed ? NULL : scratch->data;
 }
 
-double kl_linear_at(kl_linear cost, double x) {
-    return cost.fixed_s + cost.per_unit_s * x;
-}
-
 uint64_t kl_mix64(uint64_t x) {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

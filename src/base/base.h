@@ -61,8 +61,6 @@ typedef struct kl_linear {
     double fixed_s, per_unit_s;
 } kl_linear;
 
-double kl_linear_at(kl_linear cost, double x);
-
 /* splitmix64: a counter-based mixer for seeded, order-free random numbers in tests and samplers. */
 uint64_t kl_mix64(uint64_t x);
 

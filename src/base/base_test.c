@@ -81,11 +81,6 @@ static void bytes_are_aligned_by_copying_where_needed(void **state) {
     kl_buffer_free(&scratch);
 }
 
-static void linear_cost(void **state) {
-    (void)state;
-    assert_true(kl_linear_at((kl_linear){2, 0.5}, 4) == 4);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_survive_the_buffer),
@@ -93,7 +88,6 @@ int main(void) {
         cmocka_unit_test(unread_bytes_are_not_done),
         cmocka_unit_test(errors_carry_words_and_status),
         cmocka_unit_test(bytes_are_aligned_by_copying_where_needed),
-        cmocka_unit_test(linear_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

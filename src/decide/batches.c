@@ -101,34 +101,32 @@ static void refill_daf(const kl_look *look, kl_course *course) {
     }
 }
 
-/* Speeds that weights may come from, in any unit; 0: not known. */
-typedef double speed_of(const kl_worker_view *worker);
+/* What weights may come from. */
+typedef enum speed { PACE, PRIOR, PERFORMANCE } speed;
 
-static double by_prior(const kl_worker_view *worker) {
-    return worker->prior_rate;
-}
-
-static double by_wap(const kl_worker_view *worker) {
+/* In any unit; 0: not known. */
+static double speed_of(const kl_worker_view *worker, speed speed) {
+    if (speed == PACE)
+        return kl_worker_rate(worker);
+    if (speed == PRIOR)
+        return worker->prior_rate;
     double unit_s = kl_wap_unit_s(&worker->wap);
     return unit_s > 0 ? 1 / unit_s : 0;
 }
 
 /* Over the present workers that are known; 0: none is. */
-static double mean_speed(const kl_look *look, speed_of *speed) {
-    double sum = 0;
-    uint32_t known = 0;
-    for (uint32_t i = 0; i < look->snapshot->slots; i++) {
-        const kl_worker_view *w = &look->snapshot->workers[i];
-        double v = w->present ? speed(w) : 0;
-        sum += v > 0 ? v : 0;
-        known += v > 0;
-    }
-    return known ? sum / known : 0;
+static double mean_speed(const kl_look *look, speed speed) {
+    const kl_crew_sums *sums = kl_crew_total(look->snapshot->crew);
+    if (speed == PACE)
+        return kl_crew_mean_rate(look->snapshot->crew);
+    if (speed == PRIOR)
+        return sums->with_prior ? sums->priors / sums->with_prior : 0;
+    return sums->with_wap ? sums->waps / sums->with_wap : 0;
 }
 
 /* The mean weighs 1, and so does a worker not known yet. */
-static double relative(const kl_worker_view *worker, speed_of *speed, double mean) {
-    double own = speed(worker);
+static double relative(const kl_worker_view *worker, speed speed, double mean) {
+    double own = speed_of(worker, speed);
     return own > 0 && mean > 0 ? own / mean : 1;
 }
 
@@ -138,30 +136,30 @@ static bool weights_due(const kl_look *look, const kl_course *course) {
     if (look->dealer->policy->weighting == KL_PER_BATCH)
         return course->weighed != course->opened;
     return look->dealer->policy->weighting == KL_FIXED && course->weighed == 0 && course->opened > 1 &&
-           mean_speed(look, kl_worker_rate) > 0;
+           mean_speed(look, PACE) > 0;
 }
 
 /* While the run itself has not shown anything, AWF falls back on what was known when it began. */
-static speed_of *measured_by(const kl_look *look) {
+static speed measured_by(const kl_look *look) {
     if (look->dealer->policy->weighting == KL_FIXED)
-        return kl_worker_rate;
-    return mean_speed(look, by_wap) > 0 ? by_wap : by_prior;
+        return PACE;
+    return mean_speed(look, PERFORMANCE) > 0 ? PERFORMANCE : PRIOR;
 }
 
 static double weight_of(const kl_look *look, const kl_course *course) {
     kl_weighting how = look->dealer->policy->weighting;
     if (how == KL_EQUAL)
         return 1;
-    double prior = how == KL_FIXED ? mean_speed(look, by_prior) : 0;
+    double prior = how == KL_FIXED ? mean_speed(look, PRIOR) : 0;
     if (prior > 0)
-        return relative(look->self, by_prior, prior);
+        return relative(look->self, PRIOR, prior);
     if (how == KL_PER_CHUNK || weights_due(look, course))
         return relative(look->self, measured_by(look), mean_speed(look, measured_by(look)));
     return look->worker < look->dealer->slots ? look->dealer->weights[look->worker] : 1;
 }
 
 static void fix_weights(kl_dealer *dealer, const kl_look *look) {
-    speed_of *speed = measured_by(look);
+    speed speed = measured_by(look);
     double mean = mean_speed(look, speed);
     for (uint32_t i = 0; i < look->snapshot->slots; i++)
         dealer->weights[i] = relative(&look->snapshot->workers[i], speed, mean);

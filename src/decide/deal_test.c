@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "decide/decide.h"
+#include "measure/crew_test_helper.h"
 
 enum { MOST_WORKERS = 64, MOST_TASKS = 3 * MOST_WORKERS + 2, MOST_CHUNKS = 4 };
 
@@ -31,6 +32,7 @@ typedef struct farm {
     uint64_t seed, draws;
     kl_dealer *dealer;
     kl_snapshot s;
+    kl_crew *crew;
     kl_worker_view workers[MOST_WORKERS];
     double unit_s[MOST_WORKERS];
     uint64_t chunk[MOST_WORKERS][MOST_CHUNKS], chunks[MOST_WORKERS]; /* sizes, oldest first */
@@ -82,6 +84,7 @@ static void set_up(farm *f, const kl_policy *policy, uint32_t workers, uint64_t 
     }
     f->dealer = kl_dealer_new(policy, NULL);
     assert_non_null(f->dealer);
+    f->s.crew = f->crew = crew_of(&f->s);
     assert_int_equal(kl_dealer_begin(f->dealer, &f->s), KILTER_OK);
 }
 
@@ -94,6 +97,7 @@ static void end_chunk(farm *f, uint32_t i, bool lost) {
     w->queued_tasks -= count;
     w->queued_units = (double)w->queued_tasks;
     w->queued_at_s = f->s.now_s;
+    kl_crew_update(f->crew, f->workers, i);
     if (lost) {
         set_left(f, f->s.left + count);
         return;
@@ -107,6 +111,8 @@ static void end_chunk(farm *f, uint32_t i, bool lost) {
     kl_wap_add(&w->wap, seconds, (double)count);
     kl_stat_add(&w->unit_s, seconds / (double)count, f->s.now_s);
     kl_stat_add(&f->s.unit_s, seconds / (double)count, f->s.now_s);
+    kl_crew_update(f->crew, f->workers, i);
+    kl_crew_advance(f->crew, f->s.now_s);
 }
 
 static void come_and_go(farm *f) {
@@ -120,6 +126,7 @@ static void come_and_go(farm *f) {
         while (f->chunks[i])
             end_chunk(f, i, !f->habit.finished);
     }
+    kl_crew_update(f->crew, f->workers, i);
 }
 
 /* With nothing under way, nothing more will happen by itself: somebody has to get something. Who? */
@@ -154,6 +161,7 @@ static bool ask(farm *f, uint32_t i) {
     w->queued_tasks += plan.count;
     w->queued_units = (double)w->queued_tasks;
     w->queued_at_s = f->s.now_s;
+    kl_crew_update(f->crew, f->workers, i);
     f->chunk[i][f->chunks[i]++] = plan.count;
     return true;
 }
@@ -202,6 +210,7 @@ static void deal_everything(const kl_policy *policy, uint32_t workers, uint64_t 
         fail_msg("%s: %d of %d tasks finished, %d left, on %d workers", kl_policy_name(policy),
                  (int)f.finished, (int)tasks, (int)f.s.left, (int)workers);
     kl_dealer_free(f.dealer);
+    kl_crew_free(f.crew);
 }
 
 static habit habit_of(uint64_t bits, asking order) {
@@ -259,6 +268,7 @@ static void runs_follow_each_other(void **state) {
                 f.workers[i].chunks = 0;
                 f.workers[i].wap = (kl_wap){0};
             }
+            kl_crew_look_again(f.crew, f.workers, f.s.now_s);
             assert_int_equal(kl_dealer_begin(f.dealer, &f.s), KILTER_OK);
             for (uint32_t turn = 0; f.finished < f.s.tasks && turn < 1000; turn++)
                 if (!ask(&f, turn % 5) || f.chunks[turn % 5] > 1)
@@ -266,6 +276,7 @@ static void runs_follow_each_other(void **state) {
             assert_int_equal(f.finished, f.s.tasks);
         }
         kl_dealer_free(f.dealer);
+        kl_crew_free(f.crew);
     }
 }
 

@@ -68,6 +68,7 @@ typedef struct sim {
     const sim_case *what;
     kl_dealer *dealer;
     kl_snapshot snapshot;
+    kl_crew *crew;
     kl_worker_view *views;
     sim_worker *workers;
     sim_event *heap;
@@ -187,6 +188,7 @@ static void sim_answer(sim *f, uint32_t worker, kl_plan *plan) {
     view->queued_tasks += plan->count;
     view->queued_units += (double)plan->count;
     view->queued_at_s = f->now_s;
+    kl_crew_update(f->crew, f->views, worker);
     f->chunks++;
     f->dealt += plan->count;
     sim_push(f, f->now_s + f->what->latency_s, SIM_CHUNK, worker, plan->count);
@@ -230,6 +232,7 @@ static void sim_take_news(sim *f, const sim_message *m) {
     view->queued_at_s = f->now_s;
     view->busy_s += m->seconds;
     view->units += n;
+    kl_crew_update(f->crew, f->views, m->worker);
     f->done += m->tasks;
     f->last_s = f->now_s;
 }
@@ -263,6 +266,7 @@ static void sim_step(sim *f, uint64_t *arrived) {
     sim_event e = sim_pop(f);
     sim_worker *w = &f->workers[e.worker];
     f->now_s = f->snapshot.now_s = e.at_s;
+    kl_crew_advance(f->crew, f->now_s);
     if (e.kind == SIM_MESSAGE) {
         (*arrived)++;
     } else if (e.kind == SIM_SERVED) {
@@ -319,6 +323,7 @@ static sim_result sim_one_run(sim *f) {
         sim_send(f, i, true);
         sim_push(f, SIM_REPORT_S * (1 + i / (double)c->workers), SIM_TICK, i, 0);
     }
+    kl_crew_look_again(f->crew, f->views, 0);
     kilter_status status = kl_dealer_begin(f->dealer, s);
     assert(status == KILTER_OK);
     (void)status;
@@ -334,13 +339,17 @@ static sim_result sim_one_run(sim *f) {
 
 static sim_result sim_play(const sim_case *c, const char *policy, double factor) {
     kl_policy_settings settings = {.factor = factor};
-    sim f = {.what = c, .dealer = kl_dealer_new(kl_policy_find(policy), &settings)};
+    sim f = {.what = c, .dealer = kl_dealer_new(kl_policy_find(policy), &settings), .crew = kl_crew_new()};
     f.views = calloc(c->workers, sizeof *f.views);
     f.workers = calloc(c->workers, sizeof *f.workers);
     f.parked = calloc(c->workers, sizeof *f.parked);
     f.held = calloc(c->workers, sizeof *f.held);
-    assert(f.dealer && f.views && f.workers && f.parked && f.held);
+    assert(f.dealer && f.crew && f.views && f.workers && f.parked && f.held);
+    kilter_status status = kl_crew_reserve(f.crew, c->workers);
+    assert(status == KILTER_OK);
+    (void)status;
     f.snapshot = (kl_snapshot){.workers = f.views,
+                               .crew = f.crew,
                                .slots = c->workers,
                                .present = c->workers,
                                .answer_s = c->answer_s,
@@ -349,6 +358,7 @@ static sim_result sim_play(const sim_case *c, const char *policy, double factor)
     for (uint32_t run = 0; run < (c->runs ? c->runs : 1); run++)
         r = sim_one_run(&f);
     kl_dealer_free(f.dealer);
+    kl_crew_free(f.crew);
     free(f.views);
     free(f.workers);
     free(f.parked);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "decide/decide.h"
+#include "measure/crew_test_helper.h"
 
 static void the_registry_is_complete(void **state) {
     (void)state;
@@ -62,10 +63,23 @@ static void know(world *w, uint32_t worker, double unit_s, double cv) {
     kl_stat_merge(&w->s.unit_s, &v->unit_s);
 }
 
-static uint64_t deal(kl_dealer *dealer, world *w, uint32_t worker) {
+static kl_plan plan_for(const kl_dealer *dealer, world *w, uint32_t worker) {
     kl_plan plan;
+    kl_crew *crew = crew_of(&w->s);
     kl_dealer_plan(dealer, &w->s, worker, &plan);
-    assert_int_equal(kl_dealer_commit(dealer, &w->s, &plan), KILTER_OK);
+    kl_crew_free(crew);
+    return plan;
+}
+
+static void commit(kl_dealer *dealer, world *w, const kl_plan *plan) {
+    kl_crew *crew = crew_of(&w->s);
+    assert_int_equal(kl_dealer_commit(dealer, &w->s, plan), KILTER_OK);
+    kl_crew_free(crew);
+}
+
+static uint64_t deal(kl_dealer *dealer, world *w, uint32_t worker) {
+    kl_plan plan = plan_for(dealer, w, worker);
+    commit(dealer, w, &plan);
     w->s.left -= plan.count;
     w->s.left_units = (double)w->s.left;
     w->workers[worker].chunks += plan.count > 0;
@@ -150,10 +164,9 @@ static void weights_follow_what_is_known(void **state) {
     for (int i = 0; i < 3; i++) {
         dealer = kl_dealer_new(kl_policy_find(both[i]), NULL);
         kl_dealer_begin(dealer, &w.s);
-        kl_plan plan;
-        kl_dealer_plan(dealer, &w.s, 0, &plan);
+        kl_plan plan = plan_for(dealer, &w, 0);
         assert_int_equal(plan.count, 286);
-        kl_dealer_plan(dealer, &w.s, 1, &plan);
+        plan = plan_for(dealer, &w, 1);
         assert_int_equal(plan.count, 72);
         kl_dealer_free(dealer);
     }
@@ -357,8 +370,7 @@ static void auto_decides_by_the_table(void **state) {
         w.workers[row->asks].chunks = row->chunks;
         kl_dealer *dealer = kl_dealer_new(kl_policy_find("auto"), NULL);
         kl_dealer_begin(dealer, &w.s);
-        kl_plan plan;
-        kl_dealer_plan(dealer, &w.s, row->asks, &plan);
+        kl_plan plan = plan_for(dealer, &w, row->asks);
         if (plan.count < row->least || plan.count > row->most || !strstr(plan.reason, row->reason))
             fail_msg("%s: %d tasks (%s)", row->name, (int)plan.count, plan.reason);
         assert_true((plan.finish_s > 0) == (plan.count > 0 && row->unit_s[row->asks] > 0));
@@ -376,11 +388,10 @@ static void plans_say_when_and_what_they_gain(void **state) {
     w.workers[0].queued_at_s = w.workers[1].queued_at_s = 7;
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("gss"), NULL);
     kl_dealer_begin(dealer, &w.s);
-    kl_plan plan;
-    kl_dealer_plan(dealer, &w.s, 0, &plan);
+    kl_plan plan = plan_for(dealer, &w, 0);
     assert_true(fabs(plan.finish_s - 9) < 1e-6 && fabs(plan.gain_s - 1.2) < 1e-6 &&
                 fabs(plan.share - 0.5) < 1e-12);
-    kl_dealer_plan(dealer, &w.s, 1, &plan);
+    plan = plan_for(dealer, &w, 1);
     assert_true(fabs(plan.finish_s - 7.5) < 1e-6 && fabs(plan.gain_s - 1.2) < 1e-6);
     kl_dealer_free(dealer);
 }
@@ -394,12 +405,11 @@ static void who_is_not_here_gets_nothing(void **state) {
     for (size_t p = 0; p < kl_policy_count(); p++) {
         kl_dealer *dealer = kl_dealer_new(kl_policy_at(p), NULL);
         kl_dealer_begin(dealer, &w.s);
-        kl_plan plan;
-        kl_dealer_plan(dealer, &w.s, 1, &plan);
+        kl_plan plan = plan_for(dealer, &w, 1);
         assert_int_equal(plan.count, 0);
-        kl_dealer_plan(dealer, &w.s, 99, &plan);
+        plan = plan_for(dealer, &w, 99);
         assert_int_equal(plan.count, 0);
-        assert_int_equal(kl_dealer_commit(dealer, &w.s, &plan), KILTER_OK);
+        commit(dealer, &w, &plan);
         assert_ptr_equal(kl_dealer_policy(dealer), kl_policy_at(p));
         kl_dealer_free(dealer);
     }

@@ -11,9 +11,7 @@ static unsigned long long ull(uint64_t n) {
  * here have been served and something has come back. */
 static void deal_static(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
-    uint32_t waiting = 0;
-    for (uint32_t i = 0; i < s->slots; i++)
-        waiting += s->workers[i].present && s->workers[i].chunks == 0;
+    uint32_t waiting = kl_crew_total(s->crew)->unserved;
     if (waiting > 0 && look->self->chunks > 0) {
         kl_reason(plan, "had its part; %u others wait for theirs", (unsigned)waiting);
         return;
@@ -75,23 +73,17 @@ enum { AF_FIRST_TASKS = 10 }; /* enough to have a σ, little enough to hurt nobo
 /* D = Σσ²/μ and T = 1/Σ(1/μ) over the present workers (Banicescu and Liu 2000). */
 static void deal_af(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
-    double units = kl_task_units(s), d = 0, rates = 0, left = (double)s->left, known = 0;
+    double units = kl_task_units(s), left = (double)s->left;
     if (look->self->unit_s.count < 2 || !(look->self->unit_s.mean > 0)) {
         plan->count = kl_whole_tasks(fmin(AF_FIRST_TASKS, floor(left / (4.0 * look->workers))), s->left);
         kl_reason(plan, "first %llu tasks: mean and deviation of this worker are not known",
                   ull(plan->count));
         return;
     }
-    for (uint32_t i = 0; i < s->slots; i++) {
-        const kl_stat *stat = &s->workers[i].unit_s;
-        if (!s->workers[i].present || stat->count < 2 || !(stat->mean > 0))
-            continue;
-        d += units * kl_stat_sd(stat) * kl_stat_sd(stat) / stat->mean;
-        rates += 1 / (units * stat->mean);
-        known++;
-    }
-    d *= look->workers / known; /* those not known yet count as the mean of the others */
-    rates *= look->workers / known;
+    const kl_crew_sums *crew = kl_crew_total(s->crew);
+    double all =
+        (double)look->workers / crew->steady; /* those not known yet count as the mean of the others */
+    double d = units * crew->variance_rates * all, rates = crew->unit_rates / units * all;
     double mean = units * look->self->unit_s.mean, t = 1 / rates, share = left * t / mean;
     /* (D + 2TR − √(D² + 4DTR))/(2μ), without the difference of large numbers. */
     double both = d + 2 * t * left;

@@ -79,14 +79,14 @@ double kl_worker_rate(const kl_worker_view *worker) {
     return unit_s > 0 ? 1 / unit_s : 0;
 }
 
-double kl_total_rate(const kl_snapshot *snapshot) {
-    double sum = 0;
-    uint32_t known = 0, present = 0;
-    for (uint32_t i = 0; i < snapshot->slots; i++) {
-        double rate = kl_worker_rate(&snapshot->workers[i]);
-        sum += rate;
-        known += rate > 0;
-        present += snapshot->workers[i].present;
-    }
-    return known ? sum / known * present : 0;
+kl_lane kl_worker_lane(const kl_worker_view *worker, double mean_rate, double now_s) {
+    double rate = kl_worker_rate(worker), queued = worker->queued_units;
+    if (!(rate > 0))
+        rate = mean_rate;
+    if (!(queued > 0))
+        return (kl_lane){rate, 0};
+    double due_s = worker->queued_at_s + queued / rate, silent_s = now_s - worker->queued_at_s;
+    if (due_s < now_s)
+        return (kl_lane){queued / silent_s, silent_s};
+    return (kl_lane){rate, due_s - now_s};
 }

@@ -84,6 +84,75 @@ typedef struct kl_worker_view {
     double busy_s, units; /* this run: time in the work function and units done in it */
 } kl_worker_view;
 
+double kl_worker_rate(const kl_worker_view *worker); /* units per second now; 0: not known or not present */
+
+/* One worker's part in what is still to be done. */
+typedef struct kl_lane {
+    double rate;   /* units per second it is trusted with */
+    double free_s; /* until it has done what is queued */
+} kl_lane;
+
+/* What has been silent for longer than its queued work should take has become slower: at least so slow that
+ * this work takes the time that has passed. What took so long is expected to take as long again.
+ * mean_rate: of a worker not known yet, > 0. */
+kl_lane kl_worker_lane(const kl_worker_view *worker, double mean_rate, double now_s);
+
+/* The workers of a farm added up and in order, so that no decision looks at each of them: a change of one
+ * worker costs O(log P), and so does a question. About 220 bytes a worker. */
+typedef struct kl_crew kl_crew;
+
+/* Over the present workers. A worker without a value counts in no sum. */
+typedef struct kl_crew_sums {
+    uint32_t present;
+    uint32_t known;                        /* whose rate is known */
+    uint32_t unserved;                     /* dealt nothing in this run */
+    uint32_t with_prior, with_wap, steady; /* have a prior_rate, a wap, a mean and deviation of unit_s */
+    double rates;                          /* Σ kl_worker_rate() */
+    double spread, seconds;                /* Σ of those of the paces */
+    double queued_units;
+    double priors, waps;               /* Σ prior_rate, Σ 1/kl_wap_unit_s() */
+    double variance_rates, unit_rates; /* of unit_s: Σ σ²/μ, Σ 1/μ */
+} kl_crew_sums;
+
+/* What some of the present workers can do together. */
+typedef struct kl_crew_part {
+    uint32_t workers;
+    double rate; /* Σ of their lanes' rate */
+    double owed; /* Σ rate·free_s: units they could have done by the time they are free */
+} kl_crew_part;
+
+kl_crew *kl_crew_new(void); /* of no workers; NULL: no memory */
+void kl_crew_free(kl_crew *crew);
+kilter_status kl_crew_reserve(kl_crew *crew,
+                              uint32_t slots); /* views[0 … slots−1] exist; KILTER_ERR_MEMORY */
+
+/* To be told: `worker`'s view has changed. */
+void kl_crew_update(kl_crew *crew, const kl_worker_view *views, uint32_t worker);
+/* To be told before questions are asked: it is now_s, not sooner than the last time. */
+void kl_crew_advance(kl_crew *crew, double now_s);
+/* All views may have changed, and time may have begun anew. O(P) where little has changed. */
+void kl_crew_look_again(kl_crew *crew, const kl_worker_view *views, double now_s);
+
+const kl_crew_sums *kl_crew_total(const kl_crew *crew);
+double kl_crew_mean_rate(const kl_crew *crew); /* of those known; 0: none is */
+
+/* The next three need a mean rate above 0, and leave out worker `without` (UINT32_MAX: nobody).
+ *
+ * Those with free_s < within_s. Overdue workers whose silences differ by less than a fifth are taken
+ * together, which makes their rate at most 0.9 % too low; all else is exact. */
+kl_crew_part kl_crew_free_within(const kl_crew *crew, double within_s, uint32_t without);
+/* The largest free_s; 0: there is nobody. */
+double kl_crew_longest_s(const kl_crew *crew);
+/* The least free_s + units/rate; INFINITY: there is nobody. */
+double kl_crew_first_end_s(const kl_crew *crew, double units, uint32_t without);
+
+/* Present and resting workers by falling speed: units over busy time of the last run they worked in, the
+ * present pace while that is not known. Those of whom neither is known are not in it. */
+uint32_t kl_crew_ranked(const kl_crew *crew);
+double kl_crew_fastest_speed(const kl_crew *crew, uint32_t n); /* Σ of the n fastest, or of all */
+/* The n-th fastest, from 1; n at most kl_crew_ranked(). */
+uint32_t kl_crew_nth_fastest(const kl_crew *crew, uint32_t n, double *speed);
+
 /* Everything a decision may look at. Kept up to date in place by the farm; nobody rebuilds it per decision.
  */
 typedef struct kl_snapshot {
@@ -94,6 +163,7 @@ typedef struct kl_snapshot {
     double units, left_units;
     const kl_worker_view *workers; /* workers[0 … slots−1]; those gone stay, not present */
     uint32_t slots, present;
+    const kl_crew *crew; /* of the same workers, up to date */
     kl_stat unit_s;      /* of single tasks over all workers */
     kl_linear message;   /* m_o [s], λ [s/byte], fitted from probes */
     double answer_s;     /* master's own time to answer one request for work; 0: not known */
@@ -101,9 +171,5 @@ typedef struct kl_snapshot {
     double task_bytes;   /* bytes to a worker per task, mean */
     double result_bytes; /* bytes back per task, mean */
 } kl_snapshot;
-
-double kl_worker_rate(const kl_worker_view *worker); /* units per second now; 0: not known or not present */
-double kl_total_rate(const kl_snapshot *snapshot);   /* sum over present workers; one not known yet counts as
-                                                        the mean of the others */
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "measure/crew_test_helper.h"
 #include "model/model.h"
 
 static double random_01(uint64_t i) {
@@ -295,6 +296,13 @@ static void quality_and_its_bound(void **state) {
     }
 }
 
+static kl_forecast forecast_of(kl_snapshot *s, uint32_t worker) {
+    kl_crew *crew = crew_of(s);
+    kl_forecast f = kl_model_forecast(s, worker);
+    kl_crew_free(crew);
+    return f;
+}
+
 /* P workers with the given units per second, nothing queued; pace known where the rate is above 0. */
 static kl_snapshot farm_of(kl_worker_view *workers, const double *rates, uint32_t n, double left) {
     for (uint32_t i = 0; i < n; i++) {
@@ -317,12 +325,12 @@ static void shares_go_by_speed_and_end_together(void **state) {
     kl_worker_view workers[3];
     kl_snapshot s = farm_of(workers, rates, 3, 1000);
     for (uint32_t i = 0; i < 3; i++) {
-        kl_forecast f = kl_model_forecast(&s, i);
+        kl_forecast f = forecast_of(&s, i);
         assert_true(near(f.rate_units_per_s, 100, 1e-12) && near(f.left_s, 10, 1e-9));
         assert_true(near(f.share_units, rates[i] * 10, 1e-9) && near(f.unit_s, 1 / rates[i], 1e-12));
         assert_true(f.low_s <= f.left_s && f.left_s <= f.high_s);
     }
-    kl_forecast totals = kl_model_forecast(&s, UINT32_MAX);
+    kl_forecast totals = forecast_of(&s, UINT32_MAX);
     assert_true(totals.unit_s == 0 && totals.share_units == 0 && near(totals.left_s, 10, 1e-9));
 }
 
@@ -333,12 +341,12 @@ static void queued_work_comes_first(void **state) {
     kl_snapshot s = farm_of(workers, rates, 3, 100);
     workers[0].queued_units = 50; /* 5 s, of which 1 s has passed */
     s.now_s = 1;
-    assert_true(near(kl_model_forecast(&s, 0).share_units, 20.0 / 3, 1e-6)); /* (6 − 4) s at 10 */
-    assert_true(near(kl_model_forecast(&s, 1).share_units, 140.0 / 3, 1e-6));
+    assert_true(near(forecast_of(&s, 0).share_units, 20.0 / 3, 1e-6)); /* (6 − 4) s at 10 */
+    assert_true(near(forecast_of(&s, 1).share_units, 140.0 / 3, 1e-6));
     workers[0].queued_units = 1000; /* busy longer than all the rest: gets none, and decides the end */
-    assert_true(kl_model_forecast(&s, 0).share_units == 0);
-    assert_true(near(kl_model_forecast(&s, 1).share_units, 50, 1e-6));
-    assert_true(near(kl_model_forecast(&s, 1).left_s, 99, 1e-9));
+    assert_true(forecast_of(&s, 0).share_units == 0);
+    assert_true(near(forecast_of(&s, 1).share_units, 50, 1e-6));
+    assert_true(near(forecast_of(&s, 1).left_s, 99, 1e-9));
 }
 
 static void silence_slows_a_worker_down(void **state) {
@@ -348,11 +356,11 @@ static void silence_slows_a_worker_down(void **state) {
     kl_snapshot s = farm_of(workers, rates, 2, 100);
     workers[0].queued_units = 10;
     s.now_s = 1;
-    double due = kl_model_forecast(&s, 0).unit_s;
+    double due = forecast_of(&s, 0).unit_s;
     assert_true(near(due, 0.1, 1e-9));
-    double share = kl_model_forecast(&s, 0).share_units;
+    double share = forecast_of(&s, 0).share_units;
     for (s.now_s = 2; s.now_s < 20; s.now_s++) {
-        kl_forecast f = kl_model_forecast(&s, 0);
+        kl_forecast f = forecast_of(&s, 0);
         assert_true(near(f.unit_s, s.now_s / 10, 1e-9));
         assert_true(f.share_units < share || f.share_units == 0);
         share = f.share_units;
@@ -365,16 +373,16 @@ static void forecast_of_nothing_known_is_zero(void **state) {
     const double none[] = {0, 0}, some[] = {10, 0};
     kl_worker_view workers[2];
     kl_snapshot s = farm_of(workers, none, 2, 100);
-    kl_forecast f = kl_model_forecast(&s, 0);
+    kl_forecast f = forecast_of(&s, 0);
     assert_true(f.left_s == 0 && f.unit_s == 0 && f.high_s == 0 && f.rate_units_per_s == 0);
     assert_true(kl_model_equal_split_s(&s) == 0 && kl_model_bound_s(&s) == 0);
     s = farm_of(workers, some, 2, 100); /* the unknown one counts as the mean of the others */
-    assert_true(near(kl_model_forecast(&s, 1).share_units, 50, 1e-9));
+    assert_true(near(forecast_of(&s, 1).share_units, 50, 1e-9));
     s.left_units = 0;
-    assert_true(kl_model_forecast(&s, 1).left_s == 0);
-    assert_true(kl_model_forecast(&s, 5).unit_s == 0);
+    assert_true(forecast_of(&s, 1).left_s == 0);
+    assert_true(forecast_of(&s, 5).unit_s == 0);
     s = (kl_snapshot){0};
-    assert_true(kl_model_forecast(&s, 0).left_s == 0);
+    assert_true(forecast_of(&s, 0).left_s == 0);
 }
 
 /* Tasks of random length dealt one by one to equal workers: the interval forecast at half time should hold
@@ -408,7 +416,7 @@ static void interval_holds_the_end(void **state) {
             free_s[first] += length_s;
             end = fmax(end, free_s[first]);
         }
-        kl_forecast f = kl_model_forecast(&s, UINT32_MAX);
+        kl_forecast f = forecast_of(&s, UINT32_MAX);
         held += end >= s.now_s + f.low_s && end <= s.now_s + f.high_s;
     }
     assert_in_range(held, RUNS * 85 / 100, RUNS);

@@ -1,0 +1,615 @@
+/* The workers of a farm, added up and in order. Two treaps (Seidel and Aragon 1996; a worker's priority is a
+ * mix of its number, so their shape follows from their keys alone) know sums of every subtree: `waits` orders
+ * the present workers by when they are free, `ranks` by speed. What needs no order is summed up in a binary
+ * tree over the workers' numbers. All sums are made anew from their parts on the way up: nothing drifts. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure/measure.h"
+
+/* Overdue workers are taken together while the longest silence is at most this much of the shortest. The
+ * weighted harmonic mean of numbers in [1, k], which their mean stands for, is at least 4k/(k+1)² of it. */
+static const double ALIKE = 1.2;
+
+enum { BLOCK = 4 }; /* workers in a leaf of the tree of sums */
+
+/* Worker i is node i+1 of either treap, 0 is no node. */
+typedef struct node {
+    double key;
+    uint32_t left, right;
+} node;
+
+/* Where a present worker stands, each place in an order of its own; their keys: */
+typedef enum place {
+    AWAY,    /* not present */
+    IDLE,    /* nothing queued. 0 */
+    BUSY,    /* when it will be free [s] */
+    OVERDUE, /* since when it has been silent [s]. Its queued work should be finished by now. */
+    UNKNOWN, /* the same. It is busy, maybe overdue, but its rate is not known. */
+    PLACES,
+} place;
+
+/* A subtree of `waits`. */
+typedef struct wait {
+    uint32_t workers, known;
+    double first, last;                /* key */
+    double rate, best_rate, rate_keys; /* of those known: Σ rate, largest, Σ rate·key */
+    double units, units_keys;          /* queued: Σ units, Σ units·key */
+    double keys;                       /* Σ key */
+    double least_units, most_units;    /* queued at one */
+} wait;
+
+typedef struct waiting {
+    place place;
+    double rate, units, at_s; /* the worker's own: 0 if not known, queued, and since when */
+    wait all;                 /* it and what is under it */
+} waiting;
+
+typedef struct rank {
+    uint32_t workers;
+    double speed; /* Σ */
+} rank;
+
+typedef struct treap {
+    node *nodes;
+    void (*sum_up)(kl_crew *crew, uint32_t at); /* what a subtree comes to, from its two children */
+} treap;
+
+struct kl_crew {
+    uint32_t slots, room; /* room: BLOCK·leaves */
+    double now_s;
+    treap waits, ranks;
+    waiting *waiting; /* waiting[0 … room], by node */
+    rank *rank;
+    uint32_t roots[PLACES], fastest; /* of `waits`, of `ranks` */
+    uint32_t leaves;                 /* a power of two */
+    kl_crew_sums *sums; /* sums[1]: all; sums[i]: sums[2i] and sums[2i+1]; leaves from sums[leaves] on */
+};
+
+/* --- treaps --- */
+
+static bool before(const treap *t, uint32_t a, double key, uint32_t b) {
+    double own = t->nodes[a].key;
+    return own < key || (own == key && a < b);
+}
+
+/* Nodes before (key, at_key) to *low, the others to *high. */
+static void split(kl_crew *c, treap *t, uint32_t at, double key, uint32_t at_key, uint32_t *low,
+                  uint32_t *high) {
+    if (at == 0) {
+        *low = *high = 0;
+        return;
+    }
+    node *n = &t->nodes[at];
+    if (before(t, at, key, at_key)) {
+        *low = at;
+        split(c, t, n->right, key, at_key, &n->right, high);
+    } else {
+        *high = at;
+        split(c, t, n->left, key, at_key, low, &n->left);
+    }
+    t->sum_up(c, at);
+}
+
+static uint32_t joined(kl_crew *c, treap *t, uint32_t low, uint32_t high) {
+    if (low == 0 || high == 0)
+        return low + high;
+    if (kl_mix64(low) > kl_mix64(high)) {
+        t->nodes[low].right = joined(c, t, t->nodes[low].right, high);
+        t->sum_up(c, low);
+        return low;
+    }
+    t->nodes[high].left = joined(c, t, low, t->nodes[high].left);
+    t->sum_up(c, high);
+    return high;
+}
+
+/* Each returns the new root. */
+static uint32_t with(kl_crew *c, treap *t, uint32_t at, uint32_t added) {
+    node *n = &t->nodes[added];
+    if (at == 0 || kl_mix64(added) > kl_mix64(at)) {
+        split(c, t, at, n->key, added, &n->left, &n->right);
+        at = added;
+    } else if (before(t, added, t->nodes[at].key, at)) {
+        t->nodes[at].left = with(c, t, t->nodes[at].left, added);
+    } else {
+        t->nodes[at].right = with(c, t, t->nodes[at].right, added);
+    }
+    t->sum_up(c, at);
+    return at;
+}
+
+static uint32_t lacking(kl_crew *c, treap *t, uint32_t at, uint32_t gone) {
+    node *n = &t->nodes[at];
+    if (at == gone)
+        return joined(c, t, n->left, n->right);
+    if (before(t, gone, n->key, at))
+        n->left = lacking(c, t, n->left, gone);
+    else
+        n->right = lacking(c, t, n->right, gone);
+    t->sum_up(c, at);
+    return at;
+}
+
+/* The sums over `changed`, whose key is what it was. */
+static void sum_up_to(kl_crew *c, treap *t, uint32_t at, uint32_t changed) {
+    if (at != changed)
+        sum_up_to(c, t, before(t, changed, t->nodes[at].key, at) ? t->nodes[at].left : t->nodes[at].right,
+                  changed);
+    t->sum_up(c, at);
+}
+
+/* --- who is free when --- */
+
+static wait wait_of_one(const kl_crew *c, uint32_t at) {
+    const waiting *w = &c->waiting[at];
+    double key = c->waits.nodes[at].key;
+    return (wait){.workers = 1,
+                  .known = w->rate > 0,
+                  .first = key,
+                  .last = key,
+                  .rate = w->rate,
+                  .best_rate = w->rate,
+                  .rate_keys = w->rate * key,
+                  .units = w->units,
+                  .units_keys = w->units * key,
+                  .keys = key,
+                  .least_units = w->units,
+                  .most_units = w->units};
+}
+
+static void sum_up_waits(kl_crew *c, uint32_t at) {
+    const node *n = &c->waits.nodes[at];
+    const wait *l = &c->waiting[n->left].all, *r = &c->waiting[n->right].all;
+    wait *all = &c->waiting[at].all;
+    *all = wait_of_one(c, at);
+    if (l->workers)
+        all->first = l->first;
+    if (r->workers)
+        all->last = r->last;
+    const wait *under[] = {l, r};
+    for (int i = 0; i < 2; i++) {
+        const wait *u = under[i];
+        if (u->workers == 0)
+            continue;
+        all->workers += u->workers;
+        all->known += u->known;
+        all->rate += u->rate;
+        all->best_rate = u->best_rate > all->best_rate ? u->best_rate : all->best_rate;
+        all->rate_keys += u->rate_keys;
+        all->units += u->units;
+        all->units_keys += u->units_keys;
+        all->keys += u->keys;
+        all->least_units = u->least_units < all->least_units ? u->least_units : all->least_units;
+        all->most_units = u->most_units > all->most_units ? u->most_units : all->most_units;
+    }
+}
+
+/* Move a worker to its place, or where it stays, renew its sums. */
+static void put(kl_crew *c, uint32_t at, place where, double key) {
+    waiting *w = &c->waiting[at];
+    treap *t = &c->waits;
+    bool stays = w->place == where && (where == AWAY || t->nodes[at].key == key);
+    if (!stays && w->place != AWAY)
+        c->roots[w->place] = lacking(c, t, c->roots[w->place], at);
+    w->place = where;
+    t->nodes[at].key = key;
+    if (where == AWAY)
+        return;
+    if (stays)
+        sum_up_to(c, t, c->roots[where], at);
+    else
+        c->roots[where] = with(c, t, c->roots[where], at);
+}
+
+static void update_wait(kl_crew *c, const kl_worker_view *v, uint32_t at) {
+    waiting *w = &c->waiting[at];
+    double rate = kl_worker_rate(v), units = v->queued_units > 0 ? v->queued_units : 0;
+    double at_s = units > 0 ? v->queued_at_s : 0;
+    bool known = rate > 0;
+    double due_s = known ? at_s + units / rate : at_s;
+    if (w->place != AWAY && v->present && w->rate == rate && w->units == units && w->at_s == at_s &&
+        (w->place == OVERDUE) == (known && units > 0 && due_s < c->now_s))
+        return;
+    w->rate = rate;
+    w->units = units;
+    w->at_s = at_s;
+    if (!v->present)
+        put(c, at, AWAY, 0);
+    else if (units == 0)
+        put(c, at, IDLE, 0);
+    else if (!known)
+        put(c, at, UNKNOWN, at_s);
+    else if (due_s < c->now_s)
+        put(c, at, OVERDUE, at_s);
+    else
+        put(c, at, BUSY, due_s);
+}
+
+void kl_crew_advance(kl_crew *c, double now_s) {
+    c->now_s = now_s;
+    while (c->roots[BUSY] && c->waiting[c->roots[BUSY]].all.first < now_s) {
+        uint32_t at = c->roots[BUSY];
+        while (c->waits.nodes[at].left)
+            at = c->waits.nodes[at].left;
+        put(c, at, OVERDUE, c->waiting[at].at_s);
+    }
+}
+
+/* A question, with what the lanes depend on besides themselves. */
+typedef struct question {
+    double now_s, mean_rate;
+    double within_s; /* kl_crew_free_within() */
+    double units;    /* kl_crew_first_end_s() */
+    uint32_t without;
+} question;
+
+static question ask(const kl_crew *c, uint32_t without) {
+    return (question){.now_s = c->now_s,
+                      .mean_rate = kl_crew_mean_rate(c),
+                      .without = without < c->slots ? without + 1 : 0};
+}
+
+/* When the queued work of some workers is done, if they are as fast as they were. */
+typedef struct due {
+    double first_s, last_s;
+} due;
+
+static due due_of(const wait *w, place where, const question *q) {
+    if (where == IDLE)
+        return (due){q->now_s, q->now_s};
+    if (where == OVERDUE)
+        return (due){-INFINITY, -INFINITY};
+    if (where == UNKNOWN)
+        return (due){w->first + w->least_units / q->mean_rate, w->last + w->most_units / q->mean_rate};
+    return (due){w->first, w->last};
+}
+
+typedef enum standing { OUT, RUNNING, LATE, MIXED } standing;
+
+/* Are all of them free within the time asked for, or none? A single one is never MIXED. */
+static standing standing_of(const wait *w, place where, const question *q) {
+    due d = due_of(w, where, q);
+    if (d.first_s >= q->now_s)
+        return d.last_s - q->now_s < q->within_s     ? RUNNING
+               : d.first_s - q->now_s >= q->within_s ? OUT
+                                                     : MIXED;
+    if (d.last_s >= q->now_s)
+        return MIXED;
+    double least_s = q->now_s - w->last, most_s = q->now_s - w->first; /* silence, and as long again */
+    if (least_s >= q->within_s)
+        return OUT;
+    return most_s < q->within_s && most_s <= ALIKE * least_s ? LATE : MIXED;
+}
+
+static kl_crew_part part_of(const wait *w, place where, standing s, const question *q) {
+    if (s == LATE) /* as if all had been silent for the mean time */
+        return (kl_crew_part){w->workers, w->units / (q->now_s - w->units_keys / w->units), w->units};
+    if (where == IDLE)
+        return (kl_crew_part){w->workers, w->rate + (w->workers - w->known) * q->mean_rate, 0};
+    if (where == UNKNOWN) {
+        double rate = w->workers * q->mean_rate;
+        return (kl_crew_part){w->workers, rate, w->units + q->mean_rate * w->keys - rate * q->now_s};
+    }
+    return (kl_crew_part){w->workers, w->rate, w->rate_keys - w->rate * q->now_s};
+}
+
+static void add_part(kl_crew_part *sum, const wait *w, place where, standing s, const question *q) {
+    kl_crew_part p = part_of(w, where, s, q);
+    sum->workers += p.workers;
+    sum->rate += p.rate;
+    sum->owed += p.owed;
+}
+
+/* holds: q->without may be among them. */
+static void add_free(const kl_crew *c, uint32_t at, place where, const question *q, bool holds,
+                     kl_crew_part *sum) {
+    if (at == 0)
+        return;
+    standing s = standing_of(&c->waiting[at].all, where, q);
+    if (s == OUT)
+        return;
+    if (s != MIXED && !holds) {
+        add_part(sum, &c->waiting[at].all, where, s, q);
+        return;
+    }
+    const node *n = &c->waits.nodes[at];
+    bool left = holds && before(&c->waits, q->without, n->key, at);
+    bool right = holds && !left && at != q->without;
+    add_free(c, n->left, where, q, left, sum);
+    add_free(c, n->right, where, q, right, sum);
+    wait own = wait_of_one(c, at);
+    s = standing_of(&own, where, q);
+    if (s != OUT && at != q->without)
+        add_part(sum, &own, where, s, q);
+}
+
+kl_crew_part kl_crew_free_within(const kl_crew *c, double within_s, uint32_t without) {
+    question q = ask(c, without);
+    q.within_s = within_s;
+    kl_crew_part sum = {0};
+    for (place where = IDLE; where < PLACES; where++)
+        add_free(c, c->roots[where], where, &q, c->waiting[q.without].place == where, &sum);
+    return sum;
+}
+
+/* No less than the largest free_s of them; of a single one: that. */
+static double most_free_s(const wait *w, place where, const question *q) {
+    due d = due_of(w, where, q);
+    double running_s = d.last_s >= q->now_s ? d.last_s - q->now_s : 0;
+    return d.first_s < q->now_s ? fmax(running_s, q->now_s - w->first) : running_s;
+}
+
+static void find_longest(const kl_crew *c, uint32_t at, place where, const question *q, double *longest_s) {
+    if (at == 0 || !(most_free_s(&c->waiting[at].all, where, q) > *longest_s))
+        return;
+    wait own = wait_of_one(c, at);
+    *longest_s = fmax(*longest_s, most_free_s(&own, where, q));
+    /* The right ones wait longer where they run, the left ones where they are overdue. */
+    uint32_t likely = where == BUSY ? c->waits.nodes[at].right : c->waits.nodes[at].left;
+    uint32_t other = where == BUSY ? c->waits.nodes[at].left : c->waits.nodes[at].right;
+    find_longest(c, likely, where, q, longest_s);
+    find_longest(c, other, where, q, longest_s);
+}
+
+double kl_crew_longest_s(const kl_crew *c) {
+    question q = ask(c, UINT32_MAX);
+    double longest_s = 0;
+    for (place where = BUSY; where < PLACES; where++)
+        find_longest(c, c->roots[where], where, &q, &longest_s);
+    return longest_s;
+}
+
+/* No more than the least free_s + units/rate of them; of a single one: that. */
+static double least_end_s(const wait *w, place where, const question *q) {
+    double best_rate = w->known < w->workers ? fmax(w->best_rate, q->mean_rate) : w->best_rate;
+    due d = due_of(w, where, q);
+    double end_s = INFINITY;
+    if (d.last_s >= q->now_s)
+        end_s = fmax(d.first_s - q->now_s, 0) + q->units / best_rate;
+    if (d.first_s < q->now_s) /* rate: what is queued, over the silence */
+        end_s = fmin(end_s, fmax(q->now_s - w->last, 0) * (1 + q->units / w->most_units));
+    return end_s;
+}
+
+static void find_first_end(const kl_crew *c, uint32_t at, place where, const question *q, double *first_s) {
+    if (at == 0 || !(least_end_s(&c->waiting[at].all, where, q) < *first_s))
+        return;
+    if (at != q->without) {
+        wait own = wait_of_one(c, at);
+        *first_s = fmin(*first_s, least_end_s(&own, where, q));
+    }
+    uint32_t left = c->waits.nodes[at].left, right = c->waits.nodes[at].right;
+    bool right_first =
+        left && right &&
+        least_end_s(&c->waiting[right].all, where, q) < least_end_s(&c->waiting[left].all, where, q);
+    find_first_end(c, right_first ? right : left, where, q, first_s);
+    find_first_end(c, right_first ? left : right, where, q, first_s);
+}
+
+double kl_crew_first_end_s(const kl_crew *c, double units, uint32_t without) {
+    question q = ask(c, without);
+    q.units = units;
+    double first_s = INFINITY;
+    for (place where = IDLE; where < PLACES; where++)
+        find_first_end(c, c->roots[where], where, &q, &first_s);
+    return first_s;
+}
+
+/* --- who is how fast --- */
+
+static void sum_up_ranks(kl_crew *c, uint32_t at) {
+    const node *n = &c->ranks.nodes[at];
+    const rank *l = &c->rank[n->left], *r = &c->rank[n->right];
+    c->rank[at] = (rank){l->workers + 1 + r->workers, l->speed - n->key + r->speed};
+}
+
+/* Speed in the last run that the worker had a part in, or else what is known of it. */
+static double speed_of(const kl_worker_view *v, double last) {
+    if (v->units > 0 && v->busy_s > 0)
+        return v->units / v->busy_s;
+    double unit_s = kl_pace_unit_s(&v->pace);
+    return last > 0 ? last : unit_s > 0 ? 1 / unit_s : 0;
+}
+
+/* Keys are negative speeds; 0: not ranked. */
+static void update_rank(kl_crew *c, const kl_worker_view *v, uint32_t at) {
+    node *n = &c->ranks.nodes[at];
+    bool ranked = c->rank[at].workers > 0;
+    double key = v->present || v->resting ? -speed_of(v, -n->key) : 0;
+    if (ranked == (key < 0) && n->key == key)
+        return;
+    if (ranked) {
+        c->fastest = lacking(c, &c->ranks, c->fastest, at);
+        c->rank[at] = (rank){0};
+    }
+    *n = (node){.key = key};
+    if (key < 0)
+        c->fastest = with(c, &c->ranks, c->fastest, at);
+}
+
+uint32_t kl_crew_ranked(const kl_crew *c) {
+    return c->rank[c->fastest].workers;
+}
+
+double kl_crew_fastest_speed(const kl_crew *c, uint32_t n) {
+    double sum = 0;
+    for (uint32_t at = c->fastest; at && n;) {
+        const node *here = &c->ranks.nodes[at];
+        const rank *left = &c->rank[here->left];
+        if (n <= left->workers) {
+            at = here->left;
+            continue;
+        }
+        sum += left->speed - here->key;
+        n -= left->workers + 1;
+        at = here->right;
+    }
+    return sum;
+}
+
+uint32_t kl_crew_nth_fastest(const kl_crew *c, uint32_t n, double *speed) {
+    uint32_t at = c->fastest;
+    for (;;) {
+        const node *here = &c->ranks.nodes[at];
+        uint32_t faster = c->rank[here->left].workers;
+        if (n == faster + 1)
+            break;
+        at = n <= faster ? here->left : here->right;
+        n -= n <= faster ? 0 : faster + 1;
+    }
+    *speed = -c->ranks.nodes[at].key;
+    return at - 1;
+}
+
+/* --- sums without an order --- */
+
+static void add_worker(kl_crew_sums *sum, const kl_worker_view *v) {
+    double rate = kl_worker_rate(v), wap_unit_s = kl_wap_unit_s(&v->wap), sd = kl_stat_sd(&v->unit_s);
+    sum->present++;
+    sum->known += rate > 0;
+    sum->rates += rate;
+    sum->unserved += v->chunks == 0;
+    sum->spread += v->pace.spread;
+    sum->seconds += v->pace.seconds;
+    sum->queued_units += v->queued_units;
+    if (v->prior_rate > 0) {
+        sum->with_prior++;
+        sum->priors += v->prior_rate;
+    }
+    if (wap_unit_s > 0) {
+        sum->with_wap++;
+        sum->waps += 1 / wap_unit_s;
+    }
+    if (v->unit_s.count >= 2 && v->unit_s.mean > 0) {
+        sum->steady++;
+        sum->variance_rates += sd * sd / v->unit_s.mean;
+        sum->unit_rates += 1 / v->unit_s.mean;
+    }
+}
+
+static kl_crew_sums both(const kl_crew_sums *a, const kl_crew_sums *b) {
+    return (kl_crew_sums){
+        .present = a->present + b->present,
+        .known = a->known + b->known,
+        .unserved = a->unserved + b->unserved,
+        .with_prior = a->with_prior + b->with_prior,
+        .with_wap = a->with_wap + b->with_wap,
+        .steady = a->steady + b->steady,
+        .rates = a->rates + b->rates,
+        .spread = a->spread + b->spread,
+        .seconds = a->seconds + b->seconds,
+        .queued_units = a->queued_units + b->queued_units,
+        .priors = a->priors + b->priors,
+        .waps = a->waps + b->waps,
+        .variance_rates = a->variance_rates + b->variance_rates,
+        .unit_rates = a->unit_rates + b->unit_rates,
+    };
+}
+
+static void sum_up_block(kl_crew *c, const kl_worker_view *views, uint32_t block) {
+    kl_crew_sums sum = {0};
+    for (uint32_t i = block * BLOCK; i < (block + 1) * BLOCK && i < c->slots; i++)
+        if (views[i].present)
+            add_worker(&sum, &views[i]);
+    c->sums[c->leaves + block] = sum;
+}
+
+const kl_crew_sums *kl_crew_total(const kl_crew *c) {
+    return &c->sums[1];
+}
+
+double kl_crew_mean_rate(const kl_crew *c) {
+    return c->sums[1].known ? c->sums[1].rates / c->sums[1].known : 0;
+}
+
+/* --- the crew --- */
+
+void kl_crew_update(kl_crew *c, const kl_worker_view *views, uint32_t worker) {
+    sum_up_block(c, views, worker / BLOCK);
+    for (uint32_t i = (c->leaves + worker / BLOCK) / 2; i > 0; i /= 2)
+        c->sums[i] = both(&c->sums[2 * i], &c->sums[2 * i + 1]);
+    update_wait(c, &views[worker], worker + 1);
+    update_rank(c, &views[worker], worker + 1);
+}
+
+void kl_crew_look_again(kl_crew *c, const kl_worker_view *views, double now_s) {
+    c->now_s = now_s;
+    for (uint32_t i = 0; i < c->leaves; i++)
+        sum_up_block(c, views, i);
+    for (uint32_t i = c->leaves - 1; i > 0; i--)
+        c->sums[i] = both(&c->sums[2 * i], &c->sums[2 * i + 1]);
+    for (uint32_t i = 0; i < c->slots; i++) {
+        update_wait(c, &views[i], i + 1);
+        update_rank(c, &views[i], i + 1);
+    }
+}
+
+/* Room for `leaves` blocks; what was known before stays. */
+static kilter_status make_room(kl_crew *c, uint32_t leaves) {
+    size_t count = (size_t)leaves * BLOCK + 1, had = c->room ? (size_t)c->room + 1 : 0;
+    node *waits = realloc(c->waits.nodes, count * sizeof *waits);
+    c->waits.nodes = waits ? waits : c->waits.nodes;
+    node *ranks = realloc(c->ranks.nodes, count * sizeof *ranks);
+    c->ranks.nodes = ranks ? ranks : c->ranks.nodes;
+    waiting *waiting_s = realloc(c->waiting, count * sizeof *waiting_s);
+    c->waiting = waiting_s ? waiting_s : c->waiting;
+    rank *rank_s = realloc(c->rank, count * sizeof *rank_s);
+    c->rank = rank_s ? rank_s : c->rank;
+    kl_crew_sums *sums = calloc(2 * (size_t)leaves, sizeof *sums);
+    if (!waits || !ranks || !waiting_s || !rank_s || !sums) {
+        free(sums);
+        return KILTER_ERR_MEMORY;
+    }
+    memset(waits + had, 0, (count - had) * sizeof *waits);
+    memset(ranks + had, 0, (count - had) * sizeof *ranks);
+    memset(waiting_s + had, 0, (count - had) * sizeof *waiting_s);
+    memset(rank_s + had, 0, (count - had) * sizeof *rank_s);
+    if (c->leaves)
+        memcpy(sums + leaves, c->sums + c->leaves, c->leaves * sizeof *sums);
+    for (uint32_t i = leaves - 1; i > 0; i--)
+        sums[i] = both(&sums[2 * i], &sums[2 * i + 1]);
+    free(c->sums);
+    c->sums = sums;
+    c->leaves = leaves;
+    c->room = leaves * BLOCK;
+    return KILTER_OK;
+}
+
+kilter_status kl_crew_reserve(kl_crew *c, uint32_t slots) {
+    uint32_t leaves = c->leaves;
+    while (leaves * BLOCK < slots) {
+        if (leaves > UINT32_MAX / (4 * BLOCK))
+            return KILTER_ERR_MEMORY;
+        leaves *= 2;
+    }
+    if (leaves > c->leaves && make_room(c, leaves) != KILTER_OK)
+        return KILTER_ERR_MEMORY;
+    c->slots = slots > c->slots ? slots : c->slots;
+    return KILTER_OK;
+}
+
+kl_crew *kl_crew_new(void) {
+    kl_crew *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->waits.sum_up = sum_up_waits;
+    c->ranks.sum_up = sum_up_ranks;
+    if (make_room(c, 1) != KILTER_OK) {
+        kl_crew_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void kl_crew_free(kl_crew *c) {
+    if (!c)
+        return;
+    free(c->waits.nodes);
+    free(c->ranks.nodes);
+    free(c->waiting);
+    free(c->rank);
+    free(c->sums);
+    free(c);
+}
