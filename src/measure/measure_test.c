@@ -171,7 +171,7 @@ static void messages_that_waited_for_others_do_not_count(void **state) {
     kl_msgcost cost = {0};
     for (uint64_t i = 0; i < 400; i++) {
         double bytes = i % 2 ? 100 : 65536, late_s = i % 10 < 2 ? 0 : random_01(i) * 1e-2;
-        kl_msgcost_add(&cost, bytes, kl_linear_at(truth, bytes) + late_s);
+        kl_msgcost_add(&cost, bytes, cost_of(truth, bytes) + late_s);
     }
     kl_linear fit = kl_msgcost_fit(&cost);
     assert_true(near(fit.fixed_s, truth.fixed_s, 1e-6) && near(fit.per_unit_s, truth.per_unit_s, 1e-6));
@@ -185,12 +185,12 @@ static void the_fit_follows_a_change_and_keeps_the_cost_of_a_byte(void **state) 
         kl_linear truth = {40e-6, 1e-9};
         kl_msgcost cost = {0};
         for (uint64_t i = 0; i < 8; i++)
-            kl_msgcost_add(&cost, i % 2 ? 65536 : 8, kl_linear_at(truth, i % 2 ? 65536 : 8));
+            kl_msgcost_add(&cost, i % 2 ? 65536 : 8, cost_of(truth, i % 2 ? 65536 : 8));
         truth.fixed_s *= factors[k];
         for (int window = 0; window < 2; window++) {
             kl_msgcost_next_window(&cost);
             for (double bytes = 100; bytes < 600; bytes += 100)
-                kl_msgcost_add(&cost, bytes, kl_linear_at(truth, bytes));
+                kl_msgcost_add(&cost, bytes, cost_of(truth, bytes));
         }
         kl_msgcost_next_window(&cost);
         kl_linear fit = kl_msgcost_fit(&cost);
