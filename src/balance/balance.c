@@ -5,15 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A pace forgets with this time constant of working time: many scheduling quanta and some tasks, so that it
- * averages over context switches and over tasks that differ. */
-static const double PACE_MEMORY_S = 0.2, PACE_MEMORY_TASKS = 8;
 /* One message holds at most about this much of inputs and weights; a larger plan goes out as several chunks.
  */
 static const size_t CHUNK_BYTES = (size_t)16 << 20;
-/* A worker asks for its next chunk this long before it runs dry, at least: more than a scheduling delay of
- * the master. */
-static const double LEAD_S = 1e-3, LEAD_MOST_S = 20e-3;
 
 kilter_status kl_balance_init(kl_balance *b, const kl_policy *policy, kl_clock clock, kl_transport *transport,
                               kilter_error *error) {
@@ -95,25 +89,6 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
     return KILTER_OK;
 }
 
-static void begin_views(kl_balance *b) {
-    double total = 0;
-    uint32_t known = 0;
-    for (uint32_t i = 0; i < b->snapshot.slots; i++) {
-        kl_worker_view *v = &b->views[i];
-        double rate = v->busy_s > 0 ? v->units / v->busy_s : kl_worker_rate(v);
-        v->prior_rate = v->present ? rate : 0;
-        total += v->prior_rate;
-        known += v->prior_rate > 0;
-        v->wap = (kl_wap){0};
-        v->chunks = 0;
-        v->busy_s = v->units = 0;
-        v->run_unit_s = (kl_stat){0};
-    }
-    for (uint32_t i = 0; i < b->snapshot.slots && known; i++)
-        b->views[i].prior_rate *= known / total; /* the mean of those known is 1 */
-    kl_crew_look_again(b->crew, b->views, b->snapshot.now_s);
-}
-
 kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kilter_error *error) {
     kilter_status status = kl_bag_fill(&b->bag, run->tasks, run->weights, error);
     if (status != KILTER_OK)
@@ -130,7 +105,8 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     b->run_unit_s = (kl_stat){0};
     b->snapshot.task_bytes = b->snapshot.result_bytes = 0;
     kl_msgcost_next_window(&b->message);
-    begin_views(b);
+    kl_views_begin(b->views, s->slots);
+    kl_crew_look_again(b->crew, b->views, s->now_s);
     if (kl_dealer_begin(b->dealer, s) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
                        (unsigned long long)run->tasks);
@@ -145,11 +121,6 @@ static const kl_snapshot *look(kl_balance *b) {
     s->answer_s = b->answer.mean;
     kl_crew_advance(b->crew, s->now_s);
     return s;
-}
-
-static double lead_s(const kl_snapshot *s) {
-    double lead = 4 * s->round_trip_s;
-    return lead < LEAD_S ? LEAD_S : lead > LEAD_MOST_S ? LEAD_MOST_S : lead;
 }
 
 /* As much of the span as one message should hold: at least a task. */
@@ -172,7 +143,7 @@ static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *
     chunk->units = kl_bag_units(&b->bag, span);
     chunk->finish_s = plan->finish_s;
     kl_chunk_head head = {.run = b->snapshot.run, .chunk = chunk->id, .lo = span.lo, .count = plan->count};
-    head.lead_s = lead_s(&b->snapshot);
+    head.lead_s = kl_lead_s(&b->snapshot);
     head.held_s = fmax(0, kl_now_s(&b->clock) - asked_s);
     kl_receipt receipt;
     kilter_status status = kl_move_chunk(b->transport, peer, &head, b->weights, b->bag.scale, b->inputs,
@@ -188,13 +159,8 @@ static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *
 }
 
 static void note_dealt(kl_balance *b, uint32_t worker, const kl_chunk *chunk) {
-    kl_worker_view *view = &b->views[worker];
     uint64_t count = chunk->hi - chunk->lo;
-    if (view->queued_tasks == 0)
-        view->queued_at_s = chunk->dealt_s;
-    view->queued_tasks += count;
-    view->queued_units += chunk->units;
-    view->chunks++;
+    kl_view_dealt(&b->views[worker], count, chunk->units, chunk->dealt_s);
     kl_crew_update(b->crew, b->views, worker);
     b->next_chunk++;
     b->chunks++;
@@ -224,6 +190,10 @@ kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, doub
     *dealt = false;
     if (b->bag.left == 0)
         return KILTER_OK;
+    if (!again) {
+        kl_view_asked(&b->views[worker], kl_now_s(&b->clock));
+        kl_crew_update(b->crew, b->views, worker);
+    }
     const kl_snapshot *snapshot = look(b); /* measure: what is so now */
     kl_plan plan;                          /*                         */
     kl_dealer_plan(b->dealer, snapshot, worker,
@@ -248,7 +218,6 @@ kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, doub
 
 void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,
                        double offset_s, uint64_t bytes, uint64_t failed) {
-    kl_worker_view *view = &b->views[worker];
     double now_s = kl_now_s(&b->clock), ended_s = segment->ended_s + offset_s;
     double units = kl_bag_units(&b->bag, (kl_span){segment->lo, segment->lo + segment->count});
     if (chunk->began_s == 0) {
@@ -262,19 +231,11 @@ void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl
     chunk->bytes_in += bytes;
     chunk->failed += failed;
 
-    double memory_s = PACE_MEMORY_TASKS * segment->busy_s / (double)segment->count;
     kl_stat unit_s = segment->unit_s;
     unit_s.last_s = ended_s;
-    kl_stat_merge(&view->unit_s, &unit_s);
-    kl_stat_merge(&view->run_unit_s, &unit_s);
     kl_stat_merge(&b->run_unit_s, &unit_s);
     kl_stat_merge(&b->snapshot.unit_s, &unit_s);
-    kl_pace_add(&view->pace, segment->busy_s, units, memory_s > PACE_MEMORY_S ? memory_s : PACE_MEMORY_S);
-    view->busy_s += segment->busy_s;
-    view->units += units;
-    view->queued_tasks -= segment->count;
-    view->queued_units = view->queued_tasks ? view->queued_units - units : 0;
-    view->queued_at_s = now_s;
+    kl_view_reported(&b->views[worker], &unit_s, segment->busy_s, units, now_s);
     kl_crew_update(b->crew, b->views, worker);
     double weight = (double)segment->count / (double)b->run_unit_s.count;
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);

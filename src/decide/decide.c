@@ -49,10 +49,6 @@ const char *kl_policy_summary(const kl_policy *policy) {
     return policy->summary;
 }
 
-bool kl_policy_has_factor(const kl_policy *policy) {
-    return policy->factor > 0;
-}
-
 void kl_reason(kl_plan *plan, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -68,7 +64,7 @@ uint64_t kl_whole_tasks(double tasks, uint64_t left) {
 }
 
 double kl_send_s(const kl_snapshot *snapshot) {
-    return fmax(snapshot->answer_s, snapshot->message.fixed_s);
+    return snapshot->answer_s > 0 ? snapshot->answer_s : snapshot->message.fixed_s;
 }
 
 double kl_task_units(const kl_snapshot *snapshot) {

@@ -6,6 +6,7 @@
 #define KL_DECIDE_H
 
 #include "model/model.h"
+#include "play/play.h"
 
 enum { KL_REASON_BYTES = 160 };
 
@@ -36,7 +37,6 @@ const kl_policy *kl_policy_at(size_t i);
 const kl_policy *kl_policy_find(const char *name); /* any case; NULL: no such policy */
 const char *kl_policy_name(const kl_policy *policy);
 const char *kl_policy_summary(const kl_policy *policy); /* one line */
-bool kl_policy_has_factor(const kl_policy *policy);     /* FSC, DPF */
 
 kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings); /* NULL: no memory */
 void kl_dealer_free(kl_dealer *dealer);
@@ -70,5 +70,27 @@ typedef struct kl_iteration {
     const double *speeds;
     uint32_t most;
 } kl_iteration;
+
+/* --- what a policy comes to --- */
+
+/* A farm on described workers under a policy: played, not run. What is measured stays from run to run. */
+typedef struct kl_rehearsal kl_rehearsal;
+
+/* Who watches; every function may be NULL. Times: as in kl_play_run. */
+typedef struct kl_rehearsal_watch {
+    void *self;
+    /* chunk: what the plan became; NULL: the worker was held back. */
+    void (*planned)(void *self, const kl_plan *plan, const kl_play_chunk *chunk, double now_s);
+    void (*ended)(void *self, const kl_play_chunk *chunk);
+} kl_rehearsal_watch;
+
+/* `cluster` must outlive it. NULL: no memory. */
+kl_rehearsal *kl_rehearsal_new(const kl_cluster *cluster, const kl_policy *policy,
+                               const kl_policy_settings *settings);
+void kl_rehearsal_free(kl_rehearsal *rehearsal);
+/* Play one run; run->run and run->lead_s are filled in here. Errors: those of kl_play_run_out(). */
+kilter_status kl_rehearse(kl_rehearsal *rehearsal, const kl_play_run *run, const kl_rehearsal_watch *watch,
+                          kl_play_outcome *outcome, kilter_error *error);
+const kl_snapshot *kl_rehearsal_snapshot(const kl_rehearsal *rehearsal); /* as it stands */
 
 #endif

@@ -66,7 +66,8 @@ void kl_reason(kl_plan *plan, const char *format, ...) KILTER_PRINTF(2, 3);
  */
 uint64_t kl_whole_tasks(double tasks, uint64_t left);
 
-/* The master's own time for one chunk: answering, or starting a message, whichever is longer. */
+/* The master's own time for one chunk: as measured; while that is not known, a message's start-up, which is
+ * an upper limit: a part of it is on the way, where the master does other things. */
 double kl_send_s(const kl_snapshot *snapshot);
 
 /* Units of a task still to be dealt, mean. */

@@ -7,10 +7,6 @@
 
 #include "farm/master_private.h"
 
-/* A worker that the policy held back is looked at again after this long, and so seldom that looking takes a
- * small part of the master's time. */
-static const double HELD_S = 1e-3, HELD_LOOKS = 8;
-
 /* --- deliveries --- */
 
 void kl_delivery_append(kl_delivery_list *list, kl_delivery_list *taken) {
@@ -371,8 +367,8 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
         }
         held |= one->held;
     }
-    double now_s = kl_now_s(&m->options.clock), pause_s = HELD_LOOKS * (now_s - began_s);
-    m->look_again_s = held ? now_s + (pause_s > HELD_S ? pause_s : HELD_S) : 0;
+    double now_s = kl_now_s(&m->options.clock), pause_s = KL_HELD_LOOKS * (now_s - began_s);
+    m->look_again_s = held ? now_s + (pause_s > KL_HELD_S ? pause_s : KL_HELD_S) : 0;
     return status;
 }
 
@@ -390,7 +386,7 @@ static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *err
         return KILTER_OK;
     kilter_status status = feed(m, asking, error);
     if (asking->held && m->look_again_s == 0)
-        m->look_again_s = kl_now_s(&m->options.clock) + HELD_S;
+        m->look_again_s = kl_now_s(&m->options.clock) + KL_HELD_S;
     return status;
 }
 

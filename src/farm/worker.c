@@ -12,16 +12,9 @@
 #include <unistd.h>
 
 #include "farm/farm.h"
+#include "play/play.h"
 
-/* Results are sent when the first of them has waited this long and a task has ended, and when they are this
- * large: little enough for one more of the largest results to fit in the message. */
-static const double FLUSH_S = 0.1;
-static const double HIDES_NOTHING_S = 10e-6;
-/* Requests go out so many of the longest recent answer times ahead of need; a long one is forgotten by and
- * by. */
-static const double ANSWERS_AHEAD = 1.5, ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
 static const double CLOCKS_DIFFER = 1e-3; /* 50 millionths, twentyfold */
-static const size_t FLUSH_BYTES = (size_t)1 << 19;
 
 /* A chunk that has come: its message, and how far it is done. */
 typedef struct queued {
@@ -179,18 +172,19 @@ static kilter_status flush(kl_worker *w, bool more, kilter_error *error) {
 /* Is so little left that the next chunk must be on its way now? But asking for it while working hides nothing
  * when what is left is shorter than sending a message: then the request goes with the last result. */
 static bool running_low(const kl_worker *w, const queued *chunk) {
-    if (w->task_s > 0 && (double)w->queued_tasks * w->task_s < HIDES_NOTHING_S)
+    if (w->task_s > 0 && (double)w->queued_tasks * w->task_s < KL_HIDES_NOTHING_S)
         return false;
-    double lead_s = fmax(chunk->head.lead_s, ANSWERS_AHEAD * w->answer_s);
-    return !w->asked && (w->queued_tasks == 1 || (double)(w->queued_tasks - 1) * w->task_s <= lead_s);
+    double lead_s = fmax(chunk->head.lead_s, KL_ANSWERS_AHEAD * w->answer_s);
+    bool soon = w->task_s > 0 && (double)(w->queued_tasks - 1) * w->task_s <= lead_s;
+    return !w->asked && (w->queued_tasks == 1 || soon);
 }
 
 static void account_task(kl_worker *w, double seconds, double weight, double now_s) {
     w->segment.count++;
     w->segment.busy_s += seconds;
     kl_stat_add(&w->segment.unit_s, seconds / weight, now_s);
-    w->task_s +=
-        (seconds - w->task_s) / 8; /* enough to know when to ask; the master keeps the real statistics */
+    /* Enough to know when to ask; the master keeps the real statistics. */
+    w->task_s += (seconds - w->task_s) / (w->task_s > 0 ? 8 : 1);
     w->last_end_s = now_s;
 }
 
@@ -233,7 +227,7 @@ static void finish_chunk(kl_worker *w) {
 }
 
 static bool flush_is_due(const kl_worker *w) {
-    return w->out.size >= FLUSH_BYTES || w->last_end_s - w->first_result_s >= FLUSH_S;
+    return w->out.size >= KL_FLUSH_BYTES || w->last_end_s - w->first_result_s >= KL_FLUSH_S;
 }
 
 /* Do tasks until it is time to look for messages again. */
@@ -345,7 +339,7 @@ static void note_round_trip(kl_worker *w, const kl_chunk_head *head, size_t byte
 static void note_answer(kl_worker *w, uint64_t run) {
     double took_s = kl_now_s(&w->options.clock) - w->asked_at_s;
     if (w->asked && run == w->asked_run) /* else it was the user who took his time */
-        w->answer_s = fmax(fmin(took_s, ANSWER_MOST_S), ANSWER_MEMORY * w->answer_s);
+        w->answer_s = fmax(fmin(took_s, KL_ANSWER_MOST_S), KL_ANSWER_MEMORY * w->answer_s);
     w->asked = false;
     w->asked_run = run;
 }

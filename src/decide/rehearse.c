@@ -1,0 +1,131 @@
+/* A policy played out: what the farm keeps in room balance, kept for room play. */
+#include <stdlib.h>
+
+#include "decide/decide.h"
+
+/* Sizes of the messages whose costs a real master takes its m_o and λ from. */
+static const double PROBE_HEAD_BYTES = 64;
+
+struct kl_rehearsal {
+    kl_play *play;
+    kl_dealer *dealer;
+    kl_snapshot snapshot;
+    kl_worker_view *views; /* the snapshot's, writable, */
+    kl_crew *crew;         /* and their sums */
+    kl_stat answer;
+    uint64_t runs;
+    const kl_rehearsal_watch *watch; /* of the run that is on */
+    kl_plan plan;                    /* the last one */
+};
+
+kl_rehearsal *kl_rehearsal_new(const kl_cluster *cluster, const kl_policy *policy,
+                               const kl_policy_settings *settings) {
+    kl_rehearsal *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->play = kl_play_new(cluster);
+    r->dealer = kl_dealer_new(policy, settings);
+    r->views = calloc(cluster->workers, sizeof *r->views);
+    r->crew = kl_crew_new();
+    if (!r->play || !r->dealer || !r->views || !r->crew ||
+        kl_crew_reserve(r->crew, cluster->workers) != KILTER_OK) {
+        kl_rehearsal_free(r);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < cluster->workers; i++)
+        r->views[i].present = true;
+    double byte_s = 1 / cluster->bytes_per_s;
+    r->snapshot = (kl_snapshot){
+        .workers = r->views, .slots = cluster->workers, .present = cluster->workers, .crew = r->crew};
+    r->snapshot.message = (kl_linear){2 * cluster->latency_s + PROBE_HEAD_BYTES * byte_s, byte_s};
+    r->snapshot.round_trip_s = 2 * r->snapshot.message.fixed_s;
+    return r;
+}
+
+void kl_rehearsal_free(kl_rehearsal *r) {
+    if (!r)
+        return;
+    kl_play_free(r->play);
+    kl_dealer_free(r->dealer);
+    kl_crew_free(r->crew);
+    free(r->views);
+    free(r);
+}
+
+const kl_snapshot *kl_rehearsal_snapshot(const kl_rehearsal *r) {
+    return &r->snapshot;
+}
+
+static void tell(const kl_rehearsal *r, const kl_play_chunk *chunk, double now_s) {
+    if (r->watch && r->watch->planned)
+        r->watch->planned(r->watch->self, &r->plan, chunk, now_s);
+}
+
+static kilter_status deal(void *self, uint32_t worker, bool again, double now_s, uint64_t *count) {
+    kl_rehearsal *r = self;
+    r->snapshot.now_s = now_s;
+    if (!again) {
+        kl_view_asked(&r->views[worker], now_s);
+        kl_crew_update(r->crew, r->views, worker);
+    }
+    kl_crew_advance(r->crew, now_s);
+    kl_dealer_plan(r->dealer, &r->snapshot, worker, &r->plan);
+    *count = r->plan.count;
+    if (r->plan.count == 0 && !again)
+        tell(r, NULL, now_s);
+    return kl_dealer_commit(r->dealer, &r->snapshot, &r->plan);
+}
+
+static void dealt(void *self, const kl_play_chunk *chunk) {
+    kl_rehearsal *r = self;
+    double tasks = (double)chunk->count;
+    r->snapshot.left -= chunk->count;
+    r->snapshot.left_units = (double)r->snapshot.left;
+    kl_view_dealt(&r->views[chunk->worker], chunk->count, tasks, chunk->dealt_s);
+    kl_crew_update(r->crew, r->views, chunk->worker);
+    tell(r, chunk, chunk->dealt_s);
+}
+
+static void reported(void *self, const kl_play_segment *segment, double now_s) {
+    kl_rehearsal *r = self;
+    kl_stat_merge(&r->snapshot.unit_s, &segment->task_s);
+    kl_view_reported(&r->views[segment->worker], &segment->task_s, segment->busy_s,
+                     (double)segment->task_s.count, now_s);
+    kl_crew_update(r->crew, r->views, segment->worker);
+}
+
+static void ended(void *self, const kl_play_chunk *chunk) {
+    kl_rehearsal *r = self;
+    kl_wap_add(&r->views[chunk->worker].wap, chunk->busy_s, (double)chunk->count);
+    kl_crew_update(r->crew, r->views, chunk->worker);
+    if (r->watch && r->watch->ended)
+        r->watch->ended(r->watch->self, chunk);
+}
+
+static void answered(void *self, double busy_s) {
+    kl_rehearsal *r = self;
+    kl_stat_add(&r->answer, busy_s, r->snapshot.now_s);
+    r->snapshot.answer_s = r->answer.mean;
+}
+
+kilter_status kl_rehearse(kl_rehearsal *r, const kl_play_run *run, const kl_rehearsal_watch *watch,
+                          kl_play_outcome *outcome, kilter_error *error) {
+    kl_snapshot *s = &r->snapshot;
+    s->run = r->runs++;
+    s->now_s = s->began_s = run->begins_s;
+    s->tasks = s->left = run->tasks;
+    s->units = s->left_units = (double)run->tasks;
+    s->task_bytes = run->task_bytes;
+    s->result_bytes = run->result_bytes;
+    r->watch = watch;
+    kl_views_begin(r->views, s->slots);
+    kl_crew_look_again(r->crew, r->views, s->now_s);
+    kl_play_run numbered = *run;
+    numbered.run = s->run;
+    numbered.lead_s = kl_lead_s(s);
+    if (kl_dealer_begin(r->dealer, s) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
+                       (unsigned long long)run->tasks);
+    kl_play_dealer dealer = {r, deal, dealt, reported, ended, answered};
+    return kl_play_run_out(r->play, &numbered, &dealer, outcome, error);
+}

@@ -1,0 +1,56 @@
+/* What traffic makes of what is known of a worker. */
+#include <math.h>
+
+#include "measure/measure.h"
+
+/* A pace forgets with this time constant of working time: many scheduling quanta and some tasks, so that it
+ * averages over context switches and over tasks that differ. */
+static const double PACE_MEMORY_S = 0.2, PACE_MEMORY_TASKS = 8;
+static const double LEAD_S = 1e-3, LEAD_MOST_S = 20e-3, LEAD_ROUND_TRIPS = 4;
+
+void kl_view_asked(kl_worker_view *view, double now_s) {
+    view->queued_at_s = now_s;
+}
+
+void kl_view_dealt(kl_worker_view *view, uint64_t tasks, double units, double now_s) {
+    if (view->queued_tasks == 0)
+        view->queued_at_s = now_s;
+    view->queued_tasks += tasks;
+    view->queued_units += units;
+    view->chunks++;
+}
+
+void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units,
+                      double now_s) {
+    double memory_s = fmax(PACE_MEMORY_S, PACE_MEMORY_TASKS * busy_s / (double)unit_s->count);
+    kl_stat_merge(&view->unit_s, unit_s);
+    kl_stat_merge(&view->run_unit_s, unit_s);
+    kl_pace_add(&view->pace, busy_s, units, memory_s);
+    view->busy_s += busy_s;
+    view->units += units;
+    view->queued_tasks -= unit_s->count;
+    view->queued_units = view->queued_tasks ? view->queued_units - units : 0;
+    view->queued_at_s = now_s;
+}
+
+void kl_views_begin(kl_worker_view *views, uint32_t slots) {
+    double total = 0;
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < slots; i++) {
+        kl_worker_view *v = &views[i];
+        double rate = v->busy_s > 0 ? v->units / v->busy_s : kl_worker_rate(v);
+        v->prior_rate = v->present ? rate : 0;
+        total += v->prior_rate;
+        known += v->prior_rate > 0;
+        v->wap = (kl_wap){0};
+        v->chunks = 0;
+        v->busy_s = v->units = 0;
+        v->run_unit_s = (kl_stat){0};
+    }
+    for (uint32_t i = 0; i < slots && known; i++)
+        views[i].prior_rate *= known / total; /* the mean of those known is 1 */
+}
+
+double kl_lead_s(const kl_snapshot *snapshot) {
+    return fmin(fmax(LEAD_ROUND_TRIPS * snapshot->round_trip_s, LEAD_S), LEAD_MOST_S);
+}

@@ -1,0 +1,638 @@
+/* The event loop. A worker has at most one event, the end of the tasks it does in one go; messages between it
+ * and the master pass the master's link one after the other and therefore arrive in the order they were sent,
+ * so that the next event is the first of three: the top of the workers' heap, the head of what comes to the
+ * workers, and what the master does next. */
+#include "play/play.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NONE = UINT32_MAX };
+/* Of a message, besides tasks or results. */
+static const double HEAD_BYTES = 64;
+
+/* --- storage --- */
+
+/* A chunk in its worker's queue, or done and not all reported. */
+typedef struct chunk {
+    kl_play_chunk told; /* what the master knows */
+    uint64_t at;        /* tasks done, by the worker */
+    uint32_t next;
+} chunk;
+
+/* Tasks done and not reported yet, or in a message. */
+typedef struct segment {
+    kl_play_segment told;
+    uint32_t chunk, next;
+    bool last; /* of its chunk */
+} segment;
+
+/* Items of one size, named by their place; those given back are used again. */
+typedef struct pool {
+    void *items;
+    size_t size; /* of an item; it begins anew when given back */
+    uint32_t used, room, free_count;
+    uint32_t *free;
+} pool;
+
+static uint32_t pool_take(pool *p) {
+    if (p->free_count > 0)
+        return p->free[--p->free_count];
+    if (p->used == p->room) {
+        uint32_t room = p->room < 16 ? 16 : p->room + p->room / 2;
+        void *items = realloc(p->items, room * p->size);
+        if (items)
+            p->items = items;
+        uint32_t *places = realloc(p->free, room * sizeof *places);
+        if (places)
+            p->free = places;
+        if (!items || !places)
+            return NONE;
+        p->room = room;
+    }
+    return p->used++;
+}
+
+static void pool_give_back(pool *p, uint32_t place) {
+    p->free[p->free_count++] = place;
+}
+
+static void pool_free(pool *p) {
+    free(p->items);
+    free(p->free);
+}
+
+/* A message under way. */
+typedef struct parcel {
+    double at_s;           /* it arrives */
+    uint32_t worker, item; /* item: its first segment, or its chunk */
+    bool asks;
+} parcel;
+
+/* Parcels in the order they arrive. */
+typedef struct line {
+    parcel *parcels;
+    size_t front, count, room; /* room: a power of 2 */
+} line;
+
+static bool line_add(line *l, parcel p) {
+    if (l->count == l->room) {
+        size_t room = l->room ? 2 * l->room : 64;
+        parcel *parcels = malloc(room * sizeof *parcels);
+        if (!parcels)
+            return false;
+        for (size_t i = 0; i < l->count; i++)
+            parcels[i] = l->parcels[(l->front + i) & (l->room - 1)];
+        free(l->parcels);
+        *l = (line){parcels, 0, l->count, room};
+    }
+    l->parcels[(l->front + l->count++) & (l->room - 1)] = p;
+    return true;
+}
+
+static const parcel *line_first(const line *l) {
+    return l->count ? &l->parcels[l->front] : NULL;
+}
+
+static parcel line_take(line *l) {
+    parcel p = l->parcels[l->front];
+    l->front = (l->front + 1) & (l->room - 1);
+    l->count--;
+    return p;
+}
+
+typedef struct event {
+    double at_s;
+    uint32_t worker;
+} event;
+
+static bool before(const event *a, const event *b) {
+    return a->at_s < b->at_s || (a->at_s == b->at_s && a->worker < b->worker);
+}
+
+static void heap_push(event *heap, size_t *count, event e) {
+    size_t i = (*count)++;
+    for (; i > 0 && before(&e, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = e;
+}
+
+static event heap_pop(event *heap, size_t *count) {
+    event top = heap[0], last = heap[--*count];
+    size_t i = 0;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= *count)
+            break;
+        if (child + 1 < *count && before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!before(&heap[child], &last))
+            break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = last;
+    return top;
+}
+
+/* --- the farm --- */
+
+typedef struct worker {
+    const kl_host *host;
+    uint32_t first, last;  /* its chunks; NONE: it has none */
+    uint32_t news, newest; /* its segments; NONE: nothing to report */
+    uint64_t queued;       /* tasks not done */
+    uint64_t waiting;      /* tasks done and not reported */
+    double first_result_s; /* of those waiting */
+    double task_s;         /* lately; 0: not known */
+    double asked_at_s, answer_s;
+    double began_s;                 /* of the task at hand, where the master shares the host */
+    bool working, asked, asked_now; /* asked_now: in this run */
+    bool served;                    /* had a chunk */
+} worker;
+
+struct kl_play {
+    const kl_cluster *cluster;
+    const kl_play_run *run;
+    const kl_play_dealer *dealer;
+    worker *workers;
+    pool chunks, segments;
+    event *heap; /* room for one of each worker */
+    size_t events;
+    line to_workers, to_master;
+    double out_free_s, in_free_s; /* the master's link */
+
+    uint64_t *hungry, *held; /* a bit for each worker */
+    bool feed_all;
+    double look_again_s; /* at workers held back; 0: none is */
+    double master_free_s;
+    double stolen_s; /* work of the master on a busy worker's host, not made up for yet */
+
+    double now_s;
+    uint64_t left, done, next_task, next_chunk;
+    kl_play_outcome outcome;
+    kilter_status status;
+};
+
+kl_play *kl_play_new(const kl_cluster *cluster) {
+    kl_play *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    size_t n = cluster->workers, words = n / 64 + 1;
+    p->cluster = cluster;
+    p->chunks.size = sizeof(chunk);
+    p->segments.size = sizeof(segment);
+    p->workers = calloc(n, sizeof *p->workers);
+    p->heap = calloc(n, sizeof *p->heap);
+    p->hungry = calloc(words, sizeof *p->hungry);
+    p->held = calloc(words, sizeof *p->held);
+    if (!p->workers || !p->heap || !p->hungry || !p->held) {
+        kl_play_free(p);
+        return NULL;
+    }
+    uint32_t i = 0;
+    for (uint32_t g = 0; g < cluster->group_count; g++)
+        for (uint32_t k = 0; k < cluster->groups[g].count; k++)
+            p->workers[i++].host = &cluster->groups[g].host;
+    return p;
+}
+
+void kl_play_free(kl_play *p) {
+    if (!p)
+        return;
+    free(p->workers);
+    free(p->heap);
+    free(p->hungry);
+    free(p->held);
+    free(p->to_workers.parcels);
+    free(p->to_master.parcels);
+    pool_free(&p->chunks);
+    pool_free(&p->segments);
+    free(p);
+}
+
+static bool is_set(const uint64_t *bits, uint32_t i) {
+    return bits[i / 64] >> (i % 64) & 1;
+}
+
+static void set(uint64_t *bits, uint32_t i, bool on) {
+    uint64_t bit = (uint64_t)1 << (i % 64);
+    bits[i / 64] = on ? bits[i / 64] | bit : bits[i / 64] & ~bit;
+}
+
+static chunk *chunk_at(const kl_play *p, uint32_t place) {
+    return (chunk *)p->chunks.items + place;
+}
+
+static segment *segment_at(const kl_play *p, uint32_t place) {
+    return (segment *)p->segments.items + place;
+}
+
+static bool shares_the_masters_host(const kl_play *p, uint32_t i) {
+    return i == 0 && !p->cluster->master_apart;
+}
+
+/* --- a worker --- */
+
+static double link_s(const kl_play *p, double bytes) {
+    return bytes / p->cluster->bytes_per_s;
+}
+
+/* Report what is done; with `asks`, ask for the next chunk in the same message. */
+static void send_to_master(kl_play *p, uint32_t i, bool asks) {
+    worker *w = &p->workers[i];
+    double bytes = HEAD_BYTES + p->run->result_bytes * (double)w->waiting;
+    p->in_free_s = fmax(p->now_s + 2 * p->cluster->latency_s, p->in_free_s) + link_s(p, bytes);
+    if (!line_add(&p->to_master, (parcel){p->in_free_s, i, w->news, asks}))
+        p->status = KILTER_ERR_MEMORY;
+    w->news = w->newest = NONE;
+    w->waiting = 0;
+    if (asks) {
+        w->asked = w->asked_now = true;
+        w->asked_at_s = p->now_s;
+    }
+}
+
+static bool is_low(const kl_play *p, const worker *w) {
+    if (w->task_s > 0 && (double)w->queued * w->task_s < KL_HIDES_NOTHING_S)
+        return false;
+    double lead_s = fmax(p->run->lead_s, KL_ANSWERS_AHEAD * w->answer_s);
+    return w->queued == 1 || (w->task_s > 0 && (double)(w->queued - 1) * w->task_s <= lead_s);
+}
+
+/* `count` tasks of the first chunk are done, the last one at end_s. */
+static void account(kl_play *p, worker *w, uint64_t count, double seconds, double began_s, double end_s,
+                    const kl_stat *task_s) {
+    chunk *c = chunk_at(p, w->first);
+    if (w->newest == NONE || segment_at(p, w->newest)->chunk != w->first) {
+        uint32_t place = pool_take(&p->segments);
+        if (place == NONE) {
+            p->status = KILTER_ERR_MEMORY;
+            return;
+        }
+        *segment_at(p, place) = (segment){
+            .told = {.worker = c->told.worker, .began_s = began_s}, .chunk = w->first, .next = NONE};
+        if (w->news == NONE)
+            w->news = place;
+        else
+            segment_at(p, w->newest)->next = place;
+        w->newest = place;
+    }
+    segment *s = segment_at(p, w->newest);
+    s->told.busy_s += seconds;
+    s->told.ended_s = end_s;
+    kl_stat_merge(&s->told.task_s, task_s);
+    if (w->waiting == 0)
+        w->first_result_s = count == 1 ? end_s : began_s + seconds / (double)count;
+    w->waiting += count;
+    w->queued -= count;
+    c->at += count;
+    if (c->at == c->told.count) {
+        s->last = true;
+        w->first = c->next;
+    }
+}
+
+static void account_task(kl_play *p, worker *w, double began_s, double end_s) {
+    double seconds = end_s - began_s;
+    kl_stat stat = {0};
+    kl_stat_add(&stat, seconds, end_s);
+    w->task_s += (seconds - w->task_s) / (w->task_s > 0 ? 8 : 1);
+    account(p, w, 1, seconds, began_s, end_s, &stat);
+}
+
+static double work_of_next(kl_play *p, const worker *w) {
+    const chunk *c = chunk_at(p, w->first);
+    double work_s =
+        p->run->task_s ? p->run->task_s(p->run->task_self, p->run->run, c->told.lo + c->at) : p->run->even_s;
+    p->outcome.work_s += work_s;
+    return work_s;
+}
+
+static bool flush_is_due(const kl_play *p, const worker *w, double now_s) {
+    return now_s - w->first_result_s >= KL_FLUSH_S ||
+           (double)w->waiting * p->run->result_bytes >= (double)KL_FLUSH_BYTES;
+}
+
+/* Even tasks at constant speed: as many as pass before something happens. */
+static uint64_t even_tasks(const kl_play *p, const worker *w, double each_s) {
+    const chunk *c = chunk_at(p, w->first);
+    uint64_t most = c->told.count - c->at;
+    double lead_s = fmax(p->run->lead_s, KL_ANSWERS_AHEAD * w->answer_s);
+    double keep = 1 + (each_s > 0 ? floor(lead_s / each_s) : 0); /* tasks left when it asks */
+    double until_low = (double)w->queued - keep;
+    double began_s = w->waiting ? w->first_result_s : p->now_s + each_s;
+    double until_due = each_s > 0 ? ceil((began_s + KL_FLUSH_S - p->now_s) / each_s) : INFINITY;
+    if (p->run->result_bytes > 0)
+        until_due = fmin(until_due, ceil((double)KL_FLUSH_BYTES / p->run->result_bytes) - (double)w->waiting);
+    double count = fmin(fmin(until_low, until_due), (double)most);
+    return count < 1 ? 1 : (uint64_t)count;
+}
+
+static double do_even_tasks(kl_play *p, worker *w) {
+    double each_s = p->run->even_s / w->host->speed;
+    uint64_t count = even_tasks(p, w, each_s);
+    double seconds = (double)count * each_s, end_s = p->now_s + seconds;
+    kl_stat stat = {count, each_s, 0, each_s, each_s, end_s};
+    p->outcome.work_s += (double)count * p->run->even_s;
+    w->task_s = each_s;
+    account(p, w, count, seconds, p->now_s, end_s, &stat);
+    return end_s;
+}
+
+/* One task after the other until something happens that others see, or that others may change: while a
+ * request is under way, a chunk may come at any time. */
+static double do_tasks(kl_play *p, worker *w) {
+    double at_s = p->now_s;
+    do {
+        double end_s = kl_host_end_s(w->host, at_s, work_of_next(p, w));
+        account_task(p, w, at_s, end_s);
+        at_s = end_s;
+    } while (w->first != NONE && !w->asked && p->status == KILTER_OK && !flush_is_due(p, w, at_s) &&
+             !is_low(p, w));
+    return at_s;
+}
+
+/* It has tasks and is free to begin the next. */
+static void work(kl_play *p, uint32_t i) {
+    worker *w = &p->workers[i];
+    if (!w->asked && is_low(p, w))
+        send_to_master(p, i, true);
+    double end_s;
+    if (shares_the_masters_host(p, i)) { /* what the master takes of it is known afterwards only */
+        w->began_s = p->now_s;
+        p->stolen_s = 0;
+        end_s = kl_host_end_s(w->host, p->now_s, work_of_next(p, w));
+    } else if (!p->run->task_s && !w->asked && w->host->profile.count == 0) {
+        end_s = do_even_tasks(p, w);
+    } else {
+        end_s = do_tasks(p, w);
+    }
+    w->working = true;
+    heap_push(p->heap, &p->events, (event){end_s, i});
+}
+
+/* The master took a part of the host meanwhile: the task ends so much later. */
+static bool made_up(kl_play *p, uint32_t i) {
+    double stolen_s = p->stolen_s;
+    if (!(stolen_s > 0))
+        return true;
+    p->stolen_s = 0;
+    double end_s = kl_host_end_s(p->workers[i].host, p->now_s, stolen_s);
+    heap_push(p->heap, &p->events, (event){end_s, i});
+    return false;
+}
+
+static void tasks_ended(kl_play *p, uint32_t i) {
+    worker *w = &p->workers[i];
+    if (shares_the_masters_host(p, i)) {
+        if (!made_up(p, i))
+            return;
+        account_task(p, w, w->began_s, p->now_s);
+    }
+    w->working = false;
+    bool dry = w->first == NONE;
+    if (dry || flush_is_due(p, w, p->now_s))
+        send_to_master(p, i, dry && !w->asked);
+    if (!dry)
+        work(p, i);
+}
+
+static void chunk_came(kl_play *p, const parcel *parcel) {
+    uint32_t i = parcel->worker;
+    worker *w = &p->workers[i];
+    if (w->first == NONE)
+        w->first = parcel->item;
+    else
+        chunk_at(p, w->last)->next = parcel->item;
+    w->last = parcel->item;
+    w->queued += chunk_at(p, parcel->item)->told.count;
+    if (w->asked_now) /* else it is the run that began late */
+        w->answer_s = fmax(fmin(p->now_s - w->asked_at_s, KL_ANSWER_MOST_S), KL_ANSWER_MEMORY * w->answer_s);
+    w->asked = false;
+    w->asked_now = true;
+    if (!w->working)
+        work(p, i);
+}
+
+/* --- the master --- */
+
+/* The master computes: where it shares a busy worker's host, both get half. */
+static void master_works(kl_play *p, double work_s) {
+    bool shared = !p->cluster->master_apart && p->workers[0].working;
+    double end_s =
+        kl_host_end_s(kl_cluster_master(p->cluster), p->master_free_s, shared ? 2 * work_s : work_s);
+    if (shared)
+        p->stolen_s += work_s;
+    p->outcome.master_busy_s += end_s - p->master_free_s;
+    p->master_free_s = end_s;
+}
+
+static void send_chunk(kl_play *p, uint32_t i, uint64_t count) {
+    uint32_t place = pool_take(&p->chunks);
+    if (place == NONE) {
+        p->status = KILTER_ERR_MEMORY;
+        return;
+    }
+    double bytes = HEAD_BYTES + p->run->task_bytes * (double)count;
+    p->out_free_s = fmax(p->master_free_s, p->out_free_s) + link_s(p, bytes);
+    chunk *c = chunk_at(p, place);
+    *c = (chunk){.told = {.id = p->next_chunk++,
+                          .lo = p->next_task,
+                          .count = count,
+                          .worker = i,
+                          .dealt_s = p->master_free_s,
+                          .bytes_out = bytes},
+                 .next = NONE};
+    p->next_task += count;
+    p->left -= count;
+    p->outcome.chunks++;
+    p->outcome.workers += !p->workers[i].served;
+    p->workers[i].served = true;
+    p->dealer->dealt(p->dealer->self, &c->told);
+    if (!line_add(&p->to_workers, (parcel){p->out_free_s + 2 * p->cluster->latency_s, i, place, false}))
+        p->status = KILTER_ERR_MEMORY;
+}
+
+/* Deal to one worker that asks. It stays hungry when there is nothing for it now. */
+static bool feed(kl_play *p, uint32_t i) {
+    uint64_t count = 0;
+    kilter_status status = p->dealer->deal(p->dealer->self, i, is_set(p->held, i), p->master_free_s, &count);
+    if (status != KILTER_OK) {
+        p->status = status;
+        return false;
+    }
+    if (count > p->left)
+        count = p->left;
+    set(p->hungry, i, count == 0);
+    set(p->held, i, count == 0);
+    if (count > 0)
+        send_chunk(p, i, count);
+    return count > 0;
+}
+
+static bool any_queued(const kl_play *p) {
+    return p->done + p->left < p->run->tasks;
+}
+
+/* Deal to all that ask, those held back included. */
+static void feed_all(kl_play *p) {
+    double began_s = p->master_free_s;
+    bool held = false;
+    p->feed_all = false;
+    for (uint32_t word = 0; word <= p->cluster->workers / 64; word++)
+        for (uint64_t bits = p->hungry[word]; bits && p->left > 0 && p->status == KILTER_OK;
+             bits &= bits - 1) {
+            uint32_t i = word * 64;
+            for (uint64_t low = bits; !(low & 1); low >>= 1)
+                i++;
+            bool dealt = feed(p, i);
+            master_works(p, dealt ? p->run->answer_s : p->run->look_s);
+            held |= !dealt;
+        }
+    double pause_s = KL_HELD_LOOKS * (p->master_free_s - began_s);
+    p->look_again_s = held ? p->master_free_s + fmax(pause_s, KL_HELD_S) : 0;
+    if (held && !any_queued(p) && p->status == KILTER_OK)
+        p->status = KILTER_ERR_RANGE;
+}
+
+/* Deal to `asking` (NONE: nobody asked just now), and once in a while to those held back. */
+static void feed_hungry(kl_play *p, uint32_t asking) {
+    if (p->left == 0) {
+        p->feed_all = false;
+        p->look_again_s = 0;
+        return;
+    }
+    bool look_again = p->look_again_s > 0 && p->master_free_s >= p->look_again_s;
+    if (p->feed_all || look_again || !any_queued(p)) {
+        feed_all(p);
+        return;
+    }
+    if (asking == NONE || !is_set(p->hungry, asking) || is_set(p->held, asking))
+        return;
+    if (!feed(p, asking) && p->look_again_s == 0)
+        p->look_again_s = p->master_free_s + KL_HELD_S;
+}
+
+static void take_report(kl_play *p, uint32_t place) {
+    while (place != NONE) {
+        segment *s = segment_at(p, place);
+        chunk *c = chunk_at(p, s->chunk);
+        uint32_t next = s->next, whose = s->chunk;
+        double tasks = (double)s->told.task_s.count;
+        if (c->told.busy_s == 0 && c->told.ended_s == 0)
+            c->told.began_s = s->told.began_s;
+        c->told.ended_s = s->told.ended_s;
+        c->told.busy_s += s->told.busy_s;
+        c->told.bytes_in += p->run->result_bytes * tasks;
+        p->done += s->told.task_s.count;
+        p->dealer->reported(p->dealer->self, &s->told, p->master_free_s);
+        if (s->last) {
+            if (p->dealer->ended)
+                p->dealer->ended(p->dealer->self, &c->told);
+            pool_give_back(&p->chunks, whose);
+        }
+        pool_give_back(&p->segments, place);
+        place = next;
+    }
+}
+
+/* The master takes the next message, works for it and answers. */
+static void serve(kl_play *p) {
+    parcel m = line_take(&p->to_master);
+    double began_s = p->now_s;
+    uint64_t chunks = p->outcome.chunks;
+    p->outcome.messages++;
+    p->master_free_s = p->now_s;
+    master_works(p, p->run->answer_s);
+    take_report(p, m.item);
+    if (m.asks && !is_set(p->hungry, m.worker)) {
+        set(p->hungry, m.worker, true);
+        set(p->held, m.worker, false);
+    }
+    feed_hungry(p, m.asks ? m.worker : NONE);
+    if (p->dealer->answered && p->outcome.chunks == chunks + 1)
+        p->dealer->answered(p->dealer->self, p->master_free_s - began_s);
+}
+
+/* When the master acts next; INFINITY: it waits for nothing. */
+static double master_acts_s(const kl_play *p) {
+    const parcel *first = line_first(&p->to_master);
+    double at_s = first ? first->at_s : INFINITY;
+    if (p->feed_all)
+        at_s = 0;
+    else if (p->look_again_s > 0)
+        at_s = fmin(at_s, p->look_again_s);
+    return fmax(at_s, p->master_free_s);
+}
+
+static void master_acts(kl_play *p) {
+    const parcel *first = line_first(&p->to_master);
+    if (first && first->at_s <= p->now_s && !p->feed_all) {
+        serve(p);
+    } else {
+        p->master_free_s = p->now_s;
+        feed_hungry(p, NONE);
+    }
+}
+
+/* --- a run --- */
+
+static void begin(kl_play *p, const kl_play_run *run, const kl_play_dealer *dealer) {
+    p->run = run;
+    p->dealer = dealer;
+    p->now_s = p->out_free_s = p->in_free_s = p->master_free_s = run->begins_s;
+    p->left = run->tasks;
+    p->done = p->next_task = 0;
+    p->events = p->to_workers.count = p->to_master.count = 0;
+    p->chunks.used = p->chunks.free_count = p->segments.used = p->segments.free_count = 0;
+    p->feed_all = true;
+    p->look_again_s = p->stolen_s = 0;
+    p->outcome = (kl_play_outcome){0};
+    p->status = KILTER_OK;
+    for (uint32_t i = 0; i < p->cluster->workers; i++) {
+        worker *w = &p->workers[i];
+        *w = (worker){.host = w->host, .task_s = w->task_s, .answer_s = w->answer_s, .asked = true};
+        w->first = w->last = w->news = w->newest = NONE;
+        set(p->hungry, i, true);
+        set(p->held, i, false);
+    }
+}
+
+/* Of things at the same time, the master's first, then what comes to workers, then the workers' own. */
+static bool step(kl_play *p) {
+    const parcel *coming = line_first(&p->to_workers);
+    double master_s = master_acts_s(p), chunk_s = coming ? coming->at_s : INFINITY;
+    double task_s = p->events ? p->heap[0].at_s : INFINITY;
+    double first_s = fmin(master_s, fmin(chunk_s, task_s));
+    if (!(first_s < INFINITY))
+        return false;
+    p->now_s = first_s;
+    if (master_s <= first_s) {
+        master_acts(p);
+    } else if (chunk_s <= first_s) {
+        parcel here = line_take(&p->to_workers);
+        chunk_came(p, &here);
+    } else {
+        tasks_ended(p, heap_pop(p->heap, &p->events).worker);
+    }
+    return p->status == KILTER_OK;
+}
+
+kilter_status kl_play_run_out(kl_play *p, const kl_play_run *run, const kl_play_dealer *dealer,
+                              kl_play_outcome *outcome, kilter_error *error) {
+    begin(p, run, dealer);
+    while (p->done < run->tasks)
+        if (!step(p)) {
+            if (p->status == KILTER_ERR_MEMORY)
+                return kl_fail(error, p->status, "playing a run of %llu tasks: memory ran out",
+                               (unsigned long long)run->tasks);
+            return kl_fail(error, p->status == KILTER_OK ? KILTER_ERR_RANGE : p->status,
+                           "playing a run of %llu tasks: nothing was under way with %llu of them not done",
+                           (unsigned long long)run->tasks, (unsigned long long)(run->tasks - p->done));
+        }
+    p->outcome.elapsed_s = p->master_free_s - run->begins_s;
+    *outcome = p->outcome;
+    return KILTER_OK;
+}
