@@ -2,6 +2,8 @@
 #ifndef KL_CMD_H
 #define KL_CMD_H
 
+#include <stddef.h>
+
 #include "kilter/status.h"
 
 enum { KL_EXIT_USER = 2 }; /* what the user can mend */
@@ -17,6 +19,10 @@ extern const kl_command kl_cmd_report;
 
 /* Say on stderr why the command line cannot be used, and where to look it up. Gives the exit code. */
 int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);
+/* The *.kilter that changed last in the folder of records; malloc'd. NULL: none, and `error` says why. */
+char *kl_cmd_newest_record(kilter_error *error);
+/* Write a picture; says on stderr what went wrong. Gives the exit code. */
+int kl_cmd_save(const char *file, const char *data, size_t size);
 /* Everything was printed: did it arrive? Gives the exit code. */
 int kl_cmd_printed(void);
 

@@ -1,73 +1,12 @@
 /* kilter report: the summary of a run, from its record. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cmd.h"
 #include "report/report.h"
 #include "sys/sys.h"
-
-static const char record_ending[] = ".kilter";
-
-static bool is_record_name(const char *name) {
-    size_t size = strlen(name), ending = sizeof record_ending - 1;
-    return size > ending && strcmp(name + size - ending, record_ending) == 0;
-}
-
-static bool is_newer(struct timespec a, struct timespec b) {
-    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
-}
-
-/* A record that is being written changes its log, and only now and then itself. */
-static bool changed_at(const char *file, struct timespec *at) {
-    struct stat info, log;
-    if (stat(file, &info) != 0 || !S_ISREG(info.st_mode))
-        return false;
-    *at = info.st_mtim;
-    char *log_name = kl_text("%s-wal", file);
-    if (log_name && stat(log_name, &log) == 0 && is_newer(log.st_mtim, *at))
-        *at = log.st_mtim;
-    free(log_name);
-    return true;
-}
-
-/* Of two that changed at the same time, the name that sorts last: names begin with the time. */
-static char *newest_in(const char *folder, DIR *dir) {
-    char *newest = NULL;
-    struct timespec newest_at = {0};
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        char *file = is_record_name(entry->d_name) ? kl_text("%s/%s", folder, entry->d_name) : NULL;
-        struct timespec at;
-        if (file && changed_at(file, &at) &&
-            (!newest || is_newer(at, newest_at) || (!is_newer(newest_at, at) && strcmp(file, newest) > 0))) {
-            free(newest);
-            newest = file;
-            newest_at = at;
-        } else {
-            free(file);
-        }
-    }
-    return newest;
-}
-
-/* NULL: none, and `error` says why. */
-static char *newest_record(kilter_error *error) {
-    char *folder = NULL;
-    if (kl_record_dir(&folder, error) != KILTER_OK || !folder)
-        return NULL;
-    DIR *dir = opendir(folder);
-    char *newest = dir ? newest_in(folder, dir) : NULL;
-    if (dir)
-        closedir(dir);
-    if (!newest)
-        kl_fail(error, KILTER_ERR_INPUT, "looking for the newest record: no file *%s in '%s'; name the file",
-                record_ending, folder);
-    free(folder);
-    return newest;
-}
 
 static int print(const char *file, bool json) {
     kilter_error error;
@@ -82,32 +21,81 @@ static int print(const char *file, bool json) {
     return kl_cmd_printed();
 }
 
-static int print_newest(bool json) {
+static int draw(const char *file, int64_t run, const char *picture) {
     kilter_error error;
-    char *file = newest_record(&error);
+    char *data = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&data, &size);
+    kilter_status status = out ? kl_gantt_write(file, run, out, &error)
+                               : kl_fail(&error, KILTER_ERR_MEMORY, "drawing '%s': memory ran out", file);
+    bool whole = out && fclose(out) == 0;
+    int code = status != KILTER_OK ? kilter_exit("kilter", &error)
+               : whole             ? kl_cmd_save(picture, data, size)
+                                   : EXIT_FAILURE;
+    free(data);
+    return code;
+}
+
+typedef struct request {
+    bool json;
+    const char *file, *picture;
+    int64_t run; /* −1: all */
+} request;
+
+static int answer(const request *r, const char *file) {
+    return r->picture ? draw(file, r->run, r->picture) : print(file, r->json);
+}
+
+static int answer_newest(const request *r) {
+    kilter_error error;
+    char *file = kl_cmd_newest_record(&error);
     if (!file)
         return kilter_exit("kilter", &error);
-    int code = print(file, json);
+    int code = answer(r, file);
     free(file);
     return code;
 }
 
+static bool parse_run(const char *text, int64_t *run) {
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (errno || end == text || *end || value < 0)
+        return false;
+    *run = value;
+    return true;
+}
+
 static int run(const kl_command *command, int argc, char **argv) {
-    bool json = false, options = true;
-    const char *file = NULL;
+    request r = {.run = -1};
+    bool options = true;
     for (int i = 1; i < argc; i++) {
-        if (options && strcmp(argv[i], "--") == 0)
+        const char *word = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        bool gantt = options && strcmp(word, "--gantt") == 0;
+        if (gantt || (options && strcmp(word, "--run") == 0)) {
+            if (!value)
+                return kl_cmd_usage(command, "%s wants a value", word);
+            if (gantt)
+                r.picture = value;
+            else if (!parse_run(value, &r.run))
+                return kl_cmd_usage(command, "--run %s: it is no number of a run", value);
+            i++;
+        } else if (options && strcmp(word, "--") == 0)
             options = false;
-        else if (options && strcmp(argv[i], "--json") == 0)
-            json = true;
-        else if (options && argv[i][0] == '-' && argv[i][1])
-            return kl_cmd_usage(command, "unknown option '%s'", argv[i]);
-        else if (file)
-            return kl_cmd_usage(command, "one file at a time: '%s' and '%s' were given", file, argv[i]);
+        else if (options && strcmp(word, "--json") == 0)
+            r.json = true;
+        else if (options && word[0] == '-' && word[1])
+            return kl_cmd_usage(command, "unknown option '%s'", word);
+        else if (r.file)
+            return kl_cmd_usage(command, "one file at a time: '%s' and '%s' were given", r.file, word);
         else
-            file = argv[i];
+            r.file = word;
     }
-    return file ? print(file, json) : print_newest(json);
+    if (r.json && r.picture)
+        return kl_cmd_usage(command, "--json and --gantt are two questions: ask one");
+    if (r.run >= 0 && !r.picture)
+        return kl_cmd_usage(command, "--run says which run --gantt draws: there is no --gantt");
+    return r.file ? answer(&r, r.file) : answer_newest(&r);
 }
 
 const kl_command kl_cmd_report = {
@@ -115,12 +103,15 @@ const kl_command kl_cmd_report = {
     .summary = "what each worker did in a run, and how near the run came to its bound",
     .help =
         "usage: kilter report [--json] [FILE]\n"
+        "       kilter report --gantt OUT.svg [--run N] [FILE]\n"
         "\n"
         "Prints the summary of a run from its record, also while the run goes on or after it was killed.\n"
         "Without FILE: the newest *.kilter in $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else\n"
         "~/.local/state/kilter.\n"
         "\n"
-        "  --json   one JSON object; times in seconds, null where a number is not known\n"
-        "  --help   this text\n",
+        "  --json            one JSON object; times in seconds, null where a number is not known\n"
+        "  --gantt OUT.svg   a picture instead: who computed what, when\n"
+        "  --run N           of run N alone (without it: of all, or the last 20)\n"
+        "  --help            this text\n",
     .run = run,
 };

@@ -42,6 +42,23 @@ same "$here/golden/finished.json" finished.json "kilter report --json"
 "$kilter" report --json -- killed.kilter >killed.json
 grep -q '"ended":false,"ended_s":null' killed.json || fail "a killed run that ended: $(cat killed.json)"
 
+# the picture: of all runs, of one, and none where there is nothing to draw
+"$kilter" report --gantt all.svg finished.kilter
+[ "$(grep -c '</svg>' all.svg)" = 1 ] || fail "no picture"
+grep -q '>runs 0 to 2: 36 chunks on 3 workers' all.svg || fail "not all runs: $(cat all.svg)"
+"$kilter" report --gantt one.svg --run 1 finished.kilter
+grep -q '>run 1: 12 chunks' one.svg || fail "not run 1"
+"$kilter" report --gantt killed.svg killed.kilter
+grep -q 'did not end' killed.svg || fail "a killed run that ended"
+expect 2 "no tasks were dealt" "$kilter" report --gantt none.svg empty.kilter
+[ ! -e none.svg ] || fail "an empty picture"
+expect 2 "there is no run 7" "$kilter" report --gantt none.svg --run 7 finished.kilter
+expect 1 "nowhere/a.svg': No such file" "$kilter" report --gantt nowhere/a.svg finished.kilter
+expect 2 "--gantt wants a value" "$kilter" report --gantt
+expect 2 "--run x: it is no number" "$kilter" report --gantt a.svg --run x
+expect 2 "there is no --gantt" "$kilter" report --run 1 finished.kilter
+expect 2 "ask one" "$kilter" report --json --gantt a.svg finished.kilter
+
 # what cannot be used
 expect 2 "unknown option '--frob'; try 'kilter report --help'" "$kilter" report --frob
 expect 2 "unknown option '-x'" "$kilter" report many.kilter -x

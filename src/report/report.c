@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "report/reading.h"
 #include "trace/trace.h"
 
 enum {
@@ -162,9 +163,37 @@ static kilter_status check_last_page(const reading *r, const char *path, kilter_
     return KILTER_OK;
 }
 
+static kilter_status open_record(reading *r, const char *path, kilter_error *error) {
+    kilter_status status = check_file(path, error);
+    if (status != KILTER_OK)
+        return status;
+    if (open_database(path, &r->db) != SQLITE_OK || harden(r->db) != SQLITE_OK)
+        return fail_reading(r, path, error);
+    status = check_format(r, path, error);
+    return status == KILTER_OK ? check_last_page(r, path, error) : status;
+}
+
+kilter_status kl_record_ask(const char *path, const char *sql, int64_t number, kl_record_row_fn take,
+                            void *context, kilter_error *error) {
+    reading r = {0};
+    sqlite3_stmt *statement = NULL;
+    kilter_status status = open_record(&r, path, error);
+    if (status == KILTER_OK) {
+        int step = sqlite3_prepare_v2(r.db, sql, -1, &statement, NULL);
+        if (step == SQLITE_OK && sqlite3_bind_int64(statement, 1, number) == SQLITE_OK)
+            while ((step = sqlite3_step(statement)) == SQLITE_ROW)
+                take(context, statement);
+        if (step != SQLITE_DONE)
+            status = fail_reading(&r, path, error);
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(r.db);
+    return status;
+}
+
 /* ---- columns ---- */
 
-static double real_at(sqlite3_stmt *row, int column) {
+double kl_record_real(sqlite3_stmt *row, int column) {
     int type = sqlite3_column_type(row, column);
     return type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_column_double(row, column) : (double)NAN;
 }
@@ -228,10 +257,10 @@ static void take_run(reading *r, sqlite3_stmt *row) {
                            .transport = text_at(r, row, 2),
                            .policy = text_at(r, row, 3),
                            .host = text_at(r, row, 4),
-                           .began_unix_s = real_at(row, 5),
+                           .began_unix_s = kl_record_real(row, 5),
                            .pid = sqlite3_column_int64(row, 6),
                            .ended = sqlite3_column_type(row, 7) != SQLITE_NULL,
-                           .ended_s = real_at(row, 7),
+                           .ended_s = kl_record_real(row, 7),
                            .dropped_rows = count_at(row, 8)};
 }
 
@@ -244,8 +273,8 @@ static void take_worker(reading *r, sqlite3_stmt *row) {
                             .host = text_at(r, row, 1),
                             .binding = text_at(r, row, 2),
                             .pid = sqlite3_column_int64(row, 3),
-                            .joined_s = real_at(row, 4),
-                            .left_s = real_at(row, 5),
+                            .joined_s = kl_record_real(row, 4),
+                            .left_s = kl_record_real(row, 5),
                             .why = text_or_null(r, row, 6)};
 }
 
@@ -256,17 +285,17 @@ static void take_iteration(reading *r, sqlite3_stmt *row) {
         return;
     *it = (kl_report_iteration){.run = count_at(row, 0),
                                 .tasks = count_at(row, 1),
-                                .units = real_at(row, 2),
+                                .units = kl_record_real(row, 2),
                                 .policy = text_at(r, row, 3),
                                 .shared_bytes = count_at(row, 4),
                                 .ended = sqlite3_column_type(row, 9) != SQLITE_NULL,
-                                .began_s = real_at(row, 5),
-                                .elapsed_s = real_at(row, 9) - real_at(row, 5),
+                                .began_s = kl_record_real(row, 5),
+                                .elapsed_s = kl_record_real(row, 9) - kl_record_real(row, 5),
                                 .failed = count_at(row, 6),
                                 .chunks = count_at(row, 7),
                                 .workers = (uint32_t)count_at(row, 8),
-                                .bound_s = real_at(row, 10),
-                                .equal_split_s = real_at(row, 11),
+                                .bound_s = kl_record_real(row, 10),
+                                .equal_split_s = kl_record_real(row, 11),
                                 .decision = text_or_null(r, row, 12),
                                 .status = text_or_null(r, row, 13)};
 }
@@ -293,9 +322,9 @@ static void take_share(reading *r, sqlite3_stmt *row) {
     APPEND(r, it->shares, it->share_count, share);
     if (!share)
         return;
-    double units = real_at(row, 6), busy_s = real_at(row, 7);
+    double units = kl_record_real(row, 6), busy_s = kl_record_real(row, 7);
     uint64_t tasks = count_at(row, 2), chunks = count_at(row, 3);
-    double spread = real_at(row, 8) - busy_s * busy_s / units;
+    double spread = kl_record_real(row, 8) - busy_s * busy_s / units;
     *share = (kl_report_share){
         .worker = (uint32_t)sqlite3_column_int64(row, 1),
         .tasks = tasks,
@@ -308,14 +337,14 @@ static void take_share(reading *r, sqlite3_stmt *row) {
         .unit_s = units > 0 ? busy_s / units : (double)NAN,
         .unit_sd = chunks > 1 && units > 0 ? sqrt(fmax(spread, 0) / (double)(chunks - 1)) : (double)NAN};
     it->tasks_done += tasks;
-    double ended_s = real_at(row, 9);
+    double ended_s = kl_record_real(row, 9);
     if (!it->ended && !(it->elapsed_s >= ended_s - it->began_s))
         it->elapsed_s = ended_s - it->began_s;
 }
 
 /* Columns: at_s, worker, sd. In order of time: the last one within an iteration stands. */
 static void take_spread(reading *r, sqlite3_stmt *row) {
-    double at_s = real_at(row, 0), sd = real_at(row, 2);
+    double at_s = kl_record_real(row, 0), sd = kl_record_real(row, 2);
     uint32_t worker = (uint32_t)sqlite3_column_int64(row, 1);
     kl_report_iteration *its = r->report->iterations;
     size_t low = 0, high = r->report->iteration_count; /* the last that began before */
@@ -351,8 +380,8 @@ static void take_forecasts(reading *r, sqlite3_stmt *row) {
         if (strncmp(d->kind, kind, TEXT_BYTES_MAX) != 0)
             continue;
         d->forecasts = count_at(row, 1);
-        d->late_s = real_at(row, 2);
-        d->missed_s = real_at(row, 3);
+        d->late_s = kl_record_real(row, 2);
+        d->missed_s = kl_record_real(row, 3);
     }
 }
 
@@ -364,9 +393,9 @@ static void take_measurement(reading *r, sqlite3_stmt *row) {
     bool farm = sqlite3_column_type(row, 1) == SQLITE_NULL;
     *m = (kl_report_measurement){.kind = text_at(r, row, 0),
                                  .worker = farm ? -1 : sqlite3_column_int64(row, 1),
-                                 .at_s = real_at(row, 2),
-                                 .value = real_at(row, 3),
-                                 .sd = real_at(row, 4),
+                                 .at_s = kl_record_real(row, 2),
+                                 .value = kl_record_real(row, 3),
+                                 .sd = kl_record_real(row, 4),
                                  .count = count_at(row, 5)};
 }
 
@@ -465,11 +494,7 @@ static void derive(reading *r) {
 }
 
 static kilter_status read_all(reading *r, const char *path, kilter_error *error) {
-    if (open_database(path, &r->db) != SQLITE_OK || harden(r->db) != SQLITE_OK)
-        return fail_reading(r, path, error);
-    kilter_status status = check_format(r, path, error);
-    if (status == KILTER_OK)
-        status = check_last_page(r, path, error);
+    kilter_status status = open_record(r, path, error);
     for (size_t i = 0; status == KILTER_OK && i < sizeof queries / sizeof *queries; i++)
         if (!each(r, queries[i].sql, queries[i].take))
             status = fail_reading(r, path, error);
@@ -481,14 +506,11 @@ static kilter_status read_all(reading *r, const char *path, kilter_error *error)
 }
 
 kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error) {
-    kilter_status status = check_file(path, error);
-    if (status != KILTER_OK)
-        return status;
     reading r = {.report = calloc(1, sizeof(kl_report))};
     if (r.report)
         r.report->path = strdup(path);
     r.memory = !r.report || !r.report->path;
-    status = r.memory ? fail_reading(&r, path, error) : read_all(&r, path, error);
+    kilter_status status = r.memory ? fail_reading(&r, path, error) : read_all(&r, path, error);
     sqlite3_close(r.db);
     if (status != KILTER_OK) {
         kl_report_free(r.report);

@@ -91,4 +91,9 @@ void kl_report_free(kl_report *report);
 void kl_report_print_text(const kl_report *report, FILE *out); /* at most 110 columns, UTF-8 */
 void kl_report_print_json(const kl_report *report, FILE *out); /* one object; not known is null */
 
+/* Draw an iteration, or with run −1 all of them (of many, the last ones), as SVG: a row for each worker, of
+ * very many some of them, with its chunks over time. Errors of kl_report_read(); KILTER_ERR_INPUT when there
+ * is no such iteration or no chunk in it. Nothing is written then; whether all was, ferror(out) says. */
+kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error);
+
 #endif

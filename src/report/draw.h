@@ -1,0 +1,44 @@
+/* What every command draws with: line plots as SVG. */
+#ifndef KL_REPORT_DRAW_H
+#define KL_REPORT_DRAW_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+typedef enum kl_stroke { KL_STROKE_LINE, KL_STROKE_DASHES, KL_STROKE_DOTS } kl_stroke; /* dots: points only */
+
+typedef struct kl_series {
+    const char *name; /* in the legend; NULL: not there */
+    kl_stroke stroke;
+    uint32_t colour; /* 0, 1, 2, … */
+    const double *x, *y;
+    size_t count; /* points that are not finite are left out */
+} kl_series;
+
+/* A vertical line with words at its head. */
+typedef struct kl_mark {
+    double x;
+    const char *text;
+} kl_mark;
+
+/* One of several plots above each other over the same x. */
+typedef struct kl_panel {
+    const char *y_label;
+    const kl_series *series;
+    size_t series_count;
+    const kl_mark *marks;
+    size_t mark_count;
+} kl_panel;
+
+/* The legend is that of the first panel. A scale is logarithmic when its values, all above 0, are far apart.
+ */
+typedef struct kl_plot {
+    const char *title, *subtitle, *x_label;
+    const kl_panel *panels;
+    size_t panel_count;
+} kl_plot;
+
+void kl_plot_write(const kl_plot *plot, FILE *out);
+
+#endif

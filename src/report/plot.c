@@ -1,0 +1,167 @@
+/* Line plots. */
+#include <math.h>
+
+#include "report/draw.h"
+#include "report/svg.h"
+#include "report/text.h"
+
+static const double WIDTH = 960, LEFT = 84, RIGHT = 28, TOP = 104, BOTTOM = 58, PANEL = 280, GAP = 34;
+static const double MARK_ROW = 15;  /* each mark's words have a row of their own */
+static const double LOG_ABOVE = 12; /* largest over smallest value from where a scale is logarithmic */
+
+static const char style[] =
+    ".series{fill:none;stroke-width:2}.dashes{stroke-dasharray:6 4;stroke-width:1.5}\n"
+    ".rule{stroke:#777;stroke-width:1;stroke-dasharray:2 2}\n";
+
+typedef struct range {
+    double low, high;
+} range;
+
+static void widen(range *r, const double *values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(values[i])) {
+            r->low = fmin(r->low, values[i]);
+            r->high = fmax(r->high, values[i]);
+        }
+}
+
+static kl_scale scale_of(range r, double from, double to) {
+    if (!(r.low <= r.high)) /* nothing to show */
+        r = (range){0, 1};
+    kl_scale s = {.low = r.low, .high = r.high, .from = from, .to = to};
+    s.log = r.low > 0 && r.high / r.low > LOG_ABOVE;
+    if (!s.log) {
+        double room = fmax(0.05 * (r.high - r.low), 1e-3 * fabs(r.high));
+        s.low = r.low > 0 && r.low < 0.5 * r.high ? 0 : r.low - room;
+        s.high = r.high + fmax(room, 1e-300);
+    }
+    return s;
+}
+
+static kl_scale x_scale(const kl_plot *plot) {
+    range r = {INFINITY, -INFINITY};
+    for (size_t p = 0; p < plot->panel_count; p++)
+        for (size_t i = 0; i < plot->panels[p].series_count; i++)
+            widen(&r, plot->panels[p].series[i].x, plot->panels[p].series[i].count);
+    kl_scale s = scale_of(r, LEFT, WIDTH - RIGHT);
+    if (s.log && s.high <= 200) /* so few are told apart without */
+        s.log = false;
+    if (!s.log) {
+        s.low = r.low > 0 && r.low <= 0.1 * r.high ? 0 : s.low;
+        s.high = r.high > r.low ? r.high : s.high;
+    }
+    return s;
+}
+
+static kl_scale y_scale(const kl_panel *panel, double top) {
+    range r = {INFINITY, -INFINITY};
+    for (size_t i = 0; i < panel->series_count; i++)
+        widen(&r, panel->series[i].y, panel->series[i].count);
+    kl_scale s = scale_of(r, top + PANEL, top);
+    if (s.log) {
+        s.low /= 1.15;
+        s.high *= 1.15;
+    }
+    return s;
+}
+
+static void draw_grid(const kl_scale *x, const kl_scale *y, bool numbers_below, FILE *out) {
+    double ticks[KL_TICKS_MAX];
+    size_t count = kl_scale_ticks(y, 7, ticks);
+    for (size_t i = 0; i < count; i++) {
+        double at = kl_scale_at(y, ticks[i]);
+        kl_svg_line(out, x->from, at, x->to, at, "grid");
+        kl_svg_text(out, x->from - 8, at + 4, KL_ANCHOR_END, "label", "%.6g", ticks[i]);
+    }
+    count = kl_scale_ticks(x, 12, ticks);
+    for (size_t i = 0; i < count; i++) {
+        double at = kl_scale_at(x, ticks[i]);
+        kl_svg_line(out, at, y->to, at, y->from, "grid");
+        if (numbers_below)
+            kl_svg_text(out, at, y->from + 18, KL_ANCHOR_MIDDLE, "label", "%.10g", ticks[i]);
+    }
+    kl_svg_box(out, x->from, y->to, x->to - x->from, y->from - y->to, "frame");
+}
+
+static const char *colour_of(const kl_series *s) {
+    return kl_svg_colours[s->colour % KL_SVG_COLOURS];
+}
+
+static void draw_series(const kl_series *s, const kl_scale *x, const kl_scale *y, FILE *out) {
+    bool dots = s->stroke == KL_STROKE_DOTS, drawn = false;
+    if (!dots)
+        fprintf(out, "<path class=\"series%s\" stroke=\"%s\" d=\"",
+                s->stroke == KL_STROKE_DASHES ? " dashes" : "", colour_of(s));
+    for (size_t i = 0; i < s->count; i++) {
+        bool shown = isfinite(s->x[i]) && isfinite(s->y[i]) && (!y->log || s->y[i] > 0);
+        if (shown && dots)
+            fprintf(
+                out,
+                "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"4\" fill=\"#fff\" stroke=\"%s\" stroke-width=\"2\"/>\n",
+                kl_scale_at(x, s->x[i]), kl_scale_at(y, s->y[i]), colour_of(s));
+        else if (shown)
+            fprintf(out, "%c%.2f %.2f", drawn ? 'L' : 'M', kl_scale_at(x, s->x[i]), kl_scale_at(y, s->y[i]));
+        drawn = shown;
+    }
+    if (!dots)
+        fputs("\"/>\n", out);
+}
+
+/* The leftmost mark's words stand highest, so that no rule runs through those of another. */
+static void draw_marks(const kl_panel *panel, const kl_scale *x, const kl_scale *y, FILE *out) {
+    for (size_t pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < panel->mark_count; i++) {
+            const kl_mark *mark = &panel->marks[i];
+            double at = kl_scale_at(x, mark->x);
+            if (!(at >= x->from && at <= x->to))
+                continue;
+            size_t row = 0;
+            for (size_t k = 0; k < panel->mark_count; k++)
+                row += panel->marks[k].x < mark->x || (panel->marks[k].x == mark->x && k < i);
+            double words_y = y->to + 16 + MARK_ROW * (double)row;
+            bool right = at > (x->from + x->to) / 2;
+            if (pass == 0)
+                kl_svg_line(out, at, words_y - 10, at, y->from, "rule");
+            else
+                kl_svg_text(out, at + (right ? -6 : 6), words_y, right ? KL_ANCHOR_END : KL_ANCHOR_START,
+                            "mark", "%s", mark->text);
+        }
+}
+
+static void draw_legend(const kl_panel *panel, FILE *out) {
+    double at = LEFT;
+    for (size_t i = 0; i < panel->series_count; i++) {
+        const kl_series *s = &panel->series[i];
+        if (!s->name)
+            continue;
+        const double x[] = {0, 26}, y[] = {0, 0}, middle[] = {13};
+        kl_scale across = {0, 26, at, at + 26, false}, level = {-1, 1, 81, 75, false};
+        kl_series sample = *s;
+        sample.x = s->stroke == KL_STROKE_DOTS ? middle : x;
+        sample.y = y;
+        sample.count = s->stroke == KL_STROKE_DOTS ? 1 : 2;
+        draw_series(&sample, &across, &level, out);
+        kl_svg_text(out, at + 33, 82, KL_ANCHOR_START, "label", "%s", s->name);
+        at += 58 + 6.4 * (double)kl_utf8_columns(s->name);
+    }
+}
+
+void kl_plot_write(const kl_plot *plot, FILE *out) {
+    double panels = (double)plot->panel_count, height = TOP + panels * PANEL + (panels - 1) * GAP + BOTTOM;
+    kl_svg_open(out, WIDTH, height, style, plot->title, plot->subtitle);
+    draw_legend(&plot->panels[0], out);
+    kl_scale x = x_scale(plot);
+    for (size_t p = 0; p < plot->panel_count; p++) {
+        const kl_panel *panel = &plot->panels[p];
+        kl_scale y = y_scale(panel, TOP + (double)p * (PANEL + GAP));
+        draw_grid(&x, &y, p + 1 == plot->panel_count, out);
+        for (size_t i = 0; i < panel->series_count; i++)
+            draw_series(&panel->series[i], &x, &y, out);
+        draw_marks(panel, &x, &y, out);
+        fprintf(out, "<g transform=\"translate(22 %.2f) rotate(-90)\">", (y.from + y.to) / 2);
+        kl_svg_text(out, 0, 0, KL_ANCHOR_MIDDLE, "label", "%s", panel->y_label);
+        fputs("</g>\n", out);
+    }
+    kl_svg_text(out, (x.from + x.to) / 2, height - 16, KL_ANCHOR_MIDDLE, "label", "%s", plot->x_label);
+    kl_svg_close(out);
+}

@@ -1,0 +1,47 @@
+/* Private to room report: pieces of an SVG picture. Lengths in pixels, y downwards. */
+#ifndef KL_REPORT_SVG_H
+#define KL_REPORT_SVG_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+/* The colours of series and runs, in order; over and over. */
+enum { KL_SVG_COLOURS = 6 };
+extern const char *const kl_svg_colours[KL_SVG_COLOURS];
+
+/* White, with a title line and one below it. Classes to draw with: `grid`, `axis`, `frame`; to write with:
+ * `label`, `mark`, `small`. `style`: further CSS. */
+void kl_svg_open(FILE *out, double width, double height, const char *style, const char *title,
+                 const char *subtitle);
+void kl_svg_close(FILE *out);
+
+typedef enum kl_anchor { KL_ANCHOR_START, KL_ANCHOR_MIDDLE, KL_ANCHOR_END } kl_anchor;
+
+/* Text in printf's manner, of any origin. */
+void kl_svg_text(FILE *out, double x, double y, kl_anchor anchor, const char *class, const char *format, ...)
+    KILTER_PRINTF(6, 7);
+void kl_svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *class);
+void kl_svg_box(FILE *out, double x, double y, double width, double height, const char *class);
+
+/* From values to pixels. */
+typedef struct kl_scale {
+    double low, high; /* values */
+    double from, to;  /* where they are drawn */
+    bool log;         /* then low > 0 */
+} kl_scale;
+
+double kl_scale_at(const kl_scale *scale, double value);
+/* Round values 1, 2 or 5 times a power of ten apart, about `wanted` of them, and at each its number. */
+enum { KL_TICKS_MAX = 40 };
+size_t kl_scale_ticks(const kl_scale *scale, double wanted, double ticks[KL_TICKS_MAX]);
+
+/* A unit that suits times up to longest_s: its name, and how many of it are a second. */
+typedef struct kl_time_unit {
+    const char *name;
+    double per_s;
+} kl_time_unit;
+
+kl_time_unit kl_time_unit_for(double longest_s);
+
+#endif
