@@ -49,6 +49,10 @@ const char *kl_policy_summary(const kl_policy *policy) {
     return policy->summary;
 }
 
+bool kl_policy_has_factor(const kl_policy *policy) {
+    return policy->factor > 0;
+}
+
 void kl_reason(kl_plan *plan, const char *format, ...) {
     va_list args;
     va_start(args, format);

@@ -37,6 +37,7 @@ const kl_policy *kl_policy_at(size_t i);
 const kl_policy *kl_policy_find(const char *name); /* any case; NULL: no such policy */
 const char *kl_policy_name(const kl_policy *policy);
 const char *kl_policy_summary(const kl_policy *policy); /* one line */
+bool kl_policy_has_factor(const kl_policy *policy);     /* FSC, DPF */
 
 kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings); /* NULL: no memory */
 void kl_dealer_free(kl_dealer *dealer);

@@ -23,6 +23,7 @@ static const double PROGRESS_S = 0.5;      /* between two progress lines on a te
 static const double PROGRESS_LOG_S = 10;   /* and elsewhere */
 static const double JOIN_PATIENCE_S = 60;  /* a worker waits so long for its master */
 static const double BURST_S = 200e-6;      /* a worker looks for messages so often */
+static const double LOOK_PATIENCE_S = 0.2; /* a look waits so long for the master to show its state */
 static const double FINISH_PATIENCE_S = 5; /* local workers get so long to end, all together */
 
 enum { OTHER_FILES = 64 }; /* what a master has open, a connection for each worker aside, is less */
@@ -47,6 +48,7 @@ struct kilter_farm {
     pid_t *processes;
     uint32_t process_count;
     thread_worker *threads;
+    kl_control *control; /* NULL: none */
 
     bool threaded;
     pthread_t service;
@@ -54,7 +56,12 @@ struct kilter_farm {
     pthread_cond_t news;
     bool gathered; /* the workers a first run waits for are there */
     kl_trace *trace;
-    bool recorded; /* the master knows of the trace */
+    bool recorded;    /* the master knows of the trace */
+    kl_tuning tuning; /* set from outside, not taken yet */
+    bool look_wanted; /* from outside */
+    uint64_t shows;   /* how often `state` was renewed */
+    kl_farm_state state;
+    pthread_cond_t shown;
     const kilter_run *request;
     bool in_use; /* a kilter_farm_run() has not returned */
     bool run_ended, closing;
@@ -243,6 +250,81 @@ static void remove_socket(kilter_farm *f) {
     f->socket = f->socket_dir = NULL;
 }
 
+/* --- tuning from outside --- */
+
+/* In the control thread: have the master show its state, and take the last one if it has no turn soon. */
+static void fresh_state(kilter_farm *f, kl_farm_state *state) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)(1e9 * LOOK_PATIENCE_S);
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&f->lock);
+    uint64_t shows = f->shows;
+    f->look_wanted = true;
+    kl_transport_wake(f->transport);
+    while (f->shows == shows && pthread_cond_timedwait(&f->shown, &f->lock, &until) == 0)
+        ;
+    *state = f->state;
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void look_from_outside(void *self, kl_control_state *shown) {
+    kilter_farm *f = self;
+    kl_farm_state state;
+    fresh_state(f, &state);
+    kl_tuning_show(&state, shown);
+    snprintf(shown->program, sizeof shown->program, "%s", f->settings.name);
+    snprintf(shown->transport, sizeof shown->transport, "%s", f->transport->ops->name);
+}
+
+static kilter_status set_from_outside(void *self, const kl_control_setting *setting,
+                                      char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
+    kilter_farm *f = self;
+    kl_farm_state state;
+    kl_tuning tuning;
+    fresh_state(f, &state);
+    kilter_status status = kl_tuning_check(setting, &state, &tuning, answer, error);
+    if (status != KILTER_OK)
+        return status;
+    pthread_mutex_lock(&f->lock);
+    kl_tuning_merge(&f->tuning, &tuning);
+    pthread_mutex_unlock(&f->lock);
+    kl_transport_wake(f->transport);
+    return KILTER_OK;
+}
+
+/* A farm nobody can look at is no reason to fail. */
+static void open_control(kilter_farm *f) {
+    kl_control_farm farm = {.look = look_from_outside, .set = set_from_outside, .self = f};
+    kilter_error error;
+    if (kl_control_open(&farm, &f->control, &error) != KILTER_OK)
+        fprintf(stderr, "%s: kilter tune will not reach this run: %s\n", f->settings.name, error.text);
+}
+
+static void close_control(kilter_farm *f) {
+    kl_control_close(f->control);
+    f->control = NULL;
+}
+
+/* Take what was set, under the lock. */
+static kl_tuning take_tuning(kilter_farm *f) {
+    kl_tuning tuning = f->tuning;
+    f->tuning = (kl_tuning){0};
+    return tuning;
+}
+
+/* Show the state to whoever waits for it, under the lock. A master without a thread of its own has no turn
+ * between two runs: what it shows then is how its last one ended. */
+static void show_state(kilter_farm *f, bool run_ended) {
+    if (!f->look_wanted && !(run_ended && !f->threaded))
+        return;
+    kl_master_state(f->master, &f->state);
+    f->look_wanted = false;
+    f->shows++;
+    pthread_cond_signal(&f->shown);
+}
+
 /* --- the record --- */
 
 static kilter_status check_record(const char *path, kilter_error *error) {
@@ -293,6 +375,8 @@ static kilter_status start_record(kilter_farm *f, kilter_error *error) {
     kl_trace *trace = NULL;
     kilter_error problem;
     kilter_status status = asked ? KILTER_OK : default_record(f, &path, &problem);
+    if (status == KILTER_OK && !f->clock.simulated) /* there, no thread runs beside the ranks */
+        open_control(f);
     kl_host_name(host);
     kl_trace_run_row row = {.program = f->settings.name,
                             .version = KILTER_VERSION,
@@ -301,10 +385,13 @@ static kilter_status start_record(kilter_farm *f, kilter_error *error) {
                             .host = host,
                             .began_unix_s = f->opened_unix_s,
                             .pid = getpid(),
-                            .simulated = f->clock.simulated};
+                            .simulated = f->clock.simulated,
+                            .control = kl_control_path(f->control)};
     if (status == KILTER_OK)
         status = kl_trace_open(asked ? asked : path, &row, &trace, &problem);
     free(path);
+    if (status != KILTER_OK)
+        close_control(f); /* nobody would find it */
     if (status != KILTER_OK && asked)
         return kl_fail(error, KILTER_ERR_USAGE, "--record: %s", problem.text);
     if (status != KILTER_OK)
@@ -346,9 +433,12 @@ static void service_turn(kilter_farm *f, double timeout_s) {
         f->request = NULL;
     kl_trace *new_trace = f->recorded ? NULL : f->trace;
     f->recorded |= new_trace != NULL;
+    kl_tuning tuning = take_tuning(f);
     pthread_mutex_unlock(&f->lock);
     if (new_trace)
         kl_master_record(f->master, new_trace);
+    if (tuning.set)
+        kl_master_tune(f->master, &tuning, NULL); /* it was checked */
 
     kilter_error error = {KILTER_OK, ""};
     kilter_status status = KILTER_OK;
@@ -376,6 +466,7 @@ static void service_turn(kilter_farm *f, double timeout_s) {
         snprintf(f->decision, sizeof f->decision, "%s", f->summary.decision ? f->summary.decision : "");
         f->summary.decision = f->decision;
     }
+    show_state(f, f->run_ended);
     pthread_cond_signal(&f->news);
     pthread_mutex_unlock(&f->lock);
 }
@@ -430,6 +521,7 @@ static void tear_down(kilter_farm *f) {
     free(f->processes);
     free(f->threads);
     pthread_cond_destroy(&f->news);
+    pthread_cond_destroy(&f->shown);
     pthread_mutex_destroy(&f->lock);
     kl_settings_free(&f->settings);
     free(f);
@@ -446,6 +538,11 @@ static kilter_farm *new_farm(kl_settings *settings) {
     f->opened_unix_s = kl_unix_time_s();
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->news, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&f->shown, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     return f;
 }
 
@@ -461,6 +558,8 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
         status = kl_master_new(&options, f->transport, &f->master, error);
     if (status == KILTER_OK && !f->settings.listen)
         status = wait_for_workers(f, error);
+    if (status == KILTER_OK)
+        kl_master_state(f->master, &f->state);
     if (status == KILTER_OK)
         status = start_service(f, error);
     if (status != KILTER_OK) {
@@ -668,6 +767,7 @@ kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
         return kl_fail(error, status,
                        "closing the farm: a run has not returned; close it after that, and "
                        "not from the callback");
+    close_control(f); /* nobody else uses the master now */
     pthread_mutex_lock(&f->lock);
     f->closing = true;
     pthread_mutex_unlock(&f->lock);

@@ -5,6 +5,7 @@
 #define KL_FARM_H
 
 #include "balance/balance.h"
+#include "control/control.h"
 #include "kilter/farm.h"
 
 /* --- worker --- */
@@ -130,6 +131,7 @@ typedef struct kl_farm_state {
     double at_s; /* since the farm was opened */
     bool running;
     uint64_t run, tasks, done; /* of the run that is on, or of the last one; run: its number */
+    double elapsed_s;          /* the same run's */
 
     kl_linear message;     /* m_o [s] and λ [s/byte] now */
     double answer_s;       /* the master's time to answer one request for work */
@@ -155,6 +157,15 @@ typedef struct kl_farm_state {
 
 /* Costs O(KL_STATE_WORKERS) and the model's functions for one number of workers. */
 void kl_master_state(const kl_master *master, kl_farm_state *state);
+
+/* The state as `kilter tune` sees it; program and transport are empty. */
+void kl_tuning_show(const kl_farm_state *state, kl_control_state *shown);
+/* What the setting asks of a farm in this state, and when that takes effect. KILTER_ERR_USAGE, _RANGE: it
+ * asks for what cannot be; nothing is written. */
+kilter_status kl_tuning_check(const kl_control_setting *setting, const kl_farm_state *state,
+                              kl_tuning *tuning, char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error);
+/* What was asked for later wins. */
+void kl_tuning_merge(kl_tuning *into, const kl_tuning *from);
 
 /* --- between them and the user --- */
 

@@ -203,6 +203,7 @@ void kl_master_state(const kl_master *m, kl_farm_state *state) {
     *state = m->state;
     state->at_s = kl_now_s(&m->options.clock) - m->opened_s;
     state->running = m->running;
+    state->elapsed_s = (m->running ? kl_now_s(&m->options.clock) : m->ended_s) - m->began_s;
     state->run = m->running || m->runs == 0 ? m->runs : m->runs - 1;
     state->tasks = m->summary.tasks;
     state->done = m->done;

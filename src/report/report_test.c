@@ -60,7 +60,8 @@ static kl_trace *open_trace(const char *file, const char *program) {
                             .policy = "auto",
                             .host = "ada",
                             .began_unix_s = 1.7e9,
-                            .pid = 4242};
+                            .pid = 4242,
+                            .control = "/run/kilter-1/control"};
     if (kl_trace_open(file, &run, &t, &error) != KILTER_OK)
         fail_msg("%s", error.text);
     return t;

@@ -19,7 +19,8 @@ typedef struct kl_trace_run_row {
     const char *program, *version, *transport, *policy, *host;
     double began_unix_s;
     int64_t pid;
-    bool simulated; /* not written: rows wait for the disk, as simulated time stands still meanwhile */
+    bool simulated;      /* not written: rows wait for the disk, as simulated time stands still meanwhile */
+    const char *control; /* path of the socket for `kilter tune`; "": none */
 } kl_trace_run_row;
 
 typedef struct kl_trace_worker_row {

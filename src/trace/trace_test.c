@@ -39,7 +39,8 @@ static const kl_trace_run_row a_run = {.program = "prog'); DROP TABLE run; --",
                                        .policy = "auto",
                                        .host = "ada",
                                        .began_unix_s = 1.7e9,
-                                       .pid = 4242};
+                                       .pid = 4242,
+                                       .control = "/run/kilter-1/control"};
 
 /* A folder of the test's own, and the record's name in it. */
 typedef struct place {
@@ -196,7 +197,7 @@ static void every_kind_of_row_comes_back(void **state) {
     expect(db, "PRAGMA journal_mode", "delete");
     expect(db, "SELECT group_concat(name) FROM host", "ada,bob's");
     expect(db, "SELECT r.*, h.name FROM run r JOIN host h USING (host)",
-           "prog'); DROP TABLE run; --|1.2.3|zmq|auto|1|1700000000.0|4242|4.5|0|ada");
+           "prog'); DROP TABLE run; --|1.2.3|zmq|auto|1|1700000000.0|4242|4.5|0|/run/kilter-1/control|ada");
     expect(db, "SELECT * FROM worker WHERE worker = 0", "0|1|core 1|77|0.5|NULL|NULL");
     expect(db, "SELECT * FROM worker WHERE worker = 1", "1|2||78|0.75|3.5|lost; -- connection");
     expect(db, "SELECT * FROM iteration", "2|100|150.5|gss|4096|1.25|3|2|2|3.25|1.5|2.5|dealt \xc2\xb5|done");

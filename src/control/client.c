@@ -1,0 +1,148 @@
+/* The tool's side. */
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "control/talk.h"
+#include "sys/sys.h"
+
+struct kl_tuner {
+    int fd;
+    char *path;
+    double patience_s;
+    kl_buffer request;
+    uint8_t reply[KL_REPLY_BYTES_MOST];
+    size_t reply_size;
+};
+
+static kilter_status not_running(const kl_tuner *t, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_PEER, "the farm %s",
+                   kl_tuner_ended(t) ? "has ended" : "is not running any more: it was killed, or crashed");
+}
+
+static kilter_status no_answer(const kl_tuner *t, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_PEER,
+                   "the farm does not answer within %g s; is its master stopped, or its machine overloaded?",
+                   t->patience_s);
+}
+
+static kilter_status cannot_attach(const kl_tuner *t, int code, kilter_error *error) {
+    switch (code) {
+    case ENOENT:
+    case ECONNREFUSED:
+        return not_running(t, error);
+    case EAGAIN:
+        return no_answer(t, error);
+    case EACCES:
+    case EPERM:
+        return kl_fail(error, KILTER_ERR_USAGE, "the farm is another user's, and only its owner may attach");
+    default:
+        return kl_fail(error, KILTER_ERR_SYSTEM, "attaching at %s: %s", t->path, strerror(code));
+    }
+}
+
+kilter_status kl_tuner_attach(const char *path, double patience_s, kl_tuner **tuner, kilter_error *error) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t size = strlen(path);
+    if (size == 0 || size >= sizeof address.sun_path)
+        return kl_fail(error, KILTER_ERR_INPUT, "attaching at '%.120s': it is no path of a socket", path);
+    memcpy(address.sun_path, path, size + 1);
+    kl_tuner *t = calloc(1, sizeof *t);
+    if (!t || !(t->path = kl_text("%s", path))) {
+        free(t);
+        return kl_fail(error, KILTER_ERR_MEMORY, "attaching to the farm: memory ran out");
+    }
+    t->patience_s = patience_s;
+    t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    /* connecting waits where many others do, and sending where a request was not read yet */
+    struct timeval patience = {.tv_sec = (time_t)patience_s,
+                               .tv_usec = (suseconds_t)(1e6 * fmod(patience_s, 1))};
+    if (t->fd < 0 || setsockopt(t->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0 ||
+        connect(t->fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        kilter_status status = cannot_attach(t, errno, error);
+        kl_tuner_detach(t);
+        return status;
+    }
+    *tuner = t;
+    return KILTER_OK;
+}
+
+void kl_tuner_detach(kl_tuner *t) {
+    if (!t)
+        return;
+    if (t->fd >= 0)
+        close(t->fd);
+    kl_buffer_free(&t->request);
+    free(t->path);
+    free(t);
+}
+
+bool kl_tuner_ended(const kl_tuner *t) {
+    return access(t->path, F_OK) != 0;
+}
+
+static kilter_status wait_for_reply(kl_tuner *t, kilter_error *error) {
+    double until_s = kl_monotonic_s() + t->patience_s, left_s;
+    while ((left_s = until_s - kl_monotonic_s()) > 0) {
+        struct pollfd wanted = {.fd = t->fd, .events = POLLIN};
+        if (poll(&wanted, 1, (int)(1e3 * left_s) + 1) <= 0)
+            continue; /* a signal, or the time is up */
+        ssize_t size = recv(t->fd, t->reply, sizeof t->reply, MSG_DONTWAIT | MSG_TRUNC);
+        if (size < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (size <= 0)
+            return not_running(t, error);
+        /* a longer one is cut, and so malformed */
+        t->reply_size = (size_t)size < sizeof t->reply ? (size_t)size : sizeof t->reply;
+        return KILTER_OK;
+    }
+    return no_answer(t, error);
+}
+
+static kilter_status malformed(const kl_tuner *t, kilter_error *error) {
+    uint32_t version;
+    kl_talk_kind(t->reply, t->reply_size, &version);
+    if (version != 0 && version != KL_CONTROL_VERSION)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "the farm speaks version %u and this tool %d; use the farm's kilter", version,
+                       KL_CONTROL_VERSION);
+    return kl_fail(error, KILTER_ERR_INPUT, "what answers at %s is no farm", t->path);
+}
+
+/* t->request → t->reply, which is no refusal. */
+static kilter_status ask(kl_tuner *t, kilter_error *error) {
+    if (t->request.failed)
+        return kl_fail(error, KILTER_ERR_MEMORY, "asking the farm: memory ran out");
+    if (send(t->fd, t->request.data, t->request.size, MSG_NOSIGNAL) < 0)
+        return errno == EAGAIN ? no_answer(t, error) : not_running(t, error);
+    kilter_status status = wait_for_reply(t, error);
+    kilter_error refusal;
+    if (status == KILTER_OK && kl_talk_get_refused(t->reply, t->reply_size, &refusal))
+        return kl_fail(error, refusal.status, "%s", refusal.text);
+    return status;
+}
+
+kilter_status kl_tuner_look(kl_tuner *t, kl_control_state *state, kilter_error *error) {
+    kl_buffer_clear(&t->request);
+    kl_talk_put_look(&t->request);
+    kilter_status status = ask(t, error);
+    if (status != KILTER_OK)
+        return status;
+    return kl_talk_get_state(t->reply, t->reply_size, state) ? KILTER_OK : malformed(t, error);
+}
+
+kilter_status kl_tuner_set(kl_tuner *t, const kl_control_setting *setting,
+                           char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
+    kl_buffer_clear(&t->request);
+    kl_talk_put_set(&t->request, setting);
+    kilter_status status = ask(t, error);
+    if (status != KILTER_OK)
+        return status;
+    return kl_talk_get_taken(t->reply, t->reply_size, answer) ? KILTER_OK : malformed(t, error);
+}

@@ -1,0 +1,399 @@
+/* The server with a farm made up, and clients that behave and that do not. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "control/talk.h"
+
+static const double PATIENCE_S = 60; /* nothing here waits so long unless it fails */
+
+typedef struct fake_farm {
+    pthread_mutex_t lock;
+    unsigned looks, sets;
+    kl_control_setting last;
+    kl_control *control;
+} fake_farm;
+
+static void look(void *self, kl_control_state *state) {
+    fake_farm *f = self;
+    pthread_mutex_lock(&f->lock);
+    f->looks++;
+    *state = (kl_control_state){.program = "fake", .policy = "AUTO", .present = 4, .worker_count = 1};
+    state->done = f->looks;
+    pthread_mutex_unlock(&f->lock);
+}
+
+static kilter_status set(void *self, const kl_control_setting *setting, char answer[KL_CONTROL_ANSWER_BYTES],
+                         kilter_error *error) {
+    fake_farm *f = self;
+    if (setting->workers > 4)
+        return kl_fail(error, KILTER_ERR_RANGE, "%u workers: there are 4", setting->workers);
+    pthread_mutex_lock(&f->lock);
+    f->sets++;
+    f->last = *setting;
+    pthread_mutex_unlock(&f->lock);
+    snprintf(answer, KL_CONTROL_ANSWER_BYTES, "from iteration 7 on");
+    return KILTER_OK;
+}
+
+static int open_farm(void **state) {
+    fake_farm *f = calloc(1, sizeof *f);
+    pthread_mutex_init(&f->lock, NULL);
+    kl_control_farm farm = {look, set, f};
+    *state = f;
+    return kl_control_open(&farm, &f->control, NULL);
+}
+
+static int close_farm(void **state) {
+    fake_farm *f = *state;
+    kl_control_close(f->control);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+    return 0;
+}
+
+static kl_tuner *attach(const fake_farm *f) {
+    kl_tuner *tuner;
+    assert_int_equal(kl_tuner_attach(kl_control_path(f->control), PATIENCE_S, &tuner, NULL), KILTER_OK);
+    return tuner;
+}
+
+/* A connection of no tool. */
+static int connect_raw(const fake_farm *f) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", kl_control_path(f->control));
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void check_alive(const fake_farm *f) {
+    kl_control_state state;
+    kl_tuner *tuner = attach(f);
+    assert_int_equal(kl_tuner_look(tuner, &state, NULL), KILTER_OK);
+    assert_string_equal(state.program, "fake");
+    kl_tuner_detach(tuner);
+}
+
+static void looks_and_settings_reach_the_farm(void **state) {
+    fake_farm *f = *state;
+    kl_tuner *tuner = attach(f);
+    kl_control_state seen;
+    for (unsigned i = 1; i <= 3; i++) {
+        assert_int_equal(kl_tuner_look(tuner, &seen, NULL), KILTER_OK);
+        assert_int_equal(seen.done, i);
+    }
+    char answer[KL_CONTROL_ANSWER_BYTES];
+    kl_control_setting setting = {.workers_given = true, .workers = 3};
+    assert_int_equal(kl_tuner_set(tuner, &setting, answer, NULL), KILTER_OK);
+    assert_string_equal(answer, "from iteration 7 on");
+    assert_int_equal(f->last.workers, 3);
+    assert_true(f->last.workers_given && !f->last.policy_given);
+    kl_tuner_detach(tuner);
+}
+
+static void a_refusal_says_why_and_ends_nothing(void **state) {
+    fake_farm *f = *state;
+    kl_tuner *tuner = attach(f);
+    kl_control_setting setting = {.workers_given = true, .workers = 9};
+    char answer[KL_CONTROL_ANSWER_BYTES] = "untouched";
+    kilter_error error;
+    assert_int_equal(kl_tuner_set(tuner, &setting, answer, &error), KILTER_ERR_RANGE);
+    assert_string_equal(error.text, "9 workers: there are 4");
+    assert_string_equal(answer, "untouched");
+    setting.workers = 4;
+    assert_int_equal(kl_tuner_set(tuner, &setting, answer, NULL), KILTER_OK);
+    assert_int_equal(f->sets, 1);
+    kl_tuner_detach(tuner);
+}
+
+static void only_the_owner_can_enter(void **state) {
+    fake_farm *f = *state;
+    struct stat folder;
+    char path[200];
+    snprintf(path, sizeof path, "%s", kl_control_path(f->control));
+    *strrchr(path, '/') = '\0';
+    assert_int_equal(stat(path, &folder), 0);
+    assert_int_equal(folder.st_mode & 0777, 0700);
+    assert_int_equal(folder.st_uid, geteuid());
+}
+
+/* Even where somebody has opened the folder. */
+static void another_user_is_sent_away(void **state) {
+    fake_farm *f = *state;
+    if (geteuid() != 0) {
+        print_message("only root can be somebody else: not tried\n");
+        skip();
+    }
+    char path[200];
+    snprintf(path, sizeof path, "%s", kl_control_path(f->control));
+    assert_int_equal(chmod(path, 0777), 0);
+    *strrchr(path, '/') = '\0';
+    assert_int_equal(chmod(path, 0777), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        kl_control_state seen;
+        kl_tuner *tuner;
+        kilter_status status = setuid(65534) == 0 ? KILTER_OK : KILTER_ERR_SYSTEM;
+        if (status == KILTER_OK)
+            status = kl_tuner_attach(kl_control_path(f->control), PATIENCE_S, &tuner, NULL);
+        if (status == KILTER_OK)
+            status = kl_tuner_look(tuner, &seen, NULL);
+        _exit((int)status);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), KILTER_ERR_PEER);
+    assert_int_equal(f->looks, 0);
+    check_alive(f);
+}
+
+static void garbage_is_refused(void **state) {
+    fake_farm *f = *state;
+    int fd = connect_raw(f);
+    uint8_t reply[1024];
+    for (uint64_t i = 0; i < 50; i++) {
+        uint8_t garbage[KL_REQUEST_BYTES_MOST];
+        size_t size = 1 + kl_mix64(i) % sizeof garbage;
+        for (size_t k = 0; k < size; k++)
+            garbage[k] = (uint8_t)kl_mix64(i << 32 | k);
+        assert_int_equal(send(fd, garbage, size, 0), (ssize_t)size);
+        ssize_t got = recv(fd, reply, sizeof reply, 0);
+        kilter_error why;
+        assert_true(got > 0 && kl_talk_get_refused(reply, (size_t)got, &why));
+        assert_int_equal(why.status, KILTER_ERR_INPUT);
+    }
+    close(fd);
+    assert_int_equal(f->looks + f->sets, 0);
+    check_alive(f);
+}
+
+static void another_version_is_told_so(void **state) {
+    fake_farm *f = *state;
+    int fd = connect_raw(f);
+    kl_buffer request = {0};
+    kl_talk_put_look(&request);
+    request.data[4] = KL_CONTROL_VERSION + 1;
+    assert_int_equal(send(fd, request.data, request.size, 0), (ssize_t)request.size);
+    uint8_t reply[1024];
+    ssize_t got = recv(fd, reply, sizeof reply, 0);
+    kilter_error why;
+    assert_true(got > 0 && kl_talk_get_refused(reply, (size_t)got, &why));
+    assert_int_equal(why.status, KILTER_ERR_USAGE);
+    assert_non_null(strstr(why.text, "version"));
+    kl_buffer_free(&request);
+    close(fd);
+}
+
+static void who_talks_too_long_is_dropped(void **state) {
+    fake_farm *f = *state;
+    int fd = connect_raw(f);
+    static uint8_t huge[100000];
+    char reply;
+    assert_int_equal(send(fd, huge, sizeof huge, 0), (ssize_t)sizeof huge);
+    assert_true(recv(fd, &reply, 1, 0) <= 0);
+    close(fd);
+    check_alive(f);
+}
+
+/* More than there are places: they come, ask or do not, and go without a word. */
+static void clients_that_die_leave_nothing(void **state) {
+    fake_farm *f = *state;
+    kl_buffer request = {0};
+    kl_talk_put_look(&request);
+    for (int i = 0; i < 100; i++) {
+        int fd = connect_raw(f);
+        if (i % 3 > 0)
+            assert_int_equal(send(fd, request.data, request.size, 0), (ssize_t)request.size);
+        if (i % 3 > 1)
+            shutdown(fd, SHUT_RD);
+        close(fd);
+    }
+    kl_buffer_free(&request);
+    check_alive(f);
+}
+
+static void many_that_say_nothing_keep_nobody_out(void **state) {
+    fake_farm *f = *state;
+    int idle[64];
+    for (int i = 0; i < 64; i++)
+        idle[i] = connect_raw(f);
+    check_alive(f);
+    for (int i = 0; i < 64; i++)
+        close(idle[i]);
+    check_alive(f);
+}
+
+/* Asks and never reads: once the socket is full it is dropped, and nobody else waits meanwhile. */
+static void who_reads_no_answers_is_dropped(void **state) {
+    fake_farm *f = *state;
+    int fd = connect_raw(f);
+    kl_buffer request = {0};
+    kl_talk_put_look(&request);
+    while (send(fd, request.data, request.size, MSG_NOSIGNAL) > 0)
+        ;
+    kl_buffer_free(&request);
+    close(fd);
+    check_alive(f);
+}
+
+typedef struct asker {
+    const fake_farm *farm;
+    pthread_t thread;
+    unsigned answered;
+} asker;
+
+static void *ask_often(void *arg) {
+    asker *a = arg;
+    kl_tuner *tuner;
+    kl_control_state seen;
+    if (kl_tuner_attach(kl_control_path(a->farm->control), PATIENCE_S, &tuner, NULL) != KILTER_OK)
+        return NULL;
+    for (int i = 0; i < 20; i++)
+        a->answered += kl_tuner_look(tuner, &seen, NULL) == KILTER_OK;
+    kl_tuner_detach(tuner);
+    return NULL;
+}
+
+static void all_of_many_are_answered(void **state) {
+    fake_farm *f = *state;
+    asker askers[8];
+    for (int i = 0; i < 8; i++) {
+        askers[i] = (asker){.farm = f};
+        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_often, &askers[i]), 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(askers[i].thread, NULL);
+        assert_int_equal(askers[i].answered, 20);
+    }
+    assert_int_equal(f->looks, 160);
+}
+
+static void an_end_is_told_and_leaves_no_files(void **state) {
+    (void)state;
+    void *own;
+    assert_int_equal(open_farm(&own), KILTER_OK);
+    fake_farm *f = own;
+    char path[200];
+    snprintf(path, sizeof path, "%s", kl_control_path(f->control));
+    kl_tuner *tuner = attach(f);
+    kl_control_state seen;
+    assert_int_equal(kl_tuner_look(tuner, &seen, NULL), KILTER_OK);
+    close_farm(&own);
+    kilter_error error;
+    assert_int_equal(kl_tuner_look(tuner, &seen, &error), KILTER_ERR_PEER);
+    assert_string_equal(error.text, "the farm has ended");
+    assert_true(kl_tuner_ended(tuner));
+    kl_tuner_detach(tuner);
+    assert_int_equal(kl_tuner_attach(path, PATIENCE_S, &tuner, &error), KILTER_ERR_PEER);
+    *strrchr(path, '/') = '\0';
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* A process that is killed leaves its socket behind, with nobody at the other end. */
+static void a_crash_is_told_from_an_end(void **state) {
+    (void)state;
+    int pipes[2];
+    char path[200] = "";
+    assert_int_equal(pipe(pipes), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        void *own = NULL;
+        open_farm(&own);
+        const char *where = kl_control_path(((fake_farm *)own)->control);
+        if (write(pipes[1], where, strlen(where) + 1) > 0)
+            pause();
+        _exit(1);
+    }
+    assert_true(read(pipes[0], path, sizeof path) > 1);
+    kl_tuner *tuner;
+    kl_control_state seen;
+    assert_int_equal(kl_tuner_attach(path, PATIENCE_S, &tuner, NULL), KILTER_OK);
+    assert_int_equal(kl_tuner_look(tuner, &seen, NULL), KILTER_OK);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    kilter_error error;
+    assert_int_equal(kl_tuner_look(tuner, &seen, &error), KILTER_ERR_PEER);
+    assert_non_null(strstr(error.text, "not running any more"));
+    assert_false(kl_tuner_ended(tuner));
+    kl_tuner_detach(tuner);
+    assert_int_equal(kl_tuner_attach(path, PATIENCE_S, &tuner, &error), KILTER_ERR_PEER);
+    assert_non_null(strstr(error.text, "not running any more"));
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+/* Listens, and never answers. */
+static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
+    (void)state;
+    char folder[] = "/tmp/kilter-test-XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/control", folder);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    kl_tuner *tuner;
+    kl_control_state seen;
+    kilter_error error;
+    assert_int_equal(kl_tuner_attach(path, 0.01, &tuner, NULL), KILTER_OK);
+    assert_int_equal(kl_tuner_look(tuner, &seen, &error), KILTER_ERR_PEER);
+    assert_non_null(strstr(error.text, "does not answer within 0.01 s"));
+    kl_tuner_detach(tuner);
+    close(fd);
+    unlink(path);
+    rmdir(folder);
+}
+
+static void what_is_no_socket_is_refused(void **state) {
+    (void)state;
+    kl_tuner *tuner;
+    kilter_error error;
+    char longest[300];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[0] = '/';
+    longest[sizeof longest - 1] = '\0';
+    assert_int_equal(kl_tuner_attach("", 1, &tuner, &error), KILTER_ERR_INPUT);
+    assert_int_equal(kl_tuner_attach(longest, 1, &tuner, &error), KILTER_ERR_INPUT);
+    assert_int_equal(kl_tuner_attach("/nowhere/control", 1, &tuner, &error), KILTER_ERR_PEER);
+}
+
+int main(void) {
+#define WITH_FARM(test) cmocka_unit_test_setup_teardown(test, open_farm, close_farm)
+    const struct CMUnitTest tests[] = {
+        WITH_FARM(looks_and_settings_reach_the_farm),
+        WITH_FARM(a_refusal_says_why_and_ends_nothing),
+        WITH_FARM(only_the_owner_can_enter),
+        WITH_FARM(another_user_is_sent_away),
+        WITH_FARM(garbage_is_refused),
+        WITH_FARM(another_version_is_told_so),
+        WITH_FARM(who_talks_too_long_is_dropped),
+        WITH_FARM(clients_that_die_leave_nothing),
+        WITH_FARM(many_that_say_nothing_keep_nobody_out),
+        WITH_FARM(who_reads_no_answers_is_dropped),
+        WITH_FARM(all_of_many_are_answered),
+        cmocka_unit_test(an_end_is_told_and_leaves_no_files),
+        cmocka_unit_test(a_crash_is_told_from_an_end),
+        cmocka_unit_test(nobody_waits_for_a_master_that_does_not_answer),
+        cmocka_unit_test(what_is_no_socket_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

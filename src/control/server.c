@@ -1,0 +1,240 @@
+/* The farm's side: one thread that answers one request of each client in turn, and then rests a moment, so
+ * that a flood of requests costs the farm's machine little. Nothing here waits for a client. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "control/talk.h"
+#include "sys/sys.h"
+
+enum {
+    CLIENTS_MOST = 16, /* one more takes the place of the one not heard of for longest */
+    JOINING_MOST = 8,  /* in a round, so that those it has can say something before others take their place */
+    WAITING_MOST = 64, /* to be taken in */
+    PAUSE_MS = 5,      /* between two rounds of answers */
+    WAKE = 0,          /* places in `polled` */
+    LISTENER = 1,
+    CLIENTS = 2,
+};
+
+struct kl_control {
+    kl_control_farm farm;
+    char *folder, *path;
+    pthread_t thread;
+    struct pollfd polled[CLIENTS + CLIENTS_MOST]; /* the server's thread's; fd −1: none */
+    uint64_t heard[CLIENTS_MOST], rounds;         /* the round each client was last heard in */
+    kl_buffer reply;
+    kl_control_state state;
+};
+
+/* --- clients --- */
+
+/* The folder keeps others out; this holds where somebody has opened it. */
+static bool is_owner(int fd) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static int place_for_client(const kl_control *c) {
+    int place = 0;
+    for (int i = 0; i < CLIENTS_MOST; i++) {
+        if (c->polled[CLIENTS + i].fd < 0)
+            return i;
+        if (c->heard[i] < c->heard[place])
+            place = i;
+    }
+    return place;
+}
+
+static void drop(kl_control *c, int client) {
+    struct pollfd *p = &c->polled[CLIENTS + client];
+    if (p->fd >= 0)
+        close(p->fd);
+    *p = (struct pollfd){.fd = -1};
+}
+
+/* false: nobody waits, or the program has all files open it may have. */
+static bool take_in(kl_control *c) {
+    int fd = accept4(c->polled[LISTENER].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return false;
+    if (!is_owner(fd)) {
+        close(fd);
+        return true;
+    }
+    int client = place_for_client(c);
+    drop(c, client);
+    c->polled[CLIENTS + client] = (struct pollfd){.fd = fd, .events = POLLIN};
+    c->heard[client] = c->rounds;
+    return true;
+}
+
+/* --- requests --- */
+
+static void answer_set(kl_control *c, const kl_control_setting *setting) {
+    char answer[KL_CONTROL_ANSWER_BYTES] = "";
+    kilter_error error;
+    if (c->farm.set(c->farm.self, setting, answer, &error) == KILTER_OK)
+        kl_talk_put_taken(&c->reply, answer);
+    else
+        kl_talk_put_refused(&c->reply, &error);
+}
+
+static void refuse(kl_control *c, uint32_t version) {
+    kilter_error error;
+    if (version != 0 && version != KL_CONTROL_VERSION)
+        kl_fail(&error, KILTER_ERR_USAGE, "the tool speaks version %u and the farm %d; use the farm's kilter",
+                version, KL_CONTROL_VERSION);
+    else
+        kl_fail(&error, KILTER_ERR_INPUT, "the request is malformed");
+    kl_talk_put_refused(&c->reply, &error);
+}
+
+/* Fills c->reply. */
+static void answer(kl_control *c, const void *data, size_t size) {
+    kl_control_setting setting;
+    uint32_t version;
+    kl_buffer_clear(&c->reply);
+    kl_talk_kind(data, size, &version);
+    if (kl_talk_get_look(data, size)) {
+        memset(&c->state, 0, sizeof c->state);
+        c->farm.look(c->farm.self, &c->state);
+        kl_talk_put_state(&c->reply, &c->state);
+    } else if (kl_talk_get_set(data, size, &setting)) {
+        answer_set(c, &setting);
+    } else {
+        refuse(c, version);
+    }
+}
+
+/* One request, if there is one. Who takes no answer, or talks too long, goes. */
+static void serve(kl_control *c, int client) {
+    uint8_t request[KL_REQUEST_BYTES_MOST];
+    int fd = c->polled[CLIENTS + client].fd;
+    ssize_t size = recv(fd, request, sizeof request, MSG_DONTWAIT | MSG_TRUNC);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (size <= 0 || (size_t)size > sizeof request) {
+        drop(c, client);
+        return;
+    }
+    c->heard[client] = c->rounds;
+    answer(c, request, (size_t)size);
+    if (c->reply.failed || send(fd, c->reply.data, c->reply.size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        drop(c, client);
+    if (c->reply.failed)
+        kl_buffer_free(&c->reply);
+}
+
+static void serve_all(kl_control *c) {
+    c->rounds++;
+    for (int i = 0; i < CLIENTS_MOST; i++)
+        if (c->polled[CLIENTS + i].revents)
+            serve(c, i);
+    for (int i = 0; c->polled[LISTENER].revents && i < JOINING_MOST && take_in(c); i++)
+        ;
+}
+
+static void *server_main(void *arg) {
+    kl_control *c = arg;
+    for (;;) {
+        int ready = poll(c->polled, CLIENTS + CLIENTS_MOST, -1);
+        if (ready > 0 && c->polled[WAKE].revents)
+            return NULL;
+        if (ready > 0)
+            serve_all(c);
+        poll(&c->polled[WAKE], 1, PAUSE_MS);
+    }
+}
+
+/* --- life --- */
+
+static kilter_status no_socket(const kl_control *c, const char *doing, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_SYSTEM, "%s the control socket in %s: %s", doing, c->folder,
+                   strerror(errno));
+}
+
+static kilter_status open_socket(kl_control *c, kilter_error *error) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t size = strlen(c->path);
+    if (size >= sizeof address.sun_path)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "opening the control socket %.120s: its path has %zu bytes, and the system takes %zu; "
+                       "set TMPDIR to a shorter one",
+                       c->path, size, sizeof address.sun_path - 1);
+    memcpy(address.sun_path, c->path, size + 1);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    c->polled[LISTENER] = (struct pollfd){.fd = fd, .events = POLLIN};
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, WAITING_MOST) != 0)
+        return no_socket(c, "opening", error);
+    c->polled[WAKE] = (struct pollfd){.fd = eventfd(0, EFD_CLOEXEC), .events = POLLIN};
+    return c->polled[WAKE].fd < 0 ? no_socket(c, "serving", error) : KILTER_OK;
+}
+
+static kilter_status start_thread(kl_control *c, kilter_error *error) {
+    sigset_t all, old; /* signals are the program's own threads' business */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int code = pthread_create(&c->thread, NULL, server_main, c);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return code == 0 ? KILTER_OK
+                     : kl_fail(error, KILTER_ERR_SYSTEM, "starting the control thread: %s", strerror(code));
+}
+
+/* The name goes before the connections do: by that a client tells an end from a crash. */
+static void close_all(kl_control *c) {
+    if (c->path)
+        unlink(c->path);
+    if (c->folder)
+        rmdir(c->folder);
+    for (int i = 0; i < CLIENTS + CLIENTS_MOST; i++)
+        if (c->polled[i].fd >= 0)
+            close(c->polled[i].fd);
+    kl_buffer_free(&c->reply);
+    free(c->folder);
+    free(c->path);
+    free(c);
+}
+
+kilter_status kl_control_open(const kl_control_farm *farm, kl_control **control, kilter_error *error) {
+    kl_control *c = calloc(1, sizeof *c);
+    if (!c)
+        return kl_fail(error, KILTER_ERR_MEMORY, "opening the control socket: memory ran out");
+    c->farm = *farm;
+    for (int i = 0; i < CLIENTS + CLIENTS_MOST; i++)
+        c->polled[i].fd = -1;
+    kilter_status status = kl_private_dir(&c->folder, error);
+    if (status == KILTER_OK && !(c->path = kl_text("%s/control", c->folder)))
+        status = kl_fail(error, KILTER_ERR_MEMORY, "opening the control socket: memory ran out");
+    if (status == KILTER_OK)
+        status = open_socket(c, error);
+    if (status == KILTER_OK)
+        status = start_thread(c, error);
+    if (status != KILTER_OK) {
+        close_all(c);
+        return status;
+    }
+    *control = c;
+    return KILTER_OK;
+}
+
+const char *kl_control_path(const kl_control *c) {
+    return c ? c->path : "";
+}
+
+void kl_control_close(kl_control *c) {
+    if (!c)
+        return;
+    eventfd_write(c->polled[WAKE].fd, 1);
+    pthread_join(c->thread, NULL);
+    close_all(c);
+}

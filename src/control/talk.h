@@ -1,0 +1,35 @@
+/* Private to room control: its messages as bytes. Decoding trusts nothing: whatever the bytes, it ends, reads
+ * nothing outside them and says false for what is not exactly one well-formed message.
+ *
+ * Every message begins with a magic number, the version and its kind, in all versions to come. */
+#ifndef KL_CONTROL_TALK_H
+#define KL_CONTROL_TALK_H
+
+#include "control/control.h"
+
+enum { KL_REQUEST_BYTES_MOST = 256, KL_REPLY_BYTES_MOST = 16 * 1024 };
+
+typedef enum kl_talk {
+    KL_TALK_NONE, /* no message of ours */
+    KL_TALK_LOOK, /* requests */
+    KL_TALK_SET,
+    KL_TALK_STATE, /* replies */
+    KL_TALK_TAKEN,
+    KL_TALK_REFUSED,
+} kl_talk;
+
+/* The kind, as far as this version knows it, and the version it is of (0: no message of ours). */
+kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version);
+
+void kl_talk_put_look(kl_buffer *out);
+bool kl_talk_get_look(const void *data, size_t size);
+void kl_talk_put_set(kl_buffer *out, const kl_control_setting *setting);
+bool kl_talk_get_set(const void *data, size_t size, kl_control_setting *setting);
+void kl_talk_put_state(kl_buffer *out, const kl_control_state *state);
+bool kl_talk_get_state(const void *data, size_t size, kl_control_state *state);
+void kl_talk_put_taken(kl_buffer *out, const char *answer);
+bool kl_talk_get_taken(const void *data, size_t size, char answer[KL_CONTROL_ANSWER_BYTES]);
+void kl_talk_put_refused(kl_buffer *out, const kilter_error *why);
+bool kl_talk_get_refused(const void *data, size_t size, kilter_error *why);
+
+#endif
