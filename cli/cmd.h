@@ -16,6 +16,7 @@ typedef struct kl_command {
 } kl_command;
 
 extern const kl_command kl_cmd_report;
+extern const kl_command kl_cmd_tune;
 
 /* Say on stderr why the command line cannot be used, and where to look it up. Gives the exit code. */
 int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);

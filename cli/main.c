@@ -12,6 +12,7 @@
 
 static const kl_command *const commands[] = {
     &kl_cmd_report,
+    &kl_cmd_tune,
     NULL,
 };
 

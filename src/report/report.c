@@ -21,7 +21,7 @@ enum {
 typedef struct reading {
     sqlite3 *db;
     kl_report *report;
-    bool memory;
+    bool run_only, memory;
 } reading;
 
 /* ---- the file ---- */
@@ -264,6 +264,16 @@ static void take_run(reading *r, sqlite3_stmt *row) {
                            .dropped_rows = count_at(row, 8)};
 }
 
+static void take_control(reading *r, sqlite3_stmt *row) {
+    r->report->run.control = text_at(r, row, 0);
+}
+
+/* Records of earlier versions have no such column. */
+static bool read_control(reading *r) {
+    bool has = pragma(r->db, "SELECT count(*) FROM pragma_table_info('run') WHERE name = 'control'") > 0;
+    return each(r, has ? "SELECT control FROM run LIMIT 1" : "SELECT ''", take_control);
+}
+
 static void take_worker(reading *r, sqlite3_stmt *row) {
     kl_report_worker *w;
     APPEND(r, r->report->workers, r->report->worker_count, w);
@@ -495,18 +505,21 @@ static void derive(reading *r) {
 
 static kilter_status read_all(reading *r, const char *path, kilter_error *error) {
     kilter_status status = open_record(r, path, error);
-    for (size_t i = 0; status == KILTER_OK && i < sizeof queries / sizeof *queries; i++)
+    size_t count = r->run_only ? 1 : sizeof queries / sizeof *queries;
+    for (size_t i = 0; status == KILTER_OK && i < count; i++)
         if (!each(r, queries[i].sql, queries[i].take))
             status = fail_reading(r, path, error);
     if (status == KILTER_OK && !r->report->run.program)
         status = no_record(path, "it is damaged (no run in it)", error);
+    if (status == KILTER_OK && !read_control(r))
+        status = fail_reading(r, path, error);
     if (status == KILTER_OK)
         derive(r);
     return status == KILTER_OK && r->memory ? fail_reading(r, path, error) : status;
 }
 
-kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error) {
-    reading r = {.report = calloc(1, sizeof(kl_report))};
+static kilter_status read_record(const char *path, bool run_only, kl_report **report, kilter_error *error) {
+    reading r = {.report = calloc(1, sizeof(kl_report)), .run_only = run_only};
     if (r.report)
         r.report->path = strdup(path);
     r.memory = !r.report || !r.report->path;
@@ -518,6 +531,14 @@ kilter_status kl_report_read(const char *path, kl_report **report, kilter_error 
     }
     *report = r.report;
     return KILTER_OK;
+}
+
+kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error) {
+    return read_record(path, false, report, error);
+}
+
+kilter_status kl_report_read_run(const char *path, kl_report **report, kilter_error *error) {
+    return read_record(path, true, report, error);
 }
 
 /* ---- freeing ---- */
@@ -535,6 +556,7 @@ static void free_run(kl_report_run *run) {
     free(run->transport);
     free(run->policy);
     free(run->host);
+    free(run->control);
 }
 
 void kl_report_free(kl_report *report) {

@@ -16,6 +16,7 @@ typedef struct kl_report_run {
     bool ended;
     double ended_s;        /* since began_unix_s */
     uint64_t dropped_rows; /* missing from the record */
+    char *control;         /* path of the socket for `kilter tune`; "": none, or the record is too old */
 } kl_report_run;
 
 typedef struct kl_report_worker {
@@ -86,6 +87,8 @@ typedef struct kl_report {
 /* KILTER_ERR_INPUT naming the file when it cannot be read, is no record, is damaged or of a newer format;
  * KILTER_ERR_MEMORY. Writes nothing into the record. */
 kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error);
+/* The same, but for `run` alone, which is known from the first moment on and costs no reading of the rest. */
+kilter_status kl_report_read_run(const char *path, kl_report **report, kilter_error *error);
 void kl_report_free(kl_report *report);
 
 void kl_report_print_text(const kl_report *report, FILE *out); /* at most 110 columns, UTF-8 */

@@ -325,6 +325,29 @@ static void a_newer_format(void **state) {
     refuses(file, "not a run record");
 }
 
+static void expect_control(const char *file, const char *expected) {
+    kl_report *report;
+    for (int run_only = 0; run_only < 2; run_only++) {
+        assert_int_equal((run_only ? kl_report_read_run : kl_report_read)(file, &report, NULL), KILTER_OK);
+        assert_string_equal(report->run.program, "prog");
+        assert_string_equal(report->run.control, expected);
+        kl_report_free(report);
+    }
+}
+
+/* Records of earlier versions have no column for the socket; in a foreign one anything may stand there. */
+static void the_control_socket(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace *t = open_trace(file, "prog");
+    expect_control(file, "/run/kilter-1/control"); /* from the first moment on */
+    close_trace(t, 1);
+    expect_control(file, "/run/kilter-1/control");
+    change(file, "UPDATE run SET control = NULL");
+    expect_control(file, "");
+    change(file, "ALTER TABLE run DROP COLUMN control");
+    expect_control(file, "");
+}
+
 static void records_that_lack_something(void **state) {
     const char *file = ((place *)*state)->file;
     close_trace(open_trace(file, "prog"), 1);
@@ -576,6 +599,7 @@ int main(void) {
         IN_A_PLACE(a_run_that_goes_on),
         IN_A_PLACE(files_of_other_kinds),
         IN_A_PLACE(a_newer_format),
+        IN_A_PLACE(the_control_socket),
         IN_A_PLACE(records_that_lack_something),
         IN_A_PLACE(cut_anywhere_it_is_refused),
         IN_A_PLACE(flipped_bytes_do_no_harm),

@@ -1,0 +1,179 @@
+#include "tune_print.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "report/print.h"
+
+enum { LISTED_MOST = 16 }; /* workers, so that a look fits a terminal */
+
+static const char *const activities[KL_CONTROL_ACTIVITIES] = {
+    [KL_CONTROL_STARTING] = "starting",
+    [KL_CONTROL_BUSY] = "busy",
+    [KL_CONTROL_IDLE] = "waiting",
+    [KL_CONTROL_RESTING] = "resting",
+};
+
+/* ---- for people ---- */
+
+static void print_iteration(const kl_control_state *s, FILE *out) {
+    if (s->running)
+        kl_say(out, "iteration", "%" PRIu64 ": %" PRIu64 " of %" PRIu64 " tasks done after %s", s->run,
+               s->done, s->tasks, kl_time_words(s->elapsed_s).text);
+    else if (s->tasks > 0)
+        kl_say(out, "iteration", "%" PRIu64 " ended after %s; the next has not begun", s->run,
+               kl_time_words(s->elapsed_s).text);
+    else
+        kl_say(out, "iteration", "none has begun");
+}
+
+static void print_measured(const kl_control_state *s, FILE *out) {
+    kl_say(out, "messages", "m_o %s + λ %s a byte, answered in %s", kl_time_words(s->message_fixed_s).text,
+           kl_time_words(s->message_per_byte_s).text, kl_time_words(s->answer_s).text);
+    if (s->measured_workers == 0) {
+        kl_say(out, "work", "not measured: no iteration has ended yet");
+        return;
+    }
+    kl_say(out, "work", "T_c %s, a task μ %s σ %s; V %s bytes, α %s of them to workers; l_m %s",
+           kl_time_words(s->work_s).text, kl_time_words(s->task_mean_s).text,
+           kl_time_words(s->task_sd_s).text, kl_digits(s->bytes).text, kl_percent(s->to_workers).text,
+           kl_time_words(s->master_s).text);
+}
+
+static void print_modelled(const kl_control_state *s, FILE *out) {
+    char feeds[64] = "any number";
+    if (s->measured_workers == 0)
+        return;
+    if (s->capability < UINT32_MAX)
+        snprintf(feeds, sizeof feeds, "at most %" PRIu64, s->capability);
+    kl_say(out, "model", "T_t(%" PRIu64 ") %s, measured %s; E %s; P_i %s", s->measured_workers,
+           kl_time_words(s->time_s).text, kl_time_words(s->measured_s).text, kl_percent(s->efficiency).text,
+           kl_digits(s->index).text);
+    if (s->best_workers > 0)
+        kl_say(out, "best", "n = %" PRIu64 ": T_t %s, P_i %s; the master can feed %s", s->best_workers,
+               kl_time_words(s->best_time_s).text, kl_digits(s->best_index).text, feeds);
+    kl_say(out, "imbalance", "q %s, bound %s", kl_percent(s->quality).text,
+           kl_percent(s->quality_bound).text);
+}
+
+static void print_tuning_points(const kl_control_state *s, FILE *out) {
+    char factor[48] = "", number[48] = "all that are there";
+    if (s->factor > 0)
+        snprintf(factor, sizeof factor, ", factor %g", s->factor);
+    if (s->workers_set > 0)
+        snprintf(number, sizeof number, "%" PRIu64 " set by hand", s->workers_set);
+    else if (s->chooses)
+        snprintf(number, sizeof number, "chosen by the farm");
+    kl_say(out, "policy", "%s%s", s->policy, factor);
+    kl_say(out, "workers", "%" PRIu64 " at work, %" PRIu64 " resting; %s", s->present, s->resting, number);
+    if (*s->waiting)
+        kl_say(out, "waiting", "%s: from the next iteration on", s->waiting);
+    if (*s->decision)
+        kl_say(out, "decision", "%s", s->decision);
+}
+
+static const kl_control_worker *worker_at(const void *context, size_t row) {
+    return &((const kl_control_state *)context)->workers[row];
+}
+
+static void cell_worker(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%" PRIu32, worker_at(context, row)->worker);
+}
+
+static void cell_activity(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%s", activities[worker_at(context, row)->activity]);
+}
+
+static void cell_rate(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%s", kl_digits(worker_at(context, row)->rate_units_per_s).text);
+}
+
+static void cell_busy(const void *context, size_t row, char *cell) {
+    kl_cell_number(cell, "%.3f", worker_at(context, row)->busy_s);
+}
+
+static void cell_chunks(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%" PRIu64, worker_at(context, row)->chunks);
+}
+
+static void cell_queued(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%" PRIu64, worker_at(context, row)->queued_tasks);
+}
+
+static void print_workers(const kl_control_state *s, FILE *out) {
+    static const kl_column columns[] = {{"worker", false, cell_worker}, {"", true, cell_activity},
+                                        {"units/s", false, cell_rate},  {"busy s", false, cell_busy},
+                                        {"chunks", false, cell_chunks}, {"queued", false, cell_queued}};
+    uint32_t rows = s->worker_count < LISTED_MOST ? s->worker_count : LISTED_MOST;
+    uint64_t there = s->present + s->resting;
+    fputc('\n', out);
+    if (rows > 0)
+        kl_print_table(out, columns, sizeof columns / sizeof *columns, s, rows);
+    if (there > rows)
+        fprintf(out, "and %" PRIu64 " more\n", there - rows);
+}
+
+void kl_tune_print_text(const kl_control_state *s, FILE *out) {
+    kl_say(out, "farm", "%s over %s, open for %s", s->program, s->transport, kl_time_words(s->at_s).text);
+    print_iteration(s, out);
+    print_measured(s, out);
+    print_modelled(s, out);
+    print_tuning_points(s, out);
+    print_workers(s, out);
+}
+
+/* ---- for programs ---- */
+
+/* None and "not known" are null there, whatever stands for them here. */
+static void count_or_null(kl_json *j, const char *name, uint64_t value, uint64_t null) {
+    if (value == null)
+        kl_json_text(j, name, NULL);
+    else
+        kl_json_count(j, name, value);
+}
+
+static void put_counts(kl_json *j, const kl_control_state *s) {
+    kl_json_count(j, "run", s->run);
+    kl_json_count(j, "tasks", s->tasks);
+    kl_json_count(j, "done", s->done);
+    kl_json_count(j, "present", s->present);
+    kl_json_count(j, "resting", s->resting);
+    count_or_null(j, "measured_workers", s->measured_workers, 0);
+    count_or_null(j, "capability", s->measured_workers ? s->capability : UINT32_MAX, UINT32_MAX);
+    count_or_null(j, "best_workers", s->best_workers, 0);
+    count_or_null(j, "workers_set", s->workers_set, 0);
+}
+
+static void put_workers(kl_json *j, const kl_control_state *s) {
+    kl_json_open(j, "workers", '[');
+    for (uint32_t i = 0; i < s->worker_count; i++) {
+        const kl_control_worker *w = &s->workers[i];
+        kl_json_open(j, NULL, '{');
+        kl_json_count(j, "worker", w->worker);
+        kl_json_text(j, "activity", activities[w->activity]);
+        kl_json_number(j, "rate_units_per_s", w->rate_units_per_s);
+        kl_json_number(j, "busy_s", w->busy_s);
+        kl_json_count(j, "chunks", w->chunks);
+        kl_json_count(j, "queued_tasks", w->queued_tasks);
+        kl_json_close(j, '}');
+    }
+    kl_json_close(j, ']');
+}
+
+void kl_tune_print_json(const kl_control_state *s, FILE *out) {
+    kl_json j = {.out = out, .first = true};
+    kl_json_open(&j, NULL, '{');
+    kl_json_text(&j, "program", s->program);
+    kl_json_text(&j, "transport", s->transport);
+    kl_json_truth(&j, "running", s->running);
+    put_counts(&j, s);
+#define PUT_NUMBER(name) kl_json_number(&j, #name, s->name);
+    KL_CONTROL_NUMBERS(PUT_NUMBER)
+    kl_json_text(&j, "policy", s->policy);
+    kl_json_truth(&j, "chooses", s->chooses);
+    kl_json_text(&j, "waiting", *s->waiting ? s->waiting : NULL);
+    kl_json_text(&j, "decision", *s->decision ? s->decision : NULL);
+    put_workers(&j, s);
+    kl_json_close(&j, '}');
+    fputc('\n', out);
+}

@@ -1,0 +1,202 @@
+#!/bin/sh
+# kilter tune, from outside, on real farms: tune_test.sh KILTER FARM
+set -eu
+kilter=$1
+farm=$2
+place=$(mktemp -d)
+children=
+trap 'for child in $children; do kill -9 $child 2>/dev/null || :; done; rm -rf "$place"' EXIT
+export TMPDIR="$place/tmp" HOME="$place/home"
+mkdir "$TMPDIR"
+unset KILTER_RECORD_DIR XDG_STATE_HOME XDG_RUNTIME_DIR KILTER_RECORD
+cd "$place"
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# expect CODE WORDS COMMAND…: exit code, nothing on stdout, one line on stderr that holds WORDS
+expect() {
+    code=$1 words=$2
+    shift 2
+    got=0
+    "$@" >out 2>err || got=$?
+    [ "$got" = "$code" ] || fail "$*: exit code $got, not $code: $(cat err)"
+    [ ! -s out ] || fail "$*: it printed $(cat out)"
+    [ "$(wc -l <err)" = 1 ] || fail "$*: not one line of error: $(cat err)"
+    grep -qF -- "$words" err || fail "$*: '$(cat err)' lacks '$words'"
+}
+
+# until COMMAND…: again and again, until it succeeds
+until_so() {
+    tries=0
+    until "$@" >out 2>err; do
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || fail "never so: $*: $(cat err)"
+        sleep 0.1
+    done
+}
+
+shows() { # WORDS: a look holds them
+    "$kilter" tune --once "$record" | grep -q -- "$1"
+}
+
+start() { # NAME OPTION…: a farm in the background
+    record=$place/$1.kilter
+    stop=$place/$1.stop
+    shift
+    "$farm" "$stop" --record "$record" "$@" 2>farm.err &
+    pid=$!
+    children="$children $pid"
+    until_so "$kilter" tune --once "$record"
+}
+
+# --- options
+expect 2 "unknown option '--frob'" "$kilter" tune --frob
+expect 2 "one file at a time" "$kilter" tune a b
+expect 2 "--set wants a value" "$kilter" tune --set
+expect 2 "--set frob=1: it is policy=NAME" "$kilter" tune --set frob=1
+expect 2 "--set policy: it is policy=NAME" "$kilter" tune --set policy
+expect 2 "there is no such policy, but static, ss" "$kilter" tune --set policy=frob
+for factor in 0 -0.5 1.01 nan x '' 0.5x; do
+    expect 2 "--set factor=$factor: it is a number above 0 and at most 1" "$kilter" tune --set "factor=$factor"
+done
+for workers in 0 -1 x '' 1.5 99999999999 ' 3'; do
+    expect 2 "--set workers=$workers: it is a number from 1 on" "$kilter" tune --set "workers=$workers"
+done
+expect 2 "--interval-s 0: it is a number of seconds" "$kilter" tune --interval-s 0
+
+# --- files
+expect 2 "no file *.kilter" "$kilter" tune
+expect 2 "'missing.kilter': No such file" "$kilter" tune missing.kilter
+echo "not a record" >text.kilter
+expect 2 "not a run record" "$kilter" tune text.kilter
+
+# --- a farm at work
+start local --workers 3
+until_so shows "policy  *auto"
+until_so shows "workers  *3 at work, 0 resting"
+until_so shows "T_t(3)"
+"$kilter" tune --once "$record" >look
+for words in "farm  *tune_test_farm over zmq" "iteration" "m_o" "T_c" "P_i" "imbalance"; do
+    grep -q -- "$words" look || fail "a look lacks $words: $(cat look)"
+done
+awk 'length > 120 { exit 1 }' look || fail "a look is too wide" # bytes; at most 110 characters
+"$kilter" tune --once --json "$record" >look
+[ "$(wc -l <look)" = 1 ] || fail "JSON is not on one line"
+if command -v jq >/dev/null; then
+    [ "$(jq -r '.program, .present, .policy, (.workers | length), (.time_s > 0)' look | tr '\n' ' ')" = \
+        "tune_test_farm 3 auto 3 true " ] || fail "JSON: $(cat look)"
+else
+    grep -q '"present":3,.*"policy":"auto"' look || fail "JSON: $(cat look)"
+fi
+
+# --- setting
+"$kilter" tune --set policy=FSC "$record" >out || fail "policy"
+grep -q "in force from the next iteration on" out || fail "no word on when: $(cat out)"
+until_so shows "policy  *fsc"
+"$kilter" tune --set factor=0.3 "$record" | grep -q "in force from the next batch on" || fail "factor"
+until_so shows "factor 0.3"
+"$kilter" tune --set workers=2 --json "$record" | grep -q '^{"answer":"taken' || fail "workers"
+until_so shows "2 at work, 1 resting; 2 set by hand"
+"$kilter" tune --set policy=daf --set workers=auto "$record" >out
+until_so shows "policy  *daf"
+expect 2 "workers=4: there are 3" "$kilter" tune --set workers=4 "$record"
+expect 2 "policy daf has no factor" "$kilter" tune --set factor=0.5 "$record"
+expect 2 "workers=9: there are 3" "$kilter" tune --set policy=ss --set workers=9 "$record"
+shows "policy  *daf" || fail "half of a setting was taken"
+
+# --- a tuner that is killed in the middle, one whose reader goes, many at once
+"$kilter" tune --interval-s 0.05 "$record" >watched &
+watcher=$!
+children="$children $watcher"
+until_so test -s watched
+kill -9 $watcher
+wait $watcher 2>/dev/null || :
+"$kilter" tune --interval-s 0.05 --json "$record" | head -n 3 >watched
+[ "$(wc -l <watched)" = 3 ] || fail "three looks: $(cat watched)"
+many=
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    "$kilter" tune --once "$record" >many.$i &
+    many="$many $!"
+done
+for one in $many; do wait "$one" || fail "one of twenty"; done
+
+# --- others
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    chmod 0755 "$place"
+    chmod 0644 "$record"*
+    expect 2 "another user's, and only its owner may attach" \
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" tune --once "$record"
+else
+    echo "not root, or no setpriv here: that others are refused was not tried"
+fi
+
+# --- a master that is stopped is not waited for
+kill -STOP $pid
+expect 1 "does not answer within 2 s" "$kilter" tune --once "$record"
+kill -CONT $pid
+until_so "$kilter" tune --once "$record"
+
+# --- the farm ends while it is watched
+"$kilter" tune --interval-s 0.05 "$record" >watched 2>watched.err &
+watcher=$!
+children="$children $watcher"
+until_so test -s watched
+: >"$stop"
+wait $pid || fail "the farm: $(cat farm.err)"
+wait $watcher || fail "a watched end: $(cat watched.err)"
+grep -q "the farm has ended" watched.err || fail "a watched end: $(cat watched.err)"
+expect 2 "the farm has ended" "$kilter" tune --once "$record"
+[ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
+if command -v sqlite3 >/dev/null; then
+    for kind in policy factor workers; do
+        [ "$(sqlite3 "$record" "SELECT count(*) > 0 FROM decision WHERE kind = '$kind' AND reason LIKE '%by hand%'")" = 1 ] ||
+            fail "no decision '$kind' set by hand in the record"
+    done
+    [ "$(sqlite3 "$record" "SELECT count(DISTINCT policy) FROM iteration WHERE policy IN ('fsc', 'daf')")" = 2 ] ||
+        fail "the policies set were not those of iterations"
+    [ "$(sqlite3 "$record" "SELECT min(workers) FROM iteration WHERE policy = 'fsc'")" = 2 ] ||
+        fail "no iteration had two workers"
+else
+    echo "no sqlite3 here: the record's decisions were not looked at"
+fi
+
+# --- a master that is killed
+start killed --workers 2
+"$kilter" tune --interval-s 0.05 "$record" >watched 2>watched.err &
+watcher=$!
+children="$children $watcher"
+until_so test -s watched
+kill -9 $pid
+wait $pid 2>/dev/null || :
+got=0
+wait $watcher || got=$?
+[ $got = 1 ] || fail "a watched crash: exit code $got"
+grep -q "not running any more: it was killed" watched.err || fail "a watched crash: $(cat watched.err)"
+expect 1 "not running any more: it was killed" "$kilter" tune --once "$record"
+
+# --- workers that are threads; the newest record is the one that is there
+mkdir -p home/.local/state/kilter
+start inproc --workers 2 --transport inproc
+until_so shows "over inproc"
+"$kilter" tune --set workers=1 "$record" >out
+until_so shows "1 at work, 1 resting; 1 set by hand"
+cp "$record" home/.local/state/kilter/
+"$kilter" tune --once | grep -q "over inproc" || fail "the newest"
+: >"$stop"
+wait $pid || fail "the farm of threads: $(cat farm.err)"
+
+# --- no socket, no harm
+TMPDIR=$place/tmp/$(printf '%0100d' 0)
+mkdir "$TMPDIR"
+"$farm" no.stop --record far.kilter --transport inproc --workers 1 2>far.err &
+pid=$!
+children="$children $pid"
+until_so test -s far.err
+grep -q "kilter tune will not reach this run: .*its path has" far.err || fail "no socket: $(cat far.err)"
+until_so test -s far.kilter
+expect 2 "it cannot be reached" "$kilter" tune --once far.kilter
+: >no.stop
+wait $pid || fail "a farm without a socket: $(cat far.err)"
