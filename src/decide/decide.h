@@ -72,6 +72,62 @@ typedef struct kl_iteration {
     uint32_t most;
 } kl_iteration;
 
+enum { KL_TEAM_PERSISTS = 3 }; /* iterations that must agree before anything changes, or is judged */
+
+typedef enum kl_team_way {
+    KL_TEAM_STAY,
+    KL_TEAM_FEWER,
+    KL_TEAM_MORE,
+    KL_TEAM_OTHERS, /* as many, but faster ones that rest now */
+    KL_TEAM_WAYS,
+} kl_team_way;
+
+typedef enum kl_team_verdict {
+    KL_TEAM_NOTHING, /* no other number would be better: nothing to tell */
+    KL_TEAM_REFUSED, /* one would be, but not now; the reason says why */
+    KL_TEAM_CHANGED,
+    KL_TEAM_BACK, /* what was changed last did not pay: as it was before */
+} kl_team_verdict;
+
+/* What an iteration cost, smaller is better: n·T², the index, of a task and of a second of work. */
+typedef struct kl_team_cost {
+    double by_task, by_work;
+} kl_team_cost;
+
+/* What the iterations so far have shown. Zeroed: nothing. */
+typedef struct kl_team {
+    uint32_t workers; /* in the iteration looked at last */
+    kl_team_way way;  /* the last `seen` iterations agreed on it */
+    uint32_t seen, nearest;
+    uint32_t measured;                    /* iterations in a row with that many */
+    kl_team_cost costs[KL_TEAM_PERSISTS]; /* of the last of them */
+    uint32_t tried_from;                  /* the last change is on trial: from how many; 0: it is not */
+    kl_team_cost before;                  /* what an iteration cost before the trial */
+    uint64_t barred_until[KL_TEAM_WAYS];  /* run; after changes that did not pay */
+    uint32_t failures[KL_TEAM_WAYS];
+} kl_team;
+
+/* How many workers in the next iteration? */
+typedef struct kl_team_plan {
+    kl_team_verdict verdict;
+    uint32_t workers;    /* that work in it, the fastest; as many as now unless CHANGED or BACK */
+    uint32_t considered; /* the number thought about */
+    kl_team_way way;
+    uint32_t seen;
+    double forecast_s; /* elapsed time of the next iteration with `workers` */
+    double gain_s;     /* forecast: time saved with `considered`; < 0: it takes longer, for fewer workers */
+    char reason[KL_REASON_BYTES];
+} kl_team_plan;
+
+/* Most workers whose load can be balanced, 1 … most: those with two tasks each at least, whose last chunks
+ * leave a fifth of the time idle at most. */
+uint32_t kl_team_balanceable(const kl_iteration *iteration);
+/* The number with the smallest index that the master can feed and that can be balanced, or as now if that is
+ * not 5 % better; acted on when KL_TEAM_PERSISTS iterations agree and their load was balanced. */
+void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan);
+/* Once for each iteration that was chosen after. */
+void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_plan *plan);
+
 /* --- what a policy comes to --- */
 
 /* A farm on described workers under a policy: played, not run. What is measured stays from run to run. */

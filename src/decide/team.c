@@ -1,0 +1,244 @@
+/* How many workers: the number with the smallest performance index (César and others 2006, phase 2), once
+ * several iterations agree on it; and back again when it did not pay. docs/model.md has the bounds. */
+#include <math.h>
+#include <stdio.h>
+
+#include "decide/policy.h"
+
+static const double FINDING = 0.95;    /* an index above this part of the present one is no finding */
+static const double IDLE_MOST = 0.2;   /* expected idle part with the last chunks; more is not balanced */
+static const double UNBALANCED = 0.15; /* measured idle part that message costs do not explain */
+static const double WORSE = 1.05;      /* cost against the one before: the change did not pay */
+enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10 };
+
+/* Expected idle part of the time when each of n workers ends with a chunk of F tasks, as few as the master
+ * can deal with: σF·√(n/2) beyond the mean. */
+static double idle_part(const kl_iteration *it, uint32_t n) {
+    double tasks = fmax(1, kl_model_min_chunk_s(it->model.message.fixed_s, n) / it->task_mean_s);
+    double idle_s = it->task_sd_s * tasks * sqrt(n / 2.0);
+    return idle_s / (it->model.work_s / it->speeds[n - 1] + idle_s);
+}
+
+static bool balanceable(const kl_iteration *it, uint32_t n) {
+    return it->tasks / 2 >= n && idle_part(it, n) <= IDLE_MOST;
+}
+
+/* More workers mean less work and more waiting for each: one border. */
+uint32_t kl_team_balanceable(const kl_iteration *it) {
+    uint32_t can = 1, cannot = it->most + 1;
+    while (cannot > can + 1) {
+        uint32_t middle = can + (cannot - can) / 2;
+        if (balanceable(it, middle))
+            can = middle;
+        else
+            cannot = middle;
+    }
+    return can;
+}
+
+static double without_master_s(const kl_iteration *it, uint32_t n, double speed) {
+    return kl_model_time_with_s(&it->model, n, speed) - it->model.master_s;
+}
+
+/* What was lost to more than the model knows of is expected to be lost again. */
+static double forecast_s(const kl_iteration *it, uint32_t n) {
+    double lost_s = it->elapsed_s - without_master_s(it, it->workers, it->workers);
+    return without_master_s(it, n, it->speeds[n - 1]) + fmax(0, lost_s);
+}
+
+static double index_of(const kl_iteration *it, double speed, double elapsed_s) {
+    double time_s = elapsed_s + it->model.master_s;
+    return speed * time_s * time_s / it->model.work_s;
+}
+
+static double present_index(const kl_iteration *it) {
+    return index_of(it, it->workers, it->elapsed_s);
+}
+
+static double index_with(const kl_iteration *it, uint32_t n) {
+    return index_of(it, it->speeds[n - 1], forecast_s(it, n));
+}
+
+static kl_team_cost cost_of(const kl_iteration *it) {
+    double index = present_index(it), work_s = it->model.work_s, tasks = (double)it->tasks;
+    return (kl_team_cost){.by_task = index * work_s / (tasks * tasks), .by_work = index / work_s};
+}
+
+/* Tasks may have become dearer in the meantime, and workers may slow each other down: dearer by both counts.
+ */
+static bool worse(kl_team_cost now, kl_team_cost before) {
+    return now.by_task > WORSE * before.by_task && now.by_work > WORSE * before.by_work;
+}
+
+static kl_team_cost less(kl_team_cost a, kl_team_cost b) {
+    return (kl_team_cost){fmin(a.by_task, b.by_task), fmin(a.by_work, b.by_work)};
+}
+
+static bool usable(const kl_iteration *it) {
+    return it->workers > 0 && it->most > 0 && it->tasks > 0 && it->model.work_s > 0 && it->task_mean_s > 0 &&
+           it->elapsed_s > 0;
+}
+
+/* --- on trial --- */
+
+/* The least of this iteration and those just before it with as many workers: the others had bad luck. */
+static kl_team_cost least_lately(const kl_team *team, const kl_iteration *it) {
+    kl_team_cost least = cost_of(it);
+    uint32_t known = team->workers == it->workers ? team->measured : 0;
+    for (uint32_t i = 1; i < KL_TEAM_PERSISTS && i <= known; i++)
+        least = less(least, team->costs[(team->measured - i) % KL_TEAM_PERSISTS]);
+    return least;
+}
+
+static bool on_trial(const kl_team *team, const kl_iteration *it) {
+    return team->tried_from > 0 && team->workers == it->workers;
+}
+
+static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
+    kl_team_cost now = least_lately(team, it);
+    if (team->measured + 1 < KL_TEAM_PERSISTS || !worse(now, team->before))
+        return;
+    uint32_t back = team->tried_from < it->most ? team->tried_from : it->most;
+    plan->verdict = KL_TEAM_BACK;
+    plan->way = back < it->workers ? KL_TEAM_MORE : KL_TEAM_FEWER; /* what did not pay */
+    plan->workers = plan->considered = back;
+    double ratio = sqrt(now.by_work / team->before.by_work * team->tried_from / it->workers);
+    double master_s = it->model.master_s;
+    plan->forecast_s = fmax(0, (it->elapsed_s + master_s) / ratio - master_s);
+    plan->gain_s = it->elapsed_s - plan->forecast_s;
+    snprintf(plan->reason, sizeof plan->reason,
+             "back to %u workers: with %u an iteration takes %.3g times as long, and that does not pay",
+             (unsigned)back, (unsigned)it->workers, ratio);
+}
+
+/* --- a finding --- */
+
+static kl_team_way way_to(const kl_iteration *it, uint32_t n) {
+    return n < it->workers ? KL_TEAM_FEWER : n > it->workers ? KL_TEAM_MORE : KL_TEAM_OTHERS;
+}
+
+/* Of the numbers several iterations agreed on, the one nearest to the present. */
+static uint32_t nearest(const kl_team *team, const kl_iteration *it, kl_team_way way, uint32_t n) {
+    if (team->way != way || team->seen == 0 || team->workers != it->workers)
+        return n;
+    bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
+    return closer ? team->nearest : n;
+}
+
+static void say_change(const kl_iteration *it, kl_team_plan *plan) {
+    uint32_t n = plan->considered;
+    snprintf(plan->reason, sizeof plan->reason,
+             "%u%s workers instead of %u: index %.3g instead of %.3g, an iteration takes %s instead of %s",
+             (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster" : "", (unsigned)it->workers,
+             index_with(it, n), present_index(it), kl_say_s(forecast_s(it, n)).text,
+             kl_say_s(it->elapsed_s).text);
+}
+
+static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) {
+    uint32_t n = plan->considered;
+    plan->verdict = KL_TEAM_REFUSED;
+    snprintf(plan->reason, sizeof plan->reason,
+             "stays at %u workers: %u%s would have index %.3g for %.3g, %s", (unsigned)it->workers,
+             (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster ones" : "", index_with(it, n),
+             present_index(it), why);
+}
+
+/* Idle time beyond what starting and sending explain: that is the distribution's to mend, not the number's.
+ */
+static double unbalanced_part(const kl_iteration *it) {
+    return 1 - without_master_s(it, it->workers, it->workers) / it->elapsed_s;
+}
+
+static bool finding(const kl_iteration *it, uint32_t n, bool fed) {
+    return !fed || index_with(it, n) < FINDING * present_index(it);
+}
+
+/* More would pay, were there a way to keep them all busy. */
+static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_team_plan *plan) {
+    uint32_t n = kl_model_best_of(&it->model, it->speeds, it->most);
+    if (n <= limit || n <= it->workers || !finding(it, n, true))
+        return;
+    char why[80];
+    snprintf(why, sizeof why, "but no more than %u can be kept busy to the end with %llu tasks",
+             (unsigned)limit, (unsigned long long)it->tasks);
+    plan->considered = n;
+    plan->way = KL_TEAM_MORE;
+    plan->gain_s = it->elapsed_s - forecast_s(it, n);
+    refuse(it, plan, why);
+}
+
+static void look_around(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
+    uint32_t limit = kl_team_balanceable(it);
+    uint32_t n = kl_model_best_of(&it->model, it->speeds, limit);
+    bool fed = it->workers <= kl_model_capability_of(&it->model, it->speeds, it->most);
+    if (!finding(it, n, fed)) {
+        mention_unbalanceable(it, limit, plan);
+        return;
+    }
+    char why[80];
+    plan->way = way_to(it, n);
+    plan->considered = nearest(team, it, plan->way, n);
+    plan->gain_s = it->elapsed_s - forecast_s(it, plan->considered);
+    if (it->run < team->barred_until[plan->way]) {
+        snprintf(why, sizeof why, "but the last such change did not pay; again after run %llu",
+                 (unsigned long long)team->barred_until[plan->way]);
+        refuse(it, plan, why);
+        return;
+    }
+    if (unbalanced_part(it) > UNBALANCED) {
+        snprintf(why, sizeof why, "but %.0f %% of the time is lost to imbalance first",
+                 100 * unbalanced_part(it));
+        refuse(it, plan, why);
+        return;
+    }
+    plan->seen = team->way == plan->way && team->workers == it->workers ? team->seen + 1 : 1;
+    if (plan->seen < KL_TEAM_PERSISTS) {
+        snprintf(why, sizeof why, "seen in %u of %d iterations", (unsigned)plan->seen, KL_TEAM_PERSISTS);
+        refuse(it, plan, why);
+        return;
+    }
+    plan->verdict = KL_TEAM_CHANGED;
+    plan->workers = plan->considered;
+    plan->forecast_s = forecast_s(it, plan->workers);
+    say_change(it, plan);
+}
+
+void kl_team_choose(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
+    *plan = (kl_team_plan){.workers = it->workers, .considered = it->workers, .forecast_s = it->elapsed_s};
+    if (!usable(it))
+        return;
+    if (on_trial(team, it))
+        judge(team, it, plan);
+    else
+        look_around(team, it, plan);
+}
+
+static void bar(kl_team *team, kl_team_way way, uint64_t run) {
+    uint32_t failures = team->failures[way]++;
+    team->barred_until[way] =
+        run + ((uint64_t)BARRED_RUNS << (failures < BARRED_DOUBLINGS ? failures : BARRED_DOUBLINGS));
+}
+
+void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *plan) {
+    if (!usable(it))
+        return;
+    bool same = team->workers == it->workers;
+    kl_team_cost least = least_lately(team, it);
+    team->measured = same ? team->measured : 0;
+    team->costs[team->measured++ % KL_TEAM_PERSISTS] = cost_of(it);
+    team->workers = it->workers;
+    if (!same || team->measured >= KL_TEAM_PERSISTS)
+        team->tried_from = 0; /* judged, or overtaken by workers that came or went */
+    team->way = plan->seen > 0 ? plan->way : KL_TEAM_STAY;
+    team->seen = plan->seen;
+    team->nearest = plan->considered;
+    if (plan->verdict == KL_TEAM_BACK)
+        bar(team, plan->way, it->run);
+    if (plan->verdict != KL_TEAM_CHANGED && plan->verdict != KL_TEAM_BACK)
+        return;
+    team->tried_from = plan->verdict == KL_TEAM_CHANGED && plan->way != KL_TEAM_OTHERS ? it->workers : 0;
+    team->before = least;
+    team->workers = plan->workers;
+    team->measured = team->seen = 0;
+    team->way = KL_TEAM_STAY;
+}

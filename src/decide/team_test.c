@@ -1,0 +1,273 @@
+/* How many workers: when it acts, when it does not, and where it ends up in worlds that the model describes
+ * and in worlds that it does not. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "decide/decide.h"
+
+static double random_01(uint64_t i) {
+    return (double)(kl_mix64(i) >> 11) * 0x1p-53;
+}
+
+/* --- a world: what an iteration with n workers takes --- */
+
+enum { MOST = 200 };
+
+typedef struct world {
+    kl_farm_model model; /* as it is measured */
+    double cv;           /* of a task's time */
+    uint64_t tasks;
+    uint32_t most, now;
+    double speeds[MOST];
+    double wrong_s; /* per worker that rests: what the model does not know */
+    double noise;   /* relative, of a measured time */
+    uint64_t run;
+} world;
+
+static world world_of(uint32_t most, uint64_t tasks, double work_s, double fixed_s) {
+    world w = {
+        .model = {.message = {fixed_s, 0}, .work_s = work_s}, .tasks = tasks, .most = most, .now = most};
+    for (uint32_t i = 0; i < most; i++)
+        w.speeds[i] = i + 1.0;
+    return w;
+}
+
+static kl_iteration iterate(world *w) {
+    kl_iteration it = {.run = w->run++, .tasks = w->tasks, .model = w->model, .workers = w->now};
+    it.speeds = w->speeds;
+    it.most = w->most;
+    it.task_mean_s = w->model.work_s / (double)w->tasks;
+    it.task_sd_s = w->cv * it.task_mean_s;
+    it.elapsed_s = kl_model_time_s(&w->model, w->now) - w->model.master_s + w->wrong_s * (w->most - w->now);
+    it.elapsed_s *= 1 + w->noise * (random_01(w->run * 77) - 0.5);
+    return it;
+}
+
+/* One iteration, and what is decided after it. */
+static kl_team_plan step(world *w, kl_team *team) {
+    kl_iteration it = iterate(w);
+    kl_team_plan plan;
+    kl_team_choose(team, &it, &plan);
+    kl_team_commit(team, &it, &plan);
+    assert_true(plan.workers >= 1 && plan.workers <= w->most);
+    assert_int_equal(plan.verdict == KL_TEAM_NOTHING, plan.reason[0] == '\0');
+    if (plan.verdict == KL_TEAM_NOTHING || plan.verdict == KL_TEAM_REFUSED)
+        assert_int_equal(plan.workers, w->now);
+    w->now = plan.workers;
+    return plan;
+}
+
+static uint32_t changes_in(world *w, kl_team *team, int iterations) {
+    uint32_t changes = 0;
+    for (int i = 0; i < iterations; i++)
+        changes += step(w, team).verdict >= KL_TEAM_CHANGED;
+    return changes;
+}
+
+/* --- properties --- */
+
+static void it_ends_at_the_smallest_index_that_can_be_fed_and_balanced(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        world w = world_of(1 + kl_mix64(seed) % MOST, 100 + kl_mix64(seed + 1) % 100000,
+                           exp(8 * random_01(seed * 5) - 4), exp(8 * random_01(seed * 5 + 1) - 12));
+        w.model.message.per_unit_s = 1e-9;
+        w.model.bytes = exp(20 * random_01(seed * 5 + 2));
+        w.model.to_workers = random_01(seed * 5 + 3);
+        w.model.master_s = seed % 3 ? 0 : 0.01 * w.model.work_s;
+        w.cv = random_01(seed * 5 + 4);
+        kl_iteration it = iterate(&w);
+        uint32_t limit = kl_team_balanceable(&it), fed = kl_model_capability(&w.model);
+        uint32_t most = limit < w.most ? limit : w.most, best = kl_model_best_workers(&w.model, most);
+        double present = kl_model_index(&w.model, w.now), least = kl_model_index(&w.model, best);
+        kl_team team = {0};
+        uint32_t changes = changes_in(&w, &team, 15);
+        bool pays = least < 0.95 * present * (1 - 1e-9), near = fabs(least / present - 0.95) < 1e-6;
+        bool too_many = w.most > fed,
+             fails = least > 1.05 * present; /* the master feeds them, model or not */
+        if (!near)
+            assert_int_equal(w.now, (pays || too_many) && !fails ? best : w.most);
+        assert_int_equal(changes, w.now != w.most ? 1 : too_many && fails ? 2 : 0);
+        assert_true(w.now == w.most || w.now <= fed);
+    }
+}
+
+static void one_or_two_odd_iterations_change_nothing(void **state) {
+    (void)state;
+    for (int odd = 1; odd <= 4; odd++) {
+        world w = world_of(16, 10000, 1, 1e-6);
+        kl_team team = {0};
+        assert_int_equal(changes_in(&w, &team, 10), 0);
+        w.model.message.fixed_s = 1e-2;
+        uint32_t changes = changes_in(&w, &team, odd);
+        assert_int_equal(changes, odd >= KL_TEAM_PERSISTS);
+        w.model.message.fixed_s = 1e-6;
+        if (changes == 0)
+            assert_int_equal(changes_in(&w, &team, 10), 0);
+    }
+}
+
+static void the_least_of_what_was_seen_is_done(void **state) {
+    (void)state;
+    const double costs_s[] = {1e-2, 3e-3, 1e-2};
+    world w = world_of(64, 10000, 1, 0);
+    kl_team team = {0};
+    uint32_t nearest = 0;
+    kl_team_plan plan = {0};
+    for (int i = 0; i < 3; i++) {
+        w.model.message.fixed_s = costs_s[i];
+        uint32_t best = kl_model_best_workers(&w.model, w.most);
+        nearest = best > nearest ? best : nearest;
+        plan = step(&w, &team);
+    }
+    assert_int_equal(plan.verdict, KL_TEAM_CHANGED);
+    assert_int_equal(plan.workers, nearest);
+}
+
+static void noise_does_not_make_it_waver(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        world w = world_of(2 + seed % 100, 10000, 1, exp(8 * random_01(seed) - 12));
+        w.noise = 0.04;
+        w.run = seed * 1000;
+        kl_team team = {0};
+        assert_true(changes_in(&w, &team, 300) <= 3);
+        uint32_t best = kl_model_best_workers(&w.model, w.most);
+        assert_true(kl_model_index(&w.model, w.now) < 1.12 * kl_model_index(&w.model, best));
+    }
+}
+
+static void they_come_back_when_work_grows(void **state) {
+    (void)state;
+    world w = world_of(32, 10000, 0.1, 1e-3);
+    kl_team team = {0};
+    changes_in(&w, &team, 10);
+    assert_true(w.now < 16);
+    w.model.work_s = 100;
+    kl_team_plan plan = {0};
+    for (int i = 0; i < 3; i++)
+        plan = step(&w, &team);
+    assert_int_equal(plan.verdict, KL_TEAM_CHANGED);
+    assert_int_equal(w.now, 32);
+    assert_true(plan.gain_s > 0);
+}
+
+/* Resting costs time here, and nobody told the model: each try fails, and is made ever more seldom. */
+static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
+    (void)state;
+    world w = world_of(32, 10000, 0.5, 1e-3);
+    w.wrong_s = 0.02;
+    kl_team team = {0};
+    uint32_t changed = 0, back = 0;
+    for (int i = 0; i < 400; i++) {
+        kl_team_plan plan = step(&w, &team);
+        changed += plan.verdict == KL_TEAM_CHANGED;
+        back += plan.verdict == KL_TEAM_BACK;
+        if (plan.verdict == KL_TEAM_BACK)
+            assert_int_equal(w.now, 32);
+        if (plan.verdict == KL_TEAM_CHANGED) {
+            for (int k = 0; k < 2; k++)
+                assert_int_equal(step(&w, &team).verdict, KL_TEAM_NOTHING); /* on trial */
+            i += 2;
+        }
+    }
+    assert_true(changed == back && back >= 3 && back <= 6);
+}
+
+static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
+    (void)state;
+    world w = world_of(4, 10000, 1, 0);
+    w.now = 2;
+    for (uint32_t n = 1; n <= 4; n++) /* relative to the mean of the two that work: the others are faster */
+        w.speeds[n - 1] = n <= 2 ? 3 * n : 6 + (n - 2);
+    w.model.message.fixed_s = 0.02;
+    kl_team team = {0};
+    kl_team_plan plan = {0};
+    for (int i = 0; i < 3; i++)
+        plan = step(&w, &team);
+    assert_int_equal(plan.verdict, KL_TEAM_CHANGED);
+    assert_int_equal(plan.way, KL_TEAM_OTHERS);
+    assert_non_null(strstr(plan.reason, "2 faster workers"));
+}
+
+/* --- what is considered and refused --- */
+
+static void what_is_refused_says_why(void **state) {
+    (void)state;
+    const struct {
+        uint32_t most, now;
+        uint64_t tasks;
+        double work_s, fixed_s, cv, idle_s;
+        kl_team_verdict verdict;
+        const char *says;
+    } rows[] = {
+        {16, 16, 10000, 10, 1e-5, 0.5, 0, KL_TEAM_NOTHING, ""},
+        {16, 16, 10000, 0.1, 1e-3, 0.1, 0, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
+        {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, KL_TEAM_REFUSED, "lost to imbalance first"},
+        {16, 8, 20, 10, 1e-5, 0.1, 0, KL_TEAM_REFUSED, "10 would have index"},
+        {64, 8, 20, 10, 1e-5, 1.5, 0, KL_TEAM_REFUSED, "no more than 2 can be kept busy"},
+        {16, 8, 16, 10, 1e-5, 0.1, 0, KL_TEAM_REFUSED, "no more than 8 can be kept busy"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        world w = world_of(rows[i].most, rows[i].tasks, rows[i].work_s, rows[i].fixed_s);
+        w.now = rows[i].now;
+        w.cv = rows[i].cv;
+        kl_iteration it = iterate(&w);
+        it.elapsed_s += rows[i].idle_s;
+        kl_team team = {0};
+        kl_team_plan plan;
+        kl_team_choose(&team, &it, &plan);
+        if (plan.verdict != rows[i].verdict || !strstr(plan.reason, rows[i].says))
+            fail_msg("row %zu: %d, \"%s\"", i, plan.verdict, plan.reason);
+        assert_true(strlen(plan.reason) < KL_REASON_BYTES - 1);
+    }
+}
+
+static void more_workers_are_harder_to_balance(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        world w = world_of(MOST, 10 + kl_mix64(seed) % 5000, 10, exp(6 * random_01(seed) - 10));
+        uint32_t before = MOST;
+        for (w.cv = 0; w.cv < 4; w.cv += 0.25) {
+            kl_iteration it = iterate(&w);
+            uint32_t can = kl_team_balanceable(&it);
+            assert_true(can >= 1 && can <= before && (can == 1 || 2 * (uint64_t)can <= w.tasks));
+            before = can;
+        }
+    }
+}
+
+static void of_an_iteration_that_showed_nothing_nothing_is_made(void **state) {
+    (void)state;
+    const kl_iteration none = {0};
+    kl_team team = {0};
+    kl_team_plan plan;
+    kl_team_choose(&team, &none, &plan);
+    kl_team_commit(&team, &none, &plan);
+    assert_int_equal(plan.verdict, KL_TEAM_NOTHING);
+    world w = world_of(1, 10, 1, 1e-3);
+    assert_int_equal(changes_in(&w, &team, 10), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_ends_at_the_smallest_index_that_can_be_fed_and_balanced),
+        cmocka_unit_test(one_or_two_odd_iterations_change_nothing),
+        cmocka_unit_test(the_least_of_what_was_seen_is_done),
+        cmocka_unit_test(noise_does_not_make_it_waver),
+        cmocka_unit_test(they_come_back_when_work_grows),
+        cmocka_unit_test(what_does_not_pay_is_undone_and_not_soon_tried_again),
+        cmocka_unit_test(fast_ones_that_rest_take_the_place_of_slow_ones),
+        cmocka_unit_test(what_is_refused_says_why),
+        cmocka_unit_test(more_workers_are_harder_to_balance),
+        cmocka_unit_test(of_an_iteration_that_showed_nothing_nothing_is_made),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
