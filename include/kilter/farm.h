@@ -96,6 +96,11 @@ typedef struct kilter_farm_options {
 
     /** local workers, 0: one per core; with listen: how many to wait for, 0: 1 */
     uint32_t workers;
+    /** how many of them work: "all", or "auto", which lets those rest between runs that do not pay;
+     * NULL: "auto" */
+    const char *team;
+    /** those that do not pay leave the farm for good, instead of waiting to be wanted again */
+    bool release;
     /** how tasks are dealt; NULL: "auto" */
     const char *policy;
     /** "zmq", "mpi" or "inproc" (workers are threads: work must be thread-safe); NULL: by how it was started
@@ -162,9 +167,12 @@ typedef struct kilter_farm_summary {
     uint64_t tasks;   /**< of the run */
     uint64_t failed;  /**< tasks that reported a failure */
     uint32_t workers; /**< that did at least one task */
+    uint32_t resting; /**< that could have worked, but fewer were enough */
     uint64_t chunks;  /**< messages of tasks dealt */
     double elapsed_s; /**< from the call to the last result */
-    double bound_s; /**< elapsed time if every worker had computed all the time at the speed it really had */
+    /** elapsed time if every worker that did a task had computed all the time at the speed it really had;
+     * those that rested do not count */
+    double bound_s;
     double efficiency;    /**< bound_s / elapsed_s, in [0, 1]; 0 for an empty run */
     double equal_split_s; /**< forecast: elapsed time of an equal split made up front, at the speeds measured;
                              0: not known */

@@ -66,7 +66,8 @@ static effort effort_of(const kl_snapshot *s) {
 kl_iteration kl_balance_iteration(kl_balance *b, double elapsed_s, double master_s, double shared_bytes) {
     const kl_snapshot *s = &b->snapshot;
     effort e = effort_of(s);
-    kl_iteration it = {.run = s->run, .tasks = s->tasks, .workers = e.workers, .elapsed_s = elapsed_s};
+    kl_iteration it = {
+        .run = s->run, .tasks = s->tasks, .chunks = b->chunks, .workers = e.workers, .elapsed_s = elapsed_s};
     if (e.workers == 0)
         return it;
     double mean = e.rate / e.workers, bytes = s->task_bytes + s->result_bytes;

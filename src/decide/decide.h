@@ -60,7 +60,7 @@ kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, c
 
 /* What an iteration that has ended showed, and who could work in the next. */
 typedef struct kl_iteration {
-    uint64_t run, tasks;
+    uint64_t run, tasks, chunks;
     kl_farm_model model;           /* work_s [T_c] at the mean speed of those that worked */
     double task_mean_s, task_sd_s; /* of a task at that speed [μ, σ] */
     uint32_t workers;              /* that took part [n] */

@@ -36,14 +36,18 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
     return can;
 }
 
-static double without_master_s(const kl_iteration *it, uint32_t n, double speed) {
-    return kl_model_time_with_s(&it->model, n, speed) - it->model.master_s;
+/* What the model says of n workers, without the master's own time. It knows of one chunk for each; as many as
+ * they had now must be sent, one after the other. */
+static double model_s(const kl_iteration *it, uint32_t n, double speed) {
+    double chunks = (double)it->chunks * n / it->workers;
+    return fmax(kl_model_time_with_s(&it->model, n, speed) - it->model.master_s,
+                (chunks + 1) * it->model.message.fixed_s);
 }
 
 /* What was lost to more than the model knows of is expected to be lost again. */
 static double forecast_s(const kl_iteration *it, uint32_t n) {
-    double lost_s = it->elapsed_s - without_master_s(it, it->workers, it->workers);
-    return without_master_s(it, n, it->speeds[n - 1]) + fmax(0, lost_s);
+    double lost_s = it->elapsed_s - model_s(it, it->workers, it->workers);
+    return model_s(it, n, it->speeds[n - 1]) + fmax(0, lost_s);
 }
 
 static double index_of(const kl_iteration *it, double speed, double elapsed_s) {
@@ -146,7 +150,7 @@ static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) 
 /* Idle time beyond what starting and sending explain: that is the distribution's to mend, not the number's.
  */
 static double unbalanced_part(const kl_iteration *it) {
-    return 1 - without_master_s(it, it->workers, it->workers) / it->elapsed_s;
+    return 1 - model_s(it, it->workers, it->workers) / it->elapsed_s;
 }
 
 static bool finding(const kl_iteration *it, uint32_t n, bool fed) {

@@ -11,6 +11,7 @@
 #include "kilter/version.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -63,7 +64,9 @@ struct kilter_farm {
     kl_farm_state state;
     pthread_cond_t shown;
     const kilter_run *request;
-    bool in_use; /* a kilter_farm_run() has not returned */
+    double spent_s;     /* the caller's own time before the request */
+    double run_ended_s; /* its thread's busy time when it saw a run end */
+    bool in_use;        /* a kilter_farm_run() has not returned */
     bool run_ended, closing;
     kl_delivery_list results;
     kilter_error failure; /* of the run or, for good, of the farm */
@@ -431,6 +434,7 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     const kilter_run *request = f->gathered ? f->request : NULL;
     if (request)
         f->request = NULL;
+    double spent_s = f->spent_s;
     kl_trace *new_trace = f->recorded ? NULL : f->trace;
     f->recorded |= new_trace != NULL;
     kl_tuning tuning = take_tuning(f);
@@ -443,8 +447,10 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     kilter_error error = {KILTER_OK, ""};
     kilter_status status = KILTER_OK;
     bool was_running = kl_master_running(f->master) || request;
-    if (request)
+    if (request) {
+        kl_master_spent(f->master, spent_s);
         status = kl_master_begin(f->master, request, &error);
+    }
     if (status == KILTER_OK && (kl_master_running(f->master) || !request))
         status = kl_master_turn(f->master, timeout_s, &error);
     bool running = kl_master_running(f->master);
@@ -553,7 +559,9 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
     kl_master_options options = {.policy = kl_policy_find(policy),
                                  .clock = f->clock,
                                  .program = f->settings.name,
-                                 .may_join = f->settings.listen != NULL};
+                                 .may_join = f->settings.listen != NULL,
+                                 .chooses = !f->settings.team || strcmp(f->settings.team, "auto") == 0,
+                                 .release = f->settings.options.release};
     if (status == KILTER_OK)
         status = kl_master_new(&options, f->transport, &f->master, error);
     if (status == KILTER_OK && !f->settings.listen)
@@ -696,6 +704,8 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
         pthread_cond_wait(&f->news, &f->lock);
     *list = f->results;
     f->results = (kl_delivery_list){0};
+    if (f->run_ended && f->run_ended_s == 0)
+        f->run_ended_s = kl_busy_s(&f->clock);
     bool ended = f->run_ended && !list->first;
     pthread_mutex_unlock(&f->lock);
     return ended;
@@ -710,6 +720,8 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_deliver
     if (!f->broken) {
         f->failure = (kilter_error){KILTER_OK, ""};
         f->request = run;
+        f->spent_s = f->run_ended_s > 0 ? fmax(0, kl_busy_s(&f->clock) - f->run_ended_s) : 0;
+        f->run_ended_s = 0;
     }
     f->progress_at_s = kl_now_s(&f->clock) + PROGRESS_S;
     pthread_mutex_unlock(&f->lock);
@@ -756,7 +768,10 @@ kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_erro
 }
 
 void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {
-    *summary = farm->summary;
+    kilter_farm *f = (kilter_farm *)(uintptr_t)farm; /* const to the caller; the lock is not */
+    pthread_mutex_lock(&f->lock);
+    *summary = f->summary;
+    pthread_mutex_unlock(&f->lock);
 }
 
 kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {

@@ -63,6 +63,8 @@ typedef struct kl_master_options {
     kl_clock clock;
     const char *program; /* in warnings */
     bool may_join;       /* workers may come later: a farm without any waits for them */
+    bool chooses;        /* between runs: how many workers work */
+    bool release;        /* those not needed leave the farm */
     bool quiet;          /* no warnings on stderr */
 } kl_master_options;
 
@@ -83,6 +85,8 @@ uint32_t kl_master_ready(const kl_master *master);        /* workers that can be
 uint32_t kl_master_refused(const kl_master *master);      /* workers that came and could not work, or left */
 const char *kl_master_last_loss(const kl_master *master); /* the last such, in words; "" */
 
+/* How long the user's program has computed since the last run [l_m]; before kl_master_begin(). */
+void kl_master_spent(kl_master *master, double seconds);
 kilter_status kl_master_begin(kl_master *master, const kilter_run *run, kilter_error *error);
 bool kl_master_running(const kl_master *master);
 kl_delivery_list kl_master_take(kl_master *master); /* the results that have come since the last call */
@@ -188,7 +192,7 @@ void kl_summary_sentence(const kl_balance *balance, const char *policy, const ki
 /* kilter_farm_options after command line and environment, with its strings owned. */
 typedef struct kl_settings {
     kilter_farm_options options;
-    char *policy, *transport, *listen, *join, *record, *name;
+    char *team, *policy, *transport, *listen, *join, *record, *name;
 } kl_settings;
 
 /* KILTER_ENDED when help was asked for and printed. Takes its options out of argc/argv (both may be NULL)

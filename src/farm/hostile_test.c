@@ -367,9 +367,8 @@ static void a_worker_ends_at_what_it_cannot_read(void **state) {
                 kilter_status status = worker_hears(welcomed, &out, &seen, NULL);
                 bool meant = type == KL_PROBE || (type == KL_WELCOME && size == 5 && !welcomed) ||
                              (type == KL_SHARED && welcomed);
-                kilter_status expected = meant                         ? KILTER_OK
-                                         : type == KL_END && size == 1 ? KILTER_ENDED
-                                                                       : KILTER_ERR_PEER;
+                bool ends = size == 1 && (type == KL_END || type == KL_RELEASE);
+                kilter_status expected = meant ? KILTER_OK : ends ? KILTER_ENDED : KILTER_ERR_PEER;
                 assert_int_equal(status, expected);
                 assert_true(seen.worked == 0 && seen.stopped == seen.started);
                 assert_int_equal(seen.shared, type == KL_SHARED && welcomed);

@@ -40,6 +40,7 @@ kilter_status kl_master_new(const kl_master_options *options, kl_transport *tran
         return kl_fail(error, KILTER_ERR_MEMORY, "opening the farm: memory ran out");
     m->options = *options;
     m->transport = transport;
+    m->chooses = options->chooses;
     m->opened_s = kl_now_s(&options->clock);
     kilter_status status = kl_balance_init(&m->balance, options->policy, options->clock, transport, error);
     if (status != KILTER_OK) {
@@ -541,6 +542,7 @@ static void sum_up(kl_master *m) {
     sum->elapsed_s = m->ended_s - m->began_s;
     for (uint32_t i = 0; i < s->slots; i++)
         sum->workers += s->workers[i].units > 0;
+    sum->resting = m->resting;
     sum->bound_s = kl_model_bound_s(s);
     sum->efficiency = sum->elapsed_s > 0 ? sum->bound_s / sum->elapsed_s : 0;
     if (m->done == sum->tasks) /* else a forecast for all tasks would stand beside the time of some */
@@ -689,7 +691,8 @@ void kl_master_progress(kl_master *m, char *text, size_t size) {
         snprintf(left, sizeof left, "%s to %s left", low, high);
     }
     uint64_t tasks = m->summary.tasks;
+    uint32_t present = m->ready - m->resting;
     snprintf(text, size, "%3.0f %% · %llu of %llu tasks · %u worker%s · %s",
              tasks ? 100.0 * (double)m->done / (double)tasks : 100, (unsigned long long)m->done,
-             (unsigned long long)tasks, m->ready, m->ready == 1 ? "" : "s", left);
+             (unsigned long long)tasks, present, present == 1 ? "" : "s", left);
 }

@@ -51,9 +51,11 @@ struct kl_master {
     char decision[512];
     kilter_farm_summary summary;
 
-    kl_tuning pending;   /* for the next run */
-    uint32_t seats;      /* workers wanted in a run; 0: all */
-    bool by_hand;        /* `seats` was set from outside */
+    kl_tuning pending; /* for the next run */
+    uint32_t seats;    /* workers wanted in a run; 0: all */
+    bool by_hand;      /* `seats` was set from outside */
+    bool chooses;      /* the farm chooses `seats` itself */
+    kl_team team;
     double master_s;     /* the master's own time since the last run [l_m] */
     size_t shared_sent;  /* bytes of shared data that the run sent to each worker */
     kl_farm_state state; /* what of it changes only between runs */

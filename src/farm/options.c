@@ -22,6 +22,9 @@ static const option OPTIONS[] = {
     {"workers", "N",
      "local workers to start, or with --listen how many to wait for (default: one per core; 1)", NUMBER,
      FIELD(options.workers)},
+    {"team", "HOW", "how many workers work: all, or auto: as many as pay (default: auto)", TEXT, FIELD(team)},
+    {"release", NULL, "workers that do not pay leave the farm, instead of resting until they do", SWITCH,
+     FIELD(options.release)},
     {"policy", "NAME", "how tasks are dealt (default: auto)", TEXT, FIELD(policy)},
     {"transport", "NAME", "zmq, mpi or inproc (default: mpi under mpirun, else zmq)", TEXT, FIELD(transport)},
     {"listen", "ENDPOINT", "wait at tcp://ADDRESS:PORT for workers started elsewhere", TEXT, FIELD(listen)},
@@ -68,12 +71,14 @@ static bool one_of(const char *text, const char *const *list) {
 /* Values out of a list are checked where they come from, so that the message names that. */
 static kilter_status check_listed(const char *said, const char *text, const kl_settings *s,
                                   char *const *field, kilter_error *error) {
-    const char *const transports[] = {"zmq", "mpi", "inproc", NULL};
+    const char *const transports[] = {"zmq", "mpi", "inproc", NULL}, *const teams[] = {"all", "auto", NULL};
     if (field == &s->policy && !kl_policy_find(text))
         return kl_fail(error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; --kilter-help lists them", said,
                        text);
     if (field == &s->transport && !one_of(text, transports))
         return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is none of zmq, mpi, inproc", said, text);
+    if (field == &s->team && !one_of(text, teams))
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is neither all nor auto", said, text);
     return KILTER_OK;
 }
 
@@ -121,6 +126,7 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
         const char *said, *text;
         char **field;
     } texts[] = {
+        {"team", options->team, &settings->team},
         {"policy", options->policy, &settings->policy},
         {"transport", options->transport, &settings->transport},
         {"listen", options->listen, &settings->listen},
@@ -261,7 +267,7 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
 }
 
 void kl_settings_free(kl_settings *s) {
-    char *texts[] = {s->policy, s->transport, s->listen, s->join, s->record, s->name};
+    char *texts[] = {s->team, s->policy, s->transport, s->listen, s->join, s->record, s->name};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         free(texts[i]);
     *s = (kl_settings){0};

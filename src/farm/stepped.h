@@ -13,11 +13,20 @@
 
 #include "farm/farm.h"
 
+/* An actor's transport whose messages take the sender's time. */
+typedef struct stepped_wire {
+    kl_transport base;
+    kl_transport *inner;
+    double *now_s;        /* the sender's */
+    const double *send_s; /* per message */
+} stepped_wire;
+
 typedef struct stepped_actor {
     double now_s;
     double speed;  /* of a worker: work seconds done per second */
     double dies_s; /* HUGE_VAL: never */
     kl_transport *transport;
+    stepped_wire wire;
     kl_worker *worker; /* NULL: gone */
     kl_peer endpoint;
     bool refuses; /* its start function fails */
@@ -30,7 +39,45 @@ typedef struct stepped_farm {
     kl_master *master;
     stepped_actor *workers;
     uint32_t count;
+    double send_s; /* the sender's own time for a message */
+    bool release;  /* set before opening */
 } stepped_farm;
+
+static kilter_status wire_send(kl_transport *t, kl_peer peer, const void *data, size_t size,
+                               kilter_error *error) {
+    stepped_wire *wire = (stepped_wire *)t;
+    *wire->now_s += *wire->send_s;
+    return wire->inner->ops->send(wire->inner, peer, data, size, error);
+}
+
+static kilter_status wire_poll(kl_transport *t, double timeout_s, kl_event *event, kilter_error *error) {
+    return kl_poll(((stepped_wire *)t)->inner, timeout_s, event, error);
+}
+
+static void wire_drop(kl_transport *t, kl_peer peer) {
+    kl_drop(((stepped_wire *)t)->inner, peer);
+}
+
+static void wire_wake(kl_transport *t) {
+    kl_transport_wake(((stepped_wire *)t)->inner);
+}
+
+static void wire_close(kl_transport *t) {
+    kl_transport_close(((stepped_wire *)t)->inner);
+}
+
+static inline void stepped_wire_up(stepped_farm *f, stepped_actor *a) {
+    static const kl_transport_ops ops = {
+        .name = "stepped",
+        .send = wire_send,
+        .poll = wire_poll,
+        .drop = wire_drop,
+        .wake = wire_wake,
+        .close = wire_close,
+    };
+    a->wire = (stepped_wire){{&ops}, a->transport, &a->now_s, &f->send_s};
+    a->transport = &a->wire.base;
+}
 
 static double actor_now_s(void *self) {
     return ((stepped_actor *)self)->now_s;
@@ -62,7 +109,12 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
     assert(status == KILTER_OK);
     status = kl_inproc_listen(f->hub, &f->master_actor.transport, NULL);
     assert(status == KILTER_OK);
-    kl_master_options master = {.policy = kl_policy_find(policy), .program = "test", .quiet = true};
+    stepped_wire_up(f, &f->master_actor);
+    kl_master_options master = {.policy = kl_policy_find(policy),
+                                .program = "test",
+                                .quiet = true,
+                                .chooses = true,
+                                .release = f->release};
     master.clock = (kl_clock){.now_s = actor_now_s, .self = &f->master_actor};
     status = kl_master_new(&master, f->master_actor.transport, &f->master, NULL);
     assert(status == KILTER_OK);
@@ -72,6 +124,7 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
         a->dies_s = HUGE_VAL;
         status = kl_inproc_join(f->hub, &a->endpoint, &a->transport, NULL);
         assert(status == KILTER_OK);
+        stepped_wire_up(f, a);
         kl_worker_options options = {
             .work = work, .start = stepped_start, .user = a, .program = "test", .binding = ""};
         options.patience_s = -1;

@@ -520,6 +520,103 @@ static void the_state_shows_the_model_of_the_last_run(void **state) {
     stepped_close(&f);
 }
 
+/* --- as many workers as pay --- */
+
+static double run_s(stepped_farm *f, uint64_t tasks) {
+    kilter_error error = {KILTER_OK, ""};
+    if (stepped_run(f, &(kilter_run){.tasks = tasks}, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    kilter_farm_summary summary;
+    kl_master_summary(f->master, &summary);
+    assert_true(summary.efficiency <= 1 + 1e-9);
+    return summary.elapsed_s;
+}
+
+/* 100 ms of work, and 5 ms for each message: the model wants 2 or 3 workers. */
+static void those_that_do_not_pay_rest_and_come_back_when_they_do(void **state) {
+    (void)state;
+    const char *const policies[] = {"static", "auto", "daf", "fac2", "gss"};
+    for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++) {
+        stepped_farm f = {.send_s = 5e-3};
+        stepped_open(&f, policies[p], 16, 50e-6, work_1ms);
+        stepped_gather(&f);
+        double all_s = run_s(&f, 100), some_s = 0;
+        for (int run = 1; run < 12; run++) {
+            some_s = run_s(&f, 100);
+            assert_true(run > 2 || working(&f) == 16);
+        }
+        kl_farm_state s;
+        kl_master_state(f.master, &s);
+        print_message("%s: %u workers, %.3g s instead of %.3g s: %s\n", policies[p], working(&f), some_s,
+                      all_s, s.decision);
+        assert_true(working(&f) >= 1 && working(&f) <= 6 && some_s < all_s);
+        kilter_farm_summary summary;
+        kl_master_summary(f.master, &summary);
+        assert_int_equal(summary.resting, 16 - working(&f));
+        assert_non_null(strstr(summary.decision, "more rested"));
+        for (int run = 0; run < 8; run++)
+            run_s(&f, 50000);
+        assert_true(working(&f) > 12);
+        stepped_close(&f);
+    }
+}
+
+static void the_choice_loses_no_task_whoever_dies(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 130; seed++) {
+        stepped_farm f = {
+            .send_s = 2e-3,
+        };
+        stepped_open(&f, kl_policy_name(kl_policy_at(seed % kl_policy_count())), 8, 50e-6, work);
+        stepped_gather(&f);
+        for (uint32_t i = 1; i < 8; i++) /* working or resting, as it happens */
+            f.workers[i].dies_s = 4.0 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
+        for (uint64_t run = 0; run < 12; run++) {
+            check_run(&f, run < 6 ? 30 : 300, run, KILTER_BY_INDEX, true, seed % 3 == 0);
+            assert_true(working(&f) >= 1);
+        }
+        stepped_close(&f);
+    }
+}
+
+static void released_workers_leave_once_it_is_sure(void **state) {
+    (void)state;
+    stepped_farm f = {.send_s = 5e-3, .release = true};
+    stepped_open(&f, "static", 16, 50e-6, work_1ms);
+    stepped_gather(&f);
+    for (int run = 0; run < 4; run++)
+        run_s(&f, 100);
+    assert_true(working(&f) < 16);
+    assert_int_equal(kl_master_ready(f.master), 16); /* they could still come back */
+    for (int run = 0; run < 4; run++)
+        run_s(&f, 100);
+    uint32_t left = kl_master_ready(f.master), alive = 0;
+    assert_int_equal(left, working(&f));
+    assert_int_equal(kl_master_refused(f.master), 0); /* it is no loss */
+    for (uint32_t i = 0; i < f.count; i++)
+        alive += f.workers[i].worker != NULL;
+    assert_int_equal(alive, left);
+    for (int run = 0; run < 4; run++)
+        run_s(&f, 50000);
+    assert_int_equal(working(&f), left);
+    stepped_close(&f);
+}
+
+static void the_master_counts_its_own_time(void **state) {
+    (void)state;
+    stepped_farm f = {0};
+    stepped_open(&f, "static", 8, 50e-6, work_1ms);
+    stepped_gather(&f);
+    for (int run = 0; run < 8; run++) {
+        kl_master_spent(f.master, 0.5); /* as long as all tasks together: half of the workers would idle */
+        run_s(&f, 500);
+    }
+    kl_farm_state s;
+    kl_master_state(f.master, &s);
+    assert_true(s.last.model.master_s == 0.5 && s.best_workers == 1 && s.present == 1);
+    stepped_close(&f);
+}
+
 static void the_same_run_twice_is_the_same_run(void **state) {
     (void)state;
     double first = efficiency("auto", 5, 0.3, 777);
@@ -546,6 +643,10 @@ int main(void) {
         cmocka_unit_test(whoever_dies_is_replaced_by_one_that_rests),
         cmocka_unit_test(policy_and_factor_are_set_when_they_may_be),
         cmocka_unit_test(the_state_shows_the_model_of_the_last_run),
+        cmocka_unit_test(those_that_do_not_pay_rest_and_come_back_when_they_do),
+        cmocka_unit_test(the_choice_loses_no_task_whoever_dies),
+        cmocka_unit_test(released_workers_leave_once_it_is_sure),
+        cmocka_unit_test(the_master_counts_its_own_time),
         cmocka_unit_test(the_same_run_twice_is_the_same_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ static void speeds_text(const kl_snapshot *s, char *text, size_t size) {
 
 void kl_summary_sentence(const kl_balance *b, const char *policy, const kilter_farm_summary *sum, char *text,
                          size_t size) {
-    char speeds[160], gain[160] = "";
+    char speeds[160], gain[160] = "", resting[48] = "";
     if (sum->chunks == 0) {
         snprintf(text, size, "Nothing to deal.");
         return;
@@ -43,11 +43,13 @@ void kl_summary_sentence(const kl_balance *b, const char *policy, const kilter_f
     else if (sum->workers > 1 && ratio > 0)
         snprintf(gain, sizeof gain, "; an equal split made up front would have taken %.2f times as long",
                  ratio);
+    if (sum->resting > 0)
+        snprintf(resting, sizeof resting, "; %u more rested", sum->resting);
     snprintf(
         text, size,
         "%s dealt %llu task%s in %llu chunk%s of %llu to %llu, to workers of speeds %s, and reached %.1f "
-        "%% of what they could do%s.",
+        "%% of what they could do%s%s.",
         policy, (unsigned long long)sum->tasks, sum->tasks == 1 ? "" : "s", (unsigned long long)sum->chunks,
         sum->chunks == 1 ? "" : "s", (unsigned long long)b->smallest, (unsigned long long)b->largest, speeds,
-        100 * sum->efficiency, gain);
+        100 * sum->efficiency, gain, resting);
 }

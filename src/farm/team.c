@@ -17,6 +17,28 @@ static void set_resting(kl_master *m, member *one, bool resting) {
     m->feed_all = true;
 }
 
+/* It leaves the farm, as the user wants of workers that are not needed; that is no loss. */
+static void send_home(kl_master *m, member *one) {
+    kl_buffer home = {0};
+    kl_wire_put_plain(&home, KL_RELEASE);
+    kl_send(m->transport, one->peer, &home, NULL); /* whoever is gone needs no telling */
+    kl_buffer_free(&home);
+    kl_drop(m->transport, one->peer);
+    set_resting(m, one, false);
+    kl_balance_present(&m->balance, one->worker, false);
+    kl_trace_worker_left(m->trace, one->worker, kl_now_s(&m->options.clock) - m->opened_s,
+                         "was released: fewer workers are enough");
+    one->stage = GONE;
+    one->hungry = one->held = false;
+    m->ready--;
+}
+
+static void release(kl_master *m) {
+    for (size_t i = 0; i < m->member_count; i++)
+        if (m->members[i].resting)
+            send_home(m, &m->members[i]);
+}
+
 typedef struct candidate {
     double rate;
     member *member;
@@ -74,6 +96,14 @@ void kl_master_wake_for_lost(kl_master *m) {
 }
 
 /* --- what takes effect between runs --- */
+
+static kl_iteration iteration(kl_master *m) {
+    return kl_balance_iteration(&m->balance, m->summary.elapsed_s, m->master_s, (double)m->shared_sent);
+}
+
+void kl_master_spent(kl_master *m, double seconds) {
+    m->master_s = seconds;
+}
 
 static void record(kl_master *m, const char *kind, uint64_t count, double forecast_s, double gain_s) {
     kl_trace_decision(m->trace, &(kl_trace_decision_row){
@@ -134,6 +164,8 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
     if (next.set & KL_TUNE_WORKERS) {
         m->seats = next.workers;
         m->by_hand = next.workers > 0;
+        m->chooses = !m->by_hand;
+        m->team = (kl_team){0};
         snprintf(m->state.decision, sizeof m->state.decision,
                  m->by_hand ? "%u workers: set by hand" : "%u workers, as the farm chooses: set by hand",
                  m->by_hand ? m->seats : m->ready - m->resting);
@@ -143,18 +175,47 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
     return KILTER_OK;
 }
 
+/* After the last run, which was whole: how many in the next one? */
+static bool choose(kl_master *m) {
+    kl_iteration it = iteration(m);
+    kl_team_plan plan;
+    kl_team_choose(&m->team, &it, &plan);
+    kl_team_commit(&m->team, &it, &plan);
+    if (plan.verdict == KL_TEAM_NOTHING)
+        return false;
+    snprintf(m->state.decision, sizeof m->state.decision, "%s", plan.reason);
+    double now_s = kl_now_s(&m->options.clock) - m->opened_s;
+    record(m, "workers", plan.workers, now_s + plan.forecast_s, plan.gain_s);
+    if (plan.verdict == KL_TEAM_REFUSED)
+        return false;
+    m->seats = plan.workers;
+    return true;
+}
+
+/* While a smaller number is on trial, the others must be there to come back. */
+static bool may_release(const kl_master *m) {
+    return m->options.release && m->resting > 0 &&
+           (m->by_hand || (m->team.tried_from == 0 && m->team.measured >= KL_TEAM_PERSISTS));
+}
+
 kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
-    uint32_t seats = m->seats;
+    bool number_set = m->pending.set & KL_TUNE_WORKERS;
     kilter_status status = apply_pending(m, error);
-    return status == KILTER_OK && m->seats != seats ? kl_master_seat(m, error) : status;
+    if (status != KILTER_OK)
+        return status;
+    bool looked = m->runs > 0 && m->done == m->summary.tasks;
+    if (number_set || (m->chooses && looked && choose(m)))
+        status = kl_master_seat(m, error);
+    if (may_release(m))
+        release(m);
+    return status;
 }
 
 /* --- what it shows --- */
 
 void kl_master_note_iteration(kl_master *m) {
     kl_farm_state *state = &m->state;
-    kl_iteration it =
-        kl_balance_iteration(&m->balance, m->summary.elapsed_s, m->master_s, (double)m->shared_sent);
+    kl_iteration it = iteration(m);
     if (it.workers == 0 || m->done < it.tasks)
         return;
     double speed = it.workers;
@@ -214,6 +275,7 @@ void kl_master_state(const kl_master *m, kl_farm_state *state) {
     state->present = m->ready - m->resting;
     state->resting = m->resting;
     state->workers = m->by_hand ? m->seats : 0;
+    state->chooses = m->chooses;
     state->pending = m->pending;
     list_workers(m, state);
 }

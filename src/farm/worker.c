@@ -369,6 +369,12 @@ static kilter_status on_end(const kl_worker *w, const kl_message *m, kilter_erro
                 : kl_fail(error, KILTER_ENDED, "the farm is closed");
 }
 
+static kilter_status on_release(const kl_worker *w, const kl_message *m, kilter_error *error) {
+    if (!kl_wire_get_plain(m->data, m->size))
+        return malformed(error);
+    return kl_fail(error, KILTER_ENDED, "the farm can do without worker %u", w->self.index);
+}
+
 static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error) {
     switch (kl_wire_type(m->data, m->size)) {
     case KL_WELCOME:
@@ -381,6 +387,8 @@ static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error
         return on_chunk(w, m, error);
     case KL_END:
         return on_end(w, m, error);
+    case KL_RELEASE:
+        return on_release(w, m, error);
     default:
         return malformed(error);
     }

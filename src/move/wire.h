@@ -10,7 +10,8 @@
  *                                ◀─────    SHARED   shared data of the runs from now on
  *                                ◀─────    CHUNK    tasks [lo, lo + count)
  *   RESULTS (and: send more)     ─────▶
- *                                ◀─────    END      the farm is closed; or why this worker is sent away */
+ *                                ◀─────    END      the farm is closed; or why this worker is sent away
+ *                                ◀─────    RELEASE  fewer workers are enough: this one may go */
 #ifndef KL_WIRE_H
 #define KL_WIRE_H
 
@@ -33,6 +34,7 @@ typedef enum kl_message_type {
     KL_CHUNK,
     KL_RESULTS,
     KL_END,
+    KL_RELEASE,
 } kl_message_type;
 
 /* The type of a message; 0 when it has none we know. */
@@ -51,7 +53,7 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello);
 void kl_wire_put_welcome(kl_buffer *out, uint32_t worker);
 bool kl_wire_get_welcome(const void *data, size_t size, uint32_t *worker);
 
-void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY */
+void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY, RELEASE */
 bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
