@@ -5,6 +5,7 @@
  *   c  tasks per second for empty tasks
  *   d  a run with its record against one without
  *   e  master memory per task
+ *   f  deciding, by the number of workers
  *
  * Machines are shared and noisy: everything is repeated in turn, and the median counts. */
 #include <errno.h>
@@ -324,10 +325,130 @@ static void bench_memory(void) {
            memory_in_child("ss", KILTER_BY_INDEX));
 }
 
+/* --- f: deciding --- */
+
+/* Workers at work, without a farm around them. */
+typedef struct crowd {
+    uint32_t workers, next;
+    kl_worker_view *views;
+    kl_crew *crew;
+    kl_dealer *dealer;
+    kl_snapshot s;
+    double turn_s; /* in which all of them ask once */
+} crowd;
+
+static double random_01(uint64_t i) {
+    return (double)(kl_mix64(i) >> 11) * 0x1p-53;
+}
+
+static void note_work(kl_worker_view *v, double unit_s, double units) {
+    kl_pace_add(&v->pace, unit_s * units, units, 0.2);
+    kl_wap_add(&v->wap, unit_s * units, units);
+    kl_stat_add(&v->unit_s, unit_s, 0);
+    v->busy_s += unit_s * units;
+    v->units += units;
+}
+
+/* Speeds from 1 to 4, tasks of 1 ms at speed 1; everyone has had its share of the time one turn takes. */
+static void gather(crowd *c, uint32_t workers, const char *policy, double left_per_worker) {
+    *c = (crowd){.workers = workers, .turn_s = fmax(10e-3, 40e-6 * workers)};
+    c->views = calloc(workers, sizeof *c->views);
+    c->crew = kl_crew_new();
+    c->dealer = kl_dealer_new(kl_policy_find(policy), NULL);
+    if (!c->views || !c->crew || !c->dealer || kl_crew_reserve(c->crew, workers) != KILTER_OK)
+        exit(1);
+    double tasks = 1000.0 * workers, left = ceil(left_per_worker * workers);
+    c->s = (kl_snapshot){.run = 1,
+                         .tasks = (uint64_t)tasks,
+                         .units = tasks,
+                         .left = (uint64_t)left,
+                         .left_units = left,
+                         .workers = c->views,
+                         .slots = workers,
+                         .present = workers,
+                         .crew = c->crew,
+                         .answer_s = 20e-6,
+                         .message = {20e-6, 1e-9},
+                         .round_trip_s = 100e-6};
+    for (uint32_t i = 0; i < workers; i++) {
+        kl_worker_view *v = &c->views[i];
+        double unit_s = 1e-3 / (1 + 3 * random_01(i));
+        v->present = true;
+        for (int k = 0; k < 3; k++)
+            note_work(v, unit_s * (0.5 + k / 2.0), 0.1 / unit_s);
+        kl_stat_merge(&c->s.unit_s, &v->unit_s);
+        v->chunks = 3;
+        v->queued_units = c->turn_s / unit_s;
+        v->queued_at_s = c->turn_s * i / workers;
+    }
+    c->s.now_s = c->turn_s;
+    kl_crew_look_again(c->crew, c->views, c->s.now_s);
+    if (kl_dealer_begin(c->dealer, &c->s) != KILTER_OK)
+        exit(1);
+}
+
+static void disperse(crowd *c) {
+    kl_dealer_free(c->dealer);
+    kl_crew_free(c->crew);
+    free(c->views);
+}
+
+/* One worker reports and is dealt its next chunk: what is left stays what it is. Times are added up. */
+static void serve_next(crowd *c, double *decide_s, double *keep_s) {
+    uint32_t i = c->next++ % c->workers;
+    kl_worker_view *v = &c->views[i];
+    kl_plan plan;
+    c->s.now_s += c->turn_s / c->workers;
+    note_work(v, 1e-3 / (1 + 3 * random_01(i)) * (0.5 + random_01(c->next)), fmax(v->queued_units, 1));
+    v->queued_units = 0;
+    v->queued_at_s = c->s.now_s;
+    double at_s = now_s();
+    kl_crew_update(c->crew, c->views, i);
+    kl_crew_advance(c->crew, c->s.now_s);
+    double then_s = now_s();
+    kl_dealer_plan(c->dealer, &c->s, i, &plan);
+    kl_dealer_commit(c->dealer, &c->s, &plan);
+    double after_s = now_s();
+    v->queued_units = (double)plan.count;
+    kl_crew_update(c->crew, c->views, i);
+    *keep_s += then_s - at_s + now_s() - after_s;
+    *decide_s += after_s - then_s;
+}
+
+static void bench_deciding(void) {
+    static const uint32_t sizes[] = {10, 1000, 100000, 1000000};
+    static const struct {
+        const char *name, *policy;
+        double left; /* tasks per worker */
+    } rows[] = {{"auto", "auto", 500},
+                {"auto, the end", "auto", 0.5},
+                {"daf", "daf", 500},
+                {"awf-c", "awf-c", 500},
+                {"af", "af", 500}};
+    enum { STEPS = 20000, SIZES = sizeof sizes / sizeof sizes[0] };
+    printf("f  deciding one chunk + telling the crew of it [us], by the number of workers\n   %-14s", "");
+    for (int k = 0; k < SIZES; k++)
+        printf("%18u", (unsigned)sizes[k]);
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        printf("\n   %-14s", rows[r].name);
+        for (int k = 0; k < SIZES; k++) {
+            crowd c;
+            double decide_s = 0, keep_s = 0;
+            gather(&c, sizes[k], rows[r].policy, rows[r].left);
+            for (int i = 0; i < STEPS; i++)
+                serve_next(&c, &decide_s, &keep_s);
+            disperse(&c);
+            printf("%10.2f + %5.2f", 1e6 * decide_s / STEPS, 1e6 * keep_s / STEPS);
+            fflush(stdout);
+        }
+    }
+    printf("\n   (under 1000 for 1,000,000 workers)\n\n");
+}
+
 int main(int argc, char **argv) {
-    const char *which = argc > 1 ? argv[1] : "abcde";
-    if (argc > 2 || strspn(which, "abcde") != strlen(which)) {
-        fprintf(stderr, "usage: kilter-bench [letters of a b c d e]\n");
+    const char *which = argc > 1 ? argv[1] : "abcdef";
+    if (argc > 2 || strspn(which, "abcdef") != strlen(which)) {
+        fprintf(stderr, "usage: kilter-bench [letters of a b c d e f]\n");
         return 2;
     }
     printf("kilter %s, %u cores\n\n", KILTER_VERSION, kl_core_count());
@@ -341,5 +462,7 @@ int main(int argc, char **argv) {
         bench_recording();
     if (strchr(which, 'e'))
         bench_memory();
+    if (strchr(which, 'f'))
+        bench_deciding();
     return 0;
 }
