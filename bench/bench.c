@@ -341,12 +341,13 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-static void note_work(kl_worker_view *v, double unit_s, double units) {
-    kl_pace_add(&v->pace, unit_s * units, units, 0.2);
+static void report(crowd *c, uint32_t worker, double unit_s, double units) {
+    kl_worker_view *v = &c->views[worker];
+    kl_stat stat = {.count = v->queued_tasks, .mean = unit_s, .min = unit_s, .max = unit_s};
+    kl_view_reported(v, &stat, unit_s * units, units, c->s.now_s);
+    kl_crew_update(c->crew, c->views, worker);
     kl_wap_add(&v->wap, unit_s * units, units);
-    kl_stat_add(&v->unit_s, unit_s, 0);
-    v->busy_s += unit_s * units;
-    v->units += units;
+    kl_crew_update(c->crew, c->views, worker);
 }
 
 /* Speeds from 1 to 4, tasks of 1 ms at speed 1; everyone has had its share of the time one turn takes. */
@@ -372,14 +373,14 @@ static void gather(crowd *c, uint32_t workers, const char *policy, double left_p
                          .round_trip_s = 100e-6};
     for (uint32_t i = 0; i < workers; i++) {
         kl_worker_view *v = &c->views[i];
-        double unit_s = 1e-3 / (1 + 3 * random_01(i));
+        double unit_s = 1e-3 / (1 + 3 * random_01(i)), tasks_once = ceil(c->turn_s / unit_s);
         v->present = true;
-        for (int k = 0; k < 3; k++)
-            note_work(v, unit_s * (0.5 + k / 2.0), 0.1 / unit_s);
+        for (int k = 0; k < 3; k++) {
+            kl_view_dealt(v, (uint64_t)tasks_once, tasks_once, 0);
+            report(c, i, unit_s * (0.5 + k / 2.0), tasks_once);
+        }
         kl_stat_merge(&c->s.unit_s, &v->unit_s);
-        v->chunks = 3;
-        v->queued_units = c->turn_s / unit_s;
-        v->queued_at_s = c->turn_s * i / workers;
+        kl_view_dealt(v, (uint64_t)tasks_once, tasks_once, c->turn_s * i / workers);
     }
     c->s.now_s = c->turn_s;
     kl_crew_look_again(c->crew, c->views, c->s.now_s);
@@ -397,19 +398,21 @@ static void disperse(crowd *c) {
 static void serve_next(crowd *c, double *decide_s, double *keep_s) {
     uint32_t i = c->next++ % c->workers;
     kl_worker_view *v = &c->views[i];
+    double unit_s = 1e-3 / (1 + 3 * random_01(i)) * (0.5 + random_01(c->next));
     kl_plan plan;
     c->s.now_s += c->turn_s / c->workers;
-    note_work(v, 1e-3 / (1 + 3 * random_01(i)) * (0.5 + random_01(c->next)), fmax(v->queued_units, 1));
-    v->queued_units = 0;
-    v->queued_at_s = c->s.now_s;
     double at_s = now_s();
+    kl_view_asked(v, c->s.now_s);
     kl_crew_update(c->crew, c->views, i);
+    if (v->queued_tasks)
+        report(c, i, unit_s, v->queued_units);
     kl_crew_advance(c->crew, c->s.now_s);
     double then_s = now_s();
     kl_dealer_plan(c->dealer, &c->s, i, &plan);
     kl_dealer_commit(c->dealer, &c->s, &plan);
     double after_s = now_s();
-    v->queued_units = (double)plan.count;
+    if (plan.count)
+        kl_view_dealt(v, plan.count, (double)plan.count, c->s.now_s);
     kl_crew_update(c->crew, c->views, i);
     *keep_s += then_s - at_s + now_s() - after_s;
     *decide_s += after_s - then_s;

@@ -98,7 +98,8 @@ typedef struct kl_lane {
 kl_lane kl_worker_lane(const kl_worker_view *worker, double mean_rate, double now_s);
 
 /* The workers of a farm added up and in order, so that no decision looks at each of them: a change of one
- * worker costs O(log P), and so does a question. About 220 bytes a worker. */
+ * worker costs O(log P), and so does a question (docs/model.md says how, and where it rounds). About 220
+ * bytes a worker. */
 typedef struct kl_crew kl_crew;
 
 /* Over the present workers. A worker without a value counts in no sum. */
@@ -139,7 +140,7 @@ double kl_crew_mean_rate(const kl_crew *crew); /* of those known; 0: none is */
 /* The next three need a mean rate above 0, and leave out worker `without` (UINT32_MAX: nobody).
  *
  * Those with free_s < within_s. Overdue workers whose silences differ by less than a fifth are taken
- * together, which makes their rate at most 0.9 % too low; all else is exact. */
+ * together, which makes their rate at most 0.83 % too low; all else is exact. */
 kl_crew_part kl_crew_free_within(const kl_crew *crew, double within_s, uint32_t without);
 /* The largest free_s; 0: there is nobody. */
 double kl_crew_longest_s(const kl_crew *crew);
