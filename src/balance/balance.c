@@ -28,21 +28,17 @@ void kl_balance_free(kl_balance *b) {
     kl_bag_free(&b->bag);
     kl_buffer_free(&b->buffer);
     free(b->views);
-    free(b->speeds);
     *b = (kl_balance){0};
 }
 
 kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_error *error) {
     uint32_t slots = b->snapshot.slots;
     if ((slots & (slots + 1)) == 0) { /* room for 1, 3, 7, 15 … */
-        size_t capacity = 2 * (size_t)slots + 1;
-        kl_worker_view *views = realloc(b->views, capacity * sizeof *views);
-        double *speeds = views ? realloc(b->speeds, capacity * sizeof *speeds) : NULL;
-        b->views = views ? views : b->views;
-        b->snapshot.workers = b->views;
-        if (!speeds)
+        kl_worker_view *views = realloc(b->views, (2 * (size_t)slots + 1) * sizeof *views);
+        if (!views)
             return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", slots);
-        b->speeds = speeds;
+        b->views = views;
+        b->snapshot.workers = views;
     }
     if (kl_crew_reserve(b->crew, slots + 1) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", slots);

@@ -57,7 +57,7 @@ typedef struct kl_balance {
     kl_msgcost message;
     kl_stat answer, round_trip;
     kl_stat run_unit_s;         /* seconds per unit of this run's tasks */
-    double *speeds;             /* room for one per slot */
+    double mean_rate;           /* of those that took part in the last run, for kl_iteration.speeds */
     const kilter_bytes *inputs; /* the run's, the user's */
     const double *weights;
     uint64_t next_chunk, chunks, smallest, largest; /* of the run; smallest and largest in tasks */
@@ -103,7 +103,7 @@ kilter_status kl_balance_end_chunk(kl_balance *balance, uint32_t worker, const k
 kl_forecast kl_balance_forecast(kl_balance *balance);
 /* What the run that has ended showed. elapsed_s: its time; master_s: the master's own [l_m]; shared_bytes: of
  * shared data that it sent to each worker, which makes a worker's start dearer. `speeds` is good until the
- * next call. */
+ * balance changes. */
 kl_iteration kl_balance_iteration(kl_balance *balance, double elapsed_s, double master_s,
                                   double shared_bytes);
 

@@ -1,6 +1,5 @@
 /* What an iteration showed, in the terms of the model: the measure points behind the number of workers. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "balance/balance.h"
 
@@ -17,30 +16,16 @@ double kl_balance_rate(const kl_balance *b, uint32_t worker) {
     return rate_of(&b->views[worker]);
 }
 
-static int faster_first(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x < y) - (x > y);
-}
-
-/* Fill speeds[n−1] with the speed of the n fastest together, relative to `mean`, as which one not known
- * counts. Returns how many there are. */
-static uint32_t sum_speeds(const kl_snapshot *s, double mean, double *speeds) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < s->slots; i++) {
-        const kl_worker_view *v = &s->workers[i];
-        double rate = rate_of(v);
-        if (v->present || v->resting)
-            speeds[count++] = rate > 0 ? rate / mean : 1;
-    }
-    qsort(speeds, count, sizeof *speeds, faster_first);
-    for (uint32_t i = 1; i < count; i++)
-        speeds[i] += speeds[i - 1];
-    return count;
+/* Those not known yet come last and count as the mean. */
+static double of_fastest(const void *balance, uint32_t n) {
+    const kl_balance *b = balance;
+    uint32_t ranked = kl_crew_ranked(b->crew);
+    return kl_crew_fastest_speed(b->crew, n) / b->mean_rate + (n > ranked ? n - ranked : 0);
 }
 
 /* Sums over those that had a part in the run. */
 typedef struct effort {
-    uint32_t workers;
+    uint32_t workers, there; /* there: that could have */
     double rate, units, busy_s;
     double variance; /* of single tasks relative to their worker's mean, times tasks */
     double tasks;
@@ -50,6 +35,7 @@ static effort effort_of(const kl_snapshot *s) {
     effort e = {0};
     for (uint32_t i = 0; i < s->slots; i++) {
         const kl_worker_view *v = &s->workers[i];
+        e.there += v->present || v->resting;
         if (!(v->units > 0 && v->busy_s > 0))
             continue;
         double mean = v->run_unit_s.mean;
@@ -80,7 +66,8 @@ kl_iteration kl_balance_iteration(kl_balance *b, double elapsed_s, double master
     it.task_mean_s = it.model.work_s / e.tasks;
     it.task_sd_s = it.task_mean_s * sqrt(e.variance / e.tasks);
     it.quality = elapsed_s > 0 ? fmax(0, 1 - e.busy_s / e.workers / elapsed_s) : 0;
-    it.speeds = b->speeds;
-    it.most = sum_speeds(s, mean, b->speeds);
+    b->mean_rate = mean;
+    it.speeds = (kl_speeds){of_fastest, b};
+    it.most = e.there;
     return it;
 }

@@ -66,9 +66,8 @@ typedef struct kl_iteration {
     uint32_t workers;              /* that took part [n] */
     double elapsed_s;              /* measured, without the master's own time */
     double quality;                /* measured [q]: 1 − mean busy time/elapsed_s */
-    /* speeds[n−1]: of the n fastest of the `most` that are there together, resting ones, too; relative to
-     * the mean of those that took part */
-    const double *speeds;
+    kl_speeds
+        speeds; /* of the `most` that are there, resting ones, too; 1: the mean of those that took part */
     uint32_t most;
 } kl_iteration;
 

@@ -16,7 +16,7 @@ enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10 };
 static double idle_part(const kl_iteration *it, uint32_t n) {
     double tasks = fmax(1, kl_model_min_chunk_s(it->model.message.fixed_s, n) / it->task_mean_s);
     double idle_s = it->task_sd_s * tasks * sqrt(n / 2.0);
-    return idle_s / (it->model.work_s / it->speeds[n - 1] + idle_s);
+    return idle_s / (it->model.work_s / kl_speed_of(it->speeds, n) + idle_s);
 }
 
 static bool balanceable(const kl_iteration *it, uint32_t n) {
@@ -47,7 +47,7 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
 /* What was lost to more than the model knows of is expected to be lost again. */
 static double forecast_s(const kl_iteration *it, uint32_t n) {
     double lost_s = it->elapsed_s - model_s(it, it->workers, it->workers);
-    return model_s(it, n, it->speeds[n - 1]) + fmax(0, lost_s);
+    return model_s(it, n, kl_speed_of(it->speeds, n)) + fmax(0, lost_s);
 }
 
 static double index_of(const kl_iteration *it, double speed, double elapsed_s) {
@@ -60,7 +60,7 @@ static double present_index(const kl_iteration *it) {
 }
 
 static double index_with(const kl_iteration *it, uint32_t n) {
-    return index_of(it, it->speeds[n - 1], forecast_s(it, n));
+    return index_of(it, kl_speed_of(it->speeds, n), forecast_s(it, n));
 }
 
 static kl_team_cost cost_of(const kl_iteration *it) {

@@ -41,7 +41,7 @@ static world world_of(uint32_t most, uint64_t tasks, double work_s, double fixed
 
 static kl_iteration iterate(world *w) {
     kl_iteration it = {.run = w->run++, .tasks = w->tasks, .model = w->model, .workers = w->now};
-    it.speeds = w->speeds;
+    it.speeds = kl_speeds_listed(w->speeds);
     it.most = w->most;
     it.task_mean_s = w->model.work_s / (double)w->tasks;
     it.task_sd_s = w->cv * it.task_mean_s;

@@ -139,7 +139,7 @@ typedef struct kl_farm_state {
 
     kl_linear message;     /* m_o [s] and λ [s/byte] now */
     double answer_s;       /* the master's time to answer one request for work */
-    kl_iteration last;     /* the last run that ended; workers = 0: none has. speeds is NULL. */
+    kl_iteration last;     /* the last run that ended; workers = 0: none has. no speeds. */
     double time_s, index;  /* model: T_t and P_i with the workers it had */
     double efficiency;     /* model: E with these */
     double quality_bound;  /* above which `last.quality` is not balanced */

@@ -220,7 +220,7 @@ void kl_master_note_iteration(kl_master *m) {
         return;
     double speed = it.workers;
     state->last = it;
-    state->last.speeds = NULL; /* they change with the next run */
+    state->last.speeds = (kl_speeds){0}; /* they change with the next run */
     state->time_s = kl_model_time_with_s(&it.model, it.workers, speed);
     state->index = kl_model_index_with(&it.model, it.workers, speed);
     state->efficiency = kl_model_efficiency_with(&it.model, it.workers, speed);
@@ -229,7 +229,7 @@ void kl_master_note_iteration(kl_master *m) {
     if (it.most == 0)
         return;
     state->best_workers = kl_model_best_of(&it.model, it.speeds, it.most);
-    speed = it.speeds[state->best_workers - 1];
+    speed = kl_speed_of(it.speeds, state->best_workers);
     state->best_time_s = kl_model_time_with_s(&it.model, state->best_workers, speed);
     state->best_index = kl_model_index_with(&it.model, state->best_workers, speed);
 }

@@ -119,12 +119,20 @@ static bool feeds(const kl_farm_model *m, uint32_t workers, double speed) {
     return (n - 1) * send_s <= start_s + m->work_s / speed + wire_s(m) / n - to_s;
 }
 
+static double listed(const void *sums, uint32_t n) {
+    return ((const double *)sums)[n - 1];
+}
+
+kl_speeds kl_speeds_listed(const double *sums) {
+    return (kl_speeds){listed, sums};
+}
+
 /* Sending to all takes longer with each worker, the first one's answer less long: one border. */
-uint32_t kl_model_capability_of(const kl_farm_model *m, const double *speeds, uint32_t most) {
+uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most) {
     uint32_t fed = 1, over = most + 1; /* fed are fed, over are not */
     while (over > fed + 1) {
         uint32_t middle = fed + (over - fed) / 2;
-        if (feeds(m, middle, speeds[middle - 1]))
+        if (feeds(m, middle, kl_speed_of(speeds, middle)))
             fed = middle;
         else
             over = middle;
@@ -132,33 +140,39 @@ uint32_t kl_model_capability_of(const kl_farm_model *m, const double *speeds, ui
     return fed;
 }
 
-static uint32_t further(uint32_t workers, uint32_t most) {
-    uint32_t step = workers / 128 + 1;
-    return most - workers < step ? most : workers + step;
+enum { COARSE = 32 }; /* parts of a range, or of a number, that are looked at in one round */
+
+static uint32_t further(uint32_t n, uint32_t step, uint32_t most) {
+    return most - n < step ? most : n + step;
 }
 
-/* P_i falls and then rises: look at numbers ever further apart, then at all between the neighbours of the
- * best of them. */
-uint32_t kl_model_best_of(const kl_farm_model *m, const double *speeds, uint32_t most) {
-    most = kl_model_capability_of(m, speeds, most);
-    uint32_t low = 1, high = 1, before = 1;
-    double least = INFINITY;
-    for (uint32_t n = 1;; n = further(n, most)) {
-        double index = kl_model_index_with(m, n, speeds[n - 1]);
-        if (index < least) {
-            least = index;
-            low = before;
-            high = further(n, most);
-        }
-        if (n == most)
-            break;
-        before = n;
-    }
-    best found = {low, INFINITY};
-    for (uint32_t n = low; n <= high; n++) {
-        double index = kl_model_index_with(m, n, speeds[n - 1]);
-        if (index < found.index)
+/* Of low, … , high, `step` apart or, with step 0, ever further apart: the best, and its neighbours. */
+static best look_through(const kl_farm_model *m, kl_speeds speeds, uint32_t step, uint32_t *low,
+                         uint32_t *high) {
+    uint32_t last = *high, before = *low;
+    best found = {*low, INFINITY};
+    for (uint32_t n = *low, next;; before = n, n = next) {
+        next = further(n, step ? step : n / COARSE + 1, last);
+        double index = kl_model_index_with(m, n, kl_speed_of(speeds, n));
+        if (index < found.index) {
             found = (best){n, index};
+            *low = before;
+            *high = next;
+        }
+        if (n == last)
+            return found;
+    }
+}
+
+/* P_i falls and then rises: look at numbers ever further apart, then ever closer around the best of them. */
+uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most) {
+    uint32_t low = 1, high = kl_model_capability_of(m, speeds, most);
+    best found = look_through(m, speeds, 0, &low, &high);
+    while (high > low + 1) {
+        uint32_t step = (high - low) / COARSE + 1;
+        found = look_through(m, speeds, step, &low, &high);
+        if (step == 1)
+            break;
     }
     return found.workers;
 }

@@ -30,11 +30,20 @@ uint32_t kl_model_best_workers(const kl_farm_model *m, uint32_t most);
 double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double speed);
 double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed);
 double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed);
-/* As kl_model_capability() and kl_model_best_workers(), where speeds[n−1] is the speed of the n fastest of
- * `most` workers together, most ≥ 1. The first looks at O(log most) numbers, the
- * second at about most/64. */
-uint32_t kl_model_capability_of(const kl_farm_model *m, const double *speeds, uint32_t most);
-uint32_t kl_model_best_of(const kl_farm_model *m, const double *speeds, uint32_t most);
+/* The speed of the n fastest workers together, relative to the one work_s was measured at; n ≥ 1. */
+typedef struct kl_speeds {
+    double (*of_fastest)(const void *self, uint32_t n);
+    const void *self;
+} kl_speeds;
+
+kl_speeds kl_speeds_listed(const double *sums); /* sums[n−1]; used, not kept */
+static inline double kl_speed_of(kl_speeds speeds, uint32_t n) {
+    return speeds.of_fastest(speeds.self, n);
+}
+/* As kl_model_capability() and kl_model_best_workers(), for the fastest of `most` ≥ 1 workers. Both ask for
+ * O(log most) speeds. */
+uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most);
+uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most);
 
 /* Work dealt in rounds: in each of them every worker gets one chunk, and the next before it has done the
  * last. Chunks are as large as their worker is fast. */

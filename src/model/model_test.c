@@ -176,10 +176,12 @@ static void equal_speeds_are_the_balanced_form(void **state) {
         sums[i] = i + 1;
     for (uint64_t seed = 0; seed < 2000; seed++) {
         kl_farm_model m = random_model(seed);
-        uint32_t feeds = kl_model_capability(&m), fed = kl_model_capability_of(&m, sums, 300);
+        uint32_t feeds = kl_model_capability(&m),
+                 fed = kl_model_capability_of(&m, kl_speeds_listed(sums), 300);
         if (fabs(slack_s(&m, fed)) > 1e-12 && fabs(slack_s(&m, fed + 1)) > 1e-12)
             assert_int_equal(fed, feeds < 300 ? feeds : 300);
-        uint32_t with = kl_model_best_of(&m, sums, 300), without = kl_model_best_workers(&m, 300);
+        uint32_t with = kl_model_best_of(&m, kl_speeds_listed(sums), 300),
+                 without = kl_model_best_workers(&m, 300);
         assert_true(near(kl_model_index(&m, with), kl_model_index(&m, without), 1e-12));
     }
 }
@@ -206,11 +208,11 @@ static void best_of_unequal_workers_agrees_with_a_scan(void **state) {
     for (uint64_t seed = 0; seed < 3000; seed++) {
         kl_farm_model m = random_model(seed);
         random_speeds(seed, sums);
-        uint32_t fed = kl_model_capability_of(&m, sums, SPEEDS), best = 1;
+        uint32_t fed = kl_model_capability_of(&m, kl_speeds_listed(sums), SPEEDS), best = 1;
         for (uint32_t n = 2; n <= fed; n++)
             if (kl_model_index_with(&m, n, sums[n - 1]) < kl_model_index_with(&m, best, sums[best - 1]))
                 best = n;
-        uint32_t found = kl_model_best_of(&m, sums, SPEEDS);
+        uint32_t found = kl_model_best_of(&m, kl_speeds_listed(sums), SPEEDS);
         assert_true(found >= 1 && found <= fed);
         assert_true(near(kl_model_index_with(&m, found, sums[found - 1]),
                          kl_model_index_with(&m, best, sums[best - 1]), 1e-9));
@@ -224,9 +226,9 @@ static void slow_workers_are_left_out(void **state) {
     for (uint32_t i = 0; i < 1004; i++)
         sums[i] = (i ? sums[i - 1] : 0) + (i < 4 ? 1 : 0.01);
     kl_farm_model m = {.message = {.fixed_s = 1e-3}, .work_s = 1};
-    assert_int_equal(kl_model_best_of(&m, sums, 1004), 4);
+    assert_int_equal(kl_model_best_of(&m, kl_speeds_listed(sums), 1004), 4);
     m.message.fixed_s = 1e-9;
-    assert_int_equal(kl_model_best_of(&m, sums, 1004), 1004);
+    assert_int_equal(kl_model_best_of(&m, kl_speeds_listed(sums), 1004), 1004);
 }
 
 static void nothing_odd_comes_out(void **state) {
