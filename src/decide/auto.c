@@ -9,6 +9,7 @@ static const double OVERHEAD_UNKNOWN_S = 20e-6; /* of a chunk, while nothing is 
 static const double CAP_PART = 0.25;            /* of its share a worker may get at once */
 static const double LEAST_OVERHEADS = 4;        /* a shorter chunk costs more than it evens out */
 static const double FLOOR_SAFETY = 2;           /* how far the master stays from its limit */
+static const double LEFT_OVER = 0.5;            /* of a shortest chunk: too little for one of its own */
 enum { PROBE_PARTS = 4 };                       /* a probe is at most 1/(4P) of what is left */
 
 /* What dealing one chunk costs: the master's time, and the worker's wait when its last task, during which it
@@ -80,7 +81,7 @@ static void deal_auto(const kl_look *look, kl_plan *plan) {
     double feed_s = floor_s(look), least_s = fmax(feed_s, LEAST_OVERHEADS * overhead);
     const char *wire = wire_bound(look, task_s) ? "; the wire is the bottleneck" : "";
     if (least_s > tasks * task_s && least_s > task_s) {
-        tasks = fmin(least_s / task_s, share);
+        tasks = share * task_s < (1 + LEFT_OVER) * least_s ? share : least_s / task_s;
         if (feed_s < least_s)
             kl_reason(plan, "at least %s: dealing costs %s; its share is %.3g tasks%s",
                       kl_say_s(least_s).text, kl_say_s(overhead).text, share, wire);
