@@ -11,6 +11,7 @@
 #include "kilter/version.h"
 
 static const kl_command *const commands[] = {
+    &kl_cmd_predict,
     &kl_cmd_report,
     &kl_cmd_tune,
     NULL,

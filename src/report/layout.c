@@ -30,7 +30,8 @@ static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
 static void wrap(FILE *out, const char *label, const char *text) {
     size_t at = LABEL, columns;
     bool glued = true; /* to what stands before */
-    fprintf(out, "%-*s", LABEL, label);
+    int pad = LABEL - (int)kl_utf8_columns(label);
+    fprintf(out, "%s%*s", label, pad > 0 ? pad : 0, "");
     while (*text) {
         size_t bytes = word_bytes(text, KL_WIDTH - LABEL, &columns);
         if (at > LABEL && at + !glued + columns > KL_WIDTH) {

@@ -107,25 +107,37 @@ static void draw_series(const kl_series *s, const kl_scale *x, const kl_scale *y
         fputs("\"/>\n", out);
 }
 
-/* The leftmost mark's words stand highest, so that no rule runs through those of another. */
-static void draw_marks(const kl_panel *panel, const kl_scale *x, const kl_scale *y, FILE *out) {
-    for (size_t pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < panel->mark_count; i++) {
-            const kl_mark *mark = &panel->marks[i];
-            double at = kl_scale_at(x, mark->x);
-            if (!(at >= x->from && at <= x->to))
-                continue;
-            size_t row = 0;
-            for (size_t k = 0; k < panel->mark_count; k++)
-                row += panel->marks[k].x < mark->x || (panel->marks[k].x == mark->x && k < i);
-            double words_y = y->to + 16 + MARK_ROW * (double)row;
-            bool right = at > (x->from + x->to) / 2;
-            if (pass == 0)
-                kl_svg_line(out, at, words_y - 10, at, y->from, "rule");
-            else
-                kl_svg_text(out, at + (right ? -6 : 6), words_y, right ? KL_ANCHOR_END : KL_ANCHOR_START,
-                            "mark", "%s", mark->text);
-        }
+static bool in_right_half(const kl_scale *x, double value) {
+    return kl_scale_at(x, value) > (x->from + x->to) / 2;
+}
+
+/* Words stand on the side of their rule where there is more room, those of the outermost highest: so few
+ * rules run through the words of others. */
+static size_t mark_row(const kl_panel *panel, const kl_scale *x, size_t which) {
+    const kl_mark *marks = panel->marks;
+    bool right = in_right_half(x, marks[which].x);
+    size_t row = 0;
+    for (size_t i = 0; i < panel->mark_count; i++) {
+        bool other_right = in_right_half(x, marks[i].x);
+        double further = right ? marks[i].x - marks[which].x : marks[which].x - marks[i].x;
+        row += other_right != right ? right : further > 0 || (further == 0 && i < which);
+    }
+    return row;
+}
+
+static void draw_marks(const kl_panel *panel, const kl_scale *x, const kl_scale *y, bool words, FILE *out) {
+    for (size_t i = 0; i < panel->mark_count; i++) {
+        double at = kl_scale_at(x, panel->marks[i].x);
+        if (!(at >= x->from && at <= x->to))
+            continue;
+        double words_y = y->to + 16 + MARK_ROW * (double)mark_row(panel, x, i);
+        bool right = in_right_half(x, panel->marks[i].x);
+        if (words)
+            kl_svg_text(out, at + (right ? -6 : 6), words_y, right ? KL_ANCHOR_END : KL_ANCHOR_START, "mark",
+                        "%s", panel->marks[i].text);
+        else
+            kl_svg_line(out, at, words_y - 10, at, y->from, "rule");
+    }
 }
 
 static void draw_legend(const kl_panel *panel, FILE *out) {
@@ -155,9 +167,10 @@ void kl_plot_write(const kl_plot *plot, FILE *out) {
         const kl_panel *panel = &plot->panels[p];
         kl_scale y = y_scale(panel, TOP + (double)p * (PANEL + GAP));
         draw_grid(&x, &y, p + 1 == plot->panel_count, out);
-        for (size_t i = 0; i < panel->series_count; i++)
-            draw_series(&panel->series[i], &x, &y, out);
-        draw_marks(panel, &x, &y, out);
+        draw_marks(panel, &x, &y, false, out);
+        for (size_t i = panel->series_count; i > 0; i--) /* the first ones on top */
+            draw_series(&panel->series[i - 1], &x, &y, out);
+        draw_marks(panel, &x, &y, true, out);
         fprintf(out, "<g transform=\"translate(22 %.2f) rotate(-90)\">", (y.from + y.to) / 2);
         kl_svg_text(out, 0, 0, KL_ANCHOR_MIDDLE, "label", "%s", panel->y_label);
         fputs("</g>\n", out);

@@ -357,17 +357,11 @@ static void print_decisions(const kl_report *report, FILE *out) {
     }
 }
 
-static double measured(const kl_report *report, const char *kind) {
-    for (size_t i = 0; i < report->measurement_count; i++)
-        if (report->measurements[i].worker < 0 && strcmp(report->measurements[i].kind, kind) == 0)
-            return report->measurements[i].value;
-    return NAN;
-}
-
 static void print_messages(const kl_report *report, FILE *out) {
-    double fixed_s = measured(report, "message_fixed_s");
-    double per_byte_s = measured(report, "message_per_byte_s");
-    double round_trip_s = measured(report, "round_trip_s"), answer_s = measured(report, "answer_s");
+    double fixed_s = kl_report_measured(report, "message_fixed_s");
+    double per_byte_s = kl_report_measured(report, "message_per_byte_s");
+    double round_trip_s = kl_report_measured(report, "round_trip_s"),
+           answer_s = kl_report_measured(report, "answer_s");
     char text[256] = "";
     if (!isnan(fixed_s))
         snprintf(text, sizeof text, "%s + %s a byte", kl_time_words(fixed_s).text,

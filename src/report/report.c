@@ -321,7 +321,8 @@ static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) 
     return bsearch(&run, report->iterations, report->iteration_count, sizeof *report->iterations, by_run);
 }
 
-/* Columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last ended_s.
+/* Columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last ended_s,
+ * bytes out and in.
  * With chunk i of u_i units in b_i seconds, and m = Σb/Σu, the variance of a single unit is estimated by
  * Σ u_i (b_i/u_i − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
 static void take_share(reading *r, sqlite3_stmt *row) {
@@ -347,6 +348,8 @@ static void take_share(reading *r, sqlite3_stmt *row) {
         .unit_s = units > 0 ? busy_s / units : (double)NAN,
         .unit_sd = chunks > 1 && units > 0 ? sqrt(fmax(spread, 0) / (double)(chunks - 1)) : (double)NAN};
     it->tasks_done += tasks;
+    it->bytes_out += kl_record_real(row, 10);
+    it->bytes_in += kl_record_real(row, 11);
     double ended_s = kl_record_real(row, 9);
     if (!it->ended && !(it->elapsed_s >= ended_s - it->began_s))
         it->elapsed_s = ended_s - it->began_s;
@@ -424,7 +427,8 @@ static const struct {
      take_iteration},
     {"SELECT run, worker, sum(iif(lost, 0, hi - lo)), sum(NOT lost), sum(iif(lost, 0, failed)), "
      "sum(lost <> 0), total(iif(lost, 0, units)), total(iif(lost, 0, busy_s)), "
-     "total(iif(lost OR units <= 0, 0, busy_s * busy_s / units)), max(ended_s) "
+     "total(iif(lost OR units <= 0, 0, busy_s * busy_s / units)), max(ended_s), "
+     "total(iif(lost, 0, bytes_out)), total(iif(lost, 0, bytes_in)) "
      "FROM chunk GROUP BY run, worker ORDER BY run, worker",
      take_share},
     {"SELECT at_s, worker, sd FROM measurement WHERE kind = 'unit_s' AND worker IS NOT NULL AND count > 1 "
@@ -582,4 +586,11 @@ void kl_report_free(kl_report *report) {
     free(report->decisions);
     free(report->measurements);
     free(report);
+}
+
+double kl_report_measured(const kl_report *report, const char *kind) {
+    for (size_t i = 0; i < report->measurement_count; i++)
+        if (report->measurements[i].worker < 0 && strcmp(report->measurements[i].kind, kind) == 0)
+            return report->measurements[i].value;
+    return NAN;
 }

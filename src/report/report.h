@@ -52,6 +52,7 @@ typedef struct kl_report_iteration {
     double equal_split_s, equal_split_efficiency; /* forecast */
     char *decision, *status;                      /* NULL when it did not end */
     uint64_t tasks_done;                          /* by the chunks in the record */
+    double bytes_out, bytes_in;                   /* of these chunks, to the workers and back */
     kl_report_share *shares;                      /* shares[0 … share_count−1], by worker */
     size_t share_count;
 } kl_report_iteration;
@@ -90,6 +91,13 @@ kilter_status kl_report_read(const char *path, kl_report **report, kilter_error 
 /* The same, but for `run` alone, which is known from the first moment on and costs no reading of the rest. */
 kilter_status kl_report_read_run(const char *path, kl_report **report, kilter_error *error);
 void kl_report_free(kl_report *report);
+/* The latest measurement of its kind of the farm as a whole; NAN: there is none. */
+double kl_report_measured(const kl_report *report, const char *kind);
+/* The chunks of an iteration as rounds of `workers` each, in the order they were dealt: the part of all units
+ * done in each round, 0 left out; together 1. malloc'd; *count is 0 when nothing was done. Errors of
+ * kl_report_read(). */
+kilter_status kl_report_rounds(const char *path, uint64_t run, uint32_t workers, double **part, size_t *count,
+                               kilter_error *error);
 
 void kl_report_print_text(const kl_report *report, FILE *out); /* at most 110 columns, UTF-8 */
 void kl_report_print_json(const kl_report *report, FILE *out); /* one object; not known is null */

@@ -1,0 +1,113 @@
+/* kilter predict: its numbers, what follows from them, and how that is shown. */
+#ifndef KL_PREDICT_H
+#define KL_PREDICT_H
+
+#include <stdio.h>
+
+#include "cmd.h"
+#include "model/model.h"
+
+/* What the model is fed with. Each is an option and may come from a record. */
+enum {
+    KL_IN_WORK_S,      /* T_c */
+    KL_IN_BYTES,       /* V */
+    KL_IN_ALPHA,       /* α */
+    KL_IN_STARTUP_S,   /* m_o */
+    KL_IN_PER_BYTE_S,  /* λ */
+    KL_IN_MASTER_S,    /* l_m */
+    KL_IN_TASKS,       /* M */
+    KL_IN_TASK_MEAN_S, /* μ */
+    KL_IN_TASK_SD_S,   /* σ */
+    KL_INPUTS
+};
+
+typedef struct kl_input {
+    const char *option, *key, *symbol;
+    double low, high; /* what is possible */
+    bool above_low;   /* low itself is not */
+} kl_input;
+
+extern const kl_input kl_inputs[KL_INPUTS];
+
+typedef struct kl_number {
+    double value;     /* NAN: not known */
+    const char *from; /* where it is from; NULL while nobody said */
+} kl_number;
+
+/* An iteration of the record that ended. */
+typedef struct kl_measured {
+    uint64_t run;
+    uint32_t workers;
+    double time_s; /* with l_m */
+} kl_measured;
+
+typedef struct kl_basis {
+    kl_number in[KL_INPUTS];
+    char *record; /* NULL: all was given */
+    char *program;
+    uint64_t run;
+    uint32_t workers; /* that did it; 0: no record */
+    double rate;      /* units a busy second of the mean one of them */
+    bool uneven;      /* they differ */
+    kl_measured *measured;
+    size_t measured_count;
+    double *part; /* its rounds; NULL: DAF's are taken */
+    size_t part_count;
+    double *scratch; /* for the rounds at another number of workers */
+    size_t scratch_count;
+    double
+        *speeds; /* speeds[n−1]: of the n fastest together, the mean worker's being 1; NULL: all are alike */
+    uint32_t speed_count;
+    bool speeds_uneven;
+    const char *speeds_from;
+} kl_basis;
+
+/* Fill what was not given from run `run` (−1: the last that ended) of the record. KILTER_ERR_INPUT when there
+ * is no such run or nothing can be learned from it; errors of kl_report_read(). */
+kilter_status kl_basis_read(kl_basis *basis, const char *path, int64_t run, kilter_error *error);
+/* What is still not known follows from the rest, or is 0. KILTER_ERR_INPUT when T_c is not known. */
+kilter_status kl_basis_complete(kl_basis *basis, kilter_error *error);
+/* Other workers: "1,1,0.5" or "16x1,16x0.25", or those of another record. KILTER_ERR_INPUT. */
+kilter_status kl_basis_speeds(kl_basis *basis, const char *list, kilter_error *error);
+kilter_status kl_basis_hosts(kl_basis *basis, const char *path, kilter_error *error);
+void kl_basis_free(kl_basis *basis);
+
+/* The model at one number of workers. */
+typedef struct kl_point {
+    uint32_t workers;
+    double speed; /* of all of them */
+    double time_s, efficiency, index_s;
+    double rounds_time_s, rounds_efficiency, rounds_index_s; /* NAN: tasks are not known */
+    double quality_bound;                                    /* NAN: likewise */
+} kl_point;
+
+enum { KL_ASYNCHRONOUS, KL_SYNCHRONOUS, KL_PROTOCOLS };
+
+typedef struct kl_protocol {
+    const char *name;
+    uint32_t capability;                  /* UINT32_MAX: no limit among those asked for */
+    kl_point best, fastest;               /* lowest P_i up to the capability; lowest T_t */
+    kl_point rounds_best, rounds_fastest; /* the same in several rounds; workers = 0: not known */
+    kl_point *points;                     /* the rows to show */
+    size_t count;
+} kl_protocol;
+
+typedef struct kl_prediction {
+    const kl_basis *basis;
+    uint32_t most;     /* workers looked at */
+    bool out_of_tasks; /* more were asked for, but there is no task for each */
+    kl_protocol protocols[KL_PROTOCOLS];
+} kl_prediction;
+
+/* most = 0: choose how many workers to look at. KILTER_ERR_MEMORY. */
+kilter_status kl_predict(const kl_basis *basis, uint32_t most, kl_prediction *prediction,
+                         kilter_error *error);
+/* How an iteration of the record itself would be predicted: on as many of its own workers. */
+kl_point kl_predict_measured(const kl_basis *basis, uint32_t protocol, uint32_t workers);
+void kl_prediction_free(kl_prediction *prediction);
+
+void kl_prediction_print_text(const kl_prediction *p, FILE *out);
+void kl_prediction_print_json(const kl_prediction *p, FILE *out);
+void kl_prediction_plot(const kl_prediction *p, FILE *out);
+
+#endif

@@ -1,0 +1,276 @@
+/* Where the model's numbers come from: options, a record, or each other. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "predict.h"
+#include "report/report.h"
+
+enum { WORKERS_MOST = 1000000, DAF_ROUNDS_MOST = 4096 };
+
+const kl_input kl_inputs[KL_INPUTS] = {
+    [KL_IN_WORK_S] = {"--work-s", "work_s", "T_c", 0, INFINITY, true},
+    [KL_IN_BYTES] = {"--bytes", "bytes", "V", 0, INFINITY, false},
+    [KL_IN_ALPHA] = {"--alpha", "alpha", "α", 0, 1, false},
+    [KL_IN_STARTUP_S] = {"--startup-s", "startup_s", "m_o", 0, INFINITY, false},
+    [KL_IN_PER_BYTE_S] = {"--per-byte-s", "per_byte_s", "λ", 0, INFINITY, false},
+    [KL_IN_MASTER_S] = {"--master-s", "master_s", "l_m", 0, INFINITY, false},
+    [KL_IN_TASKS] = {"--tasks", "tasks", "M", 1, INFINITY, false},
+    [KL_IN_TASK_MEAN_S] = {"--task-mean-s", "task_mean_s", "μ", 0, INFINITY, true},
+    [KL_IN_TASK_SD_S] = {"--task-sd-s", "task_sd_s", "σ", 0, INFINITY, false},
+};
+
+/* What was given stays. */
+static void learn(kl_basis *b, int input, double value, const char *from) {
+    if (!b->in[input].from && isfinite(value))
+        b->in[input] = (kl_number){value, from};
+}
+
+static bool known(const kl_basis *b, int input) {
+    return b->in[input].from != NULL;
+}
+
+/* ---- from a record ---- */
+
+static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report_iteration **chosen,
+                                kilter_error *error) {
+    const kl_report_iteration *found = NULL;
+    for (size_t i = 0; i < r->iteration_count; i++) {
+        const kl_report_iteration *it = &r->iterations[i];
+        if (run < 0 ? it->ended : it->run == (uint64_t)run)
+            found = it;
+    }
+    if (!found && run >= 0)
+        return kl_fail(error, KILTER_ERR_INPUT, "predicting from '%s': there is no run %" PRId64 " in it",
+                       r->path, run);
+    if (!found || !found->ended)
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "predicting from '%s': %s; take a record of a finished run, or give --work-s", r->path,
+                       found ? "that run did not end" : "no run in it ended");
+    if (!(found->bound_s > 0) || !(found->elapsed_s > 0) || found->workers == 0)
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "predicting from '%s': nothing was computed in run %" PRIu64
+                       "; choose another with --run",
+                       r->path, found->run);
+    *chosen = found;
+    return KILTER_OK;
+}
+
+/* Between the end of the run before and this one's begin the master works alone. */
+static double gap_before(const kl_report *r, const kl_report_iteration *it) {
+    if (it == r->iterations)
+        return 0;
+    double gap_s = it->began_s - (it[-1].began_s + it[-1].elapsed_s);
+    return gap_s > 0 ? gap_s : 0;
+}
+
+/* σ/μ of a task on one worker, over all of them: that the workers differ is no spread of the tasks. */
+static double task_cv(const kl_report_iteration *it) {
+    double sum = 0, tasks = 0;
+    for (size_t i = 0; i < it->share_count; i++) {
+        const kl_report_share *s = &it->shares[i];
+        double cv = s->unit_sd / s->unit_s;
+        if (isfinite(cv)) {
+            sum += (double)s->tasks * cv * cv;
+            tasks += (double)s->tasks;
+        }
+    }
+    return tasks > 0 ? sqrt(sum / tasks) : (double)NAN;
+}
+
+static bool differ(const kl_report_iteration *it) {
+    double low = INFINITY, high = 0;
+    for (size_t i = 0; i < it->share_count; i++)
+        if (it->shares[i].speed_relative > 0) {
+            low = fmin(low, it->shares[i].speed_relative);
+            high = fmax(high, it->shares[i].speed_relative);
+        }
+    return high > 1.05 * low;
+}
+
+static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error *error) {
+    b->measured = calloc(r->iteration_count, sizeof *b->measured);
+    if (!b->measured)
+        return kl_fail(error, KILTER_ERR_MEMORY, "predicting from '%s': memory ran out", r->path);
+    for (size_t i = 0; i < r->iteration_count; i++) {
+        const kl_report_iteration *it = &r->iterations[i];
+        if (it->ended && it->workers > 0 && it->elapsed_s > 0)
+            b->measured[b->measured_count++] =
+                (kl_measured){it->run, it->workers, it->elapsed_s + gap_before(r, it)};
+    }
+    return KILTER_OK;
+}
+
+static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
+    double workers = it->workers, bytes = it->bytes_out + it->bytes_in, tasks = (double)it->tasks_done;
+    double work_s = it->bound_s * workers, mean_s = work_s / tasks;
+    b->run = it->run;
+    b->workers = it->workers;
+    b->rate = it->units / work_s;
+    b->uneven = differ(it);
+    learn(b, KL_IN_WORK_S, work_s, "the run's work, on a worker of the mean speed");
+    learn(b, KL_IN_BYTES, bytes, "bytes of the run's chunks, there and back");
+    learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out / bytes : 0.5, "bytes of the run's chunks");
+    learn(b, KL_IN_STARTUP_S, kl_report_measured(r, "message_fixed_s"), "measured by the farm");
+    learn(b, KL_IN_PER_BYTE_S, kl_report_measured(r, "message_per_byte_s"), "measured by the farm");
+    learn(b, KL_IN_MASTER_S, gap_before(r, it), "from the end of the run before to the begin of this one");
+    learn(b, KL_IN_TASKS, tasks, "tasks of the run");
+    learn(b, KL_IN_TASK_MEAN_S, mean_s, "the run's work over its tasks");
+    learn(b, KL_IN_TASK_SD_S, task_cv(it) * mean_s, "spread of the tasks on each worker");
+}
+
+kilter_status kl_basis_read(kl_basis *b, const char *path, int64_t run, kilter_error *error) {
+    kl_report *report = NULL;
+    const kl_report_iteration *it = NULL;
+    kilter_status status = kl_report_read(path, &report, error);
+    if (status == KILTER_OK)
+        status = choose_run(report, run, &it, error);
+    if (status == KILTER_OK)
+        status = note_measured(b, report, error);
+    if (status == KILTER_OK)
+        status = kl_report_rounds(path, it->run, it->workers, &b->part, &b->part_count, error);
+    if (status == KILTER_OK) {
+        learn_from(b, report, it);
+        b->record = strdup(path);
+        b->program = strdup(report->run.program);
+        if (!b->record || !b->program)
+            status = kl_fail(error, KILTER_ERR_MEMORY, "predicting from '%s': memory ran out", path);
+    }
+    kl_report_free(report);
+    return status;
+}
+
+kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
+    if (!known(b, KL_IN_WORK_S))
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "predicting: the work is not known; give --work-s, or the record of a run");
+    double work_s = b->in[KL_IN_WORK_S].value;
+    if (known(b, KL_IN_TASKS))
+        learn(b, KL_IN_TASK_MEAN_S, work_s / b->in[KL_IN_TASKS].value, "T_c/M");
+    else if (known(b, KL_IN_TASK_MEAN_S))
+        learn(b, KL_IN_TASKS, fmax(1, round(work_s / b->in[KL_IN_TASK_MEAN_S].value)), "T_c/μ");
+    learn(b, KL_IN_ALPHA, 0.5, "not given: as much there as back");
+    learn(b, KL_IN_BYTES, 0, "not given");
+    learn(b, KL_IN_STARTUP_S, 0, "not given");
+    learn(b, KL_IN_PER_BYTE_S, 0, "not given");
+    learn(b, KL_IN_MASTER_S, 0, "not given");
+    if (known(b, KL_IN_TASK_MEAN_S))
+        learn(b, KL_IN_TASK_SD_S, 0, "not given");
+    for (int i = 0; i < KL_INPUTS; i++)
+        if (!known(b, i))
+            b->in[i].value = (double)NAN;
+    b->scratch_count = b->part_count > DAF_ROUNDS_MOST ? b->part_count : DAF_ROUNDS_MOST;
+    b->scratch = calloc(b->scratch_count, sizeof *b->scratch);
+    return b->scratch ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "predicting: memory ran out");
+}
+
+/* ---- other workers ---- */
+
+static int fastest_first(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *from) {
+    qsort(speeds, count, sizeof *speeds, fastest_first);
+    b->speeds_uneven = speeds[0] > 1.05 * speeds[count - 1];
+    for (uint32_t i = 1; i < count; i++)
+        speeds[i] += speeds[i - 1];
+    free(b->speeds);
+    b->speeds = speeds;
+    b->speed_count = count;
+    b->speeds_from = from;
+}
+
+/* "0.5" or "16x0.5" at *at, which moves behind it. */
+static bool parse_term(const char **at, uint32_t *times, double *speed) {
+    char *end;
+    errno = 0;
+    double value = strtod(*at, &end);
+    *times = 1;
+    if (end != *at && *end == 'x' && value >= 1 && value <= WORKERS_MOST && value == floor(value)) {
+        *times = (uint32_t)value;
+        *at = end + 1;
+        value = strtod(*at, &end);
+    }
+    bool read = end != *at && !errno && value > 0 && isfinite(value) && (*end == ',' || *end == '\0');
+    *at = end;
+    *speed = value;
+    return read;
+}
+
+kilter_status kl_basis_speeds(kl_basis *b, const char *list, kilter_error *error) {
+    double *speeds = NULL;
+    uint32_t count = 0;
+    for (const char *at = list;; at++) {
+        const char *term = at;
+        uint32_t times;
+        double speed;
+        kilter_status status = KILTER_OK;
+        if (!parse_term(&at, &times, &speed))
+            status =
+                kl_fail(error, KILTER_ERR_INPUT,
+                        "reading the speeds '%s': '%.20s' is no speed above 0; write 1,1,0.5 or 16x1,16x0.25",
+                        list, term);
+        else if (times > WORKERS_MOST - count)
+            status = kl_fail(error, KILTER_ERR_INPUT, "reading the speeds '%s': more than %d workers", list,
+                             WORKERS_MOST);
+        double *more = status == KILTER_OK ? realloc(speeds, (count + times) * sizeof *speeds) : NULL;
+        if (status == KILTER_OK && !more)
+            status = kl_fail(error, KILTER_ERR_MEMORY, "reading the speeds: memory ran out");
+        if (status != KILTER_OK) {
+            free(speeds);
+            return status;
+        }
+        speeds = more;
+        for (; times > 0; times--)
+            speeds[count++] = speed;
+        if (*at == '\0')
+            break;
+    }
+    sum_speeds(b, speeds, count, "--speeds, 1 being the mean worker");
+    return KILTER_OK;
+}
+
+/* Units of two programs are not the same. */
+kilter_status kl_basis_hosts(kl_basis *b, const char *path, kilter_error *error) {
+    kl_report *report = NULL;
+    const kl_report_iteration *it = NULL;
+    kilter_status status = kl_report_read(path, &report, error);
+    if (status == KILTER_OK)
+        status = choose_run(report, -1, &it, error);
+    double *speeds = status == KILTER_OK ? calloc(it->share_count, sizeof *speeds) : NULL;
+    if (status == KILTER_OK && !speeds)
+        status = kl_fail(error, KILTER_ERR_MEMORY, "reading the workers of '%s': memory ran out", path);
+    if (status == KILTER_OK) {
+        bool same = b->rate > 0 && strcmp(b->program, report->run.program) == 0;
+        double rate = same ? b->rate : it->units / (it->bound_s * it->workers);
+        uint32_t count = 0;
+        for (size_t i = 0; i < it->share_count; i++)
+            if (it->shares[i].busy_s > 0 && it->shares[i].units > 0)
+                speeds[count++] = it->shares[i].units / it->shares[i].busy_s / rate;
+        if (count > 0)
+            sum_speeds(b, speeds, count,
+                       same ? "--hosts, 1 being the mean worker of the run"
+                            : "--hosts, 1 being their own mean: the programs differ");
+        else
+            status =
+                kl_fail(error, KILTER_ERR_INPUT, "reading the workers of '%s': none of them computed", path);
+        if (count == 0)
+            free(speeds);
+    }
+    kl_report_free(report);
+    return status;
+}
+
+void kl_basis_free(kl_basis *b) {
+    free(b->record);
+    free(b->program);
+    free(b->measured);
+    free(b->part);
+    free(b->scratch);
+    free(b->speeds);
+    *b = (kl_basis){0};
+}

@@ -1,0 +1,174 @@
+/* The model at every number of workers, and which of them to show. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "predict.h"
+
+enum {
+    SHOWN_ALL = 20, /* rows up to this number are all shown, of those above some */
+    UNLIMITED = 64, /* looked at when messages cost nothing and nobody said how many */
+    LOOKED_AT_LEAST = 8,
+    LOOKED_AT_MOST = 1000,
+};
+
+static double value(const kl_basis *b, int input) {
+    return b->in[input].value;
+}
+
+static kl_farm_model model_of(const kl_basis *b, uint32_t protocol) {
+    return (kl_farm_model){.message = {value(b, KL_IN_STARTUP_S), value(b, KL_IN_PER_BYTE_S)},
+                           .work_s = value(b, KL_IN_WORK_S),
+                           .bytes = value(b, KL_IN_BYTES),
+                           .to_workers = value(b, KL_IN_ALPHA),
+                           .master_s = value(b, KL_IN_MASTER_S),
+                           .synchronous = protocol == KL_SYNCHRONOUS};
+}
+
+/* The recorded rounds, those too small for a task each joined with the next. */
+static size_t recorded_rounds(const kl_basis *b, uint32_t workers) {
+    double least = workers / value(b, KL_IN_TASKS) * (1 - 1e-9), part = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < b->part_count; i++) {
+        part += b->part[i];
+        if (part >= least) {
+            b->scratch[count++] = part;
+            part = 0;
+        }
+    }
+    if (count == 0)
+        b->scratch[count++] = 0;
+    b->scratch[count - 1] += part;
+    return count;
+}
+
+static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t workers) {
+    kl_rounds rounds = {
+        .part = b->scratch, .tasks = value(b, KL_IN_TASKS), .task_sd_s = value(b, KL_IN_TASK_SD_S)};
+    if (b->part_count > 0)
+        rounds.count = recorded_rounds(b, workers);
+    else
+        rounds.count = kl_model_daf_parts(m, rounds.tasks, value(b, KL_IN_TASK_MEAN_S), rounds.task_sd_s,
+                                          workers, b->scratch, b->scratch_count);
+    return rounds;
+}
+
+static kl_point point_at(const kl_basis *b, uint32_t protocol, uint32_t workers, double speed, bool uneven) {
+    kl_farm_model m = model_of(b, protocol);
+    kl_point p = {.workers = workers,
+                  .speed = speed,
+                  .time_s = kl_model_time_with_s(&m, workers, speed),
+                  .efficiency = kl_model_efficiency_with(&m, workers, speed),
+                  .index_s = kl_model_index_with(&m, workers, speed),
+                  .rounds_time_s = (double)NAN,
+                  .quality_bound = (double)NAN};
+    if (isfinite(value(b, KL_IN_TASKS))) {
+        kl_rounds rounds = rounds_of(b, &m, workers);
+        rounds.uneven = uneven;
+        p.rounds_time_s = kl_model_rounds_time_s(&m, workers, speed, &rounds);
+        p.quality_bound =
+            kl_model_quality_bound(value(b, KL_IN_TASK_MEAN_S), value(b, KL_IN_TASK_SD_S), workers);
+    }
+    p.rounds_efficiency = m.work_s / (speed * p.rounds_time_s);
+    p.rounds_index_s = p.rounds_time_s / p.rounds_efficiency;
+    return p;
+}
+
+static kl_point predict_at(const kl_basis *b, uint32_t protocol, uint32_t workers) {
+    double speed = b->speeds ? b->speeds[workers - 1] : workers;
+    return point_at(b, protocol, workers, speed, b->speeds ? b->speeds_uneven : b->uneven);
+}
+
+kl_point kl_predict_measured(const kl_basis *b, uint32_t protocol, uint32_t workers) {
+    return point_at(b, protocol, workers, workers, b->uneven);
+}
+
+static uint32_t capability_of(const kl_basis *b, uint32_t protocol) {
+    kl_farm_model m = model_of(b, protocol);
+    if (!b->speeds)
+        return kl_model_capability(&m);
+    uint32_t fed = kl_model_capability_of(&m, kl_speeds_listed(b->speeds), b->speed_count);
+    return fed < b->speed_count ? fed : UINT32_MAX;
+}
+
+static void keep_smaller(kl_point *kept, const kl_point *p, double kept_value, double new_value) {
+    if (isfinite(new_value) && (kept->workers == 0 || new_value < kept_value))
+        *kept = *p;
+}
+
+static void find_best(const kl_basis *b, uint32_t protocol, uint32_t most, kl_protocol *found) {
+    for (uint32_t n = 1; n <= most; n++) {
+        kl_point p = predict_at(b, protocol, n);
+        if (n <= found->capability)
+            keep_smaller(&found->best, &p, found->best.index_s, p.index_s);
+        keep_smaller(&found->fastest, &p, found->fastest.time_s, p.time_s);
+        keep_smaller(&found->rounds_best, &p, found->rounds_best.rounds_index_s, p.rounds_index_s);
+        keep_smaller(&found->rounds_fastest, &p, found->rounds_fastest.rounds_time_s, p.rounds_time_s);
+    }
+}
+
+/* The round numbers a reader expects: steps of 1, 2 or 5 times a power of ten, about a tenth of n. */
+static bool is_round(uint32_t n) {
+    static const uint32_t digits[] = {1, 2, 5};
+    uint32_t step = 1;
+    for (uint32_t power = 1, i = 0; power <= n / 5; i++, power *= i % 3 == 0 ? 10 : 1)
+        if (digits[i % 3] * power <= n / 5)
+            step = digits[i % 3] * power;
+    return n % step == 0;
+}
+
+static bool is_shown(const kl_basis *b, const kl_protocol *p, uint32_t n, uint32_t most) {
+    return n <= SHOWN_ALL || n == most || n == p->capability || n == p->best.workers ||
+           n == p->fastest.workers || n == p->rounds_best.workers || n == p->rounds_fastest.workers ||
+           n == b->workers || is_round(n);
+}
+
+static kilter_status show(const kl_basis *b, uint32_t protocol, uint32_t most, kl_protocol *p,
+                          kilter_error *error) {
+    size_t count = 0;
+    for (uint32_t n = 1; n <= most; n++)
+        count += is_shown(b, p, n, most);
+    p->points = calloc(count, sizeof *p->points);
+    if (!p->points)
+        return kl_fail(error, KILTER_ERR_MEMORY, "predicting for %u workers: memory ran out", (unsigned)most);
+    for (uint32_t n = 1; n <= most; n++)
+        if (is_shown(b, p, n, most))
+            p->points[p->count++] = predict_at(b, protocol, n);
+    return KILTER_OK;
+}
+
+/* Up to a little beyond what the master can feed: there it gets worse. */
+static uint32_t choose_most(const kl_basis *b) {
+    uint32_t feeds = capability_of(b, KL_ASYNCHRONOUS);
+    uint32_t most = feeds == UINT32_MAX ? UNLIMITED : feeds < LOOKED_AT_MOST ? feeds + feeds / 4 : feeds;
+    most = most < 2 * b->workers ? 2 * b->workers : most;
+    return most < LOOKED_AT_LEAST ? LOOKED_AT_LEAST : most > LOOKED_AT_MOST ? LOOKED_AT_MOST : most;
+}
+
+kilter_status kl_predict(const kl_basis *b, uint32_t most, kl_prediction *prediction, kilter_error *error) {
+    static const char *const names[KL_PROTOCOLS] = {"asynchronous", "synchronous"};
+    kl_prediction p = {.basis = b, .most = most};
+    if (b->speeds)
+        p.most = most == 0 || most > b->speed_count ? b->speed_count : most;
+    else if (most == 0)
+        p.most = choose_most(b);
+    if (p.most > value(b, KL_IN_TASKS)) {
+        p.out_of_tasks = true;
+        p.most = (uint32_t)value(b, KL_IN_TASKS);
+    }
+    kilter_status status = KILTER_OK;
+    for (uint32_t i = 0; i < KL_PROTOCOLS && status == KILTER_OK; i++) {
+        p.protocols[i] = (kl_protocol){.name = names[i], .capability = capability_of(b, i)};
+        find_best(b, i, p.most, &p.protocols[i]);
+        status = show(b, i, p.most, &p.protocols[i], error);
+    }
+    *prediction = p;
+    if (status != KILTER_OK)
+        kl_prediction_free(prediction);
+    return status;
+}
+
+void kl_prediction_free(kl_prediction *p) {
+    for (uint32_t i = 0; i < KL_PROTOCOLS; i++)
+        free(p->protocols[i].points);
+    *p = (kl_prediction){0};
+}

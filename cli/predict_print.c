@@ -1,0 +1,283 @@
+/* The prediction as a table and as JSON. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "predict.h"
+#include "report/print.h"
+
+/* ---- for people ---- */
+
+static kl_words input_words(const kl_number *n, int input) {
+    kl_words w;
+    if (input == KL_IN_ALPHA)
+        return kl_percent(n->value);
+    if (input == KL_IN_BYTES)
+        snprintf(w.text, sizeof w.text, "%.10g bytes", n->value);
+    else if (input == KL_IN_TASKS)
+        snprintf(w.text, sizeof w.text, "%.10g", n->value);
+    else
+        return kl_time_words(n->value);
+    return w;
+}
+
+static void print_inputs(const kl_basis *b, FILE *out) {
+    static const char *const what[KL_INPUTS] = {"to compute, on one worker",
+                                                "in messages",
+                                                "of them to the workers",
+                                                "to start a message",
+                                                "a byte",
+                                                "of the master alone",
+                                                "tasks",
+                                                "a task",
+                                                "spread of a task"};
+    for (int i = 0; i < KL_INPUTS; i++)
+        if (b->in[i].from)
+            kl_say(out, kl_inputs[i].symbol, "%s %s (%s)", input_words(&b->in[i], i).text, what[i],
+                   b->in[i].from);
+    if (b->speeds)
+        kl_say(out, "workers", "%" PRIu32 ", the fastest first, together %.6g times as fast as one (%s)",
+               b->speed_count, b->speeds[b->speed_count - 1], b->speeds_from);
+    if (!isfinite(b->in[KL_IN_TASKS].value))
+        kl_say(out, "rounds", "not known: --tasks or --task-mean-s says what a task is");
+    else
+        kl_say(out, "rounds", "%s", b->part_count ? "as the run's chunks were dealt" : "as DAF deals them");
+}
+
+static kl_words off_by(double model_s, double measured_s) {
+    kl_words w;
+    snprintf(w.text, sizeof w.text, "%+.1f %%", 100 * (model_s / measured_s - 1));
+    return w;
+}
+
+static void print_measured(const kl_basis *b, FILE *out) {
+    for (size_t i = 0; i < b->measured_count; i++) {
+        const kl_measured *m = &b->measured[i];
+        if (m->run != b->run)
+            continue;
+        kl_point p = kl_predict_measured(b, KL_ASYNCHRONOUS, m->workers);
+        kl_say(out, "measured",
+               "%s on %" PRIu32 " workers; predicted, asynchronous: %s in one round (%s), %s in several (%s)",
+               kl_time_words(m->time_s).text, m->workers, kl_time_words(p.time_s).text,
+               off_by(p.time_s, m->time_s).text, kl_time_words(p.rounds_time_s).text,
+               off_by(p.rounds_time_s, m->time_s).text);
+    }
+}
+
+typedef struct table {
+    const kl_prediction *prediction;
+    const kl_protocol *protocol;
+    double unit; /* of times, per second */
+} table;
+
+static const kl_point *point_at(const void *context, size_t row) {
+    return &((const table *)context)->protocol->points[row];
+}
+
+static void put_time(const void *context, double seconds, char *cell) {
+    cell[0] = '\0';
+    if (isfinite(seconds))
+        kl_cell_number(cell, "%.4f", seconds * ((const table *)context)->unit);
+}
+
+static void put_percent(double share, char *cell) {
+    cell[0] = '\0';
+    if (isfinite(share))
+        kl_cell_number(cell, "%.1f", 100 * share);
+}
+
+static void cell_workers(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%" PRIu32, point_at(context, row)->workers);
+}
+
+static void cell_speed(const void *context, size_t row, char *cell) {
+    cell[0] = '\0';
+    if (((const table *)context)->prediction->basis->speeds)
+        kl_cell(cell, "%.2f", point_at(context, row)->speed);
+}
+
+static void cell_time(const void *context, size_t row, char *cell) {
+    put_time(context, point_at(context, row)->time_s, cell);
+}
+
+static void cell_efficiency(const void *context, size_t row, char *cell) {
+    put_percent(point_at(context, row)->efficiency, cell);
+}
+
+static void cell_index(const void *context, size_t row, char *cell) {
+    put_time(context, point_at(context, row)->index_s, cell);
+}
+
+static void cell_rounds_time(const void *context, size_t row, char *cell) {
+    put_time(context, point_at(context, row)->rounds_time_s, cell);
+}
+
+static void cell_rounds_efficiency(const void *context, size_t row, char *cell) {
+    put_percent(point_at(context, row)->rounds_efficiency, cell);
+}
+
+static void cell_rounds_index(const void *context, size_t row, char *cell) {
+    put_time(context, point_at(context, row)->rounds_index_s, cell);
+}
+
+static void cell_quality(const void *context, size_t row, char *cell) {
+    put_percent(point_at(context, row)->quality_bound, cell);
+}
+
+static void add_note(char *cell, bool applies, const char *note) {
+    if (applies) {
+        size_t at = strlen(cell);
+        snprintf(cell + at, KL_CELL_BYTES - at, "%s%s", at ? ", " : "", note);
+    }
+}
+
+static void cell_note(const void *context, size_t row, char *cell) {
+    const kl_protocol *p = ((const table *)context)->protocol;
+    uint32_t n = point_at(context, row)->workers;
+    cell[0] = '\0';
+    add_note(cell, n == p->best.workers, "best");
+    add_note(cell, n == p->fastest.workers, "fastest");
+    add_note(cell, n == p->rounds_best.workers, "best ×");
+    add_note(cell, n == p->rounds_fastest.workers, "fastest ×");
+    add_note(cell, n == p->capability, "capability");
+    add_note(cell, n == ((const table *)context)->prediction->basis->workers, "measured");
+}
+
+/* Fits the shortest time, so that it keeps its digits. */
+static const char *time_unit(const kl_protocol *p, double *per_s) {
+    double shortest_s = p->fastest.time_s;
+    *per_s = shortest_s >= 1 ? 1 : shortest_s >= 1e-3 ? 1e3 : 1e6;
+    return shortest_s >= 1 ? "s" : shortest_s >= 1e-3 ? "ms" : "µs";
+}
+
+static void print_protocol(const kl_prediction *prediction, const kl_protocol *p, FILE *out) {
+    table t = {.prediction = prediction, .protocol = p};
+    const char *unit = time_unit(p, &t.unit);
+    char time[32], index[32], rounds_time[32], rounds_index[32], feeds[64];
+    snprintf(time, sizeof time, "T_t %s", unit);
+    snprintf(index, sizeof index, "P_i %s", unit);
+    snprintf(rounds_time, sizeof rounds_time, "× T_t %s", unit);
+    snprintf(rounds_index, sizeof rounds_index, "× P_i %s", unit);
+    const kl_column columns[] = {{"n", false, cell_workers},
+                                 {"speed", false, cell_speed},
+                                 {time, false, cell_time},
+                                 {"E %", false, cell_efficiency},
+                                 {index, false, cell_index},
+                                 {rounds_time, false, cell_rounds_time},
+                                 {"× E %", false, cell_rounds_efficiency},
+                                 {rounds_index, false, cell_rounds_index},
+                                 {"q ≤ %", false, cell_quality},
+                                 {"", true, cell_note}};
+    if (p->capability == UINT32_MAX)
+        snprintf(feeds, sizeof feeds, "the master can feed all of them");
+    else
+        snprintf(feeds, sizeof feeds, "the master can feed %" PRIu32, p->capability);
+    fputc('\n', out);
+    kl_say(out, p->name, "best n = %" PRIu32 " (lowest P_i), fastest n = %" PRIu32 " (lowest T_t); %s",
+           p->best.workers, p->fastest.workers, feeds);
+    if (p->rounds_best.workers > 0)
+        kl_say(out, "", "several rounds (×): best n = %" PRIu32 ", fastest n = %" PRIu32,
+               p->rounds_best.workers, p->rounds_fastest.workers);
+    fputc('\n', out);
+    kl_print_table(out, columns, sizeof columns / sizeof *columns, &t, p->count);
+}
+
+void kl_prediction_print_text(const kl_prediction *p, FILE *out) {
+    const kl_basis *b = p->basis;
+    if (b->record)
+        kl_say(out, "record", "%s, run %" PRIu64 " of %s on %" PRIu32 " workers", b->record, b->run,
+               b->program, b->workers);
+    print_inputs(b, out);
+    print_measured(b, out);
+    if (p->out_of_tasks)
+        kl_say(out, "", "up to %" PRIu32 " workers, a task for each", p->most);
+    for (uint32_t i = 0; i < KL_PROTOCOLS; i++)
+        print_protocol(p, &p->protocols[i], out);
+}
+
+/* ---- for programs ---- */
+
+static void put_inputs(kl_json *j, const kl_basis *b) {
+    kl_json_open(j, "inputs", '{');
+    for (int i = 0; i < KL_INPUTS; i++) {
+        kl_json_open(j, kl_inputs[i].key, '{');
+        kl_json_number(j, "value", b->in[i].value);
+        kl_json_text(j, "from", b->in[i].from);
+        kl_json_close(j, '}');
+    }
+    kl_json_close(j, '}');
+}
+
+static void put_measured(kl_json *j, const kl_basis *b) {
+    kl_json_open(j, "measured", '[');
+    for (size_t i = 0; i < b->measured_count; i++) {
+        const kl_measured *m = &b->measured[i];
+        kl_point p = kl_predict_measured(b, KL_ASYNCHRONOUS, m->workers);
+        kl_json_open(j, NULL, '{');
+        kl_json_count(j, "run", m->run);
+        kl_json_count(j, "workers", m->workers);
+        kl_json_number(j, "time_s", m->time_s);
+        kl_json_number(j, "predicted_s", p.time_s);
+        kl_json_number(j, "predicted_rounds_s", p.rounds_time_s);
+        kl_json_close(j, '}');
+    }
+    kl_json_close(j, ']');
+}
+
+static void put_point(kl_json *j, const char *name, const kl_point *p) {
+    kl_json_open(j, name, '{');
+    kl_json_count(j, "workers", p->workers);
+    kl_json_number(j, "speed", p->speed);
+    kl_json_number(j, "time_s", p->time_s);
+    kl_json_number(j, "efficiency", p->efficiency);
+    kl_json_number(j, "index_s", p->index_s);
+    kl_json_number(j, "rounds_time_s", p->rounds_time_s);
+    kl_json_number(j, "rounds_efficiency", p->rounds_efficiency);
+    kl_json_number(j, "rounds_index_s", p->rounds_index_s);
+    kl_json_number(j, "quality_bound", p->quality_bound);
+    kl_json_close(j, '}');
+}
+
+static void put_point_if_known(kl_json *j, const char *name, const kl_point *p) {
+    if (p->workers > 0)
+        put_point(j, name, p);
+    else
+        kl_json_text(j, name, NULL);
+}
+
+static void put_protocol(kl_json *j, const kl_protocol *p) {
+    kl_json_open(j, p->name, '{');
+    if (p->capability == UINT32_MAX)
+        kl_json_text(j, "capability", NULL);
+    else
+        kl_json_count(j, "capability", p->capability);
+    put_point(j, "best", &p->best);
+    put_point(j, "fastest", &p->fastest);
+    put_point_if_known(j, "rounds_best", &p->rounds_best);
+    put_point_if_known(j, "rounds_fastest", &p->rounds_fastest);
+    kl_json_open(j, "rows", '[');
+    for (size_t i = 0; i < p->count; i++)
+        put_point(j, NULL, &p->points[i]);
+    kl_json_close(j, ']');
+    kl_json_close(j, '}');
+}
+
+void kl_prediction_print_json(const kl_prediction *p, FILE *out) {
+    const kl_basis *b = p->basis;
+    kl_json j = {.out = out, .first = true};
+    kl_json_open(&j, NULL, '{');
+    kl_json_text(&j, "record", b->record);
+    if (b->record)
+        kl_json_count(&j, "run", b->run);
+    else
+        kl_json_text(&j, "run", NULL);
+    put_inputs(&j, b);
+    kl_json_text(&j, "speeds_from", b->speeds_from);
+    kl_json_text(&j, "rounds", isnan(b->in[KL_IN_TASKS].value) ? NULL : b->part_count ? "recorded" : "daf");
+    kl_json_count(&j, "max_workers", p->most);
+    put_measured(&j, b);
+    for (uint32_t i = 0; i < KL_PROTOCOLS; i++)
+        put_protocol(&j, &p->protocols[i]);
+    kl_json_close(&j, '}');
+    fputc('\n', out);
+}

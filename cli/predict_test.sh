@@ -1,0 +1,126 @@
+#!/bin/sh
+# kilter predict, from outside: predict_test.sh KILTER RECORD_WRITER
+set -eu
+kilter=$1
+writer=$2
+here=$(cd "$(dirname "$0")" && pwd)
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+export HOME="$place/home"
+unset KILTER_RECORD_DIR XDG_STATE_HOME
+cd "$place"
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# expect CODE WORDS COMMAND…: exit code, nothing on stdout, one line on stderr that holds WORDS
+expect() {
+    code=$1 words=$2
+    shift 2
+    got=0
+    "$@" >out 2>err || got=$?
+    [ "$got" = "$code" ] || fail "$*: exit code $got, not $code: $(cat err)"
+    [ ! -s out ] || fail "$*: it printed something"
+    [ "$(wc -l <err)" = 1 ] || fail "$*: not one line of error: $(cat err)"
+    grep -qF -- "$words" err || fail "$*: '$(cat err)' lacks '$words'"
+}
+
+same() {
+    diff -u "$1" "$2" >&2 || fail "$3"
+}
+
+# holds FILE WORDS
+holds() {
+    grep -qF -- "$2" "$1" || fail "no '$2' in: $(cat "$1")"
+}
+
+example="--work-s 1.6 --bytes 4096 --startup-s 1e-3 --per-byte-s 1e-6 --max-workers 60"
+
+# the worked example of the paper
+"$kilter" predict $example >example.out
+same "$here/golden/predict.out" example.out "the paper's example"
+holds example.out 'asynchronous  best n = 23 (lowest P_i), fastest n = 40 (lowest T_t)'
+grep -q '^23 *93.7433 .*best' example.out || fail "T_t(23)"
+grep -q '^40 *81.1024 .*fastest' example.out || fail "T_t(40)"
+"$kilter" predict --json $example --task-mean-s 1e-3 --task-sd-s 5e-4 >example.json
+same "$here/golden/predict.json" example.json "the paper's example as JSON"
+if command -v sqlite3 >/dev/null; then
+    [ "$(sqlite3 :memory: "SELECT json_extract(readfile('example.json'), '$.asynchronous.best.workers')")" = 23 ] ||
+        fail "no JSON: $(cat example.json)"
+fi
+
+# from a record, what is given goes before; several rounds come nearer than one
+"$writer" finished finished.kilter
+"$kilter" predict finished.kilter >record.out
+same "$here/golden/predict-record.out" record.out "from a record"
+"$kilter" predict --run 1 --master-s 0 --work-s 8 finished.kilter >given.out
+holds given.out 'finished.kilter, run 1 of squares on 2 workers'
+holds given.out '8.00 s to compute, on one worker (given)'
+holds given.out '0.00 s of the master alone (given)'
+
+# other workers
+"$kilter" predict $example --speeds 2x0.5,1 >speeds.out
+holds speeds.out '3, the fastest first, together 2 times as fast as one'
+grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers that are two: $(cat speeds.out)"
+"$kilter" predict finished.kilter --hosts finished.kilter >hosts.out
+holds hosts.out '(--hosts, 1 being'
+grep -q '^2 *2.00 *9.8751' hosts.out || fail "its own workers: $(cat hosts.out)"
+"$kilter" predict $example --hosts finished.kilter >foreign.out
+holds foreign.out '(--hosts, 1 being their own mean'
+
+# the picture
+"$kilter" predict --plot a.svg finished.kilter >/dev/null
+holds a.svg 'squares, run 2: how many workers pay'
+holds a.svg '>measured<'
+[ "$(grep -c '</svg>' a.svg)" = 1 ] || fail "no picture"
+"$kilter" predict $example --plot b.svg >/dev/null
+holds b.svg '>lowest index: 23<'
+holds b.svg '>lowest time: 40<'
+holds b.svg '>capability of the master: 41<'
+
+# what cannot be predicted
+expect 2 "--work-s -1: it must be above 0" "$kilter" predict --work-s -1
+expect 2 "--work-s 0: it must be above 0" "$kilter" predict --work-s 0
+expect 2 "--work-s nan: it is no number" "$kilter" predict --work-s nan
+expect 2 "--work-s inf: it is no number" "$kilter" predict --work-s inf
+expect 2 "--work-s 1e999: it is no number" "$kilter" predict --work-s 1e999
+expect 2 "--work-s 1s: it is no number" "$kilter" predict --work-s 1s
+expect 2 "--work-s wants a value" "$kilter" predict --work-s
+expect 2 "--alpha 1.5: it must be between 0 and 1" "$kilter" predict --work-s 1 --alpha 1.5
+expect 2 "--alpha -0.1: it must be between 0 and 1" "$kilter" predict --work-s 1 --alpha -0.1
+expect 2 "--bytes -4: it must be at least 0" "$kilter" predict --bytes -4
+expect 2 "--tasks 0: it must be at least 1" "$kilter" predict --tasks 0
+expect 2 "--max-workers 0: it must be a whole number from 1" "$kilter" predict --max-workers 0
+expect 2 "--max-workers 2.5: it must be" "$kilter" predict --max-workers 2.5
+expect 2 "--run -1: it is no number of a run" "$kilter" predict --run -1
+expect 2 "'0' is no speed above 0" "$kilter" predict --work-s 1 --speeds 1,0
+expect 2 "'' is no speed" "$kilter" predict --work-s 1 --speeds 1,
+expect 2 "'-1' is no speed" "$kilter" predict --work-s 1 --speeds 2,-1
+expect 2 "'2000000x1' is no speed" "$kilter" predict --work-s 1 --speeds 2000000x1
+expect 2 "more than 1000000 workers" "$kilter" predict --work-s 1 --speeds 600000x1,600000x1
+expect 2 "give one" "$kilter" predict --work-s 1 --speeds 1 --hosts finished.kilter
+expect 2 "name the FILE" "$kilter" predict --work-s 1 --run 1
+expect 2 "unknown option '--frob'; try 'kilter predict --help'" "$kilter" predict --frob
+expect 2 "one file at a time" "$kilter" predict a b
+expect 2 "no file *.kilter in" "$kilter" predict
+expect 2 "'missing.kilter': No such file" "$kilter" predict missing.kilter
+expect 2 "'missing.kilter': No such file" "$kilter" predict --work-s 1 --hosts missing.kilter
+expect 2 "there is no run 9 in it" "$kilter" predict --run 9 finished.kilter
+"$writer" killed killed.kilter
+expect 2 "'killed.kilter': no run in it ended" "$kilter" predict killed.kilter
+expect 2 "'killed.kilter': that run did not end" "$kilter" predict --run 0 killed.kilter
+"$writer" empty empty.kilter
+expect 2 "'empty.kilter': no run in it ended" "$kilter" predict empty.kilter
+head -c 5000 finished.kilter >cut.kilter
+expect 2 "'cut.kilter': it is damaged or cut" "$kilter" predict cut.kilter
+expect 1 "nowhere/a.svg': No such file" "$kilter" predict $example --plot nowhere/a.svg
+"$kilter" predict $example >/dev/full 2>err && fail "a full disk went unnoticed"
+
+# without FILE: the newest record
+mkdir -p home/.local/state/kilter
+cp finished.kilter home/.local/state/kilter/
+"$kilter" predict | grep -q "home/.local/state/kilter/finished.kilter, run 2" || fail "not the newest record"
+
+"$kilter" help predict | grep -q '^usage: kilter predict' || fail "help predict"
