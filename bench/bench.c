@@ -418,6 +418,38 @@ static void serve_next(crowd *c, double *decide_s, double *keep_s) {
     *decide_s += after_s - then_s;
 }
 
+static double speed_of_fastest(const void *self, uint32_t n) {
+    const crowd *c = self;
+    return kl_crew_fastest_speed(c->crew, n) / kl_crew_mean_rate(c->crew);
+}
+
+/* After an iteration in which all worked: 100 s of equal tasks for each, and 100 us to start a message. */
+static void bench_choosing(void) {
+    enum { WORKERS = 1000000, CHOICES = 100 };
+    crowd c;
+    gather(&c, WORKERS, "auto", 0);
+    double mean_unit_s = 1 / kl_crew_mean_rate(c.crew), choose_s[CHOICES];
+    kl_iteration it = {.run = 1,
+                       .tasks = c.s.tasks * 100,
+                       .chunks = (uint64_t)WORKERS * 10,
+                       .model = {.message = {100e-6, 0}, .work_s = 100.0 * WORKERS},
+                       .task_mean_s = mean_unit_s,
+                       .workers = WORKERS,
+                       .elapsed_s = 201,
+                       .speeds = {speed_of_fastest, &c},
+                       .most = WORKERS};
+    kl_team_plan plan = {0};
+    for (int i = 0; i < CHOICES; i++) {
+        kl_team team = {0};
+        double at_s = now_s();
+        kl_team_choose(&team, &it, &plan);
+        choose_s[i] = now_s() - at_s;
+    }
+    disperse(&c);
+    printf("   choosing %u of 1,000,000 workers: %.1f us\n", (unsigned)plan.considered,
+           1e6 * median(choose_s, CHOICES));
+}
+
 static void bench_deciding(void) {
     static const uint32_t sizes[] = {10, 1000, 100000, 1000000};
     static const struct {
@@ -445,7 +477,9 @@ static void bench_deciding(void) {
             fflush(stdout);
         }
     }
-    printf("\n   (under 1000 for 1,000,000 workers)\n\n");
+    printf("\n");
+    bench_choosing();
+    printf("   (under 1000 for 1,000,000 workers)\n\n");
 }
 
 int main(int argc, char **argv) {
