@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NONE = UINT32_MAX };
+static const uint32_t NONE = UINT32_MAX;
 /* Of a message, besides tasks or results. */
 static const double HEAD_BYTES = 64;
 
