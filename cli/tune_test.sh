@@ -46,7 +46,7 @@ start() { # NAME OPTION…: a farm in the background
     record=$place/$1.kilter
     stop=$place/$1.stop
     shift
-    "$farm" "$stop" --record "$record" "$@" 2>farm.err &
+    "$farm" "$stop" --team all --record "$record" "$@" 2>farm.err &
     pid=$!
     children="$children $pid"
     until_so "$kilter" tune --once "$record"

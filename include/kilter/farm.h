@@ -110,7 +110,8 @@ typedef struct kilter_farm_options {
     const char *listen;
     /** be a worker of the master that listens at this endpoint; NULL: be the master */
     const char *join;
-    /** the run record's file; "none": no record; NULL: a new file in the user's state folder */
+    /** the run record's file; "none": no record, and no kilter tune; NULL: a new file in the user's state
+     * folder */
     const char *record;
     /** the program's name in record and messages, the same on master and workers; NULL: from argv[0] */
     const char *name;
