@@ -108,10 +108,10 @@ expect 2 "workers=9: there are 3" "$kilter" tune --set policy=ss --set workers=9
 shows "policy  *daf" || fail "half of a setting was taken"
 
 # --- a tuner that is killed in the middle, one whose reader goes, many at once
-"$kilter" tune --interval-s 0.05 "$record" >watched &
+"$kilter" tune --interval-s 0.05 "$record" >killed.out &
 watcher=$!
 children="$children $watcher"
-until_so test -s watched
+until_so test -s killed.out
 kill -9 $watcher
 wait $watcher 2>/dev/null || :
 "$kilter" tune --interval-s 0.05 --json "$record" | head -n 3 >watched
@@ -140,14 +140,14 @@ kill -CONT $pid
 until_so "$kilter" tune --once "$record"
 
 # --- the farm ends while it is watched
-"$kilter" tune --interval-s 0.05 "$record" >watched 2>watched.err &
+"$kilter" tune --interval-s 0.05 "$record" >end.out 2>end.err &
 watcher=$!
 children="$children $watcher"
-until_so test -s watched
+until_so test -s end.out
 : >"$stop"
 wait $pid || fail "the farm: $(cat farm.err)"
-wait $watcher || fail "a watched end: $(cat watched.err)"
-grep -q "the farm has ended" watched.err || fail "a watched end: $(cat watched.err)"
+wait $watcher || fail "a watched end: $(cat end.err)"
+grep -q "the farm has ended" end.err || fail "a watched end: $(cat end.err)"
 expect 2 "the farm has ended" "$kilter" tune --once "$record"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 if command -v sqlite3 >/dev/null; then
@@ -165,16 +165,16 @@ fi
 
 # --- a master that is killed
 start killed --workers 2
-"$kilter" tune --interval-s 0.05 "$record" >watched 2>watched.err &
+"$kilter" tune --interval-s 0.05 "$record" >crash.out 2>crash.err &
 watcher=$!
 children="$children $watcher"
-until_so test -s watched
+until_so test -s crash.out
 kill -9 $pid
 wait $pid 2>/dev/null || :
 got=0
 wait $watcher || got=$?
 [ $got = 1 ] || fail "a watched crash: exit code $got"
-grep -q "not running any more: it was killed" watched.err || fail "a watched crash: $(cat watched.err)"
+grep -q "not running any more: it was killed" crash.err || fail "a watched crash: $(cat crash.err)"
 expect 1 "not running any more: it was killed" "$kilter" tune --once "$record"
 
 # --- workers that are threads; the newest record is the one that is there
