@@ -94,6 +94,10 @@ static kl_team_cost least_lately(const kl_team *team, const kl_iteration *it) {
     return least;
 }
 
+static kl_team_way way_to(uint32_t from, uint32_t n) {
+    return n < from ? KL_TEAM_FEWER : n > from ? KL_TEAM_MORE : KL_TEAM_OTHERS;
+}
+
 static bool on_trial(const kl_team *team, const kl_iteration *it) {
     return team->tried_from > 0 && team->workers == it->workers;
 }
@@ -104,22 +108,18 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
         return;
     uint32_t back = team->tried_from < it->most ? team->tried_from : it->most;
     plan->verdict = KL_TEAM_BACK;
-    plan->way = back < it->workers ? KL_TEAM_MORE : KL_TEAM_FEWER; /* what did not pay */
+    plan->way = way_to(back, it->workers); /* what did not pay */
     plan->workers = plan->considered = back;
     double ratio = sqrt(now.by_work / team->before.by_work * team->tried_from / it->workers);
     double master_s = it->model.master_s;
     plan->forecast_s = fmax(0, (it->elapsed_s + master_s) / ratio - master_s);
     plan->gain_s = it->elapsed_s - plan->forecast_s;
     snprintf(plan->reason, sizeof plan->reason,
-             "back to %u workers: with %u an iteration takes %.3g times as long, and that does not pay",
-             (unsigned)back, (unsigned)it->workers, ratio);
+             "back to %u worker%s: with %u an iteration takes %.3g times as long, and that does not pay",
+             (unsigned)back, back == 1 ? "" : "s", (unsigned)it->workers, ratio);
 }
 
 /* --- a finding --- */
-
-static kl_team_way way_to(const kl_iteration *it, uint32_t n) {
-    return n < it->workers ? KL_TEAM_FEWER : n > it->workers ? KL_TEAM_MORE : KL_TEAM_OTHERS;
-}
 
 /* Of the numbers several iterations agreed on, the one nearest to the present. */
 static uint32_t nearest(const kl_team *team, const kl_iteration *it, kl_team_way way, uint32_t n) {
@@ -132,9 +132,9 @@ static uint32_t nearest(const kl_team *team, const kl_iteration *it, kl_team_way
 static void say_change(const kl_iteration *it, kl_team_plan *plan) {
     uint32_t n = plan->considered;
     snprintf(plan->reason, sizeof plan->reason,
-             "%u%s workers instead of %u: index %.3g instead of %.3g, an iteration takes %s instead of %s",
-             (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster" : "", (unsigned)it->workers,
-             index_with(it, n), present_index(it), kl_say_s(forecast_s(it, n)).text,
+             "%u%s worker%s instead of %u: index %.3g instead of %.3g, an iteration takes %s instead of %s",
+             (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster" : "", n == 1 ? "" : "s",
+             (unsigned)it->workers, index_with(it, n), present_index(it), kl_say_s(forecast_s(it, n)).text,
              kl_say_s(it->elapsed_s).text);
 }
 
@@ -142,9 +142,9 @@ static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) 
     uint32_t n = plan->considered;
     plan->verdict = KL_TEAM_REFUSED;
     snprintf(plan->reason, sizeof plan->reason,
-             "stays at %u workers: %u%s would have index %.3g for %.3g, %s", (unsigned)it->workers,
-             (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster ones" : "", index_with(it, n),
-             present_index(it), why);
+             "stays at %u worker%s: %u%s would have index %.3g for %.3g, %s", (unsigned)it->workers,
+             it->workers == 1 ? "" : "s", (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster ones" : "",
+             index_with(it, n), present_index(it), why);
 }
 
 /* Idle time beyond what starting and sending explain: that is the distribution's to mend, not the number's.
@@ -180,7 +180,7 @@ static void look_around(const kl_team *team, const kl_iteration *it, kl_team_pla
         return;
     }
     char why[80];
-    plan->way = way_to(it, n);
+    plan->way = way_to(it->workers, n);
     plan->considered = nearest(team, it, plan->way, n);
     plan->gain_s = it->elapsed_s - forecast_s(it, plan->considered);
     if (it->run < team->barred_until[plan->way]) {
@@ -240,7 +240,7 @@ void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *p
         bar(team, plan->way, it->run);
     if (plan->verdict != KL_TEAM_CHANGED && plan->verdict != KL_TEAM_BACK)
         return;
-    team->tried_from = plan->verdict == KL_TEAM_CHANGED && plan->way != KL_TEAM_OTHERS ? it->workers : 0;
+    team->tried_from = plan->verdict == KL_TEAM_CHANGED ? it->workers : 0;
     team->before = least;
     team->workers = plan->workers;
     team->measured = team->seen = 0;

@@ -567,6 +567,7 @@ static void record_run_measurements(kl_master *m) {
     record_measurement(m, -1, "answer_s", m->balance.answer.mean, kl_stat_sd(&m->balance.answer),
                        m->balance.answer.count);
     record_message_cost(m, -1);
+    record_measurement(m, -1, "master_s", m->master_s, 0, 1);
     record_measurement(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.round_trip.count);
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "farm/farm.h"
+#include "farm/stepped.h"
 #include "report/report.h"
 
 static int work(const kilter_task *task, kilter_result *result, void *state) {
@@ -52,7 +52,53 @@ static void a_run_leaves_a_record_that_can_be_read(void **state) {
     free(folder);
 }
 
+/* --- the number of workers, under a fake clock --- */
+
+static int work_1ms(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result;
+    stepped_spend(state, 1e-3);
+    return 0;
+}
+
+/* Messages are dear: fewer workers are considered, refused twice and then taken. */
+static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
+    (void)state;
+    char *folder;
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
+    char *path = kl_text("%s/run.kilter", folder);
+    kl_trace *trace;
+    const kl_trace_run_row row = {.program = "test", .version = "", .policy = "static", .host = "here"};
+    assert_int_equal(kl_trace_open(path, &row, &trace, NULL), KILTER_OK);
+    stepped_farm f = {.send_s = 5e-3};
+    stepped_open(&f, "static", 16, 50e-6, work_1ms);
+    kl_master_record(f.master, trace);
+    stepped_gather(&f);
+    for (int run = 0; run < 5; run++)
+        assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 100}, NULL), KILTER_OK);
+    stepped_close(&f);
+    assert_int_equal(kl_trace_close(trace, 1, NULL), KILTER_OK);
+
+    kl_report *report;
+    assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
+    const kl_report_decision *workers = NULL;
+    for (size_t i = 0; i < report->decision_count; i++)
+        if (strcmp(report->decisions[i].kind, "workers") == 0)
+            workers = &report->decisions[i];
+    assert_non_null(workers);
+    assert_true(workers->decisions == 3 && workers->forecasts == 3 && workers->tasks == 0);
+    assert_non_null(strstr(workers->last_reason, "3 workers instead of 16: index"));
+    assert_true(workers->missed_s < 0.02); /* an iteration takes 60 to 100 ms */
+    kl_report_free(report);
+    unlink(path);
+    rmdir(folder);
+    free(path);
+    free(folder);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_leaves_a_record_that_can_be_read)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_leaves_a_record_that_can_be_read),
+        cmocka_unit_test(a_choice_is_recorded_with_forecast_and_outcome),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

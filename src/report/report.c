@@ -434,11 +434,16 @@ static const struct {
     {"SELECT at_s, worker, sd FROM measurement WHERE kind = 'unit_s' AND worker IS NOT NULL AND count > 1 "
      "AND sd IS NOT NULL ORDER BY at_s, id",
      take_spread},
-    {"SELECT kind, count(*), sum(count), reason, max(id) FROM decision GROUP BY kind ORDER BY kind",
+    {"SELECT kind, count(*), sum(CASE WHEN chunk IS NULL THEN 0 ELSE count END), reason, max(id) "
+     "FROM decision GROUP BY kind ORDER BY kind",
      take_decision},
     {"SELECT d.kind, count(*), avg(c.ended_s - d.forecast_s), avg(abs(c.ended_s - d.forecast_s)) "
      "FROM decision d JOIN chunk c ON c.run = d.run AND c.chunk = d.chunk AND NOT c.lost "
      "WHERE d.forecast_s IS NOT NULL AND c.ended_s IS NOT NULL GROUP BY d.kind",
+     take_forecasts},
+    {"SELECT d.kind, count(*), avg(i.ended_s - d.forecast_s), avg(abs(i.ended_s - d.forecast_s)) "
+     "FROM decision d JOIN iteration i USING (run) "
+     "WHERE d.kind = 'workers' AND d.forecast_s IS NOT NULL AND i.ended_s IS NOT NULL GROUP BY d.kind",
      take_forecasts},
     {"SELECT kind, worker, at_s, value, sd, count, max(id) FROM measurement GROUP BY kind, worker "
      "ORDER BY kind, worker",

@@ -103,6 +103,8 @@ static void push_example(kl_trace *t) {
     kl_trace_decision(t, &(kl_trace_decision_row){0, 0, 1, 0, "deal", 10, "first", 1.5, 0});
     kl_trace_decision(t, &(kl_trace_decision_row){0, 1, 1, 1, "deal", 10, "last", 5.5, 0});
     kl_trace_decision(t, &(kl_trace_decision_row){0, UINT64_MAX, 1, 2, "withhold", 0, "nothing left", 0, 0});
+    kl_trace_decision(t, &(kl_trace_decision_row){0, UINT64_MAX, 0, -1, "workers", 2, "two", 9.5, -1});
+    kl_trace_decision(t, &(kl_trace_decision_row){0, UINT64_MAX, 0, -1, "workers", 3, "three", 0, 0});
     kl_trace_measurement(t, &(kl_trace_measurement_row){1, -1, "round_trip_s", 1, 0, 1});
     kl_trace_measurement(t, &(kl_trace_measurement_row){2, -1, "round_trip_s", 2, 0.5, 9});
     kl_trace_measurement(t, &(kl_trace_measurement_row){2, 1, "unit_s", 0.4, 0.125, 10});
@@ -178,7 +180,7 @@ static void a_finished_run(void **state) {
     assert_near(it->shares[0].busy_share, 6.0 / 5);
     check_example_shares(it);
 
-    assert_int_equal(r->decision_count, 2);
+    assert_int_equal(r->decision_count, 3);
     assert_string_equal(r->decisions[0].kind, "deal");
     assert_string_equal(r->decisions[0].last_reason, "last");
     assert_int_equal(r->decisions[0].tasks, 20);
@@ -186,6 +188,10 @@ static void a_finished_run(void **state) {
     assert_near(r->decisions[0].late_s, 0); /* one half a second late, one as much early */
     assert_near(r->decisions[0].missed_s, 0.5);
     assert_int_equal(r->decisions[1].forecasts, 0);
+    assert_string_equal(r->decisions[2].last_reason, "three"); /* what came of it is the iteration's end */
+    assert_int_equal(r->decisions[2].tasks, 0);
+    assert_int_equal(r->decisions[2].forecasts, 1);
+    assert_near(r->decisions[2].late_s, -3.5);
     assert_int_equal(r->measurement_count, 2);
     assert_near(r->measurements[0].value, 2);
     assert_int_equal(r->measurements[0].worker, -1);

@@ -58,7 +58,7 @@ typedef struct kl_trace_measurement_row {
     double at_s;
     int64_t worker;   /* −1: of the farm as a whole */
     const char *kind; /* "unit_s", "rate_units_per_s", "message_fixed_s", "message_per_byte_s",
-                         "round_trip_s", "answer_s" */
+                         "round_trip_s", "answer_s", "master_s" */
     double value, sd;
     uint64_t count;
 } kl_trace_measurement_row;
@@ -67,8 +67,8 @@ typedef struct kl_trace_decision_row {
     uint64_t run, chunk; /* chunk: the one it made; UINT64_MAX: none */
     double at_s;
     int64_t worker;
-    const char *kind; /* "deal", "withhold", "policy" */
-    uint64_t count;   /* tasks given */
+    const char *kind; /* "deal", "withhold", "policy", "factor", "workers" */
+    uint64_t count;   /* tasks given; of "workers": how many */
     const char *reason;
     double forecast_s; /* when it was expected to be finished; 0: no forecast. What came of it: the chunk's
                           ended_s */
