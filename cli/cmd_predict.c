@@ -32,7 +32,7 @@ static int take_input(const kl_command *command, const kl_input *input, const ch
     double value;
     if (!parse_number(text, &value))
         return kl_cmd_usage(command, "%s %s: it is no number", input->option, text);
-    if (value < input->low || value > input->high || (input->above_low && value == input->low)) {
+    if (!kl_input_possible(input, value)) {
         if (isfinite(input->high))
             return kl_cmd_usage(command, "%s %s: it must be between %g and %g", input->option, text,
                                 input->low, input->high);

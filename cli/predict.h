@@ -28,6 +28,7 @@ typedef struct kl_input {
 } kl_input;
 
 extern const kl_input kl_inputs[KL_INPUTS];
+bool kl_input_possible(const kl_input *input, double value);
 
 typedef struct kl_number {
     double value;     /* NAN: not known */

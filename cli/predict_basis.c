@@ -22,9 +22,14 @@ const kl_input kl_inputs[KL_INPUTS] = {
     [KL_IN_TASK_SD_S] = {"--task-sd-s", "task_sd_s", "σ", 0, INFINITY, false},
 };
 
-/* What was given stays. */
+bool kl_input_possible(const kl_input *input, double value) {
+    return isfinite(value) && value >= input->low && value <= input->high &&
+           !(input->above_low && value == input->low);
+}
+
+/* What was given stays; what a damaged record says and cannot be is not learned. */
 static void learn(kl_basis *b, int input, double value, const char *from) {
-    if (!b->in[input].from && isfinite(value))
+    if (!b->in[input].from && kl_input_possible(&kl_inputs[input], value))
         b->in[input] = (kl_number){value, from};
 }
 
@@ -96,7 +101,7 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
         return kl_fail(error, KILTER_ERR_MEMORY, "predicting from '%s': memory ran out", r->path);
     for (size_t i = 0; i < r->iteration_count; i++) {
         const kl_report_iteration *it = &r->iterations[i];
-        if (it->ended && it->workers > 0 && it->elapsed_s > 0)
+        if (it->ended && it->workers > 0 && it->elapsed_s > 0 && isfinite(it->elapsed_s))
             b->measured[b->measured_count++] =
                 (kl_measured){it->run, it->workers, it->elapsed_s + gap_before(r, it)};
     }

@@ -124,8 +124,8 @@ static bool is_shown(const kl_basis *b, const kl_protocol *p, uint32_t n, uint32
 
 static kilter_status show(const kl_basis *b, uint32_t protocol, uint32_t most, kl_protocol *p,
                           kilter_error *error) {
-    size_t count = 0;
-    for (uint32_t n = 1; n <= most; n++)
+    size_t count = 1; /* the last is always shown */
+    for (uint32_t n = 1; n < most; n++)
         count += is_shown(b, p, n, most);
     p->points = calloc(count, sizeof *p->points);
     if (!p->points)

@@ -60,7 +60,8 @@ static void write_record(const char *file, const char *program, uint32_t workers
         double began_s = (double)r * (long_s + 0.05);
         kl_trace_iteration(t, &(kl_trace_iteration_row){r, chunks, (double)chunks, "auto", 0, began_s});
         for (uint64_t c = 0; c < chunks; c++) {
-            double at_s = began_s + 0.01 * (double)(c / workers);
+            uint64_t round = c / workers;
+            double at_s = began_s + 0.01 * (double)round;
             bool lost = c == 3;
             kl_trace_chunk(t, &(kl_trace_chunk_row){r, c, c, c + 1, (uint32_t)(c % workers), 1, at_s,
                                                     lost ? 0 : at_s + 1e-4, lost ? 0 : at_s + 9e-3, 8e-3, 8,
