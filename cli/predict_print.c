@@ -132,15 +132,16 @@ static void add_note(char *cell, bool applies, const char *note) {
 }
 
 static void cell_note(const void *context, size_t row, char *cell) {
+    const kl_basis *b = ((const table *)context)->prediction->basis;
     const kl_protocol *p = ((const table *)context)->protocol;
     uint32_t n = point_at(context, row)->workers;
     cell[0] = '\0';
     add_note(cell, n == p->best.workers, "best");
     add_note(cell, n == p->fastest.workers, "fastest");
-    add_note(cell, n == p->rounds_best.workers, "best ×");
-    add_note(cell, n == p->rounds_fastest.workers, "fastest ×");
+    add_note(cell, n == p->rounds_best.workers && n != p->best.workers, "best ×");
+    add_note(cell, n == p->rounds_fastest.workers && n != p->fastest.workers, "fastest ×");
     add_note(cell, n == p->capability, "capability");
-    add_note(cell, n == ((const table *)context)->prediction->basis->workers, "measured");
+    add_note(cell, n == b->workers && !b->speeds, "measured");
 }
 
 /* Fits the shortest time, so that it keeps its digits. */

@@ -71,7 +71,7 @@ static void draw_grid(const kl_scale *x, const kl_scale *y, bool numbers_below, 
     for (size_t i = 0; i < count; i++) {
         double at = kl_scale_at(y, ticks[i]);
         kl_svg_line(out, x->from, at, x->to, at, "grid");
-        kl_svg_text(out, x->from - 8, at + 4, KL_ANCHOR_END, "label", "%.6g", ticks[i]);
+        kl_svg_text(out, x->from - 8, at + 4, KL_ANCHOR_END, "label", "%.10g", ticks[i]);
     }
     count = kl_scale_ticks(x, 12, ticks);
     for (size_t i = 0; i < count; i++) {
@@ -107,6 +107,11 @@ static void draw_series(const kl_series *s, const kl_scale *x, const kl_scale *y
         fputs("\"/>\n", out);
 }
 
+static bool is_on(const kl_scale *x, double value) {
+    double at = kl_scale_at(x, value);
+    return at >= x->from && at <= x->to;
+}
+
 static bool in_right_half(const kl_scale *x, double value) {
     return kl_scale_at(x, value) > (x->from + x->to) / 2;
 }
@@ -118,6 +123,8 @@ static size_t mark_row(const kl_panel *panel, const kl_scale *x, size_t which) {
     bool right = in_right_half(x, marks[which].x);
     size_t row = 0;
     for (size_t i = 0; i < panel->mark_count; i++) {
+        if (!is_on(x, marks[i].x))
+            continue;
         bool other_right = in_right_half(x, marks[i].x);
         double further = right ? marks[i].x - marks[which].x : marks[which].x - marks[i].x;
         row += other_right != right ? right : further > 0 || (further == 0 && i < which);
@@ -127,9 +134,9 @@ static size_t mark_row(const kl_panel *panel, const kl_scale *x, size_t which) {
 
 static void draw_marks(const kl_panel *panel, const kl_scale *x, const kl_scale *y, bool words, FILE *out) {
     for (size_t i = 0; i < panel->mark_count; i++) {
-        double at = kl_scale_at(x, panel->marks[i].x);
-        if (!(at >= x->from && at <= x->to))
+        if (!is_on(x, panel->marks[i].x))
             continue;
+        double at = kl_scale_at(x, panel->marks[i].x);
         double words_y = y->to + 16 + MARK_ROW * (double)mark_row(panel, x, i);
         bool right = in_right_half(x, panel->marks[i].x);
         if (words)

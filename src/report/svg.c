@@ -84,7 +84,7 @@ static size_t log_ticks(const kl_scale *s, double wanted, double *ticks) {
     static const double digits[] = {1, 2, 5};
     double decades = log10(s->high) - log10(s->low);
     int every = (int)fmax(1, ceil(decades / wanted)); /* decades from tick to tick */
-    size_t count = 0, per_decade = decades * 3 <= 2 * wanted ? 3 : 1;
+    size_t count = 0, per_decade = decades * 3 <= 1.25 * wanted ? 3 : 1;
     for (int power = (int)floor(log10(s->low)); pow(10, power) <= s->high; power += every)
         for (size_t i = 0; i < per_decade; i++) {
             double value = digits[i] * pow(10, power);
