@@ -17,6 +17,7 @@ typedef struct kl_command {
 
 extern const kl_command kl_cmd_predict;
 extern const kl_command kl_cmd_report;
+extern const kl_command kl_cmd_simulate;
 extern const kl_command kl_cmd_tune;
 
 /* Say on stderr why the command line cannot be used, and where to look it up. Gives the exit code. */

@@ -53,15 +53,31 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
     return f;
 }
 
+/* With fewer tasks left than workers, as many workers as tasks do one each: no sooner than the slowest of the
+ * fastest of them. Shared out evenly, the tasks would seem to be done long before anybody can end one. */
+static double one_each_s(const kl_snapshot *s, uint32_t worker, double task_units) {
+    double speed = 0, own = kl_worker_rate(&s->workers[worker]);
+    uint32_t ranked = kl_crew_ranked(s->crew);
+    if (s->left >= ranked)
+        return 0;
+    uint32_t last = (uint32_t)s->left;
+    kl_crew_nth_fastest(s->crew, last, &speed);
+    if (own >= speed) /* it is one of them */
+        kl_crew_nth_fastest(s->crew, last + 1, &speed);
+    return speed > 0 ? task_units / speed : 0;
+}
+
 double kl_model_end_without_s(const kl_snapshot *s, uint32_t worker) {
     if (s->left == 0)
         return 0;
     if (kl_crew_total(s->crew)->known == 0)
         return INFINITY;
-    double first_s = kl_crew_first_end_s(s->crew, s->left_units / (double)s->left, worker);
+    double task_units = s->left_units / (double)s->left;
+    double first_s = kl_crew_first_end_s(s->crew, task_units, worker);
     if (isinf(first_s))
         return INFINITY;
-    return fmax(first_s, level_s(s, worker, kl_crew_longest_s(s->crew)));
+    double whole_s = fmax(first_s, one_each_s(s, worker, task_units));
+    return fmax(whole_s, level_s(s, worker, kl_crew_longest_s(s->crew)));
 }
 
 double kl_model_equal_split_s(const kl_snapshot *s) {

@@ -1,0 +1,486 @@
+/* kilter simulate: what policies come to on a described cluster. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "report/print.h"
+#include "report/report.h"
+#include "simulate_events.h"
+#include "sys/sys.h"
+
+enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
+static const uint64_t MOST_BYTES = (uint64_t)1 << 40;
+/* Of the master on a host of speed 1, for one message: what a real one takes (docs/bench.md). */
+static const double ANSWER_S = 10e-6;
+
+typedef struct question {
+    const char *platform, *tasks, *policy, *engine, *record, *gantt, *write_platform; /* as given */
+    const char *iterations, *seed, *answer, *task_bytes, *result_bytes;
+    bool json;
+} question;
+
+/* What was asked, read. */
+typedef struct simulation {
+    kl_cluster cluster;
+    kl_tasks tasks;
+    const kl_policy *policies[MOST_POLICIES];
+    size_t policy_count;
+    uint32_t iterations;
+    double answer_s;
+    uint64_t task_bytes, result_bytes;
+    kl_simulated *results; /* of the first policy, then of the next … */
+} simulation;
+
+/* --- the command line --- */
+
+static kilter_status bad(kilter_error *error, const char *option, const char *value, const char *why) {
+    return kl_fail(error, KILTER_ERR_USAGE, "--%s '%s': %s", option, value, why);
+}
+
+static kilter_status read_count(const char *option, const char *text, uint64_t least, uint64_t most,
+                                uint64_t *value, kilter_error *error) {
+    if (!text)
+        return KILTER_OK;
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || n < least || n > most) {
+        char why[96];
+        snprintf(why, sizeof why, "give a whole number from %" PRIu64 " to %" PRIu64, least, most);
+        return bad(error, option, text, why);
+    }
+    *value = n;
+    return KILTER_OK;
+}
+
+static kilter_status read_seconds(const char *option, const char *text, double *value, kilter_error *error) {
+    if (!text)
+        return KILTER_OK;
+    char *end;
+    double s = strtod(text, &end);
+    if (end == text || *end || !(s >= 0 && s <= 1000))
+        return bad(error, option, text, "give seconds from 0 to 1000");
+    *value = s;
+    return KILTER_OK;
+}
+
+static kilter_status add_policy(simulation *sim, const kl_policy *policy, kilter_error *error) {
+    if (sim->policy_count == MOST_POLICIES)
+        return kl_fail(error, KILTER_ERR_USAGE, "--policy: at most %d", (int)MOST_POLICIES);
+    sim->policies[sim->policy_count++] = policy;
+    return KILTER_OK;
+}
+
+static kilter_status add_all_policies(simulation *sim, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (size_t i = 0; status == KILTER_OK && i < kl_policy_count(); i++)
+        status = add_policy(sim, kl_policy_at(i), error);
+    return status;
+}
+
+static kilter_status read_policies(const char *list, simulation *sim, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (const char *at = list; status == KILTER_OK && at;
+         at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char name[32];
+        size_t length = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), at);
+        const kl_policy *policy = kl_policy_find(name);
+        if (policy)
+            status = add_policy(sim, policy, error);
+        else if (strcmp(name, "all") == 0)
+            status = add_all_policies(sim, error);
+        else
+            status = kl_fail(error, KILTER_ERR_USAGE,
+                             "--policy: there is no policy '%.*s'; 'kilter help simulate' lists them",
+                             (int)length, at);
+    }
+    return status;
+}
+
+static bool is_file(const char *platform) {
+    struct stat info;
+    size_t size = strlen(platform);
+    return strchr(platform, '/') || (size > 4 && strcmp(platform + size - 4, ".xml") == 0) ||
+           (stat(platform, &info) == 0 && S_ISREG(info.st_mode));
+}
+
+static kilter_status read_platform(const question *q, simulation *sim, kilter_error *error) {
+    kilter_error why;
+    if (!q->platform)
+        return kl_fail(error, KILTER_ERR_USAGE, "--platform SPEC is missing, such as 16x1.0,16x0.25");
+    if (is_file(q->platform))
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "--platform '%s': the events engine does not read SimGrid's files; give a SPEC, such as "
+            "16x1.0,16x0.25",
+            q->platform);
+    kilter_status status = kl_cluster_parse(q->platform, &sim->cluster, &why);
+    return status == KILTER_OK ? status : kl_fail(error, status, "--platform: %.480s", why.text);
+}
+
+static kilter_status read_tasks(const question *q, simulation *sim, kilter_error *error) {
+    kilter_error why;
+    if (!q->tasks)
+        return kl_fail(error, KILTER_ERR_USAGE, "--tasks SPEC is missing, such as 8000@lognormal(1ms,1.0)");
+    kilter_status status = kl_tasks_parse(q->tasks, &sim->tasks, &why);
+    return status == KILTER_OK ? status : kl_fail(error, status, "--tasks: %.480s", why.text);
+}
+
+static kilter_status read_numbers(const question *q, simulation *sim, kilter_error *error) {
+    uint64_t iterations = 1, seed = 1;
+    sim->answer_s = ANSWER_S;
+    kilter_status status = read_count("iterations", q->iterations, 1, MOST_ITERATIONS, &iterations, error);
+    if (status == KILTER_OK)
+        status = read_count("seed", q->seed, 0, UINT64_MAX, &seed, error);
+    if (status == KILTER_OK)
+        status = read_count("task-bytes", q->task_bytes, 0, MOST_BYTES, &sim->task_bytes, error);
+    if (status == KILTER_OK)
+        status = read_count("result-bytes", q->result_bytes, 0, MOST_BYTES, &sim->result_bytes, error);
+    if (status == KILTER_OK)
+        status = read_seconds("answer-s", q->answer, &sim->answer_s, error);
+    sim->iterations = (uint32_t)iterations;
+    sim->tasks.seed = seed;
+    return status;
+}
+
+static kilter_status read_question(const question *q, simulation *sim, kilter_error *error) {
+    kilter_status status = read_platform(q, sim, error);
+    if (status == KILTER_OK)
+        status = read_tasks(q, sim, error);
+    if (status == KILTER_OK)
+        status = read_numbers(q, sim, error);
+    if (status == KILTER_OK)
+        status = read_policies(q->policy ? q->policy : "auto", sim, error);
+    if (status == KILTER_OK && q->gantt && sim->policy_count > 1)
+        status =
+            kl_fail(error, KILTER_ERR_USAGE, "--gantt draws one policy: %zu were given", sim->policy_count);
+    if (status != KILTER_OK)
+        return status;
+    sim->results = calloc(sim->policy_count * sim->iterations, sizeof *sim->results);
+    return sim->results
+               ? KILTER_OK
+               : kl_fail(error, KILTER_ERR_MEMORY,
+                         "keeping the results of %" PRIu32 " iterations: memory ran out", sim->iterations);
+}
+
+/* --- simulating --- */
+
+/* FILE, or FILE-POLICY before its ending where there are several; malloc'd; NULL: no memory. */
+static char *record_name(const simulation *sim, const char *file, const kl_policy *policy) {
+    if (sim->policy_count == 1)
+        return kl_text("%s", file);
+    const char *name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+    const char *ending = strrchr(name, '.');
+    if (!ending || ending == name)
+        ending = name + strlen(name);
+    return kl_text("%.*s-%s%s", (int)(ending - file), file, kl_policy_name(policy), ending);
+}
+
+static kilter_status simulate(const simulation *sim, const kl_policy *policy, const char *record,
+                              kl_simulated *results, kilter_error *error) {
+    kl_events_farm farm = {.cluster = &sim->cluster,
+                           .tasks = &sim->tasks,
+                           .policy = policy,
+                           .iterations = sim->iterations,
+                           .task_bytes = (double)sim->task_bytes,
+                           .result_bytes = (double)sim->result_bytes,
+                           .answer_s = sim->answer_s,
+                           .record = record};
+    return kl_events_run(&farm, results, error);
+}
+
+static kilter_status draw(const char *record, const char *picture, kilter_error *error) {
+    FILE *out = fopen(picture, "w");
+    kilter_status status = out ? kl_gantt_write(record, -1, out, error) : KILTER_OK;
+    bool written = out && !ferror(out);
+    if (out && fclose(out) == 0 && written)
+        return status;
+    return kl_fail(error, KILTER_ERR_SYSTEM, "writing the picture '%s': %s; name a file that can be written",
+                   picture, strerror(errno));
+}
+
+/* A picture is drawn from a record: without one, from one that goes again. */
+static kilter_status simulate_and_draw(const question *q, const simulation *sim, kilter_error *error) {
+    char *folder = NULL, *record = NULL;
+    kilter_status status = q->record ? KILTER_OK : kl_private_dir(&folder, error);
+    if (status == KILTER_OK) {
+        record = q->record ? kl_text("%s", q->record) : kl_text("%s/simulated.kilter", folder);
+        status = record ? simulate(sim, sim->policies[0], record, sim->results, error)
+                        : kl_fail(error, KILTER_ERR_MEMORY, "naming a record: memory ran out");
+    }
+    if (status == KILTER_OK)
+        status = draw(record, q->gantt, error);
+    if (folder) {
+        if (record)
+            unlink(record);
+        rmdir(folder);
+    }
+    free(record);
+    free(folder);
+    return status;
+}
+
+static kilter_status simulate_all(const question *q, const simulation *sim, kilter_error *error) {
+    if (q->gantt)
+        return simulate_and_draw(q, sim, error);
+    kilter_status status = KILTER_OK;
+    for (size_t p = 0; status == KILTER_OK && p < sim->policy_count; p++) {
+        char *record = q->record ? record_name(sim, q->record, sim->policies[p]) : NULL;
+        if (q->record && !record)
+            return kl_fail(error, KILTER_ERR_MEMORY, "naming a record: memory ran out");
+        status = simulate(sim, sim->policies[p], record, &sim->results[p * sim->iterations], error);
+        free(record);
+    }
+    return status;
+}
+
+/* --- printing --- */
+
+static const kl_simulated *result_of(const simulation *sim, size_t policy, uint32_t iteration) {
+    return &sim->results[policy * sim->iterations + iteration];
+}
+
+static double efficiency(const kl_simulated *r) {
+    return r->elapsed_s > 0 ? r->bound_s / r->elapsed_s : 1;
+}
+
+/* Over the iterations. */
+typedef struct means {
+    double elapsed_s, bound_s, chunks, messages;
+} means;
+
+static means means_of(const simulation *sim, size_t policy) {
+    means m = {0};
+    double part = 1.0 / sim->iterations;
+    for (uint32_t i = 0; i < sim->iterations; i++) {
+        const kl_simulated *r = result_of(sim, policy, i);
+        m.elapsed_s += part * r->elapsed_s;
+        m.bound_s += part * r->bound_s;
+        m.chunks += part * (double)r->chunks;
+        m.messages += part * (double)r->messages;
+    }
+    return m;
+}
+
+static void cell_policy(const void *context, size_t row, char *cell) {
+    const simulation *sim = context;
+    kl_cell(cell, "%s", kl_policy_name(sim->policies[row]));
+}
+static void cell_elapsed(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%s", kl_time_words(means_of(context, row).elapsed_s).text);
+}
+static void cell_bound(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%s", kl_time_words(means_of(context, row).bound_s).text);
+}
+static void cell_efficiency(const void *context, size_t row, char *cell) {
+    means m = means_of(context, row);
+    kl_cell_number(cell, "%.4f", m.elapsed_s > 0 ? m.bound_s / m.elapsed_s : 1);
+}
+static void cell_chunks(const void *context, size_t row, char *cell) {
+    kl_cell_number(cell, "%.0f", means_of(context, row).chunks);
+}
+static void cell_messages(const void *context, size_t row, char *cell) {
+    double messages = means_of(context, row).messages;
+    kl_cell_number(cell, "%.0f", messages > 0 ? messages : NAN);
+}
+static void cell_last_elapsed(const void *context, size_t row, char *cell) {
+    const simulation *sim = context;
+    double last_s = result_of(sim, row, sim->iterations - 1)->elapsed_s;
+    kl_cell(cell, "%s", sim->iterations > 1 ? kl_time_words(last_s).text : "");
+}
+static void cell_last_efficiency(const void *context, size_t row, char *cell) {
+    const simulation *sim = context;
+    *cell = '\0';
+    if (sim->iterations > 1)
+        kl_cell_number(cell, "%.4f", efficiency(result_of(sim, row, sim->iterations - 1)));
+}
+
+static void print_table(const question *q, const simulation *sim, const char *engine) {
+    static const kl_column columns[] = {
+        {"policy", true, cell_policy},      {"makespan", false, cell_elapsed},
+        {"bound", false, cell_bound},       {"efficiency", false, cell_efficiency},
+        {"chunks", false, cell_chunks},     {"messages", false, cell_messages},
+        {"last", false, cell_last_elapsed}, {"its efficiency", false, cell_last_efficiency},
+    };
+    kl_say(stdout, "platform", "%s: %" PRIu32 " workers", q->platform, sim->cluster.workers);
+    kl_say(stdout, "tasks", "%s, seed %" PRIu64, q->tasks, sim->tasks.seed);
+    if (sim->iterations > 1)
+        kl_say(stdout, "iterations", "%" PRIu32 "; the table has their means, and the last one",
+               sim->iterations);
+    kl_say(stdout, "engine", "%s", engine);
+    putchar('\n');
+    kl_print_table(stdout, columns, sizeof columns / sizeof *columns, sim, sim->policy_count);
+}
+
+static void print_iteration(kl_json *j, const kl_simulated *r) {
+    kl_json_open(j, NULL, '{');
+    kl_json_number(j, "elapsed_s", r->elapsed_s);
+    kl_json_number(j, "bound_s", r->bound_s);
+    kl_json_number(j, "efficiency", efficiency(r));
+    kl_json_count(j, "chunks", r->chunks);
+    kl_json_number(j, "messages", r->messages > 0 ? (double)r->messages : NAN);
+    kl_json_count(j, "workers", r->workers);
+    kl_json_close(j, '}');
+}
+
+static void print_policy(kl_json *j, const simulation *sim, size_t policy) {
+    means m = means_of(sim, policy);
+    kl_json_open(j, NULL, '{');
+    kl_json_text(j, "policy", kl_policy_name(sim->policies[policy]));
+    kl_json_number(j, "elapsed_s", m.elapsed_s);
+    kl_json_number(j, "bound_s", m.bound_s);
+    kl_json_number(j, "efficiency", m.elapsed_s > 0 ? m.bound_s / m.elapsed_s : 1);
+    kl_json_open(j, "iterations", '[');
+    for (uint32_t i = 0; i < sim->iterations; i++)
+        print_iteration(j, result_of(sim, policy, i));
+    kl_json_close(j, ']');
+    kl_json_close(j, '}');
+}
+
+static void print_json(const question *q, const simulation *sim, const char *engine) {
+    kl_json j = {.out = stdout, .first = true};
+    kl_json_open(&j, NULL, '{');
+    kl_json_text(&j, "engine", engine);
+    kl_json_text(&j, "platform", q->platform);
+    kl_json_count(&j, "workers", sim->cluster.workers);
+    kl_json_text(&j, "tasks", q->tasks);
+    kl_json_count(&j, "seed", sim->tasks.seed);
+    kl_json_number(&j, "answer_s", sim->answer_s);
+    kl_json_open(&j, "policies", '[');
+    for (size_t p = 0; p < sim->policy_count; p++)
+        print_policy(&j, sim, p);
+    kl_json_close(&j, ']');
+    kl_json_close(&j, '}');
+    putchar('\n');
+}
+
+/* --- the command --- */
+
+static kilter_status write_platform(const question *q, kilter_error *error) {
+    simulation sim = {0};
+    kilter_status status = read_platform(q, &sim, error);
+    if (status != KILTER_OK)
+        return status;
+    bool to_stdout = strcmp(q->write_platform, "-") == 0;
+    FILE *out = to_stdout ? stdout : fopen(q->write_platform, "w");
+    if (!out)
+        status =
+            kl_fail(error, KILTER_ERR_SYSTEM, "--write-platform '%s': %s; name a file that can be written",
+                    q->write_platform, strerror(errno));
+    else
+        status = kl_cluster_write_simgrid(&sim.cluster, out, error);
+    if (out && !to_stdout)
+        fclose(out);
+    kl_cluster_free(&sim.cluster);
+    return status;
+}
+
+static kilter_status answer(const question *q, kilter_error *error) {
+    simulation sim = {0};
+    kilter_status status = read_question(q, &sim, error);
+    if (status == KILTER_OK)
+        status = simulate_all(q, &sim, error);
+    if (status == KILTER_OK)
+        (q->json ? print_json : print_table)(q, &sim, "events");
+    kl_cluster_free(&sim.cluster);
+    kl_tasks_free(&sim.tasks);
+    free(sim.results);
+    return status;
+}
+
+typedef struct option {
+    const char *name;
+    const char **value;
+} option;
+
+/* Gives the exit code of a command line that cannot be used, 0 when it can. */
+static int read_options(const kl_command *command, int argc, char **argv, question *q) {
+    const option options[] = {{"platform", &q->platform},
+                              {"tasks", &q->tasks},
+                              {"policy", &q->policy},
+                              {"iterations", &q->iterations},
+                              {"engine", &q->engine},
+                              {"record", &q->record},
+                              {"gantt", &q->gantt},
+                              {"seed", &q->seed},
+                              {"answer-s", &q->answer},
+                              {"task-bytes", &q->task_bytes},
+                              {"result-bytes", &q->result_bytes},
+                              {"write-platform", &q->write_platform}};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            q->json = true;
+            continue;
+        }
+        const char **value = NULL, *equals = strchr(argv[i], '=');
+        size_t length = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
+        for (size_t k = 0; k < sizeof options / sizeof *options; k++)
+            if (strncmp(argv[i], "--", 2) == 0 && strlen(options[k].name) == length - 2 &&
+                strncmp(argv[i] + 2, options[k].name, length - 2) == 0)
+                value = options[k].value;
+        if (!value)
+            return kl_cmd_usage(command, "unknown %s '%s'", argv[i][0] == '-' ? "option" : "argument",
+                                argv[i]);
+        if (!equals && i + 1 == argc)
+            return kl_cmd_usage(command, "%s needs a value", argv[i]);
+        *value = equals ? equals + 1 : argv[++i];
+    }
+    if (q->engine && strcmp(q->engine, "events") != 0)
+        return kl_cmd_usage(command, "--engine '%s': there is events", q->engine);
+    return 0;
+}
+
+static int run(const kl_command *command, int argc, char **argv) {
+    question q = {0};
+    int code = read_options(command, argc, argv, &q);
+    if (code != 0)
+        return code;
+    kilter_error error;
+    if (q.write_platform && write_platform(&q, &error) != KILTER_OK)
+        return kilter_exit("kilter simulate", &error);
+    if (!(q.write_platform && !q.tasks) && answer(&q, &error) != KILTER_OK)
+        return kilter_exit("kilter simulate", &error);
+    return kl_cmd_printed();
+}
+
+const kl_command kl_cmd_simulate = {
+    .name = "simulate",
+    .summary = "what policies come to on a cluster you describe",
+    .help =
+        "usage: kilter simulate --platform SPEC --tasks SPEC [--policy LIST] [OPTION]…\n"
+        "       kilter simulate --platform SPEC --write-platform FILE.xml\n"
+        "\n"
+        "Runs a farm whose tasks only take time on a described cluster, under each policy of the list, and\n"
+        "prints what it came to against the bound: the time if all hosts had computed all the time.\n"
+        "\n"
+        "  --platform SPEC       hosts by speed, as "
+        "16x1.0,16x0.25@osc(60s,30s);link=50us,125MB/s;master=0.1\n"
+        "                        profiles: osc(PERIOD,BUSY[,FACTOR]) drop(AT,FACTOR) freeze(FROM,TO)\n"
+        "                                  steps(AT:FACTOR,…[,every PERIOD])\n"
+        "                        link: latency and bandwidth of each host's link (50us,125MB/s)\n"
+        "                        master: speed of its own host; without: it shares the first worker's\n"
+        "  --tasks SPEC          how many, and how long each takes at speed 1, as 8000@lognormal(1ms,1.0);\n"
+        "                        const(MEAN) exp(MEAN) uniform(MEAN,CV) normal(MEAN,CV) lognormal(MEAN,CV)\n"
+        "  --policy LIST         names with commas between, or all (auto)\n"
+        "  --iterations K        of each farm; measurements stay from one to the next (1)\n"
+        "  --seed N              of the task times (1)\n"
+        "  --answer-s SECONDS    the master's work for one message, at speed 1 (1e-5)\n"
+        "  --task-bytes BYTES    to a worker for each task (0)\n"
+        "  --result-bytes BYTES  back for each task (0)\n"
+        "  --engine ENGINE       events\n"
+        "  --record FILE         write a run record; of several policies: FILE-POLICY before its ending\n"
+        "  --gantt FILE.svg      draw who computed what, when (one policy)\n"
+        "  --json                one JSON object, times in seconds\n"
+        "  --write-platform FILE the platform for SimGrid; - is the standard output\n"
+        "  --help                this text\n"
+        "\n"
+        "Policies: static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto.\n",
+    .run = run,
+};

@@ -1,0 +1,28 @@
+/* Between `kilter simulate` and the engine that plays the farm event by event. */
+#ifndef KL_SIMULATE_EVENTS_H
+#define KL_SIMULATE_EVENTS_H
+
+#include "cluster/cluster.h"
+#include "decide/decide.h"
+
+/* One farm under one policy. */
+typedef struct kl_events_farm {
+    const kl_cluster *cluster;
+    const kl_tasks *tasks;
+    const kl_policy *policy;
+    uint32_t iterations;
+    double task_bytes, result_bytes, answer_s;
+    const char *record; /* the run record's file; NULL: none */
+} kl_events_farm;
+
+typedef struct kl_simulated {  /* an iteration */
+    double elapsed_s, bound_s; /* bound_s: if all hosts had computed all the time */
+    uint64_t chunks, messages; /* messages: 0: not known */
+    uint32_t workers;          /* that did something */
+} kl_simulated;
+
+/* Fills results[0 … iterations − 1]. KILTER_ERR_MEMORY; KILTER_ERR_RECORD; KILTER_ERR_RANGE, as
+ * kl_play_run_out(). */
+kilter_status kl_events_run(const kl_events_farm *farm, kl_simulated *results, kilter_error *error);
+
+#endif

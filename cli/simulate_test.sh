@@ -1,0 +1,81 @@
+#!/bin/sh
+# kilter simulate, from outside: simulate_test.sh KILTER
+set -eu
+kilter=$1
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+cd "$place"
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# expect CODE WORDS OPTION…: exit code, nothing on stdout, one line on stderr that holds WORDS
+expect() {
+    code=$1 words=$2
+    shift 2
+    got=0
+    "$kilter" simulate "$@" >out 2>err || got=$?
+    [ "$got" = "$code" ] || fail "$*: exit code $got, not $code: $(cat err)"
+    [ ! -s out ] || fail "$*: it printed something"
+    [ "$(wc -l <err)" = 1 ] || fail "$*: not one line of error: $(cat err)"
+    grep -qF -- "$words" err || fail "$*: '$(cat err)' lacks '$words'"
+}
+
+p='8x1.0,8x0.25@osc(60ms,30ms)' t='2000@lognormal(1ms,0.5)'
+events='--engine events'
+
+# a table, a row for each policy, and the same again
+"$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >one
+grep -q '^engine  *events' one || fail "no engine: $(cat one)"
+for policy in static auto awf-b; do
+    grep -q "^$policy " one || fail "no row of $policy: $(cat one)"
+done
+"$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >two
+diff one two >&2 || fail "the same simulation gave something else"
+"$kilter" simulate $events --platform "$p" --tasks "$t" --policy all --json >all.json
+for policy in static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto; do
+    grep -q "\"policy\":\"$policy\"" all.json || fail "no $policy in JSON"
+done
+
+# a record like any other, and its picture
+"$kilter" simulate $events --platform "$p" --tasks "$t" --record a.kilter --iterations 2 >out
+"$kilter" report a.kilter | grep -q 'kilter simulate' || fail "no report of the record"
+"$kilter" simulate $events --platform "$p" --tasks "$t" --policy gss,auto --record b.kilter >out
+[ -s b-gss.kilter ] && [ -s b-auto.kilter ] || fail "no record for each policy: $(ls)"
+"$kilter" simulate $events --platform "$p" --tasks "$t" --gantt c.svg >out
+grep -q '</svg>' c.svg || fail "no picture"
+"$kilter" simulate $events --platform "$p" --tasks "$t" --record d.kilter --gantt d.svg >out
+[ -s d.kilter ] && [ -s d.svg ] || fail "no record or picture"
+
+# the platform for SimGrid
+"$kilter" simulate --platform "$p" --write-platform - >platform.xml
+[ "$(grep -c '<host ' platform.xml)" = 16 ] || fail "the platform has not 16 hosts"
+
+# what cannot be used
+expect 2 "unknown option '--frob'" --frob
+expect 2 "unknown argument 'frob'" frob
+expect 2 "--tasks needs a value" --tasks
+expect 2 "--platform SPEC is missing" --tasks "$t"
+expect 2 "--tasks SPEC is missing" --platform "$p"
+expect 2 "--platform: platform '4x1@osc(1s)', column 11: ',' must follow the period" --platform '4x1@osc(1s)' --tasks "$t"
+expect 2 "--platform: platform '20000000x1', column 1: the number of hosts must be from 1 to 10000000" \
+    --platform 20000000x1 --tasks "$t"
+expect 2 "--tasks: tasks '5@const(1)', column 10: the mean needs its unit" --platform "$p" --tasks '5@const(1)'
+expect 2 "there is no policy 'best'" --platform "$p" --tasks "$t" --policy auto,best
+expect 2 "there is no policy ''" --platform "$p" --tasks "$t" --policy auto,
+expect 2 "--engine 'dice'" --platform "$p" --tasks "$t" --engine dice
+expect 2 "does not read SimGrid's files" --platform platform.xml --tasks "$t" --engine events
+expect 2 "--iterations '0': give a whole number" --platform "$p" --tasks "$t" --iterations 0
+expect 2 "--iterations '-1': give a whole number" --platform "$p" --tasks "$t" --iterations -1
+expect 2 "--seed 'x': give a whole number" --platform "$p" --tasks "$t" --seed x
+expect 2 "--answer-s '-1': give seconds" --platform "$p" --tasks "$t" --answer-s -1
+expect 2 "--answer-s 'nan': give seconds" --platform "$p" --tasks "$t" --answer-s nan
+expect 2 "--task-bytes '1e3': give a whole number" --platform "$p" --tasks "$t" --task-bytes 1e3
+expect 2 "--gantt draws one policy: 2 were given" --platform "$p" --tasks "$t" --policy gss,auto --gantt e.svg
+expect 1 "'a.kilter'" $events --platform "$p" --tasks "$t" --record a.kilter
+expect 1 "writing the picture 'no/e.svg'" $events --platform "$p" --tasks "$t" --gantt no/e.svg
+expect 1 "--write-platform 'no/e.xml'" --platform "$p" --write-platform no/e.xml
+"$kilter" simulate $events --platform "$p" --tasks "$t" >/dev/full 2>err && fail "a full disk went unnoticed"
+grep -q "No space left" err || fail "a full disk: $(cat err)"
