@@ -75,8 +75,8 @@ expect 2 "not a run record" "$kilter" tune text.kilter
 
 # --- a farm at work
 start local --workers 3
-until_so shows "policy  *auto"
-until_so shows "workers  *3 at work, 0 resting"
+until_so shows "^policy  *auto"
+until_so shows "^workers  *3 at work, 0 resting"
 until_so shows "T_t(3)"
 "$kilter" tune --once "$record" >look
 for words in "farm  *tune_test_farm over zmq" "iteration" "m_o" "T_c" "P_i" "imbalance"; do
@@ -95,17 +95,17 @@ fi
 # --- setting
 "$kilter" tune --set policy=FSC "$record" >out || fail "policy"
 grep -q "in force from the next iteration on" out || fail "no word on when: $(cat out)"
-until_so shows "policy  *fsc"
+until_so shows "^policy  *fsc"
 "$kilter" tune --set factor=0.3 "$record" | grep -q "in force from the next batch on" || fail "factor"
 until_so shows "factor 0.3"
 "$kilter" tune --set workers=2 --json "$record" | grep -q '^{"answer":"taken' || fail "workers"
 until_so shows "2 at work, 1 resting; 2 set by hand"
 "$kilter" tune --set policy=daf --set workers=auto "$record" >out
-until_so shows "policy  *daf"
+until_so shows "^policy  *daf"
 expect 2 "workers=4: there are 3" "$kilter" tune --set workers=4 "$record"
 expect 2 "policy daf has no factor" "$kilter" tune --set factor=0.5 "$record"
 expect 2 "workers=9: there are 3" "$kilter" tune --set policy=ss --set workers=9 "$record"
-shows "policy  *daf" || fail "half of a setting was taken"
+shows "^policy  *daf" || fail "half of a setting was taken"
 
 # --- a tuner that is killed in the middle, one whose reader goes, many at once
 "$kilter" tune --interval-s 0.05 "$record" >killed.out &
