@@ -9,7 +9,7 @@ static const double FINDING = 0.95;    /* an index above this part of the presen
 static const double IDLE_MOST = 0.2;   /* expected idle part with the last chunks; more is not balanced */
 static const double UNBALANCED = 0.15; /* measured idle part that message costs do not explain */
 static const double WORSE = 1.05;      /* cost against the one before: the change did not pay */
-enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10 };
+enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
 /* Expected idle part of the time when each of n workers ends with a chunk of F tasks, as few as the master
  * can deal with: σF·√(n/2) beyond the mean. */
@@ -122,9 +122,7 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
 /* --- a finding --- */
 
 /* Of the numbers several iterations agreed on, the one nearest to the present. */
-static uint32_t nearest(const kl_team *team, const kl_iteration *it, kl_team_way way, uint32_t n) {
-    if (team->way != way || team->seen == 0 || team->workers != it->workers)
-        return n;
+static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
     return closer ? team->nearest : n;
 }
@@ -153,16 +151,16 @@ static double unbalanced_part(const kl_iteration *it) {
     return 1 - model_s(it, it->workers, it->workers) / it->elapsed_s;
 }
 
-static bool finding(const kl_iteration *it, uint32_t n, bool fed) {
-    return !fed || index_with(it, n) < FINDING * present_index(it);
+static bool finding(const kl_iteration *it, uint32_t n) {
+    return index_with(it, n) < FINDING * present_index(it);
 }
 
 /* More would pay, were there a way to keep them all busy. */
 static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_team_plan *plan) {
     uint32_t n = kl_model_best_of(&it->model, it->speeds, it->most);
-    if (n <= limit || n <= it->workers || !finding(it, n, true))
+    if (n <= limit || n <= it->workers || !finding(it, n))
         return;
-    char why[80];
+    char why[WHY_BYTES];
     snprintf(why, sizeof why, "but no more than %u can be kept busy to the end with %llu tasks",
              (unsigned)limit, (unsigned long long)it->tasks);
     plan->considered = n;
@@ -171,33 +169,38 @@ static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_tea
     refuse(it, plan, why);
 }
 
+/* Is there something against it, or is it too early? Then `why` says what. */
+static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl_team_plan *plan,
+                     char why[WHY_BYTES]) {
+    if (it->run < team->barred_until[plan->way]) {
+        snprintf(why, WHY_BYTES, "but the last such change did not pay; again after run %llu",
+                 (unsigned long long)team->barred_until[plan->way]);
+        return true;
+    }
+    if (unbalanced_part(it) > UNBALANCED) {
+        snprintf(why, WHY_BYTES, "but %.0f %% of the time is lost to imbalance first",
+                 100 * unbalanced_part(it));
+        return true;
+    }
+    plan->seen = again ? team->seen + 1 : 1;
+    snprintf(why, WHY_BYTES, "seen in %u of %d iterations", (unsigned)plan->seen, KL_TEAM_PERSISTS);
+    return plan->seen < KL_TEAM_PERSISTS;
+}
+
 static void look_around(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
-    uint32_t limit = kl_team_balanceable(it);
-    uint32_t n = kl_model_best_of(&it->model, it->speeds, limit);
-    bool fed = it->workers <= kl_model_capability_of(&it->model, it->speeds, it->most);
-    if (!finding(it, n, fed)) {
+    uint32_t limit = kl_team_balanceable(it), n = kl_model_best_of(&it->model, it->speeds, limit);
+    if (!finding(it, n)) {
         mention_unbalanceable(it, limit, plan);
         return;
     }
-    char why[80];
+    char why[WHY_BYTES];
     plan->way = way_to(it->workers, n);
-    plan->considered = nearest(team, it, plan->way, n);
+    bool again = team->seen > 0 && team->way == plan->way && team->workers == it->workers;
+    uint32_t least = again ? nearest(team, plan->way, n) : n;
+    again &= finding(it, least);
+    plan->considered = again ? least : n;
     plan->gain_s = it->elapsed_s - forecast_s(it, plan->considered);
-    if (it->run < team->barred_until[plan->way]) {
-        snprintf(why, sizeof why, "but the last such change did not pay; again after run %llu",
-                 (unsigned long long)team->barred_until[plan->way]);
-        refuse(it, plan, why);
-        return;
-    }
-    if (unbalanced_part(it) > UNBALANCED) {
-        snprintf(why, sizeof why, "but %.0f %% of the time is lost to imbalance first",
-                 100 * unbalanced_part(it));
-        refuse(it, plan, why);
-        return;
-    }
-    plan->seen = team->way == plan->way && team->workers == it->workers ? team->seen + 1 : 1;
-    if (plan->seen < KL_TEAM_PERSISTS) {
-        snprintf(why, sizeof why, "seen in %u of %d iterations", (unsigned)plan->seen, KL_TEAM_PERSISTS);
+    if (objected(team, it, again, plan, why)) {
         refuse(it, plan, why);
         return;
     }

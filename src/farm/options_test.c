@@ -67,6 +67,8 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
         {"prog --workers=", "--workers: ''"},
         {"prog --policy best", "no policy 'best'"},
         {"prog --policy=", "--policy: the value is empty"},
+        {"prog --team some", "--team: 'some' is neither all nor auto"},
+        {"prog --release=yes", "--release: 'yes' is neither 0 nor 1"},
         {"prog --transport pigeon", "'pigeon'"},
         {"prog --listen tcp://127.0.0.1:5 --join tcp://127.0.0.1:5", "--listen and --join"},
         {"prog --listen nonsense", "nonsense"},

@@ -205,7 +205,8 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     if (status != KILTER_OK)
         return status;
     bool looked = m->runs > 0 && m->done == m->summary.tasks;
-    if (number_set || (m->chooses && looked && choose(m)))
+    bool crowded = m->by_hand && m->ready - m->resting > m->seats; /* some have joined since */
+    if (number_set || crowded || (m->chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
     if (may_release(m))
         release(m);

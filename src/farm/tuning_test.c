@@ -227,6 +227,33 @@ static void a_farm_is_tuned_from_its_own_callback(void **state) {
     rmdir(t.folder);
 }
 
+/* Worker processes that are not wanted end; the farm goes on without them. */
+static void released_processes_end(void **state) {
+    (void)state;
+    tuned t = {.folder = "/tmp/kilter-tuning-XXXXXX"};
+    assert_non_null(mkdtemp(t.folder));
+    snprintf(t.record, sizeof t.record, "%s/a.kilter", t.folder);
+    kilter_farm_options options = {
+        .work = square, .workers = 3, .release = true, .record = t.record, .name = "tuned"};
+    assert_int_equal(kilter_farm_open(&options, NULL, NULL, &t.farm, NULL), KILTER_OK);
+    run_with(&t, (kl_control_setting){.workers_given = true, .workers = 1});
+    for (int run = 0; run < 3; run++) {
+        assert_int_equal(run_with(&t, (kl_control_setting){.workers_given = true, .workers = 0}), 1);
+        assert_true(t.seen.present == 1 && t.seen.resting == 0);
+    }
+    assert_int_equal(kilter_farm_close(t.farm, NULL), KILTER_OK);
+    kl_tuner_detach(t.tuner);
+    kl_report *report;
+    assert_int_equal(kl_report_read(t.record, &report, NULL), KILTER_OK);
+    uint32_t left = 0;
+    for (size_t i = 0; i < report->worker_count; i++)
+        left += report->workers[i].why && strstr(report->workers[i].why, "released") != NULL;
+    assert_int_equal(left, 2);
+    kl_report_free(report);
+    unlink(t.record);
+    rmdir(t.folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_setting_is_taken_or_refused_as_a_whole),
@@ -234,6 +261,7 @@ int main(void) {
         cmocka_unit_test(what_was_asked_for_later_wins),
         cmocka_unit_test(what_is_not_known_is_not_shown_as_a_number),
         cmocka_unit_test(what_waits_is_shown_in_words),
+        cmocka_unit_test(released_processes_end), /* before there are threads */
         cmocka_unit_test(a_farm_is_tuned_from_its_own_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
