@@ -190,6 +190,7 @@ const kl_command kl_cmd_predict = {
             "  --startup-s S      m_o: seconds to start a message (0)\n"
             "  --per-byte-s S     λ: seconds a byte (0)\n"
             "  --master-s S       l_m: seconds of the master alone in each iteration (0)\n"
+            "  --answer-s S       seconds of the master for each chunk of several rounds (m_o)\n"
             "  --tasks N          M: number of tasks\n"
             "  --task-mean-s S    μ: seconds of a task, on the mean\n"
             "  --task-sd-s S      σ: standard deviation of these seconds\n"

@@ -15,6 +15,7 @@ enum {
     KL_IN_STARTUP_S,   /* m_o */
     KL_IN_PER_BYTE_S,  /* λ */
     KL_IN_MASTER_S,    /* l_m */
+    KL_IN_ANSWER_S,    /* of the master for one chunk, in several rounds */
     KL_IN_TASKS,       /* M */
     KL_IN_TASK_MEAN_S, /* μ */
     KL_IN_TASK_SD_S,   /* σ */

@@ -17,6 +17,7 @@ const kl_input kl_inputs[KL_INPUTS] = {
     [KL_IN_STARTUP_S] = {"--startup-s", "startup_s", "m_o", 0, INFINITY, false},
     [KL_IN_PER_BYTE_S] = {"--per-byte-s", "per_byte_s", "λ", 0, INFINITY, false},
     [KL_IN_MASTER_S] = {"--master-s", "master_s", "l_m", 0, INFINITY, false},
+    [KL_IN_ANSWER_S] = {"--answer-s", "answer_s", "answer", 0, INFINITY, true},
     [KL_IN_TASKS] = {"--tasks", "tasks", "M", 1, INFINITY, false},
     [KL_IN_TASK_MEAN_S] = {"--task-mean-s", "task_mean_s", "μ", 0, INFINITY, true},
     [KL_IN_TASK_SD_S] = {"--task-sd-s", "task_sd_s", "σ", 0, INFINITY, false},
@@ -121,6 +122,7 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
     learn(b, KL_IN_STARTUP_S, kl_report_measured(r, "message_fixed_s"), "measured by the farm");
     learn(b, KL_IN_PER_BYTE_S, kl_report_measured(r, "message_per_byte_s"), "measured by the farm");
     learn(b, KL_IN_MASTER_S, gap_before(r, it), "from the end of the run before to the begin of this one");
+    learn(b, KL_IN_ANSWER_S, kl_report_measured(r, "answer_s"), "measured by the farm");
     learn(b, KL_IN_TASKS, tasks, "tasks of the run");
     learn(b, KL_IN_TASK_MEAN_S, mean_s, "the run's work over its tasks");
     learn(b, KL_IN_TASK_SD_S, task_cv(it) * mean_s, "spread of the tasks on each worker");

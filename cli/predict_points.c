@@ -44,6 +44,8 @@ static size_t recorded_rounds(const kl_basis *b, uint32_t workers) {
 static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t workers) {
     kl_rounds rounds = {
         .part = b->scratch, .tasks = value(b, KL_IN_TASKS), .task_sd_s = value(b, KL_IN_TASK_SD_S)};
+    if (isfinite(value(b, KL_IN_ANSWER_S)))
+        rounds.answer_s = value(b, KL_IN_ANSWER_S);
     if (b->part_count > 0)
         rounds.count = recorded_rounds(b, workers);
     else

@@ -28,6 +28,7 @@ static void print_inputs(const kl_basis *b, FILE *out) {
                                                 "to start a message",
                                                 "a byte",
                                                 "of the master alone",
+                                                "of the master for each chunk of several rounds",
                                                 "tasks",
                                                 "a task",
                                                 "spread of a task"};

@@ -52,6 +52,7 @@ typedef struct kl_rounds {
     size_t count;       /* ≥ 1 */
     double tasks;       /* in all */
     double task_sd_s;   /* σ of one task where T_c was measured */
+    double answer_s;    /* the master's time for one chunk, where it is known apart from m_o; 0: it is m_o */
     bool uneven;        /* workers differ by more than their tasks do, so that they soon fall out of step */
 } kl_rounds;
 

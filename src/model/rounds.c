@@ -9,9 +9,11 @@ typedef struct message {
     double send_s, arrive_s;
 } message;
 
-static message message_of(const kl_farm_model *m, double bytes) {
+/* answer_s: 0 stands for m_o, as in the paper. */
+static message message_of(const kl_farm_model *m, double bytes, double answer_s) {
     double start_s = m->message.fixed_s, wire_s = m->message.per_unit_s * bytes;
-    return (message){.send_s = m->synchronous ? start_s + wire_s : fmax(start_s, wire_s),
+    double busy_s = answer_s > 0 ? answer_s : start_s;
+    return (message){.send_s = m->synchronous ? start_s + wire_s : fmax(busy_s, wire_s),
                      .arrive_s = start_s + wire_s};
 }
 
@@ -32,13 +34,13 @@ typedef struct last_round {
 } last_round;
 
 static last_round play_rounds(const kl_farm_model *m, double n, double speed, const kl_rounds *rounds) {
-    message msg = message_of(m, bytes_out(m, rounds, 0, n));
+    message msg = message_of(m, bytes_out(m, rounds, 0, n), rounds->answer_s);
     double sent_s = n * msg.send_s;
     last_round r = {.first_s = msg.arrive_s, .last_s = (n - 1) * msg.send_s + msg.arrive_s};
     r.arrived_s = r.last_s;
     for (size_t round = 1; round < rounds->count; round++) {
         double chunk_s = m->work_s * rounds->part[round - 1] / speed, asking_s = m->message.fixed_s;
-        msg = message_of(m, bytes_out(m, rounds, round, n));
+        msg = message_of(m, bytes_out(m, rounds, round, n), rounds->answer_s);
         double from_s = fmax(sent_s, r.first_s + asking_s); /* a worker asks when it begins a chunk */
         sent_s = from_s + n * msg.send_s;
         r.arrived_s = from_s + (n - 1) * msg.send_s + msg.arrive_s;
@@ -80,7 +82,7 @@ size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean
     double spread = task_mean_s > 0 ? task_sd_s / task_mean_s * sqrt(n / 2) : 0;
     double least = n / tasks; /* a task for each */
     if (m->work_s > 0) {
-        double send_s = message_of(m, m->to_workers * m->bytes / tasks).send_s;
+        double send_s = message_of(m, m->to_workers * m->bytes / tasks, 0).send_s;
         least = fmax(least, kl_model_min_chunk_s(send_s, workers) * n / m->work_s);
     }
     size_t count = 0;

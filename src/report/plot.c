@@ -5,7 +5,7 @@
 #include "report/svg.h"
 #include "report/text.h"
 
-static const double WIDTH = 960, LEFT = 84, RIGHT = 28, TOP = 104, BOTTOM = 58, PANEL = 280, GAP = 34;
+static const double WIDTH = 960, LEFT = 84, RIGHT = 28, TOP = 104, BOTTOM = 58, PANEL = 310, GAP = 34;
 static const double MARK_ROW = 15;  /* each mark's words have a row of their own */
 static const double LOG_ABOVE = 12; /* largest over smallest value from where a scale is logarithmic */
 
@@ -53,11 +53,20 @@ static kl_scale x_scale(const kl_plot *plot) {
     return s;
 }
 
-static kl_scale y_scale(const kl_panel *panel, double top) {
+static bool is_on(const kl_scale *x, double value) {
+    double at = kl_scale_at(x, value);
+    return at >= x->from && at <= x->to;
+}
+
+/* Below the words of the marks. */
+static kl_scale y_scale(const kl_panel *panel, const kl_scale *x, double top) {
     range r = {INFINITY, -INFINITY};
     for (size_t i = 0; i < panel->series_count; i++)
         widen(&r, panel->series[i].y, panel->series[i].count);
-    kl_scale s = scale_of(r, top + PANEL, top);
+    double words = 0;
+    for (size_t i = 0; i < panel->mark_count; i++)
+        words += is_on(x, panel->marks[i].x) ? MARK_ROW : 0;
+    kl_scale s = scale_of(r, top + PANEL, top + words + (words > 0 ? 10 : 0));
     if (s.log) {
         s.low /= 1.15;
         s.high *= 1.15;
@@ -65,7 +74,7 @@ static kl_scale y_scale(const kl_panel *panel, double top) {
     return s;
 }
 
-static void draw_grid(const kl_scale *x, const kl_scale *y, bool numbers_below, FILE *out) {
+static void draw_grid(const kl_scale *x, const kl_scale *y, double top, bool numbers_below, FILE *out) {
     double ticks[KL_TICKS_MAX];
     size_t count = kl_scale_ticks(y, 7, ticks);
     for (size_t i = 0; i < count; i++) {
@@ -76,11 +85,11 @@ static void draw_grid(const kl_scale *x, const kl_scale *y, bool numbers_below, 
     count = kl_scale_ticks(x, 12, ticks);
     for (size_t i = 0; i < count; i++) {
         double at = kl_scale_at(x, ticks[i]);
-        kl_svg_line(out, at, y->to, at, y->from, "grid");
+        kl_svg_line(out, at, top, at, y->from, "grid");
         if (numbers_below)
             kl_svg_text(out, at, y->from + 18, KL_ANCHOR_MIDDLE, "label", "%.10g", ticks[i]);
     }
-    kl_svg_box(out, x->from, y->to, x->to - x->from, y->from - y->to, "frame");
+    kl_svg_box(out, x->from, top, x->to - x->from, y->from - top, "frame");
 }
 
 static const char *colour_of(const kl_series *s) {
@@ -107,11 +116,6 @@ static void draw_series(const kl_series *s, const kl_scale *x, const kl_scale *y
         fputs("\"/>\n", out);
 }
 
-static bool is_on(const kl_scale *x, double value) {
-    double at = kl_scale_at(x, value);
-    return at >= x->from && at <= x->to;
-}
-
 static bool in_right_half(const kl_scale *x, double value) {
     return kl_scale_at(x, value) > (x->from + x->to) / 2;
 }
@@ -132,18 +136,18 @@ static size_t mark_row(const kl_panel *panel, const kl_scale *x, size_t which) {
     return row;
 }
 
-static void draw_marks(const kl_panel *panel, const kl_scale *x, const kl_scale *y, bool words, FILE *out) {
+static void draw_marks(const kl_panel *panel, const kl_scale *x, double top, bool words, FILE *out) {
     for (size_t i = 0; i < panel->mark_count; i++) {
         if (!is_on(x, panel->marks[i].x))
             continue;
         double at = kl_scale_at(x, panel->marks[i].x);
-        double words_y = y->to + 16 + MARK_ROW * (double)mark_row(panel, x, i);
+        double words_y = top + 16 + MARK_ROW * (double)mark_row(panel, x, i);
         bool right = in_right_half(x, panel->marks[i].x);
         if (words)
             kl_svg_text(out, at + (right ? -6 : 6), words_y, right ? KL_ANCHOR_END : KL_ANCHOR_START, "mark",
                         "%s", panel->marks[i].text);
         else
-            kl_svg_line(out, at, words_y - 10, at, y->from, "rule");
+            kl_svg_line(out, at, words_y - 10, at, top + PANEL, "rule");
     }
 }
 
@@ -172,13 +176,14 @@ void kl_plot_write(const kl_plot *plot, FILE *out) {
     kl_scale x = x_scale(plot);
     for (size_t p = 0; p < plot->panel_count; p++) {
         const kl_panel *panel = &plot->panels[p];
-        kl_scale y = y_scale(panel, TOP + (double)p * (PANEL + GAP));
-        draw_grid(&x, &y, p + 1 == plot->panel_count, out);
-        draw_marks(panel, &x, &y, false, out);
+        double top = TOP + (double)p * (PANEL + GAP);
+        kl_scale y = y_scale(panel, &x, top);
+        draw_grid(&x, &y, top, p + 1 == plot->panel_count, out);
+        draw_marks(panel, &x, top, false, out);
         for (size_t i = panel->series_count; i > 0; i--) /* the first ones on top */
             draw_series(&panel->series[i - 1], &x, &y, out);
-        draw_marks(panel, &x, &y, true, out);
-        fprintf(out, "<g transform=\"translate(22 %.2f) rotate(-90)\">", (y.from + y.to) / 2);
+        draw_marks(panel, &x, top, true, out);
+        fprintf(out, "<g transform=\"translate(22 %.2f) rotate(-90)\">", top + PANEL / 2);
         kl_svg_text(out, 0, 0, KL_ANCHOR_MIDDLE, "label", "%s", panel->y_label);
         fputs("</g>\n", out);
     }
