@@ -1,4 +1,5 @@
 /* kilter simulate: what policies come to on a described cluster. */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -104,10 +105,12 @@ static kilter_status read_policies(const char *list, simulation *sim, kilter_err
     return status;
 }
 
+/* A SPEC begins with how many hosts there are. */
 static bool is_file(const char *platform) {
     struct stat info;
     size_t size = strlen(platform);
-    return strchr(platform, '/') || (size > 4 && strcmp(platform + size - 4, ".xml") == 0) ||
+    return (size > 4 && strcmp(platform + size - 4, ".xml") == 0) ||
+           (strchr(platform, '/') && !isdigit((unsigned char)platform[0])) ||
            (stat(platform, &info) == 0 && S_ISREG(info.st_mode));
 }
 
