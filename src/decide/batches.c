@@ -166,18 +166,35 @@ static void fix_weights(kl_dealer *dealer, const kl_look *look) {
     dealer->course.weighed = dealer->course.opened;
 }
 
+uint64_t kl_next_chunk(const kl_look *look, kl_course *course) {
+    look->dealer->policy->refill(look, course);
+    uint64_t count = kl_whole_tasks(course->batch[0].tasks, look->snapshot->left);
+    hand_out(course);
+    return count;
+}
+
+static void say_batch(const kl_look *look, const kl_course *course, double weight, kl_plan *plan) {
+    unsigned long long number = course->opened - (course->batches - 1);
+    const kl_batch *batch = &course->batch[0];
+    if (look->dealer->policy->weighting != KL_EQUAL)
+        kl_reason(plan, "batch %llu: chunks of %.4g tasks times weight %.3g", number, batch->tasks, weight);
+    else if (look->dealer->expected_s > 0)
+        kl_reason(plan,
+                  "batch %llu: chunks of %.4g tasks, %llu left; factor %.1g of 0.1 … 1 should end it "
+                  "soonest, in %s",
+                  number, ceil(batch->tasks), (unsigned long long)batch->chunks, look->dealer->factor,
+                  kl_say_s(look->dealer->expected_s).text);
+    else
+        kl_reason(plan, "batch %llu: chunks of %.4g tasks, %llu of them left", number, ceil(batch->tasks),
+                  (unsigned long long)batch->chunks);
+}
+
 static void deal_batches(const kl_look *look, kl_plan *plan) {
     kl_course course = look->dealer->course;
     look->dealer->policy->refill(look, &course);
     double weight = weight_of(look, &course);
     plan->count = kl_whole_tasks(course.batch[0].tasks * weight, look->snapshot->left);
-    uint64_t batch = course.opened - (course.batches - 1);
-    if (look->dealer->policy->weighting == KL_EQUAL)
-        kl_reason(plan, "batch %llu: chunks of %.4g tasks, %llu of them left", (unsigned long long)batch,
-                  ceil(course.batch[0].tasks), (unsigned long long)course.batch[0].chunks);
-    else
-        kl_reason(plan, "batch %llu: chunks of %.4g tasks times weight %.3g", (unsigned long long)batch,
-                  course.batch[0].tasks, weight);
+    say_batch(look, &course, weight, plan);
 }
 
 static void dealt_batches(kl_dealer *dealer, const kl_look *look) {
@@ -231,7 +248,7 @@ const kl_policy kl_policy_awf_c = {
 const kl_policy kl_policy_dpf = {
     .name = "dpf",
     .summary = "dynamic predictive factoring: every batch is a fixed part of what is left",
-    .factor = 0.5,
+    .factor = 0.25,
     .refill = refill_dpf,
     BATCHES,
 };

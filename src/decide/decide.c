@@ -112,8 +112,11 @@ double kl_dealer_factor(const kl_dealer *dealer) {
 }
 
 void kl_dealer_set_factor(kl_dealer *dealer, double factor) {
-    if (dealer->policy->factor > 0)
-        dealer->factor = factor > 0 && factor <= 1 ? factor : dealer->policy->factor;
+    if (!kl_policy_has_factor(dealer->policy))
+        return;
+    dealer->factor_set = factor > 0 && factor <= 1;
+    dealer->factor = dealer->factor_set ? factor : dealer->policy->factor;
+    dealer->expected_s = 0;
 }
 
 /* Workers join while a run is on: the weights of new ones are 1 until they are fixed anew. */
@@ -130,14 +133,21 @@ static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
     return KILTER_OK;
 }
 
+/* The paper's: the first two runs show how long tasks take, the search begins with the third. */
+enum { FIRST_SEARCHED_RUN = 2 };
+
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
     kilter_status status = make_room(dealer, snapshot->slots);
     if (status != KILTER_OK)
         return status;
     dealer->workers = snapshot->present ? snapshot->present : 1;
     dealer->course = (kl_course){0};
+    dealer->expected_s = 0;
     for (uint32_t i = 0; i < dealer->slots; i++)
         dealer->weights[i] = 1;
+    bool measured = snapshot->run >= FIRST_SEARCHED_RUN && snapshot->present > 0 && snapshot->unit_s.mean > 0;
+    if (kl_policy_has_factor(dealer->policy) && !dealer->factor_set && measured && snapshot->tasks > 0)
+        return kl_search_factor(dealer, snapshot);
     return KILTER_OK;
 }
 

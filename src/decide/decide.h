@@ -25,7 +25,8 @@ typedef struct kl_plan {
 } kl_plan;
 
 typedef struct kl_policy_settings {
-    double factor; /* FSC, DPF: partition factor in (0, 1]; 0: 0.25 and 0.5 */
+    double factor; /* FSC, DPF: partition factor in (0, 1]; 0: 0.25 in the first two runs, then that with
+                      which the run should end soonest */
 } kl_policy_settings;
 
 typedef struct kl_policy kl_policy;

@@ -101,7 +101,7 @@ static void chunks_are_those_published(void **state) {
         {"fac2", 1000, {125, 125, 125, 125, 63, 63, 63, 63, 31, 31, 31, 31, 16, 16}},
         {"wf", 1000, {125, 125, 125, 125, 63, 63, 63, 63, 31, 31, 31, 31, 16, 16}},
         {"awf-c", 1000, {125, 110, 96, 84, 74, 64, 56, 49, 43, 38, 33, 29, 25, 22}},
-        {"dpf", 1000, {125, 125, 125, 125, 63, 63, 63, 63, 31, 31, 31, 31, 16, 16}},
+        {"dpf", 1000, {63, 63, 63, 63, 47, 47, 47, 47, 35, 35, 35, 35, 27, 27}},
         {"daf", 1000, {125, 125, 125, 125, 63, 63, 63, 63, 31, 31, 31, 31, 16, 16}},
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
@@ -127,8 +127,8 @@ static void settings_change_the_factor(void **state) {
         const char *policy;
         double factor;
         uint64_t first;
-    } rows[] = {{"fsc", 0.5, 125}, {"fsc", 1, 250},  {"dpf", 1, 250},
-                {"dpf", 0.1, 25},  {"dpf", -3, 125}, {"dpf", 7, 125}};
+    } rows[] = {{"fsc", 0.5, 125}, {"fsc", 1, 250}, {"dpf", 1, 250},
+                {"dpf", 0.1, 25},  {"dpf", -3, 63}, {"dpf", 7, 63}};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         world w;
         make_world(&w, 4, 1000, 1000);
@@ -415,11 +415,105 @@ static void who_is_not_here_gets_nothing(void **state) {
     }
 }
 
+/* Equations (1) and (2), the last N chunks, and no batch of fewer tasks than workers; 8 workers, σ/μ as
+ * given, chunks asked for in turn, nothing reported meanwhile. */
+static void daf_follows_its_equations(void **state) {
+    (void)state;
+    static const struct {
+        double cv, answer_s; /* a task takes 1 ms */
+        uint64_t tasks;
+        struct {
+            uint64_t chunks, tasks;
+        } batches[8];
+    } rows[] = {
+        /* x_0 = 1: everything at once */
+        {0, 0, 1000, {{8, 125}}},
+        /* x_0 = 2, x_j = 3: 62 = 1000/16, 21 = 504/24, 14 = 336/24, 9 = 224/24, 6 = 152/24, 4 = 104/24, 3 =
+           72/24 */
+        {0.5, 0, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 9}, {8, 6}, {8, 4}, {8, 3}, {8, 2}}},
+        /* x_0 = 3, x_j = 4 */
+        {1, 0, 1000, {{8, 41}, {8, 21}, {8, 15}, {8, 12}, {8, 9}, {8, 6}, {8, 5}, {8, 4}}},
+        /* lower limit 7·0.002/0.001 = 14 tasks: 336 left would make 14, 224 left make 9: 8 last chunks of 28
+         */
+        {0.5, 2e-3, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 28}}},
+        /* … as equal as whole tasks allow: 64 − 8·4 = 32, lower limit 1.75 would make 1: 32 = 8·4 */
+        {0.5, 2.5e-4, 64, {{8, 4}, {8, 4}}},
+        /* 5 tasks for 8 workers are not cut */
+        {0.5, 0, 5, {{5, 1}}},
+        {0, 0, 11, {{8, 1}, {3, 1}}},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        world w;
+        make_world(&w, 8, rows[r].tasks, rows[r].tasks);
+        for (uint32_t i = 0; i < 8; i++)
+            know(&w, i, 1e-3, 0);
+        w.s.run = 1;
+        w.s.unit_s = (kl_stat){1000, 1e-3, 999 * 1e-6 * rows[r].cv * rows[r].cv, 0, 1, 0};
+        w.s.answer_s = rows[r].answer_s;
+        kl_dealer *dealer = kl_dealer_new(kl_policy_find("daf"), NULL);
+        assert_int_equal(kl_dealer_begin(dealer, &w.s), KILTER_OK);
+        uint32_t asks = 0;
+        for (size_t b = 0; b < 8 && rows[r].batches[b].chunks > 0; b++)
+            for (uint64_t k = 0; k < rows[r].batches[b].chunks; k++) {
+                uint64_t count = deal(dealer, &w, asks++ % 8);
+                if (count != rows[r].batches[b].tasks)
+                    fail_msg("row %d, batch %d, chunk %d: %d tasks, not %d", (int)r, (int)b, (int)k,
+                             (int)count, (int)rows[r].batches[b].tasks);
+            }
+        kl_dealer_free(dealer);
+    }
+}
+
+/* What the search finds in runs it can foresee: the factors' order is known. */
+static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
+    (void)state;
+    static const struct {
+        const char *policy;
+        uint64_t run;
+        double set, slow, answer_s, least, most; /* the factor is within [least, most] */
+    } rows[] = {
+        {"fsc", 0, 0, 1, 1e-5, 0.25, 0.25},
+        {"fsc", 1, 0, 1, 1e-5, 0.25, 0.25},
+        {"dpf", 1, 0, 1, 1e-5, 0.25, 0.25},
+        {"fsc", 2, 0, 1, 1e-5, 0.1, 0.1},   /* all alike, a tie: the first */
+        {"fsc", 2, 0, 0.3, 1e-5, 0.1, 0.3}, /* one slow worker: small chunks */
+        {"dpf", 2, 0, 0.3, 1e-5, 0.1, 0.7},
+        {"fsc", 2, 0, 0.3, 1, 1, 1}, /* a chunk costs a second */
+        {"fsc", 2, 0.7, 0.3, 1e-5, 0.7, 0.7},
+        {"dpf", 5, 0.4, 1, 1e-5, 0.4, 0.4},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        world w;
+        make_world(&w, 8, 4000, 4000);
+        for (uint32_t i = 0; i < 8; i++)
+            know(&w, i, i ? 1e-3 : 1e-3 / rows[r].slow, 0);
+        w.s.run = rows[r].run;
+        w.s.answer_s = rows[r].answer_s;
+        w.s.message = (kl_linear){1e-4, 1e-8};
+        kl_policy_settings settings = {rows[r].set};
+        kl_dealer *dealer = kl_dealer_new(kl_policy_find(rows[r].policy), &settings);
+        assert_int_equal(kl_dealer_begin(dealer, &w.s), KILTER_OK);
+        double factor = kl_dealer_factor(dealer);
+        if (factor < rows[r].least || factor > rows[r].most)
+            fail_msg("row %d: factor %g is not from %g to %g", (int)r, factor, rows[r].least, rows[r].most);
+        kl_plan plan;
+        kl_crew *crew = crew_of(&w.s);
+        kl_dealer_plan(dealer, &w.s, 0, &plan);
+        kl_crew_free(crew);
+        bool searched = rows[r].run >= 2 && rows[r].set == 0;
+        if (!!strstr(plan.reason, "should end it soonest") != searched)
+            fail_msg("row %d: %s", (int)r, plan.reason);
+        kl_dealer_free(dealer);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_registry_is_complete),
         cmocka_unit_test(chunks_are_those_published),
         cmocka_unit_test(settings_change_the_factor),
+        cmocka_unit_test(daf_follows_its_equations),
+        cmocka_unit_test(fsc_and_dpf_search_from_the_third_run_on),
         cmocka_unit_test(weights_follow_what_is_known),
         cmocka_unit_test(daf_cuts_by_its_equations),
         cmocka_unit_test(af_is_the_published_formula),

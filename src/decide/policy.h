@@ -23,8 +23,10 @@ typedef struct kl_course {
 
 struct kl_dealer {
     const kl_policy *policy;
-    double factor;
-    uint32_t workers; /* present when the run began, at least 1 */
+    double factor;     /* in force; 0: the policy has none */
+    bool factor_set;   /* by somebody: it is not searched for */
+    double expected_s; /* of the run, by the search that chose the factor; 0: it was not chosen so */
+    uint32_t workers;  /* present when the run began, at least 1 */
     kl_course course;
     double *weights; /* weights[0 … slots−1], mean 1 over the workers present when they were fixed */
     uint32_t slots;
@@ -58,6 +60,14 @@ struct kl_policy {
 extern const kl_policy kl_policy_static, kl_policy_ss, kl_policy_fsc, kl_policy_gss, kl_policy_tss,
     kl_policy_fac2, kl_policy_wf, kl_policy_awf_b, kl_policy_awf_c, kl_policy_af, kl_policy_dpf,
     kl_policy_daf, kl_policy_auto;
+
+/* What a policy that deals in equal batches hands out next, without asking who gets it; the course moves on.
+ */
+uint64_t kl_next_chunk(const kl_look *look, kl_course *course);
+
+/* Choose the factor with which the run that begins should end soonest. Needs present workers and a mean task
+ * time. KILTER_ERR_MEMORY: it is as it was. */
+kilter_status kl_search_factor(kl_dealer *dealer, const kl_snapshot *snapshot);
 
 /* Set plan->reason, in printf's manner. */
 void kl_reason(kl_plan *plan, const char *format, ...) KILTER_PRINTF(2, 3);

@@ -326,6 +326,8 @@ static uint64_t even_tasks(const kl_play *p, const worker *w, double each_s) {
     double until_due = each_s > 0 ? ceil((began_s + KL_FLUSH_S - p->now_s) / each_s) : INFINITY;
     if (p->run->result_bytes > 0)
         until_due = fmin(until_due, ceil((double)KL_FLUSH_BYTES / p->run->result_bytes) - (double)w->waiting);
+    if (w->asked) /* the answer may come: look about as often as it takes to come */
+        until_low = each_s > 0 ? floor(p->cluster->latency_s / each_s) : (double)most;
     double count = fmin(fmin(until_low, until_due), (double)most);
     return count < 1 ? 1 : (uint64_t)count;
 }
@@ -364,7 +366,7 @@ static void work(kl_play *p, uint32_t i) {
         w->began_s = p->now_s;
         p->stolen_s = 0;
         end_s = kl_host_end_s(w->host, p->now_s, work_of_next(p, w));
-    } else if (!p->run->task_s && !w->asked && w->host->profile.count == 0) {
+    } else if (!p->run->task_s && w->host->profile.count == 0) {
         end_s = do_even_tasks(p, w);
     } else {
         end_s = do_tasks(p, w);
