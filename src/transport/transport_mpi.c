@@ -357,8 +357,8 @@ static bool reserve_done(mpi *m) {
 
 /* *faulty: the error of each request stands in its status. */
 static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter_error *error) {
-    int code =
-        kl_mpi_look(&m->wait, (int)(m->count + m->flying), m->requests, for_ever, done, m->done, m->statuses);
+    int code = kl_mpi_look(&m->wait, m->requests, (int)m->count, (int)m->flying, for_ever, done, m->done,
+                           m->statuses);
     *faulty = false;
     if (code == MPI_SUCCESS)
         return KILTER_OK;

@@ -19,10 +19,10 @@ void kl_mpi_traffic(kl_mpi_wait *wait) {
     wait->traffic_s = kl_monotonic_s();
 }
 
-int kl_mpi_look(kl_mpi_wait *wait, int count, MPI_Request *requests, bool for_ever, int *done, int *which,
-                MPI_Status *statuses) {
+int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int sends, bool for_ever, int *done,
+                int *which, MPI_Status *statuses) {
     (void)wait, (void)for_ever;
-    int code = MPI_Testsome(count, requests, done, which, statuses);
+    int code = MPI_Testsome(receives + sends, requests, done, which, statuses);
     if (*done == MPI_UNDEFINED || *done < 0)
         *done = 0;
     return code;

@@ -10,14 +10,15 @@
 typedef struct kl_mpi_wait {
     unsigned spins;
     double nap_s, traffic_s; /* traffic_s: when something last came or went */
+    int next;                /* the receive a simulated build looks at first */
 } kl_mpi_wait;
 
 void kl_mpi_traffic(kl_mpi_wait *wait);
 /* Some of the requests that are complete, as MPI_Testsome gives them: *done of them (0: none), which ones,
- * and their statuses; their places hold MPI_REQUEST_NULL now. for_ever: the caller has nothing else to wait
- * for. */
-int kl_mpi_look(kl_mpi_wait *wait, int count, MPI_Request *requests, bool for_ever, int *done, int *which,
-                MPI_Status *statuses);
+ * and their statuses; their places hold MPI_REQUEST_NULL now. Behind the receives there may be sends.
+ * for_ever: the caller has nothing else to wait for. */
+int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int sends, bool for_ever, int *done,
+                int *which, MPI_Status *statuses);
 void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s); /* before the next look */
 
 #endif

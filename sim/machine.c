@@ -1,0 +1,60 @@
+/* The simulated machine a rank finds itself on, in the place of src/sys/machine.c. Simulated time passes only
+ * where it is declared, by kl_spend_s() and kl_nap_s(), and in messages. */
+#include <mpi.h>
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+#include <simgrid/host.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sys/sys.h"
+
+/* A host of speed="1Gf" does a second's work in a second. */
+static const double FLOPS_PER_S = 1e9;
+/* What a master of flesh and blood takes for a message: docs/simulation.md. */
+static const double ANSWER_S = 10e-6;
+
+double kl_monotonic_s(void) {
+    return simgrid_get_clock();
+}
+
+static double simulated_s(void *self) {
+    (void)self;
+    return kl_monotonic_s();
+}
+
+/* KILTER_ANSWER_S, the master's work for one message. Nobody can be told of a bad one but the user. */
+static double answer_s(void) {
+    const char *text = getenv("KILTER_ANSWER_S");
+    char *end = NULL;
+    double value = text ? strtod(text, &end) : ANSWER_S;
+    if (text && (end == text || *end || !(value >= 0 && value < 1e6))) {
+        fprintf(stderr, "KILTER_ANSWER_S: '%s' is not a number of seconds from 0\n", text);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    return value;
+}
+
+kl_clock kl_clock_system(void) {
+    return (kl_clock){.now_s = simulated_s, .simulated = true, .answer_s = answer_s()};
+}
+
+double kl_unix_time_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void kl_nap_s(double seconds) {
+    sg_actor_sleep_for(seconds);
+}
+
+void kl_spend_s(double seconds) {
+    if (seconds > 0)
+        smpi_execute_flops_benched(seconds * FLOPS_PER_S);
+}
+
+void kl_host_name(char name[KL_HOST_BYTES]) {
+    snprintf(name, KL_HOST_BYTES, "%s", sg_host_self_get_name());
+}

@@ -1,0 +1,188 @@
+/* kilter-simfarm-smpi: the synthetic farm as ranks of SimGrid's SMPI, all in this process.
+ *
+ *   kilter-simfarm-smpi --platform FILE [--hosts FILE] [the farm's options]
+ *
+ * What goes wrong is said in one line on stderr: SimGrid itself would end some of these runs with exit code
+ * 0. */
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <simgrid/s4u.hpp>
+#include <smpi/smpi.h>
+#include <unistd.h>
+#include <xbt/log.h>
+
+#include "sim/simfarm.h"
+
+namespace sg4 = simgrid::s4u;
+
+namespace {
+
+/* From so many ranks on, messages under way cost SMPI more than linear time, unless sending is not detached.
+ */
+constexpr size_t MANY_RANKS = 2000;
+
+struct simulation {
+    kl_simfarm farm;
+    std::vector<char *> arguments; /* Kilter's; each rank gets a copy */
+    int exit_code = 1;             /* until the master has one */
+};
+
+[[noreturn]] void give_up(const std::string &why, int code) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "simfarm: %s\n", why.c_str());
+    _exit(code); /* the ranks' stacks are live: no destructor may run */
+}
+
+/* The value of --NAME, taken out of the arguments; "": it is not there. */
+std::string take(std::vector<char *> &arguments, const char *name) {
+    for (size_t i = 1; i < arguments.size(); i++)
+        if (std::strcmp(arguments[i], name) == 0) {
+            if (i + 1 == arguments.size())
+                give_up(std::string(name) + ": needs a file", 2);
+            std::string value = arguments[i + 1];
+            arguments.erase(arguments.begin() + (long)i, arguments.begin() + (long)i + 2);
+            return value;
+        }
+    return "";
+}
+
+/* Costs of SMPI's own that neither the platform describes nor a farm has. docs/simulation.md says why each.
+ */
+void configure() {
+    const char *const always[] = {
+        "network/model:SMPI",
+        "network/crosstraffic:0",
+        "smpi/lat-factor:0:1",
+        "smpi/bw-factor:0:1",
+        "smpi/simulate-computation:no",
+        "smpi/grow-injected-times:no",
+        "smpi/test:0",
+        "smpi/wtime:0",
+#if SIMGRID_VERSION_MAJOR > 3 || SIMGRID_VERSION_MINOR > 34
+        "precision/timing:1e-9",
+#else
+        "surf/precision:1e-9",
+#endif
+    };
+    for (const char *option : always)
+        sg4::Engine::set_config(option);
+}
+
+void configure_messages(size_t ranks) {
+    sg4::Engine::set_config(ranks < MANY_RANKS ? "smpi/async-small-thresh:65536"
+                                               : "smpi/async-small-thresh:0");
+    if (ranks >= MANY_RANKS)
+        sg4::Engine::set_config("smpi/send-is-detached-thresh:0");
+}
+
+/* The master on the first host, a worker on every one. Names that end in numbers come in their order. */
+std::vector<sg4::Host *> everywhere(const sg4::Engine &engine) {
+    std::vector<sg4::Host *> hosts = engine.get_all_hosts();
+    std::sort(hosts.begin(), hosts.end(), [](const sg4::Host *a, const sg4::Host *b) {
+        return strverscmp(a->get_cname(), b->get_cname()) < 0;
+    });
+    if (!hosts.empty())
+        hosts.insert(hosts.begin(), hosts.front());
+    return hosts;
+}
+
+std::vector<sg4::Host *> as_listed(const sg4::Engine &engine, const std::string &path) {
+    std::ifstream file(path);
+    if (!file)
+        give_up("--hosts " + path + ": " + std::strerror(errno), 2);
+    std::vector<sg4::Host *> hosts;
+    std::string name;
+    for (int line = 1; std::getline(file, name); line++) {
+        sg4::Host *host = engine.host_by_name_or_null(name);
+        if (!host)
+            give_up("--hosts " + path + ", line " + std::to_string(line) + ": the platform has no host '" +
+                        name + "'",
+                    2);
+        hosts.push_back(host);
+    }
+    return hosts;
+}
+
+void be_rank(simulation *all, int rank) {
+    std::vector<char *> arguments = all->arguments;
+    int count = static_cast<int>(arguments.size());
+    arguments.push_back(nullptr);
+    int code = kl_simfarm_run(&all->farm, count, arguments.data());
+    if (rank == 0)
+        all->exit_code = code;
+}
+
+void place(simulation *all, const std::vector<sg4::Host *> &hosts) {
+    SMPI_app_instance_register("farm", nullptr, static_cast<int>(hosts.size()));
+    for (size_t i = 0; i < hosts.size(); i++) {
+        int rank = static_cast<int>(i);
+        sg4::ActorPtr actor = sg4::Actor::init("rank " + std::to_string(rank), hosts[i]);
+        actor->set_property("instance_id", "farm");
+        actor->set_property("rank", std::to_string(rank));
+        actor->start([all, rank] { be_rank(all, rank); });
+    }
+}
+
+/* SMPI tells nobody of a rank that is lost, so that the others may wait for ever, or the simulator fall. */
+void watch(const std::vector<sg4::Host *> &hosts) {
+    sg4::Host::on_state_change_cb([hosts](const sg4::Host &host) {
+        if (!host.is_on() && std::find(hosts.begin(), hosts.end(), &host) != hosts.end())
+            give_up("host " + host.get_name() + " is switched off at " +
+                        std::to_string(sg4::Engine::get_clock()) +
+                        " s by its state profile, and SMPI loses its ranks without a word; give it a speed "
+                        "profile "
+                        "that drops to 1e-9 instead",
+                    1);
+    });
+    sg4::Engine::on_deadlock_cb([] {
+        give_up("all ranks wait for each other at " + std::to_string(sg4::Engine::get_clock()) +
+                    " s (a deadlock)",
+                1);
+    });
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    simulation all;
+    kilter_error error;
+    std::vector<char *> arguments(argv, argv + argc);
+    std::string platform = take(arguments, "--platform"), list = take(arguments, "--hosts");
+    int count = static_cast<int>(arguments.size());
+    arguments.push_back(nullptr);
+    if (kl_simfarm_read(&count, arguments.data(), &all.farm, &error) != KILTER_OK)
+        return kilter_exit("simfarm", &error);
+    arguments.resize(static_cast<size_t>(count));
+    all.arguments = arguments;
+    if (platform.empty())
+        give_up("--platform: name a platform file of SimGrid", 2);
+
+    int own_argc = 1; /* SimGrid takes none of ours for its own */
+    sg4::Engine engine(&own_argc, argv);
+    xbt_log_control_set("root.thres:critical");
+    configure();
+    try {
+        engine.load_platform(platform);
+    } catch (const std::exception &refusal) {
+        give_up("--platform " + platform + ": SimGrid says: " + refusal.what(), 2);
+    }
+    std::vector<sg4::Host *> hosts = list.empty() ? everywhere(engine) : as_listed(engine, list);
+    if (hosts.size() < 2)
+        give_up("a farm needs a host for its master and one for a worker, and these are " +
+                    std::to_string(hosts.size()),
+                2);
+    configure_messages(hosts.size());
+    SMPI_init();
+    place(&all, hosts);
+    watch(hosts);
+    engine.run();
+    SMPI_finalize();
+    kl_simfarm_free(&all.farm);
+    return all.exit_code;
+}
