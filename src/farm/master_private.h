@@ -37,6 +37,7 @@ struct kl_master {
     member *members; /* by rising peer id */
     size_t member_count, member_capacity;
     uint32_t ready, resting, refused; /* ready: those resting included */
+    uint32_t probing;
     char last_loss[256];
 
     kl_buffer shared; /* the SHARED message in force */

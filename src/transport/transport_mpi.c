@@ -54,6 +54,8 @@ typedef struct peer {
     uint8_t head[EAGER_BYTES];
     uint8_t *body; /* the message of which TAG_REST is being received, else NULL */
     size_t size, got;
+    kl_buffer later; /* heads that came before the rest did; only with kl_mpi_any_source */
+    size_t later_at; /* those before are done */
 } peer;
 
 typedef struct mpi {
@@ -64,8 +66,11 @@ typedef struct mpi {
     size_t count;
     peer *peers; /* [count] */
 
-    /* The receive of each peer, [count], and behind them the sends, [flying]. */
+    /* The receive of each peer, [count], that for anybody's head with kl_mpi_any_source, and the sends,
+     * [flying]. */
     MPI_Request *requests;
+    size_t receives;
+    uint8_t any_head[EAGER_BYTES];
     parcel **parcels; /* [flying], of the send of the same index */
     size_t flying, flying_capacity;
 
@@ -146,7 +151,7 @@ static bool reserve_flights(mpi *m, size_t more) {
     if (needed <= m->flying_capacity)
         return true;
     size_t capacity = 2 * needed;
-    MPI_Request *requests = realloc(m->requests, (m->count + capacity) * sizeof *requests);
+    MPI_Request *requests = realloc(m->requests, (m->receives + capacity) * sizeof *requests);
     if (requests)
         m->requests = requests;
     parcel **parcels = realloc(m->parcels, capacity * sizeof *parcels);
@@ -171,7 +176,7 @@ static bool launch(mpi *m, parcel *it) {
         if (MPI_Isend(it->data + at, (int)piece, MPI_BYTE, rank_of(m, it->peer), at ? TAG_REST : TAG_HEAD,
                       m->comm, &request) != MPI_SUCCESS)
             return false;
-        m->requests[m->count + m->flying] = request;
+        m->requests[m->receives + m->flying] = request;
         m->parcels[m->flying++] = it;
         it->requests++;
         at += piece;
@@ -243,7 +248,7 @@ static void settle_send(mpi *m, size_t f, bool failed) {
 }
 
 static void close_gaps(mpi *m) {
-    MPI_Request *sends = m->requests + m->count;
+    MPI_Request *sends = m->requests + m->receives;
     size_t kept = 0;
     for (size_t f = 0; f < m->flying; f++)
         if (sends[f] != MPI_REQUEST_NULL) {
@@ -259,6 +264,13 @@ static void post_head(mpi *m, size_t i) {
     if (MPI_Irecv(m->peers[i].head, EAGER_BYTES, MPI_BYTE, rank_of(m, i), TAG_HEAD, m->comm,
                   &m->requests[i]) != MPI_SUCCESS)
         lose(m, i);
+}
+
+static void post_any_head(mpi *m) {
+    if (MPI_Irecv(m->any_head, EAGER_BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG_HEAD, m->comm,
+                  &m->requests[m->count]) != MPI_SUCCESS)
+        for (size_t i = 0; i < m->count; i++)
+            lose(m, i);
 }
 
 static void post_rest(mpi *m, size_t i) {
@@ -291,7 +303,8 @@ static void hear_message(mpi *m, size_t i) {
     else
         free(p->body);
     p->body = NULL;
-    post_head(m, i);
+    if (!kl_mpi_any_source)
+        post_head(m, i);
 }
 
 static void hear_head(mpi *m, size_t i, size_t bytes) {
@@ -337,10 +350,44 @@ static void hear(mpi *m, size_t i, const MPI_Status *status) {
         hear_message(m, i);
 }
 
+/* The heads that came while the rest of an earlier message was on its way, up to the next with a rest. */
+static void hear_later(mpi *m, size_t i) {
+    peer *p = &m->peers[i];
+    while (!p->body && p->later_at < p->later.size) {
+        kl_reader reader = kl_reader_of(p->later.data + p->later_at, p->later.size - p->later_at);
+        size_t bytes;
+        const uint8_t *head = kl_get_span(&reader, &bytes);
+        memcpy(p->head, head, bytes);
+        p->later_at += reader.at;
+        if (p->standing != OVER)
+            hear_head(m, i, bytes);
+    }
+    if (p->later_at == p->later.size) {
+        kl_buffer_clear(&p->later);
+        p->later_at = 0;
+    }
+}
+
+/* A head from whoever it is. */
+static void hear_any(mpi *m, const MPI_Status *status) {
+    size_t i = m->rank == 0 ? (size_t)status->MPI_SOURCE - 1 : 0;
+    peer *p = &m->peers[i];
+    int bytes = 0;
+    MPI_Get_count(status, MPI_BYTE, &bytes);
+    if (p->body) {
+        kl_put_span(&p->later, m->any_head, (size_t)bytes);
+        m->out_of_memory |= p->later.failed;
+    } else if (p->standing != OVER) {
+        memcpy(p->head, m->any_head, (size_t)bytes);
+        hear_head(m, i, (size_t)bytes);
+    }
+    post_any_head(m);
+}
+
 /* --- the loop --- */
 
 static bool reserve_done(mpi *m) {
-    size_t needed = m->count + m->flying;
+    size_t needed = m->receives + m->flying;
     if (needed <= m->done_capacity)
         return true;
     size_t capacity = 2 * needed;
@@ -357,7 +404,7 @@ static bool reserve_done(mpi *m) {
 
 /* *faulty: the error of each request stands in its status. */
 static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter_error *error) {
-    int code = kl_mpi_look(&m->wait, m->requests, (int)m->count, (int)m->flying, for_ever, done, m->done,
+    int code = kl_mpi_look(&m->wait, m->requests, (int)m->receives, (int)m->flying, for_ever, done, m->done,
                            m->statuses);
     *faulty = false;
     if (code == MPI_SUCCESS)
@@ -385,13 +432,17 @@ static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     for (int d = 0; d < done; d++) {
         size_t at = (size_t)m->done[d];
         bool failed = faulty && m->statuses[d].MPI_ERROR != MPI_SUCCESS;
-        sent |= at >= m->count;
-        if (at >= m->count)
-            settle_send(m, at - m->count, failed);
-        else if (failed)
+        sent |= at >= m->receives;
+        if (at >= m->receives) {
+            settle_send(m, at - m->receives, failed);
+        } else if (at == m->count) {
+            hear_any(m, &m->statuses[d]);
+        } else if (failed) {
             lose(m, at);
-        else
+        } else {
             hear(m, at, &m->statuses[d]);
+            hear_later(m, at);
+        }
     }
     if (sent)
         close_gaps(m);
@@ -484,7 +535,7 @@ static bool part(mpi *m) {
 /* Takes back the receives nobody will send to. Sends to a dead peer stay with MPI, and so does their memory.
  */
 static void abandon(mpi *m) {
-    for (size_t i = 0; i < m->count; i++)
+    for (size_t i = 0; i < m->receives; i++)
         if (m->requests[i] != MPI_REQUEST_NULL) {
             MPI_Cancel(&m->requests[i]);
             MPI_Request_free(&m->requests[i]);
@@ -495,6 +546,7 @@ static void free_all(mpi *m) {
     for (size_t i = 0; m->peers && i < m->count; i++) {
         throw_waiting_away(&m->peers[i]);
         free(m->peers[i].body);
+        kl_buffer_free(&m->peers[i].later);
     }
     kl_event_queue_free(&m->ready);
     free(m->peers);
@@ -508,11 +560,11 @@ static void free_all(mpi *m) {
 static void mpi_close(kl_transport *transport) {
     mpi *m = (mpi *)transport;
     bool ends_mpi = m->ends_mpi;
-    if (part(m)) {
+    bool parted = part(m);
+    abandon(m);
+    if (parted) { /* else the memory is kept: MPI may still write into it */
         MPI_Comm_free(&m->comm);
         free_all(m);
-    } else {
-        abandon(m); /* and keep the memory: MPI may still write into it */
     }
     if (ends_mpi)
         MPI_Finalize();
@@ -587,6 +639,7 @@ static mpi *new_mpi(int rank, int size, const kl_transport_ops *ops) {
     m->rank = rank;
     m->count = rank == 0 ? (size_t)size - 1 : 1;
     m->peers = calloc(m->count + 1, sizeof *m->peers); /* +1: a lone master has none */
+    m->receives = m->count + kl_mpi_any_source;
     m->requests = malloc((m->count + 1) * sizeof(MPI_Request));
     atomic_init(&m->woken, false);
     if (!m->peers || !m->requests) {
@@ -617,8 +670,10 @@ static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provid
     }
     MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
     m->ends_mpi = ends_mpi;
-    for (size_t i = 0; i < m->count; i++)
+    for (size_t i = 0; i < m->count && !kl_mpi_any_source; i++)
         post_head(m, i);
+    if (kl_mpi_any_source)
+        post_any_head(m);
     kl_mpi_traffic(&m->wait);
     *transport = &m->transport;
     return KILTER_OK;

@@ -13,6 +13,8 @@ enum { SPINS = 20 }; /* looks with a bare yield in between, before the first nap
 #define LONGEST_REST_S 2e-3  /* … to here */
 #define REST_AFTER_S   0.05
 
+const bool kl_mpi_any_source = false;
+
 void kl_mpi_traffic(kl_mpi_wait *wait) {
     wait->spins = 0;
     wait->nap_s = SHORTEST_NAP_S;

@@ -7,6 +7,11 @@
 #include <mpi.h>
 #include <stdbool.h>
 
+/* May a receive be posted for whoever sends next? Where ranks die it may not, as one that matched a dying
+ * sender hangs for ever. In a simulation none does, and a receive for each of many ranks costs time with
+ * every message. */
+extern const bool kl_mpi_any_source;
+
 typedef struct kl_mpi_wait {
     unsigned spins;
     double nap_s, traffic_s; /* traffic_s: when something last came or went */
