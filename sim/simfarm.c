@@ -176,17 +176,15 @@ static kilter_status be_master(const kl_simfarm *farm, kilter_farm *master, kilt
     return status == KILTER_OK ? closed : status;
 }
 
-int kl_simfarm_run(const kl_simfarm *farm, int argc, char **argv) {
+kilter_status kl_simfarm_run(const kl_simfarm *farm, int argc, char **argv, kilter_error *error) {
     kilter_farm *master;
-    kilter_error error = {KILTER_OK, ""};
     kilter_farm_options options = {
         .work = take_time, .start = start, .user = (void *)farm, .name = "simfarm"};
-    kilter_status status = kilter_farm_open(&options, &argc, argv, &master, &error);
-    if (status == KILTER_OK && argc > 1) {
-        kl_fail(&error, KILTER_ERR_USAGE, "'%s' is no option of this program", argv[1]);
-        kilter_farm_close(master, NULL);
-    } else if (status == KILTER_OK) {
-        be_master(farm, master, &error);
-    }
-    return kilter_exit("simfarm", &error);
+    kilter_status status = kilter_farm_open(&options, &argc, argv, &master, error);
+    if (status != KILTER_OK)
+        return status;
+    if (argc == 1)
+        return be_master(farm, master, error);
+    kilter_farm_close(master, NULL);
+    return kl_fail(error, KILTER_ERR_USAGE, "'%s' is no option of this program", argv[1]);
 }

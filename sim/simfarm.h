@@ -21,8 +21,9 @@ typedef struct kl_simfarm {
  * --help. */
 kilter_status kl_simfarm_read(int *argc, char **argv, kl_simfarm *farm, kilter_error *error);
 void kl_simfarm_free(kl_simfarm *farm);
-/* Be the master, which prints a line of JSON for each iteration, or a worker. Gives the exit code. */
-int kl_simfarm_run(const kl_simfarm *farm, int argc, char **argv);
+/* Be the master, which prints a line of JSON for each iteration, or a worker, which ends with KILTER_ENDED.
+ */
+kilter_status kl_simfarm_run(const kl_simfarm *farm, int argc, char **argv, kilter_error *error);
 
 #ifdef __cplusplus
 }

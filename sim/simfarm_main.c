@@ -3,10 +3,9 @@
 
 int main(int argc, char **argv) {
     kl_simfarm farm = {0};
-    kilter_error error;
-    if (kl_simfarm_read(&argc, argv, &farm, &error) != KILTER_OK)
-        return kilter_exit(argv[0], &error);
-    int code = kl_simfarm_run(&farm, argc, argv);
+    kilter_error error = {KILTER_OK, ""};
+    if (kl_simfarm_read(&argc, argv, &farm, &error) == KILTER_OK)
+        kl_simfarm_run(&farm, argc, argv, &error);
     kl_simfarm_free(&farm);
-    return code;
+    return kilter_exit("simfarm", &error);
 }

@@ -5,6 +5,7 @@
  * What goes wrong is said in one line on stderr: SimGrid itself would end some of these runs with exit code
  * 0. */
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,7 +31,6 @@ constexpr size_t MANY_RANKS = 2000;
 struct simulation {
     kl_simfarm farm;
     std::vector<char *> arguments; /* Kilter's; each rank gets a copy */
-    int exit_code = 1;             /* until the master has one */
 };
 
 [[noreturn]] void give_up(const std::string &why, int code) {
@@ -109,23 +109,25 @@ std::vector<sg4::Host *> as_listed(const sg4::Engine &engine, const std::string 
     return hosts;
 }
 
-void be_rank(simulation *all, int rank) {
+/* What fails in one rank, a bad option above all, is said once. */
+void be_rank(const simulation *all) {
     std::vector<char *> arguments = all->arguments;
     int count = static_cast<int>(arguments.size());
     arguments.push_back(nullptr);
-    int code = kl_simfarm_run(&all->farm, count, arguments.data());
-    if (rank == 0)
-        all->exit_code = code;
+    kilter_error error = {KILTER_OK, ""};
+    kilter_status status = kl_simfarm_run(&all->farm, count, arguments.data(), &error);
+    if (status != KILTER_OK && status != KILTER_ENDED)
+        _exit(kilter_exit("simfarm", &error));
 }
 
-void place(simulation *all, const std::vector<sg4::Host *> &hosts) {
+void place(const simulation *all, const std::vector<sg4::Host *> &hosts) {
     SMPI_app_instance_register("farm", nullptr, static_cast<int>(hosts.size()));
     for (size_t i = 0; i < hosts.size(); i++) {
-        int rank = static_cast<int>(i);
-        sg4::ActorPtr actor = sg4::Actor::init("rank " + std::to_string(rank), hosts[i]);
+        std::string rank = std::to_string(i);
+        sg4::ActorPtr actor = sg4::Actor::init("rank " + rank, hosts[i]);
         actor->set_property("instance_id", "farm");
-        actor->set_property("rank", std::to_string(rank));
-        actor->start([all, rank] { be_rank(all, rank); });
+        actor->set_property("rank", rank);
+        actor->start([all] { be_rank(all); });
     }
 }
 
@@ -166,12 +168,15 @@ int main(int argc, char **argv) {
     int own_argc = 1; /* SimGrid takes none of ours for its own */
     sg4::Engine engine(&own_argc, argv);
     xbt_log_control_set("root.thres:critical");
+    xbt_log_control_set("root.fmt:simfarm:%eSimGrid%esays:%e%m%n");
     configure();
+    std::signal(SIGABRT, [](int) { _exit(2); }); /* SimGrid's answer to some platforms, after saying why */
     try {
         engine.load_platform(platform);
     } catch (const std::exception &refusal) {
         give_up("--platform " + platform + ": SimGrid says: " + refusal.what(), 2);
     }
+    std::signal(SIGABRT, SIG_DFL);
     std::vector<sg4::Host *> hosts = list.empty() ? everywhere(engine) : as_listed(engine, list);
     if (hosts.size() < 2)
         give_up("a farm needs a host for its master and one for a worker, and these are " +
@@ -184,5 +189,5 @@ int main(int argc, char **argv) {
     engine.run();
     SMPI_finalize();
     kl_simfarm_free(&all.farm);
-    return all.exit_code;
+    return 0;
 }
