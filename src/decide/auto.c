@@ -12,10 +12,11 @@ static const double FLOOR_SAFETY = 2;           /* how far the master stays from
 static const double LEFT_OVER = 0.5;            /* of a shortest chunk: too little for one of its own */
 enum { PROBE_PARTS = 4 };                       /* a probe is at most 1/(4P) of what is left */
 
-/* What dealing one chunk costs: the master's time, and the worker's wait when its last task, during which it
- * asks, is shorter than the answer is under way. */
+/* What dealing one chunk costs: the master's time for it, at the worker about as much again, and the worker's
+ * wait when its last task, during which it asks, is shorter than the answer is under way. The way itself
+ * costs nothing: the worker computes meanwhile. */
 static double overhead_s(const kl_snapshot *s, double task_s) {
-    double cost_s = s->answer_s + s->message.fixed_s;
+    double cost_s = 2 * s->answer_s;
     return (cost_s > 0 ? cost_s : OVERHEAD_UNKNOWN_S) + fmax(0, s->round_trip_s - task_s);
 }
 
