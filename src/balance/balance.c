@@ -67,10 +67,16 @@ void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->answer, busy_s, kl_now_s(&b->clock));
 }
 
-void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s) {
+/* Dealing goes by the smaller cost: where a message waits for a core that others use, the chunk was asked for
+ * early enough, and nobody's time is lost. */
+void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool probe) {
     kl_msgcost_add(&b->message, bytes, one_way_s);
+    if (probe)
+        kl_msgcost_add(&b->probed, bytes, one_way_s);
     kl_stat_add(&b->round_trip, 2 * one_way_s, kl_now_s(&b->clock));
-    b->snapshot.message = kl_msgcost_fit(&b->message);
+    kl_linear now = kl_msgcost_fit(&b->message), probed = kl_msgcost_fit(&b->probed);
+    b->message_now = now;
+    b->snapshot.message = b->probed.count > 0 && probed.fixed_s < now.fixed_s ? probed : now;
     b->snapshot.round_trip_s = 2 * b->snapshot.message.fixed_s;
 }
 

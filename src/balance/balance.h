@@ -52,9 +52,10 @@ typedef struct kl_balance {
     kl_dealer *dealer;
     kl_bag bag;
     kl_snapshot snapshot;
-    kl_worker_view *views; /* snapshot.workers, writable: the crew is told of every change */
-    kl_crew *crew;         /* snapshot.crew */
-    kl_msgcost message;
+    kl_worker_view *views;      /* snapshot.workers, writable: the crew is told of every change */
+    kl_crew *crew;              /* snapshot.crew */
+    kl_msgcost message, probed; /* of the traffic lately, probes included; of the probes alone */
+    kl_linear message_now;      /* fit of `message` */
     kl_stat answer, round_trip;
     kl_stat run_unit_s;         /* seconds per unit of this run's tasks */
     double mean_rate;           /* of those that took part in the last run, for kl_iteration.speeds */
@@ -74,7 +75,7 @@ void kl_balance_present(kl_balance *balance, uint32_t worker, bool present);
 /* Not wanted now, though it could work; or wanted again. */
 void kl_balance_rest(kl_balance *balance, uint32_t worker, bool resting);
 /* An exchange that waited for nobody, of the probe or of the traffic: one of its two messages. */
-void kl_balance_message_cost(kl_balance *balance, double bytes, double one_way_s);
+void kl_balance_message_cost(kl_balance *balance, double bytes, double one_way_s, bool probe);
 
 /* Units per second: over the worker's last run, or lately if it had no part in it; 0: not known. */
 double kl_balance_rate(const kl_balance *balance, uint32_t worker);

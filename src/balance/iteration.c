@@ -57,12 +57,13 @@ kl_iteration kl_balance_iteration(kl_balance *b, double elapsed_s, double master
     if (e.workers == 0)
         return it;
     double mean = e.rate / e.workers, bytes = s->task_bytes + s->result_bytes;
-    it.model = (kl_farm_model){.message = s->message,
+    it.model = (kl_farm_model){.message = b->message_now,
                                .work_s = e.units / mean,
                                .bytes = bytes * (double)s->tasks,
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
                                .master_s = master_s};
-    it.model.message.fixed_s += s->message.per_unit_s * shared_bytes;
+    it.answer_s = b->answer.mean;
+    it.model.message.fixed_s += b->message_now.per_unit_s * shared_bytes;
     it.task_mean_s = it.model.work_s / e.tasks;
     it.task_sd_s = it.task_mean_s * sqrt(e.variance / e.tasks);
     it.quality = elapsed_s > 0 ? fmax(0, 1 - e.busy_s / e.workers / elapsed_s) : 0;

@@ -37,11 +37,11 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
 }
 
 /* What the model says of n workers, without the master's own time. It knows of one chunk for each; as many as
- * they had now must be sent, one after the other. */
+ * they had now must be answered, one after the other. */
 static double model_s(const kl_iteration *it, uint32_t n, double speed) {
-    double chunks = (double)it->chunks * n / it->workers;
-    return fmax(kl_model_time_with_s(&it->model, n, speed) - it->model.master_s,
-                (chunks + 1) * it->model.message.fixed_s);
+    double chunks = (double)it->chunks * n / it->workers, start_s = it->model.message.fixed_s;
+    double answer_s = it->answer_s > 0 ? it->answer_s : start_s;
+    return fmax(kl_model_time_with_s(&it->model, n, speed) - it->model.master_s, chunks * answer_s + start_s);
 }
 
 /* What was lost to more than the model knows of is expected to be lost again. */

@@ -101,8 +101,8 @@ static void record_measurement(kl_master *m, int64_t worker, const char *kind, d
 
 static void record_message_cost(kl_master *m, int64_t worker) {
     const kl_balance *b = &m->balance;
-    record_measurement(m, worker, "message_fixed_s", b->snapshot.message.fixed_s, 0, b->message.count);
-    record_measurement(m, worker, "message_per_byte_s", b->snapshot.message.per_unit_s, 0, b->message.count);
+    record_measurement(m, worker, "message_fixed_s", b->message_now.fixed_s, 0, b->message.count);
+    record_measurement(m, worker, "message_per_byte_s", b->message_now.per_unit_s, 0, b->message.count);
 }
 
 void kl_master_record(kl_master *m, kl_trace *trace) {
@@ -301,8 +301,8 @@ static kilter_status on_echo(kl_master *m, member *one, const kl_message *messag
         return expel(m, one, "sent a malformed echo", error);
     if (!kl_probe_done(&one->probe))
         return send_probe(m, one, error);
-    kl_balance_message_cost(&m->balance, KL_PROBE_SMALL_BYTES, one->probe.small_s / 2);
-    kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2);
+    kl_balance_message_cost(&m->balance, KL_PROBE_SMALL_BYTES, one->probe.small_s / 2, true);
+    kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2, true);
     record_message_cost(m, one->worker);
     m->probing--;
     start_working(m, one);
@@ -487,7 +487,7 @@ static kilter_status on_results(kl_master *m, member *one, kl_message *message, 
         !segments_fit(one, message, head.segments))
         return expel(m, one, "sent malformed results", error);
     if (head.round_trip_s > 0)
-        kl_balance_message_cost(&m->balance, head.round_trip_bytes / 2, head.round_trip_s / 2);
+        kl_balance_message_cost(&m->balance, head.round_trip_bytes / 2, head.round_trip_s / 2, false);
     kl_reader reader = kl_wire_read_results(message->data, message->size);
     kilter_status status = KILTER_OK;
     for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++)

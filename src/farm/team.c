@@ -82,17 +82,24 @@ kilter_status kl_master_seat(kl_master *m, kilter_error *error) {
     return KILTER_OK;
 }
 
-void kl_master_wake_for_lost(kl_master *m) {
-    while (m->resting > 0 && m->ready - m->resting < m->seats) {
-        member *fastest = NULL;
-        for (size_t i = 0; i < m->member_count; i++) {
-            member *one = &m->members[i];
-            if (one->resting && (!fastest || kl_balance_rate(&m->balance, one->worker) >
-                                                 kl_balance_rate(&m->balance, fastest->worker)))
-                fastest = one;
+static member *fastest_resting(const kl_master *m) {
+    member *fastest = NULL;
+    double most = 0;
+    for (size_t i = 0; i < m->member_count; i++) {
+        member *one = &m->members[i];
+        double rate = one->resting ? kl_balance_rate(&m->balance, one->worker) : 0;
+        if (one->resting && (!fastest || rate > most)) {
+            fastest = one;
+            most = rate;
         }
-        set_resting(m, fastest, false);
     }
+    return fastest;
+}
+
+void kl_master_wake_for_lost(kl_master *m) {
+    member *one;
+    while (m->ready - m->resting < m->seats && (one = fastest_resting(m)))
+        set_resting(m, one, false);
 }
 
 /* --- what takes effect between runs --- */
@@ -270,7 +277,7 @@ void kl_master_state(const kl_master *m, kl_farm_state *state) {
     state->run = m->running || m->runs == 0 ? m->runs : m->runs - 1;
     state->tasks = m->summary.tasks;
     state->done = m->done;
-    state->message = m->balance.snapshot.message;
+    state->message = m->balance.message_now;
     state->answer_s = m->balance.answer.mean;
     state->policy = kl_dealer_policy(m->balance.dealer);
     state->factor = kl_dealer_factor(m->balance.dealer);

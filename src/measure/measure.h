@@ -166,7 +166,7 @@ typedef struct kl_snapshot {
     uint32_t slots, present;
     const kl_crew *crew; /* of the same workers, up to date */
     kl_stat unit_s;      /* of single tasks over all workers */
-    kl_linear message;   /* m_o [s], λ [s/byte], fitted from probes */
+    kl_linear message;   /* m_o [s], λ [s/byte]: the least of what probes and traffic show */
     double answer_s;     /* master's own time to answer one request for work; 0: not known */
     double round_trip_s; /* of a small message; 0: not known */
     double task_bytes;   /* bytes to a worker per task, mean */
