@@ -136,6 +136,17 @@ static kl_span fit_message(const kl_balance *b, kl_span span) {
     return span;
 }
 
+/* A chunk that waits for another on the wire tells of that one, too. */
+static const double QUIET_PART = 0.1; /* of a start-up may be waited for */
+
+static bool wire_is_quiet(const kl_balance *b, double now_s) {
+    return b->wire_free_s - now_s <= QUIET_PART * b->message_now.fixed_s;
+}
+
+static void note_sent(kl_balance *b, uint64_t bytes, double now_s) {
+    b->wire_free_s = fmax(b->wire_free_s, now_s) + b->message_now.per_unit_s * (double)bytes;
+}
+
 static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *plan, kl_chunk *chunk,
                           kilter_error *error) {
     kl_span span = fit_message(b, kl_bag_front(&b->bag, plan->count));
@@ -146,7 +157,9 @@ static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *
     chunk->finish_s = plan->finish_s;
     kl_chunk_head head = {.run = b->snapshot.run, .chunk = chunk->id, .lo = span.lo, .count = plan->count};
     head.lead_s = kl_lead_s(&b->snapshot);
-    head.held_s = fmax(0, kl_now_s(&b->clock) - asked_s);
+    double now_s = kl_now_s(&b->clock);
+    head.held_s = fmax(0, now_s - asked_s);
+    head.quiet = wire_is_quiet(b, now_s);
     kl_receipt receipt;
     kilter_status status = kl_move_chunk(b->transport, peer, &head, b->weights, b->bag.scale, b->inputs,
                                          &b->buffer, &receipt, error);
@@ -155,6 +168,7 @@ static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *
             return kl_fail(error, KILTER_ERR_MEMORY, "taking tasks back from a lost worker: memory ran out");
         return status;
     }
+    note_sent(b, receipt.bytes, now_s);
     chunk->bytes_out = receipt.bytes;
     chunk->dealt_s = kl_now_s(&b->clock);
     return KILTER_OK;

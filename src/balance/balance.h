@@ -56,6 +56,7 @@ typedef struct kl_balance {
     kl_crew *crew;              /* snapshot.crew */
     kl_msgcost message, probed; /* of the traffic lately, probes included; of the probes alone */
     kl_linear message_now;      /* fit of `message` */
+    double wire_free_s;         /* when the chunks sent so far should have left */
     kl_stat answer, round_trip;
     kl_stat run_unit_s;         /* seconds per unit of this run's tasks */
     double mean_rate;           /* of those that took part in the last run, for kl_iteration.speeds */

@@ -328,7 +328,7 @@ static kilter_status on_shared(kl_worker *w, const kl_message *m, kilter_error *
  * millionths of the time that the request lay at the master: that must not matter. */
 static void note_round_trip(kl_worker *w, const kl_chunk_head *head, size_t bytes) {
     double took_s = kl_now_s(&w->options.clock) - w->sent_at_s - head->held_s;
-    if (!w->asked || !w->idle || w->sent_bytes == 0 || took_s < CLOCKS_DIFFER * head->held_s)
+    if (!head->quiet || !w->asked || !w->idle || w->sent_bytes == 0 || took_s < CLOCKS_DIFFER * head->held_s)
         return;
     w->round_trip_s = took_s;
     w->round_trip_bytes = w->sent_bytes + (double)bytes;

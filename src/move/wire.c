@@ -92,7 +92,7 @@ void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity
     take_text(kl_get_bytes(&r, length), length, text, capacity);
 }
 
-enum { WEIGHTED = 1, INPUTS = 2 };
+enum { WEIGHTED = 1, INPUTS = 2, QUIET = 4 };
 
 void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head) {
     kl_put_u8(out, KL_CHUNK);
@@ -102,7 +102,8 @@ void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head) {
     kl_put_u64(out, head->count);
     kl_put_f64(out, head->lead_s);
     kl_put_f64(out, head->held_s);
-    kl_put_u8(out, (uint8_t)((head->weighted ? WEIGHTED : 0) | (head->inputs ? INPUTS : 0)));
+    kl_put_u8(out, (uint8_t)((head->weighted ? WEIGHTED : 0) | (head->inputs ? INPUTS : 0) |
+                             (head->quiet ? QUIET : 0)));
 }
 
 static bool positive(double x) {
@@ -127,11 +128,12 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_re
     head->lead_s = kl_get_f64(&r);
     head->held_s = kl_get_f64(&r);
     uint8_t flags = kl_get_u8(&r);
-    if (r.bad || (flags & ~(WEIGHTED | INPUTS)) || !range_ok(head->lo, head->count) ||
+    if (r.bad || (flags & ~(WEIGHTED | INPUTS | QUIET)) || !range_ok(head->lo, head->count) ||
         !not_negative(head->lead_s) || !not_negative(head->held_s))
         return false;
     head->weighted = flags & WEIGHTED;
     head->inputs = flags & INPUTS;
+    head->quiet = flags & QUIET;
     *weights = r;
     for (uint64_t i = 0; head->weighted && i < head->count; i++)
         if (!positive(kl_get_f64(&r)))

@@ -66,6 +66,7 @@ typedef struct kl_chunk_head {
     uint64_t run, chunk, lo, count;
     double lead_s; /* ask for more when less than this is left to do */
     double held_s; /* how long the request lay at the master */
+    bool quiet;    /* no other chunk was on its way: the round trip tells what messages cost */
     bool weighted, inputs;
 } kl_chunk_head;
 

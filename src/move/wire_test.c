@@ -56,6 +56,7 @@ static void put_chunk(kl_buffer *b, uint64_t count, bool weighted, bool inputs) 
     kl_chunk_head head = {.run = 1, .chunk = 2, .lo = 10, .count = count, .lead_s = 0.001, .held_s = 0.25};
     head.weighted = weighted;
     head.inputs = inputs;
+    head.quiet = count % 2;
     kl_wire_put_chunk(b, &head);
     for (uint64_t i = 0; weighted && i < count; i++)
         kl_put_f64(b, 1.5 + (double)i);
@@ -72,7 +73,7 @@ static void chunks_survive(void **state) {
         kl_reader weights, inputs;
         assert_true(kl_wire_get_chunk(b.data, b.size, &head, &weights, &inputs));
         assert_true(head.run == 1 && head.chunk == 2 && head.lo == 10 && head.count == 5 &&
-                    head.lead_s == 0.001 && head.held_s == 0.25);
+                    head.lead_s == 0.001 && head.held_s == 0.25 && head.quiet);
         for (int i = 0; head.weighted && i < 5; i++)
             assert_true(kl_get_f64(&weights) == 1.5 + i);
         for (size_t i = 0, size; head.inputs && i < 5; i++) {
