@@ -364,6 +364,12 @@ static bool any_queued(const kl_master *m) {
     return m->done + m->balance.bag.left < m->summary.tasks;
 }
 
+/* Until those held back are looked at again; took_s: the last look. */
+static double held_pause_s(const kl_master *m, double took_s) {
+    double task_s = m->balance.snapshot.unit_s.mean;
+    return fmax(fmax(KL_HELD_S, KL_HELD_TASKS * task_s), KL_HELD_LOOKS * took_s);
+}
+
 /* Deal to all that ask, those held back included. */
 static kilter_status feed_all(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
@@ -379,8 +385,8 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
         }
         held |= one->held;
     }
-    double now_s = kl_now_s(&m->options.clock), pause_s = KL_HELD_LOOKS * (now_s - began_s);
-    m->look_again_s = held ? now_s + (pause_s > KL_HELD_S ? pause_s : KL_HELD_S) : 0;
+    double now_s = kl_now_s(&m->options.clock);
+    m->look_again_s = held ? now_s + held_pause_s(m, now_s - began_s) : 0;
     return status;
 }
 
@@ -398,7 +404,7 @@ static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *err
         return KILTER_OK;
     kilter_status status = feed(m, asking, error);
     if (asking->held && m->look_again_s == 0)
-        m->look_again_s = kl_now_s(&m->options.clock) + KL_HELD_S;
+        m->look_again_s = kl_now_s(&m->options.clock) + held_pause_s(m, 0);
     return status;
 }
 

@@ -171,6 +171,7 @@ struct kl_play {
 
     double now_s;
     uint64_t left, done, next_task, next_chunk;
+    double busy_s; /* of all tasks reported */
     kl_play_outcome outcome;
     kilter_status status;
 };
@@ -478,6 +479,12 @@ static bool any_queued(const kl_play *p) {
     return p->done + p->left < p->run->tasks;
 }
 
+/* Until those held back are looked at again; took_s: the last look. */
+static double held_pause_s(const kl_play *p, double took_s) {
+    double task_s = p->done > 0 ? p->busy_s / (double)p->done : 0;
+    return fmax(fmax(KL_HELD_S, KL_HELD_TASKS * task_s), KL_HELD_LOOKS * took_s);
+}
+
 /* Deal to all that ask, those held back included. */
 static void feed_all(kl_play *p) {
     double began_s = p->master_free_s;
@@ -493,8 +500,7 @@ static void feed_all(kl_play *p) {
             master_works(p, dealt ? p->run->answer_s : p->run->look_s);
             held |= !dealt;
         }
-    double pause_s = KL_HELD_LOOKS * (p->master_free_s - began_s);
-    p->look_again_s = held ? p->master_free_s + fmax(pause_s, KL_HELD_S) : 0;
+    p->look_again_s = held ? p->master_free_s + held_pause_s(p, p->master_free_s - began_s) : 0;
     if (held && !any_queued(p) && p->status == KILTER_OK)
         p->status = KILTER_ERR_RANGE;
 }
@@ -514,7 +520,7 @@ static void feed_hungry(kl_play *p, uint32_t asking) {
     if (asking == NONE || !is_set(p->hungry, asking) || is_set(p->held, asking))
         return;
     if (!feed(p, asking) && p->look_again_s == 0)
-        p->look_again_s = p->master_free_s + KL_HELD_S;
+        p->look_again_s = p->master_free_s + held_pause_s(p, 0);
 }
 
 static void take_report(kl_play *p, uint32_t place) {
@@ -529,6 +535,7 @@ static void take_report(kl_play *p, uint32_t place) {
         c->told.busy_s += s->told.busy_s;
         c->told.bytes_in += p->run->result_bytes * tasks;
         p->done += s->told.task_s.count;
+        p->busy_s += s->told.busy_s;
         p->dealer->reported(p->dealer->self, &s->told, p->master_free_s);
         if (s->last) {
             if (p->dealer->ended)
@@ -587,6 +594,7 @@ static void begin(kl_play *p, const kl_play_run *run, const kl_play_dealer *deal
     p->now_s = p->out_free_s = p->in_free_s = p->master_free_s = run->begins_s;
     p->left = run->tasks;
     p->done = p->next_task = 0;
+    p->busy_s = 0;
     p->events = p->to_workers.count = p->to_master.count = 0;
     p->chunks.used = p->chunks.free_count = p->segments.used = p->segments.free_count = 0;
     p->feed_all = true;

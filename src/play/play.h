@@ -60,9 +60,10 @@ static const double KL_HIDES_NOTHING_S = 10e-6;
 /* Requests go out so many of the longest recent answer times ahead of need; a long one is forgotten by and
  * by. */
 static const double KL_ANSWERS_AHEAD = 1.5, KL_ANSWER_MEMORY = 0.9, KL_ANSWER_MOST_S = 20e-3;
-/* A worker that the policy held back is looked at again after this long, and so seldom that looking takes a
- * small part of the master's time. */
-static const double KL_HELD_S = 1e-3, KL_HELD_LOOKS = 8;
+/* A worker that the policy held back is looked at again after this long and a small part of a task's mean
+ * time, in which little can have changed, and so seldom that looking takes a small part of the master's time.
+ */
+static const double KL_HELD_S = 1e-3, KL_HELD_TASKS = 1.0 / 32, KL_HELD_LOOKS = 8;
 
 /* --- a run --- */
 
