@@ -12,9 +12,12 @@
 #include "cmd.h"
 #include "report/print.h"
 #include "report/report.h"
+#include "simulate.h"
 #include "simulate_events.h"
 #include "sys/sys.h"
 
+/* Above, the events engine is the default. */
+enum { MOST_SMPI_WORKERS = 2000 };
 enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
 static const uint64_t MOST_BYTES = (uint64_t)1 << 40;
 /* Of the master on a host of speed 1, for one message: what a real one takes (docs/bench.md). */
@@ -28,6 +31,8 @@ typedef struct question {
 
 /* What was asked, read. */
 typedef struct simulation {
+    bool smpi; /* the engine: else events */
+    bool file; /* the platform is a file of SimGrid's: then there is no cluster */
     kl_cluster cluster;
     kl_tasks tasks;
     const kl_policy *policies[MOST_POLICIES];
@@ -118,14 +123,26 @@ static kilter_status read_platform(const question *q, simulation *sim, kilter_er
     kilter_error why;
     if (!q->platform)
         return kl_fail(error, KILTER_ERR_USAGE, "--platform SPEC is missing, such as 16x1.0,16x0.25");
-    if (is_file(q->platform))
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "--platform '%s': the events engine does not read SimGrid's files; give a SPEC, such as "
-            "16x1.0,16x0.25",
-            q->platform);
+    if ((sim->file = is_file(q->platform)))
+        return KILTER_OK;
     kilter_status status = kl_cluster_parse(q->platform, &sim->cluster, &why);
     return status == KILTER_OK ? status : kl_fail(error, status, "--platform: %.480s", why.text);
+}
+
+/* The farm itself where that is built and not too slow, else its model. */
+static kilter_status choose_engine(const question *q, simulation *sim, kilter_error *error) {
+    char *program = kl_smpi_program();
+    bool there = program != NULL;
+    free(program);
+    bool small = sim->file || sim->cluster.workers <= MOST_SMPI_WORKERS;
+    sim->smpi = q->engine ? strcmp(q->engine, "smpi") == 0 : there && small;
+    if (sim->file && !sim->smpi)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "--platform '%s': the events engine does not read SimGrid's files%s; give a SPEC, such as "
+            "16x1.0,16x0.25",
+            q->platform, q->engine ? "" : ", and the smpi engine is not there");
+    return KILTER_OK;
 }
 
 static kilter_status read_tasks(const question *q, simulation *sim, kilter_error *error) {
@@ -155,6 +172,8 @@ static kilter_status read_numbers(const question *q, simulation *sim, kilter_err
 
 static kilter_status read_question(const question *q, simulation *sim, kilter_error *error) {
     kilter_status status = read_platform(q, sim, error);
+    if (status == KILTER_OK)
+        status = choose_engine(q, sim, error);
     if (status == KILTER_OK)
         status = read_tasks(q, sim, error);
     if (status == KILTER_OK)
@@ -186,8 +205,8 @@ static char *record_name(const simulation *sim, const char *file, const kl_polic
     return kl_text("%.*s-%s%s", (int)(ending - file), file, kl_policy_name(policy), ending);
 }
 
-static kilter_status simulate(const simulation *sim, const kl_policy *policy, const char *record,
-                              kl_simulated *results, kilter_error *error) {
+static kilter_status simulate_events(const simulation *sim, const kl_policy *policy, const char *record,
+                                     kl_simulated *results, kilter_error *error) {
     kl_events_farm farm = {.cluster = &sim->cluster,
                            .tasks = &sim->tasks,
                            .policy = policy,
@@ -197,6 +216,89 @@ static kilter_status simulate(const simulation *sim, const kl_policy *policy, co
                            .answer_s = sim->answer_s,
                            .record = record};
     return kl_events_run(&farm, results, error);
+}
+
+static kilter_status write_file(const char *path, const kl_cluster *cluster,
+                                kilter_status (*write)(const kl_cluster *, FILE *, kilter_error *),
+                                kilter_error *error) {
+    FILE *out = fopen(path, "w");
+    kilter_status status = out ? write(cluster, out, error) : KILTER_OK;
+    if (out && fclose(out) == 0)
+        return status;
+    return kl_fail(error, KILTER_ERR_SYSTEM, "writing '%s': %s", path, strerror(errno));
+}
+
+/* All tasks' time at speed 1. */
+static double work_s(const simulation *sim, uint32_t iteration) {
+    double sum = 0;
+    for (uint64_t i = 0; i < sim->tasks.count; i++)
+        sum += kl_task_s(&sim->tasks, iteration, i);
+    return sum;
+}
+
+static kilter_status simulate_smpi(const question *q, const simulation *sim, const kl_policy *policy,
+                                   const char *platform, const char *hosts, const char *record,
+                                   kl_simulated *results, kilter_error *error) {
+    kl_smpi_farm farm = {.platform = platform,
+                         .hosts = hosts,
+                         .tasks = q->tasks,
+                         .policy = kl_policy_name(policy),
+                         .iterations = sim->iterations,
+                         .seed = sim->tasks.seed,
+                         .task_bytes = sim->task_bytes,
+                         .result_bytes = sim->result_bytes,
+                         .answer_s = sim->answer_s,
+                         .record = record};
+    kl_smpi_iteration *its = calloc(sim->iterations, sizeof *its);
+    if (!its)
+        return kl_fail(error, KILTER_ERR_MEMORY, "keeping the results: memory ran out");
+    kilter_status status = kl_smpi_run(&farm, its, error);
+    for (uint32_t i = 0; status == KILTER_OK && i < sim->iterations; i++)
+        results[i] = (kl_simulated){
+            .elapsed_s = its[i].elapsed_s,
+            .bound_s = sim->file ? its[i].bound_s
+                                 : kl_cluster_bound_s(&sim->cluster, its[i].began_s, work_s(sim, i)),
+            .chunks = its[i].chunks,
+            .workers = its[i].workers,
+        };
+    free(its);
+    return status;
+}
+
+/* A SPEC becomes a platform and a list of hosts, for as long as the simulation takes. */
+static kilter_status simulate_described(const question *q, const simulation *sim, const kl_policy *policy,
+                                        const char *record, kl_simulated *results, kilter_error *error) {
+    char *folder = NULL;
+    kilter_status status = kl_private_dir(&folder, error);
+    if (status != KILTER_OK)
+        return status;
+    char *platform = kl_text("%s/platform.xml", folder), *hosts = kl_text("%s/hosts", folder);
+    if (!platform || !hosts)
+        status = kl_fail(error, KILTER_ERR_MEMORY, "writing the platform: memory ran out");
+    if (status == KILTER_OK)
+        status = write_file(platform, &sim->cluster, kl_cluster_write_simgrid, error);
+    if (status == KILTER_OK)
+        status = write_file(hosts, &sim->cluster, kl_cluster_write_hosts, error);
+    if (status == KILTER_OK)
+        status = simulate_smpi(q, sim, policy, platform, hosts, record, results, error);
+    if (platform)
+        unlink(platform);
+    if (hosts)
+        unlink(hosts);
+    rmdir(folder);
+    free(platform);
+    free(hosts);
+    free(folder);
+    return status;
+}
+
+static kilter_status simulate(const question *q, const simulation *sim, const kl_policy *policy,
+                              const char *record, kl_simulated *results, kilter_error *error) {
+    if (!sim->smpi)
+        return simulate_events(sim, policy, record, results, error);
+    if (sim->file)
+        return simulate_smpi(q, sim, policy, q->platform, NULL, record, results, error);
+    return simulate_described(q, sim, policy, record, results, error);
 }
 
 static kilter_status draw(const char *record, const char *picture, kilter_error *error) {
@@ -215,7 +317,7 @@ static kilter_status simulate_and_draw(const question *q, const simulation *sim,
     kilter_status status = q->record ? KILTER_OK : kl_private_dir(&folder, error);
     if (status == KILTER_OK) {
         record = q->record ? kl_text("%s", q->record) : kl_text("%s/simulated.kilter", folder);
-        status = record ? simulate(sim, sim->policies[0], record, sim->results, error)
+        status = record ? simulate(q, sim, sim->policies[0], record, sim->results, error)
                         : kl_fail(error, KILTER_ERR_MEMORY, "naming a record: memory ran out");
     }
     if (status == KILTER_OK)
@@ -238,7 +340,7 @@ static kilter_status simulate_all(const question *q, const simulation *sim, kilt
         char *record = q->record ? record_name(sim, q->record, sim->policies[p]) : NULL;
         if (q->record && !record)
             return kl_fail(error, KILTER_ERR_MEMORY, "naming a record: memory ran out");
-        status = simulate(sim, sim->policies[p], record, &sim->results[p * sim->iterations], error);
+        status = simulate(q, sim, sim->policies[p], record, &sim->results[p * sim->iterations], error);
         free(record);
     }
     return status;
@@ -312,7 +414,10 @@ static void print_table(const question *q, const simulation *sim, const char *en
         {"chunks", false, cell_chunks},     {"messages", false, cell_messages},
         {"last", false, cell_last_elapsed}, {"its efficiency", false, cell_last_efficiency},
     };
-    kl_say(stdout, "platform", "%s: %" PRIu32 " workers", q->platform, sim->cluster.workers);
+    if (sim->file)
+        kl_say(stdout, "platform", "%s", q->platform);
+    else
+        kl_say(stdout, "platform", "%s: %" PRIu32 " workers", q->platform, sim->cluster.workers);
     kl_say(stdout, "tasks", "%s, seed %" PRIu64, q->tasks, sim->tasks.seed);
     if (sim->iterations > 1)
         kl_say(stdout, "iterations", "%" PRIu32 "; the table has their means, and the last one",
@@ -352,7 +457,7 @@ static void print_json(const question *q, const simulation *sim, const char *eng
     kl_json_open(&j, NULL, '{');
     kl_json_text(&j, "engine", engine);
     kl_json_text(&j, "platform", q->platform);
-    kl_json_count(&j, "workers", sim->cluster.workers);
+    kl_json_number(&j, "workers", sim->file ? NAN : sim->cluster.workers);
     kl_json_text(&j, "tasks", q->tasks);
     kl_json_count(&j, "seed", sim->tasks.seed);
     kl_json_number(&j, "answer_s", sim->answer_s);
@@ -371,6 +476,9 @@ static kilter_status write_platform(const question *q, kilter_error *error) {
     kilter_status status = read_platform(q, &sim, error);
     if (status != KILTER_OK)
         return status;
+    if (sim.file)
+        return kl_fail(error, KILTER_ERR_USAGE, "--write-platform: '%s' is a platform of SimGrid's already",
+                       q->platform);
     bool to_stdout = strcmp(q->write_platform, "-") == 0;
     FILE *out = to_stdout ? stdout : fopen(q->write_platform, "w");
     if (!out)
@@ -391,7 +499,7 @@ static kilter_status answer(const question *q, kilter_error *error) {
     if (status == KILTER_OK)
         status = simulate_all(q, &sim, error);
     if (status == KILTER_OK)
-        (q->json ? print_json : print_table)(q, &sim, "events");
+        (q->json ? print_json : print_table)(q, &sim, sim.smpi ? "smpi" : "events");
     kl_cluster_free(&sim.cluster);
     kl_tasks_free(&sim.tasks);
     free(sim.results);
@@ -435,8 +543,8 @@ static int read_options(const kl_command *command, int argc, char **argv, questi
             return kl_cmd_usage(command, "%s needs a value", argv[i]);
         *value = equals ? equals + 1 : argv[++i];
     }
-    if (q->engine && strcmp(q->engine, "events") != 0)
-        return kl_cmd_usage(command, "--engine '%s': there is events", q->engine);
+    if (q->engine && strcmp(q->engine, "events") != 0 && strcmp(q->engine, "smpi") != 0)
+        return kl_cmd_usage(command, "--engine '%s': there are smpi and events", q->engine);
     return 0;
 }
 
@@ -457,7 +565,7 @@ const kl_command kl_cmd_simulate = {
     .name = "simulate",
     .summary = "what policies come to on a cluster you describe",
     .help =
-        "usage: kilter simulate --platform SPEC --tasks SPEC [--policy LIST] [OPTION]…\n"
+        "usage: kilter simulate --platform SPEC|FILE.xml --tasks SPEC [--policy LIST] [OPTION]…\n"
         "       kilter simulate --platform SPEC --write-platform FILE.xml\n"
         "\n"
         "Runs a farm whose tasks only take time on a described cluster, under each policy of the list, and\n"
@@ -477,7 +585,9 @@ const kl_command kl_cmd_simulate = {
         "  --answer-s SECONDS    the master's work for one message, at speed 1 (1e-5)\n"
         "  --task-bytes BYTES    to a worker for each task (0)\n"
         "  --result-bytes BYTES  back for each task (0)\n"
-        "  --engine ENGINE       events\n"
+        "  --engine ENGINE       smpi: the farm itself under SimGrid; events: its model, for size (smpi up "
+        "to\n"
+        "                        2,000 workers where it is built)\n"
         "  --record FILE         write a run record; of several policies: FILE-POLICY before its ending\n"
         "  --gantt FILE.svg      draw who computed what, when (one policy)\n"
         "  --json                one JSON object, times in seconds\n"

@@ -24,6 +24,7 @@ typedef struct kl_smpi_iteration { /* as in kilter_farm_summary */
     double elapsed_s, bound_s, efficiency;
     uint64_t chunks;
     uint32_t workers;
+    double began_s; /* since the simulation began */
 } kl_smpi_iteration;
 
 /* The program that runs such a farm: beside this one, or in the folder KILTER_LIBEXEC names. malloc'd; NULL:

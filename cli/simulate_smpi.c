@@ -143,8 +143,9 @@ static void take_line(reading *r) {
     r->length = 0;
     if (sscanf(r->line,
                "{\"iteration\":%u,\"tasks\":%llu,\"elapsed_s\":%lf,\"bound_s\":%lf,\"efficiency\":%lf,"
-               "\"chunks\":%llu,\"workers\":%u}",
-               &iteration, &tasks, &it.elapsed_s, &it.bound_s, &it.efficiency, &chunks, &it.workers) == 7 &&
+               "\"chunks\":%llu,\"workers\":%u,\"began_s\":%lf}",
+               &iteration, &tasks, &it.elapsed_s, &it.bound_s, &it.efficiency, &chunks, &it.workers,
+               &it.began_s) == 8 &&
         iteration == r->came && iteration < r->expected) {
         it.chunks = chunks;
         r->results[r->came++] = it;

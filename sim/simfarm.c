@@ -147,6 +147,7 @@ static kilter_status iterate(const kl_simfarm *farm, kilter_farm *master, const 
                              uint32_t iteration, kilter_error *error) {
     tally t = {.farm = farm};
     kilter_run run = {.tasks = farm->tasks.count, .inputs = inputs, .done = count, .user = &t};
+    double began_s = kl_monotonic_s();
     kilter_status status = kilter_farm_run(master, &run, error);
     if (status != KILTER_OK)
         return status;
@@ -157,9 +158,9 @@ static kilter_status iterate(const kl_simfarm *farm, kilter_farm *master, const 
     kilter_farm_summary s;
     kilter_farm_summary_get(master, &s);
     printf("{\"iteration\":%u,\"tasks\":%llu,\"elapsed_s\":%.9g,\"bound_s\":%.9g,\"efficiency\":%.9g,"
-           "\"chunks\":%llu,\"workers\":%u}\n",
+           "\"chunks\":%llu,\"workers\":%u,\"began_s\":%.9g}\n",
            iteration, (unsigned long long)s.tasks, s.elapsed_s, s.bound_s, s.efficiency,
-           (unsigned long long)s.chunks, s.workers);
+           (unsigned long long)s.chunks, s.workers, began_s);
     fflush(stdout);
     return KILTER_OK;
 }

@@ -226,6 +226,13 @@ static void write_profiles(const kl_cluster *c, FILE *out) {
     }
 }
 
+static kilter_status written(FILE *out, const char *what, kilter_error *error) {
+    if (fflush(out) != 0 || ferror(out))
+        return kl_fail(error, KILTER_ERR_SYSTEM, "writing the %s: %s; make room there", what,
+                       strerror(errno));
+    return KILTER_OK;
+}
+
 kilter_status kl_cluster_write_simgrid(const kl_cluster *c, FILE *out, kilter_error *error) {
     fprintf(out, "<?xml version='1.0'?>\n"
                  "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
@@ -243,8 +250,16 @@ kilter_status kl_cluster_write_simgrid(const kl_cluster *c, FILE *out, kilter_er
     fprintf(out, "  </zone>\n");
     write_profiles(c, out);
     fprintf(out, "</platform>\n");
-    if (fflush(out) != 0 || ferror(out))
-        return kl_fail(error, KILTER_ERR_SYSTEM, "writing the platform: %s; make room there",
-                       strerror(errno));
-    return KILTER_OK;
+    return written(out, "platform", error);
+}
+
+kilter_status kl_cluster_write_hosts(const kl_cluster *c, FILE *out, kilter_error *error) {
+    char name[KL_CLUSTER_HOST_BYTES];
+    kl_cluster_master_host(c, name);
+    fprintf(out, "%s\n", name);
+    for (uint32_t i = 0; i < c->workers; i++) {
+        kl_cluster_worker_host(i, name);
+        fprintf(out, "%s\n", name);
+    }
+    return written(out, "list of hosts", error);
 }

@@ -22,6 +22,9 @@ void kl_cluster_master_host(const kl_cluster *cluster, char name[KL_CLUSTER_HOST
 /* The same cluster as a platform of SimGrid (XML, version 4.1; speed 1 is 1 Gflop/s). KILTER_ERR_SYSTEM. */
 kilter_status kl_cluster_write_simgrid(const kl_cluster *cluster, FILE *out, kilter_error *error);
 
+/* The host of each rank of a farm on it, one a line: the master's, then the workers'. KILTER_ERR_SYSTEM. */
+kilter_status kl_cluster_write_hosts(const kl_cluster *cluster, FILE *out, kilter_error *error);
+
 typedef enum kl_law {
     KL_LAW_CONST,
     KL_LAW_UNIFORM,
