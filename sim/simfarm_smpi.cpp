@@ -24,10 +24,6 @@ namespace sg4 = simgrid::s4u;
 
 namespace {
 
-/* From so many ranks on, messages under way cost SMPI more than linear time, unless sending is not detached.
- */
-constexpr size_t MANY_RANKS = 2000;
-
 struct simulation {
     kl_simfarm farm;
     std::vector<char *> arguments; /* Kilter's; each rank gets a copy */
@@ -64,6 +60,7 @@ void configure() {
         "smpi/grow-injected-times:no",
         "smpi/test:0",
         "smpi/wtime:0",
+        "smpi/async-small-thresh:65536",
 #if SIMGRID_VERSION_MAJOR > 3 || SIMGRID_VERSION_MINOR > 34
         "precision/timing:1e-9",
 #else
@@ -72,13 +69,6 @@ void configure() {
     };
     for (const char *option : always)
         sg4::Engine::set_config(option);
-}
-
-void configure_messages(size_t ranks) {
-    sg4::Engine::set_config(ranks < MANY_RANKS ? "smpi/async-small-thresh:65536"
-                                               : "smpi/async-small-thresh:0");
-    if (ranks >= MANY_RANKS)
-        sg4::Engine::set_config("smpi/send-is-detached-thresh:0");
 }
 
 /* The master on the first host, a worker on every one. Names that end in numbers come in their order. */
@@ -182,7 +172,6 @@ int main(int argc, char **argv) {
         give_up("a farm needs a host for its master and one for a worker, and these are " +
                     std::to_string(hosts.size()),
                 2);
-    configure_messages(hosts.size());
     SMPI_init();
     place(&all, hosts);
     watch(hosts);
