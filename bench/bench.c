@@ -344,7 +344,7 @@ static double random_01(uint64_t i) {
 static void report(crowd *c, uint32_t worker, double unit_s, double units) {
     kl_worker_view *v = &c->views[worker];
     kl_stat stat = {.count = v->queued_tasks, .mean = unit_s, .min = unit_s, .max = unit_s};
-    kl_view_reported(v, &stat, unit_s * units, units, c->s.now_s);
+    kl_view_reported(v, &stat, unit_s * units, units, c->s.unit_s.mean, c->s.now_s);
     kl_crew_update(c->crew, c->views, worker);
     kl_wap_add(&v->wap, unit_s * units, units);
     kl_crew_update(c->crew, c->views, worker);

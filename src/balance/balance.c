@@ -251,7 +251,7 @@ void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl
     unit_s.last_s = ended_s;
     kl_stat_merge(&b->run_unit_s, &unit_s);
     kl_stat_merge(&b->snapshot.unit_s, &unit_s);
-    kl_view_reported(&b->views[worker], &unit_s, segment->busy_s, units, now_s);
+    kl_view_reported(&b->views[worker], &unit_s, segment->busy_s, units, b->snapshot.unit_s.mean, now_s);
     kl_crew_update(b->crew, b->views, worker);
     double weight = (double)segment->count / (double)b->run_unit_s.count;
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);

@@ -10,7 +10,9 @@ static const double CAP_PART = 0.25;            /* of its share a worker may get
 static const double LEAST_OVERHEADS = 4;        /* a shorter chunk costs more than it evens out */
 static const double FLOOR_SAFETY = 2;           /* how far the master stays from its limit */
 static const double LEFT_OVER = 0.5;            /* of a shortest chunk: too little for one of its own */
-enum { PROBE_PARTS = 4 };                       /* a probe is at most 1/(4P) of what is left */
+static const double TRUST =
+    4;                    /* times as many tasks as have been measured: a pace seen on few may be far off */
+enum { PROBE_PARTS = 4 }; /* a probe is at most 1/(4P) of what is left */
 
 /* What dealing one chunk costs: the master's time for it, at the worker about as much again, and the worker's
  * wait when its last task, during which it asks, is shorter than the answer is under way. The way itself
@@ -96,6 +98,12 @@ static void deal_auto(const kl_look *look, kl_plan *plan) {
     } else {
         kl_reason(plan, "a quarter of its share of %.3g tasks until all end in %s%s", share,
                   kl_say_s(look->forecast.left_s).text, wire);
+    }
+    double trusted = TRUST * (double)s->unit_s.count;
+    if (tasks > trusted) {
+        tasks = trusted;
+        kl_reason(plan, "%.3g times the %llu tasks that have shown a pace so far", TRUST,
+                  ull(s->unit_s.count));
     }
     plan->count = kl_whole_tasks(floor(tasks), s->left);
 }

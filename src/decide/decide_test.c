@@ -361,6 +361,7 @@ static void auto_decides_by_the_table(void **state) {
         w.s.round_trip_s = row->round_trip_s;
         w.s.task_bytes = row->task_bytes;
         w.s.message.per_unit_s = 1e-9;
+        w.s.unit_s.count = 1000000;
         for (uint32_t i = 0; i < row->workers; i++) {
             if (row->unit_s[i] > 0)
                 know(&w, i, row->unit_s[i], 0);
@@ -374,6 +375,21 @@ static void auto_decides_by_the_table(void **state) {
         if (plan.count < row->least || plan.count > row->most || !strstr(plan.reason, row->reason))
             fail_msg("%s: %d tasks (%s)", row->name, (int)plan.count, plan.reason);
         assert_true((plan.finish_s > 0) == (plan.count > 0 && row->unit_s[row->asks] > 0));
+        kl_dealer_free(dealer);
+    }
+}
+
+/* Where the first task ever took next to no time, the worker seems to be able to do everything at once. */
+static void auto_trusts_a_pace_as_far_as_it_was_seen(void **state) {
+    (void)state;
+    for (uint64_t measured = 1; measured <= 1000; measured *= 10) {
+        world w;
+        make_world(&w, 2, 1000000, 1000000);
+        know(&w, 0, 1e-9, 0);
+        w.s.unit_s.count = measured;
+        kl_dealer *dealer = kl_dealer_new(kl_policy_find("auto"), NULL);
+        kl_dealer_begin(dealer, &w.s);
+        assert_int_equal(plan_for(dealer, &w, 0).count, 4 * measured);
         kl_dealer_free(dealer);
     }
 }
@@ -519,6 +535,7 @@ int main(void) {
         cmocka_unit_test(af_is_the_published_formula),
         cmocka_unit_test(static_deals_one_part_each_and_the_rest_to_who_asks),
         cmocka_unit_test(auto_decides_by_the_table),
+        cmocka_unit_test(auto_trusts_a_pace_as_far_as_it_was_seen),
         cmocka_unit_test(plans_say_when_and_what_they_gain),
         cmocka_unit_test(who_is_not_here_gets_nothing),
     };

@@ -90,7 +90,7 @@ static void reported(void *self, const kl_play_segment *segment, double now_s) {
     kl_rehearsal *r = self;
     kl_stat_merge(&r->snapshot.unit_s, &segment->task_s);
     kl_view_reported(&r->views[segment->worker], &segment->task_s, segment->busy_s,
-                     (double)segment->task_s.count, now_s);
+                     (double)segment->task_s.count, r->snapshot.unit_s.mean, now_s);
     kl_crew_update(r->crew, r->views, segment->worker);
 }
 

@@ -174,11 +174,13 @@ typedef struct kl_snapshot {
 } kl_snapshot;
 
 /* What becomes of a view: its worker asked for work, so it is not silent; a chunk went out to it; tasks were
- * reported finished, in busy_s seconds of work; a run begins, all views at once since their priors are
+ * reported finished, in busy_s seconds of work, where a unit takes mean_s on average over all workers (0: not
+ * known); a run begins, all views at once since their priors are
  * relative to each other. */
 void kl_view_asked(kl_worker_view *view, double now_s);
 void kl_view_dealt(kl_worker_view *view, uint64_t tasks, double units, double now_s);
-void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units, double now_s);
+void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units, double mean_s,
+                      double now_s);
 void kl_views_begin(kl_worker_view *views, uint32_t slots);
 
 /* A worker should ask for its next chunk this long before it runs dry: more than a scheduling delay of the

@@ -211,6 +211,22 @@ static void later_chunks_weigh_more(void **state) {
     assert_true(near(kl_wap_unit_s(&wap), (1 * 1 + 2 * 4) / 3.0, 1e-12)); /* (1·1 + 2·4)/(1 + 2) */
 }
 
+/* One task that took next to no time, before the worker has shown more; slower than the mean is believed. */
+static void a_first_report_makes_nobody_endlessly_fast(void **state) {
+    (void)state;
+    const kl_stat nothing = {.count = 1, .mean = 0};
+    for (double mean_s = 1e-6; mean_s < 10; mean_s *= 10) {
+        kl_worker_view view = {.present = true, .queued_tasks = 2, .queued_units = 2};
+        kl_view_reported(&view, &nothing, 0, 1, mean_s, 1);
+        double unit_s = kl_pace_unit_s(&view.pace);
+        assert_true(unit_s > 0.4 * mean_s && unit_s <= mean_s);
+        kl_worker_view slower = {.present = true, .queued_tasks = 2, .queued_units = 2};
+        kl_stat slow = {.count = 1, .mean = 3 * mean_s};
+        kl_view_reported(&slower, &slow, 3 * mean_s, 1, mean_s, 1);
+        assert_true(fabs(kl_pace_unit_s(&slower.pace) / (3 * mean_s) - 1) < 1e-9);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mean_and_deviation_are_those_of_two_passes),
@@ -225,6 +241,7 @@ int main(void) {
         cmocka_unit_test(the_fit_follows_a_change_and_keeps_the_cost_of_a_byte),
         cmocka_unit_test(message_cost_of_nothing_and_of_one_size),
         cmocka_unit_test(later_chunks_weigh_more),
+        cmocka_unit_test(a_first_report_makes_nobody_endlessly_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

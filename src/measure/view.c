@@ -20,12 +20,23 @@ void kl_view_dealt(kl_worker_view *view, uint64_t tasks, double units, double no
     view->chunks++;
 }
 
-void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units,
+static double memory_of(double task_s) {
+    return fmax(PACE_MEMORY_S, PACE_MEMORY_TASKS * task_s);
+}
+
+/* A first report may be one task that took next to no time: a worker is taken to be faster than the others
+ * only as far as it has shown it, as if a task of theirs had come before. */
+static void expect_mean(kl_pace *pace, double busy_s, double units, double mean_s) {
+    if (pace->units == 0 && busy_s < mean_s * units)
+        kl_pace_add(pace, mean_s, 1, memory_of(mean_s));
+}
+
+void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units, double mean_s,
                       double now_s) {
-    double memory_s = fmax(PACE_MEMORY_S, PACE_MEMORY_TASKS * busy_s / (double)unit_s->count);
     kl_stat_merge(&view->unit_s, unit_s);
     kl_stat_merge(&view->run_unit_s, unit_s);
-    kl_pace_add(&view->pace, busy_s, units, memory_s);
+    expect_mean(&view->pace, busy_s, units, mean_s);
+    kl_pace_add(&view->pace, busy_s, units, memory_of(busy_s / (double)unit_s->count));
     view->busy_s += busy_s;
     view->units += units;
     view->queued_tasks -= unit_s->count;
