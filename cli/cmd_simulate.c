@@ -25,7 +25,7 @@ static const double ANSWER_S = 10e-6;
 
 typedef struct question {
     const char *platform, *tasks, *policy, *engine, *record, *gantt, *write_platform; /* as given */
-    const char *iterations, *seed, *answer, *task_bytes, *result_bytes;
+    const char *iterations, *seed, *answer, *startup, *task_bytes, *result_bytes;
     bool json;
 } question;
 
@@ -38,7 +38,7 @@ typedef struct simulation {
     const kl_policy *policies[MOST_POLICIES];
     size_t policy_count;
     uint32_t iterations;
-    double answer_s;
+    double answer_s, startup_s;
     uint64_t task_bytes, result_bytes;
     kl_simulated *results; /* of the first policy, then of the next … */
 } simulation;
@@ -165,6 +165,13 @@ static kilter_status read_numbers(const question *q, simulation *sim, kilter_err
         status = read_count("result-bytes", q->result_bytes, 0, MOST_BYTES, &sim->result_bytes, error);
     if (status == KILTER_OK)
         status = read_seconds("answer-s", q->answer, &sim->answer_s, error);
+    if (status == KILTER_OK)
+        status = read_seconds("startup-s", q->startup, &sim->startup_s, error);
+    if (status == KILTER_OK && sim->smpi && sim->startup_s > 0)
+        status =
+            kl_fail(error, KILTER_ERR_USAGE,
+                    "--startup-s: of the events engine only; with smpi, messages cost what the links of the "
+                    "platform and --answer-s say");
     sim->iterations = (uint32_t)iterations;
     sim->tasks.seed = seed;
     return status;
@@ -214,6 +221,7 @@ static kilter_status simulate_events(const simulation *sim, const kl_policy *pol
                            .task_bytes = (double)sim->task_bytes,
                            .result_bytes = (double)sim->result_bytes,
                            .answer_s = sim->answer_s,
+                           .startup_s = sim->startup_s,
                            .record = record};
     return kl_events_run(&farm, results, error);
 }
@@ -461,6 +469,7 @@ static void print_json(const question *q, const simulation *sim, const char *eng
     kl_json_text(&j, "tasks", q->tasks);
     kl_json_count(&j, "seed", sim->tasks.seed);
     kl_json_number(&j, "answer_s", sim->answer_s);
+    kl_json_number(&j, "startup_s", sim->startup_s);
     kl_json_open(&j, "policies", '[');
     for (size_t p = 0; p < sim->policy_count; p++)
         print_policy(&j, sim, p);
@@ -522,6 +531,7 @@ static int read_options(const kl_command *command, int argc, char **argv, questi
                               {"gantt", &q->gantt},
                               {"seed", &q->seed},
                               {"answer-s", &q->answer},
+                              {"startup-s", &q->startup},
                               {"task-bytes", &q->task_bytes},
                               {"result-bytes", &q->result_bytes},
                               {"write-platform", &q->write_platform}};
@@ -583,6 +593,7 @@ const kl_command kl_cmd_simulate = {
         "  --iterations K        of each farm; measurements stay from one to the next (1)\n"
         "  --seed N              of the task times (1)\n"
         "  --answer-s SECONDS    the master's work for one message, at speed 1 (1e-5)\n"
+        "  --startup-s SECONDS   to start a message with tasks or results, m_o (0; events only)\n"
         "  --task-bytes BYTES    to a worker for each task (0)\n"
         "  --result-bytes BYTES  back for each task (0)\n"
         "  --engine ENGINE       smpi: the farm itself under SimGrid; events: its model, for size (smpi up "

@@ -96,6 +96,7 @@ static kilter_status iterate(simulation *sim, kl_rehearsal *rehearsal, double be
                        .task_bytes = f->task_bytes,
                        .result_bytes = f->result_bytes,
                        .answer_s = f->answer_s,
+                       .startup_s = f->startup_s,
                        .look_s = LOOK_PART * f->answer_s};
     kl_rehearsal_watch watch = {.self = sim, .planned = planned, .ended = ended};
     kl_play_outcome out;

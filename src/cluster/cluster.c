@@ -137,8 +137,10 @@ static void read_terms(kl_scan *s, kl_cluster *c) {
     while (kl_scan_take(s, ";")) {
         if (kl_scan_take(s, "link=")) {
             c->latency_s = kl_scan_time_s(s, "the latency", 0, 1000);
-            if (kl_scan_take(s, ","))
+            if (kl_scan_take(s, ",")) {
                 c->bytes_per_s = kl_scan_bytes_per_s(s, "the bandwidth");
+                c->half_duplex = kl_scan_take(s, ",half");
+            }
         } else if (kl_scan_take(s, "master=")) {
             c->master_apart = true;
             c->master = read_host(s);
@@ -183,11 +185,10 @@ void kl_cluster_master_host(const kl_cluster *cluster, char name[KL_CLUSTER_HOST
 
 static void write_host(const kl_cluster *c, const char *name, const kl_host *host, FILE *out) {
     fprintf(out, "    <host id=\"%s\" speed=\"%.17gf\"/>\n", name, host->speed * 1e9);
-    fprintf(
-        out,
-        "    <link id=\"l_%s\" latency=\"%.17gs\" bandwidth=\"%.17gBps\" sharing_policy=\"SPLITDUPLEX\"/>\n",
-        name, c->latency_s, c->bytes_per_s);
-    fprintf(out, "    <host_link id=\"%s\" up=\"l_%s_UP\" down=\"l_%s_DOWN\"/>\n", name, name, name);
+    fprintf(out, "    <link id=\"l_%s\" latency=\"%.17gs\" bandwidth=\"%.17gBps\" sharing_policy=\"%s\"/>\n",
+            name, c->latency_s, c->bytes_per_s, c->half_duplex ? "SHARED" : "SPLITDUPLEX");
+    const char *up = c->half_duplex ? "" : "_UP", *down = c->half_duplex ? "" : "_DOWN";
+    fprintf(out, "    <host_link id=\"%s\" up=\"l_%s%s\" down=\"l_%s%s\"/>\n", name, name, up, name, down);
 }
 
 /* One trace per group, connected to each of its hosts. */

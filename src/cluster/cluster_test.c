@@ -153,6 +153,13 @@ static void simgrid_gets_every_host_link_and_profile(void **state) {
     assert_non_null(strstr(text, "periodicity=\"60\">\n0 1\n30 0.5\n"));
     free(text);
     kl_cluster_free(&c);
+    c = read_cluster("2x1;link=20us,1GB/s,half");
+    assert_true(c.half_duplex);
+    text = written(&c);
+    assert_int_equal(times(text, "sharing_policy=\"SHARED\""), 2);
+    assert_non_null(strstr(text, "<host_link id=\"n1\" up=\"l_n1\" down=\"l_n1\"/>"));
+    free(text);
+    kl_cluster_free(&c);
     FILE *full = fopen("/dev/full", "w");
     kilter_error error;
     c = read_cluster("2000x1");

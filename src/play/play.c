@@ -244,7 +244,10 @@ static double link_s(const kl_play *p, double bytes) {
 static void send_to_master(kl_play *p, uint32_t i, bool asks) {
     worker *w = &p->workers[i];
     double bytes = HEAD_BYTES + p->run->result_bytes * (double)w->waiting;
-    p->in_free_s = fmax(p->now_s + 2 * p->cluster->latency_s, p->in_free_s) + link_s(p, bytes);
+    double starts_s = p->now_s + (w->waiting ? p->run->startup_s : 0) + 2 * p->cluster->latency_s;
+    p->in_free_s = fmax(starts_s, p->in_free_s) + link_s(p, bytes);
+    if (p->cluster->half_duplex)
+        p->out_free_s = p->in_free_s;
     if (!line_add(&p->to_master, (parcel){p->in_free_s, i, w->news, asks}))
         p->status = KILTER_ERR_MEMORY;
     w->news = w->newest = NONE;
@@ -439,7 +442,10 @@ static void send_chunk(kl_play *p, uint32_t i, uint64_t count) {
         return;
     }
     double bytes = HEAD_BYTES + p->run->task_bytes * (double)count;
+    master_works(p, p->run->startup_s);
     p->out_free_s = fmax(p->master_free_s, p->out_free_s) + link_s(p, bytes);
+    if (p->cluster->half_duplex)
+        p->in_free_s = p->out_free_s;
     chunk *c = chunk_at(p, place);
     *c = (chunk){.told = {.id = p->next_chunk++,
                           .lo = p->next_task,

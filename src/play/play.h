@@ -42,6 +42,7 @@ typedef struct kl_cluster {
     kl_host master;
     double latency_s;   /* of one link */
     double bytes_per_s; /* of one link and direction; INFINITY: bytes cost nothing */
+    bool half_duplex;   /* both directions share a link */
 } kl_cluster;
 
 const kl_host *kl_cluster_host(const kl_cluster *cluster, uint32_t worker);
@@ -104,8 +105,10 @@ typedef struct kl_play_run {
     double even_s;
     double task_bytes, result_bytes; /* each */
     double answer_s;                 /* of the master at speed 1, for one message and what is dealt for it */
-    double look_s;                   /* of the master at speed 1, for a look at a worker held back */
-    double lead_s;                   /* a worker asks this long before it runs dry */
+    double startup_s; /* of the sender, before a message with tasks or results leaves [m_o]; a worker computes
+                         meanwhile */
+    double look_s;    /* of the master at speed 1, for a look at a worker held back */
+    double lead_s;    /* a worker asks this long before it runs dry */
 } kl_play_run;
 
 typedef struct kl_play_outcome {

@@ -128,6 +128,32 @@ static void one_chunk_takes_its_messages_and_its_work(void **state) {
     kl_play_free(play);
 }
 
+/* Four workers, one chunk each, as (7) has it: messages start one after the other at the master, the last
+ * worker ends last, and its result takes a start of its own. */
+static void messages_start_one_after_the_other(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{4, {.speed = 1}}};
+    for (int half = 0; half <= 1; half++) {
+        kl_cluster c = {groups, 1, 4, true, .master = {.speed = 1}, .bytes_per_s = 1e6, .half_duplex = half};
+        dealing d = {.size = 1, .left = 4};
+        kl_play_run run = {.tasks = 4,
+                           .even_s = 0.05,
+                           .startup_s = 1e-3,
+                           .task_bytes = 20000 - 64,
+                           .result_bytes = 20000 - 64};
+        kl_play *play = kl_play_new(&c);
+        kl_play_dealer dealer = dealer_of(&d);
+        kl_play_outcome out;
+        assert_int_equal(kl_play_run_out(play, &run, &dealer, &out, NULL), KILTER_OK);
+        /* 20 ms a message and direction: out at 1 + 20 i ms; the first result is there 50 + 1 ms later. Where
+         * both directions share the link it then waits for the last chunk on its way out. */
+        double last_s = half ? 81e-3 + 4 * 20e-3 : 81e-3 + 51e-3 + 20e-3;
+        if (fabs(out.elapsed_s - last_s) > 2e-3)
+            fail_msg("%s: %.4f s, not %.4f", half ? "half" : "full", out.elapsed_s, last_s);
+        kl_play_free(play);
+    }
+}
+
 /* Two of four chunks of the master's work fall into a worker's task on its host: it ends so much later. */
 static void a_master_on_a_workers_host_takes_its_time(void **state) {
     (void)state;
@@ -213,6 +239,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_is_done_once),
         cmocka_unit_test(one_chunk_takes_its_messages_and_its_work),
+        cmocka_unit_test(messages_start_one_after_the_other),
         cmocka_unit_test(a_master_on_a_workers_host_takes_its_time),
         cmocka_unit_test(even_tasks_are_played_faster_not_differently),
         cmocka_unit_test(a_dealer_that_gives_nothing_ends_the_run),
