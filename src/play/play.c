@@ -95,11 +95,9 @@ static const parcel *line_first(const line *l) {
     return l->count ? &l->parcels[l->front] : NULL;
 }
 
-static parcel line_take(line *l) {
-    parcel p = l->parcels[l->front];
+static void line_drop_first(line *l) {
     l->front = (l->front + 1) & (l->room - 1);
     l->count--;
-    return p;
 }
 
 typedef struct event {
@@ -553,9 +551,8 @@ static void take_report(kl_play *p, uint32_t place) {
     }
 }
 
-/* The master takes the next message, works for it and answers. */
-static void serve(kl_play *p) {
-    parcel m = line_take(&p->to_master);
+/* The master takes a message, works for it and answers. */
+static void serve(kl_play *p, parcel m) {
     double began_s = p->now_s;
     uint64_t chunks = p->outcome.chunks;
     p->outcome.messages++;
@@ -585,7 +582,9 @@ static double master_acts_s(const kl_play *p) {
 static void master_acts(kl_play *p) {
     const parcel *first = line_first(&p->to_master);
     if (first && first->at_s <= p->now_s && !p->feed_all) {
-        serve(p);
+        parcel message = *first;
+        line_drop_first(&p->to_master);
+        serve(p, message);
     } else {
         p->master_free_s = p->now_s;
         feed_hungry(p, NONE);
@@ -627,8 +626,9 @@ static bool step(kl_play *p) {
     p->now_s = first_s;
     if (master_s <= first_s) {
         master_acts(p);
-    } else if (chunk_s <= first_s) {
-        parcel here = line_take(&p->to_workers);
+    } else if (coming && chunk_s <= first_s) {
+        parcel here = *coming;
+        line_drop_first(&p->to_workers);
         chunk_came(p, &here);
     } else {
         tasks_ended(p, heap_pop(p->heap, &p->events).worker);
