@@ -191,40 +191,29 @@ static void write_host(const kl_cluster *c, const char *name, const kl_host *hos
     fprintf(out, "    <host_link id=\"%s\" up=\"l_%s%s\" down=\"l_%s%s\"/>\n", name, name, up, name, down);
 }
 
-/* One trace per group, connected to each of its hosts. */
-static void write_profile(const kl_profile *profile, const char *trace, FILE *out) {
-    fprintf(out, "  <trace id=\"%s\" periodicity=\"%.17g\">\n", trace,
+/* SimGrid takes a trace for one host only. */
+static void write_profile(const char *name, const kl_profile *profile, FILE *out) {
+    if (profile->count == 0)
+        return;
+    fprintf(out, "  <trace id=\"t_%s\" periodicity=\"%.17g\">\n", name,
             profile->period_s > 0 ? profile->period_s : -1);
     if (profile->at_s[0] > 0)
         fprintf(out, "0 1\n");
     for (uint32_t i = 0; i < profile->count; i++)
         fprintf(out, "%.17g %.17g\n", profile->at_s[i], profile->factor[i]);
-    fprintf(out, "  </trace>\n");
-}
-
-static void connect_trace(const char *trace, const char *host, FILE *out) {
-    fprintf(out, "  <trace_connect kind=\"SPEED\" trace=\"%s\" element=\"%s\"/>\n", trace, host);
+    fprintf(out, "  </trace>\n  <trace_connect kind=\"SPEED\" trace=\"t_%s\" element=\"%s\"/>\n", name, name);
 }
 
 static void write_profiles(const kl_cluster *c, FILE *out) {
+    char name[KL_CLUSTER_HOST_BYTES];
     uint32_t worker = 0;
-    for (uint32_t g = 0; g < c->group_count; g++) {
-        char trace[24], name[KL_CLUSTER_HOST_BYTES];
-        const kl_host_group *group = &c->groups[g];
-        bool profiled = group->host.profile.count > 0;
-        snprintf(trace, sizeof trace, "t%" PRIu32, g);
-        if (profiled)
-            write_profile(&group->host.profile, trace, out);
-        for (uint32_t i = 0; i < group->count; i++, worker++) {
-            kl_cluster_worker_host(worker, name);
-            if (profiled)
-                connect_trace(trace, name, out);
+    for (uint32_t g = 0; g < c->group_count; g++)
+        for (uint32_t i = 0; i < c->groups[g].count; i++) {
+            kl_cluster_worker_host(worker++, name);
+            write_profile(name, &c->groups[g].host.profile, out);
         }
-    }
-    if (c->master_apart && c->master.profile.count > 0) {
-        write_profile(&c->master.profile, "t_master", out);
-        connect_trace("t_master", "master", out);
-    }
+    if (c->master_apart)
+        write_profile("master", &c->master.profile, out);
 }
 
 static kilter_status written(FILE *out, const char *what, kilter_error *error) {

@@ -145,7 +145,7 @@ static void simgrid_gets_every_host_link_and_profile(void **state) {
     assert_int_equal(times(text, "<host "), 6);
     assert_int_equal(times(text, "<link "), 6);
     assert_int_equal(times(text, "<host_link "), 6);
-    assert_int_equal(times(text, "<trace "), 2);
+    assert_int_equal(times(text, "<trace "), 4);
     assert_int_equal(times(text, "<trace_connect "), 4);
     assert_non_null(strstr(text, "<host id=\"n4\" speed=\"250000000f\"/>"));
     assert_non_null(strstr(text, "<host id=\"master\" speed=\"500000000f\"/>"));
