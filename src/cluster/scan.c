@@ -30,15 +30,14 @@ bool kl_scan_take(kl_scan *scan, const char *word) {
 }
 
 void kl_scan_fail(kl_scan *scan, const char *at, kilter_status status, const char *format, ...) {
-    if (!kl_scan_ok(scan))
-        return;
     char why[256];
     va_list args;
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
-    scan->status = kl_fail(scan->error, status, "%s '%.100s%s', column %zu: %s", scan->what, scan->text,
-                           strlen(scan->text) > 100 ? "…" : "", (size_t)(at - scan->text) + 1, why);
+    if (kl_scan_ok(scan))
+        scan->status = kl_fail(scan->error, status, "%s '%.100s%s', column %zu: %s", scan->what, scan->text,
+                               strlen(scan->text) > 100 ? "…" : "", (size_t)(at - scan->text) + 1, why);
 }
 
 void kl_scan_need(kl_scan *scan, const char *word, const char *after) {

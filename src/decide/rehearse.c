@@ -11,7 +11,8 @@ struct kl_rehearsal {
     kl_dealer *dealer;
     kl_snapshot snapshot;
     kl_worker_view *views; /* the snapshot's, writable, */
-    kl_crew *crew;         /* and their sums */
+    kl_crew *crew;         /* and their sums, */
+    uint32_t changed;      /* up to date but for this worker; UINT32_MAX: for all */
     kl_stat answer;
     uint64_t runs;
     const kl_rehearsal_watch *watch; /* of the run that is on */
@@ -56,6 +57,20 @@ const kl_snapshot *kl_rehearsal_snapshot(const kl_rehearsal *r) {
     return &r->snapshot;
 }
 
+/* A worker's view changes several times while the master serves it: its place among the others is found once.
+ */
+static void settle(kl_rehearsal *r) {
+    if (r->changed != UINT32_MAX)
+        kl_crew_update(r->crew, r->views, r->changed);
+    r->changed = UINT32_MAX;
+}
+
+static void note_change(kl_rehearsal *r, uint32_t worker) {
+    if (r->changed != worker)
+        settle(r);
+    r->changed = worker;
+}
+
 static void tell(const kl_rehearsal *r, const kl_play_chunk *chunk, double now_s) {
     if (r->watch && r->watch->planned)
         r->watch->planned(r->watch->self, &r->plan, chunk, now_s);
@@ -66,8 +81,9 @@ static kilter_status deal(void *self, uint32_t worker, bool again, double now_s,
     r->snapshot.now_s = now_s;
     if (!again) {
         kl_view_asked(&r->views[worker], now_s);
-        kl_crew_update(r->crew, r->views, worker);
+        note_change(r, worker);
     }
+    settle(r);
     kl_crew_advance(r->crew, now_s);
     kl_dealer_plan(r->dealer, &r->snapshot, worker, &r->plan);
     *count = r->plan.count;
@@ -82,7 +98,7 @@ static void dealt(void *self, const kl_play_chunk *chunk) {
     r->snapshot.left -= chunk->count;
     r->snapshot.left_units = (double)r->snapshot.left;
     kl_view_dealt(&r->views[chunk->worker], chunk->count, tasks, chunk->dealt_s);
-    kl_crew_update(r->crew, r->views, chunk->worker);
+    note_change(r, chunk->worker);
     tell(r, chunk, chunk->dealt_s);
 }
 
@@ -91,13 +107,13 @@ static void reported(void *self, const kl_play_segment *segment, double now_s) {
     kl_stat_merge(&r->snapshot.unit_s, &segment->task_s);
     kl_view_reported(&r->views[segment->worker], &segment->task_s, segment->busy_s,
                      (double)segment->task_s.count, r->snapshot.unit_s.mean, now_s);
-    kl_crew_update(r->crew, r->views, segment->worker);
+    note_change(r, segment->worker);
 }
 
 static void ended(void *self, const kl_play_chunk *chunk) {
     kl_rehearsal *r = self;
     kl_wap_add(&r->views[chunk->worker].wap, chunk->busy_s, (double)chunk->count);
-    kl_crew_update(r->crew, r->views, chunk->worker);
+    note_change(r, chunk->worker);
     if (r->watch && r->watch->ended)
         r->watch->ended(r->watch->self, chunk);
 }
@@ -119,6 +135,7 @@ kilter_status kl_rehearse(kl_rehearsal *r, const kl_play_run *run, const kl_rehe
     s->result_bytes = run->result_bytes;
     r->watch = watch;
     kl_views_begin(r->views, s->slots);
+    r->changed = UINT32_MAX;
     kl_crew_look_again(r->crew, r->views, s->now_s);
     kl_play_run numbered = *run;
     numbered.run = s->run;

@@ -1,0 +1,28 @@
+#!/bin/sh
+# The two engines of kilter simulate agree: engines_test.sh KILTER
+# Where a speed drops once in a run, or a run is over in some milliseconds, one chunk more or less decides, and they
+# need not; docs/simulation.md has these cases, too.
+set -eu
+kilter=$1
+most=0.03 # of the elapsed time
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+export KILTER_RECORD=none
+
+# The mean elapsed time of each policy, a line each.
+elapsed() { # ENGINE PLATFORM
+    "$kilter" simulate --engine "$1" --platform "$2" --tasks '4000@lognormal(1ms,0.5)' --iterations 3 \
+        --policy static,ss,gss,daf,awf-c,auto --json |
+        grep -o '"policy":"[a-z-]*","elapsed_s":[0-9.e-]*' | sed 's/"policy":"\([a-z-]*\)","elapsed_s":/\1 /'
+}
+
+for platform in 16x1 8x1,8x0.25 1x0.1,15x1 '4x1@osc(100ms,50ms),4x0.5;master=1' '2x1;link=1ms,1MB/s'; do
+    elapsed smpi "$platform" >"$place/smpi"
+    elapsed events "$platform" >"$place/events"
+    [ "$(wc -l <"$place/smpi")" = 6 ] || { echo "$platform: not six policies under smpi" >&2; exit 1; }
+    paste -d ' ' "$place/smpi" "$place/events" | awk -v platform="$platform" -v most=$most '
+        $1 != $3 || NF != 4 { print platform ": the engines played other policies: " $0; bad = 1; next }
+        { off = $4 / $2 - 1; printf "%-36s %-7s %9.6f s %+.2f %%\n", platform, $1, $2, 100 * off }
+        off > most || off < -most { bad = 1 }
+        END { exit bad }' || { echo "FAILED: more than $most off" >&2; exit 1; }
+done
