@@ -34,20 +34,23 @@ typedef enum kl_law {
     KL_LAW_RECORDED,
 } kl_law;
 
-typedef struct kl_recorded_span kl_recorded_span;
+typedef struct kl_task_span { /* tasks before `hi`, from where the span before ends */
+    uint64_t hi;
+    double task_s;
+} kl_task_span;
 
 /* The tasks of a run: how many, and what each takes at speed 1. */
 typedef struct kl_tasks {
     uint64_t count;
     kl_law law;
-    double mean_s, cv;       /* cv: σ/μ */
-    uint64_t seed;           /* the caller's to set */
-    kl_recorded_span *spans; /* KL_LAW_RECORDED: recorded chunks, by their first task */
+    double mean_s, cv;   /* cv: σ/μ */
+    uint64_t seed;       /* the caller's to set */
+    kl_task_span *spans; /* KL_LAW_RECORDED: the recorded chunks, in order */
     size_t span_count;
 } kl_tasks;
 
-/* Read a task SPEC, such as "8000@lognormal(1ms,1.0)" or "file=run.kilter". Errors as above; KILTER_ERR_INPUT
- * and KILTER_ERR_RECORD for a record that cannot be used. */
+/* Read a task SPEC, such as "8000@lognormal(1ms,1.0)", or "file=run.kilter": those of the last iteration in a
+ * run record, the same in every run. Errors as above; KILTER_ERR_INPUT for a record that cannot be used. */
 kilter_status kl_tasks_parse(const char *spec, kl_tasks *tasks, kilter_error *error);
 void kl_tasks_free(kl_tasks *tasks); /* leaves it zeroed */
 /* Seconds at speed 1 of task `index` of run `run`: a pure function of seed, run and index, so it does not

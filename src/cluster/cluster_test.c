@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "cluster/cluster.h"
+#include "trace/trace.h"
 
 static kl_cluster read_cluster(const char *spec) {
     kl_cluster c;
@@ -254,6 +256,49 @@ static void what_cannot_be_tasks_is_refused(void **state) {
     }
 }
 
+static void push_chunk(kl_trace *t, uint64_t id, uint64_t lo, uint64_t hi, uint32_t worker, double busy_s,
+                       bool lost) {
+    kl_trace_chunk(t, &(kl_trace_chunk_row){.chunk = id,
+                                            .lo = lo,
+                                            .hi = hi,
+                                            .worker = worker,
+                                            .units = (double)(hi - lo),
+                                            .busy_s = busy_s,
+                                            .lost = lost});
+}
+
+/* Worker 1 is at half the speed of worker 0, so the mean worker at 3/4 of worker 0's. */
+static void a_record_says_how_long_its_tasks_took(void **state) {
+    (void)state;
+    char folder[] = "/tmp/cluster_test.XXXXXX", path[64], spec[80];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.kilter", folder);
+    snprintf(spec, sizeof spec, "file=%s", path);
+    kl_trace *t;
+    kl_trace_run_row row = {
+        .program = "p", .version = "1", .transport = "zmq", .policy = "gss", .host = "h", .control = ""};
+    assert_int_equal(kl_trace_open(path, &row, &t, NULL), KILTER_OK);
+    kl_trace_iteration(t, &(kl_trace_iteration_row){.tasks = 60, .units = 60, .policy = "gss"});
+    push_chunk(t, 0, 0, 20, 0, 2, false);  /* 0.1 s a task */
+    push_chunk(t, 2, 40, 50, 1, 2, true);  /* 0.2 s a task; the rest was done elsewhere */
+    push_chunk(t, 1, 20, 40, 1, 4, false); /* 0.2 s */
+    push_chunk(t, 3, 50, 60, 0, 1, false);
+    kl_trace_iteration_ended(t, &(kl_trace_iteration_end){.ended_s = 9, .decision = "", .status = "done"});
+    assert_int_equal(kl_trace_close(t, 9, NULL), KILTER_OK);
+    kl_tasks tasks = read_tasks(spec);
+    assert_int_equal(tasks.count, 60);
+    double each_s = 0.1 / 0.75;
+    for (uint64_t i = 0; i < 60; i++)
+        assert_true(fabs(kl_task_s(&tasks, i % 3, i) - each_s) < 1e-12);
+    assert_true(fabs(tasks.mean_s - each_s) < 1e-12);
+    kl_tasks_free(&tasks);
+    unlink(path);
+    kilter_error error;
+    assert_int_equal(kl_tasks_parse(spec, &tasks, &error), KILTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, path));
+    rmdir(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_spec_says_hosts_and_links),
@@ -263,6 +308,7 @@ int main(void) {
         cmocka_unit_test(laws_have_their_mean_and_deviation),
         cmocka_unit_test(a_task_takes_what_seed_run_and_index_say),
         cmocka_unit_test(what_cannot_be_tasks_is_refused),
+        cmocka_unit_test(a_record_says_how_long_its_tasks_took),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

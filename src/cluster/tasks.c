@@ -1,9 +1,11 @@
 /* Tasks: SPEC → how many, and how long each takes. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cluster/cluster.h"
 #include "cluster/scan.h"
+#include "report/report.h"
 
 static const uint64_t MOST_TASKS = 10000000000;
 static const double MOST_TASK_S = 1e9, MOST_CV = 100;
@@ -35,7 +37,67 @@ static void read_law(kl_scan *s, kl_tasks *tasks) {
         "const(MEAN), uniform(MEAN,CV), normal(MEAN,CV), exp(MEAN) or lognormal(MEAN,CV) must follow '@'");
 }
 
+typedef struct reading {
+    kl_tasks tasks;
+    bool failed;
+    double work_s;
+} reading;
+
+static void add_span(reading *r, uint64_t hi, double task_s) {
+    kl_tasks *t = &r->tasks;
+    if ((t->span_count & (t->span_count + 1)) == 0) { /* room for 1, 3, 7, 15 … */
+        kl_task_span *spans = realloc(t->spans, (2 * t->span_count + 1) * sizeof *spans);
+        r->failed |= !spans;
+        t->spans = spans ? spans : t->spans;
+    }
+    if (r->failed)
+        return;
+    t->spans[t->span_count++] = (kl_task_span){hi, task_s};
+    r->work_s += (double)(hi - t->count) * task_s;
+    t->count = hi;
+}
+
+/* What a lost worker did not report was done by another one, and stands in its chunk; a task in no chunk is
+ * like those after it. */
+static void take_times(void *context, uint64_t lo, uint64_t hi, double task_s) {
+    reading *r = context;
+    (void)lo;
+    if (hi > r->tasks.count && task_s >= 0 && task_s <= MOST_TASK_S)
+        add_span(r, hi, task_s);
+}
+
+static kilter_status read_record(const char *path, kl_tasks *tasks, kilter_error *error) {
+    reading r = {.tasks = {.law = KL_LAW_RECORDED}};
+    kilter_status status = kl_report_task_times(path, -1, take_times, &r, error);
+    if (status == KILTER_OK && r.failed)
+        status = kl_fail(error, KILTER_ERR_MEMORY, "taking task times from '%s': memory ran out", path);
+    if (status == KILTER_OK && (r.tasks.count == 0 || r.tasks.count > MOST_TASKS))
+        status = kl_fail(error, KILTER_ERR_INPUT, "taking task times from '%s': its times or tasks cannot be",
+                         path);
+    if (status != KILTER_OK) {
+        kl_tasks_free(&r.tasks);
+        return status;
+    }
+    r.tasks.mean_s = r.work_s / (double)r.tasks.count;
+    *tasks = r.tasks;
+    return KILTER_OK;
+}
+
+static double recorded_s(const kl_tasks *tasks, uint64_t index) {
+    size_t low = 0, high = tasks->span_count - 1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (tasks->spans[middle].hi <= index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return tasks->spans[low].task_s;
+}
+
 kilter_status kl_tasks_parse(const char *spec, kl_tasks *tasks, kilter_error *error) {
+    if (strncmp(spec, "file=", 5) == 0)
+        return read_record(spec + 5, tasks, error);
     kl_scan s = kl_scan_of("tasks", spec, error);
     kl_tasks t = {.count = kl_scan_count(&s, "the number of tasks", 1, MOST_TASKS)};
     kl_scan_need(&s, "@", "the number of tasks");
@@ -77,6 +139,7 @@ double kl_task_s(const kl_tasks *tasks, uint64_t run, uint64_t index) {
         return mean_s * exp(sqrt(variance) * normal_of(key) - variance / 2);
     }
     case KL_LAW_RECORDED:
+        return recorded_s(tasks, index);
     case KL_LAW_CONST:
         break;
     }

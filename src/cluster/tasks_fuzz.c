@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     spec[size] = '\0';
     kl_tasks tasks;
     kilter_error error;
-    if (kl_tasks_parse(spec, &tasks, &error) == KILTER_OK) {
+    bool file = strncmp(spec, "file=", 5) == 0; /* it is no business of a fuzzer's what lies there */
+    if (!file && kl_tasks_parse(spec, &tasks, &error) == KILTER_OK) {
         for (uint64_t i = 0; i < 10; i++) {
             double s = kl_task_s(&tasks, i, tasks.count - 1 - i % tasks.count);
             if (!(s >= 0) || isinf(s))

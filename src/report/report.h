@@ -107,4 +107,13 @@ void kl_report_print_json(const kl_report *report, FILE *out); /* one object; no
  * is no such iteration or no chunk in it. Nothing is written then; whether all was, ferror(out) says. */
 kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error);
 
+/* Tasks [lo, hi) took task_s each. */
+typedef void (*kl_task_times_fn)(void *context, uint64_t lo, uint64_t hi, double task_s);
+
+/* How long the tasks of iteration `run` took, of the last one that ended with −1: the chunks by their first
+ * task, each with its mean, as it would have been on a worker of the mean speed. Errors of kl_report_read();
+ * KILTER_ERR_INPUT when there is none. */
+kilter_status kl_report_task_times(const char *path, int64_t run, kl_task_times_fn take, void *context,
+                                   kilter_error *error);
+
 #endif
