@@ -21,10 +21,15 @@ static double bytes_out(const kl_farm_model *m, const kl_rounds *rounds, size_t 
     return m->to_workers * m->bytes * rounds->part[round] / n;
 }
 
-/* By how many σ the last of n is later than their mean: Hartley and David's bound for any distribution, and
- * what the normal one tends to, whichever is smaller. */
+/* By how many σ the last of n is expected after their mean: Hartley and David's bound for any distribution,
+ * and what the normal one comes to (Cramer 1946), whichever is smaller. */
 static double last_of(double n) {
-    return n > 1 ? fmin((n - 1) / sqrt(2 * n - 1), sqrt(2 * log(n))) : 0;
+    if (n <= 1)
+        return 0;
+    double a = sqrt(2 * log(n));
+    double normal =
+        n > 3 ? a - (log(log(n)) + log(4 * 3.14159265358979323846)) / (2 * a) + 0.5772 / a : (double)INFINITY;
+    return fmin((n - 1) / sqrt(2 * n - 1), normal);
 }
 
 /* When the first and the last worker begin their last chunk if every worker gets one chunk a round, and how
@@ -50,17 +55,19 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
     return r;
 }
 
-/* When the last chunk begins. Workers that go one chunk a round keep the distance they began with. Once they
- * have drifted apart, and when the distance is longer than a chunk, whoever is ahead takes the chunk of who
- * is behind: all end within one last chunk, the last half of it after their mean. */
-static double begin_last_s(const last_round *r, const kl_rounds *rounds, double n, double chunk_s,
-                           double drift_s) {
+/* When the last worker ends, from when the last chunks begin. Workers that go one chunk a round keep the
+ * distance they began with, and what differs in their chunks adds up. Once they have drifted apart, and when
+ * the distance is longer than a chunk, whoever is ahead takes the chunk of who is behind: all end within one
+ * last chunk, the last half of it after their mean. */
+static double end_last_s(const last_round *r, const kl_rounds *rounds, double n, double chunk_s,
+                         double late_s, double late_in_step_s) {
+    double in_step_s = r->last_s + chunk_s + late_in_step_s;
     if (rounds->count < 2)
-        return r->last_s;
+        return in_step_s;
     double even_s = (r->first_s + r->last_s) / 2 + chunk_s / 2 * (1 - 1 / n);
     if (even_s > r->last_s)
-        return fmin(even_s, r->last_s + drift_s);
-    return fmax(even_s, r->arrived_s);
+        return rounds->uneven ? even_s + chunk_s + late_s : fmin(even_s + chunk_s + late_s, in_step_s);
+    return fmax(even_s, r->arrived_s) + chunk_s + late_s;
 }
 
 double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double speed,
@@ -68,12 +75,13 @@ double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double s
     double n = workers ? workers : 1, part = rounds->part[rounds->count - 1];
     last_round r = play_rounds(m, n, speed, rounds);
     double chunk_s = m->work_s * part / speed, task_sd_s = rounds->task_sd_s * n / speed;
-    double chunk_sd_s = task_sd_s * sqrt(rounds->tasks * part / n);
-    double before_sd_s = task_sd_s * sqrt(rounds->tasks * fmax(0, 1 - part) / n);
-    double drift_s = rounds->uneven ? (double)INFINITY : before_sd_s * last_of(n);
+    double late_s = task_sd_s * sqrt(rounds->tasks * part / n) * last_of(n);
+    /* In step, only those that began within such a spread of the last can end after it. */
+    double own_sd_s = task_sd_s * sqrt(rounds->tasks / n), apart_s = r.last_s - r.first_s;
+    double rivals = apart_s > own_sd_s ? (n - 1) * own_sd_s / apart_s : n - 1;
+    double late_in_step_s = own_sd_s * last_of(1 + rivals);
     double back_s = m->message.fixed_s + m->message.per_unit_s * (1 - m->to_workers) * m->bytes * part / n;
-    return begin_last_s(&r, rounds, n, chunk_s, drift_s) + chunk_s + chunk_sd_s * last_of(n) + back_s +
-           m->master_s;
+    return end_last_s(&r, rounds, n, chunk_s, late_s, late_in_step_s) + back_s + m->master_s;
 }
 
 size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean_s, double task_sd_s,
