@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo check bench install fuzz tidy format clean packages release
+.PHONY: demo check bench paper1 install fuzz tidy format clean packages release
 
 demo: packages        ## a real planning problem on unequal workers, start to end
 	tools/demo
@@ -12,6 +12,9 @@ check: packages       ## everything that must hold: builds, tests, sanitizers, f
 
 bench: release        ## what Kilter costs and what it reaches
 	build/release/bench/kilter-bench
+
+paper1: release       ## docs/results/paper1.md: the first paper's figures, and what is reached beyond them
+	tools/paper1
 
 install: release      ## into PREFIX
 	cmake --install build/release --prefix "$(PREFIX)"
