@@ -12,50 +12,63 @@ static const double LOOK_S = 2e-6, LOOK_MOST_S = 20e-6, LOOK_PART = 0.125;
 
 const bool kl_mpi_any_source = true;
 
+void kl_mpi_wait_begin(kl_mpi_wait *wait) {
+    *wait = (kl_mpi_wait){.ticket = MPI_REQUEST_NULL};
+    kl_mpi_traffic(wait);
+}
+
 void kl_mpi_traffic(kl_mpi_wait *wait) {
     wait->traffic_s = kl_monotonic_s();
 }
 
-/* Sends of small messages are complete at once, and SMPI's MPI_Testany does not see it. */
-static int test_sends(MPI_Request *requests, int from, int to, int *done, int *which, MPI_Status *statuses) {
-    int code = MPI_SUCCESS, complete;
+/* A receive that is cancelled before anybody sends to it. MPI_Waitany() with it at the end of its list gives
+ * up when nothing before it is complete, which is what MPI_Testany() is for: but what SMPI tests, it keeps on
+ * a list of the rank's for ever, and each message and each piece of work goes through that list. */
+static int make_ticket(MPI_Request *ticket) {
+    int code = MPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, ticket);
+    return code == MPI_SUCCESS ? MPI_Cancel(ticket) : code;
+}
+
+void kl_mpi_wait_end(kl_mpi_wait *wait) {
+    if (wait->ticket != MPI_REQUEST_NULL)
+        MPI_Wait(&wait->ticket, MPI_STATUS_IGNORE);
+}
+
+/* One of `count` requests, if one is complete; there is room for one more. */
+static int test_any(kl_mpi_wait *wait, int count, MPI_Request *requests, int *at, MPI_Status *status) {
+    int code = wait->ticket == MPI_REQUEST_NULL ? make_ticket(&wait->ticket) : MPI_SUCCESS;
+    requests[count] = wait->ticket;
+    *at = MPI_UNDEFINED;
+    return code == MPI_SUCCESS ? MPI_Waitany(count + 1, requests, at, status) : code;
+}
+
+/* Sends of small messages are complete at once, and MPI_Waitany() would give one of them at a time. */
+static int test_sends(kl_mpi_wait *wait, MPI_Request *requests, int from, int to, int *done, int *which,
+                      MPI_Status *statuses) {
+    int code = MPI_SUCCESS, at;
     for (int i = from; i < to && code == MPI_SUCCESS; i++) {
-        code = MPI_Test(&requests[i], &complete, &statuses[*done]);
-        if (code == MPI_SUCCESS && complete)
+        MPI_Request pair[2] = {requests[i]};
+        code = test_any(wait, 1, pair, &at, &statuses[*done]);
+        requests[i] = pair[0];
+        if (code == MPI_SUCCESS && at == 0)
             which[(*done)++] = i;
     }
     return code;
 }
 
-/* One of the receives `from` … `to` − 1, if one is complete. */
-static int test_receives(MPI_Request *requests, int from, int to, int *done, int *which,
-                         MPI_Status *statuses) {
-    int complete = 0, at = MPI_UNDEFINED;
-    int code = to > from ? MPI_Testany(to - from, requests + from, &at, &complete, statuses) : MPI_SUCCESS;
-    if (complete && at != MPI_UNDEFINED)
-        which[(*done)++] = from + at;
-    return code;
-}
-
-/* Several receives are often complete; each of them comes to its turn. */
 int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int sends, bool for_ever, int *done,
                 int *which, MPI_Status *statuses) {
+    int count = receives + sends, at = MPI_UNDEFINED;
     *done = 0;
-    int code = test_sends(requests, receives, receives + sends, done, which, statuses);
-    if (*done > 0)
-        return code;
-    if (code == MPI_SUCCESS)
-        code = test_receives(requests, wait->next, receives, done, which, statuses);
-    if (code == MPI_SUCCESS && *done == 0)
-        code = test_receives(requests, 0, wait->next, done, which, statuses);
-    if (code == MPI_SUCCESS && *done == 0 && for_ever) {
-        code = MPI_Waitany(receives + sends, requests, &which[0], statuses);
-        *done = which[0] != MPI_UNDEFINED;
-        if (*done == 0)
-            sg_actor_suspend(sg_actor_self()); /* nothing will ever come; SimGrid says so when all wait */
-    }
-    if (*done > 0 && which[0] < receives)
-        wait->next = which[0] + 1;
+    int code = test_sends(wait, requests, receives, count, done, which, statuses);
+    if (code == MPI_SUCCESS && for_ever && *done == 0)
+        code = MPI_Waitany(count, requests, &at, &statuses[0]);
+    else if (code == MPI_SUCCESS)
+        code = test_any(wait, count, requests, &at, &statuses[*done]);
+    if (code == MPI_SUCCESS && at != MPI_UNDEFINED)
+        which[(*done)++] = at;
+    if (code == MPI_SUCCESS && *done == 0 && for_ever)
+        sg_actor_suspend(sg_actor_self()); /* nothing will ever come; SimGrid says so when all wait */
     return code;
 }
 

@@ -67,7 +67,7 @@ typedef struct mpi {
     peer *peers; /* [count] */
 
     /* The receive of each peer, [count], that for anybody's head with kl_mpi_any_source, and the sends,
-     * [flying]. */
+     * [flying]; and a place more. */
     MPI_Request *requests;
     size_t receives;
     uint8_t any_head[EAGER_BYTES];
@@ -151,7 +151,7 @@ static bool reserve_flights(mpi *m, size_t more) {
     if (needed <= m->flying_capacity)
         return true;
     size_t capacity = 2 * needed;
-    MPI_Request *requests = realloc(m->requests, (m->receives + capacity) * sizeof *requests);
+    MPI_Request *requests = realloc(m->requests, (m->receives + capacity + 1) * sizeof *requests);
     if (requests)
         m->requests = requests;
     parcel **parcels = realloc(m->parcels, capacity * sizeof *parcels);
@@ -562,6 +562,7 @@ static void mpi_close(kl_transport *transport) {
     bool ends_mpi = m->ends_mpi;
     bool parted = part(m);
     abandon(m);
+    kl_mpi_wait_end(&m->wait);
     if (parted) { /* else the memory is kept: MPI may still write into it */
         MPI_Comm_free(&m->comm);
         free_all(m);
@@ -640,7 +641,7 @@ static mpi *new_mpi(int rank, int size, const kl_transport_ops *ops) {
     m->count = rank == 0 ? (size_t)size - 1 : 1;
     m->peers = calloc(m->count + 1, sizeof *m->peers); /* +1: a lone master has none */
     m->receives = m->count + kl_mpi_any_source;
-    m->requests = malloc((m->count + 1) * sizeof(MPI_Request));
+    m->requests = malloc((m->receives + 1) * sizeof(MPI_Request));
     atomic_init(&m->woken, false);
     if (!m->peers || !m->requests) {
         free_all(m);
@@ -674,7 +675,7 @@ static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provid
         post_head(m, i);
     if (kl_mpi_any_source)
         post_any_head(m);
-    kl_mpi_traffic(&m->wait);
+    kl_mpi_wait_begin(&m->wait);
     *transport = &m->transport;
     return KILTER_OK;
 }

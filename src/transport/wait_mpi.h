@@ -15,12 +15,15 @@ extern const bool kl_mpi_any_source;
 typedef struct kl_mpi_wait {
     unsigned spins;
     double nap_s, traffic_s; /* traffic_s: when something last came or went */
-    int next;                /* the receive a simulated build looks at first */
+    MPI_Request ticket;      /* a simulated build's */
 } kl_mpi_wait;
 
+void kl_mpi_wait_begin(kl_mpi_wait *wait);
+void kl_mpi_wait_end(kl_mpi_wait *wait);
 void kl_mpi_traffic(kl_mpi_wait *wait);
 /* Some of the requests that are complete, as MPI_Testsome gives them: *done of them (0: none), which ones,
- * and their statuses; their places hold MPI_REQUEST_NULL now. Behind the receives there may be sends.
+ * and their statuses; their places hold MPI_REQUEST_NULL now. Behind the receives there may be sends, and
+ * behind these there is room for a request of kl_mpi_look()'s own.
  * for_ever: the caller has nothing else to wait for. */
 int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int sends, bool for_ever, int *done,
                 int *which, MPI_Status *statuses);
