@@ -1,14 +1,15 @@
-/* Looking at requests in simulated time, in the place of src/transport/wait_mpi.c: block where nothing else
- * is waited for, and otherwise look so often that the delay does not matter. */
+/* Looking at requests in simulated time, in the place of src/transport/wait_mpi.c: a rank that waits sleeps
+ * until there is something to look at. */
 #include "transport/wait_mpi.h"
 
 #include <math.h>
 #include <simgrid/actor.h>
 
+#include "sim/arrival.h"
 #include "sys/sys.h"
 
-/* A master with messages waiting would lose half of a long nap on each of them. */
-static const double LOOK_S = 2e-6, LOOK_MOST_S = 20e-6, LOOK_PART = 0.125;
+/* Time is a sum of doubles, and a shorter nap might not move it. */
+static const double SHORTEST_NAP_S = 1e-9;
 
 const bool kl_mpi_any_source = true;
 
@@ -32,6 +33,8 @@ static int make_ticket(MPI_Request *ticket) {
 void kl_mpi_wait_end(kl_mpi_wait *wait) {
     if (wait->ticket != MPI_REQUEST_NULL)
         MPI_Wait(&wait->ticket, MPI_STATUS_IGNORE);
+    if (wait->arrival)
+        kl_arrival_free(wait->arrival);
 }
 
 /* One of `count` requests, if one is complete; there is room for one more. */
@@ -73,6 +76,9 @@ int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int send
 }
 
 void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s) {
-    double quiet_s = kl_monotonic_s() - wait->traffic_s;
-    kl_nap_s(fmin(fmin(fmax(LOOK_PART * quiet_s, LOOK_S), LOOK_MOST_S), remaining_s));
+    if (remaining_s == HUGE_VAL)
+        return; /* the next look waits */
+    if (!wait->arrival)
+        wait->arrival = kl_arrival_new();
+    kl_arrival_wait(wait->arrival, fmax(remaining_s, SHORTEST_NAP_S));
 }

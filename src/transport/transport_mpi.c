@@ -525,9 +525,9 @@ static bool part(mpi *m) {
     }
     kl_mpi_traffic(&m->wait);
     while (!all_said(m)) {
-        if (progress(m, false, NULL) || kl_monotonic_s() - m->wait.traffic_s > FAREWELL_S)
+        if (progress(m, kl_mpi_any_source, NULL) || kl_monotonic_s() - m->wait.traffic_s > FAREWELL_S)
             return false;
-        kl_mpi_rest(&m->wait, FAREWELL_S);
+        kl_mpi_rest(&m->wait, HUGE_VAL);
     }
     return true;
 }

@@ -15,7 +15,8 @@ extern const bool kl_mpi_any_source;
 typedef struct kl_mpi_wait {
     unsigned spins;
     double nap_s, traffic_s; /* traffic_s: when something last came or went */
-    MPI_Request ticket;      /* a simulated build's */
+    MPI_Request ticket;      /* a simulated build's, and so is this: */
+    struct kl_arrival *arrival;
 } kl_mpi_wait;
 
 void kl_mpi_wait_begin(kl_mpi_wait *wait);
@@ -27,6 +28,7 @@ void kl_mpi_traffic(kl_mpi_wait *wait);
  * for_ever: the caller has nothing else to wait for. */
 int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int sends, bool for_ever, int *done,
                 int *which, MPI_Status *statuses);
-void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s); /* before the next look */
+/* Before the next look, at most so long; HUGE_VAL: that look is for ever. */
+void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s);
 
 #endif
