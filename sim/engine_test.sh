@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# engine_test.sh KILTER: kilter simulate --engine smpi, from outside.
+set -euo pipefail
+kilter=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+unset "${!KILTER_@}"
+
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+simulate() {
+    "$kilter" simulate --engine smpi "$@"
+}
+
+platform='3x1.0,3x0.25@osc(60ms,30ms);master=1' tasks='600@lognormal(2ms,0.5)'
+
+# A table, the same each time; a record of it and a picture like any other's.
+for again in 1 2; do
+    simulate --platform "$platform" --tasks "$tasks" --policy static,ss,auto --iterations 2 >$again.table
+done
+cmp 1.table 2.table || fail "two runs differ: $(cat 1.table 2.table)"
+grep -q '^engine *smpi' 1.table || fail "no engine: $(cat 1.table)"
+simulate --platform "$platform" --tasks "$tasks" --iterations 2 --record run.kilter --gantt run.svg >out
+[ "$(sqlite3 run.kilter 'SELECT sum(hi - lo) FROM chunk')" = 1200 ] || fail 'tasks are missing from the record'
+grep -q '</svg>' run.svg || fail 'no picture'
+
+# A platform of SimGrid's is the same as its description.
+"$kilter" simulate --platform 4x1 --write-platform equal.xml
+simulate --platform 4x1 --tasks "$tasks" --json | grep -o '"elapsed_s":[^,]*' | head -1 >described
+simulate --platform equal.xml --tasks "$tasks" --json | grep -o '"elapsed_s":[^,]*' | head -1 >written
+cmp described written || fail "described: $(cat described), as a file: $(cat written)"
+
+# Messages too long to be sent before somebody receives them: 20 MB over 1 MB/s take 20 s at least.
+simulate --platform '2x1;link=1ms,1MB/s;master=1' --tasks '200@const(1ms)' --task-bytes 100000 --policy gss \
+    --result-bytes 70000 --json >big
+elapsed_s=$(grep -o '"elapsed_s":[^,]*' big | head -1 | cut -d: -f2)
+awk -v s="$elapsed_s" 'BEGIN { exit !(s > 20 && s < 40) }' || fail "20 MB over 1 MB/s took $elapsed_s s"
+
+refuses() { # CODE WORDS OPTION…
+    local code=0
+    timeout 20 "$kilter" simulate --engine smpi --tasks "$tasks" "${@:3}" >out 2>err || code=$?
+    [ "$code" -eq "$1" ] || fail "${*:3}: exit code $code, not $1: $(cat err)"
+    [ ! -s out ] || fail "${*:3}: it printed something"
+    grep -q "$2" err || fail "${*:3}: says '$(cat err)', not '$2'"
+    [ "$(wc -l <err)" -eq 1 ] || fail "${*:3}: more than a line: $(cat err)"
+}
+refuses 2 'missing.xml' --platform missing.xml
+echo 'not at all' >text.xml
+refuses 2 'text.xml' --platform text.xml
+printf '0.1 0\n' >off.prof
+sed 's|<host id="n2" |&state_file="off.prof" |' equal.xml >off.xml
+refuses 1 'host n2 is switched off at 0.1' --platform off.xml
+KILTER_LIBEXEC=$work refuses 2 'kilter-simfarm-smpi is not there' --platform 4x1
+printf '#!/bin/sh\necho nonsense\n' >kilter-simfarm-smpi
+chmod +x kilter-simfarm-smpi
+KILTER_LIBEXEC=$work refuses 1 'ended after 0 of 1 iterations' --platform 4x1
+printf '#!/bin/sh\nkill -9 $$\n' >kilter-simfarm-smpi
+KILTER_LIBEXEC=$work refuses 1 'fell with signal 9' --platform 4x1

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# local_test.sh PROGRAM: the synthetic farm on two real workers.
+set -euo pipefail
+program=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+unset "${!KILTER_@}"
+
+"$program" --workers 2 --record run.kilter --tasks '200@uniform(1ms,0.3)' --iterations 2 --task-bytes 500 \
+    --result-bytes 900 >out
+[ "$(grep -c '"tasks":200,' out)" -eq 2 ] || { echo "not two iterations of 200 tasks: $(cat out)" >&2; exit 1; }
+busy=$(sqlite3 run.kilter 'SELECT count(DISTINCT worker), sum(hi - lo), sum(busy_s) > 0.2 FROM chunk')
+[ "$busy" = '2|400|1' ] || { echo "workers, tasks, and whether they took their time: $busy" >&2; exit 1; }
