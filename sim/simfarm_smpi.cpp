@@ -84,16 +84,18 @@ std::vector<sg4::Host *> everywhere(const sg4::Engine &engine) {
 
 std::vector<sg4::Host *> as_listed(const sg4::Engine &engine, const std::string &path) {
     std::ifstream file(path);
+    const std::string option = "--hosts " + path;
     if (!file)
-        give_up("--hosts " + path + ": " + std::strerror(errno), 2);
+        give_up(option + ": " + std::strerror(errno), 2);
     std::vector<sg4::Host *> hosts;
     std::string name;
     for (int line = 1; std::getline(file, name); line++) {
         sg4::Host *host = engine.host_by_name_or_null(name);
-        if (!host)
-            give_up("--hosts " + path + ", line " + std::to_string(line) + ": the platform has no host '" +
-                        name + "'",
-                    2);
+        if (!host) {
+            std::string why = option;
+            why.append(", line ").append(std::to_string(line));
+            give_up(why.append(": the platform has no host '").append(name).append("'"), 2);
+        }
         hosts.push_back(host);
     }
     return hosts;
