@@ -33,12 +33,16 @@ static int take_input(const kl_command *command, const kl_input *input, const ch
     if (!parse_number(text, &value))
         return kl_cmd_usage(command, "%s %s: it is no number", input->option, text);
     if (!kl_input_possible(input, value)) {
-        if (isfinite(input->high))
-            return kl_cmd_usage(command, "%s %s: it must be between %g and %g", input->option, text,
-                                input->low, input->high);
+        if (input->high == 1)
+            return kl_cmd_usage(command, "%s %s: it must be between %g and 1", input->option, text,
+                                input->low);
+        if (value > input->high)
+            return kl_cmd_usage(command, "%s %s: it must be at most %g", input->option, text, input->high);
         return kl_cmd_usage(command, "%s %s: it must be %s %g", input->option, text,
                             input->above_low ? "above" : "at least", input->low);
     }
+    if (input == &kl_inputs[KL_IN_TASKS] && value != floor(value))
+        return kl_cmd_usage(command, "%s %s: it must be a whole number", input->option, text);
     *number = (kl_number){value, "given"};
     return EXIT_SUCCESS;
 }

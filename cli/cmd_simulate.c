@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,12 +120,24 @@ static bool is_file(const char *platform) {
            (stat(platform, &info) == 0 && S_ISREG(info.st_mode));
 }
 
+static kilter_status check_file(const char *platform, kilter_error *error) {
+    struct stat info;
+    int failed = stat(platform, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? EISDIR : 0;
+    if (!failed && access(platform, R_OK) != 0)
+        failed = errno;
+    return failed ? kl_fail(error, KILTER_ERR_INPUT,
+                            "--platform '%s': %s; name a platform file of SimGrid's, or give a SPEC, such as "
+                            "16x1.0,16x0.25",
+                            platform, strerror(failed))
+                  : KILTER_OK;
+}
+
 static kilter_status read_platform(const question *q, simulation *sim, kilter_error *error) {
     kilter_error why;
     if (!q->platform)
         return kl_fail(error, KILTER_ERR_USAGE, "--platform SPEC is missing, such as 16x1.0,16x0.25");
     if ((sim->file = is_file(q->platform)))
-        return KILTER_OK;
+        return check_file(q->platform, error);
     kilter_status status = kl_cluster_parse(q->platform, &sim->cluster, &why);
     return status == KILTER_OK ? status : kl_fail(error, status, "--platform: %.480s", why.text);
 }
@@ -226,14 +239,20 @@ static kilter_status simulate_events(const simulation *sim, const kl_policy *pol
     return kl_events_run(&farm, results, error);
 }
 
-static kilter_status write_file(const char *path, const kl_cluster *cluster,
-                                kilter_status (*write)(const kl_cluster *, FILE *, kilter_error *),
-                                kilter_error *error) {
-    FILE *out = fopen(path, "w");
-    kilter_status status = out ? write(cluster, out, error) : KILTER_OK;
-    if (out && fclose(out) == 0)
+/* In memory, under a name that also the program we start can open: whoever is killed leaves nothing. */
+static kilter_status write_in_memory(const kl_cluster *cluster,
+                                     kilter_status (*write)(const kl_cluster *, FILE *, kilter_error *),
+                                     FILE **file, char **name, kilter_error *error) {
+    int fd = memfd_create("kilter", 0);
+    *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    *name = *file ? kl_text("/proc/self/fd/%d", fd) : NULL;
+    kilter_status status = *name ? write(cluster, *file, error) : KILTER_OK;
+    if (*name && fflush(*file) == 0)
         return status;
-    return kl_fail(error, KILTER_ERR_SYSTEM, "writing '%s': %s", path, strerror(errno));
+    status = kl_fail(error, KILTER_ERR_SYSTEM, "writing a platform: %s", strerror(errno));
+    if (fd >= 0 && !*file)
+        close(fd);
+    return status;
 }
 
 /* All tasks' time at speed 1. */
@@ -276,27 +295,20 @@ static kilter_status simulate_smpi(const question *q, const simulation *sim, con
 /* A SPEC becomes a platform and a list of hosts, for as long as the simulation takes. */
 static kilter_status simulate_described(const question *q, const simulation *sim, const kl_policy *policy,
                                         const char *record, kl_simulated *results, kilter_error *error) {
-    char *folder = NULL;
-    kilter_status status = kl_private_dir(&folder, error);
-    if (status != KILTER_OK)
-        return status;
-    char *platform = kl_text("%s/platform.xml", folder), *hosts = kl_text("%s/hosts", folder);
-    if (!platform || !hosts)
-        status = kl_fail(error, KILTER_ERR_MEMORY, "writing the platform: memory ran out");
+    FILE *platform = NULL, *hosts = NULL;
+    char *platform_name = NULL, *hosts_name = NULL;
+    kilter_status status =
+        write_in_memory(&sim->cluster, kl_cluster_write_simgrid, &platform, &platform_name, error);
     if (status == KILTER_OK)
-        status = write_file(platform, &sim->cluster, kl_cluster_write_simgrid, error);
+        status = write_in_memory(&sim->cluster, kl_cluster_write_hosts, &hosts, &hosts_name, error);
     if (status == KILTER_OK)
-        status = write_file(hosts, &sim->cluster, kl_cluster_write_hosts, error);
-    if (status == KILTER_OK)
-        status = simulate_smpi(q, sim, policy, platform, hosts, record, results, error);
+        status = simulate_smpi(q, sim, policy, platform_name, hosts_name, record, results, error);
     if (platform)
-        unlink(platform);
+        fclose(platform);
     if (hosts)
-        unlink(hosts);
-    rmdir(folder);
-    free(platform);
-    free(hosts);
-    free(folder);
+        fclose(hosts);
+    free(platform_name);
+    free(hosts_name);
     return status;
 }
 
@@ -540,18 +552,16 @@ static int read_options(const kl_command *command, int argc, char **argv, questi
             q->json = true;
             continue;
         }
-        const char **value = NULL, *equals = strchr(argv[i], '=');
-        size_t length = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
+        const char **value = NULL;
         for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-            if (strncmp(argv[i], "--", 2) == 0 && strlen(options[k].name) == length - 2 &&
-                strncmp(argv[i] + 2, options[k].name, length - 2) == 0)
+            if (strncmp(argv[i], "--", 2) == 0 && strcmp(argv[i] + 2, options[k].name) == 0)
                 value = options[k].value;
         if (!value)
             return kl_cmd_usage(command, "unknown %s '%s'", argv[i][0] == '-' ? "option" : "argument",
                                 argv[i]);
-        if (!equals && i + 1 == argc)
-            return kl_cmd_usage(command, "%s needs a value", argv[i]);
-        *value = equals ? equals + 1 : argv[++i];
+        if (i + 1 == argc)
+            return kl_cmd_usage(command, "%s wants a value", argv[i]);
+        *value = argv[++i];
     }
     if (q->engine && strcmp(q->engine, "events") != 0 && strcmp(q->engine, "smpi") != 0)
         return kl_cmd_usage(command, "--engine '%s': there are smpi and events", q->engine);

@@ -75,6 +75,34 @@ static int help(int argc, char **argv) {
     return command ? print_command_help(command) : kl_cmd_usage(NULL, "unknown command '%s'", argv[1]);
 }
 
+/* "--option=value" as the two words "--option" and "value", so that every command takes both. The words
+ * are the program's arguments: they last until its end, and so do these. */
+static char **split_options(int *argc, char **argv) {
+    char **words = calloc(2 * (size_t)*argc + 1, sizeof *words);
+    int count = 0;
+    bool options = true;
+    for (int i = 0; words && i < *argc; i++) {
+        words[count++] = argv[i];
+        options = options && strcmp(argv[i], "--") != 0;
+        char *equals = strncmp(argv[i], "--", 2) == 0 ? strchr(argv[i], '=') : NULL;
+        if (options && equals) {
+            *equals = '\0';
+            words[count++] = equals + 1;
+        }
+    }
+    *argc = count;
+    return words;
+}
+
+static int run(const kl_command *command, int argc, char **argv) {
+    char **words = split_options(&argc, argv);
+    if (!words)
+        return kl_cmd_usage(command, "memory ran out");
+    int code = command->run(command, argc, words);
+    free(words);
+    return code;
+}
+
 int main(int argc, char **argv) {
     if (argc < 2)
         return kl_cmd_usage(NULL, "no command given");
@@ -92,5 +120,5 @@ int main(int argc, char **argv) {
         return kl_cmd_usage(NULL, "unknown %s '%s'", word[0] == '-' ? "option" : "command", word);
     if (asks_for_help(argc - 1, argv + 1))
         return print_command_help(command);
-    return command->run(command, argc - 1, argv + 1);
+    return run(command, argc - 1, argv + 1);
 }

@@ -10,17 +10,20 @@
 
 enum { WORKERS_MOST = 1000000, DAF_ROUNDS_MOST = 4096 };
 
+/* Beyond, the sums of the model would no longer be numbers. */
+#define MOST 1e15
+
 const kl_input kl_inputs[KL_INPUTS] = {
-    [KL_IN_WORK_S] = {"--work-s", "work_s", "T_c", 0, INFINITY, true},
-    [KL_IN_BYTES] = {"--bytes", "bytes", "V", 0, INFINITY, false},
+    [KL_IN_WORK_S] = {"--work-s", "work_s", "T_c", 0, MOST, true},
+    [KL_IN_BYTES] = {"--bytes", "bytes", "V", 0, MOST, false},
     [KL_IN_ALPHA] = {"--alpha", "alpha", "α", 0, 1, false},
-    [KL_IN_STARTUP_S] = {"--startup-s", "startup_s", "m_o", 0, INFINITY, false},
-    [KL_IN_PER_BYTE_S] = {"--per-byte-s", "per_byte_s", "λ", 0, INFINITY, false},
-    [KL_IN_MASTER_S] = {"--master-s", "master_s", "l_m", 0, INFINITY, false},
-    [KL_IN_ANSWER_S] = {"--answer-s", "answer_s", "answer", 0, INFINITY, true},
-    [KL_IN_TASKS] = {"--tasks", "tasks", "M", 1, INFINITY, false},
-    [KL_IN_TASK_MEAN_S] = {"--task-mean-s", "task_mean_s", "μ", 0, INFINITY, true},
-    [KL_IN_TASK_SD_S] = {"--task-sd-s", "task_sd_s", "σ", 0, INFINITY, false},
+    [KL_IN_STARTUP_S] = {"--startup-s", "startup_s", "m_o", 0, MOST, false},
+    [KL_IN_PER_BYTE_S] = {"--per-byte-s", "per_byte_s", "λ", 0, MOST, false},
+    [KL_IN_MASTER_S] = {"--master-s", "master_s", "l_m", 0, MOST, false},
+    [KL_IN_ANSWER_S] = {"--answer-s", "answer_s", "answer", 0, MOST, true},
+    [KL_IN_TASKS] = {"--tasks", "tasks", "M", 1, MOST, false},
+    [KL_IN_TASK_MEAN_S] = {"--task-mean-s", "task_mean_s", "μ", 0, MOST, true},
+    [KL_IN_TASK_SD_S] = {"--task-sd-s", "task_sd_s", "σ", 0, MOST, false},
 };
 
 bool kl_input_possible(const kl_input *input, double value) {
@@ -36,6 +39,10 @@ static void learn(kl_basis *b, int input, double value, const char *from) {
 
 static bool known(const kl_basis *b, int input) {
     return b->in[input].from != NULL;
+}
+
+static bool given(const kl_basis *b, int input) {
+    return known(b, input) && strcmp(b->in[input].from, "given") == 0;
 }
 
 /* ---- from a record ---- */
@@ -153,7 +160,18 @@ kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
     if (!known(b, KL_IN_WORK_S))
         return kl_fail(error, KILTER_ERR_INPUT,
                        "predicting: the work is not known; give --work-s, or the record of a run");
-    double work_s = b->in[KL_IN_WORK_S].value;
+    double work_s = b->in[KL_IN_WORK_S].value, mean_s = b->in[KL_IN_TASK_MEAN_S].value;
+    if (known(b, KL_IN_TASK_MEAN_S) && mean_s > work_s * (1 + 1e-9))
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "predicting: a task of %g s is longer than all the work, %g s; mend --task-mean-s or "
+                       "--work-s",
+                       mean_s, work_s);
+    if (given(b, KL_IN_TASKS) && given(b, KL_IN_TASK_MEAN_S) && given(b, KL_IN_WORK_S) &&
+        fabs(b->in[KL_IN_TASKS].value * mean_s - work_s) > 0.01 * work_s)
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "predicting: %g tasks of %g s are not %g s of work; leave out --tasks or "
+                       "--task-mean-s",
+                       b->in[KL_IN_TASKS].value, mean_s, work_s);
     if (known(b, KL_IN_TASKS))
         learn(b, KL_IN_TASK_MEAN_S, work_s / b->in[KL_IN_TASKS].value, "T_c/M");
     else if (known(b, KL_IN_TASK_MEAN_S))
@@ -202,7 +220,9 @@ static bool parse_term(const char **at, uint32_t *times, double *speed) {
         *at = end + 1;
         value = strtod(*at, &end);
     }
-    bool read = end != *at && !errno && value > 0 && isfinite(value) && (*end == ',' || *end == '\0');
+    bool hexadecimal = strcspn(*at, "xX") < strcspn(*at, ",");
+    bool read =
+        end != *at && !errno && !hexadecimal && value > 0 && isfinite(value) && (*end == ',' || *end == '\0');
     *at = end;
     *speed = value;
     return read;

@@ -75,7 +75,7 @@ holds foreign.out '(--hosts, 1 being their own mean'
 holds a.svg 'squares, run 2: how many workers pay'
 holds a.svg '>measured<'
 [ "$(grep -c '</svg>' a.svg)" = 1 ] || fail "no picture"
-"$kilter" predict $example --plot b.svg >/dev/null
+"$kilter" predict $example --plot=b.svg >/dev/null
 holds b.svg '>lowest index: 23<'
 holds b.svg '>lowest time: 40<'
 holds b.svg '>capability of the master: 41<'
@@ -92,6 +92,12 @@ expect 2 "--alpha 1.5: it must be between 0 and 1" "$kilter" predict --work-s 1 
 expect 2 "--alpha -0.1: it must be between 0 and 1" "$kilter" predict --work-s 1 --alpha -0.1
 expect 2 "--bytes -4: it must be at least 0" "$kilter" predict --bytes -4
 expect 2 "--tasks 0: it must be at least 1" "$kilter" predict --tasks 0
+expect 2 "--work-s -1: it must be" "$kilter" predict --work-s=-1
+expect 2 "--tasks 1.5: it must be a whole number" "$kilter" predict --tasks 1.5
+expect 2 "--startup-s 1e300: it must be at most" "$kilter" predict --work-s 1 --startup-s 1e300
+expect 2 "longer than all the work" "$kilter" predict --work-s 1 --task-mean-s 2
+expect 2 "are not 1 s of work" "$kilter" predict --work-s 1 --tasks 7 --task-mean-s 0.01
+expect 2 "'0x1' is no speed" "$kilter" predict --work-s 1 --speeds 0x1
 expect 2 "--max-workers 0: it must be a whole number from 1" "$kilter" predict --max-workers 0
 expect 2 "--max-workers 2.5: it must be" "$kilter" predict --max-workers 2.5
 expect 2 "--run -1: it is no number of a run" "$kilter" predict --run -1

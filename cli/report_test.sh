@@ -46,7 +46,7 @@ grep -q '"ended":false,"ended_s":null' killed.json || fail "a killed run that en
 "$kilter" report --gantt all.svg finished.kilter
 [ "$(grep -c '</svg>' all.svg)" = 1 ] || fail "no picture"
 grep -q '>runs 0 to 2: 36 chunks on 3 workers' all.svg || fail "not all runs: $(cat all.svg)"
-"$kilter" report --gantt one.svg --run 1 finished.kilter
+"$kilter" report --gantt=one.svg --run=1 finished.kilter
 grep -q '>run 1: 12 chunks' one.svg || fail "not run 1"
 "$kilter" report --gantt killed.svg killed.kilter
 grep -q 'did not end' killed.svg || fail "a killed run that ended"

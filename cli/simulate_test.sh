@@ -56,7 +56,7 @@ grep -q '</svg>' c.svg || fail "no picture"
 # what cannot be used
 expect 2 "unknown option '--frob'" --frob
 expect 2 "unknown argument 'frob'" frob
-expect 2 "--tasks needs a value" --tasks
+expect 2 "--tasks wants a value" --tasks
 expect 2 "--platform SPEC is missing" --tasks "$t"
 expect 2 "--tasks SPEC is missing" --platform "$p"
 expect 2 "--platform: platform '4x1@osc(1s)', column 11: ',' must follow the period" --platform '4x1@osc(1s)' --tasks "$t"
@@ -67,6 +67,8 @@ expect 2 "there is no policy 'best'" --platform "$p" --tasks "$t" --policy auto,
 expect 2 "there is no policy ''" --platform "$p" --tasks "$t" --policy auto,
 expect 2 "--engine 'dice'" --platform "$p" --tasks "$t" --engine dice
 expect 2 "does not read SimGrid's files" --platform platform.xml --tasks "$t" --engine events
+expect 2 "--platform '$PWD': Is a directory" --platform "$PWD" --tasks "$t"
+expect 2 "--platform 'no.xml': No such file" --platform no.xml --tasks "$t"
 expect 2 "--iterations '0': give a whole number" --platform "$p" --tasks "$t" --iterations 0
 expect 2 "--iterations '-1': give a whole number" --platform "$p" --tasks "$t" --iterations -1
 expect 2 "--seed 'x': give a whole number" --platform "$p" --tasks "$t" --seed x
