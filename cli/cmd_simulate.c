@@ -80,6 +80,10 @@ static kilter_status read_seconds(const char *option, const char *text, double *
 static kilter_status add_policy(simulation *sim, const kl_policy *policy, kilter_error *error) {
     if (sim->policy_count == MOST_POLICIES)
         return kl_fail(error, KILTER_ERR_USAGE, "--policy: at most %d", (int)MOST_POLICIES);
+    for (size_t i = 0; i < sim->policy_count; i++)
+        if (sim->policies[i] == policy)
+            return kl_fail(error, KILTER_ERR_USAGE, "--policy: '%s' is in the list twice",
+                           kl_policy_name(policy));
     sim->policies[sim->policy_count++] = policy;
     return KILTER_OK;
 }

@@ -65,6 +65,7 @@ expect 2 "--platform: platform '20000000x1', column 1: the number of hosts must 
 expect 2 "--tasks: tasks '5@const(1)', column 10: the mean needs its unit" --platform "$p" --tasks '5@const(1)'
 expect 2 "there is no policy 'best'" --platform "$p" --tasks "$t" --policy auto,best
 expect 2 "there is no policy ''" --platform "$p" --tasks "$t" --policy auto,
+expect 2 "--policy: 'auto' is in the list twice" --platform "$p" --tasks "$t" --policy all,auto
 expect 2 "--engine 'dice'" --platform "$p" --tasks "$t" --engine dice
 expect 2 "does not read SimGrid's files" --platform platform.xml --tasks "$t" --engine events
 expect 2 "--platform '$PWD': Is a directory" --platform "$PWD" --tasks "$t"
