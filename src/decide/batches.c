@@ -60,10 +60,23 @@ static void refill_each(const kl_look *look, kl_course *course) {
     prepare(course, 1, (double)look->snapshot->left / (2.0 * look->workers));
 }
 
+/* The next batch of free_tasks, in chunks of `chunk` tasks, as DPF and DAF cut it. */
+static void cut(const kl_look *look, kl_course *course, uint64_t free_tasks, double chunk) {
+    uint64_t n = look->workers;
+    if (n == 0 || free_tasks < n) { /* never cut */
+        prepare(course, free_tasks, 1);
+    } else if (chunk < lower_limit(look)) { /* the last N chunks, as equal as whole tasks allow */
+        uint64_t smaller = free_tasks / n, larger = smaller + 1;
+        prepare(course, free_tasks % n, (double)larger);
+        prepare(course, n - free_tasks % n, (double)smaller);
+    } else {
+        prepare(course, n, floor(chunk));
+    }
+}
+
 static void refill_by_factor(const kl_look *look, kl_course *course, double factor) {
     if (course->batches == 0)
-        prepare(course, look->workers,
-                fmax(factor * (double)look->snapshot->left / look->workers, lower_limit(look)));
+        cut(look, course, look->snapshot->left, factor * (double)look->snapshot->left / look->workers);
 }
 
 static void refill_dpf(const kl_look *look, kl_course *course) {
@@ -74,16 +87,7 @@ static void refill_dpf(const kl_look *look, kl_course *course) {
 static void prepare_daf(const kl_look *look, kl_course *course) {
     uint64_t free_tasks = tasks_free(look, course), n = look->workers;
     double x = (course->opened == 0 ? 1 : 2) + kl_stat_cv(&look->snapshot->unit_s) * sqrt((double)n / 2);
-    double chunk = (double)free_tasks / (x * (double)n);
-    if (n == 0 || free_tasks < n) { /* never cut */
-        prepare(course, free_tasks, 1);
-    } else if (chunk < lower_limit(look)) { /* the last N chunks, as equal as whole tasks allow */
-        uint64_t smaller = free_tasks / n, larger = smaller + 1;
-        prepare(course, free_tasks % n, (double)larger);
-        prepare(course, n - free_tasks % n, (double)smaller);
-    } else {
-        prepare(course, n, floor(chunk));
-    }
+    cut(look, course, free_tasks, (double)free_tasks / (x * (double)n));
 }
 
 enum { DAF_FIRST_PERCENT = 50 };
