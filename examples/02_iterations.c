@@ -8,7 +8,7 @@
 
 #include <kilter/kilter.h>
 
-enum { SLICES = 400, ITERATIONS = 30 };
+enum { SLICES = 400, POINTS = 5000, ITERATIONS = 30 };
 
 static int start(const kilter_worker *worker, void **state) {
     (void)worker;
@@ -18,8 +18,8 @@ static int start(const kilter_worker *worker, void **state) {
 
 static int integrate(const kilter_task *task, kilter_result *result, void *state) {
     double upper = *(const double *)task->shared.data, low = -8, sum = 0;
-    double width = (upper - low) / SLICES, step = width / 100;
-    for (int i = 0; i < 100; i++) {
+    double width = (upper - low) / SLICES, step = width / POINTS;
+    for (int i = 0; i < POINTS; i++) {
         double x = low + width * (double)task->index + step * (i + 0.5);
         sum += step * exp(-x * x / 2) / sqrt(2 * acos(-1));
     }

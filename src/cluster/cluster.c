@@ -133,15 +133,25 @@ static void read_groups(kl_scan *s, kl_cluster *c) {
     } while (kl_scan_take(s, ","));
 }
 
+/* A term that was there already says something else than the first. */
+static void once(kl_scan *s, bool *seen, const char *name) {
+    if (*seen)
+        kl_scan_fail(s, s->at, KILTER_ERR_INPUT, "%s= stands there twice", name);
+    *seen = true;
+}
+
 static void read_terms(kl_scan *s, kl_cluster *c) {
+    bool links = false, master = false;
     while (kl_scan_take(s, ";")) {
         if (kl_scan_take(s, "link=")) {
+            once(s, &links, "link");
             c->latency_s = kl_scan_time_s(s, "the latency", 0, 1000);
             if (kl_scan_take(s, ",")) {
                 c->bytes_per_s = kl_scan_bytes_per_s(s, "the bandwidth");
                 c->half_duplex = kl_scan_take(s, ",half");
             }
         } else if (kl_scan_take(s, "master=")) {
+            once(s, &master, "master");
             c->master_apart = true;
             c->master = read_host(s);
         } else {

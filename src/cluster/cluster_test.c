@@ -110,6 +110,8 @@ static void what_cannot_be_a_platform_is_refused(void **state) {
         {"4x1;", "column 5: ';' must be followed"},
         {"4x1;link=5", "column 11: the latency needs its unit"},
         {"4x1;link=5us,3", "column 15: the bandwidth needs its unit"},
+        {"4x1;link=5us;link=6us", "link= stands there twice"},
+        {"4x1;master=1;link=5us;master=1", "master= stands there twice"},
         {"4x1;link=5us,0B/s", "column 14: the bandwidth must be from 1 B/s"},
         {"4x1;master=", "column 12: a speed"},
     };
