@@ -63,6 +63,13 @@ kl_iteration kl_balance_iteration(kl_balance *b, double elapsed_s, double master
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
                                .master_s = master_s};
     it.answer_s = b->answer.mean;
+    /* The probe and the traffic tell how long a message is under way. Only what the master itself takes for
+     * one stands in the way of the next. */
+    double under_way_s = it.model.message.fixed_s;
+    if (it.answer_s > 0 && it.answer_s < under_way_s) {
+        it.model.message.fixed_s = it.answer_s;
+        it.way_s = 2 * (under_way_s - it.answer_s);
+    }
     it.model.message.fixed_s += b->message_now.per_unit_s * shared_bytes;
     it.task_mean_s = it.model.work_s / e.tasks;
     it.task_sd_s = it.task_mean_s * sqrt(e.variance / e.tasks);

@@ -65,6 +65,7 @@ typedef struct kl_iteration {
     kl_farm_model model;           /* work_s [T_c] at the mean speed of those that worked */
     double task_mean_s, task_sd_s; /* of a task at that speed [μ, σ] */
     double answer_s;               /* the master's time for one chunk; 0: not known, as long as m_o */
+    double way_s;                  /* there and back, beyond m_o, in nobody's way */
     uint32_t workers;              /* that took part [n] */
     double elapsed_s;              /* measured, without the master's own time */
     double quality;                /* measured [q]: 1 − mean busy time/elapsed_s */

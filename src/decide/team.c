@@ -41,7 +41,8 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
 static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     double chunks = (double)it->chunks * n / it->workers, start_s = it->model.message.fixed_s;
     double answer_s = it->answer_s > 0 ? it->answer_s : start_s;
-    return fmax(kl_model_time_with_s(&it->model, n, speed) - it->model.master_s, chunks * answer_s + start_s);
+    double served_s = chunks * answer_s + start_s;
+    return it->way_s + fmax(kl_model_time_with_s(&it->model, n, speed) - it->model.master_s, served_s);
 }
 
 /* What was lost to more than the model knows of is expected to be lost again. */

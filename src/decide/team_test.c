@@ -254,6 +254,27 @@ static void of_an_iteration_that_showed_nothing_nothing_is_made(void **state) {
     assert_int_equal(changes_in(&w, &team, 10), 0);
 }
 
+/* 50 workers, 1 s of work, 1 ms from the master to a worker. Where that is the master's time for each
+ * message, a part of them is enough; where it is only the way, all pay. */
+static void the_way_of_a_message_is_nobodys_time(void **state) {
+    (void)state;
+    for (int occupied = 0; occupied <= 1; occupied++) {
+        kl_team team = {0};
+        world w = world_of(50, 10000, 1, occupied ? 1e-3 : 1e-5);
+        for (int i = 0; i < 3 * KL_TEAM_PERSISTS; i++) {
+            kl_iteration it = iterate(&w);
+            it.way_s = occupied ? 0 : 2e-3;
+            it.elapsed_s += it.way_s;
+            kl_team_plan plan;
+            kl_team_choose(&team, &it, &plan);
+            kl_team_commit(&team, &it, &plan);
+            w.now = plan.workers;
+        }
+        if (occupied ? w.now >= 30 : w.now != 50)
+            fail_msg("%s: %u workers", occupied ? "occupied" : "under way", w.now);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_ends_at_the_smallest_index_that_can_be_fed_and_balanced),
@@ -266,6 +287,7 @@ int main(void) {
         cmocka_unit_test(what_is_refused_says_why),
         cmocka_unit_test(more_workers_are_harder_to_balance),
         cmocka_unit_test(of_an_iteration_that_showed_nothing_nothing_is_made),
+        cmocka_unit_test(the_way_of_a_message_is_nobodys_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

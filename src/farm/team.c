@@ -230,7 +230,7 @@ void kl_master_note_iteration(kl_master *m) {
     double speed = it.workers;
     state->last = it;
     state->last.speeds = (kl_speeds){0}; /* they change with the next run */
-    state->time_s = kl_model_time_with_s(&it.model, it.workers, speed);
+    state->time_s = kl_model_time_with_s(&it.model, it.workers, speed) + it.way_s;
     state->index = kl_model_index_with(&it.model, it.workers, speed);
     state->efficiency = kl_model_efficiency_with(&it.model, it.workers, speed);
     state->quality_bound = kl_model_quality_bound(it.task_mean_s, it.task_sd_s, it.workers);
@@ -239,7 +239,7 @@ void kl_master_note_iteration(kl_master *m) {
         return;
     state->best_workers = kl_model_best_of(&it.model, it.speeds, it.most);
     speed = kl_speed_of(it.speeds, state->best_workers);
-    state->best_time_s = kl_model_time_with_s(&it.model, state->best_workers, speed);
+    state->best_time_s = kl_model_time_with_s(&it.model, state->best_workers, speed) + it.way_s;
     state->best_index = kl_model_index_with(&it.model, state->best_workers, speed);
 }
 
