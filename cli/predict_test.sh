@@ -10,26 +10,7 @@ export HOME="$place/home"
 unset KILTER_RECORD_DIR XDG_STATE_HOME
 cd "$place"
 
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
-
-# expect CODE WORDS COMMAND…: exit code, nothing on stdout, one line on stderr that holds WORDS
-expect() {
-    code=$1 words=$2
-    shift 2
-    got=0
-    "$@" >out 2>err || got=$?
-    [ "$got" = "$code" ] || fail "$*: exit code $got, not $code: $(cat err)"
-    [ ! -s out ] || fail "$*: it printed something"
-    [ "$(wc -l <err)" = 1 ] || fail "$*: not one line of error: $(cat err)"
-    grep -qF -- "$words" err || fail "$*: '$(cat err)' lacks '$words'"
-}
-
-same() {
-    diff -u "$1" "$2" >&2 || fail "$3"
-}
+. "$here/outside_test.sh"
 
 # holds FILE WORDS
 holds() {

@@ -2,25 +2,17 @@
 # kilter simulate, from outside: simulate_test.sh KILTER
 set -eu
 kilter=$1
+here=$(cd "$(dirname "$0")" && pwd)
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cd "$place"
 
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
+. "$here/outside_test.sh"
 
-# expect CODE WORDS OPTION…: exit code, nothing on stdout, one line on stderr that holds WORDS
-expect() {
+refuses() { # CODE WORDS OPTION…
     code=$1 words=$2
     shift 2
-    got=0
-    "$kilter" simulate "$@" >out 2>err || got=$?
-    [ "$got" = "$code" ] || fail "$*: exit code $got, not $code: $(cat err)"
-    [ ! -s out ] || fail "$*: it printed something"
-    [ "$(wc -l <err)" = 1 ] || fail "$*: not one line of error: $(cat err)"
-    grep -qF -- "$words" err || fail "$*: '$(cat err)' lacks '$words'"
+    expect "$code" "$words" "$kilter" simulate "$@"
 }
 
 p='8x1.0,8x0.25@osc(60ms,30ms)' t='2000@lognormal(1ms,0.5)'
@@ -54,31 +46,31 @@ grep -q '</svg>' c.svg || fail "no picture"
 [ "$(grep -c '<host ' platform.xml)" = 16 ] || fail "the platform has not 16 hosts"
 
 # what cannot be used
-expect 2 "unknown option '--frob'" --frob
-expect 2 "unknown argument 'frob'" frob
-expect 2 "--tasks wants a value" --tasks
-expect 2 "--platform SPEC is missing" --tasks "$t"
-expect 2 "--tasks SPEC is missing" --platform "$p"
-expect 2 "--platform: platform '4x1@osc(1s)', column 11: ',' must follow the period" --platform '4x1@osc(1s)' --tasks "$t"
-expect 2 "--platform: platform '20000000x1', column 1: the number of hosts must be from 1 to 10000000" \
+refuses 2 "unknown option '--frob'" --frob
+refuses 2 "unknown argument 'frob'" frob
+refuses 2 "--tasks wants a value" --tasks
+refuses 2 "--platform SPEC is missing" --tasks "$t"
+refuses 2 "--tasks SPEC is missing" --platform "$p"
+refuses 2 "--platform: platform '4x1@osc(1s)', column 11: ',' must follow the period" --platform '4x1@osc(1s)' --tasks "$t"
+refuses 2 "--platform: platform '20000000x1', column 1: the number of hosts must be from 1 to 10000000" \
     --platform 20000000x1 --tasks "$t"
-expect 2 "--tasks: tasks '5@const(1)', column 10: the mean needs its unit" --platform "$p" --tasks '5@const(1)'
-expect 2 "there is no policy 'best'" --platform "$p" --tasks "$t" --policy auto,best
-expect 2 "there is no policy ''" --platform "$p" --tasks "$t" --policy auto,
-expect 2 "--policy: 'auto' is in the list twice" --platform "$p" --tasks "$t" --policy all,auto
-expect 2 "--engine 'dice'" --platform "$p" --tasks "$t" --engine dice
-expect 2 "does not read SimGrid's files" --platform platform.xml --tasks "$t" --engine events
-expect 2 "--platform '$PWD': Is a directory" --platform "$PWD" --tasks "$t"
-expect 2 "--platform 'no.xml': No such file" --platform no.xml --tasks "$t"
-expect 2 "--iterations '0': give a whole number" --platform "$p" --tasks "$t" --iterations 0
-expect 2 "--iterations '-1': give a whole number" --platform "$p" --tasks "$t" --iterations -1
-expect 2 "--seed 'x': give a whole number" --platform "$p" --tasks "$t" --seed x
-expect 2 "--answer-s '-1': give seconds" --platform "$p" --tasks "$t" --answer-s -1
-expect 2 "--answer-s 'nan': give seconds" --platform "$p" --tasks "$t" --answer-s nan
-expect 2 "--task-bytes '1e3': give a whole number" --platform "$p" --tasks "$t" --task-bytes 1e3
-expect 2 "--gantt draws one policy: 2 were given" --platform "$p" --tasks "$t" --policy gss,auto --gantt e.svg
-expect 1 "'a.kilter'" $events --platform "$p" --tasks "$t" --record a.kilter
-expect 1 "writing the picture 'no/e.svg'" $events --platform "$p" --tasks "$t" --gantt no/e.svg
-expect 1 "--write-platform 'no/e.xml'" --platform "$p" --write-platform no/e.xml
+refuses 2 "--tasks: tasks '5@const(1)', column 10: the mean needs its unit" --platform "$p" --tasks '5@const(1)'
+refuses 2 "there is no policy 'best'" --platform "$p" --tasks "$t" --policy auto,best
+refuses 2 "there is no policy ''" --platform "$p" --tasks "$t" --policy auto,
+refuses 2 "--policy: 'auto' is in the list twice" --platform "$p" --tasks "$t" --policy all,auto
+refuses 2 "--engine 'dice'" --platform "$p" --tasks "$t" --engine dice
+refuses 2 "does not read SimGrid's files" --platform platform.xml --tasks "$t" --engine events
+refuses 2 "--platform '$PWD': Is a directory" --platform "$PWD" --tasks "$t"
+refuses 2 "--platform 'no.xml': No such file" --platform no.xml --tasks "$t"
+refuses 2 "--iterations '0': give a whole number" --platform "$p" --tasks "$t" --iterations 0
+refuses 2 "--iterations '-1': give a whole number" --platform "$p" --tasks "$t" --iterations -1
+refuses 2 "--seed 'x': give a whole number" --platform "$p" --tasks "$t" --seed x
+refuses 2 "--answer-s '-1': give seconds" --platform "$p" --tasks "$t" --answer-s -1
+refuses 2 "--answer-s 'nan': give seconds" --platform "$p" --tasks "$t" --answer-s nan
+refuses 2 "--task-bytes '1e3': give a whole number" --platform "$p" --tasks "$t" --task-bytes 1e3
+refuses 2 "--gantt draws one policy: 2 were given" --platform "$p" --tasks "$t" --policy gss,auto --gantt e.svg
+refuses 1 "'a.kilter'" $events --platform "$p" --tasks "$t" --record a.kilter
+refuses 1 "writing the picture 'no/e.svg'" $events --platform "$p" --tasks "$t" --gantt no/e.svg
+refuses 1 "--write-platform 'no/e.xml'" --platform "$p" --write-platform no/e.xml
 "$kilter" simulate $events --platform "$p" --tasks "$t" >/dev/full 2>err && fail "a full disk went unnoticed"
 grep -q "No space left" err || fail "a full disk: $(cat err)"

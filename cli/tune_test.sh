@@ -3,6 +3,7 @@
 set -eu
 kilter=$1
 farm=$2
+here=$(cd "$(dirname "$0")" && pwd)
 place=$(mktemp -d)
 children=
 trap 'for child in $children; do kill -9 $child 2>/dev/null || :; done; rm -rf "$place"' EXIT
@@ -11,22 +12,7 @@ mkdir "$TMPDIR"
 unset KILTER_RECORD_DIR XDG_STATE_HOME XDG_RUNTIME_DIR KILTER_RECORD
 cd "$place"
 
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
-
-# expect CODE WORDS COMMAND…: exit code, nothing on stdout, one line on stderr that holds WORDS
-expect() {
-    code=$1 words=$2
-    shift 2
-    got=0
-    "$@" >out 2>err || got=$?
-    [ "$got" = "$code" ] || fail "$*: exit code $got, not $code: $(cat err)"
-    [ ! -s out ] || fail "$*: it printed $(cat out)"
-    [ "$(wc -l <err)" = 1 ] || fail "$*: not one line of error: $(cat err)"
-    grep -qF -- "$words" err || fail "$*: '$(cat err)' lacks '$words'"
-}
+. "$here/outside_test.sh"
 
 # until COMMAND…: again and again, until it succeeds
 until_so() {

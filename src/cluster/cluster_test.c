@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "cluster/cluster.h"
+#include "sys/sys.h"
 #include "trace/trace.h"
 
 static kl_cluster read_cluster(const char *spec) {
@@ -272,8 +273,8 @@ static void push_chunk(kl_trace *t, uint64_t id, uint64_t lo, uint64_t hi, uint3
 /* Worker 1 is at half the speed of worker 0, so the mean worker at 3/4 of worker 0's. */
 static void a_record_says_how_long_its_tasks_took(void **state) {
     (void)state;
-    char folder[] = "/tmp/cluster_test.XXXXXX", path[64], spec[80];
-    assert_non_null(mkdtemp(folder));
+    char *folder, path[200], spec[220];
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
     snprintf(path, sizeof path, "%s/a.kilter", folder);
     snprintf(spec, sizeof spec, "file=%s", path);
     kl_trace *t;
@@ -299,6 +300,7 @@ static void a_record_says_how_long_its_tasks_took(void **state) {
     assert_int_equal(kl_tasks_parse(spec, &tasks, &error), KILTER_ERR_INPUT);
     assert_non_null(strstr(error.text, path));
     rmdir(folder);
+    free(folder);
 }
 
 int main(void) {

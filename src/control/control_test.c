@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "control/talk.h"
+#include "sys/sys.h"
 
 static const double PATIENCE_S = 60; /* nothing here waits so long unless it fails */
 
@@ -343,8 +344,8 @@ static void a_crash_is_told_from_an_end(void **state) {
 /* Listens, and never answers. */
 static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     (void)state;
-    char folder[] = "/tmp/kilter-test-XXXXXX", path[64];
-    assert_non_null(mkdtemp(folder));
+    char *folder, path[108];
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
     snprintf(path, sizeof path, "%s/control", folder);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
@@ -361,6 +362,7 @@ static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     close(fd);
     unlink(path);
     rmdir(folder);
+    free(folder);
 }
 
 static void what_is_no_socket_is_refused(void **state) {

@@ -13,6 +13,7 @@
 
 #include "farm/farm.h"
 #include "report/report.h"
+#include "sys/sys.h"
 
 static kl_farm_state a_farm(void) {
     return (kl_farm_state){.policy = kl_policy_find("auto"), .present = 3, .resting = 1};
@@ -146,7 +147,7 @@ static void what_waits_is_shown_in_words(void **state) {
 
 typedef struct tuned {
     kilter_farm *farm;
-    char folder[200], record[240];
+    char *folder, record[240];
     kl_tuner *tuner;
     kl_control_setting setting; /* done in the first callback of a run */
     bool once;
@@ -194,8 +195,8 @@ static uint32_t run_with(tuned *t, kl_control_setting setting) {
 
 static void a_farm_is_tuned_from_its_own_callback(void **state) {
     (void)state;
-    tuned t = {.folder = "/tmp/kilter-tuning-XXXXXX"};
-    assert_non_null(mkdtemp(t.folder));
+    tuned t = {0};
+    assert_int_equal(kl_private_dir(&t.folder, NULL), KILTER_OK);
     snprintf(t.record, sizeof t.record, "%s/a.kilter", t.folder);
     kilter_farm_options options = {
         .work = square, .transport = "inproc", .workers = 3, .record = t.record, .name = "tuned"};
@@ -225,13 +226,14 @@ static void a_farm_is_tuned_from_its_own_callback(void **state) {
     kl_tuner_detach(t.tuner);
     unlink(t.record);
     rmdir(t.folder);
+    free(t.folder);
 }
 
 /* Worker processes that are not wanted end; the farm goes on without them. */
 static void released_processes_end(void **state) {
     (void)state;
-    tuned t = {.folder = "/tmp/kilter-tuning-XXXXXX"};
-    assert_non_null(mkdtemp(t.folder));
+    tuned t = {0};
+    assert_int_equal(kl_private_dir(&t.folder, NULL), KILTER_OK);
     snprintf(t.record, sizeof t.record, "%s/a.kilter", t.folder);
     kilter_farm_options options = {
         .work = square, .workers = 3, .release = true, .record = t.record, .name = "tuned"};
@@ -252,6 +254,7 @@ static void released_processes_end(void **state) {
     kl_report_free(report);
     unlink(t.record);
     rmdir(t.folder);
+    free(t.folder);
 }
 
 int main(void) {

@@ -12,32 +12,8 @@
 
 #include "report/draw.h"
 #include "report/report.h"
+#include "trace/record_test_helper.h"
 #include "trace/trace.h"
-
-typedef struct place {
-    char folder[200], file[220];
-} place;
-
-static int make_place(void **state) {
-    place *p = calloc(1, sizeof *p);
-    if (!p)
-        return -1;
-    const char *tmp = getenv("TMPDIR");
-    snprintf(p->folder, sizeof p->folder, "%s/kilter-gantt-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(p->folder))
-        return -1;
-    snprintf(p->file, sizeof p->file, "%s/a.kilter", p->folder);
-    *state = p;
-    return 0;
-}
-
-static int remove_place(void **state) {
-    place *p = *state;
-    unlink(p->file);
-    int failed = rmdir(p->folder);
-    free(p);
-    return failed;
-}
 
 /* `runs` runs of `chunks` chunks each, one after the other on each of `workers` workers, all of 10 ms. */
 static void write_record(const char *file, const char *program, uint32_t workers, uint64_t runs,

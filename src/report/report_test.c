@@ -17,37 +17,8 @@
 
 #include "report/report.h"
 #include "report/text.h"
+#include "trace/record_test_helper.h"
 #include "trace/trace.h"
-
-typedef struct place {
-    char folder[200], file[220];
-} place;
-
-static int make_place(void **state) {
-    place *p = calloc(1, sizeof *p);
-    if (!p)
-        return -1;
-    const char *tmp = getenv("TMPDIR");
-    snprintf(p->folder, sizeof p->folder, "%s/kilter-report-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(p->folder))
-        return -1;
-    snprintf(p->file, sizeof p->file, "%s/a.kilter", p->folder);
-    *state = p;
-    return 0;
-}
-
-static int remove_place(void **state) {
-    place *p = *state;
-    static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
-    char name[240];
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        snprintf(name, sizeof name, "%s%s", p->file, endings[i]);
-        unlink(name);
-    }
-    int failed = rmdir(p->folder);
-    free(p);
-    return failed;
-}
 
 /* ---- records to read ---- */
 

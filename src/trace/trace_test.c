@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trace/record_test_helper.h"
 #include "trace/trace.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -41,37 +42,6 @@ static const kl_trace_run_row a_run = {.program = "prog'); DROP TABLE run; --",
                                        .began_unix_s = 1.7e9,
                                        .pid = 4242,
                                        .control = "/run/kilter-1/control"};
-
-/* A folder of the test's own, and the record's name in it. */
-typedef struct place {
-    char folder[200], file[220];
-} place;
-
-static int make_place(void **state) {
-    place *p = calloc(1, sizeof *p);
-    if (!p)
-        return -1;
-    const char *tmp = getenv("TMPDIR");
-    snprintf(p->folder, sizeof p->folder, "%s/kilter-trace-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(p->folder))
-        return -1;
-    snprintf(p->file, sizeof p->file, "%s/a.kilter", p->folder);
-    *state = p;
-    return 0;
-}
-
-static int remove_place(void **state) {
-    place *p = *state;
-    static const char *const endings[] = {"", "-wal", "-shm", "-journal", ".moved"};
-    char name[240];
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        snprintf(name, sizeof name, "%s%s", p->file, endings[i]);
-        unlink(name);
-    }
-    int failed = rmdir(p->folder); /* fails when something else was left behind */
-    free(p);
-    return failed;
-}
 
 static sqlite3 *open_file(const char *file, int flags) {
     sqlite3 *db;

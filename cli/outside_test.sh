@@ -1,0 +1,23 @@
+# What the tests of the command share; they read it with ".".
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# expect CODE WORDS COMMAND…: exit code, nothing on stdout, one line on stderr that holds WORDS
+expect() {
+    code=$1 words=$2
+    shift 2
+    got=0
+    "$@" >out 2>err || got=$?
+    [ "$got" = "$code" ] || fail "$*: exit code $got, not $code: $(cat err)"
+    [ ! -s out ] || fail "$*: it printed $(cat out)"
+    [ "$(wc -l <err)" = 1 ] || fail "$*: not one line of error: $(cat err)"
+    grep -qF -- "$words" err || fail "$*: '$(cat err)' lacks '$words'"
+}
+
+# same EXPECTED GOT WHAT
+same() {
+    diff -u "$1" "$2" >&2 || fail "$3"
+}
