@@ -73,7 +73,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, double elapsed_s, double master
     it.model.message.fixed_s += b->message_now.per_unit_s * shared_bytes;
     it.task_mean_s = it.model.work_s / e.tasks;
     it.task_sd_s = it.task_mean_s * sqrt(e.variance / e.tasks);
-    it.quality = elapsed_s > 0 ? fmax(0, 1 - e.busy_s / e.workers / elapsed_s) : 0;
+    it.quality = kl_model_quality(e.busy_s, e.workers, elapsed_s);
     b->mean_rate = mean;
     it.speeds = (kl_speeds){of_fastest, b};
     it.most = e.there;

@@ -195,13 +195,10 @@ double kl_model_general_time_s(const kl_farm_model *m, uint32_t workers, const d
     return send_s + work_s[workers - 1] + receive_s + m->master_s; /* (3) */
 }
 
-double kl_model_quality(const double *busy_s, uint32_t workers, double elapsed_s) {
-    double sum_s = 0;
-    for (uint32_t i = 0; i < workers; i++)
-        sum_s += busy_s[i];
+double kl_model_quality(double busy_s, uint32_t workers, double elapsed_s) {
     if (workers == 0 || !(elapsed_s > 0))
         return 0;
-    return fmax(0, 1 - sum_s / workers / elapsed_s); /* clocks may differ by a hair */
+    return fmax(0, 1 - busy_s / workers / elapsed_s); /* clocks may differ by a hair */
 }
 
 double kl_model_quality_bound(double task_mean_s, double task_sd_s, uint32_t workers) {

@@ -70,8 +70,8 @@ size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean
 double kl_model_general_time_s(const kl_farm_model *m, uint32_t workers, const double *bytes_to,
                                const double *bytes_from, const double *work_s);
 
-double kl_model_quality(const double *busy_s, uint32_t workers,
-                        double elapsed_s); /* q = 1 − mean busy/elapsed: 0 is perfect balance */
+double kl_model_quality(double busy_s, uint32_t workers,
+                        double elapsed_s); /* q = 1 − mean busy/elapsed; busy_s: of all together */
 double kl_model_quality_bound(double task_mean_s, double task_sd_s,
                               uint32_t workers); /* q ≤ 1/(1 + (μ/σ)·sqrt(2/n)) */
 

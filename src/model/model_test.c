@@ -284,10 +284,9 @@ static void shortest_chunk_is_the_capability_turned_round(void **state) {
 
 static void quality_and_its_bound(void **state) {
     (void)state;
-    const double busy[] = {1, 1, 1, 0.5};
-    assert_true(near(kl_model_quality(busy, 4, 1), 0.125, 1e-12));
-    assert_true(kl_model_quality(busy, 3, 1) == 0 && kl_model_quality(busy, 3, 0.9) == 0);
-    assert_true(kl_model_quality(busy, 0, 1) == 0 && kl_model_quality(busy, 4, 0) == 0);
+    assert_true(near(kl_model_quality(3.5, 4, 1), 0.125, 1e-12));
+    assert_true(kl_model_quality(3, 3, 1) == 0 && kl_model_quality(3, 3, 0.9) == 0);
+    assert_true(kl_model_quality(0, 0, 1) == 0 && kl_model_quality(3.5, 4, 0) == 0);
     assert_true(near(kl_model_quality_bound(1, 1, 8), 1 / 1.5, 1e-12));
     assert_true(kl_model_quality_bound(1, 0, 8) == 0 && kl_model_quality_bound(0, 1, 8) == 1);
     double before = 0;
