@@ -1,0 +1,97 @@
+/* Inside of the public farm: what its parts share. Nobody else includes this. */
+#ifndef KL_FARM_PRIVATE_H
+#define KL_FARM_PRIVATE_H
+
+#include <pthread.h>
+
+#include "farm/farm.h"
+
+typedef struct thread_worker { /* a worker that is a thread (inproc) */
+    struct kilter_farm *farm;
+    kl_transport *transport;
+    pthread_t thread;
+    bool started;
+} thread_worker;
+
+struct kilter_farm {
+    kl_settings settings;
+    kl_clock clock;
+    double opened_s, opened_unix_s;
+    char *socket_dir, *socket; /* of local workers; NULL: none, or not needed any more */
+    kl_inproc *hub;
+    kl_transport *transport;
+    kl_master *master;
+    bool recording_decided;
+    uint32_t workers; /* started, or waited for */
+    pid_t *processes;
+    uint32_t process_count;
+    thread_worker *threads;
+    kl_control *control; /* NULL: none */
+
+    bool threaded;
+    pthread_t service;
+    pthread_mutex_t lock; /* guards the rest */
+    pthread_cond_t news;
+    bool gathered; /* the workers a first run waits for are there */
+    kl_trace *trace;
+    bool recorded;    /* the master knows of the trace */
+    kl_tuning tuning; /* set from outside, not taken yet */
+    bool look_wanted; /* from outside */
+    uint64_t shows;   /* how often `state` was renewed */
+    kl_farm_state state;
+    pthread_cond_t shown;
+    const kilter_run *request;
+    double spent_s;     /* the caller's own time before the request */
+    double run_ended_s; /* its thread's busy time when it saw a run end */
+    bool in_use;        /* a kilter_farm_run() has not returned */
+    bool run_ended, closing;
+    kl_delivery_list results;
+    kilter_error failure; /* of the run or, for good, of the farm */
+    bool broken;
+    kilter_farm_summary summary;
+    char decision[512];
+    double progress_at_s;
+};
+
+/* --- serve.c: being a worker --- */
+
+/* Serve the master at the other end of `transport` until one of them ends. */
+kilter_status kl_serve(const kl_settings *settings, kl_transport *transport, const char *binding, double patience_s,
+                       kilter_error *error);
+kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, const char *binding, kilter_error *error);
+
+/* --- local.c: workers that the master starts itself --- */
+
+enum { KL_OTHER_FILES = 64 }; /* what a master has open, a connection for each worker aside, is less */
+
+kilter_status kl_farm_start_processes(kilter_farm *farm, kilter_error *error);
+kilter_status kl_farm_start_threads(kilter_farm *farm, kilter_error *error);
+/* Turn until all workers started from here are ready, or will never be. */
+kilter_status kl_farm_wait_for_workers(kilter_farm *farm, kilter_error *error);
+/* Local workers are connected now: nobody else needs the socket's name. */
+void kl_farm_remove_socket(kilter_farm *farm);
+/* The farm is closed: wait for those started from here, for a bounded time, and free what is known of them. */
+void kl_farm_finish_local(kilter_farm *farm);
+
+/* --- outside.c: the farm as `kilter tune` reaches it --- */
+
+void kl_farm_open_control(kilter_farm *farm);
+void kl_farm_close_control(kilter_farm *farm);
+kl_tuning kl_farm_take_tuning(kilter_farm *farm);             /* what was set, under the lock */
+void kl_farm_show_state(kilter_farm *farm, bool run_ended); /* to whoever waits for it, under the lock */
+
+/* --- recording.c: the farm's run record --- */
+
+kilter_status kl_farm_check_record(const char *path, kilter_error *error);
+/* At the first run: a farm that never ran leaves no file. A record nobody asked for is no reason to fail. */
+kilter_status kl_farm_start_record(kilter_farm *farm, kilter_error *error);
+
+/* --- open.c: the farm's making and unmaking --- */
+
+void kl_farm_tear_down(kilter_farm *farm); /* everything of a master; safe at any stage of its making */
+
+/* --- farm.c: the two threads of a master --- */
+
+kilter_status kl_farm_start_service(kilter_farm *farm, kilter_error *error);
+
+#endif

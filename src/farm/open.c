@@ -1,0 +1,180 @@
+/* From how the process was started to its role, transport and workers; and the farm's making and unmaking. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "farm/farm_private.h"
+
+/* What others call this machine's end of `bound`: an address that means "all of mine" is no use to them. */
+static void address_for_others(const char *bound, char *address, size_t size) {
+    static const char any[] = "tcp://0.0.0.0:";
+    char host[KL_HOST_BYTES];
+    kl_host_name(host);
+    if (strncmp(bound, any, sizeof any - 1) == 0)
+        snprintf(address, size, "tcp://%s:%s", host, bound + sizeof any - 1);
+    else
+        snprintf(address, size, "%s", bound);
+}
+
+static kilter_status listen_for_workers(kilter_farm *f, kilter_error *error) {
+    char *bound = NULL, address[512];
+    kilter_status status = kl_allow_files((uint64_t)f->workers + KL_OTHER_FILES, error);
+    if (status == KILTER_OK)
+        status = kl_zmq_listen(f->settings.listen, &bound, &f->transport, error);
+    if (status != KILTER_OK)
+        return status;
+    address_for_others(bound, address, sizeof address);
+    fprintf(stderr, "%s: waiting for %u worker%s; start each with --join %s\n", f->settings.name, f->workers,
+            f->workers == 1 ? "" : "s", address);
+    free(bound);
+    return KILTER_OK;
+}
+
+/* Everything of a master, in the order of its making; safe at any stage of it. */
+void kl_farm_tear_down(kilter_farm *f) {
+    if (f->master)
+        kl_master_end(f->master);
+    kl_transport_close(f->transport);
+    kl_farm_finish_local(f);
+    kl_master_free(f->master);
+    while (f->results.first) {
+        kl_delivery *next = f->results.first->next;
+        kl_delivery_free(f->results.first);
+        f->results.first = next;
+    }
+    pthread_cond_destroy(&f->news);
+    pthread_cond_destroy(&f->shown);
+    pthread_mutex_destroy(&f->lock);
+    kl_settings_free(&f->settings);
+    free(f);
+}
+
+static kilter_farm *new_farm(kl_settings *settings) {
+    kilter_farm *f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    f->settings = *settings;
+    *settings = (kl_settings){0};
+    f->clock = kl_clock_system();
+    f->opened_s = kl_now_s(&f->clock);
+    f->opened_unix_s = kl_unix_time_s();
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->news, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&f->shown, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return f;
+}
+
+/* Workers are under way: become their master. Takes the farm over, whatever happens. */
+static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
+                                   kilter_error *error) {
+    const char *policy = f->settings.policy ? f->settings.policy : "auto";
+    kl_master_options options = {.policy = kl_policy_find(policy),
+                                 .clock = f->clock,
+                                 .program = f->settings.name,
+                                 .may_join = f->settings.listen != NULL,
+                                 .chooses = !f->settings.team || strcmp(f->settings.team, "auto") == 0,
+                                 .release = f->settings.options.release};
+    if (status == KILTER_OK)
+        status = kl_master_new(&options, f->transport, &f->master, error);
+    if (status == KILTER_OK && !f->settings.listen)
+        status = kl_farm_wait_for_workers(f, error);
+    if (status == KILTER_OK)
+        kl_master_state(f->master, &f->state);
+    if (status == KILTER_OK)
+        status = kl_farm_start_service(f, error);
+    if (status != KILTER_OK) {
+        kl_farm_tear_down(f);
+        return status;
+    }
+    kl_farm_remove_socket(f);
+    *farm = f;
+    return KILTER_OK;
+}
+
+static kilter_status open_master(kl_settings *settings, kilter_farm **farm, kilter_error *error) {
+    kilter_farm *f = new_farm(settings);
+    if (!f)
+        return kl_fail(error, KILTER_ERR_MEMORY, "opening the farm: memory ran out");
+    const kl_settings *s = &f->settings;
+    f->workers = s->options.workers ? s->options.workers : s->listen ? 1 : kl_core_count();
+    kilter_status status = s->listen ? listen_for_workers(f, error)
+                           : s->transport && strcmp(s->transport, "inproc") == 0 ? kl_farm_start_threads(f, error)
+                                                                                 : kl_farm_start_processes(f, error);
+    return become_master(f, status, farm, error);
+}
+
+/* How many ranks did a launcher start? 1 when there was none. */
+static int launched_ranks(void) {
+    const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *text = getenv(names[i]);
+        if (text && atoi(text) > 1)
+            return atoi(text);
+    }
+    return 1;
+}
+
+#ifdef KL_HAVE_MPI
+static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_error *error) {
+    int rank, size;
+    kl_transport *transport;
+    kilter_status status = kl_mpi_open(NULL, NULL, &rank, &size, &transport, error);
+    if (status != KILTER_OK)
+        return status;
+    if (rank > 0) {
+        status = kl_serve(settings, transport, "", -1, error);
+        kl_transport_close(transport);
+        return status;
+    }
+    kilter_farm *f = new_farm(settings);
+    if (!f) {
+        kl_transport_close(transport);
+        return kl_fail(error, KILTER_ERR_MEMORY, "opening the farm: memory ran out");
+    }
+    f->transport = transport;
+    f->workers = (uint32_t)size - 1;
+    if (size < 2)
+        status =
+            kl_fail(error, KILTER_ERR_USAGE,
+                    "--transport mpi: the only rank is the master: start at least two, as in mpirun -n 2");
+    return become_master(f, status, farm, error);
+}
+#else
+static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_error *error) {
+    (void)settings, (void)farm;
+    return kl_fail(error, KILTER_ERR_USAGE, "--transport mpi: this Kilter was built without MPI");
+}
+#endif
+
+kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv, kilter_farm **farm,
+                               kilter_error *error) {
+    kl_settings settings = {0};
+    kl_keep_standard_streams();
+    kilter_status status = kl_settings_read(options, argc, argv, &settings, error);
+    if (status != KILTER_OK)
+        return status;
+    const char *transport = settings.transport;
+    bool simulated = kl_clock_system().simulated;
+    bool mpi = transport ? strcmp(transport, "mpi") == 0
+                         : !settings.listen && !settings.join && (simulated || launched_ranks() > 1);
+    if (settings.record && strcmp(settings.record, "none") != 0 && !settings.join)
+        status = kl_farm_check_record(settings.record, error);
+    if (status == KILTER_OK && simulated && !mpi)
+        status = kl_fail(error, KILTER_ERR_USAGE, "--%s: a simulated machine has the mpi transport only",
+                         settings.listen ? "listen"
+                         : settings.join ? "join"
+                                         : "transport");
+    if (status != KILTER_OK)
+        ;
+    else if (settings.join)
+        status = kl_farm_join(&settings, settings.join, "", error);
+    else if (mpi)
+        status = open_mpi(&settings, farm, error);
+    else
+        status = open_master(&settings, farm, error);
+    kl_settings_free(&settings);
+    return status;
+}

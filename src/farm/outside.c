@@ -1,0 +1,80 @@
+/* The farm as `kilter tune` reaches it: looks and settings come in the control thread, and are answered and
+ * taken by the service. */
+#include <time.h>
+
+#include "farm/farm_private.h"
+
+static const double LOOK_PATIENCE_S = 0.2; /* a look waits so long for the master to show its state */
+
+/* In the control thread: have the master show its state, and take the last one if it has no turn soon. */
+static void fresh_state(kilter_farm *f, kl_farm_state *state) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)(1e9 * LOOK_PATIENCE_S);
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&f->lock);
+    uint64_t shows = f->shows;
+    f->look_wanted = true;
+    kl_transport_wake(f->transport);
+    while (f->shows == shows && pthread_cond_timedwait(&f->shown, &f->lock, &until) == 0)
+        ;
+    *state = f->state;
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void look_from_outside(void *self, kl_control_state *shown) {
+    kilter_farm *f = self;
+    kl_farm_state state;
+    fresh_state(f, &state);
+    kl_tuning_show(&state, shown);
+    snprintf(shown->program, sizeof shown->program, "%s", f->settings.name);
+    snprintf(shown->transport, sizeof shown->transport, "%s", f->transport->ops->name);
+}
+
+static kilter_status set_from_outside(void *self, const kl_control_setting *setting,
+                                      char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
+    kilter_farm *f = self;
+    kl_farm_state state;
+    kl_tuning tuning;
+    fresh_state(f, &state);
+    kilter_status status = kl_tuning_check(setting, &state, &tuning, answer, error);
+    if (status != KILTER_OK)
+        return status;
+    pthread_mutex_lock(&f->lock);
+    kl_tuning_merge(&f->tuning, &tuning);
+    pthread_mutex_unlock(&f->lock);
+    kl_transport_wake(f->transport);
+    return KILTER_OK;
+}
+
+/* A farm nobody can look at is no reason to fail. */
+void kl_farm_open_control(kilter_farm *f) {
+    kl_control_farm farm = {.look = look_from_outside, .set = set_from_outside, .self = f};
+    kilter_error error;
+    if (kl_control_open(&farm, &f->control, &error) != KILTER_OK)
+        fprintf(stderr, "%s: kilter tune will not reach this run: %s\n", f->settings.name, error.text);
+}
+
+void kl_farm_close_control(kilter_farm *f) {
+    kl_control_close(f->control);
+    f->control = NULL;
+}
+
+/* Take what was set, under the lock. */
+kl_tuning kl_farm_take_tuning(kilter_farm *f) {
+    kl_tuning tuning = f->tuning;
+    f->tuning = (kl_tuning){0};
+    return tuning;
+}
+
+/* Show the state to whoever waits for it, under the lock. A master without a thread of its own has no turn
+ * between two runs: what it shows then is how its last one ended. */
+void kl_farm_show_state(kilter_farm *f, bool run_ended) {
+    if (!f->look_wanted && !(run_ended && !f->threaded))
+        return;
+    kl_master_state(f->master, &f->state);
+    f->look_wanted = false;
+    f->shows++;
+    pthread_cond_signal(&f->shown);
+}

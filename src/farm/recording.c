@@ -1,0 +1,89 @@
+/* The farm's run record: where it goes, and when it begins. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "farm/farm_private.h"
+#include "kilter/version.h"
+
+kilter_status kl_farm_check_record(const char *path, kilter_error *error) {
+    struct stat found;
+    if (stat(path, &found) == 0 && found.st_size > 0)
+        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s exists; name another file or remove it", path);
+    char *folder = strdup(path);
+    if (!folder)
+        return kl_fail(error, KILTER_ERR_MEMORY, "--record: memory ran out");
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0';
+    kilter_status status = KILTER_OK;
+    if (access(slash ? folder : ".", W_OK | X_OK) != 0)
+        status =
+            kl_fail(error, KILTER_ERR_USAGE, "--record: %s cannot be written: %s", path, strerror(errno));
+    free(folder);
+    return status;
+}
+
+/* A new file in the state folder. */
+static kilter_status default_record(const kilter_farm *f, char **path, kilter_error *error) {
+    char *folder, stamp[32];
+    kilter_status status = kl_record_dir(&folder, error);
+    if (status == KILTER_OK && (status = kl_make_dirs(folder, error)) != KILTER_OK)
+        free(folder);
+    if (status != KILTER_OK)
+        return status;
+    time_t now = time(NULL);
+    struct tm local;
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+    *path = kl_text("%s/%s-%s-%d.kilter", folder, f->settings.name, stamp, (int)getpid());
+    for (int i = 2; *path && access(*path, F_OK) == 0; i++) {
+        free(*path);
+        *path = kl_text("%s/%s-%s-%d-%d.kilter", folder, f->settings.name, stamp, (int)getpid(), i);
+    }
+    free(folder);
+    return *path ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "naming the run record: memory ran out");
+}
+
+/* At the first run: a farm that never ran leaves no file. A record nobody asked for is no reason to fail. */
+kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
+    const char *asked = f->settings.record;
+    if (f->recording_decided || (asked && strcmp(asked, "none") == 0))
+        return KILTER_OK;
+    f->recording_decided = true;
+    char *path = NULL, host[KL_HOST_BYTES];
+    kl_trace *trace = NULL;
+    kilter_error problem;
+    kilter_status status = asked ? KILTER_OK : default_record(f, &path, &problem);
+    if (status == KILTER_OK && !f->clock.simulated) /* there, no thread runs beside the ranks */
+        kl_farm_open_control(f);
+    kl_host_name(host);
+    kl_trace_run_row row = {.program = f->settings.name,
+                            .version = KILTER_VERSION,
+                            .transport = f->transport->ops->name,
+                            .policy = f->settings.policy ? f->settings.policy : "auto",
+                            .host = host,
+                            .began_unix_s = f->opened_unix_s,
+                            .pid = getpid(),
+                            .simulated = f->clock.simulated,
+                            .control = kl_control_path(f->control)};
+    if (status == KILTER_OK)
+        status = kl_trace_open(asked ? asked : path, &row, &trace, &problem);
+    free(path);
+    if (status != KILTER_OK)
+        kl_farm_close_control(f); /* nobody would find it */
+    if (status != KILTER_OK && asked)
+        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s", problem.text);
+    if (status != KILTER_OK)
+        fprintf(stderr, "%s: no run record: %s\n", f->settings.name, problem.text);
+    pthread_mutex_lock(&f->lock);
+    f->trace = trace;
+    pthread_mutex_unlock(&f->lock);
+    return KILTER_OK;
+}
+
+const char *kilter_farm_record(const kilter_farm *farm) {
+    return kl_trace_path(farm->trace);
+}
