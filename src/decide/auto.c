@@ -112,4 +112,5 @@ const kl_policy kl_policy_auto = {
     .name = "auto",
     .summary = "each worker's chunks from its present speed, their overhead and the time left",
     .deal = deal_auto,
+    .rescues = true,
 };

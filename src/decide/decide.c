@@ -53,6 +53,10 @@ bool kl_policy_has_factor(const kl_policy *policy) {
     return policy->factor > 0;
 }
 
+bool kl_policy_rescues(const kl_policy *policy) {
+    return policy->rescues;
+}
+
 void kl_reason(kl_plan *plan, const char *format, ...) {
     va_list args;
     va_start(args, format);

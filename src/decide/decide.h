@@ -57,6 +57,42 @@ void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32
 /* The plan was carried out as it stands; `snapshot` as kl_dealer_plan() saw it. */
 kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan);
 
+/* --- what is taken back, or done twice --- */
+
+typedef enum kl_rescue_act {
+    KL_RESCUE_NOTHING,
+    KL_RESCUE_RECALL, /* `from` gives back what it has not begun, but the first keep_units of what it holds */
+    KL_RESCUE_COPY,   /* the last `tasks` of what `from` holds to `to` as well: the first result counts */
+} kl_rescue_act;
+
+typedef struct kl_rescue {
+    kl_rescue_act act;
+    uint32_t from, to;
+    double keep_units;
+    uint64_t tasks;
+    double finish_s, gain_s; /* forecast: when all of it is done then, and how much sooner that is */
+    char reason[KL_REASON_BYTES];
+} kl_rescue;
+
+/* What is at the workers, and who waits. Asked of few of them. */
+typedef struct kl_board {
+    const void *self;
+    void (*held)(const void *self, uint32_t worker, kl_held *held);
+    bool (*waits)(const void *self, uint32_t worker); /* it asked for work and got none */
+    uint32_t waiting;                                 /* so many do */
+    double coming_units;                              /* asked back, and not back yet */
+} kl_board;
+
+/* Most times a task is taken back, and that it is started while it is at another worker, too. */
+enum { KL_RESCUE_RECALLS = 3, KL_RESCUE_COPIES = 1 };
+
+bool kl_policy_rescues(const kl_policy *policy); /* AUTO: the others deal as they were published */
+/* Nothing is left to deal, and somebody waits: what is to be done about those that end late? O(log P). */
+void kl_rescue_choose(const kl_snapshot *snapshot, const kl_board *board, kl_rescue *rescue);
+/* Seconds until the question is worth asking again, when it was answered with nothing; waited_s: since the
+ * bag is empty, took_s: what the answer took. */
+double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double took_s);
+
 /* --- how many work --- */
 
 /* What an iteration that has ended showed, and who could work in the next. */

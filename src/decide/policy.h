@@ -54,6 +54,7 @@ struct kl_policy {
     /* Of the policies that deal in batches: */
     void (*refill)(const kl_look *look, kl_course *course);
     kl_weighting weighting;
+    bool rescues;
 };
 
 /* In the order of registration. */

@@ -361,6 +361,46 @@ double kl_crew_longest_s(const kl_crew *c) {
     return longest_s;
 }
 
+/* The latest so far, the largest first. */
+typedef struct latest {
+    uint32_t *workers, count, most;
+    double *free_s;
+} latest;
+
+static void note_late(latest *l, uint32_t worker, double free_s) {
+    uint32_t i = l->count < l->most ? l->count++ : l->most - 1;
+    for (; i > 0 && l->free_s[i - 1] < free_s; i--) {
+        l->workers[i] = l->workers[i - 1];
+        l->free_s[i] = l->free_s[i - 1];
+    }
+    l->workers[i] = worker;
+    l->free_s[i] = free_s;
+}
+
+static void find_latest(const kl_crew *c, uint32_t at, place where, const question *q, double beyond_s,
+                        latest *l) {
+    double least_s = l->count < l->most ? beyond_s : l->free_s[l->most - 1];
+    if (at == 0 || !(most_free_s(&c->waiting[at].all, where, q) > least_s))
+        return;
+    uint32_t likely = where == BUSY ? c->waits.nodes[at].right : c->waits.nodes[at].left;
+    uint32_t other = where == BUSY ? c->waits.nodes[at].left : c->waits.nodes[at].right;
+    find_latest(c, likely, where, q, beyond_s, l);
+    wait own = wait_of_one(c, at);
+    double free_s = most_free_s(&own, where, q);
+    if (free_s > (l->count < l->most ? beyond_s : l->free_s[l->most - 1]))
+        note_late(l, at - 1, free_s);
+    find_latest(c, other, where, q, beyond_s, l);
+}
+
+uint32_t kl_crew_latest(const kl_crew *c, double beyond_s, uint32_t *workers, uint32_t most) {
+    double free_s[KL_CREW_LATEST];
+    latest l = {.workers = workers, .most = most < KL_CREW_LATEST ? most : KL_CREW_LATEST, .free_s = free_s};
+    question q = ask(c, UINT32_MAX);
+    for (place where = BUSY; where < PLACES; where++)
+        find_latest(c, c->roots[where], where, &q, beyond_s, &l);
+    return l.count;
+}
+
 /* No more than the least free_s + units/rate of them; of a single one: that. */
 static double least_end_s(const wait *w, place where, const question *q) {
     double best_rate = w->known < w->workers ? fmax(w->best_rate, q->mean_rate) : w->best_rate;
@@ -373,27 +413,35 @@ static double least_end_s(const wait *w, place where, const question *q) {
     return end_s;
 }
 
-static void find_first_end(const kl_crew *c, uint32_t at, place where, const question *q, double *first_s) {
+static void find_first_end(const kl_crew *c, uint32_t at, place where, const question *q, double *first_s,
+                           uint32_t *worker) {
     if (at == 0 || !(least_end_s(&c->waiting[at].all, where, q) < *first_s))
         return;
     if (at != q->without) {
         wait own = wait_of_one(c, at);
-        *first_s = fmin(*first_s, least_end_s(&own, where, q));
+        double end_s = least_end_s(&own, where, q);
+        if (end_s < *first_s) {
+            *first_s = end_s;
+            *worker = at - 1;
+        }
     }
     uint32_t left = c->waits.nodes[at].left, right = c->waits.nodes[at].right;
     bool right_first =
         left && right &&
         least_end_s(&c->waiting[right].all, where, q) < least_end_s(&c->waiting[left].all, where, q);
-    find_first_end(c, right_first ? right : left, where, q, first_s);
-    find_first_end(c, right_first ? left : right, where, q, first_s);
+    find_first_end(c, right_first ? right : left, where, q, first_s, worker);
+    find_first_end(c, right_first ? left : right, where, q, first_s, worker);
 }
 
-double kl_crew_first_end_s(const kl_crew *c, double units, uint32_t without) {
+double kl_crew_first_end_s(const kl_crew *c, double units, uint32_t without, uint32_t *worker) {
     question q = ask(c, without);
     q.units = units;
     double first_s = INFINITY;
+    uint32_t whose = UINT32_MAX;
     for (place where = IDLE; where < PLACES; where++)
-        find_first_end(c, c->roots[where], where, &q, &first_s);
+        find_first_end(c, c->roots[where], where, &q, &first_s, &whose);
+    if (worker)
+        *worker = whose;
     return first_s;
 }
 

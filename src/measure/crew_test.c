@@ -157,8 +157,44 @@ static void questions_are_answered(farm *f, double within_s, uint32_t without) {
     assert_true(near(part.owed, owed) || fabs(part.owed - owed) <= 1e-12 * rate * f->now_s);
     assert_true(part.rate <= rate * (1 + 1e-9) && part.rate >= (rate - 0.009 * late) * (1 - 1e-9));
     assert_true(fabs(kl_crew_longest_s(f->crew) - longest_s) <= 1e-9 * fmax(longest_s, 1e-3 * f->now_s));
-    double got_s = kl_crew_first_end_s(f->crew, task, without);
+    uint32_t whose;
+    double got_s = kl_crew_first_end_s(f->crew, task, without, &whose);
     assert_true(got_s == first_s || fabs(got_s - first_s) <= 1e-9 * fmax(first_s, 1e-3 * f->now_s));
+    if (isinf(first_s)) {
+        assert_int_equal(whose, UINT32_MAX);
+        return;
+    }
+    kl_lane lane = kl_worker_lane(&f->views[whose], mean, f->now_s);
+    assert_true(whose != without && f->views[whose].present);
+    assert_true(fabs(lane.free_s + task / lane.rate - got_s) <= 1e-9 * fmax(got_s, 1e-3 * f->now_s));
+}
+
+static double free_s_of(const farm *f, uint32_t worker) {
+    return kl_worker_lane(&f->views[worker], kl_crew_mean_rate(f->crew), f->now_s).free_s;
+}
+
+static void the_latest_are_found(farm *f, double beyond_s, uint32_t most) {
+    uint32_t late[KL_CREW_LATEST], above = 0;
+    if (kl_crew_mean_rate(f->crew) == 0)
+        return;
+    uint32_t count = kl_crew_latest(f->crew, beyond_s, late, most);
+    double off_s = 1e-12 * f->now_s, least_s = beyond_s;
+    assert_true(count <= most);
+    for (uint32_t i = 0; i < count; i++) {
+        least_s = free_s_of(f, late[i]);
+        assert_true(f->views[late[i]].present && least_s > beyond_s - off_s);
+        assert_true(i == 0 || least_s <= free_s_of(f, late[i - 1]) + off_s);
+    }
+    for (uint32_t i = 0; i < f->workers; i++)
+        above += f->views[i].present && free_s_of(f, i) > least_s + off_s;
+    assert_true(above <= count); /* nobody later was left out */
+    if (count < most)            /* all that are late enough */
+        for (uint32_t i = 0; i < f->workers; i++) {
+            bool listed = false;
+            for (uint32_t k = 0; k < count; k++)
+                listed |= late[k] == i;
+            assert_true(listed || !f->views[i].present || free_s_of(f, i) <= beyond_s + off_s);
+        }
 }
 
 static int faster_first(const void *a, const void *b) {
@@ -192,6 +228,7 @@ static void everything_is_right(farm *f) {
         double within_s = k == 0 ? INFINITY : draw_01(f) * (draw(f, 2) ? 10 : 0.2);
         uint32_t without = draw(f, 2) ? UINT32_MAX : (uint32_t)draw(f, f->workers);
         questions_are_answered(f, within_s, without);
+        the_latest_are_found(f, within_s, 1 + (uint32_t)draw(f, KL_CREW_LATEST));
     }
 }
 
@@ -282,7 +319,7 @@ static void nobody_is_no_trouble(void **state) {
     assert_true(kl_crew_mean_rate(crew) == 0 && kl_crew_ranked(crew) == 0);
     assert_true(kl_crew_fastest_speed(crew, 10) == 0);
     assert_true(kl_crew_free_within(crew, INFINITY, UINT32_MAX).workers == 0);
-    assert_true(kl_crew_longest_s(crew) == 0 && isinf(kl_crew_first_end_s(crew, 1, 0)));
+    assert_true(kl_crew_longest_s(crew) == 0 && isinf(kl_crew_first_end_s(crew, 1, 0, NULL)));
     assert_int_equal(kl_crew_reserve(crew, UINT32_MAX), KILTER_ERR_MEMORY);
     kl_crew_free(crew);
     kl_crew_free(NULL);

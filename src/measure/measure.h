@@ -144,8 +144,12 @@ double kl_crew_mean_rate(const kl_crew *crew); /* of those known; 0: none is */
 kl_crew_part kl_crew_free_within(const kl_crew *crew, double within_s, uint32_t without);
 /* The largest free_s; 0: there is nobody. */
 double kl_crew_longest_s(const kl_crew *crew);
-/* The least free_s + units/rate; INFINITY: there is nobody. */
-double kl_crew_first_end_s(const kl_crew *crew, double units, uint32_t without);
+enum { KL_CREW_LATEST = 16 };
+/* Those whose free_s is above beyond_s, at most `most` (and KL_CREW_LATEST) of them, the largest first;
+ * returns how many. */
+uint32_t kl_crew_latest(const kl_crew *crew, double beyond_s, uint32_t *workers, uint32_t most);
+/* The least free_s + units/rate, and (unless NULL) whose it is; INFINITY: there is nobody. */
+double kl_crew_first_end_s(const kl_crew *crew, double units, uint32_t without, uint32_t *worker);
 
 /* Present and resting workers by falling speed: units over busy time of the last run they worked in, the
  * present pace while that is not known. Those of whom neither is known are not in it. */
@@ -153,6 +157,22 @@ uint32_t kl_crew_ranked(const kl_crew *crew);
 double kl_crew_fastest_speed(const kl_crew *crew, uint32_t n); /* Σ of the n fastest, or of all */
 /* The n-th fastest, from 1; n at most kl_crew_ranked(). */
 uint32_t kl_crew_nth_fastest(const kl_crew *crew, uint32_t n, double *speed);
+
+/* What is heard of the task a worker has at hand while it runs. */
+typedef struct kl_hand {
+    double heard_s;   /* when anything came from the worker last; 0: it tells nothing while a task runs */
+    double elapsed_s; /* of the task, when it was told; 0: nothing was */
+    double share;     /* of a core that the task got until then, over what the worker's tasks usually get */
+} kl_hand;
+
+/* The tasks at one worker that are at no other, in the order it does them: the first is at hand, or next. */
+typedef struct kl_held {
+    uint64_t tasks;
+    double units, first_units;
+    uint64_t kept; /* of them: begun, moved often enough, or, while it is asked to give back, not asked for */
+    double asked_s; /* when it was asked to give the others back, and has not answered; 0: it is not asked */
+    kl_hand hand;
+} kl_held;
 
 /* Everything a decision may look at. Kept up to date in place by the farm; nobody rebuilds it per decision.
  */

@@ -3,14 +3,17 @@
 
 #include <math.h>
 
-/* Time until all work ends at which the workers together have taken what is left, each from when it is free;
- * longest_s: when the last of them is free. Starting with all and leaving out those that are busy longer only
- * shortens the time, so this settles, mostly in the first or second round. */
-static double level_s(const kl_snapshot *s, uint32_t without, double longest_s) {
+/* Time until all work ends at which the workers together have taken `units`, each from when it is free, and
+ * one of own_rate besides from now on; longest_s: when the last of them is free. Starting with all and
+ * leaving out those that are busy longer only shortens the time, so this settles, mostly in the first or
+ * second round.
+ */
+static double level_s(const kl_snapshot *s, double units, double own_rate, uint32_t without,
+                      double longest_s) {
     double level = INFINITY;
     for (;;) {
         kl_crew_part part = kl_crew_free_within(s->crew, level, without);
-        double next = part.rate > 0 ? (s->left_units + part.owed) / part.rate : level;
+        double rate = part.rate + own_rate, next = rate > 0 ? (units + part.owed) / rate : level;
         bool settled = longest_s <= next || !(next < level * (1 - 1e-9));
         level = fmin(next, level);
         if (settled)
@@ -36,7 +39,7 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
     if (c->known == 0)
         return (kl_forecast){0};
     double mean_rate = kl_crew_mean_rate(s->crew), longest_s = kl_crew_longest_s(s->crew);
-    double level = level_s(s, UINT32_MAX, longest_s);
+    double level = level_s(s, s->left_units, 0, UINT32_MAX, longest_s);
     kl_forecast f = {.rate_units_per_s = mean_rate * c->present, .left_s = fmax(level, longest_s)};
     if (f.left_s > 0) {
         double task = s->tasks && s->units > 0 ? s->units / (double)s->tasks : 1;
@@ -73,11 +76,17 @@ double kl_model_end_without_s(const kl_snapshot *s, uint32_t worker) {
     if (kl_crew_total(s->crew)->known == 0)
         return INFINITY;
     double task_units = s->left_units / (double)s->left;
-    double first_s = kl_crew_first_end_s(s->crew, task_units, worker);
+    double first_s = kl_crew_first_end_s(s->crew, task_units, worker, NULL);
     if (isinf(first_s))
         return INFINITY;
     double whole_s = fmax(first_s, one_each_s(s, worker, task_units));
-    return fmax(whole_s, level_s(s, worker, kl_crew_longest_s(s->crew)));
+    return fmax(whole_s, level_s(s, s->left_units, 0, worker, kl_crew_longest_s(s->crew)));
+}
+
+double kl_model_end_shared_s(const kl_snapshot *s, uint32_t worker, double units) {
+    kl_lane l = kl_worker_lane(&s->workers[worker], kl_crew_mean_rate(s->crew), s->now_s);
+    double pot = s->left_units + units + l.rate * l.free_s;
+    return level_s(s, pot, l.rate, worker, kl_crew_longest_s(s->crew));
 }
 
 double kl_model_equal_split_s(const kl_snapshot *s) {

@@ -97,6 +97,10 @@ kl_forecast kl_model_forecast(const kl_snapshot *snapshot, uint32_t worker);
  * on the best of the others. INFINITY: there is nobody else, or nothing is known of them. */
 double kl_model_end_without_s(const kl_snapshot *snapshot, uint32_t worker);
 
+/* Seconds until all would end together if the others took part in what is queued at `worker`, and in `units`
+ * besides that are at nobody. Something must be known of somebody. */
+double kl_model_end_shared_s(const kl_snapshot *snapshot, uint32_t worker, double units);
+
 /* Elapsed time of an equal split made up front, at the workers' mean speeds of this run. 0: not known. */
 double kl_model_equal_split_s(const kl_snapshot *snapshot);
 /* Elapsed time if every worker had computed all the time at its mean speed of this run. 0: not known. */

@@ -1,0 +1,217 @@
+/* What is taken back or done twice, and what must not be: situations as tables. Worker 0 has the tasks, three
+ * others wait. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "decide/decide.h"
+#include "measure/crew_test_helper.h"
+
+enum { WORKERS = 4 };
+static const double NOW_S = 1000;
+
+typedef struct situation {
+    const char *name;
+    double unit_s;   /* seconds of a task at worker 0, lately */
+    double others_s; /* and at the others */
+    double measured; /* tasks its pace was taken from */
+    double cv;       /* of tasks */
+    double silent_s; /* of worker 0 */
+    uint64_t tasks, kept;
+    double asked_ago_s;                   /* 0: not asked to give back */
+    double first;                         /* units of the first task; 0: 1 */
+    double elapsed_s, share, heard_ago_s; /* pulse; elapsed_s < 0: pulses come, but none has for this task */
+    uint64_t left;
+    bool busy; /* nobody waits */
+    kl_rescue_act act;
+    double keep_least, keep_most;
+    uint64_t copied;
+} situation;
+
+static const situation situations[] = {
+    /* Slow. */
+    {"slowed to a tenth with much to do", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .act = KL_RESCUE_RECALL,
+     .keep_least = 0.1, .keep_most = 1},
+    {"half as fast as the others", 2e-3, 1e-3, 50, 0.3, 0, 20, 1, .act = KL_RESCUE_RECALL, .keep_least = 2,
+     .keep_most = 4},
+    {"no word for ten times what it has to do", 1e-3, 1e-3, 50, 0.3, 50e-3, 5, 1, .act = KL_RESCUE_RECALL,
+     .keep_most = 1},
+    {"tasks behind a long one", 1e-3, 1e-3, 50, 0.3, 100e-3, 2, 1, .elapsed_s = 100e-3, .share = 1,
+     .act = KL_RESCUE_RECALL, .keep_most = 1},
+    {"does not answer", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 20e-3, .act = KL_RESCUE_COPY,
+     .copied = 3},
+    {"last task, a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .act = KL_RESCUE_COPY, .copied = 1},
+    {"last task, gets a fifth of its core", 1, 1, 50, 0.3, 1.5, 1, 1, .elapsed_s = 1.5, .share = 0.2,
+     .act = KL_RESCUE_COPY, .copied = 1},
+    {"last task, no pulse for 2 s", 0.3, 0.3, 50, 0.3, 2, 1, 1, .elapsed_s = 0.5, .share = 1,
+     .heard_ago_s = 2, .act = KL_RESCUE_COPY, .copied = 1},
+    {"short task, not a single pulse for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 1, 1, .elapsed_s = -1,
+     .heard_ago_s = 2, .act = KL_RESCUE_COPY, .copied = 1},
+    /* Not slow. */
+    {"100 times the mean, nothing told of it", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_RESCUE_NOTHING},
+    {"100 times the mean, its usual share", 10e-3, 10e-3, 50, 0.3, 1, 1, 1, .elapsed_s = 1, .share = 1,
+     .act = KL_RESCUE_NOTHING},
+    {"ten minutes, and pulses come", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600, .share = 0.95,
+     .heard_ago_s = 0.25, .act = KL_RESCUE_NOTHING},
+    {"100 times the mean, as its weight says", 1e-3, 1e-3, 50, 0.3, 20e-3, 1, 1, .first = 100,
+     .act = KL_RESCUE_NOTHING},
+    {"0.5 s of other load", 1, 1, 50, 0.3, 0.5, 1, 1, .elapsed_s = 0.5, .share = 0.3,
+     .act = KL_RESCUE_NOTHING},
+    {"0.5 s of other load in a long task", 10, 10, 50, 0.3, 5, 1, 1, .elapsed_s = 5, .share = 0.93,
+     .act = KL_RESCUE_NOTHING},
+    {"one other program on its core", 1, 1, 50, 0.3, 2, 1, 1, .elapsed_s = 2, .share = 0.52,
+     .act = KL_RESCUE_NOTHING},
+    {"its clock jumped ahead by an hour", 1, 1, 50, 0.3, 2, 1, 1, .elapsed_s = 3600, .share = 1e-4,
+     .act = KL_RESCUE_NOTHING},
+    {"its clock jumped back", 1, 1, 50, 0.3, 2, 1, 1, .elapsed_s = -3600, .share = -0.1,
+     .act = KL_RESCUE_NOTHING},
+    {"its report waits for the master", 1e-3, 1e-3, 50, 0.3, 5.3e-3, 5, 1, .act = KL_RESCUE_NOTHING},
+    {"tasks differ by as much", 1e-3, 1e-3, 50, 1, 7e-3, 5, 1, .act = KL_RESCUE_NOTHING},
+    {"a third slower in three tasks, for chance", 1.5e-3, 1e-3, 3, 1, 0.1e-3, 1, 1, .act = KL_RESCUE_NOTHING},
+    {"too short to pay for the way", 0.2e-3, 1e-3, 50, 0.3, 0, 3, 1, .act = KL_RESCUE_NOTHING},
+    {"asked back a moment ago", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 1e-3,
+     .act = KL_RESCUE_NOTHING},
+    {"all begun, or moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10, .act = KL_RESCUE_NOTHING},
+    {"there is work for those that wait", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .left = 100,
+     .act = KL_RESCUE_NOTHING},
+    {"nobody waits", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .busy = true, .act = KL_RESCUE_NOTHING},
+};
+
+typedef struct world {
+    const situation *what;
+    kl_worker_view views[WORKERS];
+    kl_snapshot s;
+    uint64_t asked;
+} world;
+
+static void know(world *w, uint32_t worker, double unit_s, double tasks) {
+    kl_worker_view *v = &w->views[worker];
+    v->present = true;
+    v->pace = (kl_pace){.seconds = unit_s * tasks, .units = tasks};
+}
+
+static void make_world(world *w, const situation *what) {
+    *w = (world){.what = what};
+    w->s = (kl_snapshot){.now_s = NOW_S,
+                         .tasks = 1000,
+                         .units = 1000,
+                         .left = what->left,
+                         .left_units = (double)what->left,
+                         .workers = w->views,
+                         .slots = WORKERS,
+                         .present = WORKERS,
+                         .answer_s = 10e-6,
+                         .round_trip_s = 200e-6};
+    for (int i = 0; i < 1000; i++)
+        kl_stat_add(&w->s.unit_s, what->others_s * (1 + (i % 2 ? what->cv : -what->cv)), 0);
+    for (uint32_t i = 1; i < WORKERS; i++)
+        know(w, i, what->others_s, 50);
+    know(w, 0, what->unit_s, what->measured);
+    double first = what->first > 0 ? what->first : 1;
+    w->views[0].queued_tasks = what->tasks;
+    w->views[0].queued_units = first + (double)what->tasks - 1;
+    w->views[0].queued_at_s = NOW_S - what->silent_s;
+}
+
+static void held(const void *self, uint32_t worker, kl_held *held) {
+    const world *w = self;
+    const situation *what = w->what;
+    *held = (kl_held){0};
+    if (worker > 0)
+        return;
+    held->tasks = what->tasks;
+    held->units = w->views[0].queued_units;
+    held->first_units = what->first > 0 ? what->first : 1;
+    held->kept = what->kept;
+    held->asked_s = what->asked_ago_s > 0 ? NOW_S - what->asked_ago_s : 0;
+    if (what->elapsed_s != 0)
+        held->hand = (kl_hand){NOW_S - what->heard_ago_s, fmax(what->elapsed_s, 0), what->share};
+}
+
+static bool waits(const void *self, uint32_t worker) {
+    const world *w = self;
+    return worker > 0 && !w->what->busy;
+}
+
+static kl_rescue choose(world *w) {
+    kl_board board = {.self = w, .held = held, .waits = waits, .waiting = w->what->busy ? 0 : WORKERS - 1};
+    kl_crew *crew = crew_of(&w->s);
+    kl_rescue rescue;
+    kl_rescue_choose(&w->s, &board, &rescue);
+    kl_crew_free(crew);
+    return rescue;
+}
+
+static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof situations / sizeof *situations; i++) {
+        const situation *what = &situations[i];
+        world w;
+        make_world(&w, what);
+        kl_rescue r = choose(&w);
+        if (r.act != what->act)
+            fail_msg("%s: %d, not %d: %s", what->name, r.act, what->act, r.reason);
+        assert_true(r.reason[0] != 0);
+        if (r.act == KL_RESCUE_NOTHING)
+            continue;
+        assert_true(r.from == 0 && r.finish_s >= NOW_S && r.gain_s >= 0);
+        if (r.act == KL_RESCUE_COPY && (r.tasks != what->copied || r.to == 0 || r.to >= WORKERS))
+            fail_msg("%s: %d tasks to worker %u", what->name, (int)r.tasks, (unsigned)r.to);
+        if (r.act == KL_RESCUE_RECALL &&
+            !(r.keep_units >= what->keep_least && r.keep_units <= what->keep_most))
+            fail_msg("%s: keeps %g", what->name, r.keep_units);
+    }
+}
+
+/* Whatever is held, a plan stays within it, and where all are alike and talk in time nothing happens. */
+static void plans_stay_within_what_is_there(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 20000; seed++) {
+        double random[8];
+        for (uint64_t k = 0; k < 8; k++)
+            random[k] = (double)(kl_mix64(seed * 8 + k) >> 11) * 0x1p-53;
+        situation what = {.unit_s = exp(10 * random[0] - 8),
+                          .others_s = exp(10 * random[1] - 8),
+                          .measured = 1 + 100 * random[2],
+                          .cv = random[3],
+                          .tasks = 1 + (uint64_t)(50 * random[4])};
+        what.silent_s = 20 * random[5] * what.unit_s;
+        what.kept = (uint64_t)(random[6] * (double)what.tasks);
+        what.asked_ago_s = random[7] < 0.5 ? 0 : random[7];
+        what.elapsed_s = random[2] < 0.3 ? 0 : 3 * random[6];
+        what.share = random[7];
+        world w;
+        make_world(&w, &what);
+        kl_rescue r = choose(&w);
+        assert_true(r.act != KL_RESCUE_RECALL ||
+                    (r.keep_units >= 0 && r.keep_units <= (double)what.tasks - 0.5 && what.asked_ago_s == 0 &&
+                     what.kept < what.tasks));
+        assert_true(r.act != KL_RESCUE_COPY || (r.tasks >= 1 && r.tasks <= what.tasks && r.to != 0));
+        assert_false(isnan(r.gain_s) || isnan(r.finish_s));
+    }
+}
+
+static void the_pause_grows_with_the_wait(void **state) {
+    (void)state;
+    world w;
+    make_world(&w, &situations[0]);
+    assert_true(kl_rescue_pause_s(&w.s, 0, 0) == 1e-3);
+    assert_true(kl_rescue_pause_s(&w.s, 0, 1e-3) == 8e-3);
+    assert_true(kl_rescue_pause_s(&w.s, 1600, 0) == 100);
+    w.s.unit_s.mean = 3.2;
+    assert_true(kl_rescue_pause_s(&w.s, 0, 0) == 0.1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_slow_is_rescued_and_what_is_long_is_not),
+        cmocka_unit_test(plans_stay_within_what_is_there),
+        cmocka_unit_test(the_pause_grows_with_the_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
