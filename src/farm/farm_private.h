@@ -56,9 +56,10 @@ struct kilter_farm {
 /* --- serve.c: being a worker --- */
 
 /* Serve the master at the other end of `transport` until one of them ends. */
-kilter_status kl_serve(const kl_settings *settings, kl_transport *transport, const char *binding, double patience_s,
-                       kilter_error *error);
-kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, const char *binding, kilter_error *error);
+kilter_status kl_serve(const kl_settings *settings, kl_transport *transport, const char *binding,
+                       double patience_s, kilter_error *error);
+kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, const char *binding,
+                           kilter_error *error);
 
 /* --- local.c: workers that the master starts itself --- */
 
@@ -70,14 +71,15 @@ kilter_status kl_farm_start_threads(kilter_farm *farm, kilter_error *error);
 kilter_status kl_farm_wait_for_workers(kilter_farm *farm, kilter_error *error);
 /* Local workers are connected now: nobody else needs the socket's name. */
 void kl_farm_remove_socket(kilter_farm *farm);
-/* The farm is closed: wait for those started from here, for a bounded time, and free what is known of them. */
+/* The farm is closed: wait for those started from here, for a bounded time, and free what is known of them.
+ */
 void kl_farm_finish_local(kilter_farm *farm);
 
 /* --- outside.c: the farm as `kilter tune` reaches it --- */
 
 void kl_farm_open_control(kilter_farm *farm);
 void kl_farm_close_control(kilter_farm *farm);
-kl_tuning kl_farm_take_tuning(kilter_farm *farm);             /* what was set, under the lock */
+kl_tuning kl_farm_take_tuning(kilter_farm *farm);           /* what was set, under the lock */
 void kl_farm_show_state(kilter_farm *farm, bool run_ended); /* to whoever waits for it, under the lock */
 
 /* --- recording.c: the farm's run record --- */

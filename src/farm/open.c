@@ -101,8 +101,9 @@ static kilter_status open_master(kl_settings *settings, kilter_farm **farm, kilt
     const kl_settings *s = &f->settings;
     f->workers = s->options.workers ? s->options.workers : s->listen ? 1 : kl_core_count();
     kilter_status status = s->listen ? listen_for_workers(f, error)
-                           : s->transport && strcmp(s->transport, "inproc") == 0 ? kl_farm_start_threads(f, error)
-                                                                                 : kl_farm_start_processes(f, error);
+                           : s->transport && strcmp(s->transport, "inproc") == 0
+                               ? kl_farm_start_threads(f, error)
+                               : kl_farm_start_processes(f, error);
     return become_master(f, status, farm, error);
 }
 

@@ -1,11 +1,11 @@
 /* Being a worker: serve a master until one of the two ends. */
 #include "farm/farm_private.h"
 
-static const double JOIN_PATIENCE_S = 60;  /* a worker waits so long for its master */
-static const double BURST_S = 200e-6;      /* a worker looks for messages so often */
+static const double JOIN_PATIENCE_S = 60; /* a worker waits so long for its master */
+static const double BURST_S = 200e-6;     /* a worker looks for messages so often */
 
-kilter_status kl_serve(const kl_settings *s, kl_transport *transport, const char *binding,
-                           double patience_s, kilter_error *error) {
+kilter_status kl_serve(const kl_settings *s, kl_transport *transport, const char *binding, double patience_s,
+                       kilter_error *error) {
     kl_worker_options options = {
         .work = s->options.work,
         .start = s->options.start,
@@ -29,7 +29,7 @@ kilter_status kl_serve(const kl_settings *s, kl_transport *transport, const char
 }
 
 kilter_status kl_farm_join(const kl_settings *s, const char *endpoint, const char *binding,
-                          kilter_error *error) {
+                           kilter_error *error) {
     kl_transport *transport;
     kilter_status status = kl_zmq_join(endpoint, &transport, error);
     if (status != KILTER_OK)
