@@ -170,3 +170,37 @@ uint64_t kl_mix64(uint64_t x) {
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
 }
+
+static uint64_t word_at(const uint8_t *bytes) {
+    return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
+           (uint64_t)bytes[3] << 24 | (uint64_t)bytes[4] << 32 | (uint64_t)bytes[5] << 40 |
+           (uint64_t)bytes[6] << 48 | (uint64_t)bytes[7] << 56;
+}
+
+/* One word into one lane. For a given word every lane gives another result, and for a given lane every word:
+ * nothing that differs is lost on the way. */
+static uint64_t stir(uint64_t lane, uint64_t word) {
+    lane = (lane ^ word) * 0x9e3779b97f4a7c15u; /* odd */
+    return lane ^ (lane >> 29);
+}
+
+/* Four lanes, so that the processor need not wait for one multiplication to begin the next. */
+uint64_t kl_hash(const void *data, size_t size, uint64_t seed) {
+    const uint8_t *bytes = data;
+    uint64_t lanes[4], hash = kl_mix64(seed ^ size);
+    for (unsigned i = 0; i < 4; i++)
+        lanes[i] = kl_mix64(hash + i);
+    size_t at = 0;
+    for (; size - at >= 32; at += 32)
+        for (unsigned i = 0; i < 4; i++)
+            lanes[i] = stir(lanes[i], word_at(bytes + at + 8 * (size_t)i));
+    for (; size - at >= 8; at += 8)
+        lanes[at / 8 % 4] = stir(lanes[at / 8 % 4], word_at(bytes + at));
+    uint8_t rest[8] = {0}; /* their number is in the seed */
+    if (at < size)
+        memcpy(rest, bytes + at, size - at);
+    hash = stir(hash, word_at(rest));
+    for (unsigned i = 0; i < 4; i++)
+        hash = kl_mix64(hash ^ lanes[i]);
+    return hash;
+}

@@ -81,6 +81,34 @@ static void bytes_are_aligned_by_copying_where_needed(void **state) {
     kl_buffer_free(&scratch);
 }
 
+static void a_hash_notices_every_flipped_bit_and_another_length(void **state) {
+    (void)state;
+    uint8_t bytes[100] = {0};
+    for (size_t size = 0; size <= sizeof bytes; size++) {
+        uint64_t hash = kl_hash(bytes, size, 7);
+        assert_true(size == 0 || hash != kl_hash(bytes, size - 1, 7));
+        assert_true(hash != kl_hash(bytes, size, 8));
+        for (size_t bit = 0; bit < 8 * size; bit++) {
+            bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            assert_true(hash != kl_hash(bytes, size, 7));
+            bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        assert_true(hash == kl_hash(bytes, size, 7));
+    }
+}
+
+/* It stands in files and messages: nobody may change it unnoticed, and it is the same wherever bytes lie. */
+static void a_hash_is_the_same_everywhere(void **state) {
+    (void)state;
+    uint8_t bytes[64];
+    for (uint8_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = i;
+    assert_true(kl_hash(NULL, 0, 0) == 0xc047ce1cb05ab02eu);
+    assert_true(kl_hash(bytes, 63, 0) == 0x114cce6a79b2325au);
+    memmove(bytes + 1, bytes, 63);
+    assert_true(kl_hash(bytes + 1, 63, 0) == kl_hash(memmove(bytes, bytes + 1, 63), 63, 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_survive_the_buffer),
@@ -88,6 +116,8 @@ int main(void) {
         cmocka_unit_test(unread_bytes_are_not_done),
         cmocka_unit_test(errors_carry_words_and_status),
         cmocka_unit_test(bytes_are_aligned_by_copying_where_needed),
+        cmocka_unit_test(a_hash_notices_every_flipped_bit_and_another_length),
+        cmocka_unit_test(a_hash_is_the_same_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
