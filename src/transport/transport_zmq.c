@@ -7,6 +7,7 @@
  *       | ---------- HELLO -----------> |     JOINED
  *  JOINED <-------- WELCOME ----------- |
  *       | <---- DATA … in both … -----> |     MESSAGE
+ *       | <------- STILL_THERE -------- |     (nothing; the master wants to know whether it can be sent)
  *       | ----------- BYE ------------> |     LEFT      (or the other way round; a BYE is answered with BYE)
  *
  * A side that dies says no BYE; then the end of the connection, which the socket's monitor reports, is what
@@ -29,14 +30,14 @@
 #include "transport/zmq_endpoint.h"
 #include "transport/zmq_peers.h"
 
-enum { DATA = 'd', HELLO = 'h', WELCOME = 'w', BYE = 'b' };
+enum { DATA = 'd', HELLO = 'h', WELCOME = 'w', BYE = 'b', STILL_THERE = 's' };
 
-static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '1', HELLO}; /* 1: the version of all this */
-static const char welcome[] = {'k', 'i', 'l', 't', 'e', 'r', '1', WELCOME};
+static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '2', HELLO}; /* 2: the version of all this */
+static const char welcome[] = {'k', 'i', 'l', 't', 'e', 'r', '2', WELCOME};
 
 enum {
     FRAME_BYTES_MAX = 1 << 30,
-    LINGER_MS = 2000,
+    LINGER_MS = 2000, /* a closing master waits so long; a worker, that last words arrive, until DEAD_MS */
     HEARTBEAT_MS = 10000,
     /* A link silent for so long is dead. Nothing else may pass while one large message does, so this also
      * is how long a message may take. A death on a live host is seen at once, by its closed socket. */
@@ -48,6 +49,7 @@ enum {
 };
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
+#define ASK_AGAIN_S     0.001 /* of two peers that cannot both be there, which one is */
 
 enum { THE_MASTER = 1 };
 
@@ -246,15 +248,20 @@ static void hand_up(endpoint *e, frame *f, kl_peer from) {
                                     .release = release_frame}});
 }
 
+/* Makes the socket look at what its own thread has told it. */
+static void notice_who_is_gone(endpoint *e) {
+    int unused;
+    size_t size = sizeof unused;
+    zmq_getsockopt(e->socket, ZMQ_EVENTS, &unused, &size);
+}
+
 /* The first frame of a connection. Only a HELLO makes a peer; a stranger is told BYE and not heard again. */
 static void meet(endpoint *e, frame *f) {
     if (e->closing)
         return; /* it will find out */
     bool ours = says(f, hello, sizeof hello);
     read_reports(e);
-    int unused;
-    size_t size = sizeof unused;
-    zmq_getsockopt(e->socket, ZMQ_EVENTS, &unused, &size); /* makes the socket notice who is gone */
+    notice_who_is_gone(e);
     bool reachable = (ours ? say(e, f->id, welcome, sizeof welcome) : say_bye(e, f->id)) == 0;
     kl_zmq_peers_add(&e->peers, f->id, ours ? KL_ZMQ_LIVE : KL_ZMQ_IGNORED, zmq_msg_get(&f->body, ZMQ_SRCFD),
                      reachable);
@@ -284,7 +291,7 @@ static void hear_as_worker(endpoint *e, frame *f) {
         e->refused = true;
     } else if (e->stage == JOINED && kind_of(f) == DATA) {
         hand_up(e, f, THE_MASTER);
-    } else if (e->stage == JOINED) {
+    } else if (e->stage == JOINED && kind_of(f) != STILL_THERE) {
         if (!e->closing)
             say_bye(e, 0);
         e->stage = OVER;
@@ -461,6 +468,18 @@ static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
 
 /* --- the loop --- */
 
+static bool can_be_reached(void *self, uint32_t id) {
+    const char question = STILL_THERE;
+    return say(self, id, &question, 1) == 0;
+}
+
+static void settle_rivals(endpoint *e) {
+    if (!e->peers.rival_count)
+        return;
+    notice_who_is_gone(e);
+    kl_zmq_peers_settle(&e->peers, can_be_reached, e);
+}
+
 /* Those whose connections have ended, and whose last messages have been read. */
 static void part_with_cut(endpoint *e) {
     if (!e->is_master) {
@@ -486,6 +505,7 @@ static void look(endpoint *e) {
         }
         part_with_cut(e);
         read_reports(e);
+        settle_rivals(e);
         if (!something_is_cut(e))
             return;
     }
@@ -504,6 +524,8 @@ static int fd_of(void *socket) {
 static void sleep_until(endpoint *e, double deadline_s) {
     if (!e->is_master && e->stage == SEEKING && !e->socket)
         deadline_s = fmin(deadline_s, e->retry_at_s);
+    if (e->peers.rival_count)
+        deadline_s = fmin(deadline_s, kl_monotonic_s() + ASK_AGAIN_S);
     struct pollfd fds[] = {{.fd = fd_of(e->socket), .events = POLLIN},
                            {.fd = fd_of(e->monitor), .events = POLLIN},
                            {.fd = e->wake_fd, .events = POLLIN}};
@@ -579,7 +601,7 @@ static void say_bye_to_all(endpoint *e) {
 
 /* Reads until the others have said their last, too. What we sent before has then arrived. */
 static void hear_the_others_out(endpoint *e) {
-    double deadline_s = kl_monotonic_s() + 1e-3 * LINGER_MS;
+    double deadline_s = kl_monotonic_s() + 1e-3 * (e->is_master ? LINGER_MS : DEAD_MS);
     for (;;) {
         look(e);
         kl_event event;

@@ -8,6 +8,7 @@ void kl_zmq_peers_free(kl_zmq_peers *peers) {
     free(peers->slots);
     free(peers->connections);
     free(peers->cut);
+    free(peers->rivals);
     *peers = (kl_zmq_peers){0};
 }
 
@@ -53,18 +54,30 @@ kl_zmq_standing kl_zmq_peers_get(const kl_zmq_peers *peers, uint32_t id) {
     return peers->slot_count ? slot_of(peers, id)->standing : KL_ZMQ_UNKNOWN;
 }
 
-static void cut(kl_zmq_peers *peers, uint32_t id) {
-    if (peers->cut_count == peers->cut_capacity) {
-        size_t capacity = peers->cut_capacity ? 2 * peers->cut_capacity : 16;
-        uint32_t *more = realloc(peers->cut, capacity * sizeof *more);
-        if (!more) {
-            peers->failed = true;
-            return;
-        }
-        peers->cut = more;
-        peers->cut_capacity = capacity;
+/* Room for one more in a list of `count` items, which may move. */
+static bool reserve_item(kl_zmq_peers *peers, void *list, size_t item_bytes, size_t count, size_t *capacity) {
+    if (count < *capacity)
+        return true;
+    size_t more = *capacity ? 2 * *capacity : 16;
+    void *moved = realloc(*(void **)list, more * item_bytes);
+    if (!moved) {
+        peers->failed = true;
+        return false;
     }
-    peers->cut[peers->cut_count++] = id;
+    *(void **)list = moved;
+    *capacity = more;
+    return true;
+}
+
+static void cut(kl_zmq_peers *peers, uint32_t id) {
+    if (reserve_item(peers, &peers->cut, sizeof *peers->cut, peers->cut_count, &peers->cut_capacity))
+        peers->cut[peers->cut_count++] = id;
+}
+
+static void add_rival(kl_zmq_peers *peers, uint32_t id, int fd) {
+    if (reserve_item(peers, &peers->rivals, sizeof *peers->rivals, peers->rival_count,
+                     &peers->rival_capacity))
+        peers->rivals[peers->rival_count++] = (kl_zmq_rival){.id = id, .fd = fd};
 }
 
 static kl_zmq_connection *connection_of(const kl_zmq_peers *peers, int fd) {
@@ -80,11 +93,13 @@ void kl_zmq_peers_add(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing
     peers->used++;
     peers->live += standing == KL_ZMQ_LIVE;
     kl_zmq_connection *c = connection_of(peers, fd);
-    if (reachable && c && c->open && !c->has_peer) {
+    if (!reachable || !c || !c->open) {
+        cut(peers, id);
+    } else if (c->has_peer) {
+        add_rival(peers, id, fd);
+    } else {
         c->has_peer = true;
         c->peer = id;
-    } else {
-        cut(peers, id);
     }
 }
 
@@ -120,6 +135,30 @@ void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd) {
     if (c->has_peer)
         cut(peers, c->peer);
     *c = (kl_zmq_connection){0};
+    size_t kept = 0; /* this was the last connection any of its rivals can have had */
+    for (size_t i = 0; i < peers->rival_count; i++)
+        if (peers->rivals[i].fd == fd)
+            cut(peers, peers->rivals[i].id);
+        else
+            peers->rivals[kept++] = peers->rivals[i];
+    peers->rival_count = kept;
+}
+
+void kl_zmq_peers_settle(kl_zmq_peers *peers, bool (*reachable)(void *self, uint32_t id), void *self) {
+    size_t kept = 0;
+    for (size_t i = 0; i < peers->rival_count; i++) {
+        kl_zmq_rival rival = peers->rivals[i];
+        kl_zmq_connection *c = connection_of(peers, rival.fd);
+        if (!reachable(self, rival.id)) {
+            cut(peers, rival.id);
+        } else if (!reachable(self, c->peer)) {
+            cut(peers, c->peer);
+            c->peer = rival.id;
+        } else {
+            peers->rivals[kept++] = rival;
+        }
+    }
+    peers->rival_count = kept;
 }
 
 bool kl_zmq_peers_forget_cut(kl_zmq_peers *peers, uint32_t *id, kl_zmq_standing *standing) {

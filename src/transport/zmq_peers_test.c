@@ -102,11 +102,59 @@ static void who_has_no_connection_is_cut_at_once(void **state) {
     kl_zmq_peers_closed(&p, 9);
     kl_zmq_peers_add(&p, 3, KL_ZMQ_LIVE, 9, true); /* closed since */
     expect_cut(&p, 3, KL_ZMQ_LIVE);
+    kl_zmq_peers_free(&p);
+}
+
+static bool is_in_set(void *set, uint32_t id) {
+    return *(unsigned *)set >> id & 1;
+}
+
+/* As above, but the dead one is heard of while libzmq still takes messages for it. */
+static void of_two_that_can_be_reached_neither_is_cut_until_one_cannot(void **state) {
+    (void)state;
+    enum { DEAD = 1, ALIVE = 2, BOTH = 1 << DEAD | 1 << ALIVE, ONE = 1 << ALIVE };
+    for (int dead_first = 0; dead_first < 2; dead_first++) {
+        kl_zmq_peers p = {0};
+        unsigned reachable = BOTH;
+        kl_zmq_peers_opened(&p, 5);
+        kl_zmq_peers_closed(&p, 5);
+        kl_zmq_peers_opened(&p, 5);
+        kl_zmq_peers_add(&p, dead_first ? DEAD : ALIVE, KL_ZMQ_LIVE, 5, true);
+        kl_zmq_peers_add(&p, dead_first ? ALIVE : DEAD, KL_ZMQ_LIVE, 5, true);
+        for (int i = 0; i < 3; i++)
+            kl_zmq_peers_settle(&p, is_in_set, &reachable);
+        expect_none_cut(&p);
+        assert_int_equal(p.rival_count, 1);
+        reachable = ONE;
+        kl_zmq_peers_settle(&p, is_in_set, &reachable);
+        expect_cut(&p, DEAD, KL_ZMQ_LIVE);
+        expect_none_cut(&p);
+        assert_int_equal(p.rival_count, 0);
+        assert_int_equal(kl_zmq_peers_get(&p, ALIVE), KL_ZMQ_LIVE);
+        kl_zmq_peers_closed(&p, 5);
+        expect_cut(&p, ALIVE, KL_ZMQ_LIVE);
+        kl_zmq_peers_free(&p);
+    }
+}
+
+static void the_end_of_a_connection_ends_all_who_claim_it(void **state) {
+    (void)state;
+    kl_zmq_peers p = {0};
+    kl_zmq_peers_opened(&p, 8);
     kl_zmq_peers_opened(&p, 9);
-    kl_zmq_peers_add(&p, 4, KL_ZMQ_LIVE, 9, true);
-    kl_zmq_peers_add(&p, 5, KL_ZMQ_LIVE, 9, true); /* another's */
-    expect_cut(&p, 5, KL_ZMQ_LIVE);
+    for (uint32_t id = 0; id < 6; id++)
+        kl_zmq_peers_add(&p, id, KL_ZMQ_LIVE, 8 + (int)(id % 2), true);
+    assert_int_equal(p.rival_count, 4);
+    kl_zmq_peers_closed(&p, 9);
+    assert_int_equal(p.rival_count, 2);
+    for (uint32_t id = 5; id < 6; id -= 2)
+        expect_cut(&p, id, KL_ZMQ_LIVE);
     expect_none_cut(&p);
+    unsigned reachable = 1 << 4; /* the last holder of three */
+    kl_zmq_peers_settle(&p, is_in_set, &reachable);
+    assert_int_equal(p.rival_count, 0);
+    expect_cut(&p, 0, KL_ZMQ_LIVE);
+    expect_cut(&p, 2, KL_ZMQ_LIVE);
     assert_int_equal(p.live, 1);
     kl_zmq_peers_free(&p);
 }
@@ -156,6 +204,8 @@ int main(void) {
         cmocka_unit_test(who_is_ignored_is_kept_until_its_connection_ends),
         cmocka_unit_test(a_descriptor_belongs_to_the_one_who_can_be_reached),
         cmocka_unit_test(who_has_no_connection_is_cut_at_once),
+        cmocka_unit_test(of_two_that_can_be_reached_neither_is_cut_until_one_cannot),
+        cmocka_unit_test(the_end_of_a_connection_ends_all_who_claim_it),
         cmocka_unit_test(the_table_knows_everybody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
