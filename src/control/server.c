@@ -26,7 +26,8 @@ enum {
 
 struct kl_control {
     kl_control_farm farm;
-    char *folder, *path;
+    kl_socket_dir folder;
+    char *path;
     pthread_t thread;
     struct pollfd polled[CLIENTS + CLIENTS_MOST]; /* the server's thread's; fd −1: none */
     uint64_t heard[CLIENTS_MOST], rounds;         /* the round each client was last heard in */
@@ -159,7 +160,7 @@ static void *server_main(void *arg) {
 /* --- life --- */
 
 static kilter_status no_socket(const kl_control *c, const char *doing, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_SYSTEM, "%s the control socket in %s: %s", doing, c->folder,
+    return kl_fail(error, KILTER_ERR_SYSTEM, "%s the control socket in %s: %s", doing, c->folder.path,
                    strerror(errno));
 }
 
@@ -194,13 +195,11 @@ static kilter_status start_thread(kl_control *c, kilter_error *error) {
 static void close_all(kl_control *c) {
     if (c->path)
         unlink(c->path);
-    if (c->folder)
-        rmdir(c->folder);
+    kl_socket_dir_close(&c->folder);
     for (int i = 0; i < CLIENTS + CLIENTS_MOST; i++)
         if (c->polled[i].fd >= 0)
             close(c->polled[i].fd);
     kl_buffer_free(&c->reply);
-    free(c->folder);
     free(c->path);
     free(c);
 }
@@ -212,8 +211,8 @@ kilter_status kl_control_open(const kl_control_farm *farm, kl_control **control,
     c->farm = *farm;
     for (int i = 0; i < CLIENTS + CLIENTS_MOST; i++)
         c->polled[i].fd = -1;
-    kilter_status status = kl_private_dir(&c->folder, error);
-    if (status == KILTER_OK && !(c->path = kl_text("%s/control", c->folder)))
+    kilter_status status = kl_socket_dir_open(&c->folder, error);
+    if (status == KILTER_OK && !(c->path = kl_text("%s/control", c->folder.path)))
         status = kl_fail(error, KILTER_ERR_MEMORY, "opening the control socket: memory ran out");
     if (status == KILTER_OK)
         status = open_socket(c, error);

@@ -53,6 +53,9 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     if (tuning.set)
         kl_master_tune(f->master, &tuning, NULL); /* it was checked */
 
+    double tend_s = kl_farm_tend_local(f);
+    if (timeout_s < 0 || timeout_s > tend_s)
+        timeout_s = tend_s < HUGE_VAL ? tend_s : timeout_s;
     kilter_error error = {KILTER_OK, ""};
     kilter_status status = KILTER_OK;
     bool was_running = kl_master_running(f->master) || request;

@@ -66,6 +66,10 @@ typedef struct kl_master_options {
     bool chooses;        /* between runs: how many workers work */
     bool release;        /* those not needed leave the farm */
     bool quiet;          /* no warnings on stderr */
+    /* A worker is lost that was process `pid`; was_ready: it had been dealt work, or could have been. May say
+     * how it ended ("was killed by …"). NULL: nobody knows. */
+    void (*lost)(void *self, uint64_t pid, bool was_ready, char *how, size_t size);
+    void *self;
 } kl_master_options;
 
 kilter_status kl_master_new(const kl_master_options *options, kl_transport *transport, kl_master **master,
@@ -81,8 +85,12 @@ kilter_status kl_master_turn(kl_master *master, double timeout_s, kilter_error *
 double
 kl_master_due_s(const kl_master *master); /* when it wants its next turn, whatever comes; HUGE_VAL: never */
 
-uint32_t kl_master_ready(const kl_master *master);        /* workers that can be dealt work, or rest */
-uint32_t kl_master_refused(const kl_master *master);      /* workers that came and could not work, or left */
+uint32_t kl_master_ready(const kl_master *master);   /* workers that can be dealt work, or rest */
+uint32_t kl_master_refused(const kl_master *master); /* workers that came and could not work, or left */
+bool kl_master_knows(const kl_master *master, uint64_t pid); /* is there a worker of this process, ready? */
+/* So many workers are being started: a farm that has lost all others waits for them. */
+void kl_master_expect(kl_master *master, uint32_t coming);
+uint64_t kl_master_finished(const kl_master *master);     /* tasks, in all runs */
 const char *kl_master_last_loss(const kl_master *master); /* the last such, in words; "" */
 
 /* How long the user's program has computed since the last run [l_m]; before kl_master_begin(). */

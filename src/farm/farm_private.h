@@ -13,18 +13,29 @@ typedef struct thread_worker { /* a worker that is a thread (inproc) */
     bool started;
 } thread_worker;
 
+typedef struct local_worker { /* a worker that is a process started from here */
+    pid_t pid;
+    bool ended;
+    bool lost;      /* the master was told, and it had been ready */
+    bool replacing; /* started in the place of a lost one, and not seen by the master yet */
+    char how[80];   /* it ended */
+} local_worker;
+
 struct kilter_farm {
     kl_settings settings;
     kl_clock clock;
     double opened_s, opened_unix_s;
-    char *socket_dir, *socket; /* of local workers; NULL: none, or not needed any more */
+    kl_socket_dir socket_dir; /* of local workers */
+    char *socket;             /* in it; NULL: none */
     kl_inproc *hub;
     kl_transport *transport;
     kl_master *master;
     bool recording_decided;
-    uint32_t workers; /* started, or waited for */
-    pid_t *processes;
-    uint32_t process_count;
+    uint32_t workers;     /* started, or waited for */
+    kl_nursery *nursery;  /* NULL: no local processes */
+    local_worker *locals; /* `workers` of them */
+    uint32_t deaths;      /* of local workers, in a row, without a task finished in between */
+    uint64_t finished_at_death;
     thread_worker *threads;
     kl_control *control; /* NULL: none */
 
@@ -69,8 +80,10 @@ kilter_status kl_farm_start_processes(kilter_farm *farm, kilter_error *error);
 kilter_status kl_farm_start_threads(kilter_farm *farm, kilter_error *error);
 /* Turn until all workers started from here are ready, or will never be. */
 kilter_status kl_farm_wait_for_workers(kilter_farm *farm, kilter_error *error);
-/* Local workers are connected now: nobody else needs the socket's name. */
-void kl_farm_remove_socket(kilter_farm *farm);
+/* The master lost a local worker: says how it ended, if it did. For kl_master_options. */
+void kl_farm_local_lost(void *farm, uint64_t pid, bool was_ready, char *how, size_t size);
+/* Replace those that were lost. Gives how long the next turn may take at most, as far as this goes. */
+double kl_farm_tend_local(kilter_farm *farm);
 /* The farm is closed: wait for those started from here, for a bounded time, and free what is known of them.
  */
 void kl_farm_finish_local(kilter_farm *farm);

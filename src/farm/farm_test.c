@@ -279,6 +279,30 @@ static void a_killed_worker_loses_no_task(void **state) {
     }
 }
 
+/* Worker 0 and 1 die once; the only way to do the run is with those that take their places. */
+static int first_two_workers_die(const kilter_task *task, kilter_result *result, void *state) {
+    if (((worker_state *)state)->index < 2)
+        raise(SIGKILL);
+    return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
+}
+
+static void a_killed_worker_is_replaced(void **state) {
+    (void)state;
+    shared_counts *counts = new_counts();
+    uint8_t seen[100] = {0};
+    kilter_farm_options options = counting(counts, 2);
+    options.work = first_two_workers_die;
+    kilter_farm *farm = open_farm(options, "none");
+    kilter_error error = {KILTER_OK, ""};
+    if (kilter_farm_run(farm, &(kilter_run){.tasks = 100, .done = see, .user = seen}, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(seen[i], 1);
+    assert_true(counts->started >= 3);
+    kilter_farm_close(farm, NULL);
+    munmap(counts, sizeof *counts);
+}
+
 static int fatal(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result, (void)state;
     raise(SIGKILL);
@@ -640,6 +664,7 @@ int main(void) {
         cmocka_unit_test(farms_live_side_by_side),
         cmocka_unit_test(workers_are_answered_while_the_callback_computes),
         cmocka_unit_test(a_killed_worker_loses_no_task),
+        cmocka_unit_test(a_killed_worker_is_replaced),
         cmocka_unit_test(when_all_workers_are_dead_the_run_ends),
         cmocka_unit_test(what_is_printed_to_a_closed_stream_hits_no_socket),
         cmocka_unit_test(too_many_workers_for_the_limit_of_files_are_an_error),

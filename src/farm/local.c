@@ -1,4 +1,5 @@
 /* Workers that the master starts itself: processes of this machine, or threads of its own. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,21 +7,17 @@
 #include "farm/farm_private.h"
 
 static const double FINISH_PATIENCE_S = 5; /* local workers get so long to end, all together */
+static const double TEND_S = 0.05; /* while some are starting, it is looked so often what became of them */
 
-typedef struct local_worker {
-    const kilter_farm *farm;
-    uint32_t number;
-} local_worker;
-
-static int local_worker_process(void *arg) {
-    const local_worker *local = arg;
+static int local_worker_process(void *arg, uint32_t number) {
+    const kilter_farm *f = arg;
     char binding[KL_BINDING_BYTES];
-    kl_bind_core(local->number, binding);
+    kl_bind_core(number, binding);
     kilter_error error = {KILTER_OK, ""};
-    kilter_status status = kl_farm_join(&local->farm->settings, local->farm->socket, binding, &error);
+    kilter_status status = kl_farm_join(&f->settings, f->socket, binding, &error);
     /* what else went wrong the master has seen, and says */
     if (status != KILTER_ENDED && status != KILTER_ERR_PEER && status != KILTER_ERR_TASK)
-        return kilter_exit(local->farm->settings.name, &error);
+        return kilter_exit(f->settings.name, &error);
     return status == KILTER_ENDED ? 0 : 1;
 }
 
@@ -34,20 +31,18 @@ static void *thread_worker_main(void *arg) {
 kilter_status kl_farm_start_processes(kilter_farm *f, kilter_error *error) {
     kilter_status status = kl_allow_files((uint64_t)f->workers + KL_OTHER_FILES, error);
     if (status == KILTER_OK)
-        status = kl_private_dir(&f->socket_dir, error);
+        status = kl_socket_dir_open(&f->socket_dir, error);
     if (status != KILTER_OK)
         return status;
-    f->socket = kl_text("ipc://%s/master", f->socket_dir);
-    f->processes = calloc(f->workers, sizeof *f->processes);
-    if (!f->socket || !f->processes)
+    f->socket = kl_text("ipc://%s/master", f->socket_dir.path);
+    f->locals = calloc(f->workers, sizeof *f->locals);
+    if (!f->socket || !f->locals)
         return kl_fail(error, KILTER_ERR_MEMORY, "starting %u local workers: memory ran out", f->workers);
     if (kl_zmq_check(f->socket, error) != KILTER_OK)
         return KILTER_ERR_USAGE;
-    for (uint32_t i = 0; i < f->workers && status == KILTER_OK; i++) {
-        local_worker local = {.farm = f, .number = i};
-        status = kl_process_start(local_worker_process, &local, &f->processes[i], error);
-        f->process_count += status == KILTER_OK;
-    }
+    status = kl_nursery_open(local_worker_process, f, &f->nursery, error);
+    for (uint32_t i = 0; i < f->workers && status == KILTER_OK; i++)
+        status = kl_nursery_start(f->nursery, i, error);
     return status == KILTER_OK ? kl_zmq_listen(f->socket, NULL, &f->transport, error) : status;
 }
 
@@ -74,12 +69,88 @@ kilter_status kl_farm_start_threads(kilter_farm *f, kilter_error *error) {
     return status;
 }
 
-static uint32_t processes_ended(kilter_farm *f, char *how, size_t size) {
+static void take_news(kilter_farm *f, const kl_child_news *news) {
+    local_worker *local = &f->locals[news->number];
+    local->pid = news->pid;
+    local->ended = news->ended;
+    snprintf(local->how, sizeof local->how, "%s", news->how);
+    if (!news->ended || kl_master_knows(f->master, (uint64_t)news->pid))
+        local->lost = false; /* if it is, the master will see that now */
+}
+
+static void read_news(kilter_farm *f) {
+    kl_child_news news;
+    while (f->nursery && kl_nursery_next(f->nursery, 0, &news))
+        take_news(f, &news);
+}
+
+static local_worker *find_local(kilter_farm *f, uint64_t pid) {
+    for (uint32_t i = 0; f->nursery && i < f->workers; i++)
+        if ((uint64_t)f->locals[i].pid == pid)
+            return &f->locals[i];
+    return NULL;
+}
+
+/* Its connection ends a moment before the process does. */
+static const double END_PATIENCE_S = 0.1;
+
+void kl_farm_local_lost(void *self, uint64_t pid, bool was_ready, char *how, size_t size) {
+    kilter_farm *f = self;
+    kl_child_news news;
+    double until_s = kl_now_s(&f->clock) + END_PATIENCE_S;
+    local_worker *local = find_local(f, pid);
+    if (!local) /* or it has not been heard yet which process it is */
+        read_news(f);
+    local = local ? local : find_local(f, pid);
+    while (local && !local->ended && kl_nursery_next(f->nursery, until_s - kl_now_s(&f->clock), &news))
+        take_news(f, &news);
+    if (!local)
+        return;
+    local->lost = was_ready;
+    if (local->ended)
+        snprintf(how, size, "%s", local->how);
+}
+
+/* Where workers die and die and nothing gets done, starting more helps nobody. */
+enum { DEATHS_MOST = 100 };
+
+static bool is_worth_replacing(kilter_farm *f) {
+    uint64_t finished = kl_master_finished(f->master);
+    f->deaths = finished == f->finished_at_death ? f->deaths + 1 : 1;
+    f->finished_at_death = finished;
+    if (f->deaths == DEATHS_MOST + 1)
+        fprintf(stderr, "%s: %d workers in a row were lost with no task finished: no more are started\n",
+                f->settings.name, DEATHS_MOST);
+    return f->deaths <= DEATHS_MOST;
+}
+
+double kl_farm_tend_local(kilter_farm *f) {
+    uint32_t coming = 0;
+    read_news(f);
+    for (uint32_t i = 0; f->nursery && i < f->workers; i++) {
+        local_worker *local = &f->locals[i];
+        if (local->ended && local->lost) {
+            local->lost = false;
+            local->replacing = is_worth_replacing(f) && kl_nursery_start(f->nursery, i, NULL) == KILTER_OK;
+            local->ended = !local->replacing;
+            local->pid = 0;
+        }
+        if (local->replacing && local->ended)
+            fprintf(stderr, "%s: a worker that was to replace a lost one %s: it is not tried again\n",
+                    f->settings.name, local->how);
+        local->replacing &= !local->ended && !kl_master_knows(f->master, (uint64_t)local->pid);
+        coming += local->replacing;
+    }
+    kl_master_expect(f->master, coming);
+    return coming > 0 ? TEND_S : HUGE_VAL;
+}
+
+static uint32_t locals_ended(kilter_farm *f, const char **how) {
     uint32_t ended = 0;
-    for (uint32_t i = 0; i < f->process_count; i++) {
-        if (f->processes[i] > 0 && kl_process_ended(f->processes[i], how, size))
-            f->processes[i] = 0;
-        ended += f->processes[i] == 0;
+    read_news(f);
+    for (uint32_t i = 0; f->nursery && i < f->workers; i++) {
+        ended += f->locals[i].ended;
+        *how = f->locals[i].ended ? f->locals[i].how : *how;
     }
     return ended;
 }
@@ -87,15 +158,15 @@ static uint32_t processes_ended(kilter_farm *f, char *how, size_t size) {
 /* Turn until all workers started from here are ready, or will never be. Those of a master that listens its
  * first run waits for. */
 kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
-    char how[64] = "";
+    const char *how = "";
     kilter_status status = KILTER_OK;
     for (;;) {
-        uint32_t ended = processes_ended(f, how, sizeof how), refused = kl_master_refused(f->master);
+        uint32_t ended = locals_ended(f, &how), refused = kl_master_refused(f->master);
         uint32_t lost = ended > refused ? ended : refused;
         if (kl_master_ready(f->master) + lost >= f->workers)
             break;
         /* who could not start says so, but for a process, which may just end */
-        if ((status = kl_master_turn(f->master, f->process_count > 0 ? 0.05 : -1, error)) != KILTER_OK)
+        if ((status = kl_master_turn(f->master, f->nursery ? TEND_S : -1, error)) != KILTER_OK)
             return status;
     }
     const char *loss = kl_master_last_loss(f->master);
@@ -108,26 +179,24 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
     return KILTER_OK;
 }
 
-void kl_farm_remove_socket(kilter_farm *f) {
+static void remove_socket(kilter_farm *f) {
     if (f->socket)
         unlink(f->socket + strlen("ipc://"));
-    if (f->socket_dir)
-        rmdir(f->socket_dir);
+    kl_socket_dir_close(&f->socket_dir);
     free(f->socket);
-    free(f->socket_dir);
-    f->socket = f->socket_dir = NULL;
+    f->socket = NULL;
 }
 
 void kl_farm_finish_local(kilter_farm *f) {
-    double until_s = kl_now_s(&f->clock) + FINISH_PATIENCE_S;
-    for (uint32_t i = 0; i < f->process_count; i++)
-        if (f->processes[i] > 0)
-            kl_process_finish(f->processes[i], until_s - kl_now_s(&f->clock));
+    for (uint32_t i = 0; f->nursery && i < f->workers; i++)
+        if (f->locals[i].replacing) /* it may not be connected yet, and would wait for a master */
+            kl_nursery_end(f->nursery, i);
+    kl_nursery_close(f->nursery, FINISH_PATIENCE_S);
     for (uint32_t i = 0; f->threads && i < f->workers; i++)
         if (f->threads[i].started)
             pthread_join(f->threads[i].thread, NULL);
     kl_inproc_free(f->hub);
-    kl_farm_remove_socket(f);
-    free(f->processes);
+    remove_socket(f);
+    free(f->locals);
     free(f->threads);
 }

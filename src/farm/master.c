@@ -76,6 +76,18 @@ uint32_t kl_master_refused(const kl_master *m) {
 const char *kl_master_last_loss(const kl_master *m) {
     return m->last_loss;
 }
+bool kl_master_knows(const kl_master *m, uint64_t pid) {
+    for (size_t i = 0; i < m->member_count; i++)
+        if (m->members[i].stage > STARTING && m->members[i].stage < GONE && m->members[i].hello.pid == pid)
+            return true;
+    return false;
+}
+void kl_master_expect(kl_master *m, uint32_t coming) {
+    m->coming = coming;
+}
+uint64_t kl_master_finished(const kl_master *m) {
+    return m->finished;
+}
 bool kl_master_running(const kl_master *m) {
     return m->running;
 }
@@ -203,6 +215,14 @@ static kilter_status lose(kl_master *m, member *one, const char *why, kilter_err
     return status;
 }
 
+/* Its connection is no more. */
+static kilter_status lose_connection(kl_master *m, member *one, kilter_error *error) {
+    char how[96] = "left";
+    if (m->options.lost)
+        m->options.lost(m->options.self, one->hello.pid, one->stage > STARTING, how, sizeof how);
+    return lose(m, one, how, error);
+}
+
 /* Send it away, and tell it why: it does not keep to the protocol, or cannot work. */
 static kilter_status expel(kl_master *m, member *one, const char *why, kilter_error *error) {
     kl_buffer end = {0};
@@ -218,7 +238,7 @@ static kilter_status expel(kl_master *m, member *one, const char *why, kilter_er
 
 static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *message, kilter_error *error) {
     kilter_status status = kl_send(m->transport, one->peer, message, error);
-    return status == KILTER_ERR_PEER ? lose(m, one, "left", error) : status;
+    return status == KILTER_ERR_PEER ? lose_connection(m, one, error) : status;
 }
 
 /* --- greeting --- */
@@ -353,7 +373,7 @@ static kilter_status feed(kl_master *m, member *one, kilter_error *error) {
         status = kl_balance_deal(&m->balance, one->worker, one->peer, one->asked_s, one->held, &chunk, &dealt,
                                  error);
     if (status == KILTER_ERR_PEER)
-        return lose(m, one, "left", error);
+        return lose_connection(m, one, error);
     if (status != KILTER_OK)
         return status;
     one->hungry = one->held = !dealt;
@@ -478,6 +498,7 @@ static kilter_status take_segment(kl_master *m, member *one, kl_reader *reader, 
     kl_chunk *chunk = &one->chunks[0];
     kl_balance_report(&m->balance, one->worker, chunk, &s, offset_s, size, failures);
     m->done += s.count;
+    m->finished += s.count;
     m->failed += failures;
     if (s.last) {
         kl_balance_end_chunk(&m->balance, one->worker, chunk, false);
@@ -530,7 +551,7 @@ static kilter_status on_event(kl_master *m, kl_event *event, kilter_error *error
         return add_member(m, event->peer, error);
     member *one = find_member(m, event->peer);
     if (event->kind == KL_EVENT_LEFT)
-        return one ? lose(m, one, "left", error) : KILTER_OK;
+        return one ? lose_connection(m, one, error) : KILTER_OK;
     kilter_status status = one ? on_message(m, one, &event->message, error) : KILTER_OK;
     kl_message_release(&event->message);
     return status;
@@ -636,7 +657,7 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
 
 /* Nobody is left, and nobody will come: that is the end of the run. */
 static kilter_status check_workers(kl_master *m, kilter_error *error) {
-    if (!m->running || m->ready > 0 || m->options.may_join)
+    if (!m->running || m->ready > 0 || m->coming > 0 || m->options.may_join)
         return KILTER_OK;
     for (size_t i = 0; i < m->member_count; i++)
         if (m->members[i].stage != GONE)

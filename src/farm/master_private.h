@@ -38,6 +38,7 @@ struct kl_master {
     size_t member_count, member_capacity;
     uint32_t ready, resting, refused; /* ready: those resting included */
     uint32_t probing;
+    uint32_t coming; /* workers being started */
     char last_loss[256];
 
     kl_buffer shared; /* the SHARED message in force */
@@ -45,6 +46,7 @@ struct kl_master {
 
     bool running;
     uint64_t runs, done, failed;
+    uint64_t finished; /* tasks, in all runs */
     double began_s, ended_s;
     bool feed_all;       /* something changed for everybody */
     double look_again_s; /* at workers held back; 0: none is */

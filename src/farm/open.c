@@ -76,7 +76,9 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .program = f->settings.name,
                                  .may_join = f->settings.listen != NULL,
                                  .chooses = !f->settings.team || strcmp(f->settings.team, "auto") == 0,
-                                 .release = f->settings.options.release};
+                                 .release = f->settings.options.release,
+                                 .lost = f->nursery ? kl_farm_local_lost : NULL,
+                                 .self = f};
     if (status == KILTER_OK)
         status = kl_master_new(&options, f->transport, &f->master, error);
     if (status == KILTER_OK && !f->settings.listen)
@@ -89,7 +91,6 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
         kl_farm_tear_down(f);
         return status;
     }
-    kl_farm_remove_socket(f);
     *farm = f;
     return KILTER_OK;
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -132,13 +133,11 @@ kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, ki
     return KILTER_OK;
 }
 
-static void describe_end(int status, char *how, size_t size) {
-    if (!how)
-        return;
+void kl_describe_end(int status, char *how, size_t size) {
     if (WIFSIGNALED(status))
-        snprintf(how, size, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(how, size, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
-        snprintf(how, size, "exit code %d", WEXITSTATUS(status));
+        snprintf(how, size, "exited with code %d", WEXITSTATUS(status));
 }
 
 bool kl_process_ended(pid_t pid, char *how, size_t size) {
@@ -148,8 +147,8 @@ bool kl_process_ended(pid_t pid, char *how, size_t size) {
         return false;
     if (got < 0)
         snprintf(how, how ? size : 0, "ended");
-    else
-        describe_end(status, how, size);
+    else if (how)
+        kl_describe_end(status, how, size);
     return true;
 }
 
@@ -184,12 +183,15 @@ static bool given(const char *value) {
     return value && *value;
 }
 
-kilter_status kl_private_dir(char **path, kilter_error *error) {
+static const char *runtime_dir(void) {
     const char *base = getenv("XDG_RUNTIME_DIR");
     if (!given(base) || access(base, W_OK | X_OK) != 0)
         base = getenv("TMPDIR");
-    if (!given(base))
-        base = "/tmp";
+    return given(base) ? base : "/tmp";
+}
+
+kilter_status kl_private_dir(char **path, kilter_error *error) {
+    const char *base = runtime_dir();
     char *template = kl_text("%s/kilter-XXXXXX", base);
     if (!template)
         return kl_fail(error, KILTER_ERR_MEMORY, "making a folder for sockets: memory ran out");
@@ -202,6 +204,72 @@ kilter_status kl_private_dir(char **path, kilter_error *error) {
     }
     *path = template;
     return KILTER_OK;
+}
+
+static bool is_folder_of_ours(int base, const char *name, struct stat *found) {
+    return strncmp(name, "kilter-", 7) == 0 && strlen(name) == 13 &&
+           fstatat(base, name, found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(found->st_mode) &&
+           found->st_uid == geteuid();
+}
+
+/* Takes out its sockets, and itself when nothing else is in it. */
+static void remove_dead_folder(int base, const char *name) {
+    int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 ? fdopendir(fd) : NULL;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        struct stat found;
+        if (fstatat(fd, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(found.st_mode))
+            unlinkat(fd, entry->d_name, 0);
+    }
+    if (folder)
+        unlinkat(base, name, AT_REMOVEDIR);
+    if (folder)
+        closedir(folder);
+    else if (fd >= 0)
+        close(fd);
+}
+
+enum { BEING_MADE_S = 60 }; /* a folder this young may just not be held yet */
+
+/* What masters that were killed left behind: nobody holds it. */
+static void sweep(void) {
+    DIR *base = opendir(runtime_dir());
+    for (struct dirent *entry; base && (entry = readdir(base));) {
+        struct stat found;
+        if (is_folder_of_ours(dirfd(base), entry->d_name, &found) &&
+            found.st_mtime + BEING_MADE_S < time(NULL))
+            remove_dead_folder(dirfd(base), entry->d_name);
+    }
+    if (base)
+        closedir(base);
+}
+
+kilter_status kl_socket_dir_open(kl_socket_dir *dir, kilter_error *error) {
+    char *path;
+    sweep();
+    kilter_status status = kl_private_dir(&path, error);
+    if (status != KILTER_OK)
+        return status;
+    int held = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (held < 0 || flock(held, LOCK_EX | LOCK_NB) != 0) {
+        kl_fail(error, KILTER_ERR_SYSTEM, "holding the folder %s for sockets: %s", path, strerror(errno));
+        if (held >= 0)
+            close(held);
+        rmdir(path);
+        free(path);
+        return KILTER_ERR_SYSTEM;
+    }
+    *dir = (kl_socket_dir){.path = path, .held = held};
+    return KILTER_OK;
+}
+
+void kl_socket_dir_close(kl_socket_dir *dir) {
+    if (!dir->path)
+        return;
+    rmdir(dir->path);
+    close(dir->held);
+    free(dir->path);
+    *dir = (kl_socket_dir){0};
 }
 
 kilter_status kl_record_dir(char **path, kilter_error *error) {

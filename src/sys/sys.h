@@ -51,14 +51,47 @@ kilter_status kl_allow_files(uint64_t files, kilter_error *error);
 /* Fork a child that runs `body` and exits with what it returns (stdin from /dev/null; sockets marked
  * close-on-exec are closed). Call it before the process has threads. */
 kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error);
-/* Has the child ended? Fills `how` ("exit code 3", "signal 11") when it has; ask each pid at most once after
+/* Has the child ended? Fills `how` as kl_describe_end() does when it has; ask each pid at most once after
  * that. */
 bool kl_process_ended(pid_t pid, char *how, size_t size);
 /* Wait for the child for `patience_s`, then end it. */
 void kl_process_finish(pid_t pid, double patience_s);
+/* How a child ended, from what waitpid() says: "was killed by signal 9 (Killed)", "exited with code 3". */
+void kl_describe_end(int status, char *how, size_t size);
 
-/* A new folder only this user can enter, for sockets; malloc'd. */
+/* Starts children while the process that opened it has threads: itself a child, forked before there were any.
+ * They are as kl_process_start()'s. It and they are killed when the thread that opened it ends. */
+typedef struct kl_nursery kl_nursery;
+typedef struct kl_child_news {
+    uint32_t number;
+    pid_t pid;    /* 0: it could not be started */
+    bool ended;   /* else it was started */
+    char how[80]; /* of one that ended */
+} kl_child_news;
+
+/* Child `number` runs body(arg, number) and exits with what it returns; arg as it is now. */
+kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void *arg, kl_nursery **nursery,
+                              kilter_error *error);
+/* Asks for a child; the news tell what comes of it. KILTER_ERR_SYSTEM: the nursery is gone. */
+kilter_status kl_nursery_start(kl_nursery *nursery, uint32_t number, kilter_error *error);
+/* Kill child `number`, if it lives; the news tell that it ended. */
+void kl_nursery_end(kl_nursery *nursery, uint32_t number);
+/* The next news, waiting up to timeout_s. false: none. */
+bool kl_nursery_next(kl_nursery *nursery, double timeout_s, kl_child_news *news);
+uint32_t kl_nursery_under_way(const kl_nursery *nursery); /* asked for, and not known to have ended */
+/* Wait for the children for patience_s, end those left, free. NULL does nothing. */
+void kl_nursery_close(kl_nursery *nursery, double patience_s);
+
+/* A new folder only this user can enter; malloc'd. */
 kilter_status kl_private_dir(char **path, kilter_error *error);
+/* The same, for sockets, held as long as this process and its children live: those nobody holds any more are
+ * swept when the next one is opened. Zeroed: none. */
+typedef struct kl_socket_dir {
+    char *path;
+    int held; /* a descriptor */
+} kl_socket_dir;
+kilter_status kl_socket_dir_open(kl_socket_dir *dir, kilter_error *error);
+void kl_socket_dir_close(kl_socket_dir *dir); /* once the sockets in it are taken away */
 /* The folder of run records: $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else $HOME/.local/state/kilter;
  * malloc'd, not created. */
 kilter_status kl_record_dir(char **path, kilter_error *error);

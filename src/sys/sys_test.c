@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,7 +60,7 @@ static void every_core_can_be_bound(void **state) {
         char how[64];
         assert_int_equal(kl_process_start(report_binding, &core, &pid, NULL), KILTER_OK);
         end_of(pid, how, sizeof how);
-        assert_string_equal(how, "exit code 0");
+        assert_string_equal(how, "exited with code 0");
     }
 }
 
@@ -91,13 +93,13 @@ static void processes_tell_how_they_ended(void **state) {
     pid_t pid;
     assert_int_equal(kl_process_start(exit_with, &code, &pid, NULL), KILTER_OK);
     end_of(pid, how, sizeof how);
-    assert_string_equal(how, "exit code 7");
+    assert_string_equal(how, "exited with code 7");
     assert_int_equal(kl_process_start(kill_itself, NULL, &pid, NULL), KILTER_OK);
     end_of(pid, how, sizeof how);
     assert_non_null(strstr(how, "signal 9"));
     assert_int_equal(kl_process_start(read_a_byte, NULL, &pid, NULL), KILTER_OK);
     end_of(pid, how, sizeof how);
-    assert_string_equal(how, "exit code 0");
+    assert_string_equal(how, "exited with code 0");
 }
 
 static void a_process_that_does_not_end_is_ended(void **state) {
@@ -106,6 +108,168 @@ static void a_process_that_does_not_end_is_ended(void **state) {
     assert_int_equal(kl_process_start(never_end, NULL, &pid, NULL), KILTER_OK);
     kl_process_finish(pid, 0.01);
     assert_int_equal(kill(pid, 0), -1); /* gone, and waited for */
+}
+
+/* --- the nursery --- */
+
+enum { ENDS, IS_KILLED, STAYS };
+
+static int be_number(void *arg, uint32_t number) {
+    if (number == IS_KILLED)
+        raise(SIGKILL);
+    if (number == STAYS)
+        never_end(NULL);
+    return (int)*(uint32_t *)arg;
+}
+
+static kl_child_news next_news(kl_nursery *nursery) {
+    kl_child_news news;
+    while (!kl_nursery_next(nursery, 60, &news))
+        ;
+    return news;
+}
+
+static void children_are_started_at_any_time_and_tell_how_they_ended(void **state) {
+    (void)state;
+    uint32_t code = 7;
+    kl_nursery *nursery;
+    signal(SIGCHLD, SIG_IGN); /* whatever the program does about its own children */
+    assert_int_equal(kl_nursery_open(be_number, &code, &nursery, NULL), KILTER_OK);
+    const char *const ends[] = {"exited with code 7", "was killed by signal 9 (Killed)"};
+    for (int round = 0; round < 50; round++) {
+        uint32_t number = (uint32_t)round % 2;
+        assert_int_equal(kl_nursery_start(nursery, number, NULL), KILTER_OK);
+        kl_child_news started = next_news(nursery), ended = next_news(nursery);
+        assert_true(!started.ended && ended.ended && started.pid == ended.pid && started.pid > 0);
+        assert_true(started.number == number && ended.number == number);
+        assert_string_equal(ended.how, ends[number]);
+        assert_int_equal(kl_nursery_under_way(nursery), 0);
+    }
+    kl_nursery_close(nursery, 5);
+    signal(SIGCHLD, SIG_DFL);
+}
+
+/* A process is gone, or a zombie that somebody has still to wait for. */
+static bool is_dead(pid_t pid) {
+    char path[40], line[200] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return true;
+    (void)!fgets(line, sizeof line, f);
+    fclose(f);
+    const char *name_end = strrchr(line, ')');
+    return name_end && name_end[2] == 'Z';
+}
+
+static void children_that_stay_are_ended(void **state) {
+    (void)state;
+    uint32_t code = 0;
+    kl_nursery *nursery;
+    assert_int_equal(kl_nursery_open(be_number, &code, &nursery, NULL), KILTER_OK);
+    kl_nursery_start(nursery, STAYS, NULL);
+    pid_t pid = next_news(nursery).pid;
+    kl_nursery_close(nursery, 0);
+    while (!is_dead(pid))
+        usleep(1000);
+}
+
+typedef struct shared_pids {
+    volatile pid_t nursery_child;
+} shared_pids;
+
+static shared_pids *share_pids(void) {
+    void *at = mmap(NULL, sizeof(shared_pids), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(at != MAP_FAILED);
+    return at;
+}
+
+static int open_a_nursery_and_stay(void *arg) {
+    uint32_t code = 0;
+    kl_nursery *nursery;
+    if (kl_nursery_open(be_number, &code, &nursery, NULL) != KILTER_OK)
+        return 1;
+    kl_nursery_start(nursery, STAYS, NULL);
+    ((shared_pids *)arg)->nursery_child = next_news(nursery).pid;
+    return never_end(NULL);
+}
+
+static void a_killed_opener_takes_nursery_and_children_along(void **state) {
+    (void)state;
+    shared_pids *pids = share_pids();
+    pid_t opener;
+    assert_int_equal(kl_process_start(open_a_nursery_and_stay, pids, &opener, NULL), KILTER_OK);
+    while (!pids->nursery_child)
+        usleep(1000);
+    kl_process_finish(opener, 0);
+    while (!is_dead(pids->nursery_child))
+        usleep(1000);
+    munmap(pids, sizeof *pids);
+}
+
+static pid_t parent_of(pid_t pid) {
+    char path[40], state;
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%*d (%*[^)]) %c %d", &state, &parent), 2);
+    fclose(f);
+    return parent;
+}
+
+static void a_killed_nursery_takes_its_children_along_and_is_known_to_be_gone(void **state) {
+    (void)state;
+    uint32_t code = 0;
+    kl_nursery *nursery;
+    kl_child_news news;
+    kilter_error error;
+    assert_int_equal(kl_nursery_open(be_number, &code, &nursery, NULL), KILTER_OK);
+    kl_nursery_start(nursery, STAYS, NULL);
+    pid_t child = next_news(nursery).pid;
+    kill(parent_of(child), SIGKILL);
+    while (!is_dead(child))
+        usleep(1000);
+    assert_false(kl_nursery_next(nursery, 60, &news));
+    assert_int_equal(kl_nursery_under_way(nursery), 0);
+    assert_int_equal(kl_nursery_start(nursery, STAYS, &error), KILTER_ERR_SYSTEM);
+    assert_non_null(strstr(error.text, "gone"));
+    kl_nursery_close(nursery, 5);
+}
+
+/* --- folders --- */
+
+static void folders_of_the_dead_are_swept(void **state) {
+    (void)state;
+    char *base, *dead, *foreign, *dead_socket;
+    kl_socket_dir living, new;
+    assert_int_equal(kl_private_dir(&base, NULL), KILTER_OK);
+    setenv("XDG_RUNTIME_DIR", base, 1);
+    assert_int_equal(kl_socket_dir_open(&living, NULL), KILTER_OK);
+    assert_int_equal(kl_private_dir(&dead, NULL), KILTER_OK);
+    assert_int_equal(kl_private_dir(&foreign, NULL), KILTER_OK);
+    dead_socket = kl_text("%s/master", dead);
+    char *file = kl_text("%s/results", foreign);
+    assert_int_equal(mknod(dead_socket, S_IFSOCK | 0600, 0), 0);
+    fclose(fopen(file, "w"));
+    const struct timespec long_ago[] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char *const old[] = {living.path, dead, foreign};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(utimensat(AT_FDCWD, old[i], long_ago, 0), 0);
+    assert_int_equal(kl_socket_dir_open(&new, NULL), KILTER_OK);
+    assert_int_equal(access(living.path, F_OK), 0); /* somebody holds it */
+    assert_int_equal(access(new.path, F_OK), 0);
+    assert_int_equal(access(dead, F_OK), -1);
+    assert_int_equal(access(file, F_OK), 0); /* no folder of sockets */
+    unsetenv("XDG_RUNTIME_DIR");
+    unlink(file);
+    rmdir(foreign);
+    kl_socket_dir_close(&living);
+    kl_socket_dir_close(&new);
+    assert_int_equal(rmdir(base), 0);
+    char *const texts[] = {base, dead, foreign, dead_socket, file};
+    for (int i = 0; i < 5; i++)
+        free(texts[i]);
 }
 
 static void private_folders_are_private(void **state) {
@@ -193,6 +357,11 @@ int main(void) {
         cmocka_unit_test(every_core_can_be_bound),
         cmocka_unit_test(processes_tell_how_they_ended),
         cmocka_unit_test(a_process_that_does_not_end_is_ended),
+        cmocka_unit_test(children_are_started_at_any_time_and_tell_how_they_ended),
+        cmocka_unit_test(children_that_stay_are_ended),
+        cmocka_unit_test(a_killed_opener_takes_nursery_and_children_along),
+        cmocka_unit_test(a_killed_nursery_takes_its_children_along_and_is_known_to_be_gone),
+        cmocka_unit_test(folders_of_the_dead_are_swept),
         cmocka_unit_test(private_folders_are_private),
         cmocka_unit_test(folders_are_made_with_those_above_them),
         cmocka_unit_test(records_go_where_the_environment_says),

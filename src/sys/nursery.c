@@ -1,0 +1,235 @@
+/* The nursery: a process forked before there are threads, that forks the workers then and later, and tells
+ * how each of them ended.
+ *
+ *   opening process ──fork──▶ nursery ──fork──▶ worker, worker, …
+ *          │  START number ─────▶ │
+ *          │ ◀───── STARTED, ENDED│            (SIGCHLD, waitpid)
+ *
+ * It dies with the process that opened it, and the workers die with it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sys/sys.h"
+
+enum { START = 1, END_ONE, STARTED, NOT_STARTED, ENDED };
+
+typedef struct note { /* both ways; between two ends of one program */
+    int32_t kind;
+    uint32_t number;
+    int32_t pid;
+    int32_t status; /* ENDED: as waitpid() has it; NOT_STARTED: errno */
+} note;
+
+struct kl_nursery {
+    pid_t pid;
+    int fd;
+    bool gone;
+    uint32_t under_way; /* started, or to be, and not known to have ended */
+};
+
+/* --- inside the nursery --- */
+
+typedef struct child {
+    pid_t pid;
+    uint32_t number;
+} child;
+
+typedef struct house {
+    int (*body)(void *arg, uint32_t number);
+    void *arg;
+    int fd, signals;
+    sigset_t mask; /* as the program has it */
+    struct sigaction on_child;
+    child *children;
+    size_t count, capacity;
+    uint32_t starting; /* its number, in the child that is being born */
+} house;
+
+static int be_child(void *self) {
+    house *h = self;
+    close(h->signals); /* the connection to the master is closed like every private socket */
+    sigaction(SIGCHLD, &h->on_child, NULL);
+    sigprocmask(SIG_SETMASK, &h->mask, NULL);
+    return h->body(h->arg, h->starting);
+}
+
+static void tell(const house *h, const note *n) {
+    while (send(h->fd, n, sizeof *n, MSG_NOSIGNAL) < 0 && errno == EINTR)
+        ;
+}
+
+static bool room_for_one(house *h) {
+    if (h->count < h->capacity)
+        return true;
+    size_t capacity = h->capacity ? 2 * h->capacity : 16;
+    child *children = realloc(h->children, capacity * sizeof *children);
+    if (!children)
+        return false;
+    h->children = children;
+    h->capacity = capacity;
+    return true;
+}
+
+static void start_one(house *h, uint32_t number) {
+    pid_t pid;
+    h->starting = number;
+    errno = ENOMEM;
+    if (!room_for_one(h) || kl_process_start(be_child, h, &pid, NULL) != KILTER_OK) {
+        tell(h, &(note){.kind = NOT_STARTED, .number = number, .status = errno});
+        return;
+    }
+    h->children[h->count++] = (child){pid, number};
+    tell(h, &(note){.kind = STARTED, .number = number, .pid = pid});
+}
+
+static void reap(house *h) {
+    struct signalfd_siginfo unused;
+    while (read(h->signals, &unused, sizeof unused) > 0)
+        ;
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (size_t i = 0; i < h->count; i++)
+            if (h->children[i].pid == pid) {
+                tell(h,
+                     &(note){.kind = ENDED, .number = h->children[i].number, .pid = pid, .status = status});
+                h->children[i] = h->children[--h->count];
+                break;
+            }
+}
+
+enum { EVERYBODY = UINT32_MAX };
+
+static void end_children(const house *h, uint32_t number) {
+    for (size_t i = 0; i < h->count; i++)
+        if (number == EVERYBODY || h->children[i].number == number)
+            kill(h->children[i].pid, SIGKILL);
+}
+
+/* One request. false: the other end is closed. */
+static bool answer(house *h) {
+    note n;
+    ssize_t got = recv(h->fd, &n, sizeof n, 0);
+    if (got == (ssize_t)sizeof n && n.kind == START)
+        start_one(h, n.number);
+    else if (got == (ssize_t)sizeof n && n.kind == END_ONE)
+        end_children(h, n.number);
+    return got > 0 || (got < 0 && errno == EINTR);
+}
+
+static int keep_house(void *self) {
+    house *h = self;
+    fcntl(h->fd, F_SETFD, FD_CLOEXEC); /* not for the workers */
+    sigset_t all, child_ended;
+    sigfillset(
+        &all); /* a handler of the program has nothing to do here, and Ctrl-C is the master's to answer */
+    sigprocmask(SIG_SETMASK, &all, &h->mask);
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigaction(SIGCHLD, &plain, &h->on_child); /* or nobody would tell how they ended */
+    sigemptyset(&child_ended);
+    sigaddset(&child_ended, SIGCHLD);
+    h->signals = signalfd(-1, &child_ended, SFD_CLOEXEC | SFD_NONBLOCK);
+    struct pollfd both[] = {{.fd = h->fd, .events = POLLIN}, {.fd = h->signals, .events = POLLIN}};
+    for (bool open = h->signals >= 0; open;) {
+        if (poll(both, 2, -1) < 0 && errno != EINTR)
+            break;
+        if (both[1].revents)
+            reap(h);
+        if (both[0].revents)
+            open = answer(h);
+    }
+    end_children(h, EVERYBODY);
+    return 0;
+}
+
+/* --- at the master --- */
+
+kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void *arg, kl_nursery **nursery,
+                              kilter_error *error) {
+    int ends[2];
+    kl_nursery *n = calloc(1, sizeof *n);
+    if (!n)
+        return kl_fail(error, KILTER_ERR_MEMORY, "starting worker processes: memory ran out");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        int code = errno;
+        free(n);
+        return kl_fail(error, KILTER_ERR_SYSTEM, "starting worker processes: %s", strerror(code));
+    }
+    house h = {.body = body, .arg = arg, .fd = ends[1]};
+    fcntl(ends[1], F_SETFD, 0); /* one private socket that this child is to keep */
+    kilter_status status = kl_process_start(keep_house, &h, &n->pid, error);
+    close(ends[1]);
+    if (status != KILTER_OK) {
+        close(ends[0]);
+        free(n);
+        return status;
+    }
+    n->fd = ends[0];
+    *nursery = n;
+    return KILTER_OK;
+}
+
+kilter_status kl_nursery_start(kl_nursery *n, uint32_t number, kilter_error *error) {
+    note start = {.kind = START, .number = number};
+    if (n->gone || send(n->fd, &start, sizeof start, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return kl_fail(error, KILTER_ERR_SYSTEM,
+                       "starting worker process %u: the process that starts them is gone or stopped", number);
+    n->under_way++;
+    return KILTER_OK;
+}
+
+void kl_nursery_end(kl_nursery *n, uint32_t number) {
+    note end = {.kind = END_ONE, .number = number};
+    (void)!send(n->fd, &end, sizeof end, MSG_NOSIGNAL | MSG_DONTWAIT); /* closing does it, too */
+}
+
+uint32_t kl_nursery_under_way(const kl_nursery *n) {
+    return n->under_way;
+}
+
+static void understand(kl_nursery *n, const note *got, kl_child_news *child) {
+    *child = (kl_child_news){.number = got->number, .pid = got->pid, .ended = got->kind != STARTED};
+    n->under_way -= child->ended;
+    if (got->kind == NOT_STARTED)
+        snprintf(child->how, sizeof child->how, "could not be started: %s", strerror(got->status));
+    else if (got->kind == ENDED)
+        kl_describe_end(got->status, child->how, sizeof child->how);
+}
+
+bool kl_nursery_next(kl_nursery *n, double timeout_s, kl_child_news *child) {
+    struct pollfd one = {.fd = n->fd, .events = POLLIN};
+    struct timespec timeout = kl_timespec(timeout_s);
+    while (!n->gone) {
+        note got;
+        ssize_t size = ppoll(&one, 1, &timeout, NULL) > 0 ? recv(n->fd, &got, sizeof got, MSG_DONTWAIT) : -1;
+        if (size == (ssize_t)sizeof got) {
+            understand(n, &got, child);
+            return true;
+        }
+        if (size < 0)
+            return false; /* the time is up, or a signal came */
+        n->gone = true;   /* and with it all it started */
+        n->under_way = 0;
+    }
+    return false;
+}
+
+void kl_nursery_close(kl_nursery *n, double patience_s) {
+    if (!n)
+        return;
+    double until_s = kl_monotonic_s() + patience_s;
+    kl_child_news unused;
+    while (n->under_way > 0 && kl_monotonic_s() < until_s)
+        kl_nursery_next(n, until_s - kl_monotonic_s(), &unused);
+    close(n->fd); /* it ends those left, and itself */
+    kl_process_finish(n->pid, 1);
+    free(n);
+}
