@@ -137,12 +137,23 @@ kilter_status kl_tuner_look(kl_tuner *t, kl_control_state *state, kilter_error *
     return kl_talk_get_state(t->reply, t->reply_size, state) ? KILTER_OK : malformed(t, error);
 }
 
-kilter_status kl_tuner_set(kl_tuner *t, const kl_control_setting *setting,
-                           char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
-    kl_buffer_clear(&t->request);
-    kl_talk_put_set(&t->request, setting);
+static kilter_status ask_to_take(kl_tuner *t, char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
     kilter_status status = ask(t, error);
     if (status != KILTER_OK)
         return status;
     return kl_talk_get_taken(t->reply, t->reply_size, answer) ? KILTER_OK : malformed(t, error);
+}
+
+kilter_status kl_tuner_set(kl_tuner *t, const kl_control_setting *setting,
+                           char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
+    kl_buffer_clear(&t->request);
+    kl_talk_put_set(&t->request, setting);
+    return ask_to_take(t, answer, error);
+}
+
+kilter_status kl_tuner_drain(kl_tuner *t, const kl_control_drain *drain, char answer[KL_CONTROL_ANSWER_BYTES],
+                             kilter_error *error) {
+    kl_buffer_clear(&t->request);
+    kl_talk_put_drain(&t->request, drain);
+    return ask_to_take(t, answer, error);
 }

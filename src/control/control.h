@@ -1,7 +1,8 @@
-/* Door of room control: the owner of a running farm looks at it and sets its tuning points.
+/* Door of room control: the owner of a running farm looks at it, sets its tuning points and sends workers
+ * home.
  *
- *   kilter tune ── look, set ──▶ a socket only the owner reaches ──▶ the server's thread ──▶ the farm's
- * callbacks ◀── state, taken, refused ──
+ *   kilter tune, drain ── look, set, drain ──▶ a socket only the owner reaches ──▶ the server's thread
+ *                     ◀── state, taken, refused ──                                 calls the farm
  *
  * A farm nobody looks at pays nothing. Whatever clients do, the farm neither waits for them nor stops: the
  * server answers so many, so often, with messages of bounded size, and drops who does not keep to that. */
@@ -11,9 +12,11 @@
 #include "base/base.h"
 
 enum {
-    KL_CONTROL_VERSION = 1,
+    KL_CONTROL_VERSION = 2,
     KL_CONTROL_WORKERS_MOST = 64, /* shown of a farm that has more: the first ones */
     KL_CONTROL_ANSWER_BYTES = 256,
+    KL_CONTROL_DRAINED_MOST = 64, /* workers named in one request */
+    KL_CONTROL_HOST_BYTES = 128,
 };
 
 /* Numbers of a farm as it is now. One list makes the struct, its message, and the names in JSON. Symbols of
@@ -24,6 +27,7 @@ enum {
     X(done)                                                                                                  \
     X(present)          /* workers that are there, resting ones, too */                                      \
     X(resting)          /* workers that are there and not dealt any */                                       \
+    X(leaving)          /* not among the present: they finish their task and go */                           \
     X(measured_workers) /* that took part in the last iteration that ended; 0: none has */                   \
     X(capability)       /* most workers the master can feed; UINT32_MAX: no limit, 0: not known */           \
     X(best_workers)     /* where the performance index is smallest; 0: not known */                          \
@@ -56,6 +60,7 @@ typedef enum kl_control_activity {
     KL_CONTROL_BUSY,    /* tasks are queued at it */
     KL_CONTROL_IDLE,    /* it waits for tasks */
     KL_CONTROL_RESTING, /* not wanted now */
+    KL_CONTROL_LEAVING, /* it finishes its task and goes */
     KL_CONTROL_ACTIVITIES
 } kl_control_activity;
 
@@ -92,14 +97,25 @@ typedef struct kl_control_setting {
     uint32_t workers; /* 0: left to the farm again */
 } kl_control_setting;
 
+/* Workers to be sent home: those of a host, or those listed; with neither, and `all`, everyone. */
+typedef struct kl_control_drain {
+    bool all; /* also when nobody else stays */
+    char host[KL_CONTROL_HOST_BYTES];
+    uint32_t worker_count; /* of workers[]; 0 with a host */
+    uint32_t workers[KL_CONTROL_DRAINED_MOST];
+} kl_control_drain;
+
 /* --- the farm's side --- */
 
-/* Called in the server's thread, one call at a time; neither may wait for long. */
+/* Called in the server's thread, one call at a time; none may wait for long. */
 typedef struct kl_control_farm {
     void (*look)(void *self, kl_control_state *state);
     /* Takes the setting as a whole or not at all, and says in `answer` when it takes effect. */
     kilter_status (*set)(void *self, const kl_control_setting *setting, char answer[KL_CONTROL_ANSWER_BYTES],
                          kilter_error *error);
+    /* Likewise; `answer` says who leaves and who stays. */
+    kilter_status (*drain)(void *self, const kl_control_drain *drain, char answer[KL_CONTROL_ANSWER_BYTES],
+                           kilter_error *error);
     void *self;
 } kl_control_farm;
 
@@ -122,9 +138,11 @@ typedef struct kl_tuner kl_tuner; /* attached to one farm; used by one thread */
 kilter_status kl_tuner_attach(const char *path, double patience_s, kl_tuner **tuner, kilter_error *error);
 void kl_tuner_detach(kl_tuner *tuner);
 kilter_status kl_tuner_look(kl_tuner *tuner, kl_control_state *state, kilter_error *error);
-/* KILTER_ERR_RANGE too: the farm refuses the setting, and says why. */
+/* These two KILTER_ERR_RANGE too: the farm refuses, and says why. */
 kilter_status kl_tuner_set(kl_tuner *tuner, const kl_control_setting *setting,
                            char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error);
+kilter_status kl_tuner_drain(kl_tuner *tuner, const kl_control_drain *drain,
+                             char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error);
 /* After KILTER_ERR_PEER: did the farm end in order, and not by a crash? */
 bool kl_tuner_ended(const kl_tuner *tuner);
 

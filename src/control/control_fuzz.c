@@ -14,10 +14,15 @@ static void must_be(kl_buffer *again, const uint8_t *data, size_t size) {
 
 static void read_requests(const uint8_t *data, size_t size) {
     kl_control_setting setting;
+    kl_control_drain drain;
     kl_buffer again = {0};
     kl_talk_get_look(data, size);
     if (kl_talk_get_set(data, size, &setting)) {
         kl_talk_put_set(&again, &setting);
+        must_be(&again, data, size);
+    }
+    if (kl_talk_get_drain(data, size, &drain)) {
+        kl_talk_put_drain(&again, &drain);
         must_be(&again, data, size);
     }
 }

@@ -25,6 +25,8 @@ typedef struct fake_farm {
     pthread_mutex_t lock;
     unsigned looks, sets;
     kl_control_setting last;
+    unsigned drains;
+    kl_control_drain last_drain;
     kl_control *control;
 } fake_farm;
 
@@ -50,10 +52,23 @@ static kilter_status set(void *self, const kl_control_setting *setting, char ans
     return KILTER_OK;
 }
 
+static kilter_status drain(void *self, const kl_control_drain *drain, char answer[KL_CONTROL_ANSWER_BYTES],
+                           kilter_error *error) {
+    fake_farm *f = self;
+    if (drain->worker_count == 4 && !drain->all)
+        return kl_fail(error, KILTER_ERR_RANGE, "nobody would stay");
+    pthread_mutex_lock(&f->lock);
+    f->drains++;
+    f->last_drain = *drain;
+    pthread_mutex_unlock(&f->lock);
+    snprintf(answer, KL_CONTROL_ANSWER_BYTES, "they leave");
+    return KILTER_OK;
+}
+
 static int open_farm(void **state) {
     fake_farm *f = calloc(1, sizeof *f);
     pthread_mutex_init(&f->lock, NULL);
-    kl_control_farm farm = {look, set, f};
+    kl_control_farm farm = {look, set, drain, f};
     *state = f;
     return kl_control_open(&farm, &f->control, NULL);
 }
@@ -121,6 +136,24 @@ static void a_refusal_says_why_and_ends_nothing(void **state) {
     kl_tuner_detach(tuner);
 }
 
+static void drains_reach_the_farm_or_are_refused(void **state) {
+    fake_farm *f = *state;
+    kl_tuner *tuner = attach(f);
+    char answer[KL_CONTROL_ANSWER_BYTES] = "untouched";
+    kilter_error error;
+    kl_control_drain wanted = {.worker_count = 4, .workers = {3, 1, 0, 2}};
+    assert_int_equal(kl_tuner_drain(tuner, &wanted, answer, &error), KILTER_ERR_RANGE);
+    assert_string_equal(error.text, "nobody would stay");
+    assert_string_equal(answer, "untouched");
+    wanted.all = true;
+    assert_int_equal(kl_tuner_drain(tuner, &wanted, answer, NULL), KILTER_OK);
+    assert_string_equal(answer, "they leave");
+    assert_int_equal(f->drains, 1);
+    assert_true(f->last_drain.all && f->last_drain.worker_count == 4);
+    assert_memory_equal(f->last_drain.workers, wanted.workers, sizeof wanted.workers);
+    kl_tuner_detach(tuner);
+}
+
 static void only_the_owner_can_enter(void **state) {
     fake_farm *f = *state;
     struct stat folder;
@@ -179,7 +212,7 @@ static void garbage_is_refused(void **state) {
         assert_int_equal(why.status, KILTER_ERR_INPUT);
     }
     close(fd);
-    assert_int_equal(f->looks + f->sets, 0);
+    assert_int_equal(f->looks + f->sets + f->drains, 0);
     check_alive(f);
 }
 
@@ -383,6 +416,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_FARM(looks_and_settings_reach_the_farm),
         WITH_FARM(a_refusal_says_why_and_ends_nothing),
+        WITH_FARM(drains_reach_the_farm_or_are_refused),
         WITH_FARM(only_the_owner_can_enter),
         WITH_FARM(another_user_is_sent_away),
         WITH_FARM(garbage_is_refused),

@@ -81,13 +81,23 @@ static bool take_in(kl_control *c) {
 
 /* --- requests --- */
 
+static void answer_taken(kl_control *c, kilter_status status, const char *answer, const kilter_error *error) {
+    if (status == KILTER_OK)
+        kl_talk_put_taken(&c->reply, answer);
+    else
+        kl_talk_put_refused(&c->reply, error);
+}
+
 static void answer_set(kl_control *c, const kl_control_setting *setting) {
     char answer[KL_CONTROL_ANSWER_BYTES] = "";
     kilter_error error;
-    if (c->farm.set(c->farm.self, setting, answer, &error) == KILTER_OK)
-        kl_talk_put_taken(&c->reply, answer);
-    else
-        kl_talk_put_refused(&c->reply, &error);
+    answer_taken(c, c->farm.set(c->farm.self, setting, answer, &error), answer, &error);
+}
+
+static void answer_drain(kl_control *c, const kl_control_drain *drain) {
+    char answer[KL_CONTROL_ANSWER_BYTES] = "";
+    kilter_error error;
+    answer_taken(c, c->farm.drain(c->farm.self, drain, answer, &error), answer, &error);
 }
 
 static void refuse(kl_control *c, uint32_t version) {
@@ -103,6 +113,7 @@ static void refuse(kl_control *c, uint32_t version) {
 /* Fills c->reply. */
 static void answer(kl_control *c, const void *data, size_t size) {
     kl_control_setting setting;
+    kl_control_drain drain;
     uint32_t version;
     kl_buffer_clear(&c->reply);
     kl_talk_kind(data, size, &version);
@@ -112,6 +123,8 @@ static void answer(kl_control *c, const void *data, size_t size) {
         kl_talk_put_state(&c->reply, &c->state);
     } else if (kl_talk_get_set(data, size, &setting)) {
         answer_set(c, &setting);
+    } else if (kl_talk_get_drain(data, size, &drain)) {
+        answer_drain(c, &drain);
     } else {
         refuse(c, version);
     }

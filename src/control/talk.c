@@ -84,6 +84,28 @@ bool kl_talk_get_set(const void *data, size_t size, kl_control_setting *setting)
     return kl_reader_done(&r);
 }
 
+void kl_talk_put_drain(kl_buffer *out, const kl_control_drain *drain) {
+    put_head(out, KL_TALK_DRAIN);
+    put_bool(out, drain->all);
+    put_text(out, drain->host);
+    kl_put_u32(out, drain->worker_count);
+    for (uint32_t i = 0; i < drain->worker_count; i++)
+        kl_put_u32(out, drain->workers[i]);
+}
+
+/* One that names nobody, or a host and workers, is none. */
+bool kl_talk_get_drain(const void *data, size_t size, kl_control_drain *drain) {
+    kl_reader r = body_of(data, size, KL_TALK_DRAIN);
+    *drain = (kl_control_drain){.all = get_bool(&r)};
+    get_text(&r, drain->host, sizeof drain->host);
+    uint32_t workers = kl_get_u32(&r);
+    r.bad |= workers > KL_CONTROL_DRAINED_MOST || (*drain->host && workers > 0) ||
+             (!*drain->host && workers == 0 && !drain->all);
+    for (; drain->worker_count < workers && !r.bad; drain->worker_count++)
+        drain->workers[drain->worker_count] = kl_get_u32(&r);
+    return kl_reader_done(&r);
+}
+
 static void put_worker(kl_buffer *out, const kl_control_worker *worker) {
     kl_put_u32(out, worker->worker);
     kl_put_u8(out, (uint8_t)worker->activity);

@@ -7,12 +7,13 @@
 
 #include "control/control.h"
 
-enum { KL_REQUEST_BYTES_MOST = 256, KL_REPLY_BYTES_MOST = 16 * 1024 };
+enum { KL_REQUEST_BYTES_MOST = 512, KL_REPLY_BYTES_MOST = 16 * 1024 };
 
 typedef enum kl_talk {
     KL_TALK_NONE, /* no message of ours */
     KL_TALK_LOOK, /* requests */
     KL_TALK_SET,
+    KL_TALK_DRAIN,
     KL_TALK_STATE, /* replies */
     KL_TALK_TAKEN,
     KL_TALK_REFUSED,
@@ -25,6 +26,8 @@ void kl_talk_put_look(kl_buffer *out);
 bool kl_talk_get_look(const void *data, size_t size);
 void kl_talk_put_set(kl_buffer *out, const kl_control_setting *setting);
 bool kl_talk_get_set(const void *data, size_t size, kl_control_setting *setting);
+void kl_talk_put_drain(kl_buffer *out, const kl_control_drain *drain);
+bool kl_talk_get_drain(const void *data, size_t size, kl_control_drain *drain);
 void kl_talk_put_state(kl_buffer *out, const kl_control_state *state);
 bool kl_talk_get_state(const void *data, size_t size, kl_control_state *state);
 void kl_talk_put_taken(kl_buffer *out, const char *answer);

@@ -86,6 +86,51 @@ static void a_setting_arrives_as_it_was_sent(void **unused) {
     }
 }
 
+typedef struct drain_case {
+    kl_control_drain drain;
+    bool well_formed;
+} drain_case;
+
+static void a_drain_arrives_as_it_was_sent_or_not_at_all(void **unused) {
+    (void)unused;
+    const drain_case cases[] = {
+        {{.worker_count = 1, .workers = {7}}, true},
+        {{.all = true, .worker_count = 3, .workers = {2, 2, UINT32_MAX}}, true},
+        {{.worker_count = KL_CONTROL_DRAINED_MOST}, true},
+        {{.host = "node1"}, true},
+        {{.all = true, .host = "node1"}, true},
+        {{.all = true}, true},
+        {{.all = false}, false},
+        {{.host = "node1", .worker_count = 1}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const kl_control_drain *sent = &cases[i].drain;
+        kl_control_drain got;
+        kl_buffer out = {0};
+        kl_talk_put_drain(&out, sent);
+        assert_true(out.size <= KL_REQUEST_BYTES_MOST);
+        assert_int_equal(kl_talk_get_drain(out.data, out.size, &got), cases[i].well_formed);
+        kl_buffer_free(&out);
+        if (!cases[i].well_formed)
+            continue;
+        assert_int_equal(got.all, sent->all);
+        assert_string_equal(got.host, sent->host);
+        assert_int_equal(got.worker_count, sent->worker_count);
+        assert_memory_equal(got.workers, sent->workers, sizeof got.workers);
+    }
+}
+
+static void a_drain_of_too_many_is_none(void **unused) {
+    (void)unused;
+    kl_control_drain drain = {.worker_count = KL_CONTROL_DRAINED_MOST}, got;
+    kl_buffer out = {0};
+    kl_talk_put_drain(&out, &drain);
+    kl_set_u32(&out, out.size - 4 * (KL_CONTROL_DRAINED_MOST + 1), KL_CONTROL_DRAINED_MOST + 1);
+    kl_put_u32(&out, 0);
+    assert_false(kl_talk_get_drain(out.data, out.size, &got));
+    kl_buffer_free(&out);
+}
+
 static void answers_and_refusals_arrive(void **unused) {
     (void)unused;
     char answer[KL_CONTROL_ANSWER_BYTES];
@@ -109,12 +154,13 @@ static void answers_and_refusals_arrive(void **unused) {
 
 static bool any_reads(const uint8_t *data, size_t size) {
     kl_control_setting setting;
+    kl_control_drain drain;
     kl_control_state state;
     char answer[KL_CONTROL_ANSWER_BYTES];
     kilter_error why;
     return kl_talk_get_look(data, size) || kl_talk_get_set(data, size, &setting) ||
-           kl_talk_get_state(data, size, &state) || kl_talk_get_taken(data, size, answer) ||
-           kl_talk_get_refused(data, size, &why);
+           kl_talk_get_drain(data, size, &drain) || kl_talk_get_state(data, size, &state) ||
+           kl_talk_get_taken(data, size, answer) || kl_talk_get_refused(data, size, &why);
 }
 
 /* Cut anywhere, or with one byte too many, it is none; of another version neither, but that shows. */
@@ -122,14 +168,16 @@ static void what_is_not_exactly_a_message_is_none(void **unused) {
     (void)unused;
     kl_control_state state = some_state(3);
     kl_control_setting setting = {.policy = "daf"};
+    kl_control_drain drain = {.worker_count = 3};
     kilter_error why;
     kl_fail(&why, KILTER_ERR_RANGE, "no");
-    for (int kind = 0; kind < 5; kind++) {
+    for (int kind = 0; kind < 6; kind++) {
         kl_buffer out = {0};
         kind == 0   ? kl_talk_put_look(&out)
         : kind == 1 ? kl_talk_put_set(&out, &setting)
         : kind == 2 ? kl_talk_put_state(&out, &state)
         : kind == 3 ? kl_talk_put_taken(&out, "yes")
+        : kind == 4 ? kl_talk_put_drain(&out, &drain)
                     : kl_talk_put_refused(&out, &why);
         assert_true(any_reads(out.data, out.size));
         for (size_t size = 0; size < out.size; size++)
@@ -167,6 +215,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_state_arrives_as_it_was_sent),
         cmocka_unit_test(a_setting_arrives_as_it_was_sent),
+        cmocka_unit_test(a_drain_arrives_as_it_was_sent_or_not_at_all),
+        cmocka_unit_test(a_drain_of_too_many_is_none),
         cmocka_unit_test(answers_and_refusals_arrive),
         cmocka_unit_test(what_is_not_exactly_a_message_is_none),
         cmocka_unit_test(changed_bytes_do_no_harm),
