@@ -8,10 +8,8 @@
 enum { LISTED_MOST = 16 }; /* workers, so that a look fits a terminal */
 
 static const char *const activities[KL_CONTROL_ACTIVITIES] = {
-    [KL_CONTROL_STARTING] = "starting",
-    [KL_CONTROL_BUSY] = "busy",
-    [KL_CONTROL_IDLE] = "waiting",
-    [KL_CONTROL_RESTING] = "resting",
+    [KL_CONTROL_STARTING] = "starting", [KL_CONTROL_BUSY] = "busy",       [KL_CONTROL_IDLE] = "waiting",
+    [KL_CONTROL_RESTING] = "resting",   [KL_CONTROL_LEAVING] = "leaving",
 };
 
 /* ---- for people ---- */
@@ -57,7 +55,7 @@ static void print_modelled(const kl_control_state *s, FILE *out) {
 }
 
 static void print_tuning_points(const kl_control_state *s, FILE *out) {
-    char factor[48] = "", number[48] = "all that are there";
+    char factor[48] = "", leaving[48] = "", number[48] = "all that are there";
     if (s->factor > 0)
         snprintf(factor, sizeof factor, ", factor %g", s->factor);
     if (s->workers_set > 0)
@@ -65,7 +63,10 @@ static void print_tuning_points(const kl_control_state *s, FILE *out) {
     else if (s->chooses)
         snprintf(number, sizeof number, "chosen by the farm");
     kl_say(out, "policy", "%s%s", s->policy, factor);
-    kl_say(out, "workers", "%" PRIu64 " at work, %" PRIu64 " resting; %s", s->present, s->resting, number);
+    if (s->leaving > 0)
+        snprintf(leaving, sizeof leaving, ", %" PRIu64 " leaving", s->leaving);
+    kl_say(out, "workers", "%" PRIu64 " at work, %" PRIu64 " resting%s; %s", s->present, s->resting, leaving,
+           number);
     if (*s->waiting)
         kl_say(out, "waiting", "%s: from the next iteration on", s->waiting);
     if (*s->decision)
@@ -105,7 +106,7 @@ static void print_workers(const kl_control_state *s, FILE *out) {
                                         {"units/s", false, cell_rate},  {"busy s", false, cell_busy},
                                         {"chunks", false, cell_chunks}, {"queued", false, cell_queued}};
     uint32_t rows = s->worker_count < LISTED_MOST ? s->worker_count : LISTED_MOST;
-    uint64_t there = s->present + s->resting;
+    uint64_t there = s->present + s->resting + s->leaving;
     fputc('\n', out);
     if (rows > 0)
         kl_print_table(out, columns, sizeof columns / sizeof *columns, s, rows);
@@ -138,6 +139,7 @@ static void put_counts(kl_json *j, const kl_control_state *s) {
     kl_json_count(j, "done", s->done);
     kl_json_count(j, "present", s->present);
     kl_json_count(j, "resting", s->resting);
+    kl_json_count(j, "leaving", s->leaving);
     count_or_null(j, "measured_workers", s->measured_workers, 0);
     count_or_null(j, "capability", s->measured_workers ? s->capability : UINT32_MAX, UINT32_MAX);
     count_or_null(j, "best_workers", s->best_workers, 0);

@@ -47,6 +47,7 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     kl_trace *new_trace = f->recorded ? NULL : f->trace;
     f->recorded |= new_trace != NULL;
     kl_tuning tuning = kl_farm_take_tuning(f);
+    kl_farm_take_drain(f);
     pthread_mutex_unlock(&f->lock);
     if (new_trace)
         kl_master_record(f->master, new_trace);

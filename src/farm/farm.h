@@ -66,9 +66,9 @@ typedef struct kl_master_options {
     bool chooses;        /* between runs: how many workers work */
     bool release;        /* those not needed leave the farm */
     bool quiet;          /* no warnings on stderr */
-    /* A worker is lost that was process `pid`; was_ready: it had been dealt work, or could have been. May say
-     * how it ended ("was killed by …"). NULL: nobody knows. */
-    void (*lost)(void *self, uint64_t pid, bool was_ready, char *how, size_t size);
+    /* A worker is lost that was process `pid`; missed: it was ready, and not about to leave. May say how it
+     * ended ("was killed by …"). NULL: nobody knows. */
+    void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
     void *self;
 } kl_master_options;
 
@@ -126,6 +126,7 @@ typedef enum kl_worker_doing {
     KL_WORKER_BUSY,    /* tasks are queued at it */
     KL_WORKER_IDLE,    /* it waits for tasks */
     KL_WORKER_RESTING, /* not wanted now */
+    KL_WORKER_LEAVING, /* it finishes its task and goes */
 } kl_worker_doing;
 
 typedef struct kl_worker_state {
@@ -158,6 +159,7 @@ typedef struct kl_farm_state {
     const kl_policy *policy;
     double factor;                  /* 0: the policy has none */
     uint32_t present, resting;      /* workers */
+    uint32_t leaving;               /* and those that go: among neither */
     uint32_t workers;               /* how many work was set by hand; 0: the farm chooses, or all do */
     bool chooses;                   /* the farm chooses */
     kl_tuning pending;              /* takes effect when the next run begins */
@@ -169,6 +171,11 @@ typedef struct kl_farm_state {
 
 /* Costs O(KL_STATE_WORKERS) and the model's functions for one number of workers. */
 void kl_master_state(const kl_master *master, kl_farm_state *state);
+
+/* Send workers home: each finishes the task at hand, gives back the rest and leaves. KILTER_ERR_RANGE: one
+ * that is named is not there, or nobody would stay and that was not asked for; nobody leaves. */
+kilter_status kl_master_drain(kl_master *master, const kl_control_drain *drain,
+                              char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error);
 
 /* The state as `kilter tune` sees it; program and transport are empty. */
 void kl_tuning_show(const kl_farm_state *state, kl_control_state *shown);

@@ -16,10 +16,17 @@ typedef struct thread_worker { /* a worker that is a thread (inproc) */
 typedef struct local_worker { /* a worker that is a process started from here */
     pid_t pid;
     bool ended;
-    bool lost;      /* the master was told, and it had been ready */
+    bool lost;      /* the master was told, and misses it */
     bool replacing; /* started in the place of a lost one, and not seen by the master yet */
     char how[80];   /* it ended */
 } local_worker;
+
+typedef struct drain_request { /* lives as long as somebody waits for it */
+    const kl_control_drain *drain;
+    char *answer;
+    kilter_status status;
+    kilter_error *error;
+} drain_request;
 
 struct kilter_farm {
     kl_settings settings;
@@ -45,10 +52,11 @@ struct kilter_farm {
     pthread_cond_t news;
     bool gathered; /* the workers a first run waits for are there */
     kl_trace *trace;
-    bool recorded;    /* the master knows of the trace */
-    kl_tuning tuning; /* set from outside, not taken yet */
-    bool look_wanted; /* from outside */
-    uint64_t shows;   /* how often `state` was renewed */
+    bool recorded;        /* the master knows of the trace */
+    kl_tuning tuning;     /* set from outside, not taken yet */
+    bool look_wanted;     /* from outside */
+    drain_request *drain; /* likewise, not taken yet */
+    uint64_t shows;       /* how often `state` was renewed */
     kl_farm_state state;
     pthread_cond_t shown;
     const kilter_run *request;
@@ -81,18 +89,19 @@ kilter_status kl_farm_start_threads(kilter_farm *farm, kilter_error *error);
 /* Turn until all workers started from here are ready, or will never be. */
 kilter_status kl_farm_wait_for_workers(kilter_farm *farm, kilter_error *error);
 /* The master lost a local worker: says how it ended, if it did. For kl_master_options. */
-void kl_farm_local_lost(void *farm, uint64_t pid, bool was_ready, char *how, size_t size);
+void kl_farm_local_lost(void *farm, uint64_t pid, bool missed, char *how, size_t size);
 /* Replace those that were lost. Gives how long the next turn may take at most, as far as this goes. */
 double kl_farm_tend_local(kilter_farm *farm);
 /* The farm is closed: wait for those started from here, for a bounded time, and free what is known of them.
  */
 void kl_farm_finish_local(kilter_farm *farm);
 
-/* --- outside.c: the farm as `kilter tune` reaches it --- */
+/* --- outside.c: the farm as `kilter tune` and `kilter drain` reach it --- */
 
 void kl_farm_open_control(kilter_farm *farm);
 void kl_farm_close_control(kilter_farm *farm);
 kl_tuning kl_farm_take_tuning(kilter_farm *farm);           /* what was set, under the lock */
+void kl_farm_take_drain(kilter_farm *farm);                 /* what was asked for, under the lock */
 void kl_farm_show_state(kilter_farm *farm, bool run_ended); /* to whoever waits for it, under the lock */
 
 /* --- recording.c: the farm's run record --- */

@@ -94,7 +94,7 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
 /* Its connection ends a moment before the process does. */
 static const double END_PATIENCE_S = 0.1;
 
-void kl_farm_local_lost(void *self, uint64_t pid, bool was_ready, char *how, size_t size) {
+void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t size) {
     kilter_farm *f = self;
     kl_child_news news;
     double until_s = kl_now_s(&f->clock) + END_PATIENCE_S;
@@ -106,7 +106,7 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool was_ready, char *how, siz
         take_news(f, &news);
     if (!local)
         return;
-    local->lost = was_ready;
+    local->lost = missed;
     if (local->ended)
         snprintf(how, size, "%s", local->how);
 }

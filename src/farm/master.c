@@ -201,6 +201,7 @@ static kilter_status lose(kl_master *m, member *one, const char *why, kilter_err
     if (one->stage > STARTING)
         kl_trace_worker_left(m->trace, one->worker, kl_now_s(&m->options.clock) - m->opened_s, why);
     m->probing -= one->stage == PROBING;
+    m->leaving -= one->stage == LEAVING;
     one->stage = GONE;
     one->hungry = one->held = false;
     m->feed_all = true;
@@ -218,8 +219,9 @@ static kilter_status lose(kl_master *m, member *one, const char *why, kilter_err
 /* Its connection is no more. */
 static kilter_status lose_connection(kl_master *m, member *one, kilter_error *error) {
     char how[96] = "left";
+    bool missed = one->stage == PROBING || one->stage == WORKING;
     if (m->options.lost)
-        m->options.lost(m->options.self, one->hello.pid, one->stage > STARTING, how, sizeof how);
+        m->options.lost(m->options.self, one->hello.pid, missed, how, sizeof how);
     return lose(m, one, how, error);
 }
 
@@ -510,7 +512,8 @@ static kilter_status take_segment(kl_master *m, member *one, kl_reader *reader, 
 static kilter_status on_results(kl_master *m, member *one, kl_message *message, kilter_error *error) {
     kl_results_head head;
     double now_s = kl_now_s(&m->options.clock);
-    if (one->stage != WORKING || !kl_wire_check_results(message->data, message->size, &head) ||
+    if ((one->stage != WORKING && one->stage != LEAVING) ||
+        !kl_wire_check_results(message->data, message->size, &head) ||
         !segments_fit(one, message, head.segments))
         return expel(m, one, "sent malformed results", error);
     if (head.round_trip_s > 0)
@@ -519,7 +522,7 @@ static kilter_status on_results(kl_master *m, member *one, kl_message *message, 
     kilter_status status = KILTER_OK;
     for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++)
         status = take_segment(m, one, &reader, now_s - head.sent_s, message, head.segments == 1, error);
-    if (head.more && !one->hungry) {
+    if (head.more && !one->hungry && one->stage == WORKING) {
         one->hungry = true;
         one->held = false;
         one->asked_s = now_s;
@@ -527,8 +530,16 @@ static kilter_status on_results(kl_master *m, member *one, kl_message *message, 
     return status;
 }
 
+/* Said before it heard that it is to leave. */
+static bool is_too_late(const member *one, kl_message_type type) {
+    return one->stage == LEAVING && (type == KL_READY || type == KL_ECHO);
+}
+
 static kilter_status on_message(kl_master *m, member *one, kl_message *message, kilter_error *error) {
-    switch (kl_wire_type(message->data, message->size)) {
+    kl_message_type type = kl_wire_type(message->data, message->size);
+    if (is_too_late(one, type))
+        return KILTER_OK;
+    switch (type) {
     case KL_HELLO:
         return on_hello(m, one, message, error);
     case KL_READY:

@@ -10,6 +10,7 @@ typedef enum stage {
     STARTING, /* its start function runs */
     PROBING,  /* messages to it are being timed */
     WORKING,  /* it is dealt work */
+    LEAVING,  /* it was told to finish its task and go */
     GONE,
 } stage;
 
@@ -37,7 +38,7 @@ struct kl_master {
     member *members; /* by rising peer id */
     size_t member_count, member_capacity;
     uint32_t ready, resting, refused; /* ready: those resting included */
-    uint32_t probing;
+    uint32_t probing, leaving;
     uint32_t coming; /* workers being started */
     char last_loss[256];
 

@@ -1,18 +1,25 @@
-/* The farm as `kilter tune` reaches it: looks and settings come in the control thread, and are answered and
- * taken by the service. */
+/* The farm as `kilter tune` and `kilter drain` reach it: looks, settings and drains come in the control
+ * thread, and are answered and taken by the service. */
 #include <time.h>
 
 #include "farm/farm_private.h"
 
 static const double LOOK_PATIENCE_S = 0.2; /* a look waits so long for the master to show its state */
+static const double DRAIN_PATIENCE_S = 1;  /* and a drain for it to take it */
+
+static struct timespec after(double seconds) {
+    struct timespec until, pause = kl_timespec(seconds);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += pause.tv_sec;
+    until.tv_nsec += pause.tv_nsec;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return until;
+}
 
 /* In the control thread: have the master show its state, and take the last one if it has no turn soon. */
 static void fresh_state(kilter_farm *f, kl_farm_state *state) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)(1e9 * LOOK_PATIENCE_S);
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = after(LOOK_PATIENCE_S);
     pthread_mutex_lock(&f->lock);
     uint64_t shows = f->shows;
     f->look_wanted = true;
@@ -48,9 +55,30 @@ static kilter_status set_from_outside(void *self, const kl_control_setting *sett
     return KILTER_OK;
 }
 
+static kilter_status drain_from_outside(void *self, const kl_control_drain *drain,
+                                        char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
+    kilter_farm *f = self;
+    drain_request request = {.drain = drain, .answer = answer, .error = error};
+    struct timespec until = after(DRAIN_PATIENCE_S);
+    pthread_mutex_lock(&f->lock);
+    f->drain = &request;
+    kl_transport_wake(f->transport);
+    while (f->drain && pthread_cond_timedwait(&f->shown, &f->lock, &until) == 0)
+        ;
+    bool taken = !f->drain;
+    f->drain = NULL;
+    pthread_mutex_unlock(&f->lock);
+    if (!taken)
+        return kl_fail(error, KILTER_ERR_PEER,
+                       "the master does not take it within %g s; try again while a run goes on",
+                       DRAIN_PATIENCE_S);
+    return request.status;
+}
+
 /* A farm nobody can look at is no reason to fail. */
 void kl_farm_open_control(kilter_farm *f) {
-    kl_control_farm farm = {.look = look_from_outside, .set = set_from_outside, .self = f};
+    kl_control_farm farm = {
+        .look = look_from_outside, .set = set_from_outside, .drain = drain_from_outside, .self = f};
     kilter_error error;
     if (kl_control_open(&farm, &f->control, &error) != KILTER_OK)
         fprintf(stderr, "%s: kilter tune will not reach this run: %s\n", f->settings.name, error.text);
@@ -66,6 +94,16 @@ kl_tuning kl_farm_take_tuning(kilter_farm *f) {
     kl_tuning tuning = f->tuning;
     f->tuning = (kl_tuning){0};
     return tuning;
+}
+
+/* Do what was asked for, under the lock: who asks may be gone a moment later. */
+void kl_farm_take_drain(kilter_farm *f) {
+    drain_request *request = f->drain;
+    if (!request)
+        return;
+    request->status = kl_master_drain(f->master, request->drain, request->answer, request->error);
+    f->drain = NULL;
+    pthread_cond_signal(&f->shown);
 }
 
 /* Show the state to whoever waits for it, under the lock. A master without a thread of its own has no turn

@@ -244,6 +244,8 @@ void kl_master_note_iteration(kl_master *m) {
 }
 
 static kl_worker_doing doing(const kl_master *m, const member *one) {
+    if (one->stage == LEAVING)
+        return KL_WORKER_LEAVING;
     if (one->stage != WORKING)
         return KL_WORKER_STARTING;
     if (one->resting)
@@ -283,6 +285,7 @@ void kl_master_state(const kl_master *m, kl_farm_state *state) {
     state->factor = kl_dealer_factor(m->balance.dealer);
     state->present = m->ready - m->resting;
     state->resting = m->resting;
+    state->leaving = m->leaving;
     state->workers = m->by_hand ? m->seats : 0;
     state->chooses = m->chooses;
     state->pending = m->pending;

@@ -59,6 +59,8 @@ static kl_control_activity activity_of(kl_worker_doing doing) {
         return KL_CONTROL_IDLE;
     case KL_WORKER_RESTING:
         return KL_CONTROL_RESTING;
+    case KL_WORKER_LEAVING:
+        return KL_CONTROL_LEAVING;
     default:
         return KL_CONTROL_STARTING;
     }
@@ -85,6 +87,7 @@ void kl_tuning_show(const kl_farm_state *s, kl_control_state *shown) {
                                 .done = s->done,
                                 .present = s->present,
                                 .resting = s->resting,
+                                .leaving = s->leaving,
                                 .workers_set = s->workers,
                                 .at_s = s->at_s,
                                 .elapsed_s = s->elapsed_s,
