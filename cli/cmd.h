@@ -15,6 +15,7 @@ typedef struct kl_command {
     int (*run)(const struct kl_command *command, int argc, char **argv);
 } kl_command;
 
+extern const kl_command kl_cmd_drain;
 extern const kl_command kl_cmd_predict;
 extern const kl_command kl_cmd_report;
 extern const kl_command kl_cmd_simulate;

@@ -5,17 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "attach.h"
 #include "cmd.h"
 #include "decide/decide.h"
-#include "report/print.h"
-#include "report/report.h"
 #include "tune_print.h"
 
-static const double PATIENCE_S = 2;
+static const char doing[] = "tuning";
 
 typedef struct tune_options {
     const char *file;
@@ -128,47 +126,6 @@ static int read_options(const kl_command *command, int argc, char **argv, tune_o
     return EXIT_SUCCESS;
 }
 
-/* --- from the file to the farm --- */
-
-static int failed(const char *file, const kilter_error *error) {
-    kilter_error named;
-    kl_fail(&named, error->status, "tuning the run of '%s': %s", file, error->text);
-    return kilter_exit("kilter", &named);
-}
-
-static kilter_status check_owner(const char *file, kilter_error *error) {
-    struct stat info;
-    if (stat(file, &info) != 0)
-        return kl_fail(error, KILTER_ERR_INPUT, "%s; name the record of a running farm", strerror(errno));
-    if (geteuid() != 0 && info.st_uid != geteuid())
-        return kl_fail(error, KILTER_ERR_USAGE, "the file is another user's, and only its owner may attach");
-    return KILTER_OK;
-}
-
-static kilter_status attach_to(const kl_report_run *run, kl_tuner **tuner, kilter_error *error) {
-    if (run->ended)
-        return kl_fail(error, KILTER_ERR_INPUT, "the farm has ended; kilter report shows what it did");
-    if (!*run->control)
-        return kl_fail(
-            error, KILTER_ERR_INPUT,
-            "it cannot be reached: its farm is of an earlier version, simulated, or could not open a "
-            "socket and said so");
-    return kl_tuner_attach(run->control, PATIENCE_S, tuner, error);
-}
-
-/* Gives the exit code; *tuner only with 0. */
-static int attach(const char *file, kl_tuner **tuner) {
-    kilter_error error;
-    kl_report *report;
-    if (check_owner(file, &error) != KILTER_OK)
-        return failed(file, &error);
-    if (kl_report_read_run(file, &report, &error) != KILTER_OK)
-        return kilter_exit("kilter", &error);
-    kilter_status status = attach_to(&report->run, tuner, &error);
-    kl_report_free(report);
-    return status == KILTER_OK ? EXIT_SUCCESS : failed(file, &error);
-}
-
 /* --- looking --- */
 
 /* All at once, so that a terminal shows no half look. */
@@ -215,7 +172,7 @@ static int watch(const char *file, kl_tuner *tuner, const tune_options *options)
             return EXIT_SUCCESS;
         }
         if (status != KILTER_OK)
-            return failed(file, &error);
+            return kl_cmd_farm_failed(doing, file, &error);
         int code = print(&state, options, live);
         if (code != EXIT_SUCCESS || options->once)
             return code;
@@ -227,22 +184,13 @@ static int set(const char *file, kl_tuner *tuner, const tune_options *options) {
     char answer[KL_CONTROL_ANSWER_BYTES];
     kilter_error error;
     if (kl_tuner_set(tuner, &options->setting, answer, &error) != KILTER_OK)
-        return failed(file, &error);
-    if (options->json) {
-        kl_json j = {.out = stdout, .first = true};
-        kl_json_open(&j, NULL, '{');
-        kl_json_text(&j, "answer", answer);
-        kl_json_close(&j, '}');
-        putchar('\n');
-    } else {
-        puts(answer);
-    }
-    return kl_cmd_printed();
+        return kl_cmd_farm_failed(doing, file, &error);
+    return kl_cmd_print_answer(answer, options->json);
 }
 
 static int tune(const char *file, const tune_options *options) {
     kl_tuner *tuner = NULL;
-    int code = attach(file, &tuner);
+    int code = kl_cmd_attach(doing, file, &tuner);
     if (code == EXIT_SUCCESS)
         code = options->set ? set(file, tuner, options) : watch(file, tuner, options);
     kl_tuner_detach(tuner);

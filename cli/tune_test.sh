@@ -1,42 +1,7 @@
 #!/bin/sh
 # kilter tune, from outside, on real farms: tune_test.sh KILTER FARM
 set -eu
-kilter=$1
-farm=$2
-here=$(cd "$(dirname "$0")" && pwd)
-place=$(mktemp -d)
-children=
-trap 'for child in $children; do kill -9 $child 2>/dev/null || :; done; rm -rf "$place"' EXIT
-export TMPDIR="$place/tmp" HOME="$place/home"
-mkdir "$TMPDIR"
-unset KILTER_RECORD_DIR XDG_STATE_HOME XDG_RUNTIME_DIR KILTER_RECORD
-cd "$place"
-
-. "$here/outside_test.sh"
-
-# until COMMAND…: again and again, until it succeeds
-until_so() {
-    tries=0
-    until "$@" >out 2>err; do
-        tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "never so: $*: $(cat err)"
-        sleep 0.1
-    done
-}
-
-shows() { # WORDS: a look holds them
-    "$kilter" tune --once "$record" | grep -q -- "$1"
-}
-
-start() { # NAME OPTION…: a farm in the background
-    record=$place/$1.kilter
-    stop=$place/$1.stop
-    shift
-    "$farm" "$stop" --team all --record "$record" "$@" 2>farm.err &
-    pid=$!
-    children="$children $pid"
-    until_so "$kilter" tune --once "$record"
-}
+. "$(dirname "$0")/farm_test.sh"
 
 # --- options
 expect 2 "unknown option '--frob'" "$kilter" tune --frob

@@ -1,4 +1,5 @@
-/* A farm for tune_test.sh: runs one iteration after the other until a file appears.
+/* A farm for tune_test.sh and drain_test.sh: runs one iteration after the other until a file appears. While
+ * there is one named like it with ".hold" added, no task ends.
  * tune_test_farm STOP_FILE [--workers N] [--record FILE] … */
 #include <stdio.h>
 #include <time.h>
@@ -6,14 +7,22 @@
 
 #include <kilter/kilter.h>
 
+static int start(const kilter_worker *worker, void **state) {
+    *state = worker->user;
+    return 0;
+}
+
 static int work(const kilter_task *task, kilter_result *result, void *state) {
-    (void)state;
-    nanosleep(&(struct timespec){.tv_nsec = 200 * 1000}, NULL);
+    char hold[512];
+    snprintf(hold, sizeof hold, "%s.hold", (const char *)state);
+    do
+        nanosleep(&(struct timespec){.tv_nsec = 200 * 1000}, NULL);
+    while (access(hold, F_OK) == 0);
     return kilter_result_put(result, &task->index, sizeof task->index);
 }
 
 int main(int argc, char **argv) {
-    kilter_farm_options options = {.work = work};
+    kilter_farm_options options = {.work = work, .start = start, .user = argc > 1 ? argv[1] : ""};
     kilter_farm *farm;
     kilter_error error;
     kilter_status status = kilter_farm_open(&options, &argc, argv, &farm, &error);

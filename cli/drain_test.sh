@@ -1,0 +1,122 @@
+#!/bin/sh
+# kilter drain, from outside, on real farms: drain_test.sh KILTER FARM
+set -eu
+. "$(dirname "$0")/farm_test.sh"
+
+# --- the command line
+expect 2 "no file given" "$kilter" drain
+expect 2 "no file given" "$kilter" drain --all
+expect 2 "who is to leave?" "$kilter" drain a.kilter
+expect 2 "unknown option '--frob'" "$kilter" drain --frob a.kilter
+expect 2 "--host wants a value" "$kilter" drain a.kilter --host
+expect 2 "no name of a host" "$kilter" drain a.kilter --host ''
+expect 2 "no name of a host" "$kilter" drain a.kilter --host "$(printf '%0128d' 0)"
+expect 2 "one host at a time" "$kilter" drain a.kilter --host a --host b
+expect 2 "workers or --host, not both" "$kilter" drain a.kilter 1 --host b
+for worker in x 1x '' ' 1' -- +1 1.5 4294967296 99999999999999999999; do
+    expect 2 "'$worker' is no worker" "$kilter" drain a.kilter -- "$worker"
+done
+expect 2 "at most 64 workers at a time" "$kilter" drain a.kilter $(seq 0 64)
+
+# --- files
+expect 2 "draining the run of 'missing.kilter': No such file" "$kilter" drain missing.kilter 0
+echo "not a record" >text.kilter
+expect 2 "not a run record" "$kilter" drain text.kilter 0
+
+# --- refusals leave everybody where he is
+start local --workers 3
+until_so shows "^workers  *3 at work, 0 resting; all"
+expect 2 "there is no worker 3" "$kilter" drain "$record" 0 3
+expect 2 "no worker on host 'nowhere'" "$kilter" drain "$record" --host nowhere
+expect 2 "nobody else would stay" "$kilter" drain "$record" 2 1 0
+expect 2 "nobody else would stay" "$kilter" drain --host "$(hostname)" "$record"
+shows "^workers  *3 at work, 0 resting; all" || fail "somebody left after a refusal: $(cat out)"
+
+# --- one of three: while its task lasts it is leaving, then it is gone
+: >"$stop.hold"
+"$kilter" drain "$record" 1 >out || fail "draining worker 1"
+grep -qx "worker 1 leaves, when its task is done; 2 stay" out || fail "the answer: $(cat out)"
+shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "not leaving: $("$kilter" tune --once "$record")"
+shows "^ *1  *leaving" || fail "not leaving in the table: $("$kilter" tune --once "$record")"
+"$kilter" tune --once --json "$record" | grep -q '"leaving":1,.*"worker":1,"activity":"leaving"' || fail "JSON"
+[ "$("$kilter" drain --json "$record" 1)" = '{"answer":"worker 1 already leaves, when its task is done; 2 stay"}' ] ||
+    fail "the answer in JSON"
+rm "$stop.hold"
+until_so shows "^workers  *2 at work, 0 resting; all"
+
+# --- nobody takes its place, and the last one goes only when that is asked for
+iteration() { "$kilter" tune --once --json "$record" | sed 's/.*"run":\([0-9]*\).*/\1/'; }
+later() { [ "$(iteration)" -gt $((began + 20)) ]; }
+began=$(iteration)
+until_so later
+shows "^workers  *2 at work, 0 resting; all" || fail "it was replaced"
+expect 2 "there is no worker 1" "$kilter" drain "$record" 1
+expect 2 "nobody else would stay" "$kilter" drain "$record" 0 2
+"$kilter" drain "$record" 2 | grep -q "; 1 stays$" || fail "the second one"
+until_so shows "^workers  *1 at work, 0 resting; all"
+expect 2 "nobody else would stay: name fewer, or give --all" "$kilter" drain "$record" 0
+: >"$stop"
+wait $pid || fail "the farm: $(cat farm.err)"
+expect 2 "the farm has ended" "$kilter" drain "$record" 0
+if command -v sqlite3 >/dev/null; then
+    [ "$(sqlite3 "$record" "SELECT count(*) FROM worker")" = 3 ] || fail "more workers than three were there"
+    [ "$(sqlite3 "$record" "SELECT sum(hi - lo) = (SELECT sum(tasks) FROM iteration) FROM chunk")" = 1 ] ||
+        fail "tasks were lost, or counted twice"
+else
+    echo "no sqlite3 here: the record was not looked at"
+fi
+
+# --- everybody: where none can join, the run fails and says so
+start everybody --workers 2
+until_so shows "^workers  *2 at work"
+"$kilter" drain --all "$record" | grep -q "^2 workers leave, .*; nobody stays: .* cannot be finished$" || fail "--all"
+got=0
+wait $pid || got=$?
+[ $got = 1 ] || fail "a farm that has nobody: exit code $got"
+grep -q "no worker is left" farm.err || fail "a farm that has nobody: $(cat farm.err)"
+
+# --- where others may join, it waits for them
+port() { sed -n 's/.*--join \(tcp:[^ ]*\).*/\1/p' farm.err; }
+join() {
+    "$farm" "$stop" --join "$(port)" 2>join.err &
+    worker=$!
+    children="$children $worker"
+}
+record=$place/listen.kilter
+stop=$place/listen.stop
+"$farm" "$stop" --team all --record "$record" --listen 'tcp://127.0.0.1:*' 2>farm.err &
+pid=$!
+children="$children $pid"
+until_so grep -q -- "--join" farm.err
+join
+until_so shows "^workers  *1 at work"
+expect 2 "nobody else would stay: let others join before" "$kilter" drain "$record" 0
+"$kilter" drain "$record" 0 --all | grep -q "; nobody stays: the farm waits for others to join$" || fail "the last one"
+wait $worker || fail "a worker that was sent home: exit code $?: $(cat join.err)"
+until_so shows "^workers  *0 at work"
+join
+until_so shows "^workers  *1 at work"
+: >"$stop"
+wait $pid || fail "the farm that waited: $(cat farm.err)"
+wait $worker || fail "the second worker: $(cat join.err)"
+
+# --- workers that are threads
+start inproc --workers 3 --transport inproc
+until_so shows "^workers  *3 at work"
+"$kilter" drain "$record" 0 2 | grep -q "^2 workers leave, .*; 1 stays$" || fail "threads"
+until_so shows "^workers  *1 at work, 0 resting; all"
+: >"$stop"
+wait $pid || fail "the farm of threads: $(cat farm.err)"
+
+# --- others
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    start foreign --workers 2
+    chmod 0755 "$place"
+    chmod 0644 "$record"*
+    expect 2 "another user's, and only its owner may attach" \
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" drain "$record" 0
+    : >"$stop"
+    wait $pid || fail "the farm of another user: $(cat farm.err)"
+else
+    echo "not root, or no setpriv here: that others are refused was not tried"
+fi
