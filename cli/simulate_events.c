@@ -32,15 +32,31 @@ static void planned(void *self, const kl_plan *plan, const kl_play_chunk *chunk,
                                   });
 }
 
+static void rescued(void *self, const kl_rescue *rescue, double now_s) {
+    const simulation *sim = self;
+    kl_trace_decision(sim->trace, &(kl_trace_decision_row){
+                                      .run = sim->run,
+                                      .chunk = UINT64_MAX,
+                                      .at_s = now_s,
+                                      .worker = rescue->from,
+                                      .kind = rescue->act == KL_RESCUE_RECALL ? "recall" : "copy",
+                                      .count = rescue->tasks,
+                                      .reason = rescue->reason,
+                                      .forecast_s = rescue->finish_s,
+                                      .gain_s = rescue->gain_s,
+                                  });
+}
+
+/* The tasks that it was the first to do. */
 static void ended(void *self, const kl_play_chunk *chunk) {
     const simulation *sim = self;
     kl_trace_chunk(sim->trace, &(kl_trace_chunk_row){
                                    .run = sim->run,
                                    .chunk = chunk->id,
                                    .lo = chunk->lo,
-                                   .hi = chunk->lo + chunk->count,
+                                   .hi = chunk->lo + chunk->counted,
                                    .worker = chunk->worker,
-                                   .units = (double)chunk->count,
+                                   .units = (double)chunk->counted,
                                    .dealt_s = chunk->dealt_s,
                                    .began_s = chunk->began_s,
                                    .ended_s = chunk->ended_s,
@@ -98,7 +114,7 @@ static kilter_status iterate(simulation *sim, kl_rehearsal *rehearsal, double be
                        .answer_s = f->answer_s,
                        .startup_s = f->startup_s,
                        .look_s = LOOK_PART * f->answer_s};
-    kl_rehearsal_watch watch = {.self = sim, .planned = planned, .ended = ended};
+    kl_rehearsal_watch watch = {.self = sim, .planned = planned, .rescued = rescued, .ended = ended};
     kl_play_outcome out;
     kilter_status status = kl_rehearse(rehearsal, &run, sim->trace ? &watch : NULL, &out, error);
     if (status != KILTER_OK)

@@ -176,7 +176,8 @@ typedef struct kl_rehearsal_watch {
     void *self;
     /* chunk: what the plan became; NULL: the worker was held back. */
     void (*planned)(void *self, const kl_plan *plan, const kl_play_chunk *chunk, double now_s);
-    void (*ended)(void *self, const kl_play_chunk *chunk);
+    void (*rescued)(void *self, const kl_rescue *rescue, double now_s);
+    void (*ended)(void *self, const kl_play_chunk *chunk); /* or what was reported of it when the run did */
 } kl_rehearsal_watch;
 
 /* `cluster` must outlive it. NULL: no memory. */

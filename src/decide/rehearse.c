@@ -1,4 +1,5 @@
 /* A policy played out: what the farm keeps in room balance, kept for room play. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "decide/decide.h"
@@ -95,11 +96,14 @@ static kilter_status deal(void *self, uint32_t worker, bool again, double now_s,
 static void dealt(void *self, const kl_play_chunk *chunk) {
     kl_rehearsal *r = self;
     double tasks = (double)chunk->count;
-    r->snapshot.left -= chunk->count;
-    r->snapshot.left_units = (double)r->snapshot.left;
+    if (!chunk->copy) {
+        r->snapshot.left -= chunk->count;
+        r->snapshot.left_units = (double)r->snapshot.left;
+    }
     kl_view_dealt(&r->views[chunk->worker], chunk->count, tasks, chunk->dealt_s);
     note_change(r, chunk->worker);
-    tell(r, chunk, chunk->dealt_s);
+    if (!chunk->copy)
+        tell(r, chunk, chunk->dealt_s);
 }
 
 static void reported(void *self, const kl_play_segment *segment, double now_s) {
@@ -112,7 +116,8 @@ static void reported(void *self, const kl_play_segment *segment, double now_s) {
 
 static void ended(void *self, const kl_play_chunk *chunk) {
     kl_rehearsal *r = self;
-    kl_wap_add(&r->views[chunk->worker].wap, chunk->busy_s, (double)chunk->count);
+    if (chunk->done > 0)
+        kl_wap_add(&r->views[chunk->worker].wap, chunk->busy_s, (double)chunk->done);
     note_change(r, chunk->worker);
     if (r->watch && r->watch->ended)
         r->watch->ended(r->watch->self, chunk);
@@ -122,6 +127,59 @@ static void answered(void *self, double busy_s) {
     kl_rehearsal *r = self;
     kl_stat_add(&r->answer, busy_s, r->snapshot.now_s);
     r->snapshot.answer_s = r->answer.mean;
+}
+
+/* --- what ends late --- */
+
+static void held(const void *self, uint32_t worker, kl_held *held) {
+    kl_play_held(self, worker, held);
+}
+
+static bool waits(const void *self, uint32_t worker) {
+    return kl_play_waits(self, worker);
+}
+
+static void rescue(void *self, const kl_play *play, double empty_s, double now_s, kl_play_rescue *rescue) {
+    static const kl_play_rescue_kind kinds[] = {
+        [KL_RESCUE_NOTHING] = KL_PLAY_NOTHING,
+        [KL_RESCUE_RECALL] = KL_PLAY_RECALL,
+        [KL_RESCUE_COPY] = KL_PLAY_COPY,
+    };
+    kl_rehearsal *r = self;
+    r->snapshot.now_s = now_s;
+    settle(r);
+    kl_crew_advance(r->crew, now_s);
+    kl_board board = {.self = play,
+                      .held = held,
+                      .waits = waits,
+                      .waiting = kl_play_waiting(play),
+                      .coming_units = (double)kl_play_coming(play)};
+    kl_rescue plan;
+    kl_rescue_choose(&r->snapshot, &board, &plan);
+    *rescue =
+        (kl_play_rescue){.kind = kinds[plan.act],
+                         .from = plan.from,
+                         .to = plan.to,
+                         .tasks = plan.act == KL_RESCUE_RECALL ? (uint64_t)ceil(plan.keep_units) : plan.tasks,
+                         .pause_s = kl_rescue_pause_s(&r->snapshot, now_s - empty_s, 0)};
+    if (plan.act != KL_RESCUE_NOTHING && r->watch && r->watch->rescued)
+        r->watch->rescued(r->watch->self, &plan, now_s);
+}
+
+static void returned(void *self, uint32_t worker, uint64_t tasks, uint64_t left) {
+    kl_rehearsal *r = self;
+    kl_view_returned(&r->views[worker], tasks, (double)tasks);
+    r->snapshot.left += left;
+    r->snapshot.left_units = (double)r->snapshot.left;
+    note_change(r, worker);
+}
+
+/* Whatever was still queued when the last run ended is of no interest any more. */
+static void forget_queues(kl_rehearsal *r) {
+    for (uint32_t i = 0; i < r->snapshot.slots; i++) {
+        r->views[i].queued_tasks = 0;
+        r->views[i].queued_units = 0;
+    }
 }
 
 kilter_status kl_rehearse(kl_rehearsal *r, const kl_play_run *run, const kl_rehearsal_watch *watch,
@@ -134,6 +192,7 @@ kilter_status kl_rehearse(kl_rehearsal *r, const kl_play_run *run, const kl_rehe
     s->task_bytes = run->task_bytes;
     s->result_bytes = run->result_bytes;
     r->watch = watch;
+    forget_queues(r);
     kl_views_begin(r->views, s->slots);
     r->changed = UINT32_MAX;
     kl_crew_look_again(r->crew, r->views, s->now_s);
@@ -143,6 +202,12 @@ kilter_status kl_rehearse(kl_rehearsal *r, const kl_play_run *run, const kl_rehe
     if (kl_dealer_begin(r->dealer, s) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
                        (unsigned long long)run->tasks);
-    kl_play_dealer dealer = {r, deal, dealt, reported, ended, answered};
+    kl_play_dealer dealer = {
+        .self = r, .deal = deal, .dealt = dealt, .reported = reported, .ended = ended, .answered = answered};
+    if (kl_policy_rescues(kl_dealer_policy(r->dealer))) {
+        dealer.rescue = rescue;
+        dealer.returned = returned;
+        dealer.recalls = KL_RESCUE_RECALLS;
+    }
     return kl_play_run_out(r->play, &numbered, &dealer, outcome, error);
 }

@@ -114,7 +114,7 @@ typedef struct progress {
 /* No slower than it looks for chance: its pace was taken from few tasks, and tasks differ. */
 static double surely(const kl_snapshot *s, const kl_worker_view *v, double rate) {
     double tasks = v->pace.units / kl_task_units(s);
-    return tasks > 0 ? rate * (1 + UNSURE * spread(s, tasks) / tasks) : rate;
+    return tasks > 0 && !kl_worker_slowed(v) ? rate * (1 + UNSURE * spread(s, tasks) / tasks) : rate;
 }
 
 static progress progress_of(const kl_snapshot *s, uint32_t worker, const kl_held *held) {

@@ -63,7 +63,7 @@ static kl_cluster cluster_of(const sim_case *c, kl_host_group groups[2]) {
 }
 
 static void count_tasks(void *self, const kl_play_chunk *chunk) {
-    *(uint64_t *)self += chunk->count;
+    *(uint64_t *)self += chunk->counted;
 }
 
 static sim_result sim_play(const sim_case *c, const char *policy, double factor) {

@@ -74,9 +74,29 @@ double kl_wap_unit_s(const kl_wap *wap) {
     return wap->units > 0 ? wap->seconds / wap->units : 0;
 }
 
+/* Its last tasks all took so many times its pace: by chance less than once in a thousand times, even where
+ * σ/μ is 1. */
+static const double SLOWED_TWO = 4, SLOWED_THREE = 2;
+
+/* Seconds per unit, if its last tasks say that the pace is out of date; else 0. */
+static double slowed_unit_s(const kl_worker_view *worker) {
+    const double *last_s = worker->quickest_s, pace_s = kl_pace_unit_s(&worker->pace);
+    double two_s = fmin(last_s[0], last_s[1]), three_s = fmin(two_s, last_s[2]);
+    if (two_s > SLOWED_TWO * pace_s)
+        return two_s;
+    return three_s > SLOWED_THREE * pace_s ? three_s : 0;
+}
+
+bool kl_worker_slowed(const kl_worker_view *worker) {
+    return slowed_unit_s(worker) > 0;
+}
+
 double kl_worker_rate(const kl_worker_view *worker) {
     double unit_s = worker->present ? kl_pace_unit_s(&worker->pace) : 0;
-    return unit_s > 0 ? 1 / unit_s : 0;
+    if (!(unit_s > 0))
+        return 0;
+    double slowed_s = slowed_unit_s(worker);
+    return 1 / (slowed_s > 0 ? slowed_s : unit_s);
 }
 
 kl_lane kl_worker_lane(const kl_worker_view *worker, double mean_rate, double now_s) {

@@ -68,6 +68,8 @@ typedef struct kl_wap {
 void kl_wap_add(kl_wap *wap, double seconds, double units);
 double kl_wap_unit_s(const kl_wap *wap); /* seconds per unit; 0: not known */
 
+enum { KL_QUICKEST = 3 };
+
 /* What is known of one worker. */
 typedef struct kl_worker_view {
     bool present;       /* joined, ready, not lost and not resting */
@@ -75,16 +77,22 @@ typedef struct kl_worker_view {
     kl_stat unit_s;     /* seconds per unit of single tasks (a task's time over its weight), in all runs */
     kl_stat run_unit_s; /* the same, this run */
     kl_pace pace;       /* the same, now */
-    kl_wap wap;         /* this run */
-    double prior_rate;  /* rate relative to the other workers, known when the run began; 0: not known */
-    uint64_t chunks;    /* dealt to it in this run */
+    double quickest_s[KL_QUICKEST]; /* seconds per unit of the last tasks, or the least of those they were
+                                       reported with; 0: there were not as many */
+    kl_wap wap;                     /* this run */
+    double prior_rate; /* rate relative to the other workers, known when the run began; 0: not known */
+    uint64_t chunks;   /* dealt to it in this run */
     uint64_t queued_tasks;
     double queued_units;  /* dealt to it and not reported finished */
     double queued_at_s;   /* when that was last true: a report came or a chunk went out */
     double busy_s, units; /* this run: time in the work function and units done in it */
 } kl_worker_view;
 
-double kl_worker_rate(const kl_worker_view *worker); /* units per second now; 0: not known or not present */
+/* Units per second now; 0: not known or not present. That of its pace, unless each of its last tasks took
+ * more than twice as long: a pace takes a while to forget how fast the worker was, one long task means
+ * nothing. */
+double kl_worker_rate(const kl_worker_view *worker);
+bool kl_worker_slowed(const kl_worker_view *worker);
 
 /* One worker's part in what is still to be done. */
 typedef struct kl_lane {
@@ -201,6 +209,7 @@ void kl_view_asked(kl_worker_view *view, double now_s);
 void kl_view_dealt(kl_worker_view *view, uint64_t tasks, double units, double now_s);
 void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units, double mean_s,
                       double now_s);
+void kl_view_returned(kl_worker_view *view, uint64_t tasks, double units); /* it will not do them */
 void kl_views_begin(kl_worker_view *views, uint32_t slots);
 
 /* A worker should ask for its next chunk this long before it runs dry: more than a scheduling delay of the

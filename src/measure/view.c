@@ -1,5 +1,6 @@
 /* What traffic makes of what is known of a worker. */
 #include <math.h>
+#include <string.h>
 
 #include "measure/measure.h"
 
@@ -20,6 +21,11 @@ void kl_view_dealt(kl_worker_view *view, uint64_t tasks, double units, double no
     view->chunks++;
 }
 
+void kl_view_returned(kl_worker_view *view, uint64_t tasks, double units) {
+    view->queued_tasks -= tasks;
+    view->queued_units = view->queued_tasks ? view->queued_units - units : 0;
+}
+
 static double memory_of(double task_s) {
     return fmax(PACE_MEMORY_S, PACE_MEMORY_TASKS * task_s);
 }
@@ -37,6 +43,10 @@ void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s
     kl_stat_merge(&view->run_unit_s, unit_s);
     expect_mean(&view->pace, busy_s, units, mean_s);
     kl_pace_add(&view->pace, busy_s, units, memory_of(busy_s / (double)unit_s->count));
+    for (uint64_t i = 0; i < unit_s->count && i < KL_QUICKEST; i++) {
+        memmove(view->quickest_s + 1, view->quickest_s, (KL_QUICKEST - 1) * sizeof *view->quickest_s);
+        view->quickest_s[0] = unit_s->min;
+    }
     view->busy_s += busy_s;
     view->units += units;
     view->queued_tasks -= unit_s->count;

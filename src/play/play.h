@@ -65,14 +65,20 @@ static const double KL_ANSWERS_AHEAD = 1.5, KL_ANSWER_MEMORY = 0.9, KL_ANSWER_MO
  * time, in which little can have changed, and so seldom that looking takes a small part of the master's time.
  */
 static const double KL_HELD_S = 1e-3, KL_HELD_TASKS = 1.0 / 32, KL_HELD_LOOKS = 8;
+/* While a task is long its worker tells how it gets on, so often. */
+static const double KL_PULSE_S = 0.25;
+/* So many times in a row the master asks what to do about workers that end late. */
+enum { KL_RESCUES_AT_ONCE = 16 };
 
 /* --- a run --- */
 
-/* Tasks [lo, lo + count), dealt to one worker in one message. */
+/* Tasks [lo, lo + count), dealt to one worker in one message; fewer when it has given some back. */
 typedef struct kl_play_chunk {
     uint64_t id; /* 0, 1, … in the order of dealing, through all runs */
     uint64_t lo, count;
+    uint64_t done, counted; /* reported; of these, for the first time */
     uint32_t worker;
+    bool copy;                                /* another worker has them, too */
     double dealt_s, began_s, ended_s, busy_s; /* as far as reported */
     double bytes_out, bytes_in;
 } kl_play_chunk;
@@ -84,6 +90,19 @@ typedef struct kl_play_segment {
     kl_stat task_s; /* of single tasks */
 } kl_play_segment;
 
+typedef enum kl_play_rescue_kind { KL_PLAY_NOTHING, KL_PLAY_RECALL, KL_PLAY_COPY } kl_play_rescue_kind;
+
+/* What is done about a worker that ends late. */
+typedef struct kl_play_rescue {
+    kl_play_rescue_kind kind;
+    uint32_t from, to;
+    uint64_t tasks; /* RECALL: `from` keeps the first so many of what it holds; COPY: the last so many go to
+                       `to`, too, which waits */
+    double pause_s; /* NOTHING: it is asked again then */
+} kl_play_rescue;
+
+typedef struct kl_play kl_play;
+
 /* Who gets how much, and who is told what comes of it. All times are the master's. */
 typedef struct kl_play_dealer {
     void *self;
@@ -94,6 +113,12 @@ typedef struct kl_play_dealer {
     void (*reported)(void *self, const kl_play_segment *segment, double now_s);
     void (*ended)(void *self, const kl_play_chunk *chunk); /* all of it is reported; NULL: not asked */
     void (*answered)(void *self, double busy_s); /* the master's time for one answer; NULL: not asked */
+    /* Nothing is left to deal, since empty_s, and somebody waits; kl_play_held() and kl_play_waits() tell
+     * more. NULL: nothing is done about it. */
+    void (*rescue)(void *self, const kl_play *play, double empty_s, double now_s, kl_play_rescue *rescue);
+    uint32_t recalls; /* a task is asked back at most so often */
+    /* `worker` has given tasks back, of which `left` are dealt again; not NULL where rescue() is not. */
+    void (*returned)(void *self, uint32_t worker, uint64_t tasks, uint64_t left);
 } kl_play_dealer;
 
 typedef struct kl_play_run {
@@ -115,11 +140,10 @@ typedef struct kl_play_outcome {
     double elapsed_s;
     double work_s; /* of all tasks, at speed 1 */
     uint64_t chunks, messages;
+    uint64_t recalls, copies; /* of chunks */
     double master_busy_s;
     uint32_t workers; /* that did at least one task */
 } kl_play_outcome;
-
-typedef struct kl_play kl_play;
 
 /* A farm on `cluster`, which must outlive it: every worker is there, and asks. NULL: no memory. */
 kl_play *kl_play_new(const kl_cluster *cluster);
@@ -130,5 +154,12 @@ void kl_play_free(kl_play *play);
  * deal() failed with. */
 kilter_status kl_play_run_out(kl_play *play, const kl_play_run *run, const kl_play_dealer *dealer,
                               kl_play_outcome *outcome, kilter_error *error);
+
+/* For rescue(): what is at a worker as the master knows it, whether one waits for work, how many do, and how
+ * many tasks are asked back that have not come. */
+void kl_play_held(const kl_play *play, uint32_t worker, kl_held *held);
+bool kl_play_waits(const kl_play *play, uint32_t worker);
+uint32_t kl_play_waiting(const kl_play *play);
+uint64_t kl_play_coming(const kl_play *play);
 
 #endif

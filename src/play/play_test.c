@@ -58,7 +58,7 @@ static void ended(void *self, const kl_play_chunk *chunk) {
 }
 
 static kl_play_dealer dealer_of(dealing *d) {
-    return (kl_play_dealer){d, deal, dealt, reported, ended, NULL};
+    return (kl_play_dealer){.self = d, .deal = deal, .dealt = dealt, .reported = reported, .ended = ended};
 }
 
 static double uneven(void *self, uint64_t run, uint64_t i) {
@@ -235,6 +235,129 @@ static void a_dealer_that_gives_nothing_ends_the_run(void **state) {
     kl_play_free(NULL);
 }
 
+/* --- what ends late --- */
+
+/* Takes back and copies at random, and keeps count of what became of each task. */
+typedef struct rescuing {
+    uint64_t seed, draws, left, next_lo, counted, recalled, workers;
+    uint8_t *dealt, *copied, *done;
+} rescuing;
+
+enum { MOST_RECALLS = 2 };
+
+static uint64_t draw(rescuing *r, uint64_t below) {
+    return kl_mix64(r->seed * 0x10001 + r->draws++) % below;
+}
+
+static kilter_status deal_some(void *self, uint32_t worker, bool again, double now_s, uint64_t *count) {
+    (void)worker, (void)again, (void)now_s;
+    *count = 1 + draw(self, 30);
+    return KILTER_OK;
+}
+
+static void note_dealt(void *self, const kl_play_chunk *chunk) {
+    rescuing *r = self;
+    for (uint64_t i = chunk->lo; i < chunk->lo + chunk->count; i++)
+        assert_true(chunk->copy ? ++r->copied[i] == 1 : ++r->dealt[i] <= 1 + MOST_RECALLS);
+    r->left -= chunk->copy ? 0 : chunk->count;
+}
+
+static void note_reported(void *self, const kl_play_segment *s, double now_s) {
+    (void)self;
+    assert_true(s->task_s.count > 0 && s->ended_s <= now_s);
+}
+
+static void note_ended(void *self, const kl_play_chunk *chunk) {
+    rescuing *r = self;
+    assert_true(chunk->counted <= chunk->done && chunk->done <= chunk->count);
+    r->counted += chunk->counted;
+    for (uint64_t i = chunk->lo; i < chunk->lo + chunk->done; i++)
+        r->done[i]++;
+}
+
+static void note_returned(void *self, uint32_t worker, uint64_t tasks, uint64_t left) {
+    rescuing *r = self;
+    assert_true(worker < r->workers && left <= tasks);
+    r->left += left;
+    r->recalled += tasks;
+}
+
+static void rescue_at_random(void *self, const kl_play *play, double empty_s, double now_s,
+                             kl_play_rescue *rescue) {
+    rescuing *r = self;
+    kl_held held;
+    uint32_t from = (uint32_t)draw(r, r->workers), to = (uint32_t)draw(r, r->workers);
+    kl_play_held(play, from, &held);
+    assert_true(empty_s <= now_s && r->left == 0 && kl_play_waiting(play) > 0);
+    assert_true(held.kept <= held.tasks || held.tasks == 0);
+    *rescue = (kl_play_rescue){.pause_s = 1e-3, .from = from, .to = to};
+    if (held.tasks > 0 && draw(r, 2)) {
+        rescue->kind = KL_PLAY_RECALL;
+        rescue->tasks = held.kept + draw(r, held.tasks);
+    } else if (held.tasks > 0 && from != to && kl_play_waits(play, to)) {
+        rescue->kind = KL_PLAY_COPY;
+        rescue->tasks = 1 + draw(r, held.tasks);
+    }
+}
+
+static void tasks_taken_back_and_done_twice_count_once(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{3, {.speed = 1}},
+                              {2, {1, {1, {0.02}, {1e-3}, 0}}},
+                              {1, {1, {2, {0.02, 0.3}, {1e-9, 1}, 0}}},
+                              {1, {.speed = 0.1}}};
+    kl_cluster c = {groups, 4, 7, .master = {.speed = 1}, .latency_s = 50e-6, .bytes_per_s = 125e6};
+    uint64_t recalls = 0, copies = 0, twice = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        c.master_apart = seed % 2;
+        double mean_s = 1e-3;
+        kl_play *play = kl_play_new(&c);
+        kl_play_dealer dealer = {.deal = deal_some,
+                                 .dealt = note_dealt,
+                                 .reported = note_reported,
+                                 .ended = note_ended,
+                                 .rescue = rescue_at_random,
+                                 .recalls = MOST_RECALLS,
+                                 .returned = note_returned};
+        double begins_s = 0;
+        for (uint64_t n = 0; n < 3; n++) { /* workers may still be at tasks of the run before */
+            uint64_t tasks = 20 + kl_mix64(seed * 3 + n) % 400;
+            rescuing r = {.seed = seed * 3 + n, .left = tasks, .workers = c.workers};
+            r.dealt = calloc(3 * tasks, 1);
+            r.copied = r.dealt + tasks;
+            r.done = r.copied + tasks;
+            dealer.self = &r;
+            kl_play_run run = {.run = n,
+                               .tasks = tasks,
+                               .begins_s = begins_s,
+                               .answer_s = 10e-6,
+                               .look_s = 1e-6,
+                               .lead_s = 1e-3,
+                               .even_s = mean_s,
+                               .task_s = seed % 3 ? uneven : NULL,
+                               .task_self = &mean_s};
+            kl_play_outcome out;
+            kilter_error error = {.text = ""};
+            if (kl_play_run_out(play, &run, &dealer, &out, &error) != KILTER_OK)
+                fail_msg("seed %d: %s", (int)seed, error.text);
+            double work_s = 0;
+            for (uint64_t i = 0; i < tasks; i++) {
+                assert_true(r.done[i] >= 1 && r.done[i] <= 1 + r.copied[i]);
+                twice += r.done[i] > 1;
+                work_s += run.task_s ? uneven(&mean_s, n, i) : mean_s;
+            }
+            assert_int_equal(r.counted, tasks);
+            assert_true(fabs(out.work_s - work_s) < 1e-9 * work_s);
+            recalls += r.recalled;
+            copies += out.copies;
+            begins_s += out.elapsed_s;
+            free(r.dealt);
+        }
+        kl_play_free(play);
+    }
+    assert_true(recalls > 1000 && copies > 1000 && twice > 100); /* else it shows nothing */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_is_done_once),
@@ -243,6 +366,7 @@ int main(void) {
         cmocka_unit_test(a_master_on_a_workers_host_takes_its_time),
         cmocka_unit_test(even_tasks_are_played_faster_not_differently),
         cmocka_unit_test(a_dealer_that_gives_nothing_ends_the_run),
+        cmocka_unit_test(tasks_taken_back_and_done_twice_count_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
