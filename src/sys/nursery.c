@@ -106,7 +106,7 @@ static void reap(house *h) {
             }
 }
 
-enum { EVERYBODY = UINT32_MAX };
+static const uint32_t EVERYBODY = UINT32_MAX;
 
 static void end_children(const house *h, uint32_t number) {
     for (size_t i = 0; i < h->count; i++)
