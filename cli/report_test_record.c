@@ -12,7 +12,7 @@
 /* Two workers, the second at half speed, over `chunks` chunks of 10 tasks each. */
 static void push_iteration(kl_trace *t, uint64_t run, double began_s, uint64_t chunks) {
     kl_trace_iteration(
-        t, &(kl_trace_iteration_row){run, 10 * chunks, 10.0 * (double)chunks, "auto", 4096, began_s});
+        t, &(kl_trace_iteration_row){run, 10 * chunks, 10.0 * (double)chunks, "auto", 4096, began_s, 0});
     kl_trace_decision(t, &(kl_trace_decision_row){run, UINT64_MAX, began_s, -1, "workers", 2,
                                                   "stays at 2 workers: 1 would have index 3.1 for 4.3, seen "
                                                   "in 1 of 3 iterations",

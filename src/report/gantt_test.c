@@ -34,7 +34,7 @@ static void write_record(const char *file, const char *program, uint32_t workers
     double long_s = 0.01 * ceil((double)chunks / workers);
     for (uint64_t r = 0; r < runs; r++) {
         double began_s = (double)r * (long_s + 0.05);
-        kl_trace_iteration(t, &(kl_trace_iteration_row){r, chunks, (double)chunks, "auto", 0, began_s});
+        kl_trace_iteration(t, &(kl_trace_iteration_row){r, chunks, (double)chunks, "auto", 0, began_s, 0});
         for (uint64_t c = 0; c < chunks; c++) {
             uint64_t round = c / workers;
             double at_s = began_s + 0.01 * (double)round;

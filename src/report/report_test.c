@@ -64,7 +64,7 @@ static void push_example(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){1, "bob", "core 1", 2, 0.5});
     kl_trace_worker(t, &(kl_trace_worker_row){2, "idle", "", 3, 0.5});
     kl_trace_worker(t, &(kl_trace_worker_row){3, "late", "", 3, 99});
-    kl_trace_iteration(t, &(kl_trace_iteration_row){0, 40, 40, "gss", 7, 1});
+    kl_trace_iteration(t, &(kl_trace_iteration_row){0, 40, 40, "gss", 7, 1, 0});
     push_chunk(t, 0, 0, 0, 10, 1, 2);
     push_chunk(t, 0, 1, 1, 10, 4, 5);
     push_chunk(t, 0, 2, 0, 10, 3, 5);
@@ -493,7 +493,7 @@ static void push_nasty(kl_trace *t, uint64_t seed) {
     }
     for (uint64_t run = 0; run < seed % 17; run++) {
         double scale = pow(10, (double)(kl_mix64(seed + run) % 24) - 12);
-        kl_trace_iteration(t, &(kl_trace_iteration_row){run, 1u << 30, scale, nasty(run), 1, (double)run});
+        kl_trace_iteration(t, &(kl_trace_iteration_row){run, 1u << 30, scale, nasty(run), 1, (double)run, 0});
         for (uint64_t i = 0; i < seed % 50; i++)
             push_chunk(t, run, i, (uint32_t)(kl_mix64(i ^ seed) % workers), scale, scale * (double)(i + 1),
                        (double)run + scale);

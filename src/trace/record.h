@@ -2,10 +2,14 @@
 #ifndef KL_TRACE_RECORD_H
 #define KL_TRACE_RECORD_H
 
+#include <sqlite3.h>
+
 #include "trace/trace.h"
 
 typedef enum kl_row_kind {
     KL_ROW_RUN,
+    KL_ROW_RUN_AGAIN, /* another master goes on with the record */
+    KL_ROW_SESSION,
     KL_ROW_RUN_ENDED,
     KL_ROW_WORKER,
     KL_ROW_WORKER_LEFT,
@@ -14,6 +18,8 @@ typedef enum kl_row_kind {
     KL_ROW_CHUNK,
     KL_ROW_MEASUREMENT,
     KL_ROW_DECISION,
+    KL_ROW_CALL, /* the last two: only in a record that holds results */
+    KL_ROW_RESULT,
     KL_ROW_KINDS
 } kl_row_kind;
 
@@ -23,6 +29,14 @@ typedef struct kl_row_worker_left {
     double left_s;
     const char *why;
 } kl_row_worker_left;
+
+typedef struct kl_row_session { /* the numbers: of this master, before they are counted on */
+    double began_s;
+    const char *host, *version, *transport, *policy;
+    int64_t pid;
+    uint64_t first_run;
+    uint32_t first_worker;
+} kl_row_session;
 
 typedef struct kl_row_run_ended {
     double ended_s;
@@ -35,10 +49,16 @@ typedef enum kl_field_type {
     KL_FIELD_I64,
     KL_FIELD_F64, /* not a number: NULL */
     KL_FIELD_BOOL,
-    KL_FIELD_TEXT,          /* a NULL pointer: '' */
-    KL_FIELD_F64_OR_NULL,   /* 0, not known: NULL */
-    KL_FIELD_U64_OR_NULL,   /* UINT64_MAX, none: NULL */
-    KL_FIELD_WORKER_OR_NULL /* an int64_t; −1, the farm as a whole: NULL */
+    KL_FIELD_TEXT,           /* a NULL pointer: '' */
+    KL_FIELD_F64_OR_NULL,    /* 0, not known: NULL */
+    KL_FIELD_U64_OR_NULL,    /* UINT64_MAX, none: NULL */
+    KL_FIELD_BYTES,          /* a kilter_bytes, not copied into the queue */
+    KL_FIELD_TIME,           /* from here on: counted on from earlier masters of the record */
+    KL_FIELD_TIME_OR_NULL,   /* 0, not known: NULL */
+    KL_FIELD_RUN,            /* a uint64_t */
+    KL_FIELD_WORKER,         /* a uint32_t */
+    KL_FIELD_WORKER_OR_NULL, /* an int64_t; −1, the farm as a whole: NULL */
+    KL_FIELD_SUM             /* over a kl_trace_result_row */
 } kl_field_type;
 
 typedef struct kl_field {
@@ -57,14 +77,32 @@ typedef struct kl_row_shape {
 } kl_row_shape;
 
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind);
+const char *kl_record_table(size_t i, bool results); /* how table i is made; NULL: there are not so many */
+
+/* What earlier masters of a record came to; zero for the first. */
+typedef struct kl_past {
+    double ended_s; /* from here on times are counted */
+    int64_t runs, workers;
+    uint64_t calls;
+} kl_past;
+
+/* Is the record of this program, and whole? KILTER_ERR_RECORD. */
+kilter_status kl_past_read(sqlite3 *db, const char *path, const kl_trace_run_row *run, kl_past *past,
+                           kilter_error *error);
+int kl_past_end(sqlite3 *db); /* its workers have left; SQLite's status */
+kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error); /* says what SQLite says */
 
 /* The file. Used by the one thread that opened it. */
 typedef struct kl_record kl_record;
 
 /* Create `path` with the tables and the run's row; on failure nothing is left behind that was not there
- * before. KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
-kilter_status kl_record_create(const char *path, const kl_trace_run_row *run, kl_record **record,
-                               kilter_error *error);
+ * before. With `resume` it is to hold results, and one that does already is gone on with. KILTER_ERR_RECORD,
+ * KILTER_ERR_MEMORY. */
+kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool resume, kl_record **record,
+                             kilter_error *error);
+uint64_t kl_record_calls(const kl_record *record); /* of earlier masters */
+/* Over everything that is stored with a result; `worker` as it is stored. */
+uint64_t kl_result_sum(const kl_trace_result_row *row);
 /* A batch: begin, put …, commit. After a failure of either: rollback. KILTER_ERR_RECORD. */
 kilter_status kl_record_begin(kl_record *record, kilter_error *error);
 kilter_status kl_record_put(kl_record *record, kl_row_kind kind, const void *row, kilter_error *error);

@@ -17,6 +17,7 @@
 enum {
     BATCH_ROWS = 4096,
     BATCH_NS = 250000000,
+    RESULTS_NS = 20000000, /* between two batches when results wait: a disk is asked for no more */
     BLOCK_BYTES = 64 * 1024,
     SPARE_BLOCKS_MAX = 64,
     TEXT_BYTES_MAX = 32 * 1024, /* longer texts are cut, so that a row always fits a block or two */
@@ -47,7 +48,12 @@ struct kl_trace {
     pthread_cond_t ready; /* kl_trace_open(): the file is there, or failed */
     pthread_cond_t room;  /* push(), where it waits for the disk */
     bool waits, opened, closing, failed;
-    kilter_error first; /* the failure that ended the recording */
+    kl_trace_stored_fn stored; /* NULL: the record holds no results */
+    void *stored_context;
+    uint64_t results;            /* that wait, in head … tail */
+    struct timespec results_due; /* when they are to be written */
+    bool hurry, told;            /* told: of the failure */
+    kilter_error first;          /* the failure that ended the recording */
     double ended_s;
     block *head, *tail, *spare;
     uint32_t spares;
@@ -102,6 +108,13 @@ static void *reserve(kl_trace *trace, size_t bytes, bool bulk) {
     return room;
 }
 
+static void fail_for_memory(kl_trace *trace) {
+    if (!trace->failed)
+        kl_fail(&trace->first, KILTER_ERR_MEMORY, "writing results into the run record '%s': memory ran out",
+                trace->path);
+    trace->failed = true;
+}
+
 static const char *text_at(const kl_row_shape *shape, const void *row, size_t field) {
     const char *text;
     memcpy(&text, (const char *)row + shape->fields[field].offset, sizeof text);
@@ -140,10 +153,14 @@ static void push(kl_trace *trace, kl_row_kind kind, const void *row) {
     if (head) {
         *head = (row_head){.kind = kind, .bytes = (uint32_t)bytes};
         copy_row((char *)(head + 1), shape, row, text_bytes);
+        trace->results += kind == KL_ROW_RESULT;
     } else {
         trace->dropped++;
+        if (kind == KL_ROW_RESULT)
+            fail_for_memory(trace);
     }
-    bool wake = head && (trace->rows == 1 || trace->rows == BATCH_ROWS);
+    bool first_result = kind == KL_ROW_RESULT && trace->results == 1;
+    bool wake = !head || first_result || trace->rows == 1 || trace->rows == BATCH_ROWS;
     pthread_mutex_unlock(&trace->lock);
     if (wake)
         pthread_cond_signal(&trace->wake);
@@ -177,6 +194,21 @@ void kl_trace_decision(kl_trace *trace, const kl_trace_decision_row *row) {
     push(trace, KL_ROW_DECISION, row);
 }
 
+void kl_trace_call_begins(kl_trace *trace, const kl_trace_call *call) {
+    push(trace, KL_ROW_CALL, call);
+}
+
+void kl_trace_result(kl_trace *trace, const kl_trace_result_row *row) {
+    push(trace, KL_ROW_RESULT, row);
+}
+
+void kl_trace_hurry(kl_trace *trace) {
+    pthread_mutex_lock(&trace->lock);
+    trace->hurry = true;
+    pthread_mutex_unlock(&trace->lock);
+    pthread_cond_signal(&trace->wake);
+}
+
 const char *kl_trace_path(const kl_trace *trace) {
     return trace ? trace->path : NULL;
 }
@@ -184,23 +216,35 @@ const char *kl_trace_path(const kl_trace *trace) {
 /* ---- the writer's side ---- */
 
 /* Real time, also where the run's clock is a simulated one: it only bounds how long rows wait for company. */
-static struct timespec batch_deadline(void) {
+static struct timespec in_ns(long ns) {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_nsec += BATCH_NS;
+    at.tv_nsec += ns;
     at.tv_sec += at.tv_nsec / 1000000000;
     at.tv_nsec %= 1000000000;
     return at;
 }
 
+static struct timespec earlier_of(struct timespec a, struct timespec b) {
+    return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec) ? a : b;
+}
+
+/* Nothing else can be waited for. */
+static bool is_urgent(const kl_trace *trace) {
+    return trace->closing || (trace->failed && !trace->told) || (trace->hurry && trace->results > 0);
+}
+
 /* Until rows wait, and then until they are a batch's worth, old enough, or the last. */
 static void wait_for_batch(kl_trace *trace) {
-    while (trace->rows == 0 && !trace->closing)
+    while (trace->rows == 0 && !is_urgent(trace))
         pthread_cond_wait(&trace->wake, &trace->lock);
-    struct timespec deadline = batch_deadline();
-    while (trace->rows < BATCH_ROWS && !trace->closing)
-        if (pthread_cond_timedwait(&trace->wake, &trace->lock, &deadline) == ETIMEDOUT)
-            return;
+    struct timespec deadline = in_ns(BATCH_NS);
+    while (trace->rows < BATCH_ROWS && !is_urgent(trace)) {
+        struct timespec until = trace->results > 0 ? earlier_of(deadline, trace->results_due) : deadline;
+        if (pthread_cond_timedwait(&trace->wake, &trace->lock, &until) == ETIMEDOUT)
+            break;
+    }
+    trace->results_due = in_ns(RESULTS_NS);
 }
 
 /* The first blocks that make a batch, as a list of their own. */
@@ -225,6 +269,17 @@ static uint64_t rows_of(const block *list) {
     for (; list; list = list->next)
         rows += list->rows;
     return rows;
+}
+
+static uint64_t results_of(const block *list) {
+    uint64_t results = 0;
+    for (; list; list = list->next)
+        for (size_t at = 0; at < list->used;) {
+            const row_head *head = (const row_head *)((const char *)list->data + at);
+            results += head->kind == KL_ROW_RESULT;
+            at += head->bytes;
+        }
+    return results;
 }
 
 static void free_blocks(block *list) {
@@ -279,7 +334,18 @@ static void stop_recording(kl_trace *trace, const block *batch, const kilter_err
     trace->dropped += rows_of(batch) + trace->rows;
     give_back(trace, trace->head);
     trace->head = trace->tail = NULL;
-    trace->rows = 0;
+    trace->rows = trace->results = 0;
+}
+
+/* Tell what came of a batch, not under the lock: whoever is told may give us more rows. */
+static void tell(kl_trace *trace, uint64_t results) {
+    bool fails = trace->failed && !trace->told;
+    if (!trace->stored || (!fails && (results == 0 || trace->failed)))
+        return;
+    trace->told |= fails;
+    pthread_mutex_unlock(&trace->lock);
+    trace->stored(trace->stored_context, fails ? 0 : results, fails ? &trace->first : NULL);
+    pthread_mutex_lock(&trace->lock);
 }
 
 static void write_until_closed(kl_trace *trace) {
@@ -289,13 +355,17 @@ static void write_until_closed(kl_trace *trace) {
         if (trace->rows == 0 && trace->closing)
             break;
         block *batch = take_batch(trace);
+        uint64_t results = trace->stored ? results_of(batch) : 0;
+        trace->results -= results;
+        trace->hurry &= trace->results > 0;
         pthread_mutex_unlock(&trace->lock);
         kilter_error error;
-        kilter_status status = write_batch(trace->record, batch, &error);
+        kilter_status status = batch ? write_batch(trace->record, batch, &error) : KILTER_OK;
         pthread_mutex_lock(&trace->lock);
         if (status != KILTER_OK)
             stop_recording(trace, batch, &error);
         give_back(trace, batch);
+        tell(trace, results);
         pthread_cond_signal(&trace->room);
     }
     pthread_mutex_unlock(&trace->lock);
@@ -323,7 +393,8 @@ static void write_end(kl_trace *trace) {
 static void *writer(void *argument) {
     kl_trace *trace = argument;
     kilter_error error;
-    kilter_status status = kl_record_create(trace->path, trace->run, &trace->record, &error);
+    kilter_status status =
+        kl_record_open(trace->path, trace->run, trace->stored != NULL, &trace->record, &error);
     pthread_mutex_lock(&trace->lock);
     trace->opened = true;
     if (status != KILTER_OK) {
@@ -379,6 +450,7 @@ static kl_trace *new_trace(const char *path, const kl_trace_run_row *run) {
     pthread_cond_init(&trace->room, NULL);
     pthread_mutex_init(&trace->lock, NULL);
     trace->run = run;
+    trace->results_due = in_ns(0);
     trace->waits = run->simulated;
     trace->path = strdup(path);
     if (!trace->path) {
@@ -388,17 +460,15 @@ static kl_trace *new_trace(const char *path, const kl_trace_run_row *run) {
     return trace;
 }
 
-kilter_status kl_trace_open(const char *path, const kl_trace_run_row *run, kl_trace **out,
-                            kilter_error *error) {
-    kl_trace *trace = new_trace(path, run);
-    if (!trace)
-        return kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
+/* Start the thread and wait until it has the file. Takes the trace over, whatever happens. */
+static kilter_status open_trace(kl_trace *trace, kl_trace **out, kilter_error *error) {
     int failure = start_writer(trace);
     if (failure) {
+        kl_fail(error, KILTER_ERR_SYSTEM,
+                "starting the thread that writes the run record '%s': %s; raise the limit of threads",
+                trace->path, strerror(failure));
         free_trace(trace);
-        return kl_fail(error, KILTER_ERR_SYSTEM,
-                       "starting the thread that writes the run record '%s': %s; raise the limit of threads",
-                       path, strerror(failure));
+        return KILTER_ERR_SYSTEM;
     }
     pthread_mutex_lock(&trace->lock);
     while (!trace->opened)
@@ -415,7 +485,28 @@ kilter_status kl_trace_open(const char *path, const kl_trace_run_row *run, kl_tr
     return KILTER_OK;
 }
 
+kilter_status kl_trace_open(const char *path, const kl_trace_run_row *run, kl_trace **out,
+                            kilter_error *error) {
+    return kl_trace_resume(path, run, NULL, NULL, out, error);
+}
+
+kilter_status kl_trace_resume(const char *path, const kl_trace_run_row *run, kl_trace_stored_fn stored,
+                              void *context, kl_trace **out, kilter_error *error) {
+    kl_trace *trace = new_trace(path, run);
+    if (!trace)
+        return kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
+    trace->stored = stored;
+    trace->stored_context = context;
+    return open_trace(trace, out, error);
+}
+
+uint64_t kl_trace_calls(const kl_trace *trace) {
+    return kl_record_calls(trace->record);
+}
+
 static kilter_status outcome(const kl_trace *trace, kilter_error *error) {
+    if (trace->failed && trace->stored)
+        return kl_fail(error, KILTER_ERR_RECORD, "%s (what was stored before is kept)", trace->first.text);
     if (trace->failed)
         return kl_fail(error, KILTER_ERR_RECORD, "%s (rows missing: %llu; the results are complete)",
                        trace->first.text, (unsigned long long)trace->dropped);

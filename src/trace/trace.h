@@ -8,8 +8,10 @@
 #define KL_TRACE_H
 
 #include "base/base.h"
+#include "kilter/run.h"
 
 typedef struct kl_trace kl_trace;
+typedef struct kl_stored kl_stored;
 
 /* What the file says it is: SQLite's application_id ("Kltr") and user_version. */
 enum { KL_RECORD_APPLICATION = 0x4b6c7472, KL_RECORD_FORMAT = 1 };
@@ -31,11 +33,12 @@ typedef struct kl_trace_worker_row {
 } kl_trace_worker_row;
 
 typedef struct kl_trace_iteration_row { /* one kilter_farm_run() */
-    uint64_t run, tasks;
+    uint64_t run, tasks;                /* tasks: to be done */
     double units;
     const char *policy;
     uint64_t shared_bytes;
     double began_s;
+    uint64_t stored; /* tasks beside these whose results were in the record before */
 } kl_trace_iteration_row;
 
 typedef struct kl_trace_iteration_end {
@@ -89,5 +92,48 @@ const char *kl_trace_path(const kl_trace *trace); /* the trace's; NULL for a NUL
 /* Write what is left, mark the run ended at ended_s, free. KILTER_ERR_RECORD when rows could not be written.
  */
 kilter_status kl_trace_close(kl_trace *trace, double ended_s, kilter_error *error);
+
+/* --- a record that also holds results, so that another master can go on from them --- */
+
+/* What one kilter_farm_run() is about: its number, and hashes of what it was given. */
+typedef struct kl_trace_call {
+    uint64_t call, tasks, inputs, weights, shared;
+} kl_trace_call;
+
+typedef struct kl_trace_result_row { /* results of tasks [lo, lo + count), as kl_wire_next_result() reads them
+                                      */
+    uint64_t call, lo, count;
+    uint32_t worker;
+    kilter_bytes results;
+} kl_trace_result_row;
+
+/* Most bytes of one row of results: what SQLite takes, with room for the rest of the row. */
+enum { KL_TRACE_RESULT_MOST_BYTES = 999000000 };
+
+/* The first `results` rows of kl_trace_result() not told of yet are on the disk. Or, with `failure`: none
+ * will be from now on; told once. Called in the trace's own thread. */
+typedef void (*kl_trace_stored_fn)(void *context, uint64_t results, const kilter_error *failure);
+
+/* As kl_trace_open(), but a record made by this very function before is gone on with: workers, runs and times
+ * are counted on from what is in it. Nothing is dropped, and close() says that results are missing when they
+ * are. KILTER_ERR_RECORD naming the file when it is another one's, damaged, or another master's just now. */
+kilter_status kl_trace_resume(const char *path, const kl_trace_run_row *run, kl_trace_stored_fn stored,
+                              void *context, kl_trace **trace, kilter_error *error);
+/* Calls of earlier masters of this record: those from here on have nothing stored. */
+uint64_t kl_trace_calls(const kl_trace *trace);
+void kl_trace_call_begins(kl_trace *trace, const kl_trace_call *call); /* before its first result */
+/* The row is copied, the results are not: they are the trace's until `stored` has told of them, or close().
+ */
+void kl_trace_result(kl_trace *trace, const kl_trace_result_row *row);
+void kl_trace_hurry(kl_trace *trace); /* somebody waits for the results that are still to be stored */
+
+/* What is stored of a call. KILTER_ERR_USAGE when the one in the record is about something else;
+ * KILTER_ERR_RECORD when the record is damaged. */
+kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_stored **stored,
+                             kilter_error *error);
+/* The next row by rising lo, good until the next call; *got = false: there is none, and the one after that is
+ * the first again. Rows may overlap. KILTER_ERR_RECORD when it is not what was written. */
+kilter_status kl_stored_next(kl_stored *stored, kl_trace_result_row *row, bool *got, kilter_error *error);
+void kl_stored_free(kl_stored *stored);
 
 #endif

@@ -136,7 +136,7 @@ static void push_chunks(kl_trace *trace, uint64_t from, uint64_t to) {
 static void push_one_of_each(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 1", 77, 0.5});
     kl_trace_worker(t, &(kl_trace_worker_row){1, "bob's", "", 78, 0.75});
-    kl_trace_iteration(t, &(kl_trace_iteration_row){2, 100, 150.5, "gss", 4096, 1.25});
+    kl_trace_iteration(t, &(kl_trace_iteration_row){2, 100, 150.5, "gss", 4096, 1.25, 0});
     kl_trace_chunk(
         t, &(kl_trace_chunk_row){2, 9, 10, 30, 1, 25.5, 1.5, 1.625, 1.75, 0.0625, 1000, 2000, 3, false});
     kl_trace_chunk(t, &(kl_trace_chunk_row){2, 10, 30, 40, 1, 1.5, 2, 0, 0, 0, 8, 0, 0, true});

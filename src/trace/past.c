@@ -1,0 +1,136 @@
+/* Going on with a record: is it one to go on with, and where did the last master stop? */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trace/record.h"
+
+static kilter_status fail(const char *path, const char *why, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_RECORD, "going on with the run record '%s': %s; name another file", path, why);
+}
+
+static kilter_status fail_damaged(const char *path, const char *how, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_RECORD,
+                   "going on with the run record '%s': it is damaged or cut (%s); restore a copy of it, or name "
+                   "another file",
+                   path, how);
+}
+
+kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error) {
+    int code = sqlite3_errcode(db) & 0xff;
+    if (code == SQLITE_NOTADB)
+        return fail(path, "it is not a run record", error);
+    if (code == SQLITE_CORRUPT)
+        return fail_damaged(path, sqlite3_errmsg(db), error);
+    return fail(path, sqlite3_errmsg(db), error);
+}
+
+enum { ANSWER_BYTES = 256 };
+
+/* The first column of the first row, as text; "" for NULL. False: there is none, or SQLite fails. */
+static bool ask(sqlite3 *db, const char *sql, char answer[ANSWER_BYTES]) {
+    sqlite3_stmt *statement = NULL;
+    bool got = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+               sqlite3_step(statement) == SQLITE_ROW;
+    if (got) {
+        const char *text = (const char *)sqlite3_column_text(statement, 0);
+        snprintf(answer, ANSWER_BYTES, "%s", text ? text : "");
+    }
+    sqlite3_finalize(statement);
+    return got;
+}
+
+static int64_t ask_number(sqlite3 *db, const char *sql) {
+    char answer[ANSWER_BYTES];
+    return ask(db, sql, answer) ? strtoll(answer, NULL, 10) : -1;
+}
+
+static kilter_status check_format(sqlite3 *db, const char *path, kilter_error *error) {
+    int64_t application = ask_number(db, "PRAGMA application_id"), format = ask_number(db, "PRAGMA user_version");
+    if (application < 0 || format < 0)
+        return kl_past_damaged(db, path, error);
+    if (application != KL_RECORD_APPLICATION || format < 1)
+        return fail(path, "it is an SQLite file, but not a run record", error);
+    if (format > KL_RECORD_FORMAT)
+        return fail(path, "it is of a later version of Kilter; use that one", error);
+    if (ask_number(db, "SELECT count(*) FROM sqlite_master WHERE name IN ('call', 'result')") != 2)
+        return fail(path, "it holds no results, as it was not made with --resume", error);
+    return KILTER_OK;
+}
+
+/* SQLite reads what is missing of the last page as zeros. Where there is a log, that page may be in it. */
+static bool last_page_is_whole(sqlite3 *db, const char *path) {
+    struct stat info;
+    int64_t page_bytes = ask_number(db, "PRAGMA page_size");
+    char *log = sqlite3_mprintf("%s-wal", path);
+    bool logged = !log || (stat(log, &info) == 0 && info.st_size > 0);
+    sqlite3_free(log);
+    return logged || page_bytes <= 0 || stat(path, &info) != 0 || info.st_size % page_bytes == 0;
+}
+
+static kilter_status check_whole(sqlite3 *db, const char *path, kilter_error *error) {
+    char found[ANSWER_BYTES];
+    if (!ask(db, "PRAGMA quick_check(1)", found))
+        return kl_past_damaged(db, path, error);
+    if (strcmp(found, "ok") != 0)
+        return fail_damaged(path, found, error);
+    if (!last_page_is_whole(db, path))
+        return fail_damaged(path, "its last page is not whole", error);
+    return KILTER_OK;
+}
+
+static kilter_status check_program(sqlite3 *db, const char *path, const char *program, kilter_error *error) {
+    char found[ANSWER_BYTES], own[ANSWER_BYTES], why[2 * ANSWER_BYTES + 32];
+    if (!ask(db, "SELECT program FROM run", found))
+        return fail_damaged(path, "no run in it", error);
+    snprintf(own, sizeof own, "%s", program);
+    if (strcmp(found, own) == 0)
+        return KILTER_OK;
+    snprintf(why, sizeof why, "it is of program %s, this is %s", found, own);
+    return fail(path, why, error);
+}
+
+static double ask_time(sqlite3 *db, const char *sql) {
+    char answer[ANSWER_BYTES];
+    return ask(db, sql, answer) ? strtod(answer, NULL) : NAN;
+}
+
+/* By the clock of day, but never back: that clock may have been set. */
+static double time_to_go_on_from(sqlite3 *db, double now_unix_s) {
+    double by_clock_s = now_unix_s - ask_time(db, "SELECT began_unix_s FROM run");
+    double last_s = ask_time(db, "SELECT max(t) FROM (SELECT max(ended_s) AS t FROM chunk "
+                                 "UNION ALL SELECT max(at_s) FROM measurement UNION ALL SELECT max(at_s) FROM decision "
+                                 "UNION ALL SELECT max(max(began_s), coalesce(max(ended_s), 0)) FROM session)");
+    return fmax(0, fmax(by_clock_s, last_s));
+}
+
+kilter_status kl_past_read(sqlite3 *db, const char *path, const kl_trace_run_row *run, kl_past *past,
+                           kilter_error *error) {
+    kilter_status status = check_format(db, path, error);
+    if (status == KILTER_OK)
+        status = check_whole(db, path, error);
+    if (status == KILTER_OK)
+        status = check_program(db, path, run->program, error);
+    if (status != KILTER_OK)
+        return status;
+    int64_t runs = ask_number(db, "SELECT coalesce(max(run) + 1, 0) FROM iteration");
+    int64_t workers = ask_number(db, "SELECT coalesce(max(worker) + 1, 0) FROM worker");
+    int64_t calls = ask_number(db, "SELECT coalesce(max(call) + 1, 0) FROM call");
+    if (runs < 0 || workers < 0 || workers > INT32_MAX || calls < 0)
+        return kl_past_damaged(db, path, error);
+    *past = (kl_past){.ended_s = time_to_go_on_from(db, run->began_unix_s),
+                      .runs = runs,
+                      .workers = workers,
+                      .calls = (uint64_t)calls};
+    return KILTER_OK;
+}
+
+int kl_past_end(sqlite3 *db) {
+    return sqlite3_exec(db,
+                        "UPDATE worker SET why = 'its master ended', left_s = max(joined_s, "
+                        "coalesce((SELECT max(ended_s) FROM chunk), 0)) WHERE left_s IS NULL",
+                        NULL, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+/* The rows of the record, and its tables. */
+#include "trace/record.h"
+
+/* clang-format off */
+#define FIELD(type, row, member) {KL_FIELD_##type, offsetof(row, member)}
+#define SHAPE(row) .size = sizeof(row)
+#define RUN_FIELDS \
+    .fields = {FIELD(TEXT, kl_trace_run_row, program), FIELD(TEXT, kl_trace_run_row, version), \
+               FIELD(TEXT, kl_trace_run_row, transport), FIELD(TEXT, kl_trace_run_row, policy), \
+               FIELD(TEXT, kl_trace_run_row, host), FIELD(F64, kl_trace_run_row, began_unix_s), \
+               FIELD(I64, kl_trace_run_row, pid), FIELD(TEXT, kl_trace_run_row, control)}, \
+    .field_count = 8
+
+/* "OR REPLACE" and keys that nobody else gives: a row that comes twice must not end the recording. */
+static const kl_row_shape shapes[KL_ROW_KINDS] = {
+    [KL_ROW_RUN] = {SHAPE(kl_trace_run_row), RUN_FIELDS,
+        .sql = {"INSERT OR IGNORE INTO host(name) VALUES (?5)",
+                "INSERT INTO run(program, version, transport, policy, host, began_unix_s, pid, control) "
+                "VALUES (?1, ?2, ?3, ?4, (SELECT host FROM host WHERE name = ?5), ?6, ?7, ?8)"}},
+    [KL_ROW_RUN_AGAIN] = {SHAPE(kl_trace_run_row), RUN_FIELDS,
+        .sql = {"INSERT OR IGNORE INTO host(name) VALUES (?5)",
+                "UPDATE run SET version = ?2, transport = ?3, policy = ?4, pid = ?7, control = ?8, "
+                "host = (SELECT host FROM host WHERE name = ?5), ended_s = NULL"}},
+    [KL_ROW_SESSION] = {SHAPE(kl_row_session),
+        .fields = {FIELD(TIME, kl_row_session, began_s), FIELD(TEXT, kl_row_session, host),
+                   FIELD(I64, kl_row_session, pid), FIELD(TEXT, kl_row_session, version),
+                   FIELD(TEXT, kl_row_session, transport), FIELD(TEXT, kl_row_session, policy),
+                   FIELD(RUN, kl_row_session, first_run), FIELD(WORKER, kl_row_session, first_worker)},
+        .field_count = 8,
+        .sql = {"INSERT INTO session(began_s, host, pid, version, transport, policy, first_run, first_worker) "
+                "VALUES (?1, (SELECT host FROM host WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8)"}},
+    [KL_ROW_RUN_ENDED] = {SHAPE(kl_row_run_ended),
+        .fields = {FIELD(TIME, kl_row_run_ended, ended_s), FIELD(U64, kl_row_run_ended, dropped_rows)},
+        .field_count = 2,
+        .sql = {"UPDATE run SET ended_s = ?1, dropped_rows = dropped_rows + ?2",
+                "UPDATE session SET ended_s = ?1 WHERE session = (SELECT max(session) FROM session)"}},
+    [KL_ROW_WORKER] = {SHAPE(kl_trace_worker_row),
+        .fields = {FIELD(WORKER, kl_trace_worker_row, worker), FIELD(TEXT, kl_trace_worker_row, host),
+                   FIELD(TEXT, kl_trace_worker_row, binding), FIELD(I64, kl_trace_worker_row, pid),
+                   FIELD(TIME, kl_trace_worker_row, joined_s)},
+        .field_count = 5,
+        .sql = {"INSERT OR IGNORE INTO host(name) VALUES (?2)",
+                "INSERT OR REPLACE INTO worker(worker, host, binding, pid, joined_s) "
+                "VALUES (?1, (SELECT host FROM host WHERE name = ?2), ?3, ?4, ?5)"}},
+    [KL_ROW_WORKER_LEFT] = {SHAPE(kl_row_worker_left),
+        .fields = {FIELD(WORKER, kl_row_worker_left, worker), FIELD(TIME, kl_row_worker_left, left_s),
+                   FIELD(TEXT, kl_row_worker_left, why)},
+        .field_count = 3,
+        .sql = {"UPDATE worker SET left_s = ?2, why = ?3 WHERE worker = ?1"}},
+    [KL_ROW_ITERATION] = {SHAPE(kl_trace_iteration_row),
+        .fields = {FIELD(RUN, kl_trace_iteration_row, run), FIELD(U64, kl_trace_iteration_row, tasks),
+                   FIELD(F64, kl_trace_iteration_row, units), FIELD(TEXT, kl_trace_iteration_row, policy),
+                   FIELD(U64, kl_trace_iteration_row, shared_bytes),
+                   FIELD(TIME, kl_trace_iteration_row, began_s), FIELD(U64, kl_trace_iteration_row, stored)},
+        .field_count = 7,
+        .sql = {"INSERT OR REPLACE INTO iteration(run, tasks, units, policy, shared_bytes, began_s, stored) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"}},
+    [KL_ROW_ITERATION_ENDED] = {SHAPE(kl_trace_iteration_end),
+        .fields = {FIELD(RUN, kl_trace_iteration_end, run), FIELD(U64, kl_trace_iteration_end, failed),
+                   FIELD(U64, kl_trace_iteration_end, chunks), FIELD(U32, kl_trace_iteration_end, workers),
+                   FIELD(TIME, kl_trace_iteration_end, ended_s), FIELD(F64, kl_trace_iteration_end, bound_s),
+                   FIELD(F64_OR_NULL, kl_trace_iteration_end, equal_split_s),
+                   FIELD(TEXT, kl_trace_iteration_end, decision),
+                   FIELD(TEXT, kl_trace_iteration_end, status)},
+        .field_count = 9,
+        .sql = {"UPDATE iteration SET failed = ?2, chunks = ?3, workers = ?4, ended_s = ?5, bound_s = ?6, "
+                "equal_split_s = ?7, decision = ?8, status = ?9 WHERE run = ?1"}},
+    [KL_ROW_CHUNK] = {SHAPE(kl_trace_chunk_row), .bulk = true,
+        .fields = {FIELD(RUN, kl_trace_chunk_row, run), FIELD(U64, kl_trace_chunk_row, chunk),
+                   FIELD(U64, kl_trace_chunk_row, lo), FIELD(U64, kl_trace_chunk_row, hi),
+                   FIELD(WORKER, kl_trace_chunk_row, worker), FIELD(F64, kl_trace_chunk_row, units),
+                   FIELD(TIME, kl_trace_chunk_row, dealt_s), FIELD(TIME_OR_NULL, kl_trace_chunk_row, began_s),
+                   FIELD(TIME_OR_NULL, kl_trace_chunk_row, ended_s), FIELD(F64, kl_trace_chunk_row, busy_s),
+                   FIELD(U64, kl_trace_chunk_row, bytes_out), FIELD(U64, kl_trace_chunk_row, bytes_in),
+                   FIELD(U64, kl_trace_chunk_row, failed), FIELD(BOOL, kl_trace_chunk_row, lost)},
+        .field_count = 14,
+        .sql = {"INSERT INTO chunk(run, chunk, lo, hi, worker, units, dealt_s, began_s, ended_s, busy_s, "
+                "bytes_out, bytes_in, failed, lost) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"}},
+    [KL_ROW_MEASUREMENT] = {SHAPE(kl_trace_measurement_row), .bulk = true,
+        .fields = {FIELD(TIME, kl_trace_measurement_row, at_s),
+                   FIELD(WORKER_OR_NULL, kl_trace_measurement_row, worker),
+                   FIELD(TEXT, kl_trace_measurement_row, kind), FIELD(F64, kl_trace_measurement_row, value),
+                   FIELD(F64, kl_trace_measurement_row, sd), FIELD(U64, kl_trace_measurement_row, count)},
+        .field_count = 6,
+        .sql = {"INSERT INTO measurement(at_s, worker, kind, value, sd, count) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6)"}},
+    [KL_ROW_DECISION] = {SHAPE(kl_trace_decision_row), .bulk = true,
+        .fields = {FIELD(RUN, kl_trace_decision_row, run), FIELD(U64_OR_NULL, kl_trace_decision_row, chunk),
+                   FIELD(TIME, kl_trace_decision_row, at_s),
+                   FIELD(WORKER_OR_NULL, kl_trace_decision_row, worker),
+                   FIELD(TEXT, kl_trace_decision_row, kind), FIELD(U64, kl_trace_decision_row, count),
+                   FIELD(TEXT, kl_trace_decision_row, reason),
+                   FIELD(TIME_OR_NULL, kl_trace_decision_row, forecast_s),
+                   FIELD(F64, kl_trace_decision_row, gain_s)},
+        .field_count = 9,
+        .sql = {"INSERT INTO decision(run, chunk, at_s, worker, kind, count, reason, forecast_s, gain_s) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"}},
+    [KL_ROW_CALL] = {SHAPE(kl_trace_call),
+        .fields = {FIELD(U64, kl_trace_call, call), FIELD(U64, kl_trace_call, tasks),
+                   FIELD(I64, kl_trace_call, inputs), FIELD(I64, kl_trace_call, weights),
+                   FIELD(I64, kl_trace_call, shared)},
+        .field_count = 5,
+        .sql = {"INSERT OR IGNORE INTO call(call, tasks, inputs, weights, shared) VALUES (?1, ?2, ?3, ?4, ?5)"}},
+    [KL_ROW_RESULT] = {SHAPE(kl_trace_result_row),
+        .fields = {FIELD(U64, kl_trace_result_row, call), FIELD(U64, kl_trace_result_row, lo),
+                   FIELD(U64, kl_trace_result_row, count), FIELD(WORKER, kl_trace_result_row, worker),
+                   FIELD(BYTES, kl_trace_result_row, results), {KL_FIELD_SUM, 0}},
+        .field_count = 6,
+        .sql = {"INSERT INTO result(call, lo, count, worker, results, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"}},
+};
+
+/* Columns of chunk, measurement and decision grow at the end only and carry no index: a row costs least so.
+ * A join finds its own index when it needs one. */
+static const char *const tables[] = {
+    "CREATE TABLE host(host INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE run(program TEXT NOT NULL, version TEXT NOT NULL, transport TEXT NOT NULL, "
+        "policy TEXT NOT NULL, host INTEGER REFERENCES host, began_unix_s REAL, pid INTEGER NOT NULL, "
+        "ended_s REAL, dropped_rows INTEGER NOT NULL DEFAULT 0, control TEXT)",
+    "CREATE TABLE worker(worker INTEGER PRIMARY KEY, host INTEGER REFERENCES host, binding TEXT NOT NULL, "
+        "pid INTEGER NOT NULL, joined_s REAL, left_s REAL, why TEXT)",
+    "CREATE TABLE iteration(run INTEGER PRIMARY KEY, tasks INTEGER NOT NULL, units REAL, "
+        "policy TEXT NOT NULL, shared_bytes INTEGER NOT NULL, began_s REAL, failed INTEGER, chunks INTEGER, "
+        "workers INTEGER, ended_s REAL, bound_s REAL, equal_split_s REAL, decision TEXT, status TEXT, "
+        "stored INTEGER NOT NULL DEFAULT 0)",
+    "CREATE TABLE chunk(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, chunk INTEGER NOT NULL, "
+        "lo INTEGER NOT NULL, hi INTEGER NOT NULL, worker INTEGER NOT NULL, units REAL, dealt_s REAL, "
+        "began_s REAL, ended_s REAL, busy_s REAL, bytes_out INTEGER NOT NULL, bytes_in INTEGER NOT NULL, "
+        "failed INTEGER NOT NULL, lost INTEGER NOT NULL)",
+    "CREATE TABLE measurement(id INTEGER PRIMARY KEY, at_s REAL, worker INTEGER, kind TEXT NOT NULL, "
+        "value REAL, sd REAL, count INTEGER NOT NULL)",
+    "CREATE TABLE decision(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, chunk INTEGER, at_s REAL, "
+        "worker INTEGER, kind TEXT NOT NULL, count INTEGER NOT NULL, reason TEXT NOT NULL, "
+        "forecast_s REAL, gain_s REAL)",
+    "CREATE TABLE session(session INTEGER PRIMARY KEY, began_s REAL, ended_s REAL, host INTEGER REFERENCES host, "
+        "pid INTEGER NOT NULL, version TEXT NOT NULL, transport TEXT NOT NULL, policy TEXT NOT NULL, "
+        "first_run INTEGER NOT NULL, first_worker INTEGER NOT NULL)",
+    /* From here on: only in a record that holds results. */
+    "CREATE TABLE call(call INTEGER PRIMARY KEY, tasks INTEGER NOT NULL, inputs INTEGER NOT NULL, "
+        "weights INTEGER NOT NULL, shared INTEGER NOT NULL)",
+    "CREATE TABLE result(id INTEGER PRIMARY KEY, call INTEGER NOT NULL, lo INTEGER NOT NULL, "
+        "count INTEGER NOT NULL, worker INTEGER NOT NULL, results BLOB NOT NULL, sum INTEGER NOT NULL)",
+};
+enum { TABLES = sizeof tables / sizeof *tables, RESULT_TABLES = 2 };
+/* clang-format on */
+
+const kl_row_shape *kl_row_shape_of(kl_row_kind kind) {
+    return &shapes[kind];
+}
+
+const char *kl_record_table(size_t i, bool results) {
+    return i < TABLES - (results ? 0 : RESULT_TABLES) ? tables[i] : NULL;
+}
+
+uint64_t kl_result_sum(const kl_trace_result_row *row) {
+    uint64_t hash = kl_hash(row->results.data, row->results.size, row->call);
+    hash = kl_mix64(hash ^ row->lo);
+    hash = kl_mix64(hash ^ row->count);
+    return kl_mix64(hash ^ row->worker);
+}
