@@ -166,6 +166,7 @@ KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *ru
 /** What the last run came to. Times in seconds. */
 typedef struct kilter_farm_summary {
     uint64_t tasks;   /**< of the run */
+    uint64_t stored;  /**< those whose results were in the file of --resume: they were not done again */
     uint64_t failed;  /**< tasks that reported a failure */
     uint32_t workers; /**< that did at least one task */
     uint32_t resting; /**< that could have worked, but fewer were enough */

@@ -30,7 +30,20 @@ static kilter_status add_up_weights(kl_bag *bag, uint64_t tasks, const double *w
     return KILTER_OK;
 }
 
-kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error) {
+/* The first span to be dealt is the last that is put. */
+static kilter_status put_all_but(kl_bag *bag, kl_spans done) {
+    kilter_status status = KILTER_OK;
+    uint64_t hi = bag->tasks;
+    for (size_t i = done.count; i > 0 && status == KILTER_OK; i--) {
+        if (done.spans[i - 1].hi < hi)
+            status = kl_bag_return(bag, (kl_span){done.spans[i - 1].hi, hi});
+        hi = done.spans[i - 1].lo;
+    }
+    return status == KILTER_OK && hi > 0 ? kl_bag_return(bag, (kl_span){0, hi}) : status;
+}
+
+kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kl_spans done,
+                          kilter_error *error) {
     kl_bag_free(bag);
     bag->tasks = tasks;
     bag->scale = 1;
@@ -41,11 +54,11 @@ kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, ki
             return status;
         }
     }
-    bag->units = kl_bag_units(bag, (kl_span){0, tasks});
-    if (tasks > 0 && kl_bag_return(bag, (kl_span){0, tasks}) != KILTER_OK) {
+    if (put_all_but(bag, done) != KILTER_OK) {
         kl_bag_free(bag);
         return kl_fail(error, KILTER_ERR_MEMORY, "filling the bag of tasks: memory ran out");
     }
+    bag->units = bag->left_units;
     return KILTER_OK;
 }
 

@@ -32,7 +32,7 @@ static void every_task_is_taken_once(void **state) {
                 weights[i] = weight_of(i);
         }
         kl_bag bag = {0};
-        assert_int_equal(kl_bag_fill(&bag, tasks, weights, NULL), KILTER_OK);
+        assert_int_equal(kl_bag_fill(&bag, tasks, weights, (kl_spans){0}, NULL), KILTER_OK);
         free(weights); /* the bag keeps none of it */
         int *seen = calloc(tasks + 1, sizeof *seen);
         for (uint64_t step = 0; bag.left > 0; step++) {
@@ -60,7 +60,7 @@ static void weights_cut_by_share(void **state) {
     (void)state;
     double weights[] = {1, 1, 1, 1, 96}; /* all but the last weigh as much as a twenty-fifth */
     kl_bag bag = {0};
-    assert_int_equal(kl_bag_fill(&bag, 5, weights, NULL), KILTER_OK);
+    assert_int_equal(kl_bag_fill(&bag, 5, weights, (kl_spans){0}, NULL), KILTER_OK);
     assert_true(fabs(bag.units - 5) < 1e-12); /* a task is 1 unit on average */
     assert_true(fabs(kl_bag_units(&bag, (kl_span){4, 5}) - 4.8) < 1e-12);
     kl_span first = take(&bag, 1); /* a fifth of the work reaches into the last task: it cannot be cut */
@@ -68,7 +68,7 @@ static void weights_cut_by_share(void **state) {
     kl_bag_free(&bag);
 
     double rising[] = {1, 2, 3, 4, 5, 5};
-    assert_int_equal(kl_bag_fill(&bag, 6, rising, NULL), KILTER_OK);
+    assert_int_equal(kl_bag_fill(&bag, 6, rising, (kl_spans){0}, NULL), KILTER_OK);
     assert_int_equal(take(&bag, 3).hi, 4); /* half of 20 */
     kl_bag_free(&bag);
 }
@@ -80,10 +80,35 @@ static void weights_that_are_no_weights_are_refused_by_name(void **state) {
         double weights[] = {1, 2, bad[i]};
         kl_bag bag = {0};
         kilter_error error;
-        assert_int_equal(kl_bag_fill(&bag, 3, weights, &error), KILTER_ERR_RANGE);
+        assert_int_equal(kl_bag_fill(&bag, 3, weights, (kl_spans){0}, &error), KILTER_ERR_RANGE);
         assert_non_null(strstr(error.text, "task 2"));
         assert_null(bag.spans);
     }
+}
+
+static void what_is_done_is_not_dealt(void **state) {
+    (void)state;
+    const kl_span all[] = {{0, 10}}, some[] = {{0, 2}, {3, 4}, {8, 10}};
+    const double weights[] = {1, 1, 1, 1, 4, 1, 1, 1, 1, 1};
+    kl_bag bag = {0};
+    assert_int_equal(kl_bag_fill(&bag, 10, NULL, (kl_spans){all, 1}, NULL), KILTER_OK);
+    assert_int_equal(bag.left, 0);
+    assert_true(bag.units == 0);
+    for (int weighted = 0; weighted < 2; weighted++) {
+        uint8_t dealt[10] = {0};
+        assert_int_equal(kl_bag_fill(&bag, 10, weighted ? weights : NULL, (kl_spans){some, 3}, NULL),
+                         KILTER_OK);
+        assert_int_equal(bag.left, 5);
+        assert_true(fabs(bag.units - (weighted ? 8 * bag.scale : 5)) < 1e-9);
+        while (bag.left > 0) {
+            kl_span span = kl_bag_front(&bag, 2);
+            for (uint64_t i = span.lo; i < span.hi; i++)
+                dealt[i]++;
+            kl_bag_take(&bag, span);
+        }
+        assert_memory_equal(dealt, ((uint8_t[]){0, 0, 1, 0, 1, 1, 1, 1, 0, 0}), 10);
+    }
+    kl_bag_free(&bag);
 }
 
 int main(void) {
@@ -91,6 +116,7 @@ int main(void) {
         cmocka_unit_test(every_task_is_taken_once),
         cmocka_unit_test(weights_cut_by_share),
         cmocka_unit_test(weights_that_are_no_weights_are_refused_by_name),
+        cmocka_unit_test(what_is_done_is_not_dealt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,14 +91,15 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
     return KILTER_OK;
 }
 
-kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kilter_error *error) {
-    kilter_status status = kl_bag_fill(&b->bag, run->tasks, run->weights, error);
+kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kl_spans done,
+                               kilter_error *error) {
+    kilter_status status = kl_bag_fill(&b->bag, run->tasks, run->weights, done, error);
     if (status != KILTER_OK)
         return status;
     kl_snapshot *s = &b->snapshot;
     s->run = number;
     s->began_s = s->now_s = kl_now_s(&b->clock);
-    s->tasks = s->left = b->bag.tasks;
+    s->tasks = s->left = b->bag.left;
     s->units = s->left_units = b->bag.units;
     b->inputs = run->inputs;
     b->weights = run->weights;

@@ -13,6 +13,11 @@ typedef struct kl_span { /* tasks [lo, hi) */
     uint64_t lo, hi;
 } kl_span;
 
+typedef struct kl_spans { /* by rising lo, none of which touch; zeroed is none */
+    const kl_span *spans;
+    size_t count;
+} kl_spans;
+
 /* The tasks nobody has been given. Dealt from the front; what comes back from a lost worker is dealt first.
  * Zeroed is empty. */
 typedef struct kl_bag {
@@ -21,12 +26,13 @@ typedef struct kl_bag {
     double *prefix; /* prefix[i]: units of tasks [0, i), tasks + 1 entries; NULL: each is 1 */
     double scale;   /* units per weight: a task is 1 unit on average, whatever the user weighs in */
     uint64_t tasks, left;
-    double units, left_units;
+    double units, left_units; /* units: those that were to be dealt */
 } kl_bag;
 
-/* KILTER_ERR_RANGE for a weight outside 1e-50 … 1e50; KILTER_ERR_MEMORY. The weights are not kept.
- */
-kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error);
+/* With all tasks but those that are done already. KILTER_ERR_RANGE for a weight outside 1e-50 … 1e50;
+ * KILTER_ERR_MEMORY. The weights are not kept. */
+kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kl_spans done,
+                          kilter_error *error);
 void kl_bag_free(kl_bag *bag);
 double kl_bag_units(const kl_bag *bag, kl_span span);
 /* The next `count` tasks; with weights: as many as hold the same share of what is left. At least 1 task, at
@@ -87,8 +93,9 @@ void kl_balance_answer_cost(kl_balance *balance, double busy_s); /* the master's
 kilter_status kl_balance_set_policy(kl_balance *balance, const kl_policy *policy, double factor,
                                     kilter_error *error);
 
-/* Run `number` begins. The run's arrays are used until its bag is empty and its chunks have ended. */
-kilter_status kl_balance_begin(kl_balance *balance, uint64_t number, const kilter_run *run,
+/* Run `number` begins, with tasks that are done already. The run's arrays are used until its bag is empty and
+ * its chunks have ended. */
+kilter_status kl_balance_begin(kl_balance *balance, uint64_t number, const kilter_run *run, kl_spans done,
                                kilter_error *error);
 /* `worker` asked for work at asked_s: deal it the next chunk. *dealt = false: nothing for it now (the bag is
  * empty, or the policy holds back). again: another look at a request held back before. On

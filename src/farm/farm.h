@@ -95,6 +95,11 @@ const char *kl_master_last_loss(const kl_master *master); /* the last such, in w
 
 /* How long the user's program has computed since the last run [l_m]; before kl_master_begin(). */
 void kl_master_spent(kl_master *master, double seconds);
+/* Of the next run these tasks are done already, and their results are elsewhere; before kl_master_begin(). */
+void kl_master_done_before(kl_master *master, kl_spans done);
+/* Results that were taken from the master and are not safe yet do not count for those who look at it; while
+ * there are too many, nothing is dealt. */
+void kl_master_unsafe(kl_master *master, uint64_t results, bool too_many);
 kilter_status kl_master_begin(kl_master *master, const kilter_run *run, kilter_error *error);
 bool kl_master_running(const kl_master *master);
 kl_delivery_list kl_master_take(kl_master *master); /* the results that have come since the last call */

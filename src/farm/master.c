@@ -638,30 +638,44 @@ static void end_run(kl_master *m, const char *status) {
                                                                  .status = status});
 }
 
+void kl_master_done_before(kl_master *m, kl_spans done) {
+    m->done_before = done;
+}
+
+void kl_master_unsafe(kl_master *m, uint64_t results, bool too_many) {
+    m->unsafe = results;
+    m->feed_all |= m->holds && !too_many;
+    m->holds = too_many;
+}
+
 kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error *error) {
     kilter_status status = kl_master_between_runs(m, error);
     if (status == KILTER_OK)
         status = set_shared(m, run->shared, error);
     if (status == KILTER_OK)
-        status = kl_balance_begin(&m->balance, m->runs, run, error);
+        status = kl_balance_begin(&m->balance, m->runs, run, m->done_before, error);
+    m->done_before = (kl_spans){0};
     if (status != KILTER_OK)
         return status;
+    uint64_t left = m->balance.bag.left;
     m->began_s = m->ended_s = kl_now_s(&m->options.clock);
-    m->done = m->failed = 0;
+    m->done = run->tasks - left;
+    m->failed = 0;
     m->look_again_s = 0;
     m->feed_all = true;
-    m->summary = (kilter_farm_summary){.tasks = run->tasks};
+    m->summary = (kilter_farm_summary){.tasks = run->tasks, .stored = m->done};
     m->running = true;
     for (size_t i = 0; i < m->member_count; i++)
         m->members[i].held = false;
     kl_trace_iteration(
         m->trace, &(kl_trace_iteration_row){.run = m->runs,
-                                            .tasks = run->tasks,
+                                            .tasks = left,
                                             .units = m->balance.bag.units,
                                             .policy = kl_policy_name(kl_dealer_policy(m->balance.dealer)),
                                             .shared_bytes = m->shared.size > 0 ? m->shared.size - 1 : 0,
-                                            .began_s = m->began_s - m->opened_s});
-    if (run->tasks == 0)
+                                            .began_s = m->began_s - m->opened_s,
+                                            .stored = m->done});
+    if (left == 0)
         end_run(m, "done");
     return KILTER_OK;
 }
@@ -680,7 +694,7 @@ static kilter_status check_workers(kl_master *m, kilter_error *error) {
 }
 
 double kl_master_due_s(const kl_master *m) {
-    if (!m->running)
+    if (!m->running || m->holds)
         return HUGE_VAL;
     return m->feed_all ? 0 : m->look_again_s > 0 ? m->look_again_s : HUGE_VAL;
 }
@@ -699,7 +713,7 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
         declare_answer(m);
     if (status == KILTER_OK)
         status = on_event(m, &event, error);
-    if (status == KILTER_OK && m->running)
+    if (status == KILTER_OK && m->running && !m->holds)
         status = feed_hungry(m, event.kind == KL_EVENT_MESSAGE ? find_member(m, event.peer) : NULL, error);
     if (m->running && event.kind == KL_EVENT_MESSAGE && m->balance.chunks == chunks + 1)
         kl_balance_answer_cost(&m->balance, kl_busy_s(&m->options.clock) - began_s);
@@ -740,9 +754,9 @@ void kl_master_progress(kl_master *m, char *text, size_t size) {
         time_text(forecast.high_s, high, sizeof high);
         snprintf(left, sizeof left, "%s to %s left", low, high);
     }
-    uint64_t tasks = m->summary.tasks;
+    uint64_t tasks = m->summary.tasks, done = m->done - m->unsafe;
     uint32_t present = m->ready - m->resting;
     snprintf(text, size, "%3.0f %% · %llu of %llu tasks · %u worker%s · %s",
-             tasks ? 100.0 * (double)m->done / (double)tasks : 100, (unsigned long long)m->done,
+             tasks ? 100.0 * (double)done / (double)tasks : 100, (unsigned long long)done,
              (unsigned long long)tasks, present, present == 1 ? "" : "s", left);
 }

@@ -49,8 +49,11 @@ struct kl_master {
     uint64_t runs, done, failed;
     uint64_t finished; /* tasks, in all runs */
     double began_s, ended_s;
-    bool feed_all;       /* something changed for everybody */
-    double look_again_s; /* at workers held back; 0: none is */
+    kl_spans done_before; /* of the next run */
+    uint64_t unsafe;      /* results taken, of those in `done`, that may still be lost */
+    bool holds;           /* too many: nothing is dealt */
+    bool feed_all;        /* something changed for everybody */
+    double look_again_s;  /* at workers held back; 0: none is */
     kl_delivery_list results;
     char decision[512];
     kilter_farm_summary summary;

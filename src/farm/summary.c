@@ -49,7 +49,7 @@ void kl_summary_sentence(const kl_balance *b, const char *policy, const kilter_f
         text, size,
         "%s dealt %llu task%s in %llu chunk%s of %llu to %llu, to workers of speeds %s, and reached %.1f "
         "%% of what they could do%s%s.",
-        policy, (unsigned long long)sum->tasks, sum->tasks == 1 ? "" : "s", (unsigned long long)sum->chunks,
-        sum->chunks == 1 ? "" : "s", (unsigned long long)b->smallest, (unsigned long long)b->largest, speeds,
-        100 * sum->efficiency, gain, resting);
+        policy, (unsigned long long)(sum->tasks - sum->stored), sum->tasks - sum->stored == 1 ? "" : "s",
+        (unsigned long long)sum->chunks, sum->chunks == 1 ? "" : "s", (unsigned long long)b->smallest,
+        (unsigned long long)b->largest, speeds, 100 * sum->efficiency, gain, resting);
 }

@@ -225,7 +225,7 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
 void kl_master_note_iteration(kl_master *m) {
     kl_farm_state *state = &m->state;
     kl_iteration it = iteration(m);
-    if (it.workers == 0 || m->done < it.tasks)
+    if (it.workers == 0 || m->done < m->summary.tasks)
         return;
     double speed = it.workers;
     state->last = it;
@@ -278,7 +278,7 @@ void kl_master_state(const kl_master *m, kl_farm_state *state) {
     state->elapsed_s = (m->running ? kl_now_s(&m->options.clock) : m->ended_s) - m->began_s;
     state->run = m->running || m->runs == 0 ? m->runs : m->runs - 1;
     state->tasks = m->summary.tasks;
-    state->done = m->done;
+    state->done = m->done - m->unsafe;
     state->message = m->balance.message_now;
     state->answer_s = m->balance.answer.mean;
     state->policy = kl_dealer_policy(m->balance.dealer);

@@ -9,14 +9,16 @@
 #include "trace/record.h"
 
 static kilter_status fail(const char *path, const char *why, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_RECORD, "going on with the run record '%s': %s; name another file", path, why);
+    return kl_fail(error, KILTER_ERR_RECORD, "going on with the run record '%s': %s; name another file", path,
+                   why);
 }
 
 static kilter_status fail_damaged(const char *path, const char *how, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_RECORD,
-                   "going on with the run record '%s': it is damaged or cut (%s); restore a copy of it, or name "
-                   "another file",
-                   path, how);
+    return kl_fail(
+        error, KILTER_ERR_RECORD,
+        "going on with the run record '%s': it is damaged or cut (%s); restore a copy of it, or name "
+        "another file",
+        path, how);
 }
 
 kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error) {
@@ -49,7 +51,8 @@ static int64_t ask_number(sqlite3 *db, const char *sql) {
 }
 
 static kilter_status check_format(sqlite3 *db, const char *path, kilter_error *error) {
-    int64_t application = ask_number(db, "PRAGMA application_id"), format = ask_number(db, "PRAGMA user_version");
+    int64_t application = ask_number(db, "PRAGMA application_id"),
+            format = ask_number(db, "PRAGMA user_version");
     if (application < 0 || format < 0)
         return kl_past_damaged(db, path, error);
     if (application != KL_RECORD_APPLICATION || format < 1)
@@ -101,9 +104,10 @@ static double ask_time(sqlite3 *db, const char *sql) {
 /* By the clock of day, but never back: that clock may have been set. */
 static double time_to_go_on_from(sqlite3 *db, double now_unix_s) {
     double by_clock_s = now_unix_s - ask_time(db, "SELECT began_unix_s FROM run");
-    double last_s = ask_time(db, "SELECT max(t) FROM (SELECT max(ended_s) AS t FROM chunk "
-                                 "UNION ALL SELECT max(at_s) FROM measurement UNION ALL SELECT max(at_s) FROM decision "
-                                 "UNION ALL SELECT max(max(began_s), coalesce(max(ended_s), 0)) FROM session)");
+    double last_s =
+        ask_time(db, "SELECT max(t) FROM (SELECT max(ended_s) AS t FROM chunk "
+                     "UNION ALL SELECT max(at_s) FROM measurement UNION ALL SELECT max(at_s) FROM decision "
+                     "UNION ALL SELECT max(max(began_s), coalesce(max(ended_s), 0)) FROM session)");
     return fmax(0, fmax(by_clock_s, last_s));
 }
 

@@ -15,15 +15,17 @@ struct kl_stored {
 };
 
 static kilter_status fail_damaged(const char *path, const char *how, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_RECORD,
-                   "reading results from the run record '%s': it is damaged (%s); restore a copy of it, or name another "
-                   "file",
-                   path, how);
+    return kl_fail(
+        error, KILTER_ERR_RECORD,
+        "reading results from the run record '%s': it is damaged (%s); restore a copy of it, or name another "
+        "file",
+        path, how);
 }
 
 static kilter_status open_database(kl_stored *s, kilter_error *error) {
     char *name = sqlite3_mprintf("%s%s", s->path[0] == '/' ? "" : "./", s->path);
-    int status = name ? sqlite3_open_v2(name, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) : SQLITE_NOMEM;
+    int status =
+        name ? sqlite3_open_v2(name, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) : SQLITE_NOMEM;
     sqlite3_free(name);
     if (status == SQLITE_OK) {
         sqlite3_busy_timeout(s->db, BUSY_MS);
@@ -31,21 +33,24 @@ static kilter_status open_database(kl_stored *s, kilter_error *error) {
         sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         status = sqlite3_exec(s->db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
     }
-    return status == SQLITE_OK ? KILTER_OK : fail_damaged(s->path, s->db ? sqlite3_errmsg(s->db) : "no memory", error);
+    return status == SQLITE_OK ? KILTER_OK
+                               : fail_damaged(s->path, s->db ? sqlite3_errmsg(s->db) : "no memory", error);
 }
 
 static kilter_status differs(const kl_stored *s, const char *what, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_USAGE,
-                   "--resume: %s: run %llu has other %s than the one stored there; start it as it was started then, or "
-                   "name another file",
-                   s->path, (unsigned long long)s->call.call, what);
+    return kl_fail(
+        error, KILTER_ERR_USAGE,
+        "--resume: %s: run %llu has other %s than the one stored there; start it as it was started then, or "
+        "name another file",
+        s->path, (unsigned long long)s->call.call, what);
 }
 
 /* Is it about the same? Not there at all is fine: the last master did not come to it. */
 static kilter_status compare(const kl_stored *s, kilter_error *error) {
     sqlite3_stmt *call = NULL;
     kilter_status status = KILTER_OK;
-    int step = sqlite3_prepare_v2(s->db, "SELECT tasks, inputs, weights, shared FROM call WHERE call = ?1", -1, &call, NULL);
+    int step = sqlite3_prepare_v2(s->db, "SELECT tasks, inputs, weights, shared FROM call WHERE call = ?1",
+                                  -1, &call, NULL);
     if (step == SQLITE_OK && sqlite3_bind_int64(call, 1, (int64_t)s->call.call) == SQLITE_OK)
         step = sqlite3_step(call);
     if (step == SQLITE_ROW && (uint64_t)sqlite3_column_int64(call, 0) != s->call.tasks)
@@ -74,8 +79,9 @@ static int last_row(const kl_stored *s, int64_t *id) {
 
 /* Not the rows that this master will store while these are read. */
 static kilter_status prepare(kl_stored *s, kilter_error *error) {
-    static const char sql[] = "SELECT lo, count, worker, results, sum FROM result WHERE call = ?1 AND id <= ?2 "
-                              "ORDER BY lo, id";
+    static const char sql[] =
+        "SELECT lo, count, worker, results, sum FROM result WHERE call = ?1 AND id <= ?2 "
+        "ORDER BY lo, id";
     int64_t last = 0;
     if (last_row(s, &last) == SQLITE_ROW && sqlite3_prepare_v2(s->db, sql, -1, &s->rows, NULL) == SQLITE_OK &&
         sqlite3_bind_int64(s->rows, 1, (int64_t)s->call.call) == SQLITE_OK &&
@@ -84,13 +90,15 @@ static kilter_status prepare(kl_stored *s, kilter_error *error) {
     return fail_damaged(s->path, sqlite3_errmsg(s->db), error);
 }
 
-kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_stored **stored, kilter_error *error) {
+kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_stored **stored,
+                             kilter_error *error) {
     kl_stored *s = calloc(1, sizeof *s);
     if (s)
         *s = (kl_stored){.path = strdup(path), .call = *call};
     if (!s || !s->path) {
         free(s);
-        return kl_fail(error, KILTER_ERR_MEMORY, "reading results from the run record '%s': memory ran out", path);
+        return kl_fail(error, KILTER_ERR_MEMORY, "reading results from the run record '%s': memory ran out",
+                       path);
     }
     kilter_status status = open_database(s, error);
     if (status == KILTER_OK)
@@ -120,8 +128,8 @@ static kilter_status take_row(const kl_stored *s, kl_trace_result_row *row, kilt
     if (fits && (uint64_t)sqlite3_column_int64(s->rows, 4) == kl_result_sum(row))
         return KILTER_OK;
     char how[128];
-    snprintf(how, sizeof how, "the results from task %lld of run %llu on are not what was written", (long long)lo,
-             (unsigned long long)s->call.call);
+    snprintf(how, sizeof how, "the results from task %lld of run %llu on are not what was written",
+             (long long)lo, (unsigned long long)s->call.call);
     return fail_damaged(s->path, how, error);
 }
 
@@ -133,7 +141,8 @@ kilter_status kl_stored_next(kl_stored *s, kl_trace_result_row *row, bool *got, 
         return KILTER_OK;
     }
     if ((step & 0xff) == SQLITE_NOMEM)
-        return kl_fail(error, KILTER_ERR_MEMORY, "reading results from the run record '%s': memory ran out", s->path);
+        return kl_fail(error, KILTER_ERR_MEMORY, "reading results from the run record '%s': memory ran out",
+                       s->path);
     if (step != SQLITE_ROW)
         return fail_damaged(s->path, sqlite3_errmsg(s->db), error);
     *got = true;

@@ -170,7 +170,8 @@ static void every_kind_of_row_comes_back(void **state) {
            "prog'); DROP TABLE run; --|1.2.3|zmq|auto|1|1700000000.0|4242|4.5|0|/run/kilter-1/control|ada");
     expect(db, "SELECT * FROM worker WHERE worker = 0", "0|1|core 1|77|0.5|NULL|NULL");
     expect(db, "SELECT * FROM worker WHERE worker = 1", "1|2||78|0.75|3.5|lost; -- connection");
-    expect(db, "SELECT * FROM iteration", "2|100|150.5|gss|4096|1.25|3|2|2|3.25|1.5|2.5|dealt \xc2\xb5|done");
+    expect(db, "SELECT * FROM iteration",
+           "2|100|150.5|gss|4096|1.25|3|2|2|3.25|1.5|2.5|dealt \xc2\xb5|done|0");
     expect(db, "SELECT * FROM chunk WHERE NOT lost",
            "1|2|9|10|30|1|25.5|1.5|1.625|1.75|0.0625|1000|2000|3|0");
     expect(db, "SELECT * FROM chunk WHERE lost", "2|2|10|30|40|1|1.5|2.0|NULL|NULL|0.0|8|0|0|1");
