@@ -61,14 +61,13 @@ kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, c
 
 typedef enum kl_rescue_act {
     KL_RESCUE_NOTHING,
-    KL_RESCUE_RECALL, /* `from` gives back what it has not begun, but the first keep_units of what it holds */
+    KL_RESCUE_RECALL, /* `from` gives back what it has not begun, but the first `tasks` of what it holds */
     KL_RESCUE_COPY,   /* the last `tasks` of what `from` holds to `to` as well: the first result counts */
 } kl_rescue_act;
 
 typedef struct kl_rescue {
     kl_rescue_act act;
     uint32_t from, to;
-    double keep_units;
     uint64_t tasks;
     double finish_s, gain_s; /* forecast: when all of it is done then, and how much sooner that is */
     char reason[KL_REASON_BYTES];

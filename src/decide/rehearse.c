@@ -1,5 +1,4 @@
 /* A policy played out: what the farm keeps in room balance, kept for room play. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "decide/decide.h"
@@ -156,12 +155,11 @@ static void rescue(void *self, const kl_play *play, double empty_s, double now_s
                       .coming_units = (double)kl_play_coming(play)};
     kl_rescue plan;
     kl_rescue_choose(&r->snapshot, &board, &plan);
-    *rescue =
-        (kl_play_rescue){.kind = kinds[plan.act],
-                         .from = plan.from,
-                         .to = plan.to,
-                         .tasks = plan.act == KL_RESCUE_RECALL ? (uint64_t)ceil(plan.keep_units) : plan.tasks,
-                         .pause_s = kl_rescue_pause_s(&r->snapshot, now_s - empty_s, 0)};
+    *rescue = (kl_play_rescue){.kind = kinds[plan.act],
+                               .from = plan.from,
+                               .to = plan.to,
+                               .tasks = plan.tasks,
+                               .pause_s = kl_rescue_pause_s(&r->snapshot, now_s - empty_s, 0)};
     if (plan.act != KL_RESCUE_NOTHING && r->watch && r->watch->rescued)
         r->watch->rescued(r->watch->self, &plan, now_s);
 }

@@ -67,12 +67,13 @@ static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker,
     double gain_s = lane.free_s - fmax(shared_s, others_s);
     if (!(gain_s > RECALL_PAYS * move_s(s)))
         return false;
-    double keep = fmax(held->units - lane.rate * (lane.free_s - shared_s), 0);
-    if (held->units - keep < task_units / 2)
+    double keep = round(fmax(held->units - lane.rate * (lane.free_s - shared_s), 0) / task_units);
+    uint64_t kept = keep < (double)held->kept ? held->kept : (uint64_t)keep;
+    if (kept >= held->tasks)
         return false;
     *r = (kl_rescue){.act = KL_RESCUE_RECALL,
                      .from = worker,
-                     .keep_units = keep,
+                     .tasks = kept,
                      .finish_s = s->now_s + fmax(shared_s, others_s),
                      .gain_s = gain_s};
     say(r, "%llu tasks here would end in %s, shared in %s", ull(held->tasks), kl_say_s(lane.free_s).text,

@@ -29,14 +29,14 @@ typedef struct situation {
     uint64_t left;
     bool busy; /* nobody waits */
     kl_rescue_act act;
-    double keep_least, keep_most;
+    uint64_t keep_least, keep_most;
     uint64_t copied;
 } situation;
 
 static const situation situations[] = {
     /* Slow. */
     {"slowed to a tenth with much to do", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .act = KL_RESCUE_RECALL,
-     .keep_least = 0.1, .keep_most = 1},
+     .keep_least = 1, .keep_most = 1},
     {"half as fast as the others", 2e-3, 1e-3, 50, 0.3, 0, 20, 1, .act = KL_RESCUE_RECALL, .keep_least = 2,
      .keep_most = 4},
     {"no word for ten times what it has to do", 1e-3, 1e-3, 50, 0.3, 50e-3, 5, 1, .act = KL_RESCUE_RECALL,
@@ -162,9 +162,8 @@ static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
         assert_true(r.from == 0 && r.finish_s >= NOW_S && r.gain_s >= 0);
         if (r.act == KL_RESCUE_COPY && (r.tasks != what->copied || r.to == 0 || r.to >= WORKERS))
             fail_msg("%s: %d tasks to worker %u", what->name, (int)r.tasks, (unsigned)r.to);
-        if (r.act == KL_RESCUE_RECALL &&
-            !(r.keep_units >= what->keep_least && r.keep_units <= what->keep_most))
-            fail_msg("%s: keeps %g", what->name, r.keep_units);
+        if (r.act == KL_RESCUE_RECALL && !(r.tasks >= what->keep_least && r.tasks <= what->keep_most))
+            fail_msg("%s: keeps %d", what->name, (int)r.tasks);
     }
 }
 
@@ -188,9 +187,8 @@ static void plans_stay_within_what_is_there(void **state) {
         world w;
         make_world(&w, &what);
         kl_rescue r = choose(&w);
-        assert_true(r.act != KL_RESCUE_RECALL ||
-                    (r.keep_units >= 0 && r.keep_units <= (double)what.tasks - 0.5 && what.asked_ago_s == 0 &&
-                     what.kept < what.tasks));
+        assert_true(r.act != KL_RESCUE_RECALL || (r.tasks >= what.kept && r.tasks < what.tasks &&
+                                                  what.asked_ago_s == 0 && what.kept < what.tasks));
         assert_true(r.act != KL_RESCUE_COPY || (r.tasks >= 1 && r.tasks <= what.tasks && r.to != 0));
         assert_false(isnan(r.gain_s) || isnan(r.finish_s));
     }
