@@ -116,6 +116,30 @@ static void between_runs_they_go_as_well(void **state) {
     stepped_close(&s.farm);
 }
 
+/* What it said meanwhile, "ready" or the echo of a probe, is then too late, and no offence. */
+static void at_any_moment_of_joining_they_may_be_sent_home(void **state) {
+    (void)state;
+    uint32_t sent = 0;
+    for (int turns = 0; turns < 200; turns++) {
+        scene s = {.drain_at = UINT64_MAX};
+        stepped_open(&s.farm, "auto", WORKERS, 50e-6, work);
+        for (int i = 0; i < turns && kl_master_ready(s.farm.master) < WORKERS; i++)
+            assert_int_equal(stepped_turn(&s.farm, NULL), KILTER_OK);
+        s.drain = (kl_control_drain){.all = true, .worker_count = 1, .workers = {turns % WORKERS}};
+        drain_now(&s);
+        uint32_t stay = s.status == KILTER_OK ? WORKERS - 1 : WORKERS;
+        sent += s.status == KILTER_OK;
+        while (kl_master_ready(s.farm.master) < stay || leaving(&s) > 0)
+            assert_int_equal(stepped_turn(&s.farm, NULL), KILTER_OK);
+        assert_int_equal(alive(&s.farm), stay);
+        assert_null(strstr(kl_master_last_loss(s.farm.master), "malformed"));
+        assert_int_equal(run(&s), KILTER_OK);
+        check_all_done_once(&s);
+        stepped_close(&s.farm);
+    }
+    assert_true(sent > 100); /* else the joining was over before */
+}
+
 static void who_leaves_already_is_not_sent_twice(void **state) {
     (void)state;
     scene s;
@@ -192,6 +216,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_task_is_lost_by_it),
         cmocka_unit_test(between_runs_they_go_as_well),
+        cmocka_unit_test(at_any_moment_of_joining_they_may_be_sent_home),
         cmocka_unit_test(who_leaves_already_is_not_sent_twice),
         cmocka_unit_test(what_cannot_be_is_refused_as_a_whole),
         cmocka_unit_test(without_any_worker_a_run_fails),
