@@ -23,9 +23,13 @@ expect 2 "draining the run of 'missing.kilter': No such file" "$kilter" drain mi
 echo "not a record" >text.kilter
 expect 2 "not a run record" "$kilter" drain text.kilter 0
 
-# --- refusals leave everybody where he is
+# --- refusals leave everybody where he is: at a task that does not end yet
+: >"$place/local.stop.hold"
 start local --workers 3
 until_so shows "^workers  *3 at work, 0 resting; all"
+for worker in 0 1 2; do
+    until_so shows "^ *$worker  *busy"
+done
 expect 2 "there is no worker 3" "$kilter" drain "$record" 0 3
 expect 2 "no worker on host 'nowhere'" "$kilter" drain "$record" --host nowhere
 expect 2 "nobody else would stay" "$kilter" drain "$record" 2 1 0
@@ -33,7 +37,6 @@ expect 2 "nobody else would stay" "$kilter" drain --host "$(hostname)" "$record"
 shows "^workers  *3 at work, 0 resting; all" || fail "somebody left after a refusal: $(cat out)"
 
 # --- one of three: while its task lasts it is leaving, then it is gone
-: >"$stop.hold"
 "$kilter" drain "$record" 1 >out || fail "draining worker 1"
 grep -qx "worker 1 leaves, when its task is done; 2 stay" out || fail "the answer: $(cat out)"
 shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "not leaving: $("$kilter" tune --once "$record")"
