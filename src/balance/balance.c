@@ -26,6 +26,7 @@ void kl_balance_free(kl_balance *b) {
     kl_dealer_free(b->dealer);
     kl_crew_free(b->crew);
     kl_bag_free(&b->bag);
+    kl_ledger_free(&b->ledger);
     kl_buffer_free(&b->buffer);
     free(b->views);
     *b = (kl_balance){0};
@@ -96,6 +97,9 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     kilter_status status = kl_bag_fill(&b->bag, run->tasks, run->weights, done, error);
     if (status != KILTER_OK)
         return status;
+    if (kl_ledger_begin(&b->ledger, run->tasks) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
+                       (unsigned long long)run->tasks);
     kl_snapshot *s = &b->snapshot;
     s->run = number;
     s->began_s = s->now_s = kl_now_s(&b->clock);
@@ -148,15 +152,14 @@ static void note_sent(kl_balance *b, uint64_t bytes, double now_s) {
     b->wire_free_s = fmax(b->wire_free_s, now_s) + b->message_now.per_unit_s * (double)bytes;
 }
 
-static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *plan, kl_chunk *chunk,
-                          kilter_error *error) {
-    kl_span span = fit_message(b, kl_bag_front(&b->bag, plan->count));
-    kl_bag_take(&b->bag, span);
-    plan->count = span.hi - span.lo;
+static kilter_status send_span(kl_balance *b, kl_peer peer, double asked_s, kl_span span, double finish_s,
+                               kl_chunk *chunk, kilter_error *error) {
     *chunk = (kl_chunk){.id = b->next_chunk, .lo = span.lo, .hi = span.hi, .at = span.lo};
     chunk->units = kl_bag_units(&b->bag, span);
-    chunk->finish_s = plan->finish_s;
-    kl_chunk_head head = {.run = b->snapshot.run, .chunk = chunk->id, .lo = span.lo, .count = plan->count};
+    chunk->finish_s = finish_s;
+    kl_chunk_head head = {
+        .run = b->snapshot.run, .chunk = chunk->id, .lo = span.lo, .count = span.hi - span.lo};
+    head.shared = b->shared_hash;
     head.lead_s = kl_lead_s(&b->snapshot);
     double now_s = kl_now_s(&b->clock);
     head.held_s = fmax(0, now_s - asked_s);
@@ -164,15 +167,23 @@ static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *
     kl_receipt receipt;
     kilter_status status = kl_move_chunk(b->transport, peer, &head, b->weights, b->bag.scale, b->inputs,
                                          &b->buffer, &receipt, error);
-    if (status != KILTER_OK) {
-        if (kl_bag_return(&b->bag, span) != KILTER_OK)
-            return kl_fail(error, KILTER_ERR_MEMORY, "taking tasks back from a lost worker: memory ran out");
+    if (status != KILTER_OK)
         return status;
-    }
     note_sent(b, receipt.bytes, now_s);
     chunk->bytes_out = receipt.bytes;
     chunk->dealt_s = kl_now_s(&b->clock);
     return KILTER_OK;
+}
+
+static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *plan, kl_chunk *chunk,
+                          kilter_error *error) {
+    kl_span span = fit_message(b, kl_bag_front(&b->bag, plan->count));
+    plan->count = span.hi - span.lo;
+    kl_bag_take(&b->bag, span);
+    kilter_status status = send_span(b, peer, asked_s, span, plan->finish_s, chunk, error);
+    if (status != KILTER_OK && kl_bag_return(&b->bag, span) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking tasks back from a lost worker: memory ran out");
+    return status;
 }
 
 static void note_dealt(kl_balance *b, uint32_t worker, const kl_chunk *chunk) {
@@ -258,23 +269,42 @@ void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);
 }
 
-kilter_status kl_balance_end_chunk(kl_balance *b, uint32_t worker, const kl_chunk *chunk, bool lost) {
+void kl_balance_cut(kl_balance *b, uint32_t worker, kl_chunk *chunk, uint64_t from) {
     kl_worker_view *view = &b->views[worker];
-    kilter_status status = KILTER_OK;
-    if (lost) {
-        kl_span rest = {chunk->at, chunk->hi};
-        status = kl_bag_return(&b->bag, rest);
+    kl_span rest = {from, chunk->hi};
+    if (!chunk->stale) {
         view->queued_tasks -= rest.hi - rest.lo;
         view->queued_units = view->queued_tasks ? view->queued_units - kl_bag_units(&b->bag, rest) : 0;
-    } else {
-        kl_wap_add(&view->wap, chunk->busy_s, chunk->units);
+        chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, from});
+        kl_crew_update(b->crew, b->views, worker);
     }
-    kl_crew_update(b->crew, b->views, worker);
+    chunk->hi = from;
+}
+
+kilter_status kl_balance_return(kl_balance *b, kl_span span) {
+    return kl_bag_return(&b->bag, span);
+}
+
+kilter_status kl_balance_deal_span(kl_balance *b, uint32_t worker, kl_peer peer, double asked_s, kl_span span,
+                                   double finish_s, kl_chunk *chunk, kilter_error *error) {
+    kl_view_asked(&b->views[worker], kl_now_s(&b->clock));
+    look(b);
+    kilter_status status = send_span(b, peer, asked_s, span, finish_s, chunk, error);
+    if (status == KILTER_OK)
+        note_dealt(b, worker, chunk);
+    return status;
+}
+
+void kl_balance_end_chunk(kl_balance *b, uint32_t worker, const kl_chunk *chunk, bool lost) {
+    if (!lost) {
+        kl_wap_add(&b->views[worker].wap, chunk->busy_s, chunk->units);
+        kl_crew_update(b->crew, b->views, worker);
+    }
     kl_trace_chunk(b->trace, &(kl_trace_chunk_row){
                                  .run = b->snapshot.run,
                                  .chunk = chunk->id,
                                  .lo = chunk->lo,
-                                 .hi = lost ? chunk->at : chunk->hi,
+                                 .hi = chunk->hi,
                                  .worker = worker,
                                  .units = chunk->units,
                                  .dealt_s = chunk->dealt_s - b->opened_s,
@@ -286,7 +316,6 @@ kilter_status kl_balance_end_chunk(kl_balance *b, uint32_t worker, const kl_chun
                                  .failed = chunk->failed,
                                  .lost = lost,
                              });
-    return status;
 }
 
 kl_forecast kl_balance_forecast(kl_balance *b) {

@@ -41,9 +41,35 @@ kl_span kl_bag_front(const kl_bag *bag, uint64_t count);
 void kl_bag_take(kl_bag *bag, kl_span span);            /* at the front */
 kilter_status kl_bag_return(kl_bag *bag, kl_span span); /* KILTER_ERR_MEMORY */
 
+/* Which tasks are done, and which may have cost a worker its life. Zeroed: a run of no tasks. */
+typedef struct kl_blame { /* tasks [lo, hi) were at `losses` workers that were lost */
+    uint64_t lo, hi;
+    uint32_t losses;
+} kl_blame;
+
+typedef struct kl_ledger {
+    uint64_t *done; /* a bit a task */
+    uint64_t tasks, done_count;
+    kl_blame *blames; /* by rising lo, none in two of them */
+    size_t blame_count, blame_capacity;
+} kl_ledger;
+
+kilter_status kl_ledger_begin(kl_ledger *ledger, uint64_t tasks); /* KILTER_ERR_MEMORY */
+void kl_ledger_free(kl_ledger *ledger);
+bool kl_ledger_is_done(const kl_ledger *ledger, uint64_t task);
+/* The tasks from span.lo on, at least one, that are all done, or all not. */
+kl_span kl_ledger_alike(const kl_ledger *ledger, kl_span span, bool *done);
+void kl_ledger_do(kl_ledger *ledger, kl_span span); /* none of them is done yet */
+/* One more worker was lost that had these tasks. KILTER_ERR_MEMORY: it is not noted. */
+kilter_status kl_ledger_blame(kl_ledger *ledger, kl_span span);
+uint32_t kl_ledger_losses(const kl_ledger *ledger, uint64_t task);
+
 /* A chunk at a worker: tasks [lo, hi), of which those before `at` are reported. */
 typedef struct kl_chunk {
     uint64_t id, lo, hi, at;
+    bool stale;       /* its run has ended: whatever comes is not counted */
+    double recalled_s; /* it was asked back from recalled_from on, and no answer has come; 0: it is not */
+    uint64_t recalled_from;
     double dealt_s, began_s, ended_s; /* ended_s: of the last task reported */
     double busy_s, finish_s;          /* finish_s: forecast when it was dealt; 0: none */
     double units;
@@ -57,6 +83,8 @@ typedef struct kl_balance {
     double opened_s; /* the record counts from here */
     kl_dealer *dealer;
     kl_bag bag;
+    kl_ledger ledger;
+    uint64_t shared_hash; /* of the shared data in force; 0: none */
     kl_snapshot snapshot;
     kl_worker_view *views;      /* snapshot.workers, writable: the crew is told of every change */
     kl_crew *crew;              /* snapshot.crew */
@@ -106,9 +134,14 @@ kilter_status kl_balance_deal(kl_balance *balance, uint32_t worker, kl_peer peer
  * measured. offset_s: what to add to the worker's clock to get ours. bytes: of the segment's results. */
 void kl_balance_report(kl_balance *balance, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,
                        double offset_s, uint64_t bytes, uint64_t failed);
-/* The chunk ended, or is lost with its worker: what was not reported goes back into the bag, and the record
- * gets its row. */
-kilter_status kl_balance_end_chunk(kl_balance *balance, uint32_t worker, const kl_chunk *chunk, bool lost);
+/* The worker will not do [from, hi) of the chunk: it ends there. What is to become of them is the caller's. */
+void kl_balance_cut(kl_balance *balance, uint32_t worker, kl_chunk *chunk, uint64_t from);
+kilter_status kl_balance_return(kl_balance *balance, kl_span span); /* into the bag; KILTER_ERR_MEMORY */
+/* Deal `worker` these tasks, which are not in the bag. KILTER_ERR_PEER, _MEMORY: they are not dealt. */
+kilter_status kl_balance_deal_span(kl_balance *balance, uint32_t worker, kl_peer peer, double asked_s, kl_span span,
+                                   double finish_s, kl_chunk *chunk, kilter_error *error);
+/* The chunk ended; lost: with its worker, or its run. The record gets its row. */
+void kl_balance_end_chunk(kl_balance *balance, uint32_t worker, const kl_chunk *chunk, bool lost);
 kl_forecast kl_balance_forecast(kl_balance *balance);
 /* What the run that has ended showed. elapsed_s: its time; master_s: the master's own [l_m]; shared_bytes: of
  * shared data that it sent to each worker, which makes a worker's start dearer. `speeds` is good until the

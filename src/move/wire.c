@@ -7,7 +7,7 @@ static const uint32_t MAGIC = 0x544c494b; /* "KILT" */
 
 kl_message_type kl_wire_type(const void *data, size_t size) {
     const uint8_t *bytes = data;
-    return size > 0 && bytes[0] >= KL_HELLO && bytes[0] <= KL_RELEASE ? (kl_message_type)bytes[0]
+    return size > 0 && bytes[0] >= KL_HELLO && bytes[0] <= KL_PULSE ? (kl_message_type)bytes[0]
                                                                       : (kl_message_type)0;
 }
 
@@ -46,6 +46,8 @@ void kl_wire_put_hello(kl_buffer *out, const kl_hello *hello) {
     put_text(out, hello->host);
     put_text(out, hello->binding);
     put_text(out, hello->program);
+    put_text(out, hello->program_version);
+    kl_put_u8(out, hello->attends);
 }
 
 bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello) {
@@ -57,6 +59,10 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello) {
     get_text(&r, hello->host, sizeof hello->host);
     get_text(&r, hello->binding, sizeof hello->binding);
     get_text(&r, hello->program, sizeof hello->program);
+    if (hello->version == KL_WIRE_VERSION) { /* another one need not say this */
+        get_text(&r, hello->program_version, sizeof hello->program_version);
+        hello->attends = kl_get_u8(&r);
+    }
     /* another version may have more to say: it is refused by its number, not called malformed */
     return !r.bad && (kl_reader_done(&r) || hello->version != KL_WIRE_VERSION);
 }
@@ -92,6 +98,62 @@ void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity
     take_text(kl_get_bytes(&r, length), length, text, capacity);
 }
 
+void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size) {
+    kl_put_u8(out, KL_SHARED);
+    kl_put_u64(out, kl_hash(bytes, size, 0));
+    kl_put_bytes(out, bytes, size);
+}
+
+bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes) {
+    kl_reader r = body_of(data, size);
+    *hash = kl_get_u64(&r);
+    bytes->size = r.size - r.at;
+    bytes->data = kl_get_bytes(&r, bytes->size);
+    return !r.bad;
+}
+
+void kl_wire_put_part(kl_buffer *out, kl_message_type type, const kl_part *part) {
+    kl_put_u8(out, (uint8_t)type);
+    kl_put_u64(out, part->chunk);
+    kl_put_u64(out, part->lo);
+    kl_put_u64(out, part->hi);
+}
+
+bool kl_wire_get_part(const void *data, size_t size, kl_part *part) {
+    kl_reader r = body_of(data, size);
+    part->chunk = kl_get_u64(&r);
+    part->lo = kl_get_u64(&r);
+    part->hi = kl_get_u64(&r);
+    return kl_reader_done(&r) && part->lo <= part->hi;
+}
+
+static bool positive(double x) {
+    return isfinite(x) && x > 0;
+}
+static bool not_negative(double x) {
+    return isfinite(x) && x >= 0;
+}
+
+void kl_wire_put_pulse(kl_buffer *out, const kl_pulse *pulse) {
+    kl_put_u8(out, KL_PULSE);
+    kl_put_u64(out, pulse->chunk);
+    kl_put_u64(out, pulse->task);
+    kl_put_f64(out, pulse->elapsed_s);
+    kl_put_f64(out, pulse->cpu_s);
+    kl_put_f64(out, pulse->usual_share);
+}
+
+bool kl_wire_get_pulse(const void *data, size_t size, kl_pulse *pulse) {
+    kl_reader r = body_of(data, size);
+    pulse->chunk = kl_get_u64(&r);
+    pulse->task = kl_get_u64(&r);
+    pulse->elapsed_s = kl_get_f64(&r);
+    pulse->cpu_s = kl_get_f64(&r);
+    pulse->usual_share = kl_get_f64(&r);
+    return kl_reader_done(&r) && not_negative(pulse->elapsed_s) && not_negative(pulse->cpu_s) &&
+           not_negative(pulse->usual_share);
+}
+
 enum { WEIGHTED = 1, INPUTS = 2, QUIET = 4 };
 
 void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head) {
@@ -100,17 +162,11 @@ void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head) {
     kl_put_u64(out, head->chunk);
     kl_put_u64(out, head->lo);
     kl_put_u64(out, head->count);
+    kl_put_u64(out, head->shared);
     kl_put_f64(out, head->lead_s);
     kl_put_f64(out, head->held_s);
     kl_put_u8(out, (uint8_t)((head->weighted ? WEIGHTED : 0) | (head->inputs ? INPUTS : 0) |
                              (head->quiet ? QUIET : 0)));
-}
-
-static bool positive(double x) {
-    return isfinite(x) && x > 0;
-}
-static bool not_negative(double x) {
-    return isfinite(x) && x >= 0;
 }
 
 static bool range_ok(uint64_t lo, uint64_t count) {
@@ -125,6 +181,7 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_re
     head->chunk = kl_get_u64(&r);
     head->lo = kl_get_u64(&r);
     head->count = kl_get_u64(&r);
+    head->shared = kl_get_u64(&r);
     head->lead_s = kl_get_f64(&r);
     head->held_s = kl_get_f64(&r);
     uint8_t flags = kl_get_u8(&r);

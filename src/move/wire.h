@@ -10,15 +10,19 @@
  *                                ◀─────    SHARED   shared data of the runs from now on
  *                                ◀─────    CHUNK    tasks [lo, lo + count)
  *   RESULTS (and: send more)     ─────▶
- *                                ◀─────    END      the farm is closed; or why this worker is sent away
- *                                ◀─────    RELEASE  fewer workers are enough: this one may go */
+ *   PULSE    the task at hand    ─────▶
+ *                                ◀─────    RECALL   give back what you have not begun of a chunk
+ *   RETURN   its end comes back  ─────▶
+ *                                ◀─────    RELEASE  finish the task at hand, give back the rest, and go
+ *   LEAVE    I go, and why       ─────▶
+ *                                ◀─────    END      the farm is closed; or why this worker is sent away */
 #ifndef KL_WIRE_H
 #define KL_WIRE_H
 
 #include "kilter/run.h"
 #include "measure/measure.h"
 
-enum { KL_WIRE_VERSION = 2 };
+enum { KL_WIRE_VERSION = 3 };
 /* Most bytes of one result, input or shared data: under the transports' limit of 1 GiB a message, with room
  * for the rest of it. */
 enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
@@ -35,6 +39,10 @@ typedef enum kl_message_type {
     KL_RESULTS,
     KL_END,
     KL_RELEASE,
+    KL_RECALL,
+    KL_RETURN,
+    KL_LEAVE,
+    KL_PULSE,
 } kl_message_type;
 
 /* The type of a message; 0 when it has none we know. */
@@ -45,6 +53,8 @@ typedef struct kl_hello {
     uint32_t version;
     uint64_t pid;
     char host[128], binding[32], program[128];
+    char program_version[64]; /* "": the program does not say */
+    bool attends;             /* it answers, and sends PULSEs, while a task runs */
 } kl_hello;
 
 void kl_wire_put_hello(kl_buffer *out, const kl_hello *hello);
@@ -57,13 +67,38 @@ void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY, RELEASE 
 bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
-                       size_t size); /* REFUSE, PROBE, ECHO, SHARED, END */
+                       size_t size); /* REFUSE, PROBE, ECHO, LEAVE, END */
 /* What is behind the type, as text somebody may print: cut to what fits, without control characters. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
+
+/* Shared data goes with its kl_hash(), so that what arrived can be held against what was meant. */
+void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);
+bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes);
+
+/* Tasks [lo, hi) of a chunk. RECALL: give back what is not begun of [lo, hi), hi its end. RETURN: they were
+ * not begun and will not be: the chunk now ends at lo; none, lo = hi, when all of it was begun. */
+typedef struct kl_part {
+    uint64_t chunk, lo, hi;
+} kl_part;
+
+void kl_wire_put_part(kl_buffer *out, kl_message_type type, const kl_part *part); /* RECALL, RETURN */
+bool kl_wire_get_part(const void *data, size_t size, kl_part *part);
+
+/* How a task that takes long gets on. */
+typedef struct kl_pulse {
+    uint64_t chunk, task;
+    double elapsed_s;   /* since it was begun */
+    double cpu_s;       /* that the worker's thread has used for it */
+    double usual_share; /* CPU time over elapsed time in the tasks it has finished; 0: not known */
+} kl_pulse;
+
+void kl_wire_put_pulse(kl_buffer *out, const kl_pulse *pulse);
+bool kl_wire_get_pulse(const void *data, size_t size, kl_pulse *pulse);
 
 /* A chunk: the header, then each task's weight if it has weights, then each task's input if it has inputs. */
 typedef struct kl_chunk_head {
     uint64_t run, chunk, lo, count;
+    uint64_t shared; /* kl_hash() of the shared data it is for; 0: none was given */
     double lead_s; /* ask for more when less than this is left to do */
     double held_s; /* how long the request lay at the master */
     bool quiet;    /* no other chunk was on its way: the round trip tells what messages cost */

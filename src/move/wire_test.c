@@ -1,3 +1,4 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,8 @@ static void hello_survives(void **state) {
                      .pid = 4711,
                      .host = "node7",
                      .binding = "core 3",
-                     .program = "prog"},
+                     .program = "prog",
+                     .program_version = "1.2"},
              got;
     kl_buffer b = {0};
     kl_wire_put_hello(&b, &sent);
@@ -25,6 +27,7 @@ static void hello_survives(void **state) {
     assert_string_equal(got.host, "node7");
     assert_string_equal(got.binding, "core 3");
     assert_string_equal(got.program, "prog");
+    assert_string_equal(got.program_version, "1.2");
     b.data[1] ^= 1; /* the magic number */
     assert_false(kl_wire_get_hello(b.data, b.size, &got));
     kl_buffer_free(&b);
@@ -52,8 +55,57 @@ static void text_of_a_peer_cannot_steer_a_terminal(void **state) {
     kl_buffer_free(&b);
 }
 
+static void shared_data_comes_with_its_hash(void **state) {
+    (void)state;
+    for (size_t size = 0; size < 20; size += 19) {
+        kl_buffer b = {0};
+        uint64_t hash;
+        kilter_bytes got;
+        kl_wire_put_shared(&b, "shared by everybody", size);
+        assert_int_equal(kl_wire_type(b.data, b.size), KL_SHARED);
+        assert_true(kl_wire_get_shared(b.data, b.size, &hash, &got));
+        assert_int_equal(got.size, size);
+        assert_memory_equal(size ? got.data : "", "shared by everybody", size);
+        assert_true(hash == kl_hash(got.data, size, 0));
+        assert_false(kl_wire_get_shared(b.data, 5, &hash, &got));
+        kl_buffer_free(&b);
+    }
+}
+
+static void parts_of_chunks_survive(void **state) {
+    (void)state;
+    const kl_part sent[] = {{7, 10, 20}, {UINT64_MAX, 5, 5}, {0, 9, 8}};
+    for (int i = 0; i < 3; i++) {
+        kl_buffer b = {0};
+        kl_part got;
+        kl_wire_put_part(&b, i ? KL_RETURN : KL_RECALL, &sent[i]);
+        assert_int_equal(kl_wire_type(b.data, b.size), i ? KL_RETURN : KL_RECALL);
+        assert_int_equal(kl_wire_get_part(b.data, b.size, &got), i < 2); /* the last one ends before it begins */
+        assert_true(got.chunk == sent[i].chunk && got.lo == sent[i].lo && got.hi == sent[i].hi);
+        assert_false(kl_wire_get_part(b.data, b.size - 1, &got));
+        kl_put_u8(&b, 0);
+        assert_false(kl_wire_get_part(b.data, b.size, &got));
+        kl_buffer_free(&b);
+    }
+}
+
+static void pulses_survive(void **state) {
+    (void)state;
+    const kl_pulse sent[] = {{3, 17, 0.5, 0.25, 0.9}, {3, 17, -1, 0, 0}, {3, 17, 1, NAN, 0}, {3, 17, 1, 1, INFINITY}};
+    for (int i = 0; i < 4; i++) {
+        kl_buffer b = {0};
+        kl_pulse got;
+        kl_wire_put_pulse(&b, &sent[i]);
+        assert_int_equal(kl_wire_type(b.data, b.size), KL_PULSE);
+        assert_int_equal(kl_wire_get_pulse(b.data, b.size, &got), i == 0);
+        assert_true(i > 0 || (got.chunk == 3 && got.task == 17 && got.elapsed_s == 0.5 && got.cpu_s == 0.25 &&
+                              got.usual_share == 0.9));
+        kl_buffer_free(&b);
+    }
+}
+
 static void put_chunk(kl_buffer *b, uint64_t count, bool weighted, bool inputs) {
-    kl_chunk_head head = {.run = 1, .chunk = 2, .lo = 10, .count = count, .lead_s = 0.001, .held_s = 0.25};
+    kl_chunk_head head = {.run = 1, .chunk = 2, .lo = 10, .count = count, .shared = 77, .lead_s = 0.001, .held_s = 0.25};
     head.weighted = weighted;
     head.inputs = inputs;
     head.quiet = count % 2;
@@ -72,7 +124,7 @@ static void chunks_survive(void **state) {
         kl_chunk_head head;
         kl_reader weights, inputs;
         assert_true(kl_wire_get_chunk(b.data, b.size, &head, &weights, &inputs));
-        assert_true(head.run == 1 && head.chunk == 2 && head.lo == 10 && head.count == 5 &&
+        assert_true(head.run == 1 && head.chunk == 2 && head.lo == 10 && head.count == 5 && head.shared == 77 &&
                     head.lead_s == 0.001 && head.held_s == 0.25 && head.quiet);
         for (int i = 0; head.weighted && i < 5; i++)
             assert_true(kl_get_f64(&weights) == 1.5 + i);
@@ -210,6 +262,9 @@ int main(void) {
         cmocka_unit_test(hello_survives),
         cmocka_unit_test(a_later_version_may_say_more_and_a_present_one_may_not),
         cmocka_unit_test(text_of_a_peer_cannot_steer_a_terminal),
+        cmocka_unit_test(shared_data_comes_with_its_hash),
+        cmocka_unit_test(parts_of_chunks_survive),
+        cmocka_unit_test(pulses_survive),
         cmocka_unit_test(chunks_survive),
         cmocka_unit_test(results_survive),
         cmocka_unit_test(every_shortened_or_lengthened_message_is_refused),
