@@ -101,6 +101,11 @@ typedef struct kilter_farm_options {
     const char *team;
     /** those that do not pay leave the farm for good, instead of waiting to be wanted again */
     bool release;
+    /** a task that was at so many workers that were lost is not tried again, but reported as failed; 0: 5 */
+    uint32_t attempts;
+    /** the program's version, the same on master and workers: workers of another one are sent away; NULL: ""
+     */
+    const char *version;
     /** how tasks are dealt; NULL: "auto" */
     const char *policy;
     /** "zmq", "mpi" or "inproc" (workers are threads: work must be thread-safe); NULL: by how it was started

@@ -100,6 +100,8 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     if (kl_ledger_begin(&b->ledger, run->tasks) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
                        (unsigned long long)run->tasks);
+    for (size_t i = 0; i < done.count; i++)
+        kl_ledger_do(&b->ledger, done.spans[i]);
     kl_snapshot *s = &b->snapshot;
     s->run = number;
     s->began_s = s->now_s = kl_now_s(&b->clock);

@@ -67,7 +67,7 @@ uint32_t kl_ledger_losses(const kl_ledger *ledger, uint64_t task);
 /* A chunk at a worker: tasks [lo, hi), of which those before `at` are reported. */
 typedef struct kl_chunk {
     uint64_t id, lo, hi, at;
-    bool stale;       /* its run has ended: whatever comes is not counted */
+    bool stale;        /* its run has ended: whatever comes is not counted */
     double recalled_s; /* it was asked back from recalled_from on, and no answer has come; 0: it is not */
     uint64_t recalled_from;
     double dealt_s, began_s, ended_s; /* ended_s: of the last task reported */
@@ -134,12 +134,13 @@ kilter_status kl_balance_deal(kl_balance *balance, uint32_t worker, kl_peer peer
  * measured. offset_s: what to add to the worker's clock to get ours. bytes: of the segment's results. */
 void kl_balance_report(kl_balance *balance, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,
                        double offset_s, uint64_t bytes, uint64_t failed);
-/* The worker will not do [from, hi) of the chunk: it ends there. What is to become of them is the caller's. */
+/* The worker will not do [from, hi) of the chunk: it ends there. What is to become of them is the caller's.
+ */
 void kl_balance_cut(kl_balance *balance, uint32_t worker, kl_chunk *chunk, uint64_t from);
 kilter_status kl_balance_return(kl_balance *balance, kl_span span); /* into the bag; KILTER_ERR_MEMORY */
 /* Deal `worker` these tasks, which are not in the bag. KILTER_ERR_PEER, _MEMORY: they are not dealt. */
-kilter_status kl_balance_deal_span(kl_balance *balance, uint32_t worker, kl_peer peer, double asked_s, kl_span span,
-                                   double finish_s, kl_chunk *chunk, kilter_error *error);
+kilter_status kl_balance_deal_span(kl_balance *balance, uint32_t worker, kl_peer peer, double asked_s,
+                                   kl_span span, double finish_s, kl_chunk *chunk, kilter_error *error);
 /* The chunk ended; lost: with its worker, or its run. The record gets its row. */
 void kl_balance_end_chunk(kl_balance *balance, uint32_t worker, const kl_chunk *chunk, bool lost);
 kl_forecast kl_balance_forecast(kl_balance *balance);

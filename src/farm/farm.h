@@ -19,6 +19,7 @@ typedef struct kl_worker_options {
     kilter_stop_fn stop;
     void *user;
     const char *program, *binding; /* for the master's record; not NULL */
+    const char *program_version;   /* the same as the master's, or it sends this worker away; NULL: "" */
     kl_clock clock;
     double burst_s;    /* look for messages after working this long; 0: after each task */
     double patience_s; /* wait this long for a master to appear; < 0: for ever */
@@ -61,11 +62,13 @@ typedef struct kl_master kl_master;
 typedef struct kl_master_options {
     const kl_policy *policy;
     kl_clock clock;
-    const char *program; /* in warnings */
-    bool may_join;       /* workers may come later: a farm without any waits for them */
-    bool chooses;        /* between runs: how many workers work */
-    bool release;        /* those not needed leave the farm */
-    bool quiet;          /* no warnings on stderr */
+    const char *program;         /* in warnings */
+    const char *program_version; /* workers of another one are sent away; NULL: "" */
+    uint32_t attempts;           /* a task that was at so many lost workers has failed; > 0 */
+    bool may_join;               /* workers may come later: a farm without any waits for them */
+    bool chooses;                /* between runs: how many workers work */
+    bool release;                /* those not needed leave the farm */
+    bool quiet;                  /* no warnings on stderr */
     /* A worker is lost that was process `pid`; missed: it was ready, and not about to leave. May say how it
      * ended ("was killed by …"). NULL: nobody knows. */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
@@ -212,7 +215,7 @@ void kl_summary_sentence(const kl_balance *balance, const char *policy, const ki
 /* kilter_farm_options after command line and environment, with its strings owned. */
 typedef struct kl_settings {
     kilter_farm_options options;
-    char *team, *policy, *transport, *listen, *join, *record, *name;
+    char *team, *policy, *transport, *listen, *join, *record, *name, *version;
 } kl_settings;
 
 /* KILTER_ENDED when help was asked for and printed. Takes its options out of argc/argv (both may be NULL)

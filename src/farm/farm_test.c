@@ -309,9 +309,66 @@ static int fatal(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
+/* Two tasks kill whoever begins them. */
+static int two_are_fatal(const kilter_task *task, kilter_result *result, void *state) {
+    worker_state *s = state;
+    atomic_fetch_add(&s->counts->done, task->index == 17 || task->index == 60);
+    if (task->index == 17)
+        raise(SIGABRT);
+    if (task->index == 60)
+        _exit(3);
+    return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
+}
+
+typedef struct fates {
+    uint8_t seen[100];
+    char why[2][400];
+    uint64_t failed;
+} fates;
+
+static void see_fate(const kilter_outcome *o, void *user) {
+    fates *f = user;
+    f->seen[o->index]++;
+    if (o->status == KILTER_ERR_TASK && f->failed++ < 2)
+        snprintf(f->why[o->index == 60], sizeof f->why[0], "%s", o->error);
+}
+
+static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state) {
+    (void)state;
+    for (uint32_t attempts = 1; attempts <= 5; attempts += 2) {
+        shared_counts *counts = new_counts();
+        kilter_farm_options options = counting(counts, 2);
+        options.work = two_are_fatal;
+        options.attempts = attempts;
+        kilter_farm *farm = open_farm(options, "none");
+        fates f = {0};
+        kilter_error error = {KILTER_OK, ""};
+        kilter_run run = {.tasks = 100, .done = see_fate, .user = &f};
+        assert_int_equal(kilter_farm_run(farm, &run, &error), KILTER_ERR_TASK);
+        for (int i = 0; i < 100; i++)
+            assert_int_equal(f.seen[i], 1);
+        if (attempts > 1) { /* else it is not known which of the tasks at hand it was */
+            assert_non_null(strstr(error.text, "2 of 100 tasks failed"));
+            assert_int_equal(f.failed, 2);
+            assert_non_null(strstr(f.why[0], "was killed by signal 6"));
+            assert_non_null(strstr(f.why[1], "exited with code 3"));
+            assert_int_equal(counts->done, 2 * attempts);
+        }
+        kilter_farm_close(farm, NULL);
+        munmap(counts, sizeof *counts);
+    }
+}
+
+static int ends_the_nursery(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result, (void)state;
+    kill(getppid(), SIGKILL); /* which takes all workers along */
+    pause();
+    return 0;
+}
+
 static void when_all_workers_are_dead_the_run_ends(void **state) {
     (void)state;
-    kilter_farm *farm = open_farm((kilter_farm_options){.work = fatal, .workers = 2}, "none");
+    kilter_farm *farm = open_farm((kilter_farm_options){.work = ends_the_nursery, .workers = 2}, "none");
     kilter_error error;
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 10}, &error), KILTER_ERR_NO_WORKER);
     assert_non_null(strstr(error.text, "10 of 10 tasks not done"));
@@ -665,6 +722,7 @@ int main(void) {
         cmocka_unit_test(workers_are_answered_while_the_callback_computes),
         cmocka_unit_test(a_killed_worker_loses_no_task),
         cmocka_unit_test(a_killed_worker_is_replaced),
+        cmocka_unit_test(a_task_that_kills_its_workers_fails_and_the_run_goes_on),
         cmocka_unit_test(when_all_workers_are_dead_the_run_ends),
         cmocka_unit_test(what_is_printed_to_a_closed_stream_hits_no_socket),
         cmocka_unit_test(too_many_workers_for_the_limit_of_files_are_an_error),

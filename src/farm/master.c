@@ -1,5 +1,4 @@
-/* The master: greets workers, probes them, deals chunks to those that ask, takes results in, and notices who
- * is gone. */
+/* The master: its turns and runs, and who is dealt what when. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +32,8 @@ kl_delivery_list kl_master_take(kl_master *m) {
 
 /* --- life --- */
 
+enum { ATTEMPTS = 5 }; /* by itself */
+
 kilter_status kl_master_new(const kl_master_options *options, kl_transport *transport, kl_master **master,
                             kilter_error *error) {
     kl_master *m = calloc(1, sizeof *m);
@@ -41,6 +42,8 @@ kilter_status kl_master_new(const kl_master_options *options, kl_transport *tran
     m->options = *options;
     m->transport = transport;
     m->chooses = options->chooses;
+    if (m->options.attempts == 0)
+        m->options.attempts = ATTEMPTS;
     m->opened_s = kl_now_s(&options->clock);
     kilter_status status = kl_balance_init(&m->balance, options->policy, options->clock, transport, error);
     if (status != KILTER_OK) {
@@ -57,6 +60,8 @@ void kl_master_free(kl_master *m) {
     for (size_t i = 0; i < m->member_count; i++)
         free(m->members[i].chunks);
     free(m->members);
+    free(m->twins);
+    free(m->suspects);
     while (m->results.first) {
         kl_delivery *next = m->results.first->next;
         kl_delivery_free(m->results.first);
@@ -92,7 +97,7 @@ bool kl_master_running(const kl_master *m) {
     return m->running;
 }
 
-static void record_worker(kl_master *m, const member *one) {
+void kl_master_record_worker(kl_master *m, const member *one) {
     kl_trace_worker(m->trace, &(kl_trace_worker_row){.worker = one->worker,
                                                      .host = one->hello.host,
                                                      .binding = one->hello.binding,
@@ -111,7 +116,7 @@ static void record_measurement(kl_master *m, int64_t worker, const char *kind, d
                                                      .count = count});
 }
 
-static void record_message_cost(kl_master *m, int64_t worker) {
+void kl_master_record_message_cost(kl_master *m, int64_t worker) {
     const kl_balance *b = &m->balance;
     record_measurement(m, worker, "message_fixed_s", b->message_now.fixed_s, 0, b->message.count);
     record_measurement(m, worker, "message_per_byte_s", b->message_now.per_unit_s, 0, b->message.count);
@@ -122,220 +127,8 @@ void kl_master_record(kl_master *m, kl_trace *trace) {
     m->balance.opened_s = m->opened_s;
     for (size_t i = 0; i < m->member_count; i++)
         if (m->members[i].stage > STARTING)
-            record_worker(m, &m->members[i]);
-    record_message_cost(m, -1);
-}
-
-/* --- members --- */
-
-/* Where the member of this peer stands, or would. */
-static size_t place_of(const kl_master *m, kl_peer peer) {
-    size_t low = 0, high = m->member_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (m->members[middle].peer < peer)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static member *find_member(kl_master *m, kl_peer peer) {
-    size_t at = place_of(m, peer);
-    member *found = at < m->member_count ? &m->members[at] : NULL;
-    return found && found->peer == peer && found->stage != GONE ? found : NULL;
-}
-
-static kilter_status add_member(kl_master *m, kl_peer peer, kilter_error *error) {
-    if (m->member_count == m->member_capacity) {
-        size_t capacity = m->member_capacity ? 2 * m->member_capacity : 16;
-        member *members = realloc(m->members, capacity * sizeof *members);
-        if (!members)
-            return kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker: memory ran out");
-        m->members = members;
-        m->member_capacity = capacity;
-    }
-    member *place = &m->members[place_of(m, peer)];
-    memmove(place + 1, place, (size_t)(m->members + m->member_count - place) * sizeof *place);
-    *place = (member){.peer = peer, .joined_s = kl_now_s(&m->options.clock)};
-    m->member_count++;
-    return KILTER_OK;
-}
-
-static void warn(const kl_master *m, const char *text, const char *more) {
-    if (!m->options.quiet)
-        fprintf(stderr, "%s: %s%s\n", m->options.program, text, more);
-}
-
-static void note_loss(kl_master *m, const member *one, const char *why) {
-    if (one->stage == GREETING && one->hello.version == 0)
-        snprintf(m->last_loss, sizeof m->last_loss, "a peer that never said who it is %s", why);
-    else if (one->stage == GREETING)
-        snprintf(m->last_loss, sizeof m->last_loss, "process %llu on %s %s",
-                 (unsigned long long)one->hello.pid, one->hello.host, why);
-    else
-        snprintf(m->last_loss, sizeof m->last_loss, "worker %u (process %llu on %s) %s", one->worker,
-                 (unsigned long long)one->hello.pid, one->hello.host, why);
-    m->refused++;
-}
-
-/* The member is gone: what it had not finished goes back into the bag. */
-static kilter_status lose(kl_master *m, member *one, const char *why, kilter_error *error) {
-    kilter_status status = KILTER_OK;
-    note_loss(m, one, why);
-    uint64_t unfinished = 0;
-    for (size_t i = 0; i < one->chunk_count; i++) {
-        unfinished += one->chunks[i].hi - one->chunks[i].at;
-        if (kl_balance_end_chunk(&m->balance, one->worker, &one->chunks[i], true) != KILTER_OK)
-            status =
-                kl_fail(error, KILTER_ERR_MEMORY, "taking back the tasks of a lost worker: memory ran out");
-    }
-    one->chunk_count = 0;
-    if (one->stage == WORKING) {
-        kl_balance_present(&m->balance, one->worker, false);
-        m->ready--;
-        m->resting -= one->resting;
-        one->resting = false;
-    }
-    if (one->stage > STARTING)
-        kl_trace_worker_left(m->trace, one->worker, kl_now_s(&m->options.clock) - m->opened_s, why);
-    m->probing -= one->stage == PROBING;
-    m->leaving -= one->stage == LEAVING;
-    one->stage = GONE;
-    one->hungry = one->held = false;
-    m->feed_all = true;
-    kl_master_wake_for_lost(m);
-    if (m->running) {
-        char text[64] = "";
-        if (unfinished > 0)
-            snprintf(text, sizeof text, "; its %llu unfinished task%s to the others",
-                     (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
-        warn(m, m->last_loss, text);
-    }
-    return status;
-}
-
-/* Its connection is no more. */
-static kilter_status lose_connection(kl_master *m, member *one, kilter_error *error) {
-    char how[96] = "left";
-    bool missed = one->stage == PROBING || one->stage == WORKING;
-    if (m->options.lost)
-        m->options.lost(m->options.self, one->hello.pid, missed, how, sizeof how);
-    return lose(m, one, how, error);
-}
-
-/* Send it away, and tell it why: it does not keep to the protocol, or cannot work. */
-static kilter_status expel(kl_master *m, member *one, const char *why, kilter_error *error) {
-    kl_buffer end = {0};
-    kl_wire_put_bytes(&end, KL_END, why, strlen(why));
-    kl_send(m->transport, one->peer, &end, NULL); /* it may not be there any more */
-    kl_buffer_free(&end);
-    kl_drop(m->transport, one->peer);
-    kilter_status status = lose(m, one, why, error);
-    if (!m->running)
-        warn(m, m->last_loss, "");
-    return status;
-}
-
-static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *message, kilter_error *error) {
-    kilter_status status = kl_send(m->transport, one->peer, message, error);
-    return status == KILTER_ERR_PEER ? lose_connection(m, one, error) : status;
-}
-
-/* --- greeting --- */
-
-/* So few workers are probed at a time that they do not measure each other's messages. Who comes meanwhile
- * starts without: what a message costs is one figure for all. */
-enum { PROBED_AT_ONCE = 4 };
-
-/* Text in a greeting is cut, and rid of what would upset a terminal. */
-static bool is_this_program(const kl_master *m, const kl_hello *hello) {
-    kl_hello own = {.version = KL_WIRE_VERSION}, got;
-    snprintf(own.program, sizeof own.program, "%s", m->options.program);
-    kl_buffer bytes = {0};
-    kl_wire_put_hello(&bytes, &own);
-    bool same = kl_wire_get_hello(bytes.data, bytes.size, &got) && strcmp(got.program, hello->program) == 0;
-    kl_buffer_free(&bytes);
-    return same;
-}
-
-static kilter_status on_hello(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
-    kl_hello hello;
-    if (one->stage != GREETING || !kl_wire_get_hello(message->data, message->size, &hello))
-        return expel(m, one, "sent a malformed greeting", error);
-    one->hello = hello;
-    if (hello.version != KL_WIRE_VERSION) {
-        char why[96];
-        snprintf(why, sizeof why, "speaks protocol version %u, this is %d: use one Kilter version everywhere",
-                 hello.version, KL_WIRE_VERSION);
-        return expel(m, one, why, error);
-    }
-    if (!is_this_program(m, &hello)) { /* its results would be taken for those of this one's tasks */
-        char why[160];
-        snprintf(why, sizeof why, "runs %.40s, this is %.40s: use one program, of one name, everywhere",
-                 hello.program, m->options.program);
-        return expel(m, one, why, error);
-    }
-    kilter_status status = kl_balance_add_worker(&m->balance, &one->worker, error);
-    if (status != KILTER_OK)
-        return status;
-    one->stage = STARTING;
-    kl_buffer welcome = {0};
-    kl_wire_put_welcome(&welcome, one->worker);
-    status = send_or_lose(m, one, &welcome, error);
-    kl_buffer_free(&welcome);
-    return status;
-}
-
-static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) {
-    static const uint8_t zeros[KL_PROBE_LARGE_BYTES];
-    kl_buffer out = {0};
-    kl_wire_put_bytes(&out, KL_PROBE, zeros, kl_probe_begin(&one->probe, &m->options.clock));
-    kilter_status status = send_or_lose(m, one, &out, error);
-    kl_buffer_free(&out);
-    return status;
-}
-
-static void start_working(kl_master *m, member *one) {
-    one->stage = WORKING;
-    m->ready++;
-    kl_balance_present(&m->balance, one->worker, true);
-    one->hungry = true;
-    one->asked_s = kl_now_s(&m->options.clock);
-}
-
-static kilter_status on_ready(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
-    if (one->stage != STARTING || !kl_wire_get_plain(message->data, message->size))
-        return expel(m, one, "sent a malformed message", error);
-    record_worker(m, one);
-    if (m->probing == PROBED_AT_ONCE) {
-        start_working(m, one);
-        return KILTER_OK;
-    }
-    one->stage = PROBING;
-    m->probing++;
-    return send_probe(m, one, error);
-}
-
-static kilter_status on_echo(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
-    if (one->stage != PROBING || !kl_probe_answered(&one->probe, message->size - 1, &m->options.clock))
-        return expel(m, one, "sent a malformed echo", error);
-    if (!kl_probe_done(&one->probe))
-        return send_probe(m, one, error);
-    kl_balance_message_cost(&m->balance, KL_PROBE_SMALL_BYTES, one->probe.small_s / 2, true);
-    kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2, true);
-    record_message_cost(m, one->worker);
-    m->probing--;
-    start_working(m, one);
-    return KILTER_OK;
-}
-
-static kilter_status on_refuse(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
-    char text[120], why[160];
-    kl_wire_get_text(message->data, message->size, text, sizeof text);
-    snprintf(why, sizeof why, "cannot work: %s", text);
-    return expel(m, one, why, error);
+            kl_master_record_worker(m, &m->members[i]);
+    kl_master_record_message_cost(m, -1);
 }
 
 /* --- work --- */
@@ -375,15 +168,48 @@ static kilter_status feed(kl_master *m, member *one, kilter_error *error) {
         status = kl_balance_deal(&m->balance, one->worker, one->peer, one->asked_s, one->held, &chunk, &dealt,
                                  error);
     if (status == KILTER_ERR_PEER)
-        return lose_connection(m, one, error);
+        return kl_master_lose_connection(m, one, error);
     if (status != KILTER_OK)
         return status;
     one->hungry = one->held = !dealt;
     return dealt ? add_chunk(one, &chunk, error) : KILTER_OK;
 }
 
+kilter_status kl_master_deal_span(kl_master *m, member *to, kl_span span, double finish_s, kl_chunk *chunk,
+                                  kilter_error *error) {
+    kilter_status status = send_shared(m, to, error);
+    if (status == KILTER_OK)
+        status = kl_balance_deal_span(&m->balance, to->worker, to->peer, to->asked_s, span, finish_s, chunk,
+                                      error);
+    if (status == KILTER_ERR_PEER)
+        return kl_master_lose_connection(m, to, error);
+    if (status != KILTER_OK)
+        return status;
+    to->hungry = to->held = false;
+    return add_chunk(to, chunk, error);
+}
+
+/* Nothing else is left: tasks that may cost a worker its life, one to each that has nothing else to lose. */
+static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (size_t i = 0; i < m->member_count && status == KILTER_OK && m->suspect_count > 0; i++) {
+        member *one = &m->members[i];
+        kl_chunk chunk;
+        if (!one->hungry || one->resting || one->chunk_count > 0)
+            continue;
+        uint64_t task = kl_master_next_suspect(m);
+        kl_master_take_suspect(m);
+        status = kl_master_deal_span(m, one, (kl_span){task, task + 1}, 0, &chunk, error);
+        if (status == KILTER_OK && one->stage == GONE &&
+            kl_balance_return(&m->balance, (kl_span){task, task + 1}))
+            status = kl_fail(error, KILTER_ERR_MEMORY, "taking back a task: memory ran out");
+        declare_answer(m);
+    }
+    return status;
+}
+
 static bool any_queued(const kl_master *m) {
-    return m->done + m->balance.bag.left < m->summary.tasks;
+    return m->done + m->suspect_tasks + m->balance.bag.left < m->summary.tasks;
 }
 
 /* Until those held back are looked at again; took_s: the last look. */
@@ -418,7 +244,7 @@ static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *err
     if (m->balance.bag.left == 0) {
         m->feed_all = false;
         m->look_again_s = 0;
-        return KILTER_OK;
+        return m->suspect_count > 0 ? feed_suspects(m, error) : KILTER_OK;
     }
     if (m->feed_all || look_again || !any_queued(m))
         return feed_all(m, error);
@@ -430,104 +256,13 @@ static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *err
     return status;
 }
 
-static void remove_first_chunk(member *one) {
-    one->chunk_count--;
-    memmove(one->chunks, one->chunks + 1, one->chunk_count * sizeof *one->chunks);
-}
-
-/* Do all segments of a checked message, one after the other, continue the oldest chunk this worker has and
- * then the next? A worker does them in that order. Nothing is changed. */
-static bool segments_fit(const member *one, const kl_message *message, uint32_t segments) {
-    kl_reader reader = kl_wire_read_results(message->data, message->size);
-    const kl_chunk *chunk = one->chunks, *end = chunk + one->chunk_count;
-    uint64_t at = chunk < end ? chunk->at : 0;
-    for (uint32_t i = 0; i < segments; i++) {
-        kl_segment s;
-        bool failed;
-        kilter_bytes bytes;
-        kl_wire_next_segment(&reader, &s);
-        if (chunk == end || s.chunk != chunk->id || s.lo != at || s.count > chunk->hi - at ||
-            s.last != (at + s.count == chunk->hi))
-            return false;
-        at += s.count;
-        if (s.last)
-            at = ++chunk < end ? chunk->at : 0;
-        for (uint64_t k = 0; k < s.count; k++)
-            kl_wire_next_result(&reader, &failed, &bytes);
-    }
-    return true;
-}
-
-/* Larger messages are kept instead of copied, when they hold nothing but one segment. */
-static const size_t KEEP_BYTES = 16384;
-
-/* Queue the results between `from` and where `reader` stands. Takes the message over when it is worth it. */
-static kilter_status deliver_later(kl_master *m, const member *one, const kl_segment *s,
-                                   const kl_reader *reader, size_t from, kl_message *message, bool alone,
-                                   kilter_error *error) {
-    size_t size = reader->at - from;
-    bool keep = alone && size >= KEEP_BYTES;
-    kl_delivery *delivery = malloc(sizeof *delivery + (keep ? 0 : size));
-    if (!delivery)
-        return kl_fail(error, KILTER_ERR_MEMORY, "taking in results: memory ran out");
-    *delivery = (kl_delivery){.lo = s->lo, .count = s->count, .size = size, .worker = one->worker};
-    if (keep) {
-        delivery->results = reader->data + from;
-        delivery->message = *message;
-        *message = (kl_message){0};
-    } else {
-        memcpy(delivery->copy, reader->data + from, size);
-        delivery->results = delivery->copy;
-    }
-    kl_delivery_list list = {.first = delivery, .end = &delivery->next};
-    kl_delivery_append(&m->results, &list);
+static kilter_status on_pulse(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    kl_pulse pulse;
+    if (!kl_wire_get_pulse(message->data, message->size, &pulse))
+        return kl_master_expel(m, one, "sent a malformed message", error);
+    one->pulse = pulse;
+    one->pulse_s = one->heard_s;
     return KILTER_OK;
-}
-
-static kilter_status take_segment(kl_master *m, member *one, kl_reader *reader, double offset_s,
-                                  kl_message *message, bool alone, kilter_error *error) {
-    kl_segment s;
-    kl_wire_next_segment(reader, &s);
-    size_t from = reader->at;
-    uint64_t size = 0, failures = 0;
-    for (uint64_t k = 0; k < s.count; k++) {
-        bool failed;
-        kilter_bytes bytes;
-        kl_wire_next_result(reader, &failed, &bytes);
-        size += bytes.size;
-        failures += failed;
-    }
-    kl_chunk *chunk = &one->chunks[0];
-    kl_balance_report(&m->balance, one->worker, chunk, &s, offset_s, size, failures);
-    m->done += s.count;
-    m->finished += s.count;
-    m->failed += failures;
-    if (s.last) {
-        kl_balance_end_chunk(&m->balance, one->worker, chunk, false);
-        remove_first_chunk(one);
-    }
-    return deliver_later(m, one, &s, reader, from, message, alone, error);
-}
-
-static kilter_status on_results(kl_master *m, member *one, kl_message *message, kilter_error *error) {
-    kl_results_head head;
-    double now_s = kl_now_s(&m->options.clock);
-    if ((one->stage != WORKING && one->stage != LEAVING) ||
-        !kl_wire_check_results(message->data, message->size, &head) ||
-        !segments_fit(one, message, head.segments))
-        return expel(m, one, "sent malformed results", error);
-    if (head.round_trip_s > 0)
-        kl_balance_message_cost(&m->balance, head.round_trip_bytes / 2, head.round_trip_s / 2, false);
-    kl_reader reader = kl_wire_read_results(message->data, message->size);
-    kilter_status status = KILTER_OK;
-    for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++)
-        status = take_segment(m, one, &reader, now_s - head.sent_s, message, head.segments == 1, error);
-    if (head.more && !one->hungry && one->stage == WORKING) {
-        one->hungry = true;
-        one->held = false;
-        one->asked_s = now_s;
-    }
-    return status;
 }
 
 /* Said before it heard that it is to leave. */
@@ -541,17 +276,23 @@ static kilter_status on_message(kl_master *m, member *one, kl_message *message, 
         return KILTER_OK;
     switch (type) {
     case KL_HELLO:
-        return on_hello(m, one, message, error);
+        return kl_master_on_hello(m, one, message, error);
     case KL_READY:
-        return on_ready(m, one, message, error);
+        return kl_master_on_ready(m, one, message, error);
     case KL_ECHO:
-        return on_echo(m, one, message, error);
+        return kl_master_on_echo(m, one, message, error);
     case KL_REFUSE:
-        return on_refuse(m, one, message, error);
+        return kl_master_on_refuse(m, one, message, error);
+    case KL_RETURN:
+        return kl_master_on_return(m, one, message, error);
+    case KL_LEAVE:
+        return kl_master_on_leave(m, one, message, error);
+    case KL_PULSE:
+        return on_pulse(m, one, message, error);
     case KL_RESULTS:
-        return on_results(m, one, message, error);
+        return kl_master_on_results(m, one, message, error);
     default:
-        return expel(m, one, "sent a message this version does not know", error);
+        return kl_master_expel(m, one, "sent a message this version does not know", error);
     }
 }
 
@@ -559,10 +300,12 @@ static kilter_status on_event(kl_master *m, kl_event *event, kilter_error *error
     if (event->kind == KL_EVENT_NONE)
         return KILTER_OK;
     if (event->kind == KL_EVENT_JOINED)
-        return add_member(m, event->peer, error);
-    member *one = find_member(m, event->peer);
+        return kl_master_add(m, event->peer, error);
+    member *one = kl_master_find(m, event->peer);
     if (event->kind == KL_EVENT_LEFT)
-        return one ? lose_connection(m, one, error) : KILTER_OK;
+        return one ? kl_master_lose_connection(m, one, error) : KILTER_OK;
+    if (one)
+        one->heard_s = kl_now_s(&m->options.clock);
     kilter_status status = one ? on_message(m, one, &event->message, error) : KILTER_OK;
     kl_message_release(&event->message);
     return status;
@@ -575,10 +318,12 @@ static kilter_status set_shared(kl_master *m, kilter_bytes shared, kilter_error 
     if (!shared.data)
         return KILTER_OK;
     kl_buffer_clear(&m->shared);
-    kl_wire_put_bytes(&m->shared, KL_SHARED, shared.data, shared.size);
+    kl_wire_put_shared(&m->shared, shared.data, shared.size);
+    m->balance.shared_hash = kl_hash(shared.data, shared.size, 0);
     if (m->shared.failed)
         return kl_fail(error, KILTER_ERR_MEMORY, "keeping %zu bytes of shared data: memory ran out",
                        shared.size);
+    m->shared_bytes = shared.size;
     m->shared_generation++;
     return KILTER_OK;
 }
@@ -615,13 +360,14 @@ static void record_run_measurements(kl_master *m) {
     record_measurement(m, -1, "unit_s", unit_s->mean, kl_stat_sd(unit_s), unit_s->count);
     record_measurement(m, -1, "answer_s", m->balance.answer.mean, kl_stat_sd(&m->balance.answer),
                        m->balance.answer.count);
-    record_message_cost(m, -1);
+    kl_master_record_message_cost(m, -1);
     record_measurement(m, -1, "master_s", m->master_s, 0, 1);
     record_measurement(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.round_trip.count);
 }
 
 static void end_run(kl_master *m, const char *status) {
     m->running = false;
+    kl_master_end_chunks(m);
     m->ended_s = kl_now_s(&m->options.clock);
     m->runs++;
     sum_up(m);
@@ -672,7 +418,7 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
                                             .tasks = left,
                                             .units = m->balance.bag.units,
                                             .policy = kl_policy_name(kl_dealer_policy(m->balance.dealer)),
-                                            .shared_bytes = m->shared.size > 0 ? m->shared.size - 1 : 0,
+                                            .shared_bytes = m->shared_bytes,
                                             .began_s = m->began_s - m->opened_s,
                                             .stored = m->done});
     if (left == 0)
@@ -714,7 +460,7 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
     if (status == KILTER_OK)
         status = on_event(m, &event, error);
     if (status == KILTER_OK && m->running && !m->holds)
-        status = feed_hungry(m, event.kind == KL_EVENT_MESSAGE ? find_member(m, event.peer) : NULL, error);
+        status = feed_hungry(m, event.kind == KL_EVENT_MESSAGE ? kl_master_find(m, event.peer) : NULL, error);
     if (m->running && event.kind == KL_EVENT_MESSAGE && m->balance.chunks == chunks + 1)
         kl_balance_answer_cost(&m->balance, kl_busy_s(&m->options.clock) - began_s);
     if (status == KILTER_OK && m->running && m->done == m->summary.tasks)

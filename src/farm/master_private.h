@@ -23,10 +23,18 @@ typedef struct member {
     kl_probe probe;
     uint64_t shared; /* generation of the shared data it has; 0: none */
     bool hungry, held, resting;
-    double asked_s;   /* since when it is hungry */
+    double asked_s; /* since when it is hungry */
+    double heard_s; /* when anything came from it last */
+    kl_pulse pulse; /* the last one, which came at pulse_s; 0: none has */
+    double pulse_s;
     kl_chunk *chunks; /* at the worker, oldest first */
     size_t chunk_count, chunk_capacity;
 } member;
+
+/* Tasks [lo, hi) that are at two workers: the end of chunk `first`, and of chunk `second`, begun later. */
+typedef struct kl_twin {
+    uint64_t lo, hi, first, second;
+} kl_twin;
 
 struct kl_master {
     kl_master_options options;
@@ -44,6 +52,7 @@ struct kl_master {
 
     kl_buffer shared; /* the SHARED message in force */
     uint64_t shared_generation;
+    uint64_t shared_bytes; /* of the data in it */
 
     bool running;
     uint64_t runs, done, failed;
@@ -52,8 +61,14 @@ struct kl_master {
     kl_spans done_before; /* of the next run */
     uint64_t unsafe;      /* results taken, of those in `done`, that may still be lost */
     bool holds;           /* too many: nothing is dealt */
-    bool feed_all;        /* something changed for everybody */
-    double look_again_s;  /* at workers held back; 0: none is */
+    kl_twin *twins;
+    size_t twin_count, twin_capacity;
+    bool copied;       /* a task of this run was given to a second worker: it may be done twice */
+    kl_span *suspects; /* tasks that were at lost workers: dealt when nothing else is left, each alone */
+    size_t suspect_count, suspect_capacity;
+    uint64_t suspect_tasks;
+    bool feed_all;       /* something changed for everybody */
+    double look_again_s; /* at workers held back; 0: none is */
     kl_delivery_list results;
     char decision[512];
     kilter_farm_summary summary;
@@ -67,6 +82,62 @@ struct kl_master {
     size_t shared_sent;  /* bytes of shared data that the run sent to each worker */
     kl_farm_state state; /* what of it changes only between runs */
 };
+
+/* --- members.c: who is in the farm --- */
+
+member *kl_master_find(kl_master *master, kl_peer peer); /* NULL: nobody */
+kilter_status kl_master_add(kl_master *master, kl_peer peer, kilter_error *error);
+void kl_master_warn(const kl_master *master, const char *text, const char *more);
+/* The member is gone: what it had not finished is dealt again. is_lost: it did not go by itself, so that one
+ * of its tasks may be to blame. */
+kilter_status kl_master_lose(kl_master *master, member *one, const char *why, bool is_lost,
+                             kilter_error *error);
+kilter_status kl_master_lose_connection(kl_master *master, member *one, kilter_error *error);
+/* Send it away, and tell it why: it does not keep to the protocol, or cannot work. */
+kilter_status kl_master_expel(kl_master *master, member *one, const char *why, kilter_error *error);
+kilter_status kl_master_on_hello(kl_master *master, member *one, const kl_message *message,
+                                 kilter_error *error);
+kilter_status kl_master_on_ready(kl_master *master, member *one, const kl_message *message,
+                                 kilter_error *error);
+kilter_status kl_master_on_echo(kl_master *master, member *one, const kl_message *message,
+                                kilter_error *error);
+kilter_status kl_master_on_refuse(kl_master *master, member *one, const kl_message *message,
+                                  kilter_error *error);
+kilter_status kl_master_on_leave(kl_master *master, member *one, const kl_message *message,
+                                 kilter_error *error);
+void kl_master_record_worker(kl_master *master, const member *one);
+void kl_master_record_message_cost(kl_master *master, int64_t worker); /* −1: of the farm */
+
+/* --- results.c: what comes back from workers --- */
+
+kilter_status kl_master_on_results(kl_master *master, member *one, kl_message *message, kilter_error *error);
+kilter_status kl_master_on_return(kl_master *master, member *one, const kl_message *message,
+                                  kilter_error *error);
+/* Ask for [from, chunk->hi) of its chunk back, as far as it is not begun. */
+kilter_status kl_master_recall(kl_master *master, member *one, kl_chunk *chunk, uint64_t from,
+                               kilter_error *error);
+/* Deal [lo, hi), the end of `chunk` or of what is in it at one worker alone, to `to` as well. */
+kilter_status kl_master_copy(kl_master *master, const kl_chunk *chunk, uint64_t lo, uint64_t hi, member *to,
+                             double finish_s, kilter_error *error);
+/* The tasks of the chunk from chunk->at to here are at no other worker. */
+uint64_t kl_master_alone_until(const kl_master *master, const kl_chunk *chunk);
+/* The member will not do [from, hi) of its i-th chunk: what nobody else has is dealt again, the first *blamed
+ * of them singly. */
+kilter_status kl_master_give_up(kl_master *master, member *one, size_t i, uint64_t from, uint64_t *blamed,
+                                kilter_error *error);
+kilter_status kl_master_take_all_back(kl_master *master, member *one, bool is_lost, kilter_error *error);
+/* The run ends: whatever is still at workers counts no more. */
+void kl_master_end_chunks(kl_master *master);
+uint64_t kl_master_next_suspect(const kl_master *master); /* while suspect_count > 0 */
+void kl_master_take_suspect(kl_master *master);
+
+/* --- master.c: turns and runs --- */
+
+/* Deal to `to` tasks that are not in the bag. It may be found to be gone: then its stage says so. */
+kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, double finish_s,
+                                  kl_chunk *chunk, kilter_error *error);
+
+/* --- team.c: who works --- */
 
 /* Rest and wake as `seats` wants it: the fastest work. */
 kilter_status kl_master_seat(kl_master *master, kilter_error *error);

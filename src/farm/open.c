@@ -74,6 +74,8 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
     kl_master_options options = {.policy = kl_policy_find(policy),
                                  .clock = f->clock,
                                  .program = f->settings.name,
+                                 .program_version = f->settings.version,
+                                 .attempts = f->settings.options.attempts,
                                  .may_join = f->settings.listen != NULL,
                                  .chooses = !f->settings.team || strcmp(f->settings.team, "auto") == 0,
                                  .release = f->settings.options.release,

@@ -25,6 +25,8 @@ static const option OPTIONS[] = {
     {"team", "HOW", "how many workers work: all, or auto: as many as pay (default: auto)", TEXT, FIELD(team)},
     {"release", NULL, "workers that do not pay leave the farm, instead of resting until they do", SWITCH,
      FIELD(options.release)},
+    {"attempts", "N", "a task that was at N lost workers has failed (default: 5)", NUMBER,
+     FIELD(options.attempts)},
     {"policy", "NAME", "how tasks are dealt (default: auto)", TEXT, FIELD(policy)},
     {"transport", "NAME", "zmq, mpi or inproc (default: mpi under mpirun, else zmq)", TEXT, FIELD(transport)},
     {"listen", "ENDPOINT", "wait at tcp://ADDRESS:PORT for workers started elsewhere", TEXT, FIELD(listen)},
@@ -133,6 +135,7 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
         {"join", options->join, &settings->join},
         {"record", options->record, &settings->record},
         {"name", options->name, &settings->name},
+        {"version", options->version, &settings->version},
     };
     settings->options = *options;
     if (!options->work)
@@ -267,7 +270,7 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
 }
 
 void kl_settings_free(kl_settings *s) {
-    char *texts[] = {s->team, s->policy, s->transport, s->listen, s->join, s->record, s->name};
+    char *texts[] = {s->team, s->policy, s->transport, s->listen, s->join, s->record, s->name, s->version};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         free(texts[i]);
     *s = (kl_settings){0};

@@ -13,6 +13,7 @@ kilter_status kl_serve(const kl_settings *s, kl_transport *transport, const char
         .stop = s->options.stop,
         .user = s->options.user,
         .program = s->name,
+        .program_version = s->version,
         .binding = binding,
         .clock = kl_clock_system(),
         .burst_s = BURST_S,

@@ -44,6 +44,7 @@ struct kl_worker {
     uint64_t asked_run;                    /* the run that was on then */
     double answer_s;                       /* from asking to having the chunk, the longest lately */
     double task_s;                         /* a task's time lately; 0: not known */
+    uint64_t shared_hash;                  /* of the shared data in force; 0: none */
     kl_buffer shared, input;               /* shared data in force; scratch for an input that must be moved */
 
     kl_buffer out; /* results to be sent */
@@ -265,9 +266,13 @@ static kilter_status send_plain(kl_worker *w, kl_message_type type, const char *
 }
 
 /* Tell the master why this worker cannot work; it goes on without us. */
-static kilter_status refuse(kl_worker *w, const char *what, int code, kilter_error *error) {
+static kilter_status refuse(kl_worker *w, kilter_error *error, const char *format, ...) KILTER_PRINTF(3, 4);
+static kilter_status refuse(kl_worker *w, kilter_error *error, const char *format, ...) {
     char text[128];
-    snprintf(text, sizeof text, "its %s function returned %d", what, code);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
     send_plain(w, KL_REFUSE, text, NULL);
     return kl_fail(error, KILTER_ERR_TASK, "worker %u leaves the farm: %s", w->self.index, text);
 }
@@ -279,6 +284,8 @@ static kilter_status say_hello(kl_worker *w, kilter_error *error) {
     snprintf(hello.host, sizeof hello.host, "%.*s", (int)sizeof hello.host - 1, host);
     snprintf(hello.binding, sizeof hello.binding, "%s", w->options.binding);
     snprintf(hello.program, sizeof hello.program, "%s", w->options.program);
+    snprintf(hello.program_version, sizeof hello.program_version, "%s",
+             w->options.program_version ? w->options.program_version : "");
     kl_buffer out = {0};
     kl_wire_put_hello(&out, &hello);
     kilter_status status = kl_send(w->transport, w->master, &out, error);
@@ -296,7 +303,7 @@ static kilter_status on_welcome(kl_worker *w, const kl_message *m, kilter_error 
         return malformed(error);
     int code = w->options.start ? w->options.start(&w->self, &w->state) : 0;
     if (code != 0)
-        return refuse(w, "start", code, error);
+        return refuse(w, error, "its start function returned %d", code);
     w->started = true;
     w->asked = true; /* being ready is asking */
     return send_plain(w, KL_READY, NULL, error);
@@ -314,14 +321,22 @@ static kilter_status on_shared(kl_worker *w, const kl_message *m, kilter_error *
     if (!w->started)
         return malformed(error);
     w->sent_bytes = 0; /* the chunk asked for is behind this message */
+    uint64_t hash;
+    kilter_bytes sent;
+    if (!kl_wire_get_shared(m->data, m->size, &hash, &sent))
+        return malformed(error);
+    if (hash != kl_hash(sent.data, sent.size, 0))
+        return refuse(w, error, "the shared data of %zu bytes that it got is not what was sent", sent.size);
     kl_buffer_clear(&w->shared);
-    kl_put_bytes(&w->shared, m->data + 1, m->size - 1);
-    if (w->shared.failed)
-        return kl_fail(error, KILTER_ERR_MEMORY, "keeping %zu bytes of shared data: memory ran out",
-                       m->size - 1);
+    kl_put_bytes(&w->shared, sent.data, sent.size);
+    if (w->shared.failed) {
+        w->shared.failed = false;
+        return refuse(w, error, "memory for %zu bytes of shared data ran out", sent.size);
+    }
+    w->shared_hash = hash;
     kilter_bytes bytes = {w->shared.data, w->shared.size};
     int code = w->options.shared ? w->options.shared(bytes, w->state) : 0;
-    return code != 0 ? refuse(w, "shared", code, error) : KILTER_OK;
+    return code != 0 ? refuse(w, error, "its shared function returned %d", code) : KILTER_OK;
 }
 
 /* A chunk that comes while nothing else is to be done tells what messages cost. Two clocks differ by some
@@ -352,6 +367,12 @@ static kilter_status on_chunk(kl_worker *w, kl_message *m, kilter_error *error) 
         free(chunk);
         return malformed(error);
     }
+    if (chunk->head.shared != w->shared_hash) {
+        uint64_t meant = chunk->head.shared;
+        free(chunk);
+        return refuse(w, error, "it has shared data %016llx, and was given tasks for %016llx",
+                      (unsigned long long)w->shared_hash, (unsigned long long)meant);
+    }
     note_round_trip(w, &chunk->head, m->size);
     chunk->message = *m;
     *m = (kl_message){0};
@@ -369,10 +390,71 @@ static kilter_status on_end(const kl_worker *w, const kl_message *m, kilter_erro
                 : kl_fail(error, KILTER_ENDED, "the farm is closed");
 }
 
-static kilter_status on_release(const kl_worker *w, const kl_message *m, kilter_error *error) {
+/* --- giving back --- */
+
+static kilter_status say_return(kl_worker *w, uint64_t chunk, uint64_t lo, uint64_t hi, kilter_error *error) {
+    kl_buffer out = {0};
+    kl_wire_put_part(&out, KL_RETURN, &(kl_part){chunk, lo, hi});
+    kilter_status status = kl_send(w->transport, w->master, &out, error);
+    kl_buffer_free(&out);
+    return status;
+}
+
+static void unlink_chunk(kl_worker *w, queued **at) {
+    queued *gone = *at;
+    *at = gone->next;
+    if (w->end == &gone->next)
+        w->end = at;
+    kl_message_release(&gone->message);
+    free(gone);
+}
+
+/* What is not begun of this chunk, but tasks before `from`, goes back. What is done of it is sent before, so
+ * that both sides see the chunk end at the same task. */
+static kilter_status give_back(kl_worker *w, queued **at, uint64_t from, kilter_error *error) {
+    queued *chunk = *at;
+    uint64_t begun = chunk->head.lo + chunk->at, hi = chunk->head.lo + chunk->head.count,
+             id = chunk->head.chunk;
+    uint64_t lo = from > begun ? from : begun;
+    lo = lo < hi ? lo : hi;
+    kilter_status status = KILTER_OK;
+    w->queued_tasks -= hi - lo;
+    chunk->head.count = lo - chunk->head.lo;
+    if (lo == begun) { /* which ends it here, without another result */
+        if (w->out.size > 0)
+            status = flush(w, false, error);
+        unlink_chunk(w, at);
+    }
+    return status == KILTER_OK ? say_return(w, id, lo, hi, error) : status;
+}
+
+static kilter_status on_recall(kl_worker *w, const kl_message *m, kilter_error *error) {
+    kl_part part;
+    if (!w->started || !kl_wire_get_part(m->data, m->size, &part))
+        return malformed(error);
+    queued **at = &w->first;
+    while (*at && (*at)->head.chunk != part.chunk)
+        at = &(*at)->next;
+    if (!*at)
+        return KILTER_OK; /* it is done, and its results are under way */
+    kilter_status status = give_back(w, at, part.lo, error);
+    return status == KILTER_OK && !w->first && !w->asked ? flush(w, true, error) : status;
+}
+
+static kilter_status leave(kl_worker *w, const char *why, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    while (w->first && status == KILTER_OK)
+        status = give_back(w, &w->first, 0, error);
+    return status == KILTER_OK ? send_plain(w, KL_LEAVE, why, error) : status;
+}
+
+static kilter_status on_release(kl_worker *w, const kl_message *m, kilter_error *error) {
     if (!kl_wire_get_plain(m->data, m->size))
         return malformed(error);
-    return kl_fail(error, KILTER_ENDED, "the farm can do without worker %u", w->self.index);
+    kilter_status status = leave(w, "the farm can do without it", error);
+    return status == KILTER_OK
+               ? kl_fail(error, KILTER_ENDED, "the farm can do without worker %u", w->self.index)
+               : status;
 }
 
 static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error) {
@@ -387,6 +469,8 @@ static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error
         return on_chunk(w, m, error);
     case KL_END:
         return on_end(w, m, error);
+    case KL_RECALL:
+        return on_recall(w, m, error);
     case KL_RELEASE:
         return on_release(w, m, error);
     default:

@@ -80,7 +80,8 @@ static void parts_of_chunks_survive(void **state) {
         kl_part got;
         kl_wire_put_part(&b, i ? KL_RETURN : KL_RECALL, &sent[i]);
         assert_int_equal(kl_wire_type(b.data, b.size), i ? KL_RETURN : KL_RECALL);
-        assert_int_equal(kl_wire_get_part(b.data, b.size, &got), i < 2); /* the last one ends before it begins */
+        assert_int_equal(kl_wire_get_part(b.data, b.size, &got),
+                         i < 2); /* the last one ends before it begins */
         assert_true(got.chunk == sent[i].chunk && got.lo == sent[i].lo && got.hi == sent[i].hi);
         assert_false(kl_wire_get_part(b.data, b.size - 1, &got));
         kl_put_u8(&b, 0);
@@ -91,7 +92,8 @@ static void parts_of_chunks_survive(void **state) {
 
 static void pulses_survive(void **state) {
     (void)state;
-    const kl_pulse sent[] = {{3, 17, 0.5, 0.25, 0.9}, {3, 17, -1, 0, 0}, {3, 17, 1, NAN, 0}, {3, 17, 1, 1, INFINITY}};
+    const kl_pulse sent[] = {
+        {3, 17, 0.5, 0.25, 0.9}, {3, 17, -1, 0, 0}, {3, 17, 1, NAN, 0}, {3, 17, 1, 1, INFINITY}};
     for (int i = 0; i < 4; i++) {
         kl_buffer b = {0};
         kl_pulse got;
@@ -105,7 +107,8 @@ static void pulses_survive(void **state) {
 }
 
 static void put_chunk(kl_buffer *b, uint64_t count, bool weighted, bool inputs) {
-    kl_chunk_head head = {.run = 1, .chunk = 2, .lo = 10, .count = count, .shared = 77, .lead_s = 0.001, .held_s = 0.25};
+    kl_chunk_head head = {
+        .run = 1, .chunk = 2, .lo = 10, .count = count, .shared = 77, .lead_s = 0.001, .held_s = 0.25};
     head.weighted = weighted;
     head.inputs = inputs;
     head.quiet = count % 2;
@@ -124,8 +127,8 @@ static void chunks_survive(void **state) {
         kl_chunk_head head;
         kl_reader weights, inputs;
         assert_true(kl_wire_get_chunk(b.data, b.size, &head, &weights, &inputs));
-        assert_true(head.run == 1 && head.chunk == 2 && head.lo == 10 && head.count == 5 && head.shared == 77 &&
-                    head.lead_s == 0.001 && head.held_s == 0.25 && head.quiet);
+        assert_true(head.run == 1 && head.chunk == 2 && head.lo == 10 && head.count == 5 &&
+                    head.shared == 77 && head.lead_s == 0.001 && head.held_s == 0.25 && head.quiet);
         for (int i = 0; head.weighted && i < 5; i++)
             assert_true(kl_get_f64(&weights) == 1.5 + i);
         for (size_t i = 0, size; head.inputs && i < 5; i++) {

@@ -1,0 +1,425 @@
+/* What comes back from workers: results, each task's counted once, and tasks they will not do. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "farm/master_private.h"
+
+static void remove_chunk(member *one, size_t i) {
+    one->chunk_count--;
+    memmove(one->chunks + i, one->chunks + i + 1, (one->chunk_count - i) * sizeof *one->chunks);
+}
+
+static void end_chunk(kl_master *m, member *one, size_t i, bool lost) {
+    if (!one->chunks[i].stale) /* else its row stands in the record */
+        kl_balance_end_chunk(&m->balance, one->worker, &one->chunks[i], lost);
+    remove_chunk(one, i);
+}
+
+/* --- tasks at two workers --- */
+
+static bool find_chunk(kl_master *m, uint64_t id, member **one, kl_chunk **chunk) {
+    for (size_t i = 0; i < m->member_count; i++)
+        for (size_t k = 0; k < m->members[i].chunk_count; k++)
+            if (m->members[i].chunks[k].id == id && !m->members[i].chunks[k].stale) {
+                *one = &m->members[i];
+                *chunk = &m->members[i].chunks[k];
+                return true;
+            }
+    return false;
+}
+
+kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint64_t from,
+                               kilter_error *error) {
+    kl_buffer out = {0};
+    kl_wire_put_part(&out, KL_RECALL, &(kl_part){chunk->id, from, chunk->hi});
+    chunk->recalled_s = kl_now_s(&m->options.clock);
+    chunk->recalled_from = from;
+    kilter_status status = kl_send(m->transport, one->peer, &out, error);
+    kl_buffer_free(&out);
+    return status == KILTER_ERR_PEER ? KILTER_OK : status; /* the transport tells soon that it is gone */
+}
+
+static bool add_twin(kl_master *m, const kl_twin *twin) {
+    if (m->twin_count == m->twin_capacity) {
+        size_t capacity = m->twin_capacity ? 2 * m->twin_capacity : 8;
+        kl_twin *twins = realloc(m->twins, capacity * sizeof *twins);
+        if (!twins)
+            return false;
+        m->twins = twins;
+        m->twin_capacity = capacity;
+    }
+    m->twins[m->twin_count++] = *twin;
+    return true;
+}
+
+kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, uint64_t lo, uint64_t hi, member *to,
+                             double finish_s, kilter_error *error) {
+    kl_twin twin = {.lo = lo, .hi = hi, .first = chunk->id}; /* `chunk` may move when `to` gets another */
+    kl_chunk copy;
+    kilter_status status = kl_master_deal_span(m, to, (kl_span){lo, hi}, finish_s, &copy, error);
+    if (status != KILTER_OK || to->stage == GONE)
+        return status;
+    twin.second = copy.id;
+    m->copied = true;
+    return add_twin(m, &twin)
+               ? KILTER_OK
+               : kl_fail(error, KILTER_ERR_MEMORY, "giving tasks to a second worker: memory ran out");
+}
+
+static bool is_all_done(const kl_master *m, const kl_twin *twin) {
+    bool done;
+    kl_span alike = kl_ledger_alike(&m->balance.ledger, (kl_span){twin->lo, twin->hi}, &done);
+    return done && alike.hi == twin->hi;
+}
+
+/* Of the tasks that chunk `id` shares with another, all may be done: then the other need not do them. */
+static kilter_status settle_twins(kl_master *m, uint64_t id, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (size_t i = 0; i < m->twin_count && status == KILTER_OK;) {
+        kl_twin twin = m->twins[i];
+        member *other;
+        kl_chunk *chunk;
+        if ((twin.first != id && twin.second != id) || !is_all_done(m, &twin)) {
+            i++;
+            continue;
+        }
+        m->twins[i] = m->twins[--m->twin_count];
+        if (find_chunk(m, twin.first == id ? twin.second : twin.first, &other, &chunk) &&
+            chunk->hi == twin.hi)
+            status = kl_master_recall(m, other, chunk, twin.lo, error);
+    }
+    return status;
+}
+
+/* The first part of `span` that is at another worker, too, because of chunk `id`; empty: none. */
+static kl_span first_shared(const kl_master *m, uint64_t id, kl_span span) {
+    kl_span first = {span.hi, span.hi};
+    for (size_t i = 0; i < m->twin_count; i++) {
+        const kl_twin *t = &m->twins[i];
+        uint64_t lo = t->lo > span.lo ? t->lo : span.lo, hi = t->hi < span.hi ? t->hi : span.hi;
+        if ((t->first == id || t->second == id) && lo < hi && lo < first.lo)
+            first = (kl_span){lo, hi};
+    }
+    return first;
+}
+
+/* Chunk `id` will not do `span`, its end: what is shared stays with the other alone. */
+static void part_twins(kl_master *m, uint64_t id, kl_span span) {
+    for (size_t i = 0; i < m->twin_count;) {
+        kl_twin *t = &m->twins[i];
+        if ((t->first == id || t->second == id) && t->hi > span.lo)
+            t->hi = t->lo > span.lo ? t->lo : span.lo;
+        if (t->lo == t->hi)
+            m->twins[i] = m->twins[--m->twin_count];
+        else
+            i++;
+    }
+}
+
+uint64_t kl_master_alone_until(const kl_master *m, const kl_chunk *chunk) {
+    return first_shared(m, chunk->id, (kl_span){chunk->at, chunk->hi}).lo;
+}
+
+/* --- results --- */
+
+/* Do all segments of a checked message, one after the other, continue the oldest chunk this worker has and
+ * then the next? A worker does them in that order. Nothing is changed. */
+static bool segments_fit(const member *one, const kl_message *message, uint32_t segments) {
+    kl_reader reader = kl_wire_read_results(message->data, message->size);
+    const kl_chunk *chunk = one->chunks, *end = chunk + one->chunk_count;
+    uint64_t at = chunk < end ? chunk->at : 0;
+    for (uint32_t i = 0; i < segments; i++) {
+        kl_segment s;
+        bool failed;
+        kilter_bytes bytes;
+        kl_wire_next_segment(&reader, &s);
+        if (chunk == end || s.chunk != chunk->id || s.lo != at || s.count > chunk->hi - at ||
+            s.last != (at + s.count == chunk->hi))
+            return false;
+        at += s.count;
+        if (s.last)
+            at = ++chunk < end ? chunk->at : 0;
+        for (uint64_t k = 0; k < s.count; k++)
+            kl_wire_next_result(&reader, &failed, &bytes);
+    }
+    return true;
+}
+
+/* Larger messages are kept instead of copied, when they hold nothing but one segment. */
+static const size_t KEEP_BYTES = 16384;
+
+/* Queue the results between `from` and where `reader` stands. Takes the message over when it is worth it. */
+static kilter_status deliver_later(kl_master *m, const member *one, kl_span tasks, const kl_reader *reader,
+                                   size_t from, kl_message *message, bool alone, kilter_error *error) {
+    size_t size = reader->at - from;
+    bool keep = alone && size >= KEEP_BYTES;
+    kl_delivery *delivery = malloc(sizeof *delivery + (keep ? 0 : size));
+    if (!delivery)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking in results: memory ran out");
+    *delivery =
+        (kl_delivery){.lo = tasks.lo, .count = tasks.hi - tasks.lo, .size = size, .worker = one->worker};
+    if (keep) {
+        delivery->results = reader->data + from;
+        delivery->message = *message;
+        *message = (kl_message){0};
+    } else {
+        memcpy(delivery->copy, reader->data + from, size);
+        delivery->results = delivery->copy;
+    }
+    kl_delivery_list list = {.first = delivery, .end = &delivery->next};
+    kl_delivery_append(&m->results, &list);
+    return KILTER_OK;
+}
+
+/* Read past the results of `tasks`, and count the failures among them. */
+static uint64_t read_results(kl_reader *reader, kl_span tasks) {
+    uint64_t failures = 0;
+    for (uint64_t i = tasks.lo; i < tasks.hi; i++) {
+        bool failed;
+        kilter_bytes bytes;
+        kl_wire_next_result(reader, &failed, &bytes);
+        failures += failed;
+    }
+    return failures;
+}
+
+static void count_done(kl_master *m, kl_span tasks, uint64_t failures) {
+    kl_ledger_do(&m->balance.ledger, tasks);
+    m->done += tasks.hi - tasks.lo;
+    m->finished += tasks.hi - tasks.lo;
+    m->failed += failures;
+}
+
+/* The results of `tasks`, of which some may be there already: the first one counts. */
+static kilter_status count_new(kl_master *m, const member *one, kl_span tasks, kl_reader *reader,
+                               kl_message *message, bool alone, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    while (tasks.lo < tasks.hi && status == KILTER_OK) {
+        bool done = false;
+        kl_span alike = m->copied ? kl_ledger_alike(&m->balance.ledger, tasks, &done) : tasks;
+        size_t from = reader->at;
+        uint64_t failures = read_results(reader, alike);
+        alone &= alike.lo == tasks.lo && alike.hi == tasks.hi;
+        if (!done) {
+            count_done(m, alike, failures);
+            status = deliver_later(m, one, alike, reader, from, message, alone, error);
+        }
+        tasks.lo = alike.hi;
+    }
+    return status;
+}
+
+static kilter_status take_segment(kl_master *m, member *one, kl_reader *reader, double offset_s,
+                                  kl_message *message, bool alone, kilter_error *error) {
+    kl_segment s;
+    kl_wire_next_segment(reader, &s);
+    kl_span tasks = {s.lo, s.lo + s.count};
+    kl_chunk *chunk = &one->chunks[0];
+    kl_reader ahead = *reader;
+    uint64_t failures = read_results(&ahead, tasks);
+    kilter_status status = KILTER_OK;
+    if (chunk->stale) {
+        chunk->at += s.count;
+        *reader = ahead;
+    } else {
+        kl_balance_report(&m->balance, one->worker, chunk, &s, offset_s, ahead.at - reader->at, failures);
+        status = count_new(m, one, tasks, reader, message, alone, error);
+    }
+    uint64_t id = chunk->id;
+    if (s.last)
+        end_chunk(m, one, 0, false);
+    if (m->twin_count > 0 && status == KILTER_OK)
+        status = settle_twins(m, id, error);
+    return status;
+}
+
+kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *message, kilter_error *error) {
+    kl_results_head head;
+    double now_s = kl_now_s(&m->options.clock);
+    if ((one->stage != WORKING && one->stage != LEAVING) ||
+        !kl_wire_check_results(message->data, message->size, &head) ||
+        !segments_fit(one, message, head.segments))
+        return kl_master_expel(m, one, "sent malformed results", error);
+    if (head.round_trip_s > 0)
+        kl_balance_message_cost(&m->balance, head.round_trip_bytes / 2, head.round_trip_s / 2, false);
+    kl_reader reader = kl_wire_read_results(message->data, message->size);
+    kilter_status status = KILTER_OK;
+    for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++)
+        status = take_segment(m, one, &reader, now_s - head.sent_s, message, head.segments == 1, error);
+    if (head.more && !one->hungry && one->stage == WORKING) {
+        one->hungry = true;
+        one->held = false;
+        one->asked_s = now_s;
+    }
+    return status;
+}
+
+/* --- tasks that may cost a worker its life --- */
+
+static kilter_status fail_task(kl_master *m, uint64_t task, kilter_error *error) {
+    kl_buffer out = {0};
+    char why[400];
+    snprintf(why, sizeof why, "was at %u workers that were lost, and is not tried again; the last: %s",
+             kl_ledger_losses(&m->balance.ledger, task), m->last_loss);
+    size_t at = kl_wire_begin_result(&out);
+    kl_put_bytes(&out, why, strlen(why));
+    kl_wire_end_result(&out, at, true);
+    kl_reader whole = kl_reader_of(out.data, out.size);
+    whole.at = out.size;
+    kilter_status status = out.failed
+                               ? kl_fail(error, KILTER_ERR_MEMORY, "giving a task up: memory ran out")
+                               : deliver_later(m, &(member){.worker = UINT32_MAX}, (kl_span){task, task + 1},
+                                               &whole, 0, &(kl_message){0}, false, error);
+    kl_buffer_free(&out);
+    if (status == KILTER_OK)
+        count_done(m, (kl_span){task, task + 1}, 1);
+    return status;
+}
+
+static kilter_status suspect(kl_master *m, kl_span span, kilter_error *error) {
+    if (m->suspect_count == m->suspect_capacity) {
+        size_t capacity = m->suspect_capacity ? 2 * m->suspect_capacity : 8;
+        kl_span *suspects = realloc(m->suspects, capacity * sizeof *suspects);
+        if (!suspects)
+            return kl_fail(error, KILTER_ERR_MEMORY,
+                           "taking back the tasks of a lost worker: memory ran out");
+        m->suspects = suspects;
+        m->suspect_capacity = capacity;
+    }
+    m->suspects[m->suspect_count++] = span;
+    m->suspect_tasks += span.hi - span.lo;
+    return KILTER_OK;
+}
+
+/* A worker that had these tasks is lost. They are tried again one by one, as often as the user wants. */
+static kilter_status blame(kl_master *m, kl_span span, kilter_error *error) {
+    if (kl_ledger_blame(&m->balance.ledger, span) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking back the tasks of a lost worker: memory ran out");
+    kilter_status status = KILTER_OK;
+    for (uint64_t task = span.lo; task < span.hi && status == KILTER_OK; task++) {
+        if (kl_ledger_losses(&m->balance.ledger, task) < m->options.attempts)
+            continue;
+        if (span.lo < task)
+            status = suspect(m, (kl_span){span.lo, task}, error);
+        if (status == KILTER_OK)
+            status = fail_task(m, task, error);
+        span.lo = task + 1;
+    }
+    return span.lo < span.hi && status == KILTER_OK ? suspect(m, span, error) : status;
+}
+
+uint64_t kl_master_next_suspect(const kl_master *m) {
+    return m->suspects[m->suspect_count - 1].lo;
+}
+
+void kl_master_take_suspect(kl_master *m) {
+    kl_span *last = &m->suspects[m->suspect_count - 1];
+    last->lo++;
+    m->suspect_count -= last->lo == last->hi;
+    m->suspect_tasks--;
+}
+
+/* --- tasks that come back undone --- */
+
+/* At nobody any more: what is not done of `span` is dealt again; the first *blamed tasks singly. */
+static kilter_status take_back(kl_master *m, kl_span span, uint64_t *blamed, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    while (span.lo < span.hi && status == KILTER_OK) {
+        bool done;
+        kl_span alike = kl_ledger_alike(&m->balance.ledger, span, &done);
+        span.lo = alike.hi;
+        if (done)
+            continue;
+        kl_span first = alike;
+        first.hi = *blamed < alike.hi - alike.lo ? alike.lo + *blamed : alike.hi;
+        *blamed -= first.hi - first.lo;
+        alike.lo = first.hi;
+        if (first.lo < first.hi)
+            status = blame(m, first, error);
+        if (alike.lo < alike.hi && status == KILTER_OK && kl_balance_return(&m->balance, alike) != KILTER_OK)
+            status = kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
+    }
+    return status;
+}
+
+kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t from, uint64_t *blamed,
+                                kilter_error *error) {
+    kl_chunk *chunk = &one->chunks[i];
+    kl_span rest = {from, chunk->hi};
+    uint64_t id = chunk->id;
+    bool stale = chunk->stale;
+    kilter_status status = KILTER_OK;
+    kl_balance_cut(&m->balance, one->worker, chunk, from);
+    while (!stale && rest.lo < rest.hi && status == KILTER_OK) {
+        kl_span shared = first_shared(m, id, rest);
+        status = take_back(m, (kl_span){rest.lo, shared.lo}, blamed, error);
+        rest.lo = shared.hi;
+    }
+    part_twins(m, id, (kl_span){from, UINT64_MAX});
+    m->feed_all = true;
+    return status;
+}
+
+/* So many tasks may have been begun since the last report: its results come in batches. */
+static const double BEGUN_SAFETY = 4, BEGUN_LEAST = 8;
+
+static uint64_t maybe_begun(const kl_master *m, const member *one) {
+    const kl_worker_view *v = &m->balance.views[one->worker];
+    double unit_s = kl_pace_unit_s(&v->pace);
+    double silent_s = kl_now_s(&m->options.clock) - v->queued_at_s + KL_FLUSH_S;
+    double begun = unit_s > 0 ? BEGUN_LEAST + BEGUN_SAFETY * silent_s / unit_s : INFINITY;
+    return begun < 1e18 ? (uint64_t)begun : UINT64_MAX;
+}
+
+kilter_status kl_master_take_all_back(kl_master *m, member *one, bool is_lost, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    uint64_t blamed = is_lost && one->chunk_count > 0 ? maybe_begun(m, one) : 0;
+    while (one->chunk_count > 0) { /* also after a failure: nothing may stay with one that is gone */
+        kilter_status given =
+            kl_master_give_up(m, one, 0, one->chunks[0].at, &blamed, status == KILTER_OK ? error : NULL);
+        end_chunk(m, one, 0, true);
+        status = status == KILTER_OK ? given : status;
+    }
+    return status;
+}
+
+kilter_status kl_master_on_return(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    kl_part part;
+    size_t i = 0;
+    uint64_t blamed = 0;
+    if (!kl_wire_get_part(message->data, message->size, &part))
+        return kl_master_expel(m, one, "sent a malformed message", error);
+    while (i < one->chunk_count && one->chunks[i].id != part.chunk)
+        i++;
+    if (i == one->chunk_count || part.hi != one->chunks[i].hi || part.lo < one->chunks[i].at)
+        return kl_master_expel(m, one, "gave back tasks that it does not have", error);
+    one->chunks[i].recalled_s = 0;
+    kilter_status status =
+        part.lo < part.hi ? kl_master_give_up(m, one, i, part.lo, &blamed, error) : KILTER_OK;
+    if (one->chunks[i].at == one->chunks[i].hi)
+        end_chunk(m, one, i, false);
+    return status;
+}
+
+void kl_master_end_chunks(kl_master *m) {
+    for (size_t i = 0; i < m->member_count; i++) {
+        member *one = &m->members[i];
+        for (size_t k = 0; k < one->chunk_count; k++) {
+            kl_chunk *chunk = &one->chunks[k];
+            if (chunk->stale)
+                continue;
+            if (!(chunk->recalled_s > 0) || chunk->recalled_from > chunk->at)
+                kl_master_recall(m, one, chunk, chunk->at, NULL);
+            uint64_t hi = chunk->hi;
+            kl_balance_cut(&m->balance, one->worker, chunk, chunk->at);
+            kl_balance_end_chunk(&m->balance, one->worker, chunk, true);
+            chunk->hi = hi;
+            chunk->stale = true;
+        }
+    }
+    m->twin_count = m->suspect_count = 0;
+    m->suspect_tasks = 0;
+    m->copied = false;
+}
