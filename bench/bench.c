@@ -109,7 +109,7 @@ static int echo_process(void *arg) {
     kl_transport *t;
     kl_event event;
     kl_bind_core(0, binding);
-    if (kl_zmq_join(arg, &t, NULL) != KILTER_OK)
+    if (kl_zmq_join(arg, &(kl_zmq_options){0}, &t, NULL) != KILTER_OK)
         return 1;
     while (kl_poll(t, -1, &event, NULL) == KILTER_OK && event.kind != KL_EVENT_LEFT)
         if (event.kind == KL_EVENT_MESSAGE) {
@@ -130,7 +130,7 @@ static double ping_pong_s(void) {
         give_up(&error);
     endpoint = kl_text("ipc://%s/bench", folder);
     if (kl_process_start(echo_process, endpoint, &pid, &error) != KILTER_OK ||
-        kl_zmq_listen(endpoint, NULL, &t, &error) != KILTER_OK)
+        kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &t, &error) != KILTER_OK)
         give_up(&error);
     do
         kl_poll(t, -1, &event, NULL);

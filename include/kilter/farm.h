@@ -115,6 +115,9 @@ typedef struct kilter_farm_options {
     const char *listen;
     /** be a worker of the master that listens at this endpoint; NULL: be the master */
     const char *join;
+    /** with zmq: a worker, or the master, of which nothing was heard for so long is lost, from 0.5 to 86400
+     * s; 0: 10 s. A process that ended is noticed at once, one that computes for long is not lost. */
+    double lost_after_s;
     /** the run record's file; "none": no record, and no kilter tune; NULL: a new file in the user's state
      * folder */
     const char *record;

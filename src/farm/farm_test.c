@@ -466,7 +466,7 @@ static void another_program_is_sent_away_and_told_why(void **state) {
     int status;
     assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL),
                      KILTER_OK); /* before threads */
-    assert_int_equal(kl_zmq_listen(endpoint, NULL, &transport, NULL), KILTER_OK);
+    assert_int_equal(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &transport, NULL), KILTER_OK);
     kl_master_options of_master = {.policy = kl_policy_find("auto"),
                                    .clock = kl_clock_system(),
                                    .program = "farm_test",

@@ -43,7 +43,10 @@ kilter_status kl_farm_start_processes(kilter_farm *f, kilter_error *error) {
     status = kl_nursery_open(local_worker_process, f, &f->nursery, error);
     for (uint32_t i = 0; i < f->workers && status == KILTER_OK; i++)
         status = kl_nursery_start(f->nursery, i, error);
-    return status == KILTER_OK ? kl_zmq_listen(f->socket, NULL, &f->transport, error) : status;
+    return status == KILTER_OK
+               ? kl_zmq_listen(f->socket, &(kl_zmq_options){.lost_after_s = f->settings.options.lost_after_s},
+                               NULL, &f->transport, error)
+               : status;
 }
 
 kilter_status kl_farm_start_threads(kilter_farm *f, kilter_error *error) {

@@ -19,7 +19,9 @@ static kilter_status listen_for_workers(kilter_farm *f, kilter_error *error) {
     char *bound = NULL, address[512];
     kilter_status status = kl_allow_files((uint64_t)f->workers + KL_OTHER_FILES, error);
     if (status == KILTER_OK)
-        status = kl_zmq_listen(f->settings.listen, &bound, &f->transport, error);
+        status = kl_zmq_listen(f->settings.listen,
+                               &(kl_zmq_options){.lost_after_s = f->settings.options.lost_after_s}, &bound,
+                               &f->transport, error);
     if (status != KILTER_OK)
         return status;
     address_for_others(bound, address, sizeof address);

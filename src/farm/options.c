@@ -8,13 +8,15 @@
 
 #include "farm/farm.h"
 
-typedef enum kind { NUMBER, TEXT, SWITCH } kind;
+typedef enum kind { NUMBER, SECONDS, TEXT, SWITCH } kind;
 
 typedef struct option {
     const char *name, *value, *help;
     kind kind;
     size_t offset; /* in kl_settings */
 } option;
+
+static const double LEAST_S = 0.5, MOST_S = 86400; /* of every option in seconds */
 
 #define FIELD(member) offsetof(kl_settings, member)
 
@@ -31,6 +33,9 @@ static const option OPTIONS[] = {
     {"transport", "NAME", "zmq, mpi or inproc (default: mpi under mpirun, else zmq)", TEXT, FIELD(transport)},
     {"listen", "ENDPOINT", "wait at tcp://ADDRESS:PORT for workers started elsewhere", TEXT, FIELD(listen)},
     {"join", "ENDPOINT", "be a worker of the master that listens there", TEXT, FIELD(join)},
+    {"lost-after", "SECONDS",
+     "a worker, or the master, that was silent for so long is lost (default: 10; from 0.5)", SECONDS,
+     FIELD(options.lost_after_s)},
     {"record", "FILE",
      "write the run record there; none: no record (default: a new file in the state folder)", TEXT,
      FIELD(record)},
@@ -60,6 +65,17 @@ static kilter_status set_number(const char *said, const char *text, uint32_t *nu
     if (!isdigit((unsigned char)text[0]) || *end || errno || value < 1 || value > 1000000)
         return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is not a number from 1 to 1000000", said, text);
     *number = (uint32_t)value;
+    return KILTER_OK;
+}
+
+static kilter_status set_seconds(const char *said, const char *text, double *seconds, kilter_error *error) {
+    char *end;
+    double value = strtod(text, &end);
+    if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || *end ||
+        !(value >= LEAST_S && value <= MOST_S))
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is not a number of seconds from %g to %g", said,
+                       text, LEAST_S, MOST_S);
+    *seconds = value;
     return KILTER_OK;
 }
 
@@ -112,6 +128,8 @@ static kilter_status set(const option *o, const char *said, const char *text, kl
     switch (o->kind) {
     case NUMBER:
         return set_number(said, text, field, error);
+    case SECONDS:
+        return set_seconds(said, text, field, error);
     case TEXT:
         return set_text(said, text, settings, field, error);
     case SWITCH:
@@ -121,6 +139,21 @@ static kilter_status set(const option *o, const char *said, const char *text, kl
 }
 
 /* --- sources, the weakest first --- */
+
+/* Zero is none, and means the default. */
+static kilter_status check_seconds(const kilter_farm_options *options, kilter_error *error) {
+    const kl_settings given = {.options = *options};
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const option *o = &OPTIONS[i];
+        if (o->kind != SECONDS)
+            continue;
+        double value = *(const double *)((const char *)&given + o->offset);
+        if (value != 0 && !(value >= LEAST_S && value <= MOST_S))
+            return kl_fail(error, KILTER_ERR_USAGE, "%s: %g is not a number of seconds from %g to %g",
+                           o->name, value, LEAST_S, MOST_S);
+    }
+    return KILTER_OK;
+}
 
 static kilter_status from_program(const kilter_farm_options *options, kl_settings *settings,
                                   kilter_error *error) {
@@ -141,6 +174,9 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
     if (!options->work)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "opening a farm: options.work is NULL; give it the function that does one task");
+    kilter_status checked = check_seconds(options, error);
+    if (checked != KILTER_OK)
+        return checked;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         kilter_status status = texts[i].text
                                    ? set_text(texts[i].said, texts[i].text, settings, texts[i].field, error)
@@ -156,7 +192,7 @@ static kilter_status from_environment(kl_settings *settings, kilter_error *error
         char name[64];
         snprintf(name, sizeof name, "KILTER_%s", OPTIONS[i].name);
         for (char *c = name; *c; c++)
-            *c = (char)toupper((unsigned char)*c);
+            *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
         const char *text = getenv(name);
         kilter_status status = text ? set(&OPTIONS[i], name, text, settings, error) : KILTER_OK;
         if (status != KILTER_OK)

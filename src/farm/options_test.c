@@ -1,3 +1,4 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,6 +66,12 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
         {"prog --workers 3x", "--workers: '3x'"},
         {"prog --workers 99999999999999999999", "--workers: '99999"},
         {"prog --workers=", "--workers: ''"},
+        {"prog --lost-after 0.4", "--lost-after: '0.4' is not a number of seconds from 0.5 to 86400"},
+        {"prog --lost-after 86401", "--lost-after: '86401'"},
+        {"prog --lost-after -1", "--lost-after: '-1'"},
+        {"prog --lost-after nan", "--lost-after: 'nan'"},
+        {"prog --lost-after 1s", "--lost-after: '1s'"},
+        {"prog --lost-after=", "--lost-after: ''"},
         {"prog --policy best", "no policy 'best'"},
         {"prog --policy=", "--policy: the value is empty"},
         {"prog --team some", "--team: 'some' is neither all nor auto"},
@@ -95,11 +102,14 @@ static void the_environment_stands_between_program_and_command_line(void **state
     setenv("KILTER_WORKERS", "5", 1);
     setenv("KILTER_POLICY", "fac2", 1);
     setenv("KILTER_PROGRESS", "1", 1);
+    setenv("KILTER_LOST_AFTER", "2.5", 1);
     assert_int_equal(read_line("prog --policy tss", &s, rest, NULL), KILTER_OK);
     assert_int_equal(s.options.workers, 5);
     assert_string_equal(s.policy, "tss");
     assert_true(s.options.progress);
+    assert_true(s.options.lost_after_s == 2.5);
     kl_settings_free(&s);
+    unsetenv("KILTER_LOST_AFTER");
     setenv("KILTER_WORKERS", "many", 1);
     assert_int_equal(read_line("prog", &s, rest, &error), KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, "KILTER_WORKERS: 'many'"));
@@ -113,6 +123,18 @@ static void the_environment_stands_between_program_and_command_line(void **state
     assert_non_null(strstr(error.text, "KILTER_TRANSPORT: 'udp'"));
     unsetenv("KILTER_TRANSPORT");
     unsetenv("KILTER_PROGRESS");
+}
+
+static void seconds_out_of_range_are_refused_from_the_program_too(void **state) {
+    (void)state;
+    const double bad[] = {0.1, -1, 1e6, NAN};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        kl_settings s;
+        kilter_error error;
+        const kilter_farm_options options = {.work = work, .lost_after_s = bad[i]};
+        assert_int_equal(kl_settings_read(&options, NULL, NULL, &s, &error), KILTER_ERR_USAGE);
+        assert_non_null(strstr(error.text, "lost-after"));
+    }
 }
 
 static void a_farm_without_work_function_is_refused(void **state) {
@@ -136,6 +158,7 @@ int main(void) {
         cmocka_unit_test(options_are_taken_and_the_rest_is_left),
         cmocka_unit_test(bad_options_are_named_and_nothing_is_taken),
         cmocka_unit_test(the_environment_stands_between_program_and_command_line),
+        cmocka_unit_test(seconds_out_of_range_are_refused_from_the_program_too),
         cmocka_unit_test(a_farm_without_work_function_is_refused),
         cmocka_unit_test(no_command_line_is_fine),
     };

@@ -32,7 +32,8 @@ kilter_status kl_serve(const kl_settings *s, kl_transport *transport, const char
 kilter_status kl_farm_join(const kl_settings *s, const char *endpoint, const char *binding,
                            kilter_error *error) {
     kl_transport *transport;
-    kilter_status status = kl_zmq_join(endpoint, &transport, error);
+    kilter_status status =
+        kl_zmq_join(endpoint, &(kl_zmq_options){.lost_after_s = s->options.lost_after_s}, &transport, error);
     if (status != KILTER_OK)
         return status;
     status = kl_serve(s, transport, binding, JOIN_PATIENCE_S, error);

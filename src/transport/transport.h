@@ -62,12 +62,21 @@ struct kl_transport {
 
 /* --- zmq: ROUTER (master) and DEALER (worker) of libzmq --- */
 
+#define KL_LOST_AFTER_S 10.0
+
+typedef struct kl_zmq_options {
+    /* A peer of which nothing was heard for so long has left; both ends ask often enough, in a thread of
+     * libzmq's, so that one that only does not poll answers. 0: KL_LOST_AFTER_S. */
+    double lost_after_s;
+} kl_zmq_options;
+
 /* Master's end, bound to `endpoint` (ipc://PATH, tcp://ADDRESS:PORT; "tcp://127.0.0.1:*" takes a free port).
  * *bound (may be NULL) gets the endpoint workers connect to, malloc'd, the caller's to free. */
-kilter_status kl_zmq_listen(const char *endpoint, char **bound, kl_transport **transport,
-                            kilter_error *error);
+kilter_status kl_zmq_listen(const char *endpoint, const kl_zmq_options *options, char **bound,
+                            kl_transport **transport, kilter_error *error);
 /* Worker's end. The master need not be there yet: KL_EVENT_JOINED tells when it is. */
-kilter_status kl_zmq_join(const char *endpoint, kl_transport **transport, kilter_error *error);
+kilter_status kl_zmq_join(const char *endpoint, const kl_zmq_options *options, kl_transport **transport,
+                          kilter_error *error);
 /* Is `endpoint` one the two calls above can use? Fills `error` (naming it) when not. Opens nothing. */
 kilter_status kl_zmq_check(const char *endpoint, kilter_error *error);
 

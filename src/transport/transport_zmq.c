@@ -1,7 +1,8 @@
 /* Messages over libzmq: a ROUTER at the master, a DEALER at each worker.
  *
  * A message is one frame whose last byte says what it is, so that what stands before keeps its place and is
- * handed up without a copy.
+ * handed up without a copy. A large one is a row of frames, FIRST PART … LAST: between two of them libzmq
+ * answers whether this side still lives, however slow the link is.
  *
  *     worker                         master
  *       | ---------- HELLO -----------> |     JOINED
@@ -30,23 +31,33 @@
 #include "transport/zmq_endpoint.h"
 #include "transport/zmq_peers.h"
 
-enum { DATA = 'd', HELLO = 'h', WELCOME = 'w', BYE = 'b', STILL_THERE = 's' };
+enum {
+    DATA = 'd',
+    HELLO = 'h',
+    WELCOME = 'w',
+    BYE = 'b',
+    STILL_THERE = 's',
+    FIRST = 'f',
+    PART = 'p',
+    LAST = 'l'
+};
 
 static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '2', HELLO}; /* 2: the version of all this */
 static const char welcome[] = {'k', 'i', 'l', 't', 'e', 'r', '2', WELCOME};
 
 enum {
-    FRAME_BYTES_MAX = 1 << 30,
-    LINGER_MS = 2000, /* a closing master waits so long; a worker, that last words arrive, until DEAD_MS */
-    HEARTBEAT_MS = 10000,
-    /* A link silent for so long is dead. Nothing else may pass while one large message does, so this also
-     * is how long a message may take. A death on a live host is seen at once, by its closed socket. */
-    DEAD_MS = 60000,
+    MESSAGE_BYTES_MAX = 1 << 30,
+    PART_BYTES = 256 * 1024, /* of a message; what a link must carry in the time after which a peer is lost */
+    FRAME_BYTES_MAX = PART_BYTES + 1,
     CONNECT_MS = 5000,
     NEVER_MS = 500000000, /* six days. libzmq adds up to as much again, and counts in int */
     BACKLOG = 1024,
+    FRAMES_PER_LOOK = 1024, /* then the clock is looked at, whoever talks */
     FRAMES_PER_REPORT = 64, /* reports are looked at after so many frames, also when more frames wait */
 };
+#define MASTER_LINGER_S                                                                                      \
+    2.0 /* a closing master waits so long; a worker, until its master would count as lost */
+#define HANDSHAKE_S     10.0 /* at most, for a connection to become a peer's */
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
 #define ASK_AGAIN_S     0.001 /* of two peers that cannot both be there, which one is */
@@ -59,6 +70,7 @@ typedef struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
     char *address;
+    double lost_after_s;
     void *context, *socket, *monitor;
     int wake_fd;
     atomic_bool woken;
@@ -72,6 +84,7 @@ typedef struct endpoint {
     bool lost, refused;
     unsigned dialled;
     double retry_at_s, retry_s;
+    kl_buffer parts; /* of a message of the master's that has not come to its end */
 } endpoint;
 
 typedef struct frame {
@@ -147,32 +160,47 @@ static int say_bye(endpoint *e, uint32_t id) {
     return say(e, id, &bye, 1);
 }
 
+/* Sends `size` bytes and their kind. */
+static int send_kind(endpoint *e, uint32_t id, const uint8_t *data, size_t size, char kind) {
+    zmq_msg_t body;
+    if (zmq_msg_init_size(&body, size + 1) != 0)
+        return ENOMEM;
+    uint8_t *bytes = zmq_msg_data(&body);
+    if (size)
+        memcpy(bytes, data, size);
+    bytes[size] = (uint8_t)kind;
+    return send_frame(e, id, &body);
+}
+
+/* A message whose later parts cannot be sent is forgotten by the other side when the next one begins. */
+static int send_message(endpoint *e, uint32_t id, const uint8_t *data, size_t size) {
+    if (size <= PART_BYTES)
+        return send_kind(e, id, data, size, DATA);
+    int code = send_kind(e, id, data, PART_BYTES, FIRST);
+    size_t at = PART_BYTES;
+    for (; !code && size - at > PART_BYTES; at += PART_BYTES)
+        code = send_kind(e, id, data + at, PART_BYTES, PART);
+    return code ? code : send_kind(e, id, data + at, size - at, LAST);
+}
+
 static kilter_status send_bytes(kl_transport *transport, kl_peer name, const void *data, size_t size,
                                 kilter_error *error) {
     endpoint *e = (endpoint *)transport;
     unsigned long long number = name;
-    if (size >= FRAME_BYTES_MAX)
+    if (size >= MESSAGE_BYTES_MAX)
         return kl_fail(error, KILTER_ERR_RANGE,
                        "sending %zu bytes to peer %llu: a message has less than %d; send it in parts", size,
-                       number, FRAME_BYTES_MAX);
-    zmq_msg_t body;
-    if (is_live(e, name)) {
-        if (zmq_msg_init_size(&body, size + 1) != 0)
-            return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
-                           number);
-        uint8_t *bytes = zmq_msg_data(&body);
-        if (size)
-            memcpy(bytes, data, size);
-        bytes[size] = DATA;
-        int code = send_frame(e, id_of(name), &body);
-        if (!code)
-            return KILTER_OK;
-        if (code != EHOSTUNREACH)
-            return kl_fail(error, KILTER_ERR_SYSTEM, "sending %zu bytes to peer %llu: %s", size, number,
-                           zmq_strerror(code));
-    }
-    return kl_fail(error, KILTER_ERR_PEER,
-                   "sending %zu bytes to peer %llu: it is gone; give its work to another", size, number);
+                       number, MESSAGE_BYTES_MAX);
+    int code = is_live(e, name) ? send_message(e, id_of(name), data, size) : EHOSTUNREACH;
+    if (code == ENOMEM)
+        return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
+                       number);
+    if (code == EHOSTUNREACH)
+        return kl_fail(error, KILTER_ERR_PEER,
+                       "sending %zu bytes to peer %llu: it is gone; give its work to another", size, number);
+    return code ? kl_fail(error, KILTER_ERR_SYSTEM, "sending %zu bytes to peer %llu: %s", size, number,
+                          zmq_strerror(code))
+                : KILTER_OK;
 }
 
 /* --- reports of the monitor --- */
@@ -248,6 +276,35 @@ static void hand_up(endpoint *e, frame *f, kl_peer from) {
                                     .release = release_frame}});
 }
 
+static void hand_up_parts(endpoint *e, kl_buffer *parts, kl_peer from) {
+    tell(e,
+         &(kl_event){
+             .kind = KL_EVENT_MESSAGE,
+             .peer = from,
+             .message = {.data = parts->data, .size = parts->size, .owner = parts->data, .release = free}});
+    *parts = (kl_buffer){0};
+}
+
+/* Takes a frame that carries a message of `from` or a part of it. false: it is none, or fits nowhere. */
+static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
+    int kind = kind_of(f);
+    size_t size = zmq_msg_size(&f->body) - 1;
+    bool begins = kind == FIRST || kind == DATA, goes_on = kind == PART || kind == LAST;
+    if (!begins && !(goes_on && parts->size && size < MESSAGE_BYTES_MAX - parts->size))
+        return false;
+    if (begins)
+        kl_buffer_free(parts);
+    if (kind == DATA) {
+        hand_up(e, f, from);
+        return true;
+    }
+    kl_put_bytes(parts, zmq_msg_data(&f->body), size);
+    e->out_of_memory |= parts->failed;
+    if (kind == LAST && !parts->failed)
+        hand_up_parts(e, parts, from);
+    return true;
+}
+
 /* Makes the socket look at what its own thread has told it. */
 static void notice_who_is_gone(endpoint *e) {
     int unused;
@@ -273,9 +330,9 @@ static void hear_as_master(endpoint *e, frame *f) {
     kl_zmq_standing standing = kl_zmq_peers_get(&e->peers, f->id);
     if (standing == KL_ZMQ_UNKNOWN) {
         meet(e, f);
-    } else if (standing == KL_ZMQ_LIVE && kind_of(f) == DATA) {
-        hand_up(e, f, name_of(f->id));
-    } else if (standing == KL_ZMQ_LIVE) { /* BYE, or garbage, which is taken for one */
+    } else if (standing == KL_ZMQ_LIVE &&
+               !take_in(e, f, kl_zmq_peers_parts(&e->peers, f->id), name_of(f->id))) {
+        /* BYE, or garbage, which is taken for one */
         if (!e->closing)
             say_bye(e, f->id);
         kl_zmq_peers_ignore(&e->peers, f->id);
@@ -289,9 +346,7 @@ static void hear_as_worker(endpoint *e, frame *f) {
         tell(e, &(kl_event){.kind = KL_EVENT_JOINED, .peer = THE_MASTER});
     } else if (e->stage == SEEKING && kind_of(f) == BYE) {
         e->refused = true;
-    } else if (e->stage == JOINED && kind_of(f) == DATA) {
-        hand_up(e, f, THE_MASTER);
-    } else if (e->stage == JOINED && kind_of(f) != STILL_THERE) {
+    } else if (e->stage == JOINED && kind_of(f) != STILL_THERE && !take_in(e, f, &e->parts, THE_MASTER)) {
         if (!e->closing)
             say_bye(e, 0);
         e->stage = OVER;
@@ -366,13 +421,14 @@ static void set(void *socket, int option, int value) {
     zmq_setsockopt(socket, option, &value, sizeof value);
 }
 
-static void set_up(void *socket, bool ipv6) {
+static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_SNDHWM, 0);
     set(socket, ZMQ_RCVHWM, 0);
-    set(socket, ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS);
-    set(socket, ZMQ_HEARTBEAT_TIMEOUT, DEAD_MS);
-    set(socket, ZMQ_HEARTBEAT_TTL, DEAD_MS);
-    set(socket, ZMQ_TCP_MAXRT, DEAD_MS);
+    int lost_after_ms = (int)(1e3 * lost_after_s); /* asked after a third of it, it has the rest to answer */
+    set(socket, ZMQ_HEARTBEAT_IVL, lost_after_ms / 3);
+    set(socket, ZMQ_HEARTBEAT_TIMEOUT, lost_after_ms - lost_after_ms / 3);
+    set(socket, ZMQ_TCP_MAXRT, lost_after_ms);
+    set(socket, ZMQ_HANDSHAKE_IVL, (int)(1e3 * fmin(lost_after_s, HANDSHAKE_S)));
     set(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS);
     set(socket, ZMQ_RECONNECT_IVL, NEVER_MS);
     set(socket, ZMQ_BACKLOG, BACKLOG);
@@ -400,9 +456,9 @@ static bool make_socket(endpoint *e, int reports) {
     e->socket = zmq_socket(e->context, e->is_master ? ZMQ_ROUTER : ZMQ_DEALER);
     if (!e->socket)
         return false;
-    set_up(e->socket, strchr(e->address, '[') != NULL);
+    set_up(e->socket, e->lost_after_s, strchr(e->address, '[') != NULL);
     set(e->socket, ZMQ_LINGER,
-        e->is_master ? LINGER_MS : 0); /* a worker waits by itself: see close_endpoint */
+        e->is_master ? (int)(1e3 * MASTER_LINGER_S) : 0); /* a worker waits by itself: see close_endpoint */
     return watch(e, reports);
 }
 
@@ -495,10 +551,13 @@ static void part_with_cut(endpoint *e) {
 }
 
 /* Makes events ready, if there are any. A report that a connection has ended is acted on when no message is
- * left that came before it: at the next moment the socket has none. */
-static void look(endpoint *e) {
-    while (!e->ready.count || something_is_cut(e)) {
+ * left that came before it: at the next moment the socket has none. false: frames that were no events kept
+ * coming, and more may be there. */
+static bool look(endpoint *e) {
+    for (unsigned frames = 0; !e->ready.count || something_is_cut(e);) {
         if (e->socket && hear_next(e)) {
+            if (++frames >= FRAMES_PER_LOOK && !e->ready.count)
+                return false;
             if (++e->unreported >= FRAMES_PER_REPORT)
                 read_reports(e);
             continue;
@@ -507,8 +566,9 @@ static void look(endpoint *e) {
         read_reports(e);
         settle_rivals(e);
         if (!something_is_cut(e))
-            return;
+            return true;
     }
+    return true;
 }
 
 static int fd_of(void *socket) {
@@ -556,7 +616,7 @@ static kilter_status poll_event(kl_transport *transport, double timeout_s, kl_ev
         kilter_status status = redial_when_due(e, error);
         if (status)
             return status;
-        look(e);
+        bool all_heard = look(e);
         if (kl_event_queue_pop(&e->ready, event))
             return KILTER_OK;
         if (e->out_of_memory || e->peers.failed)
@@ -564,7 +624,7 @@ static kilter_status poll_event(kl_transport *transport, double timeout_s, kl_ev
                            e->address);
         if (timeout_s == 0 || kl_monotonic_s() >= deadline_s)
             return KILTER_OK;
-        if (!e->refused)
+        if (!e->refused && all_heard)
             sleep_until(e, deadline_s);
     }
 }
@@ -601,16 +661,17 @@ static void say_bye_to_all(endpoint *e) {
 
 /* Reads until the others have said their last, too. What we sent before has then arrived. */
 static void hear_the_others_out(endpoint *e) {
-    double deadline_s = kl_monotonic_s() + 1e-3 * (e->is_master ? LINGER_MS : DEAD_MS);
+    double deadline_s = kl_monotonic_s() + (e->is_master ? MASTER_LINGER_S : e->lost_after_s);
     for (;;) {
-        look(e);
+        bool all_heard = look(e);
         kl_event event;
         while (kl_event_queue_pop(&e->ready, &event))
             kl_message_release(&event.message);
         bool waits = e->is_master ? e->peers.live > 0 : e->stage == JOINED;
         if (!waits || e->out_of_memory || e->peers.failed || kl_monotonic_s() >= deadline_s)
             return;
-        sleep_until(e, deadline_s);
+        if (all_heard)
+            sleep_until(e, deadline_s);
     }
 }
 
@@ -622,6 +683,7 @@ static void free_endpoint(endpoint *e) {
         close(e->wake_fd);
     kl_zmq_peers_free(&e->peers);
     kl_event_queue_free(&e->ready);
+    kl_buffer_free(&e->parts);
     free(e->address);
     free(e);
 }
@@ -650,7 +712,8 @@ static const kl_transport_ops zmq_ops = {.name = "zmq",
 
 /* --- the beginning --- */
 
-static kilter_status new_endpoint(const char *address, bool is_master, endpoint **made, kilter_error *error) {
+static kilter_status new_endpoint(const char *address, const kl_zmq_options *options, bool is_master,
+                                  endpoint **made, kilter_error *error) {
     endpoint *e = calloc(1, sizeof *e);
     char *copy = strdup(address);
     if (!e || !copy) {
@@ -662,6 +725,7 @@ static kilter_status new_endpoint(const char *address, bool is_master, endpoint 
                     .is_master = is_master,
                     .is_tcp = strncmp(address, "tcp:", 4) == 0,
                     .address = copy,
+                    .lost_after_s = options->lost_after_s > 0 ? options->lost_after_s : KL_LOST_AFTER_S,
                     .retry_s = FIRST_RETRY_S,
                     .wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     atomic_init(&e->woken, false);
@@ -695,14 +759,14 @@ static kilter_status bind_endpoint(endpoint *e, char **bound, kilter_error *erro
     return KILTER_OK;
 }
 
-kilter_status kl_zmq_listen(const char *address, char **bound, kl_transport **transport,
-                            kilter_error *error) {
+kilter_status kl_zmq_listen(const char *address, const kl_zmq_options *options, char **bound,
+                            kl_transport **transport, kilter_error *error) {
     endpoint *e;
     kilter_status status = kl_zmq_check(address, error);
     if (!status)
         status = kl_zmq_may_listen(address, error);
     if (!status)
-        status = new_endpoint(address, true, &e, error);
+        status = new_endpoint(address, options, true, &e, error);
     if (status)
         return status;
     status = bind_endpoint(e, bound, error);
@@ -714,13 +778,14 @@ kilter_status kl_zmq_listen(const char *address, char **bound, kl_transport **tr
     return KILTER_OK;
 }
 
-kilter_status kl_zmq_join(const char *address, kl_transport **transport, kilter_error *error) {
+kilter_status kl_zmq_join(const char *address, const kl_zmq_options *options, kl_transport **transport,
+                          kilter_error *error) {
     endpoint *e;
     kilter_status status = kl_zmq_check(address, error);
     if (!status)
         status = kl_zmq_may_join(address, error);
     if (!status)
-        status = new_endpoint(address, false, &e, error);
+        status = new_endpoint(address, options, false, &e, error);
     if (status)
         return status;
     status = dial(e, error);

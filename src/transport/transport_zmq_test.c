@@ -53,9 +53,9 @@ static int remove_folder(void **state) {
 static void run_case(const suite_case *its_case, const char *endpoint, unsigned count) {
     char *bound;
     kl_transport *master, *workers[SUITE_PEERS_MAX];
-    CHECK_OK(kl_zmq_listen(endpoint, &bound, &master, error));
+    CHECK_OK(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, &bound, &master, error));
     for (unsigned i = 0; i < count; i++)
-        CHECK_OK(kl_zmq_join(bound, &workers[i], error));
+        CHECK_OK(kl_zmq_join(bound, &(kl_zmq_options){0}, &workers[i], error));
     free(bound);
     suite_run_threads(its_case, master, workers, count);
 }
@@ -91,7 +91,7 @@ typedef struct pair {
 static kl_transport *join(const char *endpoint, kl_transport *master, kl_peer *worker_name,
                           kl_peer *master_name) {
     kl_transport *worker;
-    CHECK_OK(kl_zmq_join(endpoint, &worker, error));
+    CHECK_OK(kl_zmq_join(endpoint, &(kl_zmq_options){0}, &worker, error));
     kl_event event =
         suite_next(master); /* the answer to the worker's greeting is sent by the master's poll */
     CHECK(event.kind == KL_EVENT_JOINED);
@@ -104,7 +104,7 @@ static kl_transport *join(const char *endpoint, kl_transport *master, kl_peer *w
 
 static pair make_pair(const char *endpoint) {
     pair p = {0};
-    CHECK_OK(kl_zmq_listen(endpoint, &p.bound, &p.master, error));
+    CHECK_OK(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, &p.bound, &p.master, error));
     p.worker = join(p.bound, p.master, &p.worker_name, &p.master_name);
     return p;
 }
@@ -159,10 +159,10 @@ static void a_worker_may_come_before_its_master(void **state) {
     (void)state;
     pair p = {0};
     kl_event event;
-    CHECK_OK(kl_zmq_join(ipc, &p.worker, error));
+    CHECK_OK(kl_zmq_join(ipc, &(kl_zmq_options){0}, &p.worker, error));
     CHECK_OK(kl_poll(p.worker, 0.05, &event, error)); /* long enough for some vain attempts */
     CHECK(event.kind == KL_EVENT_NONE);
-    CHECK_OK(kl_zmq_listen(ipc, &p.bound, &p.master, error));
+    CHECK_OK(kl_zmq_listen(ipc, &(kl_zmq_options){0}, &p.bound, &p.master, error));
     p.worker_name = 0;
     while (!p.worker_name || !p.master_name) {
         CHECK_OK(kl_poll(p.worker, 0.001, &event, error));
@@ -181,7 +181,7 @@ static void a_worker_without_a_master_can_be_closed(void **state) {
     kl_transport *worker;
     kl_event event;
     for (int polls = 0; polls < 2; polls++) {
-        CHECK_OK(kl_zmq_join(polls ? "tcp://127.0.0.1:1" : ipc, &worker, error));
+        CHECK_OK(kl_zmq_join(polls ? "tcp://127.0.0.1:1" : ipc, &(kl_zmq_options){0}, &worker, error));
         for (int i = 0; i < polls; i++)
             CHECK_OK(kl_poll(worker, 0.03, &event, error));
         suite_expect_gone(worker, 1);
@@ -212,7 +212,7 @@ static void kill_and_reap(pid_t child) {
 
 static void work_idly(const char *endpoint) {
     kl_transport *t;
-    CHECK_OK(kl_zmq_join(endpoint, &t, error));
+    CHECK_OK(kl_zmq_join(endpoint, &(kl_zmq_options){0}, &t, error));
     kl_peer master = suite_meet_master(t, 0);
     for (unsigned i = 0; i < SUITE_LAST_WORDS; i++)
         suite_send(t, master, i, suite_last_word_size(i));
@@ -222,7 +222,7 @@ static void work_idly(const char *endpoint) {
 
 static void flood(const char *endpoint) {
     kl_transport *t;
-    CHECK_OK(kl_zmq_join(endpoint, &t, error));
+    CHECK_OK(kl_zmq_join(endpoint, &(kl_zmq_options){0}, &t, error));
     kl_peer master = suite_meet_master(t, 0);
     for (uint64_t i = 0;; i++) {
         kl_event event;
@@ -238,7 +238,7 @@ static void find_endpoint(char *endpoint, size_t size) {
     kl_transport *t = NULL;
     for (uint64_t draw = (uint64_t)getpid() << 32; !t; draw++) {
         snprintf(endpoint, size, "tcp://127.0.0.1:%d", 10000 + (int)(kl_mix64(draw) % 20000));
-        (void)kl_zmq_listen(endpoint, NULL, &t, NULL);
+        (void)kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &t, NULL);
     }
     kl_transport_close(t);
 }
@@ -247,7 +247,7 @@ static void expect_death_after_words(const char *endpoint) {
     kl_transport *master;
     kl_peer worker;
     pid_t child = start(work_idly, endpoint);
-    CHECK_OK(kl_zmq_listen(endpoint, NULL, &master, error));
+    CHECK_OK(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &master, error));
     suite_meet_workers(master, &worker, 1);
     for (unsigned i = 0; i < SUITE_LAST_WORDS; i++)
         suite_expect_message(master, worker, i, suite_last_word_size(i));
@@ -262,7 +262,7 @@ static void expect_death_in_a_flood(const char *endpoint) {
     kl_transport *master;
     kl_peer worker;
     pid_t child = start(flood, endpoint);
-    CHECK_OK(kl_zmq_listen(endpoint, NULL, &master, error));
+    CHECK_OK(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &master, error));
     suite_meet_workers(master, &worker, 1);
     kl_event event;
     uint64_t received = 0;
@@ -295,7 +295,7 @@ static void a_killed_worker_has_left(void **state) {
 static void be_master(const char *endpoint) {
     kl_transport *t;
     kl_peer worker;
-    CHECK_OK(kl_zmq_listen(endpoint, NULL, &t, error));
+    CHECK_OK(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &t, error));
     suite_meet_workers(t, &worker, 1);
     suite_send(t, worker, 8, 100000);
     for (;;)
@@ -308,7 +308,7 @@ static void expect_orphan(const char *endpoint) {
     pair p = {0};
     kl_transport *orphan;
     pid_t child = start(be_master, endpoint);
-    CHECK_OK(kl_zmq_join(endpoint, &orphan, error));
+    CHECK_OK(kl_zmq_join(endpoint, &(kl_zmq_options){0}, &orphan, error));
     kl_peer master = suite_meet_master(orphan, 0);
     suite_expect_message(orphan, master, 8, 100000);
     kill_and_reap(child);
@@ -337,11 +337,11 @@ static void a_restarted_master_does_not_inherit(void **state) {
     (void)state;
     pid_t child = start(be_master, ipc);
     kl_transport *orphan, *master;
-    CHECK_OK(kl_zmq_join(ipc, &orphan, error));
+    CHECK_OK(kl_zmq_join(ipc, &(kl_zmq_options){0}, &orphan, error));
     kl_peer old = suite_meet_master(orphan, 0);
     suite_expect_message(orphan, old, 8, 100000);
     kill_and_reap(child);
-    CHECK_OK(kl_zmq_listen(ipc, NULL, &master, error));
+    CHECK_OK(kl_zmq_listen(ipc, &(kl_zmq_options){0}, NULL, &master, error));
     for (int i = 0; i < 100; i++)
         (void)orphan->ops->send(orphan, old, "stale", 5, NULL);
     suite_expect_silence(master);
@@ -489,7 +489,7 @@ static void a_master_of_another_version_is_named(void **state) {
     void *context = zmq_ctx_new(), *router = zmq_socket(context, ZMQ_ROUTER);
     CHECK(zmq_bind(router, ipc) == 0);
     kl_transport *worker;
-    CHECK_OK(kl_zmq_join(ipc, &worker, error));
+    CHECK_OK(kl_zmq_join(ipc, &(kl_zmq_options){0}, &worker, error));
     uint8_t id[5], frame[64];
     CHECK(zmq_recv(router, id, sizeof id, 0) == 5);
     CHECK(zmq_recv(router, frame, sizeof frame, 0) == 8);
@@ -520,7 +520,7 @@ static void *visit(void *argument) {
         if (i % 3 == 0)
             close(dial_raw(v->bound));
         kl_transport *t;
-        CHECK_OK(kl_zmq_join(v->bound, &t, error));
+        CHECK_OK(kl_zmq_join(v->bound, &(kl_zmq_options){0}, &t, error));
         kl_peer master = suite_next(t).peer;
         for (unsigned n = 0; n < i % 7; n++)
             suite_send(t, master, n, 10 * n);
@@ -611,8 +611,8 @@ static void expect_unusable(const char *endpoint) {
     char *bound = NULL;
     assert_int_equal(kl_zmq_check(endpoint, &error), KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, endpoint ? endpoint : "\"\""));
-    assert_int_equal(kl_zmq_listen(endpoint, &bound, &t, &error), KILTER_ERR_USAGE);
-    assert_int_equal(kl_zmq_join(endpoint, &t, &error), KILTER_ERR_USAGE);
+    assert_int_equal(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, &bound, &t, &error), KILTER_ERR_USAGE);
+    assert_int_equal(kl_zmq_join(endpoint, &(kl_zmq_options){0}, &t, &error), KILTER_ERR_USAGE);
     assert_null(t);
     assert_null(bound);
 }
@@ -664,7 +664,7 @@ static void endpoints_are_checked(void **state) {
 static void expect_no_listening(const char *endpoint, const char *because) {
     kilter_error error = {0};
     kl_transport *t = NULL;
-    assert_int_equal(kl_zmq_listen(endpoint, NULL, &t, &error), KILTER_ERR_USAGE);
+    assert_int_equal(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &t, &error), KILTER_ERR_USAGE);
     assert_null(t);
     assert_non_null(strstr(error.text, endpoint));
     if (!strstr(error.text, because))
@@ -699,7 +699,7 @@ static void places_that_cannot_be_joined_are_named(void **state) {
     for (int i = 0; i < 3; i++) {
         kilter_error error = {0};
         kl_transport *t = NULL;
-        assert_int_equal(kl_zmq_join(nowhere[i], &t, &error), KILTER_ERR_USAGE);
+        assert_int_equal(kl_zmq_join(nowhere[i], &(kl_zmq_options){0}, &t, &error), KILTER_ERR_USAGE);
         assert_non_null(strstr(error.text, nowhere[i]));
         assert_null(t);
     }
@@ -721,7 +721,7 @@ static void hosts_may_be_named(void **state) {
     (void)state;
     char named[64];
     pair p = {0};
-    CHECK_OK(kl_zmq_listen(ANY_TCP, &p.bound, &p.master, error));
+    CHECK_OK(kl_zmq_listen(ANY_TCP, &(kl_zmq_options){0}, &p.bound, &p.master, error));
     snprintf(named, sizeof named, "tcp://localhost%s", strrchr(p.bound, ':'));
     p.worker = join(named, p.master, &p.worker_name, &p.master_name);
     expect_echo(&p, 1);

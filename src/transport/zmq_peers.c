@@ -2,9 +2,10 @@
 
 #include <stdlib.h>
 
-#include "base/base.h"
-
 void kl_zmq_peers_free(kl_zmq_peers *peers) {
+    for (size_t i = 0; i < peers->slot_count; i++)
+        if (peers->slots[i].standing != KL_ZMQ_UNKNOWN)
+            kl_buffer_free(&peers->slots[i].parts);
     free(peers->slots);
     free(peers->connections);
     free(peers->cut);
@@ -41,6 +42,7 @@ static bool reserve_slot(kl_zmq_peers *peers) {
 static void remove_slot(kl_zmq_peers *peers, kl_zmq_slot *slot) {
     size_t mask = peers->slot_count - 1;
     size_t i = (size_t)(slot - peers->slots);
+    kl_buffer_free(&slot->parts);
     slot->standing = KL_ZMQ_UNKNOWN;
     peers->used--;
     while (peers->slots[i = (i + 1) & mask].standing != KL_ZMQ_UNKNOWN) {
@@ -67,6 +69,10 @@ static bool reserve_item(kl_zmq_peers *peers, void *list, size_t item_bytes, siz
     *(void **)list = moved;
     *capacity = more;
     return true;
+}
+
+kl_buffer *kl_zmq_peers_parts(const kl_zmq_peers *peers, uint32_t id) {
+    return &slot_of(peers, id)->parts;
 }
 
 static void cut(kl_zmq_peers *peers, uint32_t id) {
@@ -107,6 +113,7 @@ void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id) {
     if (kl_zmq_peers_get(peers, id) != KL_ZMQ_LIVE)
         return;
     slot_of(peers, id)->standing = KL_ZMQ_IGNORED;
+    kl_buffer_free(kl_zmq_peers_parts(peers, id));
     peers->live--;
 }
 

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/base.h"
+
 typedef enum kl_zmq_standing {
     KL_ZMQ_UNKNOWN,
     KL_ZMQ_LIVE,
@@ -23,6 +25,7 @@ typedef enum kl_zmq_standing {
 typedef struct kl_zmq_slot {
     uint32_t id;
     kl_zmq_standing standing; /* UNKNOWN: the slot is free */
+    kl_buffer parts;          /* of a message that has not come to its end */
 } kl_zmq_slot;
 
 typedef struct kl_zmq_connection {
@@ -54,6 +57,7 @@ kl_zmq_standing kl_zmq_peers_get(const kl_zmq_peers *peers, uint32_t id);
  * that of an open connection, the two belong together, or the peer is a rival of the one who has it;
  * otherwise the peer is already cut. */
 void kl_zmq_peers_add(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing, int fd, bool reachable);
+kl_buffer *kl_zmq_peers_parts(const kl_zmq_peers *peers, uint32_t id); /* of a peer that is known */
 void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id);
 void kl_zmq_peers_opened(kl_zmq_peers *peers, int fd);
 void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd);
