@@ -68,7 +68,7 @@ typedef enum stage { SEEKING, JOINED, OVER } stage;
 
 typedef struct endpoint {
     kl_transport transport;
-    bool is_master, is_tcp, closing;
+    bool is_master, closing;
     char *address;
     double lost_after_s;
     void *context, *socket, *monitor;
@@ -457,8 +457,7 @@ static bool make_socket(endpoint *e, int reports) {
     if (!e->socket)
         return false;
     set_up(e->socket, e->lost_after_s, strchr(e->address, '[') != NULL);
-    set(e->socket, ZMQ_LINGER,
-        e->is_master ? (int)(1e3 * MASTER_LINGER_S) : 0); /* a worker waits by itself: see close_endpoint */
+    set(e->socket, ZMQ_LINGER, 0); /* see close_endpoint */
     return watch(e, reports);
 }
 
@@ -688,17 +687,18 @@ static void free_endpoint(endpoint *e) {
     free(e);
 }
 
-/* A master over ipc leaves the rest to libzmq. Nobody else can:
+/* Nothing is left to libzmq's lingering:
  *  - a TCP socket that is closed while something unread lies in it throws away what it has still to send;
- *  - a DEALER whose other side has just closed keeps its BYE, and lingers for nothing. */
+ *  - a DEALER whose other side has just closed keeps its BYE, and lingers for nothing;
+ *  - a socket that lingers when the other side closes ends the process with its next heartbeat (libzmq 4.3:
+ *    "Assertion failed: !_io_error"). */
 static void close_endpoint(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;
     e->closing = true;
     if (e->is_master)
         kl_zmq_stops_listening(e->address);
     say_bye_to_all(e);
-    if (e->is_tcp || !e->is_master)
-        hear_the_others_out(e);
+    hear_the_others_out(e);
     free_endpoint(e);
 }
 
@@ -723,7 +723,6 @@ static kilter_status new_endpoint(const char *address, const kl_zmq_options *opt
     }
     *e = (endpoint){.transport = {&zmq_ops},
                     .is_master = is_master,
-                    .is_tcp = strncmp(address, "tcp:", 4) == 0,
                     .address = copy,
                     .lost_after_s = options->lost_after_s > 0 ? options->lost_after_s : KL_LOST_AFTER_S,
                     .retry_s = FIRST_RETRY_S,
