@@ -121,6 +121,9 @@ typedef struct kilter_farm_options {
     /** the run record's file; "none": no record, and no kilter tune; NULL: a new file in the user's state
      * folder */
     const char *record;
+    /** a run record that also holds the results, so that they survive the master: made when it is not there,
+     * else gone on with; NULL: results are not stored. See kilter_farm_run(). Not together with `record` */
+    const char *resume;
     /** the program's name in record and messages, the same on master and workers; NULL: from argv[0] */
     const char *name;
     /** print a progress line with the time left to stderr */
@@ -163,11 +166,18 @@ KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, in
  * listens waits, as long as it takes, until as many workers are there as its options say; more may join
  * later.
  *
+ * With `resume` a result counts, and is delivered, when it is in the file and on the disk. A program that is
+ * started again the same way makes the same calls: the n-th one takes the results that the n-th one before
+ * has stored, gives them to `done`, and only does the rest, those tasks included that failed. What is stored
+ * is for the same tasks, inputs, weights and shared data only.
+ *
  * @return KILTER_OK; KILTER_ERR_TASK when tasks failed (all others were done and delivered);
  * KILTER_ERR_NO_WORKER when the last worker was lost (a master that listens waits for another one instead);
  * KILTER_ERR_RANGE for a weight, input or shared data outside what kilter_run says; KILTER_ERR_USAGE when the
- * farm's last run has not returned, as in its callback, or when the record asked for cannot be made;
- * KILTER_ERR_MEMORY, _SYSTEM
+ * farm's last run has not returned, as in its callback, when the record asked for cannot be made, or when the
+ * file to resume from holds results of a run that was about something else; KILTER_ERR_RECORD when that file
+ * is damaged, another program's or just now another master's, before anything was delivered, or when results
+ * cannot be stored (then the farm is of no more use, and what was stored is kept); KILTER_ERR_MEMORY, _SYSTEM
  */
 KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
 
@@ -200,7 +210,7 @@ KILTER_API const char *kilter_farm_record(const kilter_farm *farm);
  * End the farm: workers stop, local ones are waited for (those not gone after 5 s are killed), the record is
  * finished, everything is freed. Collective like kilter_farm_open(). NULL does nothing.
  *
- * @return KILTER_OK; KILTER_ERR_RECORD when the record is incomplete: the results are not affected;
+ * @return KILTER_OK; KILTER_ERR_RECORD when the record is incomplete: the results delivered are not affected;
  * KILTER_ERR_USAGE when a run has not returned, as in its callback: nothing is closed
  */
 KILTER_API kilter_status kilter_farm_close(kilter_farm *farm, kilter_error *error);

@@ -17,6 +17,7 @@
 
 static const double PROGRESS_S = 0.5;    /* between two progress lines on a terminal */
 static const double PROGRESS_LOG_S = 10; /* and elsewhere */
+static const double STORED_S = 0.02;     /* without a service thread: between two looks at what is stored */
 
 /* --- the service --- */
 
@@ -40,9 +41,14 @@ static void end_progress(const kilter_farm *f) {
 static void service_turn(kilter_farm *f, double timeout_s) {
     pthread_mutex_lock(&f->lock);
     f->gathered |= !f->settings.listen || kl_master_ready(f->master) >= f->workers;
-    const kilter_run *request = f->gathered ? f->request : NULL;
+    bool deals = f->request && !kl_known_all(f->known, f->request->tasks);
+    const kilter_run *request = f->gathered || !deals ? f->request : NULL;
+    const kl_spans done = request ? (kl_spans){f->known->spans, f->known->count} : (kl_spans){0};
     if (request)
         f->request = NULL;
+    kl_master_unsafe(f->master, f->unstored_tasks, kl_farm_holds(f));
+    if (!f->threaded && f->unstored.first && (timeout_s < 0 || timeout_s > STORED_S))
+        timeout_s = STORED_S;
     double spent_s = f->spent_s;
     kl_trace *new_trace = f->recorded ? NULL : f->trace;
     f->recorded |= new_trace != NULL;
@@ -62,6 +68,7 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     bool was_running = kl_master_running(f->master) || request;
     if (request) {
         kl_master_spent(f->master, spent_s);
+        kl_master_done_before(f->master, done);
         status = kl_master_begin(f->master, request, &error);
     }
     if (status == KILTER_OK && (kl_master_running(f->master) || !request))
@@ -74,18 +81,19 @@ static void service_turn(kilter_farm *f, double timeout_s) {
 
     kl_delivery_list results = kl_master_take(f->master);
     pthread_mutex_lock(&f->lock);
-    kl_delivery_append(&f->results, &results);
+    kilter_status taken = kl_farm_take_results(f, &results, status == KILTER_OK ? &error : NULL);
+    status = status == KILTER_OK ? taken : status;
     if (status != KILTER_OK) {
         f->failure = error;
         f->broken |= running || !was_running; /* not just the run is lost */
     }
     if ((was_running && !running) || status != KILTER_OK) {
-        f->run_ended = true;
+        kl_farm_note_over(f);
         kl_master_summary(f->master, &f->summary);
         snprintf(f->decision, sizeof f->decision, "%s", f->summary.decision ? f->summary.decision : "");
         f->summary.decision = f->decision;
     }
-    kl_farm_show_state(f, f->run_ended);
+    kl_farm_show_state(f, f->run_over);
     pthread_cond_signal(&f->news);
     pthread_mutex_unlock(&f->lock);
 }
@@ -148,10 +156,10 @@ static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
 
 /* Wait for results or the end of the run; true when it has ended and nothing is left to take. */
 static bool next_results(kilter_farm *f, kl_delivery_list *list) {
-    if (!f->threaded && !f->run_ended)
+    if (!f->threaded && !f->run_over && !f->run_ended)
         service_turn(f, f->settings.options.progress ? PROGRESS_S : -1);
     pthread_mutex_lock(&f->lock);
-    while (f->threaded && !f->results.first && !f->run_ended)
+    while ((f->threaded || f->run_over) && !f->results.first && !f->run_ended)
         pthread_cond_wait(&f->news, &f->lock);
     *list = f->results;
     f->results = (kl_delivery_list){0};
@@ -163,11 +171,12 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
 }
 
 /* Deal, and give the results to the callback as they come. */
-static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_deliverer *deliverer,
-                               kilter_error *error) {
-    kilter_status status = KILTER_OK;
+static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *known,
+                               kl_deliverer *deliverer, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     f->run_ended = f->broken; /* then nobody is there to take the request */
+    f->run_over = false;
+    f->known = known;
     if (!f->broken) {
         f->failure = (kilter_error){KILTER_OK, ""};
         f->request = run;
@@ -177,6 +186,7 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_deliver
     f->progress_at_s = kl_now_s(&f->clock) + PROGRESS_S;
     pthread_mutex_unlock(&f->lock);
     kl_transport_wake(f->transport);
+    kilter_status status = kl_known_deliver(known, deliverer, error);
     for (kl_delivery_list list; !next_results(f, &list);) {
         kilter_status delivered = kl_deliver(deliverer, list, status == KILTER_OK ? error : NULL);
         status = status == KILTER_OK ? delivered : status;
@@ -191,14 +201,19 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_deliver
 
 static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_error *error) {
     kl_deliverer *deliverer = NULL;
+    kl_known known = {0};
     kilter_status status = check_sizes(run, error);
     if (status == KILTER_OK)
         status = kl_farm_start_record(f, error);
     if (status == KILTER_OK)
+        status = kl_farm_look_up(f, run, &known, error);
+    if (status == KILTER_OK)
         status = kl_deliverer_new(run, &deliverer, error);
-    if (status != KILTER_OK)
+    if (status == KILTER_OK)
+        status = carry_out(f, run, &known, deliverer, error);
+    kl_known_free(&known);
+    if (!deliverer)
         return status;
-    status = carry_out(f, run, deliverer, error);
     char first[256];
     uint64_t failed = kl_deliverer_failed(deliverer, first, sizeof first);
     kl_deliverer_free(deliverer);
@@ -241,8 +256,5 @@ kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
         kl_transport_wake(f->transport);
         pthread_join(f->service, NULL);
     }
-    kl_trace *trace = f->trace; /* the tear-down may still have rows for it */
-    double closed_s = kl_now_s(&f->clock) - f->opened_s;
-    kl_farm_tear_down(f);
-    return kl_trace_close(trace, closed_s, error);
+    return kl_farm_tear_down(f, error);
 }

@@ -28,6 +28,13 @@ typedef struct drain_request { /* lives as long as somebody waits for it */
     kilter_error *error;
 } drain_request;
 
+typedef struct kl_known { /* what earlier masters have stored of a run; zeroed is nothing */
+    kl_stored *rows;
+    kl_span *spans; /* of tasks */
+    size_t count;
+    uint8_t *taken; /* a bit for each task */
+} kl_known;
+
 struct kilter_farm {
     kl_settings settings;
     kl_clock clock;
@@ -65,6 +72,14 @@ struct kilter_farm {
     bool in_use;        /* a kilter_farm_run() has not returned */
     bool run_ended, closing;
     kl_delivery_list results;
+    const kl_known *known;     /* what is stored of the request */
+    kl_delivery_list unstored; /* results on their way to the disk */
+    size_t unstored_bytes;
+    uint64_t unstored_tasks;
+    bool held;            /* so many that nothing is dealt */
+    bool run_over;        /* the master has all results, or will get no more */
+    uint64_t calls;       /* of kilter_farm_run() */
+    uint64_t shared_hash; /* of the shared data in force */
     kilter_error failure; /* of the run or, for good, of the farm */
     bool broken;
     kilter_farm_summary summary;
@@ -107,12 +122,34 @@ void kl_farm_show_state(kilter_farm *farm, bool run_ended); /* to whoever waits 
 /* --- recording.c: the farm's run record --- */
 
 kilter_status kl_farm_check_record(const char *path, kilter_error *error);
+/* Can a file be made there? `option` is what asks for it. */
+kilter_status kl_farm_check_folder(const char *option, const char *path, kilter_error *error);
 /* At the first run: a farm that never ran leaves no file. A record nobody asked for is no reason to fail. */
 kilter_status kl_farm_start_record(kilter_farm *farm, kilter_error *error);
 
+/* --- resume.c: results that survive the master --- */
+
+kilter_status kl_farm_check_resume(const char *path, kilter_error *error);
+/* Open the record of --resume. KILTER_ERR_RECORD. */
+kilter_status kl_farm_open_stored(kilter_farm *farm, const kl_trace_run_row *row, kl_trace **trace,
+                                  kilter_error *error);
+/* What is stored of the run that begins; without --resume nothing. KILTER_ERR_USAGE when that was about
+ * something else, _RECORD, _MEMORY. */
+kilter_status kl_farm_look_up(kilter_farm *farm, const kilter_run *run, kl_known *known, kilter_error *error);
+bool kl_known_all(const kl_known *known, uint64_t tasks);
+kilter_status kl_known_deliver(kl_known *known, kl_deliverer *deliverer, kilter_error *error);
+void kl_known_free(kl_known *known);
+/* Results came from the master: those that are to be stored first wait until they are. Takes the list over.
+ * Under the lock. */
+kilter_status kl_farm_take_results(kilter_farm *farm, kl_delivery_list *list, kilter_error *error);
+void kl_farm_note_over(kilter_farm *farm); /* the master's part of a run is over; under the lock */
+bool kl_farm_holds(kilter_farm *farm);     /* so many wait that nothing may be dealt; under the lock */
+
 /* --- open.c: the farm's making and unmaking --- */
 
-void kl_farm_tear_down(kilter_farm *farm); /* everything of a master; safe at any stage of its making */
+/* Everything of a master; safe at any stage of its making. KILTER_ERR_RECORD when the record is incomplete.
+ */
+kilter_status kl_farm_tear_down(kilter_farm *farm, kilter_error *error);
 
 /* --- farm.c: the two threads of a master --- */
 

@@ -31,23 +31,31 @@ static kilter_status listen_for_workers(kilter_farm *f, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Everything of a master, in the order of its making; safe at any stage of it. */
-void kl_farm_tear_down(kilter_farm *f) {
+static void free_deliveries(kl_delivery_list *list) {
+    while (list->first) {
+        kl_delivery *next = list->first->next;
+        kl_delivery_free(list->first);
+        list->first = next;
+    }
+}
+
+/* The record is closed when nobody has rows for it any more, and before what it may still store is freed. */
+kilter_status kl_farm_tear_down(kilter_farm *f, kilter_error *error) {
+    double closed_s = kl_now_s(&f->clock) - f->opened_s;
     if (f->master)
         kl_master_end(f->master);
     kl_transport_close(f->transport);
     kl_farm_finish_local(f);
     kl_master_free(f->master);
-    while (f->results.first) {
-        kl_delivery *next = f->results.first->next;
-        kl_delivery_free(f->results.first);
-        f->results.first = next;
-    }
+    kilter_status status = kl_trace_close(f->trace, closed_s, error);
+    free_deliveries(&f->results);
+    free_deliveries(&f->unstored);
     pthread_cond_destroy(&f->news);
     pthread_cond_destroy(&f->shown);
     pthread_mutex_destroy(&f->lock);
     kl_settings_free(&f->settings);
     free(f);
+    return status;
 }
 
 static kilter_farm *new_farm(kl_settings *settings) {
@@ -92,7 +100,7 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
     if (status == KILTER_OK)
         status = kl_farm_start_service(f, error);
     if (status != KILTER_OK) {
-        kl_farm_tear_down(f);
+        kl_farm_tear_down(f, NULL);
         return status;
     }
     *farm = f;
@@ -168,6 +176,10 @@ kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, ch
                          : !settings.listen && !settings.join && (simulated || launched_ranks() > 1);
     if (settings.record && strcmp(settings.record, "none") != 0 && !settings.join)
         status = kl_farm_check_record(settings.record, error);
+    if (settings.resume && !settings.join)
+        status = kl_farm_check_resume(settings.resume, error);
+    if (status == KILTER_OK && settings.resume && simulated)
+        status = kl_fail(error, KILTER_ERR_USAGE, "--resume: a simulated machine stores no results");
     if (status == KILTER_OK && simulated && !mpi)
         status = kl_fail(error, KILTER_ERR_USAGE, "--%s: a simulated machine has the mpi transport only",
                          settings.listen ? "listen"

@@ -39,6 +39,9 @@ static const option OPTIONS[] = {
     {"record", "FILE",
      "write the run record there; none: no record (default: a new file in the state folder)", TEXT,
      FIELD(record)},
+    {"resume", "FILE",
+     "store results in this record, and go on from those that are there: start the same command again", TEXT,
+     FIELD(resume)},
     {"progress", NULL, "show a progress line with the time left", SWITCH, FIELD(options.progress)},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
@@ -167,6 +170,7 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
         {"listen", options->listen, &settings->listen},
         {"join", options->join, &settings->join},
         {"record", options->record, &settings->record},
+        {"resume", options->resume, &settings->resume},
         {"name", options->name, &settings->name},
         {"version", options->version, &settings->version},
     };
@@ -254,6 +258,9 @@ static kilter_status from_arguments(int argc, char **argv, int *kept, kl_setting
 /* --- do they fit together? --- */
 
 static kilter_status check(const kl_settings *s, kilter_error *error) {
+    if (s->record && s->resume)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--record and --resume: the file of --resume is the record, too; leave --record out");
     if (s->listen && s->join)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "--listen and --join: a process is master or worker, not both");
@@ -306,7 +313,8 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
 }
 
 void kl_settings_free(kl_settings *s) {
-    char *texts[] = {s->team, s->policy, s->transport, s->listen, s->join, s->record, s->name, s->version};
+    char *texts[] = {s->team,   s->policy, s->transport, s->listen, s->join,
+                     s->record, s->resume, s->name,      s->version};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         free(texts[i]);
     *s = (kl_settings){0};

@@ -82,6 +82,8 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
         {"prog --join nonsense", "nonsense"},
         {"prog --listen tcp://127.0.0.1:5 --transport inproc", "--listen: only"},
         {"prog --progress=yes", "--progress: 'yes'"},
+        {"prog --record a --resume b", "--record and --resume"},
+        {"prog --resume=", "--resume: the value is empty"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         kl_settings s;

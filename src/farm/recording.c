@@ -13,16 +13,20 @@ kilter_status kl_farm_check_record(const char *path, kilter_error *error) {
     struct stat found;
     if (stat(path, &found) == 0 && found.st_size > 0)
         return kl_fail(error, KILTER_ERR_USAGE, "--record: %s exists; name another file or remove it", path);
+    return kl_farm_check_folder("--record", path, error);
+}
+
+kilter_status kl_farm_check_folder(const char *option, const char *path, kilter_error *error) {
     char *folder = strdup(path);
     if (!folder)
-        return kl_fail(error, KILTER_ERR_MEMORY, "--record: memory ran out");
+        return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory ran out", option);
     char *slash = strrchr(folder, '/');
     if (slash)
         slash[slash == folder] = '\0';
     kilter_status status = KILTER_OK;
     if (access(slash ? folder : ".", W_OK | X_OK) != 0)
         status =
-            kl_fail(error, KILTER_ERR_USAGE, "--record: %s cannot be written: %s", path, strerror(errno));
+            kl_fail(error, KILTER_ERR_USAGE, "%s: %s cannot be written: %s", option, path, strerror(errno));
     free(folder);
     return status;
 }
@@ -49,14 +53,13 @@ static kilter_status default_record(const kilter_farm *f, char **path, kilter_er
 
 /* At the first run: a farm that never ran leaves no file. A record nobody asked for is no reason to fail. */
 kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
-    const char *asked = f->settings.record;
+    const char *asked = f->settings.record, *resume = f->settings.resume;
     if (f->recording_decided || (asked && strcmp(asked, "none") == 0))
         return KILTER_OK;
-    f->recording_decided = true;
     char *path = NULL, host[KL_HOST_BYTES];
     kl_trace *trace = NULL;
     kilter_error problem;
-    kilter_status status = asked ? KILTER_OK : default_record(f, &path, &problem);
+    kilter_status status = asked || resume ? KILTER_OK : default_record(f, &path, &problem);
     if (status == KILTER_OK && !f->clock.simulated) /* there, no thread runs beside the ranks */
         kl_farm_open_control(f);
     kl_host_name(host);
@@ -69,11 +72,16 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
                             .pid = getpid(),
                             .simulated = f->clock.simulated,
                             .control = kl_control_path(f->control)};
-    if (status == KILTER_OK)
+    if (status == KILTER_OK && resume)
+        status = kl_farm_open_stored(f, &row, &trace, &problem);
+    else if (status == KILTER_OK)
         status = kl_trace_open(asked ? asked : path, &row, &trace, &problem);
     free(path);
     if (status != KILTER_OK)
-        kl_farm_close_control(f); /* nobody would find it */
+        kl_farm_close_control(f);                          /* nobody would find it */
+    f->recording_decided = status == KILTER_OK || !resume; /* no run goes on without */
+    if (status != KILTER_OK && resume)
+        return kl_fail(error, status, "%s", problem.text);
     if (status != KILTER_OK && asked)
         return kl_fail(error, KILTER_ERR_USAGE, "--record: %s", problem.text);
     if (status != KILTER_OK)

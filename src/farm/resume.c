@@ -1,0 +1,276 @@
+/* Results that survive the master: those of earlier ones are taken from the record, new ones count only when
+ * they are in it.
+ *
+ *   service thread           trace's thread            the caller's thread
+ *   results ── unstored ──▶  on the disk ── results ──▶ callback
+ *                                                       ▲
+ *   kl_stored_next(), before ───────────────────────────┘ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "farm/farm_private.h"
+#include "move/wire.h"
+
+/* So many bytes of results may wait for the disk before nothing more is dealt. */
+static const size_t UNSTORED_BYTES_MOST = (size_t)64 << 20;
+
+/* --- new results, on their way to the disk --- */
+
+/* A run ends when its last result is on the disk. Under the lock. */
+static void note_end(kilter_farm *f) {
+    f->run_ended |= f->run_over && !f->unstored.first;
+}
+
+static void stop_storing(kilter_farm *f, const kilter_error *failure) {
+    f->failure = *failure;
+    f->broken = f->run_ended = true;
+}
+
+/* The first `count` results of those that wait are on the disk: now they count. */
+static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
+    kilter_farm *f = farm;
+    pthread_mutex_lock(&f->lock);
+    for (uint64_t i = 0; i < count; i++) {
+        kl_delivery *first = f->unstored.first;
+        f->unstored.first = first->next;
+        f->unstored_bytes -= first->size;
+        f->unstored_tasks -= first->count;
+        first->next = NULL;
+        kl_delivery_list stored = {.first = first, .end = &first->next};
+        kl_delivery_append(&f->results, &stored);
+    }
+    if (failure)
+        stop_storing(f, failure);
+    else
+        note_end(f);
+    bool look = failure || (f->held && f->unstored_bytes <= UNSTORED_BYTES_MOST);
+    if (look && !f->closing) /* under the lock: a farm that closes has no transport any more */
+        kl_transport_wake(f->transport);
+    pthread_cond_signal(&f->news);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static kilter_status check_size(const kl_delivery *delivery, kilter_error *error) {
+    if (delivery->size <= KL_TRACE_RESULT_MOST_BYTES)
+        return KILTER_OK;
+    return kl_fail(error, KILTER_ERR_RANGE,
+                   "storing the result of task %llu: with --resume a result has at most %d bytes",
+                   (unsigned long long)delivery->lo, KL_TRACE_RESULT_MOST_BYTES);
+}
+
+static kilter_status store(kilter_farm *f, kl_delivery_list *list, kilter_error *error) {
+    kilter_error problem;
+    kilter_status status = KILTER_OK;
+    while (list->first) {
+        kl_delivery *delivery = list->first;
+        list->first = delivery->next;
+        delivery->next = NULL;
+        if (status == KILTER_OK)
+            status = check_size(delivery, &problem);
+        if (status != KILTER_OK || f->broken) {
+            kl_delivery_free(delivery);
+            continue;
+        }
+        f->unstored_bytes += delivery->size;
+        f->unstored_tasks += delivery->count;
+        kl_delivery_append(&f->unstored, &(kl_delivery_list){.first = delivery, .end = &delivery->next});
+        kl_trace_result(f->trace, &(kl_trace_result_row){.call = f->calls - 1,
+                                                         .lo = delivery->lo,
+                                                         .count = delivery->count,
+                                                         .worker = delivery->worker,
+                                                         .results = {delivery->results, delivery->size}});
+    }
+    if (status == KILTER_OK)
+        return KILTER_OK;
+    stop_storing(f, &problem);
+    return kl_fail(error, status, "%s", problem.text);
+}
+
+kilter_status kl_farm_take_results(kilter_farm *f, kl_delivery_list *list, kilter_error *error) {
+    if (f->settings.resume && f->trace)
+        return store(f, list, error);
+    kl_delivery_append(&f->results, list);
+    return KILTER_OK;
+}
+
+bool kl_farm_holds(kilter_farm *f) {
+    f->held = f->unstored_bytes > UNSTORED_BYTES_MOST;
+    return f->held;
+}
+
+void kl_farm_note_over(kilter_farm *f) {
+    f->run_over = true;
+    note_end(f);
+    if (f->unstored.first)
+        kl_trace_hurry(f->trace);
+}
+
+/* --- the record --- */
+
+kilter_status kl_farm_check_resume(const char *path, kilter_error *error) {
+    struct stat found;
+    if (stat(path, &found) != 0)
+        return kl_farm_check_folder("--resume", path, error);
+    if (access(path, R_OK | W_OK) != 0)
+        return kl_fail(error, KILTER_ERR_USAGE, "--resume: %s cannot be written: %s", path, strerror(errno));
+    return KILTER_OK;
+}
+
+kilter_status kl_farm_open_stored(kilter_farm *f, const kl_trace_run_row *row, kl_trace **trace,
+                                  kilter_error *error) {
+    kilter_error problem;
+    kilter_status status = kl_trace_resume(f->settings.resume, row, on_stored, f, trace, &problem);
+    return status == KILTER_OK ? KILTER_OK : kl_fail(error, status, "--resume: %s", problem.text);
+}
+
+/* --- results of earlier masters --- */
+
+static uint64_t hash_inputs(const kilter_run *run) {
+    uint64_t hash = 0;
+    for (uint64_t i = 0; run->inputs && i < run->tasks; i++)
+        hash = kl_hash(run->inputs[i].data, run->inputs[i].size, hash + 1);
+    return hash;
+}
+
+static uint64_t hash_weights(const kilter_run *run) {
+    return run->weights ? kl_hash(run->weights, (size_t)run->tasks * sizeof *run->weights, 0) : 0;
+}
+
+static bool is_taken(const kl_known *known, uint64_t task) {
+    return known->taken[task / 8] >> task % 8 & 1;
+}
+
+static void take(kl_known *known, uint64_t task) {
+    known->taken[task / 8] |= (uint8_t)(1u << task % 8);
+}
+
+static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row *row, uint64_t lo,
+                             uint64_t count, const uint8_t *results, size_t size, kilter_error *error) {
+    kl_delivery *delivery = malloc(sizeof *delivery + size);
+    if (!delivery)
+        return kl_fail(error, KILTER_ERR_MEMORY, "delivering stored results: memory ran out");
+    *delivery = (kl_delivery){
+        .lo = lo, .count = count, .size = size, .worker = row->worker, .results = delivery->copy};
+    memcpy(delivery->copy, results, size);
+    return kl_deliver(deliverer, (kl_delivery_list){.first = delivery, .end = &delivery->next}, error);
+}
+
+/* The results of a row that are not taken yet are, in pieces of consecutive tasks. A task that failed is done
+ * again. Without a deliverer they are only marked. */
+static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, kl_deliverer *deliverer,
+                              kilter_error *error) {
+    kl_reader reader = kl_reader_of(row->results.data, row->results.size);
+    kilter_status status = KILTER_OK;
+    uint64_t lo = row->lo, end = row->lo + row->count;
+    size_t from = 0;
+    for (uint64_t task = lo; task < end && status == KILTER_OK; task++) {
+        bool failed;
+        kilter_bytes bytes;
+        size_t at = reader.at;
+        if (!kl_wire_next_result(&reader, &failed, &bytes))
+            return kl_fail(error, KILTER_ERR_RECORD,
+                           "reading stored results: those of task %llu are malformed",
+                           (unsigned long long)task);
+        if (!failed && !is_taken(known, task)) {
+            take(known, task);
+            continue;
+        }
+        if (task > lo && deliverer)
+            status = deliver(deliverer, row, lo, task - lo, reader.data + from, at - from, error);
+        lo = task + 1;
+        from = reader.at;
+    }
+    if (status == KILTER_OK && end > lo && deliverer)
+        status = deliver(deliverer, row, lo, end - lo, reader.data + from, reader.at - from, error);
+    return status;
+}
+
+static kilter_status take_all(kl_known *known, kl_deliverer *deliverer, kilter_error *error) {
+    kl_trace_result_row row;
+    for (bool got;;) {
+        kilter_status status = kl_stored_next(known->rows, &row, &got, error);
+        if (status == KILTER_OK && got)
+            status = take_row(known, &row, deliverer, error);
+        if (status != KILTER_OK || !got)
+            return status;
+    }
+}
+
+static kilter_status add_span(kl_known *known, uint64_t lo, uint64_t hi, kilter_error *error) {
+    size_t count = known->count;
+    if ((count & (count - 1)) == 0) { /* full, at 0, 1, 2, 4, … */
+        kl_span *spans = realloc(known->spans, (count ? 2 * count : 1) * sizeof *spans);
+        if (!spans)
+            return kl_fail(error, KILTER_ERR_MEMORY, "looking for stored results: memory ran out");
+        known->spans = spans;
+    }
+    known->spans[known->count++] = (kl_span){lo, hi};
+    return KILTER_OK;
+}
+
+static kilter_status add_spans(kl_known *known, uint64_t tasks, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (uint64_t task = 0, lo = 0; task <= tasks && status == KILTER_OK; task++)
+        if (task == tasks || !is_taken(known, task)) {
+            if (task > lo)
+                status = add_span(known, lo, task, error);
+            lo = task + 1;
+        }
+    return status;
+}
+
+/* All that is stored is read and checked before anything is delivered or dealt: a damaged record must be
+ * found while nobody has seen a result of it. */
+static kilter_status find(kl_known *known, const char *path, const kl_trace_call *call, kilter_error *error) {
+    size_t bytes = (size_t)(call->tasks / 8 + 1);
+    known->taken = calloc(1, bytes);
+    if (!known->taken)
+        return kl_fail(error, KILTER_ERR_MEMORY, "looking for stored results: memory ran out");
+    kilter_status status = kl_stored_open(path, call, &known->rows, error);
+    if (status == KILTER_OK)
+        status = take_all(known, NULL, error);
+    if (status == KILTER_OK)
+        status = add_spans(known, call->tasks, error);
+    memset(known->taken, 0, bytes);
+    return status;
+}
+
+kilter_status kl_farm_look_up(kilter_farm *f, const kilter_run *run, kl_known *known, kilter_error *error) {
+    if (!f->settings.resume)
+        return KILTER_OK;
+    if (run->shared.data)
+        f->shared_hash = kl_hash(run->shared.data, run->shared.size, 0);
+    const kl_trace_call call = {.call = f->calls++,
+                                .tasks = run->tasks,
+                                .inputs = hash_inputs(run),
+                                .weights = hash_weights(run),
+                                .shared = f->shared_hash};
+    kilter_status status = KILTER_OK;
+    if (call.call < kl_trace_calls(f->trace))
+        status = find(known, f->settings.resume, &call, error);
+    if (status == KILTER_OK)
+        kl_trace_call_begins(f->trace, &call);
+    return status;
+}
+
+bool kl_known_all(const kl_known *known, uint64_t tasks) {
+    return known->count == 1 && known->spans[0].lo == 0 && known->spans[0].hi == tasks;
+}
+
+kilter_status kl_known_deliver(kl_known *known, kl_deliverer *deliverer, kilter_error *error) {
+    kilter_status status = known->rows ? take_all(known, deliverer, error) : KILTER_OK;
+    kl_stored_free(known->rows);
+    known->rows = NULL;
+    return status;
+}
+
+void kl_known_free(kl_known *known) {
+    kl_stored_free(known->rows);
+    free(known->spans);
+    free(known->taken);
+    *known = (kl_known){0};
+}

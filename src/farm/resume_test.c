@@ -1,0 +1,535 @@
+/* Results that survive the master: killed masters, other runs, damaged files, full disks. */
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "farm/farm.h"
+#include "trace/record_test_helper.h"
+
+enum { RUNS = 3, TASKS = 600, UNLUCKY = 77 };
+
+/* --- what masters and workers of several processes see --- */
+
+typedef struct board {
+    atomic_uint session;
+    atomic_uint_fast64_t started, delivered;
+    atomic_bool wrong, again; /* again: a task was done although its result had counted */
+    atomic_uchar counted[RUNS][TASKS];
+    atomic_bool lucky; /* task UNLUCKY does not fail */
+    kilter_status status;
+    char text[KILTER_ERROR_TEXT_BYTES];
+    kilter_farm_summary summary[RUNS];
+} board;
+
+static board *new_board(void) {
+    void *memory = mmap(NULL, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory != MAP_FAILED);
+    return memory;
+}
+
+typedef struct worker_state {
+    board *board;
+    unsigned session;
+} worker_state;
+
+static int start(const kilter_worker *worker, void **state) {
+    worker_state *s = malloc(sizeof *s);
+    *s = (worker_state){.board = worker->user};
+    s->session = s->board->session;
+    *state = s;
+    return 0;
+}
+
+static uint64_t result_of(uint64_t run, uint64_t task, uint64_t input, uint64_t shared) {
+    return kl_mix64(run ^ kl_mix64(task ^ kl_mix64(input ^ kl_mix64(shared))));
+}
+
+static int work(const kilter_task *task, kilter_result *result, void *state) {
+    worker_state *s = state;
+    uint64_t input = 0, shared = 0;
+    memcpy(&input, task->input.data, sizeof input);
+    memcpy(&shared, task->shared.data, sizeof shared);
+    if (s->session == s->board->session && s->board->counted[task->run][task->index])
+        s->board->again = true;
+    atomic_fetch_add(&s->board->started, 1);
+    for (uint64_t i = 0, x = input; i < 5000; i++) /* some µs */
+        input += (x = kl_mix64(x)) == 0;
+    if (task->index == UNLUCKY && !s->board->lucky)
+        return kilter_result_fail(result, "unlucky");
+    uint64_t value = result_of(task->run, task->index, input, shared);
+    for (uint64_t i = 0; i <= task->index % 20; i++) /* of different lengths */
+        kilter_result_put(result, &value, sizeof value);
+    return 0;
+}
+
+static void stop(void *state) {
+    free(state);
+}
+
+/* --- a master --- */
+
+typedef struct plan {
+    const char *file, *transport;
+    uint64_t tasks, seed; /* tasks: of the second run; seed: of inputs, weights and shared data */
+    bool weighted;
+    uint64_t other_input, other_weight, other_shared; /* so much is added, in the second run */
+    const char *name;
+    kilter_order order;
+    rlim_t file_bytes_max; /* 0: no limit */
+    uint64_t kill_at;      /* results delivered in this session; 0: it lives */
+} plan;
+
+static plan usual(const char *file) {
+    return (plan){
+        .file = file, .transport = "inproc", .tasks = TASKS, .weighted = true, .name = "resume_test"};
+}
+
+typedef struct receiver {
+    board *board;
+    const plan *plan;
+    uint64_t run, next, shared;
+    const uint64_t *inputs;
+    uint64_t delivered;
+} receiver;
+
+static void take(const kilter_outcome *o, void *user) {
+    receiver *r = user;
+    board *b = r->board;
+    uint64_t value = result_of(r->run, o->index, r->inputs[o->index], r->shared);
+    bool failed = o->status != KILTER_OK;
+    b->wrong |= failed != (o->index == UNLUCKY && !b->lucky);
+    b->wrong |= !failed && o->result.size != (o->index % 20 + 1) * sizeof value;
+    for (size_t at = 0; at < o->result.size; at += sizeof value)
+        b->wrong |= memcmp((const char *)o->result.data + at, &value, sizeof value) != 0;
+    b->wrong |= r->plan->order == KILTER_BY_INDEX && o->index != r->next;
+    r->next = o->index + 1;
+    r->delivered++;
+    b->counted[r->run][o->index] = !failed;
+    if (atomic_fetch_add(&b->delivered, 1) + 1 == r->plan->kill_at)
+        kill(getpid(), SIGKILL);
+}
+
+static kilter_status one_run(board *b, const plan *p, kilter_farm *farm, uint64_t number,
+                             kilter_error *error) {
+    uint64_t inputs[TASKS], tasks = number == 1 ? p->tasks : TASKS, shared = p->seed + number;
+    double weights[TASKS];
+    kilter_bytes spans[TASKS];
+    for (uint64_t i = 0; i < TASKS; i++) {
+        inputs[i] = kl_mix64(p->seed ^ number ^ (i << 8));
+        weights[i] = 1 + (double)(i % 5);
+        spans[i] = (kilter_bytes){&inputs[i], sizeof inputs[i]};
+    }
+    if (number == 1) {
+        inputs[300] += p->other_input;
+        weights[300] += (double)p->other_weight;
+        shared += p->other_shared;
+    }
+    receiver r = {.board = b, .plan = p, .run = number, .inputs = inputs, .shared = shared};
+    kilter_run run = {.tasks = tasks,
+                      .inputs = spans,
+                      .weights = p->weighted ? weights : NULL,
+                      .shared = {&shared, sizeof shared},
+                      .order = p->order,
+                      .done = take,
+                      .user = &r};
+    kilter_status status = kilter_farm_run(farm, &run, error);
+    kilter_farm_summary_get(farm, &b->summary[number]);
+    if (status == KILTER_OK || status == KILTER_ERR_TASK)
+        b->wrong |= r.delivered != tasks || (status == KILTER_OK) != b->lucky;
+    return status == KILTER_ERR_TASK ? KILTER_OK : status;
+}
+
+static kilter_status all_runs(board *b, const plan *p, kilter_error *error) {
+    kilter_farm_options options = {.work = work,
+                                   .start = start,
+                                   .stop = stop,
+                                   .user = b,
+                                   .workers = 2,
+                                   .transport = p->transport,
+                                   .resume = p->file,
+                                   .name = p->name};
+    kilter_farm *farm;
+    kilter_status status = kilter_farm_open(&options, NULL, NULL, &farm, error);
+    if (status != KILTER_OK)
+        return status;
+    for (uint64_t run = 0; run < RUNS && status == KILTER_OK; run++)
+        status = one_run(b, p, farm, run, error);
+    kilter_status closed = kilter_farm_close(farm, status == KILTER_OK ? error : NULL);
+    return status == KILTER_OK ? closed : status;
+}
+
+/* A master in a process of its own. Gives how that ended, as waitpid() says. */
+static int master(board *b, const plan *p) {
+    atomic_fetch_add(&b->session, 1);
+    b->started = b->delivered = 0;
+    b->status = KILTER_ERR_SYSTEM;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (p->file_bytes_max)
+            setrlimit(RLIMIT_FSIZE, &(struct rlimit){p->file_bytes_max, p->file_bytes_max});
+        kilter_error error = {KILTER_OK, ""};
+        b->status = all_runs(b, p, &error);
+        snprintf(b->text, sizeof b->text, "%s", error.text);
+        _exit(0);
+    }
+    int how = -1;
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    return how;
+}
+
+static void expect_well(board *b, const plan *p) {
+    assert_int_equal(master(b, p), 0);
+    if (b->status != KILTER_OK)
+        fail_msg("%s", b->text);
+    assert_false(b->wrong);
+    assert_false(b->again);
+    assert_int_equal(b->delivered, RUNS * TASKS);
+}
+
+static void expect_refused(board *b, const plan *p, kilter_status status, const char *says) {
+    assert_int_equal(master(b, p), 0);
+    if (b->status != status || !strstr(b->text, says) || !strstr(b->text, p->file))
+        fail_msg("status %d instead of %d, '%s' instead of '%s'", b->status, status, b->text, says);
+    assert_false(b->wrong);
+}
+
+/* --- tests --- */
+
+static void what_is_stored_is_not_done_again(void **state) {
+    const place *at = *state;
+    const char *const transports[] = {"inproc", "zmq"};
+    for (size_t t = 0; t < 2; t++) {
+        board *b = new_board();
+        b->lucky = true;
+        plan p = usual(at->file);
+        p.transport = transports[t];
+        expect_well(b, &p);
+        assert_int_equal(b->started, RUNS * TASKS);
+        for (int order = 0; order < 2; order++) {
+            p.order = order;
+            expect_well(b, &p);
+            assert_int_equal(b->started, 0);
+            assert_int_equal(b->summary[1].stored, TASKS);
+            assert_int_equal(b->summary[1].tasks, TASKS);
+        }
+        unlink(at->file);
+        munmap(b, sizeof *b);
+    }
+}
+
+static void failed_tasks_are_tried_again(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    plan p = usual(at->file);
+    expect_well(b, &p);
+    p.order = KILTER_BY_INDEX;
+    expect_well(b, &p); /* fails again */
+    assert_int_equal(b->started, RUNS);
+    b->lucky = true;
+    expect_well(b, &p);
+    assert_int_equal(b->started, RUNS);
+    assert_int_equal(b->summary[2].stored, TASKS - 1);
+    expect_well(b, &p);
+    assert_int_equal(b->started, 0);
+    munmap(b, sizeof *b);
+}
+
+/* Kill after kill, until one master comes through. What has counted is never done again. */
+static void masters_are_killed(const char *file, const char *transport, uint64_t seed, unsigned *sessions) {
+    board *b = new_board();
+    b->lucky = true;
+    plan p = usual(file);
+    p.transport = transport;
+    p.seed = seed;
+    for (*sessions = 1;; ++*sessions) {
+        p.order = kl_mix64(seed + *sessions) % 2 ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL;
+        p.kill_at = *sessions < 6 ? 1 + kl_mix64(seed ^ *sessions) % (RUNS * TASKS) : 0;
+        int how = master(b, &p);
+        assert_false(b->wrong);
+        assert_false(b->again);
+        if (WIFEXITED(how))
+            break;
+        assert_int_equal(WTERMSIG(how), SIGKILL);
+    }
+    if (b->status != KILTER_OK)
+        fail_msg("%s", b->text);
+    assert_int_equal(b->delivered, RUNS * TASKS);
+    munmap(b, sizeof *b);
+}
+
+static void killed_masters_are_followed_by_others(void **state) {
+    const place *at = *state;
+    const char *asked = getenv("KILTER_TEST_SEED");
+    uint64_t seed = asked ? strtoull(asked, NULL, 10) : (uint64_t)getpid();
+    print_message("KILTER_TEST_SEED=%llu\n", (unsigned long long)seed);
+    for (uint64_t i = 0; i < 8; i++) {
+        unsigned sessions;
+        masters_are_killed(at->file, i % 4 ? "inproc" : "zmq", seed + i, &sessions);
+        unlink(at->file);
+    }
+}
+
+static void another_run_is_refused(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    b->lucky = true;
+    plan p = usual(at->file);
+    expect_well(b, &p);
+    struct {
+        plan plan;
+        const char *says;
+    } rows[] = {{p, "run 1 has other tasks"},
+                {p, "run 1 has other inputs"},
+                {p, "run 1 has other weights"},
+                {p, "run 1 has other shared data"},
+                {p, "run 0 has other weights"}};
+    rows[0].plan.tasks--;
+    rows[1].plan.other_input = 1;
+    rows[2].plan.other_weight = 1;
+    rows[3].plan.other_shared = 1;
+    rows[4].plan.weighted = false;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        expect_refused(b, &rows[i].plan, KILTER_ERR_USAGE, rows[i].says);
+        assert_int_equal(b->started, 0);
+    }
+    p.name = "other";
+    expect_refused(b, &p, KILTER_ERR_RECORD, "it is of program resume_test, this is other");
+    munmap(b, sizeof *b);
+}
+
+static void write_file(const char *file, const char *text, size_t size) {
+    FILE *out = fopen(file, "w");
+    assert_non_null(out);
+    assert_int_equal(fwrite(text, 1, size, out), size);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void do_sql(const char *file, const char *sql) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void other_files_are_refused_and_left_as_they_are(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    plan p = usual(at->file);
+    char text[5000];
+    memset(text, 'x', sizeof text);
+    write_file(at->file, text, sizeof text);
+    expect_refused(b, &p, KILTER_ERR_RECORD, "it is not a run record");
+    unlink(at->file);
+    do_sql(at->file, "CREATE TABLE t(a); INSERT INTO t VALUES (1)");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "an SQLite file, but not a run record");
+    unlink(at->file);
+
+    kl_trace *trace;
+    const kl_trace_run_row row = {.program = "resume_test", .host = "ada"};
+    assert_int_equal(kl_trace_open(at->file, &row, &trace, NULL), KILTER_OK);
+    assert_int_equal(kl_trace_close(trace, 1, NULL), KILTER_OK);
+    expect_refused(b, &p, KILTER_ERR_RECORD, "it holds no results");
+    unlink(at->file);
+
+    b->lucky = true;
+    expect_well(b, &p);
+    do_sql(at->file, "PRAGMA user_version = 2");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "of a later version of Kilter");
+    unlink(at->file);
+
+    assert_int_equal(mkfifo(at->file, 0600), 0);
+    expect_refused(b, &p, KILTER_ERR_RECORD, "it is not a file");
+    unlink(at->file);
+    p.file = at->folder;
+    expect_refused(b, &p, KILTER_ERR_RECORD, "Is a directory");
+    char *nowhere = kl_text("%s/nowhere/a.kilter", at->folder);
+    p.file = nowhere;
+    expect_refused(b, &p, KILTER_ERR_USAGE, "No such file or directory");
+    free(nowhere);
+    munmap(b, sizeof *b);
+}
+
+static void an_empty_file_is_taken_for_a_name(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    b->lucky = true;
+    plan p = usual(at->file);
+    write_file(at->file, "", 0);
+    expect_well(b, &p);
+    munmap(b, sizeof *b);
+}
+
+static void ignore_stored(void *context, uint64_t results, const kilter_error *failure) {
+    (void)context, (void)results, (void)failure;
+}
+
+static void a_second_master_is_refused(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    b->lucky = true;
+    plan p = usual(at->file);
+    expect_well(b, &p);
+    int lock[2];
+    assert_int_equal(pipe(lock), 0);
+    pid_t first = fork();
+    if (first == 0) { /* holds the record, as a master does that computes between two runs */
+        kl_trace *trace;
+        const kl_trace_run_row row = {.program = "resume_test", .host = "ada"};
+        char told = kl_trace_resume(at->file, &row, ignore_stored, NULL, &trace, NULL) == KILTER_OK;
+        _exit(write(lock[1], &told, 1) != 1 || pause() == 0);
+    }
+    char told = 0;
+    assert_int_equal(read(lock[0], &told, 1), 1);
+    expect_refused(b, &p, KILTER_ERR_RECORD, "another master is writing it");
+    kill(first, SIGKILL);
+    waitpid(first, NULL, 0);
+    expect_well(b, &p);
+    close(lock[0]);
+    close(lock[1]);
+    munmap(b, sizeof *b);
+}
+
+/* The disk is full after so many bytes: an error, and with room again the rest is done. */
+static void a_full_disk_ends_the_run_and_what_was_stored_is_kept(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    b->lucky = true;
+    bool kept = false;
+    for (rlim_t bytes = 4096; bytes <= 200000; bytes += 28000) {
+        plan p = usual(at->file);
+        p.file_bytes_max = bytes;
+        expect_refused(b, &p, KILTER_ERR_RECORD, "");
+        p.file_bytes_max = 0;
+        expect_well(b, &p);
+        kept |= b->started < RUNS * TASKS;
+        memset(b->counted, 0, sizeof b->counted);
+        unlink(at->file);
+    }
+    assert_true(kept);
+    munmap(b, sizeof *b);
+}
+
+/* --- damage --- */
+
+static char *read_file(const char *file, size_t *size) {
+    FILE *in = fopen(file, "r");
+    assert_non_null(in);
+    fseek(in, 0, SEEK_END);
+    *size = (size_t)ftell(in);
+    rewind(in);
+    char *bytes = malloc(*size + 1);
+    assert_int_equal(fread(bytes, 1, *size, in), *size);
+    fclose(in);
+    return bytes;
+}
+
+/* Either it is said what is wrong with which file, or all is as it should be. */
+static bool survives(board *b, const plan *p) {
+    memset(b->counted, 0, sizeof b->counted);
+    assert_int_equal(master(b, p), 0);
+    assert_false(b->wrong);
+    if (b->status == KILTER_OK)
+        assert_int_equal(b->delivered, RUNS * TASKS);
+    else if ((b->status != KILTER_ERR_RECORD && b->status != KILTER_ERR_USAGE) || !strstr(b->text, p->file))
+        fail_msg("status %d, '%s'", b->status, b->text);
+    return b->status == KILTER_OK;
+}
+
+static void a_damaged_record_gives_no_wrong_result(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    b->lucky = true;
+    plan p = usual(at->file);
+    p.kill_at = RUNS * TASKS - 100; /* with its log beside it */
+    assert_true(WIFSIGNALED(master(b, &p)));
+    p.kill_at = 0;
+    char *log_name = kl_text("%s-wal", at->file);
+    size_t size, log_size;
+    char *bytes = read_file(at->file, &size), *log = read_file(log_name, &log_size);
+    assert_true(log_size > 0);
+    unsigned cut = 0, well = 0;
+    for (uint64_t i = 0; i < 24; i++) {
+        uint64_t random = kl_mix64(i);
+        bool in_log = i % 3 != 0, flip = i % 2;
+        char *where = in_log ? log : bytes;
+        size_t length = in_log ? log_size : size, kept = length, at_byte = random % length;
+        if (flip)
+            where[at_byte] ^= (char)(1 << random % 7);
+        else
+            kept = i % 4 ? at_byte : at_byte / 4096 * 4096;
+        write_file(at->file, bytes, in_log ? size : kept);
+        write_file(log_name, log, in_log ? kept : log_size);
+        well += survives(b, &p);
+        if (flip)
+            where[at_byte] ^= (char)(1 << random % 7);
+        cut++;
+    }
+    assert_true(well > 0 && well <= cut);
+    unlink(log_name);
+    free(log_name);
+    free(bytes);
+    free(log);
+    munmap(b, sizeof *b);
+}
+
+/* The same without a log, as a closed record is; every page, and single bits. */
+static void a_damaged_closed_record_gives_no_wrong_result(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    b->lucky = true;
+    plan p = usual(at->file);
+    expect_well(b, &p);
+    size_t size;
+    char *bytes = read_file(at->file, &size);
+    for (size_t kept = 0; kept < size; kept += 4096) {
+        write_file(at->file, bytes, kept);
+        assert_true(survives(b, &p) == (kept == 0));
+    }
+    for (uint64_t i = 0; i < 24; i++) {
+        uint64_t random = kl_mix64(i);
+        size_t at_byte = random % size;
+        if (i % 3 == 0) {
+            write_file(at->file, bytes, at_byte);
+        } else {
+            bytes[at_byte] ^= (char)(1 << random % 7);
+            write_file(at->file, bytes, size);
+            bytes[at_byte] ^= (char)(1 << random % 7);
+        }
+        survives(b, &p);
+    }
+    free(bytes);
+    munmap(b, sizeof *b);
+}
+
+int main(void) {
+#define AT_A_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
+    const struct CMUnitTest tests[] = {
+        AT_A_PLACE(what_is_stored_is_not_done_again),
+        AT_A_PLACE(failed_tasks_are_tried_again),
+        AT_A_PLACE(killed_masters_are_followed_by_others),
+        AT_A_PLACE(another_run_is_refused),
+        AT_A_PLACE(other_files_are_refused_and_left_as_they_are),
+        AT_A_PLACE(an_empty_file_is_taken_for_a_name),
+        AT_A_PLACE(a_second_master_is_refused),
+        AT_A_PLACE(a_full_disk_ends_the_run_and_what_was_stored_is_kept),
+        AT_A_PLACE(a_damaged_record_gives_no_wrong_result),
+        AT_A_PLACE(a_damaged_closed_record_gives_no_wrong_result),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
