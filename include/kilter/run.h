@@ -26,7 +26,7 @@ typedef struct kilter_outcome {
     kilter_status status; /**< KILTER_OK or KILTER_ERR_TASK */
     kilter_bytes result;  /**< empty when the task failed */
     const char *error;    /**< why it failed; NULL when it did not */
-    uint32_t worker;      /**< who did it; of a stored result: by its number in the record */
+    uint32_t worker;      /**< who did it, or was lost with it last; of a stored result: by the record */
 } kilter_outcome;
 
 /** Take one result. Called in the thread that called kilter_farm_run(), once for every task of the run. When

@@ -29,24 +29,72 @@ void kl_balance_free(kl_balance *b) {
     kl_ledger_free(&b->ledger);
     kl_buffer_free(&b->buffer);
     free(b->views);
+    free(b->gone);
     *b = (kl_balance){0};
 }
 
-kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_error *error) {
+/* So many that had a part in the run keep their places after they are gone. */
+enum { GONE_KEPT = 1024 };
+
+/* Two that are gone count as one from now on, which did the work of both. */
+static void add_up(kl_worker_view *into, const kl_worker_view *from) {
+    into->units += from->units;
+    into->busy_s += from->busy_s;
+    kl_stat_merge(&into->run_unit_s, &from->run_unit_s);
+}
+
+/* A place that nobody needs any more; false: there is none. */
+static bool take_place(kl_balance *b, uint32_t *place) {
+    uint32_t i = 0;
+    while (i < b->gone_count && b->views[b->gone[i]].units > 0)
+        i++;
+    if (i == b->gone_count && b->gone_count <= GONE_KEPT)
+        return false;
+    if (i == b->gone_count) {
+        i = 0;
+        add_up(&b->views[b->gone[1]], &b->views[b->gone[0]]);
+    }
+    *place = b->gone[i];
+    b->gone_count--;
+    memmove(b->gone + i, b->gone + i + 1, (b->gone_count - i) * sizeof *b->gone);
+    return true;
+}
+
+static bool add_place(kl_balance *b, uint32_t *place) {
     uint32_t slots = b->snapshot.slots;
     if ((slots & (slots + 1)) == 0) { /* room for 1, 3, 7, 15 … */
-        kl_worker_view *views = realloc(b->views, (2 * (size_t)slots + 1) * sizeof *views);
+        size_t room = 2 * (size_t)slots + 1;
+        kl_worker_view *views = realloc(b->views, room * sizeof *views);
         if (!views)
-            return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", slots);
+            return false;
         b->views = views;
         b->snapshot.workers = views;
+        uint32_t *gone = realloc(b->gone, room * sizeof *gone);
+        if (!gone)
+            return false;
+        b->gone = gone;
     }
     if (kl_crew_reserve(b->crew, slots + 1) != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", slots);
-    b->views[slots] = (kl_worker_view){0};
+        return false;
     b->snapshot.slots = slots + 1;
-    *worker = slots;
+    *place = slots;
+    return true;
+}
+
+kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_error *error) {
+    uint32_t place;
+    if (!take_place(b, &place) && !add_place(b, &place))
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", b->next_number);
+    b->views[place] = (kl_worker_view){.number = b->next_number++};
+    kl_crew_update(b->crew, b->views, place);
+    kl_dealer_joined(b->dealer, place);
+    *worker = place;
     return KILTER_OK;
+}
+
+void kl_balance_remove_worker(kl_balance *b, uint32_t worker) {
+    kl_balance_present(b, worker, false);
+    b->gone[b->gone_count++] = worker;
 }
 
 void kl_balance_present(kl_balance *b, uint32_t worker, bool present) {
@@ -206,7 +254,7 @@ static void record_plan(kl_balance *b, const kl_plan *plan, const kl_chunk *chun
                                     .run = b->snapshot.run,
                                     .chunk = chunk ? chunk->id : UINT64_MAX,
                                     .at_s = b->snapshot.now_s - b->opened_s,
-                                    .worker = plan->worker,
+                                    .worker = b->views[plan->worker].number,
                                     .kind = chunk ? "deal" : "withhold",
                                     .count = plan->count,
                                     .reason = plan->reason,
@@ -307,7 +355,7 @@ void kl_balance_end_chunk(kl_balance *b, uint32_t worker, const kl_chunk *chunk,
                                  .chunk = chunk->id,
                                  .lo = chunk->lo,
                                  .hi = chunk->hi,
-                                 .worker = worker,
+                                 .worker = b->views[worker].number,
                                  .units = chunk->units,
                                  .dealt_s = chunk->dealt_s - b->opened_s,
                                  .began_s = chunk->began_s > 0 ? chunk->began_s - b->opened_s : 0,

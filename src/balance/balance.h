@@ -97,6 +97,9 @@ typedef struct kl_balance {
     const kilter_bytes *inputs; /* the run's, the user's */
     const double *weights;
     uint64_t next_chunk, chunks, smallest, largest; /* of the run; smallest and largest in tasks */
+    uint32_t next_number;
+    uint32_t *gone; /* places of those that are gone, the first one gone first; room for all places */
+    uint32_t gone_count;
     kl_buffer buffer;
 } kl_balance;
 
@@ -104,8 +107,12 @@ kilter_status kl_balance_init(kl_balance *balance, const kl_policy *policy, kl_c
                               kl_transport *transport, kilter_error *error);
 void kl_balance_free(kl_balance *balance);
 
-/* A worker joined: it gets the next index. */
+/* A worker joined. *worker is its place among the views; its view says what number it is called by, which
+ * nobody had before. KILTER_ERR_MEMORY. */
 kilter_status kl_balance_add_worker(kl_balance *balance, uint32_t *worker, kilter_error *error);
+/* It is gone, with its chunks ended. Its place is another's when its part in the run is not needed any more:
+ * when the run has ended, or many more are gone. */
+void kl_balance_remove_worker(kl_balance *balance, uint32_t worker);
 void kl_balance_present(kl_balance *balance, uint32_t worker, bool present);
 /* Not wanted now, though it could work; or wanted again. */
 void kl_balance_rest(kl_balance *balance, uint32_t worker, bool resting);

@@ -137,6 +137,11 @@ static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
     return KILTER_OK;
 }
 
+void kl_dealer_joined(kl_dealer *dealer, uint32_t worker) {
+    if (worker < dealer->slots)
+        dealer->weights[worker] = 1;
+}
+
 /* The paper's: the first two runs show how long tasks take, the search begins with the third. */
 enum { FIRST_SEARCHED_RUN = 2 };
 
@@ -188,7 +193,7 @@ void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32
         return;
     }
     if (worker >= snapshot->slots || !snapshot->workers[worker].present) {
-        kl_reason(plan, "worker %u is not present", (unsigned)worker);
+        kl_reason(plan, "the worker is not present");
         return;
     }
     kl_look look = look_at(dealer, snapshot, worker);

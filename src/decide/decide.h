@@ -50,6 +50,8 @@ void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 /* A run begins: all its tasks are left. KILTER_ERR_MEMORY. Here and below snapshot.crew knows of every change
  * of a worker's view, and has been advanced to snapshot.now_s. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
+/* The place `worker` of a snapshot is a new worker's. */
+void kl_dealer_joined(kl_dealer *dealer, uint32_t worker);
 /* What would `worker`, which asks for work, get? Whoever asks until left is 0 gets every task dealt, in any
  * order of asking: when no task is queued at any worker, at least one of the present workers is given
  * something. */

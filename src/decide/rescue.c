@@ -100,7 +100,7 @@ static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_
                      .to = to,
                      .tasks = (tasks + board->waiting - 1) / board->waiting,
                      .finish_s = s->now_s + end_s};
-    say(r, "asked back from worker %u %s ago, no answer", (unsigned)worker, kl_say_s(silent_s).text);
+    say(r, "asked back from worker %u %s ago, no answer", s->workers[worker].number, kl_say_s(silent_s).text);
     return true;
 }
 
@@ -162,8 +162,8 @@ static bool copy_at_hand(const kl_snapshot *s, const kl_board *board, uint32_t w
                      .tasks = 1,
                      .finish_s = s->now_s + end_s,
                      .gain_s = p.rest_s - end_s};
-    say(r, "at worker %u it would end in %s, begun anew in %s: %s", (unsigned)worker, kl_say_s(p.rest_s).text,
-        kl_say_s(end_s).text, p.why);
+    say(r, "at worker %u it would end in %s, begun anew in %s: %s", s->workers[worker].number,
+        kl_say_s(p.rest_s).text, kl_say_s(end_s).text, p.why);
     return true;
 }
 

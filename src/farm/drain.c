@@ -21,7 +21,7 @@ static bool is_named(const member *one, const kl_control_drain *drain) {
         return strcmp(one->hello.host, drain->host) == 0;
     bool named = drain->worker_count == 0;
     for (uint32_t i = 0; i < drain->worker_count && !named; i++)
-        named = drain->workers[i] == one->worker;
+        named = drain->workers[i] == one->number;
     return named;
 }
 
@@ -31,7 +31,7 @@ static tally count(const kl_master *m, const kl_control_drain *drain) {
         const member *one = &m->members[i];
         bool named = is_there(one) && is_named(one, drain);
         if (named && t.named++ == 0)
-            t.first = one->worker;
+            t.first = one->number;
         t.leaving += named && one->stage == LEAVING;
         t.stay += !named && (one->stage == PROBING || one->stage == WORKING);
     }
@@ -40,7 +40,7 @@ static tally count(const kl_master *m, const kl_control_drain *drain) {
 
 static bool has_worker(const kl_master *m, uint32_t worker) {
     for (size_t i = 0; i < m->member_count; i++)
-        if (is_there(&m->members[i]) && m->members[i].worker == worker)
+        if (is_there(&m->members[i]) && m->members[i].number == worker)
             return true;
     return false;
 }

@@ -98,7 +98,7 @@ bool kl_master_running(const kl_master *m) {
 }
 
 void kl_master_record_worker(kl_master *m, const member *one) {
-    kl_trace_worker(m->trace, &(kl_trace_worker_row){.worker = one->worker,
+    kl_trace_worker(m->trace, &(kl_trace_worker_row){.worker = one->number,
                                                      .host = one->hello.host,
                                                      .binding = one->hello.binding,
                                                      .pid = (int64_t)one->hello.pid,
@@ -218,6 +218,10 @@ static double held_pause_s(const kl_master *m, double took_s) {
     return fmax(fmax(KL_HELD_S, KL_HELD_TASKS * task_s), KL_HELD_LOOKS * took_s);
 }
 
+static bool can_be_fed(const kl_master *m, const member *one) {
+    return one->hungry && !one->resting && !kl_master_has_suspect(m, one);
+}
+
 /* Deal to all that ask, those held back included. */
 static kilter_status feed_all(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
@@ -226,7 +230,7 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
     m->feed_all = false;
     for (size_t i = 0; i < m->member_count && status == KILTER_OK && m->balance.bag.left > 0; i++) {
         member *one = &m->members[i];
-        if (one->hungry && !one->resting) {
+        if (can_be_fed(m, one)) {
             status = feed(m, one, error);
             if (!one->hungry)
                 declare_answer(m);
@@ -248,7 +252,7 @@ static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *err
     }
     if (m->feed_all || look_again || !any_queued(m))
         return feed_all(m, error);
-    if (!asking || !asking->hungry || asking->held || asking->resting)
+    if (!asking || asking->held || !can_be_fed(m, asking))
         return KILTER_OK;
     kilter_status status = feed(m, asking, error);
     if (asking->held && m->look_again_s == 0)
@@ -351,9 +355,9 @@ static void record_run_measurements(kl_master *m) {
     for (uint32_t i = 0; i < s->slots; i++) {
         const kl_worker_view *v = &s->workers[i];
         if (v->units > 0)
-            record_measurement(m, i, "rate_units_per_s", kl_worker_rate(v), 0, v->run_unit_s.count);
+            record_measurement(m, v->number, "rate_units_per_s", kl_worker_rate(v), 0, v->run_unit_s.count);
         if (v->run_unit_s.count > 0)
-            record_measurement(m, i, "unit_s", v->run_unit_s.mean, kl_stat_sd(&v->run_unit_s),
+            record_measurement(m, v->number, "unit_s", v->run_unit_s.mean, kl_stat_sd(&v->run_unit_s),
                                v->run_unit_s.count);
     }
     const kl_stat *unit_s = &m->balance.run_unit_s;

@@ -17,7 +17,9 @@ typedef enum stage {
 typedef struct member {
     kl_peer peer;
     stage stage;
-    uint32_t worker; /* index; from STARTING on */
+    bool has_place;  /* in the balance: from STARTING on, until it is forgotten */
+    uint32_t worker; /* which place */
+    uint32_t number; /* what everybody calls it: nobody else ever will be */
     kl_hello hello;
     double joined_s;
     kl_probe probe;
@@ -86,6 +88,7 @@ struct kl_master {
 /* --- members.c: who is in the farm --- */
 
 member *kl_master_find(kl_master *master, kl_peer peer); /* NULL: nobody */
+/* Whoever is gone is forgotten. */
 kilter_status kl_master_add(kl_master *master, kl_peer peer, kilter_error *error);
 void kl_master_warn(const kl_master *master, const char *text, const char *more);
 /* The member is gone: what it had not finished is dealt again. is_lost: it did not go by itself, so that one
@@ -128,6 +131,9 @@ kilter_status kl_master_give_up(kl_master *master, member *one, size_t i, uint64
 kilter_status kl_master_take_all_back(kl_master *master, member *one, bool is_lost, kilter_error *error);
 /* The run ends: whatever is still at workers counts no more. */
 void kl_master_end_chunks(kl_master *master);
+/* It has a task that may cost it its life. Nothing else is dealt to it then, so that it is known which it
+ * was. */
+bool kl_master_has_suspect(const kl_master *master, const member *one);
 uint64_t kl_master_next_suspect(const kl_master *master); /* while suspect_count > 0 */
 void kl_master_take_suspect(kl_master *master);
 

@@ -24,7 +24,24 @@ member *kl_master_find(kl_master *m, kl_peer peer) {
     return found && found->peer == peer && found->stage != GONE ? found : NULL;
 }
 
+/* Workers may come and go for weeks. */
+static void forget_gone(kl_master *m) {
+    size_t stay = 0;
+    for (size_t i = 0; i < m->member_count; i++) {
+        member *one = &m->members[i];
+        if (one->stage != GONE) {
+            m->members[stay++] = *one;
+            continue;
+        }
+        if (one->has_place)
+            kl_balance_remove_worker(&m->balance, one->worker);
+        free(one->chunks);
+    }
+    m->member_count = stay;
+}
+
 kilter_status kl_master_add(kl_master *m, kl_peer peer, kilter_error *error) {
+    forget_gone(m);
     if (m->member_count == m->member_capacity) {
         size_t capacity = m->member_capacity ? 2 * m->member_capacity : 16;
         member *members = realloc(m->members, capacity * sizeof *members);
@@ -52,7 +69,7 @@ static void note_loss(kl_master *m, const member *one, const char *why) {
         snprintf(m->last_loss, sizeof m->last_loss, "process %llu on %s %s",
                  (unsigned long long)one->hello.pid, one->hello.host, why);
     else
-        snprintf(m->last_loss, sizeof m->last_loss, "worker %u (process %llu on %s) %s", one->worker,
+        snprintf(m->last_loss, sizeof m->last_loss, "worker %u (process %llu on %s) %s", one->number,
                  (unsigned long long)one->hello.pid, one->hello.host, why);
     m->refused++;
 }
@@ -70,7 +87,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
         one->resting = false;
     }
     if (one->stage > STARTING)
-        kl_trace_worker_left(m->trace, one->worker, kl_now_s(&m->options.clock) - m->opened_s, why);
+        kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s, why);
     m->probing -= one->stage == PROBING;
     m->leaving -= one->stage == LEAVING;
     one->stage = GONE;
@@ -157,9 +174,11 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
     kilter_status status = kl_balance_add_worker(&m->balance, &one->worker, error);
     if (status != KILTER_OK)
         return status;
+    one->has_place = true;
+    one->number = m->balance.views[one->worker].number;
     one->stage = STARTING;
     kl_buffer welcome = {0};
-    kl_wire_put_welcome(&welcome, one->worker);
+    kl_wire_put_welcome(&welcome, one->number);
     status = send_or_lose(m, one, &welcome, error);
     kl_buffer_free(&welcome);
     return status;
@@ -202,7 +221,7 @@ kilter_status kl_master_on_echo(kl_master *m, member *one, const kl_message *mes
         return send_probe(m, one, error);
     kl_balance_message_cost(&m->balance, KL_PROBE_SMALL_BYTES, one->probe.small_s / 2, true);
     kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2, true);
-    kl_master_record_message_cost(m, one->worker);
+    kl_master_record_message_cost(m, one->number);
     m->probing--;
     start_working(m, one);
     return KILTER_OK;

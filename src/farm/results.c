@@ -159,7 +159,7 @@ static kilter_status deliver_later(kl_master *m, const member *one, kl_span task
     if (!delivery)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking in results: memory ran out");
     *delivery =
-        (kl_delivery){.lo = tasks.lo, .count = tasks.hi - tasks.lo, .size = size, .worker = one->worker};
+        (kl_delivery){.lo = tasks.lo, .count = tasks.hi - tasks.lo, .size = size, .worker = one->number};
     if (keep) {
         delivery->results = reader->data + from;
         delivery->message = *message;
@@ -258,7 +258,7 @@ kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *messag
 
 /* --- tasks that may cost a worker its life --- */
 
-static kilter_status fail_task(kl_master *m, uint64_t task, kilter_error *error) {
+static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, kilter_error *error) {
     kl_buffer out = {0};
     char why[400];
     snprintf(why, sizeof why, "was at %u workers that were lost, and is not tried again; the last: %s",
@@ -268,10 +268,9 @@ static kilter_status fail_task(kl_master *m, uint64_t task, kilter_error *error)
     kl_wire_end_result(&out, at, true);
     kl_reader whole = kl_reader_of(out.data, out.size);
     whole.at = out.size;
-    kilter_status status = out.failed
-                               ? kl_fail(error, KILTER_ERR_MEMORY, "giving a task up: memory ran out")
-                               : deliver_later(m, &(member){.worker = UINT32_MAX}, (kl_span){task, task + 1},
-                                               &whole, 0, &(kl_message){0}, false, error);
+    kilter_status status = out.failed ? kl_fail(error, KILTER_ERR_MEMORY, "giving a task up: memory ran out")
+                                      : deliver_later(m, last, (kl_span){task, task + 1}, &whole, 0,
+                                                      &(kl_message){0}, false, error);
     kl_buffer_free(&out);
     if (status == KILTER_OK)
         count_done(m, (kl_span){task, task + 1}, 1);
@@ -293,8 +292,8 @@ static kilter_status suspect(kl_master *m, kl_span span, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* A worker that had these tasks is lost. They are tried again one by one, as often as the user wants. */
-static kilter_status blame(kl_master *m, kl_span span, kilter_error *error) {
+/* Worker `lost` had these tasks. They are tried again one by one, as often as the user wants. */
+static kilter_status blame(kl_master *m, const member *lost, kl_span span, kilter_error *error) {
     if (kl_ledger_blame(&m->balance.ledger, span) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking back the tasks of a lost worker: memory ran out");
     kilter_status status = KILTER_OK;
@@ -304,10 +303,15 @@ static kilter_status blame(kl_master *m, kl_span span, kilter_error *error) {
         if (span.lo < task)
             status = suspect(m, (kl_span){span.lo, task}, error);
         if (status == KILTER_OK)
-            status = fail_task(m, task, error);
+            status = fail_task(m, lost, task, error);
         span.lo = task + 1;
     }
     return span.lo < span.hi && status == KILTER_OK ? suspect(m, span, error) : status;
+}
+
+bool kl_master_has_suspect(const kl_master *m, const member *one) {
+    return one->chunk_count > 0 && !one->chunks[0].stale &&
+           kl_ledger_losses(&m->balance.ledger, one->chunks[0].at) > 0;
 }
 
 uint64_t kl_master_next_suspect(const kl_master *m) {
@@ -323,8 +327,10 @@ void kl_master_take_suspect(kl_master *m) {
 
 /* --- tasks that come back undone --- */
 
-/* At nobody any more: what is not done of `span` is dealt again; the first *blamed tasks singly. */
-static kilter_status take_back(kl_master *m, kl_span span, uint64_t *blamed, kilter_error *error) {
+/* `one` had it, and nobody has it now: what is not done of `span` is dealt again; the first *blamed tasks
+ * singly. */
+static kilter_status take_back(kl_master *m, const member *one, kl_span span, uint64_t *blamed,
+                               kilter_error *error) {
     kilter_status status = KILTER_OK;
     while (span.lo < span.hi && status == KILTER_OK) {
         bool done;
@@ -337,7 +343,7 @@ static kilter_status take_back(kl_master *m, kl_span span, uint64_t *blamed, kil
         *blamed -= first.hi - first.lo;
         alike.lo = first.hi;
         if (first.lo < first.hi)
-            status = blame(m, first, error);
+            status = blame(m, one, first, error);
         if (alike.lo < alike.hi && status == KILTER_OK && kl_balance_return(&m->balance, alike) != KILTER_OK)
             status = kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
     }
@@ -354,7 +360,7 @@ kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t fr
     kl_balance_cut(&m->balance, one->worker, chunk, from);
     while (!stale && rest.lo < rest.hi && status == KILTER_OK) {
         kl_span shared = first_shared(m, id, rest);
-        status = take_back(m, (kl_span){rest.lo, shared.lo}, blamed, error);
+        status = take_back(m, one, (kl_span){rest.lo, shared.lo}, blamed, error);
         rest.lo = shared.hi;
     }
     part_twins(m, id, (kl_span){from, UINT64_MAX});

@@ -26,7 +26,7 @@ static void send_home(kl_master *m, member *one) {
     kl_drop(m->transport, one->peer);
     set_resting(m, one, false);
     kl_balance_present(&m->balance, one->worker, false);
-    kl_trace_worker_left(m->trace, one->worker, kl_now_s(&m->options.clock) - m->opened_s,
+    kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s,
                          "was released: fewer workers are enough");
     one->stage = GONE;
     one->hungry = one->held = false;
@@ -48,7 +48,7 @@ static int faster_first(const void *a, const void *b) {
     const candidate *x = a, *y = b;
     if (x->rate != y->rate)
         return x->rate < y->rate ? 1 : -1;
-    return (x->member->worker > y->member->worker) - (x->member->worker < y->member->worker);
+    return (x->member->number > y->member->number) - (x->member->number < y->member->number);
 }
 
 /* All that could work, the fastest first; one not known yet counts as the mean of the others. */
@@ -261,7 +261,7 @@ static void list_workers(const kl_master *m, kl_farm_state *state) {
             continue;
         const kl_worker_view *v = &m->balance.views[one->worker];
         state->worker[state->listed++] = (kl_worker_state){
-            .worker = one->worker,
+            .worker = one->number,
             .doing = doing(m, one),
             .rate_units_per_s = kl_balance_rate(&m->balance, one->worker),
             .busy_s = v->busy_s,

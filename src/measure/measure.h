@@ -72,6 +72,7 @@ enum { KL_QUICKEST = 3 };
 
 /* What is known of one worker. */
 typedef struct kl_worker_view {
+    uint32_t number;    /* what it is called: its place here may be another's when it is gone */
     bool present;       /* joined, ready, not lost and not resting */
     bool resting;       /* could work, but is not wanted now */
     kl_stat unit_s;     /* seconds per unit of single tasks (a task's time over its weight), in all runs */
@@ -190,7 +191,8 @@ typedef struct kl_snapshot {
     uint64_t tasks;        /* of the run */
     uint64_t left;         /* not dealt yet */
     double units, left_units;
-    const kl_worker_view *workers; /* workers[0 … slots−1]; those gone stay, not present */
+    const kl_worker_view *workers; /* workers[0 … slots−1]; those gone stay, not present, until others need
+                                    their places */
     uint32_t slots, present;
     const kl_crew *crew; /* of the same workers, up to date */
     kl_stat unit_s;      /* of single tasks over all workers */
