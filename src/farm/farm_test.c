@@ -352,7 +352,8 @@ static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state
             assert_int_equal(f.failed, 2);
             assert_non_null(strstr(f.why[0], "was killed by signal 6"));
             assert_non_null(strstr(f.why[1], "exited with code 3"));
-            assert_int_equal(counts->done, 2 * attempts);
+            uint64_t begun = counts->done; /* one may have been in the chunk that the other one ended */
+            assert_true(begun >= 2 * (attempts - 1) && begun <= 2 * attempts);
         }
         kilter_farm_close(farm, NULL);
         munmap(counts, sizeof *counts);
