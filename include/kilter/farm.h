@@ -7,7 +7,7 @@
  *   ./prog                          master, with local workers it starts itself, one per core
  *   mpirun -n 8 ./prog              rank 0 is master, the others are workers
  *   ./prog --listen tcp://0.0.0.0:7777    master that waits for workers started elsewhere with
- *   ./prog --join tcp://host:7777
+ *   ./prog --join tcp://host:7777         (with a copy of the master's key file: see `key`)
  *
  * A complete program is examples/01_squares.c.
  */
@@ -115,6 +115,11 @@ typedef struct kilter_farm_options {
     const char *listen;
     /** be a worker of the master that listens at this endpoint; NULL: be the master */
     const char *join;
+    /** file with the keys of a farm over tcp, whose messages are encrypted and whose ends know each other by
+     * them;
+     * "-": the standard input, on a worker. It must be its owner's alone (mode 0600). A master makes it when
+     * it is not there; each worker needs a copy. NULL: farm.key in the user's state folder */
+    const char *key;
     /** with zmq: a worker, or the master, of which nothing was heard for so long is lost, from 0.5 to 86400
      * s; 0: 10 s. A process that ended is noticed at once, one that computes for long is not lost. */
     double lost_after_s;

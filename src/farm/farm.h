@@ -215,7 +215,7 @@ void kl_summary_sentence(const kl_balance *balance, const char *policy, const ki
 /* kilter_farm_options after command line and environment, with its strings owned. */
 typedef struct kl_settings {
     kilter_farm_options options;
-    char *team, *policy, *transport, *listen, *join, *record, *resume, *name, *version;
+    char *team, *policy, *transport, *listen, *join, *key, *record, *resume, *name, *version;
 } kl_settings;
 
 /* KILTER_ENDED when help was asked for and printed. Takes its options out of argc/argv (both may be NULL)

@@ -95,6 +95,12 @@ kilter_status kl_serve(const kl_settings *settings, kl_transport *transport, con
 kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, const char *binding,
                            kilter_error *error);
 
+/* --- keys.c: how ends of zmq are set --- */
+
+/* For an end at `endpoint`. *key is filled when it is tcp, and used by *options. */
+kilter_status kl_farm_zmq_options(const kl_settings *settings, const char *endpoint, bool is_master,
+                                  kl_key *key, kl_zmq_options *options, kilter_error *error);
+
 /* --- local.c: workers that the master starts itself --- */
 
 enum { KL_OTHER_FILES = 64 }; /* what a master has open, a connection for each worker aside, is less */

@@ -16,17 +16,21 @@ static void address_for_others(const char *bound, char *address, size_t size) {
 }
 
 static kilter_status listen_for_workers(kilter_farm *f, kilter_error *error) {
-    char *bound = NULL, address[512];
+    char *bound = NULL, address[512], with_key[400] = "";
+    kl_key key;
+    kl_zmq_options options;
     kilter_status status = kl_allow_files((uint64_t)f->workers + KL_OTHER_FILES, error);
     if (status == KILTER_OK)
-        status = kl_zmq_listen(f->settings.listen,
-                               &(kl_zmq_options){.lost_after_s = f->settings.options.lost_after_s}, &bound,
-                               &f->transport, error);
+        status = kl_farm_zmq_options(&f->settings, f->settings.listen, true, &key, &options, error);
+    if (status == KILTER_OK)
+        status = kl_zmq_listen(f->settings.listen, &options, &bound, &f->transport, error);
     if (status != KILTER_OK)
         return status;
     address_for_others(bound, address, sizeof address);
-    fprintf(stderr, "%s: waiting for %u worker%s; start each with --join %s\n", f->settings.name, f->workers,
-            f->workers == 1 ? "" : "s", address);
+    if (options.key)
+        snprintf(with_key, sizeof with_key, " --key FILE, a copy of %s", key.file);
+    fprintf(stderr, "%s: waiting for %u worker%s; start each with --join %s%s\n", f->settings.name,
+            f->workers, f->workers == 1 ? "" : "s", address, with_key);
     free(bound);
     return KILTER_OK;
 }

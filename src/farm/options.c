@@ -33,6 +33,10 @@ static const option OPTIONS[] = {
     {"transport", "NAME", "zmq, mpi or inproc (default: mpi under mpirun, else zmq)", TEXT, FIELD(transport)},
     {"listen", "ENDPOINT", "wait at tcp://ADDRESS:PORT for workers started elsewhere", TEXT, FIELD(listen)},
     {"join", "ENDPOINT", "be a worker of the master that listens there", TEXT, FIELD(join)},
+    {"key", "FILE",
+     "key file of a farm over tcp, -: standard input; a master makes it (default: farm.key in the state "
+     "folder)",
+     TEXT, FIELD(key)},
     {"lost-after", "SECONDS",
      "a worker, or the master, that was silent for so long is lost (default: 10; from 0.5)", SECONDS,
      FIELD(options.lost_after_s)},
@@ -169,6 +173,7 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
         {"transport", options->transport, &settings->transport},
         {"listen", options->listen, &settings->listen},
         {"join", options->join, &settings->join},
+        {"key", options->key, &settings->key},
         {"record", options->record, &settings->record},
         {"resume", options->resume, &settings->resume},
         {"name", options->name, &settings->name},
@@ -267,6 +272,9 @@ static kilter_status check(const kl_settings *s, kilter_error *error) {
     if ((s->listen || s->join) && s->transport && strcmp(s->transport, "zmq") != 0)
         return kl_fail(error, KILTER_ERR_USAGE, "--%s: only --transport zmq can, not %s",
                        s->listen ? "listen" : "join", s->transport);
+    if (s->key && strcmp(s->key, "-") == 0 && !s->join)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--key -: only a worker, with --join, reads its key there; name a file");
     if (s->listen && kl_zmq_check(s->listen, error) != KILTER_OK)
         return KILTER_ERR_USAGE;
     if (s->join && kl_zmq_check(s->join, error) != KILTER_OK)
@@ -313,8 +321,8 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
 }
 
 void kl_settings_free(kl_settings *s) {
-    char *texts[] = {s->team,   s->policy, s->transport, s->listen, s->join,
-                     s->record, s->resume, s->name,      s->version};
+    char *texts[] = {s->team, s->policy, s->transport, s->listen, s->join,
+                     s->key,  s->record, s->resume,    s->name,   s->version};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         free(texts[i]);
     *s = (kl_settings){0};

@@ -66,6 +66,8 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
         {"prog --workers 3x", "--workers: '3x'"},
         {"prog --workers 99999999999999999999", "--workers: '99999"},
         {"prog --workers=", "--workers: ''"},
+        {"prog --key -", "--key -: only a worker"},
+        {"prog --key=", "--key: the value is empty"},
         {"prog --lost-after 0.4", "--lost-after: '0.4' is not a number of seconds from 0.5 to 86400"},
         {"prog --lost-after 86401", "--lost-after: '86401'"},
         {"prog --lost-after -1", "--lost-after: '-1'"},

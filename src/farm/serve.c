@@ -32,8 +32,11 @@ kilter_status kl_serve(const kl_settings *s, kl_transport *transport, const char
 kilter_status kl_farm_join(const kl_settings *s, const char *endpoint, const char *binding,
                            kilter_error *error) {
     kl_transport *transport;
-    kilter_status status =
-        kl_zmq_join(endpoint, &(kl_zmq_options){.lost_after_s = s->options.lost_after_s}, &transport, error);
+    kl_key key;
+    kl_zmq_options options;
+    kilter_status status = kl_farm_zmq_options(s, endpoint, false, &key, &options, error);
+    if (status == KILTER_OK)
+        status = kl_zmq_join(endpoint, &options, &transport, error);
     if (status != KILTER_OK)
         return status;
     status = kl_serve(s, transport, binding, JOIN_PATIENCE_S, error);

@@ -64,13 +64,38 @@ struct kl_transport {
 
 #define KL_LOST_AFTER_S 10.0
 
+/* The keys of a farm that works over tcp (CURVE, as libzmq writes them). Who has the workers' is let in; who
+ * knows the server's public one cannot be taken in by another master. */
+enum { KL_KEY_CHARS = 40 };
+
+typedef struct kl_key {
+    char server_public[KL_KEY_CHARS + 1], server_secret[KL_KEY_CHARS + 1]; /* "" in what workers are handed */
+    char worker_public[KL_KEY_CHARS + 1], worker_secret[KL_KEY_CHARS + 1];
+    char file[256]; /* where it was read, for messages */
+} kl_key;
+
+kilter_status kl_key_make(kl_key *key, kilter_error *error);
+/* The text of a key file, all of it or the workers' part. */
+void kl_key_write(const kl_key *key, bool for_master, kl_buffer *out);
+kilter_status kl_key_parse(const char *text, size_t size, const char *file, kl_key *key, kilter_error *error);
+/* "-" is the standard input, read to its end. A file that others may read or write is refused. */
+kilter_status kl_key_read(const char *path, kl_key *key, kilter_error *error);
+/* As a master does: a file that is not there is made, with the folders above it. */
+kilter_status kl_key_read_or_make(const char *path, kl_key *key, kilter_error *error);
+kilter_status kl_key_default_path(char **path, kilter_error *error); /* in the folder of records; malloc'd */
+
 typedef struct kl_zmq_options {
     /* A peer of which nothing was heard for so long has left; both ends ask often enough, in a thread of
      * libzmq's, so that one that only does not poll answers. 0: KL_LOST_AFTER_S. */
     double lost_after_s;
+    const kl_key *key; /* of a tcp endpoint, which needs one; copied. Not used by others. */
+    /* A master says there, in a sentence and not too often, that strangers tried to get in. NULL: nowhere. */
+    void (*complain)(void *self, const char *sentence);
+    void *complain_to;
 } kl_zmq_options;
 
-/* Master's end, bound to `endpoint` (ipc://PATH, tcp://ADDRESS:PORT; "tcp://127.0.0.1:*" takes a free port).
+/* Master's end, bound to `endpoint` (ipc://PATH in a folder nobody else can enter, tcp://ADDRESS:PORT;
+ * "tcp://127.0.0.1:*" takes a free port).
  * *bound (may be NULL) gets the endpoint workers connect to, malloc'd, the caller's to free. */
 kilter_status kl_zmq_listen(const char *endpoint, const kl_zmq_options *options, char **bound,
                             kl_transport **transport, kilter_error *error);

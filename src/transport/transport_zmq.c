@@ -28,6 +28,7 @@
 #include <zmq.h>
 
 #include "transport/transport_private.h"
+#include "transport/zmq_curve.h"
 #include "transport/zmq_endpoint.h"
 #include "transport/zmq_peers.h"
 
@@ -58,19 +59,23 @@ enum {
 #define MASTER_LINGER_S                                                                                      \
     2.0 /* a closing master waits so long; a worker, until its master would count as lost */
 #define HANDSHAKE_S     10.0 /* at most, for a connection to become a peer's */
+#define COMPLAIN_S      60.0 /* no more often */
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
 #define ASK_AGAIN_S     0.001 /* of two peers that cannot both be there, which one is */
 
-enum { THE_MASTER = 1 };
+enum {
+    THE_MASTER = 1,
+    HANDSHAKES_MAX = 3
+}; /* so many in a row that failed, and the key is not this master's */
 
 typedef enum stage { SEEKING, JOINED, OVER } stage;
 
 typedef struct endpoint {
     kl_transport transport;
-    bool is_master, closing;
+    bool is_master, is_tcp, closing;
     char *address;
-    double lost_after_s;
+    kl_zmq_options options; /* its key: a copy */
     void *context, *socket, *monitor;
     int wake_fd;
     atomic_bool woken;
@@ -78,10 +83,14 @@ typedef struct endpoint {
     unsigned unreported; /* frames since the monitor was looked at */
     bool out_of_memory;
 
-    kl_zmq_peers peers; /* the master's */
+    kl_zmq_peers peers; /* the master's, up to `stage` */
+    void *gate;         /* of tcp */
+    unsigned strangers; /* since it was complained about them */
+    double complain_at_s;
 
     stage stage; /* the worker's, from here on */
     bool lost, refused;
+    unsigned failed_handshakes; /* one after the other */
     unsigned dialled;
     double retry_at_s, retry_s;
     kl_buffer parts; /* of a message of the master's that has not come to its end */
@@ -205,15 +214,43 @@ static kilter_status send_bytes(kl_transport *transport, kl_peer name, const voi
 
 /* --- reports of the monitor --- */
 
+enum {
+    FAILED_HANDSHAKES = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                        ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
+};
+
 static void hear_report(endpoint *e, uint16_t what, int fd) {
     if (e->is_master) {
         if (what == ZMQ_EVENT_ACCEPTED)
             kl_zmq_peers_opened(&e->peers, fd);
         else if (what == ZMQ_EVENT_DISCONNECTED)
             kl_zmq_peers_closed(&e->peers, fd);
+        else if (what & FAILED_HANDSHAKES)
+            e->strangers++;
         return;
     }
     e->lost = true; /* of a worker's single connection only the failures are asked for */
+    if (what & FAILED_HANDSHAKES)
+        e->failed_handshakes++;
+    else if (what != ZMQ_EVENT_DISCONNECTED) /* nobody is there now: it was no key that failed */
+        e->failed_handshakes = 0;
+}
+
+/* A port that is open to the world is tried every now and then; a worker with the wrong key is, too. */
+static void complain_of_strangers(endpoint *e) {
+    double now_s = kl_monotonic_s();
+    if (!e->strangers || !e->options.complain || now_s < e->complain_at_s)
+        return;
+    char sentence[512];
+    snprintf(
+        sentence, sizeof sentence,
+        "%u connection%s to \"%.100s\" did not show this farm's key and %s refused; a worker needs a copy of "
+        "%.200s",
+        e->strangers, e->strangers == 1 ? "" : "s", e->address, e->strangers == 1 ? "was" : "were",
+        e->options.key->file);
+    e->options.complain(e->options.complain_to, sentence);
+    e->strangers = 0;
+    e->complain_at_s = now_s + COMPLAIN_S;
 }
 
 static bool something_is_cut(const endpoint *e) {
@@ -434,7 +471,7 @@ static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_BACKLOG, BACKLOG);
     set(socket, ZMQ_ROUTER_MANDATORY, 1); /* a DEALER refuses this one, which is fine */
     set(socket, ZMQ_IPV6, ipv6);
-    int64_t longest = FRAME_BYTES_MAX;
+    int64_t longest = FRAME_BYTES_MAX + KL_CURVE_BYTES;
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &longest, sizeof longest);
 }
 
@@ -456,8 +493,10 @@ static bool make_socket(endpoint *e, int reports) {
     e->socket = zmq_socket(e->context, e->is_master ? ZMQ_ROUTER : ZMQ_DEALER);
     if (!e->socket)
         return false;
-    set_up(e->socket, e->lost_after_s, strchr(e->address, '[') != NULL);
+    set_up(e->socket, e->options.lost_after_s, strchr(e->address, '[') != NULL);
     set(e->socket, ZMQ_LINGER, 0); /* see close_endpoint */
+    if (e->options.key && !kl_zmq_set_key(e->socket, e->options.key, e->is_master))
+        return false;
     return watch(e, reports);
 }
 
@@ -475,8 +514,7 @@ static kilter_status dial(endpoint *e, kilter_error *error) {
     e->dialled++;
     e->lost = e->refused = false;
     if (!make_socket(e, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_CONNECT_RETRIED |
-                            ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                            ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)) {
+                            FAILED_HANDSHAKES)) {
         int code = errno;
         drop_socket(e);
         return kl_fail(error, KILTER_ERR_SYSTEM, "joining \"%.200s\": making a socket: %s", e->address,
@@ -517,6 +555,15 @@ static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
             error, KILTER_ERR_PEER,
             "joining \"%.200s\": the master there speaks another version; use the same Kilter on both sides",
             e->address);
+    }
+    if (e->is_tcp && e->failed_handshakes >= HANDSHAKES_MAX) {
+        e->failed_handshakes = 0;
+        e->retry_s = LONGEST_RETRY_S;
+        return kl_fail(
+            error, KILTER_ERR_PEER,
+            "joining \"%.200s\": who listens there does not take the key of %.200s; give --key a copy of "
+            "the key file the master names",
+            e->address, e->options.key->file);
     }
     return e->socket || kl_monotonic_s() < e->retry_at_s ? KILTER_OK : dial(e, error);
 }
@@ -564,6 +611,8 @@ static bool look(endpoint *e) {
         part_with_cut(e);
         read_reports(e);
         settle_rivals(e);
+        if (e->gate)
+            kl_zmq_gate_serve(e->gate, e->options.key);
         if (!something_is_cut(e))
             return true;
     }
@@ -587,6 +636,7 @@ static void sleep_until(endpoint *e, double deadline_s) {
         deadline_s = fmin(deadline_s, kl_monotonic_s() + ASK_AGAIN_S);
     struct pollfd fds[] = {{.fd = fd_of(e->socket), .events = POLLIN},
                            {.fd = fd_of(e->monitor), .events = POLLIN},
+                           {.fd = fd_of(e->gate), .events = POLLIN},
                            {.fd = e->wake_fd, .events = POLLIN}};
     struct timespec rest = kl_timespec(deadline_s - kl_monotonic_s());
     ppoll(fds, sizeof fds / sizeof *fds, &rest, NULL);
@@ -616,6 +666,7 @@ static kilter_status poll_event(kl_transport *transport, double timeout_s, kl_ev
         if (status)
             return status;
         bool all_heard = look(e);
+        complain_of_strangers(e);
         if (kl_event_queue_pop(&e->ready, event))
             return KILTER_OK;
         if (e->out_of_memory || e->peers.failed)
@@ -660,7 +711,7 @@ static void say_bye_to_all(endpoint *e) {
 
 /* Reads until the others have said their last, too. What we sent before has then arrived. */
 static void hear_the_others_out(endpoint *e) {
-    double deadline_s = kl_monotonic_s() + (e->is_master ? MASTER_LINGER_S : e->lost_after_s);
+    double deadline_s = kl_monotonic_s() + (e->is_master ? MASTER_LINGER_S : e->options.lost_after_s);
     for (;;) {
         bool all_heard = look(e);
         kl_event event;
@@ -676,6 +727,8 @@ static void hear_the_others_out(endpoint *e) {
 
 static void free_endpoint(endpoint *e) {
     drop_socket(e);
+    if (e->gate)
+        zmq_close(e->gate);
     while (e->context && zmq_ctx_term(e->context) != 0 && errno == EINTR)
         ;
     if (e->wake_fd >= 0)
@@ -683,6 +736,7 @@ static void free_endpoint(endpoint *e) {
     kl_zmq_peers_free(&e->peers);
     kl_event_queue_free(&e->ready);
     kl_buffer_free(&e->parts);
+    free((void *)e->options.key);
     free(e->address);
     free(e);
 }
@@ -712,6 +766,17 @@ static const kl_transport_ops zmq_ops = {.name = "zmq",
 
 /* --- the beginning --- */
 
+static kilter_status copy_key(endpoint *e, const kl_key *key, kilter_error *error) {
+    if (!key)
+        return kl_fail(error, KILTER_ERR_USAGE, "opening \"%.200s\": tcp needs a key", e->address);
+    kl_key *copy = malloc(sizeof *copy);
+    if (!copy)
+        return kl_fail(error, KILTER_ERR_MEMORY, "opening \"%.200s\": memory ran out", e->address);
+    *copy = *key;
+    e->options.key = copy;
+    return KILTER_OK;
+}
+
 static kilter_status new_endpoint(const char *address, const kl_zmq_options *options, bool is_master,
                                   endpoint **made, kilter_error *error) {
     endpoint *e = calloc(1, sizeof *e);
@@ -723,24 +788,32 @@ static kilter_status new_endpoint(const char *address, const kl_zmq_options *opt
     }
     *e = (endpoint){.transport = {&zmq_ops},
                     .is_master = is_master,
+                    .is_tcp = strncmp(address, "tcp:", 4) == 0,
                     .address = copy,
-                    .lost_after_s = options->lost_after_s > 0 ? options->lost_after_s : KL_LOST_AFTER_S,
+                    .options = *options,
                     .retry_s = FIRST_RETRY_S,
                     .wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    e->options.key = NULL;
+    if (!(e->options.lost_after_s > 0))
+        e->options.lost_after_s = KL_LOST_AFTER_S;
     atomic_init(&e->woken, false);
-    e->context = e->wake_fd < 0 ? NULL : zmq_ctx_new();
-    if (!e->context) {
-        int code = errno;
+    kilter_status status = e->is_tcp ? copy_key(e, options->key, error) : KILTER_OK;
+    e->context = e->wake_fd < 0 || status ? NULL : zmq_ctx_new();
+    if (!e->context && !status)
+        status = kl_fail(error, KILTER_ERR_SYSTEM, "opening \"%.200s\": %s; close files or raise their limit",
+                         address, zmq_strerror(errno));
+    if (status) {
         free_endpoint(e);
-        return kl_fail(error, KILTER_ERR_SYSTEM, "opening \"%.200s\": %s; close files or raise their limit",
-                       address, zmq_strerror(code));
+        return status;
     }
     *made = e;
     return KILTER_OK;
 }
 
 static kilter_status bind_endpoint(endpoint *e, char **bound, kilter_error *error) {
-    if (!make_socket(e, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED))
+    bool ready = !e->is_tcp || (e->gate = kl_zmq_gate_open(e->context));
+    if (!ready ||
+        !make_socket(e, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | (e->is_tcp ? FAILED_HANDSHAKES : 0)))
         return kl_fail(error, KILTER_ERR_SYSTEM, "listening at \"%.200s\": making a socket: %s", e->address,
                        zmq_strerror(errno));
     if (zmq_bind(e->socket, e->address) != 0)

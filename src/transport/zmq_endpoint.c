@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,15 +20,22 @@ static const char *after(const char *text, const char *prefix) {
 
 static kilter_status check_ipc(const char *endpoint, const char *path, kilter_error *error) {
     size_t longest = sizeof((struct sockaddr_un *)0)->sun_path - 1;
-    if (!*path || strcmp(path, "*") == 0 || strcmp(path, "@") == 0)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "endpoint \"%.100s\": no path after ipc://; name a file, as in ipc:///tmp/kilter.sock",
-                       endpoint);
+    if (!*path || strcmp(path, "*") == 0)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "endpoint \"%.100s\": no path after ipc://; name a file, as in ipc:///run/user/1000/kilter.sock",
+            endpoint);
+    if (*path == '@')
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "endpoint \"%.100s\": every user of this machine can connect to an abstract socket; name a "
+            "file in a folder of your own",
+            endpoint);
     if (strlen(path) > longest)
         return kl_fail(
             error, KILTER_ERR_USAGE,
             "endpoint \"%.200s\": its path has %zu bytes, and the system takes %zu; use a shorter one, "
-            "as in ipc:///tmp/kilter.sock",
+            "as in ipc:///run/user/1000/kilter.sock",
             endpoint, strlen(path), longest);
     return KILTER_OK;
 }
@@ -94,10 +102,33 @@ static bool is_served(const char *path) {
     return served;
 }
 
+/* What passes a socket file is not encrypted, and its folder says who may connect. */
+static kilter_status check_folder(const char *endpoint, const char *path, kilter_error *error) {
+    struct stat found;
+    const char *slash = strrchr(path, '/');
+    char folder[sizeof((struct sockaddr_un *)0)->sun_path + 1];
+    snprintf(folder, sizeof folder, "%.*s",
+             slash == path ? 1
+             : slash       ? (int)(slash - path)
+                           : 1,
+             slash ? path : ".");
+    if (stat(folder, &found) != 0) /* what is not there is said when it is used */
+        return KILTER_OK;
+    if (found.st_uid != geteuid() || (found.st_mode & 077) != 0)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "endpoint \"%.200s\": others can enter its folder %s; choose one of your own with mode 0700 "
+            "(mkdir -m 700)",
+            endpoint, folder);
+    return KILTER_OK;
+}
+
 kilter_status kl_zmq_may_listen(const char *endpoint, kilter_error *error) {
     const char *path = after(endpoint, "ipc://");
     struct stat there;
-    if (!path || *path == '@' || lstat(path, &there) != 0)
+    if (path && check_folder(endpoint, path, error) != KILTER_OK)
+        return KILTER_ERR_USAGE;
+    if (!path || lstat(path, &there) != 0)
         return KILTER_OK;
     if (!S_ISSOCK(there.st_mode))
         return kl_fail(
@@ -110,7 +141,7 @@ kilter_status kl_zmq_may_listen(const char *endpoint, kilter_error *error) {
 kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error) {
     const char *rest = after(endpoint, "tcp://");
     if (!rest)
-        return KILTER_OK;
+        return check_folder(endpoint, after(endpoint, "ipc://"), error);
     const char *port = strrchr(rest, ':') + 1;
     if (*rest == '*' || *port == '*' || atol(port) == 0)
         return kl_fail(error, KILTER_ERR_USAGE,
@@ -121,7 +152,7 @@ kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error) {
 
 void kl_zmq_stops_listening(const char *endpoint) {
     const char *path = after(endpoint, "ipc://");
-    if (path && *path != '@')
+    if (path)
         unlink(path);
 }
 
