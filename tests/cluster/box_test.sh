@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# The box itself: names, links, speeds, freezing, killing, and that nothing is left behind, as root and as another user.
+# Without an argument it calls itself in the box with `inside`.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/lib.sh"
+
+rtt_ms() { # HOST COUNT SIZE: the least, whole
+    on "$1" ping -q -c "$2" -i 0.2 -s "$3" -W 5 head | sed -n 's/^rtt [^=]*= \([0-9]*\).*/\1/p'
+}
+
+reached() { # HOST
+    on "$1" ping -q -c 1 -W 1 head >/dev/null
+}
+
+inside() {
+    # --- names, and what a host has for itself
+    [ "$(hostname) $(on h1 hostname) $(on h2 hostname)" = "head h1 h2" ] || fail "names of hosts"
+    on h1 touch /tmp/mine /dev/shm/mine
+    [ -z "$(on h2 ls /tmp /dev/shm | grep mine)" ] || fail "h2 sees files of h1"
+    [ "$(on h1 sh -c 'exit 7' || echo $?)" = 7 ] || fail "the exit code of a command on a host"
+    on h1 sleep 1000 &
+    until_so on h1 pgrep -x sleep
+    ! on h2 pgrep -x sleep >/dev/null || fail "h2 sees processes of h1"
+
+    # --- freezing and killing
+    state() { # LETTER
+        on h1 ps -o stat= -C sleep | grep -q "$1"
+    }
+    act h1 freeze on
+    until_so state T
+    act h1 freeze off
+    until_so state S
+    act h1 speed 50
+    if [ -n "$BOX_CPU" ]; then
+        [ "$(<"$BOX_CPU/h1/cpu.cfs_quota_us")" = 5000 ] || fail "half a core: $(<"$BOX_CPU/h1/cpu.cfs_quota_us")"
+        grep -qx "$(pgrep -x sleep)" "$BOX_CPU/h1/tasks" || fail "not in its host's CPU group"
+    else
+        until_so state T
+        until_so state S
+    fi
+    act h1 speed 100
+    act h1 kill processes
+    wait $! && fail "killed, but ended well"
+    until_so on h1 true
+
+    # --- links; only what must not be quicker is held, so that a busy machine does not matter
+    for host in h1 h2; do reached $host || fail "no way from $host to the head"; done
+    act h1 link set 20000 0 0
+    [ "$(rtt_ms h1 2 56)" -ge 40 ] || fail "20 ms each way"
+    act h1 link set 0 10000 0
+    [ "$(rtt_ms h1 1 1000)" -ge 200 ] || fail "1 kB each way at 10 kB/s"
+    act h1 link set 0 0 1000
+    ! reached h1 || fail "everything is to be lost, and comes"
+    act h1 link set 0 0 0
+    reached h1 || fail "no way when nothing is lost any more"
+    act h1 link down
+    ! reached h1 || fail "a link that is down"
+    reached h2 || fail "the link of another host"
+    act h1 link up
+    until_so reached h1
+    act h2 kill power
+    ! on h2 true 2>/dev/null || fail "a host without power"
+
+    # --- words that cannot be understood
+    for words in "h1 frob" "h1 link" "h9 link up"; do
+        ! act $words 2>/dev/null || fail "act $words"
+    done
+}
+
+outside() { # COMMAND THAT STARTS BOX…
+    "$@" "$place/hosts" true || return
+    ! "$@" 1 false || fail "the exit code of the command"
+    "$@" --schedule "$place/schedule" 1 on h1 sh -c 'until [ -e /run/box/h1/off ]; do ip link show eth0 >/dev/null; ping -q -c1 -W1 head >/dev/null || touch /run/box/h1/off; done'
+    "$@" 2 "$here/box_test.sh" inside || fail "inside, by $*"
+
+    # --- whoever is killed, nothing is left
+    local signal
+    for signal in KILL TERM; do
+        "$@" 2 on h1 sleep $marker &
+        until_so pgrep -f "^sleep $marker"
+        kill -$signal "$(pgrep -f "bash .*/box 2 on h1 sleep $marker")"
+        wait $! 2>/dev/null || :
+        until_so no_process
+    done
+    "$@" 1 true # sweeps
+    [ -z "$(ls -d /sys/fs/cgroup/cpu/kilter-box-"$!" 2>/dev/null)" ] || fail "a CPU group was left behind"
+}
+
+no_process() {
+    ! pgrep -f "^sleep $marker" >/dev/null
+}
+
+if [ "${1-}" = inside ]; then
+    inside
+    exit
+fi
+command -v ping >/dev/null || { echo "skipped: ping is not installed" >&2; exit 77; }
+place=$(mktemp -d)
+chmod 755 "$place"
+trap 'rm -rf "$place"' EXIT
+marker=7$$
+printf '# two hosts\n\nfast\nslow 30 1000 1000000 10\n' >"$place/hosts"
+printf '# nothing at first\n0.1 h1 link down\n' >"$place/schedule"
+status=0
+outside "$here/box" || status=$?
+[ $status != 77 ] || exit 77
+[ $status = 0 ] || fail "box with two hosts: exit code $status"
+if [ "$(id -u)" != 0 ]; then
+    echo "as root, with CPU groups: skipped, as this is not root"
+elif setpriv --reuid=65534 --regid=65534 --clear-groups "$here/box" 1 true; then
+    outside setpriv --reuid=65534 --regid=65534 --clear-groups "$here/box"
+else
+    echo "as another user: skipped, as he cannot"
+fi
