@@ -25,7 +25,8 @@ typedef struct settings {
     double poison;                 /* the task that kills its worker; below 0: none */
     double tell;       /* say on stdout how many results are here, each time that many more came */
     const char *marks; /* folder where each worker makes a file named like its host when it has a task */
-    const char *hold;  /* while this file exists no task ends */
+    const char *hold;  /* folder: while a file named like its host is there, no task of a worker ends, */
+    double hold_from;  /* from that one on */
 } settings;
 
 static const settings DEFAULTS = {.tasks = 1000, .runs = 1, .task_s = 1e-3, .result_bytes = 8, .poison = -1};
@@ -60,8 +61,19 @@ typedef struct worker {
     const settings *set;
     uint64_t shared; /* hash of the data given */
     uint64_t *result;
-    char *mark;
+    char *mark, *hold; /* files; NULL: none */
 } worker;
+
+/* FOLDER/HOST; NULL: there is no folder. */
+static char *file_of_host(const char *folder) {
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    size_t bytes = folder ? strlen(folder) + strlen(host) + 2 : 0;
+    char *file = folder ? malloc(bytes) : NULL;
+    if (file)
+        snprintf(file, bytes, "%s/%s", folder, host);
+    return file;
+}
 
 static int start(const kilter_worker *self, void **state) {
     worker *w = calloc(1, sizeof *w);
@@ -70,13 +82,8 @@ static int start(const kilter_worker *self, void **state) {
     *state = w;
     w->set = self->user;
     w->result = calloc(words_of(w->set->result_bytes) + 1, sizeof *w->result);
-    if (w->set->marks) {
-        char host[256] = "";
-        gethostname(host, sizeof host - 1);
-        size_t bytes = strlen(w->set->marks) + strlen(host) + 2;
-        if ((w->mark = malloc(bytes)))
-            snprintf(w->mark, bytes, "%s/%s", w->set->marks, host);
-    }
+    w->mark = file_of_host(w->set->marks);
+    w->hold = file_of_host(w->set->hold);
     return !w->result;
 }
 
@@ -89,6 +96,7 @@ static void stop(void *state) {
     worker *w = state;
     free(w->result);
     free(w->mark);
+    free(w->hold);
     free(w);
 }
 
@@ -122,7 +130,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     const settings *set = w->set;
     if (w->mark)
         make_mark(w->mark);
-    while (set->hold && access(set->hold, F_OK) == 0)
+    while (w->hold && (double)task->index >= set->hold_from && access(w->hold, F_OK) == 0)
         sleep_for_s(1e-3);
     if ((double)task->index == set->poison)
         raise(SIGKILL);
@@ -227,6 +235,7 @@ static int read_words(settings *set, int *argc, char **argv) {
         {"done_s", &set->done_s, NULL},
         {"poison", &set->poison, NULL},
         {"tell", &set->tell, NULL},
+        {"hold_from", &set->hold_from, NULL},
         {"marks", NULL, &set->marks},
         {"hold", NULL, &set->hold},
     };
@@ -279,7 +288,9 @@ int main(int argc, char **argv) {
         return kilter_exit(argv[0], &error);
     }
     if (argc != 1) {
-        fprintf(stderr, "%s: '%s' is no option\n", argv[0], argv[1]);
+        fprintf(stderr, "%s: there is no option '%s'\n", argv[0], argv[1]);
+        kilter_farm_close(farm, NULL);
+        free(shared);
         return 2;
     }
     for (uint64_t run = 0; run < (uint64_t)set.runs && (status == KILTER_OK || status == KILTER_ERR_TASK);

@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# What can happen to a farm in a cluster; every result is right and there once, whatever does. Runs on the head:
+#   box 3 scenario.sh NAME
+# Nothing waits for a time: workers hold their tasks until what is to happen has happened.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+endpoint=tcp://10.77.0.254:7777
+words=(tasks=300 task_s=0.002 shared_bytes=100000 result_bytes=2000 "marks=$BOX/at-work" "hold=$BOX/hold" tell=10)
+declare -A workers
+mkdir "$BOX/at-work" "$BOX/hold"
+
+finish_up() {
+    local status=$?
+    [ $status = 0 ] || tail -n 20 "$BOX"/master.* "$BOX"/h*/worker.err >&2
+}
+trap finish_up EXIT
+
+start_master() { # OPTION…
+    cluster-farm "${words[@]}" --listen $endpoint "$@" >"$BOX/master.out" 2>>"$BOX/master.err" &
+    master=$!
+    until_so grep -q -- "--join" "$BOX/master.err"
+}
+
+start_worker() { # HOST OPTION…
+    on "$1" cluster-farm "${words[@]}" --join $endpoint "${@:2}" 2>"$BOX/$1/worker.err" &
+    workers[$1]=$!
+}
+
+hold() { # HOST…: their next task does not end before let_go
+    touch "${@/#/$BOX/hold/}"
+}
+
+let_go() { # HOST…
+    rm -f "${@/#/$BOX/hold/}"
+}
+
+at_work() { # HOST: it has a task
+    [ -e "$BOX/at-work/$1" ]
+}
+
+is_lost() { # HOST, as the master says
+    grep -q "on $1) " "$BOX/master.err"
+}
+
+told() { # COUNT: so many results are counted
+    grep -qx "results $1" "$BOX/master.out"
+}
+
+# A farm of three whose workers all have a task.
+start_three() { # OPTION…
+    hold h1 h2 h3
+    start_master --workers 3 "$@"
+    for host in h1 h2 h3; do start_worker $host "$@"; done
+    for host in h1 h2 h3; do until_so at_work $host; done
+}
+
+all_right() { # HOST…: the master ends, and so do the workers that are well
+    local status=0 host
+    wait $master || status=$?
+    grep '^{' "$BOX/master.out" || :
+    [ $status = 0 ] || fail "the master's exit code is $status"
+    for host in "$@"; do
+        status=0
+        wait "${workers[$host]}" || status=$?
+        [ $status = 0 ] || fail "exit code $status of the worker on $host"
+    done
+}
+
+well() {
+    start_three
+    let_go h1 h2 h3
+    all_right h1 h2 h3
+}
+
+power() { # nobody hears of h2 any more
+    start_three --lost-after 1
+    act h2 kill power
+    let_go h1 h3
+    until_so is_lost h2
+    all_right h1 h3
+}
+
+killed() { # its connection is closed
+    start_three
+    act h2 kill processes
+    until_so is_lost h2
+    let_go h1 h3
+    all_right h1 h3
+}
+
+cut() { # for longer than the bound: what the worker has then is nobody's, and it is welcome again
+    start_three --lost-after 1
+    act h2 link down
+    until_so is_lost h2
+    rm "$BOX/at-work/h2"
+    let_go h2
+    act h2 link up
+    until_so at_work h2
+    let_go h1 h3
+    all_right h1 h2 h3
+}
+
+frozen() {
+    start_three --lost-after 1
+    act h2 freeze on
+    until_so is_lost h2
+    rm "$BOX/at-work/h2"
+    let_go h2
+    act h2 freeze off
+    until_so at_work h2
+    let_go h1 h3
+    all_right h1 h2 h3
+}
+
+blink() { # shorter than the bound: nobody is lost
+    start_three --lost-after 60
+    act h2 link down
+    act h3 freeze on
+    let_go h1 h2
+    act h2 link up
+    act h3 freeze off
+    let_go h3
+    all_right h1 h2 h3
+    ! is_lost h2 && ! is_lost h3 || fail "somebody was lost: $(cat "$BOX/master.err")"
+}
+
+slowed() {
+    start_three
+    act h2 speed 10
+    let_go h1 h2 h3
+    all_right h1 h2 h3
+}
+
+joins() {
+    hold h1
+    start_master
+    start_worker h1
+    until_so at_work h1
+    start_worker h2
+    until_so at_work h2
+    let_go h1
+    all_right h1 h2
+}
+
+leaves() { # by SIGTERM, in the middle of a task
+    start_three
+    on h2 pkill -TERM -x cluster-farm
+    let_go h2
+    wait "${workers[h2]}" || fail "exit code $? of the worker that was to leave"
+    let_go h1 h3
+    all_right h1 h3
+}
+
+master() { # dies, and is started again with the same command
+    words+=(hold_from=150)
+    hold h1 h2 h3
+    start_master --workers 3 --resume "$BOX/results.kilter"
+    for host in h1 h2 h3; do start_worker $host; done
+    until_so told 100
+    kill -KILL $master
+    wait $master || :
+    let_go h1 h2 h3
+    start_master --workers 3 --resume "$BOX/results.kilter"
+    all_right h1 h2 h3
+}
+
+site() { # two hosts far away: 5 ms and 1 MB/s
+    act h2 link set 5000 1000000 0
+    act h3 link set 5000 1000000 0
+    well
+}
+
+lossy() { # one frame in twenty is lost
+    for host in h1 h2 h3; do act $host link set 1000 0 50; done
+    well
+}
+
+poison() { # task 17 kills whoever does it
+    words+=(poison=17)
+    start_master --workers 3 --attempts 2
+    for host in h1 h2 h3; do start_worker $host; done
+    ! wait $master || fail "a task failed, and the master's exit code is 0"
+    grep '^{.*"right":299,"wrong":0,"twice":0,"missing":0,"failed":1,' "$BOX/master.out" || fail "$(cat "$BOX/master.out")"
+}
+
+"$1"
