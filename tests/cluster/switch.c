@@ -2,11 +2,11 @@
  * be cut.
  *
  * Each INTERFACE is the outer end of a veth pair, and is a port: 0, 1, 2, … in the order given. CONTROL is a
- * fifo; a line written into it acts at once:
+ * fifo; a line written into it acts at once, and its first word is printed when it has:
  *
- *   PORT set DELAY_US RATE_BYTES_PER_S LOSS_PERMILLE     (rate 0: no limit; what is under way stays so)
- *   PORT down        nothing passes any more, and what is under way to it is lost
- *   PORT up
+ *   WORD PORT set DELAY_US RATE_BYTES_PER_S LOSS_PERMILLE     (rate 0: no limit; what is under way stays so)
+ *   WORD PORT down        nothing passes any more, and what is under way to it is lost
+ *   WORD PORT up
  *
  * A frame spends delay and bytes/rate at the port it comes in by, and again at the port it leaves by. */
 #include <arpa/inet.h>
@@ -182,12 +182,12 @@ static void take_in(network *net, port *from) {
 
 static void obey(network *net, const char *line) {
     size_t number;
-    char word[8];
+    char token[64], word[8];
     double delay_us, rate;
     int loss;
-    int fields = sscanf(line, "%zu %7s %lf %lf %d", &number, word, &delay_us, &rate, &loss);
-    if (fields < 2 || number >= net->port_count) {
-        fprintf(stderr, "cluster-switch: '%s' is no PORT and what to do with it\n", line);
+    int fields = sscanf(line, "%63s %zu %7s %lf %lf %d", token, &number, word, &delay_us, &rate, &loss);
+    if (fields < 3 || number >= net->port_count) {
+        fprintf(stderr, "cluster-switch: '%s' is no WORD, PORT and what to do with it\n", line);
         return;
     }
     cable *l = &net->ports[number].cable;
@@ -195,13 +195,15 @@ static void obey(network *net, const char *line) {
         l->up = true;
     else if (strcmp(word, "down") == 0)
         l->up = false;
-    else if (strcmp(word, "set") == 0 && fields == 5) {
+    else if (strcmp(word, "set") == 0 && fields == 6) {
         l->delay_s = 1e-6 * delay_us;
         l->rate_bytes_per_s = rate;
         l->loss_permille = loss;
         l->in_free_s = l->out_free_s = 0;
     } else
         fprintf(stderr, "cluster-switch: '%s': it can be up, down or set\n", line);
+    puts(token);
+    fflush(stdout);
 }
 
 static void read_control(network *net, int fd) {
