@@ -181,7 +181,7 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
 
 /* --- what it does --- */
 
-enum { TYPES = KL_END + 2 };
+enum { TYPES = KL_PULSE + 2 };
 
 /* One byte, of any type, 0 and one too large included; what would be right at that step is left out. */
 static void say_one_byte(scene *s, uint32_t type) {
@@ -271,6 +271,162 @@ static void results_that_do_not_fit_the_chunks(void **state) {
     (void)state;
     for (uint32_t variant = 0; variant < 8; variant++)
         misbehave(WORKING, report_wrongly, variant);
+}
+
+static void say_part(scene *s, uint64_t chunk, uint64_t lo, uint64_t hi) {
+    kl_buffer out = {0};
+    kl_wire_put_part(&out, KL_RETURN, &(kl_part){chunk, lo, hi});
+    say_and_forget(s, &out);
+}
+
+static void say_pulse(scene *s, const kl_pulse *pulse) {
+    kl_buffer out = {0};
+    kl_wire_put_pulse(&out, pulse);
+    say_and_forget(s, &out);
+}
+
+static void say_leave(scene *s) {
+    kl_buffer out = {0};
+    kl_wire_put_bytes(&out, KL_LEAVE, "a\nb\x1b[2J", 7);
+    say_and_forget(s, &out);
+}
+
+static void report_one(scene *s, const kl_chunk_head *chunk) {
+    kl_buffer out = {0};
+    kl_wire_begin_results(&out);
+    put_segment(&out, chunk, chunk->lo, 1, true);
+    kl_wire_end_results(&out, &(kl_results_head){.segments = 1});
+    say_and_forget(s, &out);
+}
+
+/* Tasks that are not its to give back. It has two chunks of one task. */
+static void return_wrongly(scene *s, uint32_t variant) {
+    const kl_chunk_head *a = &s->chunks[0], *b = &s->chunks[1];
+    assert_true(a->count == 1 && b->count == 1);
+    switch (variant) {
+    case 0: /* of a chunk that never was */
+        say_part(s, 1000, a->lo, a->lo + 1);
+        break;
+    case 1: /* of the other worker's, which was dealt between */
+        assert_true(b->chunk == a->chunk + 2);
+        say_part(s, a->chunk + 1, a->lo + 1, a->lo + 2);
+        break;
+    case 2: /* behind its end */
+        say_part(s, a->chunk, a->lo, a->lo + 2);
+        break;
+    case 3: /* nothing, behind its end */
+        say_part(s, a->chunk, UINT64_MAX, UINT64_MAX);
+        break;
+    case 4: /* not its end */
+        say_part(s, a->chunk, a->lo, a->lo);
+        break;
+    case 5: /* before its begin */
+        say_part(s, b->chunk, 0, b->lo + 1);
+        break;
+    case 6: /* from its end to its begin */
+        say_part(s, a->chunk, a->lo + 1, a->lo);
+        break;
+    case 7: /* twice */
+        say_part(s, a->chunk, a->lo, a->lo + 1);
+        say_part(s, a->chunk, a->lo, a->lo + 1);
+        break;
+    case 8: /* and do it all the same */
+        say_part(s, a->chunk, a->lo, a->lo + 1);
+        report_one(s, a);
+        break;
+    default: /* done already */
+        report_one(s, a);
+        say_part(s, a->chunk, a->lo, a->lo + 1);
+        break;
+    }
+}
+
+static void tasks_that_are_not_its_to_give_back(void **state) {
+    (void)state;
+    for (uint32_t variant = 0; variant < 10; variant++)
+        misbehave(WORKING, return_wrongly, variant);
+}
+
+static void pulse_wrongly(scene *s, uint32_t variant) {
+    const double wrong[] = {NAN, -1, -INFINITY, INFINITY};
+    kl_pulse pulse = {.chunk = s->chunks[0].chunk, .task = s->chunks[0].lo};
+    *(variant % 3 == 0   ? &pulse.elapsed_s
+      : variant % 3 == 1 ? &pulse.cpu_s
+                         : &pulse.usual_share) = wrong[variant / 3];
+    say_pulse(s, &pulse);
+}
+
+static void pulse_too_early(scene *s, uint32_t variant) {
+    (void)variant;
+    say_pulse(s, &(kl_pulse){0});
+}
+
+static void pulses_that_cannot_be(void **state) {
+    (void)state;
+    for (uint32_t variant = 0; variant < 12; variant++)
+        misbehave(WORKING, pulse_wrongly, variant);
+    for (uint32_t at = GREETING; at < WORKING; at++)
+        misbehave((step)at, pulse_too_early, 0);
+}
+
+/* What means nothing, but may come late from a worker that is well, does not matter; then it leaves. */
+static void be_odd_and_leave(scene *s, uint32_t variant) {
+    const kl_chunk_head *a = &s->chunks[0];
+    switch (variant) {
+    case 0:
+        say_pulse(s, &(kl_pulse){.chunk = 1000, .task = UINT64_MAX, .elapsed_s = 1e300});
+        break;
+    case 1:
+        say_pulse(s, &(kl_pulse){.chunk = a->chunk, .task = a->lo + 1, .usual_share = 1e300});
+        break;
+    case 2: /* it has begun all of it */
+        say_part(s, a->chunk, a->lo + 1, a->lo + 1);
+        say_part(s, a->chunk, a->lo + 1, a->lo + 1);
+        break;
+    case 3: /* all, the last first */
+        say_part(s, s->chunks[1].chunk, s->chunks[1].lo, s->chunks[1].lo + 1);
+        say_part(s, a->chunk, a->lo, a->lo + 1);
+        break;
+    case 4: /* it is gone already when the rest comes */
+        say_leave(s);
+        report_one(s, a);
+        break;
+    default:
+        report_one(s, a);
+        break;
+    }
+    say_leave(s);
+}
+
+static void oddities_that_do_no_harm(void **state) {
+    (void)state;
+    for (uint32_t variant = 0; variant < 6; variant++)
+        misbehave(WORKING, be_odd_and_leave, variant);
+}
+
+static void greet_as_another(scene *s, uint32_t variant) {
+    kl_hello hello = {.version = KL_WIRE_VERSION, .pid = 17, .host = "there", .program = "test"};
+    const char *why[] = {"process 17 on there runs version '2.1' of the program, this is ''",
+                         "process 17 on there runs tset, this is test",
+                         "process 17 on there speaks protocol version 2, this is 3"};
+    if (variant == 0)
+        snprintf(hello.program_version, sizeof hello.program_version, "2.1");
+    else if (variant == 1)
+        snprintf(hello.program, sizeof hello.program, "tset");
+    else
+        hello.version = 2;
+    kl_buffer out = {0};
+    kl_wire_put_hello(&out, &hello);
+    say_and_forget(s, &out);
+    while (kl_master_refused(s->farm.master) == 0)
+        assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
+    assert_non_null(strstr(kl_master_last_loss(s->farm.master), why[variant]));
+}
+
+static void workers_of_another_version_are_refused_by_name(void **state) {
+    (void)state;
+    for (uint32_t variant = 0; variant < 3; variant++)
+        misbehave(GREETING, greet_as_another, variant);
 }
 
 /* --- a master that does not keep to the protocol --- */
@@ -392,6 +548,20 @@ static void a_worker_that_is_sent_away_says_why(void **state) {
     kl_buffer_free(&out);
 }
 
+/* A chunk made for other shared data would give results that are wrong, and look right. */
+static void tasks_for_other_shared_data_are_refused(void **state) {
+    (void)state;
+    kl_buffer out = {0};
+    calls seen = {0};
+    kilter_error error;
+    kl_wire_put_chunk(&out, &(kl_chunk_head){.chunk = 1, .count = 5, .shared = 0xabc});
+    assert_int_equal(worker_hears(true, &out, &seen, &error), KILTER_ERR_TASK);
+    assert_string_equal(error.text, "worker 3 leaves the farm: it has shared data 0000000000000000, and was "
+                                    "given tasks for 0000000000000abc");
+    assert_int_equal(seen.worked, 0);
+    kl_buffer_free(&out);
+}
+
 static void stop_is_not_called_where_start_failed(void **state) {
     (void)state;
     calls seen = {.start_code = 7};
@@ -406,6 +576,11 @@ int main(void) {
         cmocka_unit_test(stop_is_not_called_where_start_failed),
         cmocka_unit_test(malformed_messages_at_every_step),
         cmocka_unit_test(results_that_do_not_fit_the_chunks),
+        cmocka_unit_test(tasks_that_are_not_its_to_give_back),
+        cmocka_unit_test(pulses_that_cannot_be),
+        cmocka_unit_test(oddities_that_do_no_harm),
+        cmocka_unit_test(workers_of_another_version_are_refused_by_name),
+        cmocka_unit_test(tasks_for_other_shared_data_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

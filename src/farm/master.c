@@ -262,7 +262,7 @@ static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *err
 
 static kilter_status on_pulse(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     kl_pulse pulse;
-    if (!kl_wire_get_pulse(message->data, message->size, &pulse))
+    if (one->stage < WORKING || !kl_wire_get_pulse(message->data, message->size, &pulse))
         return kl_master_expel(m, one, "sent a malformed message", error);
     one->pulse = pulse;
     one->pulse_s = one->heard_s;

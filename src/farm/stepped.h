@@ -19,6 +19,7 @@ typedef struct stepped_wire {
     kl_transport *inner;
     double *now_s;        /* the sender's */
     const double *send_s; /* per message */
+    const bool *killed;   /* nothing goes out any more */
 } stepped_wire;
 
 typedef struct stepped_actor {
@@ -30,6 +31,8 @@ typedef struct stepped_actor {
     kl_worker *worker; /* NULL: gone */
     kl_peer endpoint;
     bool refuses; /* its start function fails */
+    bool killed;  /* in the middle of a task: set by it */
+    void *user;   /* the test's */
 } stepped_actor;
 
 typedef struct stepped_farm {
@@ -46,6 +49,8 @@ typedef struct stepped_farm {
 static kilter_status wire_send(kl_transport *t, kl_peer peer, const void *data, size_t size,
                                kilter_error *error) {
     stepped_wire *wire = (stepped_wire *)t;
+    if (*wire->killed)
+        return kl_fail(error, KILTER_ERR_PEER, "it was killed");
     *wire->now_s += *wire->send_s;
     return wire->inner->ops->send(wire->inner, peer, data, size, error);
 }
@@ -75,7 +80,7 @@ static inline void stepped_wire_up(stepped_farm *f, stepped_actor *a) {
         .wake = wire_wake,
         .close = wire_close,
     };
-    a->wire = (stepped_wire){{&ops}, a->transport, &a->now_s, &f->send_s};
+    a->wire = (stepped_wire){{&ops}, a->transport, &a->now_s, &f->send_s, &a->killed};
     a->transport = &a->wire.base;
 }
 
