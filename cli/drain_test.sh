@@ -65,6 +65,9 @@ if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 "$record" "SELECT count(*) FROM worker")" = 3 ] || fail "more workers than three were there"
     [ "$(sqlite3 "$record" "SELECT sum(hi - lo) = (SELECT sum(tasks) FROM iteration) FROM chunk")" = 1 ] ||
         fail "tasks were lost, or counted twice"
+    [ "$(sqlite3 "$record" "SELECT count(*) FROM chunk WHERE lost")" = 0 ] || fail "what had been begun was lost"
+    [ "$(sqlite3 "$record" "SELECT group_concat(worker) FROM worker WHERE why = 'was drained: sent home by hand'")" = \
+        "1,2" ] || fail "the record does not say who was sent home"
 else
     echo "no sqlite3 here: the record was not looked at"
 fi

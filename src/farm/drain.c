@@ -1,5 +1,5 @@
-/* Workers sent home by hand: they finish the task at hand, give back the rest and leave, and nobody takes
- * their place. */
+/* Workers sent home, by hand or because they are not needed: they finish the task at hand, give back the rest
+ * and leave, and nobody takes their place. */
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static kilter_status check(const kl_master *m, const kl_control_drain *drain, co
     return KILTER_OK;
 }
 
-static void send_home(kl_master *m, member *one) {
+void kl_master_send_home(kl_master *m, member *one, const char *why) {
     kl_buffer home = {0};
     kl_wire_put_plain(&home, KL_RELEASE);
     kl_send(m->transport, one->peer, &home, NULL); /* of one that is gone the transport tells */
@@ -75,6 +75,7 @@ static void send_home(kl_master *m, member *one) {
     }
     m->probing -= one->stage == PROBING;
     one->stage = LEAVING;
+    one->sent_home = why;
     one->hungry = one->held = one->resting = false;
     m->leaving++;
 }
@@ -106,7 +107,7 @@ kilter_status kl_master_drain(kl_master *m, const kl_control_drain *drain,
     for (size_t i = 0; i < m->member_count; i++) {
         member *one = &m->members[i];
         if (is_there(one) && one->stage != LEAVING && is_named(one, drain))
-            send_home(m, one);
+            kl_master_send_home(m, one, "was drained: sent home by hand");
     }
     kl_master_wake_for_lost(m);
     m->feed_all = true;

@@ -89,7 +89,7 @@ double
 kl_master_due_s(const kl_master *master); /* when it wants its next turn, whatever comes; HUGE_VAL: never */
 
 uint32_t kl_master_ready(const kl_master *master);   /* workers that can be dealt work, or rest */
-uint32_t kl_master_refused(const kl_master *master); /* workers that came and could not work, or left */
+uint32_t kl_master_refused(const kl_master *master); /* that came and could not work, or left unasked */
 bool kl_master_knows(const kl_master *master, uint64_t pid); /* is there a worker of this process, ready? */
 /* So many workers are being started: a farm that has lost all others waits for them. */
 void kl_master_expect(kl_master *master, uint32_t coming);

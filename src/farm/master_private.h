@@ -23,7 +23,8 @@ typedef struct member {
     kl_hello hello;
     double joined_s;
     kl_probe probe;
-    uint64_t shared; /* generation of the shared data it has; 0: none */
+    uint64_t shared;       /* generation of the shared data it has; 0: none */
+    const char *sent_home; /* why, when LEAVING */
     bool hungry, held, resting;
     double asked_s; /* since when it is hungry */
     double heard_s; /* when anything came from it last */
@@ -142,6 +143,10 @@ void kl_master_take_suspect(kl_master *master);
 /* Deal to `to` tasks that are not in the bag. It may be found to be gone: then its stage says so. */
 kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, double finish_s,
                                   kl_chunk *chunk, kilter_error *error);
+
+/* --- drain.c: who is sent home --- */
+
+void kl_master_send_home(kl_master *master, member *one, const char *why);
 
 /* --- team.c: who works --- */
 

@@ -71,12 +71,13 @@ static void note_loss(kl_master *m, const member *one, const char *why) {
     else
         snprintf(m->last_loss, sizeof m->last_loss, "worker %u (process %llu on %s) %s", one->number,
                  (unsigned long long)one->hello.pid, one->hello.host, why);
-    m->refused++;
 }
 
 kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is_lost, kilter_error *error) {
-    note_loss(m, one, why);
     uint64_t unfinished = 0;
+    bool expected = one->stage == LEAVING && !is_lost;
+    note_loss(m, one, why);
+    m->refused += !expected;
     for (size_t i = 0; i < one->chunk_count; i++)
         unfinished += one->chunks[i].stale ? 0 : one->chunks[i].hi - one->chunks[i].at;
     kilter_status status = kl_master_take_all_back(m, one, is_lost, error);
@@ -94,7 +95,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     one->hungry = one->held = false;
     m->feed_all = true;
     kl_master_wake_for_lost(m);
-    if (m->running) {
+    if (m->running && !expected) {
         char text[64] = "";
         if (unfinished > 0)
             snprintf(text, sizeof text, "; its %llu unfinished task%s to the others",
@@ -240,7 +241,10 @@ kilter_status kl_master_on_leave(kl_master *m, member *one, const kl_message *me
     if (one->stage == GREETING)
         return kl_master_expel(m, one, "sent a malformed message", error);
     kl_wire_get_text(message->data, message->size, text, sizeof text);
-    snprintf(why, sizeof why, "left: %s", text);
+    if (one->stage == LEAVING)
+        snprintf(why, sizeof why, "%s", one->sent_home);
+    else
+        snprintf(why, sizeof why, "left: %s", text);
     kl_drop(m->transport, one->peer);
     return kl_master_lose(m, one, why, false, error);
 }

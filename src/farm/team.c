@@ -17,26 +17,11 @@ static void set_resting(kl_master *m, member *one, bool resting) {
     m->feed_all = true;
 }
 
-/* It leaves the farm, as the user wants of workers that are not needed; that is no loss. */
-static void send_home(kl_master *m, member *one) {
-    kl_buffer home = {0};
-    kl_wire_put_plain(&home, KL_RELEASE);
-    kl_send(m->transport, one->peer, &home, NULL); /* whoever is gone needs no telling */
-    kl_buffer_free(&home);
-    kl_drop(m->transport, one->peer);
-    set_resting(m, one, false);
-    kl_balance_present(&m->balance, one->worker, false);
-    kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s,
-                         "was released: fewer workers are enough");
-    one->stage = GONE;
-    one->hungry = one->held = false;
-    m->ready--;
-}
-
+/* They leave the farm, as the user wants of workers that are not needed. */
 static void release(kl_master *m) {
     for (size_t i = 0; i < m->member_count; i++)
         if (m->members[i].resting)
-            send_home(m, &m->members[i]);
+            kl_master_send_home(m, &m->members[i], "was released: fewer workers are enough");
 }
 
 typedef struct candidate {
