@@ -286,21 +286,25 @@ static int first_two_workers_die(const kilter_task *task, kilter_result *result,
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
+/* Also where it was the only one. */
 static void a_killed_worker_is_replaced(void **state) {
     (void)state;
-    shared_counts *counts = new_counts();
-    uint8_t seen[100] = {0};
-    kilter_farm_options options = counting(counts, 2);
-    options.work = first_two_workers_die;
-    kilter_farm *farm = open_farm(options, "none");
-    kilter_error error = {KILTER_OK, ""};
-    if (kilter_farm_run(farm, &(kilter_run){.tasks = 100, .done = see, .user = seen}, &error) != KILTER_OK)
-        fail_msg("%s", error.text);
-    for (int i = 0; i < 100; i++)
-        assert_int_equal(seen[i], 1);
-    assert_true(counts->started >= 3);
-    kilter_farm_close(farm, NULL);
-    munmap(counts, sizeof *counts);
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        shared_counts *counts = new_counts();
+        uint8_t seen[100] = {0};
+        kilter_farm_options options = counting(counts, workers);
+        options.work = first_two_workers_die;
+        kilter_farm *farm = open_farm(options, "none");
+        kilter_error error = {KILTER_OK, ""};
+        if (kilter_farm_run(farm, &(kilter_run){.tasks = 100, .done = see, .user = seen}, &error) !=
+            KILTER_OK)
+            fail_msg("%s", error.text);
+        for (int i = 0; i < 100; i++)
+            assert_int_equal(seen[i], 1);
+        assert_true(counts->started >= 3);
+        kilter_farm_close(farm, NULL);
+        munmap(counts, sizeof *counts);
+    }
 }
 
 static int fatal(const kilter_task *task, kilter_result *result, void *state) {

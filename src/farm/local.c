@@ -94,6 +94,20 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
     return NULL;
 }
 
+/* Those that are being started, or will be once they are known to have ended: a run waits for them. One that
+ * still lives may come back by itself. */
+static uint32_t tell_who_comes(kilter_farm *f) {
+    uint32_t coming = 0;
+    bool any_lives =
+        f->nursery && kl_nursery_under_way(f->nursery) > 0; /* else the nursery may be gone, too */
+    for (uint32_t i = 0; f->nursery && i < f->workers; i++) {
+        const local_worker *local = &f->locals[i];
+        coming += (local->lost && local->ended) || (any_lives && (local->lost || local->replacing));
+    }
+    kl_master_expect(f->master, coming);
+    return coming;
+}
+
 /* Its connection ends a moment before the process does. */
 static const double END_PATIENCE_S = 0.1;
 
@@ -110,6 +124,7 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     if (!local)
         return;
     local->lost = missed;
+    tell_who_comes(f);
     if (local->ended)
         snprintf(how, size, "%s", local->how);
 }
@@ -128,10 +143,11 @@ static bool is_worth_replacing(kilter_farm *f) {
 }
 
 double kl_farm_tend_local(kilter_farm *f) {
-    uint32_t coming = 0;
     read_news(f);
     for (uint32_t i = 0; f->nursery && i < f->workers; i++) {
         local_worker *local = &f->locals[i];
+        if (local->lost && !local->ended && kl_master_knows(f->master, (uint64_t)local->pid))
+            local->lost = false; /* it came back */
         if (local->ended && local->lost) {
             local->lost = false;
             local->replacing = is_worth_replacing(f) && kl_nursery_start(f->nursery, i, NULL) == KILTER_OK;
@@ -142,10 +158,8 @@ double kl_farm_tend_local(kilter_farm *f) {
             fprintf(stderr, "%s: a worker that was to replace a lost one %s: it is not tried again\n",
                     f->settings.name, local->how);
         local->replacing &= !local->ended && !kl_master_knows(f->master, (uint64_t)local->pid);
-        coming += local->replacing;
     }
-    kl_master_expect(f->master, coming);
-    return coming > 0 ? TEND_S : HUGE_VAL;
+    return tell_who_comes(f) > 0 ? TEND_S : HUGE_VAL;
 }
 
 static uint32_t locals_ended(kilter_farm *f, const char **how) {
