@@ -18,6 +18,7 @@ typedef struct kl_command {
 extern const kl_command kl_cmd_drain;
 extern const kl_command kl_cmd_predict;
 extern const kl_command kl_cmd_report;
+extern const kl_command kl_cmd_run;
 extern const kl_command kl_cmd_simulate;
 extern const kl_command kl_cmd_tune;
 

@@ -1,0 +1,411 @@
+/* kilter run: a program as master here and as workers on other hosts, which ssh reaches. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "sys/sys.h"
+#include "transport/transport.h"
+
+/* Below those the system hands out by itself, so that nobody gets it between our look and the master's. */
+enum { PORT_FIRST = 10000, PORT_COUNT = 20000, PORT_TRIES = 200, WORKERS_MOST = 10000 };
+static const double END_PATIENCE_S = 5; /* hosts get so long to end their workers when the master has ended */
+
+typedef struct run_host {
+    char *name;
+    unsigned long workers; /* 0: one for each of its processing units */
+    pid_t pid;             /* of ssh; 0: not started, or has ended */
+    int input;             /* its standard input: the key, and open for as long as the workers may work */
+    bool failed;
+} run_host;
+
+typedef struct run_options {
+    run_host *hosts;
+    size_t host_count;
+    const char *ssh, *listen;
+    char **program; /* and its arguments, ends with NULL */
+} run_options;
+
+typedef struct run_state {
+    const run_options *options;
+    char *folder, *key_file, *listen, *join;
+    kl_key key;
+    pid_t master;
+    int code; /* the master's, once it has ended */
+} run_state;
+
+/* --- the command line --- */
+
+static int add_host(const kl_command *command, char *text, run_options *options) {
+    run_host *host = &options->hosts[options->host_count];
+    *host = (run_host){.name = text, .input = -1};
+    char *colon = strrchr(text, ':'), *end;
+    if (colon) {
+        errno = 0;
+        host->workers = strtoul(colon + 1, &end, 10);
+        if (colon[1] < '0' || colon[1] > '9' || *end || errno || host->workers < 1 ||
+            host->workers > WORKERS_MOST)
+            return kl_cmd_usage(command, "--host '%s': behind the colon is no number of workers from 1 to %d",
+                                text, WORKERS_MOST);
+        *colon = '\0';
+    }
+    if (!*text || *text == '-')
+        return kl_cmd_usage(command, "--host '%s': it is no name of a host", text);
+    options->host_count++;
+    return EXIT_SUCCESS;
+}
+
+static int read_option(const kl_command *command, const char *option, char *value, run_options *options) {
+    bool is_host = strcmp(option, "--host") == 0, is_ssh = strcmp(option, "--ssh") == 0;
+    if (!is_host && !is_ssh && strcmp(option, "--listen") != 0)
+        return kl_cmd_usage(
+            command, *option == '-' ? "unknown option '%s'" : "'%s': write -- before the program", option);
+    if (!value || strcmp(value, "--") == 0)
+        return kl_cmd_usage(command, "%s wants a value", option);
+    if (is_host)
+        return add_host(command, value, options);
+    if (!*value)
+        return kl_cmd_usage(command, "%s: the value is empty", option);
+    *(is_ssh ? &options->ssh : &options->listen) = value;
+    return EXIT_SUCCESS;
+}
+
+static int read_words(const kl_command *command, int argc, char **argv, run_options *options) {
+    int code = EXIT_SUCCESS, i = 1;
+    for (; i < argc && code == EXIT_SUCCESS && strcmp(argv[i], "--") != 0; i += 2)
+        code = read_option(command, argv[i], i + 1 < argc ? argv[i + 1] : NULL, options);
+    if (code != EXIT_SUCCESS)
+        return code;
+    if (i + 1 >= argc)
+        return kl_cmd_usage(command, "no program given: write it behind --");
+    if (options->host_count == 0)
+        return kl_cmd_usage(command, "no host given: name one with --host");
+    options->program = argv + i + 1;
+    return EXIT_SUCCESS;
+}
+
+/* --- where the master listens, and its key --- */
+
+static bool is_free(int port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    if (fd >= 0)
+        close(fd);
+    return bound;
+}
+
+static kilter_status choose_endpoints(run_state *r, kilter_error *error) {
+    char host[KL_HOST_BYTES];
+    uint64_t draw = (uint64_t)getpid();
+    int port = 0, tries = 0;
+    do
+        port = PORT_FIRST + (int)(kl_mix64(draw++) % PORT_COUNT);
+    while (!is_free(port) && ++tries < PORT_TRIES);
+    kl_host_name(host);
+    const char *given = r->options->listen;
+    r->listen = kl_text("tcp://%s:%d", given ? given : "*", port);
+    r->join = kl_text("tcp://%s:%d", given ? given : host, port);
+    if (!r->listen || !r->join)
+        return kl_fail(error, KILTER_ERR_MEMORY, "choosing where to listen: memory ran out");
+    return kl_zmq_check(r->listen, error) == KILTER_OK ? kl_zmq_check(r->join, error) : KILTER_ERR_USAGE;
+}
+
+/* A key of this run alone, for the master in a folder that goes with it. */
+static kilter_status make_key(run_state *r, kilter_error *error) {
+    kilter_status status = kl_private_dir(&r->folder, error);
+    if (status != KILTER_OK)
+        return status;
+    r->key_file = kl_text("%s/farm.key", r->folder);
+    if (!r->key_file)
+        return kl_fail(error, KILTER_ERR_MEMORY, "making the key of the run: memory ran out");
+    return kl_key_read_or_make(r->key_file, &r->key, error);
+}
+
+static void remove_key(run_state *r) {
+    if (r->key_file)
+        unlink(r->key_file);
+    if (r->folder)
+        rmdir(r->folder);
+}
+
+/* --- what runs where --- */
+
+/* Kilter's options go behind the program's own, but before a "--", behind which it takes none. */
+static size_t own_count(char *const *program) {
+    size_t count = 1;
+    while (program[count] && strcmp(program[count], "--") != 0)
+        count++;
+    return count;
+}
+
+static void put_text(kl_buffer *out, const char *text) {
+    kl_put_bytes(out, text, strlen(text));
+}
+
+/* As one word of a shell. */
+static void put_quoted(kl_buffer *out, const char *word) {
+    put_text(out, "'");
+    for (; *word; word++)
+        if (*word == '\'')
+            put_text(out, "'\\''");
+        else
+            kl_put_bytes(out, word, 1);
+    put_text(out, "' ");
+}
+
+/* What a host's shell does: take the key, start the workers in the same folder if there is one, hand each the
+ * key, and end them when nobody holds the other end of its input any more. Shells print within themselves, so
+ * that the key is in no list of processes. */
+static void put_script(const run_state *r, const run_host *host, kl_buffer *out) {
+    char *const *program = r->options->program;
+    size_t own = own_count(program);
+    char folder[4096], count[32];
+    snprintf(count, sizeof count, "%lu", host->workers);
+    if (getcwd(folder, sizeof folder)) {
+        put_text(out, "cd ");
+        put_quoted(out, folder);
+        put_text(out, "2>/dev/null; ");
+    }
+    put_text(out, "key=; while IFS= read -r line && [ \"$line\" != end ]; do key=\"$key$line\n\"; done; "
+                  "exec 3<&0; left=");
+    put_text(out, host->workers ? count : "$(nproc)");
+    put_text(out, "; all=; while [ \"$left\" -gt 0 ]; do printf %s \"$key\" | ");
+    for (size_t i = 0; i < own; i++)
+        put_quoted(out, program[i]);
+    put_text(out, "--join ");
+    put_quoted(out, r->join);
+    put_text(out, "--key - ");
+    for (size_t i = own; program[i]; i++)
+        put_quoted(out, program[i]);
+    put_text(out,
+             "3<&- & all=\"$all $!\"; left=$((left - 1)); done; "
+             "(while read -r line; do :; done; kill $all) <&3 >/dev/null 2>&1 & guard=$!; exec 3<&-; "
+             "code=0; for one in $all; do wait $one || code=$?; done; kill $guard 2>/dev/null; exit $code");
+    kl_put_u8(out, 0);
+}
+
+/* A child that runs `words` with the signals as they were. `input`: its standard input, −1: ours. */
+static pid_t start(char *const *words, int input, const sigset_t *signals) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, signals, NULL);
+    if (input >= 0 && dup2(input, STDIN_FILENO) < 0)
+        _exit(127);
+    execvp(words[0], words);
+    fprintf(stderr, "kilter run: starting %s: %s\n", words[0], strerror(errno));
+    _exit(127);
+}
+
+static kilter_status start_master(run_state *r, const sigset_t *signals, kilter_error *error) {
+    char *const *program = r->options->program;
+    size_t own = own_count(program), count = own;
+    while (program[count])
+        count++;
+    char **words = calloc(count + 5, sizeof *words);
+    if (!words)
+        return kl_fail(error, KILTER_ERR_MEMORY, "starting %s: memory ran out", program[0]);
+    char *const added[] = {"--listen", r->listen, "--key", r->key_file};
+    memcpy(words, program, own * sizeof *words);
+    memcpy(words + own, added, sizeof added);
+    memcpy(words + own + 4, program + own, (count - own) * sizeof *words);
+    r->master = start(words, -1, signals);
+    free(words);
+    return r->master > 0 ? KILTER_OK
+                         : kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", program[0], strerror(errno));
+}
+
+/* The key fits into the pipe, so nobody waits here for a host that does not answer. */
+static kilter_status start_host(run_state *r, run_host *host, const sigset_t *signals, kilter_error *error) {
+    int ends[2];
+    kl_buffer script = {0}, key = {0};
+    put_script(r, host, &script);
+    kl_key_write(&r->key, false, &key);
+    put_text(&key, "end\n");
+    char *command = kl_text("exec %s \"$@\"", r->options->ssh);
+    kilter_status status = KILTER_OK;
+    if (!command || script.failed || key.failed) {
+        status = kl_fail(error, KILTER_ERR_MEMORY, "starting workers on %s: memory ran out", host->name);
+    } else if (pipe2(ends, O_CLOEXEC) != 0) {
+        status = kl_fail(error, KILTER_ERR_SYSTEM, "starting workers on %s: %s", host->name, strerror(errno));
+    } else {
+        char *const words[] = {"sh", "-c", command, "sh", host->name, (char *)script.data, NULL};
+        bool handed = write(ends[1], key.data, key.size) == (ssize_t)key.size;
+        host->pid = handed ? start(words, ends[0], signals) : -1;
+        host->input = ends[1];
+        close(ends[0]);
+        if (host->pid < 0)
+            status =
+                kl_fail(error, KILTER_ERR_SYSTEM, "starting workers on %s: %s", host->name, strerror(errno));
+    }
+    kl_buffer_free(&script);
+    kl_buffer_free(&key);
+    free(command);
+    return status;
+}
+
+/* --- until the end --- */
+
+static int code_of(int status) {
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void note_host(const run_state *r, run_host *host, int code) {
+    host->pid = 0;
+    host->failed = code != 0;
+    if (code == 0 || r->master == 0)
+        return;
+    if (code == 255) /* as ssh says it */
+        fprintf(stderr,
+                "kilter run: %s cannot be reached, or its connection broke; the run goes on without it\n",
+                host->name);
+    else
+        fprintf(stderr, "kilter run: workers on %s ended with code %d; the run goes on without them\n",
+                host->name, code);
+}
+
+static bool all_failed(const run_options *options) {
+    size_t failed = 0;
+    for (size_t i = 0; i < options->host_count; i++)
+        failed += options->hosts[i].failed;
+    return failed == options->host_count;
+}
+
+static bool any_left(const run_options *options) {
+    for (size_t i = 0; i < options->host_count; i++)
+        if (options->hosts[i].pid > 0)
+            return true;
+    return false;
+}
+
+static void reap(run_state *r) {
+    const run_options *options = r->options;
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        if (pid == r->master) {
+            r->master = 0;
+            r->code = code_of(status);
+        }
+        for (size_t i = 0; i < options->host_count; i++)
+            if (options->hosts[i].pid == pid)
+                note_host(r, &options->hosts[i], code_of(status));
+    }
+}
+
+/* The master would wait for ever for workers that nobody starts. */
+static void give_up_without_hosts(run_state *r) {
+    fprintf(stderr, "kilter run: no host is left; the run is ended\n");
+    kill(r->master, SIGTERM);
+}
+
+static void wait_for_master(run_state *r, const sigset_t *awaited) {
+    bool gave_up = false;
+    while (r->master > 0) {
+        int signal = sigwaitinfo(awaited, NULL);
+        if (signal != SIGCHLD && signal > 0)
+            kill(r->master, signal);
+        reap(r);
+        if (r->master > 0 && !gave_up && all_failed(r->options)) {
+            give_up_without_hosts(r);
+            gave_up = true;
+        }
+    }
+}
+
+/* Closing its input tells a host's shell to end the workers there, if the master has not. */
+static void end_hosts(run_state *r, const sigset_t *awaited) {
+    const run_options *options = r->options;
+    double until_s = kl_monotonic_s() + END_PATIENCE_S;
+    for (size_t i = 0; i < options->host_count; i++)
+        if (options->hosts[i].input >= 0)
+            close(options->hosts[i].input);
+    for (double rest_s; any_left(options) && (rest_s = until_s - kl_monotonic_s()) > 0; reap(r)) {
+        struct timespec rest = kl_timespec(rest_s);
+        sigtimedwait(awaited, NULL, &rest);
+    }
+    for (size_t i = 0; i < options->host_count; i++)
+        if (options->hosts[i].pid > 0) {
+            kill(options->hosts[i].pid, SIGKILL);
+            waitpid(options->hosts[i].pid, NULL, 0);
+        }
+}
+
+static kilter_status run_all(run_state *r, const sigset_t *awaited, const sigset_t *before,
+                             kilter_error *error) {
+    kilter_status status = start_master(r, before, error);
+    if (status != KILTER_OK)
+        return status;
+    for (size_t i = 0; i < r->options->host_count && status == KILTER_OK; i++)
+        status = start_host(r, &r->options->hosts[i], before, error);
+    if (status != KILTER_OK)
+        kill(r->master, SIGTERM);
+    wait_for_master(r, awaited);
+    end_hosts(r, awaited);
+    return status;
+}
+
+static int run_with(const run_options *options) {
+    run_state r = {.options = options};
+    sigset_t awaited, before;
+    kilter_error error;
+    const int signals[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+    sigemptyset(&awaited);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&awaited, signals[i]);
+    sigprocmask(SIG_BLOCK, &awaited, &before);
+    signal(SIGPIPE, SIG_IGN);
+    kilter_status status = choose_endpoints(&r, &error);
+    if (status == KILTER_OK)
+        status = make_key(&r, &error);
+    if (status == KILTER_OK)
+        status = run_all(&r, &awaited, &before, &error);
+    remove_key(&r);
+    free(r.folder);
+    free(r.key_file);
+    free(r.listen);
+    free(r.join);
+    return status == KILTER_OK ? r.code : kilter_exit("kilter run", &error);
+}
+
+static int run(const kl_command *command, int argc, char **argv) {
+    run_options options = {.hosts = calloc((size_t)argc, sizeof *options.hosts),
+                           .ssh = "ssh -o BatchMode=yes"};
+    if (!options.hosts)
+        return kl_cmd_usage(command, "memory ran out");
+    int code = read_words(command, argc, argv, &options);
+    if (code == EXIT_SUCCESS)
+        code = run_with(&options);
+    free(options.hosts);
+    return code;
+}
+
+const kl_command kl_cmd_run = {
+    .name = "run",
+    .summary = "start a program as master here and as workers on other hosts, through ssh",
+    .help =
+        "usage: kilter run --host HOST[:N]… [OPTION]… -- PROGRAM [ARGUMENT]…\n"
+        "\n"
+        "Starts PROGRAM here as the master of a farm, and on each HOST as N workers, through ssh. The\n"
+        "program is to be there under the same name. Its messages are encrypted with a key made for\n"
+        "this run, which the workers get on their standard input. Ends with the master's exit code,\n"
+        "and the workers with it. A host that cannot be reached is named, and the run goes on.\n"
+        "\n"
+        "  --host HOST[:N]      N workers there (default: one for each processing unit); may be repeated\n"
+        "  --ssh COMMAND        what reaches a host: COMMAND HOST SCRIPT (default: ssh -o BatchMode=yes)\n"
+        "  --listen ADDRESS     address of this machine that the hosts reach (default: its name)\n"
+        "  --help               this text\n",
+    .run = run,
+};

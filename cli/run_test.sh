@@ -1,0 +1,97 @@
+#!/bin/sh
+# kilter run, from outside, with a shell in the place of ssh: run_test.sh KILTER FARM
+set -eu
+. "$(dirname "$0")/farm_test.sh"
+
+# --- the command line
+expect 2 "no program given" "$kilter" run
+expect 2 "no program given" "$kilter" run --host a --
+expect 2 "no host given" "$kilter" run -- true
+expect 2 "unknown option '--frob'" "$kilter" run --frob a -- true
+expect 2 "'true': write -- before the program" "$kilter" run --host a true x
+expect 2 "--host wants a value" "$kilter" run --host -- true
+expect 2 "--ssh: the value is empty" "$kilter" run --ssh '' -- true
+for count in 0 x 1x -1 '' 10001; do
+    expect 2 "no number of workers" "$kilter" run --host "a:$count" -- true
+done
+expect 2 "no name of a host" "$kilter" run --host ':3' -- true
+expect 2 "no name of a host" "$kilter" run --host '-oProxyCommand=x' -- true
+expect 2 "no address before the port" "$kilter" run --listen 'a b' --host a -- true
+
+# --- a stand-in for ssh: hosts named nowhere are not there
+cat >ssh <<'END'
+#!/bin/sh
+echo "$1" >>"$place/reached"
+[ "$1" != nowhere ] || { echo "no such host" >&2; exit 255; }
+shift
+exec sh -c "$*"
+END
+chmod +x ssh
+export place
+
+
+begin() { # NAME ARGUMENT…: a farm under kilter run in the background, to be looked at
+    stop="$place/$1's stop"
+    record=$place/$1.kilter
+    shift
+    "$kilter" run --ssh "$place/ssh" --listen 127.0.0.1 "$@" -- "$farm" "$stop" --team all --record "$record" >run.out 2>run.err &
+    pid=$!
+    children="$children $pid"
+    until_so "$kilter" tune --once "$record"
+}
+
+# --- two hosts of three; the folder and the key go with the run
+begin two --host a:2 --host nowhere --host b:1
+until_so shows "^workers  *3 at work"
+until_so grep -q "^kilter run: nowhere cannot be reached" run.err
+ps -eo args >list
+! grep -q "worker-secret" list || fail "the key in a list of processes"
+grep -alF "two's stop" /proc/[0-9]*/cmdline 2>/dev/null >list || :
+while read -r file; do
+    ! tr '\0' '\n' 2>/dev/null <"${file%cmdline}environ" | grep -q "worker-secret" || fail "the key in an environment"
+done <list
+! grep -q "worker-secret" "$record"* || fail "the key in the record"
+: >"$stop"
+code=0
+wait $pid || code=$?
+[ $code = 0 ] || fail "exit code $code: $(cat run.err)"
+[ "$(sort reached | tr '\n' ' ')" = "a b nowhere " ] || fail "reached $(cat reached)"
+[ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
+
+# --- what the program prints, and its exit code, are the run's
+cat >says <<'END'
+#!/bin/sh
+case "$*" in
+*--join*) cat >key.seen; [ "$1 $2" = "an argument" ] && grep -q "^worker-secret " key.seen || exit 3 ;;
+*) echo "out: $1"; echo "err: $2" >&2; until [ -s key.seen ]; do sleep 0.1; done; exit 7 ;;
+esac
+END
+chmod +x says
+code=0
+"$kilter" run --ssh "$place/ssh" --listen 127.0.0.1 --host a:1 -- ./says an argument >out 2>err || code=$?
+[ $code = 7 ] || fail "exit code $code, not 7: $(cat err)"
+grep -qx "out: an" out || fail "output: $(cat out)"
+grep -qx "err: argument" err || fail "errors: $(cat err)"
+! grep -q "server-secret" key.seen || fail "a worker was handed the master's secret"
+
+# --- hosts that are all gone end the run, as nobody else will come
+code=0
+"$kilter" run --ssh "$place/ssh" --listen 127.0.0.1 --host nowhere:1 --host nowhere:2 -- "$farm" "$place/never" --record none >out 2>err || code=$?
+[ $code != 0 ] || fail "a run without hosts succeeded"
+grep -q "no host is left" err || fail "not said: $(cat err)"
+
+# --- a program that is not there
+code=0
+"$kilter" run --ssh "$place/ssh" --listen 127.0.0.1 --host a:1 -- ./missing >out 2>err || code=$?
+[ $code = 127 ] || fail "exit code $code, not 127: $(cat err)"
+grep -q "starting ./missing: No such file" err || fail "not said: $(cat err)"
+
+# --- when kilter run is killed, nobody stays
+begin killed --host a:2
+until_so shows "^workers  *2 at work"
+kill -9 $pid
+gone() {
+    ps -eo args >list
+    ! grep -qF "/killed'" list
+}
+until_so gone
