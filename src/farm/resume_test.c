@@ -1,4 +1,7 @@
-/* Results that survive the master: killed masters, other runs, damaged files, full disks. */
+/* Results that survive the master: killed masters, other runs, damaged files, full disks.
+ *
+ * `resume_test kills N [SEED]` is no test but a series of N masters killed at random instants, for
+ * tools/faults-master. */
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -28,10 +31,12 @@ enum { RUNS = 3, TASKS = 600, UNLUCKY = 77 };
 
 typedef struct board {
     atomic_uint session;
-    atomic_uint_fast64_t started, delivered;
-    atomic_bool wrong, again; /* again: a task was done although its result had counted */
-    atomic_uchar counted[RUNS][TASKS];
-    atomic_bool lucky; /* task UNLUCKY does not fail */
+    atomic_uint_fast64_t delivered;
+    atomic_bool wrong,
+        again; /* again: a task was done although its result had counted in an earlier session */
+    atomic_uint done[RUNS][TASKS],
+        counted[RUNS][TASKS]; /* the last session it was done in, and counted first */
+    atomic_bool lucky;        /* task UNLUCKY does not fail */
     kilter_status status;
     char text[KILTER_ERROR_TEXT_BYTES];
     kilter_farm_summary summary[RUNS];
@@ -65,9 +70,9 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t input = 0, shared = 0;
     memcpy(&input, task->input.data, sizeof input);
     memcpy(&shared, task->shared.data, sizeof shared);
-    if (s->session == s->board->session && s->board->counted[task->run][task->index])
-        s->board->again = true;
-    atomic_fetch_add(&s->board->started, 1);
+    unsigned counted = s->board->counted[task->run][task->index];
+    s->board->again |= counted != 0 && counted < s->session;
+    s->board->done[task->run][task->index] = s->session;
     for (uint64_t i = 0, x = input; i < 5000; i++) /* some µs */
         input += (x = kl_mix64(x)) == 0;
     if (task->index == UNLUCKY && !s->board->lucky)
@@ -93,6 +98,7 @@ typedef struct plan {
     kilter_order order;
     rlim_t file_bytes_max; /* 0: no limit */
     uint64_t kill_at;      /* results delivered in this session; 0: it lives */
+    double kill_after_s;   /* likewise */
 } plan;
 
 static plan usual(const char *file) {
@@ -120,9 +126,18 @@ static void take(const kilter_outcome *o, void *user) {
     b->wrong |= r->plan->order == KILTER_BY_INDEX && o->index != r->next;
     r->next = o->index + 1;
     r->delivered++;
-    b->counted[r->run][o->index] = !failed;
+    if (!failed && b->counted[r->run][o->index] == 0)
+        b->counted[r->run][o->index] = b->session;
     if (atomic_fetch_add(&b->delivered, 1) + 1 == r->plan->kill_at)
         kill(getpid(), SIGKILL);
+}
+
+/* Tasks done in this session; some may have been done twice. */
+static uint64_t tasks_done(const board *b) {
+    uint64_t tasks = 0;
+    for (size_t i = 0; i < RUNS * TASKS; i++)
+        tasks += b->done[i / TASKS][i % TASKS] == b->session;
+    return tasks;
 }
 
 static kilter_status one_run(board *b, const plan *p, kilter_farm *farm, uint64_t number,
@@ -177,7 +192,7 @@ static kilter_status all_runs(board *b, const plan *p, kilter_error *error) {
 /* A master in a process of its own. Gives how that ended, as waitpid() says. */
 static int master(board *b, const plan *p) {
     atomic_fetch_add(&b->session, 1);
-    b->started = b->delivered = 0;
+    b->delivered = 0;
     b->status = KILTER_ERR_SYSTEM;
     pid_t pid = fork();
     if (pid == 0) {
@@ -189,6 +204,10 @@ static int master(board *b, const plan *p) {
         _exit(0);
     }
     int how = -1;
+    if (p->kill_after_s > 0) {
+        kl_nap_s(p->kill_after_s);
+        kill(pid, SIGKILL);
+    }
     assert_int_equal(waitpid(pid, &how, 0), pid);
     return how;
 }
@@ -220,11 +239,11 @@ static void what_is_stored_is_not_done_again(void **state) {
         plan p = usual(at->file);
         p.transport = transports[t];
         expect_well(b, &p);
-        assert_int_equal(b->started, RUNS * TASKS);
+        assert_int_equal(tasks_done(b), RUNS * TASKS);
         for (int order = 0; order < 2; order++) {
             p.order = order;
             expect_well(b, &p);
-            assert_int_equal(b->started, 0);
+            assert_int_equal(tasks_done(b), 0);
             assert_int_equal(b->summary[1].stored, TASKS);
             assert_int_equal(b->summary[1].tasks, TASKS);
         }
@@ -240,13 +259,13 @@ static void failed_tasks_are_tried_again(void **state) {
     expect_well(b, &p);
     p.order = KILTER_BY_INDEX;
     expect_well(b, &p); /* fails again */
-    assert_int_equal(b->started, RUNS);
+    assert_int_equal(tasks_done(b), RUNS);
     b->lucky = true;
     expect_well(b, &p);
-    assert_int_equal(b->started, RUNS);
+    assert_int_equal(tasks_done(b), RUNS);
     assert_int_equal(b->summary[2].stored, TASKS - 1);
     expect_well(b, &p);
-    assert_int_equal(b->started, 0);
+    assert_int_equal(tasks_done(b), 0);
     munmap(b, sizeof *b);
 }
 
@@ -306,7 +325,7 @@ static void another_run_is_refused(void **state) {
     rows[4].plan.weighted = false;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         expect_refused(b, &rows[i].plan, KILTER_ERR_USAGE, rows[i].says);
-        assert_int_equal(b->started, 0);
+        assert_int_equal(tasks_done(b), 0);
     }
     p.name = "other";
     expect_refused(b, &p, KILTER_ERR_RECORD, "it is of program resume_test, this is other");
@@ -417,7 +436,7 @@ static void a_full_disk_ends_the_run_and_what_was_stored_is_kept(void **state) {
         expect_refused(b, &p, KILTER_ERR_RECORD, "");
         p.file_bytes_max = 0;
         expect_well(b, &p);
-        kept |= b->started < RUNS * TASKS;
+        kept |= tasks_done(b) < RUNS * TASKS;
         memset(b->counted, 0, sizeof b->counted);
         unlink(at->file);
     }
@@ -517,7 +536,88 @@ static void a_damaged_closed_record_gives_no_wrong_result(void **state) {
     munmap(b, sizeof *b);
 }
 
-int main(void) {
+/* --- a series of kills --- */
+
+static double one_session_s(const char *file) {
+    board *b = new_board();
+    b->lucky = true;
+    plan p = usual(file);
+    p.transport = "zmq";
+    double began_s = kl_monotonic_s();
+    expect_well(b, &p);
+    double took_s = kl_monotonic_s() - began_s;
+    unlink(file);
+    munmap(b, sizeof *b);
+    return took_s;
+}
+
+typedef struct series {
+    uint64_t kills, early, records, sessions_most, left, done; /* early: before a result had counted */
+} series;
+
+/* One record, from the first master to the one that comes through. */
+static void kill_until_done(const char *file, uint64_t seed, double session_s, uint64_t kills_most,
+                            series *s) {
+    board *b = new_board();
+    b->lucky = true;
+    plan p = usual(file);
+    p.transport = "zmq";
+    p.seed = seed;
+    for (uint64_t sessions = 1;; sessions++) {
+        uint64_t random = kl_mix64(seed ^ kl_mix64(sessions)), left = 0;
+        p.order = random % 2 ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL;
+        p.kill_after_s = s->kills < kills_most ? 1.2 * session_s * (double)(random >> 11) * 0x1p-53 : 0;
+        for (size_t i = 0; i < RUNS * TASKS; i++)
+            left += b->counted[i / TASKS][i % TASKS] == 0;
+        int how = master(b, &p);
+        if (b->wrong || b->again)
+            fail_msg("seed %llu, session %llu: %s", (unsigned long long)seed, (unsigned long long)sessions,
+                     b->wrong ? "a wrong result" : "a task was done again");
+        if (sessions > 1) {
+            s->left += left;
+            s->done += tasks_done(b);
+        }
+        if (WIFEXITED(how)) {
+            s->sessions_most = sessions > s->sessions_most ? sessions : s->sessions_most;
+            break;
+        }
+        s->kills++;
+        s->early += b->delivered == 0;
+    }
+    if (b->status != KILTER_OK)
+        fail_msg("seed %llu: %s", (unsigned long long)seed, b->text);
+    assert_int_equal(b->delivered, RUNS * TASKS);
+    s->records++;
+    unlink(file);
+    munmap(b, sizeof *b);
+}
+
+static int kill_masters(const char *count, const char *asked) {
+    uint64_t kills = strtoull(count, NULL, 10), seed = asked ? strtoull(asked, NULL, 10) : (uint64_t)getpid();
+    void *at = NULL;
+    series s = {0};
+    assert_int_equal(make_place(&at), 0);
+    const char *file = ((place *)at)->file;
+    double session_s = one_session_s(file);
+    while (s.kills < kills)
+        kill_until_done(file, seed + 1000 * s.records, session_s, kills, &s);
+    assert_int_equal(remove_place(&at), 0);
+    printf(
+        "| masters killed | of them before a result had counted | records that came to their end | masters "
+        "of one record, at "
+        "most | wrong or missing results | tasks done again that had counted | tasks left at the restarts | "
+        "done then |\n|---|---|---|---|---|---|---|---|\n| %llu | %llu | %llu | %llu | 0 | 0 | %llu | %llu "
+        "|\n\n"
+        "Seed %llu; each record %d runs of %d tasks, two local workers.\n",
+        (unsigned long long)s.kills, (unsigned long long)s.early, (unsigned long long)s.records,
+        (unsigned long long)s.sessions_most, (unsigned long long)s.left, (unsigned long long)s.done,
+        (unsigned long long)seed, RUNS, TASKS);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "kills") == 0)
+        return kill_masters(argv[2], argv[3]);
 #define AT_A_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
     const struct CMUnitTest tests[] = {
         AT_A_PLACE(what_is_stored_is_not_done_again),
