@@ -71,10 +71,14 @@ static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report
     return KILTER_OK;
 }
 
-/* Between the end of the run before and this one's begin the master works alone. */
+/* Between the end of the run before and this one's begin the master works alone, unless that was another
+ * master. */
 static double gap_before(const kl_report *r, const kl_report_iteration *it) {
     if (it == r->iterations)
         return 0;
+    for (size_t i = 0; i < r->session_count; i++)
+        if (r->sessions[i].first_run == it->run)
+            return 0;
     double gap_s = it->began_s - (it[-1].began_s + it[-1].elapsed_s);
     return gap_s > 0 ? gap_s : 0;
 }

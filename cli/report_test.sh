@@ -13,7 +13,7 @@ cd "$place"
 
 . "$here/outside_test.sh"
 
-for kind in finished many killed empty; do
+for kind in finished many killed empty resumed; do
     "$writer" $kind $kind.kilter
     "$kilter" report $kind.kilter >$kind.out
     same "$here/golden/$kind.out" $kind.out "kilter report $kind.kilter"

@@ -10,9 +10,9 @@
 #include "trace/trace.h"
 
 /* Two workers, the second at half speed, over `chunks` chunks of 10 tasks each. */
-static void push_iteration(kl_trace *t, uint64_t run, double began_s, uint64_t chunks) {
+static void push_iteration(kl_trace *t, uint64_t run, double began_s, uint64_t chunks, uint64_t stored) {
     kl_trace_iteration(
-        t, &(kl_trace_iteration_row){run, 10 * chunks, 10.0 * (double)chunks, "auto", 4096, began_s, 0});
+        t, &(kl_trace_iteration_row){run, 10 * chunks, 10.0 * (double)chunks, "auto", 4096, began_s, stored});
     kl_trace_decision(t, &(kl_trace_decision_row){run, UINT64_MAX, began_s, -1, "workers", 2,
                                                   "stays at 2 workers: 1 would have index 3.1 for 4.3, seen "
                                                   "in 1 of 3 iterations",
@@ -62,7 +62,7 @@ static void push_finished(kl_trace *t, uint64_t iterations) {
     push_messages(t);
     for (uint64_t run = 0; run < iterations; run++) {
         double began_s = 1 + 10 * (double)run;
-        push_iteration(t, run, began_s, 12);
+        push_iteration(t, run, began_s, 12, 0);
         push_end(t, run, began_s + 2.125);
     }
     kl_trace_worker_left(t, 2, 1.5, "its host was shut down\033[31m");
@@ -82,8 +82,40 @@ static void die_when_written(const char *file, long long measurements) {
     _exit(EXIT_SUCCESS);
 }
 
+static void ignore_stored(void *context, uint64_t results, const kilter_error *failure) {
+    (void)context, (void)results, (void)failure;
+}
+
+static void fail_by(const kilter_error *error) {
+    fprintf(stderr, "%s\n", error->text);
+    exit(EXIT_FAILURE);
+}
+
+/* Two masters: the first one's run 0 comes to its end, its run 1 does not; the second has the last 40 of
+ * those tasks left to do. */
+static void write_resumed(const char *file, kl_trace_run_row *run) {
+    kilter_error error;
+    kl_trace *t;
+    for (int second = 0; second < 2; second++) {
+        run->began_unix_s += second * 60;
+        if (kl_trace_resume(file, run, ignore_stored, NULL, &t, &error) != KILTER_OK)
+            fail_by(&error);
+        push_workers(t);
+        if (second)
+            kl_trace_iteration(t, &(kl_trace_iteration_row){0, 0, 0, "auto", 4096, 0.5, 120});
+        if (second)
+            kl_trace_iteration_ended(t, &(kl_trace_iteration_end){.ended_s = 0.5, .status = "done"});
+        push_iteration(t, second, 1, second ? 4 : 12, second ? 80 : 0);
+        push_end(t, second, 3.125);
+        if (!second)
+            push_iteration(t, 1, 4, 8, 0);
+        if (kl_trace_close(t, 5.5, &error) != KILTER_OK)
+            fail_by(&error);
+    }
+}
+
 static int usage(void) {
-    fputs("usage: report_test_record finished|many|killed|empty FILE\n", stderr);
+    fputs("usage: report_test_record finished|many|killed|empty|resumed FILE\n", stderr);
     return 2;
 }
 
@@ -100,24 +132,24 @@ int main(int argc, char **argv) {
                             .host = "ada",
                             .began_unix_s = 1.7e9,
                             .pid = 100};
-    if (kl_trace_open(file, &run, &t, &error) != KILTER_OK) {
-        fprintf(stderr, "%s\n", error.text);
-        return 1;
+    if (strcmp(kind, "resumed") == 0) {
+        write_resumed(file, &run);
+        return 0;
     }
+    if (kl_trace_open(file, &run, &t, &error) != KILTER_OK)
+        fail_by(&error);
     if (strcmp(kind, "finished") == 0) {
         push_finished(t, 3);
     } else if (strcmp(kind, "many") == 0) {
         push_finished(t, 20);
     } else if (strcmp(kind, "killed") == 0) {
         push_workers(t);
-        push_iteration(t, 0, 1, 12);
+        push_iteration(t, 0, 1, 12, 0);
         die_when_written(file, 2); /* the last rows pushed */
     } else if (strcmp(kind, "empty") != 0) {
         return usage();
     }
-    if (kl_trace_close(t, 42.5, &error) != KILTER_OK) {
-        fprintf(stderr, "%s\n", error.text);
-        return 1;
-    }
+    if (kl_trace_close(t, 42.5, &error) != KILTER_OK)
+        fail_by(&error);
     return 0;
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -409,6 +410,7 @@ static void a_second_master_is_refused(void **state) {
     pid_t first = fork();
     if (first == 0) { /* holds the record, as a master does that computes between two runs */
         kl_trace *trace;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         const kl_trace_run_row row = {.program = "resume_test", .host = "ada"};
         char told = kl_trace_resume(at->file, &row, ignore_stored, NULL, &trace, NULL) == KILTER_OK;
         _exit(write(lock[1], &told, 1) != 1 || pause() == 0);

@@ -17,6 +17,18 @@ static void print_run(kl_json *j, const kl_report_run *run) {
     kl_json_close(j, '}');
 }
 
+static void print_sessions(kl_json *j, const kl_report *report) {
+    kl_json_open(j, "sessions", '[');
+    for (size_t i = 0; i < report->session_count; i++) {
+        kl_json_open(j, NULL, '{');
+        kl_json_number(j, "began_s", report->sessions[i].began_s);
+        kl_json_number(j, "ended_s", report->sessions[i].ended_s);
+        kl_json_count(j, "first_run", report->sessions[i].first_run);
+        kl_json_close(j, '}');
+    }
+    kl_json_close(j, ']');
+}
+
 static void print_workers(kl_json *j, const kl_report *report) {
     kl_json_open(j, "workers", '[');
     for (size_t i = 0; i < report->worker_count; i++) {
@@ -56,6 +68,7 @@ static void print_iteration(kl_json *j, const kl_report_iteration *it) {
     kl_json_open(j, NULL, '{');
     kl_json_count(j, "run", it->run);
     kl_json_count(j, "tasks", it->tasks);
+    kl_json_count(j, "stored", it->stored);
     kl_json_number(j, "units", it->units);
     kl_json_text(j, "policy", it->policy);
     kl_json_count(j, "shared_bytes", it->shared_bytes);
@@ -120,6 +133,7 @@ void kl_report_print_json(const kl_report *report, FILE *out) {
     kl_json_open(&j, NULL, '{');
     kl_json_text(&j, "record", report->path);
     print_run(&j, &report->run);
+    print_sessions(&j, report);
     print_workers(&j, report);
     kl_json_open(&j, "iterations", '[');
     for (size_t i = 0; i < report->iteration_count; i++)

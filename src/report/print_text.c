@@ -288,6 +288,9 @@ static void print_last(const kl_report *report, FILE *out) {
     else
         kl_say(out, "run", "%" PRIu64 ": did not end; %" PRIu64 " of %" PRIu64 " task%s done, policy %s",
                it->run, it->tasks_done, it->tasks, plural(it->tasks), it->policy);
+    if (it->stored > 0)
+        kl_say(out, "", "%" PRIu64 " more task%s had been done by an earlier master", it->stored,
+               plural(it->stored));
     fputc('\n', out);
     if (it->share_count > 0) {
         print_shares(report, it, out);
@@ -318,6 +321,9 @@ static void print_header(const kl_report *report, FILE *out) {
     else
         kl_say(out, "began", "%s; the run did not end (still running or killed)",
                date_of(run->began_unix_s).text);
+    if (report->session_count > 1)
+        kl_say(out, "masters", "%zu, one after the other; the last one from %s on", report->session_count,
+               kl_time_words(report->sessions[report->session_count - 1].began_s).text);
     kl_say(out, "dealt by", "%s over %s", run->policy, run->transport);
     kl_say(out, "record", "%s", report->path);
     if (run->dropped_rows > 0)

@@ -274,6 +274,22 @@ static bool read_control(reading *r) {
     return each(r, has ? "SELECT control FROM run LIMIT 1" : "SELECT ''", take_control);
 }
 
+static void take_session(reading *r, sqlite3_stmt *row) {
+    kl_report_session *s;
+    APPEND(r, r->report->sessions, r->report->session_count, s);
+    if (s)
+        *s = (kl_report_session){.began_s = kl_record_real(row, 0),
+                                 .ended_s = kl_record_real(row, 1),
+                                 .first_run = count_at(row, 2)};
+}
+
+/* Nor have they sessions. */
+static bool read_sessions(reading *r) {
+    bool has =
+        pragma(r->db, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'session'") > 0;
+    return !has || each(r, "SELECT began_s, ended_s, first_run FROM session ORDER BY session", take_session);
+}
+
 static void take_worker(reading *r, sqlite3_stmt *row) {
     kl_report_worker *w;
     APPEND(r, r->report->workers, r->report->worker_count, w);
@@ -319,6 +335,18 @@ static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) 
     if (report->iteration_count == 0)
         return NULL;
     return bsearch(&run, report->iterations, report->iteration_count, sizeof *report->iterations, by_run);
+}
+
+static void take_stored(reading *r, sqlite3_stmt *row) {
+    kl_report_iteration *it = iteration_of(r->report, count_at(row, 0));
+    if (it)
+        it->stored = count_at(row, 1);
+}
+
+/* Records of earlier versions do not tell what was stored. */
+static bool read_stored(reading *r) {
+    bool has = pragma(r->db, "SELECT count(*) FROM pragma_table_info('iteration') WHERE name = 'stored'") > 0;
+    return !has || each(r, "SELECT run, stored FROM iteration WHERE stored > 0", take_stored);
 }
 
 /* Columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last ended_s,
@@ -520,7 +548,7 @@ static kilter_status read_all(reading *r, const char *path, kilter_error *error)
             status = fail_reading(r, path, error);
     if (status == KILTER_OK && !r->report->run.program)
         status = no_record(path, "it is damaged (no run in it)", error);
-    if (status == KILTER_OK && !read_control(r))
+    if (status == KILTER_OK && (!read_control(r) || !read_sessions(r) || !read_stored(r)))
         status = fail_reading(r, path, error);
     if (status == KILTER_OK)
         derive(r);
@@ -586,6 +614,7 @@ void kl_report_free(kl_report *report) {
     }
     for (size_t i = 0; i < report->measurement_count; i++)
         free(report->measurements[i].kind);
+    free(report->sessions);
     free(report->workers);
     free(report->iterations);
     free(report->decisions);

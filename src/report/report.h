@@ -9,6 +9,11 @@
 
 #include "base/base.h"
 
+typedef struct kl_report_session { /* one master's part of a record; times as in the rest of it */
+    double began_s, ended_s;       /* ended_s: NAN when it was killed, or still runs */
+    uint64_t first_run;
+} kl_report_session;
+
 typedef struct kl_report_run {
     char *program, *version, *transport, *policy, *host;
     double began_unix_s;
@@ -40,7 +45,8 @@ typedef struct kl_report_share {
 } kl_report_share;
 
 typedef struct kl_report_iteration {
-    uint64_t run, tasks;
+    uint64_t run, tasks; /* tasks: that were to be done */
+    uint64_t stored;     /* beside them: done by an earlier master */
     double units;
     char *policy;
     uint64_t shared_bytes;
@@ -75,6 +81,8 @@ typedef struct kl_report_measurement { /* the latest of its kind */
 typedef struct kl_report {
     char *path;
     kl_report_run run;
+    kl_report_session *sessions; /* more than one: the record was gone on with. None in old records */
+    size_t session_count;
     kl_report_worker *workers; /* by worker */
     size_t worker_count;
     kl_report_iteration *iterations; /* by run */
