@@ -93,7 +93,7 @@ static void service_turn(kilter_farm *f, double timeout_s) {
         snprintf(f->decision, sizeof f->decision, "%s", f->summary.decision ? f->summary.decision : "");
         f->summary.decision = f->decision;
     }
-    kl_farm_show_state(f, f->run_over);
+    kl_farm_show_state(f, f->run_ended);
     pthread_cond_signal(&f->news);
     pthread_mutex_unlock(&f->lock);
 }
@@ -166,6 +166,10 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
     if (f->run_ended && f->run_ended_s == 0)
         f->run_ended_s = kl_busy_s(&f->clock);
     bool ended = f->run_ended && !list->first;
+    if (ended && !f->threaded) { /* its last turn may have been before the last results were stored */
+        kl_master_unsafe(f->master, f->unstored_tasks, false);
+        kl_farm_show_state(f, true);
+    }
     pthread_mutex_unlock(&f->lock);
     return ended;
 }

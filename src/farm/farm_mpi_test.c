@@ -98,7 +98,11 @@ int main(int argc, char **argv) {
     kilter_error error = {KILTER_OK, ""};
     char record[64];
     snprintf(record, sizeof record, "/tmp/kilter-mpi-test-%d.kilter", (int)getpid());
-    kilter_farm_options options = {.work = work, .start = start, .stop = free, .record = record};
+    kilter_farm_options options = {.work = work, .start = start, .stop = free};
+    if (single) /* where results wait for the disk in the caller's thread, too */
+        options.resume = record;
+    else
+        options.record = record;
     int failed = 0;
     if (kilter_farm_open(&options, &argc, argv, &farm, &error) == KILTER_OK) {
         failed = run_all(farm, &error) || tune(farm, &error);

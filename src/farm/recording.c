@@ -68,6 +68,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
                             .transport = f->transport->ops->name,
                             .policy = f->settings.policy ? f->settings.policy : "auto",
                             .host = host,
+                            .program_version = f->settings.version,
                             .began_unix_s = f->opened_unix_s,
                             .pid = getpid(),
                             .simulated = f->clock.simulated,

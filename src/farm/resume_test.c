@@ -95,7 +95,7 @@ typedef struct plan {
     uint64_t tasks, seed; /* tasks: of the second run; seed: of inputs, weights and shared data */
     bool weighted;
     uint64_t other_input, other_weight, other_shared; /* so much is added, in the second run */
-    const char *name;
+    const char *name, *version;
     kilter_order order;
     rlim_t file_bytes_max; /* 0: no limit */
     uint64_t kill_at;      /* results delivered in this session; 0: it lives */
@@ -179,7 +179,8 @@ static kilter_status all_runs(board *b, const plan *p, kilter_error *error) {
                                    .workers = 2,
                                    .transport = p->transport,
                                    .resume = p->file,
-                                   .name = p->name};
+                                   .name = p->name,
+                                   .version = p->version};
     kilter_farm *farm;
     kilter_status status = kilter_farm_open(&options, NULL, NULL, &farm, error);
     if (status != KILTER_OK)
@@ -328,8 +329,10 @@ static void another_run_is_refused(void **state) {
         expect_refused(b, &rows[i].plan, KILTER_ERR_USAGE, rows[i].says);
         assert_int_equal(tasks_done(b), 0);
     }
+    p.version = "2";
+    expect_refused(b, &p, KILTER_ERR_RECORD, "it is of program version '', this is '2'");
     p.name = "other";
-    expect_refused(b, &p, KILTER_ERR_RECORD, "it is of program resume_test, this is other");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "it is of program 'resume_test', this is 'other'");
     munmap(b, sizeof *b);
 }
 

@@ -21,7 +21,7 @@ kilter_status kl_report_task_times(const char *path, int64_t run, kl_task_times_
     kilter_status status = kl_record_ask(
         path,
         "WITH done AS (SELECT lo, hi, busy_s, worker FROM chunk WHERE hi > lo AND busy_s > 0 AND run = "
-        "coalesce(nullif(?1, -1), (SELECT max(run) FROM iteration WHERE ended_s IS NOT NULL AND chunks > "
+        "coalesce(nullif(?1, -1), (SELECT max(run) FROM iteration WHERE ended_s IS NOT NULL AND tasks > "
         "0))), "
         "speed AS (SELECT worker, sum(hi - lo)/sum(busy_s) AS rate FROM done GROUP BY worker) "
         "SELECT lo, hi, busy_s/(hi - lo)*rate/(SELECT avg(rate) FROM speed) FROM done JOIN speed USING "

@@ -85,15 +85,26 @@ static kilter_status check_whole(sqlite3 *db, const char *path, kilter_error *er
     return KILTER_OK;
 }
 
-static kilter_status check_program(sqlite3 *db, const char *path, const char *program, kilter_error *error) {
-    char found[ANSWER_BYTES], own[ANSWER_BYTES], why[2 * ANSWER_BYTES + 32];
-    if (!ask(db, "SELECT program FROM run", found))
+/* Do the record and this program say the same of `what`? */
+static kilter_status check_same(sqlite3 *db, const char *path, const char *sql, const char *what,
+                                const char *own, kilter_error *error) {
+    char found[ANSWER_BYTES], cut[ANSWER_BYTES], why[2 * ANSWER_BYTES + 64];
+    if (!ask(db, sql, found))
         return fail_damaged(path, "no run in it", error);
-    snprintf(own, sizeof own, "%s", program);
-    if (strcmp(found, own) == 0)
+    snprintf(cut, sizeof cut, "%s", own ? own : "");
+    if (strcmp(found, cut) == 0)
         return KILTER_OK;
-    snprintf(why, sizeof why, "it is of program %s, this is %s", found, own);
+    snprintf(why, sizeof why, "it is of %s '%s', this is '%s'", what, found, cut);
     return fail(path, why, error);
+}
+
+static kilter_status check_program(sqlite3 *db, const char *path, const kl_trace_run_row *run,
+                                   kilter_error *error) {
+    kilter_status status = check_same(db, path, "SELECT program FROM run", "program", run->program, error);
+    if (status == KILTER_OK)
+        status = check_same(db, path, "SELECT program_version FROM session ORDER BY session DESC",
+                            "program version", run->program_version, error);
+    return status;
 }
 
 static double ask_time(sqlite3 *db, const char *sql) {
@@ -117,7 +128,7 @@ kilter_status kl_past_read(sqlite3 *db, const char *path, const kl_trace_run_row
     if (status == KILTER_OK)
         status = check_whole(db, path, error);
     if (status == KILTER_OK)
-        status = check_program(db, path, run->program, error);
+        status = check_program(db, path, run, error);
     if (status != KILTER_OK)
         return status;
     int64_t runs = ask_number(db, "SELECT coalesce(max(run) + 1, 0) FROM iteration");

@@ -182,6 +182,7 @@ static kilter_status begin_session(kl_record *record, const kl_trace_run_row *ru
                                     .version = run->version,
                                     .transport = run->transport,
                                     .policy = run->policy,
+                                    .program_version = run->program_version,
                                     .pid = run->pid};
     kilter_status status = kl_record_put(record, KL_ROW_SESSION, &session, error);
     return status == KILTER_OK ? kl_record_commit(record, error) : status;

@@ -32,7 +32,7 @@ typedef struct kl_row_worker_left {
 
 typedef struct kl_row_session { /* the numbers: of this master, before they are counted on */
     double began_s;
-    const char *host, *version, *transport, *policy;
+    const char *host, *version, *transport, *policy, *program_version;
     int64_t pid;
     uint64_t first_run;
     uint32_t first_worker;

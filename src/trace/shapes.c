@@ -25,10 +25,12 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
         .fields = {FIELD(TIME, kl_row_session, began_s), FIELD(TEXT, kl_row_session, host),
                    FIELD(I64, kl_row_session, pid), FIELD(TEXT, kl_row_session, version),
                    FIELD(TEXT, kl_row_session, transport), FIELD(TEXT, kl_row_session, policy),
-                   FIELD(RUN, kl_row_session, first_run), FIELD(WORKER, kl_row_session, first_worker)},
-        .field_count = 8,
-        .sql = {"INSERT INTO session(began_s, host, pid, version, transport, policy, first_run, first_worker) "
-                "VALUES (?1, (SELECT host FROM host WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8)"}},
+                   FIELD(RUN, kl_row_session, first_run), FIELD(WORKER, kl_row_session, first_worker),
+                   FIELD(TEXT, kl_row_session, program_version)},
+        .field_count = 9,
+        .sql = {"INSERT INTO session(began_s, host, pid, version, transport, policy, first_run, first_worker, "
+                "program_version) "
+                "VALUES (?1, (SELECT host FROM host WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9)"}},
     [KL_ROW_RUN_ENDED] = {SHAPE(kl_row_run_ended),
         .fields = {FIELD(TIME, kl_row_run_ended, ended_s), FIELD(U64, kl_row_run_ended, dropped_rows)},
         .field_count = 2,
@@ -134,7 +136,7 @@ static const char *const tables[] = {
         "forecast_s REAL, gain_s REAL)",
     "CREATE TABLE session(session INTEGER PRIMARY KEY, began_s REAL, ended_s REAL, host INTEGER REFERENCES host, "
         "pid INTEGER NOT NULL, version TEXT NOT NULL, transport TEXT NOT NULL, policy TEXT NOT NULL, "
-        "first_run INTEGER NOT NULL, first_worker INTEGER NOT NULL)",
+        "first_run INTEGER NOT NULL, first_worker INTEGER NOT NULL, program_version TEXT NOT NULL)",
     /* From here on: only in a record that holds results. */
     "CREATE TABLE call(call INTEGER PRIMARY KEY, tasks INTEGER NOT NULL, inputs INTEGER NOT NULL, "
         "weights INTEGER NOT NULL, shared INTEGER NOT NULL)",

@@ -19,6 +19,7 @@ enum { KL_RECORD_APPLICATION = 0x4b6c7472, KL_RECORD_FORMAT = 1 };
 /* All times below: seconds since the farm was opened (its clock's 0 is kl_trace_run_row.began_unix_s). */
 typedef struct kl_trace_run_row {
     const char *program, *version, *transport, *policy, *host;
+    const char *program_version; /* NULL: "" */
     double began_unix_s;
     int64_t pid;
     bool simulated;      /* not written: rows wait for the disk, as simulated time stands still meanwhile */
