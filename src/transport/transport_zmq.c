@@ -90,6 +90,8 @@ typedef struct endpoint {
 
     stage stage; /* the worker's, from here on */
     bool lost, refused;
+    bool
+        was_answered; /* by somebody, in this dialling; libzmq tells of its next try right behind a failure */
     unsigned failed_handshakes; /* one after the other */
     unsigned dialled;
     double retry_at_s, retry_s;
@@ -230,9 +232,11 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
         return;
     }
     e->lost = true; /* of a worker's single connection only the failures are asked for */
-    if (what & FAILED_HANDSHAKES)
+    if (what & FAILED_HANDSHAKES) {
         e->failed_handshakes++;
-    else if (what != ZMQ_EVENT_DISCONNECTED) /* nobody is there now: it was no key that failed */
+        e->was_answered = true;
+    } else if (what != ZMQ_EVENT_DISCONNECTED &&
+               !e->was_answered) /* nobody is there now: it was no key that failed */
         e->failed_handshakes = 0;
 }
 
@@ -512,7 +516,7 @@ static void drop_socket(endpoint *e) {
 
 static kilter_status dial(endpoint *e, kilter_error *error) {
     e->dialled++;
-    e->lost = e->refused = false;
+    e->lost = e->refused = e->was_answered = false;
     if (!make_socket(e, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_CONNECT_RETRIED |
                             FAILED_HANDSHAKES)) {
         int code = errno;
