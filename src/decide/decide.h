@@ -80,7 +80,7 @@ typedef struct kl_board {
     const void *self;
     void (*held)(const void *self, uint32_t worker, kl_held *held);
     bool (*waits)(const void *self, uint32_t worker); /* it asked for work and got none */
-    uint32_t waiting;                                 /* so many do */
+    uint32_t (*waiting)(const void *self);            /* how many do; seldom asked, it may look at all */
     double coming_units;                              /* asked back, and not back yet */
 } kl_board;
 

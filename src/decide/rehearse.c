@@ -138,6 +138,10 @@ static bool waits(const void *self, uint32_t worker) {
     return kl_play_waits(self, worker);
 }
 
+static uint32_t waiting(const void *self) {
+    return kl_play_waiting(self);
+}
+
 static void rescue(void *self, const kl_play *play, double empty_s, double now_s, kl_play_rescue *rescue) {
     static const kl_play_rescue_kind kinds[] = {
         [KL_RESCUE_NOTHING] = KL_PLAY_NOTHING,
@@ -151,7 +155,7 @@ static void rescue(void *self, const kl_play *play, double empty_s, double now_s
     kl_board board = {.self = play,
                       .held = held,
                       .waits = waits,
-                      .waiting = kl_play_waiting(play),
+                      .waiting = waiting,
                       .coming_units = (double)kl_play_coming(play)};
     kl_rescue plan;
     kl_rescue_choose(&r->snapshot, &board, &plan);

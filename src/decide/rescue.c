@@ -94,11 +94,11 @@ static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_
     double end_s = kl_crew_first_end_s(s->crew, task_units, worker, &to);
     if (to == UINT32_MAX || !board->waits(board->self, to))
         return false;
-    uint64_t tasks = held->tasks - held->kept;
+    uint64_t tasks = held->tasks - held->kept, waiting = board->waiting(board->self);
     *r = (kl_rescue){.act = KL_RESCUE_COPY,
                      .from = worker,
                      .to = to,
-                     .tasks = (tasks + board->waiting - 1) / board->waiting,
+                     .tasks = (tasks + waiting - 1) / waiting,
                      .finish_s = s->now_s + end_s};
     say(r, "asked back from worker %u %s ago, no answer", s->workers[worker].number, kl_say_s(silent_s).text);
     return true;
@@ -170,8 +170,8 @@ static bool copy_at_hand(const kl_snapshot *s, const kl_board *board, uint32_t w
 void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r) {
     *r = (kl_rescue){.act = KL_RESCUE_NOTHING};
     const kl_crew_sums *all = kl_crew_total(s->crew);
-    if (s->left > 0 || board->waiting == 0 || all->known == 0) {
-        say(r, "%s", s->left > 0 ? "there is work for whoever waits" : "nobody waits, or nothing is known");
+    if (s->left > 0 || all->known == 0) {
+        say(r, "%s", s->left > 0 ? "there is work for whoever waits" : "nothing is known of anybody");
         return;
     }
     uint32_t late[KL_CREW_LATEST];

@@ -27,7 +27,7 @@ typedef struct situation {
     double first;                         /* units of the first task; 0: 1 */
     double elapsed_s, share, heard_ago_s; /* pulse; elapsed_s < 0: pulses come, but none has for this task */
     uint64_t left;
-    bool busy; /* nobody waits */
+    bool busy; /* nobody can take a copy */
     kl_rescue_act act;
     uint64_t keep_least, keep_most;
     uint64_t copied;
@@ -79,7 +79,7 @@ static const situation situations[] = {
     {"all begun, or moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10, .act = KL_RESCUE_NOTHING},
     {"there is work for those that wait", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .left = 100,
      .act = KL_RESCUE_NOTHING},
-    {"nobody waits", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .busy = true, .act = KL_RESCUE_NOTHING},
+    {"nobody waits for a copy", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .busy = true, .act = KL_RESCUE_NOTHING},
 };
 
 typedef struct world {
@@ -138,8 +138,13 @@ static bool waits(const void *self, uint32_t worker) {
     return worker > 0 && !w->what->busy;
 }
 
+static uint32_t waiting(const void *self) {
+    const world *w = self;
+    return w->what->busy ? 0 : WORKERS - 1;
+}
+
 static kl_rescue choose(world *w) {
-    kl_board board = {.self = w, .held = held, .waits = waits, .waiting = w->what->busy ? 0 : WORKERS - 1};
+    kl_board board = {.self = w, .held = held, .waits = waits, .waiting = waiting};
     kl_crew *crew = crew_of(&w->s);
     kl_rescue rescue;
     kl_rescue_choose(&w->s, &board, &rescue);
