@@ -59,7 +59,11 @@ for one in equal unequal osc freeze; do
         dealt=$(sqlite3 1.kilter 'SELECT count(*), min(n), max(n) FROM (SELECT count(*) n FROM
             (WITH RECURSIVE t(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM t WHERE i < 599) SELECT i FROM t), chunk
             WHERE i >= lo AND i < hi GROUP BY run, i)')
-        [ "$dealt" = '1200|1|1' ] || fail "$one, $policy: tasks done (tasks|least|most often): $dealt"
+        # Under auto a last task may be done twice; under the others none is.
+        case $policy.$dealt in
+        auto.1200\|1\|[12] | *.1200\|1\|1) ;;
+        *) fail "$one, $policy: tasks done (tasks|least|most often): $dealt" ;;
+        esac
         rm ./*.kilter
     done
 done

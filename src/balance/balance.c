@@ -263,6 +263,23 @@ static void record_plan(kl_balance *b, const kl_plan *plan, const kl_chunk *chun
                                 });
 }
 
+void kl_balance_rescue(kl_balance *b, const kl_board *board, kl_rescue *rescue) {
+    kl_rescue_choose(look(b), board, rescue);
+    if (rescue->act == KL_RESCUE_NOTHING)
+        return;
+    kl_trace_decision(b->trace, &(kl_trace_decision_row){
+                                    .run = b->snapshot.run,
+                                    .chunk = UINT64_MAX,
+                                    .at_s = b->snapshot.now_s - b->opened_s,
+                                    .worker = rescue->from,
+                                    .kind = rescue->act == KL_RESCUE_RECALL ? "recall" : "copy",
+                                    .count = rescue->tasks,
+                                    .reason = rescue->reason,
+                                    .forecast_s = rescue->finish_s - b->opened_s,
+                                    .gain_s = rescue->gain_s,
+                                });
+}
+
 kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, double asked_s, bool again,
                               kl_chunk *chunk, bool *dealt, kilter_error *error) {
     *dealt = false;

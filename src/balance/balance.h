@@ -41,17 +41,27 @@ kl_span kl_bag_front(const kl_bag *bag, uint64_t count);
 void kl_bag_take(kl_bag *bag, kl_span span);            /* at the front */
 kilter_status kl_bag_return(kl_bag *bag, kl_span span); /* KILTER_ERR_MEMORY */
 
-/* Which tasks are done, and which may have cost a worker its life. Zeroed: a run of no tasks. */
-typedef struct kl_blame { /* tasks [lo, hi) were at `losses` workers that were lost */
+/* How often something happened to tasks, where it seldom does. Zeroed: never. */
+typedef struct kl_counted { /* tasks [lo, hi) */
     uint64_t lo, hi;
-    uint32_t losses;
-} kl_blame;
+    uint32_t times;
+} kl_counted;
+
+typedef struct kl_tally {
+    kl_counted *spans; /* by rising lo, no task in two of them */
+    size_t count, capacity;
+} kl_tally;
+
+kilter_status kl_tally_add(kl_tally *tally, kl_span span); /* once more; KILTER_ERR_MEMORY: it is not noted */
+uint32_t kl_tally_of(const kl_tally *tally, uint64_t task);
+
+/* Which tasks are done, and what became of others. Zeroed: a run of no tasks. */
 
 typedef struct kl_ledger {
     uint64_t *done; /* a bit a task */
     uint64_t tasks, done_count;
-    kl_blame *blames; /* by rising lo, none in two of them */
-    size_t blame_count, blame_capacity;
+    kl_tally losses;  /* they were at workers that were lost, and may be to blame */
+    kl_tally recalls; /* they were taken back from workers that went on */
 } kl_ledger;
 
 kilter_status kl_ledger_begin(kl_ledger *ledger, uint64_t tasks); /* KILTER_ERR_MEMORY */
@@ -60,9 +70,6 @@ bool kl_ledger_is_done(const kl_ledger *ledger, uint64_t task);
 /* The tasks from span.lo on, at least one, that are all done, or all not. */
 kl_span kl_ledger_alike(const kl_ledger *ledger, kl_span span, bool *done);
 void kl_ledger_do(kl_ledger *ledger, kl_span span); /* none of them is done yet */
-/* One more worker was lost that had these tasks. KILTER_ERR_MEMORY: it is not noted. */
-kilter_status kl_ledger_blame(kl_ledger *ledger, kl_span span);
-uint32_t kl_ledger_losses(const kl_ledger *ledger, uint64_t task);
 
 /* A chunk at a worker: tasks [lo, hi), of which those before `at` are reported. */
 typedef struct kl_chunk {
@@ -70,6 +77,7 @@ typedef struct kl_chunk {
     bool stale;        /* its run has ended: whatever comes is not counted */
     double recalled_s; /* it was asked back from recalled_from on, and no answer has come; 0: it is not */
     uint64_t recalled_from;
+    bool begun;                       /* all of it, the worker says */
     double dealt_s, began_s, ended_s; /* ended_s: of the last task reported */
     double busy_s, finish_s;          /* finish_s: forecast when it was dealt; 0: none */
     double units;
@@ -150,6 +158,8 @@ kilter_status kl_balance_deal_span(kl_balance *balance, uint32_t worker, kl_peer
                                    kl_span span, double finish_s, kl_chunk *chunk, kilter_error *error);
 /* The chunk ended; lost: with its worker, or its run. The record gets its row. */
 void kl_balance_end_chunk(kl_balance *balance, uint32_t worker, const kl_chunk *chunk, bool lost);
+/* Nothing is left to deal: what is to be done about workers that end late? */
+void kl_balance_rescue(kl_balance *balance, const kl_board *board, kl_rescue *rescue);
 kl_forecast kl_balance_forecast(kl_balance *balance);
 /* What the run that has ended showed. elapsed_s: its time; master_s: the master's own [l_m]; shared_bytes: of
  * shared data that it sent to each worker, which makes a worker's start dearer. `speeds` is good until the

@@ -17,7 +17,8 @@ kilter_status kl_ledger_begin(kl_ledger *l, uint64_t tasks) {
 
 void kl_ledger_free(kl_ledger *l) {
     free(l->done);
-    free(l->blames);
+    free(l->losses.spans);
+    free(l->recalls.spans);
     *l = (kl_ledger){0};
 }
 
@@ -52,14 +53,14 @@ void kl_ledger_do(kl_ledger *l, kl_span span) {
     }
 }
 
-/* --- blame --- */
+/* --- how often --- */
 
-/* The first of `blames` that ends behind `task`. */
-static size_t place_of(const kl_ledger *l, uint64_t task) {
-    size_t low = 0, high = l->blame_count;
+/* The first of them that ends behind `task`. */
+static size_t place_of(const kl_tally *t, uint64_t task) {
+    size_t low = 0, high = t->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (l->blames[middle].hi <= task)
+        if (t->spans[middle].hi <= task)
             low = middle + 1;
         else
             high = middle;
@@ -67,55 +68,55 @@ static size_t place_of(const kl_ledger *l, uint64_t task) {
     return low;
 }
 
-static void insert(kl_ledger *l, size_t place, kl_blame blame) {
-    memmove(l->blames + place + 1, l->blames + place, (l->blame_count - place) * sizeof *l->blames);
-    l->blames[place] = blame;
-    l->blame_count++;
+static void insert(kl_tally *t, size_t place, kl_counted added) {
+    memmove(t->spans + place + 1, t->spans + place, (t->count - place) * sizeof *t->spans);
+    t->spans[place] = added;
+    t->count++;
 }
 
-/* No blame lies on both sides of `task` any more. */
-static void split_at(kl_ledger *l, uint64_t task) {
-    size_t i = place_of(l, task);
-    if (i == l->blame_count || l->blames[i].lo >= task)
+/* None lies on both sides of `task` any more. */
+static void split_at(kl_tally *t, uint64_t task) {
+    size_t i = place_of(t, task);
+    if (i == t->count || t->spans[i].lo >= task)
         return;
-    kl_blame before = l->blames[i];
+    kl_counted before = t->spans[i];
     before.hi = task;
-    l->blames[i].lo = task;
-    insert(l, i, before);
+    t->spans[i].lo = task;
+    insert(t, i, before);
 }
 
-static bool has_room(kl_ledger *l, size_t more) {
-    if (l->blame_count + more <= l->blame_capacity)
+static bool has_room(kl_tally *t, size_t more) {
+    if (t->count + more <= t->capacity)
         return true;
-    size_t capacity = 2 * (l->blame_count + more);
-    kl_blame *blames = realloc(l->blames, capacity * sizeof *blames);
-    if (!blames)
+    size_t capacity = 2 * (t->count + more);
+    kl_counted *spans = realloc(t->spans, capacity * sizeof *spans);
+    if (!spans)
         return false;
-    l->blames = blames;
-    l->blame_capacity = capacity;
+    t->spans = spans;
+    t->capacity = capacity;
     return true;
 }
 
-kilter_status kl_ledger_blame(kl_ledger *l, kl_span span) {
-    size_t inside = place_of(l, span.hi) - place_of(l, span.lo) + 1;
-    if (!has_room(l, 2 + inside + 1)) /* two splits, and the gaps between those it meets */
+kilter_status kl_tally_add(kl_tally *t, kl_span span) {
+    size_t inside = place_of(t, span.hi) - place_of(t, span.lo) + 1;
+    if (!has_room(t, 2 + inside + 1)) /* two splits, and the gaps between those it meets */
         return KILTER_ERR_MEMORY;
-    split_at(l, span.lo);
-    split_at(l, span.hi);
-    size_t i = place_of(l, span.lo);
+    split_at(t, span.lo);
+    split_at(t, span.hi);
+    size_t i = place_of(t, span.lo);
     for (uint64_t at = span.lo; at < span.hi; i++) {
-        bool gap = i == l->blame_count || l->blames[i].lo > at;
-        uint64_t end = i == l->blame_count || l->blames[i].lo > span.hi ? span.hi : l->blames[i].lo;
+        bool gap = i == t->count || t->spans[i].lo > at;
+        uint64_t end = i == t->count || t->spans[i].lo > span.hi ? span.hi : t->spans[i].lo;
         if (gap)
-            insert(l, i, (kl_blame){at, end, 1});
+            insert(t, i, (kl_counted){at, end, 1});
         else
-            l->blames[i].losses++;
-        at = l->blames[i].hi;
+            t->spans[i].times++;
+        at = t->spans[i].hi;
     }
     return KILTER_OK;
 }
 
-uint32_t kl_ledger_losses(const kl_ledger *l, uint64_t task) {
-    size_t i = place_of(l, task);
-    return i < l->blame_count && l->blames[i].lo <= task ? l->blames[i].losses : 0;
+uint32_t kl_tally_of(const kl_tally *t, uint64_t task) {
+    size_t i = place_of(t, task);
+    return i < t->count && t->spans[i].lo <= task ? t->spans[i].times : 0;
 }

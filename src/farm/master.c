@@ -60,6 +60,8 @@ void kl_master_free(kl_master *m) {
     for (size_t i = 0; i < m->member_count; i++)
         free(m->members[i].chunks);
     free(m->members);
+    free(m->peers);
+    free(m->asked);
     free(m->twins);
     free(m->suspects);
     while (m->results.first) {
@@ -153,8 +155,7 @@ static kilter_status add_chunk(member *one, const kl_chunk *chunk, kilter_error 
     return KILTER_OK;
 }
 
-/* Where no clock sees the master work, the time its work takes is declared. */
-static void declare_answer(const kl_master *m) {
+void kl_master_declare_answer(const kl_master *m) {
     if (m->options.clock.answer_s > 0)
         kl_spend_s(m->options.clock.answer_s);
 }
@@ -203,7 +204,7 @@ static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
         if (status == KILTER_OK && one->stage == GONE &&
             kl_balance_return(&m->balance, (kl_span){task, task + 1}))
             status = kl_fail(error, KILTER_ERR_MEMORY, "taking back a task: memory ran out");
-        declare_answer(m);
+        kl_master_declare_answer(m);
     }
     return status;
 }
@@ -233,7 +234,7 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
         if (can_be_fed(m, one)) {
             status = feed(m, one, error);
             if (!one->hungry)
-                declare_answer(m);
+                kl_master_declare_answer(m);
         }
         held |= one->held;
     }
@@ -242,14 +243,26 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
     return status;
 }
 
+/* Nothing is left in the bag. asked: somebody asked for work just now. */
+static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_error *error) {
+    kilter_status status = m->suspect_count > 0 ? feed_suspects(m, error) : KILTER_OK;
+    bool first = m->empty_s == 0;
+    m->feed_all = false;
+    if (first)
+        m->empty_s = kl_now_s(&m->options.clock);
+    if (m->done == m->summary.tasks || !kl_policy_rescues(kl_dealer_policy(m->balance.dealer)))
+        m->look_again_s = 0;
+    else if (status == KILTER_OK && (first || asked || look_again))
+        status = kl_master_rescue(m, error);
+    return status;
+}
+
 /* Deal to `asking` (NULL: nobody asked just now), and once in a while to those held back. */
 static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *error) {
     bool look_again = m->look_again_s > 0 && kl_now_s(&m->options.clock) >= m->look_again_s;
-    if (m->balance.bag.left == 0) {
-        m->feed_all = false;
-        m->look_again_s = 0;
-        return m->suspect_count > 0 ? feed_suspects(m, error) : KILTER_OK;
-    }
+    if (m->balance.bag.left == 0)
+        return end_game(m, asking && asking->hungry && !asking->resting, look_again, error);
+    m->empty_s = 0;
     if (m->feed_all || look_again || !any_queued(m))
         return feed_all(m, error);
     if (!asking || asking->held || !can_be_fed(m, asking))
@@ -411,7 +424,8 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
     m->began_s = m->ended_s = kl_now_s(&m->options.clock);
     m->done = run->tasks - left;
     m->failed = 0;
-    m->look_again_s = 0;
+    m->look_again_s = m->empty_s = 0;
+    m->asked_count = 0;
     m->feed_all = true;
     m->summary = (kilter_farm_summary){.tasks = run->tasks, .stored = m->done};
     m->running = true;
@@ -460,7 +474,7 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
     if (!m->options.clock.busy_s)
         began_s = kl_now_s(&m->options.clock); /* it saw the waiting, too */
     if (event.kind == KL_EVENT_MESSAGE)
-        declare_answer(m);
+        kl_master_declare_answer(m);
     if (status == KILTER_OK)
         status = on_event(m, &event, error);
     if (status == KILTER_OK && m->running && !m->holds)

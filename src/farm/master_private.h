@@ -39,6 +39,12 @@ typedef struct kl_twin {
     uint64_t lo, hi, first, second;
 } kl_twin;
 
+/* A worker was asked to give tasks of this chunk back. */
+typedef struct kl_asked {
+    uint32_t worker;
+    uint64_t chunk;
+} kl_asked;
+
 struct kl_master {
     kl_master_options options;
     kl_transport *transport;
@@ -48,6 +54,8 @@ struct kl_master {
 
     member *members; /* by rising peer id */
     size_t member_count, member_capacity;
+    kl_peer *peers; /* by worker */
+    uint32_t peer_count;
     uint32_t ready, resting, refused; /* ready: those resting included */
     uint32_t probing, leaving;
     uint32_t coming; /* workers being started */
@@ -71,7 +79,10 @@ struct kl_master {
     size_t suspect_count, suspect_capacity;
     uint64_t suspect_tasks;
     bool feed_all;       /* something changed for everybody */
-    double look_again_s; /* at workers held back; 0: none is */
+    double look_again_s; /* at workers held back, or that end late; 0: at none */
+    double empty_s;      /* since then nothing is left to deal; 0: something is */
+    kl_asked *asked;     /* recalls that may not be answered yet */
+    size_t asked_count, asked_capacity;
     kl_delivery_list results;
     char decision[512];
     kilter_farm_summary summary;
@@ -88,7 +99,8 @@ struct kl_master {
 
 /* --- members.c: who is in the farm --- */
 
-member *kl_master_find(kl_master *master, kl_peer peer); /* NULL: nobody */
+member *kl_master_find(kl_master *master, kl_peer peer);            /* NULL: nobody */
+member *kl_master_member(const kl_master *master, uint32_t worker); /* by its place; NULL: it is gone */
 /* Whoever is gone is forgotten. */
 kilter_status kl_master_add(kl_master *master, kl_peer peer, kilter_error *error);
 void kl_master_warn(const kl_master *master, const char *text, const char *more);
@@ -144,9 +156,17 @@ void kl_master_take_suspect(kl_master *master);
 kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, double finish_s,
                                   kl_chunk *chunk, kilter_error *error);
 
+/* Where no clock sees the master work, the time its work takes is declared. */
+void kl_master_declare_answer(const kl_master *master);
+
 /* --- drain.c: who is sent home --- */
 
 void kl_master_send_home(kl_master *master, member *one, const char *why);
+
+/* --- rescue.c: the end of a run --- */
+
+/* Nothing is left to deal: take tasks back from workers that end late, or do them twice. */
+kilter_status kl_master_rescue(kl_master *master, kilter_error *error);
 
 /* --- team.c: who works --- */
 

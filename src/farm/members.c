@@ -40,6 +40,26 @@ static void forget_gone(kl_master *m) {
     m->member_count = stay;
 }
 
+member *kl_master_member(const kl_master *m, uint32_t worker) {
+    return worker < m->peer_count ? kl_master_find((kl_master *)m, m->peers[worker]) : NULL;
+}
+
+/* The worker of this index is at that peer. */
+static kilter_status note_peer(kl_master *m, uint32_t worker, kl_peer peer, kilter_error *error) {
+    if (worker >= m->peer_count) {
+        uint32_t count = 2 * worker + 16;
+        kl_peer *peers = realloc(m->peers, count * sizeof *peers);
+        if (!peers)
+            return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", worker);
+        for (uint32_t i = m->peer_count; i < count; i++)
+            peers[i] = KL_NO_PEER;
+        m->peers = peers;
+        m->peer_count = count;
+    }
+    m->peers[worker] = peer;
+    return KILTER_OK;
+}
+
 kilter_status kl_master_add(kl_master *m, kl_peer peer, kilter_error *error) {
     forget_gone(m);
     if (m->member_count == m->member_capacity) {
@@ -173,6 +193,8 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
         return kl_master_expel(m, one, why, error);
     }
     kilter_status status = kl_balance_add_worker(&m->balance, &one->worker, error);
+    if (status == KILTER_OK)
+        status = note_peer(m, one->worker, one->peer, error);
     if (status != KILTER_OK)
         return status;
     one->has_place = true;

@@ -262,7 +262,7 @@ static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, 
     kl_buffer out = {0};
     char why[400];
     snprintf(why, sizeof why, "was at %u workers that were lost, and is not tried again; the last: %s",
-             kl_ledger_losses(&m->balance.ledger, task), m->last_loss);
+             kl_tally_of(&m->balance.ledger.losses, task), m->last_loss);
     size_t at = kl_wire_begin_result(&out);
     kl_put_bytes(&out, why, strlen(why));
     kl_wire_end_result(&out, at, true);
@@ -294,11 +294,11 @@ static kilter_status suspect(kl_master *m, kl_span span, kilter_error *error) {
 
 /* Worker `lost` had these tasks. They are tried again one by one, as often as the user wants. */
 static kilter_status blame(kl_master *m, const member *lost, kl_span span, kilter_error *error) {
-    if (kl_ledger_blame(&m->balance.ledger, span) != KILTER_OK)
+    if (kl_tally_add(&m->balance.ledger.losses, span) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking back the tasks of a lost worker: memory ran out");
     kilter_status status = KILTER_OK;
     for (uint64_t task = span.lo; task < span.hi && status == KILTER_OK; task++) {
-        if (kl_ledger_losses(&m->balance.ledger, task) < m->options.attempts)
+        if (kl_tally_of(&m->balance.ledger.losses, task) < m->options.attempts)
             continue;
         if (span.lo < task)
             status = suspect(m, (kl_span){span.lo, task}, error);
@@ -311,7 +311,7 @@ static kilter_status blame(kl_master *m, const member *lost, kl_span span, kilte
 
 bool kl_master_has_suspect(const kl_master *m, const member *one) {
     return one->chunk_count > 0 && !one->chunks[0].stale &&
-           kl_ledger_losses(&m->balance.ledger, one->chunks[0].at) > 0;
+           kl_tally_of(&m->balance.ledger.losses, one->chunks[0].at) > 0;
 }
 
 uint64_t kl_master_next_suspect(const kl_master *m) {
@@ -401,9 +401,15 @@ kilter_status kl_master_on_return(kl_master *m, member *one, const kl_message *m
         i++;
     if (i == one->chunk_count || part.hi != one->chunks[i].hi || part.lo < one->chunks[i].at)
         return kl_master_expel(m, one, "gave back tasks that it does not have", error);
-    one->chunks[i].recalled_s = 0;
-    kilter_status status =
-        part.lo < part.hi ? kl_master_give_up(m, one, i, part.lo, &blamed, error) : KILTER_OK;
+    kl_chunk *chunk = &one->chunks[i];
+    chunk->begun = part.lo > chunk->recalled_from;
+    chunk->recalled_s = 0;
+    kilter_status status = KILTER_OK;
+    if (part.lo < part.hi && !chunk->stale &&
+        kl_tally_add(&m->balance.ledger.recalls, (kl_span){part.lo, part.hi}) != KILTER_OK)
+        status = kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
+    if (part.lo < part.hi && status == KILTER_OK)
+        status = kl_master_give_up(m, one, i, part.lo, &blamed, error);
     if (one->chunks[i].at == one->chunks[i].hi)
         end_chunk(m, one, i, false);
     return status;
