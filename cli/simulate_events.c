@@ -56,7 +56,7 @@ static void ended(void *self, const kl_play_chunk *chunk) {
                                    .lo = chunk->lo,
                                    .hi = chunk->lo + chunk->counted,
                                    .worker = chunk->worker,
-                                   .units = (double)chunk->counted,
+                                   .units = (double)chunk->done,
                                    .dealt_s = chunk->dealt_s,
                                    .began_s = chunk->began_s,
                                    .ended_s = chunk->ended_s,

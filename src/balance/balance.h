@@ -82,6 +82,7 @@ typedef struct kl_chunk {
     double busy_s, finish_s;          /* finish_s: forecast when it was dealt; 0: none */
     double units;
     uint64_t bytes_out, bytes_in, failed;
+    uint64_t counted; /* reported tasks that nobody had done before */
 } kl_chunk;
 
 typedef struct kl_balance {

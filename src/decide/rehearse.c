@@ -34,7 +34,7 @@ kl_rehearsal *kl_rehearsal_new(const kl_cluster *cluster, const kl_policy *polic
         return NULL;
     }
     for (uint32_t i = 0; i < cluster->workers; i++)
-        r->views[i].present = true;
+        r->views[i] = (kl_worker_view){.present = true, .number = i};
     double byte_s = 1 / cluster->bytes_per_s;
     r->snapshot = (kl_snapshot){
         .workers = r->views, .slots = cluster->workers, .present = cluster->workers, .crew = r->crew};

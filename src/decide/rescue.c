@@ -11,7 +11,8 @@ static const double MOVE_UNKNOWN_S = 20e-6; /* what moving costs, while nothing 
 static const double RECALL_PAYS = 2;        /* times what moving costs must be gained */
 static const double COPY_PAYS = 1.25;       /* the copy must be done in so much less of the time */
 static const double UNSURE = 2;             /* standard errors a pace may be better than it looks */
-static const double UNANSWERED_S = 5e-3;    /* a worker that is well has answered by then */
+static const double UNANSWERED_S = 0.1;     /* a worker that is well has answered by then, */
+static const double UNATTENDED_S = 5e-3;    /* or is at a longer task, if it does not answer before its end */
 static const double SLOW_SHARE = 0.5;  /* of the usual share of a core: below, a task at hand is slowed, */
 static const double SLOW_FOR_S = 0.75; /* if it is for so long: a short burst of other work passes */
 static const double AGREE_S = 1;       /* so far may what it tells of time and what is seen of it differ */
@@ -83,18 +84,31 @@ static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker,
 
 /* --- doing twice --- */
 
+/* So many tasks it may have been past when it was asked: one that does not answer before its task ends may be
+ * at any of them, and that may be a long one. */
+static uint64_t maybe_begun(const kl_snapshot *s, uint32_t worker, const kl_held *held, double task_units) {
+    double since_s = fmax(held->asked_s - s->workers[worker].queued_at_s, 0);
+    double begun = 1 + ceil(rate_of(s, worker) * since_s / task_units);
+    return begun < (double)held->tasks ? (uint64_t)begun : held->tasks;
+}
+
 /* A worker that does not answer has not begun the last of its tasks, or is gone. */
 static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                             kl_rescue *r) {
     double silent_s = s->now_s - held->asked_s;
-    if (!(held->asked_s > 0) || held->tasks <= held->kept || silent_s < fmax(UNANSWERED_S, 4 * move_s(s)))
+    double patience_s = held->hand.heard_s > 0 ? UNANSWERED_S : UNATTENDED_S;
+    if (!(held->asked_s > 0) || held->tasks <= held->kept || silent_s < fmax(patience_s, 4 * move_s(s)))
         return false;
     double task_units = held->units / (double)held->tasks;
+    uint64_t begun = held->hand.heard_s > 0 ? 0 : maybe_begun(s, worker, held, task_units);
+    uint64_t kept = begun > held->kept ? begun : held->kept;
+    if (kept == held->tasks)
+        return false;
     uint32_t to;
     double end_s = kl_crew_first_end_s(s->crew, task_units, worker, &to);
     if (to == UINT32_MAX || !board->waits(board->self, to))
         return false;
-    uint64_t tasks = held->tasks - held->kept, waiting = board->waiting(board->self);
+    uint64_t tasks = held->tasks - kept, waiting = board->waiting(board->self);
     *r = (kl_rescue){.act = KL_RESCUE_COPY,
                      .from = worker,
                      .to = to,

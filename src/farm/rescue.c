@@ -12,11 +12,18 @@ static bool is_suspect(const kl_master *m, const kl_chunk *chunk) {
     return chunk->at < chunk->hi && kl_tally_of(&m->balance.ledger.losses, chunk->at) > 0;
 }
 
-/* Tasks [chunk->at, …) that are at no other worker. */
+/* The first tasks of a chunk that are not done, here or elsewhere, and at no other worker. */
 static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
-    if (chunk->stale)
-        return (kl_span){chunk->at, chunk->at};
-    return (kl_span){chunk->at, kl_master_alone_until(m, chunk)};
+    kl_span own = {chunk->at, chunk->stale ? chunk->at : kl_master_alone_until(m, chunk)};
+    bool done = m->copied;
+    while (done && own.lo < own.hi) {
+        kl_span alike = kl_ledger_alike(&m->balance.ledger, own, &done);
+        if (done)
+            own.lo = alike.hi;
+        else
+            own.hi = alike.hi;
+    }
+    return own;
 }
 
 static bool may_be_recalled(const kl_master *m, const kl_chunk *chunk) {
@@ -73,10 +80,7 @@ static void held(const void *self, uint32_t worker, kl_held *held) {
 static bool is_waiting(const kl_master *m, const member *one) {
     if (!one || !one->hungry || one->resting || one->stage != WORKING)
         return false;
-    for (size_t i = 0; i < one->chunk_count; i++)
-        if (is_suspect(m, &one->chunks[i]))
-            return false;
-    return true;
+    return !kl_master_has_suspect(m, one);
 }
 
 static bool waits(const void *self, uint32_t worker) {

@@ -193,8 +193,8 @@ static void count_done(kl_master *m, kl_span tasks, uint64_t failures) {
 }
 
 /* The results of `tasks`, of which some may be there already: the first one counts. */
-static kilter_status count_new(kl_master *m, const member *one, kl_span tasks, kl_reader *reader,
-                               kl_message *message, bool alone, kilter_error *error) {
+static kilter_status count_new(kl_master *m, const member *one, kl_span tasks, uint64_t *counted,
+                               kl_reader *reader, kl_message *message, bool alone, kilter_error *error) {
     kilter_status status = KILTER_OK;
     while (tasks.lo < tasks.hi && status == KILTER_OK) {
         bool done = false;
@@ -203,6 +203,7 @@ static kilter_status count_new(kl_master *m, const member *one, kl_span tasks, k
         uint64_t failures = read_results(reader, alike);
         alone &= alike.lo == tasks.lo && alike.hi == tasks.hi;
         if (!done) {
+            *counted += alike.hi - alike.lo;
             count_done(m, alike, failures);
             status = deliver_later(m, one, alike, reader, from, message, alone, error);
         }
@@ -225,7 +226,7 @@ static kilter_status take_segment(kl_master *m, member *one, kl_reader *reader, 
         *reader = ahead;
     } else {
         kl_balance_report(&m->balance, one->worker, chunk, &s, offset_s, ahead.at - reader->at, failures);
-        status = count_new(m, one, tasks, reader, message, alone, error);
+        status = count_new(m, one, tasks, &chunk->counted, reader, message, alone, error);
     }
     uint64_t id = chunk->id;
     if (s.last)
