@@ -56,8 +56,10 @@ KILTER_API int kilter_result_fail(kilter_result *result, const char *format, ...
 
 /** One worker, as its own start function sees it. */
 typedef struct kilter_worker {
-    uint32_t index; /**< 0, 1, 2, … in the order of joining */
-    void *user;     /**< kilter_farm_options.user; in a worker process: that process's own copy */
+    /** 0, 1, 2, … in the order of joining; one that lost its master and finds it again gets a new number, of
+     * which start, called once, does not hear */
+    uint32_t index;
+    void *user; /**< kilter_farm_options.user; in a worker process: that process's own copy */
 } kilter_worker;
 
 /**
@@ -123,6 +125,11 @@ typedef struct kilter_farm_options {
     /** with zmq: a worker, or the master, of which nothing was heard for so long is lost, from 0.5 to 86400
      * s; 0: 10 s. A process that ended is noticed at once, one that computes for long is not lost. */
     double lost_after_s;
+    /** with join: how long to wait for a master, at the beginning and again whenever it is lost without
+     * having closed the farm, from 0.5 to 86400 s; 0: 60 s. A worker that finds one again is a new one to it,
+     * with the state its start function made; it comes back like this, too, when it was stopped for longer
+     * than lost_after_s. */
+    double wait_for_master_s;
     /** the run record's file; "none": no record, and no kilter tune; NULL: a new file in the user's state
      * folder */
     const char *record;

@@ -25,15 +25,39 @@ typedef struct kl_worker_options {
     double patience_s; /* wait this long for a master to appear; < 0: for ever */
 } kl_worker_options;
 
+/* Another thread may attend while a task is done. */
+typedef struct kl_attendance {
+    void (*works)(void *self, bool begins); /* called around the work function: the other may, or may not */
+    double (*busy_s)(void *self);           /* CPU time of the thread that works; from both threads */
+    void *self;
+} kl_attendance;
+
 /* The transport stays the caller's. */
 kilter_status kl_worker_new(const kl_worker_options *options, kl_transport *transport, kl_worker **worker,
                             kilter_error *error);
 void kl_worker_free(kl_worker *worker); /* calls the stop function */
 /* Do some work if there is some, and take in what has come; without work wait up to timeout_s (< 0: for ever)
- * for something to come. KILTER_ENDED: the master has closed the farm. KILTER_ERR_PEER: it is gone.
- * KILTER_ERR_TASK: start or shared refused. */
+ * for something to come. KILTER_ENDED: the master has closed the farm, or the worker has left it.
+ * KILTER_ERR_PEER: the master is gone, or sent it away. KILTER_ERR_TASK: start or shared refused, or the
+ * shared data are not those meant. KILTER_ERR_MEMORY: the master was told. */
 kilter_status kl_worker_turn(kl_worker *worker, double timeout_s, kilter_error *error);
 bool kl_worker_has_work(const kl_worker *worker);
+/* At the next turn, or while a task is done, give back what is not begun; then finish it, and go. `why`
+ * lasts. Any thread. */
+void kl_worker_leave(kl_worker *worker, const char *why);
+
+/* After KILTER_ERR_PEER: its master is gone, so another one may be waited for. */
+bool kl_worker_is_orphan(const kl_worker *worker);
+/* Begin anew with the master at the other end of `transport`. What the last one gave is forgotten, and the
+ * state that start made is kept. Nobody attends. */
+void kl_worker_adopt(kl_worker *worker, kl_transport *transport);
+
+void kl_worker_let_attend(kl_worker *worker, const kl_attendance *attendance); /* a zeroed one: nobody */
+/* While a task takes long: take in messages and answer them, send results that are ready, ask for more, tell
+ * how the task gets on. The first call in a task only notes that it is on. What goes wrong the next turn
+ * says.
+ */
+void kl_worker_attend(kl_worker *worker);
 
 /* --- master --- */
 

@@ -90,8 +90,8 @@ struct kilter_farm {
 /* --- serve.c: being a worker --- */
 
 /* Serve the master at the other end of `transport` until one of them ends. */
-kilter_status kl_serve(const kl_settings *settings, kl_transport *transport, const char *binding,
-                       double patience_s, kilter_error *error);
+kilter_status kl_serve(const kl_settings *settings, kl_transport *transport, kilter_error *error);
+/* Serve the master at `endpoint`, and when it is lost the one that comes in its place. */
 kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, const char *binding,
                            kilter_error *error);
 
@@ -100,6 +100,16 @@ kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, co
 /* For an end at `endpoint`. *key is filled when it is tcp, and used by *options. */
 kilter_status kl_farm_zmq_options(const kl_settings *settings, const char *endpoint, bool is_master,
                                   kl_key *key, kl_zmq_options *options, kilter_error *error);
+
+/* --- attendant.c: attends while the worker does a task --- */
+
+typedef struct kl_attendant kl_attendant;
+
+/* Call it in the thread that serves; until it is stopped, only that thread uses the worker. With
+ * hears_sigterm, SIGTERM makes the worker leave. */
+kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_attendant **attendant,
+                                 kilter_error *error);
+void kl_attendant_stop(kl_attendant *attendant); /* NULL does nothing */
 
 /* --- local.c: workers that the master starts itself --- */
 

@@ -23,7 +23,7 @@ static int local_worker_process(void *arg, uint32_t number) {
 
 static void *thread_worker_main(void *arg) {
     thread_worker *self = arg;
-    kl_serve(&self->farm->settings, self->transport, "", -1, NULL);
+    kl_serve(&self->farm->settings, self->transport, NULL);
     kl_transport_close(self->transport);
     return NULL;
 }

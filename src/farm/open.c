@@ -143,7 +143,7 @@ static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_
     if (status != KILTER_OK)
         return status;
     if (rank > 0) {
-        status = kl_serve(settings, transport, "", -1, error);
+        status = kl_serve(settings, transport, error);
         kl_transport_close(transport);
         return status;
     }

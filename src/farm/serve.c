@@ -1,11 +1,11 @@
-/* Being a worker: serve a master until one of the two ends. */
+/* Being a worker: serve a master until one of the two ends, and then the next one, if it comes back. */
 #include "farm/farm_private.h"
 
-static const double JOIN_PATIENCE_S = 60; /* a worker waits so long for its master */
-static const double BURST_S = 200e-6;     /* a worker looks for messages so often */
+static const double WAIT_FOR_MASTER_S = 60; /* unless the program says */
+static const double BURST_S = 200e-6;       /* a worker looks for messages so often */
 
-kilter_status kl_serve(const kl_settings *s, kl_transport *transport, const char *binding, double patience_s,
-                       kilter_error *error) {
+static kilter_status new_worker(const kl_settings *s, kl_transport *transport, const char *binding,
+                                double patience_s, kl_worker **worker, kilter_error *error) {
     kl_worker_options options = {
         .work = s->options.work,
         .start = s->options.start,
@@ -19,27 +19,61 @@ kilter_status kl_serve(const kl_settings *s, kl_transport *transport, const char
         .burst_s = BURST_S,
         .patience_s = patience_s,
     };
-    kl_worker *worker;
-    kilter_status status = kl_worker_new(&options, transport, &worker, error);
-    if (status != KILTER_OK)
-        return status;
+    return kl_worker_new(&options, transport, worker, error);
+}
+
+/* Until the master or the worker ends. Only a process that is nothing but a worker hears SIGTERM. */
+static kilter_status serve_one(kl_worker *worker, const kl_transport *transport, bool is_process,
+                               kilter_error *error) {
+    kl_attendant *attendant = NULL;
+    kilter_status status = KILTER_OK;
+    if (transport->ops->threads)
+        status = kl_attendant_start(worker, is_process, &attendant, error);
     while (status == KILTER_OK)
         status = kl_worker_turn(worker, -1, error);
+    kl_attendant_stop(attendant);
+    return status;
+}
+
+kilter_status kl_serve(const kl_settings *s, kl_transport *transport, kilter_error *error) {
+    kl_worker *worker;
+    kilter_status status = new_worker(s, transport, "", -1, &worker, error);
+    if (status != KILTER_OK)
+        return status;
+    status = serve_one(worker, transport, false, error);
     kl_worker_free(worker);
     return status;
 }
 
-kilter_status kl_farm_join(const kl_settings *s, const char *endpoint, const char *binding,
-                           kilter_error *error) {
-    kl_transport *transport;
+/* The next connection, in the place of one that is no more; NULL when that fails. */
+static kilter_status dial(const kl_settings *s, const char *endpoint, kl_transport **transport,
+                          kilter_error *error) {
     kl_key key;
     kl_zmq_options options;
+    kl_transport_close(*transport);
+    *transport = NULL;
     kilter_status status = kl_farm_zmq_options(s, endpoint, false, &key, &options, error);
+    return status == KILTER_OK ? kl_zmq_join(endpoint, &options, transport, error) : status;
+}
+
+kilter_status kl_farm_join(const kl_settings *s, const char *endpoint, const char *binding,
+                           kilter_error *error) {
+    kl_transport *transport = NULL;
+    kl_worker *worker = NULL;
+    double patience_s = s->options.wait_for_master_s > 0 ? s->options.wait_for_master_s : WAIT_FOR_MASTER_S;
+    kilter_status status = dial(s, endpoint, &transport, error);
     if (status == KILTER_OK)
-        status = kl_zmq_join(endpoint, &options, &transport, error);
-    if (status != KILTER_OK)
-        return status;
-    status = kl_serve(s, transport, binding, JOIN_PATIENCE_S, error);
+        status = new_worker(s, transport, binding, patience_s, &worker, error);
+    if (status == KILTER_OK)
+        status = serve_one(worker, transport, true, error);
+    while (status == KILTER_ERR_PEER && kl_worker_is_orphan(worker)) {
+        status = dial(s, endpoint, &transport, error);
+        if (status != KILTER_OK)
+            break;
+        kl_worker_adopt(worker, transport);
+        status = serve_one(worker, transport, true, error);
+    }
+    kl_worker_free(worker);
     kl_transport_close(transport);
     return status;
 }

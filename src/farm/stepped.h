@@ -2,7 +2,9 @@
  * their times over a stepped inproc hub. Same seed, same run, to the bit.
  *
  * Every actor has a time of its own. The one whose next event comes first moves next; as messages take time,
- * nothing that the others do later can reach it earlier. */
+ * nothing that the others do later can reach it earlier. But a worker looks for messages after tasks that
+ * have taken it ahead of the others: what they sent it meanwhile it only finds when it looks again. In an
+ * attended farm they catch up first, and in a long task, too. */
 #ifndef KL_STEPPED_H
 #define KL_STEPPED_H
 
@@ -13,13 +15,12 @@
 
 #include "farm/farm.h"
 
-/* An actor's transport whose messages take the sender's time. */
+/* An actor's transport: messages take the sender's time, and looking for some lets the others catch up. */
 typedef struct stepped_wire {
     kl_transport base;
     kl_transport *inner;
-    double *now_s;        /* the sender's */
-    const double *send_s; /* per message */
-    const bool *killed;   /* nothing goes out any more */
+    struct stepped_farm *farm;
+    struct stepped_actor *actor;
 } stepped_wire;
 
 typedef struct stepped_actor {
@@ -32,6 +33,7 @@ typedef struct stepped_actor {
     kl_peer endpoint;
     bool refuses; /* its start function fails */
     bool killed;  /* in the middle of a task: set by it */
+    bool moves;   /* it is in its turn */
     void *user;   /* the test's */
 } stepped_actor;
 
@@ -42,21 +44,28 @@ typedef struct stepped_farm {
     kl_master *master;
     stepped_actor *workers;
     uint32_t count;
-    double send_s; /* the sender's own time for a message */
-    bool release;  /* set before opening */
+    double send_s;        /* the sender's own time for a message */
+    bool release;         /* set before opening */
+    bool attended;        /* likewise: workers look for messages in the middle of a task, too */
+    kilter_error failure; /* of the master, while others caught up */
 } stepped_farm;
+
+static inline void stepped_catch_up(stepped_farm *f, double now_s);
 
 static kilter_status wire_send(kl_transport *t, kl_peer peer, const void *data, size_t size,
                                kilter_error *error) {
     stepped_wire *wire = (stepped_wire *)t;
-    if (*wire->killed)
+    if (wire->actor->killed)
         return kl_fail(error, KILTER_ERR_PEER, "it was killed");
-    *wire->now_s += *wire->send_s;
+    wire->actor->now_s += wire->farm->send_s;
     return wire->inner->ops->send(wire->inner, peer, data, size, error);
 }
 
 static kilter_status wire_poll(kl_transport *t, double timeout_s, kl_event *event, kilter_error *error) {
-    return kl_poll(((stepped_wire *)t)->inner, timeout_s, event, error);
+    stepped_wire *wire = (stepped_wire *)t;
+    if (wire->farm->attended && wire->actor->worker)
+        stepped_catch_up(wire->farm, wire->actor->now_s);
+    return kl_poll(wire->inner, timeout_s, event, error);
 }
 
 static void wire_drop(kl_transport *t, kl_peer peer) {
@@ -80,7 +89,7 @@ static inline void stepped_wire_up(stepped_farm *f, stepped_actor *a) {
         .wake = wire_wake,
         .close = wire_close,
     };
-    a->wire = (stepped_wire){{&ops}, a->transport, &a->now_s, &f->send_s, &a->killed};
+    a->wire = (stepped_wire){{&ops}, a->transport, f, a};
     a->transport = &a->wire.base;
 }
 
@@ -98,10 +107,17 @@ static int stepped_start(const kilter_worker *worker, void **state) {
     return ((stepped_actor *)worker->user)->refuses;
 }
 
+static const double STEPPED_LOOK_S = 10e-3; /* so often a worker attends in a task */
+
 /* `work` runs in the worker's own time: it declares a task's cost with this. */
 static inline void stepped_spend(void *state, double work_s) {
     stepped_actor *actor = state;
-    actor->now_s += work_s / actor->speed;
+    double left_s = work_s / actor->speed;
+    for (; left_s > STEPPED_LOOK_S && actor->wire.farm->attended; left_s -= STEPPED_LOOK_S) {
+        actor->now_s += STEPPED_LOOK_S;
+        kl_worker_attend(actor->worker);
+    }
+    actor->now_s += left_s;
 }
 
 static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t workers, double latency_s,
@@ -136,6 +152,8 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
         options.clock = (kl_clock){.now_s = actor_now_s, .self = a};
         status = kl_worker_new(&options, a->transport, &a->worker, NULL);
         assert(status == KILTER_OK);
+        if (f->attended)
+            kl_worker_let_attend(a->worker, &(kl_attendance){.busy_s = actor_now_s, .self = a});
     }
     (void)status;
 }
@@ -152,28 +170,58 @@ static inline void worker_gone(stepped_actor *a) {
     a->worker = NULL;
 }
 
-/* Let the actor that comes next make one turn. */
-static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
-    double first_s = fmin(actor_next_s(f, &f->master_actor, false, 1), kl_master_due_s(f->master));
+/* Whose next event comes first, and when. */
+static inline stepped_actor *stepped_next(stepped_farm *f, double *first_s) {
     stepped_actor *next = &f->master_actor;
+    *first_s = fmin(actor_next_s(f, next, false, 1), kl_master_due_s(f->master));
     for (uint32_t i = 0; i < f->count; i++) {
         stepped_actor *a = &f->workers[i];
-        double next_s = a->worker ? actor_next_s(f, a, kl_worker_has_work(a->worker), a->endpoint) : HUGE_VAL;
-        if (a->worker && a->dies_s < next_s)
-            next_s = a->dies_s;
-        if (next_s < first_s) {
-            first_s = next_s;
+        if (!a->worker || a->moves)
+            continue;
+        double next_s = fmin(actor_next_s(f, a, kl_worker_has_work(a->worker), a->endpoint), a->dies_s);
+        if (next_s < *first_s) {
+            *first_s = next_s;
             next = a;
         }
     }
-    assert(first_s < HUGE_VAL); /* else all wait for each other */
-    if (next->now_s < first_s)
-        next->now_s = first_s;
+    return next;
+}
+
+static inline kilter_status stepped_move(stepped_farm *f, stepped_actor *next, double at_s,
+                                         kilter_error *error) {
+    if (next->now_s < at_s)
+        next->now_s = at_s;
     if (next == &f->master_actor)
         return kl_master_turn(f->master, 0, error);
-    if (next->now_s >= next->dies_s || kl_worker_turn(next->worker, 0, NULL) != KILTER_OK)
+    next->moves = true;
+    if (next->now_s >= next->dies_s || kl_worker_turn(next->worker, 0, NULL) != KILTER_OK || next->killed)
         worker_gone(next);
+    next->moves = false;
     return KILTER_OK;
+}
+
+/* Let all others do what they do before now_s. */
+static inline void stepped_catch_up(stepped_farm *f, double now_s) {
+    double first_s;
+    kilter_error error;
+    for (stepped_actor *next = stepped_next(f, &first_s); first_s < now_s; next = stepped_next(f, &first_s))
+        if (stepped_move(f, next, first_s, &error) != KILTER_OK)
+            f->failure = error;
+}
+
+/* Let the actor that comes next make one turn. */
+static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
+    double first_s;
+    stepped_actor *next = stepped_next(f, &first_s);
+    assert(first_s < HUGE_VAL); /* else all wait for each other */
+    kilter_status status = stepped_move(f, next, first_s, error);
+    if (status != KILTER_OK || f->failure.status == KILTER_OK)
+        return status;
+    if (error)
+        *error = f->failure;
+    status = f->failure.status;
+    f->failure.status = KILTER_OK;
+    return status;
 }
 
 /* Until as many workers as will ever come are ready. */

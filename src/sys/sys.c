@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <hwloc.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,6 +26,17 @@ struct timespec kl_timespec(double seconds) {
         return (struct timespec){.tv_sec = 86400};
     double whole = floor(seconds);
     return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
+}
+
+clockid_t kl_thread_cpu(void) {
+    clockid_t id;
+    return pthread_getcpuclockid(pthread_self(), &id) == 0 ? id : CLOCK_THREAD_CPUTIME_ID;
+}
+
+double kl_cpu_s(clockid_t thread) {
+    struct timespec t = {0};
+    clock_gettime(thread, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* The machine as this process may use it; NULL when hwloc cannot read it. */

@@ -26,6 +26,9 @@ static inline double kl_now_s(const kl_clock *clock) {
 static inline double kl_busy_s(const kl_clock *clock) {
     return (clock->busy_s ? clock->busy_s : clock->now_s)(clock->self);
 }
+/* The same of a thread that asked for its clock, from any thread while that one lives. */
+clockid_t kl_thread_cpu(void);
+double kl_cpu_s(clockid_t thread);
 double kl_unix_time_s(void);   /* of day, for the record's header only */
 void kl_nap_s(double seconds); /* wait, without using a core */
 /* Work that takes so long on a machine of speed 1, and longer on a slower one. Nothing is computed; a machine
@@ -81,6 +84,12 @@ bool kl_nursery_next(kl_nursery *nursery, double timeout_s, kl_child_news *news)
 uint32_t kl_nursery_under_way(const kl_nursery *nursery); /* asked for, and not known to have ended */
 /* Wait for the children for patience_s, end those left, free. NULL does nothing. */
 void kl_nursery_close(kl_nursery *nursery, double patience_s);
+
+/* From now on SIGTERM makes the eventfd `fd` readable, and does nothing else. For one fd at a time. NULL: the
+ * program ignores the signal, or another fd has it, or memory ran out; nothing is changed. */
+typedef struct kl_sigterm kl_sigterm;
+kl_sigterm *kl_sigterm_to(int fd);
+void kl_sigterm_restore(kl_sigterm *sigterm); /* what the program had set; NULL does nothing */
 
 /* A new folder only this user can enter; malloc'd. */
 kilter_status kl_private_dir(char **path, kilter_error *error);

@@ -1,0 +1,116 @@
+/* A thread that attends while its worker is in the user's function, so that a long task keeps nobody waiting:
+ * see kl_worker_attend(). It also hears SIGTERM for the worker.
+ *
+ *   worker's thread   ─ turn ─┐ task ┌─ turn ─┐ task             ┌─ turn ─      holds `turn`, but for tasks
+ *   attendant                                    attend attend                  takes it when nobody has it
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "farm/farm_private.h"
+
+/* It looks so often whether a task is on that was on at the last look. While none is, it may sleep longer. */
+static const double BUSY_LOOK_S = 10e-3, IDLE_LOOK_S = 0.1;
+
+struct kl_attendant {
+    kl_worker *worker;
+    pthread_mutex_t turn; /* whose it is to use the worker */
+    pthread_t thread;
+    clockid_t cpu; /* of the worker's thread */
+    int call;      /* an eventfd: the attendant is to end, or the worker to leave */
+    atomic_bool ending;
+    kl_sigterm *sigterm;
+};
+
+static void let_attend(void *self, bool begins) {
+    kl_attendant *a = self;
+    if (begins)
+        pthread_mutex_unlock(&a->turn);
+    else
+        pthread_mutex_lock(&a->turn);
+}
+
+static double worker_busy_s(void *self) {
+    return kl_cpu_s(((kl_attendant *)self)->cpu);
+}
+
+/* Sleeps; true: somebody called. */
+static bool sleep_for(const kl_attendant *a, double seconds) {
+    struct pollfd call = {.fd = a->call, .events = POLLIN};
+    struct timespec rest = kl_timespec(seconds);
+    uint64_t count;
+    return ppoll(&call, 1, &rest, NULL) > 0 && read(a->call, &count, sizeof count) > 0;
+}
+
+static void *attendant_main(void *arg) {
+    kl_attendant *a = arg;
+    bool busy = false;
+    for (;;) {
+        bool called = sleep_for(a, busy ? BUSY_LOOK_S : IDLE_LOOK_S);
+        if (atomic_load(&a->ending))
+            return NULL;
+        if (called)
+            kl_worker_leave(a->worker, "it was told to terminate (SIGTERM)");
+        busy = pthread_mutex_trylock(&a->turn) == 0;
+        if (!busy)
+            continue;
+        kl_worker_attend(a->worker);
+        pthread_mutex_unlock(&a->turn);
+    }
+}
+
+static int start_thread(kl_attendant *a) {
+    sigset_t all, old; /* signals are the program's own threads' business */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int code = pthread_create(&a->thread, NULL, attendant_main, a);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return code;
+}
+
+kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_attendant **attendant,
+                                 kilter_error *error) {
+    kl_attendant *a = calloc(1, sizeof *a);
+    if (!a)
+        return kl_fail(error, KILTER_ERR_MEMORY, "starting a worker's second thread: memory ran out");
+    *a = (kl_attendant){.worker = worker, .cpu = kl_thread_cpu(), .call = eventfd(0, EFD_CLOEXEC)};
+    atomic_init(&a->ending, false);
+    pthread_mutex_init(&a->turn, NULL);
+    pthread_mutex_lock(&a->turn);
+    int code = a->call < 0 ? errno : start_thread(a);
+    if (code != 0) {
+        if (a->call >= 0)
+            close(a->call);
+        pthread_mutex_unlock(&a->turn);
+        pthread_mutex_destroy(&a->turn);
+        free(a);
+        return kl_fail(error, KILTER_ERR_SYSTEM, "starting a worker's second thread: %s", strerror(code));
+    }
+    kl_worker_let_attend(worker, &(kl_attendance){.works = let_attend, .busy_s = worker_busy_s, .self = a});
+    if (hears_sigterm)
+        a->sigterm = kl_sigterm_to(a->call);
+    *attendant = a;
+    return KILTER_OK;
+}
+
+void kl_attendant_stop(kl_attendant *a) {
+    if (!a)
+        return;
+    const uint64_t one = 1;
+    kl_sigterm_restore(a->sigterm);
+    atomic_store(&a->ending, true);
+    while (write(a->call, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+    pthread_join(a->thread, NULL);
+    kl_worker_let_attend(a->worker, &(kl_attendance){0});
+    pthread_mutex_unlock(&a->turn);
+    pthread_mutex_destroy(&a->turn);
+    close(a->call);
+    free(a);
+}

@@ -1,0 +1,272 @@
+/* A worker's tasks and their results.
+ *
+ *   queue     [ chunk 7: ######>········ ][ chunk 9 ]      > the task at hand; chunk 9 came while 7 was being
+ * done segment             ^^^^              done, not sent yet
+ *
+ * The result of the task at hand is put together apart, so that another thread may send those before it. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "farm/worker_private.h"
+
+/* So much time in tasks is enough to tell which share of it was CPU time. */
+static const double SHARE_S = 10e-3;
+
+struct kilter_result {
+    kl_buffer *buffer;
+    size_t at; /* where the task's result begins */
+    bool failed;
+};
+
+kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size) {
+    size_t have = result->buffer->size - result->at - 4;
+    if (size > KL_WIRE_MOST_BYTES - have)
+        return KILTER_ERR_RANGE;
+    kl_put_bytes(result->buffer, data, size);
+    return result->buffer->failed ? KILTER_ERR_MEMORY : KILTER_OK;
+}
+
+static void fail_with(kilter_result *result, const char *text) {
+    result->buffer->size = result->at + 4;
+    kl_put_bytes(result->buffer, text, strlen(text));
+    result->failed = true;
+}
+
+int kilter_result_fail(kilter_result *result, const char *format, ...) {
+    char text[KILTER_ERROR_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fail_with(result, text);
+    return 1;
+}
+
+/* --- results --- */
+
+bool kl_worker_has_results(const kl_worker *w) {
+    return w->segments > 0 || w->segment.count > 0;
+}
+
+static void end_segment(kl_worker *w) {
+    if (w->segment.count == 0)
+        return;
+    w->segment.ended_s = w->last_end_s;
+    kl_wire_end_segment(&w->out, w->segment_at, &w->segment);
+    w->segments++;
+    w->segment = (kl_segment){0};
+}
+
+static void begin_segment(kl_worker *w, kl_buffer *out, const queued *chunk, double now_s) {
+    if (out->size == 0)
+        kl_wire_begin_results(out);
+    w->segment = (kl_segment){.chunk = chunk->head.chunk, .lo = chunk->head.lo + chunk->at, .began_s = now_s};
+    w->segment_at = out->size;
+    kl_wire_begin_segment(out, &w->segment);
+}
+
+kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
+    end_segment(w);
+    if (w->out.size == 0)
+        kl_wire_begin_results(&w->out);
+    kl_results_head head = {.segments = w->segments, .more = more, .sent_s = kl_now_s(&w->options.clock)};
+    head.round_trip_s = w->round_trip_s;
+    head.round_trip_bytes = w->round_trip_bytes;
+    w->round_trip_s = w->round_trip_bytes = 0;
+    kl_wire_end_results(&w->out, &head);
+    kilter_status status = kl_worker_send(w, &w->out, error);
+    if (more) {
+        w->sent_at_s = w->asked_at_s = head.sent_s;
+        w->sent_bytes = (double)w->out.size;
+        w->asked = true;
+    }
+    kl_buffer_clear(&w->out);
+    w->segments = 0;
+    return status;
+}
+
+static bool flush_is_due(const kl_worker *w) {
+    return w->out.size >= KL_FLUSH_BYTES || w->last_end_s - w->first_result_s >= KL_FLUSH_S;
+}
+
+/* --- tasks --- */
+
+/* Is so little left that the next chunk must be on its way now? But asking for it while working hides nothing
+ * when what is left is shorter than sending a message: then the request goes with the last result. */
+bool kl_worker_runs_low(const kl_worker *w) {
+    const queued *chunk = w->first;
+    if (w->task_s > 0 && (double)w->queued_tasks * w->task_s < KL_HIDES_NOTHING_S)
+        return false;
+    double lead_s = fmax(chunk->head.lead_s, KL_ANSWERS_AHEAD * w->answer_s);
+    bool soon = w->task_s > 0 && (double)(w->queued_tasks - 1) * w->task_s <= lead_s;
+    return !w->asked && (w->queued_tasks == 1 || soon);
+}
+
+/* Asking for CPU time costs more than a small task may. */
+static void account_share(kl_worker *w, double seconds) {
+    w->share_s += seconds;
+    if (!w->attendance.busy_s || w->share_s < SHARE_S)
+        return;
+    double busy_s = w->attendance.busy_s(w->attendance.self);
+    double share = fmin(1, (busy_s - w->share_busy_s) / w->share_s);
+    w->usual_share += (share - w->usual_share) / (w->usual_share > 0 ? 8 : 1);
+    w->share_busy_s = busy_s;
+    w->share_s = 0;
+}
+
+static void account_task(kl_worker *w, double seconds, double weight, double now_s) {
+    w->segment.count++;
+    w->segment.busy_s += seconds;
+    kl_stat_add(&w->segment.unit_s, seconds / weight, now_s);
+    /* Enough to know when to ask; the master keeps the real statistics. */
+    w->task_s += (seconds - w->task_s) / (w->task_s > 0 ? 8 : 1);
+    w->last_end_s = now_s;
+    account_share(w, seconds);
+}
+
+/* The user's function runs while others may attend. */
+static int call_work(kl_worker *w, const kilter_task *task, kilter_result *result) {
+    if (!w->attendance.works)
+        return w->options.work(task, result, w->state);
+    w->attendance.works(w->attendance.self, true);
+    int code = w->options.work(task, result, w->state);
+    w->attendance.works(w->attendance.self, false);
+    return code;
+}
+
+static void make_result(kl_worker *w, const kilter_task *task, kilter_result *result) {
+    bool lacking = task->input.size > 0 && !task->input.data;
+    w->at_work = true;
+    int code = lacking ? kilter_result_fail(result, "taking its input of %zu bytes: memory ran out",
+                                            task->input.size)
+                       : call_work(w, task, result);
+    w->at_work = false;
+    if (code != 0 && !result->failed) {
+        char text[64];
+        snprintf(text, sizeof text, "the work function returned %d", code);
+        fail_with(result, text);
+    }
+    if (w->making.failed) { /* the result did not fit: that is this task's failure, not the worker's */
+        w->making.failed = false;
+        fail_with(result, "keeping its result: memory ran out");
+    }
+    kl_wire_end_result(&w->making, result->at, result->failed);
+}
+
+/* Put the result made to those that are ready. */
+static void keep_result(kl_worker *w, const queued *chunk, const kilter_result *result, double began_s) {
+    if (w->segment.count == 0)
+        begin_segment(w, &w->out, chunk, began_s);
+    size_t at = w->out.size;
+    kl_put_bytes(&w->out, w->making.data + result->at, w->making.size - result->at);
+    if (!w->out.failed)
+        return;
+    w->out.failed = false;
+    w->out.size = at;
+    kilter_result lost = {.buffer = &w->out, .at = kl_wire_begin_result(&w->out)};
+    fail_with(&lost, "keeping its result: memory ran out");
+    kl_wire_end_result(&w->out, lost.at, true);
+}
+
+static void swap_buffers(kl_buffer *a, kl_buffer *b) {
+    kl_buffer kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void do_task(kl_worker *w, queued *chunk, double began_s) {
+    kilter_task task = {.index = chunk->head.lo + chunk->at, .run = chunk->head.run};
+    task.shared = (kilter_bytes){w->shared.data, w->shared.size};
+    if (chunk->head.inputs)
+        task.input.data = kl_get_span(&chunk->inputs, &task.input.size);
+    if (task.input.size > 0)
+        task.input.data = kl_aligned(&w->input, task.input.data, task.input.size);
+    double weight = chunk->head.weighted ? kl_get_f64(&chunk->weights) : 1;
+
+    bool alone = w->out.size == 0; /* then it becomes the message, and large results are not copied */
+    kl_buffer_clear(&w->making);
+    if (alone)
+        begin_segment(w, &w->making, chunk, began_s);
+    kilter_result result = {.buffer = &w->making, .at = kl_wire_begin_result(&w->making)};
+    w->task_began_s = began_s;
+    make_result(w, &task, &result);
+    bool first = !kl_worker_has_results(w);
+    if (alone)
+        swap_buffers(&w->out, &w->making);
+    else
+        keep_result(w, chunk, &result, began_s);
+    double now_s = kl_now_s(&w->options.clock);
+    if (first)
+        w->first_result_s = now_s;
+    chunk->at++;
+    w->queued_tasks--;
+    w->tasks_done++;
+    account_task(w, now_s - began_s, weight, now_s);
+}
+
+static void finish_chunk(kl_worker *w) {
+    w->segment.last = true;
+    end_segment(w);
+    kl_worker_drop_first(w);
+}
+
+static kilter_status work_on(kl_worker *w, queued *chunk, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    if (chunk->at == 0 && chunk->head.shared != w->shared_hash)
+        return kl_worker_refuse(w, error, "it has shared data %016llx, and was given tasks for %016llx",
+                                (unsigned long long)w->shared_hash, (unsigned long long)chunk->head.shared);
+    if (kl_worker_runs_low(w))
+        status = kl_worker_flush(w, true, error);
+    if (status != KILTER_OK)
+        return status;
+    do_task(w, chunk, w->last_end_s);
+    if (w->failure.status != KILTER_OK) {
+        if (error)
+            *error = w->failure;
+        return w->failure.status;
+    }
+    if (chunk->at == chunk->head.count)
+        finish_chunk(w);
+    return flush_is_due(w) ? kl_worker_flush(w, !w->first && !w->asked, error) : KILTER_OK;
+}
+
+/* --- shared data --- */
+
+static kilter_status take_shared(kl_worker *w, const kl_message *m, kilter_error *error) {
+    kilter_bytes bytes;
+    uint64_t hash;
+    kl_wire_get_shared(m->data, m->size, &hash, &bytes); /* it was well-formed when it came */
+    if (kl_hash(bytes.data, bytes.size, 0) != hash)
+        return kl_worker_refuse(w, error, "the shared data of %zu bytes that it got are not what was sent",
+                                bytes.size);
+    kl_buffer_clear(&w->shared);
+    kl_put_bytes(&w->shared, bytes.data, bytes.size);
+    if (w->shared.failed)
+        return kl_fail(error, KILTER_ERR_MEMORY, "keeping %zu bytes of shared data: memory ran out",
+                       bytes.size);
+    w->shared_hash = hash;
+    bytes.data = w->shared.data;
+    int code = w->options.shared ? w->options.shared(bytes, w->state) : 0;
+    if (code != 0)
+        return kl_worker_refuse(w, error, "its shared function returned %d", code);
+    kl_worker_drop_first(w);
+    return KILTER_OK;
+}
+
+kilter_status kl_worker_work(kl_worker *w, kilter_error *error) {
+    double began_s = kl_now_s(&w->options.clock);
+    kilter_status status = KILTER_OK;
+    w->last_end_s = began_s;
+    do {
+        if (!w->first->is_shared) {
+            status = work_on(w, w->first, error);
+        } else {
+            status = take_shared(w, &w->first->message, error);
+            w->last_end_s = kl_now_s(&w->options.clock);
+        }
+    } while (status == KILTER_OK && w->first && !atomic_load(&w->leave_why) &&
+             w->last_end_s - began_s < w->options.burst_s);
+    return status;
+}
