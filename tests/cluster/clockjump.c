@@ -1,6 +1,5 @@
 /* Loaded before the C library (LD_PRELOAD): the time of day jumps an hour back and forth, ten times a second.
  */
-#define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
