@@ -116,9 +116,11 @@ kilter_status kl_farm_start_service(kilter_farm *f, kilter_error *error) {
     sigset_t all, old; /* signals are the program's own threads' business */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
+    f->threaded = true; /* before the thread looks at it */
     int code = pthread_create(&f->service, NULL, service_main, f);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    f->threaded = code == 0;
+    if (code != 0)
+        f->threaded = false;
     return code == 0 ? KILTER_OK
                      : kl_fail(error, KILTER_ERR_SYSTEM, "starting the service thread: %s", strerror(code));
 }
