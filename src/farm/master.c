@@ -201,9 +201,8 @@ static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
         uint64_t task = kl_master_next_suspect(m);
         kl_master_take_suspect(m);
         status = kl_master_deal_span(m, one, (kl_span){task, task + 1}, 0, &chunk, error);
-        if (status == KILTER_OK && one->stage == GONE &&
-            kl_balance_return(&m->balance, (kl_span){task, task + 1}))
-            status = kl_fail(error, KILTER_ERR_MEMORY, "taking back a task: memory ran out");
+        if (status == KILTER_OK && one->stage == GONE)
+            status = kl_master_deal_again(m, (kl_span){task, task + 1}, error);
         kl_master_declare_answer(m);
     }
     return status;

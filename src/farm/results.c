@@ -328,6 +328,14 @@ void kl_master_take_suspect(kl_master *m) {
 
 /* --- tasks that come back undone --- */
 
+kilter_status kl_master_deal_again(kl_master *m, kl_span span, kilter_error *error) {
+    if (span.hi - span.lo == 1 && kl_tally_of(&m->balance.ledger.losses, span.lo) > 0)
+        return suspect(m, span, error);
+    return kl_balance_return(&m->balance, span) == KILTER_OK
+               ? KILTER_OK
+               : kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
+}
+
 /* `one` had it, and nobody has it now: what is not done of `span` is dealt again; the first *blamed tasks
  * singly. */
 static kilter_status take_back(kl_master *m, const member *one, kl_span span, uint64_t *blamed,
@@ -345,8 +353,8 @@ static kilter_status take_back(kl_master *m, const member *one, kl_span span, ui
         alike.lo = first.hi;
         if (first.lo < first.hi)
             status = blame(m, one, first, error);
-        if (alike.lo < alike.hi && status == KILTER_OK && kl_balance_return(&m->balance, alike) != KILTER_OK)
-            status = kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
+        if (alike.lo < alike.hi && status == KILTER_OK)
+            status = kl_master_deal_again(m, alike, error);
     }
     return status;
 }
