@@ -223,7 +223,7 @@ static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
         come_and_go(s, kl_mix64(i));
         check_small(s->master, 1024 + 3);
         take_results(s);
-        assert_true(units_counted(s->master) == (double)s->counted);
+        assert_true(i % 64 || units_counted(s->master) == (double)s->counted);
     }
     assert_true(s->counted > 1024 && s->counted < TASKS);
     uint32_t before = s->master->balance.snapshot.slots;
