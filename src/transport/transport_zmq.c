@@ -719,8 +719,10 @@ static void hear_the_others_out(endpoint *e) {
     for (;;) {
         bool all_heard = look(e);
         kl_event event;
-        while (kl_event_queue_pop(&e->ready, &event))
+        while (kl_event_queue_pop(&e->ready, &event)) {
             kl_message_release(&event.message);
+            all_heard = false; /* look() ends with the first: more may be there */
+        }
         bool waits = e->is_master ? e->peers.live > 0 : e->stage == JOINED;
         if (!waits || e->out_of_memory || e->peers.failed || kl_monotonic_s() >= deadline_s)
             return;

@@ -94,10 +94,10 @@ typedef struct pair {
     char *bound;
 } pair;
 
-static kl_transport *join(const char *endpoint, kl_transport *master, kl_peer *worker_name,
-                          kl_peer *master_name) {
+static kl_transport *join(const char *endpoint, const kl_zmq_options *options, kl_transport *master,
+                          kl_peer *worker_name, kl_peer *master_name) {
     kl_transport *worker;
-    CHECK_OK(kl_zmq_join(endpoint, &keyed, &worker, error));
+    CHECK_OK(kl_zmq_join(endpoint, options, &worker, error));
     kl_event event =
         suite_next(master); /* the answer to the worker's greeting is sent by the master's poll */
     CHECK(event.kind == KL_EVENT_JOINED);
@@ -111,7 +111,7 @@ static kl_transport *join(const char *endpoint, kl_transport *master, kl_peer *w
 static pair make_pair(const char *endpoint) {
     pair p = {0};
     CHECK_OK(kl_zmq_listen(endpoint, &keyed, &p.bound, &p.master, error));
-    p.worker = join(p.bound, p.master, &p.worker_name, &p.master_name);
+    p.worker = join(p.bound, &keyed, p.master, &p.worker_name, &p.master_name);
     return p;
 }
 
@@ -193,6 +193,24 @@ static void a_worker_without_a_master_can_be_closed(void **state) {
         suite_expect_gone(worker, 1);
         kl_transport_wake(worker);
         kl_transport_close(worker);
+    }
+}
+
+/* A closing side throws away what it is sent, and goes at the BYE behind that; not only when the other would
+ * count as lost, which is longer here than a test may take. */
+static void what_comes_late_stops_no_closing(void **state) {
+    (void)state;
+    const kl_zmq_options patient = {.lost_after_s = 3600, .key = &farm_key};
+    for (int round = 0; round < 50; round++) {
+        pair p = {0};
+        CHECK_OK(kl_zmq_listen(ipc, &patient, &p.bound, &p.master, error));
+        p.worker = join(p.bound, &patient, p.master, &p.worker_name, &p.master_name);
+        for (uint64_t i = 0; i < 3; i++)
+            suite_send(p.master, p.worker_name, i, 100);
+        kl_drop(p.master, p.worker_name);
+        kl_transport_close(p.worker);
+        kl_transport_close(p.master);
+        free(p.bound);
     }
 }
 
@@ -621,7 +639,7 @@ static pair make_guarded_pair(complaints *heard) {
     pair p = {0};
     const kl_zmq_options options = {.key = &farm_key, .complain = note_complaint, .complain_to = heard};
     CHECK_OK(kl_zmq_listen(ANY_TCP, &options, &p.bound, &p.master, error));
-    p.worker = join(p.bound, p.master, &p.worker_name, &p.master_name);
+    p.worker = join(p.bound, &keyed, p.master, &p.worker_name, &p.master_name);
     return p;
 }
 
@@ -677,7 +695,7 @@ static void half_open_connections_keep_nobody_out(void **state) {
     }
     expect_echo(&p, 1);
     kl_peer name, master_name;
-    kl_transport *second = join(p.bound, p.master, &name, &master_name);
+    kl_transport *second = join(p.bound, &keyed, p.master, &name, &master_name);
     kl_drop(p.master, name);
     suite_expect(second, KL_EVENT_LEFT, master_name);
     kl_transport_close(second);
@@ -959,7 +977,7 @@ static void hosts_may_be_named(void **state) {
     pair p = {0};
     CHECK_OK(kl_zmq_listen(ANY_TCP, &keyed, &p.bound, &p.master, error));
     snprintf(named, sizeof named, "tcp://localhost%s", strrchr(p.bound, ':'));
-    p.worker = join(named, p.master, &p.worker_name, &p.master_name);
+    p.worker = join(named, &keyed, p.master, &p.worker_name, &p.master_name);
     expect_echo(&p, 1);
     close_pair(&p);
 }
@@ -973,6 +991,7 @@ int main(void) {
         cmocka_unit_test(a_message_too_large_is_refused),
         cmocka_unit_test(a_worker_may_come_before_its_master),
         cmocka_unit_test(a_worker_without_a_master_can_be_closed),
+        cmocka_unit_test(what_comes_late_stops_no_closing),
         cmocka_unit_test(heartbeats_stop_no_closing),
         cmocka_unit_test(a_killed_worker_has_left),
         cmocka_unit_test(an_orphan_hears_nothing_more),
