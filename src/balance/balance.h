@@ -54,6 +54,8 @@ typedef struct kl_tally {
 
 kilter_status kl_tally_add(kl_tally *tally, kl_span span); /* once more; KILTER_ERR_MEMORY: it is not noted */
 uint32_t kl_tally_of(const kl_tally *tally, uint64_t task);
+/* The tasks from span.lo on, at least one, to which it happened equally often. */
+kl_span kl_tally_alike(const kl_tally *tally, kl_span span, uint32_t *times);
 
 /* Which tasks are done, and what became of others. Zeroed: a run of no tasks. */
 

@@ -116,7 +116,16 @@ kilter_status kl_tally_add(kl_tally *t, kl_span span) {
     return KILTER_OK;
 }
 
+kl_span kl_tally_alike(const kl_tally *t, kl_span span, uint32_t *times) {
+    size_t i = place_of(t, span.lo);
+    bool inside = i < t->count && t->spans[i].lo <= span.lo;
+    uint64_t end = i == t->count ? span.hi : inside ? t->spans[i].hi : t->spans[i].lo;
+    *times = inside ? t->spans[i].times : 0;
+    return (kl_span){span.lo, end < span.hi ? end : span.hi};
+}
+
 uint32_t kl_tally_of(const kl_tally *t, uint64_t task) {
-    size_t i = place_of(t, task);
-    return i < t->count && t->spans[i].lo <= task ? t->spans[i].times : 0;
+    uint32_t times;
+    kl_tally_alike(t, (kl_span){task, task + 1}, &times);
+    return times;
 }

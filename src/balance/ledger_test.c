@@ -59,6 +59,14 @@ static void counts_are_those_of_each_task(void **state) {
                 times[i]++;
             for (uint64_t i = 0; i < tasks; i++)
                 assert_int_equal(kl_tally_of(&tally, i), times[i]);
+            for (kl_span rest = {0, tasks}; rest.lo < rest.hi;) {
+                uint32_t alike_times;
+                kl_span alike = kl_tally_alike(&tally, rest, &alike_times);
+                assert_true(alike.lo == rest.lo && alike.hi > alike.lo && alike.hi <= tasks);
+                for (uint64_t i = alike.lo; i < alike.hi; i++)
+                    assert_int_equal(times[i], alike_times);
+                rest.lo = alike.hi;
+            }
         }
         kl_ledger ledger = {.losses = tally};
         kl_ledger_free(&ledger);

@@ -202,7 +202,7 @@ static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
         kl_master_take_suspect(m);
         status = kl_master_deal_span(m, one, (kl_span){task, task + 1}, 0, &chunk, error);
         if (status == KILTER_OK && one->stage == GONE)
-            status = kl_master_deal_again(m, (kl_span){task, task + 1}, error);
+            status = kl_master_deal_again(m, one, (kl_span){task, task + 1}, error);
         kl_master_declare_answer(m);
     }
     return status;

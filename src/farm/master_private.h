@@ -147,8 +147,10 @@ void kl_master_end_chunks(kl_master *master);
 /* It has a task that may cost it its life. Nothing else is dealt to it then, so that it is known which it
  * was. */
 bool kl_master_has_suspect(const kl_master *master, const member *one);
-/* Nobody has these tasks any more. One that was at a lost worker has been alone since, and stays so. */
-kilter_status kl_master_deal_again(kl_master *master, kl_span span, kilter_error *error);
+/* Nobody has these tasks any more, after `last` had. One that was at a lost worker is dealt alone, or has
+ * failed.
+ */
+kilter_status kl_master_deal_again(kl_master *master, const member *last, kl_span span, kilter_error *error);
 uint64_t kl_master_next_suspect(const kl_master *master); /* while suspect_count > 0 */
 void kl_master_take_suspect(kl_master *master);
 

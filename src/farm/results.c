@@ -293,23 +293,6 @@ static kilter_status suspect(kl_master *m, kl_span span, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Worker `lost` had these tasks. They are tried again one by one, as often as the user wants. */
-static kilter_status blame(kl_master *m, const member *lost, kl_span span, kilter_error *error) {
-    if (kl_tally_add(&m->balance.ledger.losses, span) != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_MEMORY, "taking back the tasks of a lost worker: memory ran out");
-    kilter_status status = KILTER_OK;
-    for (uint64_t task = span.lo; task < span.hi && status == KILTER_OK; task++) {
-        if (kl_tally_of(&m->balance.ledger.losses, task) < m->options.attempts)
-            continue;
-        if (span.lo < task)
-            status = suspect(m, (kl_span){span.lo, task}, error);
-        if (status == KILTER_OK)
-            status = fail_task(m, lost, task, error);
-        span.lo = task + 1;
-    }
-    return span.lo < span.hi && status == KILTER_OK ? suspect(m, span, error) : status;
-}
-
 bool kl_master_has_suspect(const kl_master *m, const member *one) {
     return one->chunk_count > 0 && !one->chunks[0].stale &&
            kl_tally_of(&m->balance.ledger.losses, one->chunks[0].at) > 0;
@@ -328,18 +311,34 @@ void kl_master_take_suspect(kl_master *m) {
 
 /* --- tasks that come back undone --- */
 
-kilter_status kl_master_deal_again(kl_master *m, kl_span span, kilter_error *error) {
-    if (span.hi - span.lo == 1 && kl_tally_of(&m->balance.ledger.losses, span.lo) > 0)
+/* The same has become of all of them. */
+static kilter_status deal_again_alike(kl_master *m, const member *last, kl_span span, uint32_t losses,
+                                      kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    if (losses == 0 && kl_balance_return(&m->balance, span) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
+    if (losses > 0 && losses < m->options.attempts)
         return suspect(m, span, error);
-    return kl_balance_return(&m->balance, span) == KILTER_OK
-               ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
+    for (uint64_t task = span.lo; losses > 0 && task < span.hi && status == KILTER_OK; task++)
+        status = fail_task(m, last, task, error);
+    return status;
 }
 
-/* `one` had it, and nobody has it now: what is not done of `span` is dealt again; the first *blamed tasks
- * singly. */
-static kilter_status take_back(kl_master *m, const member *one, kl_span span, uint64_t *blamed,
-                               kilter_error *error) {
+kilter_status kl_master_deal_again(kl_master *m, const member *last, kl_span span, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    while (span.lo < span.hi && status == KILTER_OK) {
+        uint32_t losses;
+        kl_span alike = kl_tally_alike(&m->balance.ledger.losses, span, &losses);
+        status = deal_again_alike(m, last, alike, losses, error);
+        span.lo = alike.hi;
+    }
+    return status;
+}
+
+/* `one` will not do it. Of what is not done the first *blamed tasks may have cost it its life; and unless
+ * another worker has it, too, it is dealt again. */
+static kilter_status take_back(kl_master *m, const member *one, kl_span span, bool is_shared,
+                               uint64_t *blamed, kilter_error *error) {
     kilter_status status = KILTER_OK;
     while (span.lo < span.hi && status == KILTER_OK) {
         bool done;
@@ -347,14 +346,13 @@ static kilter_status take_back(kl_master *m, const member *one, kl_span span, ui
         span.lo = alike.hi;
         if (done)
             continue;
-        kl_span first = alike;
-        first.hi = *blamed < alike.hi - alike.lo ? alike.lo + *blamed : alike.hi;
-        *blamed -= first.hi - first.lo;
-        alike.lo = first.hi;
-        if (first.lo < first.hi)
-            status = blame(m, one, first, error);
-        if (alike.lo < alike.hi && status == KILTER_OK)
-            status = kl_master_deal_again(m, alike, error);
+        uint64_t tasks = alike.hi - alike.lo, begun = *blamed < tasks ? *blamed : tasks;
+        *blamed -= begun;
+        if (begun > 0 && kl_tally_add(&m->balance.ledger.losses, (kl_span){alike.lo, alike.lo + begun}))
+            return kl_fail(error, KILTER_ERR_MEMORY,
+                           "taking back the tasks of a lost worker: memory ran out");
+        if (!is_shared)
+            status = kl_master_deal_again(m, one, alike, error);
     }
     return status;
 }
@@ -369,7 +367,9 @@ kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t fr
     kl_balance_cut(&m->balance, one->worker, chunk, from);
     while (!stale && rest.lo < rest.hi && status == KILTER_OK) {
         kl_span shared = first_shared(m, id, rest);
-        status = take_back(m, one, (kl_span){rest.lo, shared.lo}, blamed, error);
+        status = take_back(m, one, (kl_span){rest.lo, shared.lo}, false, blamed, error);
+        if (status == KILTER_OK)
+            status = take_back(m, one, shared, true, blamed, error);
         rest.lo = shared.hi;
     }
     part_twins(m, id, (kl_span){from, UINT64_MAX});
