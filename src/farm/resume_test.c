@@ -91,7 +91,7 @@ static void stop(void *state) {
 /* --- a master --- */
 
 typedef struct plan {
-    const char *file, *transport;
+    const char *file, *transport, *listen; /* listen: no transport then */
     uint64_t tasks, seed; /* tasks: of the second run; seed: of inputs, weights and shared data */
     bool weighted;
     uint64_t other_input, other_weight, other_shared; /* so much is added, in the second run */
@@ -177,7 +177,8 @@ static kilter_status all_runs(board *b, const plan *p, kilter_error *error) {
                                    .stop = stop,
                                    .user = b,
                                    .workers = 2,
-                                   .transport = p->transport,
+                                   .transport = p->listen ? NULL : p->transport,
+                                   .listen = p->listen,
                                    .resume = p->file,
                                    .name = p->name,
                                    .version = p->version};
@@ -304,6 +305,47 @@ static void killed_masters_are_followed_by_others(void **state) {
         masters_are_killed(at->file, i % 4 ? "inproc" : "zmq", seed + i, &sessions);
         unlink(at->file);
     }
+}
+
+static pid_t worker_that_joins(board *b, const char *endpoint) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        kilter_farm_options options = {.work = work,
+                                       .start = start,
+                                       .stop = stop,
+                                       .user = b,
+                                       .join = endpoint,
+                                       .wait_for_master_s = 60,
+                                       .name = "resume_test"};
+        kilter_farm *farm;
+        kilter_error error;
+        kilter_farm_open(&options, NULL, NULL, &farm, &error);
+        _exit(kilter_exit("a worker", &error));
+    }
+    return pid;
+}
+
+static void workers_outlive_their_masters(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    b->lucky = true;
+    char *endpoint = kl_text("ipc://%s/m", at->folder);
+    pid_t workers[2] = {worker_that_joins(b, endpoint), worker_that_joins(b, endpoint)};
+    plan p = usual(at->file);
+    p.listen = endpoint;
+    for (p.kill_at = 300; p.kill_at <= 1500; p.kill_at += 600)
+        assert_true(WIFSIGNALED(master(b, &p)));
+    p.kill_at = 0;
+    expect_well(b, &p);
+    assert_true(b->summary[0].stored == TASKS);
+    for (int i = 0; i < 2; i++) {
+        kill(workers[i], SIGKILL); /* how they end is farm_test's matter */
+        assert_int_equal(waitpid(workers[i], NULL, 0), workers[i]);
+    }
+    unlink(endpoint + strlen("ipc://"));
+    free(endpoint);
+    munmap(b, sizeof *b);
 }
 
 static void another_run_is_refused(void **state) {
@@ -628,6 +670,7 @@ int main(int argc, char **argv) {
         AT_A_PLACE(what_is_stored_is_not_done_again),
         AT_A_PLACE(failed_tasks_are_tried_again),
         AT_A_PLACE(killed_masters_are_followed_by_others),
+        AT_A_PLACE(workers_outlive_their_masters),
         AT_A_PLACE(another_run_is_refused),
         AT_A_PLACE(other_files_are_refused_and_left_as_they_are),
         AT_A_PLACE(an_empty_file_is_taken_for_a_name),
