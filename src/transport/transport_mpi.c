@@ -9,15 +9,23 @@
  * so that the posted receive is small, and what follows lands in its final place. A length of BYE is the last
  * thing a side says. It is answered with BYE, and once both are said no request is left between the two.
  *
+ * The first message of each side is the endpoints' own. The master's says where the lifelines begin, by which
+ * the two notice each other's death (lifeline_mpi.h); the worker's that its line is up, or why it is not.
+ * What MPI holds of a dead peer's is abandoned: it may never be complete, and is neither waited for nor
+ * freed.
+ *
  * Looking for what is complete, and waiting, is wait_mpi.h's. */
 #include "transport/transport.h"
 
 #include <math.h>
 #include <mpi.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/launch_mpi.h"
+#include "transport/lifeline_mpi.h"
 #include "transport/transport_private.h"
 #include "transport/wait_mpi.h"
 
@@ -30,8 +38,12 @@ enum {
     WINDOW = 8,            /* messages to one peer that MPI holds at a time; the others wait here */
 };
 
-#define BYE        UINT64_MAX
-#define FAREWELL_S 10.0 /* close() gives up after so long a silence: a peer is dead, or computing */
+#define BYE             UINT64_MAX
+#define BYE_IN_MOURNING (UINT64_MAX - 1) /* a rank is dead, which those who end MPI must know */
+#define FAREWELL_S      10.0             /* close() gives up after so long a silence: a peer is computing */
+#define MEET_S          30.0             /* open() does, when the bound for lost peers is not longer */
+#define LOOK_S          0.005            /* between two looks at the lifelines */
+#define LAST_WORDS_S    0.1              /* what a dead peer has said comes without longer pauses */
 
 typedef struct parcel { /* a message on its way out */
     struct parcel *next;
@@ -43,18 +55,21 @@ typedef struct parcel { /* a message on its way out */
 typedef enum standing {
     LIVE,
     DROPPED, /* by us: what still comes is received and thrown away */
-    OVER,    /* has said BYE, or is lost: no receive is posted any more */
+    OVER,    /* has said BYE, or is dead: no receive is posted any more */
 } standing;
 
 typedef struct peer {
     standing standing;
     bool said_bye;
+    bool greeted; /* its first message is there, which is `greeting` */
+    kl_message greeting;
+    double cut_s; /* when its lifeline was cut, or it was last heard since; 0: never */
     parcel *waiting, *last_waiting;
     size_t flying; /* parcels MPI holds */
     uint8_t head[EAGER_BYTES];
     uint8_t *body; /* the message of which TAG_REST is being received, else NULL */
     size_t size, got;
-    kl_buffer later; /* heads that came before the rest did; only with kl_mpi_any_source */
+    kl_buffer later; /* heads that came before the rest did; only where ranks do not die */
     size_t later_at; /* those before are done */
 } peer;
 
@@ -66,13 +81,14 @@ typedef struct mpi {
     size_t count;
     peer *peers; /* [count] */
 
-    /* The receive of each peer, [count], that for anybody's head with kl_mpi_any_source, and the sends,
+    /* The receive of each peer, [count], that for anybody's head where ranks do not die, and the sends,
      * [flying]; and a place more. */
     MPI_Request *requests;
     size_t receives;
     uint8_t any_head[EAGER_BYTES];
     parcel **parcels; /* [flying], of the send of the same index */
     size_t flying, flying_capacity;
+    bool gaps; /* some of the sends are complete, or abandoned */
 
     int *done; /* what a look fills, [done_capacity] */
     MPI_Status *statuses;
@@ -82,6 +98,11 @@ typedef struct mpi {
     atomic_bool woken;
     bool out_of_memory; /* for good: what was being received is lost */
     kl_mpi_wait wait;
+
+    kl_lifelines *lines; /* NULL: none */
+    double looked_s;     /* at them */
+    size_t cut;          /* peers that are about to be lost */
+    bool mourning;       /* a rank is dead that MPI does not know to be */
 } mpi;
 
 /* The master is peer 1, rank r is peer r + 1; peers[] has no place for the endpoint itself. */
@@ -136,7 +157,16 @@ static void throw_waiting_away(peer *p) {
     p->last_waiting = NULL;
 }
 
-/* What was said to a lost peer is abandoned, not waited for: its requests may never complete. */
+static void abandon_requests(mpi *m, size_t i) {
+    m->requests[i] = MPI_REQUEST_NULL;
+    MPI_Request *sends = m->requests + m->receives;
+    for (size_t f = 0; f < m->flying; f++)
+        if (sends[f] != MPI_REQUEST_NULL && m->parcels[f]->peer == i) {
+            sends[f] = MPI_REQUEST_NULL;
+            m->gaps = true;
+        }
+}
+
 static void lose(mpi *m, size_t i) {
     peer *p = &m->peers[i];
     if (p->standing == LIVE)
@@ -144,6 +174,16 @@ static void lose(mpi *m, size_t i) {
     p->standing = OVER;
     p->said_bye = true;
     throw_waiting_away(p);
+    abandon_requests(m, i);
+}
+
+/* MPI will not say so, and must not be asked for what takes all ranks. */
+static void lose_dead(mpi *m, size_t i) {
+    const char *hint = kl_mpi_hint();
+    if (!m->mourning && m->rank == 0 && hint)
+        fprintf(stderr, "rank %d is dead: %s\n", rank_of(m, i), hint);
+    m->mourning = true;
+    lose(m, i);
 }
 
 static bool reserve_flights(mpi *m, size_t more) {
@@ -230,7 +270,7 @@ static void say_bye(mpi *m, size_t i) {
     if (m->peers[i].said_bye)
         return;
     m->peers[i].said_bye = true;
-    if (!queue(m, i, BYE, NULL, 0))
+    if (!queue(m, i, m->mourning ? BYE_IN_MOURNING : BYE, NULL, 0))
         m->out_of_memory = true;
 }
 
@@ -238,6 +278,7 @@ static void say_bye(mpi *m, size_t i) {
 static void settle_send(mpi *m, size_t f, bool failed) {
     parcel *it = m->parcels[f];
     size_t i = it->peer;
+    m->gaps = true;
     if (failed)
         lose(m, i);
     if (--it->requests == 0) {
@@ -256,6 +297,7 @@ static void close_gaps(mpi *m) {
             m->parcels[kept++] = m->parcels[f];
         }
     m->flying = kept;
+    m->gaps = false;
 }
 
 /* --- receiving --- */
@@ -295,22 +337,24 @@ static void hear_bye(mpi *m, size_t i) {
 
 static void hear_message(mpi *m, size_t i) {
     peer *p = &m->peers[i];
-    if (p->standing == LIVE)
-        tell(m,
-             &(kl_event){.kind = KL_EVENT_MESSAGE,
-                         .peer = name_of(m, i),
-                         .message = {.data = p->body, .size = p->size, .owner = p->body, .release = free}});
+    kl_message message = {.data = p->body, .size = p->size, .owner = p->body, .release = free};
+    if (!p->greeted)
+        p->greeting = message;
+    else if (p->standing == LIVE)
+        tell(m, &(kl_event){.kind = KL_EVENT_MESSAGE, .peer = name_of(m, i), .message = message});
     else
         free(p->body);
+    p->greeted = true;
     p->body = NULL;
-    if (!kl_mpi_any_source)
+    if (kl_mpi_ranks_die)
         post_head(m, i);
 }
 
 static void hear_head(mpi *m, size_t i, size_t bytes) {
     peer *p = &m->peers[i];
     uint64_t length = bytes < LENGTH_BYTES ? 0 : get_length(p->head);
-    if (length == BYE && bytes == LENGTH_BYTES) {
+    if (length >= BYE_IN_MOURNING && bytes == LENGTH_BYTES) {
+        m->mourning |= length == BYE_IN_MOURNING;
         hear_bye(m, i);
         return;
     }
@@ -339,6 +383,8 @@ static void hear(mpi *m, size_t i, const MPI_Status *status) {
     MPI_Get_count(status, MPI_BYTE, &bytes);
     if (p->standing == OVER)
         return;
+    if (p->cut_s > 0)
+        p->cut_s = kl_monotonic_s();
     if (!p->body) {
         hear_head(m, i, (size_t)bytes);
         return;
@@ -418,7 +464,7 @@ static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter
 /* Takes in what came, and lets go of what went. for_ever: as kl_mpi_look() has it. */
 static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     int done;
-    bool faulty, sent = false;
+    bool faulty;
     if (!reserve_done(m))
         m->out_of_memory = true;
     if (m->out_of_memory)
@@ -432,23 +478,45 @@ static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     for (int d = 0; d < done; d++) {
         size_t at = (size_t)m->done[d];
         bool failed = faulty && m->statuses[d].MPI_ERROR != MPI_SUCCESS;
-        sent |= at >= m->receives;
         if (at >= m->receives) {
             settle_send(m, at - m->receives, failed);
         } else if (at == m->count) {
             hear_any(m, &m->statuses[d]);
         } else if (failed) {
+            if (!kl_mpi_says_dead(m->statuses[d].MPI_ERROR))
+                m->mourning = true;
             lose(m, at);
         } else {
             hear(m, at, &m->statuses[d]);
             hear_later(m, at);
         }
     }
-    if (sent)
+    if (m->gaps)
         close_gaps(m);
     if (done)
         kl_mpi_traffic(&m->wait);
     return KILTER_OK;
+}
+
+/* Whose lifeline is cut is dead, but what it has said before may still come. */
+static void look_at_lines(mpi *m) {
+    double now_s = m->lines ? kl_monotonic_s() : 0;
+    if (!m->lines || now_s - m->looked_s < LOOK_S)
+        return;
+    m->looked_s = now_s;
+    for (size_t i; kl_lifelines_cut(m->lines, &i); m->cut++)
+        m->peers[i].cut_s = now_s;
+    for (size_t i = 0; m->cut > 0 && i < m->count; i++) {
+        peer *p = &m->peers[i];
+        if (p->cut_s == 0 || (p->standing != OVER && now_s - p->cut_s < LAST_WORDS_S))
+            continue;
+        p->cut_s = 0;
+        m->cut--;
+        if (p->standing != OVER)
+            lose_dead(m, i);
+    }
+    if (m->gaps)
+        close_gaps(m);
 }
 
 /* --- the operations --- */
@@ -481,6 +549,7 @@ static kilter_status mpi_poll(kl_transport *transport, double timeout_s, kl_even
             if (status)
                 return status;
         }
+        look_at_lines(m);
         if (kl_event_queue_pop(&m->ready, event) || timeout_s == 0)
             return KILTER_OK;
         double remaining_s = deadline_s - kl_monotonic_s();
@@ -525,16 +594,16 @@ static bool part(mpi *m) {
     }
     kl_mpi_traffic(&m->wait);
     while (!all_said(m)) {
-        if (progress(m, kl_mpi_any_source, NULL) || kl_monotonic_s() - m->wait.traffic_s > FAREWELL_S)
+        if (progress(m, !kl_mpi_ranks_die, NULL) || kl_monotonic_s() - m->wait.traffic_s > FAREWELL_S)
             return false;
+        look_at_lines(m);
         kl_mpi_rest(&m->wait, HUGE_VAL);
     }
     return true;
 }
 
-/* Takes back the receives nobody will send to. Sends to a dead peer stay with MPI, and so does their memory.
- */
-static void abandon(mpi *m) {
+/* Takes back the receives of peers that live, but have not said BYE in time. */
+static void take_back_receives(mpi *m) {
     for (size_t i = 0; i < m->receives; i++)
         if (m->requests[i] != MPI_REQUEST_NULL) {
             MPI_Cancel(&m->requests[i]);
@@ -546,6 +615,7 @@ static void free_all(mpi *m) {
     for (size_t i = 0; m->peers && i < m->count; i++) {
         throw_waiting_away(&m->peers[i]);
         free(m->peers[i].body);
+        kl_message_release(&m->peers[i].greeting);
         kl_buffer_free(&m->peers[i].later);
     }
     kl_event_queue_free(&m->ready);
@@ -559,16 +629,16 @@ static void free_all(mpi *m) {
 
 static void mpi_close(kl_transport *transport) {
     mpi *m = (mpi *)transport;
-    bool ends_mpi = m->ends_mpi;
-    bool parted = part(m);
-    abandon(m);
+    bool parted = part(m), ends_mpi = m->ends_mpi, mourning = m->mourning;
+    take_back_receives(m);
     kl_mpi_wait_end(&m->wait);
-    if (parted) { /* else the memory is kept: MPI may still write into it */
+    kl_lifelines_close(m->lines);
+    if (parted && !mourning) { /* else the memory is kept: MPI may still write into it */
         MPI_Comm_free(&m->comm);
         free_all(m);
     }
     if (ends_mpi)
-        MPI_Finalize();
+        kl_mpi_end(mourning);
 }
 
 static const kl_transport_ops mpi_ops = {.name = "mpi",
@@ -601,24 +671,6 @@ static long launched(void) {
     return rank && atol(rank) > 0 ? atol(rank) + 1 : 1;
 }
 
-static kilter_status start_mpi(int *argc, char ***argv, bool *started, int *provided, kilter_error *error) {
-    int running = 0, finished = 0;
-    MPI_Initialized(&running);
-    MPI_Finalized(&finished);
-    if (finished)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "opening the mpi transport: MPI_Finalize was called already; open it before that");
-    if (running) {
-        MPI_Query_thread(provided);
-        return KILTER_OK;
-    }
-    int code = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
-    if (code != MPI_SUCCESS)
-        return mpi_error(code, "starting MPI", error);
-    *started = true;
-    return KILTER_OK;
-}
-
 static kilter_status look_at_world(int *rank, int *size, kilter_error *error) {
     MPI_Comm_rank(MPI_COMM_WORLD, rank);
     MPI_Comm_size(MPI_COMM_WORLD, size);
@@ -640,7 +692,7 @@ static mpi *new_mpi(int rank, int size, const kl_transport_ops *ops) {
     m->rank = rank;
     m->count = rank == 0 ? (size_t)size - 1 : 1;
     m->peers = calloc(m->count + 1, sizeof *m->peers); /* +1: a lone master has none */
-    m->receives = m->count + kl_mpi_any_source;
+    m->receives = m->count + !kl_mpi_ranks_die;
     m->requests = malloc((m->receives + 1) * sizeof(MPI_Request));
     atomic_init(&m->woken, false);
     if (!m->peers || !m->requests) {
@@ -649,14 +701,96 @@ static mpi *new_mpi(int rank, int size, const kl_transport_ops *ops) {
     }
     for (size_t i = 0; i < m->count; i++) {
         m->requests[i] = MPI_REQUEST_NULL;
+        m->peers[i].greeted = !kl_mpi_ranks_die;
         tell(m, &(kl_event){.kind = KL_EVENT_JOINED, .peer = name_of(m, i)});
     }
     return m;
 }
 
+/* --- meeting: the first messages, and the lifelines --- */
+
+static bool met(const mpi *m) {
+    for (size_t i = 0; i < m->count; i++)
+        if (m->peers[i].standing == LIVE && !m->peers[i].greeted)
+            return false;
+    return true;
+}
+
+/* Whoever has not said its first message in time, though all were there a moment ago, is dead. */
+static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *error) {
+    double until_s = kl_monotonic_s() + patience_s;
+    while (!met(m) && kl_monotonic_s() < until_s) {
+        kilter_status status = progress(m, false, error);
+        if (status != KILTER_OK)
+            return status;
+        look_at_lines(m);
+        kl_mpi_rest(&m->wait, LOOK_S);
+    }
+    for (size_t i = 0; i < m->count; i++)
+        if (m->peers[i].standing == LIVE && !m->peers[i].greeted)
+            lose_dead(m, i);
+    return KILTER_OK;
+}
+
+/* A farm without lifelines works, as long as nobody dies. */
+static void complain(size_t ranks, const char *why) {
+    fprintf(stderr, "%zu rank%s without a connection: their death will not be noticed: %s\n", ranks,
+            ranks == 1 ? " is" : "s are", why);
+}
+
+static kilter_status meet_workers(mpi *m, double lost_after_s, kilter_error *error) {
+    kilter_error why = {KILTER_OK, ""};
+    if (kl_lifelines_listen(m->count, lost_after_s, &m->lines, &why) != KILTER_OK)
+        complain(m->count, why.text);
+    for (size_t i = 0; i < m->count; i++) {
+        kl_buffer invitation = {0};
+        if (m->lines)
+            kl_lifelines_invite(m->lines, i, &invitation);
+        if (invitation.failed || !queue(m, i, invitation.size, invitation.data, invitation.size))
+            m->out_of_memory = true;
+        kl_buffer_free(&invitation);
+    }
+    kilter_status status = await_greetings(m, fmax(lost_after_s, MEET_S), error);
+    size_t without = 0, first = 0;
+    for (size_t i = m->count; i-- > 0;)
+        if (m->lines && m->peers[i].greeting.size > 0) {
+            without++;
+            first = i;
+        }
+    if (without > 0)
+        complain(without, (const char *)m->peers[first].greeting.data);
+    return status;
+}
+
+static kilter_status meet_master(mpi *m, double lost_after_s, kilter_error *error) {
+    kilter_error why = {KILTER_OK, ""};
+    double patience_s = fmax(lost_after_s, MEET_S);
+    kilter_status status = await_greetings(m, patience_s, error);
+    const kl_message *invitation = &m->peers[0].greeting;
+    if (status != KILTER_OK || m->peers[0].standing != LIVE)
+        return status;
+    if (invitation->size > 0)
+        kl_lifelines_connect(invitation->data, invitation->size, lost_after_s, patience_s / 2, &m->lines,
+                             &why);
+    size_t size = why.status == KILTER_OK ? 0 : strlen(why.text) + 1;
+    if (!queue(m, 0, size, why.text, size))
+        m->out_of_memory = true;
+    return KILTER_OK;
+}
+
+static kilter_status meet(mpi *m, double lost_after_s, kilter_error *error) {
+    if (!kl_mpi_ranks_die)
+        return KILTER_OK;
+    kilter_status status =
+        m->rank == 0 ? meet_workers(m, lost_after_s, error) : meet_master(m, lost_after_s, error);
+    for (size_t i = 0; i < m->count; i++)
+        kl_message_release(&m->peers[i].greeting);
+    return status;
+}
+
 /* Everything after MPI runs and the world is known. */
-static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provided, kl_transport **transport,
-                                   kilter_error *error) {
+static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provided, double lost_after_s,
+                                   kl_transport **transport, kilter_error *error) {
     mpi *m = new_mpi(rank, size, provided >= MPI_THREAD_MULTIPLE ? &mpi_ops_any_thread : &mpi_ops);
     if (!m || m->out_of_memory || !reserve_done(m)) {
         if (m)
@@ -671,28 +805,36 @@ static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provid
     }
     MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
     m->ends_mpi = ends_mpi;
-    for (size_t i = 0; i < m->count && !kl_mpi_any_source; i++)
+    for (size_t i = 0; i < m->count && kl_mpi_ranks_die; i++)
         post_head(m, i);
-    if (kl_mpi_any_source)
+    if (!kl_mpi_ranks_die)
         post_any_head(m);
     kl_mpi_wait_begin(&m->wait);
-    *transport = &m->transport;
-    return KILTER_OK;
+    kilter_status status = meet(m, lost_after_s > 0 ? lost_after_s : KL_LOST_AFTER_S, error);
+    if (status == KILTER_OK)
+        *transport = &m->transport;
+    else
+        mpi_close(&m->transport);
+    return status;
 }
 
-kilter_status kl_mpi_open(int *argc, char ***argv, int *rank, int *size, kl_transport **transport,
-                          kilter_error *error) {
-    bool started = false;
+kilter_status kl_mpi_open(int *argc, char ***argv, double lost_after_s, int *rank, int *size,
+                          kl_transport **transport, kilter_error *error) {
+    bool started;
     int provided = MPI_THREAD_SINGLE, r = 0, s = 1;
-    kilter_status status = start_mpi(argc, argv, &started, &provided, error);
+    kl_mpi_vigil *vigil;
+    kilter_status status = kl_mpi_start(argc, argv, &started, &provided, &vigil, error);
     if (status)
         return status;
     status = look_at_world(&r, &s, error);
     if (!status)
-        status = open_endpoint(r, s, started, provided, transport, error);
+        status = open_endpoint(r, s, started, provided, lost_after_s, transport, error);
+    kl_mpi_started(vigil);
     if (status) {
-        if (started)
-            MPI_Finalize();
+        int finished = 0;
+        MPI_Finalized(&finished);
+        if (started && !finished)
+            kl_mpi_end(false);
         return status;
     }
     *rank = r;

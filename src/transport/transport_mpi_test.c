@@ -7,7 +7,7 @@
 
 static kl_transport *open_endpoint(int *rank, int *size) {
     kl_transport *t;
-    CHECK_OK(kl_mpi_open(NULL, NULL, rank, size, &t, error));
+    CHECK_OK(kl_mpi_open(NULL, NULL, 0, rank, size, &t, error));
     return t;
 }
 
@@ -151,21 +151,21 @@ static void run_in_a_program_with_mpi(int *argc, char ***argv, int threads) {
 static void run_in_a_program_without(int *argc, char ***argv) {
     int rank, size, finished = 0;
     kl_transport *t;
-    CHECK_OK(kl_mpi_open(argc, argv, &rank, &size, &t, error));
+    CHECK_OK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, error));
     for (int i = 0; i < (rank == 0 ? size - 1 : 1); i++)
         CHECK(suite_next(t).kind == KL_EVENT_JOINED);
     kl_transport_close(t);
     MPI_Finalized(&finished);
     CHECK(finished);
     kilter_error error = {0};
-    CHECK(kl_mpi_open(argc, argv, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
+    CHECK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
 }
 
 static void run_under_the_wrong_launcher(int *argc, char ***argv) {
     int rank = -1, size = -1, finished = 0;
     kl_transport *t = NULL;
     kilter_error error = {0};
-    CHECK(kl_mpi_open(argc, argv, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
+    CHECK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
     CHECK(strstr(error.text, "mpirun") && !t && rank == -1 && size == -1);
     MPI_Finalized(&finished);
     CHECK(finished);

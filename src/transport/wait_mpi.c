@@ -13,7 +13,7 @@ enum { SPINS = 20 }; /* looks with a bare yield in between, before the first nap
 #define LONGEST_REST_S 2e-3  /* … to here */
 #define REST_AFTER_S   0.05
 
-const bool kl_mpi_any_source = false;
+const bool kl_mpi_ranks_die = true;
 
 void kl_mpi_wait_begin(kl_mpi_wait *wait) {
     *wait = (kl_mpi_wait){.ticket = MPI_REQUEST_NULL};

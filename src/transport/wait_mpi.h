@@ -7,10 +7,10 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* May a receive be posted for whoever sends next? Where ranks die it may not, as one that matched a dying
- * sender hangs for ever. In a simulation none does, and a receive for each of many ranks costs time with
- * every message. */
-extern const bool kl_mpi_any_source;
+/* In a simulation no rank does. Where ranks die, their death must be noticed, and a receive may not be posted
+ * for whoever sends next: one that matched a dying sender hangs for ever. Where they do not, that is one
+ * receive instead of many, each of which costs time with every message. */
+extern const bool kl_mpi_ranks_die;
 
 typedef struct kl_mpi_wait {
     unsigned spins;

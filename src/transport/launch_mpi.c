@@ -1,0 +1,289 @@
+#include "transport/launch_mpi.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sys/sys.h"
+#include "transport/wait_mpi.h"
+
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
+
+/* --- does a launcher let ranks outlive others? --- */
+
+#if defined OPEN_MPI || defined MPICH
+
+static bool is_on(const char *variable) {
+    const char *value = getenv(variable);
+    return value && (strcmp(value, "1") == 0 || strcmp(value, "true") == 0 || strcmp(value, "yes") == 0);
+}
+
+#endif
+
+#if defined OPEN_MPI
+
+static bool ranks_outlive_others(void) {
+    return is_on("OMPI_MCA_orte_enable_recovery");
+}
+
+const char *kl_mpi_hint(void) {
+    return ranks_outlive_others()
+               ? NULL
+               : "mpirun ends the whole job with it, unless it is mpirun --enable-recovery";
+}
+
+#elif defined MPICH
+
+static bool ranks_outlive_others(void) {
+    return is_on("KILTER_MPI_SHIELD");
+}
+
+const char *kl_mpi_hint(void) {
+    return ranks_outlive_others()
+               ? NULL
+               : "mpiexec ends the whole job with it, unless it is KILTER_MPI_SHIELD=1 mpiexec "
+                 "-disable-auto-cleanup";
+}
+
+#else
+
+static bool ranks_outlive_others(void) {
+    return false;
+}
+
+const char *kl_mpi_hint(void) {
+    return NULL;
+}
+
+#endif
+
+bool kl_mpi_says_dead(int code) {
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+    int class = code;
+    MPI_Error_class(code, &class);
+    return class == MPIX_ERR_PROC_FAILED;
+#else
+    (void)code;
+    return false;
+#endif
+}
+
+/* --- the shield, for MPICH's launcher --- */
+
+#ifdef MPICH
+
+/* Passes on what is meant for the program until that has ended. SIGUSR1 is the launcher's word for a death.
+ */
+static _Noreturn void be_shield(pid_t rank, bool is_master) {
+    sigset_t all;
+    sigfillset(&all);
+    if (close_range(3, ~0U, 0) != 0)
+        for (int fd = 3; fd < 1024; fd++)
+            close(fd);
+    for (;;) {
+        int status, signal = sigwaitinfo(&all, NULL);
+        if (signal == SIGCHLD && waitpid(rank, &status, WNOHANG) == rank)
+            _exit(WIFEXITED(status) ? WEXITSTATUS(status) : is_master ? 128 + WTERMSIG(status) : 0);
+        if (signal > 0 && signal != SIGCHLD && signal != SIGUSR1)
+            kill(rank, signal);
+    }
+}
+
+/* The launcher kills all ranks of a host when the process it started there was killed: so that is another
+ * one than the rank. */
+static kilter_status raise_shield(kilter_error *error) {
+    const char *number = getenv("PMI_RANK");
+    if (!ranks_outlive_others() || !number)
+        return KILTER_OK;
+    sigset_t all, old;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    pid_t shield = getpid(), rank = fork();
+    if (rank > 0) {
+        signal(SIGCHLD, SIG_DFL);
+        be_shield(rank, strcmp(number, "0") == 0);
+    }
+    int code = errno;
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (rank < 0)
+        return kl_fail(error, KILTER_ERR_SYSTEM, "KILTER_MPI_SHIELD: starting a process for rank %s: %s",
+                       number, strerror(code));
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != shield)
+        _exit(1);
+    return KILTER_OK;
+}
+
+/* The way by which UCX reads a message out of its sender's memory ends the reader when the sender is dead.
+ * Without it MPI_Finalize hangs now and then, which a shielded rank does not call. */
+static void choose_ways(void) {
+    if (ranks_outlive_others())
+        setenv("UCX_TLS", "^cma", 0);
+}
+
+/* The launcher tells ranks of a death by SIGUSR1, which would end them. */
+static void ignore_word_of_death(void) {
+    struct sigaction now;
+    if (ranks_outlive_others() && sigaction(SIGUSR1, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+        signal(SIGUSR1, SIG_IGN);
+}
+
+#else
+
+static kilter_status raise_shield(kilter_error *error) {
+    (void)error;
+    return KILTER_OK;
+}
+static void choose_ways(void) {}
+static void ignore_word_of_death(void) {}
+
+#endif
+
+/* --- the beginning --- */
+
+struct kl_mpi_vigil {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+    bool over;
+    double patience_s;
+};
+
+static const double START_S = 300;
+
+static kilter_status read_patience(double *patience_s, kilter_error *error) {
+    const char *text = getenv("KILTER_MPI_START_S");
+    char *end = NULL;
+    *patience_s = text && *text ? strtod(text, &end) : START_S;
+    if (end && (end == text || *end || !(*patience_s >= 0 && *patience_s <= 1e6)))
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "KILTER_MPI_START_S: '%s' is not a number of seconds from 0 to 1000000 (0: for ever)",
+                       text);
+    return KILTER_OK;
+}
+
+static void *watch_start(void *arg) {
+    kl_mpi_vigil *v = arg;
+    struct timespec until = kl_timespec(kl_monotonic_s() + v->patience_s);
+    int code = 0;
+    pthread_mutex_lock(&v->lock);
+    while (!v->over && code != ETIMEDOUT)
+        code = pthread_cond_timedwait(&v->news, &v->lock, &until);
+    if (!v->over) {
+        fprintf(stderr,
+                "starting MPI: not all ranks are there after %g s: one may have died before it could say so; "
+                "start again (KILTER_MPI_START_S sets how long to wait)\n",
+                v->patience_s);
+        _exit(1); /* MPI cannot be told to give up */
+    }
+    pthread_mutex_unlock(&v->lock);
+    return NULL;
+}
+
+static kilter_status begin_vigil(kl_mpi_vigil **vigil, kilter_error *error) {
+    double patience_s;
+    kilter_status status = read_patience(&patience_s, error);
+    if (status != KILTER_OK || !kl_mpi_ranks_die || patience_s == 0)
+        return status;
+    kl_mpi_vigil *v = calloc(1, sizeof *v);
+    if (!v)
+        return kl_fail(error, KILTER_ERR_MEMORY, "starting MPI: memory ran out");
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&v->news, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&v->lock, NULL);
+    v->patience_s = patience_s;
+    sigset_t all, old; /* signals are the program's own threads' business */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int code = pthread_create(&v->thread, NULL, watch_start, v);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (code != 0) {
+        free(v);
+        return kl_fail(error, KILTER_ERR_SYSTEM, "starting MPI: starting a thread: %s", strerror(code));
+    }
+    *vigil = v;
+    return KILTER_OK;
+}
+
+void kl_mpi_started(kl_mpi_vigil *v) {
+    if (!v)
+        return;
+    pthread_mutex_lock(&v->lock);
+    v->over = true;
+    pthread_cond_signal(&v->news);
+    pthread_mutex_unlock(&v->lock);
+    pthread_join(v->thread, NULL);
+    pthread_cond_destroy(&v->news);
+    pthread_mutex_destroy(&v->lock);
+    free(v);
+}
+
+kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided, kl_mpi_vigil **vigil,
+                           kilter_error *error) {
+    int running = 0, finished = 0;
+    *started = false;
+    *vigil = NULL;
+    MPI_Initialized(&running);
+    MPI_Finalized(&finished);
+    if (finished)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "opening the mpi transport: MPI_Finalize was called already; open it before that");
+    if (running) {
+        MPI_Query_thread(provided);
+        return KILTER_OK;
+    }
+    kilter_status status = raise_shield(error); /* before there are threads */
+    if (status == KILTER_OK)
+        status = begin_vigil(vigil, error);
+    if (status != KILTER_OK)
+        return status;
+    choose_ways();
+    int code = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+    if (code != MPI_SUCCESS) {
+        kl_mpi_started(*vigil);
+        *vigil = NULL;
+        return kl_fail(error, KILTER_ERR_MPI, "starting MPI: MPI_Init_thread gave error %d", code);
+    }
+    ignore_word_of_death();
+    *started = true;
+    return KILTER_OK;
+}
+
+/* --- the end --- */
+
+/* What ranks of Open MPI that are dead, or exit without its leave, have in shared memory stays there: here
+ * goes that of this job on this host. Those alive have mapped it long ago. */
+static void sweep_shared_memory(void) {
+    const char *job = getenv("OMPI_MCA_ess_base_jobid");
+    char pattern[128];
+    if (!job)
+        return;
+    snprintf(pattern, sizeof pattern, "/dev/shm/vader_segment.*.%u.%lx.*", (unsigned)geteuid(),
+             strtoul(job, NULL, 10));
+    glob_t found;
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            unlink(found.gl_pathv[i]);
+    globfree(&found);
+}
+
+void kl_mpi_end(bool mourning) {
+    if (!mourning && !ranks_outlive_others()) {
+        MPI_Finalize();
+        return;
+    }
+    sweep_shared_memory();
+}

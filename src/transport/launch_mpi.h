@@ -1,0 +1,26 @@
+/* The beginning and the end of MPI itself, where Kilter starts it; and what each MPI needs so that ranks
+ * outlive one that dies. Private to room transport. */
+#ifndef KL_LAUNCH_MPI_H
+#define KL_LAUNCH_MPI_H
+
+#include <mpi.h>
+
+#include "base/base.h"
+
+/* How long MPI, and the farm's ranks after that, may take to get together. */
+typedef struct kl_mpi_vigil kl_mpi_vigil;
+
+/* Starts MPI when it is not running. *started: it was not. *vigil: ends the process, with a word, when
+ * kl_mpi_started() is not called in time; NULL where MPI ran already. */
+kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided, kl_mpi_vigil **vigil,
+                           kilter_error *error);
+void kl_mpi_started(kl_mpi_vigil *vigil); /* NULL does nothing */
+/* Ends MPI, unless that could wait for the dead for ever: then the process just exits, which is as good.
+ * mourning: a rank is dead that MPI does not know to be. */
+void kl_mpi_end(bool mourning);
+/* What the user can do so that other ranks outlive one that dies; NULL: nothing is to be done. */
+const char *kl_mpi_hint(void);
+/* Is this how MPI says that a rank is dead? No MPI does without ULFM, and where that is not enabled. */
+bool kl_mpi_says_dead(int code);
+
+#endif

@@ -1,0 +1,427 @@
+/*     worker                               master
+ *     connect, to all of its addresses ──▶ accept
+ *     KEY of this worker, its number   ──▶
+ *                                      ◀── ANSWER for this worker
+ *
+ * and then silence. The first address that answers is taken. */
+#include "transport/lifeline_mpi.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <math.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/transport_private.h"
+
+enum {
+    KEY_BYTES = 16,
+    HELLO_BYTES = KEY_BYTES + 4, /* the key, the worker's number */
+    BOOT_BYTES = 36,
+    ADDRESSES_MOST = 16,
+    STRANGERS_MOST = 64, /* more than there are workers; one more takes the place of the oldest */
+    TURNS_MOST = 64,     /* at one look, so that strangers cannot hold it up */
+};
+
+typedef struct secret {
+    uint8_t key[KEY_BYTES], answer[KEY_BYTES];
+} secret;
+
+struct kl_lifelines {
+    int epoll, listener; /* listener: −1 at a worker */
+    uint16_t port;
+    double lost_after_s;
+    size_t count;
+    int *fds;        /* [count]; −1: no line, or a cut one */
+    secret *secrets; /* [count], the master's */
+    int *strangers;  /* [count + STRANGERS_MOST] connected, and have shown no key; the oldest first */
+    size_t stranger_count;
+};
+
+static kilter_status system_error(const char *doing, int code, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_SYSTEM, "%s: %s", doing, strerror(code));
+}
+
+/* Names the running system, so that a loopback address is used on it only; "" when it does not say. */
+static void boot_id(char id[BOOT_BYTES + 1]) {
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, id, BOOT_BYTES) : 0;
+    id[got > 0 ? got : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+/* A third of the time without a word, and two questions without an answer. */
+static void keep_alive(int fd, double lost_after_s) {
+    int on = 1, pause_s = (int)fmax(1, floor(lost_after_s / 3)), questions = 2;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &pause_s, sizeof pause_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause_s, sizeof pause_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof questions);
+}
+
+static bool watch(const kl_lifelines *l, int fd) {
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static kl_lifelines *new_lines(size_t count, double lost_after_s) {
+    kl_lifelines *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    l->listener = -1;
+    l->lost_after_s = lost_after_s;
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    l->fds = malloc((count + 1) * sizeof *l->fds); /* +1: a lone master has none */
+    l->strangers = malloc((count + STRANGERS_MOST) * sizeof *l->strangers);
+    for (size_t i = 0; l->fds && i < count; i++)
+        l->fds[i] = -1;
+    l->count = l->fds ? count : 0;
+    if (!l->fds || !l->strangers || l->epoll < 0) {
+        kl_lifelines_close(l);
+        return NULL;
+    }
+    return l;
+}
+
+void kl_lifelines_close(kl_lifelines *l) {
+    if (!l)
+        return;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->fds[i] >= 0)
+            close(l->fds[i]);
+    for (size_t i = 0; i < l->stranger_count; i++)
+        close(l->strangers[i]);
+    if (l->listener >= 0)
+        close(l->listener);
+    if (l->epoll >= 0)
+        close(l->epoll);
+    free(l->fds);
+    free(l->strangers);
+    free(l->secrets);
+    free(l);
+}
+
+bool kl_lifelines_holds(const kl_lifelines *l, size_t worker) {
+    return l->fds[worker] >= 0;
+}
+
+/* --- the master's end --- */
+
+/* Listens on all addresses, of IPv6, too, where there is that. */
+static int listen_anywhere(uint16_t *port) {
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    int off = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0 ||
+                    bind(fd, (struct sockaddr *)&six, sizeof six) != 0)) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd < 0) {
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd >= 0 && bind(fd, (struct sockaddr *)&four, sizeof four) != 0) {
+            close(fd);
+            return -1;
+        }
+    }
+    struct sockaddr_storage bound;
+    socklen_t size = sizeof bound;
+    if (fd < 0 || listen(fd, SOMAXCONN) != 0 || getsockname(fd, (struct sockaddr *)&bound, &size) != 0) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                              : ((struct sockaddr_in *)&bound)->sin_port);
+    return fd;
+}
+
+static bool fill_random(void *data, size_t size) {
+    for (uint8_t *at = data; size > 0;) {
+        ssize_t got = getrandom(at, size, 0);
+        if (got < 0 && errno != EINTR)
+            return false;
+        at += got > 0 ? got : 0;
+        size -= got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+kilter_status kl_lifelines_listen(size_t workers, double lost_after_s, kl_lifelines **lines,
+                                  kilter_error *error) {
+    static const char doing[] = "preparing to notice the death of ranks";
+    kilter_status status = kl_allow_files(workers + STRANGERS_MOST, error);
+    if (status != KILTER_OK)
+        return status;
+    kl_lifelines *l = new_lines(workers, lost_after_s);
+    secret *secrets = calloc(workers + 1, sizeof *secrets);
+    if (!l || !secrets) {
+        kl_lifelines_close(l);
+        free(secrets);
+        return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory or open files ran out", doing);
+    }
+    l->secrets = secrets;
+    l->listener = listen_anywhere(&l->port);
+    if (l->listener < 0 || !watch(l, l->listener) || !fill_random(secrets, workers * sizeof *secrets)) {
+        int code = errno;
+        kl_lifelines_close(l);
+        return system_error(doing, code, error);
+    }
+    *lines = l;
+    return KILTER_OK;
+}
+
+/* Writes the bytes of the address of an interface that is up; 0: it is not one to connect to. */
+static size_t address_bytes(const struct ifaddrs *it, const void **bytes) {
+    if (!it->ifa_addr || !(it->ifa_flags & IFF_UP))
+        return 0;
+    if (it->ifa_addr->sa_family == AF_INET) {
+        *bytes = &((const struct sockaddr_in *)it->ifa_addr)->sin_addr;
+        return sizeof(struct in_addr);
+    }
+    if (it->ifa_addr->sa_family != AF_INET6)
+        return 0;
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)it->ifa_addr)->sin6_addr;
+    *bytes = six; /* that of a link says nothing elsewhere */
+    return IN6_IS_ADDR_LINKLOCAL(six) ? 0 : sizeof *six;
+}
+
+void kl_lifelines_invite(const kl_lifelines *l, size_t worker, kl_buffer *invitation) {
+    char boot[BOOT_BYTES + 1];
+    boot_id(boot);
+    kl_put_bytes(invitation, &l->secrets[worker], sizeof(secret));
+    kl_put_u32(invitation, (uint32_t)worker);
+    kl_put_u32(invitation, l->port);
+    kl_put_span(invitation, boot, strlen(boot));
+    struct ifaddrs *list = NULL;
+    unsigned addresses = 0;
+    if (getifaddrs(&list) != 0)
+        return;
+    for (const struct ifaddrs *it = list; it && addresses < ADDRESSES_MOST; it = it->ifa_next) {
+        const void *bytes;
+        size_t size = address_bytes(it, &bytes);
+        if (size == 0)
+            continue;
+        kl_put_u8(invitation, it->ifa_flags & IFF_LOOPBACK ? 1 : 0);
+        kl_put_span(invitation, bytes, size);
+        addresses++;
+    }
+    freeifaddrs(list);
+}
+
+static void take_in(kl_lifelines *l) {
+    int fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (l->stranger_count == l->count + STRANGERS_MOST) {
+        close(l->strangers[0]);
+        memmove(l->strangers, l->strangers + 1, --l->stranger_count * sizeof *l->strangers);
+    }
+    if (watch(l, fd))
+        l->strangers[l->stranger_count++] = fd;
+    else
+        close(fd);
+}
+
+/* In a time that does not tell how much of it was right. */
+static bool same(const uint8_t *a, const uint8_t *b, size_t size) {
+    unsigned difference = 0;
+    for (size_t i = 0; i < size; i++)
+        difference |= a[i] ^ b[i];
+    return difference == 0;
+}
+
+/* What a stranger said makes it the line of its worker, or it is sent away. So few bytes come at once, or
+ * not from a worker. */
+static void meet(kl_lifelines *l, size_t s) {
+    int fd = l->strangers[s];
+    uint8_t hello[HELLO_BYTES];
+    ssize_t got = recv(fd, hello, sizeof hello, 0);
+    memmove(l->strangers + s, l->strangers + s + 1, (--l->stranger_count - s) * sizeof *l->strangers);
+    kl_reader reader = kl_reader_of(hello + KEY_BYTES, HELLO_BYTES - KEY_BYTES);
+    uint32_t worker = got == HELLO_BYTES ? kl_get_u32(&reader) : UINT32_MAX;
+    if (worker >= l->count || l->fds[worker] >= 0 || !same(hello, l->secrets[worker].key, KEY_BYTES) ||
+        send(fd, l->secrets[worker].answer, KEY_BYTES, MSG_NOSIGNAL) != KEY_BYTES) {
+        close(fd);
+        return;
+    }
+    keep_alive(fd, l->lost_after_s);
+    l->fds[worker] = fd;
+}
+
+/* --- both ends --- */
+
+/* Nothing is said on a line: what can be read is its end. */
+static bool is_cut(int fd) {
+    uint8_t nothing[64];
+    ssize_t got = recv(fd, nothing, sizeof nothing, 0);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static size_t place_of(const int *fds, size_t count, int fd) {
+    size_t i = 0;
+    while (i < count && fds[i] != fd)
+        i++;
+    return i;
+}
+
+bool kl_lifelines_cut(kl_lifelines *l, size_t *worker) {
+    struct epoll_event event;
+    for (int turn = 0; turn < TURNS_MOST && epoll_wait(l->epoll, &event, 1, 0) == 1; turn++) {
+        int fd = event.data.fd;
+        size_t stranger = place_of(l->strangers, l->stranger_count, fd);
+        size_t line = place_of(l->fds, l->count, fd);
+        if (fd == l->listener) {
+            take_in(l);
+        } else if (stranger < l->stranger_count) {
+            meet(l, stranger);
+        } else if (line < l->count && is_cut(fd)) {
+            close(fd);
+            l->fds[line] = -1;
+            *worker = line;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- the worker's end --- */
+
+typedef struct attempt {
+    struct pollfd polled[ADDRESSES_MOST]; /* fd −1: failed */
+    size_t count;
+    uint8_t hello[HELLO_BYTES], answer[KEY_BYTES];
+    int code; /* of errno: why the last one failed */
+} attempt;
+
+static void give_up(attempt *a, size_t i, int code) {
+    close(a->polled[i].fd);
+    a->polled[i].fd = -1;
+    a->code = code ? code : ECONNRESET;
+}
+
+static void try_address(attempt *a, const uint8_t *bytes, size_t size, uint16_t port) {
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
+    bool is_six = size == sizeof six.sin6_addr;
+    memcpy(is_six ? (void *)&six.sin6_addr : (void *)&four.sin_addr, bytes, size);
+    int fd = socket(is_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        a->code = errno;
+        return;
+    }
+    size_t i = a->count++;
+    a->polled[i] = (struct pollfd){.fd = fd, .events = POLLOUT};
+    if (connect(fd, is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four,
+                is_six ? sizeof six : sizeof four) != 0 &&
+        errno != EINPROGRESS)
+        give_up(a, i, errno);
+}
+
+static bool read_invitation(kl_reader *reader, attempt *a) {
+    char here[BOOT_BYTES + 1];
+    size_t boot_size, size;
+    boot_id(here);
+    const uint8_t *key = kl_get_bytes(reader, KEY_BYTES), *answer = kl_get_bytes(reader, KEY_BYTES);
+    const uint8_t *worker = kl_get_bytes(reader, HELLO_BYTES - KEY_BYTES);
+    uint32_t port = kl_get_u32(reader);
+    const uint8_t *boot = kl_get_span(reader, &boot_size);
+    if (reader->bad || port > UINT16_MAX)
+        return false;
+    memcpy(a->hello, key, KEY_BYTES);
+    memcpy(a->hello + KEY_BYTES, worker, HELLO_BYTES - KEY_BYTES);
+    memcpy(a->answer, answer, KEY_BYTES);
+    bool same_system = boot_size == BOOT_BYTES && memcmp(boot, here, BOOT_BYTES) == 0;
+    while (reader->at < reader->size && a->count < ADDRESSES_MOST) {
+        bool loopback = kl_get_u8(reader) != 0;
+        const uint8_t *bytes = kl_get_span(reader, &size);
+        if (reader->bad || (size != sizeof(struct in_addr) && size != sizeof(struct in6_addr)))
+            return false;
+        if (!loopback || same_system)
+            try_address(a, bytes, size, (uint16_t)port);
+    }
+    return true;
+}
+
+/* Something can be done with connection `i`. true: it is the one. */
+static bool go_on(attempt *a, size_t i) {
+    struct pollfd *p = &a->polled[i];
+    uint8_t answer[KEY_BYTES];
+    if (p->events == POLLOUT) {
+        int code = 0;
+        socklen_t size = sizeof code;
+        getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &code, &size);
+        if (code != 0 || send(p->fd, a->hello, HELLO_BYTES, MSG_NOSIGNAL) != HELLO_BYTES)
+            give_up(a, i, code ? code : errno);
+        else
+            p->events = POLLIN;
+        return false;
+    }
+    ssize_t got = recv(p->fd, answer, KEY_BYTES, 0);
+    if (got == KEY_BYTES && same(answer, a->answer, KEY_BYTES))
+        return true;
+    give_up(a, i, got < 0 ? errno : ECONNREFUSED);
+    return false;
+}
+
+/* The connection that was answered first, taken out of the attempt; −1: none was. */
+static int await_answer(attempt *a, double until_s) {
+    for (;;) {
+        size_t alive = 0;
+        for (size_t i = 0; i < a->count; i++)
+            alive += a->polled[i].fd >= 0;
+        double left_s = until_s - kl_monotonic_s();
+        if (alive == 0 || left_s <= 0) {
+            a->code = alive ? ETIMEDOUT : a->code ? a->code : EADDRNOTAVAIL;
+            return -1;
+        }
+        if (poll(a->polled, a->count, (int)ceil(1e3 * fmin(left_s, 3600))) < 0 && errno != EINTR) {
+            a->code = errno;
+            return -1;
+        }
+        for (size_t i = 0; i < a->count; i++) {
+            int fd = a->polled[i].fd;
+            if (fd >= 0 && a->polled[i].revents && go_on(a, i)) {
+                a->polled[i].fd = -1;
+                return fd;
+            }
+        }
+    }
+}
+
+kilter_status kl_lifelines_connect(const void *invitation, size_t size, double lost_after_s,
+                                   double patience_s, kl_lifelines **lines, kilter_error *error) {
+    static const char doing[] = "connecting to the master, to notice its death";
+    attempt a = {.count = 0};
+    kl_reader reader = kl_reader_of(invitation, size);
+    bool read = read_invitation(&reader, &a);
+    int fd = read ? await_answer(&a, kl_monotonic_s() + patience_s) : -1;
+    for (size_t i = 0; i < a.count; i++)
+        if (a.polled[i].fd >= 0)
+            close(a.polled[i].fd);
+    if (!read)
+        return kl_fail(error, KILTER_ERR_INPUT, "%s: the invitation is malformed", doing);
+    if (fd < 0)
+        return system_error(doing, a.code, error);
+    kl_lifelines *l = new_lines(1, lost_after_s);
+    if (!l || !watch(l, fd)) {
+        kl_lifelines_close(l);
+        close(fd);
+        return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory or open files ran out", doing);
+    }
+    keep_alive(fd, lost_after_s);
+    l->fds[0] = fd;
+    *lines = l;
+    return KILTER_OK;
+}

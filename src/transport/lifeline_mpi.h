@@ -1,0 +1,28 @@
+/* How the ranks of a farm learn that another is dead, which MPI does not tell: a TCP connection between the
+ * master and each worker that says nothing, and that the system closes with the process, or after some
+ * silence of the other's host. Private to room transport.
+ *
+ * Whoever reaches the master's port without the key of a worker, which is random and travels by MPI, is
+ * nobody. */
+#ifndef KL_LIFELINE_MPI_H
+#define KL_LIFELINE_MPI_H
+
+#include "base/base.h"
+
+typedef struct kl_lifelines kl_lifelines;
+
+/* The master's end, for `workers` of them. lost_after_s: of silence of a host, in whole seconds from 3. */
+kilter_status kl_lifelines_listen(size_t workers, double lost_after_s, kl_lifelines **lines,
+                                  kilter_error *error);
+/* What worker 0, 1, … needs to connect; for nobody else to see. */
+void kl_lifelines_invite(const kl_lifelines *lines, size_t worker, kl_buffer *invitation);
+/* The worker's end: connects, within patience_s. KILTER_ERR_INPUT: that is no invitation. */
+kilter_status kl_lifelines_connect(const void *invitation, size_t size, double lost_after_s,
+                                   double patience_s, kl_lifelines **lines, kilter_error *error);
+/* Takes in who connects. true: the line to *worker has been cut (at a worker: to the master, *worker is 0),
+ * which is said once of each. */
+bool kl_lifelines_cut(kl_lifelines *lines, size_t *worker);
+bool kl_lifelines_holds(const kl_lifelines *lines, size_t worker); /* is its line up? */
+void kl_lifelines_close(kl_lifelines *lines);                      /* NULL does nothing */
+
+#endif
