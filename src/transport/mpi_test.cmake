@@ -14,3 +14,11 @@ kilter_mpi_test(transport/mpi_single 3 transport_mpi_test --single)
 add_test(NAME transport/mpi_wrong_launcher COMMAND transport_mpi_test --expect-mismatch)
 set_tests_properties(transport/mpi_wrong_launcher
                      PROPERTIES LABELS mpi TIMEOUT 120 ENVIRONMENT "MV2_COMM_WORLD_SIZE=3;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+
+# Lifelines are plain sockets, and tested without mpirun.
+add_executable(lifeline_mpi_test ${CMAKE_CURRENT_LIST_DIR}/lifeline_mpi_test.c)
+target_compile_definitions(lifeline_mpi_test PRIVATE _GNU_SOURCE)
+target_link_libraries(lifeline_mpi_test PRIVATE kilter_objects)
+add_dependencies(mpi_tests lifeline_mpi_test)
+add_test(NAME transport/lifeline_mpi_test COMMAND lifeline_mpi_test)
+set_tests_properties(transport/lifeline_mpi_test PROPERTIES LABELS mpi TIMEOUT 120)

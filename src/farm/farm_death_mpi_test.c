@@ -1,0 +1,151 @@
+/* One rank of a farm in which some are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. Started by
+ * mpi_death_test.sh, under a launcher that lets the others live.
+ *
+ *   WHEN opening   before or while the farm is opened
+ *        running   while tasks of 2 ms are done
+ *        sending   while results of 3 MB are sent
+ *        master    it is the master that is killed, while tasks are done
+ *
+ * The same SEED kills the same ranks at the same instants. Ends with 0 at the master when every task was
+ * delivered once with its right result, or when all workers were killed and the farm says so. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "farm/farm.h"
+
+enum { TASKS = 400, LARGE_TASKS = 40, LARGE_BYTES = 3000000, SMALL_BYTES = 16, RANKS_MOST = 64 };
+
+static const double TASK_S = 2e-3;
+
+typedef struct plan {
+    int ranks, rank, kills;
+    const char *when;
+    double kill_after_s; /* < 0: this rank lives */
+    size_t result_bytes;
+    uint64_t tasks;
+} plan;
+
+static uint64_t next_random(uint64_t *seed) {
+    *seed += 0x9e3779b97f4a7c15u;
+    uint64_t z = *seed;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static bool is_when(const plan *p, const char *when) {
+    return strcmp(p->when, when) == 0;
+}
+
+/* Which ranks die, and when: KILLS of the workers, in an order out of the seed. */
+static void draw(plan *p, uint64_t seed) {
+    int order[RANKS_MOST];
+    for (int i = 0; i < p->ranks - 1; i++)
+        order[i] = i + 1;
+    for (int i = p->ranks - 2; i > 0; i--) {
+        int k = (int)(next_random(&seed) % (uint64_t)(i + 1)), other = order[k];
+        order[k] = order[i];
+        order[i] = other;
+    }
+    bool dies = is_when(p, "master") && p->rank == 0;
+    for (int i = 0; i < p->kills && !is_when(p, "master"); i++)
+        dies |= order[i] == p->rank;
+    seed += (uint64_t)p->rank;
+    double most_s = is_when(p, "master") ? 0.15 : 0.5; /* before all tasks can be done */
+    p->kill_after_s = dies ? (double)(next_random(&seed) % 1000) / 1000 * most_s : -1;
+}
+
+/* Nobody can see this one coming. */
+static void kill_after(double seconds) {
+    timer_t timer;
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    struct itimerspec at = {.it_value = kl_timespec(seconds + 1e-4)};
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || timer_settime(timer, 0, &at, NULL) != 0)
+        abort();
+}
+
+static int start(const kilter_worker *worker, void **state) {
+    plan *p = worker->user;
+    *state = p;
+    if (p->kill_after_s >= 0 && !is_when(p, "opening"))
+        kill_after(p->kill_after_s);
+    return 0;
+}
+
+static void fill(uint8_t *bytes, size_t size, uint64_t index) {
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)(index * 31 + i * 7 + (i >> 8));
+}
+
+static int work(const kilter_task *task, kilter_result *result, void *state) {
+    const plan *p = state;
+    uint8_t *bytes = malloc(p->result_bytes);
+    if (!bytes)
+        return 1;
+    fill(bytes, p->result_bytes, task->index);
+    kl_nap_s(TASK_S);
+    kilter_status status = kilter_result_put(result, bytes, p->result_bytes);
+    free(bytes);
+    return status != KILTER_OK;
+}
+
+typedef struct tally {
+    const plan *plan;
+    uint64_t came, wrong;
+    uint8_t seen[TASKS], *right;
+} tally;
+
+static void count(const kilter_outcome *o, void *user) {
+    tally *t = user;
+    t->came++;
+    fill(t->right, t->plan->result_bytes, o->index);
+    t->wrong += o->index >= t->plan->tasks || t->seen[o->index]++ || o->status != KILTER_OK ||
+                o->result.size != t->plan->result_bytes ||
+                memcmp(o->result.data, t->right, o->result.size) != 0;
+}
+
+static int be_master(const plan *p, kilter_farm *farm) {
+    kilter_error error = {KILTER_OK, ""};
+    tally t = {.plan = p, .right = malloc(p->result_bytes)};
+    if (p->kill_after_s >= 0)
+        kill_after(p->kill_after_s);
+    kilter_run run = {.tasks = p->tasks, .done = count, .user = &t};
+    kilter_status status = kilter_farm_run(farm, &run, &error);
+    kilter_farm_close(farm, NULL);
+    free(t.right);
+    bool deserted = status == KILTER_ERR_NO_WORKER && p->kills == p->ranks - 1;
+    bool done = status == KILTER_OK && t.came == p->tasks;
+    printf("%s: %llu of %llu tasks came, %llu wrong%s%s\n", t.wrong || !(done || deserted) ? "FAILED" : "right",
+           (unsigned long long)t.came, (unsigned long long)p->tasks, (unsigned long long)t.wrong,
+           error.text[0] ? "; " : "", error.text);
+    return t.wrong || !(done || deserted);
+}
+
+static int rank_here(void) {
+    const char *text = getenv("OMPI_COMM_WORLD_RANK");
+    text = text ? text : getenv("PMI_RANK");
+    return text ? atoi(text) : -1;
+}
+
+int main(int argc, char **argv) {
+    plan p = {.rank = rank_here()};
+    if (argc < 5 || p.rank < 0 || (p.ranks = atoi(argv[1])) < 2 || p.ranks > RANKS_MOST)
+        return 2;
+    p.kills = atoi(argv[3]);
+    p.when = argv[4];
+    p.tasks = is_when(&p, "sending") ? LARGE_TASKS : TASKS;
+    p.result_bytes = is_when(&p, "sending") ? LARGE_BYTES : SMALL_BYTES;
+    draw(&p, strtoull(argv[2], NULL, 10));
+    if (p.kill_after_s >= 0 && is_when(&p, "opening"))
+        kill_after(p.kill_after_s);
+    kilter_farm *farm = NULL;
+    kilter_error error = {KILTER_OK, ""};
+    kilter_farm_options options = {
+        .work = work, .start = start, .user = &p, .transport = "mpi", .record = "none"};
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) == KILTER_OK)
+        return be_master(&p, farm);
+    return kilter_exit("farm_death_mpi_test", &error);
+}

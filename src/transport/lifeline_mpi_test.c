@@ -1,0 +1,165 @@
+/* Lifelines within one process: who is let in, and what is noticed. Needs no MPI. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/lifeline_mpi.h"
+#include "transport/transport_suite.h"
+
+enum { WORKERS = 3, SECRET_BYTES = 32, PORT_AT = SECRET_BYTES + 4, HELLO_BYTES = 20, BOUND_S = 10 };
+
+typedef struct joining {
+    kl_buffer invitation;
+    kl_lifelines *line;
+    kilter_status status;
+} joining;
+
+static void *join_in(void *arg) {
+    joining *j = arg;
+    kilter_error error = {KILTER_OK, ""};
+    j->status = kl_lifelines_connect(j->invitation.data, j->invitation.size, BOUND_S, BOUND_S, &j->line, &error);
+    return NULL;
+}
+
+/* The master looks until the worker has come to an end with it. */
+static kl_lifelines *connect_worker(kl_lifelines *master, const kl_buffer *invitation, kilter_status expected) {
+    joining j = {.invitation = *invitation};
+    pthread_t thread;
+    size_t cut;
+    CHECK(pthread_create(&thread, NULL, join_in, &j) == 0);
+    while (pthread_tryjoin_np(thread, NULL) != 0)
+        CHECK(!kl_lifelines_cut(master, &cut));
+    CHECK(j.status == expected);
+    return j.line;
+}
+
+static kl_buffer invite(const kl_lifelines *master, size_t worker) {
+    kl_buffer invitation = {0};
+    kl_lifelines_invite(master, worker, &invitation);
+    CHECK(!invitation.failed && invitation.size > PORT_AT);
+    return invitation;
+}
+
+static size_t next_cut(kl_lifelines *lines) {
+    size_t which = SIZE_MAX;
+    double until_s = kl_monotonic_s() + SUITE_LONG_S;
+    while (!kl_lifelines_cut(lines, &which))
+        CHECK(kl_monotonic_s() < until_s);
+    return which;
+}
+
+static void test_cut_is_told_once_to_both_sides(void) {
+    kl_lifelines *master, *worker[WORKERS];
+    CHECK_OK(kl_lifelines_listen(WORKERS, BOUND_S, &master, error));
+    for (size_t i = 0; i < WORKERS; i++) {
+        kl_buffer invitation = invite(master, i);
+        CHECK(!kl_lifelines_holds(master, i));
+        worker[i] = connect_worker(master, &invitation, KILTER_OK);
+        CHECK(kl_lifelines_holds(master, i));
+        kl_buffer_free(&invitation);
+    }
+    size_t which;
+    kl_lifelines_close(worker[1]);
+    CHECK(next_cut(master) == 1);
+    CHECK(!kl_lifelines_cut(master, &which) && !kl_lifelines_holds(master, 1));
+    CHECK(kl_lifelines_holds(master, 0) && kl_lifelines_holds(master, 2));
+    kl_lifelines_close(master);
+    CHECK(next_cut(worker[0]) == 0 && next_cut(worker[2]) == 0);
+    CHECK(!kl_lifelines_cut(worker[0], &which));
+    kl_lifelines_close(worker[0]);
+    kl_lifelines_close(worker[2]);
+}
+
+/* The line of one that has it is not taken over by another with the same key. */
+static void test_second_with_a_key_is_refused(void) {
+    kl_lifelines *master;
+    CHECK_OK(kl_lifelines_listen(1, BOUND_S, &master, error));
+    kl_buffer invitation = invite(master, 0);
+    kl_lifelines *worker = connect_worker(master, &invitation, KILTER_OK);
+    connect_worker(master, &invitation, KILTER_ERR_SYSTEM);
+    size_t which;
+    CHECK(kl_lifelines_holds(master, 0) && !kl_lifelines_cut(worker, &which));
+    kl_buffer_free(&invitation);
+    kl_lifelines_close(worker);
+    kl_lifelines_close(master);
+}
+
+static int stranger(const kl_buffer *invitation) {
+    kl_reader reader = kl_reader_of(invitation->data + PORT_AT, 4);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)kl_get_u32(&reader))};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0);
+    return fd;
+}
+
+/* Waits for the end of what the master says to it, which must be nothing. */
+static void expect_sent_away(kl_lifelines *master, int fd) {
+    char byte;
+    size_t which;
+    double until_s = kl_monotonic_s() + SUITE_LONG_S;
+    ssize_t got;
+    while ((got = recv(fd, &byte, 1, MSG_DONTWAIT)) < 0 && errno == EAGAIN) {
+        CHECK(!kl_lifelines_cut(master, &which));
+        CHECK(kl_monotonic_s() < until_s);
+    }
+    CHECK(got <= 0);
+    close(fd);
+}
+
+static void test_strangers_get_nothing(void) {
+    kl_lifelines *master;
+    CHECK_OK(kl_lifelines_listen(1, BOUND_S, &master, error));
+    kl_buffer invitation = invite(master, 0);
+    uint8_t hello[HELLO_BYTES] = {0}, noise[5000];
+    memcpy(hello, invitation.data, HELLO_BYTES);
+    memset(noise, 0x5a, sizeof noise);
+
+    hello[3] ^= 1; /* one bit of the key is wrong */
+    int fd = stranger(&invitation);
+    CHECK(send(fd, hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello);
+    expect_sent_away(master, fd);
+    fd = stranger(&invitation);
+    CHECK(send(fd, noise, sizeof noise, MSG_NOSIGNAL) == sizeof noise);
+    expect_sent_away(master, fd);
+    fd = stranger(&invitation);
+    CHECK(send(fd, "x", 1, MSG_NOSIGNAL) == 1);
+    expect_sent_away(master, fd);
+
+    enum { SILENT = 200 };
+    int silent[SILENT]; /* more than are kept: the worker is let in all the same */
+    for (int i = 0; i < SILENT; i++)
+        silent[i] = stranger(&invitation);
+    kl_lifelines *worker = connect_worker(master, &invitation, KILTER_OK);
+    CHECK(kl_lifelines_holds(master, 0));
+    for (int i = 0; i < SILENT; i++)
+        close(silent[i]);
+    kl_buffer_free(&invitation);
+    kl_lifelines_close(worker);
+    CHECK(next_cut(master) == 0);
+    kl_lifelines_close(master);
+}
+
+static void test_malformed_invitations(void) {
+    kl_lifelines *master, *line;
+    kilter_error error;
+    CHECK_OK(kl_lifelines_listen(1, BOUND_S, &master, error));
+    kl_buffer invitation = invite(master, 0);
+    for (size_t size = 0; size < PORT_AT + 4; size++) /* all shorter ones */
+        CHECK(kl_lifelines_connect(invitation.data, size, BOUND_S, BOUND_S, &line, &error) == KILTER_ERR_INPUT);
+    kl_lifelines_close(master);
+    /* nobody listens there any more */
+    CHECK(kl_lifelines_connect(invitation.data, invitation.size, BOUND_S, BOUND_S, &line, &error) ==
+          KILTER_ERR_SYSTEM);
+    kl_buffer_free(&invitation);
+}
+
+int main(void) {
+    test_cut_is_told_once_to_both_sides();
+    test_second_with_a_key_is_refused();
+    test_strangers_get_nothing();
+    test_malformed_invitations();
+    return 0;
+}
