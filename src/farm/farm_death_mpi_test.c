@@ -118,9 +118,9 @@ static int be_master(const plan *p, kilter_farm *farm) {
     free(t.right);
     bool deserted = status == KILTER_ERR_NO_WORKER && p->kills == p->ranks - 1;
     bool done = status == KILTER_OK && t.came == p->tasks;
-    printf("%s: %llu of %llu tasks came, %llu wrong%s%s\n", t.wrong || !(done || deserted) ? "FAILED" : "right",
-           (unsigned long long)t.came, (unsigned long long)p->tasks, (unsigned long long)t.wrong,
-           error.text[0] ? "; " : "", error.text);
+    printf("%s: %llu of %llu tasks came, %llu wrong%s%s\n",
+           t.wrong || !(done || deserted) ? "FAILED" : "right", (unsigned long long)t.came,
+           (unsigned long long)p->tasks, (unsigned long long)t.wrong, error.text[0] ? "; " : "", error.text);
     return t.wrong || !(done || deserted);
 }
 

@@ -19,12 +19,14 @@ typedef struct joining {
 static void *join_in(void *arg) {
     joining *j = arg;
     kilter_error error = {KILTER_OK, ""};
-    j->status = kl_lifelines_connect(j->invitation.data, j->invitation.size, BOUND_S, BOUND_S, &j->line, &error);
+    j->status =
+        kl_lifelines_connect(j->invitation.data, j->invitation.size, BOUND_S, BOUND_S, &j->line, &error);
     return NULL;
 }
 
 /* The master looks until the worker has come to an end with it. */
-static kl_lifelines *connect_worker(kl_lifelines *master, const kl_buffer *invitation, kilter_status expected) {
+static kl_lifelines *connect_worker(kl_lifelines *master, const kl_buffer *invitation,
+                                    kilter_status expected) {
     joining j = {.invitation = *invitation};
     pthread_t thread;
     size_t cut;
@@ -148,7 +150,8 @@ static void test_malformed_invitations(void) {
     CHECK_OK(kl_lifelines_listen(1, BOUND_S, &master, error));
     kl_buffer invitation = invite(master, 0);
     for (size_t size = 0; size < PORT_AT + 4; size++) /* all shorter ones */
-        CHECK(kl_lifelines_connect(invitation.data, size, BOUND_S, BOUND_S, &line, &error) == KILTER_ERR_INPUT);
+        CHECK(kl_lifelines_connect(invitation.data, size, BOUND_S, BOUND_S, &line, &error) ==
+              KILTER_ERR_INPUT);
     kl_lifelines_close(master);
     /* nobody listens there any more */
     CHECK(kl_lifelines_connect(invitation.data, invitation.size, BOUND_S, BOUND_S, &line, &error) ==
