@@ -118,6 +118,31 @@ static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_
     return true;
 }
 
+static bool is_silent(const kl_snapshot *s, const kl_held *held) {
+    return held->hand.heard_s > 0 && s->now_s - held->hand.heard_s > GONE_S;
+}
+
+/* Of several tasks at a worker that says nothing any more none will be done there, as far as can be seen:
+ * also not those that it was to keep. */
+static bool copy_all(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
+                     kl_rescue *r) {
+    uint32_t to;
+    if (held->tasks < 2 || !is_silent(s, held))
+        return false;
+    double end_s = kl_crew_first_end_s(s->crew, held->units / (double)held->tasks, worker, &to);
+    uint32_t waiting = to == UINT32_MAX ? 0 : board->waiting(board->self);
+    if (waiting == 0 || !board->waits(board->self, to))
+        return false;
+    *r = (kl_rescue){.act = KL_RESCUE_COPY,
+                     .from = worker,
+                     .to = to,
+                     .tasks = (held->tasks + waiting - 1) / waiting,
+                     .finish_s = s->now_s + end_s};
+    say(r, "worker %u is not heard of any more, since %s", s->workers[worker].number,
+        kl_say_s(s->now_s - held->hand.heard_s).text);
+    return true;
+}
+
 /* The task a worker has at hand, as far as it is done. */
 typedef struct progress {
     double rate; /* units per second it is done with */
@@ -142,7 +167,7 @@ static progress progress_of(const kl_snapshot *s, uint32_t worker, const kl_held
     bool slowed = told && h->share < SLOW_SHARE;
     if (told)
         elapsed_s = h->elapsed_s + fmax(s->now_s - h->heard_s, 0);
-    if (h->heard_s > 0 && s->now_s - h->heard_s > GONE_S) {
+    if (is_silent(s, held)) {
         p.done = told ? own * h->share * h->elapsed_s : 0;
         p.rate = p.done / elapsed_s;
         p.rest_s = elapsed_s; /* what took so long is expected to take as long again */
@@ -196,7 +221,7 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
         if (held.tasks == 0)
             continue;
         if (recall(s, board, late[i], &held, r) || copy_unanswered(s, board, late[i], &held, r) ||
-            copy_at_hand(s, board, late[i], &held, r))
+            copy_all(s, board, late[i], &held, r) || copy_at_hand(s, board, late[i], &held, r))
             return;
     }
     say(r, "none of the %u that end last would be done sooner elsewhere", (unsigned)count);

@@ -54,6 +54,8 @@ static const situation situations[] = {
      .heard_ago_s = 2, .act = KL_RESCUE_COPY, .copied = 1},
     {"short task, not a single pulse for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 1, 1, .elapsed_s = -1,
      .heard_ago_s = 2, .act = KL_RESCUE_COPY, .copied = 1},
+    {"tasks it was to keep, not a single pulse for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
+     .heard_ago_s = 2, .act = KL_RESCUE_COPY, .copied = 2},
     /* Not slow. */
     {"100 times the mean, nothing told of it", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_RESCUE_NOTHING},
     {"100 times the mean, its usual share", 10e-3, 10e-3, 50, 0.3, 1, 1, 1, .elapsed_s = 1, .share = 1,

@@ -24,6 +24,7 @@
 
 typedef struct shared_counts { /* in memory that all worker processes share */
     atomic_uint_fast64_t started, done, stopped;
+    atomic_int pid;
 } shared_counts;
 
 static shared_counts *new_counts(void) {
@@ -305,6 +306,39 @@ static void a_killed_worker_is_replaced(void **state) {
         kilter_farm_close(farm, NULL);
         munmap(counts, sizeof *counts);
     }
+}
+
+/* Whoever has the last task first stops there, and does not go on by itself. */
+static int last_task_stops(const kilter_task *task, kilter_result *result, void *state) {
+    int nobody = 0;
+    if (task->index == 99 &&
+        atomic_compare_exchange_strong(&((worker_state *)state)->counts->pid, &nobody, getpid()))
+        raise(SIGSTOP);
+    return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
+}
+
+/* It would not count as lost for an hour. */
+static void the_last_task_of_a_stopped_worker_is_done_by_another(void **state) {
+    (void)state;
+    shared_counts *counts = new_counts();
+    uint8_t seen[100] = {0};
+    kilter_farm_options options = counting(counts, 2);
+    options.work = last_task_stops;
+    options.lost_after_s = 3600;
+    kilter_farm *farm = open_farm(options, "none");
+    kilter_error error = {KILTER_OK, ""};
+    if (kilter_farm_run(farm, &(kilter_run){.tasks = 100, .done = see, .user = seen}, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(seen[i], 1);
+    kill(counts->pid, SIGCONT); /* its result comes late, and changes nothing */
+    uint8_t again[50] = {0};
+    assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 50, .done = see, .user = again}, NULL),
+                     KILTER_OK);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(again[i], 1);
+    kilter_farm_close(farm, NULL);
+    munmap(counts, sizeof *counts);
 }
 
 static int fatal(const kilter_task *task, kilter_result *result, void *state) {
@@ -727,6 +761,7 @@ int main(void) {
         cmocka_unit_test(workers_are_answered_while_the_callback_computes),
         cmocka_unit_test(a_killed_worker_loses_no_task),
         cmocka_unit_test(a_killed_worker_is_replaced),
+        cmocka_unit_test(the_last_task_of_a_stopped_worker_is_done_by_another),
         cmocka_unit_test(a_task_that_kills_its_workers_fails_and_the_run_goes_on),
         cmocka_unit_test(when_all_workers_are_dead_the_run_ends),
         cmocka_unit_test(what_is_printed_to_a_closed_stream_hits_no_socket),

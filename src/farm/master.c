@@ -257,10 +257,7 @@ static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_
 }
 
 /* Deal to `asking` (NULL: nobody asked just now), and once in a while to those held back. */
-static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *error) {
-    bool look_again = m->look_again_s > 0 && kl_now_s(&m->options.clock) >= m->look_again_s;
-    if (m->balance.bag.left == 0)
-        return end_game(m, asking && asking->hungry && !asking->resting, look_again, error);
+static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again, kilter_error *error) {
     m->empty_s = 0;
     if (m->feed_all || look_again || !any_queued(m))
         return feed_all(m, error);
@@ -270,6 +267,15 @@ static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *err
     if (asking->held && m->look_again_s == 0)
         m->look_again_s = kl_now_s(&m->options.clock) + held_pause_s(m, 0);
     return status;
+}
+
+static kilter_status feed_hungry(kl_master *m, member *asking, kilter_error *error) {
+    bool look_again = m->look_again_s > 0 && kl_now_s(&m->options.clock) >= m->look_again_s;
+    kilter_status status = m->balance.bag.left > 0 ? feed_from_bag(m, asking, look_again, error) : KILTER_OK;
+    /* at once where this emptied it: there may be no other event, if those that have the rest are stopped */
+    return status == KILTER_OK && m->balance.bag.left == 0
+               ? end_game(m, asking && asking->hungry && !asking->resting, look_again, error)
+               : status;
 }
 
 static kilter_status on_pulse(kl_master *m, member *one, const kl_message *message, kilter_error *error) {

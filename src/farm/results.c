@@ -32,6 +32,8 @@ static bool find_chunk(kl_master *m, uint64_t id, member **one, kl_chunk **chunk
 
 kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error) {
+    if (chunk->recalled_s > 0 && chunk->recalled_from <= from)
+        return KILTER_OK; /* it is asked for more than that, and since then */
     kl_buffer out = {0};
     kl_wire_put_part(&out, KL_RECALL, &(kl_part){chunk->id, from, chunk->hi});
     chunk->recalled_s = kl_now_s(&m->options.clock);

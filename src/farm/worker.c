@@ -121,6 +121,7 @@ kilter_status kl_worker_refuse(kl_worker *w, kilter_error *error, const char *fo
 
 static kilter_status say_hello(kl_worker *w, kilter_error *error) {
     kl_hello hello = {.version = KL_WIRE_VERSION, .pid = (uint64_t)getpid()};
+    hello.attends = w->attendance.works != NULL;
     char host[KL_HOST_BYTES];
     kl_host_name(host);
     snprintf(hello.host, sizeof hello.host, "%.*s", (int)sizeof hello.host - 1, host);
