@@ -45,29 +45,24 @@ kilter_status kl_serve(const kl_settings *s, kl_transport *transport, kilter_err
     return status;
 }
 
-/* The next connection, in the place of one that is no more; NULL when that fails. */
-static kilter_status dial(const kl_settings *s, const char *endpoint, kl_transport **transport,
-                          kilter_error *error) {
-    kl_key key;
-    kl_zmq_options options;
-    kl_transport_close(*transport);
-    *transport = NULL;
-    kilter_status status = kl_farm_zmq_options(s, endpoint, false, &key, &options, error);
-    return status == KILTER_OK ? kl_zmq_join(endpoint, &options, transport, error) : status;
-}
-
 kilter_status kl_farm_join(const kl_settings *s, const char *endpoint, const char *binding,
                            kilter_error *error) {
+    kl_key key; /* read once: it may have come from standard input */
+    kl_zmq_options options;
     kl_transport *transport = NULL;
     kl_worker *worker = NULL;
     double patience_s = s->options.wait_for_master_s > 0 ? s->options.wait_for_master_s : WAIT_FOR_MASTER_S;
-    kilter_status status = dial(s, endpoint, &transport, error);
+    kilter_status status = kl_farm_zmq_options(s, endpoint, false, &key, &options, error);
+    if (status == KILTER_OK)
+        status = kl_zmq_join(endpoint, &options, &transport, error);
     if (status == KILTER_OK)
         status = new_worker(s, transport, binding, patience_s, &worker, error);
     if (status == KILTER_OK)
         status = serve_one(worker, transport, true, error);
     while (status == KILTER_ERR_PEER && kl_worker_is_orphan(worker)) {
-        status = dial(s, endpoint, &transport, error);
+        kl_transport_close(transport);
+        transport = NULL;
+        status = kl_zmq_join(endpoint, &options, &transport, error);
         if (status != KILTER_OK)
             break;
         kl_worker_adopt(worker, transport);

@@ -52,8 +52,8 @@ double kl_cluster_bound_s(const kl_cluster *cluster, double from_s, double work_
 
 /* --- the farm's habits, which room farm keeps and this room plays --- */
 
-/* A worker sends its results when the first of them has waited this long and a task has ended, and when they
- * are this large. */
+/* A worker sends its results when the first of them has waited this long, and when they are this large;
+ * played ones when a task has ended, too. */
 static const double KL_FLUSH_S = 0.1;
 static const size_t KL_FLUSH_BYTES = (size_t)1 << 19;
 /* Asking ahead hides nothing when what is left is shorter than sending a message. */
