@@ -101,8 +101,8 @@ static void a_hash_notices_every_flipped_bit_and_another_length(void **state) {
 static void a_hash_is_the_same_everywhere(void **state) {
     (void)state;
     uint8_t bytes[64];
-    for (uint8_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = i;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)i;
     assert_true(kl_hash(NULL, 0, 0) == 0xc047ce1cb05ab02eu);
     assert_true(kl_hash(bytes, 63, 0) == 0x114cce6a79b2325au);
     memmove(bytes + 1, bytes, 63);

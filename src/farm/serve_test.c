@@ -203,8 +203,7 @@ static void work_is_given_back_and_pulses_come_while_a_task_runs(void **state) {
     kl_pulse pulse;
     kl_message message = next_message(&m, KL_PULSE);
     assert_true(kl_wire_get_pulse(message.data, message.size, &pulse));
-    assert_true(pulse.chunk == 1 && pulse.task == 0 && pulse.elapsed_s > 0 &&
-                pulse.cpu_s <= pulse.elapsed_s);
+    assert_true(pulse.chunk == 1 && pulse.task == 0 && pulse.elapsed_s > 0 && pulse.cpu_s <= pulse.elapsed_s);
     kl_message_release(&message);
     assert_int_equal(p->done, 0);
     atomic_store(&p->hold, false);

@@ -275,7 +275,7 @@ static recall *recall_at(const kl_play *p, uint32_t place) {
 
 static void will_happen(kl_play *p, event e) {
     if (p->events == p->event_room) {
-        size_t room = 2 * p->event_room;
+        size_t room = p->event_room ? 2 * p->event_room : 16;
         event *heap = realloc(p->heap, room * sizeof *heap);
         if (!heap) {
             p->status = KILTER_ERR_MEMORY;

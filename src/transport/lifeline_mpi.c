@@ -135,15 +135,18 @@ static int listen_anywhere(uint16_t *port) {
             return -1;
         }
     }
-    struct sockaddr_storage bound;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } bound = {.six = {0}};
     socklen_t size = sizeof bound;
-    if (fd < 0 || listen(fd, SOMAXCONN) != 0 || getsockname(fd, (struct sockaddr *)&bound, &size) != 0) {
+    if (fd < 0 || listen(fd, SOMAXCONN) != 0 || getsockname(fd, &bound.any, &size) != 0) {
         if (fd >= 0)
             close(fd);
         return -1;
     }
-    *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                              : ((struct sockaddr_in *)&bound)->sin_port);
+    *port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
     return fd;
 }
 
