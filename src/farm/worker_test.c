@@ -72,7 +72,8 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     if (s->during && task->index == s->during_task)
         s->during(s);
     s->shared = 0;
-    memcpy(&s->shared, task->shared.data, task->shared.size);
+    if (task->shared.size)
+        memcpy(&s->shared, task->shared.data, task->shared.size);
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 

@@ -118,35 +118,37 @@ bool kl_lifelines_holds(const kl_lifelines *l, size_t worker) {
 
 /* --- the master's end --- */
 
-/* Listens on all addresses, of IPv6, too, where there is that. */
-static int listen_anywhere(uint16_t *port) {
+/* A socket on all addresses of the family and a free port; −1: there is none. */
+static int bind_anywhere(int family) {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
-    int off = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0 ||
-                    bind(fd, (struct sockaddr *)&six, sizeof six) != 0)) {
-        close(fd);
-        fd = -1;
-    }
-    if (fd < 0) {
-        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd >= 0 && bind(fd, (struct sockaddr *)&four, sizeof four) != 0) {
-            close(fd);
-            return -1;
-        }
-    }
-    union {
-        struct sockaddr any;
-        struct sockaddr_in four;
-        struct sockaddr_in6 six;
-    } bound = {.six = {0}};
+    int off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    bool bound = family == AF_INET6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
+                                          bind(fd, (struct sockaddr *)&six, sizeof six) == 0
+                                    : bind(fd, (struct sockaddr *)&four, sizeof four) == 0;
+    if (bound)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* With IPv6 where there is that, and IPv4. */
+static int listen_anywhere(uint16_t *port) {
+    int fd = bind_anywhere(AF_INET6);
+    if (fd < 0)
+        fd = bind_anywhere(AF_INET);
+    struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
     socklen_t size = sizeof bound;
-    if (fd < 0 || listen(fd, SOMAXCONN) != 0 || getsockname(fd, &bound.any, &size) != 0) {
-        if (fd >= 0)
-            close(fd);
+    if (fd < 0)
+        return -1;
+    if (listen(fd, SOMAXCONN) != 0 || getsockname(fd, (struct sockaddr *)&bound, &size) != 0) {
+        close(fd);
         return -1;
     }
-    *port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
+    *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                              : ((struct sockaddr_in *)&bound)->sin_port);
     return fd;
 }
 

@@ -15,6 +15,11 @@ add_test(NAME transport/mpi_wrong_launcher COMMAND transport_mpi_test --expect-m
 set_tests_properties(transport/mpi_wrong_launcher
                      PROPERTIES LABELS mpi TIMEOUT 120 ENVIRONMENT "MV2_COMM_WORLD_SIZE=3;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 
+# Ranks that are killed: the master says that all was well, or, when it is the one, each worker.
+kilter_mpi_survivors_test(transport/mpi_deaths "as promised" 4 transport_mpi_test --deaths)
+kilter_mpi_survivors_test(transport/mpi_death_of_master "as promised.*as promised.*as promised" 4 transport_mpi_test
+                          --death-of-master)
+
 # Lifelines are plain sockets, and tested without mpirun.
 add_executable(lifeline_mpi_test ${CMAKE_CURRENT_LIST_DIR}/lifeline_mpi_test.c)
 target_compile_definitions(lifeline_mpi_test PRIVATE _GNU_SOURCE)

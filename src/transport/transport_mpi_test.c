@@ -1,6 +1,7 @@
 /* The conformance suite on the ranks of MPI_COMM_WORLD, and then what only MPI can get wrong. Started by
  * mpirun with any number of ranks up to SUITE_PEERS_MAX. */
 #include <mpi.h>
+#include <signal.h>
 
 #include "transport/transport.h"
 #include "transport/transport_suite.h"
@@ -161,6 +162,84 @@ static void run_in_a_program_without(int *argc, char ***argv) {
     CHECK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
 }
 
+enum { LAST_WORDS = 50 };
+
+static size_t last_words_size(unsigned index, unsigned i) {
+    return index % 2 ? 100 + i : 300000 + i;
+}
+
+/* A worker that is killed with messages on their way: some of the first ones arrive, whole and in order, and
+ * then it has left, once. The last worker lives and is heard all the time. */
+static void watch_deaths(kl_transport *t, unsigned count) {
+    kl_peer workers[SUITE_PEERS_MAX];
+    unsigned heard[SUITE_PEERS_MAX] = {0}, left = 0;
+    suite_meet_workers(t, workers, count);
+    while (left < count - 1) {
+        kl_event event = suite_next(t);
+        unsigned w = suite_place(workers, count, event.peer);
+        CHECK(w < count - 1 && heard[w] <= LAST_WORDS);
+        if (event.kind == KL_EVENT_LEFT) {
+            suite_expect_gone(t, workers[w]);
+            heard[w] = LAST_WORDS + 1; /* nothing may follow */
+            left++;
+            continue;
+        }
+        CHECK(event.kind == KL_EVENT_MESSAGE && heard[w] < LAST_WORDS);
+        suite_check_message(&event.message, heard[w], last_words_size(w, heard[w]));
+        kl_message_release(&event.message);
+        heard[w]++;
+    }
+    suite_expect_silence(t);
+    suite_send(t, workers[count - 1], 7, 1000000);
+    suite_expect_message(t, workers[count - 1], 8, 1000000);
+}
+
+static void run_with_deaths(int *argc, char ***argv) {
+    int rank, size;
+    kl_transport *t;
+    CHECK_OK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, error));
+    if (rank == 0) {
+        watch_deaths(t, (unsigned)size - 1);
+    } else {
+        unsigned index = (unsigned)rank - 1;
+        kl_peer master = suite_meet_master(t, index);
+        if (rank < size - 1) {
+            for (unsigned i = 0; i < LAST_WORDS; i++)
+                suite_send(t, master, i, last_words_size(index, i));
+            raise(SIGKILL);
+        }
+        suite_expect_message(t, master, 7, 1000000);
+        suite_send(t, master, 8, 1000000);
+    }
+    kl_transport_close(t);
+    if (rank == 0)
+        printf("as promised\n"); /* the exit code of a launcher that lets ranks die says nothing */
+}
+
+/* The master is killed: each worker is told, after what it had said. */
+static void run_with_death_of_master(int *argc, char ***argv) {
+    int rank, size;
+    kl_transport *t;
+    CHECK_OK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, error));
+    kl_peer workers[SUITE_PEERS_MAX];
+    if (rank == 0) {
+        suite_meet_workers(t, workers, (unsigned)size - 1);
+        for (int w = 0; w < size - 1; w++) { /* all have heard it */
+            kl_event event = suite_next(t);
+            suite_check_message(&event.message, 1, 10);
+            kl_message_release(&event.message);
+        }
+        raise(SIGKILL);
+    }
+    kl_peer master = suite_meet_master(t, (unsigned)rank - 1);
+    suite_send(t, master, 1, 10);
+    suite_expect(t, KL_EVENT_LEFT, master);
+    suite_expect_silence(t);
+    suite_expect_gone(t, master);
+    kl_transport_close(t);
+    printf("as promised\n");
+}
+
 static void run_under_the_wrong_launcher(int *argc, char ***argv) {
     int rank = -1, size = -1, finished = 0;
     kl_transport *t = NULL;
@@ -175,6 +254,10 @@ int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
     if (strcmp(how, "--own-mpi") == 0)
         run_in_a_program_without(&argc, &argv);
+    else if (strcmp(how, "--deaths") == 0)
+        run_with_deaths(&argc, &argv);
+    else if (strcmp(how, "--death-of-master") == 0)
+        run_with_death_of_master(&argc, &argv);
     else if (strcmp(how, "--expect-mismatch") == 0)
         run_under_the_wrong_launcher(&argc, &argv);
     else if (strcmp(how, "--single") == 0)
