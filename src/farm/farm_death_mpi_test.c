@@ -98,13 +98,33 @@ typedef struct tally {
     uint8_t seen[TASKS], *right;
 } tally;
 
+/* What is wrong with an outcome; NULL: nothing. */
+static const char *fault(tally *t, const kilter_outcome *o) {
+    if (o->index >= t->plan->tasks)
+        return "there is no such task";
+    if (t->seen[o->index]++)
+        return "it came before";
+    if (o->status != KILTER_OK)
+        return o->error;
+    if (o->result.size != t->plan->result_bytes)
+        return "its size";
+    fill(t->right, t->plan->result_bytes, o->index);
+    return memcmp(o->result.data, t->right, o->result.size) == 0 ? NULL : "its bytes";
+}
+
 static void count(const kilter_outcome *o, void *user) {
     tally *t = user;
+    const char *what = fault(t, o);
     t->came++;
-    fill(t->right, t->plan->result_bytes, o->index);
-    t->wrong += o->index >= t->plan->tasks || t->seen[o->index]++ || o->status != KILTER_OK ||
-                o->result.size != t->plan->result_bytes ||
-                memcmp(o->result.data, t->right, o->result.size) != 0;
+    if (!what)
+        return;
+    t->wrong++;
+    printf("task %llu of worker %u is wrong: %s\n", (unsigned long long)o->index, o->worker, what);
+    const uint8_t *got = o->result.data;
+    for (size_t i = 0, shown = 0; o->result.size == t->plan->result_bytes && i < o->result.size && shown < 5;
+         i++)
+        if (got[i] != t->right[i])
+            printf("  at %zu: %u, not %u\n", i, got[i], t->right[i]), shown++;
 }
 
 static int be_master(const plan *p, kilter_farm *farm) {
