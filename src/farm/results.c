@@ -437,7 +437,7 @@ void kl_master_end_chunks(kl_master *m) {
                 kl_master_recall(m, one, chunk, chunk->at, NULL);
             uint64_t hi = chunk->hi;
             kl_balance_cut(&m->balance, one->worker, chunk, chunk->at);
-            kl_balance_end_chunk(&m->balance, one->worker, chunk, true);
+            kl_balance_end_chunk(&m->balance, one->worker, chunk, false); /* others did the rest */
             chunk->hi = hi;
             chunk->stale = true;
         }

@@ -350,7 +350,7 @@ static bool read_stored(reading *r) {
 }
 
 /* Columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last ended_s,
- * bytes out and in.
+ * bytes out and in, chunks of which something was done.
  * With chunk i of u_i units in b_i seconds, and m = Σb/Σu, the variance of a single unit is estimated by
  * Σ u_i (b_i/u_i − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
 static void take_share(reading *r, sqlite3_stmt *row) {
@@ -362,12 +362,12 @@ static void take_share(reading *r, sqlite3_stmt *row) {
     if (!share)
         return;
     double units = kl_record_real(row, 6), busy_s = kl_record_real(row, 7);
-    uint64_t tasks = count_at(row, 2), chunks = count_at(row, 3);
+    uint64_t tasks = count_at(row, 2), chunks = count_at(row, 12);
     double spread = kl_record_real(row, 8) - busy_s * busy_s / units;
     *share = (kl_report_share){
         .worker = (uint32_t)sqlite3_column_int64(row, 1),
         .tasks = tasks,
-        .chunks = chunks,
+        .chunks = count_at(row, 3),
         .failed = count_at(row, 4),
         .lost_chunks = count_at(row, 5),
         .units = units,
@@ -453,10 +453,9 @@ static const struct {
     {"SELECT run, tasks, units, policy, shared_bytes, began_s, failed, chunks, workers, ended_s, bound_s, "
      "equal_split_s, decision, status FROM iteration ORDER BY run",
      take_iteration},
-    {"SELECT run, worker, sum(iif(lost, 0, hi - lo)), sum(NOT lost), sum(iif(lost, 0, failed)), "
-     "sum(lost <> 0), total(iif(lost, 0, units)), total(iif(lost, 0, busy_s)), "
-     "total(iif(lost OR units <= 0, 0, busy_s * busy_s / units)), max(ended_s), "
-     "total(iif(lost, 0, bytes_out)), total(iif(lost, 0, bytes_in)) "
+    {"SELECT run, worker, sum(hi - lo), sum(NOT lost), sum(failed), sum(lost <> 0), total(units), "
+     "total(busy_s), total(iif(units > 0, busy_s * busy_s / units, 0)), max(ended_s), total(bytes_out), "
+     "total(bytes_in), sum(units > 0) "
      "FROM chunk GROUP BY run, worker ORDER BY run, worker",
      take_share},
     {"SELECT at_s, worker, sd FROM measurement WHERE kind = 'unit_s' AND worker IS NOT NULL AND count > 1 "

@@ -70,7 +70,7 @@ static void push_example(kl_trace *t) {
     push_chunk(t, 0, 2, 0, 10, 3, 5);
     push_chunk(t, 0, 3, 0, 10, 2, 5);
     kl_trace_chunk(t,
-                   &(kl_trace_chunk_row){.run = 0, .chunk = 4, .lo = 0, .hi = 9, .worker = 1, .lost = true});
+                   &(kl_trace_chunk_row){.run = 0, .chunk = 4, .lo = 1, .hi = 1, .worker = 1, .lost = true});
     kl_trace_decision(t, &(kl_trace_decision_row){0, 0, 1, 0, "deal", 10, "first", 1.5, 0});
     kl_trace_decision(t, &(kl_trace_decision_row){0, 1, 1, 1, "deal", 10, "last", 5.5, 0});
     kl_trace_decision(t, &(kl_trace_decision_row){0, UINT64_MAX, 1, 2, "withhold", 0, "nothing left", 0, 0});

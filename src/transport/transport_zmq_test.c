@@ -731,7 +731,10 @@ static void a_worker_with_another_key_is_told_which(void **state) {
         kilter_error error = {0};
         snprintf(others[i].file, sizeof others[i].file, "/some/where/other.key");
         CHECK_OK(kl_zmq_join(bound, &(kl_zmq_options){.key = &others[i]}, &worker, error));
-        assert_int_equal(kl_poll(worker, SUITE_LONG_S, &event, &error), KILTER_ERR_PEER);
+        double until_s = kl_monotonic_s() + SUITE_LONG_S;
+        while (kl_poll(worker, 0, &event, &error) == KILTER_OK && kl_monotonic_s() < until_s)
+            kl_nap_s(0.02); /* so that several reports of libzmq's are read at once */
+        assert_int_equal(error.status, KILTER_ERR_PEER);
         assert_non_null(strstr(error.text, "/some/where/other.key"));
         assert_non_null(strstr(error.text, bound));
         kl_transport_close(worker);
