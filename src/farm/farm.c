@@ -103,6 +103,8 @@ static void *service_main(void *arg) {
     for (;;) {
         pthread_mutex_lock(&f->lock);
         bool stop = f->closing || f->broken;
+        f->run_ended |= f->broken;
+        pthread_cond_signal(&f->news);
         pthread_mutex_unlock(&f->lock);
         if (stop)
             return NULL;

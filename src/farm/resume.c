@@ -25,9 +25,12 @@ static void note_end(kilter_farm *f) {
     f->run_ended |= f->run_over && !f->unstored.first;
 }
 
+/* The run ends for its caller, who then frees its inputs, when nobody deals any more: with a service thread
+ * that is for it to say. */
 static void stop_storing(kilter_farm *f, const kilter_error *failure) {
     f->failure = *failure;
-    f->broken = f->run_ended = true;
+    f->broken = true;
+    f->run_ended |= !f->threaded;
 }
 
 /* The first `count` results of those that wait are on the disk: now they count. */

@@ -143,9 +143,10 @@ static uint64_t tasks_done(const board *b) {
 
 static kilter_status one_run(board *b, const plan *p, kilter_farm *farm, uint64_t number,
                              kilter_error *error) {
-    uint64_t inputs[TASKS], tasks = number == 1 ? p->tasks : TASKS, shared = p->seed + number;
-    double weights[TASKS];
-    kilter_bytes spans[TASKS];
+    uint64_t tasks = number == 1 ? p->tasks : TASKS, shared = p->seed + number;
+    uint64_t *inputs = malloc(TASKS * sizeof *inputs);
+    double *weights = malloc(TASKS * sizeof *weights);
+    kilter_bytes *spans = malloc(TASKS * sizeof *spans);
     for (uint64_t i = 0; i < TASKS; i++) {
         inputs[i] = kl_mix64(p->seed ^ number ^ (i << 8));
         weights[i] = 1 + (double)(i % 5);
@@ -168,6 +169,9 @@ static kilter_status one_run(board *b, const plan *p, kilter_farm *farm, uint64_
     kilter_farm_summary_get(farm, &b->summary[number]);
     if (status == KILTER_OK || status == KILTER_ERR_TASK)
         b->wrong |= r.delivered != tasks || (status == KILTER_OK) != b->lucky;
+    free(inputs); /* nobody may read them any more */
+    free(weights);
+    free(spans);
     return status == KILTER_ERR_TASK ? KILTER_OK : status;
 }
 
