@@ -139,16 +139,19 @@ static int listen_anywhere(uint16_t *port) {
     int fd = bind_anywhere(AF_INET6);
     if (fd < 0)
         fd = bind_anywhere(AF_INET);
-    struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } bound = {.six = {0}};
     socklen_t size = sizeof bound;
     if (fd < 0)
         return -1;
-    if (listen(fd, SOMAXCONN) != 0 || getsockname(fd, (struct sockaddr *)&bound, &size) != 0) {
+    if (listen(fd, SOMAXCONN) != 0 || getsockname(fd, &bound.any, &size) != 0) {
         close(fd);
         return -1;
     }
-    *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                              : ((struct sockaddr_in *)&bound)->sin_port);
+    *port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
     return fd;
 }
 
