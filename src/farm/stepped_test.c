@@ -617,6 +617,45 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_close(&f);
 }
 
+/* Too many results wait for the disk: what was dealt is done, nothing more is dealt until there is room. */
+static void a_master_that_holds_deals_nothing(void **state) {
+    (void)state;
+    enum { TASKS = 5000 };
+    stepped_farm f = {0};
+    stepped_open(&f, "auto", 3, 50e-6, work);
+    stepped_gather(&f);
+    uint8_t seen[TASKS] = {0};
+    tally t = {.tasks = TASKS, .right = true, .seen = seen};
+    kilter_run run = {.tasks = TASKS, .done = count_outcome, .user = &t};
+    kl_deliverer *deliverer;
+    assert_int_equal(kl_deliverer_new(&run, &deliverer, NULL), KILTER_OK);
+    assert_int_equal(kl_master_begin(f.master, &run, NULL), KILTER_OK);
+    uint64_t held_at = 0;
+    for (int times = 0; times < 5 && kl_master_running(f.master); times++) {
+        while (kl_master_running(f.master) && t.count < held_at + TASKS / 10) {
+            assert_int_equal(stepped_turn(&f, NULL), KILTER_OK);
+            assert_int_equal(kl_deliver(deliverer, kl_master_take(f.master), NULL), KILTER_OK);
+        }
+        kl_master_unsafe(f.master, t.count, true);
+        double first_s;
+        while (stepped_next(&f, &first_s) && first_s < HUGE_VAL)
+            assert_int_equal(stepped_turn(&f, NULL), KILTER_OK);
+        assert_int_equal(kl_deliver(deliverer, kl_master_take(f.master), NULL), KILTER_OK);
+        assert_true(times > 0 || t.count < TASKS); /* else there was nothing to hold back */
+        held_at = t.count;
+        kl_master_unsafe(f.master, 0, false);
+    }
+    while (kl_master_running(f.master)) {
+        assert_int_equal(stepped_turn(&f, NULL), KILTER_OK);
+        assert_int_equal(kl_deliver(deliverer, kl_master_take(f.master), NULL), KILTER_OK);
+    }
+    assert_int_equal(t.count, TASKS);
+    for (int i = 0; i < TASKS; i++)
+        assert_int_equal(seen[i], 1);
+    kl_deliverer_free(deliverer);
+    stepped_close(&f);
+}
+
 static void the_same_run_twice_is_the_same_run(void **state) {
     (void)state;
     double first = efficiency("auto", 5, 0.3, 777);
@@ -647,6 +686,7 @@ int main(void) {
         cmocka_unit_test(the_choice_loses_no_task_whoever_dies),
         cmocka_unit_test(released_workers_leave_once_it_is_sure),
         cmocka_unit_test(the_master_counts_its_own_time),
+        cmocka_unit_test(a_master_that_holds_deals_nothing),
         cmocka_unit_test(the_same_run_twice_is_the_same_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
