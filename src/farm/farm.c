@@ -160,7 +160,10 @@ static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
 
 /* Wait for results or the end of the run; true when it has ended and nothing is left to take. */
 static bool next_results(kilter_farm *f, kl_delivery_list *list) {
-    if (!f->threaded && !f->run_over && !f->run_ended)
+    pthread_mutex_lock(&f->lock); /* the trace's thread may end the run, too */
+    bool goes_on = !f->run_over && !f->run_ended;
+    pthread_mutex_unlock(&f->lock);
+    if (!f->threaded && goes_on)
         service_turn(f, f->settings.options.progress ? PROGRESS_S : -1);
     pthread_mutex_lock(&f->lock);
     while ((f->threaded || f->run_over) && !f->results.first && !f->run_ended)

@@ -20,6 +20,11 @@ static const size_t UNSTORED_BYTES_MOST = (size_t)64 << 20;
 
 /* --- new results, on their way to the disk --- */
 
+/* What it keeps while it waits; its row in the trace is less than it. */
+static size_t bytes_of(const kl_delivery *delivery) {
+    return 2 * sizeof *delivery + delivery->size;
+}
+
 /* A run ends when its last result is on the disk. Under the lock. */
 static void note_end(kilter_farm *f) {
     f->run_ended |= f->run_over && !f->unstored.first;
@@ -40,11 +45,14 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     for (uint64_t i = 0; i < count; i++) {
         kl_delivery *first = f->unstored.first;
         f->unstored.first = first->next;
-        f->unstored_bytes -= first->size;
+        f->unstored_bytes -= bytes_of(first);
         f->unstored_tasks -= first->count;
         first->next = NULL;
         kl_delivery_list stored = {.first = first, .end = &first->next};
-        kl_delivery_append(&f->results, &stored);
+        if (f->broken) /* its run is over, and they are not the next one's */
+            kl_delivery_free(first);
+        else
+            kl_delivery_append(&f->results, &stored);
     }
     if (failure)
         stop_storing(f, failure);
@@ -78,7 +86,7 @@ static kilter_status store(kilter_farm *f, kl_delivery_list *list, kilter_error 
             kl_delivery_free(delivery);
             continue;
         }
-        f->unstored_bytes += delivery->size;
+        f->unstored_bytes += bytes_of(delivery);
         f->unstored_tasks += delivery->count;
         kl_delivery_append(&f->unstored, &(kl_delivery_list){.first = delivery, .end = &delivery->next});
         kl_trace_result(f->trace, &(kl_trace_result_row){.call = f->calls - 1,

@@ -23,7 +23,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "farm/farm.h"
+#include "farm/farm_private.h"
 #include "trace/record_test_helper.h"
 
 enum { RUNS = 3, TASKS = 600, UNLUCKY = 77 };
@@ -495,6 +495,62 @@ static void a_full_disk_ends_the_run_and_what_was_stored_is_kept(void **state) {
     munmap(b, sizeof *b);
 }
 
+static int do_nothing(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)state;
+    return kilter_result_put(result, "r", 1);
+}
+
+static void count_call(const kilter_outcome *o, void *user) {
+    *(unsigned *)user += o->index < TASKS ? 1 : 1000000;
+}
+
+/* A result that the farm's last run left on its way to the disk when the farm broke, and that is there now.
+ */
+static void leave_one_behind(kilter_farm *f) {
+    static const uint8_t bytes[] = {1, 0, 0, 0, 'r'};
+    kl_delivery *late = malloc(sizeof *late + sizeof bytes);
+    *late = (kl_delivery){.lo = TASKS + 1, .count = 1, .size = sizeof bytes, .results = late->copy};
+    memcpy(late->copy, bytes, sizeof bytes);
+    pthread_mutex_lock(&f->lock);
+    f->broken = true;
+    f->failure = (kilter_error){KILTER_ERR_SYSTEM, "broken"};
+    f->unstored_bytes += 1 << 20;
+    f->unstored_tasks++;
+    kl_delivery_append(&f->unstored, &(kl_delivery_list){.first = late, .end = &late->next});
+    kl_trace_result(
+        f->trace, &(kl_trace_result_row){.lo = late->lo, .count = 1, .results = {late->results, late->size}});
+    kl_trace_hurry(f->trace);
+    while (f->unstored.first)
+        pthread_cond_wait(&f->news, &f->lock);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static int run_a_broken_farm(const char *file) {
+    kilter_farm_options options = {
+        .work = do_nothing, .workers = 1, .transport = "inproc", .resume = file, .name = "resume_test"};
+    kilter_farm *farm;
+    unsigned calls = 0;
+    const kilter_run run = {.tasks = TASKS, .done = count_call, .user = &calls};
+    if (kilter_farm_open(&options, NULL, NULL, &farm, NULL) != KILTER_OK ||
+        kilter_farm_run(farm, &run, NULL) != KILTER_OK || calls != TASKS)
+        return 1;
+    leave_one_behind(farm);
+    calls = 0;
+    bool refused = kilter_farm_run(farm, &run, NULL) == KILTER_ERR_SYSTEM;
+    kilter_farm_close(farm, NULL);
+    return !refused ? 2 : calls > 0 ? 3 : 0;
+}
+
+static void a_broken_farm_gives_no_run_the_results_of_another(void **state) {
+    const place *at = *state;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(run_a_broken_farm(at->file));
+    int how = -1;
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_int_equal(how, 0);
+}
+
 /* --- damage --- */
 
 static char *read_file(const char *file, size_t *size) {
@@ -680,6 +736,7 @@ int main(int argc, char **argv) {
         AT_A_PLACE(an_empty_file_is_taken_for_a_name),
         AT_A_PLACE(a_second_master_is_refused),
         AT_A_PLACE(a_full_disk_ends_the_run_and_what_was_stored_is_kept),
+        AT_A_PLACE(a_broken_farm_gives_no_run_the_results_of_another),
         AT_A_PLACE(a_damaged_record_gives_no_wrong_result),
         AT_A_PLACE(a_damaged_closed_record_gives_no_wrong_result),
     };

@@ -83,8 +83,7 @@ static block *new_block(kl_trace *trace, size_t bytes) {
 }
 
 /* Room for a row, or NULL when it has to be dropped. */
-static void *reserve(kl_trace *trace, size_t bytes, bool bulk) {
-    size_t bytes_max = bulk ? bulk_bytes_max : waiting_bytes_max;
+static void *reserve(kl_trace *trace, size_t bytes, size_t bytes_max) {
     while (trace->waits && !trace->failed && trace->waiting_bytes + bytes > bytes_max)
         pthread_cond_wait(&trace->room, &trace->lock);
     if (trace->failed || trace->waiting_bytes + bytes > bytes_max)
@@ -135,6 +134,13 @@ static void copy_row(char *to, const kl_row_shape *shape, const void *row, const
     }
 }
 
+/* Whoever gives results bounds them himself: they wait behind whatever else does, and none is dropped. */
+static size_t most_waiting(kl_row_kind kind) {
+    if (kind == KL_ROW_RESULT)
+        return SIZE_MAX;
+    return kl_row_shape_of(kind)->bulk ? bulk_bytes_max : waiting_bytes_max;
+}
+
 static void push(kl_trace *trace, kl_row_kind kind, const void *row) {
     if (!trace)
         return;
@@ -149,7 +155,7 @@ static void push(kl_trace *trace, kl_row_kind kind, const void *row) {
     bytes = (bytes + 7) / 8 * 8;
 
     pthread_mutex_lock(&trace->lock);
-    row_head *head = reserve(trace, bytes, shape->bulk);
+    row_head *head = reserve(trace, bytes, most_waiting(kind));
     if (head) {
         *head = (row_head){.kind = kind, .bytes = (uint32_t)bytes};
         copy_row((char *)(head + 1), shape, row, text_bytes);
@@ -340,9 +346,9 @@ static void stop_recording(kl_trace *trace, const block *batch, const kilter_err
 /* Tell what came of a batch, not under the lock: whoever is told may give us more rows. */
 static void tell(kl_trace *trace, uint64_t results) {
     bool fails = trace->failed && !trace->told;
+    trace->told |= fails; /* also where nobody wants to hear of it: it is urgent no more */
     if (!trace->stored || (!fails && (results == 0 || trace->failed)))
         return;
-    trace->told |= fails;
     pthread_mutex_unlock(&trace->lock);
     trace->stored(trace->stored_context, fails ? 0 : results, fails ? &trace->first : NULL);
     pthread_mutex_lock(&trace->lock);

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -432,6 +433,38 @@ static void a_full_disk_stops_the_recording_only(void **state) {
     sqlite3_close(db);
 }
 
+static bool is_idle_for_a_while(void) {
+    struct timespec before, after;
+    const struct timespec pause = {.tv_nsec = 50000000};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    nanosleep(&pause, NULL);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    return (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec) < 5e-3;
+}
+
+static int rest_on_a_full_disk(const char *file) {
+    kl_trace *t = NULL;
+    if (kl_trace_open(file, &a_run, &t, NULL) != KILTER_OK)
+        return 1;
+    struct rlimit limit = {1 << 20, 1 << 20};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    push_chunks(t, 0, 50000);
+    bool idle = false;
+    for (int look = 0; look < 200 && !idle; look++)
+        idle = is_idle_for_a_while();
+    kl_trace_close(t, 1, NULL);
+    return idle ? 0 : 2;
+}
+
+static void a_recording_that_was_stopped_takes_no_core(void **state) {
+    pid_t child = fork();
+    if (child == 0)
+        _exit(rest_on_a_full_disk(((place *)*state)->file));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void a_file_size_limit_at_opening_is_an_error(void **state) {
     const char *file = ((place *)*state)->file;
     pid_t child = fork();
@@ -495,6 +528,44 @@ static void what_waits_in_memory_is_bounded(void **state) {
     expect(db, "SELECT max(chunk) - count(*) FROM decision", "-1"); /* the first ones, without a gap */
     expect(db, "SELECT count(*) FROM worker", "1");
     sqlite3_close(db);
+}
+
+typedef struct heard {
+    atomic_uint results;
+    atomic_bool failed;
+} heard;
+
+static void hear_of_results(void *context, uint64_t results, const kilter_error *failure) {
+    heard *h = context;
+    h->failed |= failure != NULL;
+    h->results += (unsigned)results;
+}
+
+/* As much waits as may, then comes a result. */
+static void results_wait_behind_whatever_else_does(void **state) {
+    const char *file = ((place *)*state)->file;
+    enum { TEXT = 16 * 1024, ROWS = 10000, FEW = 4000 };
+    static const uint8_t result[] = {1, 0, 0, 0, 'r'};
+    heard h = {0};
+    kl_trace *t;
+    assert_int_equal(kl_trace_resume(file, &a_run, hear_of_results, &h, &t, NULL), KILTER_OK);
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READWRITE);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    static char text[TEXT + 1];
+    memset(text, 'y', TEXT);
+    for (uint64_t i = 0; i < ROWS; i++)
+        kl_trace_decision(t, &(kl_trace_decision_row){.chunk = i, .kind = "deal", .reason = text});
+    for (uint32_t i = 0; i < FEW; i++)
+        kl_trace_worker(t, &(kl_trace_worker_row){.worker = i, .host = i < FEW / 2 ? text : ""});
+    kl_trace_result(t, &(kl_trace_result_row){.count = 1, .results = {result, sizeof result}});
+    kl_trace_hurry(t);
+    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    while (h.results == 0 && !h.failed)
+        sched_yield();
+    assert_false(h.failed);
+    assert_int_equal(h.results, 1);
+    fails_at_close(t, "could not follow"); /* of the others some are missing */
 }
 
 static void a_simulated_run_waits_for_the_disk(void **state) {
@@ -564,6 +635,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         /* first, while no thread has been started: they fork */
         IN_A_PLACE(a_full_disk_stops_the_recording_only),
+        IN_A_PLACE(a_recording_that_was_stopped_takes_no_core),
         IN_A_PLACE(a_file_size_limit_at_opening_is_an_error),
         IN_A_PLACE(killed_writers_leave_what_was_committed),
         IN_A_PLACE(every_kind_of_row_comes_back),
@@ -580,6 +652,7 @@ int main(void) {
         IN_A_PLACE(a_removed_file_is_reported),
         IN_A_PLACE(a_new_file_of_the_name_is_left_alone),
         IN_A_PLACE(what_waits_in_memory_is_bounded),
+        IN_A_PLACE(results_wait_behind_whatever_else_does),
         IN_A_PLACE(a_simulated_run_waits_for_the_disk),
         IN_A_PLACE(a_short_lock_is_waited_for),
     };
