@@ -1,25 +1,13 @@
 /* The farm as `kilter tune` and `kilter drain` reach it: looks, settings and drains come in the control
  * thread, and are answered and taken by the service. */
-#include <time.h>
-
 #include "farm/farm_private.h"
 
 static const double LOOK_PATIENCE_S = 0.2; /* a look waits so long for the master to show its state */
 static const double DRAIN_PATIENCE_S = 1;  /* and a drain for it to take it */
 
-static struct timespec after(double seconds) {
-    struct timespec until, pause = kl_timespec(seconds);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += pause.tv_sec;
-    until.tv_nsec += pause.tv_nsec;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    return until;
-}
-
 /* In the control thread: have the master show its state, and take the last one if it has no turn soon. */
 static void fresh_state(kilter_farm *f, kl_farm_state *state) {
-    struct timespec until = after(LOOK_PATIENCE_S);
+    struct timespec until = kl_time_after(LOOK_PATIENCE_S);
     pthread_mutex_lock(&f->lock);
     uint64_t shows = f->shows;
     f->look_wanted = true;
@@ -59,7 +47,7 @@ static kilter_status drain_from_outside(void *self, const kl_control_drain *drai
                                         char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
     kilter_farm *f = self;
     drain_request request = {.drain = drain, .answer = answer, .error = error};
-    struct timespec until = after(DRAIN_PATIENCE_S);
+    struct timespec until = kl_time_after(DRAIN_PATIENCE_S);
     pthread_mutex_lock(&f->lock);
     f->drain = &request;
     kl_transport_wake(f->transport);

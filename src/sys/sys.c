@@ -28,6 +28,17 @@ struct timespec kl_timespec(double seconds) {
     return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
 }
 
+/* The machine may be up for months: only the pause is cut to a day, not the time itself. */
+struct timespec kl_time_after(double seconds) {
+    struct timespec until, pause = kl_timespec(seconds);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += pause.tv_sec;
+    until.tv_nsec += pause.tv_nsec;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return until;
+}
+
 clockid_t kl_thread_cpu(void) {
     clockid_t id;
     return pthread_getcpuclockid(pthread_self(), &id) == 0 ? id : CLOCK_THREAD_CPUTIME_ID;

@@ -35,6 +35,7 @@ void kl_nap_s(double seconds); /* wait, without using a core */
  * that is not simulated has speed 1, and its thread uses so much CPU time. */
 void kl_spend_s(double seconds);
 struct timespec kl_timespec(double seconds);
+struct timespec kl_time_after(double seconds); /* on CLOCK_MONOTONIC, to wait until then */
 
 uint32_t kl_core_count(void); /* cores this process may use, at least 1 */
 enum { KL_BINDING_BYTES = 32 };

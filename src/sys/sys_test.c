@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,11 +10,19 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "sys/sys.h"
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+
+enum { SKIPPED = 77 };
 
 static void clocks_do_not_go_back(void **state) {
     (void)state;
@@ -350,6 +359,43 @@ static void exit_codes_tell_who_can_mend_it(void **state) {
     }
 }
 
+/* In the child of one that has made itself a clock of months. */
+static int wait_in_a_machine_up_for_months(void) {
+    int offsets = unshare(CLONE_NEWTIME) == 0 ? open("/proc/self/timens_offsets", O_WRONLY) : -1;
+    if (offsets < 0 || dprintf(offsets, "monotonic 10000000 0\n") < 0)
+        return SKIPPED;
+    close(offsets);
+    pid_t pid = fork();
+    if (pid == 0) {
+        double now_s = kl_monotonic_s();
+        struct timespec soon = kl_time_after(2.5), late = kl_time_after(1e9);
+        double soon_s = (double)soon.tv_sec + 1e-9 * (double)soon.tv_nsec;
+        bool right =
+            now_s > 1e7 && soon_s >= now_s + 2.5 && soon_s < now_s + 1000 && soon.tv_nsec < 1000000000;
+        _exit(right && (double)late.tv_sec > now_s + 1000 ? 0 : 1);
+    }
+    int how = -1;
+    waitpid(pid, &how, 0);
+    return how;
+}
+
+static void a_wait_ends_when_it_is_to_however_long_the_machine_is_up(void **state) {
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        int how = wait_in_a_machine_up_for_months();
+        _exit(how == SKIPPED ? SKIPPED : how != 0);
+    }
+    int how = -1;
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFEXITED(how));
+    if (WEXITSTATUS(how) == SKIPPED) {
+        print_message("skipped: no time namespace can be made here\n");
+        skip();
+    }
+    assert_int_equal(how, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clocks_do_not_go_back),
@@ -366,6 +412,7 @@ int main(void) {
         cmocka_unit_test(folders_are_made_with_those_above_them),
         cmocka_unit_test(records_go_where_the_environment_says),
         cmocka_unit_test(exit_codes_tell_who_can_mend_it),
+        cmocka_unit_test(a_wait_ends_when_it_is_to_however_long_the_machine_is_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,11 +174,12 @@ static kilter_status read_patience(double *patience_s, kilter_error *error) {
 
 static void *watch_start(void *arg) {
     kl_mpi_vigil *v = arg;
-    struct timespec until = kl_timespec(kl_monotonic_s() + v->patience_s);
-    int code = 0;
+    double until_s = kl_monotonic_s() + v->patience_s;
     pthread_mutex_lock(&v->lock);
-    while (!v->over && code != ETIMEDOUT)
-        code = pthread_cond_timedwait(&v->news, &v->lock, &until);
+    while (!v->over && kl_monotonic_s() < until_s) {
+        struct timespec until = kl_time_after(until_s - kl_monotonic_s());
+        pthread_cond_timedwait(&v->news, &v->lock, &until);
+    }
     if (!v->over) {
         fprintf(stderr,
                 "starting MPI: not all ranks are there after %g s: one may have died before it could say so; "
