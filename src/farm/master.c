@@ -6,6 +6,9 @@
 
 #include "farm/master_private.h"
 
+static const double NEWLY_COME_S =
+    0.1; /* at the end they are listened for so long, if others go on talking */
+
 /* --- deliveries --- */
 
 void kl_delivery_append(kl_delivery_list *list, kl_delivery_list *taken) {
@@ -495,12 +498,28 @@ void kl_master_summary(const kl_master *m, kilter_farm_summary *summary) {
     *summary = m->summary;
 }
 
+/* Those who have come and were not taken in yet are told, too: to who only sees the connection end, the
+ * master died and may come back. */
+static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
+    double until_s = kl_now_s(&m->options.clock) + NEWLY_COME_S;
+    kl_event event;
+    for (int silent = 0; silent < 2 && kl_now_s(&m->options.clock) < until_s;) {
+        if (kl_poll(m->transport, 0, &event, NULL) != KILTER_OK)
+            return;
+        if (event.kind == KL_EVENT_JOINED)
+            kl_send(m->transport, event.peer, end, NULL);
+        silent = event.kind == KL_EVENT_NONE ? silent + 1 : 0; /* the first may be a wake */
+        kl_message_release(&event.message);
+    }
+}
+
 void kl_master_end(kl_master *m) {
     kl_buffer end = {0};
     kl_wire_put_bytes(&end, KL_END, NULL, 0);
     for (size_t i = 0; i < m->member_count; i++)
         if (m->members[i].stage != GONE)
             kl_send(m->transport, m->members[i].peer, &end, NULL); /* whoever is gone needs no telling */
+    end_the_newly_come(m, &end);
     kl_buffer_free(&end);
 }
 

@@ -19,6 +19,7 @@ enum { JOINS = 100000, TASKS = 200000, AT_ONCE = 8 };
 typedef struct wire {
     kl_transport base;
     kl_event next;
+    bool woken; /* it has nothing to hand over the next time it is asked */
     kl_buffer incoming, outgoing;
 } wire;
 
@@ -34,8 +35,10 @@ static kilter_status wire_send(kl_transport *t, kl_peer peer, const void *data, 
 static kilter_status wire_poll(kl_transport *t, double timeout_s, kl_event *event, kilter_error *error) {
     (void)timeout_s, (void)error;
     wire *w = (wire *)t;
-    *event = w->next;
-    w->next = (kl_event){0};
+    *event = w->woken ? (kl_event){0} : w->next;
+    if (!w->woken)
+        w->next = (kl_event){0};
+    w->woken = false;
     return KILTER_OK;
 }
 
@@ -245,10 +248,24 @@ static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     close_scene(s);
 }
 
+static void who_has_just_come_is_told_of_the_end(void **state) {
+    (void)state;
+    scene *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    open_scene(s);
+    s->wire.woken = true; /* as by the one who closes the farm */
+    s->wire.next = (kl_event){.kind = KL_EVENT_JOINED, .peer = 1};
+    kl_master_end(s->master);
+    assert_true(s->wire.outgoing.size > 0);
+    assert_int_equal(kl_wire_type(s->wire.outgoing.data, s->wire.outgoing.size), KL_END);
+    close_scene(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_run_few_places_are_enough),
         cmocka_unit_test(in_a_run_those_gone_are_counted_and_forgotten),
+        cmocka_unit_test(who_has_just_come_is_told_of_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
