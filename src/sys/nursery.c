@@ -34,7 +34,11 @@ struct kl_nursery {
     int fd;
     bool gone;
     uint32_t under_way; /* started, or to be, and not known to have ended */
+    note *heard;        /* while it was asked for more: news not told yet, from `told` on */
+    size_t heard_count, heard_capacity, told;
 };
+
+static const double START_PATIENCE_S = 10; /* for a nursery that has much to do */
 
 /* --- inside the nursery --- */
 
@@ -177,9 +181,50 @@ kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void *arg
     return KILTER_OK;
 }
 
+/* It is gone, and with it all it started. */
+static void be_gone(kl_nursery *n) {
+    n->gone = true;
+    n->under_way = 0;
+    n->heard_count = n->told = 0;
+}
+
+/* Takes in news, to be told later. */
+static bool hear(kl_nursery *n) {
+    if (n->heard_count == n->heard_capacity) {
+        size_t capacity = n->heard_capacity ? 2 * n->heard_capacity : 64;
+        note *heard = realloc(n->heard, capacity * sizeof *heard);
+        if (!heard)
+            return false;
+        n->heard = heard;
+        n->heard_capacity = capacity;
+    }
+    note *got = &n->heard[n->heard_count];
+    ssize_t size = recv(n->fd, got, sizeof *got, MSG_DONTWAIT);
+    n->heard_count += size == (ssize_t)sizeof *got;
+    if (size == 0)
+        be_gone(n);
+    return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* Its socket is full. It may itself be waiting until somebody hears its news. */
+static bool await_room(kl_nursery *n, double until_s) {
+    struct pollfd one = {.fd = n->fd, .events = POLLIN | POLLOUT};
+    struct timespec rest = kl_timespec(until_s - kl_monotonic_s());
+    int ready = ppoll(&one, 1, &rest, NULL);
+    if (ready < 0)
+        return errno == EINTR;
+    return ready > 0 && (!(one.revents & POLLIN) || hear(n));
+}
+
 kilter_status kl_nursery_start(kl_nursery *n, uint32_t number, kilter_error *error) {
     note start = {.kind = START, .number = number};
-    if (n->gone || send(n->fd, &start, sizeof start, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    double until_s = kl_monotonic_s() + START_PATIENCE_S;
+    ssize_t sent = -1;
+    for (bool goes_on = !n->gone; goes_on && sent < 0;) {
+        sent = send(n->fd, &start, sizeof start, MSG_NOSIGNAL | MSG_DONTWAIT);
+        goes_on = sent < 0 && (errno == EAGAIN || errno == EINTR) && await_room(n, until_s);
+    }
+    if (sent < 0)
         return kl_fail(error, KILTER_ERR_SYSTEM,
                        "starting worker process %u: the process that starts them is gone or stopped", number);
     n->under_way++;
@@ -207,6 +252,12 @@ static void understand(kl_nursery *n, const note *got, kl_child_news *child) {
 bool kl_nursery_next(kl_nursery *n, double timeout_s, kl_child_news *child) {
     struct pollfd one = {.fd = n->fd, .events = POLLIN};
     struct timespec timeout = kl_timespec(timeout_s);
+    if (n->told < n->heard_count) {
+        understand(n, &n->heard[n->told++], child);
+        if (n->told == n->heard_count)
+            n->told = n->heard_count = 0;
+        return true;
+    }
     while (!n->gone) {
         note got;
         ssize_t size = ppoll(&one, 1, &timeout, NULL) > 0 ? recv(n->fd, &got, sizeof got, MSG_DONTWAIT) : -1;
@@ -216,8 +267,7 @@ bool kl_nursery_next(kl_nursery *n, double timeout_s, kl_child_news *child) {
         }
         if (size < 0)
             return false; /* the time is up, or a signal came */
-        n->gone = true;   /* and with it all it started */
-        n->under_way = 0;
+        be_gone(n);
     }
     return false;
 }
@@ -231,5 +281,6 @@ void kl_nursery_close(kl_nursery *n, double patience_s) {
         kl_nursery_next(n, until_s - kl_monotonic_s(), &unused);
     close(n->fd); /* it ends those left, and itself */
     kl_process_finish(n->pid, 1);
+    free(n->heard);
     free(n);
 }

@@ -158,6 +158,22 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     signal(SIGCHLD, SIG_DFL);
 }
 
+/* More than a socket holds of requests, and of what is told of them. */
+static void many_children_are_asked_for_at_once(void **state) {
+    (void)state;
+    enum { MANY = 700 };
+    uint32_t code = 0, ended = 0;
+    kl_nursery *nursery;
+    assert_int_equal(kl_nursery_open(be_number, &code, &nursery, NULL), KILTER_OK);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(kl_nursery_start(nursery, 0, NULL), KILTER_OK);
+    assert_int_equal(kl_nursery_under_way(nursery), MANY);
+    while (ended < MANY)
+        ended += next_news(nursery).ended;
+    assert_int_equal(kl_nursery_under_way(nursery), 0);
+    kl_nursery_close(nursery, 5);
+}
+
 /* A process is gone, or a zombie that somebody has still to wait for. */
 static bool is_dead(pid_t pid) {
     char path[40], line[200] = "";
@@ -404,6 +420,7 @@ int main(void) {
         cmocka_unit_test(processes_tell_how_they_ended),
         cmocka_unit_test(a_process_that_does_not_end_is_ended),
         cmocka_unit_test(children_are_started_at_any_time_and_tell_how_they_ended),
+        cmocka_unit_test(many_children_are_asked_for_at_once),
         cmocka_unit_test(children_that_stay_are_ended),
         cmocka_unit_test(a_killed_opener_takes_nursery_and_children_along),
         cmocka_unit_test(a_killed_nursery_takes_its_children_along_and_is_known_to_be_gone),

@@ -214,8 +214,10 @@ static void free_record(kl_record *record) {
         for (int i = 0; i < KL_ROW_STATEMENTS_MAX; i++)
             sqlite3_finalize(record->statements[kind][i]);
     sqlite3_close(record->db);
-    if (record->lock >= 0)
-        close(record->lock); /* after SQLite has closed the file: closing it drops SQLite's locks */
+    if (record->lock >= 0) {          /* after SQLite has closed the file: closing it drops SQLite's locks */
+        flock(record->lock, LOCK_UN); /* a child that was forked meanwhile may have it open, too */
+        close(record->lock);
+    }
     free(record->path);
     free(record);
 }

@@ -465,6 +465,31 @@ static void a_recording_that_was_stopped_takes_no_core(void **state) {
     assert_int_equal(status, 0);
 }
 
+static void hear_nothing(void *context, uint64_t results, const kilter_error *failure) {
+    (void)context, (void)results, (void)failure;
+}
+
+/* Workers are forked, and programs fork: a child has all that was open then. */
+static void a_closed_record_is_free_whoever_was_forked_meanwhile(void **state) {
+    const char *file = ((place *)*state)->file;
+    int ends[2];
+    kl_trace *t;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(kl_trace_resume(file, &a_run, hear_nothing, NULL, &t, NULL), KILTER_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        char unused;
+        close(ends[1]);
+        _exit(read(ends[0], &unused, 1) != 0);
+    }
+    assert_int_equal(kl_trace_close(t, 1, NULL), KILTER_OK);
+    assert_int_equal(kl_trace_resume(file, &a_run, hear_nothing, NULL, &t, NULL), KILTER_OK);
+    assert_int_equal(kl_trace_close(t, 1, NULL), KILTER_OK);
+    close(ends[0]);
+    close(ends[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 static void a_file_size_limit_at_opening_is_an_error(void **state) {
     const char *file = ((place *)*state)->file;
     pid_t child = fork();
@@ -638,6 +663,7 @@ int main(void) {
         IN_A_PLACE(a_recording_that_was_stopped_takes_no_core),
         IN_A_PLACE(a_file_size_limit_at_opening_is_an_error),
         IN_A_PLACE(killed_writers_leave_what_was_committed),
+        IN_A_PLACE(a_closed_record_is_free_whoever_was_forked_meanwhile),
         IN_A_PLACE(every_kind_of_row_comes_back),
         IN_A_PLACE(odd_values_do_not_end_the_recording),
         cmocka_unit_test(a_null_trace_takes_everything),
