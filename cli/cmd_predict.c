@@ -52,7 +52,16 @@ static int take_value(const kl_command *command, const char *option, const char 
     double count;
     for (int i = 0; i < KL_INPUTS; i++)
         if (strcmp(option, kl_inputs[i].option) == 0)
-            return take_input(command, &kl_inputs[i], text, &basis->in[i]);
+            return basis->in[i].from ? kl_cmd_usage(command, "%s is given twice", option)
+                                     : take_input(command, &kl_inputs[i], text, &basis->in[i]);
+    if (strcmp(option, "--speeds") == 0  ? r->speeds != NULL
+        : strcmp(option, "--hosts") == 0 ? r->hosts != NULL
+        : strcmp(option, "--plot") == 0  ? r->picture != NULL
+        : strcmp(option, "--run") == 0   ? r->run >= 0
+                                         : r->most > 0)
+        return kl_cmd_usage(command, "%s is given twice", option);
+    if (strcmp(option, "--plot") == 0 && strcmp(text, "-") == 0)
+        return kl_cmd_usage(command, "--plot -: the standard output is for the prediction; name a file");
     if (strcmp(option, "--speeds") == 0) {
         r->speeds = text;
     } else if (strcmp(option, "--hosts") == 0) {

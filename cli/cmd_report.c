@@ -75,6 +75,8 @@ static int run(const kl_command *command, int argc, char **argv) {
         if (gantt || (options && strcmp(word, "--run") == 0)) {
             if (!value)
                 return kl_cmd_usage(command, "%s wants a value", word);
+            if (gantt ? r.picture != NULL : r.run >= 0)
+                return kl_cmd_usage(command, "%s is given twice", word);
             if (gantt)
                 r.picture = value;
             else if (!parse_run(value, &r.run))
@@ -110,7 +112,7 @@ const kl_command kl_cmd_report = {
         "~/.local/state/kilter.\n"
         "\n"
         "  --json            one JSON object; times in seconds, null where a number is not known\n"
-        "  --gantt OUT.svg   a picture instead: who computed what, when\n"
+        "  --gantt OUT.svg   a picture instead: who computed what, when; - is the standard output\n"
         "  --run N           of run N alone (without it: of all, or the last 20)\n"
         "  --help            this text\n",
     .run = run,

@@ -565,8 +565,17 @@ static int read_options(const kl_command *command, int argc, char **argv, questi
                                 argv[i]);
         if (i + 1 == argc)
             return kl_cmd_usage(command, "%s wants a value", argv[i]);
+        if (*value)
+            return kl_cmd_usage(command, "%s is given twice: '%s' and '%s'", argv[i], *value, argv[i + 1]);
         *value = argv[++i];
     }
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++)
+        if (q->write_platform && !q->tasks && *options[k].value && options[k].value != &q->platform &&
+            options[k].value != &q->write_platform)
+            return kl_cmd_usage(command, "--%s is of a simulation: there is no --tasks", options[k].name);
+    if ((q->gantt && strcmp(q->gantt, "-") == 0) || (q->record && strcmp(q->record, "-") == 0))
+        return kl_cmd_usage(command, "--%s -: the standard output is for what it came to; name a file",
+                            q->gantt && strcmp(q->gantt, "-") == 0 ? "gantt" : "record");
     if (q->engine && strcmp(q->engine, "events") != 0 && strcmp(q->engine, "smpi") != 0)
         return kl_cmd_usage(command, "--engine '%s': there are smpi and events", q->engine);
     return 0;

@@ -73,10 +73,13 @@ static int read_setting(const kl_command *command, const char *text, tune_option
         int (*read)(const kl_command *command, const char *value, kl_control_setting *setting);
     } points[] = {{"policy", read_policy}, {"factor", read_factor}, {"workers", read_workers}};
     size_t size = strcspn(text, "=");
+    const kl_control_setting *setting = &options->setting;
+    const bool given[] = {setting->policy_given, setting->factor_given, setting->workers_given};
     options->set = true;
     for (size_t i = 0; text[size] && i < sizeof points / sizeof *points; i++)
         if (strlen(points[i].point) == size && strncmp(points[i].point, text, size) == 0)
-            return points[i].read(command, text + size + 1, &options->setting);
+            return given[i] ? kl_cmd_usage(command, "--set %s: %s is set twice", text, points[i].point)
+                            : points[i].read(command, text + size + 1, &options->setting);
     return kl_cmd_usage(command, "--set %s: it is policy=NAME, factor=F or workers=N", text);
 }
 

@@ -68,6 +68,10 @@ char *kl_cmd_newest_record(kilter_error *error) {
 }
 
 int kl_cmd_save(const char *file, const char *data, size_t size) {
+    if (strcmp(file, "-") == 0) {
+        fwrite(data, 1, size, stdout);
+        return kl_cmd_printed();
+    }
     FILE *out = fopen(file, "w");
     bool written = out && fwrite(data, 1, size, out) == size;
     if (out && fclose(out) == 0 && written)

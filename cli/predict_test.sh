@@ -68,6 +68,10 @@ expect 2 "--work-s nan: it is no number" "$kilter" predict --work-s nan
 expect 2 "--work-s inf: it is no number" "$kilter" predict --work-s inf
 expect 2 "--work-s 1e999: it is no number" "$kilter" predict --work-s 1e999
 expect 2 "--work-s 1s: it is no number" "$kilter" predict --work-s 1s
+expect 2 "--work-s is given twice" "$kilter" predict --work-s 1 --work-s 2
+expect 2 "--speeds is given twice" "$kilter" predict --work-s 1 --speeds 1 --speeds 2
+expect 2 "--max-workers is given twice" "$kilter" predict --work-s 1 --max-workers 1 --max-workers 2
+expect 2 "--plot -: the standard output" "$kilter" predict --work-s 1 --plot -
 expect 2 "--work-s wants a value" "$kilter" predict --work-s
 expect 2 "--alpha 1.5: it must be between 0 and 1" "$kilter" predict --work-s 1 --alpha 1.5
 expect 2 "--alpha -0.1: it must be between 0 and 1" "$kilter" predict --work-s 1 --alpha -0.1

@@ -35,7 +35,12 @@ expect 2 "no tasks were dealt" "$kilter" report --gantt none.svg empty.kilter
 [ ! -e none.svg ] || fail "an empty picture"
 expect 2 "there is no run 7" "$kilter" report --gantt none.svg --run 7 finished.kilter
 expect 1 "nowhere/a.svg': No such file" "$kilter" report --gantt nowhere/a.svg finished.kilter
+"$kilter" report --gantt - finished.kilter >dash.svg
+cmp -s all.svg dash.svg || fail "the picture on the standard output is another one"
+[ ! -e ./- ] || fail "there is a file called -"
 expect 2 "--gantt wants a value" "$kilter" report --gantt
+expect 2 "--gantt is given twice" "$kilter" report --gantt a.svg --gantt b.svg finished.kilter
+expect 2 "--run is given twice" "$kilter" report --gantt a.svg --run 1 --run 2 finished.kilter
 expect 2 "--run x: it is no number" "$kilter" report --gantt a.svg --run x
 expect 2 "there is no --gantt" "$kilter" report --run 1 finished.kilter
 expect 2 "ask one" "$kilter" report --json --gantt a.svg finished.kilter

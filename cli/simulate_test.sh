@@ -49,6 +49,10 @@ grep -q '</svg>' c.svg || fail "no picture"
 refuses 2 "unknown option '--frob'" --frob
 refuses 2 "unknown argument 'frob'" frob
 refuses 2 "--tasks wants a value" --tasks
+refuses 2 "--seed is given twice: '1' and '2'" --platform "$p" --tasks "$t" --seed 1 --seed 2
+refuses 2 "--gantt -: the standard output" --platform "$p" --tasks "$t" --gantt -
+refuses 2 "--record -: the standard output" --platform "$p" --tasks "$t" --record -
+refuses 2 "--policy is of a simulation: there is no --tasks" --platform "$p" --write-platform - --policy auto
 refuses 2 "--platform SPEC is missing" --tasks "$t"
 refuses 2 "--tasks SPEC is missing" --platform "$p"
 refuses 2 "--platform: platform '4x1@osc(1s)', column 11: ',' must follow the period" --platform '4x1@osc(1s)' --tasks "$t"

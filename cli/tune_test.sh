@@ -7,6 +7,7 @@ set -eu
 expect 2 "unknown option '--frob'" "$kilter" tune --frob
 expect 2 "one file at a time" "$kilter" tune a b
 expect 2 "--set wants a value" "$kilter" tune --set
+expect 2 "--set workers=2: workers is set twice" "$kilter" tune --set workers=1 --set workers=2
 expect 2 "--set frob=1: it is policy=NAME" "$kilter" tune --set frob=1
 expect 2 "--set policy: it is policy=NAME" "$kilter" tune --set policy
 expect 2 "there is no such policy, but static, ss" "$kilter" tune --set policy=frob
