@@ -449,6 +449,11 @@ static void the_fastest_stay(void **state) {
     kl_master_state(f.master, &s);
     for (uint32_t i = 0; i < s.listed; i++)
         assert_int_equal(s.worker[i].doing == KL_WORKER_RESTING, s.worker[i].worker % 2 == 0);
+    kl_master_tune(f.master, &(kl_tuning){.set = KL_TUNE_WORKERS}, NULL);
+    check_run(&f, 600, 2, KILTER_BY_ARRIVAL, false, false);
+    kl_master_state(f.master, &s);
+    assert_int_equal(s.present, 6);
+    assert_string_equal(s.decision, "6 workers, as the farm chooses: set by hand");
     stepped_close(&f);
 }
 

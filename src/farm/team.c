@@ -158,7 +158,7 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
         m->by_hand = next.workers > 0;
         m->chooses = !m->by_hand;
         m->team = (kl_team){0};
-        uint32_t workers = m->by_hand ? m->seats : m->ready - m->resting;
+        uint32_t workers = m->by_hand ? m->seats : m->ready; /* nobody rests until it chooses again */
         snprintf(m->state.decision, sizeof m->state.decision,
                  m->by_hand ? "%u worker%s: set by hand" : "%u worker%s, as the farm chooses: set by hand",
                  workers, workers == 1 ? "" : "s");
