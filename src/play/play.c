@@ -731,9 +731,9 @@ static void feed_all(kl_play *p) {
             master_works(p, dealt ? p->run->answer_s : p->run->look_s);
             held |= !dealt;
         }
-    p->look_again_s = held ? p->master_free_s + held_pause_s(p, p->master_free_s - began_s) : 0;
-    if (held && !any_queued(p) && p->status == KILTER_OK)
-        p->status = KILTER_ERR_RANGE;
+    /* With nothing queued they wait for one that is still at a task of the run before, or for nobody. */
+    bool waits = held && any_queued(p);
+    p->look_again_s = waits ? p->master_free_s + held_pause_s(p, p->master_free_s - began_s) : 0;
 }
 
 /* --- what ends late --- */
