@@ -19,6 +19,8 @@
 
 /* Below those the system hands out by itself, so that nobody gets it between our look and the master's. */
 enum { PORT_FIRST = 10000, PORT_COUNT = 20000, PORT_TRIES = 200, WORKERS_MOST = 10000 };
+
+enum { AGAIN_MOST = 100 };              /* times that a host starts one of its workers again */
 static const double END_PATIENCE_S = 5; /* hosts get so long to end their workers when the master has ended */
 
 typedef struct run_host {
@@ -165,22 +167,20 @@ static void put_quoted(kl_buffer *out, const char *word) {
 }
 
 /* What a host's shell does: take the key, start the workers in the same folder if there is one, hand each the
- * key, and end them when nobody holds the other end of its input any more. Shells print within themselves, so
- * that the key is in no list of processes. */
+ * key, start one that was killed again, and end them when nobody holds the other end of its input any more.
+ * Shells print within themselves, so that the key is in no list of processes. */
 static void put_script(const run_state *r, const run_host *host, kl_buffer *out) {
     char *const *program = r->options->program;
     size_t own = own_count(program);
-    char folder[4096], count[32];
-    snprintf(count, sizeof count, "%lu", host->workers);
+    char folder[4096], numbers[64];
     if (getcwd(folder, sizeof folder)) {
         put_text(out, "cd ");
         put_quoted(out, folder);
         put_text(out, "2>/dev/null; ");
     }
-    put_text(out, "key=; while IFS= read -r line && [ \"$line\" != end ]; do key=\"$key$line\n\"; done; "
-                  "exec 3<&0; left=");
-    put_text(out, host->workers ? count : "$(nproc)");
-    put_text(out, "; all=; while [ \"$left\" -gt 0 ]; do printf %s \"$key\" | ");
+    put_text(out,
+             "key=; while IFS= read -r line && [ \"$line\" != end ]; do key=\"$key$line\n\"; done; "
+             "one() { trap 'kill $worker; wait $worker; exit 143' TERM; while :; do printf %s \"$key\" | ");
     for (size_t i = 0; i < own; i++)
         put_quoted(out, program[i]);
     put_text(out, "--join ");
@@ -189,7 +189,17 @@ static void put_script(const run_state *r, const run_host *host, kl_buffer *out)
     for (size_t i = own; program[i]; i++)
         put_quoted(out, program[i]);
     put_text(out,
-             "3<&- & all=\"$all $!\"; left=$((left - 1)); done; "
+             "& worker=$!; wait $worker; code=$?; "
+             "[ $code -gt 128 ] && [ $((again -= 1)) -ge 0 ] || exit $code; echo 'kilter run: a worker on '");
+    put_quoted(out, host->name);
+    put_text(out, "\"ended with code $code, and is started again\" >&2; done; }; ");
+    snprintf(numbers, sizeof numbers, "again=%d; left=", AGAIN_MOST);
+    put_text(out, numbers);
+    snprintf(numbers, sizeof numbers, "%lu", host->workers);
+    put_text(out, host->workers ? numbers : "$(nproc)");
+    put_text(out,
+             "; exec 3<&0; all=; while [ \"$left\" -gt 0 ]; do one 3<&- & all=\"$all $!\"; left=$((left - "
+             "1)); done; "
              "(while read -r line; do :; done; kill $all) <&3 >/dev/null 2>&1 & guard=$!; exec 3<&-; "
              "code=0; for one in $all; do wait $one || code=$?; done; kill $guard 2>/dev/null; exit $code");
     kl_put_u8(out, 0);

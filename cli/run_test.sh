@@ -86,6 +86,24 @@ code=0
 [ $code = 127 ] || fail "exit code $code, not 127: $(cat err)"
 grep -q "starting ./missing: No such file" err || fail "not said: $(cat err)"
 
+# --- a worker that is killed is started again; one that leaves by itself is not
+begin again --host a:2
+until_so shows "^workers  *2 at work"
+joined() { # a worker's process
+    ps -eo pid=,comm=,args= | awk -v name="$(basename "$farm" | cut -c1-15)" '$2 == name && /--join/ && /again.s stop/ { print $1; exit }'
+}
+for round in 1 2 3; do
+    kill -9 "$(joined)"
+    until_so shows "^ *$((round + 1))  *busy"
+    until_so shows "^workers  *2 at work"
+done
+grep -q "kilter run: a worker on a ended with code 137, and is started again" run.err || fail "not said: $(cat run.err)"
+kill "$(joined)"
+until_so shows "^workers  *1 at work"
+: >"$stop"
+wait $pid || fail "exit code $?: $(cat run.err)"
+[ "$(grep -c "started again" run.err)" = 3 ] || fail "started again: $(cat run.err)"
+
 # --- when kilter run is killed, nobody stays
 begin killed --host a:2
 until_so shows "^workers  *2 at work"
