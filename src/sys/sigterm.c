@@ -13,12 +13,18 @@ struct kl_sigterm {
     struct sigaction before;
 };
 
-static atomic_int sigterm_fd = -1;
+static atomic_int sigterm_fd = -1, sigterm_pid;
 
-static void on_sigterm(int signal) {
-    (void)signal;
+/* A child that a task forked has this handler and the descriptor, too: it is to die of the signal, and nobody
+ * else is meant. */
+static void on_sigterm(int number) {
     const uint64_t one = 1;
     int kept = errno;
+    if (getpid() != atomic_load(&sigterm_pid)) {
+        signal(number, SIG_DFL);
+        raise(number); /* comes when this returns */
+        return;
+    }
     (void)!write(atomic_load(&sigterm_fd), &one, sizeof one);
     errno = kept;
 }
@@ -32,6 +38,7 @@ kl_sigterm *kl_sigterm_to(int fd) {
         free(s);
         return NULL;
     }
+    atomic_store(&sigterm_pid, getpid());
     sigaction(SIGTERM, &action, NULL);
     return s;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -375,6 +376,26 @@ static void exit_codes_tell_who_can_mend_it(void **state) {
     }
 }
 
+/* What a task forks, and then ends. */
+static void who_was_forked_dies_of_its_own_sigterm(void **state) {
+    (void)state;
+    int called = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), how = -1;
+    uint64_t count;
+    kl_sigterm *sigterm = kl_sigterm_to(called);
+    assert_non_null(sigterm);
+    pid_t pid = fork();
+    if (pid == 0)
+        never_end(NULL);
+    kill(pid, SIGTERM);
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM);
+    assert_true(read(called, &count, sizeof count) < 0);
+    kill(getpid(), SIGTERM);
+    assert_int_equal(read(called, &count, sizeof count), sizeof count);
+    kl_sigterm_restore(sigterm);
+    close(called);
+}
+
 /* In the child of one that has made itself a clock of months. */
 static int wait_in_a_machine_up_for_months(void) {
     int offsets = unshare(CLONE_NEWTIME) == 0 ? open("/proc/self/timens_offsets", O_WRONLY) : -1;
@@ -429,6 +450,7 @@ int main(void) {
         cmocka_unit_test(folders_are_made_with_those_above_them),
         cmocka_unit_test(records_go_where_the_environment_says),
         cmocka_unit_test(exit_codes_tell_who_can_mend_it),
+        cmocka_unit_test(who_was_forked_dies_of_its_own_sigterm),
         cmocka_unit_test(a_wait_ends_when_it_is_to_however_long_the_machine_is_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
