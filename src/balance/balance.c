@@ -336,16 +336,32 @@ void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);
 }
 
+static void unqueue(kl_balance *b, uint32_t worker, uint64_t tasks, double units) {
+    kl_view_returned(&b->views[worker], tasks, units);
+    kl_crew_update(b->crew, b->views, worker);
+}
+
 void kl_balance_cut(kl_balance *b, uint32_t worker, kl_chunk *chunk, uint64_t from) {
-    kl_worker_view *view = &b->views[worker];
     kl_span rest = {from, chunk->hi};
     if (!chunk->stale) {
-        view->queued_tasks -= rest.hi - rest.lo;
-        view->queued_units = view->queued_tasks ? view->queued_units - kl_bag_units(&b->bag, rest) : 0;
+        unqueue(b, worker, rest.hi - rest.lo, kl_bag_units(&b->bag, rest));
         chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, from});
-        kl_crew_update(b->crew, b->views, worker);
     }
     chunk->hi = from;
+}
+
+void kl_balance_abandon(kl_balance *b, uint32_t worker, kl_chunk *chunk) {
+    uint64_t hi = chunk->hi, next = chunk->at + 1 < hi ? chunk->at + 1 : hi;
+    kl_balance_cut(b, worker, chunk, next);
+    chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, chunk->at});
+    kl_balance_end_chunk(b, worker, chunk, false); /* others did the rest */
+    chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->at, next});
+    chunk->hi = hi;
+    chunk->stale = true;
+}
+
+void kl_balance_forget(kl_balance *b, uint32_t worker, const kl_chunk *chunk) {
+    unqueue(b, worker, chunk->units > 0, chunk->units);
 }
 
 kilter_status kl_balance_return(kl_balance *b, kl_span span) {

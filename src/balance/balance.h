@@ -82,7 +82,7 @@ typedef struct kl_chunk {
     bool begun;                       /* all of it, the worker says */
     double dealt_s, began_s, ended_s; /* ended_s: of the last task reported */
     double busy_s, finish_s;          /* finish_s: forecast when it was dealt; 0: none */
-    double units;
+    double units;                     /* of it; of a stale one: of the task its worker is still at */
     uint64_t bytes_out, bytes_in, failed;
     uint64_t counted; /* reported tasks that nobody had done before */
 } kl_chunk;
@@ -152,6 +152,11 @@ kilter_status kl_balance_deal(kl_balance *balance, uint32_t worker, kl_peer peer
  * measured. offset_s: what to add to the worker's clock to get ours. bytes: of the segment's results. */
 void kl_balance_report(kl_balance *balance, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,
                        double offset_s, uint64_t bytes, uint64_t failed);
+/* The run has ended without the rest of the chunk, of which the row is written. Its worker may still be `at`
+ * a task: it counts as having this one to do until kl_balance_forget(), so that nobody waits for it as for
+ * one that is free. */
+void kl_balance_abandon(kl_balance *balance, uint32_t worker, kl_chunk *chunk);
+void kl_balance_forget(kl_balance *balance, uint32_t worker, const kl_chunk *chunk);
 /* The worker will not do [from, hi) of the chunk: it ends there. What is to become of them is the caller's.
  */
 void kl_balance_cut(kl_balance *balance, uint32_t worker, kl_chunk *chunk, uint64_t from);

@@ -80,7 +80,10 @@ static kilter_status deal(void *self, uint32_t worker, bool again, double now_s,
     kl_rehearsal *r = self;
     r->snapshot.now_s = now_s;
     if (!again) {
-        kl_view_asked(&r->views[worker], now_s);
+        kl_worker_view *view = &r->views[worker];
+        if (view->chunks == 0) /* it was still at a task of the last run */
+            kl_view_returned(view, view->queued_tasks, view->queued_units);
+        kl_view_asked(view, now_s);
         note_change(r, worker);
     }
     settle(r);
@@ -176,11 +179,13 @@ static void returned(void *self, uint32_t worker, uint64_t tasks, uint64_t left)
     note_change(r, worker);
 }
 
-/* Whatever was still queued when the last run ended is of no interest any more. */
+/* Whatever was still queued when the last run ended is of no interest any more, but for the task that a
+ * worker is still at: until it asks nobody knows when it is free. */
 static void forget_queues(kl_rehearsal *r) {
     for (uint32_t i = 0; i < r->snapshot.slots; i++) {
-        r->views[i].queued_tasks = 0;
-        r->views[i].queued_units = 0;
+        bool late = kl_play_is_late(r->play, i);
+        r->views[i].queued_tasks = late;
+        r->views[i].queued_units = late;
     }
 }
 

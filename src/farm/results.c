@@ -12,7 +12,9 @@ static void remove_chunk(member *one, size_t i) {
 }
 
 static void end_chunk(kl_master *m, member *one, size_t i, bool lost) {
-    if (!one->chunks[i].stale) /* else its row stands in the record */
+    if (one->chunks[i].stale) /* its row stands in the record */
+        kl_balance_forget(&m->balance, one->worker, &one->chunks[i]);
+    else
         kl_balance_end_chunk(&m->balance, one->worker, &one->chunks[i], lost);
     remove_chunk(one, i);
 }
@@ -435,11 +437,7 @@ void kl_master_end_chunks(kl_master *m) {
                 continue;
             if (!(chunk->recalled_s > 0) || chunk->recalled_from > chunk->at)
                 kl_master_recall(m, one, chunk, chunk->at, NULL);
-            uint64_t hi = chunk->hi;
-            kl_balance_cut(&m->balance, one->worker, chunk, chunk->at);
-            kl_balance_end_chunk(&m->balance, one->worker, chunk, false); /* others did the rest */
-            chunk->hi = hi;
-            chunk->stale = true;
+            kl_balance_abandon(&m->balance, one->worker, chunk);
         }
     }
     m->twin_count = m->suspect_count = 0;

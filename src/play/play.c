@@ -792,6 +792,10 @@ void kl_play_held(const kl_play *p, uint32_t i, kl_held *held) {
     held->hand = hand_of(p, i);
 }
 
+bool kl_play_is_late(const kl_play *p, uint32_t worker) {
+    return p->workers[worker].going > 0;
+}
+
 bool kl_play_waits(const kl_play *p, uint32_t i) {
     return is_set(p->hungry, i);
 }

@@ -159,6 +159,8 @@ kilter_status kl_play_run_out(kl_play *play, const kl_play_run *run, const kl_pl
  * many tasks are asked back that have not come. */
 void kl_play_held(const kl_play *play, uint32_t worker, kl_held *held);
 bool kl_play_waits(const kl_play *play, uint32_t worker);
+/* Between two runs: it is still at a task of the last one. */
+bool kl_play_is_late(const kl_play *play, uint32_t worker);
 uint32_t kl_play_waiting(const kl_play *play);
 uint64_t kl_play_coming(const kl_play *play);
 
