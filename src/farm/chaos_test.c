@@ -256,8 +256,8 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
         run(&c, MOST_TASKS, seed % 3 ? KILTER_BY_ARRIVAL : KILTER_BY_INDEX, check_suspects_are_alone, &error);
         for (int i = 0; i < FATAL; i++) {
             char expected[80];
-            snprintf(expected, sizeof expected, "was at %u workers that were lost, and is not tried again",
-                     attempts);
+            snprintf(expected, sizeof expected, "%u worker%s lost with it, it is not tried again", attempts,
+                     attempts == 1 ? " was" : "s were");
             assert_non_null(strstr(c.why[i], expected));
             uint32_t begun = c.begun[c.fatal[i]]; /* it may have been near the other one the first time */
             assert_true(begun >= attempts - 1 && begun <= attempts);

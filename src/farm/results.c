@@ -266,8 +266,9 @@ kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *messag
 static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, kilter_error *error) {
     kl_buffer out = {0};
     char why[400];
-    snprintf(why, sizeof why, "was at %u workers that were lost, and is not tried again; the last: %s",
-             kl_tally_of(&m->balance.ledger.losses, task), m->last_loss);
+    uint32_t losses = kl_tally_of(&m->balance.ledger.losses, task);
+    snprintf(why, sizeof why, "%u worker%s lost with it, it is not tried again; the last: %s", losses,
+             losses == 1 ? " was" : "s were", m->last_loss);
     size_t at = kl_wire_begin_result(&out);
     kl_put_bytes(&out, why, strlen(why));
     kl_wire_end_result(&out, at, true);

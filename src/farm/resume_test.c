@@ -389,6 +389,18 @@ static void write_file(const char *file, const char *text, size_t size) {
     assert_int_equal(fclose(out), 0);
 }
 
+static char *read_file(const char *file, size_t *size) {
+    FILE *in = fopen(file, "r");
+    assert_non_null(in);
+    fseek(in, 0, SEEK_END);
+    *size = (size_t)ftell(in);
+    rewind(in);
+    char *bytes = malloc(*size + 1);
+    assert_int_equal(fread(bytes, 1, *size, in), *size);
+    fclose(in);
+    return bytes;
+}
+
 static void do_sql(const char *file, const char *sql) {
     sqlite3 *db;
     assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
@@ -402,9 +414,16 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
     plan p = usual(at->file);
     char text[5000];
     memset(text, 'x', sizeof text);
-    write_file(at->file, text, sizeof text);
-    expect_refused(b, &p, KILTER_ERR_RECORD, "it is not a run record");
-    unlink(at->file);
+    for (size_t size = sizeof text; size > 0; size = size == 2 ? 1 : size / 7) {
+        write_file(at->file, text, size);
+        expect_refused(b, &p, KILTER_ERR_RECORD, "it is not a run record");
+        size_t kept;
+        char *bytes = read_file(at->file, &kept);
+        assert_int_equal(kept, size);
+        assert_memory_equal(bytes, text, size);
+        free(bytes);
+        unlink(at->file);
+    }
     do_sql(at->file, "CREATE TABLE t(a); INSERT INTO t VALUES (1)");
     expect_refused(b, &p, KILTER_ERR_RECORD, "an SQLite file, but not a run record");
     unlink(at->file);
@@ -552,18 +571,6 @@ static void a_broken_farm_gives_no_run_the_results_of_another(void **state) {
 }
 
 /* --- damage --- */
-
-static char *read_file(const char *file, size_t *size) {
-    FILE *in = fopen(file, "r");
-    assert_non_null(in);
-    fseek(in, 0, SEEK_END);
-    *size = (size_t)ftell(in);
-    rewind(in);
-    char *bytes = malloc(*size + 1);
-    assert_int_equal(fread(bytes, 1, *size, in), *size);
-    fclose(in);
-    return bytes;
-}
 
 /* Either it is said what is wrong with which file, or all is as it should be. */
 static bool survives(board *b, const plan *p) {

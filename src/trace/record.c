@@ -101,6 +101,10 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
     if (!S_ISREG(info.st_mode))
         return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': it is not a file; name one",
                        record->path);
+    if (info.st_size == 1) /* SQLite would take it for an empty one */
+        return kl_fail(error, KILTER_ERR_RECORD,
+                       "going on with the run record '%s': it is not a run record; name another file",
+                       record->path);
     if (flock(record->lock, LOCK_EX | LOCK_NB) != 0) {
         *created = false; /* whoever has the lock has the file */
         return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': %s", record->path,
