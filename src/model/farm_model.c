@@ -168,7 +168,7 @@ static best look_through(const kl_farm_model *m, kl_speeds speeds, uint32_t step
 uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most) {
     uint32_t low = 1, high = kl_model_capability_of(m, speeds, most);
     best found = look_through(m, speeds, 0, &low, &high);
-    while (high > low + 1) {
+    while (found.index < INFINITY && high > low + 1) { /* not less: no number has an index */
         uint32_t step = (high - low) / COARSE + 1;
         found = look_through(m, speeds, step, &low, &high);
         if (step == 1)

@@ -229,6 +229,11 @@ static void slow_workers_are_left_out(void **state) {
     assert_int_equal(kl_model_best_of(&m, kl_speeds_listed(sums), 1004), 4);
     m.message.fixed_s = 1e-9;
     assert_int_equal(kl_model_best_of(&m, kl_speeds_listed(sums), 1004), 1004);
+    for (int i = 0; i < 2; i++) { /* no number has an index */
+        m.work_s = i ? NAN : 1e200;
+        uint32_t found = kl_model_best_of(&m, kl_speeds_listed(sums), 1004);
+        assert_true(found >= 1 && found <= 1004);
+    }
 }
 
 static void nothing_odd_comes_out(void **state) {
