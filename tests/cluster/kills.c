@@ -454,7 +454,9 @@ static int remove_one(const char *path, const struct stat *about, int kind, stru
 }
 
 int main(int argc, char **argv) {
-    char folder[] = "/tmp/cluster-kills-XXXXXX";
+    char folder[200];
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/cluster-kills-XXXXXX", base && *base ? base : "/tmp");
     series s = {
         .farm = argc > 1 ? argv[1] : NULL, .runs = 20, .seed = (uint64_t)time(NULL), .lost_after_s = 1};
     for (int i = 2; i < argc; i++)
