@@ -167,8 +167,8 @@ static void put_quoted(kl_buffer *out, const char *word) {
 }
 
 /* What a host's shell does: take the key, start the workers in the same folder if there is one, hand each the
- * key, start one that was killed again, and end them when nobody holds the other end of its input any more.
- * Shells print within themselves, so that the key is in no list of processes. */
+ * key, start one that was killed again (SIGTERM asks it to go), and end them when nobody holds the other end
+ * of its input any more. Shells print within themselves, so that the key is in no list of processes. */
 static void put_script(const run_state *r, const run_host *host, kl_buffer *out) {
     char *const *program = r->options->program;
     size_t own = own_count(program);
@@ -188,9 +188,9 @@ static void put_script(const run_state *r, const run_host *host, kl_buffer *out)
     put_text(out, "--key - ");
     for (size_t i = own; program[i]; i++)
         put_quoted(out, program[i]);
-    put_text(out,
-             "& worker=$!; wait $worker; code=$?; "
-             "[ $code -gt 128 ] && [ $((again -= 1)) -ge 0 ] || exit $code; echo 'kilter run: a worker on '");
+    put_text(out, "& worker=$!; wait $worker; code=$?; "
+                  "[ $code -gt 128 ] && [ $code != 143 ] && [ $((again -= 1)) -ge 0 ] || exit $code; echo "
+                  "'kilter run: a worker on '");
     put_quoted(out, host->name);
     put_text(out, "\"ended with code $code, and is started again\" >&2; done; }; ");
     snprintf(numbers, sizeof numbers, "again=%d; left=", AGAIN_MOST);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -18,13 +17,14 @@
 /* It looks so often whether a task is on that was on at the last look. While none is, it may sleep longer. */
 static const double BUSY_LOOK_S = 10e-3, IDLE_LOOK_S = 0.1;
 
+static const uint64_t END = (uint64_t)1 << 32; /* added to the count of SIGTERMs: the attendant is to end */
+
 struct kl_attendant {
     kl_worker *worker;
     pthread_mutex_t turn; /* whose it is to use the worker */
     pthread_t thread;
     clockid_t cpu; /* of the worker's thread */
-    int call;      /* an eventfd: the attendant is to end, or the worker to leave */
-    atomic_bool ending;
+    int call;      /* an eventfd: a count of SIGTERMs, or END */
     kl_sigterm *sigterm;
 };
 
@@ -40,23 +40,25 @@ static double worker_busy_s(void *self) {
     return kl_cpu_s(((kl_attendant *)self)->cpu);
 }
 
-/* Sleeps; true: somebody called. */
-static bool sleep_for(const kl_attendant *a, double seconds) {
+/* Sleeps until somebody calls; 0: nobody did. */
+static uint64_t sleep_for(const kl_attendant *a, double seconds) {
     struct pollfd call = {.fd = a->call, .events = POLLIN};
     struct timespec rest = kl_timespec(seconds);
-    uint64_t count;
-    return ppoll(&call, 1, &rest, NULL) > 0 && read(a->call, &count, sizeof count) > 0;
+    uint64_t calls = 0;
+    if (ppoll(&call, 1, &rest, NULL) <= 0 || read(a->call, &calls, sizeof calls) < 0)
+        return 0;
+    return calls;
 }
 
 static void *attendant_main(void *arg) {
     kl_attendant *a = arg;
     bool busy = false;
     for (;;) {
-        bool called = sleep_for(a, busy ? BUSY_LOOK_S : IDLE_LOOK_S);
-        if (atomic_load(&a->ending))
-            return NULL;
-        if (called)
+        uint64_t calls = sleep_for(a, busy ? BUSY_LOOK_S : IDLE_LOOK_S);
+        if (calls % END > 0) /* also at the end: whoever serves the next master is still to leave */
             kl_worker_leave(a->worker, "it was told to terminate (SIGTERM)");
+        if (calls >= END)
+            return NULL;
         busy = pthread_mutex_trylock(&a->turn) == 0;
         if (!busy)
             continue;
@@ -80,7 +82,6 @@ kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_atten
     if (!a)
         return kl_fail(error, KILTER_ERR_MEMORY, "starting a worker's second thread: memory ran out");
     *a = (kl_attendant){.worker = worker, .cpu = kl_thread_cpu(), .call = eventfd(0, EFD_CLOEXEC)};
-    atomic_init(&a->ending, false);
     pthread_mutex_init(&a->turn, NULL);
     pthread_mutex_lock(&a->turn);
     int code = a->call < 0 ? errno : start_thread(a);
@@ -102,10 +103,8 @@ kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_atten
 void kl_attendant_stop(kl_attendant *a) {
     if (!a)
         return;
-    const uint64_t one = 1;
     kl_sigterm_restore(a->sigterm);
-    atomic_store(&a->ending, true);
-    while (write(a->call, &one, sizeof one) < 0 && errno == EINTR)
+    while (write(a->call, &END, sizeof END) < 0 && errno == EINTR)
         ;
     pthread_join(a->thread, NULL);
     kl_worker_let_attend(a->worker, &(kl_attendance){0});

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "farm/farm.h"
+#include "farm/farm_private.h"
 
 enum { WORKERS = 2, TASKS = 100 };
 
@@ -228,6 +228,42 @@ static void expect_leave(part *m) {
     expect_end(m->worker, ENDED);
 }
 
+/* The signal comes when the worker has just lost its master, and the one who hears it is being ended. */
+static int be_told_to_go_between_two_masters(void *arg) {
+    kl_inproc *hub;
+    kl_transport *listener;
+    (void)arg;
+    assert_int_equal(kl_inproc_new(NULL, &hub, NULL), KILTER_OK);
+    assert_int_equal(kl_inproc_listen(hub, &listener, NULL), KILTER_OK);
+    bool heard = true;
+    for (int i = 0; i < 20; i++) {
+        kl_transport *transport;
+        kl_peer endpoint;
+        kl_worker *worker;
+        kl_attendant *attendant;
+        kl_worker_options options = {
+            .work = work, .program = "test", .binding = "", .patience_s = -1, .clock = kl_clock_system()};
+        assert_int_equal(kl_inproc_join(hub, &endpoint, &transport, NULL), KILTER_OK);
+        assert_int_equal(kl_worker_new(&options, transport, &worker, NULL), KILTER_OK);
+        assert_int_equal(kl_attendant_start(worker, true, &attendant, NULL), KILTER_OK);
+        raise(SIGTERM);
+        kl_attendant_stop(attendant);
+        heard &= kl_worker_turn(worker, 0, NULL) == KILTER_ENDED;
+        kl_worker_free(worker);
+        kl_transport_close(transport);
+    }
+    kl_transport_close(listener);
+    kl_inproc_free(hub);
+    return heard ? ENDED : ELSE;
+}
+
+static void sigterm_is_not_lost_when_the_master_is(void **state) {
+    (void)state;
+    pid_t pid;
+    assert_int_equal(kl_process_start(be_told_to_go_between_two_masters, NULL, &pid, NULL), KILTER_OK);
+    expect_end(pid, ENDED);
+}
+
 static void sigterm_lets_the_task_at_hand_end(void **state) {
     (void)state;
     part m;
@@ -415,6 +451,7 @@ static void workers_of_a_master_that_stays_away_end_and_say_so(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_is_given_back_and_pulses_come_while_a_task_runs),
+        cmocka_unit_test(sigterm_is_not_lost_when_the_master_is),
         cmocka_unit_test(sigterm_lets_the_task_at_hand_end),
         cmocka_unit_test(sigterm_ends_an_idle_worker),
         cmocka_unit_test(a_worker_told_to_terminate_costs_no_task),
