@@ -1,0 +1,160 @@
+/**
+ * A distributed loop: iterations, and the rows of arrays that belong to them, lie on the ranks of an MPI
+ * communicator and move between them as the machines' real speeds demand.
+ *
+ *   kilter_loop *loop;
+ *   double (*u)[M];
+ *   kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = N}, &loop, &error);
+ *   kilter_loop_array(loop, sizeof *u, 1, (void **)&u, &error);
+ *   for (int sweep = 0; sweep < SWEEPS; sweep++) {
+ *       kilter_loop_begin(loop, &error);
+ *       for (kilter_range r; kilter_loop_next(loop, &r);)
+ *           for (uint64_t i = r.lo; i < r.hi; i++)
+ *               …work on u[i], reading u[i - 1] and u[i + 1]…
+ *       kilter_loop_end(loop, &error);
+ *   }
+ *   kilter_loop_close(loop, &error);
+ *
+ * Arrays are addressed by the global index on every rank, so the body of the loop is that of the sequential
+ * program. Complete programs are in examples/.
+ *
+ * Calls are marked *collective* (every rank of the communicator makes them, in the same order) or *local*. A
+ * loop is used by one thread of each rank. After a failure of a collective call the loop can only be closed.
+ */
+#ifndef KILTER_LOOP_H
+#define KILTER_LOOP_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kilter/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kilter_loop kilter_loop;
+
+/** Indices lo, lo + 1, …, hi − 1. */
+typedef struct kilter_range {
+    uint64_t lo, hi;
+} kilter_range;
+
+typedef enum kilter_loop_kind {
+    /** The iterations of one execution do not depend on each other. */
+    KILTER_DOALL = 0,
+    /** Iteration i needs what iteration i − 1 made in the same execution, element by element of its row: the
+     * ranks work as a pipeline, on blocks of `inner` whose size Kilter chooses. */
+    KILTER_DOACROSS = 1,
+} kilter_loop_kind;
+
+/** Zero means: choose for me. */
+typedef struct kilter_loop_options {
+    uint64_t iterations; /**< n; at least 1 */
+    kilter_loop_kind kind;
+    /** DOALL without ghost rows: iterations may move to any rank, also while the loop runs, so that a rank's
+     * may be several ranges. Otherwise each rank has one range, in the order of ranks. */
+    bool scattered;
+    uint64_t inner;   /**< DOACROSS: elements of a row, in the pipelined direction; at least 1 */
+    uint64_t block;   /**< DOACROSS: elements in a block; 0: chosen by measurement */
+    bool fixed;       /**< nothing moves: equal shares for good */
+    const char *name; /**< in messages and the record; NULL: "loop" */
+    const char *record; /**< file of the run record, written by rank 0; NULL: none */
+} kilter_loop_options;
+
+/**
+ * Open a loop over the ranks of `comm`, with equal shares.   Collective.
+ *
+ * The communicator is duplicated; the caller may free its own. Options must be the same on all ranks.
+ * @return KILTER_OK; KILTER_ERR_USAGE, KILTER_ERR_RANGE (an option, named; or options that differ between
+ * ranks); KILTER_ERR_MEMORY; KILTER_ERR_MPI; KILTER_ERR_RECORD
+ */
+KILTER_API kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options,
+                                          kilter_loop **loop, kilter_error *error);
+
+/**
+ * Attach an array with a row of `bytes` for each iteration.   Collective; before the first
+ * kilter_loop_begin().
+ *
+ * *base is where row 0 would be: row i is at (char *)*base + i × bytes, on the rank that has iteration i. Rows
+ * of other ranks must not be touched, but `ghost` rows on either side of the own ones may be read: they hold
+ * what their owners had when the execution began. New rows are zero. Memory belongs to the loop until it is
+ * closed, and only rows that are here take any; the addresses do not change.
+ * DOACROSS: bytes is a multiple of `inner`, and ghost at most 1: the row before the own ones holds this
+ * execution's values, in the block at work and those before.
+ * @return KILTER_OK; KILTER_ERR_RANGE (0 bytes, more than 2^47 in all, ghost rows with `scattered`, sizes that
+ * differ between ranks); KILTER_ERR_USAGE (the loop has begun); KILTER_ERR_MEMORY
+ */
+KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint64_t ghost, void **base,
+                                           kilter_error *error);
+
+/** One execution of the loop begins: ghost rows are on their way.   Collective. */
+KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *error);
+
+/**
+ * The next iterations to do here.   Local; DOALL.
+ *
+ * Each iteration is given once, on one rank, in any order. The range given last counts as done. Rows move
+ * only within calls of this library: pointers into rows of the range hold until the next call.
+ * @return false: nothing is left for this rank, or something failed (which kilter_loop_end() tells)
+ */
+KILTER_API bool kilter_loop_next(kilter_loop *loop, kilter_range *range);
+
+/**
+ * The next block: all own rows, and elements of each, to be done row by row in rising order.   Local; DOACROSS.
+ *
+ * @return false: the execution is done for this rank, or something failed (which kilter_loop_end() tells)
+ */
+KILTER_API bool kilter_loop_next_block(kilter_loop *loop, kilter_range *rows, kilter_range *inner);
+
+/** The execution ends: whoever returns from it may use its own rows until the next begin.   Collective. */
+KILTER_API kilter_status kilter_loop_end(kilter_loop *loop, kilter_error *error);
+
+/**
+ * The own rows between two executions: the `nth` range of them, 0, 1, ….   Local; between end and begin.
+ *
+ * @return false: there are no more
+ */
+KILTER_API bool kilter_loop_mine(const kilter_loop *loop, size_t nth, kilter_range *range);
+
+/**
+ * The sum of one double for each iteration, added in an order that depends on the number of iterations only: the
+ * same bits for every number of ranks and every move.   Collective; between two executions.
+ *
+ * @param values  an attached array's base, with rows of 8 bytes
+ */
+KILTER_API kilter_status kilter_loop_sum(kilter_loop *loop, const double *values, double *sum,
+                                         kilter_error *error);
+
+/**
+ * Bring an attached array's rows together on rank `root`, in order.   Collective; between two executions.
+ *
+ * @param whole  on root: n × bytes of the caller's; elsewhere not looked at
+ */
+KILTER_API kilter_status kilter_loop_gather(kilter_loop *loop, const void *base, int root, void *whole,
+                                            kilter_error *error);
+
+/** What balancing did so far. The texts are the loop's, valid until its next call. */
+typedef struct kilter_loop_summary {
+    uint64_t executions, rounds;  /**< rounds: times that rates were compared */
+    uint64_t moves, moved;        /**< decisions to move that were carried out, and iterations moved by them */
+    uint64_t block;               /**< DOACROSS: elements in a block now */
+    double elapsed_s;             /**< in executions */
+    double waited_s;              /**< of it this rank had nothing to do */
+    double moving_s;              /**< and this rank spent on moving rows */
+    double gained_s;              /**< forecast: elapsed time saved by the moves so far */
+    const char *decision;         /**< one sentence: what was decided last, and why */
+} kilter_loop_summary;
+
+/** Local. */
+KILTER_API void kilter_loop_summary_get(const kilter_loop *loop, kilter_loop_summary *summary);
+
+/** Free the loop and its arrays.   Collective. NULL does nothing. */
+KILTER_API kilter_status kilter_loop_close(kilter_loop *loop, kilter_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
