@@ -9,10 +9,6 @@
 #include "sys/sys.h"
 #include "trace/trace.h"
 
-typedef struct kl_span { /* tasks [lo, hi) */
-    uint64_t lo, hi;
-} kl_span;
-
 typedef struct kl_spans { /* by rising lo, none of which touch; zeroed is none */
     const kl_span *spans;
     size_t count;

@@ -56,6 +56,10 @@ bool kl_reader_done(const kl_reader *reader); /* everything was read, and nothin
  * again. NULL: no memory. */
 const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);
 
+typedef struct kl_span { /* indices [lo, hi) */
+    uint64_t lo, hi;
+} kl_span;
+
 /* A cost in seconds, linear in its argument: fixed_s + per_unit_s·x. */
 typedef struct kl_linear {
     double fixed_s, per_unit_s;

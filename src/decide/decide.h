@@ -10,6 +10,12 @@
 
 enum { KL_REASON_BYTES = 160 };
 
+/* A time for people to read. */
+typedef struct kl_time_text {
+    char text[16];
+} kl_time_text;
+kl_time_text kl_say_s(double seconds);
+
 /* --- who gets how much --- */
 
 /* One hand-out. count = 0: nothing for this worker now, ask again after the next event. */

@@ -84,10 +84,4 @@ double kl_send_s(const kl_snapshot *snapshot);
 /* Units of a task still to be dealt, mean. */
 double kl_task_units(const kl_snapshot *snapshot);
 
-/* A time for people to read. */
-typedef struct kl_time_text {
-    char text[16];
-} kl_time_text;
-kl_time_text kl_say_s(double seconds);
-
 #endif

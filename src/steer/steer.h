@@ -1,0 +1,265 @@
+/* Door of room steer: how the iterations of a loop lie on its ranks, when some move, and why. Pure.
+ *
+ * Not in room decide, whose farms deal tasks once: here iterations stay where they are, with their rows,
+ * until moving them pays. Every rank decides for itself from the same reports, so that the same numbers must
+ * give the same bits: only + − × ÷ and sqrt, which IEEE 754 rounds alike everywhere, and no sums in an order
+ * of their own. Formulas and chosen values: docs/loops.md. */
+#ifndef KL_STEER_H
+#define KL_STEER_H
+
+#include "decide/decide.h"
+
+/* --- shares --- */
+
+/* n iterations over the ranks in proportion to their rates: largest remainder, ties to the lower rank; then
+ * at least min(least, n/ranks) for each, taken from those with most above their due. A rank without
+ * iterations is never measured again, so least ≥ 1 keeps a hopeless rank's door open. A rate of 0 is a rank
+ * that gets no more than that. O(P log P); the sum is n.
+ * @return KILTER_OK; KILTER_ERR_RANGE: a rate is negative or not finite, or all are 0; KILTER_ERR_MEMORY */
+kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_t least, uint64_t *shares);
+void kl_equal_shares(uint64_t n, uint32_t ranks, uint64_t *shares); /* n/ranks, the first n%ranks one more */
+/* bounds[ranks + 1]: rank r has [bounds[r], bounds[r + 1]). */
+void kl_bounds_of_shares(uint32_t ranks, const uint64_t *shares, uint64_t *bounds);
+void kl_shares_of_bounds(uint32_t ranks, const uint64_t *bounds, uint64_t *shares);
+
+/* What an iteration costs along the index, relative to their mean: constant in each of `bins` equal parts of
+ * 0 … n−1. A rank sees its own range only, at its own speed: seconds are cost over speed. How costs lie
+ * within a range is learnt from its rank's report, how high the range lies from ranks having had both sides
+ * of a bound; until then a slow range counts as a slow rank's. */
+typedef struct kl_costs {
+    uint64_t n;
+    uint32_t bins;
+    double *cost; /* [bins], > 0, mean 1; NULL: all 1 */
+} kl_costs;
+
+enum { KL_SEGMENTS = 16 }; /* equal parts of a rank's range that it reports */
+
+/* All 1; their memory is the caller's to free with kl_costs_free(). KILTER_ERR_MEMORY */
+kilter_status kl_costs_init(kl_costs *costs, uint64_t n, uint32_t bins);
+void kl_costs_free(kl_costs *costs);
+/* Cost of the iterations in `range`: their number while all are alike. */
+double kl_costs_work(const kl_costs *costs, kl_span range);
+/* Seconds per iteration in KL_SEGMENTS equal parts of `range`, as its rank measured them; values that are 0
+ * or not finite are not looked at. The cost of the range as a whole stays. `trust`: 0 … 1, of the new shape.
+ */
+void kl_costs_learn(kl_costs *costs, kl_span range, const double *segments_s, double trust);
+/* Bounds that give each rank work in proportion to its speed (cost per second), at least min(least, n/ranks)
+ * iterations. Where all iterations cost the same these are the bounds of kl_shares(). O(bins + P log P).
+ * Errors: those of kl_shares(). */
+kilter_status kl_bounds(const kl_costs *costs, uint32_t ranks, const double *speeds, uint64_t least,
+                        uint64_t *bounds);
+
+/* --- from old shares to new ones --- */
+
+typedef struct kl_transfer {
+    uint32_t from, to;
+    uint64_t count;
+} kl_transfer;
+
+/* Any rank to any, least volume: at most ranks − 1 of them, in rising order of `from` and of `to`. The sums
+ * must be equal. @return how many */
+size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *after, kl_transfer *transfers);
+
+/* Across the bounds between neighbours, what rank r exchanges with r − 1 (below) and r + 1 (above): each is
+ * empty, or lo < hi. Over one bound rows go one way only. What is passed on may have to be received first:
+ * [send_above] may begin below what r had before, then recv_below holds the rest of it; likewise down.
+ * Receiving in pieces and passing them on keeps the memory of those between small. */
+typedef struct kl_flow {
+    kl_span send_below, send_above, recv_below, recv_above;
+} kl_flow;
+
+/* before[ranks + 1], after[ranks + 1]: as in kl_bounds_of_shares(). */
+kl_flow kl_flow_of(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint32_t rank);
+/* The most iterations one rank sends and receives: movements of different ranks run side by side. */
+uint64_t kl_flow_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
+uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
+
+/* --- how rates are filtered --- */
+
+/* r' = (1 − h)·r + h·r'_old. A first change in a new direction is ignored (h = 1). If it persists:
+ *     decrease   second 0.25, then 0             (one slow rank makes all wait)
+ *     increase   second 0.50, third 0.25, then 0  (a faster one costs only what it could have taken over)
+ * A change is |r − r'_old| over 5 % of r'_old; below, h = 0.75 averages. Zeroed: nothing measured yet, and
+ * the first rate is taken as it is. Not measured (0, negative, not finite): nothing changes. */
+typedef struct kl_trend {
+    double rate;  /* r' */
+    int8_t way;   /* of the last changes: −1 down, +1 up, 0 none */
+    uint8_t seen; /* so many in that direction */
+} kl_trend;
+
+double kl_trend_next(kl_trend *trend, double rate); /* r' */
+bool kl_trend_moves(const kl_trend *trend);         /* a change is under way: r' is on its way to it */
+
+/* --- how often --- */
+
+typedef enum kl_bound_of_period {
+    KL_PERIOD_INTERACT,
+    KL_PERIOD_MOVEMENT,
+    KL_PERIOD_QUANTUM
+} kl_bound_of_period;
+
+typedef struct kl_period {
+    double interact_s; /* of one interaction; it may take 5 % of the time */
+    double movement_s; /* of a movement, mean of the last; not to be decided about twice while one lasts */
+    double quantum_s;  /* of the scheduler; rates average over ten of them */
+    double target_s;   /* the largest of the three bounds */
+    kl_bound_of_period bound;
+} kl_period;
+
+kl_period kl_period_of(double interact_s, double movement_s, double quantum_s);
+/* Passes until the next interaction, at least 1, when one pass is `pass_s` after another; not known (0): 1.
+ */
+uint64_t kl_period_hooks(const kl_period *period, double pass_s);
+
+/* --- grain --- */
+
+/* A loop pipelined over P ranks, `elements` in the pipelined direction. */
+typedef struct kl_pipeline {
+    uint32_t ranks;
+    uint64_t elements; /* [m] ≥ 1 */
+    double seq_s;      /* all of it on one rank, at the slowest rank's speed [t_seq] */
+    double fixed_s;    /* a boundary message, empty [t_fixed] */
+    double incr_s;     /* and for each element in it [t_incr] */
+} kl_pipeline;
+
+/* (M + P − 1)·t_seq/(P·M) + (M + P − 2)·(t_fixed + t_incr·m/M), for any M ≥ 1 */
+double kl_pipeline_elapsed_s(const kl_pipeline *p, double blocks);
+double kl_pipeline_efficiency(const kl_pipeline *p, double blocks); /* t_seq/(P·elapsed) */
+/* M* = sqrt((t_seq·(1 − 1/P) + t_incr·m·(P − 2))/t_fixed), where the derivative is 0; within 1 … m. */
+double kl_pipeline_best_blocks(const kl_pipeline *p);
+/* Elements in a block, 1 … m, so that ⌈m/b⌉ blocks take least: the better one beside m/M*. */
+uint64_t kl_pipeline_block(const kl_pipeline *p);
+
+/* n·t/(P·t_barrier + n·t): of n iterations of t seconds between two barriers */
+double kl_doall_efficiency(uint64_t n, double iteration_s, uint32_t ranks, double barrier_s);
+/* Iterations to do before the next look for work or messages: as many as a period holds, at most `mine`, at
+ * least 1. Fewer would only cost; more would delay the interaction. */
+uint64_t kl_doall_grain(uint64_t mine, double iteration_s, double period_s);
+
+/* --- whether --- */
+
+/* What is known when shares are proposed. Times of an execution are forecasts at the present speeds. */
+typedef struct kl_prospect {
+    double now_s, then_s; /* an execution with the present shares, and with the proposed ones */
+    double lasted_s;      /* the speeds have been as they are now for so long */
+    double lasts_s;       /* and were so for so long each time before, mean; 0: never seen to end */
+    double lost_s; /* elapsed time that the proposed shares would have saved since the last movement, in
+                      all that the speeds were since then */
+    double move_s; /* of moving */
+    double back_s; /* of what the next change will cost for having moved: moving back, and the loss until
+                      then; 0: none expected */
+} kl_prospect;
+
+typedef enum kl_verdict {
+    KL_STAY_BALANCED,  /* nothing better is known */
+    KL_STAY_WAITING,   /* better, but not yet worth it; or its end is near */
+    KL_STAY_RESTING,   /* balancing rests */
+    KL_MOVE_FORESIGHT, /* pays before the next change is due */
+    KL_MOVE_HINDSIGHT, /* would have paid already: what it costs is lost by now */
+} kl_verdict;
+
+typedef struct kl_judgement {
+    kl_verdict verdict;
+    double gain_s,
+        cost_s; /* forecast, until the next change: elapsed time saved, and what moving takes of it */
+    char reason[KL_REASON_BYTES];
+} kl_judgement;
+
+/* Move when what staying has cost reaches what moving costs (ski rental: at most twice the best in hindsight,
+ * however long the speeds stay, so that no imbalance stays for ever and none is dear); and sooner, when
+ * speeds like these have been seen to last, and saving until then exceeds the cost. Speeds that have lasted
+ * longer than usual are expected to go on for as long as they have outlasted it. */
+void kl_whether(const kl_prospect *prospect, kl_judgement *judgement);
+
+/* --- what came of it --- */
+
+/* Zeroed: nothing moved yet. Times are on one clock that begins anywhere. */
+typedef struct kl_account {
+    uint64_t moves;
+    double forecast_s, came_s, cost_s; /* of all moves: gain forecast, gain that came of it, movement */
+    double stretch_came_s, stretch_cost_s, stretch_forecast_s; /* since the last rest */
+    double rests_until_s, rest_s; /* rest_s: how long the last rest was; 0: there was none */
+    uint32_t rests;
+} kl_account;
+
+enum { KL_REST_DOUBLINGS = 10 };
+
+void kl_account_move(kl_account *account, double forecast_s);
+/* `came_s` saved (or lost: < 0) and `cost_s` spent on moving since the last call. When moving has cost more
+ * than came of it by twice a movement (`move_s`) since the last rest, balancing rests: ten movements' time at
+ * first, then twice the last rest, at most 2^KL_REST_DOUBLINGS of the first; a stretch that paid halves it.
+ * @return a rest begins: `reason` says so */
+bool kl_account_settle(kl_account *account, double now_s, double came_s, double cost_s, double move_s,
+                       char reason[KL_REASON_BYTES]);
+bool kl_account_rests(const kl_account *account, double now_s);
+
+/* --- loss under a load that comes and goes --- */
+
+/* One of `ranks` equal ranks has `speed` of its own (0 … 1) for on_s, then all of it for off_s, and so on. In
+ * each half: old shares until the balancer has reacted, nothing while rows move, balanced shares for the
+ * rest. */
+typedef struct kl_swing {
+    uint32_t ranks;
+    double speed, on_s, off_s;
+    double react_on_s, react_off_s, move_s;
+} kl_swing;
+
+double kl_swing_efficiency(const kl_swing *s); /* work done over what the ranks had to give, 0 … 1 */
+double kl_swing_unmoved(const kl_swing *s);    /* the same with equal shares for good */
+
+/* --- all of it for one loop --- */
+
+/* The same calls with the same arguments on every rank make the same decisions on every rank. */
+typedef struct kl_steer kl_steer;
+
+typedef struct kl_steer_options {
+    uint64_t iterations;
+    uint32_t ranks;
+    bool scattered; /* any rank to any; else one range each, in order */
+    uint64_t least; /* iterations that every rank keeps (if n ≥ ranks·least): 1, or its ghost rows */
+    double interact_s, quantum_s; /* measured at start; the same on all ranks */
+    kl_linear move;               /* seconds of moving so many iterations, before any was measured */
+} kl_steer_options;
+
+/* What one rank tells in a round, since its last report. */
+typedef struct kl_rank_report {
+    double elapsed_s;               /* since the loop was opened: rank 0's is the clock of the decision */
+    double executions;              /* that ended, with the part done of the present one */
+    double busy_s;                  /* in the loop's body, whoever else had the core meanwhile; no waiting */
+    uint64_t iterations;            /* done in busy_s; 0: nothing known of this rank this time */
+    uint64_t lo, hi;                /* its range while they were done; scattered: 0, 0 */
+    double moving_s;                /* spent on moving rows, where it did not overlap */
+    uint64_t moved;                 /* iterations sent and received */
+    double segments_s[KL_SEGMENTS]; /* seconds per iteration along lo … hi; 0: not known. Filled only when
+                                       `segments` */
+    uint64_t segments;              /* 0: iterations are alike, or nobody looked */
+} kl_rank_report; /* a multiple of 8 bytes without holes: it travels as it is between ranks of a kind */
+
+/* The answer to a round. Arrays are the steer's, until its next call. */
+typedef struct kl_steer_plan {
+    bool move;
+    const uint64_t *before, *after; /* ranged: bounds[ranks + 1]; scattered: shares[ranks] */
+    const kl_transfer *transfers;   /* scattered */
+    size_t transfer_count;
+    uint64_t moved;         /* iterations that change hands (ranged: over each bound) */
+    kl_judgement judgement; /* and its reason, for the record */
+    double now_s, then_s;   /* an execution as it is now, and after the move: forecasts */
+    kl_period period;       /* until the next round */
+    bool settled; /* the last movement was judged: what was forecast, what came of it, what it cost */
+    double settled_forecast_s, settled_came_s, settled_cost_s;
+} kl_steer_plan;
+
+kl_steer *kl_steer_new(const kl_steer_options *options); /* equal shares. NULL: no memory */
+void kl_steer_free(kl_steer *steer);
+/* Reports of all ranks, in order. O(P log P). KILTER_ERR_MEMORY */
+kilter_status kl_steer_round(kl_steer *steer, const kl_rank_report *reports, kl_steer_plan *plan);
+/* The plan's move will be carried out: from now on its `after` is where iterations lie. Not called: the move
+ * was refused, and everything is as if it had not been proposed. */
+void kl_steer_commit(kl_steer *steer);
+/* A move committed to was not carried out after all (a rank had no memory): iterations lie as before, and no
+ * move is proposed until the shares wanted differ from those by a tenth. */
+void kl_steer_refuse(kl_steer *steer);
+const uint64_t *kl_steer_shares(const kl_steer *steer); /* in force; ranged: bounds */
+const kl_account *kl_steer_account(const kl_steer *steer);
+
+#endif
