@@ -39,6 +39,10 @@ kilter_status kl_costs_init(kl_costs *costs, uint64_t n, uint32_t bins);
 void kl_costs_free(kl_costs *costs);
 /* Cost of the iterations in `range`: their number while all are alike. */
 double kl_costs_work(const kl_costs *costs, kl_span range);
+/* Which of the KL_SEGMENTS equal parts of `range` iteration i of it is in. */
+static inline uint32_t kl_segment_of(kl_span range, uint64_t i) {
+    return (uint32_t)((double)(i - range.lo) * KL_SEGMENTS / (double)(range.hi - range.lo));
+}
 /* Seconds per iteration in KL_SEGMENTS equal parts of `range`, as its rank measured them; values that are 0
  * or not finite are not looked at. The cost of the range as a whole stays. `trust`: 0 … 1, of the new shape.
  */
@@ -88,7 +92,7 @@ typedef struct kl_trend {
 } kl_trend;
 
 double kl_trend_next(kl_trend *trend, double rate); /* r' */
-bool kl_trend_moves(const kl_trend *trend);         /* a change is under way: r' is on its way to it */
+bool kl_trend_moves(const kl_trend *trend);         /* a change is seen, and not all believed yet */
 
 /* --- how often --- */
 
@@ -177,21 +181,26 @@ void kl_whether(const kl_prospect *prospect, kl_judgement *judgement);
 typedef struct kl_account {
     uint64_t moves;
     double forecast_s, came_s, cost_s; /* of all moves: gain forecast, gain that came of it, movement */
-    double stretch_came_s, stretch_cost_s, stretch_forecast_s; /* since the last rest */
-    double rests_until_s, rest_s; /* rest_s: how long the last rest was; 0: there was none */
+    double balance_s;     /* came − cost lately: what is more than two movements is not remembered */
+    bool paid;            /* it came to so much since the last rest */
+    double rests_until_s; /* 0: it does not rest */
+    double rest_s;        /* how long the last rest was; 0: there was none */
     uint32_t rests;
 } kl_account;
 
-enum { KL_REST_DOUBLINGS = 10 };
+enum { KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 10 };
 
 void kl_account_move(kl_account *account, double forecast_s);
-/* `came_s` saved (or lost: < 0) and `cost_s` spent on moving since the last call. When moving has cost more
- * than came of it by twice a movement (`move_s`) since the last rest, balancing rests: ten movements' time at
- * first, then twice the last rest, at most 2^KL_REST_DOUBLINGS of the first; a stretch that paid halves it.
+/* `came_s` saved (or lost: < 0) and `cost_s` spent on moving since the last call; move_s > 0: a movement, as
+ * it is expected. When lately the cost was more than what came of it, by two movements, balancing rests: for
+ * KL_REST_MOVES movements' time, and twice as long as the last time if it did not pay in between, up to
+ * 2^KL_REST_DOUBLINGS as long as the first.
  * @return a rest begins: `reason` says so */
 bool kl_account_settle(kl_account *account, double now_s, double came_s, double cost_s, double move_s,
                        char reason[KL_REASON_BYTES]);
-bool kl_account_rests(const kl_account *account, double now_s);
+/* lost_s: what staying has cost meanwhile. A rest ends before its time when that is a fifth of it: twice the
+ * movements it is meant to save. */
+bool kl_account_rests(const kl_account *account, double now_s, double lost_s);
 
 /* --- loss under a load that comes and goes --- */
 

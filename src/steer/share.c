@@ -1,0 +1,245 @@
+/* Shares and bounds: n iterations over the ranks, so that all end together. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "steer/steer.h"
+
+/* --- in proportion --- */
+
+typedef struct due {
+    uint32_t rank;
+    double rate; /* of the largest */
+    double part; /* of an iteration, not given yet */
+} due;
+
+static int by_rate(const void *a, const void *b) {
+    const due *x = a, *y = b;
+    if (x->rate != y->rate)
+        return x->rate < y->rate ? -1 : 1;
+    return x->rank < y->rank ? -1 : 1;
+}
+
+static int by_part(const void *a, const void *b) {
+    const due *x = a, *y = b;
+    if (x->part != y->part)
+        return x->part > y->part ? -1 : 1;
+    return x->rank < y->rank ? -1 : 1;
+}
+
+/* The largest rate; 0: these are no rates. */
+static double largest(uint32_t ranks, const double *rates) {
+    double most = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        if (!(rates[r] >= 0) || !isfinite(rates[r]))
+            return 0;
+        most = rates[r] > most ? rates[r] : most;
+    }
+    return most;
+}
+
+/* n over dues[0 … count−1]: whole parts first, then the largest remainders. */
+static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shares) {
+    uint64_t left = n;
+    for (size_t i = 0; i < count; i++) {
+        double quota = (double)n * (dues[i].rate / sum);
+        uint64_t whole = quota < (double)left ? (uint64_t)quota : left;
+        dues[i].part = quota - (double)whole;
+        shares[dues[i].rank] = whole;
+        left -= whole;
+    }
+    qsort(dues, count, sizeof *dues, by_part);
+    uint64_t each = left / count, more = left % count; /* each: only where n has more digits than a double */
+    for (size_t i = 0; i < count; i++)
+        shares[dues[i].rank] += each + (i < more);
+}
+
+kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_t least, uint64_t *shares) {
+    double most = largest(ranks, rates);
+    if (most <= 0)
+        return KILTER_ERR_RANGE;
+    due *dues = malloc(ranks * sizeof *dues);
+    double *sum = malloc(ranks * sizeof *sum); /* of this one's rate and those above it */
+    if (!dues || !sum) {
+        free(dues);
+        free(sum);
+        return KILTER_ERR_MEMORY;
+    }
+    for (uint32_t r = 0; r < ranks; r++)
+        dues[r] = (due){.rank = r, .rate = rates[r] / most};
+    qsort(dues, ranks, sizeof *dues, by_rate);
+    for (uint32_t i = ranks; i-- > 0;)
+        sum[i] = dues[i].rate + (i + 1 < ranks ? sum[i + 1] : 0);
+    uint64_t floor_each = least < n / ranks ? least : n / ranks;
+    uint32_t low = 0; /* so many of the slowest get no more than the floor */
+    while (low + 1 < ranks && (double)n * (dues[low].rate / sum[low]) < (double)floor_each) {
+        shares[dues[low++].rank] = floor_each;
+        n -= floor_each;
+    }
+    deal(n, dues + low, ranks - low, sum[low], shares);
+    free(dues);
+    free(sum);
+    return KILTER_OK;
+}
+
+void kl_equal_shares(uint64_t n, uint32_t ranks, uint64_t *shares) {
+    for (uint32_t r = 0; r < ranks; r++)
+        shares[r] = n / ranks + (r < n % ranks);
+}
+
+void kl_bounds_of_shares(uint32_t ranks, const uint64_t *shares, uint64_t *bounds) {
+    uint64_t at = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        bounds[r] = at;
+        at += shares[r];
+    }
+    bounds[ranks] = at;
+}
+
+void kl_shares_of_bounds(uint32_t ranks, const uint64_t *bounds, uint64_t *shares) {
+    for (uint32_t r = 0; r < ranks; r++)
+        shares[r] = bounds[r + 1] - bounds[r];
+}
+
+/* --- costs along the index --- */
+
+kilter_status kl_costs_init(kl_costs *costs, uint64_t n, uint32_t bins) {
+    uint32_t parts = bins < n ? bins : (uint32_t)n;
+    double *cost = malloc(parts * sizeof *cost);
+    if (!cost)
+        return KILTER_ERR_MEMORY;
+    for (uint32_t k = 0; k < parts; k++)
+        cost[k] = 1;
+    *costs = (kl_costs){.n = n, .bins = parts, .cost = cost};
+    return KILTER_OK;
+}
+
+void kl_costs_free(kl_costs *costs) {
+    free(costs->cost);
+    costs->cost = NULL;
+}
+
+static double width_of(const kl_costs *costs) {
+    return (double)costs->n / costs->bins;
+}
+
+/* Of [lo, hi), so much lies in [from, to). */
+static double overlap(double lo, double hi, double from, double to) {
+    double length = (hi < to ? hi : to) - (lo > from ? lo : from);
+    return length > 0 ? length : 0;
+}
+
+static uint32_t bin_at(const kl_costs *costs, double at) {
+    double bin = at / width_of(costs);
+    return bin < costs->bins ? (uint32_t)bin : costs->bins - 1;
+}
+
+double kl_costs_work(const kl_costs *costs, kl_span range) {
+    double lo = (double)range.lo, hi = (double)range.hi, work = 0;
+    if (range.hi <= range.lo)
+        return 0;
+    if (!costs->cost)
+        return hi - lo;
+    double width = width_of(costs);
+    for (uint32_t k = bin_at(costs, lo); k < costs->bins && k * width < hi; k++)
+        work += overlap(lo, hi, k * width, (k + 1) * width) * costs->cost[k];
+    return work;
+}
+
+static bool measured(double seconds) {
+    return seconds > 0 && isfinite(seconds);
+}
+
+/* Seconds in [from, to) of the range, and how much of it was measured. */
+static double seconds_in(kl_span range, const double *segments_s, double from, double to, double *known) {
+    double length = (double)(range.hi - range.lo) / KL_SEGMENTS, lo = (double)range.lo, seconds = 0;
+    double first = (from - lo) / length;
+    *known = 0;
+    for (uint32_t s = first > 0 ? (uint32_t)first : 0; s < KL_SEGMENTS && lo + s * length < to; s++) {
+        double part = overlap(lo + s * length, lo + (s + 1) * length, from, to);
+        if (measured(segments_s[s])) {
+            seconds += part * segments_s[s];
+            *known += part;
+        }
+    }
+    return seconds;
+}
+
+void kl_costs_learn(kl_costs *costs, kl_span range, const double *segments_s, double trust) {
+    if (!costs->cost || range.hi <= range.lo || range.hi > costs->n)
+        return;
+    double width = width_of(costs), lo = (double)range.lo, hi = (double)range.hi, work = 0, seconds = 0,
+           known;
+    uint32_t first = bin_at(costs, lo);
+    for (uint32_t k = first; k < costs->bins && k * width < hi; k++) {
+        seconds += seconds_in(range, segments_s, k * width, (k + 1) * width, &known);
+        work += known * costs->cost[k];
+    }
+    if (!(seconds > 0))
+        return;
+    double speed = work / seconds; /* this rank's, if the range costs what we think */
+    for (uint32_t k = first; k < costs->bins && k * width < hi; k++) {
+        double here_s = seconds_in(range, segments_s, k * width, (k + 1) * width, &known);
+        costs->cost[k] += trust * (here_s * speed - known * costs->cost[k]) / width;
+    }
+}
+
+/* --- bounds --- */
+
+static bool flat(const kl_costs *costs) {
+    for (uint32_t k = 0; costs->cost && k < costs->bins; k++)
+        if (costs->cost[k] != costs->cost[0])
+            return false;
+    return true;
+}
+
+static kilter_status bounds_of_rates(uint64_t n, uint32_t ranks, const double *rates, uint64_t least,
+                                     uint64_t *bounds) {
+    uint64_t *shares = malloc(ranks * sizeof *shares);
+    if (!shares)
+        return KILTER_ERR_MEMORY;
+    kilter_status status = kl_shares(n, ranks, rates, least, shares);
+    if (status == KILTER_OK)
+        kl_bounds_of_shares(ranks, shares, bounds);
+    free(shares);
+    return status;
+}
+
+/* Where the work up to a point is what the ranks below are due: one walk along the index. */
+static void cut(const kl_costs *costs, uint32_t ranks, const double *speeds, double most, double total,
+                uint64_t *bounds) {
+    double width = width_of(costs), sum = 0, due_work = 0, before = 0;
+    for (uint32_t r = 0; r < ranks; r++)
+        sum += speeds[r] / most;
+    uint32_t k = 0;
+    for (uint32_t r = 1; r < ranks; r++) {
+        due_work += total * (speeds[r - 1] / most / sum);
+        while (k + 1 < costs->bins && before + width * costs->cost[k] < due_work)
+            before += width * costs->cost[k++];
+        double in_bin = costs->cost[k] > 0 ? (due_work - before) / costs->cost[k] : 0;
+        double at = k * width + (in_bin < width ? in_bin : width) + 0.5;
+        bounds[r] = at < (double)costs->n ? (uint64_t)at : costs->n;
+    }
+}
+
+static void keep_least(uint64_t n, uint32_t ranks, uint64_t least, uint64_t *bounds) {
+    uint64_t each = least < n / ranks ? least : n / ranks;
+    for (uint32_t r = 1; r < ranks; r++) {
+        uint64_t low = bounds[r - 1] + each, high = n - (ranks - r) * each;
+        bounds[r] = bounds[r] < low ? low : bounds[r];
+        bounds[r] = bounds[r] > high ? high : bounds[r];
+    }
+}
+
+kilter_status kl_bounds(const kl_costs *costs, uint32_t ranks, const double *speeds, uint64_t least,
+                        uint64_t *bounds) {
+    if (flat(costs))
+        return bounds_of_rates(costs->n, ranks, speeds, least, bounds);
+    double most = largest(ranks, speeds);
+    if (most <= 0)
+        return KILTER_ERR_RANGE;
+    bounds[0] = 0;
+    bounds[ranks] = costs->n;
+    cut(costs, ranks, speeds, most, kl_costs_work(costs, (kl_span){0, costs->n}), bounds);
+    keep_least(costs->n, ranks, least, bounds);
+    return KILTER_OK;
+}

@@ -1,0 +1,67 @@
+/* From old shares to new ones: who sends what to whom. */
+#include "steer/steer.h"
+
+static uint64_t above(uint64_t a, uint64_t b) {
+    return a > b ? a - b : 0;
+}
+
+/* Two fingers: the next that has too much gives to the next that has too little. */
+size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *after, kl_transfer *transfers) {
+    size_t count = 0;
+    uint32_t from = 0, to = 0;
+    uint64_t given = 0, taken = 0; /* by `from`, by `to` so far */
+    for (;;) {
+        while (from < ranks && above(before[from], after[from]) == given) {
+            from++;
+            given = 0;
+        }
+        while (to < ranks && above(after[to], before[to]) == taken) {
+            to++;
+            taken = 0;
+        }
+        if (from == ranks || to == ranks)
+            return count;
+        uint64_t surplus = before[from] - after[from] - given, want = after[to] - before[to] - taken;
+        uint64_t some = surplus < want ? surplus : want;
+        transfers[count++] = (kl_transfer){from, to, some};
+        given += some;
+        taken += some;
+    }
+}
+
+uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after) {
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        uint64_t some = above(before[r], after[r]) + above(after[r], before[r]);
+        most = some > most ? some : most;
+    }
+    return most;
+}
+
+/* Rows between the old and the new place of a bound belong to the other side now. */
+static kl_span upwards(uint64_t before, uint64_t after) {
+    return after < before ? (kl_span){after, before} : (kl_span){0, 0};
+}
+
+kl_flow kl_flow_of(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint32_t rank) {
+    kl_flow flow = {0};
+    if (rank > 0) {
+        flow.recv_below = upwards(before[rank], after[rank]);
+        flow.send_below = upwards(after[rank], before[rank]);
+    }
+    if (rank + 1 < ranks) {
+        flow.send_above = upwards(before[rank + 1], after[rank + 1]);
+        flow.recv_above = upwards(after[rank + 1], before[rank + 1]);
+    }
+    return flow;
+}
+
+uint64_t kl_flow_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after) {
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        uint64_t some = above(before[r], after[r]) + above(after[r], before[r]) +
+                        above(before[r + 1], after[r + 1]) + above(after[r + 1], before[r + 1]);
+        most = some > most ? some : most;
+    }
+    return most;
+}
