@@ -1,0 +1,101 @@
+/* Whether moving pays, and what came of it. */
+#include <stdio.h>
+
+#include "steer/steer.h"
+
+/* --- whether --- */
+
+/* How long speeds are expected to stay as they are; what has outlasted its usual time, or has none, is
+ * expected to last as long again. */
+static double remaining_s(const kl_prospect *p) {
+    return p->lasted_s < p->lasts_s ? p->lasts_s - p->lasted_s : p->lasted_s - p->lasts_s;
+}
+
+static void say_move(const kl_prospect *p, kl_judgement *j) {
+    if (j->verdict == KL_MOVE_HINDSIGHT)
+        snprintf(j->reason, sizeof j->reason,
+                 "an execution takes %s instead of %s: staying has cost %s so far, moving costs %s",
+                 kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(p->lost_s).text,
+                 kl_say_s(p->move_s).text);
+    else
+        snprintf(j->reason, sizeof j->reason,
+                 "an execution takes %s instead of %s: %s saved in the %s this should last, for %s",
+                 kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->gain_s).text,
+                 kl_say_s(remaining_s(p)).text, kl_say_s(j->cost_s).text);
+}
+
+static void say_stay(const kl_prospect *p, kl_judgement *j) {
+    if (j->verdict == KL_STAY_BALANCED)
+        snprintf(j->reason, sizeof j->reason, "balanced: an execution takes %s", kl_say_s(p->now_s).text);
+    else if (p->lasts_s > p->lasted_s)
+        snprintf(j->reason, sizeof j->reason,
+                 "%s less in an execution of %s: not worth %s, as it ends in %s, as seen before",
+                 kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->cost_s).text,
+                 kl_say_s(remaining_s(p)).text);
+    else
+        snprintf(j->reason, sizeof j->reason,
+                 "%s less in an execution of %s: moving costs %s, and staying has cost %s so far",
+                 kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(p->move_s).text,
+                 kl_say_s(p->lost_s).text);
+}
+
+void kl_whether(const kl_prospect *p, kl_judgement *j) {
+    *j = (kl_judgement){.verdict = KL_STAY_BALANCED, .cost_s = p->move_s};
+    if (p->then_s < p->now_s) {
+        j->gain_s = (1 - p->then_s / p->now_s) * remaining_s(p);
+        j->verdict = KL_STAY_WAITING;
+        if (p->lasts_s > 0)
+            j->cost_s += p->back_s;
+        if (p->lasts_s > 0 && j->gain_s > j->cost_s)
+            j->verdict = KL_MOVE_FORESIGHT;
+        else if (p->lost_s > 0 && p->lost_s >= p->move_s)
+            j->verdict = KL_MOVE_HINDSIGHT;
+    }
+    if (j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT)
+        say_move(p, j);
+    else
+        say_stay(p, j);
+}
+
+/* --- what came of it --- */
+
+void kl_account_move(kl_account *account, double forecast_s) {
+    account->moves++;
+    account->forecast_s += forecast_s;
+}
+
+static void rest(kl_account *a, double now_s, double move_s, char *reason) {
+    double first_s = KL_REST_MOVES * move_s, most_s = first_s * (1 << KL_REST_DOUBLINGS);
+    double again_s = a->paid ? first_s : 2 * a->rest_s;
+    a->rest_s = again_s < first_s ? first_s : again_s > most_s ? most_s : again_s;
+    a->rests_until_s = now_s + a->rest_s;
+    a->rests++;
+    snprintf(reason, KL_REASON_BYTES,
+             "balancing rests for %s: moving cost %s more than it gained lately (in all %s gained, %s spent)",
+             kl_say_s(a->rest_s).text, kl_say_s(-a->balance_s).text, kl_say_s(a->came_s).text,
+             kl_say_s(a->cost_s).text);
+    a->balance_s = 0;
+    a->paid = false;
+}
+
+bool kl_account_settle(kl_account *a, double now_s, double came_s, double cost_s, double move_s,
+                       char reason[KL_REASON_BYTES]) {
+    double limit_s = 2 * move_s;
+    if (a->moves == 0)
+        return false;
+    a->came_s += came_s;
+    a->cost_s += cost_s;
+    a->balance_s += came_s - cost_s;
+    if (a->balance_s >= limit_s) {
+        a->balance_s = limit_s;
+        a->paid = true;
+    }
+    if (a->balance_s >= -limit_s || now_s < a->rests_until_s)
+        return false;
+    rest(a, now_s, move_s, reason);
+    return true;
+}
+
+bool kl_account_rests(const kl_account *a, double now_s, double lost_s) {
+    return now_s < a->rests_until_s && lost_s < a->rest_s / 5;
+}

@@ -1,0 +1,191 @@
+/* Whether moving pays: never dear in hindsight, nothing for ever; and what the account of it does. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "steer/steer.h"
+
+static double random_01(uint64_t i) {
+    return (double)(kl_mix64(i) >> 11) * 0x1p-53;
+}
+
+/* --- whether --- */
+
+static void verdicts_are_those_of_the_table(void **state) {
+    (void)state;
+    static const struct {
+        kl_prospect p;
+        kl_verdict verdict;
+        const char *says;
+    } rows[] = {
+        {{.now_s = 1, .then_s = 1}, KL_STAY_BALANCED, "balanced"},
+        {{.now_s = 1, .then_s = 1.2, .lost_s = 9, .lasted_s = 9}, KL_STAY_BALANCED, "balanced"},
+        /* nothing known of how long it lasts */
+        {{.now_s = 2, .then_s = 1, .lasted_s = 3, .lost_s = 1.5, .move_s = 2}, KL_STAY_WAITING, "so far"},
+        {{.now_s = 2, .then_s = 1, .lasted_s = 4, .lost_s = 2, .move_s = 2},
+         KL_MOVE_HINDSIGHT,
+         "has cost 2 s"},
+        {{.now_s = 2, .then_s = 1, .lasted_s = 1, .lost_s = 0.5}, KL_MOVE_HINDSIGHT, "moving costs 0 us"},
+        {{.now_s = 2, .then_s = 1, .lasted_s = 0, .lost_s = 0}, KL_STAY_WAITING, "so far"},
+        /* an imbalance of 1 % does not stay for ever */
+        {{.now_s = 1, .then_s = 0.99, .lasted_s = 1000, .lost_s = 10, .move_s = 9},
+         KL_MOVE_HINDSIGHT,
+         "cost 10 s"},
+        /* it lasted 30 s before */
+        {{.now_s = 2, .then_s = 1, .lasts_s = 30, .lasted_s = 3, .move_s = 2, .back_s = 3},
+         KL_MOVE_FORESIGHT,
+         "13.5 s saved in the 27 s"},
+        {{.now_s = 2, .then_s = 1, .lasts_s = 10, .lasted_s = 3, .move_s = 2, .back_s = 3, .lost_s = 1.5},
+         KL_STAY_WAITING,
+         "as seen before"},
+        {{.now_s = 2, .then_s = 1, .lasts_s = 10, .lasted_s = 30, .move_s = 2, .back_s = 3, .lost_s = 1.5},
+         KL_MOVE_FORESIGHT,
+         "10 s saved in the 20 s"},
+        {{.now_s = 2, .then_s = 1, .lasts_s = 10, .lasted_s = 9, .move_s = 2, .back_s = 3, .lost_s = 2},
+         KL_MOVE_HINDSIGHT,
+         "has cost 2 s"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kl_judgement j;
+        kl_whether(&rows[i].p, &j);
+        if (j.verdict != rows[i].verdict || !strstr(j.reason, rows[i].says))
+            fail_msg("row %zu: verdict %d, \"%s\"", i, (int)j.verdict, j.reason);
+    }
+}
+
+/* An imbalance begins, and ends nobody knows when. Staying costs a part of each second, moving ends that. */
+static double cost_of_deciding(double part, double move_s, double ends_s, double step_s) {
+    double cost_s = 0;
+    for (double at = step_s; at <= ends_s; at += step_s) {
+        cost_s += part * step_s;
+        kl_prospect p = {.now_s = 1, .then_s = 1 - part, .lasted_s = at, .lost_s = cost_s, .move_s = move_s};
+        kl_judgement j;
+        kl_whether(&p, &j);
+        assert_true(j.verdict == KL_STAY_WAITING || j.verdict == KL_MOVE_HINDSIGHT);
+        if (j.verdict == KL_MOVE_HINDSIGHT)
+            return cost_s + move_s;
+    }
+    return cost_s;
+}
+
+static void staying_and_moving_cost_at_most_twice_the_best_in_hindsight(void **state) {
+    (void)state;
+    double worst = 0;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        double part = 0.001 + 0.9 * random_01(seed), step_s = 0.01 + random_01(seed + 1);
+        double move_s = 100 * part * step_s * random_01(seed + 2),
+               ends_s = 300 * step_s * random_01(seed + 3);
+        double paid_s = cost_of_deciding(part, move_s, ends_s, step_s);
+        double best_s = fmin(move_s, part * (floor(ends_s / step_s) * step_s));
+        assert_true(paid_s <= 2 * best_s + part * step_s * (1 + 1e-9)); /* one round to notice */
+        worst = fmax(worst, paid_s / fmax(best_s, part * step_s));
+    }
+    assert_true(worst > 1.5); /* the bound is not idle */
+}
+
+static void every_imbalance_ends_and_none_is_moved_at_a_loss_that_is_forecast(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 20000; seed++) {
+        kl_prospect p = {.now_s = exp(10 * random_01(seed) - 5),
+                         .move_s = exp(10 * random_01(seed + 1) - 5),
+                         .lasted_s = exp(10 * random_01(seed + 2) - 5),
+                         .back_s = 2 * random_01(seed + 3)};
+        p.then_s = p.now_s * (0.2 + random_01(seed + 4));
+        p.lasts_s = seed % 2 ? exp(10 * random_01(seed + 5) - 5) : 0;
+        p.lost_s = seed % 3 ? random_01(seed + 6) * p.lasted_s : 0;
+        kl_judgement j;
+        kl_whether(&p, &j);
+        assert_true(j.reason[0] != '\0' && strlen(j.reason) < KL_REASON_BYTES - 1);
+        if (j.verdict == KL_MOVE_FORESIGHT)
+            assert_true(j.gain_s > j.cost_s && j.cost_s >= p.move_s);
+        if (p.then_s < p.now_s && p.lost_s >= p.move_s)
+            assert_true(j.verdict >= KL_MOVE_FORESIGHT);
+        if (p.then_s >= p.now_s)
+            assert_int_equal(j.verdict, KL_STAY_BALANCED);
+    }
+}
+
+/* --- what came of it --- */
+
+static void balancing_that_costs_rests_for_twice_as_long_each_time(void **state) {
+    (void)state;
+    kl_account account = {0};
+    char reason[KL_REASON_BYTES];
+    double now_s = 0, before_s = 0, spent_s = 0, rested_s = 0;
+    for (int rests = 0; rests < 14;) { /* each move costs 1 s and gains nothing */
+        now_s += 0.1;
+        if (kl_account_rests(&account, now_s, 0))
+            continue;
+        kl_account_move(&account, 5);
+        now_s += 1;
+        spent_s += 1;
+        if (!kl_account_settle(&account, now_s, 0, 1, 1, reason))
+            continue;
+        assert_true(strstr(reason, "balancing rests for") && strstr(reason, "3 s more than it gained"));
+        assert_true(account.rest_s == (rests == 0 ? 10 : fmin(2 * before_s, 10240)));
+        before_s = account.rest_s;
+        rested_s += account.rest_s;
+        rests++;
+    }
+    assert_true(account.forecast_s == 5 * spent_s && account.cost_s == spent_s && account.rests == 14);
+    assert_true(spent_s < 0.001 * rested_s);
+}
+
+static void gains_of_old_do_not_pay_for_losses_of_today(void **state) {
+    (void)state;
+    kl_account account = {0};
+    char reason[KL_REASON_BYTES];
+    assert_false(
+        kl_account_settle(&account, 1, -100, 0, 1, reason)); /* nothing was moved: none of its doing */
+    kl_account_move(&account, 1000);
+    assert_false(kl_account_settle(&account, 2, 1000, 1, 1, reason));
+    double lost_s = 0;
+    while (!kl_account_settle(&account, 3 + lost_s, -0.5, 0, 1, reason))
+        lost_s += 0.5;
+    assert_true(lost_s >= 3.5 && lost_s <= 4.5);
+    assert_true(account.rest_s == 10);
+    assert_true(fabs(account.came_s - (1000 - lost_s - 0.5)) < 1e-9);
+}
+
+static void a_time_that_paid_makes_the_next_rest_short_again(void **state) {
+    (void)state;
+    kl_account account = {0};
+    char reason[KL_REASON_BYTES];
+    kl_account_move(&account, 1);
+    assert_true(kl_account_settle(&account, 0, -3, 0, 1, reason));
+    assert_true(kl_account_settle(&account, 100, -3, 0, 1, reason));
+    assert_true(account.rest_s == 20);
+    assert_false(kl_account_settle(&account, 200, 5, 0, 1, reason));
+    assert_true(kl_account_settle(&account, 300, -5, 0, 1, reason));
+    assert_true(account.rest_s == 10);
+}
+
+static void a_rest_ends_in_time_or_when_it_becomes_dear(void **state) {
+    (void)state;
+    kl_account account = {0};
+    char reason[KL_REASON_BYTES];
+    assert_false(kl_account_rests(&account, 0, 0));
+    kl_account_move(&account, 1);
+    assert_true(kl_account_settle(&account, 7, 0, 3, 1, reason));
+    assert_true(kl_account_rests(&account, 16.9, 1.9));
+    assert_false(kl_account_rests(&account, 17.1, 0));
+    assert_false(kl_account_rests(&account, 8, 2.1));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verdicts_are_those_of_the_table),
+        cmocka_unit_test(staying_and_moving_cost_at_most_twice_the_best_in_hindsight),
+        cmocka_unit_test(every_imbalance_ends_and_none_is_moved_at_a_loss_that_is_forecast),
+        cmocka_unit_test(balancing_that_costs_rests_for_twice_as_long_each_time),
+        cmocka_unit_test(gains_of_old_do_not_pay_for_losses_of_today),
+        cmocka_unit_test(a_time_that_paid_makes_the_next_rest_short_again),
+        cmocka_unit_test(a_rest_ends_in_time_or_when_it_becomes_dear),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
