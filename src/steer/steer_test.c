@@ -1,0 +1,284 @@
+/* A loop's balancing played: ranks under loads that come and go, on a clock of its own, through reports,
+ * filter, decision, movement and account, as the runtime does it. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "steer/steer.h"
+
+enum { MOST = 16 };
+
+static double random_01(uint64_t i) {
+    return (double)(kl_mix64(i) >> 11) * 0x1p-53;
+}
+
+/* --- a cluster and a loop on it --- */
+
+typedef struct load {
+    double begins_s, on_s, off_s; /* from then on, on and off by turns; off_s 0: on for good; on_s 0: none */
+} load;
+
+typedef struct world {
+    kl_steer_options options;
+    double iteration_s;  /* on an undisturbed rank */
+    load loads[MOST];    /* takes half of its rank's time */
+    double speeds[MOST]; /* 0: 1 */
+    double noise;        /* relative, of a rank's time for an execution */
+    double barrier_s;
+    double slope; /* the last iteration costs so much more than the first */
+    double runs_s;
+    bool balanced;
+    uint32_t refuses; /* so many movements, the first ones */
+} world;
+
+typedef struct outcome {
+    double executions, elapsed_s, efficiency;
+    uint64_t moves, rows;
+    double moving_s;
+    kl_account account;
+    uint64_t place[MOST + 1];
+} outcome;
+
+static double speed_at(const world *w, uint32_t r, double at_s) {
+    const load *l = &w->loads[r];
+    double own = w->speeds[r] > 0 ? w->speeds[r] : 1;
+    if (l->on_s <= 0 || at_s < l->begins_s)
+        return own;
+    double since = fmod(at_s - l->begins_s, l->on_s + l->off_s);
+    return l->off_s <= 0 || since < l->on_s ? own / 2 : own;
+}
+
+/* Until the load of rank r changes. */
+static double until_change_s(const world *w, uint32_t r, double at_s) {
+    const load *l = &w->loads[r];
+    if (l->on_s <= 0 || (l->off_s <= 0 && at_s >= l->begins_s))
+        return INFINITY;
+    if (at_s < l->begins_s)
+        return l->begins_s - at_s;
+    double since = fmod(at_s - l->begins_s, l->on_s + l->off_s);
+    return (since < l->on_s ? l->on_s : l->on_s + l->off_s) - since;
+}
+
+static double takes_s(const world *w, uint32_t r, double at_s, double work_s) {
+    double began_s = at_s;
+    while (work_s > 0) {
+        double speed = speed_at(w, r, at_s), change_s = fmax(until_change_s(w, r, at_s), 1e-9);
+        if (work_s <= change_s * speed)
+            return at_s + work_s / speed - began_s;
+        work_s -= change_s * speed;
+        at_s += change_s;
+    }
+    return 0;
+}
+
+/* What iterations lo … hi−1 take on an undisturbed rank. */
+static double work_s(const world *w, double lo, double hi) {
+    double n = (double)w->options.iterations;
+    return w->iteration_s * (hi - lo) * (1 + w->slope * (lo + hi) / 2 / n);
+}
+
+static kl_span range_of(const world *w, const uint64_t *place, uint32_t r) {
+    return w->options.scattered ? (kl_span){0, place[r]} : (kl_span){place[r], place[r + 1]};
+}
+
+static void fill_segments(const world *w, kl_rank_report *report, double seconds_per_work) {
+    double length = (double)(report->hi - report->lo) / KL_SEGMENTS;
+    for (int i = 0; i < KL_SEGMENTS && w->slope > 0; i++) {
+        double lo = (double)report->lo + i * length;
+        report->segments_s[i] = work_s(w, lo, lo + length) / length * seconds_per_work;
+        report->segments = KL_SEGMENTS;
+    }
+}
+
+/* One execution on all ranks, added to their reports; how long it took. */
+static double execute(const world *w, const uint64_t *place, double now_s, uint64_t seed,
+                      kl_rank_report *reports) {
+    double longest_s = 0;
+    for (uint32_t r = 0; r < w->options.ranks; r++) {
+        kl_span range = range_of(w, place, r);
+        double work = work_s(w, (double)range.lo, (double)range.hi);
+        double noisy = work * (1 + w->noise * (2 * random_01(seed * MOST + r) - 1));
+        double busy_s = takes_s(w, r, now_s, noisy);
+        reports[r].busy_s += busy_s;
+        reports[r].iterations += range.hi - range.lo;
+        reports[r].executions++;
+        reports[r].lo = range.lo;
+        reports[r].hi = range.hi;
+        if (range.hi > range.lo)
+            fill_segments(w, &reports[r], busy_s / work);
+        longest_s = fmax(longest_s, busy_s);
+    }
+    return longest_s + w->barrier_s;
+}
+
+/* Everybody waits while rows move. */
+static double carry_out(const world *w, const kl_steer_plan *plan, kl_rank_report *reports, outcome *o) {
+    uint32_t ranks = w->options.ranks;
+    uint64_t rows = w->options.scattered ? kl_transfers_busiest(ranks, plan->before, plan->after)
+                                         : kl_flow_busiest(ranks, plan->before, plan->after);
+    double took_s = w->options.move.fixed_s + w->options.move.per_unit_s * (double)rows;
+    reports[0].moving_s = took_s;
+    reports[0].moved = rows;
+    o->moves++;
+    o->rows += plan->moved;
+    o->moving_s += took_s;
+    return took_s;
+}
+
+static void check_plan(const world *w, const kl_steer_plan *plan) {
+    uint32_t ranks = w->options.ranks;
+    uint64_t sum = 0;
+    for (uint32_t r = 0; r < ranks; r++)
+        sum += w->options.scattered ? plan->after[r] : plan->after[r + 1] - plan->after[r];
+    assert_true(sum == w->options.iterations);
+    assert_true(plan->judgement.reason[0] != '\0');
+    assert_int_equal(plan->move, plan->judgement.verdict >= KL_MOVE_FORESIGHT && plan->moved > 0);
+    assert_true(plan->period.target_s > 0);
+}
+
+/* The paper's: work over what the ranks had to give. */
+static double efficiency_of(const world *w, const outcome *o) {
+    double given_s = 0, step_s = 0.01;
+    for (double at = 0; at < o->elapsed_s; at += step_s)
+        for (uint32_t r = 0; r < w->options.ranks; r++)
+            given_s += step_s * speed_at(w, r, at);
+    return o->executions * work_s(w, 0, (double)w->options.iterations) / given_s;
+}
+
+static outcome play(const world *w) {
+    outcome o = {0};
+    kl_rank_report reports[MOST] = {0};
+    kl_steer *steer = kl_steer_new(&w->options);
+    assert_non_null(steer);
+    double now_s = 0, next_s = 0;
+    uint32_t refused = 0;
+    const bool say = getenv("KL_SAY");
+    while (now_s < w->runs_s) {
+        now_s += execute(w, kl_steer_shares(steer), now_s, (uint64_t)o.executions, reports);
+        o.executions++;
+        if (!w->balanced || now_s < next_s)
+            continue;
+        kl_steer_plan plan;
+        for (uint32_t r = 0; r < w->options.ranks; r++)
+            reports[r].elapsed_s = now_s;
+        assert_int_equal(kl_steer_round(steer, reports, &plan), KILTER_OK);
+        check_plan(w, &plan);
+        if (say)
+            printf("%8.2f %s %s\n", now_s, plan.move ? "MOVE" : "    ", plan.judgement.reason);
+        memset(reports, 0, sizeof reports);
+        if (plan.move) {
+            kl_steer_plan copy = plan;
+            uint64_t before[MOST + 1], after[MOST + 1];
+            memcpy(before, plan.before, sizeof *before * (w->options.ranks + 1));
+            memcpy(after, plan.after, sizeof *after * (w->options.ranks + 1));
+            copy.before = before;
+            copy.after = after;
+            kl_steer_commit(steer);
+            assert_memory_equal(kl_steer_shares(steer), after, sizeof *after * w->options.ranks);
+            if (refused++ < w->refuses) {
+                kl_steer_refuse(steer);
+                assert_memory_equal(kl_steer_shares(steer), before, sizeof *after * w->options.ranks);
+            } else {
+                now_s += carry_out(w, &copy, reports, &o);
+            }
+        }
+        next_s = now_s + plan.period.target_s;
+    }
+    o.elapsed_s = now_s;
+    o.efficiency = efficiency_of(w, &o);
+    o.account = *kl_steer_account(steer);
+    memcpy(o.place, kl_steer_shares(steer), sizeof *o.place * (w->options.ranks + 1));
+    kl_steer_free(steer);
+    return o;
+}
+
+static outcome play_plain(world w) {
+    w.balanced = false;
+    return play(&w);
+}
+
+static void tell(const char *what, const outcome *o, const outcome *plain) {
+    printf("%-34s efficiency %.3f (without %.3f), %4.0f executions (%4.0f), %3u moves, %5.1f s moving, %u "
+           "rests\n",
+           what, o->efficiency, plain->efficiency, o->executions * plain->elapsed_s / o->elapsed_s,
+           plain->executions, (unsigned)o->moves, o->moving_s, (unsigned)o->account.rests);
+}
+
+/* SOR 1000² on 4 ranks, rows of 8 kB; a quantum of 100 ms. */
+static world sor_1000(void) {
+    return (world){.options = {.iterations = 1000,
+                               .ranks = 4,
+                               .least = 1,
+                               .interact_s = 0.005,
+                               .quantum_s = 0.1,
+                               .move = {0.005, 0.8e-3}},
+                   .iteration_s = 2e-3,
+                   .barrier_s = 1e-3,
+                   .noise = 0.01,
+                   .runs_s = 600,
+                   .balanced = true};
+}
+
+/* SOR 2000²: rows that are dear to move. */
+static world sor_2000(void) {
+    world w = sor_1000();
+    w.options.iterations = 2000;
+    w.options.move = (kl_linear){0.01, 16e-3};
+    w.iteration_s = 4e-3;
+    return w;
+}
+
+static void a_dedicated_cluster_is_left_alone(void **state) {
+    (void)state;
+    world w = sor_1000();
+    outcome o = play(&w), plain = play_plain(w);
+    tell("dedicated", &o, &plain);
+    assert_true(o.executions >= 0.99 * plain.executions);
+}
+
+static void a_constant_load_costs_nothing_after_the_first_moves(void **state) {
+    (void)state;
+    for (int dear = 0; dear < 2; dear++) {
+        world w = dear ? sor_2000() : sor_1000();
+        double dedicated = play(&w).efficiency;
+        w.loads[1] = (load){.begins_s = 20, .on_s = 1};
+        outcome o = play(&w), plain = play_plain(w);
+        tell(dear ? "constant, dear" : "constant", &o, &plain);
+        assert_true(o.efficiency >= 0.95 * dedicated);
+    }
+}
+
+static void a_slow_swing_is_followed(void **state) {
+    (void)state;
+    world w = sor_1000();
+    w.loads[0] = (load){.begins_s = 10, .on_s = 30, .off_s = 30};
+    outcome o = play(&w), plain = play_plain(w);
+    tell("60 s/30 s", &o, &plain);
+    assert_true(o.efficiency > 0.85);
+}
+
+static void a_fast_swing_is_never_slower_than_without(void **state) {
+    (void)state;
+    world w = sor_2000();
+    w.loads[0] = (load){.begins_s = 5, .on_s = 10, .off_s = 10};
+    outcome o = play(&w), plain = play_plain(w);
+    tell("20 s/10 s, dear", &o, &plain);
+    assert_true(o.executions / o.elapsed_s >= plain.executions / plain.elapsed_s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dedicated_cluster_is_left_alone),
+        cmocka_unit_test(a_constant_load_costs_nothing_after_the_first_moves),
+        cmocka_unit_test(a_slow_swing_is_followed),
+        cmocka_unit_test(a_fast_swing_is_never_slower_than_without),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
