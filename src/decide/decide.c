@@ -81,9 +81,9 @@ double kl_task_units(const kl_snapshot *snapshot) {
 
 kl_time_text kl_say_s(double seconds) {
     kl_time_text t;
-    if (seconds >= 1)
+    if (fabs(seconds) >= 0.9995) /* where %.3g would say 1e+03 of the smaller unit */
         snprintf(t.text, sizeof t.text, "%.3g s", seconds);
-    else if (seconds >= 1e-3)
+    else if (fabs(seconds) >= 0.9995e-3)
         snprintf(t.text, sizeof t.text, "%.3g ms", seconds * 1e3);
     else
         snprintf(t.text, sizeof t.text, "%.3g us", seconds * 1e6);

@@ -1,144 +1,122 @@
 /* One loop's balancing: reports of a round in, a plan out.
  *
- * The speeds of the ranks are, most of the time, in one of a few states: nobody disturbed, somebody on rank
- * 2, …. States are known again when they come back. What a state is worth moving for follows from how long it
- * lasted before; and what shares would have been better is asked of all states since the last movement, so
- * that under a load that comes and goes too fast to follow, shares end up where they lose least in the mean.
- */
-#include <math.h>
+ * What the present speeds are worth moving for follows from how long they lasted before. Whether other shares
+ * would have been better is asked of all that speeds have been since the last movement, so that under a load
+ * that comes and goes too fast to follow, iterations end up where they lose least in the mean. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "steer/steer.h"
+#include "steer/loads.h"
 
 enum {
-    STATES = 4,
-    CANDIDATES = STATES + 2, /* the best of each state, of the present, and of their mean */
-    SETTLES = 4,             /* rounds until a change that goes on and on counts as a state */
-    REACTS = 4,              /* rounds from a change to a movement */
-    AVERAGED = 16,           /* rounds */
-    DWELLS = 4,              /* times a state lasted, averaged */
+    CANDIDATES = KL_STATES + 3, /* best for the present, for each state, for their mean; equal shares */
+    REACTS = 4,                 /* rounds from a change to a movement */
     BINS_MOST = 4096,
+    FIRST_ROUNDS = 3, /* before that, caches and pages are what is measured */
 };
-static const double SAME = 1.15;  /* speeds that differ by no more are of one state */
-static const double TRUST = 0.5;  /* in new costs along the index */
-static const double MOVE_H = 0.5; /* in the old cost of movements */
+static const double TRUST = 0.5;       /* in new costs along the index */
+static const double MOVE_H = 0.5;      /* in the old cost of movements */
+static const double PERIOD_PART = 0.2; /* losses below so much of a period are not told from noise */
 
-typedef struct load_state {
-    double *speed;  /* of each rank, mean 1 */
-    double lasts_s; /* mean of the last times it ended; 0: it never did */
-    double since_s; /* in it since the last movement */
-    uint64_t ended, rounds;
-    uint64_t seen; /* last, round; 0: no state */
-} load_state;
+/* Where iterations lie: bounds, or shares if scattered; ranks + 1 numbers. */
+typedef uint64_t place;
 
 struct kl_steer {
     kl_steer_options options;
-    uint64_t round;
     double now_s, step_s; /* step: since the last round */
     double executions;    /* in the last step */
+    bool late;            /* in it iterations lay as before the last movement */
     kl_costs costs;       /* ranged; none until somebody measures them */
-    kl_trend *trends;
-    double *raw;       /* work per second, this round; what was not measured: as before */
-    double *speed;     /* filtered, mean 1 */
-    double mean_speed; /* work per second of a speed of 1 */
-    load_state states[STATES];
-    uint32_t here;      /* state */
-    double begun_s;     /* this state */
-    uint32_t unsettled; /* rounds that speeds have been on their way to another state */
-    double departed_s, pending_s;
-    bool arrived;       /* in another state, this round */
-    double per_move_s;  /* of an iteration of the busiest rank */
-    double movement_s;  /* of the last movements, mean */
-    uint64_t *place;    /* where iterations lie: bounds or shares */
-    uint64_t *anchor;   /* the account compares with these */
-    uint64_t *previous; /* before the last movement */
-    uint64_t *barred;   /* could not be had */
-    uint64_t *candidates[CANDIDATES];
+    kl_loads loads;
     double *scratch;
-    uint64_t *proposed; /* one of the candidates; NULL: none */
+    double per_move_s; /* of an iteration of the busiest rank */
+    double movement_s; /* of the last movements, mean */
+    place *here, *previous, *equal;
+    place *barred; /* could not be had */
     bool is_barred;
+    place *candidates[CANDIDATES];
+    place *proposed; /* one of them; NULL: none */
     kl_transfer *transfers;
-    kl_account account;
     double gain_s; /* forecast of what is proposed */
-    bool open;     /* a movement is not judged yet */
+    kl_account account;
+    place *anchor; /* where iterations lay when the account had its last word */
+    double anchor_came_s, equal_came_s, least_came_s; /* since then: saved against the anchor, against equal
+                                                         shares, and the lesser of both */
+    bool open;                                        /* a movement is not judged yet */
     double open_forecast_s, open_came_s, open_cost_s;
 };
 
-/* --- where iterations lie, and what an execution takes then --- */
-
-static size_t place_bytes(const kl_steer *s) {
-    return (s->options.ranks + 1) * sizeof(uint64_t);
+static void put(const kl_steer *s, place *to, const place *from) {
+    memcpy(to, from, (s->options.ranks + 1) * sizeof *to);
 }
 
-static void put(const kl_steer *s, uint64_t *to, const uint64_t *from) {
-    memcpy(to, from, place_bytes(s));
-}
+/* --- what an execution takes, and moving --- */
 
-static double work_of(const kl_steer *s, const uint64_t *place, uint32_t r) {
-    return s->options.scattered ? (double)place[r]
-                                : kl_costs_work(&s->costs, (kl_span){place[r], place[r + 1]});
+static double work_of(const kl_steer *s, const place *at, uint32_t r) {
+    return s->options.scattered ? (double)at[r] : kl_costs_work(&s->costs, (kl_span){at[r], at[r + 1]});
 }
 
 /* Of the rank that ends last; in units of work over units of `speed`. */
-static double time_with(const kl_steer *s, const uint64_t *place, const double *speed) {
+static double time_with(const kl_steer *s, const place *at, const double *speed) {
     double most = 0;
     for (uint32_t r = 0; r < s->options.ranks; r++) {
-        double time = work_of(s, place, r) / speed[r];
+        double time = work_of(s, at, r) / speed[r];
         most = time > most ? time : most;
     }
     return most;
 }
 
-static kilter_status best_for(const kl_steer *s, const double *speed, uint64_t *place) {
+static kilter_status best_for(const kl_steer *s, const double *speed, place *at) {
     const kl_steer_options *o = &s->options;
     if (!o->scattered)
-        return kl_bounds(&s->costs, o->ranks, speed, o->least, place);
-    place[o->ranks] = 0;
-    return kl_shares(o->iterations, o->ranks, speed, o->least, place);
+        return kl_bounds(&s->costs, o->ranks, speed, o->least, at);
+    at[o->ranks] = 0;
+    return kl_shares(o->iterations, o->ranks, speed, o->least, at);
 }
 
-static uint64_t busiest(const kl_steer *s, const uint64_t *after) {
-    return s->options.scattered ? kl_transfers_busiest(s->options.ranks, s->place, after)
-                                : kl_flow_busiest(s->options.ranks, s->place, after);
+static double move_s(const kl_steer *s, const place *after) {
+    uint32_t ranks = s->options.ranks;
+    uint64_t busiest = s->options.scattered ? kl_transfers_busiest(ranks, s->here, after)
+                                            : kl_flow_busiest(ranks, s->here, after);
+    return s->options.move.fixed_s + s->per_move_s * (double)busiest;
 }
 
-static double move_s(const kl_steer *s, const uint64_t *after) {
-    return s->options.move.fixed_s + s->per_move_s * (double)busiest(s, after);
-}
-
-static uint64_t volume(const kl_steer *s, const uint64_t *after) {
+/* Scattered: iterations that change hands; ranged: over each bound that moves. */
+static uint64_t volume(const kl_steer *s, const place *after) {
     uint64_t sum = 0;
     for (uint32_t r = 0; r < s->options.ranks; r++)
-        sum += after[r] > s->place[r] ? after[r] - s->place[r]
+        sum += after[r] > s->here[r]  ? after[r] - s->here[r]
                : s->options.scattered ? 0
-                                      : s->place[r] - after[r];
+                                      : s->here[r] - after[r];
     return sum;
 }
 
 /* --- what reports say --- */
 
-static void learn_movements(kl_steer *s, const kl_rank_report *reports, double *spent_s) {
+/* The one that moved longest; they move side by side. */
+static double learn_movements(kl_steer *s, const kl_rank_report *reports) {
     const kl_rank_report *longest = &reports[0];
     for (uint32_t r = 1; r < s->options.ranks; r++)
-        if (reports[r].moving_s > longest->moving_s)
+        if (reports[r].moving_s > longest->moving_s ||
+            (reports[r].moving_s == longest->moving_s && reports[r].moved > longest->moved))
             longest = &reports[r];
-    *spent_s = longest->moving_s > 0 ? longest->moving_s : 0;
-    if (*spent_s == 0 || longest->moved == 0)
-        return;
-    double over_s = *spent_s - s->options.move.fixed_s,
-           each_s = over_s > 0 ? over_s / (double)longest->moved : 0;
-    s->per_move_s = (1 - MOVE_H) * each_s + MOVE_H * s->per_move_s;
-    s->movement_s = s->movement_s > 0 ? (1 - MOVE_H) * *spent_s + MOVE_H * s->movement_s : *spent_s;
+    double spent_s = longest->moving_s > 0 ? longest->moving_s : 0,
+           over_s = spent_s - s->options.move.fixed_s;
+    if (longest->moved > 0) {
+        s->per_move_s =
+            (1 - MOVE_H) * (over_s > 0 ? over_s : 0) / (double)longest->moved + MOVE_H * s->per_move_s;
+        s->movement_s = s->movement_s > 0 ? (1 - MOVE_H) * spent_s + MOVE_H * s->movement_s : spent_s;
+    }
+    return spent_s;
 }
 
 static kilter_status learn_costs(kl_steer *s, const kl_rank_report *reports) {
     const kl_steer_options *o = &s->options;
+    uint64_t bins = (uint64_t)KL_SEGMENTS * o->ranks;
     for (uint32_t r = 0; r < o->ranks; r++) {
         if (o->scattered || !reports[r].segments)
             continue;
-        uint64_t bins = 16 * (uint64_t)o->ranks;
         if (!s->costs.cost && kl_costs_init(&s->costs, o->iterations,
                                             bins < BINS_MOST ? (uint32_t)bins : BINS_MOST) != KILTER_OK)
             return KILTER_ERR_MEMORY;
@@ -151,308 +129,264 @@ static kilter_status learn_costs(kl_steer *s, const kl_rank_report *reports) {
 static double rate_of(const kl_steer *s, const kl_rank_report *report) {
     if (!(report->busy_s > 0) || report->iterations == 0)
         return 0;
+    kl_span range = {report->lo, report->hi};
     double each = 1;
-    if (!s->options.scattered && report->lo < report->hi && report->hi <= s->options.iterations)
-        each =
-            kl_costs_work(&s->costs, (kl_span){report->lo, report->hi}) / (double)(report->hi - report->lo);
+    if (!s->options.scattered && range.lo < range.hi && range.hi <= s->options.iterations)
+        each = kl_costs_work(&s->costs, range) / (double)(range.hi - range.lo);
     return (double)report->iterations * each / report->busy_s;
 }
 
-/* Ranks nothing is known of are taken for average ones. */
-static bool fill(double *speeds, uint32_t ranks, double *mean) {
-    double sum = 0;
-    uint32_t known = 0;
-    for (uint32_t r = 0; r < ranks; r++) {
-        sum += speeds[r];
-        known += speeds[r] > 0;
-    }
-    if (known == 0)
-        return false;
-    *mean = sum / known;
-    for (uint32_t r = 0; r < ranks; r++)
-        speeds[r] = speeds[r] > 0 ? speeds[r] : *mean;
-    return true;
-}
-
 static bool learn_speeds(kl_steer *s, const kl_rank_report *reports) {
-    uint32_t ranks = s->options.ranks;
-    double unused;
-    for (uint32_t r = 0; r < ranks; r++) {
-        double rate = rate_of(s, &reports[r]);
-        s->raw[r] = rate > 0 ? rate : s->raw[r];
-        s->speed[r] = kl_trend_next(&s->trends[r], rate);
-    }
-    if (!fill(s->speed, ranks, &s->mean_speed))
-        return false;
-    fill(s->raw, ranks, &unused);
-    for (uint32_t r = 0; r < ranks; r++)
-        s->speed[r] /= s->mean_speed;
-    return true;
-}
-
-/* --- states --- */
-
-static bool alike(uint32_t ranks, const double *a, const double *b) {
-    for (uint32_t r = 0; r < ranks; r++)
-        if (a[r] > SAME * b[r] || b[r] > SAME * a[r])
-            return false;
-    return true;
-}
-
-static bool moving(const kl_steer *s) {
     for (uint32_t r = 0; r < s->options.ranks; r++)
-        if (kl_trend_moves(&s->trends[r]))
-            return true;
-    return false;
-}
-
-/* The state that speeds are in now: one seen before, or the place of the one not seen for longest. */
-static uint32_t recognise(kl_steer *s) {
-    uint32_t oldest = 0;
-    for (uint32_t i = 0; i < STATES; i++) {
-        if (s->states[i].seen > 0 && alike(s->options.ranks, s->speed, s->states[i].speed))
-            return i;
-        if (s->states[i].seen < s->states[oldest].seen)
-            oldest = i;
-    }
-    load_state *fresh = &s->states[oldest];
-    *fresh = (load_state){.speed = fresh->speed};
-    memcpy(fresh->speed, s->speed, s->options.ranks * sizeof *s->speed);
-    return oldest;
-}
-
-static void arrive(kl_steer *s) {
-    load_state *left = &s->states[s->here];
-    if (left->seen > 0) {
-        double times = left->ended < DWELLS - 1 ? (double)left->ended : DWELLS - 1;
-        left->lasts_s = (left->lasts_s * times + (s->departed_s - s->begun_s)) / (times + 1);
-        left->ended++;
-    }
-    s->here = recognise(s);
-    s->begun_s = s->departed_s;
-    s->arrived = true;
-}
-
-static void stay_in(kl_steer *s, load_state *here) {
-    double weight = 1.0 / (double)(here->rounds < AVERAGED ? here->rounds + 1 : AVERAGED);
-    for (uint32_t r = 0; r < s->options.ranks; r++)
-        here->speed[r] += weight * (s->speed[r] - here->speed[r]);
-    here->rounds++;
-    here->seen = s->round;
-    here->since_s += s->step_s + s->pending_s;
-    s->pending_s = 0;
-    s->unsettled = 0;
-}
-
-static void follow(kl_steer *s) {
-    s->arrived = false;
-    if (s->states[s->here].seen == 0 || !alike(s->options.ranks, s->speed, s->states[s->here].speed)) {
-        if (s->unsettled++ == 0)
-            s->departed_s = s->now_s - s->step_s;
-        if (moving(s) && s->unsettled < SETTLES) {
-            s->pending_s += s->step_s;
-            return;
-        }
-        arrive(s);
-    }
-    stay_in(s, &s->states[s->here]);
-}
-
-/* As they are: the mean of the state, or what they are on the way to another. */
-static const double *present(const kl_steer *s) {
-    return s->unsettled > 0 ? s->speed : s->states[s->here].speed;
+        s->scratch[r] = rate_of(s, &reports[r]);
+    return kl_loads_measure(&s->loads, s->scratch);
 }
 
 /* --- what would have been better --- */
 
 /* Saved of each second at these speeds, if iterations lay as `after`; < 0: lost. */
-static double saved_part(const kl_steer *s, const uint64_t *after, const double *speed) {
-    return 1 - time_with(s, after, speed) / time_with(s, s->place, speed);
+static double saved_part(const kl_steer *s, const place *after, const double *speed) {
+    return 1 - time_with(s, after, speed) / time_with(s, s->here, speed);
+}
+
+/* Where iterations lay while the last step's were done: a movement is carried out later than it is decided.
+ */
+static const place *lay(const kl_steer *s) {
+    return s->late ? s->previous : s->here;
 }
 
 /* Part of the elapsed time that follows from the shares: the rest is messages and whatever else. */
 static double share_of_time(const kl_steer *s) {
-    double compute_s = s->executions * time_with(s, s->place, s->raw);
+    double compute_s = s->executions * time_with(s, lay(s), s->loads.raw);
     return s->executions > 0 && s->step_s > 0 && compute_s < s->step_s ? compute_s / s->step_s : 1;
 }
 
-static double lost_s(const kl_steer *s, const uint64_t *after) {
-    double sum = s->pending_s * saved_part(s, after, s->speed);
-    for (uint32_t i = 0; i < STATES; i++)
-        if (s->states[i].since_s > 0)
-            sum += s->states[i].since_s * saved_part(s, after, s->states[i].speed);
-    return sum * share_of_time(s);
+/* Saved if it had been moved at the best moment since the last movement, `least` visits to states ago or
+ * more. */
+static double lost_s(const kl_steer *s, const place *after, uint32_t least) {
+    const kl_loads *l = &s->loads;
+    double part[KL_STATES], sum_s = l->pending_s * saved_part(s, after, l->speed), most_s = 0;
+    bool known[KL_STATES] = {false};
+    uint32_t visits = l->unsettled > 0;
+    if (visits >= least && sum_s > 0)
+        most_s = sum_s;
+    for (uint32_t i = l->visit_count; i-- > 0;) {
+        uint32_t state = l->visits[i].state;
+        if (!known[state])
+            part[state] = saved_part(s, after, l->states[state].speed);
+        known[state] = true;
+        sum_s += l->visits[i].stayed_s * part[state];
+        if (++visits >= least && sum_s > most_s)
+            most_s = sum_s;
+    }
+    return most_s * share_of_time(s);
 }
 
-static void mean_of_states(kl_steer *s) {
-    for (uint32_t r = 0; r < s->options.ranks; r++) {
-        s->scratch[r] = s->pending_s * s->speed[r];
-        for (uint32_t i = 0; i < STATES; i++)
-            if (s->states[i].since_s > 0)
-                s->scratch[r] += s->states[i].since_s * s->states[i].speed[r];
-    }
+static double stayed_s(const kl_loads *l, uint32_t state) {
+    double sum_s = 0;
+    for (uint32_t i = 0; i < l->visit_count; i++)
+        sum_s += l->visits[i].state == state ? l->visits[i].stayed_s : 0;
+    return sum_s;
 }
 
 /* The first is the best for the present. */
 static kilter_status find_candidates(kl_steer *s, uint32_t *count) {
-    kilter_status status = best_for(s, present(s), s->candidates[0]);
-    *count = 1;
-    uint32_t lived = s->pending_s > 0;
-    for (uint32_t i = 0; i < STATES && status == KILTER_OK; i++) {
-        if (s->states[i].since_s <= 0)
+    const kl_loads *l = &s->loads;
+    uint32_t n = 0, lived = l->unsettled > 0;
+    kilter_status status = best_for(s, kl_loads_present(l), s->candidates[n++]);
+    for (uint32_t r = 0; r < l->ranks; r++)
+        s->scratch[r] = l->pending_s * l->speed[r];
+    for (uint32_t i = 0; i < KL_STATES && status == KILTER_OK; i++) {
+        double weight = stayed_s(l, i);
+        if (weight <= 0)
             continue;
         lived++;
-        if (i != s->here || s->unsettled > 0)
-            status = best_for(s, s->states[i].speed, s->candidates[(*count)++]);
+        for (uint32_t r = 0; r < l->ranks; r++)
+            s->scratch[r] += weight * l->states[i].speed[r];
+        if (i != l->here || l->unsettled > 0)
+            status = best_for(s, l->states[i].speed, s->candidates[n++]);
     }
     if (status == KILTER_OK && lived > 1) {
-        mean_of_states(s);
-        status = best_for(s, s->scratch, s->candidates[(*count)++]);
+        status = best_for(s, s->scratch, s->candidates[n++]);
+        put(s, s->candidates[n++], s->equal);
     }
+    *count = n;
     return status;
 }
 
-/* What the next state is expected to take because iterations lie as `place`. */
-static double next_state_s(const kl_steer *s, const load_state *next, const uint64_t *place, double moving_s,
-                           double period_s, uint64_t *best) {
-    if (best_for(s, next->speed, best) != KILTER_OK)
+/* --- what is known of the future --- */
+
+/* What the next state is expected to cost because iterations lie as `at`: following it, or bearing it. */
+static double next_state_s(const kl_steer *s, const kl_state *next, const place *at, const place *best,
+                           double moving_s, double period_s) {
+    double part = 1 - time_with(s, best, next->speed) / time_with(s, at, next->speed);
+    double followed_s = moving_s + REACTS * period_s * part, borne_s = next->lasts_s * part;
+    if (part <= 0)
         return 0;
-    double part = 1 - time_with(s, best, next->speed) / time_with(s, place, next->speed);
-    double followed_s = moving_s + REACTS * period_s * part, left_s = next->lasts_s * part;
-    return left_s > 0 && left_s < followed_s ? left_s : part > 0 ? followed_s : 0;
+    return next->lasts_s > 0 && borne_s < followed_s ? borne_s : followed_s;
 }
 
-static double back_s(kl_steer *s, const uint64_t *after, double moving_s, double period_s) {
-    const load_state *next = NULL;
-    for (uint32_t i = 0; i < STATES; i++)
-        if (i != s->here && s->states[i].seen > 0 && (!next || s->states[i].seen > next->seen))
-            next = &s->states[i];
-    if (!next)
+static double back_s(kl_steer *s, const place *after, double moving_s, double period_s) {
+    const kl_loads *l = &s->loads;
+    const kl_state *next = NULL; /* the one before this one: there are seldom more than two */
+    for (uint32_t i = 0; i < KL_STATES; i++)
+        if (i != l->here && l->states[i].seen > 0 && (!next || l->states[i].seen > next->seen))
+            next = &l->states[i];
+    place *best = s->candidates[CANDIDATES - 1]; /* not in use while a state is settled */
+    if (!next || best_for(s, next->speed, best) != KILTER_OK)
         return moving_s;
-    uint64_t *best = s->candidates[CANDIDATES - 1]; /* judged before, or not there yet */
-    double more_s = next_state_s(s, next, after, moving_s, period_s, best) -
-                    next_state_s(s, next, s->place, moving_s, period_s, best);
+    double more_s = next_state_s(s, next, after, best, moving_s, period_s) -
+                    next_state_s(s, next, s->here, best, moving_s, period_s);
     return more_s > 0 ? more_s : 0;
 }
 
-/* --- the decision --- */
-
-static kl_prospect prospect_of(const kl_steer *s, const uint64_t *after) {
-    const double *speed = present(s);
-    double unit_s = 1 / s->mean_speed;
-    return (kl_prospect){.now_s = time_with(s, s->place, speed) * unit_s,
-                         .then_s = time_with(s, after, speed) * unit_s,
-                         .lasted_s = s->now_s - (s->unsettled > 0 ? s->departed_s : s->begun_s),
-                         .lost_s = lost_s(s, after),
+static kl_prospect prospect_of(const kl_steer *s, const place *after, uint32_t least_visits) {
+    const double *speed = kl_loads_present(&s->loads);
+    return (kl_prospect){.now_s = time_with(s, s->here, speed) / s->loads.mean_speed,
+                         .then_s = time_with(s, after, speed) / s->loads.mean_speed,
+                         .lasted_s = kl_loads_lasted_s(&s->loads, s->now_s) * share_of_time(s),
+                         .lost_s = lost_s(s, after, least_visits),
                          .move_s = move_s(s, after)};
 }
+
+/* Of the best shares for the present. While its end is known to come, what this state alone has cost is no
+ * reason. */
+static kl_prospect foresee(kl_steer *s, double period_s) {
+    const kl_loads *l = &s->loads;
+    double lasts_s = l->unsettled > 0 ? 0 : l->states[l->here].lasts_s;
+    bool ends = kl_loads_lasted_s(l, s->now_s) < lasts_s;
+    kl_prospect p = prospect_of(s, s->candidates[0], ends ? 2 : 0);
+    p.lasts_s = lasts_s * share_of_time(s);
+    p.back_s = lasts_s > 0 ? back_s(s, s->candidates[0], p.move_s, period_s) : 0;
+    return p;
+}
+
+/* --- the decision --- */
 
 static bool is_move(const kl_judgement *j) {
     return j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT;
 }
 
-static void take(kl_steer *s, uint64_t *after, const kl_prospect *p, const kl_judgement *j,
-                 kl_steer_plan *plan) {
-    plan->judgement = *j;
-    plan->now_s = p->now_s;
-    plan->then_s = p->then_s;
-    if (is_move(j) && busiest(s, after) > 0)
-        s->proposed = after;
+/* Is it worth moving, and no mistake? */
+static bool worth(const kl_steer *s, const kl_prospect *p, kl_judgement *j) {
+    double uncertain = kl_loads_uncertain(&s->loads);
+    kl_whether(p, j);
+    if (!is_move(j))
+        return false;
+    if (s->loads.round >= FIRST_ROUNDS && 1 - p->then_s / p->now_s > uncertain)
+        return true;
+    j->verdict = KL_STAY_BALANCED;
+    snprintf(j->reason, sizeof j->reason,
+             "balanced as far as is known: %s in an execution of %s may be noise (%.2g %%)",
+             kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, 100 * uncertain);
+    return false;
 }
 
-static void choose(kl_steer *s, uint32_t count, double period_s, kl_steer_plan *plan) {
-    uint64_t *best = s->candidates[0];
-    kl_prospect p = prospect_of(s, best);
+static void adopt(kl_steer_plan *plan, const kl_prospect *p, const kl_judgement *j) {
+    plan->now_s = p->now_s;
+    plan->then_s = p->then_s;
+    plan->judgement = *j;
+}
+
+static void choose(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
+    kl_prospect p = foresee(s, plan->period.target_s);
     kl_judgement j;
-    double most_lost_s = p.lost_s;
-    if (s->unsettled == 0) {
-        p.lasts_s = s->states[s->here].lasts_s;
-        p.back_s = p.lasts_s > 0 ? back_s(s, best, p.move_s, period_s) : 0;
-    }
-    double part = share_of_time(s);
-    p.lasted_s *= part; /* only so much of the time can be saved from */
-    p.lasts_s *= part;
-    kl_whether(&p, &j);
-    take(s, best, &p, &j, plan);
+    if (worth(s, &p, &j))
+        s->proposed = s->candidates[0];
+    adopt(plan, &p, &j);
     if (j.verdict == KL_MOVE_FORESIGHT)
         return;
+    double most_s = s->proposed ? p.lost_s - p.move_s : 0;
     for (uint32_t i = 1; i < count; i++) {
-        kl_prospect other = prospect_of(s, s->candidates[i]);
-        kl_whether(&other, &j);
-        if (is_move(&j) && other.lost_s - other.move_s > most_lost_s - p.move_s) {
-            most_lost_s = other.lost_s;
-            p = other;
-            take(s, s->candidates[i], &other, &j, plan);
+        p = prospect_of(s, s->candidates[i], 0);
+        if (p.lost_s - p.move_s > most_s && worth(s, &p, &j)) {
+            most_s = p.lost_s - p.move_s;
+            s->proposed = s->candidates[i];
+            adopt(plan, &p, &j);
         }
     }
 }
 
 /* What could not be had is not asked for again until something else is wanted. */
-static bool still_barred(kl_steer *s) {
+static bool still_barred(const kl_steer *s) {
     uint64_t tolerance = s->options.iterations / s->options.ranks / 10;
-    if (!s->is_barred)
-        return false;
-    for (uint32_t r = 0; r <= s->options.ranks; r++) {
+    for (uint32_t r = 0; s->is_barred && r <= s->options.ranks; r++) {
         uint64_t a = s->proposed[r], b = s->barred[r];
         if ((a > b ? a - b : b - a) > tolerance)
             return false;
     }
-    return true;
+    return s->is_barred;
 }
 
-static void stay(kl_steer *s, kl_steer_plan *plan, kl_verdict verdict, const char *why) {
+static void stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan) {
     s->proposed = NULL;
     plan->judgement.verdict = verdict;
-    if (why)
-        snprintf(plan->judgement.reason, sizeof plan->judgement.reason, "%s", why);
 }
 
 static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan) {
-    choose(s, count, plan->period.target_s, plan);
-    char why[KL_REASON_BYTES];
+    char *reason = plan->judgement.reason;
+    choose(s, count, plan);
     if (rest_begins) {
-        stay(s, plan, KL_STAY_RESTING, rest_begins);
-    } else if (s->proposed && kl_account_rests(&s->account, s->now_s, lost_s(s, s->proposed))) {
-        snprintf(why, sizeof why,
+        stay(s, KL_STAY_RESTING, plan);
+        snprintf(reason, KL_REASON_BYTES, "%s", rest_begins);
+    } else if (s->proposed && kl_account_rests(&s->account, s->now_s, lost_s(s, s->proposed, 0))) {
+        stay(s, KL_STAY_RESTING, plan);
+        snprintf(reason, KL_REASON_BYTES,
                  "balancing rests for another %s, although an execution could take %s instead of %s",
                  kl_say_s(s->account.rests_until_s - s->now_s).text, kl_say_s(plan->then_s).text,
                  kl_say_s(plan->now_s).text);
-        stay(s, plan, KL_STAY_RESTING, why);
     } else if (s->proposed && still_barred(s)) {
-        stay(s, plan, KL_STAY_WAITING, "these shares were refused before: a rank has no memory for its rows");
+        stay(s, KL_STAY_WAITING, plan);
+        snprintf(reason, KL_REASON_BYTES,
+                 "such shares were refused before: a rank had no memory for its rows");
     }
     plan->move = s->proposed != NULL;
 }
 
 static void describe(kl_steer *s, kl_steer_plan *plan) {
-    plan->before = s->place;
-    plan->after = s->proposed ? s->proposed : s->place;
+    plan->before = s->here;
+    plan->after = s->proposed ? s->proposed : s->here;
     plan->moved = volume(s, plan->after);
     plan->transfers = s->transfers;
     if (plan->move && s->options.scattered)
-        plan->transfer_count = kl_transfers(s->options.ranks, s->place, s->proposed, s->transfers);
+        plan->transfer_count = kl_transfers(s->options.ranks, s->here, s->proposed, s->transfers);
     s->gain_s = plan->judgement.gain_s;
 }
 
 /* --- what came of it --- */
 
 /* Elapsed time of the last step's executions if iterations lay elsewhere, less what it was. */
-static double came_s(const kl_steer *s, const uint64_t *other) {
-    return s->executions * (time_with(s, other, s->raw) - time_with(s, s->place, s->raw));
+static double came_s(const kl_steer *s, const place *other) {
+    return s->executions * (time_with(s, other, s->loads.raw) - time_with(s, lay(s), s->loads.raw));
 }
 
-static bool settle(kl_steer *s, double spent_s, char *reason) {
+static void set_anchor(kl_steer *s) {
+    put(s, s->anchor, s->here);
+    s->anchor_came_s = s->equal_came_s = s->least_came_s = 0;
+}
+
+/* Saved lately: against staying where iterations lay then, and against never having moved any. */
+static double lately_s(kl_steer *s) {
+    s->anchor_came_s += came_s(s, s->anchor);
+    s->equal_came_s += came_s(s, s->equal);
+    double before_s = s->least_came_s;
+    s->least_came_s = s->anchor_came_s < s->equal_came_s ? s->anchor_came_s : s->equal_came_s;
+    return s->least_came_s - before_s;
+}
+
+static bool settle(kl_steer *s, double spent_s, double period_s, char *reason) {
+    double gained_s = came_s(s, s->equal), unit_s = PERIOD_PART * period_s;
+    unit_s = s->movement_s > unit_s ? s->movement_s : unit_s;
     s->open_came_s += came_s(s, s->previous);
     s->open_cost_s += spent_s;
-    double movement_s = s->movement_s > 0 ? s->movement_s : s->options.move.fixed_s + s->options.interact_s;
-    bool rests = kl_account_settle(&s->account, s->now_s, came_s(s, s->anchor), spent_s, movement_s, reason);
-    if (rests || s->account.balance_s >= 2 * movement_s)
-        put(s, s->anchor, s->place);
+    bool rests = kl_account_settle(&s->account, s->now_s, gained_s, lately_s(s), spent_s, unit_s, reason);
+    if (rests || s->account.balance_s >= KL_ACCOUNT_MOVES * unit_s)
+        set_anchor(s);
     return rests;
 }
 
 static void judge_last(kl_steer *s, kl_steer_plan *plan) {
-    if (!s->open || !(s->arrived || plan->move))
+    if (!s->open || !(s->loads.arrived || plan->move))
         return;
     plan->settled = true;
     plan->settled_forecast_s = s->open_forecast_s;
@@ -463,25 +397,36 @@ static void judge_last(kl_steer *s, kl_steer_plan *plan) {
 
 /* --- the door --- */
 
-kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_steer_plan *plan) {
-    double spent_s;
-    char rest_begins[KL_REASON_BYTES];
-    *plan = (kl_steer_plan){0};
-    s->round++;
-    s->step_s = reports[0].elapsed_s > s->now_s ? reports[0].elapsed_s - s->now_s : 0;
+static bool lies_elsewhere(const kl_steer *s, const kl_rank_report *reports) {
+    for (uint32_t r = 0; !s->options.scattered && r < s->options.ranks; r++)
+        if (reports[r].lo < reports[r].hi && (reports[r].lo != s->here[r] || reports[r].hi != s->here[r + 1]))
+            return true;
+    return false;
+}
+
+static void tick(kl_steer *s, const kl_rank_report *reports) {
+    const kl_rank_report *clock = &reports[0];
+    s->step_s = clock->elapsed_s > s->now_s ? clock->elapsed_s - s->now_s : 0;
     s->now_s += s->step_s;
-    s->executions = reports[0].executions > 0 ? reports[0].executions : 0;
+    s->executions = clock->executions > 0 ? clock->executions : 0;
+    s->late = lies_elsewhere(s, reports);
     s->proposed = NULL;
-    learn_movements(s, reports, &spent_s);
+}
+
+kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_steer_plan *plan) {
+    char rest_begins[KL_REASON_BYTES];
+    *plan = (kl_steer_plan){.judgement.verdict = KL_STAY_WAITING};
+    tick(s, reports);
+    double spent_s = learn_movements(s, reports);
     plan->period = kl_period_of(s->options.interact_s, s->movement_s, s->options.quantum_s);
     if (!learn_speeds(s, reports)) {
-        stay(s, plan, KL_STAY_WAITING, "no rank has done an iteration yet");
+        snprintf(plan->judgement.reason, sizeof plan->judgement.reason, "no rank has done an iteration yet");
         describe(s, plan);
         return KILTER_OK;
     }
-    bool rests = settle(s, spent_s, rest_begins);
-    follow(s);
-    uint32_t count;
+    bool rests = settle(s, spent_s, plan->period.target_s, rest_begins);
+    kl_loads_follow(&s->loads, s->now_s, s->step_s);
+    uint32_t count = 0;
     kilter_status status = learn_costs(s, reports);
     if (status == KILTER_OK)
         status = find_candidates(s, &count);
@@ -496,13 +441,11 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
 void kl_steer_commit(kl_steer *s) {
     if (!s->proposed)
         return;
-    if (s->account.moves == 0)
-        put(s, s->anchor, s->place);
-    put(s, s->previous, s->place);
-    put(s, s->place, s->proposed);
-    for (uint32_t i = 0; i < STATES; i++)
-        s->states[i].since_s = 0;
-    s->pending_s = 0;
+    place *now = s->previous; /* the plan's `before` stays where it is */
+    s->previous = s->here;
+    s->here = now;
+    put(s, s->here, s->proposed);
+    kl_loads_moved(&s->loads);
     kl_account_move(&s->account, s->gain_s);
     s->open = true;
     s->open_forecast_s = s->gain_s;
@@ -512,14 +455,16 @@ void kl_steer_commit(kl_steer *s) {
 }
 
 void kl_steer_refuse(kl_steer *s) {
-    put(s, s->barred, s->place);
-    put(s, s->place, s->previous);
+    put(s, s->barred, s->here);
+    put(s, s->here, s->previous);
+    s->account.moves--;
+    s->account.forecast_s -= s->open_forecast_s;
     s->is_barred = true;
     s->open = false;
 }
 
 const uint64_t *kl_steer_shares(const kl_steer *s) {
-    return s->place;
+    return s->here;
 }
 
 const kl_account *kl_steer_account(const kl_steer *s) {
@@ -528,22 +473,16 @@ const kl_account *kl_steer_account(const kl_steer *s) {
 
 static bool allocate(kl_steer *s) {
     uint32_t ranks = s->options.ranks;
-    uint64_t **places[] = {&s->place, &s->anchor, &s->previous, &s->barred};
+    place **places[] = {&s->here, &s->previous, &s->equal, &s->anchor, &s->barred};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (!(*places[i] = calloc(ranks + 1, sizeof **places[i])))
             return false;
     for (uint32_t i = 0; i < CANDIDATES; i++)
         if (!(s->candidates[i] = calloc(ranks + 1, sizeof *s->candidates[i])))
             return false;
-    for (uint32_t i = 0; i < STATES; i++)
-        if (!(s->states[i].speed = calloc(ranks, sizeof *s->states[i].speed)))
-            return false;
-    s->trends = calloc(ranks, sizeof *s->trends);
-    s->raw = calloc(ranks, sizeof *s->raw);
-    s->speed = calloc(ranks, sizeof *s->speed);
     s->scratch = calloc(ranks, sizeof *s->scratch);
     s->transfers = calloc(ranks, sizeof *s->transfers);
-    return s->trends && s->raw && s->speed && s->scratch && s->transfers;
+    return s->scratch && s->transfers && kl_loads_init(&s->loads, ranks) == KILTER_OK;
 }
 
 kl_steer *kl_steer_new(const kl_steer_options *options) {
@@ -557,13 +496,14 @@ kl_steer *kl_steer_new(const kl_steer_options *options) {
         kl_steer_free(s);
         return NULL;
     }
-    kl_equal_shares(options->iterations, options->ranks, s->anchor);
+    kl_equal_shares(options->iterations, options->ranks, s->previous);
     if (options->scattered)
-        put(s, s->place, s->anchor);
+        put(s, s->here, s->previous);
     else
-        kl_bounds_of_shares(options->ranks, s->anchor, s->place);
-    put(s, s->anchor, s->place);
-    put(s, s->previous, s->place);
+        kl_bounds_of_shares(options->ranks, s->previous, s->here);
+    put(s, s->previous, s->here);
+    put(s, s->equal, s->here);
+    set_anchor(s);
     return s;
 }
 
@@ -572,16 +512,13 @@ void kl_steer_free(kl_steer *s) {
         return;
     for (uint32_t i = 0; i < CANDIDATES; i++)
         free(s->candidates[i]);
-    for (uint32_t i = 0; i < STATES; i++)
-        free(s->states[i].speed);
+    kl_loads_free(&s->loads);
     kl_costs_free(&s->costs);
-    free(s->place);
-    free(s->anchor);
+    free(s->here);
     free(s->previous);
+    free(s->equal);
+    free(s->anchor);
     free(s->barred);
-    free(s->trends);
-    free(s->raw);
-    free(s->speed);
     free(s->scratch);
     free(s->transfers);
     free(s);

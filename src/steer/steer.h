@@ -181,23 +181,25 @@ void kl_whether(const kl_prospect *prospect, kl_judgement *judgement);
 typedef struct kl_account {
     uint64_t moves;
     double forecast_s, came_s, cost_s; /* of all moves: gain forecast, gain that came of it, movement */
-    double balance_s;     /* came − cost lately: what is more than two movements is not remembered */
+    double balance_s;     /* came − cost lately; more than KL_ACCOUNT_MOVES movements is not remembered */
     bool paid;            /* it came to so much since the last rest */
     double rests_until_s; /* 0: it does not rest */
     double rest_s;        /* how long the last rest was; 0: there was none */
     uint32_t rests;
 } kl_account;
 
-enum { KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 10 };
+enum { KL_ACCOUNT_MOVES = 2, KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 10 };
 
 void kl_account_move(kl_account *account, double forecast_s);
-/* `came_s` saved (or lost: < 0) and `cost_s` spent on moving since the last call; move_s > 0: a movement, as
- * it is expected. When lately the cost was more than what came of it, by two movements, balancing rests: for
- * KL_REST_MOVES movements' time, and twice as long as the last time if it did not pay in between, up to
- * 2^KL_REST_DOUBLINGS as long as the first.
+/* Since the last call: `came_s` saved against never having moved any (< 0: lost), `lately_s` against how
+ * iterations lay when the balance last reached an end, and `cost_s` spent on moving. unit_s > 0: a movement,
+ * as it is expected. When the cost is more than what came of it lately, by KL_ACCOUNT_MOVES movements,
+ * balancing rests: for KL_REST_MOVES movements' time, and twice as long as the last time if it did not pay in
+ * between, up to 2^KL_REST_DOUBLINGS as long as the first. What happens in a rest is not counted against it;
+ * a move ends it.
  * @return a rest begins: `reason` says so */
-bool kl_account_settle(kl_account *account, double now_s, double came_s, double cost_s, double move_s,
-                       char reason[KL_REASON_BYTES]);
+bool kl_account_settle(kl_account *account, double now_s, double came_s, double lately_s, double cost_s,
+                       double unit_s, char reason[KL_REASON_BYTES]);
 /* lost_s: what staying has cost meanwhile. A rest ends before its time when that is a fifth of it: twice the
  * movements it is meant to save. */
 bool kl_account_rests(const kl_account *account, double now_s, double lost_s);
@@ -244,7 +246,7 @@ typedef struct kl_rank_report {
     uint64_t segments;              /* 0: iterations are alike, or nobody looked */
 } kl_rank_report; /* a multiple of 8 bytes without holes: it travels as it is between ranks of a kind */
 
-/* The answer to a round. Arrays are the steer's, until its next call. */
+/* The answer to a round. Arrays are the steer's, until the next round: committing leaves them as they are. */
 typedef struct kl_steer_plan {
     bool move;
     const uint64_t *before, *after; /* ranged: bounds[ranks + 1]; scattered: shares[ranks] */

@@ -62,37 +62,38 @@ void kl_whether(const kl_prospect *p, kl_judgement *j) {
 void kl_account_move(kl_account *account, double forecast_s) {
     account->moves++;
     account->forecast_s += forecast_s;
+    account->rests_until_s = 0; /* whatever made it move ends the rest */
 }
 
-static void rest(kl_account *a, double now_s, double move_s, char *reason) {
-    double first_s = KL_REST_MOVES * move_s, most_s = first_s * (1 << KL_REST_DOUBLINGS);
+static void rest(kl_account *a, double now_s, double unit_s, char *reason) {
+    double first_s = KL_REST_MOVES * unit_s, most_s = first_s * (1 << KL_REST_DOUBLINGS);
     double again_s = a->paid ? first_s : 2 * a->rest_s;
     a->rest_s = again_s < first_s ? first_s : again_s > most_s ? most_s : again_s;
     a->rests_until_s = now_s + a->rest_s;
     a->rests++;
-    snprintf(reason, KL_REASON_BYTES,
-             "balancing rests for %s: moving cost %s more than it gained lately (in all %s gained, %s spent)",
-             kl_say_s(a->rest_s).text, kl_say_s(-a->balance_s).text, kl_say_s(a->came_s).text,
-             kl_say_s(a->cost_s).text);
+    snprintf(reason, KL_REASON_BYTES, "balancing rests for %s: lately it has cost %s more than it gained",
+             kl_say_s(a->rest_s).text, kl_say_s(-a->balance_s).text);
     a->balance_s = 0;
     a->paid = false;
 }
 
-bool kl_account_settle(kl_account *a, double now_s, double came_s, double cost_s, double move_s,
-                       char reason[KL_REASON_BYTES]) {
-    double limit_s = 2 * move_s;
+bool kl_account_settle(kl_account *a, double now_s, double came_s, double lately_s, double cost_s,
+                       double unit_s, char reason[KL_REASON_BYTES]) {
+    double limit_s = KL_ACCOUNT_MOVES * unit_s;
     if (a->moves == 0)
         return false;
     a->came_s += came_s;
     a->cost_s += cost_s;
-    a->balance_s += came_s - cost_s;
+    if (now_s < a->rests_until_s)
+        return false;
+    a->balance_s += lately_s - cost_s;
     if (a->balance_s >= limit_s) {
         a->balance_s = limit_s;
         a->paid = true;
     }
-    if (a->balance_s >= -limit_s || now_s < a->rests_until_s)
+    if (a->balance_s >= -limit_s)
         return false;
-    rest(a, now_s, move_s, reason);
+    rest(a, now_s, unit_s, reason);
     return true;
 }
 

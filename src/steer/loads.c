@@ -1,0 +1,192 @@
+#include "steer/loads.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SETTLES = 4,   /* rounds until a change that goes on and on counts as a state */
+    AVERAGED = 16, /* rounds */
+    DWELLS = 4,    /* times that a state lasted, averaged */
+};
+static const double SAME = 1.15;   /* speeds that differ by no more are of one state */
+static const double NOISE_H = 0.9; /* in the old noise */
+
+kilter_status kl_loads_init(kl_loads *l, uint32_t ranks) {
+    *l = (kl_loads){.ranks = ranks};
+    l->trends = calloc(ranks, sizeof *l->trends);
+    l->raw = calloc(ranks, sizeof *l->raw);
+    l->speed = calloc(ranks, sizeof *l->speed);
+    bool got = l->trends && l->raw && l->speed;
+    for (uint32_t i = 0; i < KL_STATES; i++)
+        got = (l->states[i].speed = calloc(ranks, sizeof *l->states[i].speed)) && got;
+    return got ? KILTER_OK : KILTER_ERR_MEMORY;
+}
+
+void kl_loads_free(kl_loads *l) {
+    for (uint32_t i = 0; i < KL_STATES; i++)
+        free(l->states[i].speed);
+    free(l->trends);
+    free(l->raw);
+    free(l->speed);
+    *l = (kl_loads){0};
+}
+
+/* --- speeds --- */
+
+/* Ranks nothing is known of are taken for average ones. */
+static bool fill(double *speeds, uint32_t ranks, double *mean) {
+    double sum = 0;
+    uint32_t known = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        sum += speeds[r];
+        known += speeds[r] > 0;
+    }
+    if (known == 0)
+        return false;
+    *mean = sum / known;
+    for (uint32_t r = 0; r < ranks; r++)
+        speeds[r] = speeds[r] > 0 ? speeds[r] : *mean;
+    return true;
+}
+
+/* What is far off is a change, not noise. */
+static void learn_noise(kl_loads *l, const double *rates) {
+    double sum = 0;
+    uint32_t known = 0;
+    for (uint32_t r = 0; r < l->ranks; r++) {
+        double off = l->trends[r].rate > 0 ? fabs(rates[r] / l->trends[r].rate - 1) : INFINITY;
+        if (off < SAME - 1) {
+            sum += off;
+            known++;
+        }
+    }
+    if (known > 0)
+        l->noise = l->noise > 0 ? NOISE_H * l->noise + (1 - NOISE_H) * sum / known : sum / known;
+}
+
+bool kl_loads_measure(kl_loads *l, const double *rates) {
+    double mean;
+    l->round++;
+    learn_noise(l, rates);
+    for (uint32_t r = 0; r < l->ranks; r++) {
+        l->raw[r] = rates[r] > 0 ? rates[r] : l->raw[r];
+        l->speed[r] = kl_trend_next(&l->trends[r], rates[r]);
+    }
+    if (!fill(l->raw, l->ranks, &mean) || !fill(l->speed, l->ranks, &l->mean_speed))
+        return false;
+    for (uint32_t r = 0; r < l->ranks; r++)
+        l->speed[r] /= l->mean_speed;
+    return true;
+}
+
+static double averaged(const kl_state *state) {
+    return (double)(state->rounds < AVERAGED ? state->rounds : AVERAGED);
+}
+
+double kl_loads_uncertain(const kl_loads *l) {
+    const kl_state *here = &l->states[l->here];
+    return l->unsettled > 0 || here->rounds == 0 ? l->noise : l->noise / sqrt(averaged(here));
+}
+
+/* --- states --- */
+
+static bool alike(uint32_t ranks, const double *a, const double *b) {
+    for (uint32_t r = 0; r < ranks; r++)
+        if (a[r] > SAME * b[r] || b[r] > SAME * a[r])
+            return false;
+    return true;
+}
+
+static bool moving(const kl_loads *l) {
+    for (uint32_t r = 0; r < l->ranks; r++)
+        if (kl_trend_moves(&l->trends[r]))
+            return true;
+    return false;
+}
+
+/* What came before is not told from what comes now. */
+static void forget(kl_loads *l, uint32_t state) {
+    for (uint32_t i = l->visit_count; i-- > 0;)
+        if (l->visits[i].state == state) {
+            l->visit_count -= i + 1;
+            memmove(l->visits, l->visits + i + 1, l->visit_count * sizeof *l->visits);
+            return;
+        }
+}
+
+/* The state that speeds are in now: one seen before, or the place of the one not seen for longest. */
+static uint32_t recognise(kl_loads *l) {
+    uint32_t oldest = 0;
+    for (uint32_t i = 0; i < KL_STATES; i++) {
+        if (l->states[i].seen > 0 && alike(l->ranks, l->speed, l->states[i].speed))
+            return i;
+        if (l->states[i].seen < l->states[oldest].seen)
+            oldest = i;
+    }
+    kl_state *fresh = &l->states[oldest];
+    *fresh = (kl_state){.speed = fresh->speed};
+    memcpy(fresh->speed, l->speed, l->ranks * sizeof *l->speed);
+    forget(l, oldest);
+    return oldest;
+}
+
+static void arrive(kl_loads *l) {
+    kl_state *left = &l->states[l->here];
+    if (left->seen > 0) {
+        double times = left->ended < DWELLS - 1 ? (double)left->ended : DWELLS - 1;
+        left->lasts_s = (left->lasts_s * times + (l->departed_s - l->begun_s)) / (times + 1);
+        left->ended++;
+    }
+    l->here = recognise(l);
+    l->begun_s = l->departed_s;
+    l->arrived = true;
+}
+
+static void count_visit(kl_loads *l, double stayed_s) {
+    if (l->visit_count == 0 || l->visits[l->visit_count - 1].state != l->here) {
+        if (l->visit_count == KL_VISITS)
+            memmove(l->visits, l->visits + 1, --l->visit_count * sizeof *l->visits);
+        l->visits[l->visit_count++] = (kl_visit){.state = l->here};
+    }
+    l->visits[l->visit_count - 1].stayed_s += stayed_s;
+}
+
+static void stay_in(kl_loads *l, double step_s) {
+    kl_state *here = &l->states[l->here];
+    here->rounds++;
+    here->seen = l->round;
+    for (uint32_t r = 0; r < l->ranks; r++)
+        here->speed[r] += (l->speed[r] - here->speed[r]) / averaged(here);
+    count_visit(l, step_s + l->pending_s);
+    l->pending_s = 0;
+    l->unsettled = 0;
+}
+
+void kl_loads_follow(kl_loads *l, double now_s, double step_s) {
+    const kl_state *here = &l->states[l->here];
+    l->arrived = false;
+    if (here->seen == 0 || !alike(l->ranks, l->speed, here->speed)) {
+        if (l->unsettled++ == 0)
+            l->departed_s = now_s - step_s;
+        if (moving(l) && l->unsettled < SETTLES) {
+            l->pending_s += step_s;
+            return;
+        }
+        arrive(l);
+    }
+    stay_in(l, step_s);
+}
+
+void kl_loads_moved(kl_loads *l) {
+    l->visit_count = 0;
+    l->pending_s = 0;
+}
+
+const double *kl_loads_present(const kl_loads *l) {
+    return l->unsettled > 0 ? l->speed : l->states[l->here].speed;
+}
+
+double kl_loads_lasted_s(const kl_loads *l, double now_s) {
+    return now_s - (l->unsettled > 0 ? l->departed_s : l->begun_s);
+}
