@@ -91,11 +91,13 @@ double kl_loads_uncertain(const kl_loads *l) {
 
 /* --- states --- */
 
-static bool alike(uint32_t ranks, const double *a, const double *b) {
-    for (uint32_t r = 0; r < ranks; r++)
-        if (a[r] > SAME * b[r] || b[r] > SAME * a[r])
+static bool alike(uint32_t ranks, const double *speed, double mean, const kl_state *state) {
+    for (uint32_t r = 0; r < ranks; r++) {
+        double a = speed[r] / mean, b = state->speed[r];
+        if (a > SAME * b || b > SAME * a)
             return false;
-    return true;
+    }
+    return state->seen > 0;
 }
 
 static bool moving(const kl_loads *l) {
@@ -119,7 +121,7 @@ static void forget(kl_loads *l, uint32_t state) {
 static uint32_t recognise(kl_loads *l) {
     uint32_t oldest = 0;
     for (uint32_t i = 0; i < KL_STATES; i++) {
-        if (l->states[i].seen > 0 && alike(l->ranks, l->speed, l->states[i].speed))
+        if (alike(l->ranks, l->speed, 1, &l->states[i]))
             return i;
         if (l->states[i].seen < l->states[oldest].seen)
             oldest = i;
@@ -141,6 +143,25 @@ static void arrive(kl_loads *l) {
     l->here = recognise(l);
     l->begun_s = l->departed_s;
     l->arrived = true;
+}
+
+/* What was ignored the first time and looks like a state known from before is believed at once. */
+static bool recall(kl_loads *l) {
+    double sum = 0;
+    for (uint32_t r = 0; r < l->ranks; r++)
+        sum += l->raw[r];
+    double mean = sum / l->ranks;
+    uint32_t i = 0;
+    while (i < KL_STATES && (i == l->here || !alike(l->ranks, l->raw, mean, &l->states[i])))
+        i++;
+    if (i == KL_STATES)
+        return false;
+    for (uint32_t r = 0; r < l->ranks; r++) {
+        l->speed[r] = l->raw[r] / mean;
+        l->trends[r].rate = l->trends[r].rate > 0 ? l->raw[r] : 0;
+    }
+    l->mean_speed = mean;
+    return true;
 }
 
 static void count_visit(kl_loads *l, double stayed_s) {
@@ -166,10 +187,10 @@ static void stay_in(kl_loads *l, double step_s) {
 void kl_loads_follow(kl_loads *l, double now_s, double step_s) {
     const kl_state *here = &l->states[l->here];
     l->arrived = false;
-    if (here->seen == 0 || !alike(l->ranks, l->speed, here->speed)) {
+    if (!alike(l->ranks, l->speed, 1, here)) {
         if (l->unsettled++ == 0)
             l->departed_s = now_s - step_s;
-        if (moving(l) && l->unsettled < SETTLES) {
+        if (!recall(l) && moving(l) && l->unsettled < SETTLES) {
             l->pending_s += step_s;
             return;
         }

@@ -25,6 +25,7 @@ typedef uint64_t place;
 struct kl_steer {
     kl_steer_options options;
     double now_s, step_s; /* step: since the last round */
+    double round_s;       /* from this round to the next */
     double executions;    /* in the last step */
     bool late;            /* in it iterations lay as before the last movement */
     kl_costs costs;       /* ranged; none until somebody measures them */
@@ -35,7 +36,7 @@ struct kl_steer {
     place *here, *previous, *equal;
     place *barred; /* could not be had */
     bool is_barred;
-    place *candidates[CANDIDATES];
+    place *candidates[CANDIDATES], *spare;
     place *proposed; /* one of them; NULL: none */
     kl_transfer *transfers;
     double gain_s; /* forecast of what is proposed */
@@ -216,28 +217,41 @@ static kilter_status find_candidates(kl_steer *s, uint32_t *count) {
 
 /* --- what is known of the future --- */
 
-/* What the next state is expected to cost because iterations lie as `at`: following it, or bearing it. */
-static double next_state_s(const kl_steer *s, const kl_state *next, const place *at, const place *best,
-                           double moving_s, double period_s) {
-    double part = 1 - time_with(s, best, next->speed) / time_with(s, at, next->speed);
-    double followed_s = moving_s + REACTS * period_s * part, borne_s = next->lasts_s * part;
+/* What the next state, whose best shares are the spare ones, is expected to cost because iterations lie as
+ * `at`: following it, or bearing it. */
+static double next_state_s(const kl_steer *s, const kl_state *next, const place *at, double moving_s) {
+    double part = 1 - time_with(s, s->spare, next->speed) / time_with(s, at, next->speed);
+    double followed_s = moving_s + REACTS * s->round_s * part, borne_s = next->lasts_s * part;
     if (part <= 0)
         return 0;
     return next->lasts_s > 0 && borne_s < followed_s ? borne_s : followed_s;
 }
 
-static double back_s(kl_steer *s, const place *after, double moving_s, double period_s) {
-    const kl_loads *l = &s->loads;
-    const kl_state *next = NULL; /* the one before this one: there are seldom more than two */
+/* After the present state comes the one before it: there are seldom more than two. */
+static const kl_state *next_state(const kl_loads *l) {
+    const kl_state *next = NULL;
     for (uint32_t i = 0; i < KL_STATES; i++)
         if (i != l->here && l->states[i].seen > 0 && (!next || l->states[i].seen > next->seen))
             next = &l->states[i];
-    place *best = s->candidates[CANDIDATES - 1]; /* not in use while a state is settled */
-    if (!next || best_for(s, next->speed, best) != KILTER_OK)
+    return next;
+}
+
+static double back_s(const kl_steer *s, const place *after, double moving_s) {
+    const kl_state *next = next_state(&s->loads);
+    if (!next || best_for(s, next->speed, s->spare) != KILTER_OK)
         return moving_s;
-    double more_s = next_state_s(s, next, after, best, moving_s, period_s) -
-                    next_state_s(s, next, s->here, best, moving_s, period_s);
+    double more_s = next_state_s(s, next, after, moving_s) - next_state_s(s, next, s->here, moving_s);
     return more_s > 0 ? more_s : 0;
+}
+
+/* Speeds like these, or those they are on their way to, have been seen to end by themselves. */
+static bool comes_and_goes(const kl_loads *l) {
+    if (l->unsettled == 0)
+        return l->states[l->here].lasts_s > 0;
+    for (uint32_t i = 0; i < KL_STATES; i++)
+        if (i != l->here && l->states[i].lasts_s > 0)
+            return true;
+    return false;
 }
 
 static kl_prospect prospect_of(const kl_steer *s, const place *after, uint32_t least_visits) {
@@ -249,15 +263,12 @@ static kl_prospect prospect_of(const kl_steer *s, const place *after, uint32_t l
                          .move_s = move_s(s, after)};
 }
 
-/* Of the best shares for the present. While its end is known to come, what this state alone has cost is no
- * reason. */
-static kl_prospect foresee(kl_steer *s, double period_s) {
+/* With the best shares for the present. On the way to another state there is nothing to foresee from. */
+static kl_prospect foresee(const kl_steer *s, uint32_t least_visits) {
     const kl_loads *l = &s->loads;
-    double lasts_s = l->unsettled > 0 ? 0 : l->states[l->here].lasts_s;
-    bool ends = kl_loads_lasted_s(l, s->now_s) < lasts_s;
-    kl_prospect p = prospect_of(s, s->candidates[0], ends ? 2 : 0);
-    p.lasts_s = lasts_s * share_of_time(s);
-    p.back_s = lasts_s > 0 ? back_s(s, s->candidates[0], p.move_s, period_s) : 0;
+    kl_prospect p = prospect_of(s, s->candidates[0], least_visits);
+    p.lasts_s = l->unsettled > 0 ? 0 : l->states[l->here].lasts_s * share_of_time(s);
+    p.back_s = p.lasts_s > 0 ? back_s(s, s->candidates[0], p.move_s) : 0;
     return p;
 }
 
@@ -289,7 +300,9 @@ static void adopt(kl_steer_plan *plan, const kl_prospect *p, const kl_judgement 
 }
 
 static void choose(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
-    kl_prospect p = foresee(s, plan->period.target_s);
+    uint32_t least =
+        comes_and_goes(&s->loads) ? 2 : 0; /* what it has cost alone is no reason: see foresight */
+    kl_prospect p = foresee(s, least);
     kl_judgement j;
     if (worth(s, &p, &j))
         s->proposed = s->candidates[0];
@@ -298,7 +311,7 @@ static void choose(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
         return;
     double most_s = s->proposed ? p.lost_s - p.move_s : 0;
     for (uint32_t i = 1; i < count; i++) {
-        p = prospect_of(s, s->candidates[i], 0);
+        p = prospect_of(s, s->candidates[i], least);
         if (p.lost_s - p.move_s > most_s && worth(s, &p, &j)) {
             most_s = p.lost_s - p.move_s;
             s->proposed = s->candidates[i];
@@ -380,7 +393,7 @@ static bool settle(kl_steer *s, double spent_s, double period_s, char *reason) {
     s->open_came_s += came_s(s, s->previous);
     s->open_cost_s += spent_s;
     bool rests = kl_account_settle(&s->account, s->now_s, gained_s, lately_s(s), spent_s, unit_s, reason);
-    if (rests || s->account.balance_s >= KL_ACCOUNT_MOVES * unit_s)
+    if (rests || s->account.balance_s >= KL_ACCOUNT_MEMORY * unit_s)
         set_anchor(s);
     return rests;
 }
@@ -419,6 +432,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     tick(s, reports);
     double spent_s = learn_movements(s, reports);
     plan->period = kl_period_of(s->options.interact_s, s->movement_s, s->options.quantum_s);
+    s->round_s = s->step_s > plan->period.target_s ? s->step_s : plan->period.target_s;
     if (!learn_speeds(s, reports)) {
         snprintf(plan->judgement.reason, sizeof plan->judgement.reason, "no rank has done an iteration yet");
         describe(s, plan);
@@ -473,7 +487,7 @@ const kl_account *kl_steer_account(const kl_steer *s) {
 
 static bool allocate(kl_steer *s) {
     uint32_t ranks = s->options.ranks;
-    place **places[] = {&s->here, &s->previous, &s->equal, &s->anchor, &s->barred};
+    place **places[] = {&s->here, &s->previous, &s->equal, &s->anchor, &s->barred, &s->spare};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (!(*places[i] = calloc(ranks + 1, sizeof **places[i])))
             return false;
@@ -519,6 +533,7 @@ void kl_steer_free(kl_steer *s) {
     free(s->equal);
     free(s->anchor);
     free(s->barred);
+    free(s->spare);
     free(s->scratch);
     free(s->transfers);
     free(s);

@@ -181,14 +181,14 @@ void kl_whether(const kl_prospect *prospect, kl_judgement *judgement);
 typedef struct kl_account {
     uint64_t moves;
     double forecast_s, came_s, cost_s; /* of all moves: gain forecast, gain that came of it, movement */
-    double balance_s;     /* came − cost lately; more than KL_ACCOUNT_MOVES movements is not remembered */
+    double balance_s;     /* came − cost lately; more than KL_ACCOUNT_MEMORY movements is not remembered */
     bool paid;            /* it came to so much since the last rest */
     double rests_until_s; /* 0: it does not rest */
     double rest_s;        /* how long the last rest was; 0: there was none */
     uint32_t rests;
 } kl_account;
 
-enum { KL_ACCOUNT_MOVES = 2, KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 10 };
+enum { KL_ACCOUNT_MOVES = 2, KL_ACCOUNT_MEMORY = 32, KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 10 };
 
 void kl_account_move(kl_account *account, double forecast_s);
 /* Since the last call: `came_s` saved against never having moved any (< 0: lost), `lately_s` against how

@@ -79,7 +79,7 @@ static void rest(kl_account *a, double now_s, double unit_s, char *reason) {
 
 bool kl_account_settle(kl_account *a, double now_s, double came_s, double lately_s, double cost_s,
                        double unit_s, char reason[KL_REASON_BYTES]) {
-    double limit_s = KL_ACCOUNT_MOVES * unit_s;
+    double limit_s = KL_ACCOUNT_MOVES * unit_s, memory_s = KL_ACCOUNT_MEMORY * unit_s;
     if (a->moves == 0)
         return false;
     a->came_s += came_s;
@@ -87,10 +87,8 @@ bool kl_account_settle(kl_account *a, double now_s, double came_s, double lately
     if (now_s < a->rests_until_s)
         return false;
     a->balance_s += lately_s - cost_s;
-    if (a->balance_s >= limit_s) {
-        a->balance_s = limit_s;
-        a->paid = true;
-    }
+    a->balance_s = a->balance_s < memory_s ? a->balance_s : memory_s;
+    a->paid = a->paid || a->balance_s >= limit_s;
     if (a->balance_s >= -limit_s)
         return false;
     rest(a, now_s, unit_s, reason);
