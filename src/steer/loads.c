@@ -8,6 +8,8 @@ enum {
     SETTLES = 4,   /* rounds until a change that goes on and on counts as a state */
     AVERAGED = 16, /* rounds */
     DWELLS = 4,    /* times that a state lasted, averaged */
+    OTHERS = 8,    /* and that any state did */
+    SEVERAL = 3,
 };
 static const double SAME = 1.15;   /* speeds that differ by no more are of one state */
 static const double NOISE_H = 0.9; /* in the old noise */
@@ -133,12 +135,17 @@ static uint32_t recognise(kl_loads *l) {
     return oldest;
 }
 
+static double mean_with(double mean, uint64_t count, uint64_t most, double value) {
+    double weight = (double)(count < most ? count : most - 1);
+    return (mean * weight + value) / (weight + 1);
+}
+
 static void arrive(kl_loads *l) {
     kl_state *left = &l->states[l->here];
+    double dwell_s = l->departed_s - l->begun_s;
     if (left->seen > 0) {
-        double times = left->ended < DWELLS - 1 ? (double)left->ended : DWELLS - 1;
-        left->lasts_s = (left->lasts_s * times + (l->departed_s - l->begun_s)) / (times + 1);
-        left->ended++;
+        left->lasts_s = mean_with(left->lasts_s, left->ended++, DWELLS, dwell_s);
+        l->dwell_s = mean_with(l->dwell_s, l->dwells++, OTHERS, dwell_s);
     }
     l->here = recognise(l);
     l->begun_s = l->departed_s;
@@ -206,6 +213,11 @@ void kl_loads_moved(kl_loads *l) {
 
 const double *kl_loads_present(const kl_loads *l) {
     return l->unsettled > 0 ? l->speed : l->states[l->here].speed;
+}
+
+double kl_loads_lasts_s(const kl_loads *l) {
+    const kl_state *here = &l->states[l->here];
+    return here->ended > 0 ? here->lasts_s : l->dwells >= SEVERAL ? l->dwell_s : 0;
 }
 
 double kl_loads_lasted_s(const kl_loads *l, double now_s) {

@@ -31,7 +31,9 @@ typedef struct kl_loads {
     double noise;      /* of what is measured around what is believed, relative, mean */
     kl_state states[KL_STATES];
     uint32_t here;
-    double begun_s;             /* this state */
+    double begun_s; /* this state */
+    double dwell_s; /* of all states that ended, mean of the last */
+    uint64_t dwells;
     uint32_t unsettled;         /* rounds that speeds have been on their way to another one */
     double departed_s;          /* and since then */
     double pending_s;           /* of it, since the last movement */
@@ -49,6 +51,9 @@ void kl_loads_follow(kl_loads *loads, double now_s, double step_s);
 void kl_loads_moved(kl_loads *loads); /* visits are counted anew */
 /* The speeds as they are: the mean of the state, or what they are on the way to another. */
 const double *kl_loads_present(const kl_loads *loads);
+/* So long states like the present one last: as it did before, or as others did when it never ended and
+ * several of those have. 0: not known. */
+double kl_loads_lasts_s(const kl_loads *loads);
 double kl_loads_lasted_s(const kl_loads *loads, double now_s);
 /* Below it a difference of speeds may be noise. */
 double kl_loads_uncertain(const kl_loads *loads);

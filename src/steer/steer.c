@@ -44,6 +44,7 @@ struct kl_steer {
     place *anchor; /* where iterations lay when the account had its last word */
     double anchor_came_s, equal_came_s, least_came_s; /* since then: saved against the anchor, against equal
                                                          shares, and the lesser of both */
+    bool retreats;                                    /* to equal shares, to rest there */
     bool open;                                        /* a movement is not judged yet */
     double open_forecast_s, open_came_s, open_cost_s;
 };
@@ -247,7 +248,7 @@ static double back_s(const kl_steer *s, const place *after, double moving_s) {
 /* Speeds like these, or those they are on their way to, have been seen to end by themselves. */
 static bool comes_and_goes(const kl_loads *l) {
     if (l->unsettled == 0)
-        return l->states[l->here].lasts_s > 0;
+        return kl_loads_lasts_s(l) > 0;
     for (uint32_t i = 0; i < KL_STATES; i++)
         if (i != l->here && l->states[i].lasts_s > 0)
             return true;
@@ -267,7 +268,7 @@ static kl_prospect prospect_of(const kl_steer *s, const place *after, uint32_t l
 static kl_prospect foresee(const kl_steer *s, uint32_t least_visits) {
     const kl_loads *l = &s->loads;
     kl_prospect p = prospect_of(s, s->candidates[0], least_visits);
-    p.lasts_s = l->unsettled > 0 ? 0 : l->states[l->here].lasts_s * share_of_time(s);
+    p.lasts_s = l->unsettled > 0 ? 0 : kl_loads_lasts_s(l) * share_of_time(s);
     p.back_s = p.lasts_s > 0 ? back_s(s, s->candidates[0], p.move_s) : 0;
     return p;
 }
@@ -301,7 +302,7 @@ static void adopt(kl_steer_plan *plan, const kl_prospect *p, const kl_judgement 
 
 static void choose(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
     uint32_t least =
-        comes_and_goes(&s->loads) ? 2 : 0; /* what it has cost alone is no reason: see foresight */
+        comes_and_goes(&s->loads) ? 3 : 0; /* what it has cost alone is no reason: see foresight */
     kl_prospect p = foresee(s, least);
     kl_judgement j;
     if (worth(s, &p, &j))
@@ -336,10 +337,23 @@ static void stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan) {
     plan->judgement.verdict = verdict;
 }
 
+/* Lately it would have been better never to have moved: rest where the loop began. */
+static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
+    kl_judgement *j = &plan->judgement;
+    kl_prospect p = prospect_of(s, s->equal, 0);
+    *j = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = p.move_s};
+    snprintf(j->reason, sizeof j->reason, "%.120s; meanwhile equal shares", rest_begins);
+    plan->now_s = p.now_s;
+    plan->then_s = p.then_s;
+    s->proposed = s->equal;
+}
+
 static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan) {
     char *reason = plan->judgement.reason;
     choose(s, count, plan);
-    if (rest_begins) {
+    if (rest_begins && s->retreats) {
+        retreat(s, rest_begins, plan);
+    } else if (rest_begins) {
         stay(s, KL_STAY_RESTING, plan);
         snprintf(reason, KL_REASON_BYTES, "%s", rest_begins);
     } else if (s->proposed && kl_account_rests(&s->account, s->now_s, lost_s(s, s->proposed, 0))) {
@@ -393,6 +407,7 @@ static bool settle(kl_steer *s, double spent_s, double period_s, char *reason) {
     s->open_came_s += came_s(s, s->previous);
     s->open_cost_s += spent_s;
     bool rests = kl_account_settle(&s->account, s->now_s, gained_s, lately_s(s), spent_s, unit_s, reason);
+    s->retreats = rests && -s->equal_came_s > move_s(s, s->equal);
     if (rests || s->account.balance_s >= KL_ACCOUNT_MEMORY * unit_s)
         set_anchor(s);
     return rests;
@@ -461,6 +476,8 @@ void kl_steer_commit(kl_steer *s) {
     put(s, s->here, s->proposed);
     kl_loads_moved(&s->loads);
     kl_account_move(&s->account, s->gain_s);
+    if (!s->retreats)
+        kl_account_wake(&s->account); /* what made it move ends the rest */
     s->open = true;
     s->open_forecast_s = s->gain_s;
     s->open_came_s = s->open_cost_s = 0;

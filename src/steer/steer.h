@@ -182,26 +182,26 @@ typedef struct kl_account {
     uint64_t moves;
     double forecast_s, came_s, cost_s; /* of all moves: gain forecast, gain that came of it, movement */
     double balance_s;     /* came − cost lately; more than KL_ACCOUNT_MEMORY movements is not remembered */
-    bool paid;            /* it came to so much since the last rest */
+    bool paid;            /* it came to half of that since the last rest */
     double rests_until_s; /* 0: it does not rest */
     double rest_s;        /* how long the last rest was; 0: there was none */
     uint32_t rests;
 } kl_account;
 
-enum { KL_ACCOUNT_MOVES = 2, KL_ACCOUNT_MEMORY = 32, KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 10 };
+enum { KL_ACCOUNT_MOVES = 2, KL_ACCOUNT_MEMORY = 32, KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 6 };
 
 void kl_account_move(kl_account *account, double forecast_s);
 /* Since the last call: `came_s` saved against never having moved any (< 0: lost), `lately_s` against how
  * iterations lay when the balance last reached an end, and `cost_s` spent on moving. unit_s > 0: a movement,
  * as it is expected. When the cost is more than what came of it lately, by KL_ACCOUNT_MOVES movements,
- * balancing rests: for KL_REST_MOVES movements' time, and twice as long as the last time if it did not pay in
- * between, up to 2^KL_REST_DOUBLINGS as long as the first. What happens in a rest is not counted against it;
- * a move ends it.
+ * balancing rests: for KL_REST_MOVES movements' time, then twice as long as the last time, or half if it paid
+ * in between, up to 2^KL_REST_DOUBLINGS as long as the first. What happens in a rest is not counted against
+ * it.
  * @return a rest begins: `reason` says so */
 bool kl_account_settle(kl_account *account, double now_s, double came_s, double lately_s, double cost_s,
                        double unit_s, char reason[KL_REASON_BYTES]);
-/* lost_s: what staying has cost meanwhile. A rest ends before its time when that is a fifth of it: twice the
- * movements it is meant to save. */
+void kl_account_wake(kl_account *account);
+/* lost_s: what staying has cost meanwhile. A rest ends before its time when that is a third of it. */
 bool kl_account_rests(const kl_account *account, double now_s, double lost_s);
 
 /* --- loss under a load that comes and goes --- */

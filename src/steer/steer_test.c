@@ -408,8 +408,8 @@ static world random_world(uint64_t seed) {
     return w;
 }
 
-/* Whoever does not know how long the run lasts may have moved just before its end; never is more lost than
- * that. */
+/* Where rows are dear to move and many loads come and go apart from each other, some is lost before it rests.
+ */
 static void random_clusters_are_not_slower_than_without(void **state) {
     (void)state;
     double worst = 1, sum = 0;
@@ -424,7 +424,7 @@ static void random_clusters_are_not_slower_than_without(void **state) {
                    "s\n",
                    ratio, (unsigned)w.options.ranks, (unsigned)o.moves, o.moving_s, all_s, w.noise,
                    plain.elapsed_s / plain.executions);
-        assert_true(ratio >= 0.5);
+        assert_true(ratio >= 0.9);
         if (all_s <= 0.01 * w.runs_s)
             worst = fmin(worst, ratio);
         sum += ratio;

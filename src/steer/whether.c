@@ -62,12 +62,11 @@ void kl_whether(const kl_prospect *p, kl_judgement *j) {
 void kl_account_move(kl_account *account, double forecast_s) {
     account->moves++;
     account->forecast_s += forecast_s;
-    account->rests_until_s = 0; /* whatever made it move ends the rest */
 }
 
 static void rest(kl_account *a, double now_s, double unit_s, char *reason) {
     double first_s = KL_REST_MOVES * unit_s, most_s = first_s * (1 << KL_REST_DOUBLINGS);
-    double again_s = a->paid ? first_s : 2 * a->rest_s;
+    double again_s = a->paid ? a->rest_s / 2 : 2 * a->rest_s;
     a->rest_s = again_s < first_s ? first_s : again_s > most_s ? most_s : again_s;
     a->rests_until_s = now_s + a->rest_s;
     a->rests++;
@@ -88,13 +87,17 @@ bool kl_account_settle(kl_account *a, double now_s, double came_s, double lately
         return false;
     a->balance_s += lately_s - cost_s;
     a->balance_s = a->balance_s < memory_s ? a->balance_s : memory_s;
-    a->paid = a->paid || a->balance_s >= limit_s;
+    a->paid = a->paid || a->balance_s >= memory_s / 2;
     if (a->balance_s >= -limit_s)
         return false;
     rest(a, now_s, unit_s, reason);
     return true;
 }
 
+void kl_account_wake(kl_account *account) {
+    account->rests_until_s = 0;
+}
+
 bool kl_account_rests(const kl_account *a, double now_s, double lost_s) {
-    return now_s < a->rests_until_s && lost_s < a->rest_s / 5;
+    return now_s < a->rests_until_s && lost_s < a->rest_s / 3;
 }
