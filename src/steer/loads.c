@@ -36,20 +36,21 @@ void kl_loads_free(kl_loads *l) {
 
 /* --- speeds --- */
 
-/* Ranks nothing is known of are taken for average ones. */
-static bool fill(double *speeds, uint32_t ranks, double *mean) {
+static double mean_of_known(const double *speeds, uint32_t ranks) {
     double sum = 0;
     uint32_t known = 0;
     for (uint32_t r = 0; r < ranks; r++) {
         sum += speeds[r];
         known += speeds[r] > 0;
     }
-    if (known == 0)
-        return false;
-    *mean = sum / known;
+    return known > 0 ? sum / known : 0;
+}
+
+/* @return their mean */
+static double fill(double *speeds, uint32_t ranks, double guess) {
     for (uint32_t r = 0; r < ranks; r++)
-        speeds[r] = speeds[r] > 0 ? speeds[r] : *mean;
-    return true;
+        speeds[r] = speeds[r] > 0 ? speeds[r] : guess;
+    return mean_of_known(speeds, ranks);
 }
 
 /* What is far off is a change, not noise. */
@@ -68,15 +69,18 @@ static void learn_noise(kl_loads *l, const double *rates) {
 }
 
 bool kl_loads_measure(kl_loads *l, const double *rates) {
-    double mean;
     l->round++;
     learn_noise(l, rates);
     for (uint32_t r = 0; r < l->ranks; r++) {
         l->raw[r] = rates[r] > 0 ? rates[r] : l->raw[r];
         l->speed[r] = kl_trend_next(&l->trends[r], rates[r]);
     }
-    if (!fill(l->raw, l->ranks, &mean) || !fill(l->speed, l->ranks, &l->mean_speed))
+    if (l->guess == 0)
+        l->guess = mean_of_known(l->speed, l->ranks);
+    if (l->guess == 0)
         return false;
+    fill(l->raw, l->ranks, l->guess);
+    l->mean_speed = fill(l->speed, l->ranks, l->guess);
     for (uint32_t r = 0; r < l->ranks; r++)
         l->speed[r] /= l->mean_speed;
     return true;
@@ -154,10 +158,7 @@ static void arrive(kl_loads *l) {
 
 /* What was ignored the first time and looks like a state known from before is believed at once. */
 static bool recall(kl_loads *l) {
-    double sum = 0;
-    for (uint32_t r = 0; r < l->ranks; r++)
-        sum += l->raw[r];
-    double mean = sum / l->ranks;
+    double mean = mean_of_known(l->raw, l->ranks);
     uint32_t i = 0;
     while (i < KL_STATES && (i == l->here || !alike(l->ranks, l->raw, mean, &l->states[i])))
         i++;

@@ -28,6 +28,7 @@ typedef struct kl_loads {
     double *raw;       /* work per second, measured last */
     double *speed;     /* filtered, mean 1 */
     double mean_speed; /* work per second of a speed of 1 */
+    double guess;      /* of ranks never measured: the mean of those that were measured first */
     double noise;      /* of what is measured around what is believed, relative, mean */
     kl_state states[KL_STATES];
     uint32_t here;

@@ -47,7 +47,8 @@ double kl_pipeline_best_blocks(const kl_pipeline *p) {
 }
 
 static double with_block_s(const kl_pipeline *p, uint64_t block) {
-    return kl_pipeline_elapsed_s(p, (double)((p->elements - 1) / block + 1));
+    uint64_t blocks = (p->elements - 1) / block + 1;
+    return kl_pipeline_elapsed_s(p, (double)blocks);
 }
 
 /* M* and m/M* fall between whole numbers: whole blocks count where blocks are few, whole elements where they

@@ -133,18 +133,23 @@ static kl_pipeline random_pipeline(uint64_t seed) {
                          .incr_s = exp(10 * random_01(seed + 4) - 20)};
 }
 
+static double with_block_s(const kl_pipeline *p, uint64_t block) {
+    uint64_t blocks = (p->elements - 1) / block + 1;
+    return kl_pipeline_elapsed_s(p, (double)blocks);
+}
+
 static void the_block_is_the_best_of_all(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 3000; seed++) {
         kl_pipeline p = random_pipeline(seed);
         double least_s = INFINITY, any_s = INFINITY;
         for (uint64_t block = 1; block <= p.elements; block++)
-            least_s = fmin(least_s, kl_pipeline_elapsed_s(&p, (double)((p.elements - 1) / block + 1)));
+            least_s = fmin(least_s, with_block_s(&p, block));
         for (double blocks = 1; blocks <= (double)p.elements; blocks += 0.25)
             any_s = fmin(any_s, kl_pipeline_elapsed_s(&p, blocks));
         uint64_t block = kl_pipeline_block(&p);
         assert_true(block >= 1 && block <= p.elements);
-        double chosen_s = kl_pipeline_elapsed_s(&p, (double)((p.elements - 1) / block + 1));
+        double chosen_s = with_block_s(&p, block);
         assert_true(chosen_s <= least_s * (1 + 1e-9));
         double best = kl_pipeline_best_blocks(&p);
         assert_true(best >= 1 && best <= (double)p.elements);

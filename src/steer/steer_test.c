@@ -133,12 +133,28 @@ static double carry_out(const world *w, const kl_steer_plan *plan, kl_rank_repor
     return took_s;
 }
 
+static void check_transfers(const world *w, const kl_steer_plan *plan) {
+    uint64_t shares[MOST], moved = 0;
+    memcpy(shares, plan->before, sizeof *shares * w->options.ranks);
+    for (size_t i = 0; i < plan->transfer_count; i++) {
+        const kl_transfer *t = &plan->transfers[i];
+        assert_true(shares[t->from] >= t->count);
+        shares[t->from] -= t->count;
+        shares[t->to] += t->count;
+        moved += t->count;
+    }
+    assert_memory_equal(shares, plan->after, sizeof *shares * w->options.ranks);
+    assert_true(moved == plan->moved);
+}
+
 static void check_plan(const world *w, const kl_steer_plan *plan) {
     uint32_t ranks = w->options.ranks;
     uint64_t sum = 0;
     for (uint32_t r = 0; r < ranks; r++)
         sum += w->options.scattered ? plan->after[r] : plan->after[r + 1] - plan->after[r];
     assert_true(sum == w->options.iterations);
+    if (w->options.scattered)
+        check_transfers(w, plan);
     assert_true(plan->judgement.reason[0] != '\0');
     assert_int_equal(plan->move, plan->judgement.verdict >= KL_MOVE_FORESIGHT && plan->moved > 0);
     assert_true(plan->period.target_s > 0);
@@ -369,6 +385,21 @@ static void uneven_costs_and_unequal_ranks_end_in_balance(void **state) {
     }
 }
 
+static void fewer_iterations_than_ranks_are_no_trouble(void **state) {
+    (void)state;
+    for (uint64_t n = 1; n < 8; n++) {
+        world w = sor_1000();
+        w.options.ranks = 8;
+        w.options.iterations = n;
+        w.options.scattered = n % 2;
+        w.iteration_s = 0.3;
+        w.loads[0] = (load){.begins_s = 20, .on_s = 1};
+        outcome o = play(&w), plain = play_plain(w);
+        assert_true(o.executions >= 0.999 * plain.executions * o.elapsed_s / plain.elapsed_s);
+        assert_true(o.executions > 1.7 * plain.executions); /* there is always a rank with nothing to do */
+    }
+}
+
 static void what_is_refused_is_not_asked_for_over_and_over(void **state) {
     (void)state;
     world w = sor_1000();
@@ -444,6 +475,7 @@ int main(void) {
         cmocka_unit_test(a_load_after_a_long_calm_is_noticed_as_soon_as_one_at_once),
         cmocka_unit_test(imbalance_below_any_threshold_does_not_stay),
         cmocka_unit_test(uneven_costs_and_unequal_ranks_end_in_balance),
+        cmocka_unit_test(fewer_iterations_than_ranks_are_no_trouble),
         cmocka_unit_test(what_is_refused_is_not_asked_for_over_and_over),
         cmocka_unit_test(random_clusters_are_not_slower_than_without),
     };
