@@ -11,10 +11,9 @@
 
 /* --- shares --- */
 
-/* n iterations over the ranks in proportion to their rates: largest remainder, ties to the lower rank; then
- * at least min(least, n/ranks) for each, taken from those with most above their due. A rank without
- * iterations is never measured again, so least ≥ 1 keeps a hopeless rank's door open. A rate of 0 is a rank
- * that gets no more than that. O(P log P); the sum is n.
+/* n iterations over the ranks in proportion to their rates: largest remainder, ties to the lower rank. Ranks
+ * due fewer than min(least, n/ranks) get that, and the others share the rest: a rank without iterations would
+ * never be measured again. A rate of 0 is such a rank. O(P log P); the sum is n.
  * @return KILTER_OK; KILTER_ERR_RANGE: a rate is negative or not finite, or all are 0; KILTER_ERR_MEMORY */
 kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_t least, uint64_t *shares);
 void kl_equal_shares(uint64_t n, uint32_t ranks, uint64_t *shares); /* n/ranks, the first n%ranks one more */
