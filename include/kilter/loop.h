@@ -20,6 +20,10 @@
  *
  * Calls are marked *collective* (every rank of the communicator makes them, in the same order) or *local*. A
  * loop is used by one thread of each rank. After a failure of a collective call the loop can only be closed.
+ *
+ * A rank that dies, or fails alone, ends the loop on all ranks: where the launcher lets them live (mpirun
+ * --enable-recovery), their next call gives KILTER_ERR_PEER and names it. End the program with exit() or
+ * MPI_Abort() then: MPI_Finalize() waits for the dead. What MPI may still write into is not freed.
  */
 #ifndef KILTER_LOOP_H
 #define KILTER_LOOP_H
@@ -54,13 +58,13 @@ typedef enum kilter_loop_kind {
 typedef struct kilter_loop_options {
     uint64_t iterations; /**< n; at least 1 */
     kilter_loop_kind kind;
-    /** DOALL without ghost rows: iterations may move to any rank, also while the loop runs, so that a rank's
-     * may be several ranges. Otherwise each rank has one range, in the order of ranks. */
+    /** DOALL without ghost rows: a rank's iterations may be several ranges, in any order of ranks. Otherwise
+     * each rank has one range, in the order of ranks. */
     bool scattered;
-    uint64_t inner;   /**< DOACROSS: elements of a row, in the pipelined direction; at least 1 */
-    uint64_t block;   /**< DOACROSS: elements in a block; 0: chosen by measurement */
-    bool fixed;       /**< nothing moves: equal shares for good */
-    const char *name; /**< in messages and the record; NULL: "loop" */
+    uint64_t inner;     /**< DOACROSS: elements of a row, in the pipelined direction; at least 1 */
+    uint64_t block;     /**< DOACROSS: elements in a block; 0: chosen by measurement */
+    bool fixed;         /**< nothing moves: equal shares for good */
+    const char *name;   /**< in messages and the record; NULL: "loop" */
     const char *record; /**< file of the run record, written by rank 0; NULL: none */
 } kilter_loop_options;
 
@@ -78,14 +82,14 @@ KILTER_API kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_optio
  * Attach an array with a row of `bytes` for each iteration.   Collective; before the first
  * kilter_loop_begin().
  *
- * *base is where row 0 would be: row i is at (char *)*base + i × bytes, on the rank that has iteration i. Rows
- * of other ranks must not be touched, but `ghost` rows on either side of the own ones may be read: they hold
- * what their owners had when the execution began. New rows are zero. Memory belongs to the loop until it is
- * closed, and only rows that are here take any; the addresses do not change.
- * DOACROSS: bytes is a multiple of `inner`, and ghost at most 1: the row before the own ones holds this
- * execution's values, in the block at work and those before.
- * @return KILTER_OK; KILTER_ERR_RANGE (0 bytes, more than 2^47 in all, ghost rows with `scattered`, sizes that
- * differ between ranks); KILTER_ERR_USAGE (the loop has begun); KILTER_ERR_MEMORY
+ * *base is where row 0 would be: row i is at (char *)*base + i × bytes, on the rank that has iteration i.
+ * Rows of other ranks must not be touched, but `ghost` rows on either side of the own ones may be read: they
+ * hold what their owners had when the execution began. New rows are zero. Memory belongs to the loop until it
+ * is closed, and only rows that are here take any; the addresses do not change. DOACROSS: bytes is a multiple
+ * of `inner`, and ghost at most 1: the row before the own ones holds this execution's values, in the block at
+ * work and those before.
+ * @return KILTER_OK; KILTER_ERR_RANGE (0 bytes, more than 2^47 in all, ghost rows with `scattered`, sizes
+ * that differ between ranks); KILTER_ERR_USAGE (the loop has begun); KILTER_ERR_MEMORY
  */
 KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint64_t ghost, void **base,
                                            kilter_error *error);
@@ -103,7 +107,8 @@ KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *erro
 KILTER_API bool kilter_loop_next(kilter_loop *loop, kilter_range *range);
 
 /**
- * The next block: all own rows, and elements of each, to be done row by row in rising order.   Local; DOACROSS.
+ * The next block: all own rows, and elements of each, to be done row by row in rising order.   Local;
+ * DOACROSS.
  *
  * @return false: the execution is done for this rank, or something failed (which kilter_loop_end() tells)
  */
@@ -120,8 +125,8 @@ KILTER_API kilter_status kilter_loop_end(kilter_loop *loop, kilter_error *error)
 KILTER_API bool kilter_loop_mine(const kilter_loop *loop, size_t nth, kilter_range *range);
 
 /**
- * The sum of one double for each iteration, added in an order that depends on the number of iterations only: the
- * same bits for every number of ranks and every move.   Collective; between two executions.
+ * The sum of one double for each iteration, exact and rounded once: the same bits for every number of ranks
+ * and every move.   Collective; between two executions.
  *
  * @param values  an attached array's base, with rows of 8 bytes
  */
@@ -138,14 +143,14 @@ KILTER_API kilter_status kilter_loop_gather(kilter_loop *loop, const void *base,
 
 /** What balancing did so far. The texts are the loop's, valid until its next call. */
 typedef struct kilter_loop_summary {
-    uint64_t executions, rounds;  /**< rounds: times that rates were compared */
-    uint64_t moves, moved;        /**< decisions to move that were carried out, and iterations moved by them */
-    uint64_t block;               /**< DOACROSS: elements in a block now */
-    double elapsed_s;             /**< in executions */
-    double waited_s;              /**< of it this rank had nothing to do */
-    double moving_s;              /**< and this rank spent on moving rows */
-    double gained_s;              /**< forecast: elapsed time saved by the moves so far */
-    const char *decision;         /**< one sentence: what was decided last, and why */
+    uint64_t executions, rounds; /**< rounds: times that rates were compared */
+    uint64_t moves, moved;       /**< decisions to move that were carried out, and iterations moved by them */
+    uint64_t block;              /**< DOACROSS: elements in a block now */
+    double elapsed_s;            /**< in executions */
+    double waited_s;             /**< of it this rank had nothing to do */
+    double moving_s;             /**< and this rank spent on moving rows */
+    double gained_s;             /**< forecast: elapsed time saved by the moves so far */
+    const char *decision;        /**< one sentence: what was decided last, and why */
 } kilter_loop_summary;
 
 /** Local. */

@@ -37,6 +37,10 @@ void kl_spend_s(double seconds);
 struct timespec kl_timespec(double seconds);
 struct timespec kl_time_after(double seconds); /* on CLOCK_MONOTONIC, to wait until then */
 
+/* How long the scheduler lets a process have a core while others want it, as it says itself; 0: it does not.
+ */
+double kl_quantum_s(void);
+
 uint32_t kl_core_count(void); /* cores this process may use, at least 1 */
 enum { KL_BINDING_BYTES = 32 };
 /* Bind the calling process to the `i`-th core it may use (modulo their number) and say so in `binding`; ""

@@ -1,0 +1,231 @@
+/* Requests, and what a rank does until they are complete: it looks, naps, and looks whether all live. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop/loop_mpi.h"
+
+enum { PIECE_BYTES = 1 << 30 /* MPI counts in int */ };
+
+static const double LOOK_S = 0.005;     /* between two looks at the lifelines */
+static const double LAST_WORDS_S = 0.5; /* who noticed a death says whose, before this */
+static const double FAREWELL_S = 2;     /* lines are cut when loops close, too */
+static const double REST_MOST_S = 0.005;
+
+kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return kl_fail(error, KILTER_ERR_MPI, "%s: MPI says: %.300s; start the program again", doing, text);
+}
+
+/* --- batches --- */
+
+static bool reserve(kl_batch *b) {
+    if (b->count + 2 <= b->capacity) /* kl_mpi_look() needs one more */
+        return true;
+    size_t capacity = 2 * b->count + 8;
+    MPI_Request *requests = realloc(b->requests, capacity * sizeof(MPI_Request));
+    if (requests)
+        b->requests = requests;
+    int *done = realloc(b->done, capacity * sizeof *done);
+    if (done)
+        b->done = done;
+    MPI_Status *statuses = realloc(b->statuses, capacity * sizeof *statuses);
+    if (statuses)
+        b->statuses = statuses;
+    if (requests && done && statuses)
+        b->capacity = capacity;
+    return requests && done && statuses;
+}
+
+static kilter_status no_memory(kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_MEMORY, "exchanging rows of a loop: memory ran out");
+}
+
+static void begin_anew(kl_batch *b) {
+    if (b->open == 0)
+        b->count = b->receives = 0;
+}
+
+static void put(kl_batch *b, MPI_Request request) {
+    b->requests[b->count++] = request;
+    b->open++;
+}
+
+kilter_status kl_batch_join(kl_batch *b, int code, MPI_Request request, kilter_error *error) {
+    if (code != MPI_SUCCESS)
+        return kl_mpi_failed(code, "asking all ranks of a loop", error);
+    begin_anew(b);
+    if (!reserve(b))
+        return no_memory(error);
+    put(b, request);
+    b->receives = b->count;
+    return KILTER_OK;
+}
+
+kilter_status kl_batch_receive(kilter_loop *l, kl_batch *b, void *to, size_t bytes, int from, int tag,
+                               kilter_error *error) {
+    begin_anew(b);
+    for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
+        MPI_Request request;
+        int piece = bytes - at < PIECE_BYTES ? (int)(bytes - at) : PIECE_BYTES;
+        if (!reserve(b))
+            return no_memory(error);
+        int code = MPI_Irecv((char *)to + at, piece, MPI_BYTE, from, tag, l->comm, &request);
+        if (code != MPI_SUCCESS)
+            return kl_mpi_failed(code, "receiving rows of a loop", error);
+        put(b, request);
+        b->receives = b->count;
+    }
+    return KILTER_OK;
+}
+
+kilter_status kl_batch_send(kilter_loop *l, kl_batch *b, const void *data, size_t bytes, int to, int tag,
+                            kilter_error *error) {
+    begin_anew(b);
+    for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
+        MPI_Request request;
+        int piece = bytes - at < PIECE_BYTES ? (int)(bytes - at) : PIECE_BYTES;
+        if (!reserve(b))
+            return no_memory(error);
+        int code = MPI_Isend((const char *)data + at, piece, MPI_BYTE, to, tag, l->comm, &request);
+        if (code != MPI_SUCCESS)
+            return kl_mpi_failed(code, "sending rows of a loop", error);
+        put(b, request);
+    }
+    return KILTER_OK;
+}
+
+static kilter_status look(kilter_loop *l, kl_batch *b, bool for_ever, int *done, kilter_error *error) {
+    int code = kl_mpi_look(&l->wait, b->requests, (int)b->receives, (int)(b->count - b->receives), for_ever,
+                           done, b->done, b->statuses);
+    if (code == MPI_ERR_IN_STATUS)
+        for (int i = 0; i < *done; i++)
+            if (b->statuses[i].MPI_ERROR != MPI_SUCCESS && b->statuses[i].MPI_ERROR != MPI_ERR_PENDING)
+                code = b->statuses[i].MPI_ERROR;
+    if (code != MPI_SUCCESS)
+        return kl_mpi_failed(code, "exchanging rows of a loop", error);
+    b->open -= (size_t)*done;
+    if (*done > 0)
+        kl_mpi_traffic(&l->wait);
+    return KILTER_OK;
+}
+
+kilter_status kl_batch_look(kilter_loop *l, kl_batch *b, kilter_error *error) {
+    int done;
+    return b->open == 0 ? KILTER_OK : look(l, b, false, &done, error);
+}
+
+kilter_status kl_batch_await(kilter_loop *l, kl_batch *b, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    kl_mpi_traffic(&l->wait);
+    while (b->open > 0 && status == KILTER_OK) {
+        int done;
+        status = look(l, b, !kl_mpi_ranks_die, &done, error);
+        if (status == KILTER_OK && done == 0 && b->open > 0) {
+            status = kl_loop_look_for_deaths(l, error);
+            kl_loop_rest(l);
+        }
+    }
+    return status;
+}
+
+void kl_loop_rest(kilter_loop *l) {
+    kl_mpi_rest(&l->wait, kl_mpi_ranks_die ? REST_MOST_S : HUGE_VAL);
+}
+
+void kl_batch_free(kl_batch *b) {
+    free(b->requests);
+    free(b->done);
+    free(b->statuses);
+    *b = (kl_batch){0};
+}
+
+/* --- all ranks --- */
+
+static kilter_status reduce(kilter_loop *l, void *values, size_t count, MPI_Datatype type, MPI_Op op,
+                            kilter_error *error) {
+    kl_batch batch = {0};
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, type, op, l->comm, &request);
+    kilter_status status = kl_batch_join(&batch, code, request, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &batch, error);
+    kl_batch_free(&batch);
+    return status;
+}
+
+kilter_status kl_loop_least(kilter_loop *l, uint64_t *values, size_t count, kilter_error *error) {
+    return reduce(l, values, count, MPI_UINT64_T, MPI_MIN, error);
+}
+
+kilter_status kl_loop_most_f64(kilter_loop *l, double *values, size_t count, kilter_error *error) {
+    return reduce(l, values, count, MPI_DOUBLE, MPI_MAX, error);
+}
+
+/* --- deaths --- */
+
+static kilter_status say_dead(kilter_loop *l, int rank, kilter_error *error) {
+    return kl_fail(
+        error, KILTER_ERR_PEER,
+        "running loop '%s': rank %d is dead, or has given up the loop: it ends here on all ranks; end "
+        "the program with exit() or MPI_Abort(), as MPI_Finalize() would wait for the dead, and "
+        "start it again",
+        l->name, rank);
+}
+
+/* Rank 0 is told by the line itself, the others by rank 0: it says who it is, and cuts all lines. */
+static void tell_others(kilter_loop *l) {
+    for (int r = 1; r < (int)l->ranks; r++) {
+        MPI_Request never_freed; /* a few bytes: MPI has a copy; that to the dead one may never be complete */
+        if (r != l->dead && kl_lifelines_holds(l->lines, (size_t)r - 1))
+            MPI_Isend(&l->dead, 1, MPI_INT, r, KL_TAG_DEATH, l->comm, &never_freed);
+    }
+}
+
+static int hear_who(kilter_loop *l) {
+    int there = 0, dead = 0;
+    double until_s = kl_monotonic_s() + LAST_WORDS_S;
+    while (!there && kl_monotonic_s() < until_s) {
+        MPI_Iprobe(0, KL_TAG_DEATH, l->comm, &there, MPI_STATUS_IGNORE);
+        if (!there)
+            kl_nap_s(1e-3);
+    }
+    if (there)
+        MPI_Recv(&dead, 1, MPI_INT, 0, KL_TAG_DEATH, l->comm, MPI_STATUS_IGNORE);
+    return dead;
+}
+
+void kl_loop_give_up(kilter_loop *l) {
+    if (!l->lines)
+        return;
+    if (l->rank == 0) {
+        l->dead = 0;
+        tell_others(l);
+    }
+    kl_lifelines_close(l->lines);
+    l->lines = NULL;
+}
+
+kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error) {
+    size_t which;
+    double now_s = kl_monotonic_s();
+    if (!l->lines || now_s - l->looked_s < LOOK_S)
+        return KILTER_OK;
+    l->looked_s = now_s;
+    if (l->cut_s == 0 && kl_lifelines_cut(l->lines, &which)) {
+        l->cut_s = now_s;
+        l->dead = l->rank == 0 ? (int)which + 1 : 0;
+    }
+    if (l->cut_s == 0 || (l->closing && now_s - l->cut_s < FAREWELL_S))
+        return KILTER_OK;
+    if (l->rank == 0)
+        tell_others(l);
+    else
+        l->dead = hear_who(l);
+    kl_lifelines_close(l->lines);
+    l->lines = NULL;
+    return say_dead(l, l->dead, error);
+}

@@ -1,0 +1,108 @@
+/* What is asked of a loop between two executions. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop/loop_mpi.h"
+#include "loop/sum.h"
+
+bool kilter_loop_mine(const kilter_loop *l, size_t nth, kilter_range *range) {
+    kl_span own = kl_loop_own(l);
+    if (nth > 0 || own.lo >= own.hi || l->phase != KL_BETWEEN)
+        return false;
+    *range = (kilter_range){own.lo, own.hi};
+    return true;
+}
+
+static const kl_array *array_at(const kilter_loop *l, const void *base) {
+    for (size_t a = 0; a < l->array_count; a++)
+        if (l->arrays[a].rows.base == base)
+            return &l->arrays[a];
+    return NULL;
+}
+
+static kilter_status check(kilter_loop *l, const char *call, const kl_array *array, kilter_error *error) {
+    if (l->phase == KL_WITHIN)
+        return kl_fail(error, KILTER_ERR_USAGE, "%s of loop '%s': an execution is under way; end it first",
+                       call, l->name);
+    if (!array)
+        return kl_fail(error, KILTER_ERR_USAGE, "%s of loop '%s': that is not the base of an attached array",
+                       call, l->name);
+    return KILTER_OK;
+}
+
+static kilter_status sum_up(kilter_loop *l, const double *values, double *sum, kilter_error *error) {
+    kl_sum all = {{0}, 0};
+    kl_span own = kl_loop_own(l);
+    for (uint64_t i = own.lo; i < own.hi; i++)
+        kl_sum_add(&all, values[i]);
+    kl_sum_tidy(&all);
+    kl_batch batch = {0};
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Iallreduce(MPI_IN_PLACE, all.word, KL_SUM_WORDS, MPI_INT64_T, MPI_SUM, l->comm, &request);
+    kilter_status status = kl_batch_join(&batch, code, request, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &batch, error);
+    kl_batch_free(&batch);
+    if (status == KILTER_OK)
+        *sum = kl_sum_value(&all);
+    return status;
+}
+
+kilter_status kilter_loop_sum(kilter_loop *l, const double *values, double *sum, kilter_error *error) {
+    if (l->phase == KL_BROKEN)
+        return kl_loop_failed(l, l->failure.status, error);
+    const kl_array *array = array_at(l, values);
+    kilter_status status = check(l, "kilter_loop_sum()", array, &l->failure);
+    if (status == KILTER_OK && array->rows.bytes != sizeof(double))
+        status = kl_fail(&l->failure, KILTER_ERR_USAGE,
+                         "kilter_loop_sum() of loop '%s': rows of the array have %zu bytes, not 8", l->name,
+                         array->rows.bytes);
+    if (status == KILTER_OK)
+        status = sum_up(l, values, sum, &l->failure);
+    return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);
+}
+
+static kilter_status gather(kilter_loop *l, const kl_rows *rows, int root, uint8_t *whole,
+                            kilter_error *error) {
+    kl_span own = kl_loop_own(l);
+    kilter_status status = KILTER_OK;
+    kl_batch batch = {0};
+    for (uint32_t r = 0; r < l->ranks && l->rank == root && status == KILTER_OK; r++)
+        if ((int)r != root && l->bounds[r] < l->bounds[r + 1])
+            status = kl_batch_receive(l, &batch, whole + l->bounds[r] * rows->bytes,
+                                      (size_t)(l->bounds[r + 1] - l->bounds[r]) * rows->bytes, (int)r,
+                                      KL_TAG_GATHER, error);
+    size_t bytes = (size_t)(own.hi - own.lo) * rows->bytes;
+    if (l->rank == root && bytes > 0)
+        memcpy(whole + own.lo * rows->bytes, kl_rows_at(rows, own.lo), bytes);
+    else if (l->rank != root && bytes > 0 && status == KILTER_OK)
+        status = kl_batch_send(l, &batch, kl_rows_at(rows, own.lo), bytes, root, KL_TAG_GATHER, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &batch, error);
+    if (status == KILTER_OK)
+        kl_batch_free(&batch); /* else MPI may still use it */
+    return status;
+}
+
+kilter_status kilter_loop_gather(kilter_loop *l, const void *base, int root, void *whole,
+                                 kilter_error *error) {
+    if (l->phase == KL_BROKEN)
+        return kl_loop_failed(l, l->failure.status, error);
+    const kl_array *array = array_at(l, base);
+    kilter_status status = check(l, "kilter_loop_gather()", array, &l->failure);
+    if (status == KILTER_OK && (root < 0 || root >= (int)l->ranks))
+        status = kl_fail(&l->failure, KILTER_ERR_USAGE,
+                         "kilter_loop_gather() of loop '%s': there is no rank %d", l->name, root);
+    if (status == KILTER_OK)
+        status = gather(l, &array->rows, root, whole, &l->failure);
+    return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);
+}
+
+void kilter_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
+    *summary = l->summary;
+    summary->block = kl_loop_pipelined(l) ? l->block : 0;
+    summary->decision = l->decision[0]     ? l->decision
+                        : l->ranks == 1    ? "nothing moves: there is one rank"
+                        : l->options.fixed ? "nothing moves: the loop is fixed"
+                                           : "nothing was decided yet";
+}

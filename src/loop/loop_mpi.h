@@ -1,0 +1,172 @@
+/* Inside a loop. Private to room loop.
+ *
+ * Rows of `bounds` are where they lie now; `target` is where they shall lie in the execution that begins. One
+ * exchange brings each rank what it lacks of its target rows and their ghosts, from whoever had it: when
+ * nothing moves these are just the ghosts. */
+#ifndef KL_LOOP_MPI_H
+#define KL_LOOP_MPI_H
+
+#include "loop/loop.h"
+#include "loop/rows.h"
+#include "steer/steer.h"
+#include "sys/sys.h"
+#include "transport/lifeline_mpi.h"
+#include "transport/wait_mpi.h"
+
+enum { KL_TAG_ROWS = 1, KL_TAG_BLOCK, KL_TAG_GATHER, KL_TAG_PROBE, KL_TAG_DEATH, KL_TAG_LIST, KL_TAG_ANSWER };
+
+/* --- requests that are waited for together --- */
+
+typedef struct kl_batch { /* zeroed: none */
+    MPI_Request *requests;
+    int *done;
+    MPI_Status *statuses;
+    size_t receives, count, capacity; /* receives come first */
+    size_t open;                      /* not complete */
+} kl_batch;
+
+/* Of any size, in pieces as MPI counts in int. All receives of a batch are posted before its sends. */
+kilter_status kl_batch_receive(kilter_loop *l, kl_batch *batch, void *to, size_t bytes, int from, int tag,
+                               kilter_error *error);
+kilter_status kl_batch_send(kilter_loop *l, kl_batch *batch, const void *data, size_t bytes, int to, int tag,
+                            kilter_error *error);
+/* A collective operation: code is what MPI said when it was begun. */
+kilter_status kl_batch_join(kl_batch *batch, int code, MPI_Request request, kilter_error *error);
+kilter_status kl_batch_look(kilter_loop *l, kl_batch *batch, kilter_error *error);
+/* Until all are complete, or somebody is dead. */
+kilter_status kl_batch_await(kilter_loop *l, kl_batch *batch, kilter_error *error);
+void kl_batch_free(kl_batch *batch);
+
+/* Whoever notices a death, or fails, makes all others notice. */
+kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error);
+void kl_loop_give_up(kilter_loop *l);
+/* The loop has failed, as l->failure says, here; the others hear of it. */
+void kl_loop_break(kilter_loop *l);
+kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error);
+/* Between two looks at what may have come. */
+void kl_loop_rest(kilter_loop *l);
+kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error);
+/* The smallest of each on all ranks, in their place. */
+kilter_status kl_loop_least(kilter_loop *l, uint64_t *values, size_t count, kilter_error *error);
+kilter_status kl_loop_most_f64(kilter_loop *l, double *values, size_t count, kilter_error *error);
+
+/* --- the loop --- */
+
+typedef struct kl_array {
+    kl_rows rows;
+    uint64_t ghost;
+} kl_array;
+
+typedef struct kl_leg { /* of an exchange: rows of an array from or to a peer */
+    int peer;
+    size_t array;
+    kl_span rows;
+} kl_leg;
+
+typedef struct kl_legs {
+    kl_leg *legs; /* receives first */
+    size_t receives, count, capacity;
+} kl_legs;
+
+typedef enum kl_phase { KL_BETWEEN, KL_WITHIN, KL_BROKEN } kl_phase;
+
+typedef struct kl_round {
+    uint64_t at;   /* the execution in which the next report is made */
+    bool reported; /* and the answer is not looked at yet */
+    kl_rank_report mine, *all;
+    kl_batch batch;
+    double asked_s; /* rank 0's clock at the last one */
+} kl_round;
+
+typedef struct kl_measured { /* since the last report */
+    double executions, busy_s, moving_s;
+    double rows; /* in parts, where blocks are done */
+    uint64_t moved;
+    double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
+} kl_measured;
+
+struct kilter_loop {
+    kilter_loop_options options;
+    char *name;
+    MPI_Comm comm;
+    int rank;
+    uint32_t ranks;
+    kl_clock clock;
+    double opened_s;
+    kl_phase phase;
+    kilter_error failure;
+
+    kl_mpi_wait wait;
+    kl_lifelines *lines; /* NULL: none */
+    double looked_s, cut_s;
+    bool closing;
+    int dead; /* what is told of it */
+
+    kl_array *arrays;
+    size_t array_count;
+    uint64_t ghost; /* the widest */
+
+    uint64_t *bounds, *target; /* [ranks + 1] */
+    bool moves;                /* they differ, and this is to be mended */
+    kl_legs legs;
+    bool legs_stand; /* they are those of bounds as they are */
+    kl_batch exchange;
+    bool exchanging, moving; /* moving: with rows, not ghosts alone */
+
+    kl_span todo;     /* of this execution, to be given now */
+    kl_span edges[2]; /* to do once the exchange is complete */
+    uint64_t rows_done;
+    kl_span given; /* and being done; empty: none */
+    double given_s, given_busy_s;
+
+    uint64_t block; /* elements */
+    uint64_t blocks_done;
+    bool in_block;
+    kl_batch coming, going; /* boundaries of blocks */
+    uint64_t blocks_asked;  /* receives posted */
+
+    kl_steer *steer; /* NULL: nothing is measured */
+    kl_round round;
+    kl_measured measured;
+    kl_linear link; /* a message between neighbours, by bytes */
+    double interact_s, quantum_s, period_s, iteration_s;
+    bool by_pieces; /* an execution is given in pieces, whose times are told apart */
+    bool uneven;    /* they differ */
+    bool forced;
+    uint64_t seed;
+
+    uint64_t execution; /* the one that is under way, or begins next */
+    double began_s;
+    kilter_loop_summary summary;
+    char decision[KL_REASON_BYTES];
+};
+
+static inline kl_span kl_loop_own(const kilter_loop *l) {
+    return (kl_span){l->bounds[l->rank], l->bounds[l->rank + 1]};
+}
+static inline double kl_loop_now_s(const kilter_loop *l) {
+    return kl_now_s(&l->clock);
+}
+static inline bool kl_loop_pipelined(const kilter_loop *l) {
+    return l->options.kind == KILTER_DOACROSS;
+}
+
+/* exchange_mpi.c */
+/* Rows and their ghosts, as an array has them on a rank with `own`. */
+kl_span kl_loop_with_ghosts(const kilter_loop *l, kl_span own, uint64_t ghost);
+/* Begins to bring what is lacking, and gives in *inner the own rows that need nothing of it. */
+kilter_status kl_exchange_begin(kilter_loop *l, kl_span *inner, kilter_error *error);
+kilter_status kl_exchange_look(kilter_loop *l, kilter_error *error);
+kilter_status kl_exchange_finish(kilter_loop *l, kilter_error *error);
+void kl_legs_free(kl_legs *legs);
+
+/* round_mpi.c */
+kilter_status kl_round_open(kilter_loop *l, kilter_error *error); /* before the first execution */
+/* Before execution l->execution: has the answer to the last report, and l->target and l->block by it. */
+kilter_status kl_round_answer(kilter_loop *l, kilter_error *error);
+/* In it: reports when it is time to, at the latest at its end. */
+kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error);
+kilter_status kl_round_close(kilter_loop *l, kilter_error *error);
+void kl_measure(kilter_loop *l, kl_span rows, double part); /* rows were done, or a part of each */
+
+#endif

@@ -1,0 +1,287 @@
+/* Rounds: in an execution that all ranks know, each posts a report when half of its rows are done, and goes
+ * on; the answer, which each works out for itself from the reports of all, holds from the next execution
+ * on. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop/loop_mpi.h"
+
+enum { PROBES = 4, PROBE_BYTES = 1 << 16 };
+
+static const double UNEVEN = 1.5;          /* segments differ by more: told to all */
+static const double UNEVEN_AFTER_S = 0.01; /* measured for so long */
+static const double BLOCK_STEP = 1.25; /* a block size within this of the best costs nothing to speak of */
+
+/* --- measuring messages, once --- */
+
+static kilter_status time_reports(kilter_loop *l, double *best_s, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    *best_s = HUGE_VAL;
+    for (int i = 0; i < PROBES && status == KILTER_OK; i++) {
+        double began_s = kl_loop_now_s(l);
+        MPI_Request request = MPI_REQUEST_NULL;
+        int code = MPI_Iallgather(&l->round.mine, sizeof l->round.mine, MPI_BYTE, l->round.all,
+                                  sizeof l->round.mine, MPI_BYTE, l->comm, &request);
+        status = kl_batch_join(&l->round.batch, code, request, error);
+        if (status == KILTER_OK)
+            status = kl_batch_await(l, &l->round.batch, error);
+        *best_s = fmin(*best_s, kl_loop_now_s(l) - began_s);
+    }
+    return status;
+}
+
+/* Everybody sends to the next rank, as they do at the bounds of their rows. */
+static kilter_status time_neighbours(kilter_loop *l, uint8_t *data, size_t bytes, double *best_s,
+                                     kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    int ranks = (int)l->ranks, next = (l->rank + 1) % ranks, last = (l->rank + ranks - 1) % ranks;
+    *best_s = HUGE_VAL;
+    for (int i = 0; i < PROBES && status == KILTER_OK; i++) {
+        double began_s = kl_loop_now_s(l);
+        status = kl_batch_receive(l, &l->coming, data, bytes, last, KL_TAG_PROBE, error);
+        if (status == KILTER_OK)
+            status = kl_batch_send(l, &l->coming, data + PROBE_BYTES, bytes, next, KL_TAG_PROBE, error);
+        if (status == KILTER_OK)
+            status = kl_batch_await(l, &l->coming, error);
+        *best_s = fmin(*best_s, kl_loop_now_s(l) - began_s);
+    }
+    return status;
+}
+
+static kilter_status measure_messages(kilter_loop *l, kilter_error *error) {
+    double s[4] = {0, 0, 0, kl_quantum_s()}; /* the last: nobody's is longer */
+    uint8_t *data = calloc(2, PROBE_BYTES);
+    uint64_t fits = data != NULL;
+    kilter_status status = kl_loop_least(l, &fits, 1, error);
+    if (status == KILTER_OK && !fits)
+        status = kl_fail(error, KILTER_ERR_MEMORY,
+                         "measuring messages between the ranks of loop '%s': memory ran out", l->name);
+    if (status == KILTER_OK)
+        status = time_reports(l, &s[0], error);
+    if (status == KILTER_OK)
+        status = time_neighbours(l, data, 1, &s[1], error);
+    if (status == KILTER_OK)
+        status = time_neighbours(l, data, PROBE_BYTES, &s[2], error);
+    if (status == KILTER_OK)
+        status = kl_loop_most_f64(l, s, 4, error);
+    free(data);
+    l->interact_s = s[0];
+    l->quantum_s = s[3];
+    l->link = (kl_linear){s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES};
+    l->period_s = kl_period_of(s[0], 0, s[3]).target_s;
+    return status;
+}
+
+static double bytes_of_iteration(const kilter_loop *l) {
+    double bytes = 0;
+    for (size_t a = 0; a < l->array_count; a++)
+        bytes += (double)l->arrays[a].rows.bytes;
+    return bytes;
+}
+
+/* Nothing to decide: one rank, or a loop that is told everything. */
+static bool is_settled(const kilter_loop *l) {
+    return l->ranks == 1 || l->forced ||
+           (l->options.fixed && (!kl_loop_pipelined(l) || l->options.block > 0));
+}
+
+kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
+    if (is_settled(l))
+        return KILTER_OK;
+    l->round.all = calloc(l->ranks, sizeof *l->round.all);
+    uint64_t fits = l->round.all != NULL;
+    kilter_status status = kl_loop_least(l, &fits, 1, error);
+    if (status == KILTER_OK && fits)
+        status = measure_messages(l, error);
+    if (status != KILTER_OK)
+        return status;
+    kl_steer_options options = {
+        .iterations = l->options.iterations,
+        .ranks = l->ranks,
+        .least = 1,
+        .interact_s = l->interact_s,
+        .quantum_s = l->quantum_s,
+        .move = {l->interact_s + l->link.fixed_s, l->link.per_unit_s * bytes_of_iteration(l)},
+    };
+    l->steer = fits ? kl_steer_new(&options) : NULL;
+    fits = l->steer != NULL;
+    status = kl_loop_least(l, &fits, 1, error);
+    if (status == KILTER_OK && !fits)
+        return kl_fail(error, KILTER_ERR_MEMORY, "beginning loop '%s': memory ran out", l->name);
+    return status;
+}
+
+/* --- reports --- */
+
+/* By the CPU's time, which does not count what others had of it: how they lie, not how long they are. */
+static void measure_segments(kilter_loop *l, kl_span rows, double cpu_s) {
+    kl_span own = {l->target[l->rank], l->target[l->rank + 1]};
+    uint64_t count = rows.hi - rows.lo;
+    if (own.hi - own.lo < KL_SEGMENTS || rows.lo < own.lo || rows.hi > own.hi)
+        return;
+    for (uint64_t lo = rows.lo; lo < rows.hi;) {
+        uint32_t segment = kl_segment_of(own, lo);
+        uint64_t hi = lo + 1;
+        while (hi < rows.hi && kl_segment_of(own, hi) == segment)
+            hi++;
+        l->measured.segment_s[segment] += cpu_s * (double)(hi - lo) / (double)count;
+        l->measured.segment_rows[segment] += (double)(hi - lo);
+        lo = hi;
+    }
+}
+
+void kl_measure(kilter_loop *l, kl_span rows, double part) {
+    double now_s = kl_loop_now_s(l), busy_s = now_s - l->given_s, done = (double)(rows.hi - rows.lo) * part;
+    if (!l->steer)
+        return;
+    l->measured.busy_s += busy_s;
+    l->measured.rows += done;
+    if (done > 0)
+        l->iteration_s = busy_s / done;
+    if (l->by_pieces)
+        measure_segments(l, rows, kl_busy_s(&l->clock) - l->given_busy_s);
+}
+
+static bool is_uneven(const kl_measured *m) {
+    double least = HUGE_VAL, most = 0;
+    for (int i = 0; i < KL_SEGMENTS; i++) {
+        if (m->segment_rows[i] == 0)
+            return false;
+        double each_s = m->segment_s[i] / m->segment_rows[i];
+        least = fmin(least, each_s);
+        most = fmax(most, each_s);
+    }
+    return most > UNEVEN * least && m->busy_s > UNEVEN_AFTER_S;
+}
+
+static double part_done(const kilter_loop *l) {
+    kl_span own = {l->target[l->rank], l->target[l->rank + 1]};
+    if (kl_loop_pipelined(l))
+        return (double)(l->blocks_done * l->block) / (double)l->options.inner;
+    return own.hi > own.lo ? (double)l->rows_done / (double)(own.hi - own.lo) : 1;
+}
+
+static void fill_report(kilter_loop *l, double part) {
+    kl_measured *m = &l->measured;
+    kl_rank_report *report = &l->round.mine;
+    *report = (kl_rank_report){.elapsed_s = kl_loop_now_s(l) - l->opened_s,
+                               .executions = m->executions + part,
+                               .busy_s = m->busy_s,
+                               .iterations = (uint64_t)m->rows,
+                               .lo = l->target[l->rank],
+                               .hi = l->target[l->rank + 1],
+                               .moving_s = m->moving_s,
+                               .moved = m->moved};
+    if (report->iterations > 0) /* whole ones, in their time */
+        report->busy_s *= (double)report->iterations / m->rows;
+    l->uneven |= is_uneven(m);
+    report->segments = l->uneven;
+    for (int i = 0; i < KL_SEGMENTS && l->uneven; i++)
+        report->segments_s[i] = m->segment_rows[i] > 0 ? m->segment_s[i] / m->segment_rows[i] : 0;
+    *m = (kl_measured){.executions = -part};
+}
+
+kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error) {
+    kl_round *round = &l->round;
+    if (!l->steer)
+        return KILTER_OK;
+    if (round->reported)
+        return kl_batch_look(l, &round->batch, error);
+    double part = at_end ? 1 : fmin(part_done(l), 1);
+    if (l->execution != round->at || part < 0.5)
+        return KILTER_OK;
+    fill_report(l, part);
+    round->reported = true;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Iallgather(&round->mine, sizeof round->mine, MPI_BYTE, round->all, sizeof round->mine,
+                              MPI_BYTE, l->comm, &request);
+    return kl_batch_join(&round->batch, code, request, error);
+}
+
+/* --- answers --- */
+
+/* Any places at all: now and then a rank without rows, or with all of them, or a bound that stays. */
+static void force(kilter_loop *l) {
+    uint64_t seed = kl_mix64(l->seed + l->execution), n = l->options.iterations, rest = n;
+    l->moves = true;
+    for (uint32_t r = 0; r + 1 < l->ranks; r++) {
+        seed = kl_mix64(seed);
+        uint64_t share = seed % 8 == 0   ? 0
+                         : seed % 8 == 1 ? l->bounds[r + 1] - l->bounds[r]
+                                         : (seed >> 8) % (2 * n / l->ranks + 2);
+        share = share < rest ? share : rest;
+        l->target[r + 1] = l->target[r] + share;
+        rest -= share;
+    }
+    if (l->options.block == 0 && kl_loop_pipelined(l))
+        l->block = 1 + kl_mix64(seed) % l->options.inner;
+}
+
+static void choose_block(kilter_loop *l, double execution_s) {
+    double bytes = 0;
+    for (size_t a = 0; a < l->array_count; a++)
+        if (l->arrays[a].ghost > 0)
+            bytes += (double)l->arrays[a].rows.bytes / (double)l->options.inner;
+    kl_pipeline pipeline = {.ranks = l->ranks,
+                            .elements = l->options.inner,
+                            .seq_s = execution_s * l->ranks,
+                            .fixed_s = l->link.fixed_s,
+                            .incr_s = l->link.per_unit_s * bytes};
+    uint64_t best = kl_pipeline_block(&pipeline);
+    if ((double)best > BLOCK_STEP * (double)l->block || (double)l->block > BLOCK_STEP * (double)best)
+        l->block = best;
+}
+
+static void follow(kilter_loop *l, const kl_steer_plan *plan) {
+    snprintf(l->decision, sizeof l->decision, "%s", plan->judgement.reason);
+    double execution_s = plan->move && !l->options.fixed ? plan->then_s : plan->now_s;
+    if (kl_loop_pipelined(l) && l->options.block == 0 && execution_s > 0)
+        choose_block(l, execution_s);
+    if (!plan->move || l->options.fixed)
+        return;
+    kl_steer_commit(l->steer);
+    memcpy(l->target, kl_steer_shares(l->steer), (l->ranks + 1) * sizeof *l->target);
+    l->moves = true;
+    kl_measured *m = &l->measured; /* what is measured is about the new range */
+    *m = (kl_measured){.executions = m->executions, .moving_s = m->moving_s, .moved = m->moved};
+}
+
+static void set_next(kilter_loop *l, const kl_steer_plan *plan) {
+    const kl_rank_report *first = &l->round.all[0];
+    double passed_s = first->elapsed_s - l->round.asked_s;
+    double pass_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
+    l->round.asked_s = first->elapsed_s;
+    l->round.at = l->execution - 1 + kl_period_hooks(&plan->period, pass_s);
+    l->round.reported = false;
+    l->period_s = plan->period.target_s;
+}
+
+kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
+    if (l->forced) {
+        force(l);
+        return KILTER_OK;
+    }
+    if (!l->round.reported)
+        return KILTER_OK;
+    double began_s = kl_loop_now_s(l);
+    kilter_status status = kl_batch_await(l, &l->round.batch, error);
+    l->summary.waited_s += kl_loop_now_s(l) - began_s;
+    if (status != KILTER_OK)
+        return status;
+    kl_steer_plan plan;
+    if (kl_steer_round(l->steer, l->round.all, &plan) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->name);
+    l->summary.rounds++;
+    set_next(l, &plan);
+    follow(l, &plan);
+    l->summary.gained_s = kl_steer_account(l->steer)->forecast_s;
+    return KILTER_OK;
+}
+
+kilter_status kl_round_close(kilter_loop *l, kilter_error *error) {
+    kilter_status status = l->round.reported ? kl_batch_await(l, &l->round.batch, error) : KILTER_OK;
+    l->round.reported = false;
+    return status;
+}

@@ -1,0 +1,82 @@
+#include "loop/rows.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
+
+kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error) {
+    if (bytes == 0 || n == 0 || n > MOST_BYTES / bytes)
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "attaching an array of %llu rows of %zu bytes: it must have from 1 byte to 2^47",
+                       (unsigned long long)n, bytes);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t size = ((size_t)n * bytes + page - 1) / page * page;
+    void *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return kl_fail(
+            error, KILTER_ERR_MEMORY,
+            "attaching an array of %llu rows of %zu bytes: there is no address space for all of it: "
+            "%s; see whether RLIMIT_AS (ulimit -v) is smaller than the arrays together",
+            (unsigned long long)n, bytes, strerror(errno));
+    *rows = (kl_rows){.base = base, .n = n, .bytes = bytes, .page = page, .reserved = size};
+    return KILTER_OK;
+}
+
+/* Offsets of the pages that a range touches. */
+static kl_span pages_of(const kl_rows *rows, kl_span range) {
+    if (range.lo >= range.hi)
+        return (kl_span){0, 0};
+    return (kl_span){range.lo * rows->bytes / rows->page * rows->page,
+                     (range.hi * rows->bytes + rows->page - 1) / rows->page * rows->page};
+}
+
+kilter_status kl_rows_take(kl_rows *rows, kl_span range, kilter_error *error) {
+    kl_span pages = pages_of(rows, range);
+    if (pages.lo < pages.hi &&
+        mprotect(rows->base + pages.lo, pages.hi - pages.lo, PROT_READ | PROT_WRITE) != 0)
+        return kl_fail(
+            error, KILTER_ERR_MEMORY,
+            "making room for rows %llu to %llu of %zu bytes: %s; use more hosts, or ranks with more "
+            "memory each",
+            (unsigned long long)range.lo, (unsigned long long)range.hi - 1, rows->bytes, strerror(errno));
+    return KILTER_OK;
+}
+
+/* Where the system refuses to split its list of mappings, pages stay: that costs memory only. */
+static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
+    if (lo >= hi)
+        return;
+    madvise(rows->base + lo, hi - lo, MADV_DONTNEED);
+    mprotect(rows->base + lo, hi - lo, PROT_NONE);
+}
+
+/* The kept range whose pages reach beyond `at` and begin first; *pages: its pages. */
+static bool next_kept(const kl_rows *rows, const kl_span *kept, size_t count, uint64_t at, kl_span *pages) {
+    bool found = false;
+    for (size_t k = 0; k < count; k++) {
+        kl_span its = pages_of(rows, kept[k]);
+        if (its.lo < its.hi && its.hi > at && (!found || its.lo < pages->lo)) {
+            *pages = its;
+            found = true;
+        }
+    }
+    return found;
+}
+
+void kl_rows_give(kl_rows *rows, kl_span range, const kl_span *kept, size_t kept_count) {
+    kl_span pages = pages_of(rows, range), next = {0, 0};
+    while (pages.lo < pages.hi && next_kept(rows, kept, kept_count, pages.lo, &next)) {
+        drop(rows, pages.lo, next.lo < pages.hi ? next.lo : pages.hi);
+        pages.lo = next.hi;
+    }
+    drop(rows, pages.lo, pages.hi);
+}
+
+void kl_rows_release(kl_rows *rows) {
+    if (rows->base)
+        munmap(rows->base, rows->reserved);
+    *rows = (kl_rows){0};
+}

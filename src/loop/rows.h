@@ -1,0 +1,29 @@
+/* Rows at global addresses: address space for all of an array, memory for the rows that are here. Private to
+ * room loop. */
+#ifndef KL_ROWS_H
+#define KL_ROWS_H
+
+#include "base/base.h"
+
+typedef struct kl_rows { /* zeroed: none */
+    uint8_t *base;       /* row i is at base + i·bytes */
+    uint64_t n;
+    size_t bytes;
+    size_t page, reserved;
+} kl_rows;
+
+/* Address space for n rows; none of them can be touched yet. KILTER_ERR_RANGE: more than 2^47 bytes;
+ * KILTER_ERR_MEMORY */
+kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error);
+/* Rows of `range` can be touched: those on pages that were not there are zero. KILTER_ERR_MEMORY: some may be
+ * there now, which kl_rows_give() gives back. */
+kilter_status kl_rows_take(kl_rows *rows, kl_span range, kilter_error *error);
+/* Pages of `range` that hold nothing of the `kept` ranges are given back. */
+void kl_rows_give(kl_rows *rows, kl_span range, const kl_span *kept, size_t kept_count);
+void kl_rows_release(kl_rows *rows); /* leaves it zeroed */
+
+static inline uint8_t *kl_rows_at(const kl_rows *rows, uint64_t i) {
+    return rows->base + i * rows->bytes;
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* Rows against the system's own word of which pages can be touched. */
+#include "loop/rows.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { N = 1000 };
+
+/* write() looks at the memory, where a read would fault. */
+static bool touchable(const void *at, int sink) {
+    return write(sink, at, 1) == 1;
+}
+
+static bool near_row(const kl_rows *rows, kl_span range, uint64_t page) {
+    if (range.lo >= range.hi)
+        return false;
+    return page >= range.lo * rows->bytes / rows->page && page <= (range.hi * rows->bytes - 1) / rows->page;
+}
+
+/* A page can be touched exactly while a row on it is kept. */
+static void check_pages(const kl_rows *rows, const kl_span *kept, size_t count, int sink) {
+    for (uint64_t page = 0; page < rows->reserved / rows->page; page++) {
+        bool expected = false;
+        for (size_t k = 0; k < count; k++)
+            expected |= near_row(rows, kept[k], page);
+        assert_int_equal(touchable(rows->base + page * rows->page, sink), expected);
+    }
+}
+
+static uint64_t draw(uint64_t *seed, uint64_t below) {
+    return (*seed = kl_mix64(*seed)) % below;
+}
+
+/* Any history of ranges of rows smaller and larger than a page, side by side and apart. */
+static void test_pages_follow_ranges(void **state) {
+    (void)state;
+    static const size_t sizes[] = {8, 24, 1000, 4096, 5000, 12288};
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    for (uint64_t round = 0; round < 60; round++) {
+        uint64_t seed = round;
+        kl_rows rows = {0};
+        kl_span kept[4] = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
+        assert_int_equal(kl_rows_reserve(&rows, N, sizes[round % 6], NULL), KILTER_OK);
+        for (int step = 0; step < 8; step++) {
+            size_t k = draw(&seed, 4);
+            kl_span old = kept[k];
+            uint64_t lo = draw(&seed, N);
+            kept[k] = (kl_span){lo, lo + draw(&seed, (N - lo < 200 ? N - lo : 200) + 1)};
+            assert_int_equal(kl_rows_take(&rows, kept[k], NULL), KILTER_OK);
+            for (uint64_t i = kept[k].lo; i < kept[k].hi; i++)
+                kl_rows_at(&rows, i)[rows.bytes - 1] = (uint8_t)i;
+            kl_rows_give(&rows, old, kept, 4);
+            check_pages(&rows, kept, 4, ends[1]);
+            char drained[1 << 14];
+            assert_true(read(ends[0], drained, sizeof drained) >= 0 || errno == EAGAIN);
+            for (uint64_t i = kept[k].lo; i < kept[k].hi; i++)
+                assert_int_equal(kl_rows_at(&rows, i)[rows.bytes - 1], (uint8_t)i);
+        }
+        kl_rows_release(&rows);
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* What was given back is zero when it comes again. */
+static void test_taken_again_is_zero(void **state) {
+    (void)state;
+    kl_rows rows = {0};
+    assert_int_equal(kl_rows_reserve(&rows, 4, 8192, NULL), KILTER_OK);
+    assert_int_equal(kl_rows_take(&rows, (kl_span){1, 2}, NULL), KILTER_OK);
+    *kl_rows_at(&rows, 1) = 7;
+    kl_rows_give(&rows, (kl_span){1, 2}, NULL, 0);
+    assert_int_equal(kl_rows_take(&rows, (kl_span){0, 4}, NULL), KILTER_OK);
+    assert_int_equal(*kl_rows_at(&rows, 1), 0);
+    kl_rows_release(&rows);
+}
+
+static int be_short_of_memory(void) {
+    kl_rows rows = {0};
+    kilter_error error = {KILTER_OK, ""};
+    if (kl_rows_reserve(&rows, 1024, 1 << 20, &error) != KILTER_OK)
+        return 1;
+    setrlimit(RLIMIT_DATA, &(struct rlimit){64 << 20, 64 << 20});
+    if (kl_rows_take(&rows, (kl_span){0, 8}, &error) != KILTER_OK)
+        return 2;
+    *kl_rows_at(&rows, 7) = 1;
+    if (kl_rows_take(&rows, (kl_span){8, 512}, &error) != KILTER_ERR_MEMORY)
+        return 3;
+    kl_rows_give(&rows, (kl_span){8, 512}, &(kl_span){0, 8}, 1);
+    return *kl_rows_at(&rows, 7) == 1 ? 0 : 4;
+}
+
+static int be_short_of_addresses(void) {
+    kl_rows rows = {0};
+    kilter_error error = {KILTER_OK, ""};
+    setrlimit(RLIMIT_AS, &(struct rlimit){256 << 20, 256 << 20});
+    return kl_rows_reserve(&rows, 1024, 1 << 20, &error) == KILTER_ERR_MEMORY && rows.base == NULL ? 0 : 1;
+}
+
+static int in_a_child(int (*body)(void)) {
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(body());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_memory_that_runs_out_is_said_before(void **state) {
+    (void)state;
+    assert_int_equal(in_a_child(be_short_of_memory), 0);
+    assert_int_equal(in_a_child(be_short_of_addresses), 0);
+}
+
+static void test_sizes_out_of_range(void **state) {
+    (void)state;
+    kl_rows rows = {0};
+    assert_int_equal(kl_rows_reserve(&rows, 10, 0, NULL), KILTER_ERR_RANGE);
+    assert_int_equal(kl_rows_reserve(&rows, UINT64_MAX, 16, NULL), KILTER_ERR_RANGE);
+    assert_int_equal(kl_rows_reserve(&rows, (UINT64_C(1) << 44) + 1, 8, NULL), KILTER_ERR_RANGE);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pages_follow_ranges),
+        cmocka_unit_test(test_taken_again_is_zero),
+        cmocka_unit_test(test_memory_that_runs_out_is_said_before),
+        cmocka_unit_test(test_sizes_out_of_range),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,285 @@
+/* One execution: its rows, range by range or block by block. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loop/loop_mpi.h"
+
+static const double PIECES_FROM_S = 1e-3; /* own rows that take longer are given in pieces */
+
+static bool is_empty(kl_span s) {
+    return s.lo >= s.hi;
+}
+
+static kl_span target_of(const kilter_loop *l) {
+    return (kl_span){l->target[l->rank], l->target[l->rank + 1]};
+}
+
+static kilter_status wrong_use(kilter_loop *l, const char *call, const char *what, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_USAGE, "%s of loop '%s': %s", call, l->name, what);
+}
+
+/* --- begin --- */
+
+/* Into the first own row's execution comes what the rows around it were before: all of it is there first. */
+static kilter_status begin_pipeline(kilter_loop *l, kilter_error *error) {
+    l->blocks_done = l->blocks_asked = 0;
+    l->in_block = false;
+    return kl_exchange_finish(l, error);
+}
+
+static void split(kilter_loop *l, kl_span inner) {
+    kl_span own = target_of(l);
+    l->todo = inner;
+    if (is_empty(inner)) {
+        l->todo = (kl_span){0, 0};
+        l->edges[0] = own;
+        l->edges[1] = (kl_span){0, 0};
+    } else {
+        l->edges[0] = (kl_span){own.lo, inner.lo};
+        l->edges[1] = (kl_span){inner.hi, own.hi};
+    }
+}
+
+static kilter_status begin(kilter_loop *l, kilter_error *error) {
+    kl_span inner;
+    kilter_status status = KILTER_OK;
+    if (l->execution == 0)
+        status = kl_round_open(l, error);
+    else
+        status = kl_round_answer(l, error);
+    l->rows_done = 0;
+    l->given = (kl_span){0, 0};
+    kl_span own = target_of(l);
+    l->by_pieces = l->steer && !kl_loop_pipelined(l) &&
+                   (l->iteration_s == 0 || l->iteration_s * (double)(own.hi - own.lo) > PIECES_FROM_S);
+    if (status == KILTER_OK)
+        status = kl_exchange_begin(l, &inner, error);
+    if (status != KILTER_OK)
+        return status;
+    split(l, inner);
+    return kl_loop_pipelined(l) ? begin_pipeline(l, error) : KILTER_OK;
+}
+
+/* --- next, of a loop whose iterations are independent --- */
+
+static uint64_t grain(const kilter_loop *l) {
+    kl_span own = target_of(l);
+    uint64_t mine = own.hi - own.lo;
+    if (!l->by_pieces)
+        return mine;
+    uint64_t piece = (mine + KL_SEGMENTS - 1) / KL_SEGMENTS;
+    uint64_t most = l->iteration_s > 0 ? kl_doall_grain(mine, l->iteration_s, l->period_s) : piece;
+    return piece < most ? piece : most;
+}
+
+static void count_given(kilter_loop *l) {
+    if (is_empty(l->given))
+        return;
+    kl_measure(l, l->given, 1);
+    l->rows_done += l->given.hi - l->given.lo;
+    l->given = (kl_span){0, 0};
+}
+
+static bool give(kilter_loop *l, kilter_range *range) {
+    if (is_empty(l->todo))
+        return false;
+    uint64_t count = l->todo.hi - l->todo.lo, most = grain(l);
+    count = count < most ? count : most;
+    l->given = (kl_span){l->todo.lo, l->todo.lo + count};
+    l->todo.lo += count;
+    *range = (kilter_range){l->given.lo, l->given.hi};
+    l->given_s = l->steer ? kl_loop_now_s(l) : 0;
+    l->given_busy_s = l->by_pieces ? kl_busy_s(&l->clock) : 0;
+    return true;
+}
+
+/* The edges follow when the exchange is complete, which is at the latest when nothing else is left. */
+static kilter_status next(kilter_loop *l, kilter_error *error) {
+    kilter_status status = kl_round_hook(l, false, error);
+    if (status == KILTER_OK && !is_empty(l->todo) && l->exchanging)
+        status = kl_exchange_look(l, error);
+    if (status == KILTER_OK && is_empty(l->todo))
+        status = kl_exchange_finish(l, error);
+    if (status == KILTER_OK && l->lines)
+        status = kl_loop_look_for_deaths(l, error);
+    for (int i = 0; i < 2 && status == KILTER_OK && is_empty(l->todo); i++) {
+        l->todo = l->edges[i];
+        l->edges[i] = (kl_span){0, 0};
+    }
+    return status;
+}
+
+/* What is wrong here is told by the next end. */
+static bool break_loop(kilter_loop *l) {
+    kl_loop_break(l);
+    return false;
+}
+
+static bool is_under_way(kilter_loop *l, const char *call, kilter_loop_kind kind) {
+    if (l->phase == KL_BROKEN)
+        return false;
+    kilter_status status = KILTER_OK;
+    if (l->options.kind != kind)
+        status = wrong_use(l, call,
+                           kind == KILTER_DOALL ? "its kind is KILTER_DOACROSS: call kilter_loop_next_block()"
+                                                : "its kind is KILTER_DOALL: call kilter_loop_next()",
+                           &l->failure);
+    else if (l->phase != KL_WITHIN)
+        status = wrong_use(l, call, "no execution is under way: call kilter_loop_begin() first", &l->failure);
+    return status == KILTER_OK ? true : break_loop(l);
+}
+
+bool kilter_loop_next(kilter_loop *l, kilter_range *range) {
+    if (!is_under_way(l, "kilter_loop_next()", KILTER_DOALL))
+        return false;
+    count_given(l);
+    return next(l, &l->failure) == KILTER_OK ? give(l, range) : break_loop(l);
+}
+
+/* --- next, of a pipeline --- */
+
+/* The next rank with rows, downwards (−1) or upwards; −1: there is none. */
+static int neighbour(const kilter_loop *l, int way) {
+    int r = l->rank + way;
+    while (r >= 0 && r < (int)l->ranks && l->bounds[r] == l->bounds[r + 1])
+        r += way;
+    return r < (int)l->ranks ? r : -1;
+}
+
+static kl_span block_at(const kilter_loop *l, uint64_t index) {
+    uint64_t lo = index * l->block;
+    return (kl_span){lo, l->options.inner - lo > l->block ? lo + l->block : l->options.inner};
+}
+
+static uint64_t block_count(const kilter_loop *l) {
+    return (l->options.inner + l->block - 1) / l->block;
+}
+
+/* The part of `row` in a block, of each array with ghost rows. */
+static kilter_status pass_block(kilter_loop *l, bool sends, int peer, uint64_t row, uint64_t index,
+                                kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    kl_span block = block_at(l, index);
+    for (size_t a = 0; a < l->array_count && status == KILTER_OK; a++) {
+        const kl_array *array = &l->arrays[a];
+        size_t element = array->rows.bytes / l->options.inner,
+               bytes = (size_t)(block.hi - block.lo) * element;
+        if (array->ghost == 0)
+            continue;
+        uint8_t *at = kl_rows_at(&array->rows, row) + block.lo * element;
+        status = sends ? kl_batch_send(l, &l->going, at, bytes, peer, KL_TAG_BLOCK, error)
+                       : kl_batch_receive(l, &l->coming, at, bytes, peer, KL_TAG_BLOCK, error);
+    }
+    return status;
+}
+
+static kilter_status ask_for_block(kilter_loop *l, kilter_error *error) {
+    int below = neighbour(l, -1);
+    if (below < 0 || l->blocks_asked == block_count(l))
+        return KILTER_OK;
+    return pass_block(l, false, below, kl_loop_own(l).lo - 1, l->blocks_asked++, error);
+}
+
+/* The boundary of the block before is awaited; that of the next is asked for before the work begins. */
+static kilter_status await_block(kilter_loop *l, kilter_error *error) {
+    double began_s = kl_loop_now_s(l);
+    kilter_status status = l->blocks_asked == l->blocks_done ? ask_for_block(l, error) : KILTER_OK;
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &l->coming, error);
+    l->summary.waited_s += kl_loop_now_s(l) - began_s;
+    return status == KILTER_OK ? ask_for_block(l, error) : status;
+}
+
+static kilter_status finish_block(kilter_loop *l, kilter_error *error) {
+    if (!l->in_block)
+        return KILTER_OK;
+    kl_span own = kl_loop_own(l), block = block_at(l, l->blocks_done);
+    int above = neighbour(l, 1);
+    l->in_block = false;
+    kl_measure(l, own, (double)(block.hi - block.lo) / (double)l->options.inner);
+    kilter_status status =
+        above < 0 ? KILTER_OK : pass_block(l, true, above, own.hi - 1, l->blocks_done, error);
+    l->blocks_done++;
+    if (status == KILTER_OK)
+        status = kl_batch_look(l, &l->going, error);
+    return status;
+}
+
+static bool give_block(kilter_loop *l, kilter_range *rows, kilter_range *inner) {
+    kl_span own = kl_loop_own(l), block = block_at(l, l->blocks_done);
+    *rows = (kilter_range){own.lo, own.hi};
+    *inner = (kilter_range){block.lo, block.hi};
+    l->in_block = true;
+    l->given_s = l->steer ? kl_loop_now_s(l) : 0;
+    return true;
+}
+
+bool kilter_loop_next_block(kilter_loop *l, kilter_range *rows, kilter_range *inner) {
+    if (!is_under_way(l, "kilter_loop_next_block()", KILTER_DOACROSS))
+        return false;
+    kilter_status status = finish_block(l, &l->failure);
+    if (status == KILTER_OK)
+        status = kl_round_hook(l, false, &l->failure);
+    if (status == KILTER_OK && l->lines)
+        status = kl_loop_look_for_deaths(l, &l->failure);
+    if (status != KILTER_OK)
+        return break_loop(l);
+    if (is_empty(kl_loop_own(l)) || l->blocks_done == block_count(l))
+        return false;
+    if (await_block(l, &l->failure) != KILTER_OK)
+        return break_loop(l);
+    return give_block(l, rows, inner);
+}
+
+/* --- begin and end --- */
+
+kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
+    if (l->phase == KL_BROKEN)
+        return kl_loop_failed(l, l->failure.status, error);
+    if (l->phase == KL_WITHIN)
+        return kl_loop_failed(l,
+                              wrong_use(l, "kilter_loop_begin()",
+                                        "an execution is under way: call kilter_loop_end() first",
+                                        &l->failure),
+                              error);
+    l->began_s = kl_loop_now_s(l);
+    kilter_status status = begin(l, &l->failure);
+    if (status != KILTER_OK)
+        return kl_loop_failed(l, status, error);
+    l->phase = KL_WITHIN;
+    return KILTER_OK;
+}
+
+/* Nothing of the execution is left. */
+static bool is_done(const kilter_loop *l) {
+    kl_span own = target_of(l);
+    if (kl_loop_pipelined(l))
+        return is_empty(own) || (l->blocks_done == block_count(l) && !l->in_block);
+    return is_empty(l->given) && l->rows_done == own.hi - own.lo;
+}
+
+static kilter_status end(kilter_loop *l, kilter_error *error) {
+    if (l->phase != KL_WITHIN)
+        return wrong_use(l, "kilter_loop_end()", "no execution is under way: call kilter_loop_begin() first",
+                         error);
+    kilter_status status = kl_exchange_finish(l, error); /* of a rank without rows */
+    if (status == KILTER_OK && !is_done(l))
+        return wrong_use(l, "kilter_loop_end()",
+                         "iterations of this rank are left: take ranges until there are no more", error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &l->going, error);
+    return status == KILTER_OK ? kl_round_hook(l, true, error) : status;
+}
+
+kilter_status kilter_loop_end(kilter_loop *l, kilter_error *error) {
+    kilter_status status = l->phase == KL_BROKEN ? l->failure.status : end(l, &l->failure);
+    if (status != KILTER_OK)
+        return kl_loop_failed(l, status, error);
+    l->phase = KL_BETWEEN;
+    l->execution++;
+    l->measured.executions++;
+    l->summary.executions++;
+    l->summary.elapsed_s += kl_loop_now_s(l) - l->began_s;
+    return KILTER_OK;
+}

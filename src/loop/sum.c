@@ -1,0 +1,91 @@
+/* A long fixed-point number (Kulisch): a double is 53 bits somewhere in it, and adding whole numbers loses
+ * nothing. */
+#include "loop/sum.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TIDY_AFTER = 1 << 30, LEAST_EXPONENT = -1074 };
+
+static void add_bits(kl_sum *sum, uint64_t bits, int exponent, bool negative) {
+    int at = (exponent - LEAST_EXPONENT) / 32, shift = (exponent - LEAST_EXPONENT) % 32;
+    uint64_t low = (bits & UINT32_MAX) << shift, high = (bits >> 32) << shift;
+    int64_t digits[3] = {(int64_t)(low & UINT32_MAX), (int64_t)((low >> 32) + (high & UINT32_MAX)),
+                         (int64_t)(high >> 32)};
+    for (int i = 0; i < 3; i++)
+        sum->word[at + i] += negative ? -digits[i] : digits[i];
+}
+
+void kl_sum_add(kl_sum *sum, double x) {
+    if (isnan(x)) {
+        sum->word[KL_SUM_NAN]++;
+    } else if (isinf(x)) {
+        sum->word[x > 0 ? KL_SUM_INFINITE : KL_SUM_NEGATIVE]++;
+    } else if (x != 0) {
+        uint64_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        uint64_t mantissa = bits & ((UINT64_C(1) << 52) - 1);
+        int biased = (int)(bits >> 52 & 0x7ff);
+        if (biased > 0)
+            mantissa |= UINT64_C(1) << 52;
+        add_bits(sum, mantissa, LEAST_EXPONENT + (biased > 0 ? biased - 1 : 0), bits >> 63);
+        if (++sum->untidied == TIDY_AFTER)
+            kl_sum_tidy(sum);
+    }
+}
+
+void kl_sum_tidy(kl_sum *sum) {
+    int64_t carry = 0;
+    for (int i = 0; i < KL_SUM_DIGITS - 1; i++) {
+        int64_t digit = sum->word[i] + carry;
+        carry = digit >> 32; /* downward: what is left is not negative */
+        sum->word[i] = digit & UINT32_MAX;
+    }
+    sum->word[KL_SUM_DIGITS - 1] += carry;
+    sum->untidied = 0;
+}
+
+static void negate(kl_sum *sum) {
+    for (int i = 0; i < KL_SUM_DIGITS; i++)
+        sum->word[i] = -sum->word[i];
+    kl_sum_tidy(sum);
+}
+
+/* The highest 64 bits, of which the last says whether there is anything below: one rounding is left. */
+static double round_once(const kl_sum *sum) {
+    int top = KL_SUM_DIGITS - 1;
+    while (top > 0 && sum->word[top] == 0)
+        top--;
+    uint64_t bits = 0, below = 0;
+    for (int i = top; i > top - 2; i--)
+        bits = bits << 32 | (i >= 0 ? (uint64_t)sum->word[i] : 0);
+    if (bits == 0)
+        return 0;
+    int exponent = LEAST_EXPONENT + 32 * (top - 1), free_bits = 0;
+    while (!(bits << free_bits >> 63))
+        free_bits++;
+    uint64_t next = top >= 2 ? (uint64_t)sum->word[top - 2] : 0;
+    if (free_bits > 0) {
+        bits = bits << free_bits | next >> (32 - free_bits);
+        below = next & ((UINT64_C(1) << (32 - free_bits)) - 1);
+    } else {
+        below = next;
+    }
+    for (int i = top - 3; i >= 0; i--)
+        below |= (uint64_t)sum->word[i];
+    return ldexp((double)(bits | (below != 0)), exponent - free_bits);
+}
+
+double kl_sum_value(kl_sum *sum) {
+    const int64_t *word = sum->word;
+    if (word[KL_SUM_NAN] > 0 || (word[KL_SUM_INFINITE] > 0 && word[KL_SUM_NEGATIVE] > 0))
+        return NAN;
+    if (word[KL_SUM_INFINITE] > 0 || word[KL_SUM_NEGATIVE] > 0)
+        return word[KL_SUM_INFINITE] > 0 ? INFINITY : -INFINITY;
+    kl_sum_tidy(sum);
+    bool negative = word[KL_SUM_DIGITS - 1] < 0;
+    if (negative)
+        negate(sum);
+    double value = round_once(sum);
+    return negative ? -value : value;
+}

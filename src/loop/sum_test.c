@@ -1,0 +1,109 @@
+/* Exact sums against those of whole numbers, and against themselves in another order. */
+#include "loop/sum.h"
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool same_bits(double a, double b) {
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+static double draw(uint64_t *seed) { /* any finite double */
+    double x;
+    do {
+        *seed = kl_mix64(*seed);
+        memcpy(&x, seed, sizeof x);
+    } while (!isfinite(x));
+    return x;
+}
+
+static double sum_of(const double *x, size_t count) {
+    kl_sum sum = {{0}, 0};
+    for (size_t i = 0; i < count; i++)
+        kl_sum_add(&sum, x[i]);
+    return kl_sum_value(&sum);
+}
+
+static void test_known_sums(void **state) {
+    (void)state;
+    static const struct {
+        double x[4], sum;
+    } cases[] = {
+        {{0}, 0},
+        {{-0.0}, 0},
+        {{1e308, 1e308, -1e308, -1e308}, 0},
+        {{DBL_MAX, DBL_MAX, -DBL_MAX, 1}, DBL_MAX},
+        {{DBL_MAX, DBL_MAX}, INFINITY},
+        {{-DBL_MAX, -DBL_MAX}, -INFINITY},
+        {{1, 1e100, 1, -1e100}, 2},
+        {{0.1, 0.2, -0.3}, 0x1p-55},
+        {{1, 0x1p-53}, 1},                               /* half way: to even */
+        {{1, 0x1p-53, 0x1p-1074}, 1 + DBL_EPSILON},      /* beyond half way, by very little */
+        {{1, 3 * 0x1p-53, -0x1p-1074}, 1 + DBL_EPSILON}, /* not quite */
+        {{-1, -0x1p-53, -0x1p-1074}, -1 - DBL_EPSILON},
+        {{0x1p-1074, 0x1p-1074}, 0x1p-1073},
+        {{DBL_MIN, -0x1p-1074}, DBL_MIN - 0x1p-1074},
+        {{INFINITY, 1}, INFINITY},
+        {{-INFINITY, DBL_MAX}, -INFINITY},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_true(same_bits(sum_of(cases[i].x, 4), cases[i].sum));
+    assert_true(isnan(sum_of((double[]){INFINITY, -INFINITY}, 2)));
+    assert_true(isnan(sum_of((double[]){NAN, 1}, 2)));
+}
+
+/* Two doubles: what the hardware rounds. */
+static void test_pairs_are_rounded_as_by_the_hardware(void **state) {
+    (void)state;
+    uint64_t seed = 1;
+    for (int i = 0; i < 100000; i++) {
+        double a = draw(&seed), b = ldexp(draw(&seed), 0);
+        int exponent;
+        frexp(a, &exponent); /* near each other, or nothing is rounded */
+        if (i % 2)
+            b = ldexp(frexp(b, &(int){0}), exponent - i % 70);
+        volatile double sum = a + b;
+        assert_true(same_bits(sum_of((double[]){a, b}, 2), sum));
+    }
+}
+
+static void test_order_and_parts_do_not_matter(void **state) {
+    (void)state;
+    enum { COUNT = 500 };
+    double x[COUNT];
+    uint64_t seed = 2;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = ldexp(draw(&seed), -40); /* no overflow */
+    double whole = sum_of(x, COUNT);
+    for (int round = 0; round < 50; round++) {
+        kl_sum parts[7] = {{{0}, 0}}, total = {{0}, 0};
+        for (int i = COUNT - 1; i > 0; i--) {
+            size_t k = (size_t)((seed = kl_mix64(seed)) % (uint64_t)(i + 1));
+            double kept = x[i];
+            x[i] = x[k];
+            x[k] = kept;
+        }
+        for (int i = 0; i < COUNT; i++)
+            kl_sum_add(&parts[(seed = kl_mix64(seed)) % 7], x[i]);
+        for (int p = 0; p < 7; p++) {
+            kl_sum_tidy(&parts[p]);
+            for (int w = 0; w < KL_SUM_WORDS; w++)
+                total.word[w] += parts[p].word[w];
+        }
+        assert_true(same_bits(kl_sum_value(&total), whole));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_sums),
+        cmocka_unit_test(test_pairs_are_rounded_as_by_the_hardware),
+        cmocka_unit_test(test_order_and_parts_do_not_matter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
