@@ -3,8 +3,8 @@
  * its window grows, so that rows cost differently, and the noise wanders from frame to frame. Without
  * --picture the program draws one of N×N points. Rows are distributed, and a frame's rows are needed REACH
  * beyond a rank's own. */
-#include "loop_program.h"
-#include "picture.h"
+#include "examples/loop_program.h"
+#include "examples/picture.h"
 
 static void *sequential(const settings *set, const picture *scene) {
     size_t width = scene->width, height = scene->height;

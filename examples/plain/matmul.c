@@ -1,5 +1,5 @@
 /* matmul [N [SWEEPS]]: A ← A·B, again and again; the rows of A are distributed, B is everywhere. */
-#include "loop_program.h"
+#include "examples/loop_program.h"
 
 static void start_row(size_t n, size_t i, double *a) {
     for (size_t j = 0; j < n; j++)

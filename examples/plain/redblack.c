@@ -1,7 +1,7 @@
 /* redblack [N [SWEEPS]]: successive over-relaxation of an N×N grid with a fixed rim, the points of one colour
  * after those of the other; the rows are distributed, each rank has the row before its own and the one after.
  */
-#include "loop_program.h"
+#include "examples/loop_program.h"
 
 static const double OMEGA = 1.5;
 
