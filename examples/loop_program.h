@@ -27,7 +27,8 @@ typedef struct settings {
     const char *program;
     double n, sweeps;
     double block;  /* columns in a block; 0: the program's choice */
-    double cost_s; /* CPU time of one iteration; 0: what it takes */
+    double cost_s; /* CPU time of one iteration on this rank; 0: what it takes */
+    double slow;   /* rank 0 needs so many times as much; 0: as the others */
     bool check;    /* compare with the sequential program */
     const char *picture, *output;
     bool fixed, say; /* Kilter: nothing moves; what balancing did is told in a second line */
@@ -67,6 +68,7 @@ static inline settings read_settings(int argc, char **argv, settings set) {
     } options[] = {
         {"--check", .flag = &set.check},
         {"--cost", .number = &set.cost_s, .most = 1e6},
+        {"--slow", .number = &set.slow, .most = 1e6},
         {"--block", .number = &set.block, .most = MOST_ROWS, .whole = true},
         {"--picture", .text = &set.picture},
         {"--output", .text = &set.output},
@@ -75,7 +77,7 @@ static inline settings read_settings(int argc, char **argv, settings set) {
         {"--record", .text = &set.record, .kilter = true},
     };
     const size_t count = sizeof options / sizeof options[0];
-    int numbers = 0;
+    int numbers = 0, rank;
     for (int i = 1; i < argc; i++) {
         size_t o = 0;
         while (o < count && (strcmp(argv[i], options[o].name) != 0 || (options[o].kilter && !WITH_KILTER)))
@@ -97,6 +99,9 @@ static inline settings read_settings(int argc, char **argv, settings set) {
         else
             *options[o].number = read_number(&set, argv[++i], 0, options[o].most, options[o].whole);
     }
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0 && set.slow > 0)
+        set.cost_s *= set.slow;
     return set;
 }
 
