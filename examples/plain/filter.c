@@ -48,11 +48,12 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < own; i++)
             take_row(&scene, frame, lo + i, seen[i + REACH]);
         MPI_Request requests[4];
+        MPI_Status statuses[4];
         MPI_Irecv(seen[0], edge, MPI_BYTE, before, 0, MPI_COMM_WORLD, &requests[0]);
         MPI_Irecv(seen[own + REACH], edge, MPI_BYTE, after, 0, MPI_COMM_WORLD, &requests[1]);
         MPI_Isend(seen[REACH], edge, MPI_BYTE, before, 0, MPI_COMM_WORLD, &requests[2]);
         MPI_Isend(seen[own], edge, MPI_BYTE, after, 0, MPI_COMM_WORLD, &requests[3]);
-        MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+        MPI_Waitall(4, requests, statuses);
         double from_s = cpu_s(&set);
         for (size_t i = 0; i < own; i++)
             clean_row(width, height, lo + i, &seen[i + REACH], clean[i]);

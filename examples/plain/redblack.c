@@ -51,11 +51,12 @@ int main(int argc, char **argv) {
     double begun_s = MPI_Wtime();
     for (int half = 0; half < 2 * set.sweeps; half++) {
         MPI_Request requests[4];
+        MPI_Status statuses[4];
         MPI_Irecv(u[0], (int)n, MPI_DOUBLE, before, 0, MPI_COMM_WORLD, &requests[0]);
         MPI_Irecv(u[own + 1], (int)n, MPI_DOUBLE, after, 0, MPI_COMM_WORLD, &requests[1]);
         MPI_Isend(u[1], (int)n, MPI_DOUBLE, before, 0, MPI_COMM_WORLD, &requests[2]);
         MPI_Isend(u[own], (int)n, MPI_DOUBLE, after, 0, MPI_COMM_WORLD, &requests[3]);
-        MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+        MPI_Waitall(4, requests, statuses);
         double from_s = cpu_s(&set);
         for (size_t i = 1; i <= own; i++)
             if (lo + i > 1 && lo + i < n)
