@@ -5,9 +5,20 @@
 #include "loop/loop_mpi.h"
 #include "loop/sum.h"
 
+bool kl_loop_own_at(const kilter_loop *l, size_t nth, kl_span *range) {
+    if (l->scatter) {
+        const kl_spans *own = kl_scatter_own(l);
+        if (nth < own->count)
+            *range = own->at[nth];
+        return nth < own->count;
+    }
+    *range = kl_loop_own(l);
+    return nth == 0 && range->lo < range->hi;
+}
+
 bool kilter_loop_mine(const kilter_loop *l, size_t nth, kilter_range *range) {
-    kl_span own = kl_loop_own(l);
-    if (nth > 0 || own.lo >= own.hi || l->phase != KL_BETWEEN)
+    kl_span own;
+    if (l->phase != KL_BETWEEN || !kl_loop_own_at(l, nth, &own))
         return false;
     *range = (kilter_range){own.lo, own.hi};
     return true;
@@ -32,9 +43,10 @@ static kilter_status check(kilter_loop *l, const char *call, const kl_array *arr
 
 static kilter_status sum_up(kilter_loop *l, const double *values, double *sum, kilter_error *error) {
     kl_sum all = {{0}, 0};
-    kl_span own = kl_loop_own(l);
-    for (uint64_t i = own.lo; i < own.hi; i++)
-        kl_sum_add(&all, values[i]);
+    kl_span own;
+    for (size_t k = 0; kl_loop_own_at(l, k, &own); k++)
+        for (uint64_t i = own.lo; i < own.hi; i++)
+            kl_sum_add(&all, values[i]);
     kl_sum_tidy(&all);
     kl_batch batch = {0};
     MPI_Request request = MPI_REQUEST_NULL;
@@ -62,25 +74,65 @@ kilter_status kilter_loop_sum(kilter_loop *l, const double *values, double *sum,
     return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);
 }
 
+/* How many ranges, which, and their rows. */
+static kilter_status send_own(kilter_loop *l, const kl_rows *rows, int root, kilter_error *error) {
+    kl_batch *batch = &l->exchange;
+    kl_spans own = {0};
+    kl_span range;
+    bool fits = true;
+    for (size_t k = 0; kl_loop_own_at(l, k, &range); k++)
+        fits &= kl_spans_add(&own, range);
+    if (!fits)
+        return kl_fail(error, KILTER_ERR_MEMORY, "gathering rows of loop '%s': memory ran out", l->name);
+    uint64_t count = own.count;
+    kilter_status status = kl_batch_send(l, batch, &count, sizeof count, root, KL_TAG_GATHER, error);
+    if (status == KILTER_OK)
+        status = kl_batch_send(l, batch, own.at, own.count * sizeof *own.at, root, KL_TAG_GATHER, error);
+    for (size_t k = 0; k < own.count && status == KILTER_OK; k++)
+        status = kl_batch_send(l, batch, kl_rows_at(rows, own.at[k].lo),
+                               (size_t)(own.at[k].hi - own.at[k].lo) * rows->bytes, root, KL_TAG_GATHER, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, batch, error);
+    if (status == KILTER_OK)
+        kl_spans_free(&own); /* else MPI may still read it */
+    return status;
+}
+
+static kilter_status receive(kilter_loop *l, void *to, size_t bytes, int from, kilter_error *error) {
+    kilter_status status = kl_batch_receive(l, &l->exchange, to, bytes, from, KL_TAG_GATHER, error);
+    return status == KILTER_OK ? kl_batch_await(l, &l->exchange, error) : status;
+}
+
+static kilter_status receive_from(kilter_loop *l, size_t row_bytes, int rank, uint8_t *whole,
+                                  kilter_error *error) {
+    uint64_t count = 0;
+    kilter_status status = receive(l, &count, sizeof count, rank, error);
+    kl_span *ranges = count > 0 ? malloc(count * sizeof *ranges) : NULL;
+    if (status != KILTER_OK || count == 0)
+        return status;
+    if (!ranges)
+        return kl_fail(error, KILTER_ERR_MEMORY, "gathering rows of loop '%s': memory ran out", l->name);
+    status = receive(l, ranges, count * sizeof *ranges, rank, error);
+    for (uint64_t k = 0; k < count && status == KILTER_OK; k++)
+        status = kl_batch_receive(l, &l->exchange, whole + ranges[k].lo * row_bytes,
+                                  (size_t)(ranges[k].hi - ranges[k].lo) * row_bytes, rank, KL_TAG_GATHER, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &l->exchange, error);
+    free(ranges);
+    return status;
+}
+
 static kilter_status gather(kilter_loop *l, const kl_rows *rows, int root, uint8_t *whole,
                             kilter_error *error) {
-    kl_span own = kl_loop_own(l);
+    kl_span own;
+    if (l->rank != root)
+        return send_own(l, rows, root, error);
+    for (size_t k = 0; kl_loop_own_at(l, k, &own); k++)
+        memcpy(whole + own.lo * rows->bytes, kl_rows_at(rows, own.lo), (size_t)(own.hi - own.lo) * rows->bytes);
     kilter_status status = KILTER_OK;
-    kl_batch batch = {0};
-    for (uint32_t r = 0; r < l->ranks && l->rank == root && status == KILTER_OK; r++)
-        if ((int)r != root && l->bounds[r] < l->bounds[r + 1])
-            status = kl_batch_receive(l, &batch, whole + l->bounds[r] * rows->bytes,
-                                      (size_t)(l->bounds[r + 1] - l->bounds[r]) * rows->bytes, (int)r,
-                                      KL_TAG_GATHER, error);
-    size_t bytes = (size_t)(own.hi - own.lo) * rows->bytes;
-    if (l->rank == root && bytes > 0)
-        memcpy(whole + own.lo * rows->bytes, kl_rows_at(rows, own.lo), bytes);
-    else if (l->rank != root && bytes > 0 && status == KILTER_OK)
-        status = kl_batch_send(l, &batch, kl_rows_at(rows, own.lo), bytes, root, KL_TAG_GATHER, error);
-    if (status == KILTER_OK)
-        status = kl_batch_await(l, &batch, error);
-    if (status == KILTER_OK)
-        kl_batch_free(&batch); /* else MPI may still use it */
+    for (int r = 0; r < (int)l->ranks && status == KILTER_OK; r++)
+        if (r != root)
+            status = receive_from(l, rows->bytes, r, whole, error);
     return status;
 }
 

@@ -68,6 +68,11 @@ typedef struct kl_legs {
     size_t receives, count, capacity;
 } kl_legs;
 
+typedef struct kl_spans { /* zeroed: none */
+    kl_span *at;
+    size_t count, capacity;
+} kl_spans;
+
 typedef enum kl_phase { KL_BETWEEN, KL_WITHIN, KL_BROKEN } kl_phase;
 
 typedef struct kl_round {
@@ -135,6 +140,8 @@ struct kilter_loop {
     bool forced;
     uint64_t seed;
 
+    struct kl_scatter *scatter; /* NULL: each rank has one range */
+
     uint64_t execution; /* the one that is under way, or begins next */
     double began_s;
     kilter_loop_summary summary;
@@ -167,6 +174,22 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error);
 /* In it: reports when it is time to, at the latest at its end. */
 kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error);
 kilter_status kl_round_close(kilter_loop *l, kilter_error *error);
+void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan); /* in the summary */
 void kl_measure(kilter_loop *l, kl_span rows, double part); /* rows were done, or a part of each */
+
+/* scatter_mpi.c: instead of the exchanges and rounds above */
+kilter_status kl_scatter_open(kilter_loop *l, kilter_error *error);
+void kl_scatter_free(struct kl_scatter *scatter);
+void kl_scatter_begin(kilter_loop *l);
+kilter_status kl_scatter_next(kilter_loop *l, kilter_range *range, bool *got, kilter_error *error);
+bool kl_scatter_is_done(const kilter_loop *l);
+kilter_status kl_scatter_end(kilter_loop *l, kilter_error *error);
+const kl_spans *kl_scatter_own(const kilter_loop *l); /* between two executions */
+bool kl_spans_add(kl_spans *spans, kl_span span);     /* false: no memory */
+uint64_t kl_spans_sum(const kl_spans *spans);
+void kl_spans_free(kl_spans *spans);
+
+/* collect_mpi.c */
+bool kl_loop_own_at(const kilter_loop *l, size_t nth, kl_span *range); /* between two executions */
 
 #endif

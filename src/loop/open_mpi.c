@@ -169,6 +169,7 @@ static void free_loop(kilter_loop *l) {
     free(l->round.all);
     kl_legs_free(&l->legs);
     kl_steer_free(l->steer);
+    kl_scatter_free(l->scatter);
     free(l->bounds);
     free(l->target);
     free(l->name);

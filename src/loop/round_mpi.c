@@ -100,6 +100,7 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
     kl_steer_options options = {
         .iterations = l->options.iterations,
         .ranks = l->ranks,
+        .scattered = l->options.scattered && !l->options.fixed,
         .least = 1,
         .interact_s = l->interact_s,
         .quantum_s = l->quantum_s,
@@ -234,8 +235,13 @@ static void choose_block(kilter_loop *l, double execution_s) {
         l->block = best;
 }
 
-static void follow(kilter_loop *l, const kl_steer_plan *plan) {
+void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan) {
     snprintf(l->decision, sizeof l->decision, "%s", plan->judgement.reason);
+    l->summary.gained_s = kl_steer_account(l->steer)->forecast_s;
+}
+
+static void follow(kilter_loop *l, const kl_steer_plan *plan) {
+    kl_loop_note(l, plan);
     double execution_s = plan->move && !l->options.fixed ? plan->then_s : plan->now_s;
     if (kl_loop_pipelined(l) && l->options.block == 0 && execution_s > 0)
         choose_block(l, execution_s);
@@ -276,7 +282,6 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
     l->summary.rounds++;
     set_next(l, &plan);
     follow(l, &plan);
-    l->summary.gained_s = kl_steer_account(l->steer)->forecast_s;
     return KILTER_OK;
 }
 

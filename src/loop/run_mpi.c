@@ -44,9 +44,17 @@ static void split(kilter_loop *l, kl_span inner) {
 static kilter_status begin(kilter_loop *l, kilter_error *error) {
     kl_span inner;
     kilter_status status = KILTER_OK;
+    bool scatters = l->options.scattered && !l->options.fixed && l->ranks > 1;
     if (l->execution == 0)
         status = kl_round_open(l, error);
-    else
+    if (status == KILTER_OK && scatters && !l->scatter)
+        status = kl_scatter_open(l, error);
+    if (scatters) {
+        if (status == KILTER_OK)
+            kl_scatter_begin(l);
+        return status;
+    }
+    if (l->execution > 0)
         status = kl_round_answer(l, error);
     l->rows_done = 0;
     l->given = (kl_span){0, 0};
@@ -133,6 +141,9 @@ static bool is_under_way(kilter_loop *l, const char *call, kilter_loop_kind kind
 bool kilter_loop_next(kilter_loop *l, kilter_range *range) {
     if (!is_under_way(l, "kilter_loop_next()", KILTER_DOALL))
         return false;
+    bool got;
+    if (l->scatter)
+        return kl_scatter_next(l, range, &got, &l->failure) == KILTER_OK ? got : break_loop(l);
     count_given(l);
     return next(l, &l->failure) == KILTER_OK ? give(l, range) : break_loop(l);
 }
@@ -254,6 +265,8 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
 /* Nothing of the execution is left. */
 static bool is_done(const kilter_loop *l) {
     kl_span own = target_of(l);
+    if (l->scatter)
+        return kl_scatter_is_done(l);
     if (kl_loop_pipelined(l))
         return is_empty(own) || (l->blocks_done == block_count(l) && !l->in_block);
     return is_empty(l->given) && l->rows_done == own.hi - own.lo;
@@ -267,6 +280,8 @@ static kilter_status end(kilter_loop *l, kilter_error *error) {
     if (status == KILTER_OK && !is_done(l))
         return wrong_use(l, "kilter_loop_end()",
                          "iterations of this rank are left: take ranges until there are no more", error);
+    if (status == KILTER_OK && l->scatter)
+        return kl_scatter_end(l, error);
     if (status == KILTER_OK)
         status = kl_batch_await(l, &l->going, error);
     return status == KILTER_OK ? kl_round_hook(l, true, error) : status;

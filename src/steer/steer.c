@@ -494,6 +494,11 @@ void kl_steer_refuse(kl_steer *s) {
     s->open = false;
 }
 
+void kl_steer_place(kl_steer *s, const uint64_t *iterations) {
+    memcpy(s->here, iterations,
+           (s->options.scattered ? s->options.ranks : s->options.ranks + 1) * sizeof *iterations);
+}
+
 const uint64_t *kl_steer_shares(const kl_steer *s) {
     return s->here;
 }

@@ -269,6 +269,8 @@ void kl_steer_commit(kl_steer *steer);
 /* A move committed to was not carried out after all (a rank had no memory): iterations lie as before, and no
  * move is proposed until the shares wanted differ from those by a tenth. */
 void kl_steer_refuse(kl_steer *steer);
+/* Iterations lie like this, whatever was thought before: a part of a refused move was carried out. */
+void kl_steer_place(kl_steer *steer, const uint64_t *iterations);
 const uint64_t *kl_steer_shares(const kl_steer *steer); /* in force; ranged: bounds */
 const kl_account *kl_steer_account(const kl_steer *steer);
 
