@@ -89,8 +89,9 @@ static kilter_status send_own(kilter_loop *l, const kl_rows *rows, int root, kil
     if (status == KILTER_OK)
         status = kl_batch_send(l, batch, own.at, own.count * sizeof *own.at, root, KL_TAG_GATHER, error);
     for (size_t k = 0; k < own.count && status == KILTER_OK; k++)
-        status = kl_batch_send(l, batch, kl_rows_at(rows, own.at[k].lo),
-                               (size_t)(own.at[k].hi - own.at[k].lo) * rows->bytes, root, KL_TAG_GATHER, error);
+        status =
+            kl_batch_send(l, batch, kl_rows_at(rows, own.at[k].lo),
+                          (size_t)(own.at[k].hi - own.at[k].lo) * rows->bytes, root, KL_TAG_GATHER, error);
     if (status == KILTER_OK)
         status = kl_batch_await(l, batch, error);
     if (status == KILTER_OK)
@@ -114,8 +115,9 @@ static kilter_status receive_from(kilter_loop *l, size_t row_bytes, int rank, ui
         return kl_fail(error, KILTER_ERR_MEMORY, "gathering rows of loop '%s': memory ran out", l->name);
     status = receive(l, ranges, count * sizeof *ranges, rank, error);
     for (uint64_t k = 0; k < count && status == KILTER_OK; k++)
-        status = kl_batch_receive(l, &l->exchange, whole + ranges[k].lo * row_bytes,
-                                  (size_t)(ranges[k].hi - ranges[k].lo) * row_bytes, rank, KL_TAG_GATHER, error);
+        status =
+            kl_batch_receive(l, &l->exchange, whole + ranges[k].lo * row_bytes,
+                             (size_t)(ranges[k].hi - ranges[k].lo) * row_bytes, rank, KL_TAG_GATHER, error);
     if (status == KILTER_OK)
         status = kl_batch_await(l, &l->exchange, error);
     free(ranges);
@@ -128,7 +130,8 @@ static kilter_status gather(kilter_loop *l, const kl_rows *rows, int root, uint8
     if (l->rank != root)
         return send_own(l, rows, root, error);
     for (size_t k = 0; kl_loop_own_at(l, k, &own); k++)
-        memcpy(whole + own.lo * rows->bytes, kl_rows_at(rows, own.lo), (size_t)(own.hi - own.lo) * rows->bytes);
+        memcpy(whole + own.lo * rows->bytes, kl_rows_at(rows, own.lo),
+               (size_t)(own.hi - own.lo) * rows->bytes);
     kilter_status status = KILTER_OK;
     for (int r = 0; r < (int)l->ranks && status == KILTER_OK; r++)
         if (r != root)

@@ -175,7 +175,7 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error);
 kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error);
 kilter_status kl_round_close(kilter_loop *l, kilter_error *error);
 void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan); /* in the summary */
-void kl_measure(kilter_loop *l, kl_span rows, double part); /* rows were done, or a part of each */
+void kl_measure(kilter_loop *l, kl_span rows, double part);   /* rows were done, or a part of each */
 
 /* scatter_mpi.c: instead of the exchanges and rounds above */
 kilter_status kl_scatter_open(kilter_loop *l, kilter_error *error);

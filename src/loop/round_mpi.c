@@ -106,6 +106,7 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
         .quantum_s = l->quantum_s,
         .move = {l->interact_s + l->link.fixed_s, l->link.per_unit_s * bytes_of_iteration(l)},
     };
+    memset(l->round.all, 0, l->ranks * sizeof *l->round.all); /* filled while messages were timed */
     l->steer = fits ? kl_steer_new(&options) : NULL;
     fits = l->steer != NULL;
     status = kl_loop_least(l, &fits, 1, error);

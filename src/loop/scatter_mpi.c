@@ -58,8 +58,9 @@ struct kl_scatter {
     kl_batch batch;
     bool reported, over;
     double reported_s;
-    uint64_t rounds, refused;
-    transfer *transfers; /* in the order they were planned */
+    uint64_t rounds, refused; /* refused here, and not reported yet */
+    uint64_t refusals;        /* reported by anybody, and not acted on yet */
+    transfer *transfers;      /* in the order they were planned */
 };
 
 /* --- spans --- */
@@ -152,10 +153,12 @@ static kilter_status send_list(kilter_loop *l, int to, uint64_t count, kilter_er
     if (!t)
         return no_memory(l, error);
     enlist(&t->list, &s->done, enlist(&t->list, &s->todo, count, false), true);
-    kilter_status status = kl_batch_receive(l, &t->batch, &t->granted, sizeof t->granted, to, t->tags + KL_TAG_ANSWER, error);
+    kilter_status status =
+        kl_batch_receive(l, &t->batch, &t->granted, sizeof t->granted, to, t->tags + KL_TAG_ANSWER, error);
     t->stage = ANSWERS;
-    return status == KILTER_OK ? kl_batch_send(l, &t->batch, &t->list, sizeof t->list, to, t->tags + KL_TAG_LIST, error)
-                               : status;
+    return status == KILTER_OK
+               ? kl_batch_send(l, &t->batch, &t->list, sizeof t->list, to, t->tags + KL_TAG_LIST, error)
+               : status;
 }
 
 static kilter_status await_list(kilter_loop *l, int from, kilter_error *error) {
@@ -173,8 +176,9 @@ static kilter_status pass_rows(kilter_loop *l, transfer *t, kilter_error *error)
             kl_span range = t->list.ranges[i].rows;
             size_t bytes = (size_t)(range.hi - range.lo) * rows->bytes;
             uint8_t *at = kl_rows_at(rows, range.lo);
-            status = t->sends ? kl_batch_send(l, &t->batch, at, bytes, t->peer, t->tags + KL_TAG_ROWS, error)
-                              : kl_batch_receive(l, &t->batch, at, bytes, t->peer, t->tags + KL_TAG_ROWS, error);
+            status = t->sends
+                         ? kl_batch_send(l, &t->batch, at, bytes, t->peer, t->tags + KL_TAG_ROWS, error)
+                         : kl_batch_receive(l, &t->batch, at, bytes, t->peer, t->tags + KL_TAG_ROWS, error);
         }
     return status;
 }
@@ -217,9 +221,9 @@ static kilter_status answer_list(kilter_loop *l, transfer *t, kilter_error *erro
         t->list.count = 0;
         t->stage = ROWS;
     }
-    return status == KILTER_OK
-               ? kl_batch_send(l, &t->batch, &t->granted, sizeof t->granted, t->peer, t->tags + KL_TAG_ANSWER, error)
-               : status;
+    return status == KILTER_OK ? kl_batch_send(l, &t->batch, &t->granted, sizeof t->granted, t->peer,
+                                               t->tags + KL_TAG_ANSWER, error)
+                               : status;
 }
 
 static bool put_back(struct kl_scatter *s, const list *from) {
@@ -287,7 +291,8 @@ static kilter_status look_at_transfers(kilter_loop *l, kilter_error *error) {
 
 /* --- rounds --- */
 
-static kilter_status carry_out(kilter_loop *l, const kl_transfer *transfers, size_t count, kilter_error *error) {
+static kilter_status carry_out(kilter_loop *l, const kl_transfer *transfers, size_t count,
+                               kilter_error *error) {
     kilter_status status = KILTER_OK;
     l->summary.moves += count > 0;
     for (size_t i = 0; i < count && status == KILTER_OK; i++) {
@@ -309,28 +314,48 @@ static kilter_status force(kilter_loop *l, kilter_error *error) {
     return transfer.count > 0 ? carry_out(l, &transfer, 1, error) : KILTER_OK;
 }
 
-static void place_again(kilter_loop *l) {
-    struct kl_scatter *s = l->scatter;
-    uint64_t sum = 0;
+/* Reports add up until something is decided. The same on all ranks. */
+static void add_up(kilter_loop *l) {
+    for (uint32_t r = 0; r < l->ranks; r++) {
+        const kl_rank_report *last = &l->scatter->all[r].rank;
+        kl_rank_report *sum = &l->round.all[r];
+        sum->elapsed_s = last->elapsed_s;
+        sum->executions += last->executions;
+        sum->busy_s += last->busy_s;
+        sum->iterations += last->iterations;
+        sum->moving_s += last->moving_s;
+        sum->moved += last->moved;
+        l->scatter->refusals += l->scatter->all[r].refused;
+    }
+}
+
+/* A period has passed, and no rows are on their way: they are all on some rank. */
+static bool is_time(kilter_loop *l) {
+    uint64_t rows = 0;
     for (uint32_t r = 0; r < l->ranks; r++)
-        sum += l->target[r] = s->all[r].rows;
-    kl_steer_refuse(l->steer);
-    if (sum == l->options.iterations)
+        rows += l->target[r] = l->scatter->all[r].rows;
+    return rows == l->options.iterations && l->round.all[0].elapsed_s - l->round.asked_s >= l->period_s;
+}
+
+/* Whatever was refused, or could not be sent: rows are where the ranks say they are. */
+static void correct_places(kilter_loop *l) {
+    if (l->scatter->refusals > 0)
+        kl_steer_refuse(l->steer);
+    if (memcmp(kl_steer_shares(l->steer), l->target, l->ranks * sizeof *l->target) != 0)
         kl_steer_place(l->steer, l->target);
+    l->scatter->refusals = 0;
 }
 
 static kilter_status decide(kilter_loop *l, kilter_error *error) {
-    struct kl_scatter *s = l->scatter;
-    uint64_t refused = 0;
-    for (uint32_t r = 0; r < l->ranks; r++) {
-        l->round.all[r] = s->all[r].rank;
-        refused += s->all[r].refused;
-    }
-    if (refused > 0)
-        place_again(l);
     kl_steer_plan plan;
+    add_up(l);
+    if (!is_time(l))
+        return KILTER_OK;
+    correct_places(l);
+    l->round.asked_s = l->round.all[0].elapsed_s;
     if (kl_steer_round(l->steer, l->round.all, &plan) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->name);
+    memset(l->round.all, 0, l->ranks * sizeof *l->round.all);
     l->summary.rounds++;
     kl_loop_note(l, &plan);
     l->period_s = plan.period.target_s;
@@ -352,8 +377,6 @@ static kilter_status answer(kilter_loop *l, kilter_error *error) {
     for (uint32_t r = 0; r < l->ranks; r++)
         done += s->all[r].done;
     s->over = done == l->options.iterations;
-    if (s->over)
-        return KILTER_OK;
     return l->forced ? force(l, error) : decide(l, error);
 }
 

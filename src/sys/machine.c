@@ -1,7 +1,6 @@
 /* The machine a process finds itself on: its clocks, its cores' time, its name. A simulated build has
  * sim/machine.c in the place of this file. */
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,9 +50,4 @@ void kl_host_name(char name[KL_HOST_BYTES]) {
     if (gethostname(name, KL_HOST_BYTES) != 0)
         snprintf(name, KL_HOST_BYTES, "unknown");
     name[KL_HOST_BYTES - 1] = '\0';
-}
-
-double kl_quantum_s(void) {
-    struct timespec t = {0, 0};
-    return sched_rr_get_interval(0, &t) == 0 ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec : 0;
 }

@@ -37,8 +37,8 @@ void kl_spend_s(double seconds);
 struct timespec kl_timespec(double seconds);
 struct timespec kl_time_after(double seconds); /* on CLOCK_MONOTONIC, to wait until then */
 
-/* How long the scheduler lets a process have a core while others want it, as it says itself; 0: it does not.
- */
+/* How long the scheduler lets one have a core that another wants, too, measured in 0.04 s at most; 0: not
+ * seen. */
 double kl_quantum_s(void);
 
 uint32_t kl_core_count(void); /* cores this process may use, at least 1 */
