@@ -11,6 +11,7 @@
  *
  * A row that is done is done for the execution, wherever it goes then. When the reports say that all are
  * done, that is the end of it on all ranks. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -325,7 +326,6 @@ static void add_up(kilter_loop *l) {
         sum->iterations += last->iterations;
         sum->moving_s += last->moving_s;
         sum->moved += last->moved;
-        l->scatter->refusals += l->scatter->all[r].refused;
     }
 }
 
@@ -374,8 +374,15 @@ static kilter_status answer(kilter_loop *l, kilter_error *error) {
         return status;
     s->reported = false;
     s->rounds++;
-    for (uint32_t r = 0; r < l->ranks; r++)
+    uint64_t refused = 0;
+    for (uint32_t r = 0; r < l->ranks; r++) {
         done += s->all[r].done;
+        refused += s->all[r].refused;
+    }
+    s->refusals += refused;
+    if (refused > 0)
+        snprintf(l->decision, sizeof l->decision,
+                 "some rows stay where they were: a rank has no memory for those it should have had");
     s->over = done == l->options.iterations;
     return l->forced ? force(l, error) : decide(l, error);
 }
