@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo check bench paper1 faults install fuzz tidy format clean packages release
+.PHONY: demo check bench paper1 paper2 faults install fuzz tidy format clean packages release
 
 demo: packages        ## a real planning problem on unequal workers, start to end
 	tools/demo
@@ -15,6 +15,9 @@ bench: release        ## what Kilter costs and what it reaches
 
 paper1: release       ## docs/results/paper1.md: the first paper's figures, and what is reached beyond them
 	tools/paper1
+
+paper2: release       ## docs/results/paper2.md: loops that move their own work, on two real cores; hours
+	tools/paper2
 
 faults: release       ## docs/results/faults.md: what happens when workers, links and masters fail; hours
 	tools/faults

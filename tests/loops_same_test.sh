@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# A program in plain MPI on one rank and on four, and with Kilter on three: the same bits. The filter reads, too, what it wrote.
+# usage: loops_same_test.sh PLAIN KILTER N SWEEPS LAUNCHER…     LAUNCHER up to the number of ranks
+set -euo pipefail
+plain=$1 kilter=$2 words=("$3" "$4")
+shift 4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+checksum() { sed -n 's/.*"checksum":"\([0-9a-f]\{16\}\)".*/\1/p' "$work/out"; }
+same() { # RANKS PROGRAM: as the first one
+    "${launcher[@]}" "$1" "$2" "${words[@]}" >"$work/out"
+    expected=${expected:-$(checksum)}
+    [ -n "$expected" ] && [ "$(checksum)" = "$expected" ] || { echo "$2 ${words[*]} on $1 ranks: $(checksum), not $expected"; exit 1; }
+}
+launcher=("$@") expected=
+same 1 "$plain"
+same 4 "$plain"
+same 3 "$kilter"
+case $plain in *filter) ;; *) exit 0 ;; esac
+"${launcher[@]}" 2 "$kilter" "${words[@]}" --output "$work/clean.pgm" >"$work/out"
+words=(1 2 --picture "$work/clean.pgm") expected=
+same 1 "$plain"
+same 3 "$kilter"
+head -c 100 "$work/clean.pgm" >"$work/short.pgm"
+if "${launcher[@]}" 1 "$kilter" --picture "$work/short.pgm" >"$work/out" 2>&1; then
+    echo "a picture that ends too early was taken"
+    exit 1
+fi
+grep -q "ends too early" "$work/out"
