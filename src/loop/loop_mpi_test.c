@@ -16,6 +16,7 @@
 
 #include "loop/loop.h"
 #include "sys/sys.h"
+#include "transport/launch_mpi.h"
 
 static int rank, ranks;
 
@@ -405,7 +406,11 @@ static void test_death(int who) {
 }
 
 int main(int count, char **arguments) {
-    MPI_Init(&count, &arguments);
+    bool started; /* as the farm starts it: with MPICH, so that ranks outlive others */
+    int provided;
+    kl_mpi_vigil *vigil;
+    CHECK_OK(kl_mpi_start(&count, &arguments, &started, &provided, &vigil, error));
+    kl_mpi_started(vigil);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const char *what = count > 1 ? arguments[1] : "";
