@@ -6,8 +6,12 @@ set(KILTER_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Kilter)
 
 install(TARGETS kilter EXPORT KilterTargets COMPONENT library)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
+if(NOT KILTER_MPI)
+    set(but_loops PATTERN loop.h EXCLUDE)
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kilter ${CMAKE_CURRENT_BINARY_DIR}/include/kilter
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library FILES_MATCHING PATTERN "*.h")
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library FILES_MATCHING PATTERN "*.h"
+        ${but_loops})
 
 # A static library leaves its own libraries to whoever links it; a shared one names them itself.
 if(BUILD_SHARED_LIBS)
