@@ -5,11 +5,14 @@ set -eu
 cd "$1"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' >"$work/readme.c"
-[ "$(wc -l <"$work/readme.c")" -eq 10 ] || { echo "README: its farm has not ten lines"; exit 1; }
-while IFS= read -r line; do
-    grep -qxF -- "$line" examples/01_squares.c || { echo "README: not a line of the example: $line"; exit 1; }
-done <"$work/readme.c"
+# each block of C has ten lines of the example linked last before it
+awk 'match($0, /\(examples\/[a-z0-9_]*\.c\)/) && !in_c { file = substr($0, RSTART + 1, RLENGTH - 2) }
+     /^```$/ { in_c = 0 } in_c { print file "\t" $0 } /^```c$/ { in_c = 1 }' README.md >"$work/lines"
+[ "$(cut -f1 "$work/lines" | sort | uniq -c | awk '{ print $1, $2 }')" = "10 examples/01_squares.c
+10 examples/11_redblack.c" ] || { echo "README: its farm and its loop have not ten lines each"; exit 1; }
+while IFS='	' read -r file line; do
+    grep -qF -- "$line" "$file" || { echo "README: not a line of $file: $line"; exit 1; }
+done <"$work/lines"
 [ "$(wc -l <examples/01_squares.c)" -le 25 ] || { echo "examples/01_squares.c has more than 25 lines"; exit 1; }
 grep -o '](\([^)#]*\))' README.md CONTRIBUTING.md src/README.md | sed 's/^\([^:]*\):](\(.*\))/\1 \2/' | while read -r page file; do
     case $file in http*) continue ;; esac
