@@ -134,9 +134,10 @@ struct kilter_loop {
     kl_round round;
     kl_measured measured;
     kl_linear link; /* a message between neighbours, by bytes */
-    double interact_s, quantum_s, period_s, iteration_s;
-    bool by_pieces; /* an execution is given in pieces, whose times are told apart */
-    bool uneven;    /* they differ */
+    double interact_s, period_s, iteration_s;
+    double quantum_s; /* of this rank's scheduler; 0: not measured yet */
+    bool by_pieces;   /* an execution is given in pieces, whose times are told apart */
+    bool uneven;      /* they differ */
     bool forced;
     uint64_t seed;
 
@@ -175,7 +176,9 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error);
 kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error);
 kilter_status kl_round_close(kilter_loop *l, kilter_error *error);
 void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan); /* in the summary */
-void kl_measure(kilter_loop *l, kl_span rows, double part);   /* rows were done, or a part of each */
+/* Once, if the loop has lasted so long that this costs it nothing to speak of. */
+void kl_loop_measure_quantum(kilter_loop *l);
+void kl_measure(kilter_loop *l, kl_span rows, double part); /* rows were done, or a part of each */
 
 /* scatter_mpi.c: instead of the exchanges and rounds above */
 kilter_status kl_scatter_open(kilter_loop *l, kilter_error *error);

@@ -8,6 +8,7 @@
 
 static const double LOST_AFTER_S = 10; /* of silence of a host */
 static const double MEET_S = 30;       /* all ranks are there when this begins */
+static const double SPIN_S = 0.01;     /* a nap after that may last a part of it */
 
 /* --- failures --- */
 
@@ -193,6 +194,7 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
         return NULL;
     }
     kl_mpi_wait_begin(&l->wait);
+    l->wait.spin_s = SPIN_S;
     return l;
 }
 

@@ -10,6 +10,8 @@
 
 enum { PROBES = 4, PROBE_BYTES = 1 << 16 };
 
+static const double GUESSED_QUANTUM_S = 0.01;
+static const double QUANTUM_AFTER_S = 10;  /* a quantum is measured within half a percent of that */
 static const double UNEVEN = 1.5;          /* segments differ by more: told to all */
 static const double UNEVEN_AFTER_S = 0.01; /* measured for so long */
 static const double BLOCK_STEP = 1.25; /* a block size within this of the best costs nothing to speak of */
@@ -50,8 +52,20 @@ static kilter_status time_neighbours(kilter_loop *l, uint8_t *data, size_t bytes
     return status;
 }
 
+/* Measured it costs more than a short loop could ever gain. */
+static double first_quantum_s(const kilter_loop *l) {
+    return l->clock.simulated ? kl_quantum_s() : GUESSED_QUANTUM_S;
+}
+
+void kl_loop_measure_quantum(kilter_loop *l) {
+    if (l->quantum_s > 0 || l->clock.simulated || kl_loop_now_s(l) - l->opened_s < QUANTUM_AFTER_S)
+        return;
+    double quantum_s = kl_quantum_s();
+    l->quantum_s = quantum_s > 0 ? quantum_s : GUESSED_QUANTUM_S;
+}
+
 static kilter_status measure_messages(kilter_loop *l, kilter_error *error) {
-    double s[4] = {0, 0, 0, kl_quantum_s()}; /* the last: nobody's is longer */
+    double s[3] = {0, 0, 0};
     uint8_t *data = calloc(2, PROBE_BYTES);
     uint64_t fits = data != NULL;
     kilter_status status = kl_loop_least(l, &fits, 1, error);
@@ -65,12 +79,11 @@ static kilter_status measure_messages(kilter_loop *l, kilter_error *error) {
     if (status == KILTER_OK)
         status = time_neighbours(l, data, PROBE_BYTES, &s[2], error);
     if (status == KILTER_OK)
-        status = kl_loop_most_f64(l, s, 4, error);
+        status = kl_loop_most_f64(l, s, 3, error);
     free(data);
     l->interact_s = s[0];
-    l->quantum_s = s[3];
     l->link = (kl_linear){s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES};
-    l->period_s = kl_period_of(s[0], 0, s[3]).target_s;
+    l->period_s = kl_period_of(s[0], 0, first_quantum_s(l)).target_s;
     return status;
 }
 
@@ -103,7 +116,7 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
         .scattered = l->options.scattered && !l->options.fixed,
         .least = 1,
         .interact_s = l->interact_s,
-        .quantum_s = l->quantum_s,
+        .quantum_s = first_quantum_s(l),
         .move = {l->interact_s + l->link.fixed_s, l->link.per_unit_s * bytes_of_iteration(l)},
     };
     memset(l->round.all, 0, l->ranks * sizeof *l->round.all); /* filled while messages were timed */
@@ -175,7 +188,8 @@ static void fill_report(kilter_loop *l, double part) {
                                .lo = l->target[l->rank],
                                .hi = l->target[l->rank + 1],
                                .moving_s = m->moving_s,
-                               .moved = m->moved};
+                               .moved = m->moved,
+                               .quantum_s = l->quantum_s};
     if (report->iterations > 0) /* whole ones, in their time */
         report->busy_s *= (double)report->iterations / m->rows;
     l->uneven |= is_uneven(m);
@@ -194,6 +208,7 @@ kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error) {
     double part = at_end ? 1 : fmin(part_done(l), 1);
     if (l->execution != round->at || part < 0.5)
         return KILTER_OK;
+    kl_loop_measure_quantum(l);
     fill_report(l, part);
     round->reported = true;
     MPI_Request request = MPI_REQUEST_NULL;

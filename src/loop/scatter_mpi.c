@@ -326,6 +326,7 @@ static void add_up(kilter_loop *l) {
         sum->iterations += last->iterations;
         sum->moving_s += last->moving_s;
         sum->moved += last->moved;
+        sum->quantum_s = last->quantum_s;
     }
 }
 
@@ -392,13 +393,15 @@ static kilter_status make_report(kilter_loop *l, kilter_error *error) {
     kl_measured *m = &l->measured;
     uint64_t todo = kl_spans_sum(&s->todo);
     double part = (double)l->rows_done / (double)(l->rows_done + todo + (l->rows_done + todo == 0));
+    kl_loop_measure_quantum(l);
     s->reported_s = kl_loop_now_s(l);
     s->mine = (report){.rank = {.elapsed_s = s->reported_s - l->opened_s,
                                 .executions = m->executions + part,
                                 .busy_s = m->busy_s,
                                 .iterations = (uint64_t)m->rows,
                                 .moving_s = m->moving_s,
-                                .moved = m->moved},
+                                .moved = m->moved,
+                                .quantum_s = l->quantum_s},
                        .done = l->rows_done,
                        .rows = todo + kl_spans_sum(&s->done),
                        .refused = s->refused};

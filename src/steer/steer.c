@@ -113,6 +113,15 @@ static double learn_movements(kl_steer *s, const kl_rank_report *reports) {
     return spent_s;
 }
 
+/* The longest that anybody has: all wait for the rank whose rate is the least certain. */
+static void learn_quantum(kl_steer *s, const kl_rank_report *reports) {
+    double longest_s = 0;
+    for (uint32_t r = 0; r < s->options.ranks; r++)
+        longest_s = reports[r].quantum_s > longest_s ? reports[r].quantum_s : longest_s;
+    if (longest_s > 0)
+        s->options.quantum_s = longest_s;
+}
+
 static kilter_status learn_costs(kl_steer *s, const kl_rank_report *reports) {
     const kl_steer_options *o = &s->options;
     uint64_t bins = (uint64_t)KL_SEGMENTS * o->ranks;
@@ -446,6 +455,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     *plan = (kl_steer_plan){.judgement.verdict = KL_STAY_WAITING};
     tick(s, reports);
     double spent_s = learn_movements(s, reports);
+    learn_quantum(s, reports);
     plan->period = kl_period_of(s->options.interact_s, s->movement_s, s->options.quantum_s);
     s->round_s = s->step_s > plan->period.target_s ? s->step_s : plan->period.target_s;
     if (!learn_speeds(s, reports)) {

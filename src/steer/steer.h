@@ -225,10 +225,11 @@ typedef struct kl_steer kl_steer;
 typedef struct kl_steer_options {
     uint64_t iterations;
     uint32_t ranks;
-    bool scattered; /* any rank to any; else one range each, in order */
-    uint64_t least; /* iterations that every rank keeps (if n ≥ ranks·least): 1, or its ghost rows */
-    double interact_s, quantum_s; /* measured at start; the same on all ranks */
-    kl_linear move;               /* seconds of moving so many iterations, before any was measured */
+    bool scattered;    /* any rank to any; else one range each, in order */
+    uint64_t least;    /* iterations that every rank keeps (if n ≥ ranks·least): 1, or its ghost rows */
+    double interact_s; /* measured at start; the same on all ranks */
+    double quantum_s;  /* as long as no report tells of one */
+    kl_linear move;    /* seconds of moving so many iterations, before any was measured */
 } kl_steer_options;
 
 /* What one rank tells in a round, since its last report. */
@@ -243,6 +244,7 @@ typedef struct kl_rank_report {
     double segments_s[KL_SEGMENTS]; /* seconds per iteration along lo … hi; 0: not known. Filled only when
                                        `segments` */
     uint64_t segments;              /* 0: iterations are alike, or nobody looked */
+    double quantum_s;               /* of the scheduler there; 0: not measured (yet) */
 } kl_rank_report; /* a multiple of 8 bytes without holes: it travels as it is between ranks of a kind */
 
 /* The answer to a round. Arrays are the steer's, until the next round: committing leaves them as they are. */

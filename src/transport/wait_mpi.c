@@ -12,6 +12,8 @@ enum { SPINS = 20 }; /* looks with a bare yield in between, before the first nap
 #define LONGEST_NAP_S  1e-3  /* … to here; and after REST_AFTER_S without traffic … */
 #define LONGEST_REST_S 2e-3  /* … to here */
 #define REST_AFTER_S   0.05
+#define SHARED_S       100e-6 /* a yield that takes longer let somebody else have the core … */
+#define SHARED_FOR_S   0.1    /* … who will want it again within this */
 
 const bool kl_mpi_ranks_die = true;
 
@@ -39,13 +41,28 @@ int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int send
     return code;
 }
 
+/* Who waits on a core of its own for what is microseconds late loses more by a nap than by looking again. On
+ * a core that others want, too, each look uses up time that is needed when the message is there. */
+static bool may_spin(const kl_mpi_wait *wait, double now_s) {
+    bool shared = wait->shared_s > 0 && now_s - wait->shared_s < SHARED_FOR_S;
+    return !shared && now_s - wait->traffic_s < wait->spin_s;
+}
+
+static void let_others(kl_mpi_wait *wait, double now_s) {
+    sched_yield();
+    double back_s = kl_monotonic_s();
+    if (back_s - now_s > SHARED_S)
+        wait->shared_s = back_s;
+}
+
 void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s) {
-    if (wait->spins < SPINS) {
+    double now_s = kl_monotonic_s();
+    if (wait->spins < SPINS || may_spin(wait, now_s)) {
         wait->spins++;
-        sched_yield();
+        let_others(wait, now_s);
         return;
     }
-    double longest_s = kl_monotonic_s() - wait->traffic_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
+    double longest_s = now_s - wait->traffic_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
     kl_nap_s(fmin(wait->nap_s, remaining_s));
     wait->nap_s = fmin(2 * wait->nap_s, longest_s);
 }

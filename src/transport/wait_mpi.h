@@ -15,6 +15,8 @@ extern const bool kl_mpi_ranks_die;
 typedef struct kl_mpi_wait {
     unsigned spins;
     double nap_s, traffic_s; /* traffic_s: when something last came or went */
+    double spin_s;           /* before the first nap, on a core of its own; 0: a few looks */
+    double shared_s;         /* when the core was last seen to be others', too; 0: never */
     MPI_Request ticket;      /* a simulated build's, and so is this: */
     struct kl_arrival *arrival;
 } kl_mpi_wait;
