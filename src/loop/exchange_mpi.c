@@ -1,5 +1,6 @@
 /* What each rank lacks of its target rows and their ghosts comes straight from whoever has it: ghost rows
- * and rows that move are the same thing, and both are on their way while inner rows are worked on. */
+ * and rows that move are the same thing, and both are on their way while inner rows are worked on. In a
+ * pipeline rows go from neighbour to neighbour, in as many such exchanges as they have bounds to cross. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,8 +145,10 @@ static uint64_t rows_moved(const kilter_loop *l) { /* by all */
 static void refuse(kilter_loop *l) {
     memcpy(l->target, l->bounds, (l->ranks + 1) * sizeof *l->target);
     l->moves = false;
-    if (l->steer && !l->forced)
+    if (l->steer && !l->forced) {
         kl_steer_refuse(l->steer);
+        kl_steer_place(l->steer, l->bounds); /* a part of the way may be done */
+    }
     snprintf(l->decision, sizeof l->decision,
              "nothing moves: a rank has no memory for the rows it should have had");
 }
@@ -187,7 +190,7 @@ kilter_status kl_exchange_look(kilter_loop *l, kilter_error *error) {
 
 static void settle_move(kilter_loop *l) {
     uint64_t changed = rows_changed(l);
-    l->summary.moves++;
+    l->summary.moves += !l->passing;
     l->summary.moved += rows_moved(l);
     l->measured.moved += changed;
     give(l, l->bounds, l->target);
@@ -213,4 +216,24 @@ kilter_status kl_exchange_finish(kilter_loop *l, kilter_error *error) {
     }
     l->exchanging = false;
     return KILTER_OK;
+}
+
+static bool differ(const kilter_loop *l, const uint64_t *a, const uint64_t *b) {
+    return memcmp(a, b, (l->ranks + 1) * sizeof *a) != 0;
+}
+
+kilter_status kl_exchange_by_stages(kilter_loop *l, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    kl_span inner;
+    memcpy(l->goal, l->target, (l->ranks + 1) * sizeof *l->goal);
+    do {
+        kl_bounds_stage(l->ranks, l->bounds, l->goal, l->target);
+        l->passing = differ(l, l->target, l->goal);
+        l->moves = differ(l, l->target, l->bounds);
+        status = kl_exchange_begin(l, &inner, error);
+        l->passing &= l->moving; /* or else it was refused */
+        if (status == KILTER_OK)
+            status = kl_exchange_finish(l, error);
+    } while (status == KILTER_OK && l->passing);
+    return status;
 }

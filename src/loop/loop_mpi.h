@@ -2,7 +2,8 @@
  *
  * Rows of `bounds` are where they lie now; `target` is where they shall lie in the execution that begins. One
  * exchange brings each rank what it lacks of its target rows and their ghosts, from whoever had it: when
- * nothing moves these are just the ghosts. */
+ * nothing moves these are just the ghosts. A pipeline's rows move in stages, each an exchange with a target
+ * of its own. */
 #ifndef KL_LOOP_MPI_H
 #define KL_LOOP_MPI_H
 
@@ -113,6 +114,8 @@ struct kilter_loop {
 
     uint64_t *bounds, *target; /* [ranks + 1] */
     bool moves;                /* they differ, and this is to be mended */
+    uint64_t *goal;            /* where rows lie after all stages of a move; target: after the next */
+    bool passing;              /* that is not the last one */
     kl_legs legs;
     bool legs_stand; /* they are those of bounds as they are */
     kl_batch exchange;
@@ -166,6 +169,8 @@ kl_span kl_loop_with_ghosts(const kilter_loop *l, kl_span own, uint64_t ghost);
 kilter_status kl_exchange_begin(kilter_loop *l, kl_span *inner, kilter_error *error);
 kilter_status kl_exchange_look(kilter_loop *l, kilter_error *error);
 kilter_status kl_exchange_finish(kilter_loop *l, kilter_error *error);
+/* All of it, with rows changing only between neighbours at a time. */
+kilter_status kl_exchange_by_stages(kilter_loop *l, kilter_error *error);
 void kl_legs_free(kl_legs *legs);
 
 /* round_mpi.c */

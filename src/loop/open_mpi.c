@@ -173,6 +173,7 @@ static void free_loop(kilter_loop *l) {
     kl_scatter_free(l->scatter);
     free(l->bounds);
     free(l->target);
+    free(l->goal);
     free(l->name);
     free(l);
 }
@@ -189,7 +190,8 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
     l->name = kl_text("%s", options->name ? options->name : "loop");
     l->bounds = calloc((size_t)ranks + 1, sizeof *l->bounds);
     l->target = calloc((size_t)ranks + 1, sizeof *l->target);
-    if (!l->name || !l->bounds || !l->target) {
+    l->goal = calloc((size_t)ranks + 1, sizeof *l->goal);
+    if (!l->name || !l->bounds || !l->target || !l->goal) {
         free_loop(l);
         return NULL;
     }

@@ -25,7 +25,7 @@ static kilter_status wrong_use(kilter_loop *l, const char *call, const char *wha
 static kilter_status begin_pipeline(kilter_loop *l, kilter_error *error) {
     l->blocks_done = l->blocks_asked = 0;
     l->in_block = false;
-    return kl_exchange_finish(l, error);
+    return kl_exchange_by_stages(l, error);
 }
 
 static void split(kilter_loop *l, kl_span inner) {
@@ -61,12 +61,13 @@ static kilter_status begin(kilter_loop *l, kilter_error *error) {
     kl_span own = target_of(l);
     l->by_pieces = l->steer && !kl_loop_pipelined(l) &&
                    (l->iteration_s == 0 || l->iteration_s * (double)(own.hi - own.lo) > PIECES_FROM_S);
+    if (status == KILTER_OK && kl_loop_pipelined(l))
+        return begin_pipeline(l, error);
     if (status == KILTER_OK)
         status = kl_exchange_begin(l, &inner, error);
-    if (status != KILTER_OK)
-        return status;
-    split(l, inner);
-    return kl_loop_pipelined(l) ? begin_pipeline(l, error) : KILTER_OK;
+    if (status == KILTER_OK)
+        split(l, inner);
+    return status;
 }
 
 /* --- next, of a loop whose iterations are independent --- */

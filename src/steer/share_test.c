@@ -292,57 +292,75 @@ static void transfers_are_few_and_move_no_more_than_needed(void **state) {
     }
 }
 
-static bool holds(kl_span span, uint64_t i) {
-    return span.lo <= i && i < span.hi;
+static uint32_t rank_of(const uint64_t *bounds, uint64_t i) {
+    uint32_t r = 0;
+    while (i >= bounds[r + 1])
+        r++;
+    return r;
 }
 
-/* Rows carried over the bounds, each rank sending only what it has: everything arrives, nothing twice. */
-static void flows_bring_every_row_to_its_rank_through_neighbours(void **state) {
+static uint64_t largest_share(uint32_t ranks, const uint64_t *bounds) {
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < ranks; r++)
+        most = bounds[r + 1] - bounds[r] > most ? bounds[r + 1] - bounds[r] : most;
+    return most;
+}
+
+/* Rows as they are given out by bounds: some ranks have none, or all. */
+static void bounds_go_to_their_place_by_neighbours(void **state) {
     (void)state;
     enum { N = 60, RANKS = 7 };
     for (uint64_t seed = 0; seed < 3000; seed++) {
-        uint32_t ranks = 1 + seed % RANKS, at[N];
+        uint32_t ranks = 1 + seed % RANKS, furthest = 0, stages = 0;
+        uint64_t shares[RANKS], at[RANKS + 1], after[RANKS + 1], next[RANKS + 1];
+        random_shares(seed * 2, ranks, N, shares);
+        kl_bounds_of_shares(ranks, shares, at);
+        random_shares(seed * 2 + 1, ranks, N, shares);
+        kl_bounds_of_shares(ranks, shares, after);
+        uint64_t largest = largest_share(ranks, at);
+        for (uint64_t i = 0; i < N; i++) {
+            uint32_t from = rank_of(at, i), to = rank_of(after, i), way = from > to ? from - to : to - from;
+            furthest = way > furthest ? way : furthest;
+        }
+        while (memcmp(at, after, (ranks + 1) * sizeof *at) != 0) {
+            kl_bounds_stage(ranks, at, after, next);
+            assert_true(next[0] == 0 && next[ranks] == N);
+            for (uint64_t i = 0; i < N; i++) {
+                uint32_t from = rank_of(at, i), to = rank_of(next, i);
+                assert_true(from == to || from + 1 == to || to + 1 == from);
+            }
+            for (uint32_t r = 0; r < ranks; r++) {
+                assert_true(next[r] <= next[r + 1]);
+                assert_true(next[r + 1] - next[r] <= (shares[r] > largest ? shares[r] : largest));
+            }
+            memcpy(at, next, sizeof at);
+            assert_true(++stages <= furthest);
+        }
+        assert_true(stages == furthest);
+        kl_bounds_stage(ranks, at, after, next);
+        assert_memory_equal(next, after, (ranks + 1) * sizeof *next);
+    }
+}
+
+/* Row by row over each bound. */
+static void the_busiest_rank_is_counted_over_its_bounds(void **state) {
+    (void)state;
+    enum { N = 60, RANKS = 7 };
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        uint32_t ranks = 1 + seed % RANKS;
         uint64_t shares[RANKS], before[RANKS + 1], after[RANKS + 1], busiest = 0;
         random_shares(seed * 2, ranks, N, shares);
         kl_bounds_of_shares(ranks, shares, before);
         random_shares(seed * 2 + 1, ranks, N, shares);
         kl_bounds_of_shares(ranks, shares, after);
-        for (uint32_t r = 0; r < ranks; r++)
-            for (uint64_t i = before[r]; i < before[r + 1]; i++)
-                at[i] = r;
         for (uint32_t r = 0; r < ranks; r++) {
-            kl_flow f = kl_flow_of(ranks, before, after, r);
-            if (r > 0) {
-                kl_flow below = kl_flow_of(ranks, before, after, r - 1);
-                assert_true(below.send_above.lo == f.recv_below.lo && below.send_above.hi == f.recv_below.hi);
-                assert_true(below.recv_above.lo == f.send_below.lo && below.recv_above.hi == f.send_below.hi);
-            }
-            assert_true(f.send_below.hi == 0 || f.recv_below.hi == 0);
-            assert_true(f.send_above.hi == 0 || f.recv_above.hi == 0);
-            uint64_t some = f.send_below.hi - f.send_below.lo + f.send_above.hi - f.send_above.lo +
-                            f.recv_below.hi - f.recv_below.lo + f.recv_above.hi - f.recv_above.lo;
-            busiest = some > busiest ? some : busiest;
+            uint64_t passed = 0;
+            for (uint64_t i = 0; i < N; i++)
+                passed +=
+                    ((before[r] <= i) != (after[r] <= i)) + ((before[r + 1] <= i) != (after[r + 1] <= i));
+            busiest = passed > busiest ? passed : busiest;
         }
         assert_true(busiest == kl_flow_busiest(ranks, before, after));
-        for (uint32_t r = 0; r < ranks; r++) { /* upwards, from the lowest rank on */
-            kl_span span = kl_flow_of(ranks, before, after, r).send_above;
-            for (uint64_t i = 0; i < N; i++)
-                if (holds(span, i)) {
-                    assert_int_equal(at[i], r);
-                    at[i] = r + 1;
-                }
-        }
-        for (uint32_t r = ranks; r-- > 0;) { /* downwards, from the highest on */
-            kl_span span = kl_flow_of(ranks, before, after, r).send_below;
-            for (uint64_t i = 0; i < N; i++)
-                if (holds(span, i)) {
-                    assert_int_equal(at[i], r);
-                    at[i] = r - 1;
-                }
-        }
-        for (uint32_t r = 0; r < ranks; r++)
-            for (uint64_t i = after[r]; i < after[r + 1]; i++)
-                assert_int_equal(at[i], r);
     }
 }
 
@@ -357,7 +375,8 @@ int main(void) {
         cmocka_unit_test(what_ranks_measure_ends_in_balance),
         cmocka_unit_test(what_was_not_measured_is_not_learnt),
         cmocka_unit_test(transfers_are_few_and_move_no_more_than_needed),
-        cmocka_unit_test(flows_bring_every_row_to_its_rank_through_neighbours),
+        cmocka_unit_test(bounds_go_to_their_place_by_neighbours),
+        cmocka_unit_test(the_busiest_rank_is_counted_over_its_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,22 +38,15 @@ uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint
     return most;
 }
 
-/* Rows between the old and the new place of a bound belong to the other side now. */
-static kl_span upwards(uint64_t before, uint64_t after) {
-    return after < before ? (kl_span){after, before} : (kl_span){0, 0};
-}
-
-kl_flow kl_flow_of(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint32_t rank) {
-    kl_flow flow = {0};
-    if (rank > 0) {
-        flow.recv_below = upwards(before[rank], after[rank]);
-        flow.send_below = upwards(after[rank], before[rank]);
+/* A row leaves its rank for a neighbour only if no bound passes the next one. Stages of that kind add up:
+ * after s of them, bound r is the place nearest to after[r] between before[r − s] and before[r + s]. */
+void kl_bounds_stage(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint64_t *stage) {
+    stage[0] = before[0];
+    stage[ranks] = before[ranks];
+    for (uint32_t r = 1; r < ranks; r++) {
+        uint64_t lowest = before[r - 1], highest = before[r + 1];
+        stage[r] = after[r] < lowest ? lowest : after[r] > highest ? highest : after[r];
     }
-    if (rank + 1 < ranks) {
-        flow.send_above = upwards(before[rank + 1], after[rank + 1]);
-        flow.recv_above = upwards(after[rank + 1], before[rank + 1]);
-    }
-    return flow;
 }
 
 uint64_t kl_flow_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after) {

@@ -63,17 +63,14 @@ typedef struct kl_transfer {
  * must be equal. @return how many */
 size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *after, kl_transfer *transfers);
 
-/* Across the bounds between neighbours, what rank r exchanges with r − 1 (below) and r + 1 (above): each is
- * empty, or lo < hi. Over one bound rows go one way only. What is passed on may have to be received first:
- * [send_above] may begin below what r had before, then recv_below holds the rest of it; likewise down.
- * Receiving in pieces and passing them on keeps the memory of those between small. */
-typedef struct kl_flow {
-    kl_span send_below, send_above, recv_below, recv_above;
-} kl_flow;
-
-/* before[ranks + 1], after[ranks + 1]: as in kl_bounds_of_shares(). */
-kl_flow kl_flow_of(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint32_t rank);
-/* The most iterations one rank sends and receives: movements of different ranks run side by side. */
+/* Where bounds are after one more stage on their way from `before` to `after`, when in each stage rows only
+ * change to the rank below or above: as far as that allows, so that there are as many stages as ranks that a
+ * row has to pass, at most ranks − 1. Meanwhile no rank has more rows than it will have in the end, or than
+ * some rank had at first: what passes through is the old share of another. All: [ranks + 1], as in
+ * kl_bounds_of_shares(). */
+void kl_bounds_stage(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint64_t *stage);
+/* The most iterations one rank sends and receives, over its bounds or anywhere: movements of different ranks
+ * run side by side. */
 uint64_t kl_flow_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
 uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
 

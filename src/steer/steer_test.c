@@ -465,6 +465,23 @@ static void random_clusters_are_not_slower_than_without(void **state) {
     assert_true(sum / WORLDS > 1.2);
 }
 
+static void the_longest_quantum_reported_sets_the_period(void **state) {
+    (void)state;
+    kl_steer *steer = kl_steer_new(
+        &(kl_steer_options){.iterations = 10, .ranks = 2, .interact_s = 1e-5, .quantum_s = 0.01});
+    kl_rank_report reports[2] = {{.busy_s = 1, .iterations = 5, .hi = 5},
+                                 {.busy_s = 1, .iterations = 5, .lo = 5, .hi = 10}};
+    kl_steer_plan plan;
+    static const double quanta_s[][3] = {{0, 0, 0.01}, {0, 0.05, 0.05}, {0.002, 0.004, 0.004}, {0, 0, 0.004}};
+    for (size_t i = 0; i < sizeof quanta_s / sizeof *quanta_s; i++) {
+        for (int r = 0; r < 2; r++)
+            reports[r].quantum_s = quanta_s[i][r];
+        assert_int_equal(kl_steer_round(steer, reports, &plan), KILTER_OK);
+        assert_true(plan.period.bound == KL_PERIOD_QUANTUM && plan.period.quantum_s == quanta_s[i][2]);
+    }
+    kl_steer_free(steer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dedicated_cluster_is_left_alone),
@@ -478,6 +495,7 @@ int main(void) {
         cmocka_unit_test(fewer_iterations_than_ranks_are_no_trouble),
         cmocka_unit_test(what_is_refused_is_not_asked_for_over_and_over),
         cmocka_unit_test(random_clusters_are_not_slower_than_without),
+        cmocka_unit_test(the_longest_quantum_reported_sets_the_period),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
