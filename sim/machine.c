@@ -25,20 +25,20 @@ static double simulated_s(void *self) {
     return kl_monotonic_s();
 }
 
-/* KILTER_ANSWER_S, the master's work for one message. */
-static double answer_s(void) {
-    const char *text = getenv("KILTER_ANSWER_S");
+static double seconds_in(const char *variable, double otherwise) {
+    const char *text = getenv(variable);
     char *end = NULL;
-    double value = text ? strtod(text, &end) : ANSWER_S;
+    double value = text ? strtod(text, &end) : otherwise;
     if (text && (end == text || *end || !(value >= 0 && value < 1e6))) {
-        fprintf(stderr, "KILTER_ANSWER_S: '%s' is not a number of seconds from 0\n", text);
+        fprintf(stderr, "%s: '%s' is not a number of seconds from 0\n", variable, text);
         _exit(2); /* with all ranks: they are in this process */
     }
     return value;
 }
 
 kl_clock kl_clock_system(void) {
-    return (kl_clock){.now_s = simulated_s, .simulated = true, .answer_s = answer_s()};
+    return (kl_clock){
+        .now_s = simulated_s, .simulated = true, .answer_s = seconds_in("KILTER_ANSWER_S", ANSWER_S)};
 }
 
 double kl_unix_time_s(void) {
@@ -61,5 +61,5 @@ void kl_host_name(char name[KL_HOST_BYTES]) {
 }
 
 double kl_quantum_s(void) {
-    return 0; /* ranks of a host share it as a fluid */
+    return seconds_in("KILTER_QUANTUM_S", 0); /* SimGrid's hosts are shared as a fluid */
 }

@@ -45,8 +45,10 @@ static kilter_status no_memory(kilter_error *error) {
 }
 
 static void begin_anew(kl_batch *b) {
-    if (b->open == 0)
-        b->count = b->receives = 0;
+    if (b->open > 0)
+        return;
+    b->count = b->receives = 0;
+    b->collective = false;
 }
 
 static void put(kl_batch *b, MPI_Request request) {
@@ -62,6 +64,7 @@ kilter_status kl_batch_join(kl_batch *b, int code, MPI_Request request, kilter_e
         return no_memory(error);
     put(b, request);
     b->receives = b->count;
+    b->collective = true;
     return KILTER_OK;
 }
 
@@ -99,8 +102,10 @@ kilter_status kl_batch_send(kilter_loop *l, kl_batch *b, const void *data, size_
 }
 
 static kilter_status look(kilter_loop *l, kl_batch *b, bool for_ever, int *done, kilter_error *error) {
-    int code = kl_mpi_look(&l->wait, b->requests, (int)b->receives, (int)(b->count - b->receives), for_ever,
-                           done, b->done, b->statuses);
+    int code = b->collective
+                   ? kl_mpi_look_collective(&l->wait, b->requests, for_ever, done)
+                   : kl_mpi_look(&l->wait, b->requests, (int)b->receives, (int)(b->count - b->receives),
+                                 for_ever, done, b->done, b->statuses);
     if (code == MPI_ERR_IN_STATUS)
         for (int i = 0; i < *done; i++)
             if (b->statuses[i].MPI_ERROR != MPI_SUCCESS && b->statuses[i].MPI_ERROR != MPI_ERR_PENDING)

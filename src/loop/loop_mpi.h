@@ -24,6 +24,7 @@ typedef struct kl_batch { /* zeroed: none */
     MPI_Status *statuses;
     size_t receives, count, capacity; /* receives come first */
     size_t open;                      /* not complete */
+    bool collective;                  /* one request, of all ranks */
 } kl_batch;
 
 /* Of any size, in pieces as MPI counts in int. All receives of a batch are posted before its sends. */

@@ -30,6 +30,8 @@ void kl_mpi_traffic(kl_mpi_wait *wait);
  * for_ever: the caller has nothing else to wait for. */
 int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int sends, bool for_ever, int *done,
                 int *which, MPI_Status *statuses);
+/* The same of a collective operation's request, which SMPI does not take among others. */
+int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_ever, int *done);
 /* Before the next look, at most so long; HUGE_VAL: that look is for ever. */
 void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s);
 
