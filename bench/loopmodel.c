@@ -1,0 +1,152 @@
+/* loopmodel grain RANKS ELEMENTS SEQ_S FIXED_S INCR_S BLOCK…    what room steer's model makes of a pipeline
+ * loopmodel swing RANKS SPEED ON_S OFF_S REACT_ON_S REACT_OFF_S MOVE_S    and of a load that comes and goes
+ * loopmodel pipeline RANKS LOADED QUANTA BLOCKS…    efficiency of a pipeline under round-robin scheduling
+ * loopmodel barrier RANKS LOADED QUANTA PARTS…      and of a loop with a barrier after each part of its work
+ *
+ * The last two are the simulation of Siegell and Steenkiste's figures 11 and 13: LOADED of the ranks share
+ * their processor with a process that always computes, each gets a quantum in turn, and work is balanced by
+ * that. The work of all takes QUANTA on one processor; messages take no time. For tools/paper2. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "steer/steer.h"
+
+enum { MOST_RANKS = 64 };
+
+static const double NOTHING = 1e-9; /* a sum of as many quanta is not exact */
+
+/* A processor, in quanta. A process that waits loses what is left of its quantum, and then waits for the end
+ * of another's. */
+typedef struct processor {
+    bool loaded;
+    double until, left; /* ours ran until then, and has so much of its quantum left */
+} processor;
+
+static double start_at(processor *p, double ready) {
+    bool waited = ready > p->until + NOTHING;
+    if (!p->loaded || (!waited && p->left > NOTHING))
+        return fmax(ready, p->until);
+    p->left = 1;
+    return p->until + fmax(1, ceil(ready - p->until - NOTHING));
+}
+
+static double run(processor *p, double ready, double work) {
+    double at = start_at(p, ready);
+    while (p->loaded && work > p->left + NOTHING) {
+        work -= p->left;
+        at += p->left + 1;
+        p->left = 1;
+    }
+    p->left -= p->loaded ? work : 0;
+    p->until = at + work;
+    return p->until;
+}
+
+typedef struct scene {
+    uint32_t ranks, loaded;
+    double quanta;
+    processor at[MOST_RANKS];
+} scene;
+
+/* Where the loads are in their quanta when all begins. */
+static void set_scene(scene *s) {
+    for (uint32_t r = 0; r < s->ranks; r++)
+        s->at[r] = (processor){.loaded = r < s->loaded, .until = 0, .left = 1 - (double)r / s->ranks};
+}
+
+static double has(const scene *s) { /* what ranks and loads leave to each other, in processors */
+    return s->ranks - s->loaded / 2.0;
+}
+
+static double work_of(const scene *s, uint32_t rank) {
+    return s->quanta / has(s) / (rank < s->loaded ? 2 : 1);
+}
+
+static double pipeline(scene *s, uint64_t blocks) {
+    double ready[MOST_RANKS] = {0};
+    set_scene(s);
+    for (uint64_t b = 0; b < blocks; b++)
+        for (uint32_t r = 0; r < s->ranks; r++)
+            ready[r] = run(&s->at[r], r > 0 ? ready[r - 1] : 0, work_of(s, r) / (double)blocks);
+    return ready[s->ranks - 1];
+}
+
+static double barriers(scene *s, uint64_t parts) {
+    double last = 0;
+    set_scene(s);
+    for (uint64_t b = 0; b < parts; b++) {
+        double ready = last;
+        for (uint32_t r = 0; r < s->ranks; r++)
+            last = fmax(last, run(&s->at[r], ready, work_of(s, r) / (double)parts));
+    }
+    return last;
+}
+
+/* --- what is asked --- */
+
+static double number(const char *text) {
+    char *end = NULL;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= 0)) {
+        fprintf(stderr, "loopmodel: '%s' is not a number from 0\n", text);
+        exit(2);
+    }
+    return value;
+}
+
+static void grain(int count, char **words) {
+    kl_pipeline p = {.ranks = (uint32_t)number(words[0]),
+                     .elements = (uint64_t)number(words[1]),
+                     .seq_s = number(words[2]),
+                     .fixed_s = number(words[3]),
+                     .incr_s = number(words[4])};
+    printf("best %llu\n", (unsigned long long)kl_pipeline_block(&p));
+    for (int i = 5; i < count; i++)
+        printf("%s %.6f\n", words[i],
+               kl_pipeline_efficiency(&p, ceil((double)p.elements / number(words[i]))));
+}
+
+static void swing(char **words) {
+    kl_swing s = {.ranks = (uint32_t)number(words[0]),
+                  .speed = number(words[1]),
+                  .on_s = number(words[2]),
+                  .off_s = number(words[3]),
+                  .react_on_s = number(words[4]),
+                  .react_off_s = number(words[5]),
+                  .move_s = number(words[6])};
+    printf("%.6f %.6f\n", kl_swing_efficiency(&s), kl_swing_unmoved(&s));
+}
+
+static void quanta(double (*takes)(scene *, uint64_t), int count, char **words) {
+    scene s = {.ranks = (uint32_t)number(words[0]),
+               .loaded = (uint32_t)number(words[1]),
+               .quanta = number(words[2])};
+    if (s.ranks < 1 || s.ranks > MOST_RANKS || s.loaded > s.ranks) {
+        fprintf(stderr, "loopmodel: from 1 to %d ranks, and no more loads than ranks\n", MOST_RANKS);
+        exit(2);
+    }
+    for (int i = 3; i < count; i++)
+        printf("%s %.6f\n", words[i], s.quanta / (has(&s) * takes(&s, (uint64_t)number(words[i]))));
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    int count = argc - 2;
+    if (strcmp(what, "grain") == 0 && count >= 5)
+        grain(count, argv + 2);
+    else if (strcmp(what, "swing") == 0 && count == 7)
+        swing(argv + 2);
+    else if (strcmp(what, "pipeline") == 0 && count >= 3)
+        quanta(pipeline, count, argv + 2);
+    else if (strcmp(what, "barrier") == 0 && count >= 3)
+        quanta(barriers, count, argv + 2);
+    else {
+        fprintf(stderr,
+                "loopmodel grain|swing|pipeline|barrier NUMBER…: see the beginning of bench/loopmodel.c\n");
+        return 2;
+    }
+    return 0;
+}
