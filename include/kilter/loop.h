@@ -87,7 +87,8 @@ KILTER_API kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_optio
  * hold what their owners had when the execution began. New rows are zero. Memory belongs to the loop until it
  * is closed, and only rows that are here take any; the addresses do not change. DOACROSS: bytes is a multiple
  * of `inner`, and ghost at most 1: the row before the own ones holds this execution's values, in the block at
- * work and those before.
+ * work and those before, and the row after them what it had when the execution began, in that block and those
+ * after it.
  * @return KILTER_OK; KILTER_ERR_RANGE (0 bytes, more than 2^47 in all, ghost rows with `scattered`, sizes
  * that differ between ranks); KILTER_ERR_USAGE (the loop has begun); KILTER_ERR_MEMORY
  */

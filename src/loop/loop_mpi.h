@@ -78,7 +78,7 @@ typedef struct kl_spans { /* zeroed: none */
 typedef enum kl_phase { KL_BETWEEN, KL_WITHIN, KL_BROKEN } kl_phase;
 
 typedef struct kl_round {
-    uint64_t at;   /* the execution in which the next report is made */
+    uint64_t at;   /* the pass in which the next report is made */
     bool reported; /* and the answer is not looked at yet */
     kl_rank_report mine, *all;
     kl_batch batch;
@@ -130,6 +130,8 @@ struct kilter_loop {
 
     uint64_t block; /* elements */
     uint64_t blocks_done;
+    uint64_t passes; /* of a pipeline's execution: parts between which rows may move, too */
+    kl_span pass;    /* the blocks of the present one */
     bool in_block;
     kl_batch coming, going; /* boundaries of blocks */
     uint64_t blocks_asked;  /* receives posted */
@@ -139,15 +141,18 @@ struct kilter_loop {
     kl_measured measured;
     kl_linear link; /* a message between neighbours, by bytes */
     double interact_s, period_s, iteration_s;
-    double quantum_s; /* of this rank's scheduler; 0: not measured yet */
-    bool by_pieces;   /* an execution is given in pieces, whose times are told apart */
-    bool uneven;      /* they differ */
+    double execution_s; /* rank 0's last ones, mean; 0: not known */
+    double forecast_s;  /* of an execution, to choose blocks by; 0: nothing new is known */
+    double quantum_s;   /* of this rank's scheduler; 0: not measured yet */
+    bool by_pieces;     /* an execution is given in pieces, whose times are told apart */
+    bool uneven;        /* they differ */
     bool forced;
     uint64_t seed;
 
     struct kl_scatter *scatter; /* NULL: each rank has one range */
 
     uint64_t execution; /* the one that is under way, or begins next */
+    uint64_t passed;    /* passes so far; an execution is one, but for pipelines */
     double began_s;
     kilter_loop_summary summary;
     char decision[KL_REASON_BYTES];
@@ -176,10 +181,11 @@ void kl_legs_free(kl_legs *legs);
 
 /* round_mpi.c */
 kilter_status kl_round_open(kilter_loop *l, kilter_error *error); /* before the first execution */
-/* Before execution l->execution: has the answer to the last report, and l->target and l->block by it. */
+/* Before a pass: has the answer to the last report, and l->target by it. */
 kilter_status kl_round_answer(kilter_loop *l, kilter_error *error);
 /* In it: reports when it is time to, at the latest at its end. */
 kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error);
+void kl_round_blocks(kilter_loop *l); /* before an execution of a pipeline: l->block by what is known */
 kilter_status kl_round_close(kilter_loop *l, kilter_error *error);
 void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan); /* in the summary */
 /* Once, if the loop has lasted so long that this costs it nothing to speak of. */

@@ -174,8 +174,14 @@ static bool is_uneven(const kl_measured *m) {
 static double part_done(const kilter_loop *l) {
     kl_span own = {l->target[l->rank], l->target[l->rank + 1]};
     if (kl_loop_pipelined(l))
-        return (double)(l->blocks_done * l->block) / (double)l->options.inner;
+        return fmin((double)(l->blocks_done * l->block) / (double)l->options.inner, 1);
     return own.hi > own.lo ? (double)l->rows_done / (double)(own.hi - own.lo) : 1;
+}
+
+static double part_of_pass(const kilter_loop *l) {
+    if (!kl_loop_pipelined(l))
+        return part_done(l);
+    return (double)(l->blocks_done - l->pass.lo) / (double)(l->pass.hi - l->pass.lo);
 }
 
 static void fill_report(kilter_loop *l, double part) {
@@ -184,7 +190,7 @@ static void fill_report(kilter_loop *l, double part) {
     *report = (kl_rank_report){.elapsed_s = kl_loop_now_s(l) - l->opened_s,
                                .executions = m->executions + part,
                                .busy_s = m->busy_s,
-                               .iterations = (uint64_t)m->rows,
+                               .iterations = m->rows < 1 ? m->rows > 0 : (uint64_t)m->rows,
                                .lo = l->target[l->rank],
                                .hi = l->target[l->rank + 1],
                                .moving_s = m->moving_s,
@@ -205,11 +211,10 @@ kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error) {
         return KILTER_OK;
     if (round->reported)
         return kl_batch_look(l, &round->batch, error);
-    double part = at_end ? 1 : fmin(part_done(l), 1);
-    if (l->execution != round->at || part < 0.5)
+    if (l->passed != round->at || (!at_end && part_of_pass(l) < 0.5))
         return KILTER_OK;
     kl_loop_measure_quantum(l);
-    fill_report(l, part);
+    fill_report(l, part_done(l));
     round->reported = true;
     MPI_Request request = MPI_REQUEST_NULL;
     int code = MPI_Iallgather(&round->mine, sizeof round->mine, MPI_BYTE, round->all, sizeof round->mine,
@@ -221,7 +226,7 @@ kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error) {
 
 /* Any places at all: now and then a rank without rows, or with all of them, or a bound that stays. */
 static void force(kilter_loop *l) {
-    uint64_t seed = kl_mix64(l->seed + l->execution), n = l->options.iterations, rest = n;
+    uint64_t seed = kl_mix64(l->seed + l->passed), n = l->options.iterations, rest = n;
     l->moves = true;
     for (uint32_t r = 0; r + 1 < l->ranks; r++) {
         seed = kl_mix64(seed);
@@ -232,8 +237,6 @@ static void force(kilter_loop *l) {
         l->target[r + 1] = l->target[r] + share;
         rest -= share;
     }
-    if (l->options.block == 0 && kl_loop_pipelined(l))
-        l->block = 1 + kl_mix64(seed) % l->options.inner;
 }
 
 static void choose_block(kilter_loop *l, double execution_s) {
@@ -251,6 +254,16 @@ static void choose_block(kilter_loop *l, double execution_s) {
         l->block = best;
 }
 
+void kl_round_blocks(kilter_loop *l) {
+    if (l->options.block > 0)
+        return;
+    if (l->forced)
+        l->block = 1 + kl_mix64(l->seed - l->execution) % l->options.inner;
+    else if (l->forecast_s > 0)
+        choose_block(l, l->forecast_s);
+    l->forecast_s = 0;
+}
+
 void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan) {
     snprintf(l->decision, sizeof l->decision, "%s", plan->judgement.reason);
     l->summary.gained_s = kl_steer_account(l->steer)->forecast_s;
@@ -258,9 +271,7 @@ void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan) {
 
 static void follow(kilter_loop *l, const kl_steer_plan *plan) {
     kl_loop_note(l, plan);
-    double execution_s = plan->move && !l->options.fixed ? plan->then_s : plan->now_s;
-    if (kl_loop_pipelined(l) && l->options.block == 0 && execution_s > 0)
-        choose_block(l, execution_s);
+    l->forecast_s = plan->move && !l->options.fixed ? plan->then_s : plan->now_s;
     if (!plan->move || l->options.fixed)
         return;
     kl_steer_commit(l->steer);
@@ -273,9 +284,10 @@ static void follow(kilter_loop *l, const kl_steer_plan *plan) {
 static void set_next(kilter_loop *l, const kl_steer_plan *plan) {
     const kl_rank_report *first = &l->round.all[0];
     double passed_s = first->elapsed_s - l->round.asked_s;
-    double pass_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
+    l->execution_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
+    double pass_s = kl_loop_pipelined(l) ? l->execution_s / (double)l->passes : l->execution_s;
     l->round.asked_s = first->elapsed_s;
-    l->round.at = l->execution - 1 + kl_period_hooks(&plan->period, pass_s);
+    l->round.at = l->passed - 1 + kl_period_hooks(&plan->period, pass_s);
     l->round.reported = false;
     l->period_s = plan->period.target_s;
 }

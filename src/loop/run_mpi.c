@@ -5,6 +5,8 @@
 
 #include "loop/loop_mpi.h"
 
+enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
+
 static const double PIECES_FROM_S = 1e-3; /* own rows that take longer are given in pieces */
 
 static bool is_empty(kl_span s) {
@@ -19,14 +21,67 @@ static kilter_status wrong_use(kilter_loop *l, const char *call, const char *wha
     return kl_fail(error, KILTER_ERR_USAGE, "%s of loop '%s': %s", call, l->name, what);
 }
 
-/* --- begin --- */
+/* --- a pipeline's blocks, and its passes --- */
+
+static kl_span block_at(const kilter_loop *l, uint64_t index) {
+    uint64_t lo = index * l->block;
+    return (kl_span){lo, l->options.inner - lo > l->block ? lo + l->block : l->options.inner};
+}
+
+static uint64_t block_count(const kilter_loop *l) {
+    return (l->options.inner + l->block - 1) / l->block;
+}
+
+/* So that each takes a period, and the last rank has reported before the first one wants the answer. */
+static uint64_t passes(const kilter_loop *l) {
+    uint64_t most = block_count(l) / (2 * l->ranks), fit = MOST_PASSES;
+    if (l->forced)
+        return 1 + kl_mix64(l->seed + l->execution) % FORCED_PASSES;
+    if (!l->steer || l->options.fixed || most == 0)
+        return 1;
+    if (l->execution_s > 0 && l->execution_s < MOST_PASSES * l->period_s)
+        fit = (uint64_t)(l->execution_s / l->period_s);
+    fit = fit < most ? fit : most;
+    return fit > 0 ? fit : 1;
+}
+
+/* That which begins with block `lo`. */
+static void set_pass(kilter_loop *l, uint64_t lo) {
+    uint64_t blocks = block_count(l), each = (blocks + l->passes - 1) / l->passes;
+    l->pass = (kl_span){lo, blocks - lo > each ? lo + each : blocks};
+}
+
+static bool is_last_pass(const kilter_loop *l) {
+    return l->pass.hi == block_count(l);
+}
 
 /* Into the first own row's execution comes what the rows around it were before: all of it is there first. */
 static kilter_status begin_pipeline(kilter_loop *l, kilter_error *error) {
     l->blocks_done = l->blocks_asked = 0;
     l->in_block = false;
+    kl_round_blocks(l);
+    l->passes = passes(l);
+    set_pass(l, 0);
     return kl_exchange_by_stages(l, error);
 }
+
+/* Rows may move between two passes: whoever gets one gets it with the blocks done that are done everywhere.
+ */
+static kilter_status next_pass(kilter_loop *l, kilter_error *error) {
+    l->blocks_done = l->blocks_asked = l->pass.hi; /* of a rank without rows, too */
+    kilter_status status = kl_round_hook(l, true, error);
+    l->passed++;
+    if (status == KILTER_OK)
+        status = kl_round_answer(l, error);
+    if (status == KILTER_OK && l->moves)
+        status = kl_batch_await(l, &l->going, error); /* out of rows that may go */
+    if (status == KILTER_OK && l->moves)
+        status = kl_exchange_by_stages(l, error);
+    set_pass(l, l->pass.hi);
+    return status;
+}
+
+/* --- begin --- */
 
 static void split(kilter_loop *l, kl_span inner) {
     kl_span own = target_of(l);
@@ -159,15 +214,6 @@ static int neighbour(const kilter_loop *l, int way) {
     return r < (int)l->ranks ? r : -1;
 }
 
-static kl_span block_at(const kilter_loop *l, uint64_t index) {
-    uint64_t lo = index * l->block;
-    return (kl_span){lo, l->options.inner - lo > l->block ? lo + l->block : l->options.inner};
-}
-
-static uint64_t block_count(const kilter_loop *l) {
-    return (l->options.inner + l->block - 1) / l->block;
-}
-
 /* The part of `row` in a block, of each array with ghost rows. */
 static kilter_status pass_block(kilter_loop *l, bool sends, int peer, uint64_t row, uint64_t index,
                                 kilter_error *error) {
@@ -188,7 +234,7 @@ static kilter_status pass_block(kilter_loop *l, bool sends, int peer, uint64_t r
 
 static kilter_status ask_for_block(kilter_loop *l, kilter_error *error) {
     int below = neighbour(l, -1);
-    if (below < 0 || l->blocks_asked == block_count(l))
+    if (below < 0 || l->blocks_asked == l->pass.hi)
         return KILTER_OK;
     return pass_block(l, false, below, kl_loop_own(l).lo - 1, l->blocks_asked++, error);
 }
@@ -227,6 +273,10 @@ static bool give_block(kilter_loop *l, kilter_range *rows, kilter_range *inner) 
     return true;
 }
 
+static bool has_passed(const kilter_loop *l) {
+    return is_empty(kl_loop_own(l)) || l->blocks_done == l->pass.hi;
+}
+
 bool kilter_loop_next_block(kilter_loop *l, kilter_range *rows, kilter_range *inner) {
     if (!is_under_way(l, "kilter_loop_next_block()", KILTER_DOACROSS))
         return false;
@@ -235,9 +285,11 @@ bool kilter_loop_next_block(kilter_loop *l, kilter_range *rows, kilter_range *in
         status = kl_round_hook(l, false, &l->failure);
     if (status == KILTER_OK && l->lines)
         status = kl_loop_look_for_deaths(l, &l->failure);
+    while (status == KILTER_OK && has_passed(l) && !is_last_pass(l))
+        status = next_pass(l, &l->failure);
     if (status != KILTER_OK)
         return break_loop(l);
-    if (is_empty(kl_loop_own(l)) || l->blocks_done == block_count(l))
+    if (has_passed(l))
         return false;
     if (await_block(l, &l->failure) != KILTER_OK)
         return break_loop(l);
@@ -269,7 +321,7 @@ static bool is_done(const kilter_loop *l) {
     if (l->scatter)
         return kl_scatter_is_done(l);
     if (kl_loop_pipelined(l))
-        return is_empty(own) || (l->blocks_done == block_count(l) && !l->in_block);
+        return is_last_pass(l) && has_passed(l) && !l->in_block;
     return is_empty(l->given) && l->rows_done == own.hi - own.lo;
 }
 
@@ -294,6 +346,7 @@ kilter_status kilter_loop_end(kilter_loop *l, kilter_error *error) {
         return kl_loop_failed(l, status, error);
     l->phase = KL_BETWEEN;
     l->execution++;
+    l->passed++;
     l->measured.executions++;
     l->summary.executions++;
     l->summary.elapsed_s += kl_loop_now_s(l) - l->began_s;
