@@ -198,10 +198,10 @@ static inline void say_summary(const settings *set, const kilter_loop *loop) {
     if (set->say)
         printf("{\"executions\":%llu,\"rounds\":%llu,\"moves\":%llu,\"moved\":%llu,\"block\":%llu,\"waited_"
                "s\":%.6g,"
-               "\"moving_s\":%.6g,\"gained_s\":%.6g,\"decision\":\"%s\"}\n",
+               "\"moving_s\":%.6g,\"gained_s\":%.6g,\"came_s\":%.6g,\"decision\":\"%s\"}\n",
                (unsigned long long)s.executions, (unsigned long long)s.rounds, (unsigned long long)s.moves,
                (unsigned long long)s.moved, (unsigned long long)s.block, s.waited_s, s.moving_s, s.gained_s,
-               s.decision);
+               s.came_s, s.decision);
 }
 #endif
 

@@ -61,11 +61,13 @@ typedef struct kilter_loop_options {
     /** DOALL without ghost rows: a rank's iterations may be several ranges, in any order of ranks. Otherwise
      * each rank has one range, in the order of ranks. */
     bool scattered;
-    uint64_t inner;     /**< DOACROSS: elements of a row, in the pipelined direction; at least 1 */
-    uint64_t block;     /**< DOACROSS: elements in a block; 0: chosen by measurement */
-    bool fixed;         /**< nothing moves: equal shares for good */
-    const char *name;   /**< in messages and the record; NULL: "loop" */
-    const char *record; /**< file of the run record, written by rank 0; NULL: none */
+    uint64_t inner;   /**< DOACROSS: elements of a row, in the pipelined direction; at least 1 */
+    uint64_t block;   /**< DOACROSS: elements in a block; 0: chosen by measurement */
+    bool fixed;       /**< nothing moves: equal shares for good */
+    const char *name; /**< in messages and the record; NULL: "loop" */
+    /** file of the run record (docs/record.md), new, written by rank 0, whose word alone counts; NULL or
+     * "none": no record. KILTER_RECORD in its environment comes first, as for farms */
+    const char *record;
 } kilter_loop_options;
 
 /**
@@ -73,7 +75,7 @@ typedef struct kilter_loop_options {
  *
  * The communicator is duplicated; the caller may free its own. Options must be the same on all ranks.
  * @return KILTER_OK; KILTER_ERR_USAGE, KILTER_ERR_RANGE (an option, named; or options that differ between
- * ranks); KILTER_ERR_MEMORY; KILTER_ERR_MPI; KILTER_ERR_RECORD
+ * ranks); KILTER_ERR_MEMORY; KILTER_ERR_MPI; KILTER_ERR_RECORD (the record cannot be made: on all ranks)
  */
 KILTER_API kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options,
                                           kilter_loop **loop, kilter_error *error);
@@ -150,14 +152,24 @@ typedef struct kilter_loop_summary {
     double elapsed_s;            /**< in executions */
     double waited_s;             /**< of it this rank had nothing to do */
     double moving_s;             /**< and this rank spent on moving rows */
-    double gained_s;             /**< forecast: elapsed time saved by the moves so far */
-    const char *decision;        /**< one sentence: what was decided last, and why */
+    /** forecast when the moves so far were decided: elapsed time saved, of each until speeds were to change
+     */
+    double gained_s;
+    /** what came of them: elapsed time the executions since the first move would have taken longer with equal
+     * shares, at the speeds measured meanwhile; below 0: lost. What moving took is not taken off */
+    double came_s;
+    const char *decision; /**< one sentence: what was decided last, and why */
 } kilter_loop_summary;
 
 /** Local. */
 KILTER_API void kilter_loop_summary_get(const kilter_loop *loop, kilter_loop_summary *summary);
 
-/** Free the loop and its arrays.   Collective. NULL does nothing. */
+/**
+ * Free the loop and its arrays.   Collective. NULL does nothing.
+ *
+ * @return KILTER_OK; why the loop failed; on rank 0 KILTER_ERR_RECORD: the record lacks rows, the loop is
+ * closed as well as any
+ */
 KILTER_API kilter_status kilter_loop_close(kilter_loop *loop, kilter_error *error);
 
 #ifdef __cplusplus

@@ -149,8 +149,7 @@ static void refuse(kilter_loop *l) {
         kl_steer_refuse(l->steer);
         kl_steer_place(l->steer, l->bounds); /* a part of the way may be done */
     }
-    snprintf(l->decision, sizeof l->decision,
-             "nothing moves: a rank has no memory for the rows it should have had");
+    kl_loop_refused(l, "nothing moves: a rank has no memory for the rows it should have had");
 }
 
 /* --- the exchange --- */

@@ -155,7 +155,11 @@ struct kilter_loop {
     uint64_t passed;    /* passes so far; an execution is one, but for pipelines */
     double began_s;
     kilter_loop_summary summary;
-    char decision[KL_REASON_BYTES];
+    char decision[2 * KL_REASON_BYTES];
+    uint64_t refused; /* moves, for want of memory */
+
+    struct kl_loop_record *record; /* NULL: none, or it is not rank 0 that asks */
+    bool recorded;                 /* by rank 0 */
 };
 
 static inline kl_span kl_loop_own(const kilter_loop *l) {
@@ -188,6 +192,7 @@ kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error);
 void kl_round_blocks(kilter_loop *l); /* before an execution of a pipeline: l->block by what is known */
 kilter_status kl_round_close(kilter_loop *l, kilter_error *error);
 void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan); /* in the summary */
+void kl_loop_refused(kilter_loop *l, const char *reason);     /* a move, for want of memory */
 /* Once, if the loop has lasted so long that this costs it nothing to speak of. */
 void kl_loop_measure_quantum(kilter_loop *l);
 void kl_measure(kilter_loop *l, kl_span rows, double part); /* rows were done, or a part of each */
@@ -203,6 +208,16 @@ const kl_spans *kl_scatter_own(const kilter_loop *l); /* between two executions 
 bool kl_spans_add(kl_spans *spans, kl_span span);     /* false: no memory */
 uint64_t kl_spans_sum(const kl_spans *spans);
 void kl_spans_free(kl_spans *spans);
+
+/* record_mpi.c: where there is no record, these do nothing; all but the collective ones are rank 0's */
+kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error); /* collective */
+void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t ghost);
+/* l->summary.rounds is its number, and what follows from the plan is in force already. */
+void kl_loop_record_round(const kilter_loop *l, const kl_rank_report *reports, const kl_steer_plan *plan);
+void kl_loop_record_refused(const kilter_loop *l, const char *reason);
+kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error); /* collective, at the end */
+/* KILTER_ERR_RECORD: it lacks rows. failure: why the loop ended; NULL: it was closed. */
+kilter_status kl_loop_record_end(kilter_loop *l, const kilter_error *failure, kilter_error *error);
 
 /* collect_mpi.c */
 bool kl_loop_own_at(const kilter_loop *l, size_t nth, kl_span *range); /* between two executions */

@@ -17,6 +17,7 @@ void kl_loop_break(kilter_loop *l) {
         return;
     l->phase = KL_BROKEN;
     kl_loop_give_up(l);
+    kl_loop_record_end(l, &l->failure, NULL); /* now, as the program may exit without closing */
 }
 
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error) {
@@ -217,11 +218,11 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error)
     kilter_status status = agree_on_options(l, error);
     if (status == KILTER_OK)
         status = check_options(l, error);
-    if (status == KILTER_OK)
-        status = open_lines(l, error);
-    if (status == KILTER_OK)
+    if (status == KILTER_OK) {
         place(l);
-    return status;
+        status = kl_loop_record_open(l, error);
+    }
+    return status == KILTER_OK ? open_lines(l, error) : status;
 }
 
 static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
@@ -245,13 +246,16 @@ kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options
     kilter_loop *l = new_loop(options, rank, ranks);
     if (!l)
         return kl_fail(error, KILTER_ERR_MEMORY, "opening a loop over %d ranks: memory ran out", ranks);
-    status = open_on(l, comm, error);
+    status = open_on(l, comm, &l->failure);
     if (status == KILTER_OK) {
         *loop = l;
         return KILTER_OK;
     }
+    if (error)
+        *error = l->failure;
     kl_lifelines_close(l->lines);
-    if (status == KILTER_ERR_RANGE) { /* on all ranks: nothing is under way */
+    kl_loop_record_end(l, &l->failure, NULL);
+    if (status == KILTER_ERR_RANGE || status == KILTER_ERR_RECORD) { /* on all ranks: nothing is under way */
         MPI_Comm_free(&l->comm);
         kl_mpi_wait_end(&l->wait);
         free_loop(l);
@@ -324,6 +328,7 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t ghost, void *
         status = get_rows(l, bytes, ghost, &rows, error);
     if (status != KILTER_OK)
         return status;
+    kl_loop_record_array(l, bytes, ghost);
     l->arrays[l->array_count++] = (kl_array){.rows = rows, .ghost = ghost};
     l->ghost = ghost > l->ghost ? ghost : l->ghost;
     *base = rows.base;
@@ -360,6 +365,8 @@ static kilter_status say_goodbye(kilter_loop *l, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     l->closing = true;
     kilter_status status = kl_round_close(l, error);
+    if (status == KILTER_OK)
+        status = kl_loop_record_ranks(l, error);
     if (status == KILTER_OK) {
         int code = MPI_Ibarrier(l->comm, &request);
         status = kl_batch_join(&batch, code, request, error);
@@ -387,8 +394,9 @@ kilter_status kilter_loop_close(kilter_loop *l, kilter_error *error) {
     l->lines = NULL;
     if (l->phase == KL_BROKEN)
         return status;
+    status = kl_loop_record_end(l, NULL, error);
     kl_mpi_wait_end(&l->wait);
     MPI_Comm_free(&l->comm);
     free_loop(l);
-    return KILTER_OK;
+    return status;
 }

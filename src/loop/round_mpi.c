@@ -265,8 +265,17 @@ void kl_round_blocks(kilter_loop *l) {
 }
 
 void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan) {
-    snprintf(l->decision, sizeof l->decision, "%s", plan->judgement.reason);
-    l->summary.gained_s = kl_steer_account(l->steer)->forecast_s;
+    int at = snprintf(l->decision, sizeof l->decision, "%s", plan->judgement.reason);
+    if (l->refused > 0)
+        snprintf(l->decision + at, sizeof l->decision - (size_t)at,
+                 "; refused before, as a rank had no memory for its rows: %llu move%s",
+                 (unsigned long long)l->refused, l->refused == 1 ? "" : "s");
+}
+
+void kl_loop_refused(kilter_loop *l, const char *reason) {
+    l->refused++;
+    snprintf(l->decision, sizeof l->decision, "%s", reason);
+    kl_loop_record_refused(l, reason);
 }
 
 static void follow(kilter_loop *l, const kl_steer_plan *plan) {
@@ -310,6 +319,7 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
     l->summary.rounds++;
     set_next(l, &plan);
     follow(l, &plan);
+    kl_loop_record_round(l, l->round.all, &plan);
     return KILTER_OK;
 }
 

@@ -356,9 +356,10 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
     l->round.asked_s = l->round.all[0].elapsed_s;
     if (kl_steer_round(l->steer, l->round.all, &plan) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->name);
-    memset(l->round.all, 0, l->ranks * sizeof *l->round.all);
     l->summary.rounds++;
     kl_loop_note(l, &plan);
+    kl_loop_record_round(l, l->round.all, &plan);
+    memset(l->round.all, 0, l->ranks * sizeof *l->round.all);
     l->period_s = plan.period.target_s;
     if (!plan.move)
         return KILTER_OK;
@@ -382,8 +383,8 @@ static kilter_status answer(kilter_loop *l, kilter_error *error) {
     }
     s->refusals += refused;
     if (refused > 0)
-        snprintf(l->decision, sizeof l->decision,
-                 "some rows stay where they were: a rank has no memory for those it should have had");
+        kl_loop_refused(l,
+                        "some rows stay where they were: a rank has no memory for those it should have had");
     s->over = done == l->options.iterations;
     return l->forced ? force(l, error) : decide(l, error);
 }

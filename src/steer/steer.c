@@ -517,6 +517,10 @@ const kl_account *kl_steer_account(const kl_steer *s) {
     return &s->account;
 }
 
+double kl_steer_rate(const kl_steer *s, uint32_t rank) {
+    return s->loads.mean_speed * s->loads.speed[rank];
+}
+
 static bool allocate(kl_steer *s) {
     uint32_t ranks = s->options.ranks;
     place **places[] = {&s->here, &s->previous, &s->equal, &s->anchor, &s->barred, &s->spare};

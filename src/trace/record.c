@@ -22,7 +22,7 @@ struct kl_record {
     char *path;
     sqlite3 *db;
     sqlite3_stmt *statements[KL_ROW_KINDS][KL_ROW_STATEMENTS_MAX];
-    bool moved, resume;
+    bool moved, resume, loop;
     int lock; /* of a record that is gone on with: no other master has it; −1: none */
     kl_past past;
 };
@@ -140,12 +140,17 @@ static int look_for_tables(const kl_record *record, bool *there) {
     return status == SQLITE_ROW || status == SQLITE_DONE ? SQLITE_OK : status;
 }
 
+static kl_record_parts parts_of(const kl_record *record) {
+    return (kl_record_parts){.results = record->resume, .loop = record->loop};
+}
+
 static int create_tables(const kl_record *record) {
-    const char *strict = sqlite3_libversion_number() >= 3037000 ? "STRICT" : "", *table;
+    const char *strict = sqlite3_libversion_number() >= 3037000 ? "STRICT" : "";
     char sql[1024];
-    for (size_t i = 0; (table = kl_record_table(i, record->resume)); i++) {
-        snprintf(sql, sizeof sql, "%s %s", table, strict);
-        if (exec(record, sql) != SQLITE_OK)
+    for (size_t i = 0; i < kl_record_tables(); i++) {
+        const char *table = kl_record_table(i, parts_of(record));
+        snprintf(sql, sizeof sql, "%s %s", table ? table : "", strict);
+        if (table && exec(record, sql) != SQLITE_OK)
             return sqlite3_errcode(record->db);
     }
     if (record->resume && exec(record, "CREATE INDEX result_of_task ON result(call, lo)") != SQLITE_OK)
@@ -156,10 +161,10 @@ static int create_tables(const kl_record *record) {
 }
 
 static int prepare_statements(kl_record *record) {
-    const kl_row_kind kinds = record->resume ? KL_ROW_KINDS : KL_ROW_CALL;
-    for (kl_row_kind kind = 0; kind < kinds; kind++)
+    for (kl_row_kind kind = 0; kind < KL_ROW_KINDS; kind++)
         for (int i = 0; i < KL_ROW_STATEMENTS_MAX && kl_row_shape_of(kind)->sql[i]; i++)
-            if (sqlite3_prepare_v3(record->db, kl_row_shape_of(kind)->sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+            if (kl_row_is_in(kind, parts_of(record)) &&
+                sqlite3_prepare_v3(record->db, kl_row_shape_of(kind)->sql[i], -1, SQLITE_PREPARE_PERSISTENT,
                                    &record->statements[kind][i], NULL) != SQLITE_OK)
                 return sqlite3_errcode(record->db);
     return SQLITE_OK;
@@ -226,10 +231,11 @@ static void free_record(kl_record *record) {
     free(record);
 }
 
-static kilter_status new_record(const char *path, bool resume, kl_record **record, kilter_error *error) {
+static kilter_status new_record(const char *path, kl_record_parts parts, kl_record **record,
+                                kilter_error *error) {
     kl_record *r = calloc(1, sizeof *r);
     if (r)
-        *r = (kl_record){.path = strdup(path), .resume = resume, .lock = -1};
+        *r = (kl_record){.path = strdup(path), .resume = parts.results, .loop = parts.loop, .lock = -1};
     if (!r || !r->path) {
         free(r);
         return kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
@@ -242,7 +248,8 @@ kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool
                              kilter_error *error) {
     bool created = false, taken = false;
     kl_record *record = NULL;
-    kilter_status status = new_record(path, resume, &record, error);
+    const kl_record_parts parts = {.results = resume, .loop = run->loop};
+    kilter_status status = new_record(path, parts, &record, error);
     if (status != KILTER_OK)
         return status;
     status = resume ? lock_file(record, &created, error) : reserve_file(path, &created, error);

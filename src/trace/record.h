@@ -18,8 +18,18 @@ typedef enum kl_row_kind {
     KL_ROW_CHUNK,
     KL_ROW_MEASUREMENT,
     KL_ROW_DECISION,
-    KL_ROW_CALL, /* the last two: only in a record that holds results */
+    KL_ROW_CALL, /* these two: only in a record that holds results */
     KL_ROW_RESULT,
+    KL_ROW_LOOP, /* from here on: only in a loop's */
+    KL_ROW_LOOP_ENDED,
+    KL_ROW_ARRAY,
+    KL_ROW_ROUND,
+    KL_ROW_SHARE,
+    KL_ROW_MOVE,
+    KL_ROW_MOVE_SETTLED,
+    KL_ROW_MOVE_REFUSED,
+    KL_ROW_LOOP_DECISION,
+    KL_ROW_RANK,
     KL_ROW_KINDS
 } kl_row_kind;
 
@@ -42,6 +52,15 @@ typedef struct kl_row_run_ended {
     double ended_s;
     uint64_t dropped_rows;
 } kl_row_run_ended;
+
+typedef struct kl_row_move_refused {
+    uint64_t round;
+} kl_row_move_refused;
+
+/* What a record holds beside what all do. */
+typedef struct kl_record_parts {
+    bool results, loop;
+} kl_record_parts;
 
 typedef enum kl_field_type {
     KL_FIELD_U32,
@@ -77,7 +96,9 @@ typedef struct kl_row_shape {
 } kl_row_shape;
 
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind);
-const char *kl_record_table(size_t i, bool results); /* how table i is made; NULL: there are not so many */
+bool kl_row_is_in(kl_row_kind kind, kl_record_parts parts);
+size_t kl_record_tables(void);
+const char *kl_record_table(size_t i, kl_record_parts parts); /* how table i is made; NULL: it is not in it */
 
 /* What earlier masters of a record came to; zero for the first. */
 typedef struct kl_past {

@@ -110,6 +110,79 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
                    FIELD(BYTES, kl_trace_result_row, results), {KL_FIELD_SUM, 0}},
         .field_count = 6,
         .sql = {"INSERT INTO result(call, lo, count, worker, results, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"}},
+    [KL_ROW_LOOP] = {SHAPE(kl_trace_loop_row),
+        .fields = {FIELD(TEXT, kl_trace_loop_row, name), FIELD(TEXT, kl_trace_loop_row, kind),
+                   FIELD(U64, kl_trace_loop_row, iterations), FIELD(U64, kl_trace_loop_row, inner),
+                   FIELD(U32, kl_trace_loop_row, ranks), FIELD(BOOL, kl_trace_loop_row, fixed)},
+        .field_count = 6,
+        .sql = {"INSERT OR REPLACE INTO loop(loop, name, kind, iterations, inner, ranks, fixed) "
+                "VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6)"}},
+    [KL_ROW_LOOP_ENDED] = {SHAPE(kl_trace_loop_end),
+        .fields = {FIELD(TIME, kl_trace_loop_end, ended_s), FIELD(F64, kl_trace_loop_end, elapsed_s),
+                   FIELD(U64, kl_trace_loop_end, executions), FIELD(U64, kl_trace_loop_end, rounds),
+                   FIELD(U64, kl_trace_loop_end, moves), FIELD(U64, kl_trace_loop_end, moved),
+                   FIELD(U64, kl_trace_loop_end, block), FIELD(F64, kl_trace_loop_end, gained_s),
+                   FIELD(F64, kl_trace_loop_end, came_s), FIELD(F64, kl_trace_loop_end, cost_s),
+                   FIELD(TEXT, kl_trace_loop_end, decision), FIELD(TEXT, kl_trace_loop_end, status)},
+        .field_count = 12,
+        .sql = {"UPDATE loop SET ended_s = ?1, elapsed_s = ?2, executions = ?3, rounds = ?4, moves = ?5, moved = ?6, "
+                "block = ?7, gained_s = ?8, came_s = ?9, cost_s = ?10, decision = ?11, status = ?12"}},
+    [KL_ROW_ARRAY] = {SHAPE(kl_trace_array_row),
+        .fields = {FIELD(U64, kl_trace_array_row, array), FIELD(U64, kl_trace_array_row, row_bytes),
+                   FIELD(U64, kl_trace_array_row, ghost)},
+        .field_count = 3,
+        .sql = {"INSERT OR REPLACE INTO array(array, row_bytes, ghost) VALUES (?1, ?2, ?3)"}},
+    [KL_ROW_ROUND] = {SHAPE(kl_trace_round_row), .bulk = true,
+        .fields = {FIELD(U64, kl_trace_round_row, round), FIELD(U64, kl_trace_round_row, execution),
+                   FIELD(TIME, kl_trace_round_row, at_s), FIELD(F64, kl_trace_round_row, period_s),
+                   FIELD(F64_OR_NULL, kl_trace_round_row, now_s),
+                   FIELD(F64_OR_NULL, kl_trace_round_row, then_s), FIELD(U64, kl_trace_round_row, block)},
+        .field_count = 7,
+        .sql = {"INSERT OR REPLACE INTO round(round, execution, at_s, period_s, now_s, then_s, block) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"}},
+    [KL_ROW_SHARE] = {SHAPE(kl_trace_share_row), .bulk = true,
+        .fields = {FIELD(U64, kl_trace_share_row, round), FIELD(U32, kl_trace_share_row, rank),
+                   FIELD(U64_OR_NULL, kl_trace_share_row, lo), FIELD(U64, kl_trace_share_row, count),
+                   FIELD(U64, kl_trace_share_row, done), FIELD(F64, kl_trace_share_row, busy_s),
+                   FIELD(F64, kl_trace_share_row, moving_s),
+                   FIELD(F64_OR_NULL, kl_trace_share_row, rate_per_s)},
+        .field_count = 8,
+        .sql = {"INSERT INTO share(round, rank, lo, count, done, busy_s, moving_s, rate_per_s) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"}},
+    [KL_ROW_MOVE] = {SHAPE(kl_trace_move_row), .bulk = true,
+        .fields = {FIELD(U64, kl_trace_move_row, round), FIELD(U64, kl_trace_move_row, iterations),
+                   FIELD(TIME, kl_trace_move_row, at_s), FIELD(F64, kl_trace_move_row, now_s),
+                   FIELD(F64, kl_trace_move_row, then_s), FIELD(F64, kl_trace_move_row, gain_s),
+                   FIELD(F64, kl_trace_move_row, cost_s)},
+        .field_count = 7,
+        .sql = {"INSERT OR REPLACE INTO move(round, iterations, at_s, now_s, then_s, gain_s, cost_s) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"}},
+    [KL_ROW_MOVE_SETTLED] = {SHAPE(kl_trace_move_end), .bulk = true,
+        .fields = {FIELD(U64, kl_trace_move_end, round), FIELD(TIME, kl_trace_move_end, settled_s),
+                   FIELD(F64, kl_trace_move_end, came_s), FIELD(F64, kl_trace_move_end, spent_s)},
+        .field_count = 4,
+        .sql = {"UPDATE move SET settled_s = ?2, came_s = ?3, spent_s = ?4 WHERE round = ?1"}},
+    [KL_ROW_MOVE_REFUSED] = {SHAPE(kl_row_move_refused),
+        .fields = {FIELD(U64, kl_row_move_refused, round)},
+        .field_count = 1,
+        .sql = {"UPDATE move SET refused = 1 WHERE round = ?1"}},
+    [KL_ROW_LOOP_DECISION] = {SHAPE(kl_trace_loop_decision_row), .bulk = true,
+        .fields = {FIELD(U64, kl_trace_loop_decision_row, round),
+                   FIELD(TIME, kl_trace_loop_decision_row, at_s),
+                   FIELD(TEXT, kl_trace_loop_decision_row, kind),
+                   FIELD(U64, kl_trace_loop_decision_row, count),
+                   FIELD(TEXT, kl_trace_loop_decision_row, reason),
+                   FIELD(F64, kl_trace_loop_decision_row, gain_s)},
+        .field_count = 6,
+        .sql = {"INSERT INTO decision(run, round, at_s, kind, count, reason, gain_s) "
+                "VALUES (0, nullif(?1, 0), ?2, ?3, ?4, ?5, ?6)"}},
+    [KL_ROW_RANK] = {SHAPE(kl_trace_rank_row),
+        .fields = {FIELD(U32, kl_trace_rank_row, rank), FIELD(U64, kl_trace_rank_row, iterations),
+                   FIELD(F64, kl_trace_rank_row, elapsed_s), FIELD(F64, kl_trace_rank_row, waited_s),
+                   FIELD(F64, kl_trace_rank_row, moving_s)},
+        .field_count = 5,
+        .sql = {"INSERT OR REPLACE INTO rank(rank, iterations, elapsed_s, waited_s, moving_s) "
+                "VALUES (?1, ?2, ?3, ?4, ?5)"}},
 };
 
 /* Columns of chunk, measurement and decision grow at the end only and carry no index: a row costs least so.
@@ -133,25 +206,50 @@ static const char *const tables[] = {
         "value REAL, sd REAL, count INTEGER NOT NULL)",
     "CREATE TABLE decision(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, chunk INTEGER, at_s REAL, "
         "worker INTEGER, kind TEXT NOT NULL, count INTEGER NOT NULL, reason TEXT NOT NULL, "
-        "forecast_s REAL, gain_s REAL)",
+        "forecast_s REAL, gain_s REAL, round INTEGER)",
     "CREATE TABLE session(session INTEGER PRIMARY KEY, began_s REAL, ended_s REAL, host INTEGER REFERENCES host, "
         "pid INTEGER NOT NULL, version TEXT NOT NULL, transport TEXT NOT NULL, policy TEXT NOT NULL, "
         "first_run INTEGER NOT NULL, first_worker INTEGER NOT NULL, program_version TEXT NOT NULL)",
-    /* From here on: only in a record that holds results. */
+    /* These two: only in a record that holds results. */
     "CREATE TABLE call(call INTEGER PRIMARY KEY, tasks INTEGER NOT NULL, inputs INTEGER NOT NULL, "
         "weights INTEGER NOT NULL, shared INTEGER NOT NULL)",
     "CREATE TABLE result(id INTEGER PRIMARY KEY, call INTEGER NOT NULL, lo INTEGER NOT NULL, "
         "count INTEGER NOT NULL, worker INTEGER NOT NULL, results BLOB NOT NULL, sum INTEGER NOT NULL)",
+    /* From here on: only in a loop's. */
+    "CREATE TABLE loop(loop INTEGER PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL, "
+        "iterations INTEGER NOT NULL, inner INTEGER NOT NULL, ranks INTEGER NOT NULL, fixed INTEGER NOT NULL, "
+        "ended_s REAL, elapsed_s REAL, executions INTEGER, rounds INTEGER, moves INTEGER, moved INTEGER, "
+        "block INTEGER, gained_s REAL, came_s REAL, cost_s REAL, decision TEXT, status TEXT)",
+    "CREATE TABLE array(array INTEGER PRIMARY KEY, row_bytes INTEGER NOT NULL, ghost INTEGER NOT NULL)",
+    "CREATE TABLE round(round INTEGER PRIMARY KEY, execution INTEGER NOT NULL, at_s REAL, period_s REAL, "
+        "now_s REAL, then_s REAL, block INTEGER NOT NULL)",
+    "CREATE TABLE share(id INTEGER PRIMARY KEY, round INTEGER NOT NULL, rank INTEGER NOT NULL, lo INTEGER, "
+        "count INTEGER NOT NULL, done INTEGER NOT NULL, busy_s REAL, moving_s REAL, rate_per_s REAL)",
+    "CREATE TABLE move(round INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, at_s REAL, now_s REAL, "
+        "then_s REAL, gain_s REAL, cost_s REAL, settled_s REAL, came_s REAL, spent_s REAL, "
+        "refused INTEGER NOT NULL DEFAULT 0)",
+    "CREATE TABLE rank(rank INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, elapsed_s REAL, waited_s REAL, "
+        "moving_s REAL)",
 };
-enum { TABLES = sizeof tables / sizeof *tables, RESULT_TABLES = 2 };
+enum { TABLES = sizeof tables / sizeof *tables, LOOP_TABLES = 6, RESULT_TABLES = 2 };
 /* clang-format on */
 
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind) {
     return &shapes[kind];
 }
 
-const char *kl_record_table(size_t i, bool results) {
-    return i < TABLES - (results ? 0 : RESULT_TABLES) ? tables[i] : NULL;
+bool kl_row_is_in(kl_row_kind kind, kl_record_parts parts) {
+    return kind < KL_ROW_CALL ? true : kind < KL_ROW_LOOP ? parts.results : parts.loop;
+}
+
+size_t kl_record_tables(void) {
+    return TABLES;
+}
+
+const char *kl_record_table(size_t i, kl_record_parts parts) {
+    const size_t first_of_loop = TABLES - LOOP_TABLES, first_of_results = first_of_loop - RESULT_TABLES;
+    bool is_in = i < first_of_results ? true : i < first_of_loop ? parts.results : parts.loop;
+    return is_in ? tables[i] : NULL;
 }
 
 uint64_t kl_result_sum(const kl_trace_result_row *row) {

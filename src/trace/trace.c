@@ -200,6 +200,46 @@ void kl_trace_decision(kl_trace *trace, const kl_trace_decision_row *row) {
     push(trace, KL_ROW_DECISION, row);
 }
 
+void kl_trace_loop(kl_trace *trace, const kl_trace_loop_row *row) {
+    push(trace, KL_ROW_LOOP, row);
+}
+
+void kl_trace_loop_ended(kl_trace *trace, const kl_trace_loop_end *row) {
+    push(trace, KL_ROW_LOOP_ENDED, row);
+}
+
+void kl_trace_array(kl_trace *trace, const kl_trace_array_row *row) {
+    push(trace, KL_ROW_ARRAY, row);
+}
+
+void kl_trace_round(kl_trace *trace, const kl_trace_round_row *row) {
+    push(trace, KL_ROW_ROUND, row);
+}
+
+void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row) {
+    push(trace, KL_ROW_SHARE, row);
+}
+
+void kl_trace_move(kl_trace *trace, const kl_trace_move_row *row) {
+    push(trace, KL_ROW_MOVE, row);
+}
+
+void kl_trace_move_settled(kl_trace *trace, const kl_trace_move_end *row) {
+    push(trace, KL_ROW_MOVE_SETTLED, row);
+}
+
+void kl_trace_move_refused(kl_trace *trace, uint64_t round) {
+    push(trace, KL_ROW_MOVE_REFUSED, &(kl_row_move_refused){.round = round});
+}
+
+void kl_trace_loop_decision(kl_trace *trace, const kl_trace_loop_decision_row *row) {
+    push(trace, KL_ROW_LOOP_DECISION, row);
+}
+
+void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row) {
+    push(trace, KL_ROW_RANK, row);
+}
+
 void kl_trace_call_begins(kl_trace *trace, const kl_trace_call *call) {
     push(trace, KL_ROW_CALL, call);
 }

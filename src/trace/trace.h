@@ -16,7 +16,8 @@ typedef struct kl_stored kl_stored;
 /* What the file says it is: SQLite's application_id ("Kltr") and user_version. */
 enum { KL_RECORD_APPLICATION = 0x4b6c7472, KL_RECORD_FORMAT = 1 };
 
-/* All times below: seconds since the farm was opened (its clock's 0 is kl_trace_run_row.began_unix_s). */
+/* All times below: seconds since the farm or loop was opened (its clock's 0 is
+ * kl_trace_run_row.began_unix_s). */
 typedef struct kl_trace_run_row {
     const char *program, *version, *transport, *policy, *host;
     const char *program_version; /* NULL: "" */
@@ -24,6 +25,7 @@ typedef struct kl_trace_run_row {
     int64_t pid;
     bool simulated;      /* not written: rows wait for the disk, as simulated time stands still meanwhile */
     const char *control; /* path of the socket for `kilter tune`; "": none */
+    bool loop;           /* not written: the run is a loop over ranks, whose rows are the last ones below */
 } kl_trace_run_row;
 
 typedef struct kl_trace_worker_row {
@@ -93,6 +95,78 @@ const char *kl_trace_path(const kl_trace *trace); /* the trace's; NULL for a NUL
 /* Write what is left, mark the run ended at ended_s, free. KILTER_ERR_RECORD when rows could not be written.
  */
 kilter_status kl_trace_close(kl_trace *trace, double ended_s, kilter_error *error);
+
+/* --- a loop over ranks: its workers are the ranks --- */
+
+typedef struct kl_trace_loop_row {
+    const char *name, *kind; /* "doall", "scattered", "doacross" */
+    uint64_t iterations, inner;
+    uint32_t ranks;
+    bool fixed;
+} kl_trace_loop_row;
+
+typedef struct kl_trace_loop_end {
+    double ended_s, elapsed_s; /* elapsed_s: in executions */
+    uint64_t executions, rounds;
+    uint64_t moves, moved, block;    /* block: 0: the loop has none */
+    double gained_s, came_s, cost_s; /* of all moves, as in kl_trace_move_row and kl_trace_move_end */
+    const char *decision, *status;   /* status: "done", or why it ended early */
+} kl_trace_loop_end;
+
+typedef struct kl_trace_array_row {
+    uint64_t array, row_bytes, ghost;
+} kl_trace_array_row;
+
+typedef struct kl_trace_round_row {
+    uint64_t round, execution; /* execution: the one that was to begin, or under way (scattered) */
+    double at_s, period_s;
+    double now_s, then_s; /* an execution as it was, and with what was considered: forecasts; 0: not known */
+    uint64_t block;
+} kl_trace_round_row;
+
+typedef struct kl_trace_share_row { /* of a rank in a round; what it did: since the round written before */
+    uint64_t round;
+    uint32_t rank;
+    uint64_t lo, count; /* lo: UINT64_MAX: no one range */
+    uint64_t done;
+    double busy_s, moving_s, rate_per_s; /* rate_per_s: believed, iterations per second; 0: not known */
+} kl_trace_share_row;
+
+typedef struct kl_trace_move_row { /* decided in a round */
+    uint64_t round, iterations;
+    double at_s, now_s, then_s, gain_s, cost_s; /* forecasts */
+} kl_trace_move_row;
+
+typedef struct kl_trace_move_end { /* what came of it */
+    uint64_t round;
+    double settled_s, came_s, spent_s;
+} kl_trace_move_end;
+
+typedef struct kl_trace_loop_decision_row {
+    uint64_t round; /* 0: in none */
+    double at_s;
+    const char *kind; /* "move", "stay", "wait", "rest", "refused", "block" */
+    uint64_t count;   /* iterations to move; elements in a block */
+    const char *reason;
+    double gain_s;
+} kl_trace_loop_decision_row;
+
+typedef struct kl_trace_rank_row { /* when the loop is closed */
+    uint32_t rank;
+    uint64_t iterations;
+    double elapsed_s, waited_s, moving_s;
+} kl_trace_rank_row;
+
+void kl_trace_loop(kl_trace *trace, const kl_trace_loop_row *row);
+void kl_trace_loop_ended(kl_trace *trace, const kl_trace_loop_end *row);
+void kl_trace_array(kl_trace *trace, const kl_trace_array_row *row);
+void kl_trace_round(kl_trace *trace, const kl_trace_round_row *row);
+void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row);
+void kl_trace_move(kl_trace *trace, const kl_trace_move_row *row);
+void kl_trace_move_settled(kl_trace *trace, const kl_trace_move_end *row);
+void kl_trace_move_refused(kl_trace *trace, uint64_t round);
+void kl_trace_loop_decision(kl_trace *trace, const kl_trace_loop_decision_row *row);
+void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row);
 
 /* --- a record that also holds results, so that another master can go on from them --- */
 

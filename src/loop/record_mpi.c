@@ -1,0 +1,342 @@
+/* The loop's run record, which rank 0 writes: it has the reports of all ranks, and the decisions are its own,
+ * too. Rounds may follow each other within milliseconds, for days: one is written when something is decided
+ * in it, and else when time since the beginning has grown by a part, so that their number grows with its
+ * logarithm. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kilter/version.h"
+#include "loop/loop_mpi.h"
+#include "trace/trace.h"
+
+static const double RESOLUTION = 0.005; /* of the time since the beginning */
+
+typedef struct did { /* a rank, since the round written last */
+    uint64_t iterations;
+    double busy_s, moving_s;
+} did;
+
+typedef struct whereabouts {
+    char host[KL_HOST_BYTES];
+    int64_t pid;
+} whereabouts;
+
+struct kl_loop_record {
+    kl_trace *trace;
+    whereabouts *ranks;
+    did *did;
+    kl_trace_rank_row *ends;
+    double written_s, stayed_s; /* the last round, and the last decision to stay */
+    kl_verdict verdict;         /* of that one */
+    uint64_t moved_in;          /* the round whose move is not judged yet; 0: none */
+    uint64_t block;
+    uint32_t rests;
+};
+
+/* --- the beginning --- */
+
+static void free_record(struct kl_loop_record *r) {
+    if (!r)
+        return;
+    free(r->ranks);
+    free(r->did);
+    free(r->ends);
+    free(r);
+}
+
+static struct kl_loop_record *new_record(uint32_t ranks) {
+    struct kl_loop_record *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->ranks = calloc(ranks, sizeof *r->ranks);
+    r->did = calloc(ranks, sizeof *r->did);
+    r->ends = calloc(ranks, sizeof *r->ends);
+    if (r->ranks && r->did && r->ends)
+        return r;
+    free_record(r);
+    return NULL;
+}
+
+static const char *kind_of(const kilter_loop_options *o) {
+    return o->kind == KILTER_DOACROSS ? "doacross" : o->scattered ? "scattered" : "doall";
+}
+
+static kilter_status start(kilter_loop *l, const char *path, kilter_error *error) {
+    const kilter_loop_options *o = &l->options;
+    char host[KL_HOST_BYTES];
+    kl_host_name(host);
+    const kl_trace_run_row run = {.program = program_invocation_short_name,
+                                  .version = KILTER_VERSION,
+                                  .transport = "mpi",
+                                  .policy = o->fixed ? "fixed" : "balanced",
+                                  .host = host,
+                                  .began_unix_s = kl_unix_time_s(),
+                                  .pid = getpid(),
+                                  .simulated = l->clock.simulated,
+                                  .loop = true};
+    struct kl_loop_record *r = new_record(l->ranks);
+    if (!r)
+        return kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
+    kilter_status status = kl_trace_open(path, &run, &r->trace, error);
+    if (status != KILTER_OK) {
+        free_record(r);
+        return status;
+    }
+    kl_trace_loop(r->trace, &(kl_trace_loop_row){.name = l->name,
+                                                 .kind = kind_of(o),
+                                                 .iterations = o->iterations,
+                                                 .inner = o->inner,
+                                                 .ranks = l->ranks,
+                                                 .fixed = o->fixed});
+    r->block = l->block;
+    l->record = r;
+    return KILTER_OK;
+}
+
+/* As for a farm, the environment has the last word, and "none" means none. */
+static kilter_status start_if_asked(kilter_loop *l, kilter_error *error) {
+    const char *told = getenv("KILTER_RECORD"), *path = told ? told : l->options.record;
+    if (!path || strcmp(path, "none") == 0)
+        return KILTER_OK;
+    if (!*path)
+        return kl_fail(error, KILTER_ERR_RECORD, "%s: the value is empty; name a file, or none",
+                       told ? "KILTER_RECORD" : "the option 'record'");
+    return start(l, path, error);
+}
+
+static kilter_status gather(kilter_loop *l, const void *mine, void *all, size_t bytes, kilter_error *error) {
+    kl_batch batch = {0};
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Igather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, l->comm, &request);
+    kilter_status status = kl_batch_join(&batch, code, request, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &batch, error);
+    kl_batch_free(&batch);
+    return status;
+}
+
+static kilter_status say_who_is_where(kilter_loop *l, kilter_error *error) {
+    struct kl_loop_record *r = l->record;
+    whereabouts mine = {.pid = getpid()};
+    kl_host_name(mine.host);
+    kilter_status status = gather(l, &mine, r ? r->ranks : NULL, sizeof mine, error);
+    for (uint32_t rank = 0; rank < l->ranks && r && status == KILTER_OK; rank++)
+        kl_trace_worker(r->trace, &(kl_trace_worker_row){.worker = rank,
+                                                         .host = r->ranks[rank].host,
+                                                         .binding = "",
+                                                         .pid = r->ranks[rank].pid});
+    return status;
+}
+
+typedef struct opening {
+    kilter_error error;
+    uint64_t recorded;
+} opening;
+
+kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error) {
+    opening o = {{KILTER_OK, ""}, 0};
+    kl_batch batch = {0};
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (l->rank == 0)
+        start_if_asked(l, &o.error);
+    o.recorded = l->record != NULL;
+    int code = MPI_Ibcast(&o, sizeof o, MPI_BYTE, 0, l->comm, &request);
+    kilter_status status = kl_batch_join(&batch, code, request, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &batch, error);
+    kl_batch_free(&batch);
+    if (status == KILTER_OK && o.error.status != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_RECORD, "opening loop '%s': %s", l->name, o.error.text);
+    l->recorded = o.recorded;
+    return status == KILTER_OK && l->recorded ? say_who_is_where(l, error) : status;
+}
+
+void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t ghost) {
+    if (l->record)
+        kl_trace_array(l->record->trace,
+                       &(kl_trace_array_row){.array = l->array_count, .row_bytes = bytes, .ghost = ghost});
+}
+
+/* --- a round --- */
+
+static void write_decision(const kilter_loop *l, double at_s, const char *kind, uint64_t count, double gain_s,
+                           const char *reason) {
+    kl_trace_loop_decision(l->record->trace, &(kl_trace_loop_decision_row){.round = l->summary.rounds,
+                                                                           .at_s = at_s,
+                                                                           .kind = kind,
+                                                                           .count = count,
+                                                                           .reason = reason,
+                                                                           .gain_s = gain_s});
+}
+
+static void write_outcome(struct kl_loop_record *r, double at_s, const kl_steer_plan *plan) {
+    if (!plan->settled || r->moved_in == 0)
+        return;
+    kl_trace_move_settled(r->trace, &(kl_trace_move_end){.round = r->moved_in,
+                                                         .settled_s = at_s,
+                                                         .came_s = plan->settled_came_s,
+                                                         .spent_s = plan->settled_cost_s});
+    r->moved_in = 0;
+}
+
+static void write_move(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
+    struct kl_loop_record *r = l->record;
+    const kl_judgement *j = &plan->judgement;
+    write_decision(l, at_s, "move", plan->moved, j->gain_s, j->reason);
+    kl_trace_move(r->trace, &(kl_trace_move_row){.round = l->summary.rounds,
+                                                 .iterations = plan->moved,
+                                                 .at_s = at_s,
+                                                 .now_s = plan->now_s,
+                                                 .then_s = plan->then_s,
+                                                 .gain_s = j->gain_s,
+                                                 .cost_s = j->cost_s});
+    r->moved_in = l->summary.rounds;
+    r->verdict = j->verdict;
+}
+
+/* What stays as it was decided is not written again, and what is decided to and fro not each time. */
+static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
+    struct kl_loop_record *r = l->record;
+    const kl_judgement *j = &plan->judgement;
+    bool first = r->stayed_s == 0;
+    if (plan->now_s <= 0 || (!first && (j->verdict == r->verdict || at_s - r->stayed_s < RESOLUTION * at_s)))
+        return false;
+    write_decision(l, at_s, j->verdict == KL_STAY_BALANCED ? "stay" : "wait", 0, j->gain_s, j->reason);
+    r->verdict = j->verdict;
+    r->stayed_s = at_s;
+    return true;
+}
+
+static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
+    struct kl_loop_record *r = l->record;
+    uint32_t rests = kl_steer_account(l->steer)->rests;
+    bool blocks = l->block != r->block, rests_now = rests != r->rests;
+    char reason[KL_REASON_BYTES];
+    if (blocks) {
+        snprintf(reason, sizeof reason,
+                 "%llu elements in a block instead of %llu: the least time by the model",
+                 (unsigned long long)l->block, (unsigned long long)r->block);
+        write_decision(l, at_s, "block", l->block, 0, reason);
+    }
+    r->block = l->block;
+    r->rests = rests;
+    if (l->options.fixed)
+        return blocks;
+    write_outcome(r, at_s, plan);
+    if (rests_now) {
+        write_decision(l, at_s, "rest", 0, 0, plan->judgement.reason);
+        r->verdict = plan->judgement.verdict;
+    }
+    if (plan->move)
+        write_move(l, at_s, plan);
+    return blocks || plan->move || rests_now || write_stay(l, at_s, plan);
+}
+
+static void add_up(struct kl_loop_record *r, const kl_rank_report *reports, uint32_t ranks) {
+    for (uint32_t i = 0; i < ranks; i++) {
+        r->did[i].iterations += reports[i].iterations;
+        r->did[i].busy_s += reports[i].busy_s;
+        r->did[i].moving_s += reports[i].moving_s;
+    }
+}
+
+static void write_round(const kilter_loop *l, const kl_rank_report *reports, const kl_steer_plan *plan) {
+    struct kl_loop_record *r = l->record;
+    r->written_s = reports[0].elapsed_s;
+    kl_trace_round(r->trace, &(kl_trace_round_row){.round = l->summary.rounds,
+                                                   .execution = l->execution,
+                                                   .at_s = r->written_s,
+                                                   .period_s = plan->period.target_s,
+                                                   .now_s = plan->now_s,
+                                                   .then_s = plan->then_s,
+                                                   .block = kl_loop_pipelined(l) ? l->block : 0});
+    for (uint32_t i = 0; i < l->ranks; i++) {
+        bool ranged = !l->scatter;
+        kl_trace_share(r->trace,
+                       &(kl_trace_share_row){.round = l->summary.rounds,
+                                             .rank = i,
+                                             .lo = ranged ? reports[i].lo : UINT64_MAX,
+                                             .count = ranged ? reports[i].hi - reports[i].lo : l->target[i],
+                                             .done = r->did[i].iterations,
+                                             .busy_s = r->did[i].busy_s,
+                                             .moving_s = r->did[i].moving_s,
+                                             .rate_per_s = kl_steer_rate(l->steer, i)});
+        r->did[i] = (did){0};
+    }
+}
+
+void kl_loop_record_round(const kilter_loop *l, const kl_rank_report *reports, const kl_steer_plan *plan) {
+    struct kl_loop_record *r = l->record;
+    if (!r)
+        return;
+    double at_s = reports[0].elapsed_s;
+    add_up(r, reports, l->ranks);
+    if (write_decisions(l, at_s, plan) || at_s - r->written_s >= RESOLUTION * at_s)
+        write_round(l, reports, plan);
+}
+
+void kl_loop_record_refused(const kilter_loop *l, const char *reason) {
+    struct kl_loop_record *r = l->record;
+    if (!r)
+        return;
+    write_decision(l, kl_loop_now_s(l) - l->opened_s, "refused", 0, 0, reason);
+    if (r->moved_in > 0)
+        kl_trace_move_refused(r->trace, r->moved_in);
+    r->moved_in = 0;
+}
+
+/* --- the end --- */
+
+static uint64_t own_iterations(const kilter_loop *l) {
+    uint64_t sum = 0;
+    kl_span own;
+    for (size_t k = 0; kl_loop_own_at(l, k, &own); k++)
+        sum += own.hi - own.lo;
+    return sum;
+}
+
+kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error) {
+    if (!l->recorded)
+        return KILTER_OK;
+    struct kl_loop_record *r = l->record;
+    const kl_trace_rank_row mine = {.rank = (uint32_t)l->rank,
+                                    .iterations = own_iterations(l),
+                                    .elapsed_s = l->summary.elapsed_s,
+                                    .waited_s = l->summary.waited_s,
+                                    .moving_s = l->summary.moving_s};
+    kilter_status status = gather(l, &mine, r ? r->ends : NULL, sizeof mine, error);
+    for (uint32_t rank = 0; rank < l->ranks && r && status == KILTER_OK; rank++)
+        kl_trace_rank(r->trace, &r->ends[rank]);
+    return status;
+}
+
+kilter_status kl_loop_record_end(kilter_loop *l, const kilter_error *failure, kilter_error *error) {
+    struct kl_loop_record *r = l->record;
+    if (!r)
+        return KILTER_OK;
+    double ended_s = kl_loop_now_s(l) - l->opened_s;
+    kilter_loop_summary s;
+    kilter_loop_summary_get(l, &s);
+    if (failure && failure->status == KILTER_ERR_PEER && l->dead > 0)
+        kl_trace_worker_left(r->trace, (uint32_t)l->dead, ended_s, "is dead, or has given up the loop");
+    kl_trace_loop_ended(r->trace,
+                        &(kl_trace_loop_end){.ended_s = ended_s,
+                                             .elapsed_s = s.elapsed_s,
+                                             .executions = s.executions,
+                                             .rounds = s.rounds,
+                                             .moves = s.moves,
+                                             .moved = s.moved,
+                                             .block = s.block,
+                                             .gained_s = s.gained_s,
+                                             .came_s = s.came_s,
+                                             .cost_s = l->steer ? kl_steer_account(l->steer)->cost_s : 0,
+                                             .decision = s.decision,
+                                             .status = failure ? failure->text : "done"});
+    kilter_status status = kl_trace_close(r->trace, ended_s, error);
+    l->record = NULL;
+    free_record(r);
+    return status;
+}
