@@ -49,6 +49,12 @@ static bool given(const kl_basis *b, int input) {
 
 static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report_iteration **chosen,
                                 kilter_error *error) {
+    if (r->loop)
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "predicting from '%s': it is the record of a distributed loop, and the model is one of "
+            "farms; take a farm's record, or give --work-s",
+            r->path);
     const kl_report_iteration *found = NULL;
     for (size_t i = 0; i < r->iteration_count; i++) {
         const kl_report_iteration *it = &r->iterations[i];

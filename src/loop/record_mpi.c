@@ -217,7 +217,7 @@ static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_pl
     char reason[KL_REASON_BYTES];
     if (blocks) {
         snprintf(reason, sizeof reason,
-                 "%llu elements in a block instead of %llu: the least time by the model",
+                 "blocks of %llu instead of %llu elements: the least time by the model",
                  (unsigned long long)l->block, (unsigned long long)r->block);
         write_decision(l, at_s, "block", l->block, 0, reason);
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/loop_print.h"
 #include "report/print.h"
 #include "report/reading.h"
 #include "report/report.h"
@@ -360,6 +361,14 @@ static kilter_status draw(gantt *g, const char *path, int64_t run, kilter_error 
     return status;
 }
 
+static kilter_status draw_loop(const kl_report *report, int64_t run, FILE *out, kilter_error *error) {
+    if (run >= 0)
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "drawing the run record '%s': it is a loop's and has no runs; leave --run out",
+                       report->path);
+    return kl_loop_draw(report, out, error);
+}
+
 /* Into memory first: a record that breaks off half way must not leave half a picture. */
 kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error) {
     kl_report *report = NULL;
@@ -373,7 +382,7 @@ kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_er
     if (memory) {
         g->report = report;
         g->out = memory;
-        status = draw(g, path, run, error);
+        status = report->loop ? draw_loop(report, run, memory, error) : draw(g, path, run, error);
         if (fclose(memory) == 0 && status == KILTER_OK)
             fwrite(picture, 1, size, out);
     } else {

@@ -1,4 +1,5 @@
 /* The report for programs. */
+#include "report/loop_print.h"
 #include "report/print.h"
 #include "report/report.h"
 
@@ -135,6 +136,8 @@ void kl_report_print_json(const kl_report *report, FILE *out) {
     print_run(&j, &report->run);
     print_sessions(&j, report);
     print_workers(&j, report);
+    if (report->loop)
+        kl_loop_print_json(&j, report);
     kl_json_open(&j, "iterations", '[');
     for (size_t i = 0; i < report->iteration_count; i++)
         print_iteration(&j, &report->iterations[i]);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "report/loop_print.h"
 #include "report/print.h"
 #include "report/report.h"
 #include "report/text.h"
@@ -13,10 +14,6 @@ enum {
     LIST_FIRST = 3,
     LIST_LAST = 6
 };
-
-static const char *plural(uint64_t count) {
-    return count == 1 ? "" : "s";
-}
 
 /* ---- what each worker did ---- */
 
@@ -267,7 +264,7 @@ static void print_outcome(const kl_report_iteration *it, FILE *out) {
         kl_say(out, "equal split", "%s of the bound: %s is the forecast for equal parts dealt up front",
                kl_percent(it->equal_split_efficiency).text, kl_time_words(it->equal_split_s).text);
     if (it->failed > 0)
-        kl_say(out, "failed", "%" PRIu64 " task%s", it->failed, plural(it->failed));
+        kl_say(out, "failed", "%" PRIu64 " task%s", it->failed, kl_plural(it->failed));
     if (it->status && *it->status && strcmp(it->status, "done") != 0)
         kl_say(out, "status", "%s", it->status);
     if (it->decision && *it->decision)
@@ -283,14 +280,14 @@ static void print_last(const kl_report *report, FILE *out) {
     fputc('\n', out);
     if (it->ended)
         kl_say(out, "run", "%" PRIu64 ": %" PRIu64 " task%s in %s, %" PRIu64 " chunk%s, policy %s", it->run,
-               it->tasks, plural(it->tasks), kl_time_words(it->elapsed_s).text, it->chunks,
-               plural(it->chunks), it->policy);
+               it->tasks, kl_plural(it->tasks), kl_time_words(it->elapsed_s).text, it->chunks,
+               kl_plural(it->chunks), it->policy);
     else
         kl_say(out, "run", "%" PRIu64 ": did not end; %" PRIu64 " of %" PRIu64 " task%s done, policy %s",
-               it->run, it->tasks_done, it->tasks, plural(it->tasks), it->policy);
+               it->run, it->tasks_done, it->tasks, kl_plural(it->tasks), it->policy);
     if (it->stored > 0)
         kl_say(out, "", "%" PRIu64 " more task%s had been done by an earlier master", it->stored,
-               plural(it->stored));
+               kl_plural(it->stored));
     fputc('\n', out);
     if (it->share_count > 0) {
         print_shares(report, it, out);
@@ -324,11 +321,14 @@ static void print_header(const kl_report *report, FILE *out) {
     if (report->session_count > 1)
         kl_say(out, "masters", "%zu, one after the other; the last one from %s on", report->session_count,
                kl_time_words(report->sessions[report->session_count - 1].began_s).text);
-    kl_say(out, "dealt by", "%s over %s", run->policy, run->transport);
+    if (report->loop)
+        kl_loop_print_what(report, out);
+    else
+        kl_say(out, "dealt by", "%s over %s", run->policy, run->transport);
     kl_say(out, "record", "%s", report->path);
     if (run->dropped_rows > 0)
         kl_say(out, "", "incomplete: %" PRIu64 " row%s could not be written", run->dropped_rows,
-               plural(run->dropped_rows));
+               kl_plural(run->dropped_rows));
 }
 
 static void print_left(const kl_report *report, FILE *out) {
@@ -338,8 +338,9 @@ static void print_left(const kl_report *report, FILE *out) {
         if (!w->why)
             continue;
         if (++left <= LIST_ALL)
-            kl_say(out, listed++ ? "" : "left", "worker %" PRIu32 " (%s) at %s: %s", w->worker, w->host,
-                   kl_time_words(w->left_s).text, *w->why ? w->why : "no reason given");
+            kl_say(out, listed++ ? "" : "left", "%s %" PRIu32 " (%s) at %s: %s",
+                   report->loop ? "rank" : "worker", w->worker, w->host, kl_time_words(w->left_s).text,
+                   *w->why ? w->why : "no reason given");
     }
     if (left > listed)
         kl_say(out, "", "and %zu more", left - listed);
@@ -361,8 +362,9 @@ static void print_decisions(const kl_report *report, FILE *out) {
             kl_say(out, "workers", "%s", d->last_reason);
         if (d->forecasts > 0)
             kl_say(out, "forecasts", "%" PRIu64 " %s%s: off by %s on average, ended %s %s", d->forecasts,
-                   of_workers ? "iteration" : "chunk", plural(d->forecasts), kl_time_words(d->missed_s).text,
-                   kl_time_words(fabs(d->late_s)).text, d->late_s < 0 ? "early" : "late");
+                   of_workers ? "iteration" : "chunk", kl_plural(d->forecasts),
+                   kl_time_words(d->missed_s).text, kl_time_words(fabs(d->late_s)).text,
+                   d->late_s < 0 ? "early" : "late");
     }
 }
 
@@ -389,9 +391,12 @@ static void print_messages(const kl_report *report, FILE *out) {
 
 void kl_report_print_text(const kl_report *report, FILE *out) {
     print_header(report, out);
+    if (report->loop)
+        kl_loop_print_text(report, out);
     if (report->iteration_count > 0)
         print_earlier(report, out);
-    print_last(report, out);
+    if (!report->loop)
+        print_last(report, out);
     print_left(report, out);
     print_decisions(report, out);
     print_messages(report, out);

@@ -4,13 +4,42 @@
 
 #include <sqlite3.h>
 
-#include "base/base.h"
+#include "report/report.h"
+
+/* What a step of reading a report works on, in one snapshot. `memory`: an allocation failed. */
+typedef struct kl_reading {
+    sqlite3 *db;
+    kl_report *report;
+    bool run_only, memory;
+} kl_reading;
+
+typedef void (*kl_row_fn)(kl_reading *r, sqlite3_stmt *row);
+
+bool kl_each_row(kl_reading *r, const char *sql, kl_row_fn take); /* false: SQLite fails, or memory ran out */
+uint64_t kl_count_at(sqlite3_stmt *row, int column);
+char *kl_text_at(kl_reading *r, sqlite3_stmt *row, int column); /* malloc'd */
+char *kl_text_or_null(kl_reading *r, sqlite3_stmt *row, int column);
+/* Room for one more element at the end of `items`, whose capacity is the power of two above its count. */
+void *kl_grown(kl_reading *r, void *items, size_t count, size_t size);
+/* Give `array` one more element, zeroed, in `item`; where memory ran out, `item` is NULL. */
+#define KL_APPEND(r, array, count, item)                                                                     \
+    do {                                                                                                     \
+        void *more_ = kl_grown(r, array, count, sizeof *(array));                                            \
+        (item) = NULL;                                                                                       \
+        if (more_) {                                                                                         \
+            (array) = more_;                                                                                 \
+            (item) = memset(&(array)[(count)++], 0, sizeof *(array));                                        \
+        }                                                                                                    \
+    } while (0)
 
 typedef void (*kl_record_row_fn)(void *context, sqlite3_stmt *row);
 
 /* One row after another of `sql`, whose parameter ?1 is `number`. Errors are those of kl_report_read(). */
 kilter_status kl_record_ask(const char *path, const char *sql, int64_t number, kl_record_row_fn take,
                             void *context, kilter_error *error);
+/* What a loop's record holds beside a farm's, into r->report->loop. */
+bool kl_loop_read(kl_reading *r);
+void kl_loop_report_free(kl_report_loop *loop);
 double kl_record_real(sqlite3_stmt *row, int column); /* NAN: no number stands there */
 
 #endif

@@ -17,13 +17,6 @@ enum {
     TEXT_BYTES_MAX = 64 * 1024 /* no text of a record is longer */
 };
 
-/* What a reading step works on. `memory`: an allocation failed. */
-typedef struct reading {
-    sqlite3 *db;
-    kl_report *report;
-    bool run_only, memory;
-} reading;
-
 /* ---- the file ---- */
 
 static kilter_status no_record(const char *path, const char *why, kilter_error *error) {
@@ -125,7 +118,7 @@ static int harden(sqlite3 *db) {
     return sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; BEGIN", NULL, NULL, NULL);
 }
 
-static kilter_status fail_reading(const reading *r, const char *path, kilter_error *error) {
+static kilter_status fail_reading(const kl_reading *r, const char *path, kilter_error *error) {
     int code = r->db ? sqlite3_errcode(r->db) & 0xff : SQLITE_NOMEM;
     if (r->memory || code == SQLITE_NOMEM)
         return kl_fail(error, KILTER_ERR_MEMORY, "reading the run record '%s': memory ran out", path);
@@ -138,7 +131,7 @@ static kilter_status fail_reading(const reading *r, const char *path, kilter_err
                    r->db ? sqlite3_errmsg(r->db) : "cannot be opened");
 }
 
-static kilter_status check_format(const reading *r, const char *path, kilter_error *error) {
+static kilter_status check_format(const kl_reading *r, const char *path, kilter_error *error) {
     int64_t application = pragma(r->db, "PRAGMA application_id");
     if (sqlite3_errcode(r->db) != SQLITE_OK)
         return fail_reading(r, path, error);
@@ -155,7 +148,7 @@ static kilter_status check_format(const reading *r, const char *path, kilter_err
 }
 
 /* SQLite reads what is missing of the last page as zeros. In a log, that page may be whole. */
-static kilter_status check_last_page(const reading *r, const char *path, kilter_error *error) {
+static kilter_status check_last_page(const kl_reading *r, const char *path, kilter_error *error) {
     struct stat info;
     int64_t page_bytes = pragma(r->db, "PRAGMA page_size");
     if (page_bytes > 0 && stat(path, &info) == 0 && info.st_size % page_bytes != 0 && !has_log(path))
@@ -163,7 +156,7 @@ static kilter_status check_last_page(const reading *r, const char *path, kilter_
     return KILTER_OK;
 }
 
-static kilter_status open_record(reading *r, const char *path, kilter_error *error) {
+static kilter_status open_record(kl_reading *r, const char *path, kilter_error *error) {
     kilter_status status = check_file(path, error);
     if (status != KILTER_OK)
         return status;
@@ -175,7 +168,7 @@ static kilter_status open_record(reading *r, const char *path, kilter_error *err
 
 kilter_status kl_record_ask(const char *path, const char *sql, int64_t number, kl_record_row_fn take,
                             void *context, kilter_error *error) {
-    reading r = {0};
+    kl_reading r = {0};
     sqlite3_stmt *statement = NULL;
     kilter_status status = open_record(&r, path, error);
     if (status == KILTER_OK) {
@@ -198,24 +191,23 @@ double kl_record_real(sqlite3_stmt *row, int column) {
     return type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_column_double(row, column) : (double)NAN;
 }
 
-static uint64_t count_at(sqlite3_stmt *row, int column) {
+uint64_t kl_count_at(sqlite3_stmt *row, int column) {
     sqlite3_int64 value = sqlite3_column_int64(row, column);
     return value < 0 ? 0 : (uint64_t)value;
 }
 
-static char *text_at(reading *r, sqlite3_stmt *row, int column) {
+char *kl_text_at(kl_reading *r, sqlite3_stmt *row, int column) {
     const char *text = (const char *)sqlite3_column_text(row, column);
     char *copy = strndup(text ? text : "", TEXT_BYTES_MAX);
     r->memory |= !copy;
     return copy;
 }
 
-static char *text_or_null(reading *r, sqlite3_stmt *row, int column) {
-    return sqlite3_column_type(row, column) == SQLITE_NULL ? NULL : text_at(r, row, column);
+char *kl_text_or_null(kl_reading *r, sqlite3_stmt *row, int column) {
+    return sqlite3_column_type(row, column) == SQLITE_NULL ? NULL : kl_text_at(r, row, column);
 }
 
-/* Room for one more element at the end of `items`, whose capacity is the power of two above its count. */
-static void *grown(reading *r, void *items, size_t count, size_t size) {
+void *kl_grown(kl_reading *r, void *items, size_t count, size_t size) {
     if ((count & (count - 1)) != 0) /* not full: it is at 0, 1, 2, 4, … */
         return items;
     void *more = realloc(items, (count ? 2 * count : 1) * size);
@@ -223,20 +215,7 @@ static void *grown(reading *r, void *items, size_t count, size_t size) {
     return more;
 }
 
-/* Give `array` one more element, zeroed, in `item`; where memory ran out, `item` is NULL. */
-#define APPEND(r, array, count, item)                                                                        \
-    do {                                                                                                     \
-        void *more_ = grown(r, array, count, sizeof *(array));                                               \
-        (item) = NULL;                                                                                       \
-        if (more_) {                                                                                         \
-            (array) = more_;                                                                                 \
-            (item) = memset(&(array)[(count)++], 0, sizeof *(array));                                        \
-        }                                                                                                    \
-    } while (0)
-
-typedef void (*row_fn)(reading *r, sqlite3_stmt *row);
-
-static bool each(reading *r, const char *sql, row_fn take) {
+bool kl_each_row(kl_reading *r, const char *sql, kl_row_fn take) {
     sqlite3_stmt *statement = NULL;
     int status = sqlite3_prepare_v2(r->db, sql, -1, &statement, NULL);
     if (status == SQLITE_OK)
@@ -248,82 +227,88 @@ static bool each(reading *r, const char *sql, row_fn take) {
 
 /* ---- rows ---- */
 
-static void take_run(reading *r, sqlite3_stmt *row) {
+static void take_run(kl_reading *r, sqlite3_stmt *row) {
     kl_report_run *run = &r->report->run;
     if (run->program)
         return; /* one run a file */
-    *run = (kl_report_run){.program = text_at(r, row, 0),
-                           .version = text_at(r, row, 1),
-                           .transport = text_at(r, row, 2),
-                           .policy = text_at(r, row, 3),
-                           .host = text_at(r, row, 4),
+    *run = (kl_report_run){.program = kl_text_at(r, row, 0),
+                           .version = kl_text_at(r, row, 1),
+                           .transport = kl_text_at(r, row, 2),
+                           .policy = kl_text_at(r, row, 3),
+                           .host = kl_text_at(r, row, 4),
                            .began_unix_s = kl_record_real(row, 5),
                            .pid = sqlite3_column_int64(row, 6),
                            .ended = sqlite3_column_type(row, 7) != SQLITE_NULL,
                            .ended_s = kl_record_real(row, 7),
-                           .dropped_rows = count_at(row, 8)};
+                           .dropped_rows = kl_count_at(row, 8)};
 }
 
-static void take_control(reading *r, sqlite3_stmt *row) {
-    r->report->run.control = text_at(r, row, 0);
+static void take_control(kl_reading *r, sqlite3_stmt *row) {
+    r->report->run.control = kl_text_at(r, row, 0);
 }
 
 /* Records of earlier versions have no such column. */
-static bool read_control(reading *r) {
+static bool read_control(kl_reading *r) {
     bool has = pragma(r->db, "SELECT count(*) FROM pragma_table_info('run') WHERE name = 'control'") > 0;
-    return each(r, has ? "SELECT control FROM run LIMIT 1" : "SELECT ''", take_control);
+    return kl_each_row(r, has ? "SELECT control FROM run LIMIT 1" : "SELECT ''", take_control);
 }
 
-static void take_session(reading *r, sqlite3_stmt *row) {
+static void take_session(kl_reading *r, sqlite3_stmt *row) {
     kl_report_session *s;
-    APPEND(r, r->report->sessions, r->report->session_count, s);
+    KL_APPEND(r, r->report->sessions, r->report->session_count, s);
     if (s)
         *s = (kl_report_session){.began_s = kl_record_real(row, 0),
                                  .ended_s = kl_record_real(row, 1),
-                                 .first_run = count_at(row, 2)};
+                                 .first_run = kl_count_at(row, 2)};
+}
+
+static bool has_table(const kl_reading *r, const char *name) {
+    char sql[128];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '%s'",
+             name);
+    return pragma(r->db, sql) > 0;
 }
 
 /* Nor have they sessions. */
-static bool read_sessions(reading *r) {
-    bool has =
-        pragma(r->db, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'session'") > 0;
-    return !has || each(r, "SELECT began_s, ended_s, first_run FROM session ORDER BY session", take_session);
+static bool read_sessions(kl_reading *r) {
+    return !has_table(r, "session") ||
+           kl_each_row(r, "SELECT began_s, ended_s, first_run FROM session ORDER BY session", take_session);
 }
 
-static void take_worker(reading *r, sqlite3_stmt *row) {
+static void take_worker(kl_reading *r, sqlite3_stmt *row) {
     kl_report_worker *w;
-    APPEND(r, r->report->workers, r->report->worker_count, w);
+    KL_APPEND(r, r->report->workers, r->report->worker_count, w);
     if (!w)
         return;
     *w = (kl_report_worker){.worker = (uint32_t)sqlite3_column_int64(row, 0),
-                            .host = text_at(r, row, 1),
-                            .binding = text_at(r, row, 2),
+                            .host = kl_text_at(r, row, 1),
+                            .binding = kl_text_at(r, row, 2),
                             .pid = sqlite3_column_int64(row, 3),
                             .joined_s = kl_record_real(row, 4),
                             .left_s = kl_record_real(row, 5),
-                            .why = text_or_null(r, row, 6)};
+                            .why = kl_text_or_null(r, row, 6)};
 }
 
-static void take_iteration(reading *r, sqlite3_stmt *row) {
+static void take_iteration(kl_reading *r, sqlite3_stmt *row) {
     kl_report_iteration *it;
-    APPEND(r, r->report->iterations, r->report->iteration_count, it);
+    KL_APPEND(r, r->report->iterations, r->report->iteration_count, it);
     if (!it)
         return;
-    *it = (kl_report_iteration){.run = count_at(row, 0),
-                                .tasks = count_at(row, 1),
+    *it = (kl_report_iteration){.run = kl_count_at(row, 0),
+                                .tasks = kl_count_at(row, 1),
                                 .units = kl_record_real(row, 2),
-                                .policy = text_at(r, row, 3),
-                                .shared_bytes = count_at(row, 4),
+                                .policy = kl_text_at(r, row, 3),
+                                .shared_bytes = kl_count_at(row, 4),
                                 .ended = sqlite3_column_type(row, 9) != SQLITE_NULL,
                                 .began_s = kl_record_real(row, 5),
                                 .elapsed_s = kl_record_real(row, 9) - kl_record_real(row, 5),
-                                .failed = count_at(row, 6),
-                                .chunks = count_at(row, 7),
-                                .workers = (uint32_t)count_at(row, 8),
+                                .failed = kl_count_at(row, 6),
+                                .chunks = kl_count_at(row, 7),
+                                .workers = (uint32_t)kl_count_at(row, 8),
                                 .bound_s = kl_record_real(row, 10),
                                 .equal_split_s = kl_record_real(row, 11),
-                                .decision = text_or_null(r, row, 12),
-                                .status = text_or_null(r, row, 13)};
+                                .decision = kl_text_or_null(r, row, 12),
+                                .status = kl_text_or_null(r, row, 13)};
 }
 
 static int by_run(const void *key, const void *item) {
@@ -337,39 +322,39 @@ static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) 
     return bsearch(&run, report->iterations, report->iteration_count, sizeof *report->iterations, by_run);
 }
 
-static void take_stored(reading *r, sqlite3_stmt *row) {
-    kl_report_iteration *it = iteration_of(r->report, count_at(row, 0));
+static void take_stored(kl_reading *r, sqlite3_stmt *row) {
+    kl_report_iteration *it = iteration_of(r->report, kl_count_at(row, 0));
     if (it)
-        it->stored = count_at(row, 1);
+        it->stored = kl_count_at(row, 1);
 }
 
 /* Records of earlier versions do not tell what was stored. */
-static bool read_stored(reading *r) {
+static bool read_stored(kl_reading *r) {
     bool has = pragma(r->db, "SELECT count(*) FROM pragma_table_info('iteration') WHERE name = 'stored'") > 0;
-    return !has || each(r, "SELECT run, stored FROM iteration WHERE stored > 0", take_stored);
+    return !has || kl_each_row(r, "SELECT run, stored FROM iteration WHERE stored > 0", take_stored);
 }
 
 /* Columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last ended_s,
  * bytes out and in, chunks of which something was done.
  * With chunk i of u_i units in b_i seconds, and m = Σb/Σu, the variance of a single unit is estimated by
  * Σ u_i (b_i/u_i − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
-static void take_share(reading *r, sqlite3_stmt *row) {
-    kl_report_iteration *it = iteration_of(r->report, count_at(row, 0));
+static void take_share(kl_reading *r, sqlite3_stmt *row) {
+    kl_report_iteration *it = iteration_of(r->report, kl_count_at(row, 0));
     if (!it)
         return; /* its own row was dropped */
     kl_report_share *share;
-    APPEND(r, it->shares, it->share_count, share);
+    KL_APPEND(r, it->shares, it->share_count, share);
     if (!share)
         return;
     double units = kl_record_real(row, 6), busy_s = kl_record_real(row, 7);
-    uint64_t tasks = count_at(row, 2), chunks = count_at(row, 12);
+    uint64_t tasks = kl_count_at(row, 2), chunks = kl_count_at(row, 12);
     double spread = kl_record_real(row, 8) - busy_s * busy_s / units;
     *share = (kl_report_share){
         .worker = (uint32_t)sqlite3_column_int64(row, 1),
         .tasks = tasks,
-        .chunks = count_at(row, 3),
-        .failed = count_at(row, 4),
-        .lost_chunks = count_at(row, 5),
+        .chunks = kl_count_at(row, 3),
+        .failed = kl_count_at(row, 4),
+        .lost_chunks = kl_count_at(row, 5),
         .units = units,
         .busy_s = busy_s,
         .task_s = tasks ? busy_s / (double)tasks : (double)NAN,
@@ -384,7 +369,7 @@ static void take_share(reading *r, sqlite3_stmt *row) {
 }
 
 /* Columns: at_s, worker, sd. In order of time: the last one within an iteration stands. */
-static void take_spread(reading *r, sqlite3_stmt *row) {
+static void take_spread(kl_reading *r, sqlite3_stmt *row) {
     double at_s = kl_record_real(row, 0), sd = kl_record_real(row, 2);
     uint32_t worker = (uint32_t)sqlite3_column_int64(row, 1);
     kl_report_iteration *its = r->report->iterations;
@@ -401,48 +386,48 @@ static void take_spread(reading *r, sqlite3_stmt *row) {
             its[low - 1].shares[i].unit_sd = sd;
 }
 
-static void take_decision(reading *r, sqlite3_stmt *row) {
+static void take_decision(kl_reading *r, sqlite3_stmt *row) {
     kl_report_decision *d;
-    APPEND(r, r->report->decisions, r->report->decision_count, d);
+    KL_APPEND(r, r->report->decisions, r->report->decision_count, d);
     if (!d)
         return;
-    *d = (kl_report_decision){.kind = text_at(r, row, 0),
-                              .decisions = count_at(row, 1),
-                              .tasks = count_at(row, 2),
-                              .last_reason = text_at(r, row, 3),
+    *d = (kl_report_decision){.kind = kl_text_at(r, row, 0),
+                              .decisions = kl_count_at(row, 1),
+                              .tasks = kl_count_at(row, 2),
+                              .last_reason = kl_text_at(r, row, 3),
                               .late_s = (double)NAN,
                               .missed_s = (double)NAN};
 }
 
-static void take_forecasts(reading *r, sqlite3_stmt *row) {
+static void take_forecasts(kl_reading *r, sqlite3_stmt *row) {
     const char *kind = (const char *)sqlite3_column_text(row, 0);
     for (size_t i = 0; kind && i < r->report->decision_count; i++) {
         kl_report_decision *d = &r->report->decisions[i];
         if (strncmp(d->kind, kind, TEXT_BYTES_MAX) != 0)
             continue;
-        d->forecasts = count_at(row, 1);
+        d->forecasts = kl_count_at(row, 1);
         d->late_s = kl_record_real(row, 2);
         d->missed_s = kl_record_real(row, 3);
     }
 }
 
-static void take_measurement(reading *r, sqlite3_stmt *row) {
+static void take_measurement(kl_reading *r, sqlite3_stmt *row) {
     kl_report_measurement *m;
-    APPEND(r, r->report->measurements, r->report->measurement_count, m);
+    KL_APPEND(r, r->report->measurements, r->report->measurement_count, m);
     if (!m)
         return;
     bool farm = sqlite3_column_type(row, 1) == SQLITE_NULL;
-    *m = (kl_report_measurement){.kind = text_at(r, row, 0),
+    *m = (kl_report_measurement){.kind = kl_text_at(r, row, 0),
                                  .worker = farm ? -1 : sqlite3_column_int64(row, 1),
                                  .at_s = kl_record_real(row, 2),
                                  .value = kl_record_real(row, 3),
                                  .sd = kl_record_real(row, 4),
-                                 .count = count_at(row, 5)};
+                                 .count = kl_count_at(row, 5)};
 }
 
 static const struct {
     const char *sql;
-    row_fn take;
+    kl_row_fn take;
 } queries[] = {
     {"SELECT program, version, transport, policy, name, began_unix_s, pid, ended_s, dropped_rows "
      "FROM run LEFT JOIN host USING (host)",
@@ -490,7 +475,7 @@ static bool was_present(const kl_report_worker *w, const kl_report_iteration *it
 }
 
 /* Workers that were given nothing get a row as well: that is what the reader looks for. */
-static void add_idle(reading *r, kl_report_iteration *it) {
+static void add_idle(kl_reading *r, kl_report_iteration *it) {
     size_t busy = it->share_count, at = 0;
     for (size_t i = 0; i < r->report->worker_count; i++) {
         const kl_report_worker *w = &r->report->workers[i];
@@ -499,7 +484,7 @@ static void add_idle(reading *r, kl_report_iteration *it) {
         if ((at < busy && it->shares[at].worker == w->worker) || !was_present(w, it))
             continue;
         kl_report_share *share;
-        APPEND(r, it->shares, it->share_count, share);
+        KL_APPEND(r, it->shares, it->share_count, share);
         if (!share)
             return;
         *share = (kl_report_share){
@@ -522,7 +507,7 @@ static void derive_shares(kl_report_iteration *it) {
     }
 }
 
-static void derive(reading *r) {
+static void derive(kl_reading *r) {
     for (size_t i = 0; i < r->report->iteration_count; i++) {
         kl_report_iteration *it = &r->report->iterations[i];
         add_idle(r, it);
@@ -539,15 +524,16 @@ static void derive(reading *r) {
     }
 }
 
-static kilter_status read_all(reading *r, const char *path, kilter_error *error) {
+static kilter_status read_all(kl_reading *r, const char *path, kilter_error *error) {
     kilter_status status = open_record(r, path, error);
     size_t count = r->run_only ? 1 : sizeof queries / sizeof *queries;
     for (size_t i = 0; status == KILTER_OK && i < count; i++)
-        if (!each(r, queries[i].sql, queries[i].take))
+        if (!kl_each_row(r, queries[i].sql, queries[i].take))
             status = fail_reading(r, path, error);
     if (status == KILTER_OK && !r->report->run.program)
         status = no_record(path, "it is damaged (no run in it)", error);
-    if (status == KILTER_OK && (!read_control(r) || !read_sessions(r) || !read_stored(r)))
+    if (status == KILTER_OK && (!read_control(r) || !read_sessions(r) || !read_stored(r) ||
+                                (has_table(r, "loop") && !r->run_only && !kl_loop_read(r))))
         status = fail_reading(r, path, error);
     if (status == KILTER_OK)
         derive(r);
@@ -555,7 +541,7 @@ static kilter_status read_all(reading *r, const char *path, kilter_error *error)
 }
 
 static kilter_status read_record(const char *path, bool run_only, kl_report **report, kilter_error *error) {
-    reading r = {.report = calloc(1, sizeof(kl_report)), .run_only = run_only};
+    kl_reading r = {.report = calloc(1, sizeof(kl_report)), .run_only = run_only};
     if (r.report)
         r.report->path = strdup(path);
     r.memory = !r.report || !r.report->path;
@@ -613,6 +599,7 @@ void kl_report_free(kl_report *report) {
     }
     for (size_t i = 0; i < report->measurement_count; i++)
         free(report->measurements[i].kind);
+    kl_loop_report_free(report->loop);
     free(report->sessions);
     free(report->workers);
     free(report->iterations);

@@ -78,8 +78,56 @@ typedef struct kl_report_measurement { /* the latest of its kind */
     uint64_t count;
 } kl_report_measurement;
 
+/* A loop over ranks, which are the report's workers. */
+typedef struct kl_report_rank { /* by rank; counts and times add up the rounds in the record */
+    uint64_t iterations;        /* when it was last heard of */
+    uint64_t done;
+    double busy_s, rate_per_s;            /* rate_per_s: measured last; NAN: never */
+    double believed_per_s;                /* filtered */
+    double elapsed_s, waited_s, moving_s; /* NAN unless the loop was closed */
+} kl_report_rank;
+
+typedef struct kl_report_round {
+    uint64_t round, execution, block;
+    double at_s, period_s, now_s, then_s;
+    uint64_t *counts; /* iterations of each rank when it reported; [ranks] */
+} kl_report_round;
+
+typedef struct kl_report_move {
+    uint64_t round, iterations;
+    double at_s, now_s, then_s, gain_s, cost_s; /* forecasts */
+    double settled_s, came_s, spent_s;          /* NAN: it was not judged */
+    bool refused;                               /* a rank had no memory */
+} kl_report_move;
+
+typedef struct kl_report_loop_decision {
+    char *kind, *reason;
+    uint64_t round, count; /* round: 0: in none */
+    double at_s, gain_s;
+} kl_report_loop_decision;
+
+typedef struct kl_report_loop {
+    char *name, *kind; /* "doall", "scattered", "doacross" */
+    uint64_t iterations, inner, row_bytes;
+    uint32_t ranks;
+    size_t arrays;
+    bool fixed, ended; /* not ended: the rest is what the rounds and moves in the record say */
+    double ended_s, elapsed_s;
+    uint64_t executions, rounds, moves, moved, block;
+    double gained_s, came_s, cost_s;
+    char *decision, *status; /* NULL when it did not end */
+    kl_report_rank *rank;    /* [ranks] */
+    kl_report_round *round;  /* by round; not all are in the record */
+    size_t round_count;
+    kl_report_move *move; /* by round */
+    size_t move_count;
+    kl_report_loop_decision *decided; /* in the order they were made */
+    size_t decided_count;
+} kl_report_loop;
+
 typedef struct kl_report {
     char *path;
+    kl_report_loop *loop; /* NULL: a farm's record */
     kl_report_run run;
     kl_report_session *sessions; /* more than one: the record was gone on with. None in old records */
     size_t session_count;

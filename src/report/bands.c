@@ -1,0 +1,211 @@
+/* Which rank had which part of a loop's iterations, over time: a band a rank; below it what an execution
+ * took. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/loop_print.h"
+#include "report/svg.h"
+#include "report/text.h"
+
+enum { BANDS_MAX = 60, LABEL_COLUMNS = 14 };
+
+static const double LEFT = 76, WIDTH = 980, RIGHT = 130, TOP = 92, HEIGHT = 380, GAP = 40, CURVE = 90,
+                    BOTTOM = 54, LABEL_PIXELS = 11;
+
+typedef struct bands {
+    const kl_report *report;
+    const kl_report_loop *loop;
+    uint32_t every; /* ranks in a band */
+    double end_s;
+    kl_scale x, y;
+    FILE *out;
+} bands;
+
+static double end_of(const kl_report_loop *loop) {
+    double last_s = loop->round[loop->round_count - 1].at_s;
+    return loop->ended_s > last_s ? loop->ended_s : last_s;
+}
+
+/* Iterations of the ranks below `rank`, in the step before round i, or after the last one. */
+static double below(const bands *b, size_t i, uint32_t rank) {
+    double sum = 0;
+    bool after = i == b->loop->round_count;
+    for (uint32_t r = 0; r < rank; r++)
+        sum += (double)(after ? b->loop->rank[r].iterations : b->loop->round[i].counts[r]);
+    return fmin(sum, (double)b->loop->iterations);
+}
+
+static double step_end(const bands *b, size_t i) {
+    double at_s = i < b->loop->round_count ? b->loop->round[i].at_s : b->end_s;
+    return isfinite(at_s) ? fmin(fmax(at_s, 0), b->end_s) : b->end_s;
+}
+
+/* Along the lower edge of `rank` to the right, or to the left; a corner only where it changes. */
+static void put_edge(const bands *b, uint32_t rank, bool back) {
+    size_t steps = b->loop->round_count + 1;
+    for (size_t k = 0; k < steps; k++) {
+        size_t i = back ? steps - 1 - k : k;
+        double from = kl_scale_at(&b->x, i > 0 ? step_end(b, i - 1) : 0),
+               to = kl_scale_at(&b->x, step_end(b, i));
+        double y = kl_scale_at(&b->y, below(b, i, rank));
+        bool first = k == 0, last = k + 1 == steps;
+        size_t next = back ? i - 1 : i + 1;
+        double start = back ? to : from, end = back ? from : to;
+        if (first)
+            fprintf(b->out, "%s%.2f %.2f", back ? "L" : "M", start, y);
+        if (last || fabs(kl_scale_at(&b->y, below(b, next, rank)) - y) > 0.01)
+            fprintf(b->out, "H%.2f", end);
+        if (!last && fabs(kl_scale_at(&b->y, below(b, next, rank)) - y) > 0.01)
+            fprintf(b->out, "V%.2f", kl_scale_at(&b->y, below(b, next, rank)));
+    }
+}
+
+static uint32_t upper(const bands *b, uint32_t rank) {
+    return b->loop->ranks - rank > b->every ? rank + b->every : b->loop->ranks;
+}
+
+static void draw_band(const bands *b, uint32_t rank) {
+    uint32_t above = upper(b, rank);
+    size_t last = b->loop->round_count;
+    char host[4 * LABEL_COLUMNS + 8];
+    fprintf(b->out, "<path class=\"c%d\" d=\"", (int)(rank / b->every % KL_SVG_COLOURS));
+    put_edge(b, rank, false);
+    put_edge(b, above, true);
+    fputs("z\"/>\n", b->out);
+    double low = kl_scale_at(&b->y, below(b, last, rank)), high = kl_scale_at(&b->y, below(b, last, above));
+    kl_printable(host, sizeof host, b->report->workers[rank].host ? b->report->workers[rank].host : "",
+                 LABEL_COLUMNS);
+    if (low - high < LABEL_PIXELS)
+        return;
+    if (above - rank > 1)
+        kl_svg_text(b->out, LEFT + WIDTH + 8, (low + high) / 2 + 4, KL_ANCHOR_START, "small",
+                    "%" PRIu32 " to %" PRIu32, rank, above - 1);
+    else
+        kl_svg_text(b->out, LEFT + WIDTH + 8, (low + high) / 2 + 4, KL_ANCHOR_START, "small",
+                    "%" PRIu32 "  %s", rank, host);
+}
+
+static void draw_decisions(const bands *b) {
+    for (size_t i = 0; i < b->loop->decided_count; i++) {
+        const kl_report_loop_decision *d = &b->loop->decided[i];
+        bool moves = strcmp(d->kind, "move") == 0, rests = strcmp(d->kind, "rest") == 0;
+        if (!(d->at_s >= 0 && d->at_s <= b->end_s) || (!moves && !rests && strcmp(d->kind, "refused") != 0))
+            continue;
+        double x = kl_scale_at(&b->x, d->at_s);
+        kl_svg_line(b->out, x, TOP - 6, x, moves ? TOP : TOP + HEIGHT,
+                    moves   ? "move"
+                    : rests ? "rest"
+                            : "refused");
+    }
+}
+
+static void draw_legend(const bands *b) {
+    double x = LEFT + WIDTH - 330, y = 68;
+    kl_svg_text(b->out, LEFT, y + 4, KL_ANCHOR_START, "small", "iterations of each rank, rank 0 below%s",
+                strcmp(b->loop->kind, "scattered") == 0 ? "; how many, not which" : "");
+    kl_svg_line(b->out, x, y - 4, x, y + 4, "move");
+    kl_svg_text(b->out, x + 6, y + 4, KL_ANCHOR_START, "small", "a move was decided");
+    kl_svg_line(b->out, x + 120, y - 5, x + 120, y + 5, "refused");
+    kl_svg_text(b->out, x + 126, y + 4, KL_ANCHOR_START, "small", "refused, no memory");
+    kl_svg_line(b->out, x + 240, y - 5, x + 240, y + 5, "rest");
+    kl_svg_text(b->out, x + 246, y + 4, KL_ANCHOR_START, "small", "a rest begins");
+}
+
+static void draw_scales(const bands *b, double bottom) {
+    double ticks[KL_TICKS_MAX];
+    size_t count = kl_scale_ticks(&b->y, 6, ticks);
+    for (size_t i = 0; i < count; i++)
+        kl_svg_text(b->out, LEFT - 8, kl_scale_at(&b->y, ticks[i]) + 4, KL_ANCHOR_END, "small", "%.6g",
+                    ticks[i]);
+    kl_time_unit unit = kl_time_unit_for(b->end_s);
+    kl_scale x = {0, b->end_s * unit.per_s, LEFT, LEFT + WIDTH, false};
+    count = kl_scale_ticks(&x, 12, ticks);
+    kl_svg_line(b->out, LEFT, bottom, LEFT + WIDTH, bottom, "axis");
+    for (size_t i = 0; i < count; i++) {
+        double at = kl_scale_at(&x, ticks[i]);
+        kl_svg_line(b->out, at, bottom, at, bottom + 5, "axis");
+        kl_svg_text(b->out, at, bottom + 18, KL_ANCHOR_MIDDLE, "label", "%.6g", ticks[i]);
+    }
+    kl_svg_text(b->out, LEFT + WIDTH / 2, bottom + 38, KL_ANCHOR_MIDDLE, "label",
+                "time since the loop was opened [%s]", unit.name);
+}
+
+/* What an execution took with iterations as they lay, as each round found. */
+static void draw_curve(const bands *b, double top) {
+    double most_s = 0, bottom = top + CURVE;
+    bool begun = false;
+    for (size_t i = 0; i < b->loop->round_count; i++)
+        most_s = fmax(most_s, isfinite(b->loop->round[i].now_s) ? b->loop->round[i].now_s : 0);
+    if (most_s <= 0)
+        return;
+    kl_time_unit unit = kl_time_unit_for(most_s);
+    kl_scale y = {0, most_s * unit.per_s, bottom, top, false};
+    double ticks[KL_TICKS_MAX];
+    size_t count = kl_scale_ticks(&y, 3, ticks);
+    for (size_t i = 0; i < count; i++) {
+        double at = kl_scale_at(&y, ticks[i]);
+        kl_svg_line(b->out, LEFT, at, LEFT + WIDTH, at, "grid");
+        kl_svg_text(b->out, LEFT - 8, at + 4, KL_ANCHOR_END, "small", "%.6g", ticks[i]);
+    }
+    kl_svg_text(b->out, LEFT, top - 8, KL_ANCHOR_START, "small", "an execution [%s]", unit.name);
+    fputs("<path class=\"curve\" d=\"", b->out);
+    for (size_t i = 0; i < b->loop->round_count; i++) {
+        double now_s = b->loop->round[i].now_s;
+        if (!(isfinite(now_s) && now_s > 0))
+            continue;
+        fprintf(b->out, "%s%.2f %.2f", begun ? "L" : "M", kl_scale_at(&b->x, step_end(b, i)),
+                kl_scale_at(&y, now_s * unit.per_s));
+        begun = true;
+    }
+    fputs("\"/>\n", b->out);
+}
+
+static void write_style(char *style, size_t size) {
+    size_t at = 0;
+    for (int i = 0; i < KL_SVG_COLOURS; i++)
+        at += (size_t)snprintf(style + at, size - at, ".c%d{fill:%s;fill-opacity:.8}", i, kl_svg_colours[i]);
+    snprintf(style + at, size - at,
+             ".curve{fill:none;stroke:#33658a;stroke-width:1.5}.move{stroke:#333;stroke-width:1.2}"
+             ".refused{stroke:#c1121f;stroke-width:1.5}.rest{stroke:#111;stroke-dasharray:4 3}\n");
+}
+
+static void draw_title(const bands *b) {
+    const kl_report_loop *loop = b->loop;
+    char style[1024], title[512], subtitle[512], name[256], program[256], of[64] = "";
+    write_style(style, sizeof style);
+    kl_printable(name, sizeof name, loop->name ? loop->name : "", 40);
+    kl_printable(program, sizeof program, b->report->run.program, 40);
+    snprintf(title, sizeof title, "%s: %" PRIu64 " iteration%s on %" PRIu32 " rank%s, %" PRIu64 " move%s",
+             name, loop->iterations, kl_plural(loop->iterations), loop->ranks, kl_plural(loop->ranks),
+             loop->moves, kl_plural(loop->moves));
+    if (b->every > 1)
+        snprintf(of, sizeof of, "; %" PRIu32 " ranks a band", b->every);
+    snprintf(subtitle, sizeof subtitle, "loop of %s: %" PRIu64 " execution%s in %s, %" PRIu64 " round%s%s%s",
+             program, loop->executions, kl_plural(loop->executions), kl_time_words(b->end_s).text,
+             loop->rounds, kl_plural(loop->rounds), loop->ended ? "" : "; it did not end", of);
+    kl_svg_open(b->out, LEFT + WIDTH + RIGHT, TOP + HEIGHT + GAP + CURVE + BOTTOM, style, title, subtitle);
+}
+
+kilter_status kl_loop_draw(const kl_report *report, FILE *out, kilter_error *error) {
+    const kl_report_loop *loop = report->loop;
+    bands b = {.report = report, .loop = loop, .out = out};
+    b.end_s = loop->round_count > 0 ? end_of(loop) : 0;
+    if (!(b.end_s > 0) || loop->ranks == 0 || loop->iterations == 0)
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "drawing the run record '%s': no round is in it, so that nothing is known of its ranks%s",
+            report->path, loop->ended ? "; it was too short, had one rank or was fixed" : " yet");
+    b.every = (loop->ranks + BANDS_MAX - 1) / BANDS_MAX;
+    b.x = (kl_scale){.low = 0, .high = b.end_s, .from = LEFT, .to = LEFT + WIDTH};
+    b.y = (kl_scale){.low = 0, .high = (double)loop->iterations, .from = TOP + HEIGHT, .to = TOP};
+    draw_title(&b);
+    draw_legend(&b);
+    for (uint32_t rank = 0; rank < loop->ranks; rank += b.every)
+        draw_band(&b, rank);
+    draw_decisions(&b);
+    draw_curve(&b, TOP + HEIGHT + GAP);
+    draw_scales(&b, TOP + HEIGHT + GAP + CURVE);
+    kl_svg_close(out);
+    return KILTER_OK;
+}
