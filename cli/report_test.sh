@@ -13,7 +13,7 @@ cd "$place"
 
 . "$here/outside_test.sh"
 
-for kind in finished many killed empty resumed; do
+for kind in finished many killed empty resumed loop ended_loop killed_loop; do
     "$writer" $kind $kind.kilter
     "$kilter" report $kind.kilter >$kind.out
     same "$here/golden/$kind.out" $kind.out "kilter report $kind.kilter"
@@ -44,6 +44,19 @@ expect 2 "--run is given twice" "$kilter" report --gantt a.svg --run 1 --run 2 f
 expect 2 "--run x: it is no number" "$kilter" report --gantt a.svg --run x
 expect 2 "there is no --gantt" "$kilter" report --run 1 finished.kilter
 expect 2 "ask one" "$kilter" report --json --gantt a.svg finished.kilter
+
+# a loop
+"$kilter" report --json loop.kilter >loop.json
+same "$here/golden/loop.json" loop.json "kilter report --json of a loop"
+for kind in loop killed_loop; do
+    "$kilter" report --gantt $kind.svg $kind.kilter
+    [ "$(grep -c 'class="c[01]" d=' $kind.svg)" = 2 ] || fail "not a band for each rank: $(cat $kind.svg)"
+done
+grep -q '>redblack: 60 iterations on 2 ranks, 1 move<' loop.svg || fail "the title: $(cat loop.svg)"
+[ "$(grep -c '<path class="refused"' loop.svg)" = 2 ] || fail "no refusal beside the legend's: $(cat loop.svg)"
+grep -q 'it did not end' killed_loop.svg || fail "a killed loop that ended"
+expect 2 "has no runs" "$kilter" report --gantt none.svg --run 0 loop.kilter
+expect 2 "record of a distributed loop" "$kilter" predict loop.kilter
 
 # what cannot be used
 expect 2 "unknown option '--frob'; try 'kilter report --help'" "$kilter" report --frob
@@ -94,17 +107,20 @@ grep -q "name the file" err || fail "from nowhere: $(cat err)"
 
 # the document names every column, and its queries can be asked
 if command -v sqlite3 >/dev/null; then
-    sqlite3 finished.kilter "SELECT name FROM sqlite_schema WHERE type = 'table'" >tables
+    [ "$(sqlite3 finished.kilter "SELECT count(*) FROM sqlite_schema WHERE name = 'loop'")" = 0 ] || fail "a farm has loops"
+    sqlite3 loop.kilter "SELECT name FROM sqlite_schema WHERE type = 'table'" >tables
     while read -r table; do
         grep -q "^\*\*$table\*\*" "$doc" || fail "docs/record.md lacks table $table"
         awk -v head="**$table**" 'index($0, "**") == 1 { on = index($0, head) == 1 } /^## / { on = 0 } on' "$doc" >section
-        for column in $(sqlite3 finished.kilter "SELECT name FROM pragma_table_info('$table')"); do
+        for column in $(sqlite3 loop.kilter "SELECT name FROM pragma_table_info('$table')"); do
             grep -qw "$column" section || fail "docs/record.md lacks $table.$column"
         done
     done <tables
     awk '/^```sql/ { on = 1; file = sprintf("query%02d", n++); next } /^```/ { on = 0 } on { print > file }' "$doc"
     for query in query*; do
-        sqlite3 -bail finished.kilter <"$query" >rows || fail "docs/record.md: $(cat "$query")"
+        record=finished.kilter
+        ! grep -qw "FROM move" "$query" || record=loop.kilter
+        sqlite3 -bail $record <"$query" >rows || fail "docs/record.md: $(cat "$query")"
         [ -s rows ] || fail "docs/record.md: no rows from $(cat "$query")"
     done
 else

@@ -69,13 +69,15 @@ static void push_finished(kl_trace *t, uint64_t iterations) {
 }
 
 /* As a kill would leave it: rows committed, nothing said about an end. */
-static void die_when_written(const char *file, long long measurements) {
+static void die_when_written(const char *file, const char *table, long long rows) {
     sqlite3 *db = NULL;
     sqlite3_stmt *count = NULL;
+    char sql[64];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", table);
     if (sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(db, "SELECT count(*) FROM measurement", -1, &count, NULL) != SQLITE_OK)
+        sqlite3_prepare_v2(db, sql, -1, &count, NULL) != SQLITE_OK)
         exit(EXIT_FAILURE);
-    while (sqlite3_step(count) == SQLITE_ROW && sqlite3_column_int64(count, 0) < measurements) {
+    while (sqlite3_step(count) == SQLITE_ROW && sqlite3_column_int64(count, 0) < rows) {
         sqlite3_reset(count);
         sched_yield();
     }
@@ -114,8 +116,58 @@ static void write_resumed(const char *file, kl_trace_run_row *run) {
     }
 }
 
+/* --- a loop --- */
+
+static void push_share(kl_trace *t, uint64_t round, uint32_t rank, uint64_t lo, uint64_t count, double rate) {
+    kl_trace_share(
+        t, &(kl_trace_share_row){round, rank, lo, count, 2 * count, 2 * (double)count / rate, 0, rate});
+}
+
+static void push_round(kl_trace *t, uint64_t round, double at_s, uint64_t below) {
+    kl_trace_round(t, &(kl_trace_round_row){round, 2 * round, at_s, 0.5, 0.5, 0.25, 0});
+    push_share(t, round, 0, 0, below, 40);
+    push_share(t, round, 1, below, 60 - below, 120);
+}
+
+static void push_move(kl_trace *t, uint64_t round, double at_s, uint64_t count, const char *reason) {
+    kl_trace_loop_decision(t, &(kl_trace_loop_decision_row){round, at_s, "move", count, reason, 0.25});
+    kl_trace_move(t, &(kl_trace_move_row){round, count, at_s, 0.75, 0.5, 0.25, 0.0625});
+}
+
+/* Two ranks, the first at a third of the other's speed: one move that pays, one that is refused, a rest. */
+static void push_loop(kl_trace *t) {
+    kl_trace_loop(t, &(kl_trace_loop_row){"redblack", "doall", 60, 0, 2, false});
+    kl_trace_array(t, &(kl_trace_array_row){0, 480, 1});
+    kl_trace_array(t, &(kl_trace_array_row){1, 8, 0});
+    kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "", 101, 0});
+    kl_trace_worker(t, &(kl_trace_worker_row){1, "bob", "", 7, 0});
+    push_round(t, 1, 1, 30);
+    kl_trace_loop_decision(t,
+                           &(kl_trace_loop_decision_row){1, 1, "stay", 0, "balanced as far as is known", 0});
+    push_move(t, 2, 2, 15, "an execution takes 500 ms instead of 750 ms");
+    push_round(t, 2, 2, 30);
+    kl_trace_move_settled(t, &(kl_trace_move_end){2, 4, 1.5, 0.03125});
+    push_move(t, 4, 4, 5, "an execution takes 400 ms instead of 500 ms");
+    push_round(t, 4, 4, 15);
+    kl_trace_loop_decision(
+        t, &(kl_trace_loop_decision_row){4, 4.25, "refused", 0, "nothing moves: a rank has no memory", 0});
+    kl_trace_move_refused(t, 4);
+}
+
+static void push_loop_end(kl_trace *t, const char *status) {
+    kl_trace_loop_decision(t, &(kl_trace_loop_decision_row){6, 6, "rest", 0, "balancing rests for 10 s", 0});
+    kl_trace_loop_decision(t,
+                           &(kl_trace_loop_decision_row){7, 7, "wait", 0, "it rests for another 9 s", 0.125});
+    push_round(t, 7, 7, 15);
+    kl_trace_rank(t, &(kl_trace_rank_row){0, 15, 8, 0.5, 0.03125});
+    kl_trace_rank(t, &(kl_trace_rank_row){1, 45, 8, 1.5, 0.015625});
+    kl_trace_loop_ended(t, &(kl_trace_loop_end){8.5, 8, 16, 7, 1, 15, 0, 0.25, 1.75, 0.0625,
+                                                "it rests for another 9 s", status});
+}
+
 static int usage(void) {
-    fputs("usage: report_test_record finished|many|killed|empty|resumed FILE\n", stderr);
+    fputs("usage: report_test_record finished|many|killed|empty|resumed|loop|ended_loop|killed_loop FILE\n",
+          stderr);
     return 2;
 }
 
@@ -136,16 +188,28 @@ int main(int argc, char **argv) {
         write_resumed(file, &run);
         return 0;
     }
+    run.loop = strstr(kind, "loop") != NULL;
+    if (run.loop)
+        run.transport = "mpi";
     if (kl_trace_open(file, &run, &t, &error) != KILTER_OK)
         fail_by(&error);
-    if (strcmp(kind, "finished") == 0) {
+    if (run.loop)
+        push_loop(t);
+    if (strcmp(kind, "loop") == 0) {
+        push_loop_end(t, "done");
+    } else if (strcmp(kind, "ended_loop") == 0) {
+        kl_trace_worker_left(t, 1, 8.5, "is dead");
+        push_loop_end(t, "running loop 'redblack': rank 1 is dead");
+    } else if (strcmp(kind, "killed_loop") == 0) {
+        die_when_written(file, "move WHERE refused = 1", 1); /* the last row pushed */
+    } else if (strcmp(kind, "finished") == 0) {
         push_finished(t, 3);
     } else if (strcmp(kind, "many") == 0) {
         push_finished(t, 20);
     } else if (strcmp(kind, "killed") == 0) {
         push_workers(t);
         push_iteration(t, 0, 1, 12, 0);
-        die_when_written(file, 2); /* the last rows pushed */
+        die_when_written(file, "measurement", 2); /* the last rows pushed */
     } else if (strcmp(kind, "empty") != 0) {
         return usage();
     }

@@ -2,6 +2,7 @@
  * took. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/loop_print.h"
@@ -16,7 +17,8 @@ static const double LEFT = 76, WIDTH = 980, RIGHT = 130, TOP = 92, HEIGHT = 380,
 typedef struct bands {
     const kl_report *report;
     const kl_report_loop *loop;
-    uint32_t every; /* ranks in a band */
+    uint32_t every, count; /* ranks in a band; bands */
+    double *edges;
     double end_s;
     kl_scale x, y;
     FILE *out;
@@ -27,13 +29,26 @@ static double end_of(const kl_report_loop *loop) {
     return loop->ended_s > last_s ? loop->ended_s : last_s;
 }
 
-/* Iterations of the ranks below `rank`, in the step before round i, or after the last one. */
-static double below(const bands *b, size_t i, uint32_t rank) {
-    double sum = 0;
-    bool after = i == b->loop->round_count;
-    for (uint32_t r = 0; r < rank; r++)
-        sum += (double)(after ? b->loop->rank[r].iterations : b->loop->round[i].counts[r]);
-    return fmin(sum, (double)b->loop->iterations);
+/* Where band `band` begins in the step before round i, or after the last one. */
+static double *edge_at(const bands *b, uint32_t band, size_t i) {
+    return &b->edges[(size_t)band * (b->loop->round_count + 1) + i];
+}
+
+static bool find_edges(bands *b) {
+    const kl_report_loop *loop = b->loop;
+    size_t steps = loop->round_count + 1;
+    b->edges = calloc((b->count + 1) * steps, sizeof *b->edges);
+    for (size_t i = 0; i < steps && b->edges; i++) {
+        double sum = 0;
+        for (uint32_t r = 0; r < loop->ranks; r++) {
+            if (r % b->every == 0)
+                *edge_at(b, r / b->every, i) = kl_scale_at(&b->y, sum);
+            double count = (double)(i + 1 == steps ? loop->rank[r].iterations : loop->round[i].counts[r]);
+            sum = fmin(sum + count, (double)loop->iterations);
+        }
+        *edge_at(b, b->count, i) = kl_scale_at(&b->y, sum);
+    }
+    return b->edges != NULL;
 }
 
 static double step_end(const bands *b, size_t i) {
@@ -41,49 +56,38 @@ static double step_end(const bands *b, size_t i) {
     return isfinite(at_s) ? fmin(fmax(at_s, 0), b->end_s) : b->end_s;
 }
 
-/* Along the lower edge of `rank` to the right, or to the left; a corner only where it changes. */
-static void put_edge(const bands *b, uint32_t rank, bool back) {
-    size_t steps = b->loop->round_count + 1;
-    for (size_t k = 0; k < steps; k++) {
-        size_t i = back ? steps - 1 - k : k;
-        double from = kl_scale_at(&b->x, i > 0 ? step_end(b, i - 1) : 0),
-               to = kl_scale_at(&b->x, step_end(b, i));
-        double y = kl_scale_at(&b->y, below(b, i, rank));
-        bool first = k == 0, last = k + 1 == steps;
+/* Along an edge to the right, or back to the left; a corner only where it changes. */
+static void put_edge(const bands *b, uint32_t band, bool back) {
+    size_t last = b->loop->round_count, i = back ? last : 0;
+    fprintf(b->out, "%s%.2f %.2f", back ? "L" : "M", back ? LEFT + WIDTH : LEFT, *edge_at(b, band, i));
+    for (size_t k = 0; k < last; k++) {
         size_t next = back ? i - 1 : i + 1;
-        double start = back ? to : from, end = back ? from : to;
-        if (first)
-            fprintf(b->out, "%s%.2f %.2f", back ? "L" : "M", start, y);
-        if (last || fabs(kl_scale_at(&b->y, below(b, next, rank)) - y) > 0.01)
-            fprintf(b->out, "H%.2f", end);
-        if (!last && fabs(kl_scale_at(&b->y, below(b, next, rank)) - y) > 0.01)
-            fprintf(b->out, "V%.2f", kl_scale_at(&b->y, below(b, next, rank)));
+        double y = *edge_at(b, band, next);
+        if (fabs(y - *edge_at(b, band, i)) > 0.01)
+            fprintf(b->out, "H%.2fV%.2f", kl_scale_at(&b->x, step_end(b, back ? next : i)), y);
+        i = next;
     }
+    fprintf(b->out, "H%.2f", back ? LEFT : LEFT + WIDTH);
 }
 
-static uint32_t upper(const bands *b, uint32_t rank) {
-    return b->loop->ranks - rank > b->every ? rank + b->every : b->loop->ranks;
-}
-
-static void draw_band(const bands *b, uint32_t rank) {
-    uint32_t above = upper(b, rank);
+static void draw_band(const bands *b, uint32_t band) {
     size_t last = b->loop->round_count;
+    uint32_t rank = band * b->every, above = band + 1 < b->count ? rank + b->every : b->loop->ranks;
     char host[4 * LABEL_COLUMNS + 8];
-    fprintf(b->out, "<path class=\"c%d\" d=\"", (int)(rank / b->every % KL_SVG_COLOURS));
-    put_edge(b, rank, false);
-    put_edge(b, above, true);
+    fprintf(b->out, "<path class=\"c%d\" d=\"", (int)(band % KL_SVG_COLOURS));
+    put_edge(b, band, false);
+    put_edge(b, band + 1, true);
     fputs("z\"/>\n", b->out);
-    double low = kl_scale_at(&b->y, below(b, last, rank)), high = kl_scale_at(&b->y, below(b, last, above));
+    double low = *edge_at(b, band, last), high = *edge_at(b, band + 1, last), y = (low + high) / 2 + 4;
     kl_printable(host, sizeof host, b->report->workers[rank].host ? b->report->workers[rank].host : "",
                  LABEL_COLUMNS);
     if (low - high < LABEL_PIXELS)
         return;
     if (above - rank > 1)
-        kl_svg_text(b->out, LEFT + WIDTH + 8, (low + high) / 2 + 4, KL_ANCHOR_START, "small",
-                    "%" PRIu32 " to %" PRIu32, rank, above - 1);
+        kl_svg_text(b->out, LEFT + WIDTH + 8, y, KL_ANCHOR_START, "small", "%" PRIu32 " to %" PRIu32, rank,
+                    above - 1);
     else
-        kl_svg_text(b->out, LEFT + WIDTH + 8, (low + high) / 2 + 4, KL_ANCHOR_START, "small",
-                    "%" PRIu32 "  %s", rank, host);
+        kl_svg_text(b->out, LEFT + WIDTH + 8, y, KL_ANCHOR_START, "small", "%" PRIu32 "  %s", rank, host);
 }
 
 static void draw_decisions(const bands *b) {
@@ -199,13 +203,17 @@ kilter_status kl_loop_draw(const kl_report *report, FILE *out, kilter_error *err
     b.every = (loop->ranks + BANDS_MAX - 1) / BANDS_MAX;
     b.x = (kl_scale){.low = 0, .high = b.end_s, .from = LEFT, .to = LEFT + WIDTH};
     b.y = (kl_scale){.low = 0, .high = (double)loop->iterations, .from = TOP + HEIGHT, .to = TOP};
+    b.count = (loop->ranks + b.every - 1) / b.every;
+    if (!find_edges(&b))
+        return kl_fail(error, KILTER_ERR_MEMORY, "drawing the run record '%s': memory ran out", report->path);
     draw_title(&b);
     draw_legend(&b);
-    for (uint32_t rank = 0; rank < loop->ranks; rank += b.every)
-        draw_band(&b, rank);
+    for (uint32_t band = 0; band < b.count; band++)
+        draw_band(&b, band);
     draw_decisions(&b);
     draw_curve(&b, TOP + HEIGHT + GAP);
     draw_scales(&b, TOP + HEIGHT + GAP + CURVE);
     kl_svg_close(out);
+    free(b.edges);
     return KILTER_OK;
 }

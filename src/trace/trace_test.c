@@ -178,8 +178,48 @@ static void every_kind_of_row_comes_back(void **state) {
     expect(db, "SELECT * FROM chunk WHERE lost", "2|2|10|30|40|1|1.5|2.0|NULL|NULL|0.0|8|0|0|1");
     expect(db, "SELECT * FROM measurement WHERE id = 1", "1|2.5|1|unit_s|0.125|0.25|20");
     expect(db, "SELECT * FROM measurement WHERE id = 2", "2|2.75|NULL|round_trip_s|0.5|0.0|3");
-    expect(db, "SELECT * FROM decision WHERE id = 1", "1|2|9|1.5|1|deal|20|it's \"fast\"|1.875|0.25");
+    expect(db, "SELECT * FROM decision WHERE id = 1", "1|2|9|1.5|1|deal|20|it's \"fast\"|1.875|0.25|NULL");
     expect(db, "SELECT * FROM decision WHERE id = 2", "2|2|NULL|1.0|NULL|policy|0||NULL|0.0");
+    sqlite3_close(db);
+}
+
+static void push_loop(kl_trace *t) {
+    kl_trace_loop(t, &(kl_trace_loop_row){"sor", "doacross", 1000, 64, 4, false});
+    kl_trace_array(t, &(kl_trace_array_row){0, 512, 1});
+    kl_trace_round(t, &(kl_trace_round_row){3, 12, 1.5, 0.25, 0.5, 0, 16});
+    kl_trace_share(t, &(kl_trace_share_row){3, 1, 250, 260, 520, 0.75, 0.125, 640});
+    kl_trace_share(t, &(kl_trace_share_row){3, 2, UINT64_MAX, 240, 0, 0, 0, 0});
+    kl_trace_move(t, &(kl_trace_move_row){3, 40, 1.5, 0.5, 0.375, 2, 0.0625});
+    kl_trace_move(t, &(kl_trace_move_row){5, 41, 2.5, 0.5, 0.375, 2, 0.0625});
+    kl_trace_move_settled(t, &(kl_trace_move_end){3, 4.5, -0.25, 0.03125});
+    kl_trace_move_refused(t, 5);
+    kl_trace_loop_decision(t, &(kl_trace_loop_decision_row){3, 1.5, "move", 40, "it's slow", 2});
+    kl_trace_loop_decision(t, &(kl_trace_loop_decision_row){0, 2.5, "refused", 0, "", 0});
+    kl_trace_rank(t, &(kl_trace_rank_row){1, 260, 5, 1.25, 0.125});
+    kl_trace_loop_ended(
+        t, &(kl_trace_loop_end){5.5, 5, 40, 9, 1, 40, 16, 2, -0.25, 0.03125, "balanced", "done"});
+}
+
+static void a_loop_comes_back(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace_run_row run = a_run;
+    kl_trace *t = NULL;
+    run.loop = true;
+    assert_int_equal(kl_trace_open(file, &run, &t, NULL), KILTER_OK);
+    push_loop(t);
+    close_well(t, 6);
+    sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
+    expect(db, "SELECT * FROM loop",
+           "0|sor|doacross|1000|64|4|0|5.5|5.0|40|9|1|40|16|2.0|-0.25|0.03125|balanced|done");
+    expect(db, "SELECT * FROM array", "0|512|1");
+    expect(db, "SELECT * FROM round", "3|12|1.5|0.25|0.5|NULL|16");
+    expect(db, "SELECT * FROM share WHERE rank = 1", "1|3|1|250|260|520|0.75|0.125|640.0");
+    expect(db, "SELECT * FROM share WHERE rank = 2", "2|3|2|NULL|240|0|0.0|0.0|NULL");
+    expect(db, "SELECT * FROM move WHERE round = 3", "3|40|1.5|0.5|0.375|2.0|0.0625|4.5|-0.25|0.03125|0");
+    expect(db, "SELECT * FROM move WHERE round = 5", "5|41|2.5|0.5|0.375|2.0|0.0625|NULL|NULL|NULL|1");
+    expect(db, "SELECT * FROM decision WHERE id = 1", "1|0|NULL|1.5|NULL|move|40|it's slow|NULL|2.0|3");
+    expect(db, "SELECT round FROM decision WHERE id = 2", "NULL");
+    expect(db, "SELECT * FROM rank", "1|260|5.0|1.25|0.125");
     sqlite3_close(db);
 }
 
@@ -665,6 +705,7 @@ int main(void) {
         IN_A_PLACE(killed_writers_leave_what_was_committed),
         IN_A_PLACE(a_closed_record_is_free_whoever_was_forked_meanwhile),
         IN_A_PLACE(every_kind_of_row_comes_back),
+        IN_A_PLACE(a_loop_comes_back),
         IN_A_PLACE(odd_values_do_not_end_the_recording),
         cmocka_unit_test(a_null_trace_takes_everything),
         IN_A_PLACE(a_million_chunks),
