@@ -179,7 +179,7 @@ static void every_kind_of_row_comes_back(void **state) {
     expect(db, "SELECT * FROM measurement WHERE id = 1", "1|2.5|1|unit_s|0.125|0.25|20");
     expect(db, "SELECT * FROM measurement WHERE id = 2", "2|2.75|NULL|round_trip_s|0.5|0.0|3");
     expect(db, "SELECT * FROM decision WHERE id = 1", "1|2|9|1.5|1|deal|20|it's \"fast\"|1.875|0.25|NULL");
-    expect(db, "SELECT * FROM decision WHERE id = 2", "2|2|NULL|1.0|NULL|policy|0||NULL|0.0");
+    expect(db, "SELECT * FROM decision WHERE id = 2", "2|2|NULL|1.0|NULL|policy|0||NULL|0.0|NULL");
     sqlite3_close(db);
 }
 
