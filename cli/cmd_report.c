@@ -112,7 +112,8 @@ const kl_command kl_cmd_report = {
         "~/.local/state/kilter.\n"
         "\n"
         "  --json            one JSON object; times in seconds, null where a number is not known\n"
-        "  --gantt OUT.svg   a picture instead: who computed what, when; - is the standard output\n"
+        "  --gantt OUT.svg   a picture instead: who computed what, when; of a distributed loop: which\n"
+        "                    rank had how many iterations, when; - is the standard output\n"
         "  --run N           of run N alone (without it: of all, or the last 20)\n"
         "  --help            this text\n",
     .run = run,

@@ -11,12 +11,9 @@ static kl_report_loop *loop_of(const kl_reading *r) {
 
 /* The ranks are those that stand in the record: its own word for their number may be anything. */
 static void take_loop(kl_reading *r, sqlite3_stmt *row) {
-    if (r->report->loop)
+    kl_report_loop *loop = loop_of(r);
+    if (loop->name)
         return; /* one loop a file */
-    kl_report_loop *loop = r->report->loop = calloc(1, sizeof *loop);
-    r->memory |= !loop;
-    if (!loop)
-        return;
     *loop = (kl_report_loop){.name = kl_text_at(r, row, 0),
                              .kind = kl_text_at(r, row, 1),
                              .iterations = kl_count_at(row, 2),
@@ -48,8 +45,6 @@ static void take_loop(kl_reading *r, sqlite3_stmt *row) {
 
 static void take_array(kl_reading *r, sqlite3_stmt *row) {
     kl_report_loop *loop = loop_of(r);
-    if (!loop)
-        return;
     loop->arrays = kl_count_at(row, 0);
     loop->row_bytes = kl_count_at(row, 1);
 }
@@ -57,8 +52,6 @@ static void take_array(kl_reading *r, sqlite3_stmt *row) {
 static void take_round(kl_reading *r, sqlite3_stmt *row) {
     kl_report_loop *loop = loop_of(r);
     kl_report_round *round;
-    if (!loop)
-        return;
     KL_APPEND(r, loop->round, loop->round_count, round);
     if (!round)
         return;
@@ -79,7 +72,7 @@ static int by_round(const void *key, const void *item) {
 }
 
 static kl_report_rank *rank_of(const kl_report_loop *loop, uint64_t rank) {
-    return loop && rank < loop->ranks ? &loop->rank[rank] : NULL;
+    return rank < loop->ranks ? &loop->rank[rank] : NULL;
 }
 
 /* Columns: round, rank, count, done, busy_s, rate_per_s; in the order of writing: the last one stands. */
@@ -106,8 +99,6 @@ static void take_share(kl_reading *r, sqlite3_stmt *row) {
 static void take_move(kl_reading *r, sqlite3_stmt *row) {
     kl_report_loop *loop = loop_of(r);
     kl_report_move *move;
-    if (!loop)
-        return;
     KL_APPEND(r, loop->move, loop->move_count, move);
     if (move)
         *move = (kl_report_move){.round = kl_count_at(row, 0),
@@ -126,8 +117,6 @@ static void take_move(kl_reading *r, sqlite3_stmt *row) {
 static void take_decided(kl_reading *r, sqlite3_stmt *row) {
     kl_report_loop *loop = loop_of(r);
     kl_report_loop_decision *decided;
-    if (!loop)
-        return;
     KL_APPEND(r, loop->decided, loop->decided_count, decided);
     if (decided)
         *decided = (kl_report_loop_decision){.kind = kl_text_at(r, row, 0),
@@ -190,13 +179,16 @@ static void derive(kl_report_loop *loop) {
     }
 }
 
+/* Of a loop whose first rows were not written yet nothing is known. */
 bool kl_loop_read(kl_reading *r) {
-    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
+    kl_report_loop *loop = r->report->loop = calloc(1, sizeof *loop);
+    r->memory |= !loop;
+    for (size_t i = 0; i < sizeof queries / sizeof *queries && loop; i++)
         if (!kl_each_row(r, queries[i].sql, queries[i].take))
             return false;
-    if (r->report->loop)
-        derive(r->report->loop);
-    return true;
+    if (loop)
+        derive(loop);
+    return loop != NULL;
 }
 
 void kl_loop_report_free(kl_report_loop *loop) {

@@ -213,6 +213,10 @@ static void print_gains(const kl_report_loop *loop, FILE *out) {
 
 void kl_loop_print_what(const kl_report *report, FILE *out) {
     const kl_report_loop *loop = report->loop;
+    if (!loop->name) {
+        kl_say(out, "loop", "nothing is known of it yet");
+        return;
+    }
     kl_say(out, "loop",
            "%s: %" PRIu64 " iteration%s, %s, on %" PRIu32 " rank%s; %" PRIu64 " byte%s a row in %zu "
            "array%s%s",

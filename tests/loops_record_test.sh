@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# A program with a loop leaves a record in which a rank is slow, and kilter report tells of it.
+# usage: loops_record_test.sh KILTER PROGRAM LAUNCHER…     LAUNCHER up to the number of ranks
+set -euo pipefail
+kilter=$1 program=$2
+shift 2
+unset KILTER_RECORD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+record=$work/a.kilter
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+"$@" 3 "$program" 60 20 --cost 1e-3 --slow 4 --say --check --record "$record" >"$work/out"
+says() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" "$work/out"; } # NUMBER in the program's second line
+moves=$(says moves) executions=$(says executions)
+[ "$moves" -gt 0 ] || fail "nothing moved: $(cat "$work/out")"
+
+"$kilter" report "$record" >"$work/report"
+grep -q '^loop .*: 60 iterations, .* on 3 ranks' "$work/report" || fail "no loop: $(cat "$work/report")"
+grep -q "^executions  *$executions in " "$work/report" || fail "not $executions executions: $(cat "$work/report")"
+grep -q "^moves  *$moves carried out" "$work/report" || fail "not $moves moves: $(cat "$work/report")"
+grep -q '^gained .* was forecast, .* came of it' "$work/report" || fail "no outcome: $(cat "$work/report")"
+"$kilter" report --json "$record" | grep -q "\"move_count\":$moves," || fail "not $moves moves as JSON"
+"$kilter" report --gantt "$work/a.svg" "$record"
+[ "$(grep -c 'class="c[0-2]" d=' "$work/a.svg")" = 3 ] || fail "not three bands"
+
+if "$@" 3 "$program" 60 1 --record "$record" >"$work/out" 2>&1; then
+    fail "a record was written over"
+fi
+grep -q "it exists; name another file" "$work/out" || fail "not the record's fault: $(cat "$work/out")"
