@@ -32,10 +32,10 @@ static kilter_status attach_to(const kl_report_run *run, kl_tuner **tuner, kilte
     if (run->ended)
         return kl_fail(error, KILTER_ERR_INPUT, "the farm has ended; kilter report shows what it did");
     if (!*run->control)
-        return kl_fail(
-            error, KILTER_ERR_INPUT,
-            "it cannot be reached: its farm is of an earlier version, simulated, or could not open a "
-            "socket and said so");
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "it cannot be reached: it is a loop, or its farm is of an earlier version, simulated, "
+                       "or could not "
+                       "open a socket and said so");
     return kl_tuner_attach(run->control, PATIENCE_S, tuner, error);
 }
 

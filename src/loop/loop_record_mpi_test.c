@@ -1,9 +1,10 @@
 /* The run record of loops on the ranks of MPI_COMM_WORLD, read as kilter report reads it. Started by mpirun.
  *
  *   loop_record_mpi_test rows       rows move, and what stands in the record is what the loop says
- *                        refused    a record that cannot be made, and who has the last word on it
+ *                        refused    a record that cannot be made, and who has the last word on it; one that
+ *                                   breaks off
  *                        memory     a move that a rank has no memory for
- *                        death N    rank N is killed; the others say "rank N is dead", and the record does, too
+ *                        death N    rank N is killed; the others say "rank N is dead", as does the record
  */
 #include <mpi.h>
 #include <signal.h>
@@ -188,9 +189,11 @@ static void record_a_loop(kilter_loop_options o, const char *kind, int execution
 
 static void test_rows(void) {
     record_a_loop((kilter_loop_options){.name = "one range each", .iterations = 200}, "doall", 60);
-    record_a_loop((kilter_loop_options){.name = "any", .iterations = 200, .scattered = true}, "scattered", 60);
-    record_a_loop((kilter_loop_options){.name = "pipe", .iterations = 200, .kind = KILTER_DOACROSS, .inner = 64},
-                  "doacross", 40);
+    record_a_loop((kilter_loop_options){.name = "any", .iterations = 200, .scattered = true}, "scattered",
+                  60);
+    record_a_loop(
+        (kilter_loop_options){.name = "pipe", .iterations = 200, .kind = KILTER_DOACROSS, .inner = 64},
+        "doacross", 40);
     record_a_loop((kilter_loop_options){.name = "still", .iterations = 20, .fixed = true}, "doall", 3);
 }
 
@@ -209,6 +212,24 @@ static void expect_refusal(const char *record, const char *word) {
     kilter_loop_options options = {.iterations = 10, .name = "mine", .record = rank == 0 ? record : NULL};
     expect(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, &error), &error, word);
     CHECK(strstr(error.text, "'mine'"));
+}
+
+/* The record's file is removed while the loop goes on: that is told at the end, where it was to be written.
+ */
+static void break_off(void) {
+    kilter_error error = {KILTER_OK, ""};
+    make_place();
+    kilter_loop *loop = open_loop((kilter_loop_options){.iterations = 10, .name = "mine"});
+    if (rank == 0)
+        CHECK(unlink(file) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int e = 0; e < 5; e++)
+        CHECK_OK(execute(loop, 1e-4, error));
+    kilter_status status = kilter_loop_close(loop, &error);
+    CHECK(status == (rank == 0 ? KILTER_ERR_RECORD : KILTER_OK));
+    CHECK(rank != 0 || strstr(error.text, "moved or removed"));
+    if (rank == 0)
+        remove_place();
 }
 
 static void test_refused(void) {
@@ -234,6 +255,7 @@ static void test_refused(void) {
         kl_report_free(report);
         remove_place();
     }
+    break_off();
 }
 
 /* --- memory --- */
@@ -288,7 +310,8 @@ static void test_memory(void) {
 static void await_a_round(void) {
     for (bool there = false; !there;) {
         kl_report *report = NULL;
-        there = kl_report_read(file, &report, NULL) == KILTER_OK && report->loop && report->loop->round_count > 0;
+        there =
+            kl_report_read(file, &report, NULL) == KILTER_OK && report->loop && report->loop->round_count > 0;
         kl_report_free(report);
     }
 }

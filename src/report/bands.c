@@ -195,7 +195,7 @@ kilter_status kl_loop_draw(const kl_report *report, FILE *out, kilter_error *err
     const kl_report_loop *loop = report->loop;
     bands b = {.report = report, .loop = loop, .out = out};
     b.end_s = loop->round_count > 0 ? end_of(loop) : 0;
-    if (!(b.end_s > 0) || loop->ranks == 0 || loop->iterations == 0)
+    if (!(b.end_s > 0) || !isfinite(b.end_s) || loop->ranks == 0 || loop->iterations == 0)
         return kl_fail(
             error, KILTER_ERR_INPUT,
             "drawing the run record '%s': no round is in it, so that nothing is known of its ranks%s",

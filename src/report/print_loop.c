@@ -115,9 +115,6 @@ static double then_of(const kl_report_move *m) {
 static double gain_of(const kl_report_move *m) {
     return m->gain_s;
 }
-static double cost_of(const kl_report_move *m) {
-    return m->cost_s;
-}
 static double came_of(const kl_report_move *m) {
     return m->came_s;
 }
@@ -141,10 +138,6 @@ static void cell_gain(const void *context, size_t row, char *cell) {
     put_time(context, row, cell, gain_of);
 }
 
-static void cell_cost(const void *context, size_t row, char *cell) {
-    put_time(context, row, cell, cost_of);
-}
-
 static void cell_came(const void *context, size_t row, char *cell) {
     put_time(context, row, cell, came_of);
 }
@@ -166,11 +159,10 @@ static void cell_outcome(const void *context, size_t row, char *cell) {
 }
 
 static void print_moves(const kl_report_loop *loop, FILE *out) {
-    static const kl_column columns[] = {{"move in round", false, cell_round}, {"at", false, cell_at},
-                                        {"iterations", false, cell_moved},    {"execution", false, cell_now},
-                                        {"then", false, cell_then},           {"to gain", false, cell_gain},
-                                        {"to cost", false, cell_cost},        {"gained", false, cell_came},
-                                        {"cost", false, cell_spent},          {"", true, cell_outcome}};
+    static const kl_column columns[] = {
+        {"move", false, cell_round},    {"at", false, cell_at},      {"iterations", false, cell_moved},
+        {"execution", false, cell_now}, {"then", false, cell_then},  {"to gain", false, cell_gain},
+        {"gained", false, cell_came},   {"cost", false, cell_spent}, {"", true, cell_outcome}};
     if (loop->move_count == 0)
         return;
     kl_print_table(out, columns, sizeof columns / sizeof *columns, loop, rows_of_moves(loop));

@@ -22,7 +22,7 @@
 
 /* ---- records to read ---- */
 
-static kl_trace *open_trace(const char *file, const char *program) {
+static kl_trace *open_trace_of(const char *file, const char *program, bool loop) {
     kl_trace *t = NULL;
     kilter_error error;
     kl_trace_run_row run = {.program = program,
@@ -32,10 +32,15 @@ static kl_trace *open_trace(const char *file, const char *program) {
                             .host = "ada",
                             .began_unix_s = 1.7e9,
                             .pid = 4242,
-                            .control = "/run/kilter-1/control"};
+                            .control = "/run/kilter-1/control",
+                            .loop = loop};
     if (kl_trace_open(file, &run, &t, &error) != KILTER_OK)
         fail_msg("%s", error.text);
     return t;
+}
+
+static kl_trace *open_trace(const char *file, const char *program) {
+    return open_trace_of(file, program, false);
 }
 
 static void close_trace(kl_trace *t, double ended_s) {
@@ -346,6 +351,23 @@ static void print_both(const kl_report *r) {
     fclose(nowhere);
 }
 
+/* Its writer was killed before more than its tables were there. */
+static void a_loop_that_has_only_begun(void **state) {
+    const char *file = ((place *)*state)->file;
+    kilter_error error = {0};
+    close_trace(open_trace_of(file, "prog", true), 1);
+    kl_report *r = read_report(file);
+    assert_non_null(r->loop);
+    assert_false(r->loop->ended);
+    print_both(r);
+    kl_report_free(r);
+    FILE *nowhere = fopen("/dev/null", "w");
+    assert_non_null(nowhere);
+    assert_int_equal(kl_gantt_write(file, -1, nowhere, &error), KILTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, "no round"));
+    fclose(nowhere);
+}
+
 static char *example_bytes(const char *file, size_t *size) {
     kl_trace *t = open_trace(file, "prog");
     push_example(t);
@@ -371,11 +393,15 @@ static void cut_anywhere_it_is_refused(void **state) {
     free(bytes);
 }
 
+static void draw_nowhere(const char *file) {
+    FILE *nowhere = fopen("/dev/null", "w");
+    assert_non_null(nowhere);
+    kl_gantt_write(file, -1, nowhere, NULL);
+    fclose(nowhere);
+}
+
 /* Anything may be read then, but in bounds, and printed. */
-static void flipped_bytes_do_no_harm(void **state) {
-    const char *file = ((place *)*state)->file;
-    size_t size;
-    char *bytes = example_bytes(file, &size);
+static void flip_bytes(const char *file, const char *bytes, size_t size) {
     int refused = 0;
     for (uint64_t i = 0; i < 1500; i++) {
         char *broken = malloc(size);
@@ -392,6 +418,8 @@ static void flipped_bytes_do_no_harm(void **state) {
         kilter_error error = {0};
         if (kl_report_read(file, &r, &error) == KILTER_OK) {
             print_both(r);
+            if (r->loop)
+                draw_nowhere(file);
             kl_report_free(r);
         } else {
             refused++;
@@ -400,6 +428,13 @@ static void flipped_bytes_do_no_harm(void **state) {
         }
     }
     assert_true(refused > 100);
+}
+
+static void flipped_bytes_do_no_harm(void **state) {
+    const char *file = ((place *)*state)->file;
+    size_t size;
+    char *bytes = example_bytes(file, &size);
+    flip_bytes(file, bytes, size);
     free(bytes);
 }
 
@@ -508,6 +543,69 @@ static void push_nasty(kl_trace *t, uint64_t seed) {
     kl_trace_measurement(t, &(kl_trace_measurement_row){0, -1, "answer_s", (double)INFINITY, 0, 1});
 }
 
+static void push_nasty_loop(kl_trace *t, uint64_t seed) {
+    uint32_t ranks = 1 + (uint32_t)(kl_mix64(seed) % 90);
+    uint64_t n = 1 + kl_mix64(seed + 1) % (1u << 30);
+    kl_trace_loop(t, &(kl_trace_loop_row){nasty(seed), nasty(seed + 1), n, 1u << 30, ranks, seed % 2});
+    for (uint32_t r = 0; r < ranks; r++)
+        kl_trace_worker(t, &(kl_trace_worker_row){r, nasty(seed + r), "", -1, 0});
+    for (uint64_t round = 1; round < 2 + seed % 40; round++) {
+        double scale = pow(10, (double)(kl_mix64(seed + round) % 16) - 12);
+        kl_trace_round(t,
+                       &(kl_trace_round_row){round, round, (double)round, scale, scale, scale / 2, 1u << 30});
+        for (uint32_t r = 0; r < ranks + 1; r++) /* one more than there are */
+            kl_trace_share(t, &(kl_trace_share_row){round, r, UINT64_MAX, n, n, scale, scale, 1 / scale});
+        kl_trace_move(t, &(kl_trace_move_row){round, n, (double)round, scale, scale, scale, scale});
+        if (round % 3)
+            kl_trace_move_settled(t, &(kl_trace_move_end){round, (double)round, -scale, scale});
+        else
+            kl_trace_move_refused(t, round);
+        kl_trace_loop_decision(t, &(kl_trace_loop_decision_row){round, (double)round,
+                                                                round % 2 ? "wait" : nasty(seed + round), n,
+                                                                nasty(round), scale});
+    }
+    if (seed % 3)
+        kl_trace_loop_ended(t, &(kl_trace_loop_end){1e6, 1e6, n, n, n, n, seed % 2, 1e6, -1e6, (double)NAN,
+                                                    nasty(seed + 2), nasty(seed + 3)});
+}
+
+static char *nasty_loop(const char *file, uint64_t seed, size_t *size) {
+    kl_trace *t = open_trace_of(file, nasty(seed), true);
+    push_nasty_loop(t, seed);
+    close_trace(t, 1e7);
+    return read_file(file, size);
+}
+
+static void any_loop_prints_and_is_drawn_within_bounds(void **state) {
+    const char *file = ((place *)*state)->file;
+    for (uint64_t seed = 0; seed < 35; seed++) {
+        size_t size;
+        free(nasty_loop(file, seed, &size));
+        kl_report *r = read_report(file);
+        char *text = printed(r, kl_report_print_text), *json = printed(r, kl_report_print_json);
+        check_width(text);
+        check_json(json);
+        free(text);
+        free(json);
+        kl_report_free(r);
+        FILE *nowhere = fopen("/dev/null", "w");
+        assert_non_null(nowhere);
+        kilter_error error;
+        if (kl_gantt_write(file, -1, nowhere, &error) != KILTER_OK)
+            fail_msg("%s", error.text);
+        fclose(nowhere);
+        unlink(file);
+    }
+}
+
+static void flipped_bytes_of_a_loop_do_no_harm(void **state) {
+    const char *file = ((place *)*state)->file;
+    size_t size;
+    char *bytes = nasty_loop(file, 5, &size);
+    flip_bytes(file, bytes, size);
+    free(bytes);
+}
+
 static void check_sums(const kl_report *r) {
     for (size_t i = 0; i < r->iteration_count; i++) {
         const kl_report_iteration *it = &r->iterations[i];
@@ -580,6 +678,9 @@ int main(void) {
         IN_A_PLACE(records_that_lack_something),
         IN_A_PLACE(cut_anywhere_it_is_refused),
         IN_A_PLACE(flipped_bytes_do_no_harm),
+        IN_A_PLACE(flipped_bytes_of_a_loop_do_no_harm),
+        IN_A_PLACE(a_loop_that_has_only_begun),
+        IN_A_PLACE(any_loop_prints_and_is_drawn_within_bounds),
         IN_A_PLACE(any_record_prints_within_bounds),
         cmocka_unit_test(text_is_made_printable),
     };
