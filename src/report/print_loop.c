@@ -186,8 +186,8 @@ static void print_last_of(const kl_report_loop *loop, const char *kind, const ch
     uint64_t count;
     const kl_report_loop_decision *last = last_of(loop, kind, &count);
     if (last)
-        kl_say(out, label, "%" PRIu64 ", the last one at %s: %s", count, kl_time_words(last->at_s).text,
-               last->reason);
+        kl_say(out, label, "%" PRIu64 ", the last one at %s%s%s", count, kl_time_words(last->at_s).text,
+               *last->reason ? ": " : "", last->reason);
 }
 
 static void print_gains(const kl_report_loop *loop, FILE *out) {
@@ -243,7 +243,7 @@ void kl_loop_print_text(const kl_report *report, FILE *out) {
     print_last_of(loop, "block", "blocks", out);
     if (loop->decision && *loop->decision)
         kl_say(out, "decision", "%s", loop->decision);
-    if (loop->status && strcmp(loop->status, "done") != 0)
+    if (loop->status && *loop->status && strcmp(loop->status, "done") != 0)
         kl_say(out, "status", "%s", loop->status);
 }
 

@@ -480,7 +480,8 @@ static void check_width(const char *text) {
         copy[bytes] = '\0';
         if (kl_utf8_columns(copy) > 110)
             fail_msg("%zu columns: %s", kl_utf8_columns(copy), copy);
-        assert_true(bytes == 0 || copy[bytes - 1] != ' ');
+        if (bytes > 0 && copy[bytes - 1] == ' ')
+            fail_msg("a blank at the end: %s", copy);
         for (const char *c = copy; *c; c++)
             assert_true((unsigned char)*c >= 0x20);
         line += bytes + (line[bytes] == '\n');
