@@ -150,6 +150,18 @@ void kl_batch_free(kl_batch *b) {
 
 /* --- all ranks --- */
 
+kilter_status kl_reports_share(kilter_loop *l, kl_batch *b, const void *mine, void *all, size_t bytes,
+                               kilter_error *error) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, l->comm, &request);
+    return kl_batch_join(b, code, request, error);
+}
+
+void kl_reports_spread(const kilter_loop *l, void *all, size_t bytes, size_t apart) {
+    for (size_t r = l->ranks; r-- > 0;)
+        memmove((char *)all + r * apart, (char *)all + r * bytes, bytes);
+}
+
 static kilter_status reduce(kilter_loop *l, void *values, size_t count, MPI_Datatype type, MPI_Op op,
                             kilter_error *error) {
     kl_batch batch = {0};

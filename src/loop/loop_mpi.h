@@ -48,6 +48,11 @@ kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error 
 /* Between two looks at what may have come. */
 void kl_loop_rest(kilter_loop *l);
 kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error);
+/* Begins to bring the first `bytes` of everybody's report to all, side by side. When they are there, each
+ * gets its place, `apart` from the next; what is between is not set. */
+kilter_status kl_reports_share(kilter_loop *l, kl_batch *batch, const void *mine, void *all, size_t bytes,
+                               kilter_error *error);
+void kl_reports_spread(const kilter_loop *l, void *all, size_t bytes, size_t apart);
 /* The smallest of each on all ranks, in their place. */
 kilter_status kl_loop_least(kilter_loop *l, uint64_t *values, size_t count, kilter_error *error);
 kilter_status kl_loop_most_f64(kilter_loop *l, double *values, size_t count, kilter_error *error);
@@ -80,6 +85,7 @@ typedef enum kl_phase { KL_BETWEEN, KL_WITHIN, KL_BROKEN } kl_phase;
 typedef struct kl_round {
     uint64_t at;   /* the pass in which the next report is made */
     bool reported; /* and the answer is not looked at yet */
+    bool whole;    /* reports travel with segments: the last ones said that somebody's iterations differ */
     kl_rank_report mine, *all;
     kl_batch batch;
     double asked_s; /* rank 0's clock at the last one */

@@ -12,9 +12,18 @@ enum { PROBES = 4, PROBE_BYTES = 1 << 16 };
 
 static const double GUESSED_QUANTUM_S = 0.01;
 static const double QUANTUM_AFTER_S = 10;  /* a quantum is measured within half a percent of that */
-static const double UNEVEN = 1.5;          /* segments differ by more: told to all */
+static const double UNEVEN = 1.5;          /* segments differ by more: all shall tell them */
 static const double UNEVEN_AFTER_S = 0.01; /* measured for so long */
 static const double BLOCK_STEP = 1.25; /* a block size within this of the best costs nothing to speak of */
+
+static size_t report_bytes(const kilter_loop *l) {
+    return l->round.whole ? sizeof(kl_rank_report) : offsetof(kl_rank_report, segments_s);
+}
+
+static kilter_status share_reports(kilter_loop *l, kilter_error *error) {
+    kl_round *round = &l->round;
+    return kl_reports_share(l, &round->batch, &round->mine, round->all, report_bytes(l), error);
+}
 
 /* --- measuring messages, once --- */
 
@@ -23,10 +32,7 @@ static kilter_status time_reports(kilter_loop *l, double *best_s, kilter_error *
     *best_s = HUGE_VAL;
     for (int i = 0; i < PROBES && status == KILTER_OK; i++) {
         double began_s = kl_loop_now_s(l);
-        MPI_Request request = MPI_REQUEST_NULL;
-        int code = MPI_Iallgather(&l->round.mine, sizeof l->round.mine, MPI_BYTE, l->round.all,
-                                  sizeof l->round.mine, MPI_BYTE, l->comm, &request);
-        status = kl_batch_join(&l->round.batch, code, request, error);
+        status = share_reports(l, error);
         if (status == KILTER_OK)
             status = kl_batch_await(l, &l->round.batch, error);
         *best_s = fmin(*best_s, kl_loop_now_s(l) - began_s);
@@ -198,7 +204,7 @@ static void fill_report(kilter_loop *l, double part) {
                                .quantum_s = l->quantum_s};
     if (report->iterations > 0) /* whole ones, in their time */
         report->busy_s *= (double)report->iterations / m->rows;
-    l->uneven |= is_uneven(m);
+    l->uneven |= l->round.whole || is_uneven(m);
     report->segments = l->uneven;
     for (int i = 0; i < KL_SEGMENTS && l->uneven; i++)
         report->segments_s[i] = m->segment_rows[i] > 0 ? m->segment_s[i] / m->segment_rows[i] : 0;
@@ -216,10 +222,7 @@ kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error) {
     kl_loop_measure_quantum(l);
     fill_report(l, part_done(l));
     round->reported = true;
-    MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Iallgather(&round->mine, sizeof round->mine, MPI_BYTE, round->all, sizeof round->mine,
-                              MPI_BYTE, l->comm, &request);
-    return kl_batch_join(&round->batch, code, request, error);
+    return share_reports(l, error);
 }
 
 /* --- answers --- */
@@ -301,6 +304,17 @@ static void set_next(kilter_loop *l, const kl_steer_plan *plan) {
     l->period_s = plan->period.target_s;
 }
 
+/* A rank that finds its iterations to differ says so at once; with what they take come the reports of the
+ * next round, of all ranks. */
+static void take_reports(kilter_loop *l) {
+    kl_round *round = &l->round;
+    kl_reports_spread(l, round->all, report_bytes(l), sizeof *round->all);
+    for (uint32_t r = 0; r < l->ranks && !round->whole; r++)
+        memset(round->all[r].segments_s, 0, sizeof round->all[r].segments_s);
+    for (uint32_t r = 0; r < l->ranks; r++)
+        round->whole |= round->all[r].segments > 0;
+}
+
 kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
     if (l->forced) {
         force(l);
@@ -313,6 +327,7 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
     l->summary.waited_s += kl_loop_now_s(l) - began_s;
     if (status != KILTER_OK)
         return status;
+    take_reports(l);
     kl_steer_plan plan;
     if (kl_steer_round(l->steer, l->round.all, &plan) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->name);

@@ -48,10 +48,11 @@ typedef struct transfer {
 } transfer;
 
 typedef struct report {
-    kl_rank_report rank;
     uint64_t done, rows; /* of this execution; here */
     uint64_t refused;    /* since the last report */
+    kl_rank_report rank; /* without segments, which stay behind */
 } report;
+enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
 
 struct kl_scatter {
     kl_spans todo, done;
@@ -376,6 +377,7 @@ static kilter_status answer(kilter_loop *l, kilter_error *error) {
         return status;
     s->reported = false;
     s->rounds++;
+    kl_reports_spread(l, s->all, REPORT_BYTES, sizeof *s->all);
     uint64_t refused = 0;
     for (uint32_t r = 0; r < l->ranks; r++) {
         done += s->all[r].done;
@@ -409,10 +411,7 @@ static kilter_status make_report(kilter_loop *l, kilter_error *error) {
     *m = (kl_measured){.executions = -part};
     s->refused = 0;
     s->reported = true;
-    MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Iallgather(&s->mine, sizeof s->mine, MPI_BYTE, s->all, sizeof s->mine, MPI_BYTE, l->comm,
-                              &request);
-    return kl_batch_join(&s->batch, code, request, error);
+    return kl_reports_share(l, &s->batch, &s->mine, s->all, REPORT_BYTES, error);
 }
 
 /* --- an execution --- */

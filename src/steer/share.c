@@ -37,6 +37,33 @@ static double largest(uint32_t ranks, const double *rates) {
     return most;
 }
 
+enum { BUCKETS = 256 };
+
+static uint32_t bucket_of(const due *d) {
+    double at = d->part * BUCKETS;
+    return at < BUCKETS - 1 ? (uint32_t)at : BUCKETS - 1;
+}
+
+/* One more for the `more` largest parts: whole buckets of them from above, and within one they are sorted. */
+static void deal_parts(uint64_t more, due *dues, size_t count, uint64_t *shares) {
+    size_t in[BUCKETS] = {0}, last = BUCKETS, edge = 0;
+    for (size_t i = 0; i < count; i++)
+        in[bucket_of(&dues[i])]++;
+    while (last > 0 && in[last - 1] <= more)
+        more -= in[--last];
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bucket = bucket_of(&dues[i]);
+        if (bucket >= last)
+            shares[dues[i].rank]++;
+        else if (bucket + 1 == last)
+            dues[edge++] = dues[i];
+    }
+    if (more > 0)
+        qsort(dues, edge, sizeof *dues, by_part);
+    for (size_t i = 0; i < more; i++)
+        shares[dues[i].rank]++;
+}
+
 /* n over dues[0 … count−1]: whole parts first, then the largest remainders. */
 static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shares) {
     uint64_t left = n;
@@ -47,37 +74,44 @@ static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shar
         shares[dues[i].rank] = whole;
         left -= whole;
     }
-    qsort(dues, count, sizeof *dues, by_part);
-    uint64_t each = left / count, more = left % count; /* each: only where n has more digits than a double */
-    for (size_t i = 0; i < count; i++)
-        shares[dues[i].rank] += each + (i < more);
+    uint64_t each = left / count; /* only where n has more digits than a double */
+    for (size_t i = 0; i < count && each > 0; i++)
+        shares[dues[i].rank] += each;
+    deal_parts(left % count, dues, count, shares);
+}
+
+/* Those due less than `floor` get that, slowest first: what they get more the others get less.
+ * @return how many; *n, *sum: of the others, dues[that …] */
+static uint32_t deal_floor(uint64_t floor, due *dues, uint32_t ranks, uint64_t *n, double *sum,
+                           uint64_t *shares) {
+    uint32_t low = 0;
+    qsort(dues, ranks, sizeof *dues, by_rate);
+    while (low + 1 < ranks && (double)*n * (dues[low].rate / *sum) < (double)floor) {
+        *sum -= dues[low].rate;
+        *n -= floor;
+        shares[dues[low++].rank] = floor;
+    }
+    return low;
 }
 
 kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_t least, uint64_t *shares) {
-    double most = largest(ranks, rates);
+    double most = largest(ranks, rates), slowest = 1, sum = 0;
     if (most <= 0)
         return KILTER_ERR_RANGE;
     due *dues = malloc(ranks * sizeof *dues);
-    double *sum = malloc(ranks * sizeof *sum); /* of this one's rate and those above it */
-    if (!dues || !sum) {
-        free(dues);
-        free(sum);
+    if (!dues)
         return KILTER_ERR_MEMORY;
-    }
-    for (uint32_t r = 0; r < ranks; r++)
+    for (uint32_t r = 0; r < ranks; r++) {
         dues[r] = (due){.rank = r, .rate = rates[r] / most};
-    qsort(dues, ranks, sizeof *dues, by_rate);
-    for (uint32_t i = ranks; i-- > 0;)
-        sum[i] = dues[i].rate + (i + 1 < ranks ? sum[i + 1] : 0);
+        sum += dues[r].rate;
+        slowest = dues[r].rate < slowest ? dues[r].rate : slowest;
+    }
     uint64_t floor_each = least < n / ranks ? least : n / ranks;
     uint32_t low = 0; /* so many of the slowest get no more than the floor */
-    while (low + 1 < ranks && (double)n * (dues[low].rate / sum[low]) < (double)floor_each) {
-        shares[dues[low++].rank] = floor_each;
-        n -= floor_each;
-    }
-    deal(n, dues + low, ranks - low, sum[low], shares);
+    if ((double)n * (slowest / sum) < (double)floor_each)
+        low = deal_floor(floor_each, dues, ranks, &n, &sum, shares);
+    deal(n, dues + low, ranks - low, sum, shares);
     free(dues);
-    free(sum);
     return KILTER_OK;
 }
 
@@ -162,6 +196,33 @@ static double seconds_in(kl_span range, const double *segments_s, double from, d
         }
     }
     return seconds;
+}
+
+/* Of the range's mean, where it begins (way 1) or ends (−1): straight on from the two segments there. */
+static double end_of(const double *segments_s, uint32_t first, int way) {
+    double sum = 0;
+    for (uint32_t s = 0; s < KL_SEGMENTS; s++) {
+        if (!measured(segments_s[s]))
+            return 1;
+        sum += segments_s[s];
+    }
+    double near_s = segments_s[first], end_s = 1.5 * near_s - 0.5 * segments_s[(int)first + way];
+    double least_s = near_s / 2, most_s = near_s * 2;
+    return (end_s < least_s ? least_s : end_s > most_s ? most_s : end_s) * KL_SEGMENTS / sum;
+}
+
+void kl_costs_join(kl_costs *costs, uint32_t ranks, const uint64_t *bounds,
+                   const double (*segments_s)[KL_SEGMENTS]) {
+    double width = width_of(costs), level = 1, sum = 0;
+    uint32_t k = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        if (r > 0)
+            level *= end_of(segments_s[r - 1], KL_SEGMENTS - 1, -1) / end_of(segments_s[r], 0, 1);
+        for (; k < costs->bins && ((k + 0.5) * width < (double)bounds[r + 1] || r + 1 == ranks); k++)
+            sum += costs->cost[k] = level;
+    }
+    for (k = 0; k < costs->bins; k++)
+        costs->cost[k] *= costs->bins / sum;
 }
 
 void kl_costs_learn(kl_costs *costs, kl_span range, const double *segments_s, double trust) {

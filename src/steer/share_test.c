@@ -208,12 +208,12 @@ static double slowest_over_mean(const kl_costs *truth, const double *speeds, con
     return most / (work / total);
 }
 
-/* Costs and speeds are both unknown at first, and told apart as bounds move. */
+/* Costs and speeds are both unknown at first, and told apart where ranges meet, and as bounds move. */
 static void what_ranks_measure_ends_in_balance(void **state) {
     (void)state;
     enum { RANKS = 6, N = 3000 };
     for (uint64_t seed = 1; seed < 60; seed++) {
-        double speeds[RANKS], found[RANKS], segments_s[KL_SEGMENTS];
+        double speeds[RANKS], found[RANKS], segments_s[RANKS][KL_SEGMENTS];
         uint64_t bounds[RANKS + 1], shares[RANKS];
         kl_costs truth, costs;
         assert_int_equal(kl_costs_init(&truth, N, 30), KILTER_OK);
@@ -226,16 +226,18 @@ static void what_ranks_measure_ends_in_balance(void **state) {
         kl_equal_shares(N, RANKS, shares);
         kl_bounds_of_shares(RANKS, shares, bounds);
         for (int round = 0; round < 12; round++) {
-            for (uint32_t r = 0; r < RANKS; r++) {
-                kl_span range = {bounds[r], bounds[r + 1]};
-                measure(&truth, speeds, bounds, r, segments_s);
-                kl_costs_learn(&costs, range, segments_s, 1);
-            }
+            for (uint32_t r = 0; r < RANKS; r++)
+                measure(&truth, speeds, bounds, r, segments_s[r]);
+            if (round == 0)
+                kl_costs_join(&costs, RANKS, bounds, (const double(*)[KL_SEGMENTS])segments_s);
+            for (uint32_t r = 0; r < RANKS; r++)
+                kl_costs_learn(&costs, (kl_span){bounds[r], bounds[r + 1]}, segments_s[r], 1);
             for (uint32_t r = 0; r < RANKS; r++)
                 found[r] = kl_costs_work(&costs, (kl_span){bounds[r], bounds[r + 1]}) /
                            time_of(&truth, speeds, bounds, r);
             assert_true(fabs(kl_costs_work(&costs, (kl_span){0, N}) - N) < 1e-6 * N);
             assert_int_equal(kl_bounds(&costs, RANKS, found, 1, bounds), KILTER_OK);
+            assert_true(slowest_over_mean(&truth, speeds, bounds, RANKS) < 1.2);
         }
         assert_true(slowest_over_mean(&truth, speeds, bounds, RANKS) < 1.03);
         kl_costs_free(&truth);

@@ -96,6 +96,12 @@ static uint64_t volume(const kl_steer *s, const place *after) {
 
 /* --- what reports say --- */
 
+/* Where iterations lay while the last step's were done: a movement is carried out later than it is decided.
+ */
+static const place *lay(const kl_steer *s) {
+    return s->late ? s->previous : s->here;
+}
+
 /* The one that moved longest; they move side by side. */
 static double learn_movements(kl_steer *s, const kl_rank_report *reports) {
     const kl_rank_report *longest = &reports[0];
@@ -122,17 +128,50 @@ static void learn_quantum(kl_steer *s, const kl_rank_report *reports) {
         s->options.quantum_s = longest_s;
 }
 
-static kilter_status learn_costs(kl_steer *s, const kl_rank_report *reports) {
+static bool tells_costs(const kl_rank_report *report) {
+    for (int i = 0; i < KL_SEGMENTS; i++)
+        if (report->segments && report->segments_s[i] > 0)
+            return true;
+    return false;
+}
+
+static bool anybody_tells_costs(const kl_steer *s, const kl_rank_report *reports) {
+    for (uint32_t r = 0; r < s->options.ranks; r++)
+        if (tells_costs(&reports[r]))
+            return true;
+    return false;
+}
+
+/* What was learnt of speeds took a dear range for a slow rank's, and is forgotten. */
+static kilter_status begin_costs(kl_steer *s, const kl_rank_report *reports) {
     const kl_steer_options *o = &s->options;
-    uint64_t bins = (uint64_t)KL_SEGMENTS * o->ranks;
-    for (uint32_t r = 0; r < o->ranks; r++) {
-        if (o->scattered || !reports[r].segments)
-            continue;
-        if (!s->costs.cost && kl_costs_init(&s->costs, o->iterations,
-                                            bins < BINS_MOST ? (uint32_t)bins : BINS_MOST) != KILTER_OK)
-            return KILTER_ERR_MEMORY;
-        kl_costs_learn(&s->costs, (kl_span){reports[r].lo, reports[r].hi}, reports[r].segments_s, TRUST);
+    uint64_t bins = (uint64_t)KL_SEGMENTS * o->ranks, round = s->loads.round;
+    double(*segments_s)[KL_SEGMENTS] = malloc(o->ranks * sizeof *segments_s);
+    kilter_status status = segments_s ? KILTER_OK : KILTER_ERR_MEMORY;
+    if (status == KILTER_OK)
+        status = kl_costs_init(&s->costs, o->iterations, bins < BINS_MOST ? (uint32_t)bins : BINS_MOST);
+    for (uint32_t r = 0; r < o->ranks && status == KILTER_OK; r++)
+        memcpy(segments_s[r], reports[r].segments_s, sizeof *segments_s);
+    if (status == KILTER_OK) {
+        kl_costs_join(&s->costs, o->ranks, lay(s), (const double(*)[KL_SEGMENTS])segments_s);
+        for (uint32_t r = 0; r < o->ranks; r++)
+            kl_costs_learn(&s->costs, (kl_span){reports[r].lo, reports[r].hi}, reports[r].segments_s, 1);
+        kl_loads_free(&s->loads);
+        status = kl_loads_init(&s->loads, o->ranks);
+        s->loads.round = round;
     }
+    free(segments_s);
+    return status;
+}
+
+static kilter_status learn_costs(kl_steer *s, const kl_rank_report *reports) {
+    if (s->options.scattered)
+        return KILTER_OK;
+    if (!s->costs.cost)
+        return anybody_tells_costs(s, reports) ? begin_costs(s, reports) : KILTER_OK;
+    for (uint32_t r = 0; r < s->options.ranks; r++)
+        if (reports[r].segments)
+            kl_costs_learn(&s->costs, (kl_span){reports[r].lo, reports[r].hi}, reports[r].segments_s, TRUST);
     return KILTER_OK;
 }
 
@@ -158,12 +197,6 @@ static bool learn_speeds(kl_steer *s, const kl_rank_report *reports) {
 /* Saved of each second at these speeds, if iterations lay as `after`; < 0: lost. */
 static double saved_part(const kl_steer *s, const place *after, const double *speed) {
     return 1 - time_with(s, after, speed) / time_with(s, s->here, speed);
-}
-
-/* Where iterations lay while the last step's were done: a movement is carried out later than it is decided.
- */
-static const place *lay(const kl_steer *s) {
-    return s->late ? s->previous : s->here;
 }
 
 /* Part of the elapsed time that follows from the shares: the rest is messages and whatever else. */
@@ -458,6 +491,9 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     learn_quantum(s, reports);
     plan->period = kl_period_of(s->options.interact_s, s->movement_s, s->options.quantum_s);
     s->round_s = s->step_s > plan->period.target_s ? s->step_s : plan->period.target_s;
+    kilter_status status = learn_costs(s, reports);
+    if (status != KILTER_OK)
+        return status;
     if (!learn_speeds(s, reports)) {
         snprintf(plan->judgement.reason, sizeof plan->judgement.reason, "no rank has done an iteration yet");
         describe(s, plan);
@@ -466,9 +502,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     bool rests = settle(s, spent_s, plan->period.target_s, rest_begins);
     kl_loads_follow(&s->loads, s->now_s, s->step_s);
     uint32_t count = 0;
-    kilter_status status = learn_costs(s, reports);
-    if (status == KILTER_OK)
-        status = find_candidates(s, &count);
+    status = find_candidates(s, &count);
     if (status != KILTER_OK)
         return status;
     decide(s, count, rests ? rest_begins : NULL, plan);

@@ -23,8 +23,8 @@ void kl_shares_of_bounds(uint32_t ranks, const uint64_t *bounds, uint64_t *share
 
 /* What an iteration costs along the index, relative to their mean: constant in each of `bins` equal parts of
  * 0 … n−1. A rank sees its own range only, at its own speed: seconds are cost over speed. How costs lie
- * within a range is learnt from its rank's report, how high the range lies from ranks having had both sides
- * of a bound; until then a slow range counts as a slow rank's. */
+ * within a range is learnt from its rank's report, how high the range lies at first from how its neighbours
+ * end, then from ranks having had both sides of a bound. */
 typedef struct kl_costs {
     uint64_t n;
     uint32_t bins;
@@ -42,6 +42,11 @@ double kl_costs_work(const kl_costs *costs, kl_span range);
 static inline uint32_t kl_segment_of(kl_span range, uint64_t i) {
     return (uint32_t)((double)(i - range.lo) * KL_SEGMENTS / (double)(range.hi - range.lo));
 }
+/* Before anything is learnt: how high the ranges lie over each other, if costs go on across bounds as they do
+ * beside them. A difference there is one of the ranks' speeds. bounds[ranks + 1]; segments_s[ranks]: as
+ * below. */
+void kl_costs_join(kl_costs *costs, uint32_t ranks, const uint64_t *bounds,
+                   const double (*segments_s)[KL_SEGMENTS]);
 /* Seconds per iteration in KL_SEGMENTS equal parts of `range`, as its rank measured them; values that are 0
  * or not finite are not looked at. The cost of the range as a whole stays. `trust`: 0 … 1, of the new shape.
  */
@@ -238,10 +243,10 @@ typedef struct kl_rank_report {
     uint64_t lo, hi;                /* its range while they were done; scattered: 0, 0 */
     double moving_s;                /* spent on moving rows, where it did not overlap */
     uint64_t moved;                 /* iterations sent and received */
-    double segments_s[KL_SEGMENTS]; /* seconds per iteration along lo … hi; 0: not known. Filled only when
-                                       `segments` */
-    uint64_t segments;              /* 0: iterations are alike, or nobody looked */
     double quantum_s;               /* of the scheduler there; 0: not measured (yet) */
+    uint64_t segments;              /* 0: iterations are alike, or nobody looked */
+    double segments_s[KL_SEGMENTS]; /* seconds per iteration along lo … hi; 0: not known. Looked at only when
+                                       `segments`, and last, as it travels only then */
 } kl_rank_report; /* a multiple of 8 bytes without holes: it travels as it is between ranks of a kind */
 
 /* The answer to a round. Arrays are the steer's, until the next round: committing leaves them as they are. */
