@@ -29,7 +29,8 @@ struct kl_loop_record {
     whereabouts *ranks;
     did *did;
     kl_trace_rank_row *ends;
-    double written_s, stayed_s; /* the last round, and the last decision to stay */
+    double heard_s;             /* the last round */
+    double written_s, stayed_s; /* the last one that was written, and the last decision to stay */
     kl_verdict verdict;         /* of that one */
     uint64_t moved_in;          /* the round whose move is not judged yet; 0: none */
     uint64_t block;
@@ -172,14 +173,19 @@ static void write_decision(const kilter_loop *l, double at_s, const char *kind, 
                                                                            .gain_s = gain_s});
 }
 
-static void write_outcome(struct kl_loop_record *r, double at_s, const kl_steer_plan *plan) {
-    if (!plan->settled || r->moved_in == 0)
-        return;
-    kl_trace_move_settled(r->trace, &(kl_trace_move_end){.round = r->moved_in,
-                                                         .settled_s = at_s,
-                                                         .came_s = plan->settled_came_s,
-                                                         .spent_s = plan->settled_cost_s});
-    r->moved_in = 0;
+static void write_outcome(const struct kl_loop_record *r, double came_s, double spent_s) {
+    if (r->moved_in > 0)
+        kl_trace_move_settled(r->trace, &(kl_trace_move_end){.round = r->moved_in,
+                                                             .settled_s = r->heard_s,
+                                                             .came_s = came_s,
+                                                             .spent_s = spent_s});
+}
+
+/* What came so far of a move that is not judged yet: it may never be. */
+static void write_open_outcome(const kilter_loop *l) {
+    double came_s, spent_s;
+    if (l->record->moved_in < l->summary.rounds && kl_steer_open_move(l->steer, &came_s, &spent_s))
+        write_outcome(l->record, came_s, spent_s);
 }
 
 static void write_move(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
@@ -225,7 +231,10 @@ static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_pl
     r->rests = rests;
     if (l->options.fixed)
         return blocks;
-    write_outcome(r, at_s, plan);
+    if (plan->settled) {
+        write_outcome(r, plan->settled_came_s, plan->settled_cost_s);
+        r->moved_in = 0;
+    }
     if (rests_now) {
         write_decision(l, at_s, "rest", 0, 0, plan->judgement.reason);
         r->verdict = plan->judgement.verdict;
@@ -266,13 +275,14 @@ static void write_round(const kilter_loop *l, const kl_rank_report *reports, con
                                              .rate_per_s = kl_steer_rate(l->steer, i)});
         r->did[i] = (did){0};
     }
+    write_open_outcome(l);
 }
 
 void kl_loop_record_round(const kilter_loop *l, const kl_rank_report *reports, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     if (!r)
         return;
-    double at_s = reports[0].elapsed_s;
+    double at_s = r->heard_s = reports[0].elapsed_s;
     add_up(r, reports, l->ranks);
     if (write_decisions(l, at_s, plan) || at_s - r->written_s >= RESOLUTION * at_s)
         write_round(l, reports, plan);
@@ -322,6 +332,8 @@ kilter_status kl_loop_record_end(kilter_loop *l, const kilter_error *failure, ki
     kilter_loop_summary_get(l, &s);
     if (failure && failure->status == KILTER_ERR_PEER && l->dead > 0)
         kl_trace_worker_left(r->trace, (uint32_t)l->dead, ended_s, "is dead, or has given up the loop");
+    if (l->steer)
+        write_open_outcome(l);
     kl_trace_loop_ended(r->trace,
                         &(kl_trace_loop_end){.ended_s = ended_s,
                                              .elapsed_s = s.elapsed_s,

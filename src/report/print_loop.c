@@ -199,7 +199,7 @@ static void print_gains(const kl_report_loop *loop, FILE *out) {
     if (loop->moves > 0)
         kl_say(out, "gained", "%s was forecast, %s came of %s; moving took %s",
                kl_time_words(loop->gained_s).text, kl_time_words(loop->came_s).text,
-               loop->ended ? "it, against equal shares from the first move on" : "those moves judged so far",
+               loop->ended ? "it, against equal shares from the first move on" : "these moves so far",
                kl_time_words(loop->cost_s).text);
 }
 

@@ -96,7 +96,7 @@ typedef struct kl_report_round {
 typedef struct kl_report_move {
     uint64_t round, iterations;
     double at_s, now_s, then_s, gain_s, cost_s; /* forecasts */
-    double settled_s, came_s, spent_s;          /* NAN: it was not judged */
+    double settled_s, came_s, spent_s;          /* until settled_s; NAN: no round was after it */
     bool refused;                               /* a rank had no memory */
 } kl_report_move;
 

@@ -551,6 +551,12 @@ const kl_account *kl_steer_account(const kl_steer *s) {
     return &s->account;
 }
 
+bool kl_steer_open_move(const kl_steer *s, double *came_s, double *cost_s) {
+    *came_s = s->open ? s->open_came_s : 0;
+    *cost_s = s->open ? s->open_cost_s : 0;
+    return s->open;
+}
+
 double kl_steer_rate(const kl_steer *s, uint32_t rank) {
     return s->loads.mean_speed * s->loads.speed[rank];
 }

@@ -277,6 +277,8 @@ void kl_steer_refuse(kl_steer *steer);
 void kl_steer_place(kl_steer *steer, const uint64_t *iterations);
 const uint64_t *kl_steer_shares(const kl_steer *steer); /* in force; ranged: bounds */
 const kl_account *kl_steer_account(const kl_steer *steer);
+/* What came so far of the last movement, which is not judged yet, and what it cost. false: there is none. */
+bool kl_steer_open_move(const kl_steer *steer, double *came_s, double *cost_s);
 /* Iterations of mean cost that the rank is believed to do in a second; 0: nothing is known yet. */
 double kl_steer_rate(const kl_steer *steer, uint32_t rank);
 
