@@ -58,8 +58,9 @@ typedef enum kilter_loop_kind {
 typedef struct kilter_loop_options {
     uint64_t iterations; /**< n; at least 1 */
     kilter_loop_kind kind;
-    /** DOALL without ghost rows: a rank's iterations may be several ranges, in any order of ranks. Otherwise
-     * each rank has one range, in the order of ranks. */
+    /** DOALL without ghost rows: a rank's iterations may be several ranges, in any order of ranks, and move
+     * within an execution. Otherwise each rank has one range, in the order of ranks, and what iterations cost
+     * along the index is learnt. */
     bool scattered;
     uint64_t inner;   /**< DOACROSS: elements of a row, in the pipelined direction; at least 1 */
     uint64_t block;   /**< DOACROSS: elements in a block; 0: chosen by measurement */
