@@ -136,6 +136,20 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
 
 /* --- reports --- */
 
+/* The first iteration behind `lo` that is in another segment, or `end`. */
+static uint64_t end_of_segment(kl_span own, uint64_t lo, uint64_t end) {
+    uint32_t segment = kl_segment_of(own, lo);
+    uint64_t in = lo, out = end;
+    while (out - in > 1) {
+        uint64_t middle = in + (out - in) / 2;
+        if (kl_segment_of(own, middle) == segment)
+            in = middle;
+        else
+            out = middle;
+    }
+    return out;
+}
+
 /* By the CPU's time, which does not count what others had of it: how they lie, not how long they are. */
 static void measure_segments(kilter_loop *l, kl_span rows, double cpu_s) {
     kl_span own = {l->target[l->rank], l->target[l->rank + 1]};
@@ -144,9 +158,7 @@ static void measure_segments(kilter_loop *l, kl_span rows, double cpu_s) {
         return;
     for (uint64_t lo = rows.lo; lo < rows.hi;) {
         uint32_t segment = kl_segment_of(own, lo);
-        uint64_t hi = lo + 1;
-        while (hi < rows.hi && kl_segment_of(own, hi) == segment)
-            hi++;
+        uint64_t hi = end_of_segment(own, lo, rows.hi);
         l->measured.segment_s[segment] += cpu_s * (double)(hi - lo) / (double)count;
         l->measured.segment_rows[segment] += (double)(hi - lo);
         lo = hi;

@@ -40,7 +40,8 @@ void kl_costs_free(kl_costs *costs);
 double kl_costs_work(const kl_costs *costs, kl_span range);
 /* Which of the KL_SEGMENTS equal parts of `range` iteration i of it is in. */
 static inline uint32_t kl_segment_of(kl_span range, uint64_t i) {
-    return (uint32_t)((double)(i - range.lo) * KL_SEGMENTS / (double)(range.hi - range.lo));
+    uint32_t segment = (uint32_t)((double)(i - range.lo) * KL_SEGMENTS / (double)(range.hi - range.lo));
+    return segment < KL_SEGMENTS ? segment : KL_SEGMENTS - 1; /* rounded up above 2^53 iterations */
 }
 /* Before anything is learnt: how high the ranges lie over each other, if costs go on across bounds as they do
  * beside them. A difference there is one of the ranks' speeds. bounds[ranks + 1]; segments_s[ranks]: as
