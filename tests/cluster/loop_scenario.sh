@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# What can happen to a loop over ranks on two hosts. Runs on the head, as root:
+#   box 2 loop_scenario.sh NAME
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+[ "$(id -u)" = 0 ] || { echo "skipped: only root has hosts of different speed" >&2; exit 77; }
+mpirun --version 2>/dev/null | grep -q 'Open MPI' || { echo "skipped: mpirun is not Open MPI's" >&2; exit 77; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+finish_up() {
+    local status=$?
+    [ $status = 0 ] || tail -n 20 "$BOX"/mpirun.* "$BOX"/said.* >&2
+}
+trap finish_up EXIT
+
+# Ranks 0 and 1 on h1, rank 2 on h2. Options: for mpirun.
+start_loop() { # EXECUTIONS ITERATION_S OPTION…
+    mpirun --mca plm_rsh_agent on_shell --mca oob_tcp_if_include 10.77.0.0/24 --mca btl_tcp_if_include 10.77.0.0/24 \
+        --mca btl self,vader,tcp --mca pml ob1 --bind-to none --oversubscribe "${@:3}" -host h1:2,h2:1 -n 3 \
+        "$(command -v cluster-loop)" "$BOX" "$1" "$2" >"$BOX/mpirun.out" 2>"$BOX/mpirun.err" </dev/null &
+    mpirun=$!
+}
+
+rows_of() { # RANK
+    sed -n 's/^right: rows //p' "$BOX/said.$1"
+}
+
+says_dead() { # RANK OTHER
+    grep -q "^failed: .*rank $2 is dead" "$BOX/said.$1"
+}
+
+slowed() { # rows leave the host that is slow
+    act h2 speed 10
+    start_loop 500 1e-4
+    wait $mpirun || fail "mpirun's exit code is $?"
+    echo "rows: $(rows_of 0) $(rows_of 1) $(rows_of 2)"
+    [ "$(rows_of 2)" -lt "$(rows_of 0)" ] && [ "$(rows_of 2)" -lt "$(rows_of 1)" ] ||
+        fail "the slow host has as many rows as others: $(rows_of 0) $(rows_of 1) $(rows_of 2)"
+}
+
+lose() { # ACTION…: of h2
+    start_loop 100000 1e-4 --enable-recovery
+    until_so [ -e "$BOX/at-work" ]
+    act h2 "$@"
+}
+
+ended() { # HOST
+    ! on "$1" pgrep -x cluster-loop
+}
+
+# Open MPI ends ranks itself that had sent to the dead over TCP, when it sees that before they are told.
+killed() {
+    lose kill processes
+    until_so ended h1
+    says_dead 0 2 || says_dead 1 2 || grep -q 'peer hung up\|TCP connect to a peer' "$BOX/mpirun.err" ||
+        fail "nobody says so"
+    cat "$BOX"/said.[01]
+}
+
+cut() { # silence of a host
+    lose link down
+    until_so says_dead 0 2
+    until_so says_dead 1 2
+    until_so ended h1
+    cat "$BOX"/said.[01]
+}
+
+"$1"
