@@ -22,8 +22,14 @@
  * loop is used by one thread of each rank. After a failure of a collective call the loop can only be closed.
  *
  * A rank that dies, or fails alone, ends the loop on all ranks: where the launcher lets them live (mpirun
- * --enable-recovery), their next call gives KILTER_ERR_PEER and names it. End the program with exit() or
- * MPI_Abort() then: MPI_Finalize() waits for the dead. What MPI may still write into is not freed.
+ * --enable-recovery), their next call gives KILTER_ERR_PEER and names it, with the reason of one that failed.
+ * End the program with exit() or MPI_Abort() when a rank is dead: MPI_Finalize() waits for it. What MPI may
+ * still write into is not freed.
+ *
+ * Collective calls that are out of step between ranks are KILTER_ERR_USAGE, and named. With KILTER_CHECK=1 in
+ * the environment of any rank (KILTER_CHECK=0: not; a debug build of the library: unless it is 0) every call
+ * is compared before it is carried out, and a rank that touches rows that are not there says which, and where
+ * they are, before it dies of SIGSEGV.
  */
 #ifndef KILTER_LOOP_H
 #define KILTER_LOOP_H
@@ -74,9 +80,11 @@ typedef struct kilter_loop_options {
 /**
  * Open a loop over the ranks of `comm`, with equal shares.   Collective.
  *
- * The communicator is duplicated; the caller may free its own. Options must be the same on all ranks.
+ * The communicator is duplicated; the caller may free its own. Options must be the same on all ranks. Ranks
+ * that are late are waited for, as long as KILTER_MPI_START_S says (300 s; 0: for ever).
  * @return KILTER_OK; KILTER_ERR_USAGE, KILTER_ERR_RANGE (an option, named; or options that differ between
- * ranks); KILTER_ERR_MEMORY; KILTER_ERR_MPI; KILTER_ERR_RECORD (the record cannot be made: on all ranks)
+ * ranks); KILTER_ERR_MEMORY; KILTER_ERR_PEER (not all ranks came, or one died); KILTER_ERR_MPI;
+ * KILTER_ERR_RECORD (the record cannot be made: on all ranks)
  */
 KILTER_API kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options,
                                           kilter_loop **loop, kilter_error *error);
@@ -124,9 +132,9 @@ KILTER_API kilter_status kilter_loop_end(kilter_loop *loop, kilter_error *error)
 /**
  * The own rows between two executions: the `nth` range of them, 0, 1, ….   Local; between end and begin.
  *
- * @return false: there are no more
+ * @return false: there are no more, or something failed (which the next collective call tells)
  */
-KILTER_API bool kilter_loop_mine(const kilter_loop *loop, size_t nth, kilter_range *range);
+KILTER_API bool kilter_loop_mine(kilter_loop *loop, size_t nth, kilter_range *range);
 
 /**
  * The sum of one double for each iteration, exact and rounded once: the same bits for every number of ranks

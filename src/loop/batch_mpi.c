@@ -10,6 +10,7 @@ enum { PIECE_BYTES = 1 << 30 /* MPI counts in int */ };
 
 static const double LOOK_S = 0.005;     /* between two looks at the lifelines */
 static const double LAST_WORDS_S = 0.5; /* who noticed a death says whose, before this */
+static const double NEWS_S = 2;         /* after an error of MPI's, that a rank is dead */
 static const double FAREWELL_S = 2;     /* lines are cut when loops close, too */
 static const double REST_MOST_S = 0.005;
 
@@ -33,8 +34,10 @@ static bool reserve(kl_batch *b) {
     if (done)
         b->done = done;
     MPI_Status *statuses = realloc(b->statuses, capacity * sizeof *statuses);
-    if (statuses)
+    if (statuses) {
+        memset(statuses + b->count, 0, (capacity - b->count) * sizeof *statuses);
         b->statuses = statuses;
+    }
     if (requests && done && statuses)
         b->capacity = capacity;
     return requests && done && statuses;
@@ -85,15 +88,15 @@ kilter_status kl_batch_receive(kilter_loop *l, kl_batch *b, void *to, size_t byt
     return KILTER_OK;
 }
 
-kilter_status kl_batch_send(kilter_loop *l, kl_batch *b, const void *data, size_t bytes, int to, int tag,
-                            kilter_error *error) {
+kilter_status kl_batch_send_on(MPI_Comm comm, kl_batch *b, const void *data, size_t bytes, int to, int tag,
+                               kilter_error *error) {
     begin_anew(b);
     for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
         MPI_Request request;
         int piece = bytes - at < PIECE_BYTES ? (int)(bytes - at) : PIECE_BYTES;
         if (!reserve(b))
             return no_memory(error);
-        int code = MPI_Isend((const char *)data + at, piece, MPI_BYTE, to, tag, l->comm, &request);
+        int code = MPI_Isend((const char *)data + at, piece, MPI_BYTE, to, tag, comm, &request);
         if (code != MPI_SUCCESS)
             return kl_mpi_failed(code, "sending rows of a loop", error);
         put(b, request);
@@ -101,11 +104,60 @@ kilter_status kl_batch_send(kilter_loop *l, kl_batch *b, const void *data, size_
     return KILTER_OK;
 }
 
+kilter_status kl_batch_send(kilter_loop *l, kl_batch *b, const void *data, size_t bytes, int to, int tag,
+                            kilter_error *error) {
+    return kl_batch_send_on(l->comm, b, data, bytes, to, tag, error);
+}
+
+#ifdef MPICH
+
+/* What fails in one of several requests is nobody's error to MPICH, and MPI_COMM_SELF's handler or
+ * MPI_COMM_WORLD's, which are the program's, would end the rank. */
+typedef struct handlers {
+    MPI_Errhandler self, world;
+} handlers;
+
+static handlers be_told(const kilter_loop *l) {
+    handlers kept = {MPI_ERRHANDLER_NULL, MPI_ERRHANDLER_NULL};
+    if (!l->outlives)
+        return kept;
+    MPI_Comm_get_errhandler(MPI_COMM_SELF, &kept.self);
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &kept.world);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    return kept;
+}
+
+static void restore(handlers *kept) {
+    if (kept->self == MPI_ERRHANDLER_NULL)
+        return;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, kept->self);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, kept->world);
+    MPI_Errhandler_free(&kept->self);
+    MPI_Errhandler_free(&kept->world);
+}
+
+#else
+
+typedef char handlers;
+
+static handlers be_told(const kilter_loop *l) {
+    (void)l;
+    return 0;
+}
+static void restore(handlers *kept) {
+    (void)kept;
+}
+
+#endif
+
 static kilter_status look(kilter_loop *l, kl_batch *b, bool for_ever, int *done, kilter_error *error) {
+    handlers kept = be_told(l);
     int code = b->collective
                    ? kl_mpi_look_collective(&l->wait, b->requests, for_ever, done)
                    : kl_mpi_look(&l->wait, b->requests, (int)b->receives, (int)(b->count - b->receives),
                                  for_ever, done, b->done, b->statuses);
+    restore(&kept);
     if (code == MPI_ERR_IN_STATUS)
         for (int i = 0; i < *done; i++)
             if (b->statuses[i].MPI_ERROR != MPI_SUCCESS && b->statuses[i].MPI_ERROR != MPI_ERR_PENDING)
@@ -162,11 +214,11 @@ void kl_reports_spread(const kilter_loop *l, void *all, size_t bytes, size_t apa
         memmove((char *)all + r * apart, (char *)all + r * bytes, bytes);
 }
 
-static kilter_status reduce(kilter_loop *l, void *values, size_t count, MPI_Datatype type, MPI_Op op,
-                            kilter_error *error) {
+static kilter_status reduce(kilter_loop *l, MPI_Comm comm, void *values, size_t count, MPI_Datatype type,
+                            MPI_Op op, kilter_error *error) {
     kl_batch batch = {0};
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, type, op, l->comm, &request);
+    int code = MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, type, op, comm, &request);
     kilter_status status = kl_batch_join(&batch, code, request, error);
     if (status == KILTER_OK)
         status = kl_batch_await(l, &batch, error);
@@ -174,75 +226,112 @@ static kilter_status reduce(kilter_loop *l, void *values, size_t count, MPI_Data
     return status;
 }
 
+kilter_status kl_loop_least_on(kilter_loop *l, MPI_Comm comm, uint64_t *values, size_t count,
+                               kilter_error *error) {
+    return reduce(l, comm, values, count, MPI_UINT64_T, MPI_MIN, error);
+}
+
 kilter_status kl_loop_least(kilter_loop *l, uint64_t *values, size_t count, kilter_error *error) {
-    return reduce(l, values, count, MPI_UINT64_T, MPI_MIN, error);
+    return kl_loop_least_on(l, l->comm, values, count, error);
 }
 
 kilter_status kl_loop_most_f64(kilter_loop *l, double *values, size_t count, kilter_error *error) {
-    return reduce(l, values, count, MPI_DOUBLE, MPI_MAX, error);
+    return reduce(l, l->comm, values, count, MPI_DOUBLE, MPI_MAX, error);
 }
 
 /* --- deaths --- */
 
-static kilter_status say_dead(kilter_loop *l, int rank, kilter_error *error) {
-    return kl_fail(
-        error, KILTER_ERR_PEER,
-        "running loop '%s': rank %d is dead, or has given up the loop: it ends here on all ranks; end "
-        "the program with exit() or MPI_Abort(), as MPI_Finalize() would wait for the dead, and "
-        "start it again",
-        l->name, rank);
+static kilter_status say_dead(const kilter_loop *l, kilter_error *error) {
+    static const char advice[] = "end the program with exit() or MPI_Abort(), as MPI_Finalize() would wait "
+                                 "for the dead, and start it again";
+    if (l->words.text[0])
+        return kl_fail(error, KILTER_ERR_PEER, "loop '%s' ends on all ranks, as rank %d has given it up: %s",
+                       l->name, l->words.rank, l->words.text);
+    return kl_fail(error, KILTER_ERR_PEER,
+                   "loop '%s' ends on all ranks, as rank %d is dead, or has ended without closing it; %s",
+                   l->name, l->words.rank, advice);
 }
 
 /* Rank 0 is told by the line itself, the others by rank 0: it says who it is, and cuts all lines. */
 static void tell_others(kilter_loop *l) {
     for (int r = 1; r < (int)l->ranks; r++) {
-        MPI_Request never_freed; /* a few bytes: MPI has a copy; that to the dead one may never be complete */
-        if (r != l->dead && kl_lifelines_holds(l->lines, (size_t)r - 1))
-            MPI_Isend(&l->dead, 1, MPI_INT, r, KL_TAG_DEATH, l->comm, &never_freed);
+        MPI_Request never_freed; /* small: MPI has a copy; that to the dead one may never be complete */
+        if (r != l->words.rank && kl_lifelines_holds(l->lines, (size_t)r - 1))
+            MPI_Isend(&l->words, sizeof l->words, MPI_BYTE, r, KL_TAG_DEATH, l->comm, &never_freed);
     }
 }
 
-static int hear_who(kilter_loop *l) {
-    int there = 0, dead = 0;
+/* A rank that dies has no last words: nobody waits long for them. */
+static void hear_words(kilter_loop *l, int from) {
+    int there = 0;
     double until_s = kl_monotonic_s() + LAST_WORDS_S;
     while (!there && kl_monotonic_s() < until_s) {
-        MPI_Iprobe(0, KL_TAG_DEATH, l->comm, &there, MPI_STATUS_IGNORE);
+        MPI_Iprobe(from, KL_TAG_DEATH, l->comm, &there, MPI_STATUS_IGNORE);
         if (!there)
             kl_nap_s(1e-3);
     }
+    l->words = (kl_last_words){.rank = from};
     if (there)
-        MPI_Recv(&dead, 1, MPI_INT, 0, KL_TAG_DEATH, l->comm, MPI_STATUS_IGNORE);
-    return dead;
+        MPI_Recv(&l->words, sizeof l->words, MPI_BYTE, from, KL_TAG_DEATH, l->comm, MPI_STATUS_IGNORE);
+}
+
+/* Where no connection is made yet, the words leave later than at once. */
+static void tell_first(kilter_loop *l) {
+    MPI_Request request;
+    int sent =
+        MPI_Isend(&l->words, sizeof l->words, MPI_BYTE, 0, KL_TAG_DEATH, l->comm, &request) != MPI_SUCCESS;
+    double until_s = kl_monotonic_s() + LAST_WORDS_S / 2;
+    while (!sent && kl_monotonic_s() < until_s) {
+        MPI_Test(&request, &sent, MPI_STATUS_IGNORE);
+        if (!sent)
+            kl_nap_s(1e-3);
+    }
 }
 
 void kl_loop_give_up(kilter_loop *l) {
     if (!l->lines)
         return;
-    if (l->rank == 0) {
-        l->dead = 0;
+    l->words = (kl_last_words){.rank = l->rank};
+    memcpy(l->words.text, l->failure.text, sizeof l->words.text);
+    if (l->rank == 0)
         tell_others(l);
-    }
+    else
+        tell_first(l);
     kl_lifelines_close(l->lines);
     l->lines = NULL;
 }
 
-kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error) {
+kilter_status kl_loop_look_at_lines(kilter_loop *l, double now_s, kilter_error *error) {
     size_t which;
-    double now_s = kl_monotonic_s();
-    if (!l->lines || now_s - l->looked_s < LOOK_S)
-        return KILTER_OK;
-    l->looked_s = now_s;
     if (l->cut_s == 0 && kl_lifelines_cut(l->lines, &which)) {
         l->cut_s = now_s;
-        l->dead = l->rank == 0 ? (int)which + 1 : 0;
+        l->words.rank = l->rank == 0 ? (int)which + 1 : 0;
     }
     if (l->cut_s == 0 || (l->closing && now_s - l->cut_s < FAREWELL_S))
         return KILTER_OK;
+    hear_words(l, l->words.rank);
     if (l->rank == 0)
         tell_others(l);
-    else
-        l->dead = hear_who(l);
     kl_lifelines_close(l->lines);
     l->lines = NULL;
-    return say_dead(l, l->dead, error);
+    return say_dead(l, error);
+}
+
+/* Some MPIs fail when a rank has died, before its line is seen to be cut. */
+void kl_loop_ask_for_deaths(kilter_loop *l) {
+    double now_s = kl_monotonic_s(), until_s = now_s + NEWS_S;
+    for (; l->lines && l->failure.status == KILTER_ERR_MPI && now_s < until_s; now_s = kl_monotonic_s()) {
+        l->closing = false;
+        if (kl_loop_look_at_lines(l, now_s, &l->failure) == KILTER_OK)
+            kl_nap_s(1e-3);
+    }
+}
+
+kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error) {
+    double now_s = kl_monotonic_s();
+    if (!kl_mpi_ranks_die || now_s - l->looked_s < LOOK_S)
+        return KILTER_OK;
+    l->looked_s = now_s;
+    kilter_status status = kl_steps_look(l, now_s, error);
+    return status == KILTER_OK && l->lines ? kl_loop_look_at_lines(l, now_s, error) : status;
 }

@@ -16,8 +16,13 @@ bool kl_loop_own_at(const kilter_loop *l, size_t nth, kl_span *range) {
     return nth == 0 && range->lo < range->hi;
 }
 
-bool kilter_loop_mine(const kilter_loop *l, size_t nth, kilter_range *range) {
+bool kilter_loop_mine(kilter_loop *l, size_t nth, kilter_range *range) {
     kl_span own;
+    if (l->phase == KL_WITHIN) {
+        kl_fail(&l->failure, KILTER_ERR_USAGE,
+                "kilter_loop_mine() of loop '%s': an execution is under way; end it first", l->name);
+        kl_loop_break(l);
+    }
     if (l->phase != KL_BETWEEN || !kl_loop_own_at(l, nth, &own))
         return false;
     *range = (kilter_range){own.lo, own.hi};
@@ -31,13 +36,21 @@ static const kl_array *array_at(const kilter_loop *l, const void *base) {
     return NULL;
 }
 
-static kilter_status check(kilter_loop *l, const char *call, const kl_array *array, kilter_error *error) {
+static size_t index_of(const kilter_loop *l, const kl_array *array) {
+    return (size_t)(array - l->arrays);
+}
+
+static kilter_status check(kilter_loop *l, const char *call, const kl_array *array, const void *to,
+                           kilter_error *error) {
     if (l->phase == KL_WITHIN)
         return kl_fail(error, KILTER_ERR_USAGE, "%s of loop '%s': an execution is under way; end it first",
                        call, l->name);
     if (!array)
         return kl_fail(error, KILTER_ERR_USAGE, "%s of loop '%s': that is not the base of an attached array",
                        call, l->name);
+    if (!to)
+        return kl_fail(error, KILTER_ERR_USAGE, "%s of loop '%s': NULL is no place for the result", call,
+                       l->name);
     return KILTER_OK;
 }
 
@@ -48,13 +61,7 @@ static kilter_status sum_up(kilter_loop *l, const double *values, double *sum, k
         for (uint64_t i = own.lo; i < own.hi; i++)
             kl_sum_add(&all, values[i]);
     kl_sum_tidy(&all);
-    kl_batch batch = {0};
-    MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Iallreduce(MPI_IN_PLACE, all.word, KL_SUM_WORDS, MPI_INT64_T, MPI_SUM, l->comm, &request);
-    kilter_status status = kl_batch_join(&batch, code, request, error);
-    if (status == KILTER_OK)
-        status = kl_batch_await(l, &batch, error);
-    kl_batch_free(&batch);
+    kilter_status status = kl_steps_meet(l, all.word, error);
     if (status == KILTER_OK)
         *sum = kl_sum_value(&all);
     return status;
@@ -64,13 +71,15 @@ kilter_status kilter_loop_sum(kilter_loop *l, const double *values, double *sum,
     if (l->phase == KL_BROKEN)
         return kl_loop_failed(l, l->failure.status, error);
     const kl_array *array = array_at(l, values);
-    kilter_status status = check(l, "kilter_loop_sum()", array, &l->failure);
+    kilter_status status = check(l, "kilter_loop_sum()", array, sum, &l->failure);
     if (status == KILTER_OK && array->rows.bytes != sizeof(double))
         status = kl_fail(&l->failure, KILTER_ERR_USAGE,
                          "kilter_loop_sum() of loop '%s': rows of the array have %zu bytes, not 8", l->name,
                          array->rows.bytes);
-    if (status == KILTER_OK)
+    if (status == KILTER_OK) {
+        kl_step(l, KL_CALL_SUM, index_of(l, array), 0);
         status = sum_up(l, values, sum, &l->failure);
+    }
     return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);
 }
 
@@ -144,10 +153,15 @@ kilter_status kilter_loop_gather(kilter_loop *l, const void *base, int root, voi
     if (l->phase == KL_BROKEN)
         return kl_loop_failed(l, l->failure.status, error);
     const kl_array *array = array_at(l, base);
-    kilter_status status = check(l, "kilter_loop_gather()", array, &l->failure);
+    const void *to = l->rank == root ? whole : l; /* elsewhere not looked at */
+    kilter_status status = check(l, "kilter_loop_gather()", array, to, &l->failure);
     if (status == KILTER_OK && (root < 0 || root >= (int)l->ranks))
         status = kl_fail(&l->failure, KILTER_ERR_USAGE,
                          "kilter_loop_gather() of loop '%s': there is no rank %d", l->name, root);
+    if (status == KILTER_OK) {
+        kl_step(l, KL_CALL_GATHER, index_of(l, array), root);
+        status = kl_steps_meet(l, NULL, &l->failure);
+    }
     if (status == KILTER_OK)
         status = gather(l, &array->rows, root, whole, &l->failure);
     return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);

@@ -192,6 +192,9 @@ static void settle_move(kilter_loop *l) {
     l->summary.moves += !l->passing;
     l->summary.moved += rows_moved(l);
     l->measured.moved += changed;
+    kl_span had = range_of(l->bounds, (uint32_t)l->rank), has = range_of(l->target, (uint32_t)l->rank);
+    kl_loop_note_gone(l, (kl_span){had.lo, smaller(had.hi, larger(had.lo, has.lo))}, -1);
+    kl_loop_note_gone(l, (kl_span){larger(had.lo, smaller(had.hi, has.hi)), had.hi}, -1);
     give(l, l->bounds, l->target);
     memcpy(l->bounds, l->target, (l->ranks + 1) * sizeof *l->bounds);
     l->moves = l->moving = false;

@@ -9,12 +9,14 @@
 
 #include "loop/loop.h"
 #include "loop/rows.h"
+#include "loop/sum.h"
 #include "steer/steer.h"
 #include "sys/sys.h"
 #include "transport/lifeline_mpi.h"
 #include "transport/wait_mpi.h"
 
 enum { KL_TAG_ROWS = 1, KL_TAG_BLOCK, KL_TAG_GATHER, KL_TAG_PROBE, KL_TAG_DEATH, KL_TAG_LIST, KL_TAG_ANSWER };
+enum { KL_TAG_STEPS = 1 }; /* on another communicator */
 
 /* --- requests that are waited for together --- */
 
@@ -32,6 +34,8 @@ kilter_status kl_batch_receive(kilter_loop *l, kl_batch *batch, void *to, size_t
                                kilter_error *error);
 kilter_status kl_batch_send(kilter_loop *l, kl_batch *batch, const void *data, size_t bytes, int to, int tag,
                             kilter_error *error);
+kilter_status kl_batch_send_on(MPI_Comm comm, kl_batch *batch, const void *data, size_t bytes, int to,
+                               int tag, kilter_error *error);
 /* A collective operation: code is what MPI said when it was begun. */
 kilter_status kl_batch_join(kl_batch *batch, int code, MPI_Request request, kilter_error *error);
 kilter_status kl_batch_look(kilter_loop *l, kl_batch *batch, kilter_error *error);
@@ -41,6 +45,8 @@ void kl_batch_free(kl_batch *batch);
 
 /* Whoever notices a death, or fails, makes all others notice. */
 kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error);
+kilter_status kl_loop_look_at_lines(kilter_loop *l, double now_s, kilter_error *error);
+void kl_loop_ask_for_deaths(kilter_loop *l); /* was one the reason of l->failure, which MPI told? */
 void kl_loop_give_up(kilter_loop *l);
 /* The loop has failed, as l->failure says, here; the others hear of it. */
 void kl_loop_break(kilter_loop *l);
@@ -54,6 +60,8 @@ kilter_status kl_reports_share(kilter_loop *l, kl_batch *batch, const void *mine
                                kilter_error *error);
 void kl_reports_spread(const kilter_loop *l, void *all, size_t bytes, size_t apart);
 /* The smallest of each on all ranks, in their place. */
+kilter_status kl_loop_least_on(kilter_loop *l, MPI_Comm comm, uint64_t *values, size_t count,
+                               kilter_error *error);
 kilter_status kl_loop_least(kilter_loop *l, uint64_t *values, size_t count, kilter_error *error);
 kilter_status kl_loop_most_f64(kilter_loop *l, double *values, size_t count, kilter_error *error);
 
@@ -98,10 +106,47 @@ typedef struct kl_measured { /* since the last report */
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
 } kl_measured;
 
+typedef enum kl_call { /* collective ones */
+                       KL_CALL_ARRAY = 1,
+                       KL_CALL_BEGIN,
+                       KL_CALL_SUM,
+                       KL_CALL_GATHER,
+                       KL_CALL_CLOSE,
+} kl_call;
+
+enum { KL_STEPS = 16 };
+
+typedef struct kl_steps_word { /* from a rank that waits */
+    uint64_t number, recent[KL_STEPS];
+} kl_steps_word;
+
+typedef struct kl_steps {
+    uint64_t number;           /* collective calls so far, with the one under way */
+    uint64_t recent[KL_STEPS]; /* call k at k mod KL_STEPS, as a number */
+    double looked_s, waits_s;  /* looks that follow each other began */
+    uint64_t told;             /* the others, at this number */
+    kl_steps_word word;
+    kl_batch batch; /* of what is told */
+} kl_steps;
+
+typedef struct kl_last_words { /* of a rank that gives up the loop, or of the first rank about another */
+    int rank;
+    char text[KILTER_ERROR_TEXT_BYTES]; /* why; "": it is dead */
+} kl_last_words;
+
+typedef struct kl_gone { /* rows that went away */
+    kl_span rows;
+    uint64_t execution;
+    int to; /* −1: whoever has them by the bounds */
+} kl_gone;
+
+enum { KL_GONE = 64 };
+
 struct kilter_loop {
     kilter_loop_options options;
     char *name;
-    MPI_Comm comm;
+    MPI_Comm comm, calls; /* calls: for what ranks compare of their calls */
+    bool checks;          /* checking mode, on all ranks alike */
     int rank;
     uint32_t ranks;
     kl_clock clock;
@@ -111,9 +156,15 @@ struct kilter_loop {
 
     kl_mpi_wait wait;
     kl_lifelines *lines; /* NULL: none */
+    bool outlives;       /* the launcher lets ranks outlive others */
     double looked_s, cut_s;
     bool closing;
-    int dead; /* what is told of it */
+    int key;             /* by which MPI_Finalize() finds the loop */
+    kl_last_words words; /* heard, and told */
+    kl_steps steps;
+    kl_gone gone[KL_GONE]; /* the last ones; the k-th at k mod KL_GONE */
+    uint64_t gone_count;
+    kilter_loop *_Atomic next_guarded;
 
     kl_array *arrays;
     size_t array_count;
@@ -224,6 +275,22 @@ void kl_loop_record_refused(const kilter_loop *l, const char *reason);
 kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error); /* collective, at the end */
 /* KILTER_ERR_RECORD: it lacks rows. failure: why the loop ended; NULL: it was closed. */
 kilter_status kl_loop_record_end(kilter_loop *l, const kilter_error *failure, kilter_error *error);
+
+/* steps_mpi.c: are all ranks in the same collective call? */
+bool kl_loop_checks(void); /* is this rank told to be in checking mode? */
+/* A collective call is entered; array and root: those it is about, or 0. */
+void kl_step(kilter_loop *l, kl_call call, size_t array, int root);
+/* Waits for all ranks, and compares the calls that they are in. words (NULL: none): KL_SUM_WORDS that are
+ * added up. KILTER_ERR_USAGE, on all ranks: they differ. */
+kilter_status kl_steps_meet(kilter_loop *l, int64_t *words, kilter_error *error);
+/* While a rank waits, or now and then. */
+kilter_status kl_steps_look(kilter_loop *l, double now_s, kilter_error *error);
+kilter_status kl_steps_close(kilter_loop *l, kilter_error *error);
+
+/* guard_mpi.c: rows touched where they are not, named in checking mode */
+void kl_guard(kilter_loop *l);
+void kl_unguard(kilter_loop *l); /* of one that is not guarded: nothing */
+void kl_loop_note_gone(kilter_loop *l, kl_span rows, int to);
 
 /* collect_mpi.c */
 bool kl_loop_own_at(const kilter_loop *l, size_t nth, kl_span *range); /* between two executions */

@@ -1,6 +1,7 @@
 /* Loops on the ranks of MPI_COMM_WORLD against the sequential program, bit by bit. Started by mpirun.
  *
  *   loop_mpi_test moves      rows move at every opportunity, to places out of seeds
+ *                 few        the same, with few iterations and arrays of several types
  *                 rounds     ranks of different speeds; rows move as they are told by measurement
  *                 use        wrong use, and what differs between ranks
  *                 memory     a rank has no memory for the rows it should have
@@ -215,6 +216,95 @@ static void test_moves(void) {
             }
 }
 
+/* --- few iterations, and rows that fit no page --- */
+
+enum { ODD = 5 /* bytes */ };
+
+typedef struct mixed {
+    float *f[2];
+    uint8_t *odd;
+    uint32_t *wide; /* a row is two pages and a bit */
+} mixed;
+
+enum { WIDE = 2 * 4096 / 4 + 3 };
+
+static void step_mixed(const mixed *m, uint64_t n, uint64_t ghost, uint64_t i, int e) {
+    float sum = 0;
+    for (uint64_t k = i > ghost ? i - ghost : 0; k <= i + ghost && k < n; k++)
+        sum = 0.3f * sum + m->f[e % 2][k];
+    m->f[1 - e % 2][i] = sum;
+    for (int k = 0; k < ODD; k++)
+        m->odd[i * ODD + k] = (uint8_t)(5 * m->odd[i * ODD + k] + i + k + e);
+    for (int k = 0; k < WIDE; k += 500)
+        m->wide[i * WIDE + k] = 3 * m->wide[i * WIDE + k] + (uint32_t)(i + e);
+}
+
+static void begin_mixed(const mixed *m, uint64_t i) {
+    m->f[0][i] = (float)value_at(i, 0);
+    m->odd[i * ODD] = (uint8_t)i;
+    m->wide[i * WIDE] = (uint32_t)i;
+}
+
+static void run_few(uint64_t n, uint64_t ghost, bool scattered, uint64_t seed) {
+    kilter_loop *loop;
+    mixed m, all = {{calloc(n, sizeof(float)), calloc(n, sizeof(float))},
+                    calloc(n, ODD),
+                    calloc(n * WIDE, sizeof(uint32_t))};
+    void *whole = malloc(n * WIDE * sizeof(uint32_t));
+    CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = n, .scattered = scattered},
+                              &loop, error));
+    CHECK_OK(kilter_loop_array(loop, sizeof(float), ghost, (void **)&m.f[0], error));
+    CHECK_OK(kilter_loop_array(loop, ODD, ghost, (void **)&m.odd, error));
+    CHECK_OK(kilter_loop_array(loop, WIDE * sizeof(uint32_t), 0, (void **)&m.wide, error));
+    CHECK_OK(kilter_loop_array(loop, sizeof(float), ghost, (void **)&m.f[1], error));
+    kl_loop_force(loop, seed);
+    kilter_range own;
+    for (size_t k = 0; kilter_loop_mine(loop, k, &own); k++)
+        for (uint64_t i = own.lo; i < own.hi; i++)
+            begin_mixed(&m, i);
+    for (uint64_t i = 0; i < n; i++)
+        begin_mixed(&all, i);
+    for (int e = 0; e < EXECUTIONS; e++) {
+        CHECK_OK(kilter_loop_begin(loop, error));
+        while (kilter_loop_next(loop, &own))
+            for (uint64_t i = own.lo; i < own.hi; i++)
+                step_mixed(&m, n, ghost, i, e);
+        CHECK_OK(kilter_loop_end(loop, error));
+        for (uint64_t i = 0; i < n; i++)
+            step_mixed(&all, n, ghost, i, e);
+    }
+    check_mine(loop, n);
+    const struct {
+        const void *rows, *expected;
+        size_t bytes;
+    } compared[] = {{m.f[EXECUTIONS % 2], all.f[EXECUTIONS % 2], sizeof(float)},
+                    {m.odd, all.odd, ODD},
+                    {m.wide, all.wide, WIDE * sizeof(uint32_t)}};
+    for (int a = 0; a < 3; a++) {
+        CHECK_OK(kilter_loop_gather(loop, compared[a].rows, 0, whole, error));
+        CHECK(rank != 0 || memcmp(whole, compared[a].expected, n * compared[a].bytes) == 0);
+    }
+    CHECK_OK(kilter_loop_close(loop, error));
+    free(whole);
+    free(all.f[0]);
+    free(all.f[1]);
+    free(all.odd);
+    free(all.wide);
+}
+
+/* From one iteration to three for each rank. */
+static void test_few(void) {
+    uint64_t seed = 1000;
+    for (uint64_t n = 1; n <= 3 * (uint64_t)ranks; n++)
+        for (uint64_t ghost = 0; ghost <= 3; ghost++, seed++) {
+            run_few(n, ghost, false, seed);
+            if (ghost == 0)
+                run_few(n, 0, true, seed);
+            if (ghost == 1)
+                run_pipeline(&(shape){n, 20, 1}, seed % 8, seed, true, EXECUTIONS, NULL);
+        }
+}
+
 /* --- told by measurement --- */
 
 /* What part of row i takes. */
@@ -275,11 +365,163 @@ static void expect_refusal(kilter_loop_options options, const char *word) {
     expect(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, &error), KILTER_ERR_RANGE, &error, word);
 }
 
+typedef enum wrong_use {
+    NEXT_WITHOUT_BEGIN,
+    BEGIN_TWICE,
+    END_TOO_SOON,
+    NEXT_OF_PIPELINE,
+    NEXT_BLOCK_OF_DOALL,
+    NEXT_INTO_NULL,
+    NEXT_BLOCK_INTO_NULL,
+    END_WITHOUT_BEGIN,
+    ARRAY_WITHIN,
+    MINE_WITHIN,
+    SUM_WITHIN,
+    SUM_OF_OTHERS,
+    SUM_INTO_NULL,
+    GATHER_WITHIN,
+    GATHER_OF_OTHERS,
+    GATHER_TO_NOBODY,
+    GATHER_INTO_NULL,
+    CLOSE_WITHIN,
+    WRONG_USES,
+} wrong_use;
+
+static const struct {
+    bool pipeline, within;
+    const char *word;
+} uses[WRONG_USES] = {
+    [NEXT_WITHOUT_BEGIN] = {false, false, "kilter_loop_begin() first"},
+    [BEGIN_TWICE] = {false, true, "is under way"},
+    [END_TOO_SOON] = {false, true, "are left"},
+    [NEXT_OF_PIPELINE] = {true, true, "kilter_loop_next_block()"},
+    [NEXT_BLOCK_OF_DOALL] = {false, true, "call kilter_loop_next()"},
+    [NEXT_INTO_NULL] = {false, true, "NULL is no place"},
+    [NEXT_BLOCK_INTO_NULL] = {true, true, "NULL is no place"},
+    [END_WITHOUT_BEGIN] = {false, false, "kilter_loop_begin() first"},
+    [ARRAY_WITHIN] = {false, true, "has begun"},
+    [MINE_WITHIN] = {false, true, "kilter_loop_mine()"},
+    [SUM_WITHIN] = {false, true, "is under way"},
+    [SUM_OF_OTHERS] = {false, false, "not the base"},
+    [SUM_INTO_NULL] = {false, false, "NULL is no place"},
+    [GATHER_WITHIN] = {false, true, "is under way"},
+    [GATHER_OF_OTHERS] = {false, false, "not the base"},
+    [GATHER_TO_NOBODY] = {false, false, "there is no rank"},
+    [GATHER_INTO_NULL] = {false, false, "NULL is no place"},
+    [CLOSE_WITHIN] = {false, true, "closing loop 'mine': an execution is under way"},
+};
+
+static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, void *base, kilter_error *error) {
+    kilter_range r, inner;
+    double sum = 0;
+    switch (use) {
+    case BEGIN_TWICE:
+        return kilter_loop_begin(loop, error);
+    case ARRAY_WITHIN:
+        return kilter_loop_array(loop, 8, 0, &base, error);
+    case SUM_WITHIN:
+        return kilter_loop_sum(loop, base, &sum, error);
+    case SUM_OF_OTHERS:
+        return kilter_loop_sum(loop, &sum, &sum, error);
+    case SUM_INTO_NULL:
+        return kilter_loop_sum(loop, base, NULL, error);
+    case GATHER_WITHIN:
+        return kilter_loop_gather(loop, base, 0, &sum, error);
+    case GATHER_OF_OTHERS:
+        return kilter_loop_gather(loop, &sum, 0, &sum, error);
+    case GATHER_TO_NOBODY:
+        return kilter_loop_gather(loop, base, ranks, &sum, error);
+    case GATHER_INTO_NULL:
+        return kilter_loop_gather(loop, base, rank, NULL, error);
+    case CLOSE_WITHIN:
+        return kilter_loop_close(loop, error);
+    case NEXT_WITHOUT_BEGIN:
+    case NEXT_OF_PIPELINE:
+        CHECK(!kilter_loop_next(loop, &r));
+        break;
+    case NEXT_BLOCK_OF_DOALL:
+        CHECK(!kilter_loop_next_block(loop, &r, &inner));
+        break;
+    case NEXT_INTO_NULL:
+        CHECK(!kilter_loop_next(loop, NULL));
+        break;
+    case NEXT_BLOCK_INTO_NULL:
+        CHECK(!kilter_loop_next_block(loop, &r, NULL));
+        break;
+    case MINE_WITHIN:
+        CHECK(!kilter_loop_mine(loop, 0, &r));
+        break;
+    default:
+        break;
+    }
+    return kilter_loop_end(loop, error);
+}
+
+/* All ranks do it; and then the last one alone, and the others hear of it. */
+static void use_wrongly(wrong_use use) {
+    for (int alone = 0; alone < 1 + (ranks > 1 && use != ARRAY_WITHIN); alone++) {
+        kilter_loop *loop;
+        kilter_error error = {KILTER_OK, ""};
+        double *base, sum;
+        bool does = !alone || rank == ranks - 1;
+        CHECK_OK(kilter_loop_open(
+            MPI_COMM_WORLD,
+            &(kilter_loop_options){.iterations = 10 * (uint64_t)ranks,
+                                   .name = "mine",
+                                   .kind = uses[use].pipeline ? KILTER_DOACROSS : KILTER_DOALL,
+                                   .inner = uses[use].pipeline},
+            &loop, error));
+        CHECK_OK(kilter_loop_array(loop, sizeof *base, 1, (void **)&base, error));
+        if (uses[use].within)
+            CHECK_OK(kilter_loop_begin(loop, error));
+        MPI_Barrier(MPI_COMM_WORLD);
+        kilter_status status;
+        if (does) {
+            status = call_wrongly(loop, use, base, &error);
+        } else {
+            kilter_range r, inner;
+            if (uses[use].within && uses[use].pipeline)
+                while (kilter_loop_next_block(loop, &r, &inner))
+                    ;
+            else if (uses[use].within)
+                while (kilter_loop_next(loop, &r))
+                    ;
+            status = uses[use].within ? kilter_loop_end(loop, &error) : KILTER_OK;
+            if (status == KILTER_OK)
+                status = kilter_loop_sum(loop, base, &sum, &error);
+        }
+        expect(status, does ? KILTER_ERR_USAGE : KILTER_ERR_PEER, &error, uses[use].word);
+        CHECK(strstr(error.text, "'mine'"));
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (use != CLOSE_WITHIN || !does)
+            kilter_loop_close(loop, NULL);
+    }
+}
+
+/* More iterations than there can be rows for. */
+static void use_huge(void) {
+    kilter_loop *loop;
+    kilter_error error = {KILTER_OK, ""};
+    void *base;
+    kilter_range own;
+    uint64_t n = UINT64_MAX / 4;
+    CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = n}, &loop, error));
+    expect(kilter_loop_array(loop, 1, 0, &base, &error), KILTER_ERR_RANGE, &error, "2^47");
+    for (int e = 0; e < 3; e++) {
+        CHECK(kilter_loop_mine(loop, 0, &own) && own.hi - own.lo >= n / (uint64_t)ranks && own.hi <= n);
+        CHECK_OK(kilter_loop_begin(loop, error));
+        for (kilter_range r; kilter_loop_next(loop, &r);)
+            CHECK(r.lo < r.hi);
+        CHECK_OK(kilter_loop_end(loop, error));
+    }
+    CHECK_OK(kilter_loop_close(loop, error));
+}
+
 static void test_use(void) {
     kilter_loop *loop;
     kilter_error error = {KILTER_OK, ""};
     void *base;
-    double sum;
+    double sum = 0;
     expect_refusal((kilter_loop_options){.iterations = 0}, "iterations");
     expect_refusal((kilter_loop_options){.iterations = 1, .kind = KILTER_DOACROSS}, "inner");
     expect_refusal((kilter_loop_options){.iterations = 1, .inner = 3}, "inner");
@@ -292,14 +534,42 @@ static void test_use(void) {
         expect_refusal((kilter_loop_options){.iterations = 10 + (rank == 1)}, "'iterations' differs");
         expect_refusal((kilter_loop_options){.iterations = 10, .fixed = rank == ranks - 1},
                        "'fixed' differs");
+        expect_refusal((kilter_loop_options){.iterations = 10, .scattered = rank == 0},
+                       "'scattered' differs");
+        expect_refusal((kilter_loop_options){.iterations = 10,
+                                             .kind = rank == 0 ? KILTER_DOALL : KILTER_DOACROSS,
+                                             .inner = 4},
+                       "'kind' differs");
+        expect_refusal((kilter_loop_options){.iterations = 10,
+                                             .kind = KILTER_DOACROSS,
+                                             .inner = 4 + (uint64_t)(rank == 1)},
+                       "'inner' differs");
+        expect_refusal(
+            (kilter_loop_options){
+                .iterations = 10, .kind = KILTER_DOACROSS, .inner = 4, .block = 1 + (uint64_t)(rank == 1)},
+            "'block' differs");
     }
+    expect(kilter_loop_open(MPI_COMM_WORLD,
+                            rank == ranks - 1 ? NULL : &(kilter_loop_options){.iterations = 1}, &loop,
+                            &error),
+           KILTER_ERR_USAGE, &error, "NULL as options");
+    expect(kilter_loop_open(MPI_COMM_NULL, &(kilter_loop_options){.iterations = 1}, &loop, &error),
+           KILTER_ERR_USAGE, &error, "a communicator this rank is in");
+    expect_refusal((kilter_loop_options){.iterations = UINT64_MAX}, "2^62");
+    expect_refusal((kilter_loop_options){.iterations = 10, .kind = (kilter_loop_kind)7}, "kind must be");
     kilter_loop_options options = {.iterations = 10, .name = "mine"};
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, error));
     expect(kilter_loop_array(loop, 0, 0, &base, &error), KILTER_ERR_RANGE, &error, "1 byte");
     expect(kilter_loop_array(loop, (size_t)1 << 50, 0, &base, &error), KILTER_ERR_RANGE, &error, "2^47");
-    if (ranks > 1)
+    expect(kilter_loop_array(loop, 8, 0, NULL, &error), KILTER_ERR_RANGE, &error, "NULL is no place");
+    if (ranks > 1) {
         expect(kilter_loop_array(loop, 8 + 8 * (rank == 1), 0, &base, &error), KILTER_ERR_RANGE, &error,
-               "'bytes' differs");
+               "array 0 to loop 'mine': 'bytes' differs");
+        expect(kilter_loop_array(loop, 8, rank == 1, &base, &error), KILTER_ERR_RANGE, &error,
+               "'ghost' differs");
+        expect(kilter_loop_array(loop, 8, 0, rank == 1 ? NULL : &base, &error), KILTER_ERR_RANGE, &error,
+               "'base (NULL)' differs");
+    }
     CHECK_OK(kilter_loop_array(loop, 16, 0, &base, error));
     CHECK_OK(kilter_loop_begin(loop, error));
     for (kilter_range r; kilter_loop_next(loop, &r);)
@@ -311,33 +581,9 @@ static void test_use(void) {
     MPI_Barrier(MPI_COMM_WORLD); /* one that fails alone ends it for others */
     kilter_loop_close(loop, NULL);
 
-    static const char *const words[] = {"kilter_loop_begin() first", "is under way", "are left",
-                                        "kilter_loop_next_block()", "not the base"};
-    for (int wrong = 0; wrong < 5; wrong++) {
-        kilter_range r;
-        options.kind = wrong == 3 ? KILTER_DOACROSS : KILTER_DOALL;
-        options.inner = wrong == 3;
-        options.iterations = 10 * (uint64_t)ranks;
-        CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, error));
-        if (wrong != 0 && wrong != 4)
-            CHECK_OK(kilter_loop_begin(loop, error));
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (wrong == 0)
-            CHECK(!kilter_loop_next(loop, &r));
-        kilter_status status = KILTER_OK;
-        if (wrong == 1)
-            status = kilter_loop_begin(loop, &error);
-        if (wrong == 3)
-            CHECK(!kilter_loop_next(loop, &r));
-        if (wrong == 4)
-            status = kilter_loop_sum(loop, &sum, &sum, &error);
-        if (wrong == 0 || wrong == 2 || wrong == 3)
-            status = kilter_loop_end(loop, &error);
-        expect(status, KILTER_ERR_USAGE, &error, words[wrong]);
-        CHECK(strstr(error.text, "'mine'"));
-        MPI_Barrier(MPI_COMM_WORLD);
-        kilter_loop_close(loop, NULL);
-    }
+    for (int wrong = 0; wrong < WRONG_USES; wrong++)
+        use_wrongly((wrong_use)wrong);
+    use_huge();
 }
 
 /* --- memory and death --- */
@@ -378,7 +624,59 @@ static void be_short_of_memory(bool scattered) {
     CHECK_OK(kilter_loop_close(loop, error));
 }
 
+static void be_short_in_pipeline(void) {
+    shape s = {64, 1 << 16, 1};
+    kilter_loop *loop;
+    kilter_loop_summary summary;
+    double *u, *whole = malloc(s.n * s.width * sizeof *whole);
+    kilter_range own, rows, inner;
+    CHECK_OK(
+        kilter_loop_open(MPI_COMM_WORLD,
+                         &(kilter_loop_options){
+                             .iterations = s.n, .kind = KILTER_DOACROSS, .inner = s.width, .block = 1 << 14},
+                         &loop, error));
+    CHECK_OK(kilter_loop_array(loop, s.width * sizeof *u, 1, (void **)&u, error));
+    kl_loop_force(loop, 5);
+    for (size_t k = 0; kilter_loop_mine(loop, k, &own); k++)
+        for (uint64_t i = own.lo; i < own.hi; i++)
+            for (uint64_t j = 0; j < s.width; j++)
+                u[i * s.width + j] = value_at(i, j);
+    int executions = 8;
+    for (int e = 0; e < executions; e++) {
+        struct rlimit limit;
+        if (rank == 1 && e > 0) {
+            limit = little_more();
+            setrlimit(RLIMIT_DATA, &limit);
+        }
+        CHECK_OK(kilter_loop_begin(loop, error));
+        while (kilter_loop_next_block(loop, &rows, &inner))
+            for (uint64_t i = rows.lo; i < rows.hi; i++)
+                for (uint64_t j = inner.lo; j < inner.hi; j++)
+                    relax(u, s.n, s.width, i, j);
+        CHECK_OK(kilter_loop_end(loop, error));
+    }
+    if (rank == 1)
+        setrlimit(RLIMIT_DATA, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY});
+    kilter_loop_summary_get(loop, &summary);
+    CHECK(strstr(summary.decision, "no memory"));
+    CHECK_OK(kilter_loop_gather(loop, u, 0, whole, error));
+    if (rank == 0) {
+        double *expected = malloc(s.n * s.width * sizeof *expected);
+        for (uint64_t i = 0; i < s.n * s.width; i++)
+            expected[i] = value_at(i / s.width, i % s.width);
+        for (int e = 0; e < executions; e++)
+            for (uint64_t i = 0; i < s.n; i++)
+                for (uint64_t j = 0; j < s.width; j++)
+                    relax(expected, s.n, s.width, i, j);
+        CHECK(memcmp(whole, expected, s.n * s.width * sizeof *whole) == 0);
+        free(expected);
+    }
+    CHECK_OK(kilter_loop_close(loop, error));
+    free(whole);
+}
+
 static void test_memory(void) {
+    be_short_in_pipeline();
     be_short_of_memory(false);
     be_short_of_memory(true);
 }
@@ -417,6 +715,8 @@ int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "moves") == 0)
         test_moves();
+    else if (strcmp(what, "few") == 0)
+        test_few();
     else if (strcmp(what, "rounds") == 0)
         test_rounds();
     else if (strcmp(what, "use") == 0)
@@ -426,6 +726,6 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "death") == 0 && count > 2)
         test_death(atoi(arguments[2]));
     else
-        CHECK(!"loop_mpi_test moves, rounds, use, memory or death RANK");
+        CHECK(!"loop_mpi_test moves, few, rounds, use, memory or death RANK");
     MPI_Finalize();
 }

@@ -98,7 +98,7 @@ static kilter_loop *open_loop(kilter_loop_options options) {
     return loop;
 }
 
-static uint64_t own_iterations(const kilter_loop *loop) {
+static uint64_t own_iterations(kilter_loop *loop) {
     uint64_t sum = 0;
     kilter_range own;
     for (size_t k = 0; kilter_loop_mine(loop, k, &own); k++)

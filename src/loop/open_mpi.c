@@ -5,10 +5,13 @@
 #include <string.h>
 
 #include "loop/loop_mpi.h"
+#include "transport/launch_mpi.h"
 
 static const double LOST_AFTER_S = 10; /* of silence of a host */
 static const double MEET_S = 30;       /* all ranks are there when this begins */
 static const double SPIN_S = 0.01;     /* a nap after that may last a part of it */
+static const double LATE_S = 10;       /* ranks may be, after which those there say so */
+static const double REST_MOST_S = 0.005;
 
 /* --- failures --- */
 
@@ -16,6 +19,7 @@ void kl_loop_break(kilter_loop *l) {
     if (l->phase == KL_BROKEN)
         return;
     l->phase = KL_BROKEN;
+    kl_loop_ask_for_deaths(l);
     kl_loop_give_up(l);
     kl_loop_record_end(l, &l->failure, NULL); /* now, as the program may exit without closing */
 }
@@ -24,7 +28,7 @@ kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error 
     kl_loop_break(l);
     if (error)
         *error = l->failure;
-    return status;
+    return l->failure.status ? l->failure.status : status;
 }
 
 /* Every rank calls this with its own: *name, which differs, or NULL. */
@@ -114,16 +118,14 @@ static kilter_status invite(kilter_loop *l, uint8_t *invitations, kilter_error *
 static kilter_status await_connections(kilter_loop *l, double *without, kilter_error *error) {
     kl_batch batch = {0};
     MPI_Request request = MPI_REQUEST_NULL;
-    size_t which;
     double until_s = kl_monotonic_s() + MEET_S;
     int code = MPI_Iallreduce(MPI_IN_PLACE, without, 1, MPI_DOUBLE, MPI_SUM, l->comm, &request);
     kilter_status status = kl_batch_join(&batch, code, request, error);
     while (status == KILTER_OK && batch.open > 0) {
         status = kl_batch_look(l, &batch, error);
-        if (l->lines && kl_lifelines_cut(l->lines, &which))
-            status = kl_fail(error, KILTER_ERR_PEER, "opening loop '%s': rank %d is dead; start again",
-                             l->name, l->rank == 0 ? (int)which + 1 : 0);
-        else if (status == KILTER_OK && kl_monotonic_s() > until_s)
+        if (status == KILTER_OK && l->lines)
+            status = kl_loop_look_at_lines(l, kl_monotonic_s(), error);
+        if (status == KILTER_OK && kl_monotonic_s() > until_s)
             status = kl_fail(error, KILTER_ERR_PEER,
                              "opening loop '%s': a rank is dead, or silent for %g s; start again", l->name,
                              MEET_S);
@@ -140,7 +142,7 @@ static kilter_status open_lines(kilter_loop *l, kilter_error *error) {
     uint8_t *invitations = calloc(l->rank == 0 ? l->ranks : 1, INVITATION_BYTES);
     uint64_t fits = invitations != NULL;
     kilter_status status = kl_loop_least(l, &fits, 1, error);
-    if (status == KILTER_OK && !fits)
+    if (status == KILTER_OK && (!fits || !invitations))
         status = kl_fail(error, KILTER_ERR_MEMORY, "opening loop '%s': memory ran out", l->name);
     if (status == KILTER_OK)
         status = invite(l, invitations, error);
@@ -172,6 +174,7 @@ static void free_loop(kilter_loop *l) {
     kl_legs_free(&l->legs);
     kl_steer_free(l->steer);
     kl_scatter_free(l->scatter);
+    kl_batch_free(&l->steps.batch);
     free(l->bounds);
     free(l->target);
     free(l->goal);
@@ -210,12 +213,61 @@ static void place(kilter_loop *l) {
     l->opened_s = kl_loop_now_s(l);
 }
 
-static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
+/* --- a program that ends MPI before its loops --- */
+
+/* MPI_Finalize() deletes what MPI_COMM_SELF has before it does anything else; so does kilter_loop_close(). */
+static int on_finalize(MPI_Comm comm, int key, void *loop, void *nothing) {
+    kilter_loop *l = loop;
+    (void)comm, (void)key, (void)nothing;
+    if (l->phase == KL_BROKEN || l->closing)
+        return MPI_SUCCESS;
+    kl_fail(&l->failure, KILTER_ERR_USAGE, "MPI_Finalize(): loop '%s' is open; close it first", l->name);
+    fprintf(stderr, "rank %d: %s\n", l->rank, l->failure.text);
+    kl_loop_break(l);
+    return MPI_SUCCESS;
+}
+
+static void notice_finalize(kilter_loop *l) {
+    l->key = MPI_KEYVAL_INVALID;
+    if (kl_mpi_ranks_die &&
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &l->key, NULL) == MPI_SUCCESS)
+        MPI_Comm_set_attr(MPI_COMM_SELF, l->key, l);
+}
+
+static void ignore_finalize(kilter_loop *l) {
+    if (l->key == MPI_KEYVAL_INVALID)
+        return;
+    MPI_Comm_delete_attr(MPI_COMM_SELF, l->key);
+    MPI_Comm_free_keyval(&l->key);
+}
+
+/* --- open --- */
+
+/* In a simulation, which has thousands of ranks and no wrong use to find, one is enough. */
+static kilter_status duplicate(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
     int code = MPI_Comm_dup(comm, &l->comm);
+    if (code == MPI_SUCCESS && kl_mpi_ranks_die)
+        code = MPI_Comm_dup(comm, &l->calls);
     if (code != MPI_SUCCESS)
         return kl_mpi_failed(code, "opening a loop: duplicating the communicator", error);
     MPI_Comm_set_errhandler(l->comm, MPI_ERRORS_RETURN);
-    kilter_status status = agree_on_options(l, error);
+    if (kl_mpi_ranks_die)
+        MPI_Comm_set_errhandler(l->calls, MPI_ERRORS_RETURN);
+    else
+        l->calls = l->comm;
+    return KILTER_OK;
+}
+
+static void free_communicators(kilter_loop *l) {
+    if (l->calls != l->comm)
+        MPI_Comm_free(&l->calls);
+    MPI_Comm_free(&l->comm);
+}
+
+static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
+    kilter_status status = duplicate(l, comm, error);
+    if (status == KILTER_OK)
+        status = agree_on_options(l, error);
     if (status == KILTER_OK)
         status = check_options(l, error);
     if (status == KILTER_OK) {
@@ -235,6 +287,57 @@ static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
     return KILTER_OK;
 }
 
+/* Nothing tells of a death yet: whoever is late is waited for as long as when MPI starts. */
+static kilter_status await_ranks(MPI_Request *request, kilter_error *error) {
+    kl_mpi_wait wait;
+    double patience_s, began_s = kl_monotonic_s(), warn_s = began_s + LATE_S;
+    int there = 0, code = MPI_SUCCESS;
+    kilter_status status = kl_mpi_patience_s(&patience_s, error);
+    kl_mpi_wait_begin(&wait);
+    while (status == KILTER_OK && !there) {
+        code = MPI_Test(request, &there, MPI_STATUS_IGNORE);
+        double now_s = kl_monotonic_s();
+        if (code != MPI_SUCCESS)
+            status = kl_mpi_failed(code, "opening a loop", error);
+        else if (!there && patience_s > 0 && now_s - began_s > patience_s)
+            status =
+                kl_fail(error, KILTER_ERR_PEER,
+                        "opening a loop: not all ranks are there after %g s: one may have died before it "
+                        "could say so; start again (KILTER_MPI_START_S sets how long to wait)",
+                        patience_s);
+        else if (!there && now_s > warn_s) {
+            fprintf(stderr, "opening a loop: not all ranks are there after %g s; waiting on\n", LATE_S);
+            warn_s = HUGE_VAL;
+        }
+        if (!there)
+            kl_mpi_rest(&wait, REST_MOST_S);
+    }
+    kl_mpi_wait_end(&wait);
+    return status;
+}
+
+/* The first thing that ranks do together. *checks: does any rank? */
+static kilter_status gather_ranks(MPI_Comm comm, bool given, bool fits, bool *checks, kilter_error *error) {
+    MPI_Request request;
+    int all[] = {given, fits, !*checks}, code = MPI_SUCCESS;
+    kilter_status status = KILTER_OK;
+    if (kl_mpi_ranks_die)
+        code = MPI_Ibarrier(comm, &request);
+    if (code == MPI_SUCCESS && kl_mpi_ranks_die)
+        status = await_ranks(&request, error);
+    if (code == MPI_SUCCESS && status == KILTER_OK)
+        code = MPI_Allreduce(MPI_IN_PLACE, all, 3, MPI_INT, MPI_MIN, comm);
+    if (code != MPI_SUCCESS)
+        return kl_mpi_failed(code, "opening a loop", error);
+    if (status == KILTER_OK && !all[0])
+        status = kl_fail(error, KILTER_ERR_USAGE,
+                         "opening a loop: a rank gave NULL as options, or as the place for the loop");
+    else if (status == KILTER_OK && !all[1])
+        status = kl_fail(error, KILTER_ERR_MEMORY, "opening a loop: memory ran out on a rank");
+    *checks = !all[2];
+    return status;
+}
+
 kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options, kilter_loop **loop,
                                kilter_error *error) {
     int rank, ranks;
@@ -243,20 +346,25 @@ kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options
         return status;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
-    kilter_loop *l = new_loop(options, rank, ranks);
-    if (!l)
-        return kl_fail(error, KILTER_ERR_MEMORY, "opening a loop over %d ranks: memory ran out", ranks);
+    kilter_loop *l = options && loop ? new_loop(options, rank, ranks) : NULL;
+    bool checks = kl_loop_checks();
+    status = gather_ranks(comm, options && loop, l != NULL, &checks, error);
+    if (status != KILTER_OK || !l) {
+        if (l)
+            free_loop(l);
+        return status;
+    }
+    l->checks = checks && kl_mpi_ranks_die;
+    l->outlives = kl_mpi_hint() == NULL;
     status = open_on(l, comm, &l->failure);
     if (status == KILTER_OK) {
+        notice_finalize(l);
         *loop = l;
         return KILTER_OK;
     }
-    if (error)
-        *error = l->failure;
-    kl_lifelines_close(l->lines);
-    kl_loop_record_end(l, &l->failure, NULL);
+    status = kl_loop_failed(l, status, error);
     if (status == KILTER_ERR_RANGE || status == KILTER_ERR_RECORD) { /* on all ranks: nothing is under way */
-        MPI_Comm_free(&l->comm);
+        free_communicators(l);
         kl_mpi_wait_end(&l->wait);
         free_loop(l);
     }
@@ -270,7 +378,8 @@ void kl_loop_force(kilter_loop *l, uint64_t seed) {
 
 /* --- arrays --- */
 
-static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t ghost, kilter_error *error) {
+static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t ghost, void **base,
+                                 kilter_error *error) {
     const char *wrong = NULL;
     if (bytes == 0)
         wrong = "rows must have at least 1 byte";
@@ -278,20 +387,27 @@ static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t gh
         wrong = "a scattered loop's arrays have no ghost rows";
     else if (kl_loop_pipelined(l) && (bytes % l->options.inner != 0 || ghost > 1))
         wrong = "in a loop of kind KILTER_DOACROSS bytes must be a multiple of inner, and ghost at most 1";
-    return wrong ? kl_fail(error, KILTER_ERR_RANGE, "attaching an array to loop '%s': %s", l->name, wrong)
+    else if (!base)
+        wrong = "NULL is no place for its address";
+    return wrong ? kl_fail(error, KILTER_ERR_RANGE, "attaching array %zu to loop '%s': %s", l->array_count,
+                           l->name, wrong)
                  : KILTER_OK;
 }
 
-static kilter_status agree_on_array(kilter_loop *l, size_t bytes, uint64_t ghost, kilter_error *error) {
-    static const char *const names[] = {"bytes", "ghost"};
-    const uint64_t values[] = {bytes, ghost};
+static kilter_status agree_on_array(kilter_loop *l, size_t bytes, uint64_t ghost, void **base,
+                                    kilter_error *error) {
+    static const char *const names[] = {"bytes", "ghost", "base (NULL)"};
+    const uint64_t values[] = {bytes, ghost, base == NULL};
     const char *differs;
-    kilter_status status = agree(l, values, names, 2, &differs, error);
+    kl_step(l, KL_CALL_ARRAY, l->array_count, 0);
+    kilter_status status = kl_steps_meet(l, NULL, error);
+    if (status == KILTER_OK)
+        status = agree(l, values, names, sizeof names / sizeof *names, &differs, error);
     if (status == KILTER_OK && differs)
         return kl_fail(
             error, KILTER_ERR_RANGE,
-            "attaching an array to loop '%s': '%s' differs between ranks (here: bytes %zu, ghost %llu)",
-            l->name, differs, bytes, (unsigned long long)ghost);
+            "attaching array %zu to loop '%s': '%s' differs between ranks (here: bytes %zu, ghost %llu)",
+            l->array_count, l->name, differs, bytes, (unsigned long long)ghost);
     return status;
 }
 
@@ -311,9 +427,9 @@ static kilter_status get_rows(kilter_loop *l, size_t bytes, uint64_t ghost, kl_r
 }
 
 static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t ghost, void **base, kilter_error *error) {
-    kilter_status status = agree_on_array(l, bytes, ghost, error);
+    kilter_status status = agree_on_array(l, bytes, ghost, base, error);
     if (status == KILTER_OK)
-        status = check_array(l, bytes, ghost, error);
+        status = check_array(l, bytes, ghost, base, error);
     if (status != KILTER_OK)
         return status;
     kl_rows rows = {0};
@@ -332,6 +448,7 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t ghost, void *
     l->arrays[l->array_count++] = (kl_array){.rows = rows, .ghost = ghost};
     l->ghost = ghost > l->ghost ? ghost : l->ghost;
     *base = rows.base;
+    kl_guard(l);
     return KILTER_OK;
 }
 
@@ -349,32 +466,26 @@ kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t ghost, vo
     kilter_status status = attach(l, bytes, ghost, base, &why);
     if (status == KILTER_OK)
         return KILTER_OK;
+    if (status == KILTER_ERR_PEER || status == KILTER_ERR_MPI || status == KILTER_ERR_USAGE) {
+        l->failure = why;
+        return kl_loop_failed(l, status, error);
+    }
     if (error)
         *error = why;
-    if (status == KILTER_ERR_PEER || status == KILTER_ERR_MPI) {
-        l->failure = why;
-        kl_loop_break(l);
-    }
     return status;
 }
 
 /* --- close --- */
 
 static kilter_status say_goodbye(kilter_loop *l, kilter_error *error) {
-    kl_batch batch = {0};
-    MPI_Request request = MPI_REQUEST_NULL;
     l->closing = true;
+    kl_step(l, KL_CALL_CLOSE, 0, 0);
     kilter_status status = kl_round_close(l, error);
     if (status == KILTER_OK)
         status = kl_loop_record_ranks(l, error);
-    if (status == KILTER_OK) {
-        int code = MPI_Ibarrier(l->comm, &request);
-        status = kl_batch_join(&batch, code, request, error);
-    }
     if (status == KILTER_OK)
-        status = kl_batch_await(l, &batch, error);
-    kl_batch_free(&batch);
-    return status;
+        status = kl_steps_meet(l, NULL, error);
+    return status == KILTER_OK ? kl_steps_close(l, error) : status;
 }
 
 /* Of a loop that failed, MPI may still write into what is here: it stays. */
@@ -389,14 +500,16 @@ kilter_status kilter_loop_close(kilter_loop *l, kilter_error *error) {
     else if (l->phase == KL_BETWEEN)
         status = say_goodbye(l, &l->failure);
     if (status != KILTER_OK)
-        kl_loop_failed(l, status, error);
+        status = kl_loop_failed(l, status, error);
     kl_lifelines_close(l->lines);
     l->lines = NULL;
+    kl_unguard(l);
+    ignore_finalize(l);
     if (l->phase == KL_BROKEN)
         return status;
     status = kl_loop_record_end(l, NULL, error);
     kl_mpi_wait_end(&l->wait);
-    MPI_Comm_free(&l->comm);
+    free_communicators(l);
     free_loop(l);
     return status;
 }

@@ -330,8 +330,9 @@ kilter_status kl_loop_record_end(kilter_loop *l, const kilter_error *failure, ki
     double ended_s = kl_loop_now_s(l) - l->opened_s;
     kilter_loop_summary s;
     kilter_loop_summary_get(l, &s);
-    if (failure && failure->status == KILTER_ERR_PEER && l->dead > 0)
-        kl_trace_worker_left(r->trace, (uint32_t)l->dead, ended_s, "is dead, or has given up the loop");
+    if (failure && failure->status == KILTER_ERR_PEER && l->words.rank > 0)
+        kl_trace_worker_left(r->trace, (uint32_t)l->words.rank, ended_s,
+                             l->words.text[0] ? l->words.text : "is dead, or has ended");
     if (l->steer)
         write_open_outcome(l);
     kl_trace_loop_ended(r->trace,

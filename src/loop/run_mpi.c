@@ -180,7 +180,7 @@ static bool break_loop(kilter_loop *l) {
     return false;
 }
 
-static bool is_under_way(kilter_loop *l, const char *call, kilter_loop_kind kind) {
+static bool is_under_way(kilter_loop *l, const char *call, kilter_loop_kind kind, bool has_place) {
     if (l->phase == KL_BROKEN)
         return false;
     kilter_status status = KILTER_OK;
@@ -191,11 +191,13 @@ static bool is_under_way(kilter_loop *l, const char *call, kilter_loop_kind kind
                            &l->failure);
     else if (l->phase != KL_WITHIN)
         status = wrong_use(l, call, "no execution is under way: call kilter_loop_begin() first", &l->failure);
+    else if (!has_place)
+        status = wrong_use(l, call, "NULL is no place for a range", &l->failure);
     return status == KILTER_OK ? true : break_loop(l);
 }
 
 bool kilter_loop_next(kilter_loop *l, kilter_range *range) {
-    if (!is_under_way(l, "kilter_loop_next()", KILTER_DOALL))
+    if (!is_under_way(l, "kilter_loop_next()", KILTER_DOALL, range != NULL))
         return false;
     bool got;
     if (l->scatter)
@@ -278,7 +280,7 @@ static bool has_passed(const kilter_loop *l) {
 }
 
 bool kilter_loop_next_block(kilter_loop *l, kilter_range *rows, kilter_range *inner) {
-    if (!is_under_way(l, "kilter_loop_next_block()", KILTER_DOACROSS))
+    if (!is_under_way(l, "kilter_loop_next_block()", KILTER_DOACROSS, rows && inner))
         return false;
     kilter_status status = finish_block(l, &l->failure);
     if (status == KILTER_OK)
@@ -308,7 +310,10 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
                                         &l->failure),
                               error);
     l->began_s = kl_loop_now_s(l);
-    kilter_status status = begin(l, &l->failure);
+    kl_step(l, KL_CALL_BEGIN, 0, 0);
+    kilter_status status = l->checks || l->execution == 0 ? kl_steps_meet(l, NULL, &l->failure) : KILTER_OK;
+    if (status == KILTER_OK)
+        status = begin(l, &l->failure);
     if (status != KILTER_OK)
         return kl_loop_failed(l, status, error);
     l->phase = KL_WITHIN;

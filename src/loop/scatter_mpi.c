@@ -248,8 +248,11 @@ static kilter_status hear_answer(kilter_loop *l, transfer *t, kilter_error *erro
 
 static kilter_status complete(kilter_loop *l, transfer *t, kilter_error *error) {
     uint64_t rows = 0;
-    for (size_t i = 0; i < t->list.count; i++)
+    for (size_t i = 0; i < t->list.count; i++) {
         rows += t->list.ranges[i].rows.hi - t->list.ranges[i].rows.lo;
+        if (t->sends)
+            kl_loop_note_gone(l, t->list.ranges[i].rows, t->peer);
+    }
     l->measured.moved += rows;
     if (t->sends)
         return give_pages(l, t, error);
@@ -309,6 +312,8 @@ static kilter_status carry_out(kilter_loop *l, const kl_transfer *transfers, siz
 
 /* From anybody to anybody, sometimes more than there is. */
 static kilter_status force(kilter_loop *l, kilter_error *error) {
+    if (l->ranks < 2)
+        return KILTER_OK;
     uint64_t seed = kl_mix64(l->seed + l->scatter->rounds);
     kl_transfer transfer = {.from = (uint32_t)(seed % l->ranks),
                             .count = (seed >> 32) % (l->options.iterations / l->ranks + 2)};

@@ -161,7 +161,7 @@ struct kl_mpi_vigil {
 
 static const double START_S = 300;
 
-static kilter_status read_patience(double *patience_s, kilter_error *error) {
+kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error) {
     const char *text = getenv("KILTER_MPI_START_S");
     char *end = NULL;
     *patience_s = text && *text ? strtod(text, &end) : START_S;
@@ -193,7 +193,7 @@ static void *watch_start(void *arg) {
 
 static kilter_status begin_vigil(kl_mpi_vigil **vigil, kilter_error *error) {
     double patience_s;
-    kilter_status status = read_patience(&patience_s, error);
+    kilter_status status = kl_mpi_patience_s(&patience_s, error);
     if (status != KILTER_OK || !kl_mpi_ranks_die || patience_s == 0)
         return status;
     kl_mpi_vigil *v = calloc(1, sizeof *v);

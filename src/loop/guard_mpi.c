@@ -1,0 +1,156 @@
+/* Rows touched where they are not: in checking mode the fault is named, and then is what it was.
+ *
+ * A signal handler has no argument: the loops it looks at hang from the one list of this library that hangs
+ * from no handle. A process has one SIGSEGV. Whatever is done within the handler may be done in one. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loop/loop_mpi.h"
+
+static kilter_loop *_Atomic guarded;
+static struct sigaction before;
+static pthread_mutex_t guarding = PTHREAD_MUTEX_INITIALIZER;
+
+/* --- a text, without the C library's help --- */
+
+typedef struct text {
+    char at[512];
+    size_t size;
+} text;
+
+static void add(text *t, const char *words) {
+    for (; *words && t->size < sizeof t->at; words++)
+        t->at[t->size++] = *words;
+}
+
+static void add_number(text *t, uint64_t number) {
+    char digits[21], *first = digits + 20;
+    for (*first = '\0'; number > 0 || !*first; number /= 10)
+        *--first = (char)('0' + number % 10);
+    add(t, first);
+}
+
+/* --- whose row is it? --- */
+
+static const kl_gone *when_gone(const kilter_loop *l, uint64_t row) {
+    uint64_t known = l->gone_count < KL_GONE ? l->gone_count : KL_GONE;
+    for (uint64_t k = 1; k <= known; k++) {
+        const kl_gone *gone = &l->gone[(l->gone_count - k) % KL_GONE];
+        if (row >= gone->rows.lo && row < gone->rows.hi)
+            return gone;
+    }
+    return NULL;
+}
+
+static int owner_of(const kilter_loop *l, uint64_t row) {
+    int rank = 0;
+    while (row >= l->target[rank + 1])
+        rank++;
+    return rank;
+}
+
+static void say_where(const kilter_loop *l, uint64_t row, text *t) {
+    const kl_gone *gone = when_gone(l, row);
+    if (row >= l->options.iterations) {
+        add(t, ", which is behind the last one");
+        return;
+    }
+    if (!l->scatter) {
+        add(t, ", which is on rank ");
+        add_number(t, (uint64_t)owner_of(l, row));
+        add(t, " now");
+    }
+    if (gone) {
+        add(t, l->scatter ? ", which moved to rank " : " (moved in execution ");
+        if (l->scatter) {
+            add_number(t, (uint64_t)gone->to);
+            add(t, " in execution ");
+        }
+        add_number(t, gone->execution);
+        add(t, l->scatter ? "" : ")");
+    } else if (l->gone_count <= KL_GONE) {
+        add(t, l->scatter ? ", which never was here" : " (it never was here)");
+    }
+}
+
+static void say(const kilter_loop *l, size_t array, uint64_t row) {
+    text t = {.size = 0};
+    add(&t, "loop '");
+    add(&t, l->name);
+    add(&t, "': rank ");
+    add_number(&t, (uint64_t)l->rank);
+    add(&t, " touched row ");
+    add_number(&t, row);
+    add(&t, " of array ");
+    add_number(&t, array);
+    say_where(l, row, &t);
+    add(&t, "\n");
+    (void)!write(STDERR_FILENO, t.at, t.size);
+}
+
+static void look(const uint8_t *address) {
+    for (const kilter_loop *l = guarded; l; l = l->next_guarded)
+        for (size_t a = 0; a < l->array_count; a++) {
+            const kl_rows *rows = &l->arrays[a].rows;
+            if (address >= rows->base && address < rows->base + rows->reserved)
+                say(l, a, (uint64_t)(address - rows->base) / rows->bytes);
+        }
+}
+
+/* --- the handler --- */
+
+/* Where there was no handler the instruction faults again, as if this one had not been there. */
+static void on_fault(int number, siginfo_t *info, void *context) {
+    look(info->si_addr);
+    if (before.sa_flags & SA_SIGINFO) {
+        before.sa_sigaction(number, info, context);
+    } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+        before.sa_handler(number);
+    } else {
+        sigaction(number, &before, NULL);
+        if (info->si_code <= 0) /* sent by somebody */
+            raise(number);
+    }
+}
+
+static kilter_loop *_Atomic *place_of(const kilter_loop *l) {
+    kilter_loop *_Atomic *place = &guarded;
+    while (*place && *place != l)
+        place = &(*place)->next_guarded;
+    return place;
+}
+
+void kl_guard(kilter_loop *l) {
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    if (!l->checks)
+        return;
+    pthread_mutex_lock(&guarding);
+    if (!guarded)
+        sigaction(SIGSEGV, &action, &before);
+    if (*place_of(l) != l) {
+        l->next_guarded = guarded;
+        guarded = l;
+    }
+    pthread_mutex_unlock(&guarding);
+}
+
+/* What another has set meanwhile stays. */
+void kl_unguard(kilter_loop *l) {
+    struct sigaction now;
+    pthread_mutex_lock(&guarding);
+    kilter_loop *_Atomic *place = place_of(l);
+    if (*place == l) {
+        *place = l->next_guarded;
+        if (!guarded && sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_sigaction == on_fault)
+            sigaction(SIGSEGV, &before, NULL);
+    }
+    pthread_mutex_unlock(&guarding);
+}
+
+void kl_loop_note_gone(kilter_loop *l, kl_span rows, int to) {
+    if (rows.lo < rows.hi)
+        l->gone[l->gone_count++ % KL_GONE] = (kl_gone){rows, l->execution, to};
+}

@@ -1,0 +1,311 @@
+/* What must not be done with loops, and what must not happen to them, on the ranks of MPI_COMM_WORLD: each
+ * rank says it by name, and none hangs. Started by mpirun, or by death_test.sh.
+ *
+ *   misuse_mpi_test steps                collective calls out of step
+ *                   unclosed             rank 0 calls MPI_Finalize() before the loop is closed
+ *                   touch                rows touched where they are not
+ *                   death KIND WHEN WHO  rank WHO dies: before call number WHEN of those below, or after
+ *                                        -WHEN microseconds; the others say so, and that it is right
+ *                   leave KIND WHEN WHO  the same with exit()
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loop/loop.h"
+#include "sys/sys.h"
+#include "transport/launch_mpi.h"
+
+static int rank, ranks;
+
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "rank %d of %d: %s:%d: %s\n", rank, ranks, __FILE__, __LINE__, #condition);      \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
+        }                                                                                                    \
+    } while (0)
+
+#define CHECK_OK(call)                                                                                       \
+    do {                                                                                                     \
+        kilter_error check_error = {KILTER_OK, ""}, *error = &check_error;                                   \
+        if ((call) != KILTER_OK) {                                                                           \
+            fprintf(stderr, "rank %d of %d: %s:%d: %s\n", rank, ranks, __FILE__, __LINE__, error->text);     \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
+        }                                                                                                    \
+    } while (0)
+
+/* --- a loop of each kind, and its calls as letters --- */
+
+enum { N = 48, WIDTH = 512 /* doubles: rows of a page */ };
+
+static const struct kind {
+    const char *name;
+    kilter_loop_options options;
+    uint64_t ghost;
+} kinds[] = {
+    {"halo", {.iterations = N}, 1},
+    {"free", {.iterations = N}, 0},
+    {"scattered", {.iterations = N, .scattered = true}, 0},
+    {"pipeline", {.iterations = N, .kind = KILTER_DOACROSS, .inner = WIDTH, .block = 100}, 1},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+typedef struct run {
+    kilter_loop *loop;
+    double *rows, *other;
+    double *whole;
+    kilter_error error;
+    double body_s;
+} run;
+
+static kilter_status execute(run *r, const struct kind *kind) {
+    kilter_range rows, inner;
+    kilter_status status = kilter_loop_begin(r->loop, &r->error);
+    if (status != KILTER_OK)
+        return status;
+    if (kind->options.kind == KILTER_DOACROSS)
+        while (kilter_loop_next_block(r->loop, &rows, &inner)) {
+            for (uint64_t i = rows.lo; i < rows.hi; i++)
+                r->rows[i * WIDTH + inner.lo] += 1;
+            kl_spend_s(r->body_s);
+        }
+    else
+        while (kilter_loop_next(r->loop, &rows)) {
+            for (uint64_t i = rows.lo; i < rows.hi; i++)
+                r->rows[i * WIDTH] += 1;
+            kl_spend_s(r->body_s);
+        }
+    return kilter_loop_end(r->loop, &r->error);
+}
+
+static kilter_status make_call(run *r, const struct kind *kind, char call) {
+    double sum;
+    switch (call) {
+    case 'o':
+        return kilter_loop_open(MPI_COMM_WORLD, &kind->options, &r->loop, &r->error);
+    case 'a':
+        return kilter_loop_array(r->loop, WIDTH * sizeof(double), kind->ghost, (void **)&r->rows, &r->error);
+    case 'A': /* with so many bytes that the pipeline takes it, too */
+        return kilter_loop_array(r->loop, WIDTH * sizeof(double), 0, (void **)&r->other, &r->error);
+    case 'b':
+        return execute(r, kind);
+    case 's':
+        return kilter_loop_sum(r->loop, r->rows, &sum, &r->error);
+    case 'g':
+        return kilter_loop_gather(r->loop, r->rows, 0, r->whole, &r->error);
+    case 'G':
+        return kilter_loop_gather(r->loop, r->rows, ranks - 1, r->whole, &r->error);
+    case 'h':
+        return kilter_loop_gather(r->loop, r->other, 0, r->whole, &r->error);
+    default: /* c */
+        return kilter_loop_close(r->loop, &r->error);
+    }
+}
+
+static run new_run(void) {
+    run r = {.whole = calloc(N * WIDTH, sizeof *r.whole)};
+    CHECK(r.whole);
+    return r;
+}
+
+/* --- out of step --- */
+
+/* The odd rank's calls, and the others'. */
+static const char *const apart[][2] = {
+    {"oaAbbGc", "oaAbbgc"}, {"oaAbgc", "oaAbhc"},  {"oaAbbgc", "oaAbgc"},
+    {"oaAbgbc", "oaAbbc"},  {"oaAbbbc", "oaAbbc"}, {"oaAbc", "oaAbbgc"},
+    {"oaAbc", "oabc"},      {"oaAgbc", "oaAbgc"},  {"oaAc", "oaAgc"},
+};
+
+static void be_apart(const struct kind *kind, const char *calls) {
+    run r = new_run();
+    kilter_status status = KILTER_OK;
+    for (; *calls && status == KILTER_OK; calls++)
+        status = make_call(&r, kind, *calls);
+    if (!strstr(r.error.text, "out of step") || !strstr(r.error.text, "kilter_loop_") ||
+        (status != KILTER_ERR_USAGE && status != KILTER_ERR_PEER)) {
+        fprintf(stderr, "%s, rank %d: before %s: status %d: %s\n", kind->name, rank, calls, status,
+                r.error.text);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    if (rank == 0)
+        printf("%s: %s\n", kind->name, r.error.text);
+    if (calls[-1] != 'c')
+        kilter_loop_close(r.loop, NULL);
+    free(r.whole);
+}
+
+static void test_steps(void) {
+    size_t count = sizeof apart / sizeof *apart;
+    for (size_t k = 0; k < KINDS && ranks > 1; k++)
+        for (size_t i = 0; i < count; i++) {
+            bool odd = (i + k) % 2 ? rank == 0 : rank == ranks - 1;
+            be_apart(&kinds[k], apart[i][odd ? 0 : 1]);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+}
+
+/* --- MPI ends before the loop --- */
+
+static void test_unclosed(void) {
+    run r = new_run();
+    kilter_status status = KILTER_OK;
+    for (const char *call = "oaAb"; *call; call++)
+        CHECK(make_call(&r, &kinds[0], *call) == KILTER_OK);
+    if (rank == 0)
+        return;
+    while (status == KILTER_OK)
+        status = make_call(&r, &kinds[0], 'b');
+    CHECK(status == KILTER_ERR_PEER);
+    CHECK(strstr(r.error.text, "rank 0 has given it up: MPI_Finalize(): loop 'loop' is open"));
+    kilter_loop_close(r.loop, NULL);
+}
+
+/* --- a range touched after it moved away --- */
+
+/* Whoever reads the row: what it says, and how it ends. */
+static int touch(const double *row, char *said, size_t size) {
+    int ends[2], status;
+    CHECK(pipe(ends) == 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        _exit(*(const volatile double *)row == 0 ? 0 : 1);
+    }
+    close(ends[1]);
+    size_t got = 0;
+    for (ssize_t more = 1; more > 0; got += more > 0 ? (size_t)more : 0)
+        more = read(ends[0], said + got, size - 1 - got);
+    said[got] = '\0';
+    close(ends[0]);
+    CHECK(waitpid(child, &status, 0) == child);
+    return status;
+}
+
+static void leave(int number) {
+    (void)number;
+    _exit(33);
+}
+
+static void touch_others(const struct kind *kind, bool handled) {
+    struct sigaction mine = {.sa_handler = leave}, kept, now;
+    sigaction(SIGSEGV, handled ? &mine : NULL, &kept);
+    run r = new_run();
+    for (const char *call = "oaA"; *call; call++)
+        CHECK(make_call(&r, kind, *call) == KILTER_OK);
+    kilter_range first = {0, 0}, own = {0, 0};
+    kilter_loop_mine(r.loop, 0, &first);
+    kl_loop_force(r.loop, 3);
+    char owner[N], all[N], said[4096];
+    memset(owner, 0, sizeof owner);
+    for (int e = 0; e < 5; e++)
+        CHECK(execute(&r, kind) == KILTER_OK);
+    for (size_t k = 0; kilter_loop_mine(r.loop, k, &own); k++)
+        memset(owner + own.lo, rank + 1, own.hi - own.lo);
+    MPI_Allreduce(owner, all, N, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
+    int seen = 0, anywhere = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        char words[160], moved[40] = "";
+        bool far = true, was_here = i >= first.lo && i < first.hi;
+        for (uint64_t j = i > 0 ? i - 1 : 0; j <= i + 1 && j < N; j++)
+            far &= all[j] != rank + 1;
+        if (!far)
+            continue;
+        int status = touch(&r.rows[i * WIDTH], said, sizeof said);
+        snprintf(words, sizeof words, "loop 'loop': rank %d touched row %llu of array 0, which ", rank,
+                 (unsigned long long)i);
+        CHECK(strstr(said, words));
+        snprintf(words, sizeof words, "which is on rank %d now", all[i] - 1);
+        CHECK(kind->options.scattered || strstr(said, words));
+        if (was_here)
+            strcpy(moved, "in execution ");
+        CHECK(strstr(said, moved));
+        CHECK(handled ? WIFEXITED(status) && WEXITSTATUS(status) == 33
+                      : WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+        seen += was_here;
+    }
+    MPI_Allreduce(&seen, &anywhere, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(anywhere > 0);
+    CHECK(WIFEXITED(touch(&r.whole[0], said, sizeof said)));
+    CHECK(make_call(&r, kind, 'c') == KILTER_OK);
+    sigaction(SIGSEGV, &kept, &now);
+    CHECK(handled ? now.sa_handler == leave : now.sa_sigaction == kept.sa_sigaction);
+    free(r.whole);
+}
+
+static void test_touch(void) {
+    for (size_t k = 0; k < KINDS && ranks > 1; k++)
+        for (int handled = 0; handled < 2; handled++)
+            touch_others(&kinds[k], handled);
+}
+
+/* --- a rank that dies --- */
+
+static void die(int number) {
+    (void)number;
+    kill(getpid(), SIGKILL);
+}
+
+static void test_death(const char *name, int when, int who, bool leaves) {
+    const struct kind *kind = kinds;
+    while (strcmp(kind->name, name) != 0)
+        CHECK(++kind < kinds + KINDS);
+    run r = new_run();
+    static const char calls[] = "oaAbbbgbgGc";
+    bool at_random = when < 0;
+    kilter_status status = KILTER_OK;
+    r.body_s = 1e-4;
+    for (int at = 0; status == KILTER_OK; at++) {
+        if (at_random && at == 3) {
+            kl_loop_force(r.loop, (uint64_t)-when);
+            signal(SIGALRM, die);
+            const struct itimerval timer = {.it_value = {.tv_usec = -when}};
+            if (rank == who)
+                setitimer(ITIMER_REAL, &timer, NULL);
+        }
+        if (rank == who && at == when && leaves)
+            exit(0);
+        if (rank == who && at == when)
+            kill(getpid(), SIGKILL);
+        /* at random: until it happens, all but close */
+        char call = calls[at < 10 || !at_random ? at : 3 + (at - 3) % 7];
+        CHECK(call);
+        status = make_call(&r, kind, call);
+    }
+    char words[40];
+    snprintf(words, sizeof words, "rank %d is dead", who);
+    bool right = status == KILTER_ERR_PEER && strstr(r.error.text, when == 0 ? "not all ranks" : words);
+    printf("rank %d %s: %s\n", rank, right ? "is right" : "is WRONG", r.error.text);
+    fflush(stdout);
+    _exit(right ? 0 : 1);
+}
+
+int main(int count, char **arguments) {
+    bool started; /* as the farm starts it: with MPICH, so that ranks outlive others */
+    int provided;
+    kl_mpi_vigil *vigil;
+    setenv("KILTER_CHECK", "1", 0);
+    CHECK_OK(kl_mpi_start(&count, &arguments, &started, &provided, &vigil, error));
+    kl_mpi_started(vigil);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    const char *what = count > 1 ? arguments[1] : "";
+    if (strcmp(what, "steps") == 0)
+        test_steps();
+    else if (strcmp(what, "unclosed") == 0)
+        test_unclosed();
+    else if (strcmp(what, "touch") == 0)
+        test_touch();
+    else if ((strcmp(what, "death") == 0 || strcmp(what, "leave") == 0) && count > 4)
+        test_death(arguments[2], atoi(arguments[3]), atoi(arguments[4]), strcmp(what, "leave") == 0);
+    else
+        CHECK(!"misuse_mpi_test steps, unclosed, touch, or death or leave KIND WHEN WHO");
+    MPI_Finalize();
+}

@@ -1,0 +1,162 @@
+/* Collective calls that are out of step between ranks, found and named.
+ *
+ * Where ranks meet anyway they compare their calls: what is added up has two words more, which tell whether
+ * all are in the same call after as many others. Elsewhere a rank that waits for long tells the others which
+ * calls it has made; one that has made others than that says so. In checking mode ranks meet in each call. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop/loop_mpi.h"
+
+static const double TELL_AFTER_S = 1; /* of waiting */
+
+enum { KEY_BITS = 24, WORDS = KL_SUM_WORDS + 2, NAME_BYTES = 100 };
+
+static const double APART_S = 0.5; /* between two looks of a rank that does not wait */
+
+bool kl_loop_checks(void) {
+    const char *set = getenv("KILTER_CHECK");
+#ifdef NDEBUG
+    return set && strcmp(set, "1") == 0;
+#else
+    return !set || strcmp(set, "0") != 0;
+#endif
+}
+
+/* --- calls as numbers --- */
+
+/* For comparing, and for naming: execution, call, array, root. The lowest 16 bits are left to a rank. */
+static uint64_t pack(const kilter_loop *l, kl_call call, size_t array, int root) {
+    return (l->execution & 0xffffff) << 40 | (uint64_t)call << 36 | (array & 0xff) << 28 |
+           ((uint64_t)root & 0xfff) << 16;
+}
+
+static void name_call(uint64_t packed, char text[NAME_BYTES]) {
+    static const char *const names[] = {"", "array", "begin", "sum", "gather", "close"};
+    kl_call call = (kl_call)(packed >> 36 & 0xf);
+    char details[40] = "";
+    if (call == KL_CALL_ARRAY || call == KL_CALL_SUM)
+        snprintf(details, sizeof details, "%s array %u", call == KL_CALL_SUM ? " of" : " for",
+                 (unsigned)(packed >> 28 & 0xff));
+    else if (call == KL_CALL_GATHER)
+        snprintf(details, sizeof details, " of array %u to rank %u", (unsigned)(packed >> 28 & 0xff),
+                 (unsigned)(packed >> 16 & 0xfff));
+    snprintf(text, NAME_BYTES, "kilter_loop_%s()%s (executions so far: %u)",
+             call <= KL_CALL_CLOSE ? names[call] : "?", details, (unsigned)(packed >> 40));
+}
+
+static kilter_status out_of_step(const kilter_loop *l, uint64_t one, int rank, uint64_t other, int other_rank,
+                                 kilter_error *error) {
+    char texts[2][NAME_BYTES];
+    name_call(one, texts[0]);
+    name_call(other, texts[1]);
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "collective calls of loop '%s' are out of step: rank %d is in %s, rank %d in %s; all "
+                   "ranks must make the same calls in the same order",
+                   l->name, rank, texts[0], other_rank, texts[1]);
+}
+
+/* --- where ranks meet --- */
+
+void kl_step(kilter_loop *l, kl_call call, size_t array, int root) {
+    l->steps.recent[l->steps.number++ % KL_STEPS] = pack(l, call, array, root);
+}
+
+static uint64_t last_step(const kilter_loop *l) {
+    return l->steps.recent[(l->steps.number - 1) % KL_STEPS];
+}
+
+/* All ranks know by now that not all are in the same call. */
+static kilter_status name_difference(kilter_loop *l, kilter_error *error) {
+    uint64_t mine = last_step(l) | ((uint64_t)l->rank & 0xffff), ends[2] = {mine, ~mine};
+    kilter_status status = kl_loop_least_on(l, l->calls, ends, 2, error);
+    if (status != KILTER_OK)
+        return status;
+    uint64_t first = ends[0], last = ~ends[1];
+    return out_of_step(l, first, (int)(first & 0xffff), last, (int)(last & 0xffff), error);
+}
+
+kilter_status kl_steps_meet(kilter_loop *l, int64_t *words, kilter_error *error) {
+    int64_t all[WORDS] = {0}, key = (int64_t)(kl_mix64(last_step(l)) >> (64 - KEY_BITS));
+    if (words)
+        memcpy(all, words, KL_SUM_WORDS * sizeof *all);
+    all[KL_SUM_WORDS] = key;
+    all[KL_SUM_WORDS + 1] = key * key;
+    kl_batch batch = {0};
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Iallreduce(MPI_IN_PLACE, all, WORDS, MPI_INT64_T, MPI_SUM, l->calls, &request);
+    kilter_status status = kl_batch_join(&batch, code, request, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &batch, error);
+    kl_batch_free(&batch);
+    if (status != KILTER_OK)
+        return status;
+    int64_t ranks = (int64_t)l->ranks;
+    if (all[KL_SUM_WORDS] != ranks * key || all[KL_SUM_WORDS + 1] != ranks * key * key)
+        return name_difference(l, error);
+    if (words)
+        memcpy(words, all, KL_SUM_WORDS * sizeof *all);
+    return KILTER_OK;
+}
+
+/* --- where they wait --- */
+
+/* In the calls that both still know. */
+static kilter_status compare(const kilter_loop *l, const kl_steps_word *theirs, int rank,
+                             kilter_error *error) {
+    uint64_t mine = l->steps.number, both = mine < theirs->number ? mine : theirs->number;
+    uint64_t longer = mine < theirs->number ? theirs->number : mine;
+    for (uint64_t k = longer > KL_STEPS ? longer - KL_STEPS : 0; k < both; k++)
+        if (l->steps.recent[k % KL_STEPS] != theirs->recent[k % KL_STEPS])
+            return out_of_step(l, l->steps.recent[k % KL_STEPS], l->rank, theirs->recent[k % KL_STEPS], rank,
+                               error);
+    return KILTER_OK;
+}
+
+static kilter_status hear(kilter_loop *l, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (int there = 1; there && status == KILTER_OK;) {
+        MPI_Status from;
+        kl_steps_word word;
+        int code = MPI_Iprobe(MPI_ANY_SOURCE, KL_TAG_STEPS, l->calls, &there, &from);
+        if (code == MPI_SUCCESS && there)
+            code = MPI_Recv(&word, sizeof word, MPI_BYTE, from.MPI_SOURCE, KL_TAG_STEPS, l->calls,
+                            MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS)
+            return kl_mpi_failed(code, "comparing the calls of a loop's ranks", error);
+        if (there)
+            status = compare(l, &word, from.MPI_SOURCE, error);
+    }
+    return status;
+}
+
+static kilter_status tell(kilter_loop *l, kilter_error *error) {
+    kl_steps *s = &l->steps;
+    kilter_status status = kl_batch_look(l, &s->batch, error);
+    if (status != KILTER_OK || s->batch.open > 0)
+        return status;
+    s->told = s->number;
+    s->word.number = s->number;
+    memcpy(s->word.recent, s->recent, sizeof s->recent);
+    for (int r = 0; r < (int)l->ranks && status == KILTER_OK; r++)
+        if (r != l->rank)
+            status = kl_batch_send_on(l->calls, &s->batch, &s->word, sizeof s->word, r, KL_TAG_STEPS, error);
+    return status;
+}
+
+kilter_status kl_steps_look(kilter_loop *l, double now_s, kilter_error *error) {
+    kl_steps *s = &l->steps;
+    if (now_s - s->looked_s > APART_S)
+        s->waits_s = now_s;
+    s->looked_s = now_s;
+    kilter_status status = hear(l, error);
+    if (status == KILTER_OK && now_s - s->waits_s > TELL_AFTER_S && s->told != s->number)
+        status = tell(l, error);
+    return status;
+}
+
+kilter_status kl_steps_close(kilter_loop *l, kilter_error *error) {
+    kilter_status status = l->steps.told > 0 ? kl_batch_await(l, &l->steps.batch, error) : KILTER_OK;
+    return status == KILTER_OK && kl_mpi_ranks_die ? hear(l, error) : status;
+}
