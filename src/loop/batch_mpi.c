@@ -165,8 +165,6 @@ static kilter_status look(kilter_loop *l, kl_batch *b, bool for_ever, int *done,
     if (code != MPI_SUCCESS)
         return kl_mpi_failed(code, "exchanging rows of a loop", error);
     b->open -= (size_t)*done;
-    if (*done > 0)
-        kl_mpi_traffic(&l->wait);
     return KILTER_OK;
 }
 
@@ -177,14 +175,18 @@ kilter_status kl_batch_look(kilter_loop *l, kl_batch *b, kilter_error *error) {
 
 kilter_status kl_batch_await(kilter_loop *l, kl_batch *b, kilter_error *error) {
     kilter_status status = KILTER_OK;
-    kl_mpi_traffic(&l->wait);
+    bool idle = false;
     while (b->open > 0 && status == KILTER_OK) {
         int done;
         status = look(l, b, !kl_mpi_ranks_die, &done, error);
-        if (status == KILTER_OK && done == 0 && b->open > 0) {
+        bool waits = status == KILTER_OK && done == 0 && b->open > 0;
+        if (waits && !idle)
+            kl_mpi_traffic(&l->wait);
+        if (waits) {
             status = kl_loop_look_for_deaths(l, error);
             kl_loop_rest(l);
         }
+        idle = waits;
     }
     return status;
 }
@@ -327,11 +329,14 @@ void kl_loop_ask_for_deaths(kilter_loop *l) {
     }
 }
 
-kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error) {
-    double now_s = kl_monotonic_s();
+kilter_status kl_loop_look_for_deaths_at(kilter_loop *l, double now_s, kilter_error *error) {
     if (!kl_mpi_ranks_die || now_s - l->looked_s < LOOK_S)
         return KILTER_OK;
     l->looked_s = now_s;
     kilter_status status = kl_steps_look(l, now_s, error);
     return status == KILTER_OK && l->lines ? kl_loop_look_at_lines(l, now_s, error) : status;
+}
+
+kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error) {
+    return kl_loop_look_for_deaths_at(l, kl_monotonic_s(), error);
 }

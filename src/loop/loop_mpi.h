@@ -45,6 +45,8 @@ void kl_batch_free(kl_batch *batch);
 
 /* Whoever notices a death, or fails, makes all others notice. */
 kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error);
+/* The same by a look at the clock that was taken anyway. */
+kilter_status kl_loop_look_for_deaths_at(kilter_loop *l, double now_s, kilter_error *error);
 kilter_status kl_loop_look_at_lines(kilter_loop *l, double now_s, kilter_error *error);
 void kl_loop_ask_for_deaths(kilter_loop *l); /* was one the reason of l->failure, which MPI told? */
 void kl_loop_give_up(kilter_loop *l);
@@ -104,6 +106,7 @@ typedef struct kl_measured { /* since the last report */
     double rows; /* in parts, where blocks are done */
     uint64_t moved;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
+    double boundary_s, boundaries; /* of blocks: from one body to the next, without waiting */
 } kl_measured;
 
 typedef enum kl_call { /* collective ones */
@@ -190,8 +193,13 @@ struct kilter_loop {
     uint64_t passes; /* of a pipeline's execution: parts between which rows may move, too */
     kl_span pass;    /* the blocks of the present one */
     bool in_block;
-    kl_batch coming, going; /* boundaries of blocks */
-    uint64_t blocks_asked;  /* receives posted */
+    double body_over_s, absent_s; /* when the last body was done; waited for the next block's boundary */
+    kl_grain grain;
+    uint32_t sizes_tried;     /* in the first execution */
+    double try_s;             /* the one under way */
+    double tried_s[KL_SIZES]; /* here, an element of a row; the least */
+    kl_batch coming, going;   /* boundaries of blocks */
+    uint64_t blocks_asked;    /* receives posted */
 
     kl_steer *steer; /* NULL: nothing is measured */
     kl_round round;
@@ -229,6 +237,11 @@ static inline bool kl_loop_pipelined(const kilter_loop *l) {
     return l->options.kind == KILTER_DOACROSS;
 }
 
+/* Of the execution that is under way, or begins now. */
+static inline kl_blocks kl_loop_blocks(const kilter_loop *l) {
+    return (kl_blocks){l->options.inner, l->block, l->execution == 0 ? l->sizes_tried : 0};
+}
+
 /* exchange_mpi.c */
 /* Rows and their ghosts, as an array has them on a rank with `own`. */
 kl_span kl_loop_with_ghosts(const kilter_loop *l, kl_span own, uint64_t ghost);
@@ -246,13 +259,16 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error); /* before the 
 kilter_status kl_round_answer(kilter_loop *l, kilter_error *error);
 /* In it: reports when it is time to, at the latest at its end. */
 kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error);
-void kl_round_blocks(kilter_loop *l); /* before an execution of a pipeline: l->block by what is known */
+/* Before an execution of a pipeline: l->block by what is known. */
+kilter_status kl_round_blocks(kilter_loop *l, kilter_error *error);
 kilter_status kl_round_close(kilter_loop *l, kilter_error *error);
 void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan); /* in the summary */
 void kl_loop_refused(kilter_loop *l, const char *reason);     /* a move, for want of memory */
 /* Once, if the loop has lasted so long that this costs it nothing to speak of. */
 void kl_loop_measure_quantum(kilter_loop *l);
-void kl_measure(kilter_loop *l, kl_span rows, double part); /* rows were done, or a part of each */
+void kl_measure(kilter_loop *l, kl_span rows);                                 /* were done */
+void kl_measure_block(kilter_loop *l, const kl_blocks *blocks, kl_span block); /* of a pipeline, was done */
+void kl_measure_boundary(kilter_loop *l); /* before the block given now */
 
 /* scatter_mpi.c: instead of the exchanges and rounds above */
 kilter_status kl_scatter_open(kilter_loop *l, kilter_error *error);

@@ -208,7 +208,7 @@ static void place(kilter_loop *l) {
     kl_equal_shares(l->options.iterations, l->ranks, l->target); /* for a moment, shares */
     kl_bounds_of_shares(l->ranks, l->target, l->bounds);
     memcpy(l->target, l->bounds, (l->ranks + 1) * sizeof *l->target);
-    uint64_t first = (l->options.inner + 16 * l->ranks - 1) / (16 * l->ranks);
+    uint64_t first = (l->options.inner + 16 * l->ranks - 1) / (16 * l->ranks); /* until more is known */
     l->block = l->options.block > 0 ? l->options.block : first;
     l->opened_s = kl_loop_now_s(l);
 }

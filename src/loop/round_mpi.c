@@ -11,10 +11,12 @@
 enum { PROBES = 4, PROBE_BYTES = 1 << 16 };
 
 static const double GUESSED_QUANTUM_S = 0.01;
-static const double QUANTUM_AFTER_S = 10;  /* a quantum is measured within half a percent of that */
-static const double UNEVEN = 1.5;          /* segments differ by more: all shall tell them */
-static const double UNEVEN_AFTER_S = 0.01; /* measured for so long */
-static const double BLOCK_STEP = 1.25; /* a block size within this of the best costs nothing to speak of */
+static const double QUANTUM_AFTER_S = 10;   /* a quantum is measured within half a percent of that */
+static const double UNEVEN = 1.5;           /* segments differ by more: all shall tell them */
+static const double UNEVEN_AFTER_S = 0.01;  /* measured for so long */
+static const double BLOCK_GAIN = 0.01;      /* less is no reason for other blocks */
+static const double BOUNDARY_MOST_S = 1e-4; /* one that took longer, and twice a ping, was interrupted */
+static const double BOUNDARY_H = 0.5;       /* in the old cost of boundaries */
 
 static size_t report_bytes(const kilter_loop *l) {
     return l->round.whole ? sizeof(kl_rank_report) : offsetof(kl_rank_report, segments_s);
@@ -106,6 +108,19 @@ static bool is_settled(const kilter_loop *l) {
            (l->options.fixed && (!kl_loop_pipelined(l) || l->options.block > 0));
 }
 
+/* What blocks cost until executions have shown it: a message is dearer than what a rank has to do for it. */
+static void open_grain(kilter_loop *l) {
+    double bytes = 0;
+    for (size_t a = 0; a < l->array_count; a++)
+        if (l->arrays[a].ghost > 0)
+            bytes += (double)l->arrays[a].rows.bytes / (double)l->options.inner;
+    l->grain.pipeline = (kl_pipeline){.ranks = l->ranks,
+                                      .elements = l->options.inner,
+                                      .fixed_s = l->link.fixed_s,
+                                      .incr_s = l->link.per_unit_s * bytes};
+    l->sizes_tried = kl_blocks_sizes(l->options.inner, l->block);
+}
+
 kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
     if (is_settled(l))
         return KILTER_OK;
@@ -125,6 +140,8 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
         .quantum_s = first_quantum_s(l),
         .move = {l->interact_s + l->link.fixed_s, l->link.per_unit_s * bytes_of_iteration(l)},
     };
+    if (kl_loop_pipelined(l) && l->options.block == 0)
+        open_grain(l);
     memset(l->round.all, 0, l->ranks * sizeof *l->round.all); /* filled while messages were timed */
     l->steer = fits ? kl_steer_new(&options) : NULL;
     fits = l->steer != NULL;
@@ -165,16 +182,50 @@ static void measure_segments(kilter_loop *l, kl_span rows, double cpu_s) {
     }
 }
 
-void kl_measure(kilter_loop *l, kl_span rows, double part) {
-    double now_s = kl_loop_now_s(l), busy_s = now_s - l->given_s, done = (double)(rows.hi - rows.lo) * part;
-    if (!l->steer)
-        return;
+static void count_done(kilter_loop *l, kl_span rows, double part, double busy_s) {
+    double done = (double)(rows.hi - rows.lo) * part;
     l->measured.busy_s += busy_s;
     l->measured.rows += done;
     if (done > 0)
         l->iteration_s = busy_s / done;
+}
+
+void kl_measure(kilter_loop *l, kl_span rows) {
+    if (!l->steer)
+        return;
+    count_done(l, rows, 1, kl_loop_now_s(l) - l->given_s);
     if (l->by_pieces)
         measure_segments(l, rows, kl_busy_s(&l->clock) - l->given_busy_s);
+}
+
+/* The least of several tries: one that was interrupted is not. */
+static void measure_try(kilter_loop *l, const kl_blocks *blocks, kl_span block, double body_s) {
+    kl_span try;
+    uint32_t size;
+    if (!kl_blocks_try(blocks, block.lo, &size, &try))
+        return;
+    l->try_s = block.lo == try.lo ? body_s : l->try_s + body_s;
+    kl_span own = kl_loop_own(l);
+    double each_s = l->try_s / (double)((try.hi - try.lo) * (own.hi - own.lo)), *least_s = &l->tried_s[size];
+    if (block.hi == try.hi)
+        *least_s = *least_s > 0 ? fmin(*least_s, each_s) : each_s;
+}
+
+void kl_measure_block(kilter_loop *l, const kl_blocks *blocks, kl_span block) {
+    double body_s = l->body_over_s - l->given_s;
+    if (!l->steer)
+        return;
+    if (blocks->sizes > 0)
+        measure_try(l, blocks, block, body_s);
+    count_done(l, kl_loop_own(l), (double)(block.hi - block.lo) / (double)l->options.inner, body_s);
+}
+
+void kl_measure_boundary(kilter_loop *l) {
+    double passed_s = l->given_s - l->body_over_s - l->absent_s;
+    if (!l->steer || passed_s > fmax(BOUNDARY_MOST_S, 2 * l->link.fixed_s))
+        return;
+    l->measured.boundary_s += passed_s;
+    l->measured.boundaries++;
 }
 
 static bool is_uneven(const kl_measured *m) {
@@ -189,17 +240,24 @@ static bool is_uneven(const kl_measured *m) {
     return most > UNEVEN * least && m->busy_s > UNEVEN_AFTER_S;
 }
 
+static uint64_t elements_of(const kilter_loop *l, kl_span blocks) {
+    kl_blocks all = kl_loop_blocks(l);
+    return blocks.lo < blocks.hi ? kl_blocks_at(&all, blocks.hi - 1).hi - kl_blocks_at(&all, blocks.lo).lo
+                                 : 0;
+}
+
 static double part_done(const kilter_loop *l) {
     kl_span own = {l->target[l->rank], l->target[l->rank + 1]};
     if (kl_loop_pipelined(l))
-        return fmin((double)(l->blocks_done * l->block) / (double)l->options.inner, 1);
+        return (double)elements_of(l, (kl_span){0, l->blocks_done}) / (double)l->options.inner;
     return own.hi > own.lo ? (double)l->rows_done / (double)(own.hi - own.lo) : 1;
 }
 
 static double part_of_pass(const kilter_loop *l) {
     if (!kl_loop_pipelined(l))
         return part_done(l);
-    return (double)(l->blocks_done - l->pass.lo) / (double)(l->pass.hi - l->pass.lo);
+    kl_span done = {l->pass.lo, l->blocks_done};
+    return (double)elements_of(l, done) / (double)elements_of(l, l->pass);
 }
 
 static void fill_report(kilter_loop *l, double part) {
@@ -213,7 +271,8 @@ static void fill_report(kilter_loop *l, double part) {
                                .hi = l->target[l->rank + 1],
                                .moving_s = m->moving_s,
                                .moved = m->moved,
-                               .quantum_s = l->quantum_s};
+                               .quantum_s = l->quantum_s,
+                               .boundary_s = m->boundaries > 0 ? m->boundary_s / m->boundaries : 0};
     if (report->iterations > 0) /* whole ones, in their time */
         report->busy_s *= (double)report->iterations / m->rows;
     l->uneven |= l->round.whole || is_uneven(m);
@@ -254,29 +313,46 @@ static void force(kilter_loop *l) {
     }
 }
 
-static void choose_block(kilter_loop *l, double execution_s) {
-    double bytes = 0;
-    for (size_t a = 0; a < l->array_count; a++)
-        if (l->arrays[a].ghost > 0)
-            bytes += (double)l->arrays[a].rows.bytes / (double)l->options.inner;
-    kl_pipeline pipeline = {.ranks = l->ranks,
-                            .elements = l->options.inner,
-                            .seq_s = execution_s * l->ranks,
-                            .fixed_s = l->link.fixed_s,
-                            .incr_s = l->link.per_unit_s * bytes};
-    uint64_t best = kl_pipeline_block(&pipeline);
-    if ((double)best > BLOCK_STEP * (double)l->block || (double)l->block > BLOCK_STEP * (double)best)
+/* The slowest rank's boundary, as all are passed at its pace. */
+static void refresh_boundary(kilter_loop *l) {
+    double *fixed_s = &l->grain.pipeline.fixed_s, most_s = 0;
+    for (uint32_t r = 0; r < l->ranks; r++)
+        most_s = fmax(most_s, l->round.all[r].boundary_s);
+    if (most_s > 0)
+        *fixed_s = l->summary.rounds > 1 ? (1 - BOUNDARY_H) * most_s + BOUNDARY_H * *fixed_s : most_s;
+}
+
+/* How long the slowest rank's body took in each size of blocks, with the rows it has now. */
+static kilter_status learn_tries(kilter_loop *l, kilter_error *error) {
+    kl_span own = kl_loop_own(l);
+    for (uint32_t k = 0; k < l->sizes_tried; k++)
+        l->grain.element_s[k] = l->tried_s[k] * (double)(own.hi - own.lo);
+    l->grain.sizes = l->sizes_tried;
+    return kl_loop_most_f64(l, l->grain.element_s, l->grain.sizes, error);
+}
+
+static void choose_block(kilter_loop *l) {
+    uint64_t best = kl_grain_block(&l->grain);
+    if (kl_grain_elapsed_s(&l->grain, best) < (1 - BLOCK_GAIN) * kl_grain_elapsed_s(&l->grain, l->block))
         l->block = best;
 }
 
-void kl_round_blocks(kilter_loop *l) {
+/* The first execution had blocks of many sizes, so that what it took says nothing of one of them. */
+kilter_status kl_round_blocks(kilter_loop *l, kilter_error *error) {
+    bool after_tries = l->execution == 1 && l->sizes_tried > 0;
+    kilter_status status = KILTER_OK;
     if (l->options.block > 0)
-        return;
+        return KILTER_OK;
     if (l->forced)
         l->block = 1 + kl_mix64(l->seed - l->execution) % l->options.inner;
+    if (after_tries)
+        status = learn_tries(l, error);
     else if (l->forecast_s > 0)
-        choose_block(l, l->forecast_s);
+        kl_grain_refresh(&l->grain, l->block, l->forecast_s);
+    if (status == KILTER_OK && (after_tries || l->forecast_s > 0))
+        choose_block(l);
     l->forecast_s = 0;
+    return status;
 }
 
 void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan) {
@@ -296,6 +372,8 @@ void kl_loop_refused(kilter_loop *l, const char *reason) {
 static void follow(kilter_loop *l, const kl_steer_plan *plan) {
     kl_loop_note(l, plan);
     l->forecast_s = plan->move && !l->options.fixed ? plan->then_s : plan->now_s;
+    if (kl_loop_pipelined(l))
+        refresh_boundary(l);
     if (!plan->move || l->options.fixed)
         return;
     kl_steer_commit(l->steer);

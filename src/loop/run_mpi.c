@@ -24,17 +24,25 @@ static kilter_status wrong_use(kilter_loop *l, const char *call, const char *wha
 /* --- a pipeline's blocks, and its passes --- */
 
 static kl_span block_at(const kilter_loop *l, uint64_t index) {
-    uint64_t lo = index * l->block;
-    return (kl_span){lo, l->options.inner - lo > l->block ? lo + l->block : l->options.inner};
+    kl_blocks blocks = kl_loop_blocks(l);
+    return kl_blocks_at(&blocks, index);
 }
 
 static uint64_t block_count(const kilter_loop *l) {
-    return (l->options.inner + l->block - 1) / l->block;
+    kl_blocks blocks = kl_loop_blocks(l);
+    return kl_blocks_count(&blocks);
 }
 
-/* So that each takes a period, and the last rank has reported before the first one wants the answer. */
+/* Blocks of other sizes than those that follow. */
+static uint64_t tried_count(const kilter_loop *l) {
+    kl_blocks blocks = kl_loop_blocks(l);
+    return kl_blocks_tried(&blocks);
+}
+
+/* So that each takes a period, and the last rank has reported before the first one wants the answer. What is
+ * tried is one of its own. */
 static uint64_t passes(const kilter_loop *l) {
-    uint64_t most = block_count(l) / (2 * l->ranks), fit = MOST_PASSES;
+    uint64_t tried = tried_count(l), most = (block_count(l) - tried) / (2 * l->ranks), fit = MOST_PASSES;
     if (l->forced)
         return 1 + kl_mix64(l->seed + l->execution) % FORCED_PASSES;
     if (!l->steer || l->options.fixed || most == 0)
@@ -42,13 +50,18 @@ static uint64_t passes(const kilter_loop *l) {
     if (l->execution_s > 0 && l->execution_s < MOST_PASSES * l->period_s)
         fit = (uint64_t)(l->execution_s / l->period_s);
     fit = fit < most ? fit : most;
-    return fit > 0 ? fit : 1;
+    return fit > 0 ? fit + (tried > 0) : 1;
 }
 
 /* That which begins with block `lo`. */
 static void set_pass(kilter_loop *l, uint64_t lo) {
-    uint64_t blocks = block_count(l), each = (blocks + l->passes - 1) / l->passes;
-    l->pass = (kl_span){lo, blocks - lo > each ? lo + each : blocks};
+    uint64_t blocks = block_count(l), tried = l->passes > 1 ? tried_count(l) : 0;
+    uint64_t passes = l->passes > 1 ? l->passes - (tried > 0) : 1;
+    uint64_t each = (blocks - tried + passes - 1) / passes;
+    if (lo < tried)
+        l->pass = (kl_span){lo, tried};
+    else
+        l->pass = (kl_span){lo, blocks - lo > each ? lo + each : blocks};
 }
 
 static bool is_last_pass(const kilter_loop *l) {
@@ -59,7 +72,9 @@ static bool is_last_pass(const kilter_loop *l) {
 static kilter_status begin_pipeline(kilter_loop *l, kilter_error *error) {
     l->blocks_done = l->blocks_asked = 0;
     l->in_block = false;
-    kl_round_blocks(l);
+    kilter_status status = kl_round_blocks(l, error);
+    if (status != KILTER_OK)
+        return status;
     l->passes = passes(l);
     set_pass(l, 0);
     return kl_exchange_by_stages(l, error);
@@ -140,7 +155,7 @@ static uint64_t grain(const kilter_loop *l) {
 static void count_given(kilter_loop *l) {
     if (is_empty(l->given))
         return;
-    kl_measure(l, l->given, 1);
+    kl_measure(l, l->given);
     l->rows_done += l->given.hi - l->given.lo;
     l->given = (kl_span){0, 0};
 }
@@ -243,21 +258,28 @@ static kilter_status ask_for_block(kilter_loop *l, kilter_error *error) {
 
 /* The boundary of the block before is awaited; that of the next is asked for before the work begins. */
 static kilter_status await_block(kilter_loop *l, kilter_error *error) {
-    double began_s = kl_loop_now_s(l);
     kilter_status status = l->blocks_asked == l->blocks_done ? ask_for_block(l, error) : KILTER_OK;
     if (status == KILTER_OK)
+        status = kl_batch_look(l, &l->coming, error);
+    l->absent_s = 0;
+    if (status == KILTER_OK && l->coming.open > 0) {
+        double began_s = kl_loop_now_s(l);
         status = kl_batch_await(l, &l->coming, error);
-    l->summary.waited_s += kl_loop_now_s(l) - began_s;
+        l->absent_s = kl_loop_now_s(l) - began_s;
+        l->summary.waited_s += l->absent_s;
+    }
     return status == KILTER_OK ? ask_for_block(l, error) : status;
 }
 
 static kilter_status finish_block(kilter_loop *l, kilter_error *error) {
     if (!l->in_block)
         return KILTER_OK;
-    kl_span own = kl_loop_own(l), block = block_at(l, l->blocks_done);
+    kl_blocks blocks = kl_loop_blocks(l);
+    kl_span own = kl_loop_own(l), block = kl_blocks_at(&blocks, l->blocks_done);
     int above = neighbour(l, 1);
     l->in_block = false;
-    kl_measure(l, own, (double)(block.hi - block.lo) / (double)l->options.inner);
+    l->body_over_s = kl_loop_now_s(l);
+    kl_measure_block(l, &blocks, block);
     kilter_status status =
         above < 0 ? KILTER_OK : pass_block(l, true, above, own.hi - 1, l->blocks_done, error);
     l->blocks_done++;
@@ -272,6 +294,8 @@ static bool give_block(kilter_loop *l, kilter_range *rows, kilter_range *inner) 
     *inner = (kilter_range){block.lo, block.hi};
     l->in_block = true;
     l->given_s = l->steer ? kl_loop_now_s(l) : 0;
+    if (l->blocks_done > 0)
+        kl_measure_boundary(l);
     return true;
 }
 
@@ -285,8 +309,8 @@ bool kilter_loop_next_block(kilter_loop *l, kilter_range *rows, kilter_range *in
     kilter_status status = finish_block(l, &l->failure);
     if (status == KILTER_OK)
         status = kl_round_hook(l, false, &l->failure);
-    if (status == KILTER_OK && l->lines)
-        status = kl_loop_look_for_deaths(l, &l->failure);
+    if (status == KILTER_OK)
+        status = kl_loop_look_for_deaths_at(l, l->body_over_s, &l->failure);
     while (status == KILTER_OK && has_passed(l) && !is_last_pass(l))
         status = next_pass(l, &l->failure);
     if (status != KILTER_OK)

@@ -10,7 +10,8 @@
  *     ROWS, array by array         ──▶
  *
  * A row that is done is done for the execution, wherever it goes then. When the reports say that all are
- * done, that is the end of it on all ranks. */
+ * done, that is the end of it on all ranks. Executions that all end before a period has passed are quiet:
+ * nothing can be decided in them, so that nobody waits for the others. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,10 @@ struct kl_scatter {
     report mine, *all;
     kl_batch batch;
     bool reported, over;
+    bool quiet; /* no reports in this execution */
     double reported_s;
+    double over_s;            /* rank 0's clock at the last end that was known to all … */
+    uint64_t ended;           /* … and executions that had ended then */
     uint64_t rounds, refused; /* refused here, and not reported yet */
     uint64_t refusals;        /* reported by anybody, and not acted on yet */
     transfer *transfers;      /* in the order they were planned */
@@ -374,6 +378,18 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
+/* All is done. The next report is made in the execution in which a period will have passed. The same on all
+ * ranks. */
+static void set_next(kilter_loop *l) {
+    struct kl_scatter *s = l->scatter;
+    double now_s = s->all[0].rank.elapsed_s, left_s = l->round.asked_s + l->period_s - now_s;
+    uint64_t ended = l->execution + 1;
+    double pass_s = (now_s - s->over_s) / (double)(ended - s->ended), passes = left_s / pass_s;
+    s->over_s = now_s;
+    s->ended = ended;
+    l->round.at = ended + (passes >= 1 && passes < 1e18 && !l->forced ? (uint64_t)passes : 0);
+}
+
 static kilter_status answer(kilter_loop *l, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
     uint64_t done = 0;
@@ -393,7 +409,10 @@ static kilter_status answer(kilter_loop *l, kilter_error *error) {
         kl_loop_refused(l,
                         "some rows stay where they were: a rank has no memory for those it should have had");
     s->over = done == l->options.iterations;
-    return l->forced ? force(l, error) : decide(l, error);
+    kilter_status decided = l->forced ? force(l, error) : decide(l, error);
+    if (s->over)
+        set_next(l);
+    return decided;
 }
 
 static kilter_status make_report(kilter_loop *l, kilter_error *error) {
@@ -447,6 +466,7 @@ void kl_scatter_begin(kilter_loop *l) {
     s->done = s->todo; /* empty */
     s->todo = all;
     s->over = false;
+    s->quiet = l->execution < l->round.at;
     s->reported_s = kl_loop_now_s(l);
     l->rows_done = 0;
     l->given = (kl_span){0, 0};
@@ -488,8 +508,10 @@ static kilter_status step(kilter_loop *l, kilter_error *error) {
     kilter_status status = look_at_transfers(l, error);
     if (status == KILTER_OK && s->reported)
         status = answer(l, error);
+    if (s->quiet)
+        s->over = s->todo.count == 0;
     bool due = s->todo.count == 0 || l->forced || kl_loop_now_s(l) - s->reported_s >= l->period_s;
-    if (status == KILTER_OK && !s->reported && !s->over && due)
+    if (status == KILTER_OK && !s->reported && !s->quiet && !s->over && due)
         status = make_report(l, error);
     return status == KILTER_OK ? kl_loop_look_for_deaths(l, error) : status;
 }
@@ -500,6 +522,7 @@ kilter_status kl_scatter_next(kilter_loop *l, kilter_range *range, bool *got, ki
     if (status == KILTER_OK)
         status = step(l, error);
     double began_s = kl_loop_now_s(l);
+    kl_mpi_traffic(&l->wait);
     while (status == KILTER_OK && !s->over && s->todo.count == 0) {
         kl_mpi_rest(&l->wait, REST_MOST_S);
         status = step(l, error);
@@ -518,6 +541,7 @@ bool kl_scatter_is_done(const kilter_loop *l) {
 /* Rows that are on their way arrive; nobody sends any more. */
 kilter_status kl_scatter_end(kilter_loop *l, kilter_error *error) {
     kilter_status status = KILTER_OK;
+    kl_mpi_traffic(&l->wait);
     while (l->scatter->transfers && status == KILTER_OK) {
         status = look_at_transfers(l, error);
         if (status == KILTER_OK)

@@ -124,7 +124,7 @@ typedef struct kl_pipeline {
     uint32_t ranks;
     uint64_t elements; /* [m] ≥ 1 */
     double seq_s;      /* all of it on one rank, at the slowest rank's speed [t_seq] */
-    double fixed_s;    /* a boundary message, empty [t_fixed] */
+    double fixed_s;    /* what a block's boundary costs a rank, however small [t_fixed] */
     double incr_s;     /* and for each element in it [t_incr] */
 } kl_pipeline;
 
@@ -135,6 +135,37 @@ double kl_pipeline_efficiency(const kl_pipeline *p, double blocks); /* t_seq/(P�
 double kl_pipeline_best_blocks(const kl_pipeline *p);
 /* Elements in a block, 1 … m, so that ⌈m/b⌉ blocks take least: the better one beside m/M*. */
 uint64_t kl_pipeline_block(const kl_pipeline *p);
+
+/* The blocks of one execution: KL_TRIES times of 1, 2, 4, … elements, in so many `sizes`, to see what the
+ * body takes in them; then of `block` elements. */
+enum { KL_TRIES = 3, KL_SIZES = 16 };
+typedef struct kl_blocks {
+    uint64_t elements, block;
+    uint32_t sizes; /* 0: nothing is tried */
+} kl_blocks;
+
+/* Up to blocks of `most`, and as many as half of the elements are enough for. */
+uint32_t kl_blocks_sizes(uint64_t elements, uint64_t most);
+uint64_t kl_blocks_tried(const kl_blocks *blocks); /* so many come first */
+uint64_t kl_blocks_count(const kl_blocks *blocks); /* of all */
+kl_span kl_blocks_at(const kl_blocks *blocks, uint64_t index);
+/* The try that an element is in: whole blocks of 2^*size elements. false: in none */
+bool kl_blocks_try(const kl_blocks *blocks, uint64_t element, uint32_t *size, kl_span *try);
+
+/* Of a body whose speed depends on the block: rows of small ones stay in the cache and overlap in the
+ * processor, but each row starts anew. */
+typedef struct kl_grain {
+    kl_pipeline pipeline; /* but for seq_s, which is not looked at */
+    uint32_t sizes;
+    double element_s[KL_SIZES]; /* one element of each of the slowest rank's rows, in blocks of 2^k */
+} kl_grain;
+
+double kl_grain_elapsed_s(const kl_grain *grain, uint64_t block);
+/* As kl_pipeline_block() at the speed of each size, or the size itself: what takes least. */
+uint64_t kl_grain_block(const kl_grain *grain);
+/* An execution of the slowest rank's body takes so long now, in such blocks; others are as much faster or
+ * slower as before. */
+void kl_grain_refresh(kl_grain *grain, uint64_t block, double execution_s);
 
 /* n·t/(P·t_barrier + n·t): of n iterations of t seconds between two barriers */
 double kl_doall_efficiency(uint64_t n, double iteration_s, uint32_t ranks, double barrier_s);
@@ -245,6 +276,7 @@ typedef struct kl_rank_report {
     double moving_s;                /* spent on moving rows, where it did not overlap */
     uint64_t moved;                 /* iterations sent and received */
     double quantum_s;               /* of the scheduler there; 0: not measured (yet) */
+    double boundary_s;              /* what the boundary of a pipeline's block costs; 0: not known */
     uint64_t segments;              /* 0: iterations are alike, or nobody looked */
     double segments_s[KL_SEGMENTS]; /* seconds per iteration along lo … hi; 0: not known. Looked at only when
                                        `segments`, and last, as it travels only then */

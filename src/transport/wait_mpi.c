@@ -6,7 +6,9 @@
 
 #include "sys/sys.h"
 
-enum { SPINS = 20 }; /* looks with a bare yield in between, before the first nap */
+enum {
+    SPINS = 20
+}; /* looks with a bare yield in between, or with nothing by who may spin, before the first nap */
 
 #define SHORTEST_NAP_S 20e-6 /* naps double from here … */
 #define LONGEST_NAP_S  1e-3  /* … to here; and after REST_AFTER_S without traffic … */
@@ -62,9 +64,11 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
 
 void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s) {
     double now_s = kl_monotonic_s();
-    if (wait->spins < SPINS || may_spin(wait, now_s)) {
+    bool spins = may_spin(wait, now_s);
+    if (wait->spins < SPINS || spins) {
+        if (!spins || wait->spins >= SPINS)
+            let_others(wait, now_s);
         wait->spins++;
-        let_others(wait, now_s);
         return;
     }
     double longest_s = now_s - wait->traffic_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
