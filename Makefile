@@ -16,7 +16,7 @@ bench: release        ## what Kilter costs and what it reaches
 paper1: release       ## docs/results/paper1.md: the first paper's figures, and what is reached beyond them
 	tools/paper1
 
-paper2: release       ## docs/results/paper2.md: loops that move their own work, on two real cores; hours
+paper2: release       ## docs/results/paper2.md: loops that move their own work, on two real cores and simulated; half an hour
 	tools/paper2
 
 faults: release       ## docs/results/faults.md: what happens when workers, links and masters fail; hours

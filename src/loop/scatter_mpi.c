@@ -24,7 +24,7 @@ enum {
     TAG_ROUNDS = 4000,
 };
 
-static const double REST_MOST_S = 0.005;
+static const double REST_MOST_S = 0.005, SIMULATED_REST_MOST_S = 1;
 
 typedef struct listed {
     kl_span rows;
@@ -50,6 +50,7 @@ typedef struct transfer {
 
 typedef struct report {
     uint64_t done, rows; /* of this execution; here */
+    uint64_t todo;       /* of them, in this execution */
     uint64_t refused;    /* since the last report */
     kl_rank_report rank; /* without segments, which stay behind */
 } report;
@@ -61,6 +62,7 @@ struct kl_scatter {
     kl_batch batch;
     bool reported, over;
     bool quiet; /* no reports in this execution */
+    bool committed; /* what moved last was the steer's shares, not what was left of an execution */
     double reported_s;
     double over_s;            /* rank 0's clock at the last end that was known to all … */
     uint64_t ended;           /* … and executions that had ended then */
@@ -350,11 +352,17 @@ static bool is_time(kilter_loop *l) {
 
 /* Whatever was refused, or could not be sent: rows are where the ranks say they are. */
 static void correct_places(kilter_loop *l) {
-    if (l->scatter->refusals > 0)
+    if (l->scatter->refusals > 0 && l->scatter->committed)
         kl_steer_refuse(l->steer);
     if (memcmp(kl_steer_shares(l->steer), l->target, l->ranks * sizeof *l->target) != 0)
         kl_steer_place(l->steer, l->target);
     l->scatter->refusals = 0;
+}
+
+static bool share_what_is_left(kilter_loop *l, kl_steer_plan *plan) {
+    for (uint32_t r = 0; r < l->ranks; r++)
+        l->target[r] = l->scatter->all[r].todo;
+    return kl_steer_left(l->steer, l->target, plan);
 }
 
 static kilter_status decide(kilter_loop *l, kilter_error *error) {
@@ -367,6 +375,7 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
     if (kl_steer_round(l->steer, l->round.all, &plan) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->name);
     l->summary.rounds++;
+    l->scatter->committed = !share_what_is_left(l, &plan) && plan.move;
     kl_loop_note(l, &plan);
     kl_loop_record_round(l, l->round.all, &plan);
     memset(l->round.all, 0, l->ranks * sizeof *l->round.all);
@@ -374,7 +383,8 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
     if (!plan.move)
         return KILTER_OK;
     kilter_status status = carry_out(l, plan.transfers, plan.transfer_count, error);
-    kl_steer_commit(l->steer);
+    if (l->scatter->committed)
+        kl_steer_commit(l->steer);
     return status;
 }
 
@@ -431,6 +441,7 @@ static kilter_status make_report(kilter_loop *l, kilter_error *error) {
                                 .quantum_s = l->quantum_s},
                        .done = l->rows_done,
                        .rows = todo + kl_spans_sum(&s->done),
+                       .todo = todo,
                        .refused = s->refused};
     *m = (kl_measured){.executions = -part};
     s->refused = 0;
@@ -503,6 +514,11 @@ static void give(kilter_loop *l, kilter_range *range) {
     l->given_s = kl_loop_now_s(l);
 }
 
+/* Where nobody dies something that comes is all there is to wake up for. */
+static void rest(kilter_loop *l) {
+    kl_mpi_rest(&l->wait, kl_mpi_ranks_die ? REST_MOST_S : SIMULATED_REST_MOST_S);
+}
+
 static kilter_status step(kilter_loop *l, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
     kilter_status status = look_at_transfers(l, error);
@@ -524,7 +540,7 @@ kilter_status kl_scatter_next(kilter_loop *l, kilter_range *range, bool *got, ki
     double began_s = kl_loop_now_s(l);
     kl_mpi_traffic(&l->wait);
     while (status == KILTER_OK && !s->over && s->todo.count == 0) {
-        kl_mpi_rest(&l->wait, REST_MOST_S);
+        rest(l);
         status = step(l, error);
     }
     *got = status == KILTER_OK && s->todo.count > 0;
@@ -547,7 +563,7 @@ kilter_status kl_scatter_end(kilter_loop *l, kilter_error *error) {
         if (status == KILTER_OK)
             status = kl_loop_look_for_deaths(l, error);
         if (l->scatter->transfers)
-            kl_mpi_rest(&l->wait, REST_MOST_S);
+            rest(l);
     }
     tidy(&l->scatter->done);
     return status;

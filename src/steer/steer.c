@@ -36,7 +36,7 @@ struct kl_steer {
     place *here, *previous, *equal;
     place *barred; /* could not be had */
     bool is_barred;
-    place *candidates[CANDIDATES], *spare;
+    place *candidates[CANDIDATES], *spare, *left;
     place *proposed; /* one of them; NULL: none */
     kl_transfer *transfers;
     double gain_s; /* forecast of what is proposed */
@@ -511,6 +511,70 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     return KILTER_OK;
 }
 
+/* --- what is left of an execution --- */
+
+static double left_s(const kl_steer *s, const place *todo) {
+    return time_with(s, todo, kl_loads_present(&s->loads)) / s->loads.mean_speed;
+}
+
+/* Transfers take what is not done first. */
+static double delay_s(kl_steer *s, const uint64_t *todo, const kl_steer_plan *plan) {
+    memcpy(s->left, todo, s->options.ranks * sizeof *todo);
+    for (size_t i = 0; i < plan->transfer_count; i++) {
+        const kl_transfer *t = &plan->transfers[i];
+        uint64_t undone = t->count < s->left[t->from] ? t->count : s->left[t->from];
+        s->left[t->from] -= undone;
+        s->left[t->to] += undone;
+    }
+    return left_s(s, s->left) - left_s(s, todo);
+}
+
+static void put_off(kl_steer *s, double delayed_s, kl_steer_plan *plan) {
+    stay(s, KL_STAY_WAITING, plan);
+    plan->move = false;
+    plan->after = s->here;
+    plan->moved = plan->transfer_count = 0;
+    snprintf(plan->judgement.reason, sizeof plan->judgement.reason,
+             "other shares would save %s, but delay what is left of this execution by %s",
+             kl_say_s(plan->judgement.gain_s).text, kl_say_s(delayed_s).text);
+}
+
+static void share_left(kl_steer *s, const uint64_t *todo, const kl_prospect *p, kl_steer_plan *plan) {
+    plan->move = true;
+    plan->transfer_count = kl_transfers(s->options.ranks, todo, s->left, s->transfers);
+    for (size_t i = 0; i < plan->transfer_count; i++)
+        plan->moved += plan->transfers[i].count;
+    plan->judgement =
+        (kl_judgement){.verdict = KL_MOVE_FORESIGHT, .gain_s = p->now_s - p->then_s, .cost_s = p->move_s};
+    snprintf(plan->judgement.reason, sizeof plan->judgement.reason,
+             "what is left of this execution takes %s instead of %s: moving costs %s",
+             kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(p->move_s).text);
+}
+
+bool kl_steer_left(kl_steer *s, const uint64_t *todo, kl_steer_plan *plan) {
+    uint32_t ranks = s->options.ranks;
+    uint64_t left = 0;
+    for (uint32_t r = 0; r < ranks; r++)
+        left += todo[r];
+    if (left == 0 || s->loads.round < FIRST_ROUNDS)
+        return false;
+    double delayed_s = plan->move ? delay_s(s, todo, plan) : 0;
+    if (delayed_s > 0 && delayed_s > plan->judgement.gain_s)
+        put_off(s, delayed_s, plan);
+    if (plan->move || kl_shares(left, ranks, kl_loads_present(&s->loads), 0, s->left) != KILTER_OK)
+        return false;
+    kl_prospect p = {.now_s = left_s(s, todo),
+                     .then_s = left_s(s, s->left),
+                     .move_s = s->options.move.fixed_s +
+                               s->per_move_s * (double)kl_transfers_busiest(ranks, todo, s->left)};
+    double saved_s = p.now_s - p.then_s;
+    if (saved_s <= p.move_s || saved_s <= plan->period.target_s ||
+        saved_s <= kl_loads_uncertain(&s->loads) * p.now_s)
+        return false;
+    share_left(s, todo, &p, plan);
+    return true;
+}
+
 void kl_steer_commit(kl_steer *s) {
     if (!s->proposed)
         return;
@@ -563,7 +627,7 @@ double kl_steer_rate(const kl_steer *s, uint32_t rank) {
 
 static bool allocate(kl_steer *s) {
     uint32_t ranks = s->options.ranks;
-    place **places[] = {&s->here, &s->previous, &s->equal, &s->anchor, &s->barred, &s->spare};
+    place **places[] = {&s->here, &s->previous, &s->equal, &s->anchor, &s->barred, &s->spare, &s->left};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (!(*places[i] = calloc(ranks + 1, sizeof **places[i])))
             return false;
@@ -610,6 +674,7 @@ void kl_steer_free(kl_steer *s) {
     free(s->anchor);
     free(s->barred);
     free(s->spare);
+    free(s->left);
     free(s->scratch);
     free(s->transfers);
     free(s);

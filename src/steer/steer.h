@@ -300,6 +300,12 @@ kl_steer *kl_steer_new(const kl_steer_options *options); /* equal shares. NULL: 
 void kl_steer_free(kl_steer *steer);
 /* Reports of all ranks, in order. O(P log P). KILTER_ERR_MEMORY */
 kilter_status kl_steer_round(kl_steer *steer, const kl_rank_report *reports, kl_steer_plan *plan);
+/* Scattered, after a round within an execution of which todo[ranks] are left: shares are for whole
+ * executions, and who has nothing left to do is not measured. A plan that delays this one by more than it
+ * gains moves nothing. If the plan moves nothing, and all could end at once, sooner than they will by more
+ * than moving costs, than a period and than noise, its transfers make them.
+ * @return true: they do; that is not committed, but told by kl_steer_place() */
+bool kl_steer_left(kl_steer *steer, const uint64_t *todo, kl_steer_plan *plan);
 /* The plan's move will be carried out: from now on its `after` is where iterations lie. Not called: the move
  * was refused, and everything is as if it had not been proposed. */
 void kl_steer_commit(kl_steer *steer);

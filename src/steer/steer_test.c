@@ -482,6 +482,49 @@ static void the_longest_quantum_reported_sets_the_period(void **state) {
     kl_steer_free(steer);
 }
 
+/* Two ranks, the first half as fast: shares of 30 and 60 iterations of a second on the fast one. */
+static void what_is_left_of_an_execution_ends_at_once(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t todo[2];
+        uint32_t from;
+        uint64_t count; /* 0: none */
+    } cases[] = {
+        {{0, 0}, 0, 0},   /* nothing is left */
+        {{10, 20}, 0, 0}, /* balanced */
+        {{0, 2}, 0, 0},   /* saves less than a period */
+        {{0, 30}, 1, 10}, /* idle */
+        {{30, 0}, 0, 20}, {{20, 10}, 0, 10},
+    };
+    kl_steer *steer = kl_steer_new(&(kl_steer_options){.iterations = 90,
+                                                       .ranks = 2,
+                                                       .scattered = true,
+                                                       .least = 1,
+                                                       .interact_s = 1e-3,
+                                                       .quantum_s = 0.1,
+                                                       .move = {1e-3, 1e-3}});
+    kl_steer_plan plan;
+    for (int round = 1; round <= 8; round++) {
+        kl_rank_report reports[2] = {{.elapsed_s = round, .busy_s = 10, .iterations = 5},
+                                     {.elapsed_s = round, .busy_s = 10, .iterations = 10}};
+        reports[0].executions = reports[1].executions = 0.01;
+        assert_int_equal(kl_steer_round(steer, reports, &plan), KILTER_OK);
+        if (plan.move)
+            kl_steer_commit(steer);
+    }
+    assert_true(kl_steer_shares(steer)[0] == 30 && !plan.move);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kl_steer_plan left = plan;
+        assert_int_equal(kl_steer_left(steer, cases[i].todo, &left), cases[i].count > 0);
+        assert_int_equal(left.move, cases[i].count > 0);
+        if (cases[i].count == 0)
+            continue;
+        assert_true(left.transfer_count == 1 && left.transfers[0].from == cases[i].from);
+        assert_true(left.transfers[0].count == cases[i].count && left.moved == cases[i].count);
+    }
+    kl_steer_free(steer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dedicated_cluster_is_left_alone),
@@ -496,6 +539,7 @@ int main(void) {
         cmocka_unit_test(what_is_refused_is_not_asked_for_over_and_over),
         cmocka_unit_test(random_clusters_are_not_slower_than_without),
         cmocka_unit_test(the_longest_quantum_reported_sets_the_period),
+        cmocka_unit_test(what_is_left_of_an_execution_ends_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
