@@ -539,7 +539,9 @@ static void put_off(kl_steer *s, double delayed_s, kl_steer_plan *plan) {
              kl_say_s(plan->judgement.gain_s).text, kl_say_s(delayed_s).text);
 }
 
+/* What comes of the last movement is not told from this one's. */
 static void share_left(kl_steer *s, const uint64_t *todo, const kl_prospect *p, kl_steer_plan *plan) {
+    s->open = false;
     plan->move = true;
     plan->transfer_count = kl_transfers(s->options.ranks, todo, s->left, s->transfers);
     for (size_t i = 0; i < plan->transfer_count; i++)
