@@ -158,7 +158,7 @@ static kilter_status look(kilter_loop *l, kl_batch *b, bool for_ever, int *done,
                    : kl_mpi_look(&l->wait, b->requests, (int)b->receives, (int)(b->count - b->receives),
                                  for_ever, done, b->done, b->statuses);
     restore(&kept);
-    if (code == MPI_ERR_IN_STATUS)
+    if (code == MPI_ERR_IN_STATUS && !b->collective)
         for (int i = 0; i < *done; i++)
             if (b->statuses[i].MPI_ERROR != MPI_SUCCESS && b->statuses[i].MPI_ERROR != MPI_ERR_PENDING)
                 code = b->statuses[i].MPI_ERROR;
