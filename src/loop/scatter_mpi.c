@@ -61,7 +61,7 @@ struct kl_scatter {
     report mine, *all;
     kl_batch batch;
     bool reported, over;
-    bool quiet; /* no reports in this execution */
+    bool quiet;     /* no reports in this execution */
     bool committed; /* what moved last was the steer's shares, not what was left of an execution */
     double reported_s;
     double over_s;            /* rank 0's clock at the last end that was known to all … */
