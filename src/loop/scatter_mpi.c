@@ -59,6 +59,7 @@ enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
 struct kl_scatter {
     kl_spans todo, done;
     report mine, *all;
+    uint64_t *left; /* [ranks] of this execution */
     kl_batch batch;
     bool reported, over;
     bool quiet;     /* no reports in this execution */
@@ -360,9 +361,10 @@ static void correct_places(kilter_loop *l) {
 }
 
 static bool share_what_is_left(kilter_loop *l, kl_steer_plan *plan) {
+    struct kl_scatter *s = l->scatter;
     for (uint32_t r = 0; r < l->ranks; r++)
-        l->target[r] = l->scatter->all[r].todo;
-    return kl_steer_left(l->steer, l->target, plan);
+        s->left[r] = s->all[r].todo;
+    return kl_steer_left(l->steer, s->left, plan);
 }
 
 static kilter_status decide(kilter_loop *l, kilter_error *error) {
@@ -453,9 +455,11 @@ static kilter_status make_report(kilter_loop *l, kilter_error *error) {
 
 kilter_status kl_scatter_open(kilter_loop *l, kilter_error *error) {
     struct kl_scatter *s = calloc(1, sizeof *s);
-    if (s)
+    if (s) {
         s->all = calloc(l->ranks, sizeof *s->all);
-    uint64_t fits = s && s->all && kl_spans_add(&s->done, kl_loop_own(l));
+        s->left = calloc(l->ranks, sizeof *s->left);
+    }
+    uint64_t fits = s && s->all && s->left && kl_spans_add(&s->done, kl_loop_own(l));
     l->scatter = s;
     kilter_status status = kl_loop_least(l, &fits, 1, error);
     return status == KILTER_OK && !fits ? no_memory(l, error) : status;
@@ -468,6 +472,7 @@ void kl_scatter_free(struct kl_scatter *s) {
     kl_spans_free(&s->done);
     kl_batch_free(&s->batch);
     free(s->all);
+    free(s->left);
     free(s);
 }
 
