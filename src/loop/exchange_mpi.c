@@ -35,10 +35,12 @@ kl_span kl_loop_with_ghosts(const kilter_loop *l, kl_span own, uint64_t ghost) {
                      own.hi + smaller(ghost, l->options.iterations - own.hi)};
 }
 
-/* What has to be there before an execution. A pipeline's ghost row below comes block by block. */
+/* What has to be there before an execution or pass. A pipeline's ghost row below comes block by block; the
+ * blocks done come with rows that move between passes, as a body may look back at them. */
 static kl_span needed(const kilter_loop *l, const kl_array *array, kl_span own) {
     kl_span all = kl_loop_with_ghosts(l, own, array->ghost);
-    return kl_loop_pipelined(l) && !is_empty(own) ? (kl_span){own.lo, all.hi} : all;
+    bool by_blocks = kl_loop_pipelined(l) && l->blocks_done == 0;
+    return by_blocks && !is_empty(own) ? (kl_span){own.lo, all.hi} : all;
 }
 
 /* --- who sends what to whom --- */
@@ -174,7 +176,7 @@ kilter_status kl_exchange_begin(kilter_loop *l, kl_span *inner, kilter_error *er
         refuse(l);
     if (status == KILTER_OK && (l->moves || !l->legs_stand))
         status = plan(l, error);
-    l->legs_stand = !l->moves;
+    l->legs_stand = !l->moves && l->blocks_done == 0;
     if (status == KILTER_OK)
         status = post(l, error);
     *inner = inner_rows(l);
