@@ -343,12 +343,35 @@ static void run_measured(const shape *s, bool scattered, int executions, void (*
     CHECK_OK(kilter_loop_close(loop, error));
 }
 
+static void be_late(uint64_t i, double part) {
+    (void)i;
+    kl_spend_s(part * (rank == 0 ? 10e-3 : 0.1e-3));
+}
+
+/* A short execution says nothing of the next one. */
+static void run_after_short_one(void) {
+    shape s = {200, 10, 0};
+    kilter_loop *loop;
+    kilter_loop_summary summary;
+    arrays a;
+    CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = s.n, .scattered = true},
+                              &loop, error));
+    attach(loop, &s, &a);
+    execute(loop, &s, &a, 0, NULL);
+    execute(loop, &s, &a, 1, be_late);
+    kilter_loop_summary_get(loop, &summary);
+    CHECK(ranks == 1 || summary.rounds > 0);
+    check_result(loop, &s, &a, 2);
+    CHECK_OK(kilter_loop_close(loop, error));
+}
+
 static void test_rounds(void) {
     run_measured(&(shape){400, 50, 1}, false, 150, be_slow);
     run_measured(&(shape){400, 50, 0}, true, 100, be_slow);
     run_measured(&(shape){3000, 50, 0}, true, 3, be_slow);
     run_measured(&(shape){400, 50, 2}, false, 100, be_uneven);
     run_pipeline(&(shape){200, 400, 1}, 0, 0, false, 60, be_slow);
+    run_after_short_one();
 }
 
 /* --- wrong use --- */

@@ -390,16 +390,17 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* All is done. The next report is made in the execution in which a period will have passed. The same on all
- * ranks. */
+/* All is done. The next report is made in the execution in which a period will have passed; after not more
+ * than half as many as there were, as the next ones may take longer. The same on all ranks. */
 static void set_next(kilter_loop *l) {
     struct kl_scatter *s = l->scatter;
     double now_s = s->all[0].rank.elapsed_s, left_s = l->round.asked_s + l->period_s - now_s;
     uint64_t ended = l->execution + 1;
     double pass_s = (now_s - s->over_s) / (double)(ended - s->ended), passes = left_s / pass_s;
+    double most = (double)(ended / 2);
     s->over_s = now_s;
     s->ended = ended;
-    l->round.at = ended + (passes >= 1 && passes < 1e18 && !l->forced ? (uint64_t)passes : 0);
+    l->round.at = ended + (passes >= 1 && !l->forced ? (uint64_t)(passes < most ? passes : most) : 0);
 }
 
 static kilter_status answer(kilter_loop *l, kilter_error *error) {
