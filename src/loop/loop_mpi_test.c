@@ -519,7 +519,7 @@ static void use_wrongly(wrong_use use) {
         CHECK(strstr(error.text, "'mine'"));
         MPI_Barrier(MPI_COMM_WORLD);
         if (use != CLOSE_WITHIN || !does)
-            kilter_loop_close(loop, NULL);
+            CHECK(kilter_loop_close(loop, NULL) == status); /* why it failed, again */
     }
 }
 
@@ -550,6 +550,8 @@ static void test_use(void) {
     expect_refusal((kilter_loop_options){.iterations = 0}, "iterations");
     expect_refusal((kilter_loop_options){.iterations = 1, .kind = KILTER_DOACROSS}, "inner");
     expect_refusal((kilter_loop_options){.iterations = 1, .inner = 3}, "inner");
+    expect_refusal((kilter_loop_options){.iterations = 1, .kind = KILTER_DOACROSS, .inner = UINT64_MAX},
+                   "inner");
     expect_refusal((kilter_loop_options){.iterations = 1, .kind = KILTER_DOACROSS, .inner = 2, .block = 3},
                    "block");
     expect_refusal(

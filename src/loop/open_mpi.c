@@ -72,6 +72,8 @@ static kilter_status check_options(const kilter_loop *l, kilter_error *error) {
         wrong = "scattered is for loops of kind KILTER_DOALL";
     else if (o->kind == KILTER_DOACROSS && o->inner == 0)
         wrong = "a loop of kind KILTER_DOACROSS needs inner, the elements of a row, at least 1";
+    else if (o->inner > UINT64_MAX / 4)
+        wrong = "inner must be at most 2^62";
     else if (o->kind == KILTER_DOALL && (o->inner > 0 || o->block > 0))
         wrong = "inner and block are for loops of kind KILTER_DOACROSS";
     else if (o->block > o->inner)
@@ -278,12 +280,17 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error)
 }
 
 static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
-    int running = 0, over = 0;
+    int running = 0, over = 0, between = 0;
     MPI_Initialized(&running);
     MPI_Finalized(&over);
     if (!running || over || comm == MPI_COMM_NULL)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "opening a loop: call MPI_Init() before, and give a communicator this rank is in");
+    MPI_Comm_test_inter(comm, &between);
+    if (between)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "opening a loop: this communicator is between two groups; merge them with "
+                       "MPI_Intercomm_merge()");
     return KILTER_OK;
 }
 
@@ -432,6 +439,7 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t ghost, void *
         status = check_array(l, bytes, ghost, base, error);
     if (status != KILTER_OK)
         return status;
+    ghost = ghost < l->options.iterations ? ghost : l->options.iterations;
     kl_rows rows = {0};
     kl_array *more = realloc(l->arrays, (l->array_count + 1) * sizeof *more);
     if (more)
@@ -499,6 +507,8 @@ kilter_status kilter_loop_close(kilter_loop *l, kilter_error *error) {
                     "closing loop '%s': an execution is under way; call kilter_loop_end() first", l->name);
     else if (l->phase == KL_BETWEEN)
         status = say_goodbye(l, &l->failure);
+    else
+        status = l->failure.status;
     if (status != KILTER_OK)
         status = kl_loop_failed(l, status, error);
     kl_lifelines_close(l->lines);
