@@ -216,21 +216,24 @@ void kl_reports_spread(const kilter_loop *l, void *all, size_t bytes, size_t apa
         memmove((char *)all + r * apart, (char *)all + r * bytes, bytes);
 }
 
-static kilter_status reduce(kilter_loop *l, MPI_Comm comm, void *values, size_t count, MPI_Datatype type,
-                            MPI_Op op, kilter_error *error) {
+kilter_status kl_loop_reduce(kilter_loop *l, MPI_Comm comm, void *values, size_t count, MPI_Datatype type,
+                             MPI_Op op, kilter_error *error) {
     kl_batch batch = {0};
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, type, op, comm, &request);
+    memcpy(l->shared, values, count * sizeof *l->shared);
+    int code = MPI_Iallreduce(MPI_IN_PLACE, l->shared, (int)count, type, op, comm, &request);
     kilter_status status = kl_batch_join(&batch, code, request, error);
     if (status == KILTER_OK)
         status = kl_batch_await(l, &batch, error);
     kl_batch_free(&batch);
+    if (status == KILTER_OK)
+        memcpy(values, l->shared, count * sizeof *l->shared);
     return status;
 }
 
 kilter_status kl_loop_least_on(kilter_loop *l, MPI_Comm comm, uint64_t *values, size_t count,
                                kilter_error *error) {
-    return reduce(l, comm, values, count, MPI_UINT64_T, MPI_MIN, error);
+    return kl_loop_reduce(l, comm, values, count, MPI_UINT64_T, MPI_MIN, error);
 }
 
 kilter_status kl_loop_least(kilter_loop *l, uint64_t *values, size_t count, kilter_error *error) {
@@ -238,7 +241,7 @@ kilter_status kl_loop_least(kilter_loop *l, uint64_t *values, size_t count, kilt
 }
 
 kilter_status kl_loop_most_f64(kilter_loop *l, double *values, size_t count, kilter_error *error) {
-    return reduce(l, l->comm, values, count, MPI_DOUBLE, MPI_MAX, error);
+    return kl_loop_reduce(l, l->comm, values, count, MPI_DOUBLE, MPI_MAX, error);
 }
 
 /* --- deaths --- */

@@ -115,11 +115,11 @@ static kilter_status receive(kilter_loop *l, void *to, size_t bytes, int from, k
 
 static kilter_status receive_from(kilter_loop *l, size_t row_bytes, int rank, uint8_t *whole,
                                   kilter_error *error) {
-    uint64_t count = 0;
-    kilter_status status = receive(l, &count, sizeof count, rank, error);
-    kl_span *ranges = count > 0 ? malloc(count * sizeof *ranges) : NULL;
+    kilter_status status = receive(l, l->shared, sizeof *l->shared, rank, error);
+    uint64_t count = (uint64_t)l->shared[0];
     if (status != KILTER_OK || count == 0)
         return status;
+    kl_span *ranges = malloc(count * sizeof *ranges);
     if (!ranges)
         return kl_fail(error, KILTER_ERR_MEMORY, "gathering rows of loop '%s': memory ran out", l->name);
     status = receive(l, ranges, count * sizeof *ranges, rank, error);
@@ -129,7 +129,8 @@ static kilter_status receive_from(kilter_loop *l, size_t row_bytes, int rank, ui
                              (size_t)(ranges[k].hi - ranges[k].lo) * row_bytes, rank, KL_TAG_GATHER, error);
     if (status == KILTER_OK)
         status = kl_batch_await(l, &l->exchange, error);
-    free(ranges);
+    if (status == KILTER_OK)
+        free(ranges); /* else MPI may still write into it */
     return status;
 }
 

@@ -61,6 +61,9 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error);
 kilter_status kl_reports_share(kilter_loop *l, kl_batch *batch, const void *mine, void *all, size_t bytes,
                                kilter_error *error);
 void kl_reports_spread(const kilter_loop *l, void *all, size_t bytes, size_t apart);
+/* Of all ranks, in their place: up to KL_SUM_WORDS + 2 values of 8 bytes. */
+kilter_status kl_loop_reduce(kilter_loop *l, MPI_Comm comm, void *values, size_t count, MPI_Datatype type,
+                             MPI_Op op, kilter_error *error);
 /* The smallest of each on all ranks, in their place. */
 kilter_status kl_loop_least_on(kilter_loop *l, MPI_Comm comm, uint64_t *values, size_t count,
                                kilter_error *error);
@@ -145,6 +148,11 @@ typedef struct kl_gone { /* rows that went away */
 
 enum { KL_GONE = 64 };
 
+typedef struct kl_record_word { /* of rank 0, to all */
+    kilter_error error;
+    uint64_t made; /* there is a record */
+} kl_record_word;
+
 struct kilter_loop {
     kilter_loop_options options;
     char *name;
@@ -165,7 +173,9 @@ struct kilter_loop {
     int key;             /* by which MPI_Finalize() finds the loop */
     kl_last_words words; /* heard, and told */
     kl_steps steps;
-    kl_gone gone[KL_GONE]; /* the last ones; the k-th at k mod KL_GONE */
+    int64_t shared[KL_SUM_WORDS + 2]; /* what a collective call of all ranks works on: MPI may write into it
+                                         after it has failed, too */
+    kl_gone gone[KL_GONE];            /* the last ones; the k-th at k mod KL_GONE */
     uint64_t gone_count;
     kilter_loop *_Atomic next_guarded;
 
@@ -224,7 +234,7 @@ struct kilter_loop {
     uint64_t refused; /* moves, for want of memory */
 
     struct kl_loop_record *record; /* NULL: none, or it is not rank 0 that asks */
-    bool recorded;                 /* by rank 0 */
+    kl_record_word record_word;
 };
 
 static inline kl_span kl_loop_own(const kilter_loop *l) {

@@ -518,8 +518,9 @@ static void use_wrongly(wrong_use use) {
         expect(status, does ? KILTER_ERR_USAGE : KILTER_ERR_PEER, &error, uses[use].word);
         CHECK(strstr(error.text, "'mine'"));
         MPI_Barrier(MPI_COMM_WORLD);
+        kilter_error again = {KILTER_OK, ""};
         if (use != CLOSE_WITHIN || !does)
-            CHECK(kilter_loop_close(loop, NULL) == status); /* why it failed, again */
+            expect(kilter_loop_close(loop, &again), status, &again, error.text);
     }
 }
 
@@ -537,6 +538,28 @@ static void use_huge(void) {
         CHECK_OK(kilter_loop_begin(loop, error));
         for (kilter_range r; kilter_loop_next(loop, &r);)
             CHECK(r.lo < r.hi);
+        CHECK_OK(kilter_loop_end(loop, error));
+    }
+    CHECK_OK(kilter_loop_close(loop, error));
+}
+
+/* More ghost rows than there are rows: all can be read. */
+static void use_wide(void) {
+    kilter_loop *loop;
+    double *rows;
+    uint64_t n = 10 * (uint64_t)ranks;
+    kilter_range own;
+    CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = n}, &loop, error));
+    CHECK_OK(kilter_loop_array(loop, sizeof *rows, UINT64_C(1) << 63, (void **)&rows, error));
+    for (size_t k = 0; kilter_loop_mine(loop, k, &own); k++)
+        for (uint64_t i = own.lo; i < own.hi; i++)
+            rows[i] = (double)i;
+    kl_loop_force(loop, 9);
+    for (int e = 0; e < EXECUTIONS; e++) {
+        CHECK_OK(kilter_loop_begin(loop, error));
+        for (kilter_range r; kilter_loop_next(loop, &r);)
+            for (uint64_t i = 0; i < n; i++)
+                CHECK(rows[i] == (double)i);
         CHECK_OK(kilter_loop_end(loop, error));
     }
     CHECK_OK(kilter_loop_close(loop, error));
@@ -583,6 +606,8 @@ static void test_use(void) {
     expect(kilter_loop_open(MPI_COMM_NULL, &(kilter_loop_options){.iterations = 1}, &loop, &error),
            KILTER_ERR_USAGE, &error, "a communicator this rank is in");
     expect_refusal((kilter_loop_options){.iterations = UINT64_MAX}, "2^62");
+    expect_refusal((kilter_loop_options){.iterations = 1, .kind = KILTER_DOACROSS, .inner = UINT64_MAX},
+                   "2^62");
     expect_refusal((kilter_loop_options){.iterations = 10, .kind = (kilter_loop_kind)7}, "kind must be");
     kilter_loop_options options = {.iterations = 10, .name = "mine"};
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, error));
@@ -611,6 +636,7 @@ static void test_use(void) {
     for (int wrong = 0; wrong < WRONG_USES; wrong++)
         use_wrongly((wrong_use)wrong);
     use_huge();
+    use_wide();
 }
 
 /* --- memory and death --- */

@@ -68,12 +68,12 @@ static kilter_status check_options(const kilter_loop *l, kilter_error *error) {
         wrong = "kind must be KILTER_DOALL or KILTER_DOACROSS";
     else if (o->iterations == 0 || o->iterations > UINT64_MAX / 4)
         wrong = "iterations must be at least 1, and at most 2^62";
+    else if (o->inner > UINT64_MAX / 4)
+        wrong = "inner must be at most 2^62";
     else if (o->kind == KILTER_DOACROSS && o->scattered)
         wrong = "scattered is for loops of kind KILTER_DOALL";
     else if (o->kind == KILTER_DOACROSS && o->inner == 0)
         wrong = "a loop of kind KILTER_DOACROSS needs inner, the elements of a row, at least 1";
-    else if (o->inner > UINT64_MAX / 4)
-        wrong = "inner must be at most 2^62";
     else if (o->kind == KILTER_DOALL && (o->inner > 0 || o->block > 0))
         wrong = "inner and block are for loops of kind KILTER_DOACROSS";
     else if (o->block > o->inner)
@@ -121,7 +121,8 @@ static kilter_status await_connections(kilter_loop *l, double *without, kilter_e
     kl_batch batch = {0};
     MPI_Request request = MPI_REQUEST_NULL;
     double until_s = kl_monotonic_s() + MEET_S;
-    int code = MPI_Iallreduce(MPI_IN_PLACE, without, 1, MPI_DOUBLE, MPI_SUM, l->comm, &request);
+    memcpy(l->shared, without, sizeof *without);
+    int code = MPI_Iallreduce(MPI_IN_PLACE, l->shared, 1, MPI_DOUBLE, MPI_SUM, l->comm, &request);
     kilter_status status = kl_batch_join(&batch, code, request, error);
     while (status == KILTER_OK && batch.open > 0) {
         status = kl_batch_look(l, &batch, error);
@@ -135,6 +136,7 @@ static kilter_status await_connections(kilter_loop *l, double *without, kilter_e
             kl_loop_rest(l);
     }
     kl_batch_free(&batch);
+    memcpy(without, l->shared, sizeof *without);
     return status;
 }
 
@@ -158,7 +160,8 @@ static kilter_status open_lines(kilter_loop *l, kilter_error *error) {
         status = await_connections(l, &without, error);
     if (status == KILTER_OK && without > 0 && l->rank == 0)
         complain(l, (uint64_t)without);
-    free(invitations);
+    if (status == KILTER_OK)
+        free(invitations); /* else MPI may still write into it */
     return status;
 }
 
@@ -500,15 +503,13 @@ static kilter_status say_goodbye(kilter_loop *l, kilter_error *error) {
 kilter_status kilter_loop_close(kilter_loop *l, kilter_error *error) {
     if (!l)
         return KILTER_OK;
-    kilter_status status = KILTER_OK;
+    kilter_status status = l->phase == KL_BROKEN ? l->failure.status : KILTER_OK;
     if (l->phase == KL_WITHIN)
         status =
             kl_fail(&l->failure, KILTER_ERR_USAGE,
                     "closing loop '%s': an execution is under way; call kilter_loop_end() first", l->name);
     else if (l->phase == KL_BETWEEN)
         status = say_goodbye(l, &l->failure);
-    else
-        status = l->failure.status;
     if (status != KILTER_OK)
         status = kl_loop_failed(l, status, error);
     kl_lifelines_close(l->lines);

@@ -132,27 +132,21 @@ static kilter_status say_who_is_where(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-typedef struct opening {
-    kilter_error error;
-    uint64_t recorded;
-} opening;
-
 kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error) {
-    opening o = {{KILTER_OK, ""}, 0};
+    kl_record_word *word = &l->record_word;
     kl_batch batch = {0};
     MPI_Request request = MPI_REQUEST_NULL;
     if (l->rank == 0)
-        start_if_asked(l, &o.error);
-    o.recorded = l->record != NULL;
-    int code = MPI_Ibcast(&o, sizeof o, MPI_BYTE, 0, l->comm, &request);
+        start_if_asked(l, &word->error);
+    word->made = l->record != NULL;
+    int code = MPI_Ibcast(word, sizeof *word, MPI_BYTE, 0, l->comm, &request);
     kilter_status status = kl_batch_join(&batch, code, request, error);
     if (status == KILTER_OK)
         status = kl_batch_await(l, &batch, error);
     kl_batch_free(&batch);
-    if (status == KILTER_OK && o.error.status != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_RECORD, "opening loop '%s': %s", l->name, o.error.text);
-    l->recorded = o.recorded;
-    return status == KILTER_OK && l->recorded ? say_who_is_where(l, error) : status;
+    if (status == KILTER_OK && word->error.status != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_RECORD, "opening loop '%s': %s", l->name, word->error.text);
+    return status == KILTER_OK && word->made ? say_who_is_where(l, error) : status;
 }
 
 void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t ghost) {
@@ -309,7 +303,7 @@ static uint64_t own_iterations(const kilter_loop *l) {
 }
 
 kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error) {
-    if (!l->recorded)
+    if (!l->record_word.made)
         return KILTER_OK;
     struct kl_loop_record *r = l->record;
     const kl_trace_rank_row mine = {.rank = (uint32_t)l->rank,
@@ -350,6 +344,7 @@ kilter_status kl_loop_record_end(kilter_loop *l, const kilter_error *failure, ki
                                              .status = failure ? failure->text : "done"});
     kilter_status status = kl_trace_close(r->trace, ended_s, error);
     l->record = NULL;
-    free_record(r);
+    if (!failure) /* else MPI may still write into it */
+        free_record(r);
     return status;
 }

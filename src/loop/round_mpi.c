@@ -88,6 +88,8 @@ static kilter_status measure_messages(kilter_loop *l, kilter_error *error) {
         status = time_neighbours(l, data, PROBE_BYTES, &s[2], error);
     if (status == KILTER_OK)
         status = kl_loop_most_f64(l, s, 3, error);
+    if (status != KILTER_OK)
+        return status; /* MPI may still write into the data */
     free(data);
     l->interact_s = s[0];
     l->link = (kl_linear){s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES};
@@ -142,7 +144,8 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
     };
     if (kl_loop_pipelined(l) && l->options.block == 0)
         open_grain(l);
-    memset(l->round.all, 0, l->ranks * sizeof *l->round.all); /* filled while messages were timed */
+    if (l->round.all) /* filled while messages were timed */
+        memset(l->round.all, 0, l->ranks * sizeof *l->round.all);
     l->steer = fits ? kl_steer_new(&options) : NULL;
     fits = l->steer != NULL;
     status = kl_loop_least(l, &fits, 1, error);

@@ -83,13 +83,7 @@ kilter_status kl_steps_meet(kilter_loop *l, int64_t *words, kilter_error *error)
         memcpy(all, words, KL_SUM_WORDS * sizeof *all);
     all[KL_SUM_WORDS] = key;
     all[KL_SUM_WORDS + 1] = key * key;
-    kl_batch batch = {0};
-    MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Iallreduce(MPI_IN_PLACE, all, WORDS, MPI_INT64_T, MPI_SUM, l->calls, &request);
-    kilter_status status = kl_batch_join(&batch, code, request, error);
-    if (status == KILTER_OK)
-        status = kl_batch_await(l, &batch, error);
-    kl_batch_free(&batch);
+    kilter_status status = kl_loop_reduce(l, l->calls, all, WORDS, MPI_INT64_T, MPI_SUM, error);
     if (status != KILTER_OK)
         return status;
     int64_t ranks = (int64_t)l->ranks;
