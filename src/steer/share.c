@@ -37,6 +37,8 @@ static double largest(uint32_t ranks, const double *rates) {
     return most;
 }
 
+static const double SPEEDS_MOST = 8; /* more between two ranks is rather a jump of costs at a bound */
+
 enum { BUCKETS = 256 };
 
 static uint32_t bucket_of(const due *d) {
@@ -211,13 +213,44 @@ static double end_of(const double *segments_s, uint32_t first, int way) {
     return (end_s < least_s ? least_s : end_s > most_s ? most_s : end_s) * KL_SEGMENTS / sum;
 }
 
+static double step_between(const double *below_s, const double *above_s) {
+    return end_of(below_s, KL_SEGMENTS - 1, -1) / end_of(above_s, 0, 1);
+}
+
+static double mean_s(const double *segments_s) {
+    double sum = 0;
+    for (uint32_t s = 0; s < KL_SEGMENTS; s++) {
+        if (!measured(segments_s[s]))
+            return 0;
+        sum += segments_s[s];
+    }
+    return sum / KL_SEGMENTS;
+}
+
+/* Are the ranks' speeds, if costs go on across bounds? */
+static bool are_believable(uint32_t ranks, const double (*segments_s)[KL_SEGMENTS]) {
+    double level = 1, least = INFINITY, most = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        double seconds = mean_s(segments_s[r]);
+        if (seconds <= 0)
+            return true;
+        level *= r > 0 ? step_between(segments_s[r - 1], segments_s[r]) : 1;
+        least = fmin(least, level / seconds);
+        most = fmax(most, level / seconds);
+    }
+    return most <= SPEEDS_MOST * least;
+}
+
 void kl_costs_join(kl_costs *costs, uint32_t ranks, const uint64_t *bounds,
                    const double (*segments_s)[KL_SEGMENTS]) {
     double width = width_of(costs), level = 1, sum = 0;
+    bool joined = are_believable(ranks, segments_s);
     uint32_t k = 0;
     for (uint32_t r = 0; r < ranks; r++) {
-        if (r > 0)
-            level *= end_of(segments_s[r - 1], KL_SEGMENTS - 1, -1) / end_of(segments_s[r], 0, 1);
+        if (!joined)
+            level = mean_s(segments_s[r]);
+        else if (r > 0)
+            level *= step_between(segments_s[r - 1], segments_s[r]);
         for (; k < costs->bins && ((k + 0.5) * width < (double)bounds[r + 1] || r + 1 == ranks); k++)
             sum += costs->cost[k] = level;
     }

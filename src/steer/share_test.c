@@ -245,6 +245,36 @@ static void what_ranks_measure_ends_in_balance(void **state) {
     }
 }
 
+/* In every rank's first range alike: what makes it a rank's speed would make each twice the one below. */
+static void costs_that_jump_at_bounds_are_no_speeds(void **state) {
+    (void)state;
+    static const uint32_t sizes[] = {5, 16, 64, 1200};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        uint32_t ranks = sizes[i];
+        uint64_t each = 100, *bounds = calloc(ranks + 1, sizeof *bounds);
+        double(*segments_s)[KL_SEGMENTS] = calloc(ranks, sizeof *segments_s);
+        double *speeds = calloc(ranks, sizeof *speeds);
+        kl_costs costs;
+        assert_int_equal(kl_costs_init(&costs, each * ranks, 16 * ranks), KILTER_OK);
+        for (uint32_t r = 0; r < ranks; r++) {
+            bounds[r + 1] = each * (r + 1);
+            speeds[r] = 1;
+            for (int s = 0; s < KL_SEGMENTS; s++)
+                segments_s[r][s] = 1 + (s + 0.5) / KL_SEGMENTS;
+        }
+        kl_costs_join(&costs, ranks, bounds, (const double(*)[KL_SEGMENTS])segments_s);
+        for (uint32_t r = 0; r < ranks; r++)
+            kl_costs_learn(&costs, (kl_span){bounds[r], bounds[r + 1]}, segments_s[r], 1);
+        assert_int_equal(kl_bounds(&costs, ranks, speeds, 1, bounds), KILTER_OK);
+        for (uint32_t r = 0; r <= ranks; r++)
+            assert_true(bounds[r] + 1 >= each * r && bounds[r] <= each * r + 1);
+        kl_costs_free(&costs);
+        free(bounds);
+        free(segments_s);
+        free(speeds);
+    }
+}
+
 static void what_was_not_measured_is_not_learnt(void **state) {
     (void)state;
     kl_costs costs;
@@ -375,6 +405,7 @@ int main(void) {
         cmocka_unit_test(bounds_make_forecast_times_equal_but_for_an_iteration),
         cmocka_unit_test(alike_iterations_have_the_bounds_of_shares),
         cmocka_unit_test(what_ranks_measure_ends_in_balance),
+        cmocka_unit_test(costs_that_jump_at_bounds_are_no_speeds),
         cmocka_unit_test(what_was_not_measured_is_not_learnt),
         cmocka_unit_test(transfers_are_few_and_move_no_more_than_needed),
         cmocka_unit_test(bounds_go_to_their_place_by_neighbours),
