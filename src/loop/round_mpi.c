@@ -14,6 +14,7 @@ static const double GUESSED_QUANTUM_S = 0.01;
 static const double QUANTUM_AFTER_S = 10;   /* a quantum is measured within half a percent of that */
 static const double UNEVEN = 1.5;           /* segments differ by more: all shall tell them */
 static const double UNEVEN_AFTER_S = 0.01;  /* measured for so long */
+static const double CPU_LEAST = 0.2;        /* of the time in the body: what counts */
 static const double BLOCK_GAIN = 0.01;      /* less is no reason for other blocks */
 static const double BOUNDARY_MOST_S = 1e-4; /* one that took longer, and twice a ping, was interrupted */
 static const double BOUNDARY_H = 0.5;       /* in the old cost of boundaries */
@@ -231,16 +232,18 @@ void kl_measure_boundary(kilter_loop *l) {
     l->measured.boundaries++;
 }
 
+/* A body that waits, for a disk or another processor, takes no CPU time: how that lies says nothing. */
 static bool is_uneven(const kl_measured *m) {
-    double least = HUGE_VAL, most = 0;
+    double least = HUGE_VAL, most = 0, cpu_s = 0;
     for (int i = 0; i < KL_SEGMENTS; i++) {
         if (m->segment_rows[i] == 0)
             return false;
         double each_s = m->segment_s[i] / m->segment_rows[i];
         least = fmin(least, each_s);
         most = fmax(most, each_s);
+        cpu_s += m->segment_s[i];
     }
-    return most > UNEVEN * least && m->busy_s > UNEVEN_AFTER_S;
+    return most > UNEVEN * least && cpu_s > UNEVEN_AFTER_S && cpu_s > CPU_LEAST * m->busy_s;
 }
 
 static uint64_t elements_of(const kilter_loop *l, kl_span blocks) {
