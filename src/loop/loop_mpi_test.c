@@ -348,20 +348,22 @@ static void be_late(uint64_t i, double part) {
     kl_spend_s(part * (rank == 0 ? 10e-3 : 0.1e-3));
 }
 
-/* A short execution says nothing of the next one. */
-static void run_after_short_one(void) {
+/* A short execution says nothing of the next ones. */
+static void run_after_short_one(bool scattered) {
+    enum { LONG = 5 };
     shape s = {200, 10, 0};
     kilter_loop *loop;
     kilter_loop_summary summary;
     arrays a;
-    CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = s.n, .scattered = true},
-                              &loop, error));
+    CHECK_OK(kilter_loop_open(
+        MPI_COMM_WORLD, &(kilter_loop_options){.iterations = s.n, .scattered = scattered}, &loop, error));
     attach(loop, &s, &a);
     execute(loop, &s, &a, 0, NULL);
-    execute(loop, &s, &a, 1, be_late);
+    for (int e = 1; e <= LONG; e++)
+        execute(loop, &s, &a, e, be_late);
     kilter_loop_summary_get(loop, &summary);
-    CHECK(ranks == 1 || summary.rounds > 0);
-    check_result(loop, &s, &a, 2);
+    CHECK(ranks == 1 || summary.rounds > 1);
+    check_result(loop, &s, &a, 1 + LONG);
     CHECK_OK(kilter_loop_close(loop, error));
 }
 
@@ -371,7 +373,8 @@ static void test_rounds(void) {
     run_measured(&(shape){3000, 50, 0}, true, 3, be_slow);
     run_measured(&(shape){400, 50, 2}, false, 100, be_uneven);
     run_pipeline(&(shape){200, 400, 1}, 0, 0, false, 60, be_slow);
-    run_after_short_one();
+    run_after_short_one(false);
+    run_after_short_one(true);
 }
 
 /* --- wrong use --- */

@@ -389,13 +389,17 @@ static void follow(kilter_loop *l, const kl_steer_plan *plan) {
     *m = (kl_measured){.executions = m->executions, .moving_s = m->moving_s, .moved = m->moved};
 }
 
+/* A period later; but after not more than half as many passes as there were, as the next ones may take
+ * longer.
+ */
 static void set_next(kilter_loop *l, const kl_steer_plan *plan) {
     const kl_rank_report *first = &l->round.all[0];
     double passed_s = first->elapsed_s - l->round.asked_s;
     l->execution_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
     double pass_s = kl_loop_pipelined(l) ? l->execution_s / (double)l->passes : l->execution_s;
+    uint64_t hooks = kl_period_hooks(&plan->period, pass_s), most = 1 + l->passed / 2;
     l->round.asked_s = first->elapsed_s;
-    l->round.at = l->passed - 1 + kl_period_hooks(&plan->period, pass_s);
+    l->round.at = l->passed - 1 + (hooks < most ? hooks : most);
     l->round.reported = false;
     l->period_s = plan->period.target_s;
 }
