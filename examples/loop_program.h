@@ -39,7 +39,7 @@ typedef struct settings {
 /* --- the words --- */
 
 /* One rank says why; none goes on. */
-static inline void refuse(const settings *set, const char *word, const char *why) {
+_Noreturn static inline void refuse(const settings *set, const char *word, const char *why) {
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0)
@@ -109,10 +109,11 @@ static inline settings read_settings(int argc, char **argv, settings set) {
 /* --- data --- */
 
 static inline void *allocate(size_t rows, size_t bytes) {
-    void *memory = calloc(rows + !rows, bytes);
+    void *memory = calloc(rows + !rows, bytes + !bytes);
     if (!memory) {
         fprintf(stderr, "no memory for %zu rows of %zu bytes\n", rows, bytes);
         MPI_Abort(MPI_COMM_WORLD, 1);
+        exit(1);
     }
     return memory;
 }
@@ -188,6 +189,7 @@ static inline void must(kilter_status status, const kilter_error *error) {
     if (status != KILTER_OK) {
         fprintf(stderr, "%s\n", error->text);
         MPI_Abort(MPI_COMM_WORLD, 1);
+        exit(1);
     }
 }
 

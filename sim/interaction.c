@@ -82,11 +82,14 @@ int main(int argc, char **argv) {
     if (t.bytes < ORDER_BYTES || more < t.bytes || (t.ranks & (t.ranks - 1))) {
         fprintf(stderr, "usage: interaction BYTES MORE (from %d), on a power of two of ranks\n", ORDER_BYTES);
         MPI_Abort(MPI_COMM_WORLD, 2);
+        exit(2);
     }
     t.mine = calloc(1, (size_t)more);
     t.all = calloc((size_t)t.ranks, (size_t)more);
-    if (!t.mine || !t.all)
+    if (!t.mine || !t.all) {
         MPI_Abort(MPI_COMM_WORLD, 1);
+        exit(1);
+    }
     double central_s = time_of(central, &t), replicated_s = time_of(replicated, &t),
            tree_s = time_of(by_tree, &t), neighbours_s = time_of(with_neighbours, &t);
     t.bytes = more;

@@ -21,6 +21,7 @@ static void must(kilter_status status, const kilter_error *error) {
     if (status != KILTER_OK) {
         fprintf(stderr, "%s\n", error->text);
         MPI_Abort(MPI_COMM_WORLD, 1);
+        exit(1);
     }
 }
 
@@ -118,6 +119,7 @@ int main(int argc, char **argv) {
     if (!read_words(argc, argv, &p)) {
         fprintf(stderr, "usage: uneven doall|scattered|pipeline [ITERATIONS EXECUTIONS COST] [--fixed]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
+        exit(2);
     }
     must(kilter_loop_open(MPI_COMM_WORLD, &p.options, &loop, &error), &error);
     must(kilter_loop_array(loop, sizeof *p.u, !p.options.scattered, (void **)&p.u, &error), &error);

@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
     MPI_Type_contiguous((int)width, MPI_BYTE, &row);
     MPI_Type_commit(&row);
     uint8_t(*whole)[width] = rank == 0 ? allocate(height, sizeof *whole) : NULL;
-    MPI_Gatherv(clean, counts[rank], row, whole, counts, starts, row, 0, MPI_COMM_WORLD);
+    MPI_Gatherv(clean, (int)own, row, whole, counts, starts, row, 0, MPI_COMM_WORLD);
     MPI_Type_free(&row);
     uint8_t(*expected)[width] = rank == 0 && set.check ? sequential(&set, &scene) : NULL;
     int code = rank == 0 ? finish(&set, elapsed_s, whole, expected, height * sizeof *whole) : 0;

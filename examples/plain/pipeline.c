@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     MPI_Type_contiguous((int)n, MPI_DOUBLE, &row);
     MPI_Type_commit(&row);
     double(*whole)[n] = rank == 0 ? allocate(n, sizeof *whole) : NULL;
-    MPI_Gatherv(u[1], counts[rank], row, whole, counts, starts, row, 0, MPI_COMM_WORLD);
+    MPI_Gatherv(u[1], (int)own, row, whole, counts, starts, row, 0, MPI_COMM_WORLD);
     MPI_Type_free(&row);
     double(*expected)[n] = rank == 0 && set.check ? sequential(&set, n) : NULL;
     int code = rank == 0 ? finish(&set, elapsed_s, whole, expected, n * sizeof *whole) : 0;

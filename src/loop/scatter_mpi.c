@@ -397,10 +397,10 @@ static void set_next(kilter_loop *l) {
     double now_s = s->all[0].rank.elapsed_s, left_s = l->round.asked_s + l->period_s - now_s;
     uint64_t ended = l->execution + 1;
     double pass_s = (now_s - s->over_s) / (double)(ended - s->ended), passes = left_s / pass_s;
-    double most = (double)(ended / 2);
+    uint64_t most = ended / 2;
     s->over_s = now_s;
     s->ended = ended;
-    l->round.at = ended + (passes >= 1 && !l->forced ? (uint64_t)(passes < most ? passes : most) : 0);
+    l->round.at = ended + (passes >= 1 && !l->forced ? (passes < (double)most ? (uint64_t)passes : most) : 0);
 }
 
 static kilter_status answer(kilter_loop *l, kilter_error *error) {
