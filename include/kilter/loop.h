@@ -19,7 +19,8 @@
  * program. Complete programs are in examples/.
  *
  * Calls are marked *collective* (every rank of the communicator makes them, in the same order) or *local*. A
- * loop is used by one thread of each rank. After a failure of a collective call the loop can only be closed.
+ * loop is used by one thread of each rank, and is not NULL but for kilter_loop_close(). After a failure of a
+ * collective call the loop can only be closed.
  *
  * A rank that dies, or fails alone, ends the loop on all ranks: where the launcher lets them live (mpirun
  * --enable-recovery), their next call gives KILTER_ERR_PEER and names it, with the reason of one that failed.
@@ -106,7 +107,12 @@ KILTER_API kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_optio
 KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint64_t ghost, void **base,
                                            kilter_error *error);
 
-/** One execution of the loop begins: ghost rows are on their way.   Collective. */
+/**
+ * One execution of the loop begins: ghost rows are on their way.   Collective.
+ *
+ * @return KILTER_OK; KILTER_ERR_USAGE (one is under way; collective calls out of step); KILTER_ERR_MEMORY;
+ * KILTER_ERR_MPI; KILTER_ERR_PEER (a rank is dead, or has given up the loop: named)
+ */
 KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *error);
 
 /**
@@ -126,7 +132,13 @@ KILTER_API bool kilter_loop_next(kilter_loop *loop, kilter_range *range);
  */
 KILTER_API bool kilter_loop_next_block(kilter_loop *loop, kilter_range *rows, kilter_range *inner);
 
-/** The execution ends: whoever returns from it may use its own rows until the next begin.   Collective. */
+/**
+ * The execution ends: whoever returns from it may use its own rows until the next begin.   Collective; after
+ * kilter_loop_next() or kilter_loop_next_block() has said that nothing is left.
+ *
+ * @return KILTER_OK; KILTER_ERR_USAGE (iterations of this rank are left; none is under way); what failed in
+ * the execution: errors as of kilter_loop_begin()
+ */
 KILTER_API kilter_status kilter_loop_end(kilter_loop *loop, kilter_error *error);
 
 /**
@@ -141,6 +153,8 @@ KILTER_API bool kilter_loop_mine(kilter_loop *loop, size_t nth, kilter_range *ra
  * and every move.   Collective; between two executions.
  *
  * @param values  an attached array's base, with rows of 8 bytes
+ * @return KILTER_OK; KILTER_ERR_USAGE (another base, an execution under way, calls out of step); else errors
+ * as of kilter_loop_begin()
  */
 KILTER_API kilter_status kilter_loop_sum(kilter_loop *loop, const double *values, double *sum,
                                          kilter_error *error);
@@ -149,6 +163,7 @@ KILTER_API kilter_status kilter_loop_sum(kilter_loop *loop, const double *values
  * Bring an attached array's rows together on rank `root`, in order.   Collective; between two executions.
  *
  * @param whole  on root: n × bytes of the caller's; elsewhere not looked at
+ * @return errors as of kilter_loop_sum(); also KILTER_ERR_USAGE: there is no such root
  */
 KILTER_API kilter_status kilter_loop_gather(kilter_loop *loop, const void *base, int root, void *whole,
                                             kilter_error *error);
