@@ -20,11 +20,16 @@ struct sp_evaluator {
     double *fixed_shift;  /* by row: T x with CORE's T */
     double *rhs, *shift;  /* by row, of the present scenario */
     double *target_value; /* by target; for the mean scenario */
+    sp_lp *elastic;       /* made when first needed; its columns: y, then each row's shortfall and excess */
+    const double *duals;  /* of the last solve */
+    uint64_t remembered;  /* scenarios whose bases are kept */
+    unsigned char **own;  /* by scenario; NULL: not solved yet */
 };
 
 static void fixed_part(sp_evaluator *e) {
     const sp_problem *problem = e->problem;
     e->first_stage = problem->constant;
+    memset(e->fixed_shift, 0, (size_t)problem->stage[1].rows * sizeof(double));
     for (int j = 0; j < problem->stage[0].columns; j++) {
         e->first_stage += problem->stage[0].cost[j] * e->x[j];
         for (int at = problem->t.start[j]; at < problem->t.start[j + 1]; at++)
@@ -80,6 +85,7 @@ static kilter_status start_from_mean(sp_evaluator *e, kilter_error *error) {
     set_rows(e, &data);
     if (sp_lp_solve(e->lp) == SP_LP_OPTIMAL)
         sp_lp_keep(e->lp);
+    e->duals = sp_lp_duals(e->lp);
     return KILTER_OK;
 }
 
@@ -123,6 +129,10 @@ void sp_evaluator_free(sp_evaluator *evaluator) {
     if (!evaluator)
         return;
     sp_lp_free(evaluator->lp);
+    sp_lp_free(evaluator->elastic);
+    for (uint64_t i = 0; i < evaluator->remembered; i++)
+        free(evaluator->own[i]);
+    free(evaluator->own);
     free(evaluator->x);
     free(evaluator->outcome);
     free(evaluator->fixed_shift);
@@ -130,6 +140,28 @@ void sp_evaluator_free(sp_evaluator *evaluator) {
     free(evaluator->shift);
     free(evaluator->target_value);
     free(evaluator);
+}
+
+kilter_status sp_evaluator_move(sp_evaluator *e, const double *x, kilter_error *error) {
+    memcpy(e->x, x, (size_t)e->problem->stage[0].columns * sizeof(double));
+    fixed_part(e);
+    kilter_status status = sp_lp_forget(e->lp, error);
+    return status ? status : start_from_mean(e, error);
+}
+
+kilter_status sp_evaluator_remember(sp_evaluator *e, uint64_t scenarios, kilter_error *error) {
+    if (scenarios <= e->remembered)
+        return KILTER_OK;
+    unsigned char **own = realloc(e->own, scenarios * sizeof *own);
+    if (!own)
+        return kl_fail(error, KILTER_ERR_MEMORY,
+                       "making room for the bases of %llu scenarios: memory ran out; use --mode reproducible",
+                       (unsigned long long)scenarios);
+    for (uint64_t i = e->remembered; i < scenarios; i++)
+        own[i] = NULL;
+    e->own = own;
+    e->remembered = scenarios;
+    return KILTER_OK;
 }
 
 static const char *failure_text(sp_lp_status status) {
@@ -145,50 +177,174 @@ static const char *failure_text(sp_lp_status status) {
     }
 }
 
-/* The reason goes to `why`, so that the caller can say which scenario it was. */
-static kilter_status solve(sp_evaluator *e, const size_t *outcome, double *cost, const char **why,
-                           kilter_error *error) {
+/* Write the rows and costs of the scenario e->outcome. */
+static void write_scenario(sp_evaluator *e, const size_t *outcome, const sp_lp_data *data) {
     const sp_problem *problem = e->problem;
+    begin_scenario(e, data);
+    for (int k = 0; k < problem->variables; k++) {
+        const sp_outcome *at = &problem->outcome[outcome[k]];
+        for (size_t c = at->first; c < at->end; c++)
+            set_target(e, data, problem->change[c].target, problem->change[c].value);
+    }
+    set_rows(e, data);
+}
+
+/* `own`: where a basis of its own is kept; NULL: nowhere. */
+static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char **own, sp_lp_status *solved,
+                           double *value, kilter_error *error) {
     sp_lp_data data;
     kilter_status status = sp_lp_begin(e->lp, &data, error);
     if (status)
         return status;
-    begin_scenario(e, &data);
-    for (int k = 0; k < problem->variables; k++) {
-        const sp_outcome *at = &problem->outcome[outcome[k]];
-        for (size_t c = at->first; c < at->end; c++)
-            set_target(e, &data, problem->change[c].target, problem->change[c].value);
-    }
-    set_rows(e, &data);
-    sp_lp_status solved = sp_lp_solve(e->lp);
-    double value = solved == SP_LP_OPTIMAL ? sp_lp_objective(e->lp) : NAN;
-    if (!isfinite(value)) {
-        *why = failure_text(solved);
-        return KILTER_ERR_TASK;
-    }
-    *cost = e->first_stage + value;
+    write_scenario(e, outcome, &data);
+    *solved = own && *own ? sp_lp_solve_from(e->lp, *own) : sp_lp_solve(e->lp);
+    e->duals = sp_lp_duals(e->lp);
+    if (*solved != SP_LP_OPTIMAL)
+        return KILTER_OK;
+    *value = sp_lp_objective(e->lp);
+    if (!isfinite(*value))
+        *solved = SP_LP_STOPPED;
+    if (own && !*own)
+        *own = malloc(sp_lp_basis_bytes(e->lp)); /* without memory it starts from the mean's again */
+    if (own && *own)
+        sp_lp_basis(e->lp, *own);
     return KILTER_OK;
 }
 
-kilter_status sp_evaluator_cost(sp_evaluator *evaluator, uint64_t scenario, double *cost,
-                                kilter_error *error) {
-    const char *why = NULL;
-    sp_sample(evaluator->problem, evaluator->seed, scenario, evaluator->outcome);
-    kilter_status status = solve(evaluator, evaluator->outcome, cost, &why, error);
-    return why ? kl_fail(error, status, "scenario %llu of seed %llu: %s", (unsigned long long)scenario,
-                         (unsigned long long)evaluator->seed, why)
-               : status;
+static void draw(sp_evaluator *e, uint64_t scenario) {
+    sp_sample(e->problem, e->seed, scenario, e->outcome);
 }
 
-kilter_status sp_evaluator_cost_of(sp_evaluator *evaluator, const size_t *outcome, double *cost,
+kilter_status sp_evaluator_recourse(sp_evaluator *e, uint64_t scenario, sp_lp_status *solved, double *value,
+                                    kilter_error *error) {
+    draw(e, scenario);
+    return solve(e, e->outcome, scenario < e->remembered ? &e->own[scenario] : NULL, solved, value, error);
+}
+
+kilter_status sp_evaluator_unsolved(const sp_evaluator *e, uint64_t scenario, sp_lp_status solved,
+                                    kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_TASK, "scenario %llu of seed %llu: %s", (unsigned long long)scenario,
+                   (unsigned long long)e->seed, failure_text(solved));
+}
+
+kilter_status sp_evaluator_cost(sp_evaluator *e, uint64_t scenario, double *cost, kilter_error *error) {
+    sp_lp_status solved = SP_LP_OPTIMAL;
+    double value = 0;
+    kilter_status status = sp_evaluator_recourse(e, scenario, &solved, &value, error);
+    if (!status && solved != SP_LP_OPTIMAL)
+        return sp_evaluator_unsolved(e, scenario, solved, error);
+    if (!status)
+        *cost = e->first_stage + value;
+    return status;
+}
+
+kilter_status sp_evaluator_cost_of(sp_evaluator *e, const size_t *outcome, double *cost,
                                    kilter_error *error) {
-    const char *why = NULL;
-    kilter_status status = solve(evaluator, outcome, cost, &why, error);
-    return why ? kl_fail(error, status, "the scenario asked for: %s", why) : status;
+    sp_lp_status solved = SP_LP_OPTIMAL;
+    double value = 0;
+    kilter_status status = solve(e, outcome, NULL, &solved, &value, error);
+    if (!status && solved != SP_LP_OPTIMAL)
+        return kl_fail(error, KILTER_ERR_TASK, "the scenario asked for: %s", failure_text(solved));
+    if (!status)
+        *cost = e->first_stage + value;
+    return status;
+}
+
+/* ---- the elastic second stage ---- */
+
+static void put_miss(sp_matrix *matrix, sp_stage *stage, int column, int row, double value) {
+    int at = matrix->start[column];
+    matrix->row[at] = row;
+    matrix->value[at] = value;
+    matrix->start[column + 1] = at + 1;
+    stage->cost[column] = 1;
+    stage->upper[column] = INFINITY;
+}
+
+static bool fill_elastic(const sp_problem *problem, sp_stage *stage, sp_matrix *matrix) {
+    const sp_stage *two = &problem->stage[1];
+    size_t columns = (size_t)two->columns, all = (size_t)stage->columns;
+    size_t entries = (size_t)problem->w.start[two->columns], more = 2 * (size_t)two->rows;
+    stage->cost = calloc(all + 1, sizeof(double));
+    stage->lower = calloc(all + 1, sizeof(double));
+    stage->upper = calloc(all + 1, sizeof(double));
+    matrix->start = calloc(all + 1, sizeof(int));
+    matrix->row = calloc(entries + more + 1, sizeof(int));
+    matrix->value = calloc(entries + more + 1, sizeof(double));
+    if (!stage->cost || !stage->lower || !stage->upper || !matrix->start || !matrix->row || !matrix->value)
+        return false;
+    memcpy(stage->lower, two->lower, columns * sizeof(double));
+    memcpy(stage->upper, two->upper, columns * sizeof(double));
+    memcpy(matrix->start, problem->w.start, (columns + 1) * sizeof(int));
+    memcpy(matrix->row, problem->w.row, entries * sizeof(int));
+    memcpy(matrix->value, problem->w.value, entries * sizeof(double));
+    for (int i = 0; i < two->rows; i++) {
+        put_miss(matrix, stage, two->columns + 2 * i, i, 1);
+        put_miss(matrix, stage, two->columns + 2 * i + 1, i, -1);
+    }
+    return true;
+}
+
+static kilter_status make_elastic(sp_evaluator *e, kilter_error *error) {
+    const sp_stage *two = &e->problem->stage[1];
+    sp_stage stage = {.rows = two->rows,
+                      .columns = two->columns + 2 * two->rows,
+                      .rhs = two->rhs,
+                      .below = two->below,
+                      .above = two->above};
+    sp_matrix matrix = {0};
+    kilter_status status;
+    if (fill_elastic(e->problem, &stage, &matrix))
+        status = sp_lp_new(&stage, &matrix, &e->elastic, error);
+    else
+        status = kl_fail(error, KILTER_ERR_MEMORY,
+                         "preparing a feasibility cut: memory ran out; use fewer workers");
+    free(stage.cost);
+    free(stage.lower);
+    free(stage.upper);
+    free(matrix.start);
+    free(matrix.row);
+    free(matrix.value);
+    return status;
+}
+
+kilter_status sp_evaluator_miss(sp_evaluator *e, sp_lp_status *solved, double *missed, kilter_error *error) {
+    kilter_status status = e->elastic ? KILTER_OK : make_elastic(e, error);
+    sp_lp_data data, plain;
+    if (!status)
+        status = sp_lp_begin(e->elastic, &data, error);
+    if (!status)
+        status = sp_lp_begin(e->lp, &plain, error);
+    if (status)
+        return status;
+    data.cost = plain.cost; /* the scenario's costs are not the elastic program's */
+    write_scenario(e, e->outcome, &data);
+    *solved = sp_lp_solve(e->elastic);
+    e->duals = sp_lp_duals(e->elastic);
+    if (*solved == SP_LP_OPTIMAL)
+        *missed = sp_lp_objective(e->elastic);
+    return KILTER_OK;
+}
+
+/* Where T is random, the entry in force is CORE's plus what the outcome adds. */
+void sp_evaluator_add_slope(const sp_evaluator *e, double weight, double *slope) {
+    const sp_problem *p = e->problem;
+    for (int j = 0; j < p->stage[0].columns; j++)
+        for (int at = p->t.start[j]; at < p->t.start[j + 1]; at++)
+            slope[j] -= weight * p->t.value[at] * e->duals[p->t.row[at]];
+    for (int k = 0; k < p->variables; k++) {
+        const sp_outcome *outcome = &p->outcome[e->outcome[k]];
+        for (size_t c = outcome->first; c < outcome->end; c++) {
+            const sp_target *target = &p->target[p->change[c].target];
+            if (target->kind == SP_TECHNOLOGY)
+                slope[target->column] -=
+                    weight * (p->change[c].value - target->core) * e->duals[target->row];
+        }
+    }
 }
 
 const double *sp_evaluator_duals(const sp_evaluator *evaluator) {
-    return sp_lp_duals(evaluator->lp);
+    return evaluator->duals;
 }
 
 long sp_evaluator_pivots(const sp_evaluator *evaluator) {

@@ -3,7 +3,7 @@
 #define SP_EVALUATE_H
 
 #include "kilter/status.h"
-#include "smps.h"
+#include "lp.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +28,32 @@ kilter_status sp_evaluator_cost(sp_evaluator *evaluator, uint64_t scenario, doub
  * problem->outcome. */
 kilter_status sp_evaluator_cost_of(sp_evaluator *evaluator, const size_t *outcome, double *cost,
                                    kilter_error *error);
+
+/* Go on at another decision, as a new evaluator would. */
+kilter_status sp_evaluator_move(sp_evaluator *evaluator, const double *x, kilter_error *error);
+
+/* From now on keep the optimal basis of each of scenarios 0 … scenarios−1, and start it from there the next
+ * time: several times faster when decisions lie close to each other, but costs are then no longer the same to
+ * the last bit. */
+kilter_status sp_evaluator_remember(sp_evaluator *evaluator, uint64_t scenarios, kilter_error *error);
+
+/* Solve the second stage of a scenario. *value: min q'y, when *solved says SP_LP_OPTIMAL.
+ * KILTER_ERR_MEMORY; what the solver says is no error. */
+kilter_status sp_evaluator_recourse(sp_evaluator *evaluator, uint64_t scenario, sp_lp_status *solved,
+                                    double *value, kilter_error *error);
+
+/* By how much the last scenario's rows are missed in sum when they are missed as little as possible. *solved
+ * as above. */
+kilter_status sp_evaluator_miss(sp_evaluator *evaluator, sp_lp_status *solved, double *missed,
+                                kilter_error *error);
+
+/* Add weight times the slope of the last value or miss, by columns of stage 1: −T'π. The value at any x' is
+ * at least value + slope'(x' − x). */
+void sp_evaluator_add_slope(const sp_evaluator *evaluator, double weight, double *slope);
+
+/* Says which scenario could not be solved, and why. */
+kilter_status sp_evaluator_unsolved(const sp_evaluator *evaluator, uint64_t scenario, sp_lp_status solved,
+                                    kilter_error *error);
 
 /* Duals of the second-stage rows at the last scenario solved. */
 const double *sp_evaluator_duals(const sp_evaluator *evaluator);

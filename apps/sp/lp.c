@@ -26,6 +26,11 @@ static double clp_number(double value) {
     return isinf(value) ? copysign(DBL_MAX, value) : value;
 }
 
+sp_lp_status sp_lp_meaning(int clp_status) {
+    static const sp_lp_status MEANING[] = {SP_LP_OPTIMAL, SP_LP_INFEASIBLE, SP_LP_UNBOUNDED};
+    return clp_status >= 0 && clp_status < 3 ? MEANING[clp_status] : SP_LP_STOPPED;
+}
+
 static bool copy_array(void *to, const void *from, size_t count, size_t size) {
     void *copy = malloc(count ? count * size : 1);
     if (copy && count)
@@ -57,10 +62,14 @@ static bool copy_program(sp_lp *lp, const sp_stage *stage, const sp_matrix *matr
 }
 
 static kilter_status load(sp_lp *lp, kilter_error *error) {
+    if (lp->model)
+        Clp_deleteModel(lp->model);
     lp->model = sp_clp_load(lp->columns, lp->rows, lp->start, lp->row, lp->value, lp->lower, lp->upper,
                             lp->cost, lp->row_lower, lp->row_upper);
-    lp->spoiled = false;
-    if (!lp->model)
+    lp->spoiled = !lp->model;
+    if (lp->model && !sp_clp_restart_often(lp->model))
+        lp->spoiled = true;
+    if (lp->spoiled)
         return kl_fail(
             error, KILTER_ERR_MEMORY,
             "loading the second stage (%d rows, %d columns) into CLP: memory ran out; use fewer workers",
@@ -124,7 +133,6 @@ void sp_lp_free(sp_lp *lp) {
 
 kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error) {
     if (lp->spoiled) {
-        Clp_deleteModel(lp->model);
         kilter_status status = load(lp, error);
         if (status)
             return status;
@@ -143,8 +151,8 @@ static void restore_start(sp_lp *lp) {
     memcpy(Clp_dualColumnSolution(lp->model), lp->reduced, columns * sizeof(double));
 }
 
-sp_lp_status sp_lp_solve(sp_lp *lp) {
-    restore_start(lp);
+/* From the basis the model holds. */
+static sp_lp_status solve(sp_lp *lp) {
     int status = sp_clp_dual(lp->model);
     lp->pivots += Clp_numberIterations(lp->model);
     if (status) {
@@ -152,8 +160,25 @@ sp_lp_status sp_lp_solve(sp_lp *lp) {
         status = sp_clp_primal(lp->model);
         lp->pivots += Clp_numberIterations(lp->model);
     }
-    static const sp_lp_status MEANING[] = {SP_LP_OPTIMAL, SP_LP_INFEASIBLE, SP_LP_UNBOUNDED};
-    return status >= 0 && status < 3 ? MEANING[status] : SP_LP_STOPPED;
+    return sp_lp_meaning(status);
+}
+
+sp_lp_status sp_lp_solve(sp_lp *lp) {
+    restore_start(lp);
+    return solve(lp);
+}
+
+sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis) {
+    memcpy(Clp_statusArray(lp->model), basis, sp_lp_basis_bytes(lp));
+    return solve(lp);
+}
+
+size_t sp_lp_basis_bytes(const sp_lp *lp) {
+    return (size_t)lp->rows + (size_t)lp->columns;
+}
+
+void sp_lp_basis(const sp_lp *lp, unsigned char *basis) {
+    memcpy(basis, Clp_statusArray(lp->model), sp_lp_basis_bytes(lp));
 }
 
 void sp_lp_keep(sp_lp *lp) {
@@ -163,6 +188,13 @@ void sp_lp_keep(sp_lp *lp) {
     memcpy(lp->row_point, Clp_primalRowSolution(lp->model), rows * sizeof(double));
     memcpy(lp->duals, Clp_dualRowSolution(lp->model), rows * sizeof(double));
     memcpy(lp->reduced, Clp_dualColumnSolution(lp->model), columns * sizeof(double));
+}
+
+kilter_status sp_lp_forget(sp_lp *lp, kilter_error *error) {
+    kilter_status status = load(lp, error);
+    if (!status)
+        sp_lp_keep(lp);
+    return status;
 }
 
 double sp_lp_objective(const sp_lp *lp) {

@@ -7,6 +7,8 @@
 #ifndef SP_LP_H
 #define SP_LP_H
 
+#include <stdbool.h>
+
 #include "smps.h"
 
 #ifdef __cplusplus
@@ -16,6 +18,8 @@ extern "C" {
 typedef struct sp_lp sp_lp;
 
 typedef enum sp_lp_status { SP_LP_OPTIMAL, SP_LP_INFEASIBLE, SP_LP_UNBOUNDED, SP_LP_STOPPED } sp_lp_status;
+
+sp_lp_status sp_lp_meaning(int clp_status);
 
 /* The stage's rows and columns with `matrix`, which are copied. The kept basis is that of the slacks. */
 kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **lp, kilter_error *error);
@@ -30,8 +34,19 @@ typedef struct sp_lp_data {
 kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error);
 sp_lp_status sp_lp_solve(sp_lp *lp);
 
+/* The same from another basis of this program: faster where it is close, but what was solved before can show
+ * in the answer's last bits. */
+sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
+
+/* The basis of the last solve, which was optimal: sp_lp_basis_bytes() bytes. */
+size_t sp_lp_basis_bytes(const sp_lp *lp);
+void sp_lp_basis(const sp_lp *lp, unsigned char *basis);
+
 /* Keep the basis and point of the last solve, which was optimal, as the start of all that follow. */
 void sp_lp_keep(sp_lp *lp);
+
+/* As after sp_lp_new: the kept basis is that of the slacks, and no solve has left anything. */
+kilter_status sp_lp_forget(sp_lp *lp, kilter_error *error);
 
 /* Of the last solve, when it was optimal. */
 double sp_lp_objective(const sp_lp *lp);

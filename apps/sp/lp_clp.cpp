@@ -16,14 +16,41 @@ extern "C" Clp_Simplex *sp_clp_load(int columns, int rows, const int *start, con
         Clp_setLogLevel(model, 0);
         Clp_loadProblem(model, columns, rows, start, row, value, column_lower, column_upper, cost, row_lower,
                         row_upper);
-        ClpDualRowDantzig dantzig; /* copied by the call */
-        model->model_->setDualRowPivotAlgorithm(dantzig);
-        model->model_->setPersistenceFlag(1);
         return model;
     } catch (...) {
         if (model)
             Clp_deleteModel(model);
         return nullptr;
+    }
+}
+
+extern "C" bool sp_clp_restart_often(Clp_Simplex *model) {
+    try {
+        ClpDualRowDantzig dantzig; /* copied by the call */
+        model->model_->setDualRowPivotAlgorithm(dantzig);
+        model->model_->setPersistenceFlag(1);
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
+extern "C" bool sp_clp_add_rows(Clp_Simplex *model, int count, const double *lower, const double *upper,
+                                const int *start, const int *column, const double *value) {
+    try {
+        Clp_addRows(model, count, lower, upper, start, column, value);
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
+extern "C" bool sp_clp_delete_rows(Clp_Simplex *model, int count, const int *row) {
+    try {
+        Clp_deleteRows(model, count, row);
+        return true;
+    } catch (...) {
+        return false;
     }
 }
 
@@ -39,6 +66,15 @@ extern "C" int sp_clp_dual(Clp_Simplex *model) {
 extern "C" int sp_clp_primal(Clp_Simplex *model) {
     try {
         Clp_primal(model, 0);
+        return Clp_status(model);
+    } catch (...) {
+        return 4;
+    }
+}
+
+extern "C" int sp_clp_presolved(Clp_Simplex *model) {
+    try {
+        Clp_initialSolve(model);
         return Clp_status(model);
     } catch (...) {
         return 4;

@@ -22,6 +22,16 @@ void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size
     }
 }
 
+void sp_target_values(const sp_problem *problem, const size_t *outcome, double *value) {
+    for (int t = 0; t < problem->targets; t++)
+        value[t] = problem->target[t].core;
+    for (int k = 0; k < problem->variables; k++) {
+        const sp_outcome *at = &problem->outcome[outcome[k]];
+        for (size_t c = at->first; c < at->end; c++)
+            value[problem->change[c].target] = problem->change[c].value;
+    }
+}
+
 double sp_outcome_probability(const sp_problem *problem, const sp_variable *variable, size_t at) {
     double before = at > variable->first ? problem->outcome[at - 1].below : 0;
     return problem->outcome[at].below - before;

@@ -14,6 +14,9 @@ extern "C" {
  * where mix is splitmix64's step and finaliser (kl_mix64). */
 void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size_t *outcome);
 
+/* value[t], for each target t, when the variables come out as outcome[]. */
+void sp_target_values(const sp_problem *problem, const size_t *outcome, double *value);
+
 /* mean[t], for each target t: its expectation over the whole distribution. */
 void sp_target_means(const sp_problem *problem, double *mean);
 

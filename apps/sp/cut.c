@@ -1,0 +1,73 @@
+#include "cut.h"
+
+#include <math.h>
+#include <string.h>
+
+kl_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at) {
+    return (kl_span){at * scenarios / clusters, (at + 1) * scenarios / clusters};
+}
+
+/* The scenario just found infeasible takes the cut over if it misses more than those before. */
+static kilter_status take_miss(sp_evaluator *evaluator, uint64_t scenario, int columns, sp_cut *cut,
+                               kilter_error *error) {
+    sp_lp_status solved = SP_LP_STOPPED;
+    double missed = 0;
+    kilter_status status = sp_evaluator_miss(evaluator, &solved, &missed, error);
+    if (status)
+        return status;
+    if (solved != SP_LP_OPTIMAL || !(missed > 0))
+        return sp_evaluator_unsolved(evaluator, scenario, SP_LP_STOPPED, error);
+    if (cut->feasible || missed > cut->value) {
+        *cut = (sp_cut){.value = missed, .slope = cut->slope, .scenario = scenario};
+        memset(cut->slope, 0, (size_t)columns * sizeof *cut->slope);
+        sp_evaluator_add_slope(evaluator, 1, cut->slope);
+    }
+    return KILTER_OK;
+}
+
+kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, uint64_t scenarios, int columns, sp_cut *cut,
+                          kilter_error *error) {
+    double weight = 1 / (double)scenarios;
+    *cut = (sp_cut){.feasible = true, .slope = cut->slope};
+    memset(cut->slope, 0, (size_t)columns * sizeof *cut->slope);
+    for (uint64_t i = span.lo; i < span.hi; i++) {
+        sp_lp_status solved = SP_LP_OPTIMAL;
+        double value = 0;
+        kilter_status status = sp_evaluator_recourse(evaluator, i, &solved, &value, error);
+        if (!status && solved == SP_LP_INFEASIBLE)
+            status = take_miss(evaluator, i, columns, cut, error);
+        else if (!status && solved != SP_LP_OPTIMAL)
+            status = sp_evaluator_unsolved(evaluator, i, solved, error);
+        if (status)
+            return status;
+        if (cut->feasible) {
+            cut->value += weight * value;
+            sp_evaluator_add_slope(evaluator, weight, cut->slope);
+        }
+    }
+    return KILTER_OK;
+}
+
+void sp_cut_put(kl_buffer *bytes, const sp_cut *cut, int columns) {
+    kl_put_u8(bytes, cut->feasible);
+    kl_put_u64(bytes, cut->scenario);
+    kl_put_f64(bytes, cut->value);
+    for (int j = 0; j < columns; j++)
+        kl_put_f64(bytes, cut->slope[j]);
+}
+
+bool sp_cut_get(const void *data, size_t size, int columns, sp_cut *cut) {
+    kl_reader reader = kl_reader_of(data, size);
+    uint8_t feasible = kl_get_u8(&reader);
+    uint64_t scenario = kl_get_u64(&reader);
+    double value = kl_get_f64(&reader);
+    bool finite = isfinite(value);
+    for (int j = 0; j < columns; j++) {
+        cut->slope[j] = kl_get_f64(&reader);
+        finite = finite && isfinite(cut->slope[j]);
+    }
+    if (!kl_reader_done(&reader) || !finite || feasible > 1)
+        return false;
+    *cut = (sp_cut){.feasible = feasible, .value = value, .slope = cut->slope, .scenario = scenario};
+    return true;
+}

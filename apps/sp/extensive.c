@@ -1,0 +1,285 @@
+#include "extensive.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "sample.h"
+
+/* What fills a program from front to back. */
+typedef struct builder {
+    const sp_problem *problem;
+    sp_program *program;
+    int scenarios;
+    double *values;                /* of the targets, scenario after scenario */
+    const sp_target **technology;  /* the targets that are entries of T */
+    int technologies, entries, at; /* at: the column being made */
+} builder;
+
+static const double *values_of(const builder *b, int scenario) {
+    return b->values + (size_t)scenario * (size_t)b->problem->targets;
+}
+
+static void put_entry(builder *b, int row, double value) {
+    b->program->matrix.row[b->entries] = row;
+    b->program->matrix.value[b->entries++] = value;
+}
+
+static void put_entries(builder *b, const sp_matrix *matrix, int column, int first_row) {
+    for (int at = matrix->start[column]; at < matrix->start[column + 1]; at++)
+        put_entry(b, first_row + matrix->row[at], matrix->value[at]);
+}
+
+/* A random entry of T takes its place among the column's entries [first, end), or is one more. */
+static void put_random_entry(builder *b, int first, int row, double value) {
+    for (int at = first; at < b->entries; at++) {
+        if (b->program->matrix.row[at] == row) {
+            b->program->matrix.value[at] = value;
+            return;
+        }
+    }
+    put_entry(b, row, value);
+}
+
+static void end_column(builder *b, const sp_stage *stage, int column, double cost) {
+    b->program->cost[b->at] = cost;
+    b->program->lower[b->at] = stage->lower[column];
+    b->program->upper[b->at] = stage->upper[column];
+    b->program->matrix.start[++b->at] = b->entries;
+}
+
+static void put_first_stage(builder *b) {
+    const sp_problem *p = b->problem;
+    const sp_stage *one = &p->stage[0], *two = &p->stage[1];
+    for (int j = 0; j < one->columns; j++) {
+        put_entries(b, &p->a, j, 0);
+        for (int i = 0; i < b->scenarios; i++) {
+            int first = b->entries, first_row = one->rows + i * two->rows;
+            put_entries(b, &p->t, j, first_row);
+            for (int t = 0; t < b->technologies; t++)
+                if (b->technology[t]->column == j)
+                    put_random_entry(b, first, first_row + b->technology[t]->row,
+                                     values_of(b, i)[b->technology[t] - p->target]);
+        }
+        end_column(b, one, j, one->cost[j]);
+    }
+}
+
+static void put_second_stage(builder *b, int scenario) {
+    const sp_problem *p = b->problem;
+    const sp_stage *two = &p->stage[1];
+    int first = b->at;
+    double weight = 1.0 / b->scenarios;
+    for (int j = 0; j < two->columns; j++) {
+        put_entries(b, &p->w, j, p->stage[0].rows + scenario * two->rows);
+        end_column(b, two, j, two->cost[j] * weight);
+    }
+    for (int t = 0; t < p->targets; t++)
+        if (p->target[t].kind == SP_COST)
+            b->program->cost[first + p->target[t].column] = values_of(b, scenario)[t] * weight;
+}
+
+static void put_rows(const builder *b, const sp_stage *stage, int first, const double *values) {
+    double *low = b->program->row_lower + first, *high = b->program->row_upper + first;
+    for (int i = 0; i < stage->rows; i++)
+        low[i] = stage->rhs[i];
+    for (int t = 0; values && t < b->problem->targets; t++)
+        if (b->problem->target[t].kind == SP_RHS)
+            low[b->problem->target[t].row] = values[t];
+    for (int i = 0; i < stage->rows; i++) {
+        high[i] = low[i] + stage->above[i];
+        low[i] += stage->below[i];
+    }
+}
+
+static void fill(builder *b) {
+    const sp_stage *one = &b->problem->stage[0], *two = &b->problem->stage[1];
+    put_first_stage(b);
+    put_rows(b, one, 0, NULL);
+    for (int i = 0; i < b->scenarios; i++) {
+        put_second_stage(b, i);
+        put_rows(b, two, one->rows + i * two->rows, values_of(b, i));
+    }
+}
+
+static kilter_status no_memory(kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_MEMORY,
+                   "making the deterministic equivalent: memory ran out; sample fewer scenarios");
+}
+
+static bool make_builder(builder *b, const sp_problem *problem, uint64_t scenarios) {
+    *b = (builder){.problem = problem, .scenarios = (int)scenarios};
+    b->values = calloc((size_t)scenarios * (size_t)problem->targets + 1, sizeof *b->values);
+    b->technology = calloc((size_t)problem->targets + 1, sizeof *b->technology);
+    for (int t = 0; b->technology && t < problem->targets; t++)
+        if (problem->target[t].kind == SP_TECHNOLOGY)
+            b->technology[b->technologies++] = &problem->target[t];
+    return b->values && b->technology;
+}
+
+static void free_builder(builder *b) {
+    free(b->values);
+    free(b->technology);
+}
+
+/* The values are there: make the program of them. */
+static kilter_status build(builder *b, sp_program *program, kilter_error *error) {
+    const sp_problem *p = b->problem;
+    const sp_stage *one = &p->stage[0], *two = &p->stage[1];
+    double n = b->scenarios;
+    double entries = p->a.start[one->columns] +
+                     n * ((double)p->t.start[one->columns] + b->technologies + p->w.start[two->columns]);
+    if (fmax(entries, fmax(one->columns + n * two->columns, one->rows + n * two->rows)) > INT_MAX - 1)
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "making the deterministic equivalent of %d scenarios: it has %.3g entries, CLP counts "
+                       "to %d; sample fewer",
+                       b->scenarios, entries, INT_MAX);
+    if (!sp_program_make(program, one->rows + b->scenarios * two->rows,
+                         one->columns + b->scenarios * two->columns, (size_t)entries)) {
+        sp_program_free(program);
+        return no_memory(error);
+    }
+    b->program = program;
+    fill(b);
+    return KILTER_OK;
+}
+
+kilter_status sp_extensive(const sp_problem *problem, uint64_t seed, uint64_t scenarios, sp_program *program,
+                           kilter_error *error) {
+    if (scenarios > INT_MAX / 2)
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "making the deterministic equivalent of %llu scenarios: CLP counts to %d rows; sample "
+                       "fewer",
+                       (unsigned long long)scenarios, INT_MAX);
+    builder b;
+    size_t *outcome = calloc((size_t)problem->variables + 1, sizeof *outcome);
+    kilter_status status = KILTER_OK;
+    if (make_builder(&b, problem, scenarios) && outcome) {
+        for (int i = 0; i < b.scenarios; i++) {
+            sp_sample(problem, seed, (uint64_t)i, outcome);
+            sp_target_values(problem, outcome, b.values + (size_t)i * (size_t)problem->targets);
+        }
+        status = build(&b, program, error);
+    } else {
+        status = no_memory(error);
+    }
+    free_builder(&b);
+    free(outcome);
+    return status;
+}
+
+kilter_status sp_extensive_mean(const sp_problem *problem, sp_program *program, kilter_error *error) {
+    builder b;
+    kilter_status status;
+    if (make_builder(&b, problem, 1)) {
+        sp_target_means(problem, b.values);
+        status = build(&b, program, error);
+    } else {
+        status = no_memory(error);
+    }
+    free_builder(&b);
+    return status;
+}
+
+kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kilter_error *error) {
+    const sp_stage *one = &problem->stage[0];
+    builder b;
+    bool made = make_builder(&b, problem, 0);
+    made = sp_program_make(program, one->rows, one->columns, (size_t)problem->a.start[one->columns]) && made;
+    if (made) {
+        b.program = program;
+        fill(&b);
+    } else {
+        sp_program_free(program);
+    }
+    free_builder(&b);
+    return made ? KILTER_OK : no_memory(error);
+}
+
+/* ---- MPS ---- */
+
+typedef struct name {
+    char text[512];
+} name;
+
+/* Of a row or column `at` of the program: `first` are those of stage 1. */
+static name name_of(char *const *stage_1, int first, char *const *stage_2, int each, int at) {
+    name made;
+    if (at < first)
+        snprintf(made.text, sizeof made.text, "%s", stage_1[at]);
+    else
+        snprintf(made.text, sizeof made.text, "%.480s_%d", stage_2[(at - first) % each], (at - first) / each);
+    return made;
+}
+
+static name row_name(const sp_problem *p, int i) {
+    return name_of(p->stage[0].row_name, p->stage[0].rows, p->stage[1].row_name, p->stage[1].rows, i);
+}
+
+static name column_name(const sp_problem *p, int j) {
+    return name_of(p->stage[0].column_name, p->stage[0].columns, p->stage[1].column_name, p->stage[1].columns,
+                   j);
+}
+
+static char row_type(const sp_program *program, int i) {
+    double low = program->row_lower[i], high = program->row_upper[i];
+    return low == high         ? 'E'
+           : high == INFINITY  ? 'G'
+           : low == -INFINITY  ? 'L'
+                               : 'G'; /* with a range */
+}
+
+static void write_rows(FILE *out, const sp_problem *problem, const sp_program *program) {
+    fprintf(out, "ROWS\n N TOTAL_COST\n");
+    for (int i = 0; i < program->rows; i++)
+        fprintf(out, " %c %s\n", row_type(program, i), row_name(problem, i).text);
+}
+
+static void write_columns(FILE *out, const sp_problem *problem, const sp_program *program) {
+    fprintf(out, "COLUMNS\n");
+    for (int j = 0; j < program->columns; j++) {
+        name column = column_name(problem, j);
+        fprintf(out, " %s TOTAL_COST %.17g\n", column.text, program->cost[j]);
+        for (int at = program->matrix.start[j]; at < program->matrix.start[j + 1]; at++)
+            fprintf(out, " %s %s %.17g\n", column.text, row_name(problem, program->matrix.row[at]).text,
+                    program->matrix.value[at]);
+    }
+}
+
+/* MPS gives the objective's right-hand side the opposite sign. */
+static void write_right_hand_sides(FILE *out, const sp_problem *problem, const sp_program *program) {
+    fprintf(out, "RHS\n RHS TOTAL_COST %.17g\n", -problem->constant);
+    for (int i = 0; i < program->rows; i++)
+        fprintf(out, " RHS %s %.17g\n", row_name(problem, i).text,
+                row_type(program, i) == 'L' ? program->row_upper[i] : program->row_lower[i]);
+    fprintf(out, "RANGES\n");
+    for (int i = 0; i < program->rows; i++)
+        if (isfinite(program->row_lower[i]) && isfinite(program->row_upper[i]) &&
+            row_type(program, i) == 'G')
+            fprintf(out, " RANGE %s %.17g\n", row_name(problem, i).text,
+                    program->row_upper[i] - program->row_lower[i]);
+}
+
+static void write_bounds(FILE *out, const sp_problem *problem, const sp_program *program) {
+    fprintf(out, "BOUNDS\n");
+    for (int j = 0; j < program->columns; j++) {
+        name column = column_name(problem, j);
+        if (program->lower[j] == -INFINITY)
+            fprintf(out, " MI BOUND %s\n", column.text);
+        else if (program->lower[j] != 0)
+            fprintf(out, " LO BOUND %s %.17g\n", column.text, program->lower[j]);
+        if (program->upper[j] != INFINITY)
+            fprintf(out, " UP BOUND %s %.17g\n", column.text, program->upper[j]);
+    }
+}
+
+void sp_extensive_write(FILE *out, const sp_problem *problem, const sp_program *program) {
+    fprintf(out, "NAME SAMPLE\n");
+    write_rows(out, problem, program);
+    write_columns(out, problem, program);
+    write_right_hand_sides(out, problem, program);
+    write_bounds(out, problem, program);
+    fprintf(out, "ENDATA\n");
+}

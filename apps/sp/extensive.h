@@ -1,0 +1,33 @@
+/* The deterministic equivalent: first stage and the second stages of a sample as one linear program. Columns
+ * are those of stage 1, then those of stage 2 for scenario 0, 1, …; rows likewise. Its objective leaves out
+ * the problem's constant. */
+#ifndef SP_EXTENSIVE_H
+#define SP_EXTENSIVE_H
+
+#include <stdio.h>
+
+#include "table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Scenarios 0 … scenarios−1 of the seed, each with weight 1/scenarios. KILTER_ERR_RANGE when CLP cannot count
+ * the entries. */
+kilter_status sp_extensive(const sp_problem *problem, uint64_t seed, uint64_t scenarios, sp_program *program,
+                           kilter_error *error);
+
+/* The same for one scenario, in which each random number has its mean. */
+kilter_status sp_extensive_mean(const sp_problem *problem, sp_program *program, kilter_error *error);
+
+/* The first stage alone. */
+kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kilter_error *error);
+
+/* In MPS, free format, to all digits. The names are CORE's, those of stage 2 with _SCENARIO behind them. Check
+ * ferror(out) afterwards. */
+void sp_extensive_write(FILE *out, const sp_problem *problem, const sp_program *program);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,163 @@
+#include "table.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "clp_shim.h"
+
+struct sp_table {
+    Clp_Simplex *model;
+};
+
+/* ---- programs ---- */
+
+static void *array_of(size_t count, size_t size) {
+    return calloc(count ? count : 1, size);
+}
+
+bool sp_program_make(sp_program *program, int rows, int columns, size_t entries) {
+    *program = (sp_program){.rows = rows, .columns = columns};
+    size_t m = (size_t)rows, n = (size_t)columns;
+    program->matrix.start = array_of(n + 1, sizeof(int));
+    program->matrix.row = array_of(entries, sizeof(int));
+    program->matrix.value = array_of(entries, sizeof(double));
+    program->cost = array_of(n, sizeof(double));
+    program->lower = array_of(n, sizeof(double));
+    program->upper = array_of(n, sizeof(double));
+    program->row_lower = array_of(m, sizeof(double));
+    program->row_upper = array_of(m, sizeof(double));
+    return program->matrix.start && program->matrix.row && program->matrix.value && program->cost &&
+           program->lower && program->upper && program->row_lower && program->row_upper;
+}
+
+void sp_program_free(sp_program *program) {
+    free(program->matrix.start);
+    free(program->matrix.row);
+    free(program->matrix.value);
+    free(program->cost);
+    free(program->lower);
+    free(program->upper);
+    free(program->row_lower);
+    free(program->row_upper);
+    *program = (sp_program){0};
+}
+
+/* ---- tables ---- */
+
+static double clp_number(double value) {
+    return isinf(value) ? copysign(DBL_MAX, value) : value;
+}
+
+static kilter_status no_memory(const char *doing, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_MEMORY,
+                   "%s: memory ran out; sample fewer scenarios, or use a machine with more of it", doing);
+}
+
+static void set_bounds(Clp_Simplex *model, const sp_program *program) {
+    for (int j = 0; j < program->columns; j++) {
+        Clp_columnLower(model)[j] = clp_number(program->lower[j]);
+        Clp_columnUpper(model)[j] = clp_number(program->upper[j]);
+    }
+    for (int i = 0; i < program->rows; i++) {
+        Clp_rowLower(model)[i] = clp_number(program->row_lower[i]);
+        Clp_rowUpper(model)[i] = clp_number(program->row_upper[i]);
+    }
+}
+
+kilter_status sp_table_new(const sp_program *program, sp_table **table, kilter_error *error) {
+    sp_table *made = calloc(1, sizeof *made);
+    if (made)
+        made->model = sp_clp_load(program->columns, program->rows, program->matrix.start,
+                                  program->matrix.row, program->matrix.value, NULL, NULL, program->cost,
+                                  NULL, NULL);
+    if (!made || !made->model) {
+        sp_table_free(made);
+        return no_memory("making a linear program", error);
+    }
+    set_bounds(made->model, program);
+    *table = made;
+    return KILTER_OK;
+}
+
+void sp_table_free(sp_table *table) {
+    if (!table)
+        return;
+    if (table->model)
+        Clp_deleteModel(table->model);
+    free(table);
+}
+
+void sp_table_bound(sp_table *table, int column, double lower, double upper) {
+    Clp_columnLower(table->model)[column] = clp_number(lower);
+    Clp_columnUpper(table->model)[column] = clp_number(upper);
+}
+
+kilter_status sp_table_add(sp_table *table, int count, const double *lower, const int *start,
+                           const int *column, const double *value, kilter_error *error) {
+    if (count == 0)
+        return KILTER_OK;
+    double *upper = malloc((size_t)count * sizeof *upper);
+    for (int i = 0; upper && i < count; i++)
+        upper[i] = DBL_MAX;
+    bool added = upper && sp_clp_add_rows(table->model, count, lower, upper, start, column, value);
+    free(upper);
+    return added ? KILTER_OK : no_memory("adding rows to a linear program", error);
+}
+
+kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error) {
+    if (count == 0 || sp_clp_delete_rows(table->model, count, row))
+        return KILTER_OK;
+    return no_memory("dropping rows of a linear program", error);
+}
+
+static void start_from_slacks(Clp_Simplex *model) {
+    enum { BASIC = 1, AT_UPPER = 2, AT_LOWER = 3, FREE = 0 };
+    for (int i = 0; i < Clp_numberRows(model); i++)
+        Clp_setRowStatus(model, i, BASIC);
+    for (int j = 0; j < Clp_numberColumns(model); j++)
+        Clp_setColumnStatus(model, j,
+                            Clp_columnLower(model)[j] > -DBL_MAX  ? AT_LOWER
+                            : Clp_columnUpper(model)[j] < DBL_MAX ? AT_UPPER
+                                                                  : FREE);
+}
+
+/* What one method leaves unsolved, another may solve, and another start. */
+sp_lp_status sp_table_solve(sp_table *table) {
+    int status = sp_clp_dual(table->model);
+    if (status)
+        status = sp_clp_primal(table->model);
+    if (status) {
+        start_from_slacks(table->model);
+        status = sp_clp_primal(table->model);
+    }
+    return sp_lp_meaning(status);
+}
+
+sp_lp_status sp_table_solve_once(sp_table *table) {
+    int status = sp_clp_presolved(table->model);
+    return status ? sp_table_solve(table) : SP_LP_OPTIMAL;
+}
+
+double sp_table_objective(const sp_table *table) {
+    const double *cost = Clp_objective(table->model), *x = Clp_primalColumnSolution(table->model);
+    double sum = 0;
+    for (int j = 0; j < Clp_numberColumns(table->model); j++)
+        sum += cost[j] * x[j];
+    return sum;
+}
+
+const double *sp_table_point(const sp_table *table) {
+    return Clp_primalColumnSolution(table->model);
+}
+
+const double *sp_table_reduced(const sp_table *table) {
+    return Clp_dualColumnSolution(table->model);
+}
+
+bool sp_table_is_slack(const sp_table *table, int row) {
+    enum { BASIC = 1 };
+    return Clp_getRowStatus(table->model, row) == BASIC;
+}

@@ -1,0 +1,50 @@
+/* A linear program whose rows come and go, and whose column bounds move: each solve starts from the basis of
+ * the last one. Not for two threads at once. */
+#ifndef SP_TABLE_H
+#define SP_TABLE_H
+
+#include "lp.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* min cost'x,  row_lower <= A x <= row_upper,  lower <= x <= upper;  A column-wise as in sp_matrix. Infinite
+ * is ±INFINITY. */
+typedef struct sp_program {
+    int rows, columns;
+    sp_matrix matrix;
+    double *cost, *lower, *upper, *row_lower, *row_upper;
+} sp_program;
+
+/* Zeroed arrays for so many rows, columns and entries; false: memory ran out. Freed by sp_program_free, which
+ * zeroed ones need not. */
+bool sp_program_make(sp_program *program, int rows, int columns, size_t entries);
+void sp_program_free(sp_program *program);
+
+typedef struct sp_table sp_table;
+
+kilter_status sp_table_new(const sp_program *program, sp_table **table, kilter_error *error);
+void sp_table_free(sp_table *table); /* NULL does nothing */
+
+void sp_table_bound(sp_table *table, int column, double lower, double upper);
+
+/* Rows  lower[i] <= value·x  at the end; row i holds entries [start[i], start[i+1]). */
+kilter_status sp_table_add(sp_table *table, int count, const double *lower, const int *start,
+                           const int *column, const double *value, kilter_error *error);
+/* Rows behind a dropped one move up. */
+kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error);
+
+sp_lp_status sp_table_solve(sp_table *table);
+sp_lp_status sp_table_solve_once(sp_table *table); /* a large program, with presolve */
+
+/* Of the last solve, when it was optimal. */
+double sp_table_objective(const sp_table *table);
+const double *sp_table_point(const sp_table *table);   /* by column */
+const double *sp_table_reduced(const sp_table *table); /* reduced costs, by column */
+bool sp_table_is_slack(const sp_table *table, int row); /* the row is basic: it holds nothing back */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
