@@ -11,7 +11,8 @@
 
 static kilter_status take_path(const char *text, void *value, kilter_error *error) {
     if (*text == 0)
-        return kl_fail(error, KILTER_ERR_USAGE, "reading the command line: --at has no file; give its path");
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: an option has no file; give its path");
     *(const char **)value = text;
     return KILTER_OK;
 }
@@ -31,6 +32,98 @@ static kilter_status take_scenarios(const char *text, void *value, kilter_error 
                        "reading the command line: --scenarios %.40s; give a whole number from 1 to %d", text,
                        SP_SCENARIOS_MAX);
     *(uint64_t *)value = number;
+    return KILTER_OK;
+}
+
+static kilter_status take_scenarios_or_all(const char *text, void *value, kilter_error *error) {
+    if (strcmp(text, "all") != 0)
+        return take_scenarios(text, value, error);
+    *(uint64_t *)value = 0;
+    return KILTER_OK;
+}
+
+static kilter_status take_check(const char *text, void *value, kilter_error *error) {
+    uint64_t number;
+    if (!whole_number(text, &number) || number > SP_SCENARIOS_MAX)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: --check %.40s; give a whole number up to %d, 0 for none",
+                       text, SP_SCENARIOS_MAX);
+    *(uint64_t *)value = number;
+    return KILTER_OK;
+}
+
+static kilter_status take_clusters(const char *text, void *value, kilter_error *error) {
+    uint64_t number;
+    if (!whole_number(text, &number) || number < 1 || number > SP_CLUSTERS_MAX)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: --clusters %.40s; give a whole number from 1 to %d", text,
+                       SP_CLUSTERS_MAX);
+    *(uint64_t *)value = number;
+    return KILTER_OK;
+}
+
+static kilter_status take_gap(const char *text, void *value, kilter_error *error) {
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end || !(number >= 1e-12 && number <= 1))
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: --gap %.40s; give a relative gap from 1e-12 to 1", text);
+    *(double *)value = number;
+    return KILTER_OK;
+}
+
+static kilter_status bad_stages(const char *text, kilter_error *error) {
+    return kl_fail(
+        error, KILTER_ERR_USAGE,
+        "reading the command line: --grow %.60s; give up to %d growing numbers of scenarios, from 1 "
+        "to %d, with commas between them",
+        text, SP_STAGES_MAX, SP_SCENARIOS_MAX);
+}
+
+static kilter_status take_stages(const char *text, void *value, kilter_error *error) {
+    sp_stages stages = {.count = 0};
+    for (const char *at = text;; at++) {
+        char word[16];
+        size_t size = strcspn(at, ",");
+        if (size >= sizeof word || stages.count == SP_STAGES_MAX)
+            return bad_stages(text, error);
+        memcpy(word, at, size);
+        word[size] = 0;
+        uint64_t number, before = stages.count ? stages.scenarios[stages.count - 1] : 0;
+        if (!whole_number(word, &number) || number <= before || number > SP_SCENARIOS_MAX)
+            return bad_stages(text, error);
+        stages.scenarios[stages.count++] = number;
+        at += size;
+        if (*at == 0)
+            break;
+    }
+    *(sp_stages *)value = stages;
+    return KILTER_OK;
+}
+
+/* One of two words; the second one makes *value true. */
+static kilter_status take_word(const char *option, const char *text, const char *no, const char *yes,
+                               bool *value, kilter_error *error) {
+    if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
+        return kl_fail(error, KILTER_ERR_USAGE, "reading the command line: %s %.40s; give %s or %s", option,
+                       text, no, yes);
+    *value = strcmp(text, yes) == 0;
+    return KILTER_OK;
+}
+
+static kilter_status take_mode(const char *text, void *value, kilter_error *error) {
+    return take_word("--mode", text, "reproducible", "fast", value, error);
+}
+
+static kilter_status take_method(const char *text, void *value, kilter_error *error) {
+    return take_word("--method", text, "tr", "de", value, error);
+}
+
+/* Options without a value. */
+static kilter_status take_flag(const char *text, void *value, kilter_error *error) {
+    (void)text;
+    (void)error;
+    *(bool *)value = true;
     return KILTER_OK;
 }
 
@@ -54,90 +147,166 @@ static kilter_status take_confidence(const char *text, void *value, kilter_error
     return KILTER_OK;
 }
 
+enum { EVALUATE = SP_EVALUATE_COMMAND, SOLVE = SP_SOLVE_COMMAND, BOTH = EVALUATE | SOLVE };
+
 static const struct option {
-    const char *name, *argument, *help;
+    int commands;
+    const char *name, *argument, *help; /* argument NULL: it has none */
     size_t offset;
     kilter_status (*take)(const char *text, void *value, kilter_error *error);
 } OPTION[] = {
-    {"--at", "FILE", "the first-stage decision (required)", offsetof(sp_options, at), take_path},
-    {"--scenarios", "N", "how many scenarios to sample (required)", offsetof(sp_options, scenarios),
+    {EVALUATE, "--at", "FILE", "the first-stage decision (required)", offsetof(sp_options, at), take_path},
+    {EVALUATE, "--scenarios", "N", "how many scenarios to sample (required)", offsetof(sp_options, scenarios),
      take_scenarios},
-    {"--seed", "S", "which sample: same seed, same scenarios (default 1)", offsetof(sp_options, seed),
+    {SOLVE, "--scenarios", "N", "how many scenarios to sample (required), or all",
+     offsetof(sp_options, scenarios), take_scenarios_or_all},
+    {BOTH, "--seed", "S", "which sample: same seed, same scenarios (default 1)", offsetof(sp_options, seed),
      take_seed},
-    {"--confidence", "P", "of the interval, in percent (default 95)", offsetof(sp_options, confidence),
+    {SOLVE, "--gap", "E", "relative gap at which to end (default 1e-6)", offsetof(sp_options, gap), take_gap},
+    {SOLVE, "--grow", "LIST",
+     "sizes of samples instead, as 1000,5000: each starts where the one before ended",
+     offsetof(sp_options, grow), take_stages},
+    {SOLVE, "--lhs", NULL, "Latin hypercube sampling", offsetof(sp_options, latin), take_flag},
+    {SOLVE, "--start", "FILE", "a first-stage decision to begin with", offsetof(sp_options, at), take_path},
+    {SOLVE, "--mode", "M", "reproducible (default) or fast", offsetof(sp_options, fast), take_mode},
+    {SOLVE, "--clusters", "T", "tasks, and cuts, per candidate", offsetof(sp_options, clusters),
+     take_clusters},
+    {SOLVE, "--method", "M", "tr (default), or de: the deterministic equivalent, at once",
+     offsetof(sp_options, extensive), take_method},
+    {SOLVE, "--check", "N", "scenarios of the out-of-sample estimate (default 10000)",
+     offsetof(sp_options, check), take_check},
+    {BOTH, "--confidence", "P", "of the interval, in percent (default 95)", offsetof(sp_options, confidence),
      take_confidence},
+    {SOLVE, "--decision", "FILE", "write the decision found to it", offsetof(sp_options, decision),
+     take_path},
+    {SOLVE, "--mps", "FILE", "write the sampled problem to it, in MPS", offsetof(sp_options, mps), take_path},
+    {BOTH, "--json", NULL, "print one JSON object", offsetof(sp_options, json), take_flag},
 };
 enum { OPTIONS = sizeof OPTION / sizeof *OPTION };
 
-void sp_evaluate_usage(FILE *out) {
+static const char *name_of(sp_command command) {
+    return command == SP_SOLVE_COMMAND ? "solve" : "evaluate";
+}
+
+static void print_options(FILE *out, sp_command command) {
+    fprintf(out, "  CORE TIME STOCH    the problem, in SMPS\n");
+    for (int i = 0; i < OPTIONS; i++)
+        if (OPTION[i].commands & (int)command)
+            fprintf(out, "  %-13s %-4s %s\n", OPTION[i].name, OPTION[i].argument ? OPTION[i].argument : "",
+                    OPTION[i].help);
+    fprintf(out, "  --help             print this\n\n");
+}
+
+static void evaluate_usage(FILE *out) {
     fprintf(
         out,
         "usage: kilter-sp evaluate CORE TIME STOCH --at FILE --scenarios N [options]\n\n"
-        "Estimate the expected cost of a first-stage decision of a two-stage stochastic linear program.\n\n"
-        "  CORE TIME STOCH    the problem, in SMPS\n");
-    for (int i = 0; i < OPTIONS; i++)
-        fprintf(out, "  %-13s %-4s %s\n", OPTION[i].name, OPTION[i].argument, OPTION[i].help);
+        "Estimate the expected cost of a first-stage decision of a two-stage stochastic linear program.\n\n");
+    print_options(out, SP_EVALUATE_COMMAND);
     fprintf(
         out,
-        "  --json             print one JSON object\n"
-        "  --help             print this\n\n"
         "The decision's file holds the number of first-stage columns and then their values in CORE's order,\n"
         "or lines COLUMN VALUE. The estimate's bits depend on the files, N and S alone: not on how many\n"
-        "workers there are, or which.\n\n"
-        "Exit code: 0 done; 2 for what can be mended in the call or the files; 1 for the rest.\n");
+        "workers there are, or which.\n\n");
 }
 
-/* "--name value" or "--name=value"; *at moves to the last argument used. */
-static kilter_status take_option(int count, char *const *arguments, int *at, bool *seen, sp_options *options,
-                                 kilter_error *error) {
-    const char *argument = arguments[*at];
+static void solve_usage(FILE *out) {
+    fprintf(out,
+            "usage: kilter-sp solve CORE TIME STOCH --scenarios N [options]\n\n"
+            "Find the first-stage decision that costs least over a sample, to a certified gap, and estimate\n"
+            "what it costs over another one.\n\n");
+    print_options(out, SP_SOLVE_COMMAND);
+    fprintf(
+        out,
+        "In reproducible mode the answer's bits depend on the files and these options alone: not on\n"
+        "how many workers there are, or which. In fast mode workers keep each scenario's last basis.\n\n");
+}
+
+void sp_command_usage(FILE *out, sp_command command) {
+    if (command == SP_SOLVE_COMMAND)
+        solve_usage(out);
+    else
+        evaluate_usage(out);
+    fprintf(out, "Exit code: 0 done; 2 for what can be mended in the call or the files; 1 for the rest.\n");
+}
+
+typedef struct parser {
+    sp_command command;
+    int count, at; /* at: the argument being read */
+    char *const *arguments;
+    bool seen[OPTIONS];
+    sp_options options;
+} parser;
+
+static const struct option *find_option(sp_command command, const char *name, size_t size) {
+    for (int i = 0; i < OPTIONS; i++)
+        if (OPTION[i].commands & (int)command && strlen(OPTION[i].name) == size &&
+            strncmp(OPTION[i].name, name, size) == 0)
+            return &OPTION[i];
+    return NULL;
+}
+
+/* "--name value" or "--name=value"; p->at moves to the last argument used. */
+static kilter_status take_option(parser *p, kilter_error *error) {
+    const char *argument = p->arguments[p->at];
     size_t size = strcspn(argument, "=");
-    for (int i = 0; i < OPTIONS; i++) {
-        if (strlen(OPTION[i].name) != size || strncmp(argument, OPTION[i].name, size) != 0)
-            continue;
-        if (seen[i])
-            return kl_fail(error, KILTER_ERR_USAGE,
-                           "reading the command line: %s stands there twice; give it once", OPTION[i].name);
-        seen[i] = true;
-        const char *text = argument[size] ? argument + size + 1 : NULL;
-        if (!text && *at + 1 < count)
-            text = arguments[++*at];
-        if (!text)
-            return kl_fail(error, KILTER_ERR_USAGE, "reading the command line: %s has no value; give %s",
-                           OPTION[i].name, OPTION[i].argument);
-        return OPTION[i].take(text, (char *)options + OPTION[i].offset, error);
-    }
-    return kl_fail(error, KILTER_ERR_USAGE,
-                   "reading the command line: there is no option %.60s; kilter-sp evaluate --help lists them",
-                   argument);
+    const struct option *option = find_option(p->command, argument, size);
+    if (!option || (!option->argument && argument[size]))
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: there is no option %.60s; kilter-sp %s --help lists them",
+                       argument, name_of(p->command));
+    if (p->seen[option - OPTION])
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: %s stands there twice; give it once", option->name);
+    p->seen[option - OPTION] = true;
+    const char *text = argument[size] ? argument + size + 1 : NULL;
+    if (option->argument && !text && p->at + 1 < p->count)
+        text = p->arguments[++p->at];
+    if (option->argument && !text)
+        return kl_fail(error, KILTER_ERR_USAGE, "reading the command line: %s has no value; give %s",
+                       option->name, option->argument);
+    return option->take(text, (char *)&p->options + option->offset, error);
 }
 
-static kilter_status check_complete(int files, const sp_options *options, kilter_error *error) {
-    const char *missing = files < 3             ? "one of the three files CORE TIME STOCH"
-                          : !options->at        ? "--at FILE, the first-stage decision"
-                          : !options->scenarios ? "--scenarios N, how many to sample"
-                                                : NULL;
+static bool was_given(const parser *p, const char *name) {
+    const struct option *option = find_option(p->command, name, strlen(name));
+    return option && p->seen[option - OPTION];
+}
+
+static kilter_status check_complete(int files, const parser *p, kilter_error *error) {
+    bool evaluate = p->command == SP_EVALUATE_COMMAND;
+    const char *missing = files < 3                    ? "one of the three files CORE TIME STOCH"
+                          : evaluate && !p->options.at ? "--at FILE, the first-stage decision"
+                          : !was_given(p, "--scenarios") && !was_given(p, "--grow")
+                              ? "--scenarios N, how many to sample"
+                              : NULL;
     if (missing)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "reading the command line: %s is missing; see kilter-sp evaluate --help", missing);
+                       "reading the command line: %s is missing; see kilter-sp %s --help", missing,
+                       name_of(p->command));
+    if (was_given(p, "--scenarios") && was_given(p, "--grow"))
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "reading the command line: --scenarios and --grow both say how many; give one of them");
     return KILTER_OK;
 }
 
-kilter_status sp_options_parse(int count, char *const *arguments, sp_options *options, kilter_error *error) {
-    sp_options parsed = {.seed = 1, .confidence = 95};
-    const char **file[] = {&parsed.core, &parsed.time, &parsed.stoch};
-    bool seen[OPTIONS] = {false};
+kilter_status sp_options_parse(sp_command command, int count, char *const *arguments, sp_options *options,
+                               kilter_error *error) {
+    parser p = {.command = command,
+                .count = count,
+                .arguments = arguments,
+                .options = {.seed = 1, .confidence = 95, .gap = 1e-6, .check = 10000}};
+    const char **file[] = {&p.options.core, &p.options.time, &p.options.stoch};
     bool plain = false; /* after "--" everything is a file */
     int files = 0;
     kilter_status status = KILTER_OK;
-    for (int at = 0; !status && at < count; at++) {
-        const char *argument = arguments[at];
+    for (; !status && p.at < count; p.at++) {
+        const char *argument = arguments[p.at];
         if (!plain && strcmp(argument, "--") == 0)
             plain = true;
-        else if (!plain && strcmp(argument, "--json") == 0)
-            parsed.json = true;
         else if (!plain && argument[0] == '-' && argument[1])
-            status = take_option(count, arguments, &at, seen, &parsed, error);
+            status = take_option(&p, error);
         else if (files < 3)
             *file[files++] = argument;
         else
@@ -146,9 +315,9 @@ kilter_status sp_options_parse(int count, char *const *arguments, sp_options *op
                              argument);
     }
     if (!status)
-        status = check_complete(files, &parsed, error);
+        status = check_complete(files, &p, error);
     if (!status)
-        *options = parsed;
+        *options = p.options;
     return status;
 }
 
@@ -220,4 +389,109 @@ void sp_answer_print_json(FILE *out, const sp_answer *answer) {
     print_string(out, "decision", answer->decision);
     print_string(out, "record", answer->record);
     fprintf(out, "}\n");
+}
+
+/* ---- the solver's answer ---- */
+
+static double relative_gap(const sp_progress *progress) {
+    return (progress->upper - progress->lower) / (1 + fabs(progress->upper));
+}
+
+static void print_check(FILE *out, const sp_solve_answer *a) {
+    fprintf(out, "out of sample  %.10g", a->check.mean);
+    if (!isnan(a->check.standard_error))
+        fprintf(out, ", %.10g to %.10g (%g %%, standard error %.4g)", a->check.low, a->check.high,
+                a->options->confidence, a->check.standard_error);
+    fprintf(out, "; %llu scenarios of seed %llu\n", (unsigned long long)a->check_scenarios,
+            (unsigned long long)a->check_seed);
+}
+
+static void print_decision(FILE *out, const sp_solve_answer *a) {
+    const sp_stage *stage = &a->problem->stage[0];
+    int width = 14, most = 20, unprinted = 0;
+    fprintf(out, "decision       (columns that are not 0)\n");
+    for (int j = 0; j < stage->columns; j++) {
+        if (a->solution->x[j] == 0)
+            continue;
+        if (most-- > 0)
+            fprintf(out, "  %-*s %.10g\n", width - 2, stage->column_name[j], a->solution->x[j]);
+        else
+            unprinted++;
+    }
+    if (unprinted)
+        fprintf(out, "  and %d more: --decision FILE or --json gives all\n", unprinted);
+}
+
+void sp_solve_answer_print(FILE *out, const sp_solve_answer *a) {
+    const sp_progress *p = &a->solution->progress;
+    fprintf(out, "cost           %.10g over the sample, at least %.10g (gap %.1e)\n", p->upper, p->lower,
+            relative_gap(p));
+    if (a->checked)
+        print_check(out, a);
+    if (!isnan(a->solution->mean_bound))
+        fprintf(out, "mean scenario  %.10g\n", a->solution->mean_bound);
+    if (a->options->scenarios == 0 && a->options->grow.count == 0)
+        fprintf(out, "scenarios      all %.10g\n", a->possible);
+    else
+        fprintf(out, "scenarios      %llu of %.4g possible, seed %llu\n", (unsigned long long)a->scenarios,
+                a->possible, (unsigned long long)a->options->seed);
+    if (!a->options->extensive)
+        fprintf(out, "candidates     %d, %d of them better than all before; %d clusters\n", p->evaluated,
+                p->major, a->clusters);
+    fprintf(out, "time           %.3f s", a->elapsed_s);
+    if (!a->options->extensive && a->elapsed_s > 0)
+        fprintf(out, " on %u worker%s, %.0f %% of it in the master", a->workers, a->workers == 1 ? "" : "s",
+                100 * a->master_s / a->elapsed_s);
+    fprintf(out, "\n");
+    if (a->record)
+        fprintf(out, "record         %s\n", a->record);
+    print_decision(out, a);
+}
+
+static void print_bits(FILE *out, const char *name, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    fprintf(out, "\"%s\": \"0x%016llx\", ", name, (unsigned long long)bits);
+}
+
+void sp_solve_answer_print_json(FILE *out, const sp_solve_answer *a) {
+    const sp_progress *p = &a->solution->progress;
+    fprintf(out, "{");
+    print_number(out, "cost", p->upper);
+    print_bits(out, "cost_bits", p->upper);
+    print_number(out, "bound", p->lower);
+    print_number(out, "gap", relative_gap(p));
+    print_number(out, "mean_scenario", a->solution->mean_bound);
+    if (a->checked) {
+        print_number(out, "estimate", a->check.mean);
+        print_bits(out, "estimate_bits", a->check.mean);
+        print_number(out, "standard_error", a->check.standard_error);
+        print_number(out, "confidence_percent", a->options->confidence);
+        print_number(out, "low", a->check.low);
+        print_number(out, "high", a->check.high);
+    }
+    fprintf(out, "\"scenarios\": %llu, \"seed\": %llu, \"candidates\": %d, \"major\": %d, \"clusters\": %d, ",
+            (unsigned long long)a->scenarios, (unsigned long long)a->options->seed, p->evaluated, p->major,
+            a->clusters);
+    print_number(out, "possible_scenarios", a->possible);
+    print_number(out, "elapsed_s", a->elapsed_s);
+    print_number(out, "master_s", a->master_s);
+    fprintf(out, "\"workers\": %u, \"decision\": [", a->workers);
+    for (int j = 0; j < a->problem->stage[0].columns; j++)
+        fprintf(out, "%s%.17g", j ? ", " : "", a->solution->x[j]);
+    fprintf(out, "]");
+    print_string(out, "record", a->record);
+    fprintf(out, "}\n");
+}
+
+void sp_progress_print(FILE *out, const sp_progress *p, double elapsed_s, double time_left_s) {
+    fprintf(out, "candidate %d: ", p->evaluated);
+    if (isfinite(p->upper))
+        fprintf(out, "cost %.10g, model %.10g, gap %.1e", p->upper, p->model,
+                (p->upper - p->model) / (1 + fabs(p->upper)));
+    else
+        fprintf(out, "no decision yet at which every scenario can be met");
+    fprintf(out, ", %d cuts, %.0f s", p->cuts, elapsed_s);
+    if (isfinite(time_left_s))
+        fprintf(out, ", about %.0f s left", time_left_s);
 }

@@ -7,22 +7,40 @@
 #include <stdio.h>
 
 #include "evaluate.h"
+#include "solve.h"
+
+typedef enum sp_command { SP_EVALUATE_COMMAND = 1, SP_SOLVE_COMMAND = 2 } sp_command;
+
+enum { SP_SCENARIOS_MAX = 1000000000, SP_CLUSTERS_MAX = 1000000, SP_STAGES_MAX = 16 };
+
+/* Sizes of samples, one after the other: each is solved from the solution of the one before. */
+typedef struct sp_stages {
+    uint64_t scenarios[SP_STAGES_MAX];
+    int count;
+} sp_stages;
 
 typedef struct sp_options {
-    const char *core, *time, *stoch, *at; /* paths */
-    uint64_t scenarios, seed;
-    double confidence; /* percent */
+    const char *core, *time, *stoch; /* paths */
+    const char *at;                  /* the decision: to evaluate, or to start from */
+    uint64_t scenarios, seed;        /* scenarios 0: the whole distribution */
+    double confidence;               /* percent */
     bool json;
+    /* of solve */
+    double gap;
+    uint64_t clusters; /* 0: by sp_clusters_for() */
+    bool fast, extensive, latin;
+    uint64_t check;             /* scenarios of the out-of-sample estimate; 0: none */
+    sp_stages grow;             /* count 0: scenarios says it */
+    const char *mps, *decision; /* paths of what is written; NULL: nothing */
 } sp_options;
 
-enum { SP_SCENARIOS_MAX = 1000000000 };
-
-/* arguments[0 … count): what follows "evaluate". KILTER_ERR_USAGE names the option. Pointers go into the
+/* arguments[0 … count): what follows the command. KILTER_ERR_USAGE names the option. Pointers go into the
  * arguments. */
-kilter_status sp_options_parse(int count, char *const *arguments, sp_options *options, kilter_error *error);
+kilter_status sp_options_parse(sp_command command, int count, char *const *arguments, sp_options *options,
+                               kilter_error *error);
 
-/* kilter-sp evaluate's own options; Kilter's are kilter_farm_usage()'s. */
-void sp_evaluate_usage(FILE *out);
+/* The command's own options; Kilter's are kilter_farm_usage()'s. */
+void sp_command_usage(FILE *out, sp_command command);
 
 typedef struct sp_answer {
     sp_estimate estimate;
@@ -37,5 +55,26 @@ typedef struct sp_answer {
 
 void sp_answer_print(FILE *out, const sp_answer *answer);
 void sp_answer_print_json(FILE *out, const sp_answer *answer); /* one object on one line */
+
+typedef struct sp_solve_answer {
+    const sp_solution *solution;
+    const sp_problem *problem;
+    const sp_options *options;
+    uint64_t scenarios; /* of the last sample */
+    double possible;    /* scenarios of the whole distribution */
+    int clusters;
+    bool checked; /* check, by check_scenarios of check_seed */
+    sp_estimate check;
+    uint64_t check_scenarios, check_seed;
+    double elapsed_s, master_s; /* master_s: of it, in which the workers wait for the master */
+    uint32_t workers;
+    const char *record; /* the run record's file; NULL: none */
+} sp_solve_answer;
+
+void sp_solve_answer_print(FILE *out, const sp_solve_answer *answer);
+void sp_solve_answer_print_json(FILE *out, const sp_solve_answer *answer); /* one object on one line */
+
+/* How the solver gets on, in one line for people. `time_left_s`: NaN when not known. */
+void sp_progress_print(FILE *out, const sp_progress *progress, double elapsed_s, double time_left_s);
 
 #endif

@@ -17,7 +17,7 @@ static kilter_status parse(const char *line, sp_options *options, char *text, ki
     strcpy(text, line);
     for (char *word = strtok(text, " "); word && count < MOST; word = strtok(NULL, " "))
         argument[count++] = word;
-    return sp_options_parse(count, argument, options, error);
+    return sp_options_parse(SP_EVALUATE_COMMAND, count, argument, options, error);
 }
 
 static void options_stand_anywhere(void **state) {
@@ -67,7 +67,7 @@ static void wrong_options_are_named(void **state) {
         {"c t s --at x --scenarios 99999999999999999999999", "--scenarios 99999999999999999999999;"},
         {"c t s --at x --scenarios", "--scenarios has no value; give N"},
         {"c t s --at x --scenarios=", "--scenarios ;"},
-        {"c t s --at= --scenarios 5", "--at has no file"},
+        {"c t s --at= --scenarios 5", "an option has no file"},
         {"c t s --at x --scenarios 5 --scenarios 6", "--scenarios stands there twice"},
         {"c t s --at x --scenarios 5 --seed -1", "--seed -1;"},
         {"c t s --at x --scenarios 5 --seed 18446744073709551616", "--seed 18446744073709551616;"},
@@ -157,7 +157,7 @@ static void help_names_every_option(void **state) {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    sp_evaluate_usage(out);
+    sp_command_usage(out, SP_EVALUATE_COMMAND);
     fclose(out);
     static const char *const NAME[] = {"--at", "--scenarios", "--seed", "--confidence", "--json", "--help"};
     for (size_t i = 0; i < sizeof NAME / sizeof *NAME; i++)

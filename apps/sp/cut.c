@@ -25,9 +25,8 @@ static kilter_status take_miss(sp_evaluator *evaluator, uint64_t scenario, int c
     return KILTER_OK;
 }
 
-kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, uint64_t scenarios, int columns, sp_cut *cut,
+kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, int columns, sp_cut *cut,
                           kilter_error *error) {
-    double weight = 1 / (double)scenarios;
     *cut = (sp_cut){.feasible = true, .slope = cut->slope};
     memset(cut->slope, 0, (size_t)columns * sizeof *cut->slope);
     for (uint64_t i = span.lo; i < span.hi; i++) {
@@ -41,6 +40,7 @@ kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, uint64_t scenar
         if (status)
             return status;
         if (cut->feasible) {
+            double weight = sp_evaluator_weight(evaluator);
             cut->value += weight * value;
             sp_evaluator_add_slope(evaluator, weight, cut->slope);
         }

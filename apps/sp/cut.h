@@ -6,8 +6,8 @@
 #include "evaluate.h"
 
 /* Where every scenario of the cluster can be met:  Q(x') >= value + slope'(x' − x)  for the cluster's share Q
- * of the expected cost of stage 2. Else, of the scenario that misses its rows most:  0 >= value + slope'(x' − x)
- * for every x' at which it can be met. */
+ * of the expected cost of stage 2. Else, of the scenario that misses its rows most:  0 >= value + slope'(x' −
+ * x) for every x' at which it can be met. */
 typedef struct sp_cut {
     bool feasible;
     double value;
@@ -18,9 +18,9 @@ typedef struct sp_cut {
 /* Cluster `at` of `clusters` holds scenarios [first, end) of `scenarios`. */
 kl_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at);
 
-/* The cut of scenarios [span.lo, span.hi) at the evaluator's decision, each with weight 1/scenarios.
+/* The cut of scenarios [span.lo, span.hi) at the evaluator's decision.
  * KILTER_ERR_TASK names a scenario that is unbounded or not solved. */
-kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, uint64_t scenarios, int columns, sp_cut *cut,
+kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, int columns, sp_cut *cut,
                           kilter_error *error);
 
 /* As bytes; slope[0 … columns). False: those are not the bytes of a cut. */

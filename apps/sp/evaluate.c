@@ -6,14 +6,12 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "lp.h"
-#include "sample.h"
 
 struct sp_evaluator {
     const sp_problem *problem;
     sp_lp *lp;
     double *x;
-    uint64_t seed;
+    sp_sampling sampling;
     double first_stage; /* constant + c'x */
     bool random_cost;
     size_t *outcome;      /* by variable */
@@ -22,8 +20,9 @@ struct sp_evaluator {
     double *target_value; /* by target; for the mean scenario */
     sp_lp *elastic;       /* made when first needed; its columns: y, then each row's shortfall and excess */
     const double *duals;  /* of the last solve */
-    uint64_t remembered;  /* scenarios whose bases are kept */
-    unsigned char **own;  /* by scenario; NULL: not solved yet */
+    uint64_t remembered;  /* scenarios that start from a basis of their own */
+    unsigned char **own;  /* by scenario, room for own_room; NULL: not solved yet */
+    uint64_t own_room;
 };
 
 static void fixed_part(sp_evaluator *e) {
@@ -106,7 +105,7 @@ kilter_status sp_evaluator_new(const sp_problem *problem, const double *x, uint6
     sp_evaluator *e = calloc(1, sizeof *e);
     if (e) {
         e->problem = problem;
-        e->seed = seed;
+        e->sampling = (sp_sampling){.seed = seed, .scenarios = 1};
     }
     if (!e || !make_arrays(e)) {
         sp_evaluator_free(e);
@@ -130,7 +129,7 @@ void sp_evaluator_free(sp_evaluator *evaluator) {
         return;
     sp_lp_free(evaluator->lp);
     sp_lp_free(evaluator->elastic);
-    for (uint64_t i = 0; i < evaluator->remembered; i++)
+    for (uint64_t i = 0; i < evaluator->own_room; i++)
         free(evaluator->own[i]);
     free(evaluator->own);
     free(evaluator->x);
@@ -142,6 +141,14 @@ void sp_evaluator_free(sp_evaluator *evaluator) {
     free(evaluator);
 }
 
+void sp_evaluator_sample(sp_evaluator *e, const sp_sampling *sampling) {
+    e->sampling = *sampling;
+}
+
+double sp_evaluator_weight(const sp_evaluator *e) {
+    return sp_scenario_weight(e->problem, &e->sampling, e->outcome);
+}
+
 kilter_status sp_evaluator_move(sp_evaluator *e, const double *x, kilter_error *error) {
     memcpy(e->x, x, (size_t)e->problem->stage[0].columns * sizeof(double));
     fixed_part(e);
@@ -150,17 +157,19 @@ kilter_status sp_evaluator_move(sp_evaluator *e, const double *x, kilter_error *
 }
 
 kilter_status sp_evaluator_remember(sp_evaluator *e, uint64_t scenarios, kilter_error *error) {
-    if (scenarios <= e->remembered)
+    if (scenarios <= e->own_room) {
+        e->remembered = scenarios;
         return KILTER_OK;
+    }
     unsigned char **own = realloc(e->own, scenarios * sizeof *own);
     if (!own)
         return kl_fail(error, KILTER_ERR_MEMORY,
                        "making room for the bases of %llu scenarios: memory ran out; use --mode reproducible",
                        (unsigned long long)scenarios);
-    for (uint64_t i = e->remembered; i < scenarios; i++)
+    for (uint64_t i = e->own_room; i < scenarios; i++)
         own[i] = NULL;
     e->own = own;
-    e->remembered = scenarios;
+    e->own_room = e->remembered = scenarios;
     return KILTER_OK;
 }
 
@@ -212,7 +221,7 @@ static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char
 }
 
 static void draw(sp_evaluator *e, uint64_t scenario) {
-    sp_sample(e->problem, e->seed, scenario, e->outcome);
+    sp_scenario(e->problem, &e->sampling, scenario, e->outcome);
 }
 
 kilter_status sp_evaluator_recourse(sp_evaluator *e, uint64_t scenario, sp_lp_status *solved, double *value,
@@ -224,7 +233,7 @@ kilter_status sp_evaluator_recourse(sp_evaluator *e, uint64_t scenario, sp_lp_st
 kilter_status sp_evaluator_unsolved(const sp_evaluator *e, uint64_t scenario, sp_lp_status solved,
                                     kilter_error *error) {
     return kl_fail(error, KILTER_ERR_TASK, "scenario %llu of seed %llu: %s", (unsigned long long)scenario,
-                   (unsigned long long)e->seed, failure_text(solved));
+                   (unsigned long long)e->sampling.seed, failure_text(solved));
 }
 
 kilter_status sp_evaluator_cost(sp_evaluator *e, uint64_t scenario, double *cost, kilter_error *error) {
@@ -337,8 +346,7 @@ void sp_evaluator_add_slope(const sp_evaluator *e, double weight, double *slope)
         for (size_t c = outcome->first; c < outcome->end; c++) {
             const sp_target *target = &p->target[p->change[c].target];
             if (target->kind == SP_TECHNOLOGY)
-                slope[target->column] -=
-                    weight * (p->change[c].value - target->core) * e->duals[target->row];
+                slope[target->column] -= weight * (p->change[c].value - target->core) * e->duals[target->row];
         }
     }
 }

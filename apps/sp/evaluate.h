@@ -4,6 +4,7 @@
 
 #include "kilter/status.h"
 #include "lp.h"
+#include "sample.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,12 +30,18 @@ kilter_status sp_evaluator_cost(sp_evaluator *evaluator, uint64_t scenario, doub
 kilter_status sp_evaluator_cost_of(sp_evaluator *evaluator, const size_t *outcome, double *cost,
                                    kilter_error *error);
 
+/* From now on scenarios are those of `sampling`, until then SP_INDEPENDENT ones. */
+void sp_evaluator_sample(sp_evaluator *evaluator, const sp_sampling *sampling);
+
+/* Of the last scenario solved, in its sample. */
+double sp_evaluator_weight(const sp_evaluator *evaluator);
+
 /* Go on at another decision, as a new evaluator would. */
 kilter_status sp_evaluator_move(sp_evaluator *evaluator, const double *x, kilter_error *error);
 
-/* From now on keep the optimal basis of each of scenarios 0 … scenarios−1, and start it from there the next
- * time: several times faster when decisions lie close to each other, but costs are then no longer the same to
- * the last bit. */
+/* From now on keep the optimal basis of each of scenarios 0 … scenarios−1 (0: of none, and use none kept
+ * before), and start it from there the next time: several times faster when decisions lie close to each
+ * other, but costs are then no longer the same to the last bit. */
 kilter_status sp_evaluator_remember(sp_evaluator *evaluator, uint64_t scenarios, kilter_error *error);
 
 /* Solve the second stage of a scenario. *value: min q'y, when *solved says SP_LP_OPTIMAL.

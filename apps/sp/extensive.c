@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "sample.h"
 
 /* What fills a program from front to back. */
 typedef struct builder {
@@ -14,6 +13,7 @@ typedef struct builder {
     sp_program *program;
     int scenarios;
     double *values;                /* of the targets, scenario after scenario */
+    double *weight;                /* by scenario */
     const sp_target **technology;  /* the targets that are entries of T */
     int technologies, entries, at; /* at: the column being made */
 } builder;
@@ -71,7 +71,7 @@ static void put_second_stage(builder *b, int scenario) {
     const sp_problem *p = b->problem;
     const sp_stage *two = &p->stage[1];
     int first = b->at;
-    double weight = 1.0 / b->scenarios;
+    double weight = b->weight[scenario];
     for (int j = 0; j < two->columns; j++) {
         put_entries(b, &p->w, j, p->stage[0].rows + scenario * two->rows);
         end_column(b, two, j, two->cost[j] * weight);
@@ -116,12 +116,14 @@ static bool make_builder(builder *b, const sp_problem *problem, uint64_t scenari
     for (int t = 0; b->technology && t < problem->targets; t++)
         if (problem->target[t].kind == SP_TECHNOLOGY)
             b->technology[b->technologies++] = &problem->target[t];
-    return b->values && b->technology;
+    b->weight = calloc((size_t)scenarios + 1, sizeof *b->weight);
+    return b->values && b->technology && b->weight;
 }
 
 static void free_builder(builder *b) {
     free(b->values);
     free(b->technology);
+    free(b->weight);
 }
 
 /* The values are there: make the program of them. */
@@ -146,8 +148,9 @@ static kilter_status build(builder *b, sp_program *program, kilter_error *error)
     return KILTER_OK;
 }
 
-kilter_status sp_extensive(const sp_problem *problem, uint64_t seed, uint64_t scenarios, sp_program *program,
+kilter_status sp_extensive(const sp_problem *problem, const sp_sampling *sampling, sp_program *program,
                            kilter_error *error) {
+    uint64_t scenarios = sampling->scenarios;
     if (scenarios > INT_MAX / 2)
         return kl_fail(error, KILTER_ERR_RANGE,
                        "making the deterministic equivalent of %llu scenarios: CLP counts to %d rows; sample "
@@ -158,7 +161,8 @@ kilter_status sp_extensive(const sp_problem *problem, uint64_t seed, uint64_t sc
     kilter_status status = KILTER_OK;
     if (make_builder(&b, problem, scenarios) && outcome) {
         for (int i = 0; i < b.scenarios; i++) {
-            sp_sample(problem, seed, (uint64_t)i, outcome);
+            sp_scenario(problem, sampling, (uint64_t)i, outcome);
+            b.weight[i] = sp_scenario_weight(problem, sampling, outcome);
             sp_target_values(problem, outcome, b.values + (size_t)i * (size_t)problem->targets);
         }
         status = build(&b, program, error);
@@ -175,6 +179,7 @@ kilter_status sp_extensive_mean(const sp_problem *problem, sp_program *program, 
     kilter_status status;
     if (make_builder(&b, problem, 1)) {
         sp_target_means(problem, b.values);
+        b.weight[0] = 1;
         status = build(&b, program, error);
     } else {
         status = no_memory(error);
@@ -225,10 +230,7 @@ static name column_name(const sp_problem *p, int j) {
 
 static char row_type(const sp_program *program, int i) {
     double low = program->row_lower[i], high = program->row_upper[i];
-    return low == high         ? 'E'
-           : high == INFINITY  ? 'G'
-           : low == -INFINITY  ? 'L'
-                               : 'G'; /* with a range */
+    return low == high ? 'E' : high == INFINITY ? 'G' : low == -INFINITY ? 'L' : 'G'; /* with a range */
 }
 
 static void write_rows(FILE *out, const sp_problem *problem, const sp_program *program) {
@@ -256,8 +258,7 @@ static void write_right_hand_sides(FILE *out, const sp_problem *problem, const s
                 row_type(program, i) == 'L' ? program->row_upper[i] : program->row_lower[i]);
     fprintf(out, "RANGES\n");
     for (int i = 0; i < program->rows; i++)
-        if (isfinite(program->row_lower[i]) && isfinite(program->row_upper[i]) &&
-            row_type(program, i) == 'G')
+        if (isfinite(program->row_lower[i]) && isfinite(program->row_upper[i]) && row_type(program, i) == 'G')
             fprintf(out, " RANGE %s %.17g\n", row_name(problem, i).text,
                     program->row_upper[i] - program->row_lower[i]);
 }

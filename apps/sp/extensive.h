@@ -6,15 +6,15 @@
 
 #include <stdio.h>
 
+#include "sample.h"
 #include "table.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Scenarios 0 … scenarios−1 of the seed, each with weight 1/scenarios. KILTER_ERR_RANGE when CLP cannot count
- * the entries. */
-kilter_status sp_extensive(const sp_problem *problem, uint64_t seed, uint64_t scenarios, sp_program *program,
+/* KILTER_ERR_RANGE when CLP cannot count the entries. */
+kilter_status sp_extensive(const sp_problem *problem, const sp_sampling *sampling, sp_program *program,
                            kilter_error *error);
 
 /* The same for one scenario, in which each random number has its mean. */
@@ -23,8 +23,8 @@ kilter_status sp_extensive_mean(const sp_problem *problem, sp_program *program, 
 /* The first stage alone. */
 kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kilter_error *error);
 
-/* In MPS, free format, to all digits. The names are CORE's, those of stage 2 with _SCENARIO behind them. Check
- * ferror(out) afterwards. */
+/* In MPS, free format, to all digits. The names are CORE's, those of stage 2 with _SCENARIO behind them.
+ * Check ferror(out) afterwards. */
 void sp_extensive_write(FILE *out, const sp_problem *problem, const sp_program *program);
 
 #ifdef __cplusplus

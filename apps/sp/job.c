@@ -7,6 +7,7 @@
 struct sp_job {
     sp_problem *problem;
     sp_evaluator *evaluator;
+    double *x; /* where the evaluator is, when orders said so; NULL: they did not */
 };
 
 enum { JOB_VERSION = 0x3170736b }; /* "ksp1" */
@@ -62,6 +63,8 @@ static kilter_status make_job(kl_reader *reader, sp_job *job, kilter_error *erro
     kilter_status status = sp_problem_read(&core, &time, &stoch, &job->problem, error);
     if (status)
         return status;
+    if (columns == 0 && kl_reader_done(reader))
+        return KILTER_OK;
     if (columns != (uint32_t)job->problem->stage[0].columns)
         return bad_job(error);
     double *x = get_decision(reader, (int)columns);
@@ -93,9 +96,113 @@ void sp_job_free(sp_job *job) {
         return;
     sp_evaluator_free(job->evaluator);
     sp_problem_free(job->problem);
+    free(job->x);
     free(job);
 }
 
 kilter_status sp_job_cost(sp_job *job, uint64_t scenario, double *cost, kilter_error *error) {
+    if (!job->evaluator)
+        return bad_job(error);
     return sp_evaluator_cost(job->evaluator, scenario, cost, error);
+}
+
+/* ---- orders ---- */
+
+enum { REMEMBER = 1 };
+
+void sp_order_pack(kl_buffer *bytes, const sp_order *order, int columns) {
+    kl_put_u8(bytes, (uint8_t)order->wanted);
+    kl_put_u8(bytes, order->remember ? REMEMBER : 0);
+    kl_put_u8(bytes, (uint8_t)order->sampling.draw);
+    kl_put_u64(bytes, order->sampling.seed);
+    kl_put_u64(bytes, order->sampling.scenarios);
+    kl_put_u64(bytes, order->clusters);
+    kl_put_u32(bytes, (uint32_t)columns);
+    for (int j = 0; j < columns; j++)
+        kl_put_f64(bytes, order->x[j]);
+}
+
+static kilter_status bad_order(kilter_error *error) {
+    return kl_fail(
+        error, KILTER_ERR_INPUT,
+        "reading a task: it is not what this version of kilter-sp writes for this problem; use the "
+        "same version on every machine");
+}
+
+/* All but the decision, at which the reader then stands. */
+static bool get_order(kl_reader *reader, const sp_problem *problem, sp_order *order) {
+    uint8_t wanted = kl_get_u8(reader), flags = kl_get_u8(reader), draw = kl_get_u8(reader);
+    *order = (sp_order){
+        .wanted = (enum sp_wanted)wanted, .remember = flags & REMEMBER, .sampling.draw = (enum sp_draw)draw};
+    order->sampling.seed = kl_get_u64(reader);
+    order->sampling.scenarios = kl_get_u64(reader);
+    order->clusters = kl_get_u64(reader);
+    uint32_t columns = kl_get_u32(reader);
+    return !reader->bad && wanted <= SP_WANT_COSTS && draw <= SP_ALL && order->clusters > 0 &&
+           order->clusters <= order->sampling.scenarios && order->sampling.scenarios <= UINT32_MAX &&
+           columns == (uint32_t)problem->stage[0].columns;
+}
+
+/* Stand at the order's decision: the next task's is usually the same. */
+static kilter_status go_to(sp_job *job, double *x, kilter_error *error) {
+    size_t bytes = (size_t)job->problem->stage[0].columns * sizeof *x;
+    if (job->x && memcmp(job->x, x, bytes) == 0) {
+        free(x);
+        return KILTER_OK;
+    }
+    free(job->x);
+    job->x = NULL;
+    kilter_status status = job->evaluator ? sp_evaluator_move(job->evaluator, x, error)
+                                          : sp_evaluator_new(job->problem, x, 0, &job->evaluator, error);
+    if (status)
+        free(x);
+    else
+        job->x = x;
+    return status;
+}
+
+static kilter_status make_cut(sp_job *job, kl_span span, kl_buffer *result, kilter_error *error) {
+    int columns = job->problem->stage[0].columns;
+    sp_cut cut = {.slope = calloc((size_t)columns + 1, sizeof(double))};
+    if (!cut.slope)
+        return kl_fail(error, KILTER_ERR_MEMORY, "making a cut: memory ran out; use fewer workers");
+    kilter_status status = sp_cut_make(job->evaluator, span, columns, &cut, error);
+    if (!status)
+        sp_cut_put(result, &cut, columns);
+    free(cut.slope);
+    return status;
+}
+
+static kilter_status make_costs(sp_job *job, kl_span span, kl_buffer *result, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (uint64_t i = span.lo; !status && i < span.hi; i++) {
+        double cost = 0;
+        status = sp_evaluator_cost(job->evaluator, i, &cost, error);
+        kl_put_f64(result, cost);
+    }
+    return status;
+}
+
+kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t cluster,
+                               kl_buffer *result, kilter_error *error) {
+    kl_reader reader = kl_reader_of(data, size);
+    sp_order order;
+    if (!get_order(&reader, job->problem, &order) || cluster >= order.clusters)
+        return bad_order(error);
+    double *x = get_decision(&reader, job->problem->stage[0].columns);
+    if (!x)
+        return kl_fail(error, KILTER_ERR_MEMORY, "reading a task: memory ran out; use fewer workers");
+    if (!kl_reader_done(&reader)) {
+        free(x);
+        return bad_order(error);
+    }
+    kilter_status status = go_to(job, x, error);
+    if (!status)
+        status = sp_evaluator_remember(job->evaluator, order.remember ? order.sampling.scenarios : 0, error);
+    if (status)
+        return status;
+    sp_evaluator_sample(job->evaluator, &order.sampling);
+    kl_span span = sp_cluster(order.sampling.scenarios, order.clusters, cluster);
+    return order.wanted == SP_WANT_CUT ? make_cut(job, span, result, error)
+                                       : make_costs(job, span, result, error);
 }

@@ -3,11 +3,12 @@
 #define SP_JOB_H
 
 #include "base/base.h"
-#include "evaluate.h"
+#include "cut.h"
 
 typedef struct sp_job sp_job;
 
-/* Append to `bytes`; check bytes->failed afterwards. x[0 … columns). */
+/* Append to `bytes`; check bytes->failed afterwards. x[0 … columns); NULL and 0: decisions come with orders.
+ */
 void sp_job_pack(kl_buffer *bytes, const sp_file *core, const sp_file *time, const sp_file *stoch,
                  const double *x, int columns, uint64_t seed);
 
@@ -17,7 +18,27 @@ void sp_job_pack(kl_buffer *bytes, const sp_file *core, const sp_file *time, con
 kilter_status sp_job_new(const void *data, size_t size, sp_job **job, kilter_error *error);
 void sp_job_free(sp_job *job); /* NULL does nothing */
 
-/* As sp_evaluator_cost. */
+/* As sp_evaluator_cost, at the decision packed. */
 kilter_status sp_job_cost(sp_job *job, uint64_t scenario, double *cost, kilter_error *error);
+
+/* What to do with a cluster of scenarios; the input of every task of a run. */
+typedef struct sp_order {
+    enum sp_wanted {
+        SP_WANT_CUT,   /* the cluster's cut */
+        SP_WANT_COSTS, /* the cost of each of its scenarios, one f64 after the other */
+    } wanted;
+    bool remember; /* keep scenarios' bases: faster, not the same to the last bit */
+    sp_sampling sampling;
+    uint64_t clusters;
+    const double *x; /* by columns of stage 1 */
+} sp_order;
+
+void sp_order_pack(kl_buffer *bytes, const sp_order *order, int columns);
+
+/* Carry out the order packed in `data` for cluster `cluster`; what it gives is appended to `result`.
+ * KILTER_ERR_INPUT when the bytes are no order for this job; KILTER_ERR_TASK names a scenario;
+ * KILTER_ERR_MEMORY. */
+kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t cluster,
+                               kl_buffer *result, kilter_error *error);
 
 #endif

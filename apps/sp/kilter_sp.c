@@ -1,17 +1,19 @@
 /* kilter-sp: stochastic linear programs on a farm.
  *
- * One task is one scenario; its result is the scenario's cost, 8 bytes. The shared data of the run are the
- * three files, the decision and the seed. */
+ * evaluate: one task is one scenario; its result is the scenario's cost, 8 bytes. The shared data of the run
+ * are the three files, the decision and the seed. solve: see solve_farm.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "inputs.h"
 #include "job.h"
 #include "kilter/farm.h"
 #include "kilter/version.h"
 #include "sample.h"
+#include "solve_farm.h"
 
 /* ---- worker ---- */
 
@@ -32,20 +34,30 @@ static int take_shared(kilter_bytes shared, void *state) {
     return 1;
 }
 
-static int evaluate_scenario(const kilter_task *task, kilter_result *result, void *state) {
+static kilter_status work_on(sp_job *job, const kilter_task *task, kl_buffer *result, kilter_error *error) {
+    if (task->input.size > 0)
+        return sp_job_carry_out(job, task->input.data, task->input.size, task->index, result, error);
+    double cost = 0;
+    kilter_status status = sp_job_cost(job, task->index, &cost, error);
+    kl_put_f64(result, cost);
+    return status;
+}
+
+static int work(const kilter_task *task, kilter_result *result, void *state) {
     sp_job **job = state;
     kilter_error error;
-    double cost;
+    kl_buffer bytes = {0};
     if (!*job)
         return kilter_result_fail(result, "a scenario: its worker was sent no problem");
-    if (sp_job_cost(*job, task->index, &cost, &error))
-        return kilter_result_fail(result, "%s", error.text);
-    uint64_t bits;
-    uint8_t bytes[8]; /* little-endian on every machine */
-    memcpy(&bits, &cost, sizeof bits);
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(bits >> (8 * i));
-    return kilter_result_put(result, bytes, sizeof bytes) != KILTER_OK;
+    int failed = 0;
+    if (work_on(*job, task, &bytes, &error))
+        failed = kilter_result_fail(result, "%s", error.text);
+    else if (bytes.failed)
+        failed = kilter_result_fail(result, "a task's result: memory ran out; use fewer workers");
+    else
+        failed = kilter_result_put(result, bytes.data, bytes.size) != KILTER_OK;
+    kl_buffer_free(&bytes);
+    return failed;
 }
 
 static void stop_worker(void *state) {
@@ -73,37 +85,7 @@ static void collect(const kilter_outcome *outcome, void *user) {
                 outcome->error ? outcome->error : "a scenario: its worker sent no cost");
 }
 
-typedef struct inputs {
-    sp_file core, time, stoch, at;
-    sp_problem *problem;
-    double *x;
-} inputs;
-
-static kilter_status read_inputs(const sp_options *options, inputs *in, kilter_error *error) {
-    kilter_status status = sp_file_load(options->core, &in->core, error);
-    if (!status)
-        status = sp_file_load(options->time, &in->time, error);
-    if (!status)
-        status = sp_file_load(options->stoch, &in->stoch, error);
-    if (!status)
-        status = sp_file_load(options->at, &in->at, error);
-    if (!status)
-        status = sp_problem_read(&in->core, &in->time, &in->stoch, &in->problem, error);
-    if (!status)
-        status = sp_decision_read(in->problem, &in->at, &in->x, error);
-    return status;
-}
-
-static void free_inputs(inputs *in) {
-    sp_file_free(&in->core);
-    sp_file_free(&in->time);
-    sp_file_free(&in->stoch);
-    sp_file_free(&in->at);
-    sp_problem_free(in->problem);
-    free(in->x);
-}
-
-static kilter_status run_scenarios(kilter_farm *farm, const sp_options *options, const inputs *in,
+static kilter_status run_scenarios(kilter_farm *farm, const sp_options *options, const sp_inputs *in,
                                    collector *collected, kilter_error *error) {
     kl_buffer shared = {0};
     sp_job_pack(&shared, &in->core, &in->time, &in->stoch, in->x, in->problem->stage[0].columns,
@@ -128,7 +110,7 @@ static kilter_status run_scenarios(kilter_farm *farm, const sp_options *options,
     return status;
 }
 
-static kilter_status print_answer(const kilter_farm *farm, const sp_options *options, const inputs *in,
+static kilter_status print_answer(const kilter_farm *farm, const sp_options *options, const sp_inputs *in,
                                   const collector *collected, kilter_error *error) {
     kilter_farm_summary summary;
     kilter_farm_summary_get(farm, &summary);
@@ -153,16 +135,16 @@ static kilter_status print_answer(const kilter_farm *farm, const sp_options *opt
 
 static kilter_status evaluate_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error) {
     sp_options options;
-    inputs in = {0};
+    sp_inputs in = {0};
     collector collected = {0};
-    kilter_status status = sp_options_parse(count, arguments, &options, error);
+    kilter_status status = sp_options_parse(SP_EVALUATE_COMMAND, count, arguments, &options, error);
     if (!status)
-        status = read_inputs(&options, &in, error);
+        status = sp_inputs_read(&options, &in, error);
     if (!status)
         status = run_scenarios(farm, &options, &in, &collected, error);
     if (!status)
         status = print_answer(farm, &options, &in, &collected, error);
-    free_inputs(&in);
+    sp_inputs_free(&in);
     return status;
 }
 
@@ -170,7 +152,8 @@ static kilter_status evaluate_on(kilter_farm *farm, int count, char *const *argu
 
 static void print_usage(FILE *out) {
     fprintf(out, "usage: kilter-sp COMMAND …\n\n"
-                 "  evaluate   estimate the expected cost of a first-stage decision\n\n"
+                 "  evaluate   estimate the expected cost of a first-stage decision\n"
+                 "  solve      find the decision that costs least over a sample\n\n"
                  "  --help     print this; after a command, its own help\n"
                  "  --version  print the version\n");
 }
@@ -182,9 +165,9 @@ static bool has_option(int argc, char **argv, const char *option) {
     return false;
 }
 
-static bool is_evaluate(int argc, char **argv) {
+static bool has_word(int argc, char **argv, const char *word) {
     for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "evaluate") == 0)
+        if (strcmp(argv[i], word) == 0)
             return true;
     return false;
 }
@@ -193,8 +176,9 @@ static bool is_evaluate(int argc, char **argv) {
 static bool answered(int argc, char **argv) {
     if (has_option(argc, argv, "--version")) {
         printf("kilter-sp %s\n", KILTER_VERSION);
-    } else if (has_option(argc, argv, "--help") && is_evaluate(argc, argv)) {
-        sp_evaluate_usage(stdout);
+    } else if (has_option(argc, argv, "--help") &&
+               (has_word(argc, argv, "evaluate") || has_word(argc, argv, "solve"))) {
+        sp_command_usage(stdout, has_word(argc, argv, "solve") ? SP_SOLVE_COMMAND : SP_EVALUATE_COMMAND);
         printf("\nKilter's options:\n");
         kilter_farm_usage(stdout);
     } else if (has_option(argc, argv, "--help")) {
@@ -214,21 +198,25 @@ int main(int argc, char **argv) {
         return fflush(stdout) == 0 ? 0 : 1;
     kilter_farm *farm = NULL;
     kilter_error error = {.status = KILTER_OK};
-    kilter_farm_options options = {.work = evaluate_scenario,
+    kilter_farm_options options = {.work = work,
                                    .start = start_worker,
                                    .shared = take_shared,
                                    .stop = stop_worker,
                                    .name = "kilter-sp",
-                                   .progress = isatty(STDERR_FILENO)};
+                                   /* a solve has many runs, and its own line */
+                                   .progress = isatty(STDERR_FILENO) && !has_word(argc, argv, "solve")};
     kilter_status status = kilter_farm_open(&options, &argc, argv, &farm, &error);
     if (status == KILTER_ENDED)
         return 0;
     if (status)
         return finish(&error);
-    if (argc < 2 || strcmp(argv[1], "evaluate") != 0)
+    bool solve = argc >= 2 && strcmp(argv[1], "solve") == 0;
+    if (argc < 2 || (!solve && strcmp(argv[1], "evaluate") != 0))
         kl_fail(&error, KILTER_ERR_USAGE,
                 "reading the command line: %s%.60s; kilter-sp --help lists the commands",
                 argc < 2 ? "a command is missing" : "there is no command ", argc < 2 ? "" : argv[1]);
+    else if (solve)
+        sp_solve_on(farm, argc - 2, argv + 2, &error);
     else
         evaluate_on(farm, argc - 2, argv + 2, &error);
     kilter_error close_error = {.status = KILTER_OK};

@@ -76,7 +76,7 @@ sed 's/ 3\.96 / 99.0 /' "$lands/lands.sto" >"$work/peak.sto"
 # shellcheck disable=SC2086 # $good is a list
 {
     refused 2 "a command is missing" "$sp" --workers 1 --record none
-    refused 2 "there is no command solve" "$sp" solve --workers 1 --record none
+    refused 2 "there is no command salve" "$sp" salve --workers 1 --record none
     refused 2 "--scenarios 0; give a whole number" "$sp" evaluate $good --scenarios 0
     refused 2 "there is no option --scenaria" "$sp" evaluate $good --scenaria 5
     refused 2 "no/file: No such file" "$sp" evaluate no/file "$lands/lands.tim" "$lands/lands.sto" --at x \

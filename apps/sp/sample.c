@@ -22,6 +22,69 @@ void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size
     }
 }
 
+/* A permutation of 0 … n−1 without a table: a Feistel network over the next power of 4, walked until it lands
+ * below n. */
+static uint64_t permuted(uint64_t i, uint64_t n, uint64_t key) {
+    int half = 1;
+    while (half < 31 && (UINT64_C(1) << (2 * half)) < n)
+        half++;
+    uint64_t mask = (UINT64_C(1) << half) - 1;
+    do {
+        uint64_t left = i >> half, right = i & mask;
+        for (uint64_t round = 0; round < 6; round++) {
+            uint64_t next = left ^ (kl_mix64(key + (round << 32) + right) & mask);
+            left = right;
+            right = next;
+        }
+        i = left << half | right;
+    } while (i >= n);
+    return i;
+}
+
+static void draw_latin(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario,
+                       size_t *outcome) {
+    uint64_t seed = kl_mix64(sampling->seed), stream = kl_mix64(seed + scenario);
+    for (int k = 0; k < problem->variables; k++) {
+        uint64_t stratum = permuted(scenario, sampling->scenarios, kl_mix64(~seed + (uint64_t)k));
+        double within = (double)(kl_mix64(stream + (uint64_t)k) >> 11) * 0x1p-53;
+        outcome[k] =
+            draw(problem, &problem->variable[k], ((double)stratum + within) / (double)sampling->scenarios);
+    }
+}
+
+/* The last variable turns fastest. */
+static void draw_counted(const sp_problem *problem, uint64_t scenario, size_t *outcome) {
+    for (int k = problem->variables - 1; k >= 0; k--) {
+        const sp_variable *variable = &problem->variable[k];
+        uint64_t outcomes = variable->end - variable->first;
+        outcome[k] = variable->first + scenario % outcomes;
+        scenario /= outcomes;
+    }
+}
+
+void sp_scenario(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario, size_t *outcome) {
+    switch (sampling->draw) {
+    case SP_INDEPENDENT:
+        sp_sample(problem, sampling->seed, scenario, outcome);
+        break;
+    case SP_LATIN:
+        draw_latin(problem, sampling, scenario, outcome);
+        break;
+    case SP_ALL:
+        draw_counted(problem, scenario, outcome);
+        break;
+    }
+}
+
+double sp_scenario_weight(const sp_problem *problem, const sp_sampling *sampling, const size_t *outcome) {
+    if (sampling->draw != SP_ALL)
+        return 1 / (double)sampling->scenarios;
+    double weight = 1;
+    for (int k = 0; k < problem->variables; k++)
+        weight *= sp_outcome_probability(problem, &problem->variable[k], outcome[k]);
+    return weight;
+}
+
 void sp_target_values(const sp_problem *problem, const size_t *outcome, double *value) {
     for (int t = 0; t < problem->targets; t++)
         value[t] = problem->target[t].core;

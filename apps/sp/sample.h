@@ -14,6 +14,24 @@ extern "C" {
  * where mix is splitmix64's step and finaliser (kl_mix64). */
 void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size_t *outcome);
 
+/* How a sample is drawn, and how many scenarios it has. */
+typedef struct sp_sampling {
+    enum sp_draw {
+        SP_INDEPENDENT, /* as sp_sample does */
+        /* Latin hypercube: of each variable, one draw in every 1/scenarios of probability. Scenario i takes
+         *   u = (permutation of the seed and k, at i, + the u of sp_sample) / scenarios */
+        SP_LATIN,
+        SP_ALL, /* the whole distribution, each scenario once; the seed does not matter */
+    } draw;
+    uint64_t seed, scenarios;
+} sp_sampling;
+
+/* outcome[k] of scenario `scenario`, 0 … scenarios−1. */
+void sp_scenario(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario, size_t *outcome);
+
+/* Its weight in the expected cost; over all scenarios they add up to 1. */
+double sp_scenario_weight(const sp_problem *problem, const sp_sampling *sampling, const size_t *outcome);
+
 /* value[t], for each target t, when the variables come out as outcome[]. */
 void sp_target_values(const sp_problem *problem, const size_t *outcome, double *value);
 

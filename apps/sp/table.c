@@ -70,9 +70,8 @@ static void set_bounds(Clp_Simplex *model, const sp_program *program) {
 kilter_status sp_table_new(const sp_program *program, sp_table **table, kilter_error *error) {
     sp_table *made = calloc(1, sizeof *made);
     if (made)
-        made->model = sp_clp_load(program->columns, program->rows, program->matrix.start,
-                                  program->matrix.row, program->matrix.value, NULL, NULL, program->cost,
-                                  NULL, NULL);
+        made->model = sp_clp_load(program->columns, program->rows, program->matrix.start, program->matrix.row,
+                                  program->matrix.value, NULL, NULL, program->cost, NULL, NULL);
     if (!made || !made->model) {
         sp_table_free(made);
         return no_memory("making a linear program", error);

@@ -1,0 +1,27 @@
+#include "inputs.h"
+
+#include <stdlib.h>
+
+kilter_status sp_inputs_read(const sp_options *options, sp_inputs *in, kilter_error *error) {
+    kilter_status status = sp_file_load(options->core, &in->core, error);
+    if (!status)
+        status = sp_file_load(options->time, &in->time, error);
+    if (!status)
+        status = sp_file_load(options->stoch, &in->stoch, error);
+    if (!status && options->at)
+        status = sp_file_load(options->at, &in->at, error);
+    if (!status)
+        status = sp_problem_read(&in->core, &in->time, &in->stoch, &in->problem, error);
+    if (!status && options->at)
+        status = sp_decision_read(in->problem, &in->at, &in->x, error);
+    return status;
+}
+
+void sp_inputs_free(sp_inputs *in) {
+    sp_file_free(&in->core);
+    sp_file_free(&in->time);
+    sp_file_free(&in->stoch);
+    sp_file_free(&in->at);
+    sp_problem_free(in->problem);
+    free(in->x);
+}

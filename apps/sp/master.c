@@ -1,0 +1,396 @@
+#include "master.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table.h"
+
+/* Measured on published problems (ssn, 20term, storm): none of them is worth an option. */
+enum { AGE_MOST = 10 }; /* solves that a cut may lie idle */
+static const double RADIUS_FIRST = 1, RADIUS_MOST = 1e9;
+static const double DECREASE = 1e-4;  /* share of the decrease predicted that makes a new incumbent */
+static const double VIOLATION = 1e-9; /* of a cut worth adding, relative */
+static const double PRICE = 1e-9;     /* reduced cost at which the trust region holds the master back */
+
+typedef struct row {
+    int cluster; /* −1: a feasibility cut */
+    int made_at; /* the candidate's number */
+    int idle;    /* solves in a row in which it held nothing back */
+} row;
+
+struct sp_master {
+    const sp_problem *problem;
+    sp_table *table;
+    int columns, clusters; /* of stage 1, and θ behind them */
+    double gap;
+    /* the candidate */
+    double *x, *theta; /* theta: what the master believed */
+    double *value, *slope;
+    bool *feasible;
+    uint64_t *scenario;
+    double model; /* the master's optimum when it made the candidate */
+    /* the incumbent; before there is one, where the trust region lies */
+    double *centre, upper;
+    bool incumbent;
+    int centre_made_at;
+    double radius;
+    int poor; /* candidates in a row that were worse than the incumbent */
+    /* the master's rows behind those of stage 1 */
+    row *cut;
+    size_t cuts, capacity;
+    bool *known; /* clusters that have a cut: θ is free only then */
+    /* room for one round */
+    double *row_lower, *entry;
+    int *row_start, *entry_column, *dropped;
+    sp_progress progress;
+};
+
+static double first_stage_cost(const sp_master *m, const double *x) {
+    double sum = m->problem->constant;
+    for (int j = 0; j < m->columns; j++)
+        sum += m->problem->stage[0].cost[j] * x[j];
+    return sum;
+}
+
+/* ---- making one ---- */
+
+static bool make_arrays(sp_master *m) {
+    size_t n = (size_t)m->columns, t = (size_t)m->clusters;
+    m->x = calloc(n + 1, sizeof(double));
+    m->centre = calloc(n + 1, sizeof(double));
+    m->theta = calloc(t, sizeof(double));
+    m->value = calloc(t, sizeof(double));
+    m->slope = calloc(t * n + 1, sizeof(double));
+    m->feasible = calloc(t, sizeof(bool));
+    m->scenario = calloc(t, sizeof(uint64_t));
+    m->known = calloc(t, sizeof(bool));
+    m->row_lower = calloc(t, sizeof(double));
+    m->row_start = calloc(t + 1, sizeof(int));
+    m->entry = calloc(t * (n + 1), sizeof(double));
+    m->entry_column = calloc(t * (n + 1), sizeof(int));
+    return m->x && m->centre && m->theta && m->value && m->slope && m->feasible && m->scenario && m->known &&
+           m->row_lower && m->row_start && m->entry && m->entry_column;
+}
+
+static void fill_program(const sp_master *m, sp_program *program) {
+    const sp_stage *stage = &m->problem->stage[0];
+    const sp_matrix *a = &m->problem->a;
+    size_t n = (size_t)m->columns, entries = (size_t)a->start[m->columns];
+    memcpy(program->matrix.start, a->start, (n + 1) * sizeof(int));
+    memcpy(program->matrix.row, a->row, entries * sizeof(int));
+    memcpy(program->matrix.value, a->value, entries * sizeof(double));
+    memcpy(program->cost, stage->cost, n * sizeof(double));
+    for (int t = 0; t < m->clusters; t++) {
+        program->matrix.start[m->columns + t + 1] = (int)entries;
+        program->cost[m->columns + t] = 1;
+    }
+    for (int i = 0; i < stage->rows; i++) {
+        program->row_lower[i] = stage->rhs[i] + stage->below[i];
+        program->row_upper[i] = stage->rhs[i] + stage->above[i];
+    }
+}
+
+static kilter_status make_table(sp_master *m, kilter_error *error) {
+    sp_program program;
+    kilter_status status;
+    if (sp_program_make(&program, m->problem->stage[0].rows, m->columns + m->clusters,
+                        (size_t)m->problem->a.start[m->columns])) {
+        fill_program(m, &program);
+        status = sp_table_new(&program, &m->table, error);
+    } else {
+        status =
+            kl_fail(error, KILTER_ERR_MEMORY,
+                    "making the master of %d clusters: memory ran out; use fewer (--clusters)", m->clusters);
+    }
+    sp_program_free(&program);
+    return status;
+}
+
+kilter_status sp_master_new(const sp_problem *problem, int clusters, double gap, const double *start,
+                            sp_master **master, kilter_error *error) {
+    sp_master *m = calloc(1, sizeof *m);
+    if (m) {
+        m->problem = problem;
+        m->columns = problem->stage[0].columns;
+        m->clusters = clusters;
+        m->gap = gap;
+    }
+    if (!m || !make_arrays(m)) {
+        sp_master_free(m);
+        return kl_fail(error, KILTER_ERR_MEMORY,
+                       "making the master of %d clusters: memory ran out; use fewer (--clusters)", clusters);
+    }
+    memcpy(m->x, start, (size_t)m->columns * sizeof(double));
+    memcpy(m->centre, start, (size_t)m->columns * sizeof(double));
+    m->radius = RADIUS_FIRST;
+    m->model = -INFINITY;
+    m->upper = INFINITY;
+    m->progress = (sp_progress){.lower = -INFINITY, .scenario = UINT64_MAX};
+    kilter_status status = make_table(m, error);
+    if (status)
+        sp_master_free(m);
+    else
+        *master = m;
+    return status;
+}
+
+void sp_master_free(sp_master *m) {
+    if (!m)
+        return;
+    sp_table_free(m->table);
+    free(m->x);
+    free(m->centre);
+    free(m->theta);
+    free(m->value);
+    free(m->slope);
+    free(m->feasible);
+    free(m->scenario);
+    free(m->known);
+    free(m->row_lower);
+    free(m->row_start);
+    free(m->entry);
+    free(m->entry_column);
+    free(m->dropped);
+    free(m->cut);
+    free(m);
+}
+
+const double *sp_master_candidate(const sp_master *master) {
+    return master->x;
+}
+
+const double *sp_master_incumbent(const sp_master *master) {
+    return master->incumbent ? master->centre : NULL;
+}
+
+void sp_master_progress(const sp_master *m, sp_progress *progress) {
+    *progress = m->progress;
+    progress->upper = m->upper;
+    progress->model = m->model;
+    progress->radius = m->radius;
+    progress->cuts = (int)m->cuts;
+}
+
+void sp_master_take(sp_master *m, int cluster, const sp_cut *cut) {
+    m->feasible[cluster] = cut->feasible;
+    m->value[cluster] = cut->value;
+    m->scenario[cluster] = cut->scenario;
+    memcpy(m->slope + (size_t)cluster * (size_t)m->columns, cut->slope, (size_t)m->columns * sizeof(double));
+}
+
+/* ---- the cuts of a round ---- */
+
+static bool worth_adding(const sp_master *m, int cluster) {
+    if (!m->feasible[cluster] || !m->known[cluster])
+        return true;
+    return m->value[cluster] > m->theta[cluster] + VIOLATION * (1 + fabs(m->value[cluster]));
+}
+
+/* θ − g'x >= value − g'z;  for feasibility without the θ. Returns where the next row's entries begin. */
+static int write_row(sp_master *m, int cluster, int row_at, int entry_at) {
+    const double *slope = m->slope + (size_t)cluster * (size_t)m->columns;
+    double lower = m->value[cluster];
+    for (int j = 0; j < m->columns; j++) {
+        lower -= slope[j] * m->x[j];
+        if (slope[j] == 0)
+            continue;
+        m->entry_column[entry_at] = j;
+        m->entry[entry_at++] = -slope[j];
+    }
+    if (m->feasible[cluster]) {
+        m->entry_column[entry_at] = m->columns + cluster;
+        m->entry[entry_at++] = 1;
+    }
+    m->row_lower[row_at] = lower;
+    m->row_start[row_at + 1] = entry_at;
+    return entry_at;
+}
+
+static kilter_status make_room(sp_master *m, kilter_error *error) {
+    size_t needed = m->cuts + (size_t)m->clusters;
+    if (needed <= m->capacity)
+        return KILTER_OK;
+    size_t capacity = 2 * needed;
+    row *cut = realloc(m->cut, capacity * sizeof *cut);
+    if (cut)
+        m->cut = cut;
+    int *dropped = realloc(m->dropped, capacity * sizeof *dropped);
+    if (dropped)
+        m->dropped = dropped;
+    if (!cut || !dropped)
+        return kl_fail(error, KILTER_ERR_MEMORY,
+                       "adding cuts: memory ran out; use fewer clusters (--clusters)");
+    m->capacity = capacity;
+    return KILTER_OK;
+}
+
+static kilter_status add_cuts(sp_master *m, kilter_error *error) {
+    kilter_status status = make_room(m, error);
+    int rows = 0, entries = 0;
+    for (int t = 0; !status && t < m->clusters; t++) {
+        if (!worth_adding(m, t))
+            continue;
+        entries = write_row(m, t, rows++, entries);
+        m->cut[m->cuts++] = (row){m->feasible[t] ? t : -1, m->progress.evaluated, 0};
+        m->known[t] |= m->feasible[t];
+        if (!m->feasible[t])
+            m->progress.scenario = m->scenario[t];
+    }
+    return status
+               ? status
+               : sp_table_add(m->table, rows, m->row_lower, m->row_start, m->entry_column, m->entry, error);
+}
+
+/* A cut that lies idle is dropped, but for those that hold at the incumbent, and for feasibility. */
+static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
+    int first = m->problem->stage[0].rows, drop = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < m->cuts; i++) {
+        row *cut = &m->cut[i];
+        cut->idle = sp_table_is_slack(m->table, first + (int)i) ? cut->idle + 1 : 0;
+        if (cut->idle >= AGE_MOST && cut->cluster >= 0 && cut->made_at != m->centre_made_at)
+            m->dropped[drop++] = first + (int)i;
+        else
+            m->cut[kept++] = *cut;
+    }
+    m->cuts = kept;
+    return sp_table_drop(m->table, drop, m->dropped, error);
+}
+
+/* ---- the candidate's fate ---- */
+
+static double distance(const sp_master *m) {
+    double most = 0;
+    for (int j = 0; j < m->columns; j++)
+        most = fmax(most, fabs(m->x[j] - m->centre[j]));
+    return most;
+}
+
+/* The candidate is the new incumbent. Returns whether the costs fall on at the largest trust region. */
+static bool accept(sp_master *m, double cost) {
+    bool at_face = distance(m) >= m->radius * (1 - 1e-9);
+    bool as_predicted = m->incumbent && cost <= m->upper - 0.5 * (m->upper - m->model);
+    bool endless = as_predicted && at_face && m->radius >= RADIUS_MOST;
+    if (as_predicted && at_face)
+        m->radius = fmin(RADIUS_MOST, 2 * m->radius);
+    memcpy(m->centre, m->x, (size_t)m->columns * sizeof(double));
+    m->incumbent = true;
+    m->centre_made_at = m->progress.evaluated;
+    m->upper = cost;
+    m->poor = 0;
+    m->progress.major++;
+    return endless;
+}
+
+static void reject(sp_master *m, double cost) {
+    double predicted = m->upper - m->model;
+    double ratio = fmin(1, m->radius) * (cost - m->upper) / predicted;
+    if (ratio > 0)
+        m->poor++;
+    if (ratio > 3 || (m->poor >= 3 && ratio > 1)) {
+        m->radius /= fmin(ratio, 4);
+        m->poor = 0;
+    }
+}
+
+/* Its cost over the sample; INFINITY: a scenario cannot be met. */
+static double candidate_cost(const sp_master *m) {
+    double cost = first_stage_cost(m, m->x);
+    for (int t = 0; t < m->clusters; t++)
+        cost = m->feasible[t] ? cost + m->value[t] : INFINITY;
+    return cost;
+}
+
+static bool judge(sp_master *m) {
+    double cost = candidate_cost(m);
+    if (isfinite(cost) && (!m->incumbent || cost <= m->upper - DECREASE * (m->upper - m->model)))
+        return accept(m, cost);
+    if (isfinite(cost))
+        reject(m, cost);
+    else if (!m->incumbent) /* what can be met lies farther away */
+        m->radius = fmin(RADIUS_MOST, 2 * m->radius);
+    return false;
+}
+
+/* ---- the next candidate ---- */
+
+static void set_bounds(sp_master *m) {
+    const sp_stage *stage = &m->problem->stage[0];
+    for (int j = 0; j < m->columns; j++)
+        sp_table_bound(m->table, j, fmax(stage->lower[j], m->centre[j] - m->radius),
+                       fmin(stage->upper[j], m->centre[j] + m->radius));
+    for (int t = 0; t < m->clusters; t++)
+        sp_table_bound(m->table, m->columns + t, m->known[t] ? -INFINITY : 0, m->known[t] ? INFINITY : 0);
+}
+
+static sp_lp_status solve_table(sp_master *m) {
+    set_bounds(m);
+    sp_lp_status solved = sp_table_solve(m->table);
+    if (solved != SP_LP_OPTIMAL)
+        return solved;
+    const double *point = sp_table_point(m->table);
+    memcpy(m->x, point, (size_t)m->columns * sizeof(double));
+    memcpy(m->theta, point + m->columns, (size_t)m->clusters * sizeof(double));
+    m->model = first_stage_cost(m, m->x);
+    for (int t = 0; t < m->clusters; t++)
+        m->model += m->theta[t];
+    return solved;
+}
+
+/* Would the master go farther if it might? Asked right after its solve. */
+static bool held_back(const sp_master *m) {
+    const sp_stage *stage = &m->problem->stage[0];
+    const double *price = sp_table_reduced(m->table);
+    for (int j = 0; j < m->columns; j++) {
+        double low = m->centre[j] - m->radius, high = m->centre[j] + m->radius;
+        double near = 1e-9 * (1 + fabs(m->centre[j]) + m->radius);
+        bool at_low = low > stage->lower[j] && m->x[j] <= low + near;
+        bool at_high = high < stage->upper[j] && m->x[j] >= high - near;
+        if ((at_low || at_high) && fabs(price[j]) > PRICE)
+            return true;
+    }
+    return false;
+}
+
+static bool close_enough(const sp_master *m) {
+    return m->incumbent && m->upper - m->model <= m->gap * (1 + fabs(m->upper));
+}
+
+/* Solve; where the trust region hides the answer, in a larger one. *step says how it ends. */
+static kilter_status find_candidate(sp_master *m, sp_step *step, kilter_error *error) {
+    for (;;) {
+        sp_lp_status solved = solve_table(m);
+        kilter_status status = KILTER_OK;
+        bool larger = m->radius < RADIUS_MOST;
+        if (solved == SP_LP_INFEASIBLE && !m->incumbent) {
+            *step = SP_INFEASIBLE;
+        } else if (solved != SP_LP_OPTIMAL) {
+            return kl_fail(
+                error, KILTER_ERR_TASK,
+                "solving the master after %d candidates, %zu cuts: CLP gave up; look for very large "
+                "or very small numbers in the problem, or ask for a larger --gap",
+                m->progress.evaluated, m->cuts);
+        } else {
+            bool back = held_back(m);
+            if (m->incumbent && !back)
+                m->progress.lower = fmax(m->progress.lower, m->model);
+            *step = close_enough(m) ? SP_SOLVED : SP_EVALUATE;
+            larger = larger && back;
+            status = drop_idle_cuts(m, error);
+        }
+        if (status || *step == SP_EVALUATE || !larger)
+            return status;
+        m->radius = fmin(RADIUS_MOST, 10 * m->radius);
+    }
+}
+
+kilter_status sp_master_next(sp_master *m, sp_step *step, kilter_error *error) {
+    m->progress.evaluated++;
+    if (judge(m)) {
+        *step = SP_UNBOUNDED;
+        return KILTER_OK;
+    }
+    kilter_status status = add_cuts(m, error);
+    return status ? status : find_candidate(m, step, error);
+}

@@ -1,0 +1,53 @@
+/* The master of the trust-region L-shaped method: given the cuts at one decision, the next to evaluate.
+ *
+ *   min  c'x + Σ θ_j   s.t.  first stage,  ‖x − incumbent‖∞ <= Δ,  θ_j >= each cut of cluster j,  feasibility
+ * cuts
+ *
+ * It knows no clock, worker or order of arrival: the same cuts give the same decisions, bit for bit. The
+ * rules for Δ are those of Linderoth and Wright (Computational Optimization and Applications 24, 2003). */
+#ifndef SP_MASTER_H
+#define SP_MASTER_H
+
+#include "cut.h"
+
+typedef struct sp_master sp_master;
+
+/* Begin at `start`, the first candidate. `gap`: relative, at which to end. Keeps a pointer to `problem`. */
+kilter_status sp_master_new(const sp_problem *problem, int clusters, double gap, const double *start,
+                            sp_master **master, kilter_error *error);
+void sp_master_free(sp_master *master); /* NULL does nothing */
+
+/* The decision to evaluate, by columns of stage 1; good until sp_master_next(). */
+const double *sp_master_candidate(const sp_master *master);
+
+/* What the cluster says about the candidate; copied. */
+void sp_master_take(sp_master *master, int cluster, const sp_cut *cut);
+
+typedef enum sp_step {
+    SP_EVALUATE,   /* there is another candidate */
+    SP_SOLVED,     /* to the gap asked for */
+    SP_INFEASIBLE, /* no decision lets every scenario be met */
+    SP_UNBOUNDED,  /* costs fall without limit */
+} sp_step;
+
+/* Every cluster's cut was taken: decide about the candidate and find the next.
+ * KILTER_ERR_TASK: numbers too bad for the master; KILTER_ERR_MEMORY. */
+kilter_status sp_master_next(sp_master *master, sp_step *step, kilter_error *error);
+
+typedef struct sp_progress {
+    int evaluated;     /* candidates */
+    int major;         /* of them became the incumbent */
+    double upper;      /* cost of the incumbent over the sample; INFINITY: there is none yet */
+    double model;      /* optimum of the master; −INFINITY: not solved yet */
+    double lower;      /* the best bound on the sample's optimum proved so far; −INFINITY: none */
+    double radius;     /* Δ */
+    int cuts;          /* in the master now */
+    uint64_t scenario; /* of the last feasibility cut; UINT64_MAX: there was none */
+} sp_progress;
+
+void sp_master_progress(const sp_master *master, sp_progress *progress);
+
+/* The best decision so far, by columns of stage 1; NULL: none was feasible. */
+const double *sp_master_incumbent(const sp_master *master);
+
+#endif

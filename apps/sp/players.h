@@ -1,0 +1,93 @@
+/* The farm's part of solving, played by evaluators of this process. Include after cmocka.h. */
+#ifndef SP_PLAYERS_H
+#define SP_PLAYERS_H
+
+#include <math.h>
+
+#include "solve.h"
+#include "test_support.h"
+
+typedef struct players {
+    const sp_problem *problem;
+    sp_sampling sampling;
+    int clusters, columns, count; /* count: of evaluators, who take clusters in turn */
+    uint64_t order;               /* in which clusters are evaluated; 0: their own */
+    bool remember;                /* scenarios' bases */
+    sp_evaluator *evaluator[5];
+    double *last; /* the candidate evaluated last */
+} players;
+
+static inline kilter_status move_all(players *p, const double *x, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (int i = 0; !status && i < p->count; i++) {
+        if (p->evaluator[i])
+            status = sp_evaluator_move(p->evaluator[i], x, error);
+        else
+            status = sp_evaluator_new(p->problem, x, 0, &p->evaluator[i], error);
+        if (!status)
+            sp_evaluator_sample(p->evaluator[i], &p->sampling);
+        if (!status)
+            status = sp_evaluator_remember(p->evaluator[i], p->remember ? p->sampling.scenarios : 0, error);
+    }
+    return status;
+}
+
+static inline kilter_status evaluate(void *user, sp_master *master, kilter_error *error) {
+    players *p = user;
+    sp_cut cut = {.slope = p->last};
+    kilter_status status = move_all(p, sp_master_candidate(master), error);
+    for (int t = 0; !status && t < p->clusters; t++) {
+        /* 7919 is prime and no number of clusters here is a multiple of it */
+        int cluster = p->order ? (int)((uint64_t)t * 7919 + p->order) % p->clusters : t;
+        kl_span span = sp_cluster(p->sampling.scenarios, (uint64_t)p->clusters, (uint64_t)cluster);
+        status = sp_cut_make(p->evaluator[t % p->count], span, p->columns, &cut, error);
+        if (!status)
+            sp_master_take(master, cluster, &cut);
+    }
+    return status;
+}
+
+static inline kilter_status solve_as(players *p, double gap, const double *start, sp_solution *solution,
+                                     kilter_error *error) {
+    sp_solve_options options = {.sampling = p->sampling,
+                                .clusters = p->clusters,
+                                .gap = gap,
+                                .start = start,
+                                .most_candidates = 2000,
+                                .evaluate = evaluate,
+                                .user = p};
+    p->columns = p->problem->stage[0].columns;
+    p->last = calloc((size_t)p->columns, sizeof(double));
+    if (p->count == 0)
+        p->count = 1;
+    kilter_status status = sp_solve(p->problem, &options, solution, error);
+    for (int i = 0; i < p->count; i++)
+        sp_evaluator_free(p->evaluator[i]);
+    free(p->last);
+    return status;
+}
+
+static inline sp_solution solved(players p, double gap) {
+    sp_solution solution;
+    kilter_error error = {.text = ""};
+    if (solve_as(&p, gap, NULL, &solution, &error))
+        fail_msg("%s", error.text);
+    return solution;
+}
+
+static inline double extensive_cost(const sp_problem *problem, sp_sampling sampling) {
+    sp_solution solution;
+    kilter_error error = {.text = ""};
+    if (sp_solve_extensive(problem, &sampling, &solution, &error))
+        fail_msg("%s", error.text);
+    double cost = solution.progress.upper;
+    sp_solution_free(&solution);
+    return cost;
+}
+
+static inline void assert_close(double value, double expected, double relative) {
+    if (!(fabs(value - expected) <= relative * (1 + fabs(expected))))
+        fail_msg("%.12g is not %.12g", value, expected);
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* From a start to a decision that is optimal over the sample. Who evaluates is the caller's business. */
+#ifndef SP_SOLVE_H
+#define SP_SOLVE_H
+
+#include "master.h"
+
+/* Have every cluster's cut at the master's candidate taken. */
+typedef kilter_status (*sp_evaluate_fn)(void *user, sp_master *master, kilter_error *error);
+
+/* After each candidate. */
+typedef void (*sp_watch_fn)(void *user, const sp_progress *progress);
+
+typedef struct sp_solve_options {
+    sp_sampling sampling;
+    int clusters;
+    double gap;          /* relative */
+    const double *start; /* NULL: the solution for the mean scenario */
+    int most_candidates; /* 0: no limit */
+    sp_evaluate_fn evaluate;
+    sp_watch_fn watch; /* NULL: nobody */
+    void *user;
+} sp_solve_options;
+
+typedef struct sp_solution {
+    double *x;            /* by columns of stage 1 */
+    double mean_bound;    /* optimum of the mean scenario, at most that of the whole distribution where only
+                             right-hand sides and T are random; NaN: it has none */
+    sp_progress progress; /* at the end */
+} sp_solution;
+
+/* KILTER_ERR_TASK: infeasible or unbounded, with the scenario where one is to blame; too many candidates. */
+kilter_status sp_solve(const sp_problem *problem, const sp_solve_options *options, sp_solution *solution,
+                       kilter_error *error);
+void sp_solution_free(sp_solution *solution); /* zeroed ones may be */
+
+/* The same by the deterministic equivalent, here and at once. */
+kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling,
+                                 sp_solution *solution, kilter_error *error);
+
+/* How many clusters to cut `scenarios` into. */
+int sp_clusters_for(uint64_t scenarios);
+
+#endif

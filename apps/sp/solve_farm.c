@@ -1,0 +1,356 @@
+#include "solve_farm.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "extensive.h"
+#include "inputs.h"
+#include "job.h"
+
+typedef struct solver {
+    kilter_farm *farm;
+    sp_options options;
+    sp_inputs in;
+    int columns; /* of stage 1 */
+    /* the run under way */
+    sp_order order;
+    kl_buffer files, input;
+    kilter_bytes *inputs; /* one for each cluster, all the same */
+    size_t inputs_room;
+    bool files_sent;
+    sp_cut cut; /* room for one */
+    sp_master *master;
+    double *costs; /* by scenario, of the out-of-sample estimate */
+    uint64_t failed_task;
+    kilter_error failure; /* of the lowest task that failed */
+    /* how it gets on */
+    bool watched;
+    double begun_s, farm_s, first_gap, first_gap_s;
+    uint32_t workers;
+    /* the answer */
+    sp_solution solution;
+    int clusters;
+} solver;
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- one run of the farm ---- */
+
+static void fail_task(solver *s, const kilter_outcome *outcome, const char *what) {
+    if (s->failure.status && s->failed_task < outcome->index)
+        return;
+    s->failed_task = outcome->index;
+    kl_fail(&s->failure, KILTER_ERR_TASK, "solving: %s", outcome->error ? outcome->error : what);
+}
+
+static void take_cut(const kilter_outcome *outcome, void *user) {
+    solver *s = user;
+    if (outcome->status == KILTER_OK &&
+        sp_cut_get(outcome->result.data, outcome->result.size, s->columns, &s->cut))
+        sp_master_take(s->master, (int)outcome->index, &s->cut);
+    else
+        fail_task(s, outcome, "a worker sent no cut");
+}
+
+static void take_costs(const kilter_outcome *outcome, void *user) {
+    solver *s = user;
+    kl_span span = sp_cluster(s->order.sampling.scenarios, s->order.clusters, outcome->index);
+    kl_reader reader = kl_reader_of(outcome->result.data, outcome->result.size);
+    for (uint64_t i = span.lo; i < span.hi; i++)
+        s->costs[i] = kl_get_f64(&reader);
+    if (outcome->status != KILTER_OK || !kl_reader_done(&reader))
+        fail_task(s, outcome, "a worker sent no costs");
+}
+
+static kilter_status no_memory(kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_MEMORY,
+                   "packing tasks for the workers: memory ran out; use a machine with more of it");
+}
+
+static kilter_status pack_order(solver *s, kilter_error *error) {
+    kl_buffer_clear(&s->input);
+    sp_order_pack(&s->input, &s->order, s->columns);
+    size_t tasks = (size_t)s->order.clusters;
+    if (tasks > s->inputs_room) {
+        kilter_bytes *inputs = realloc(s->inputs, tasks * sizeof *inputs);
+        if (!inputs)
+            return no_memory(error);
+        s->inputs = inputs;
+        s->inputs_room = tasks;
+    }
+    for (size_t t = 0; t < tasks; t++)
+        s->inputs[t] = (kilter_bytes){s->input.data, s->input.size};
+    return s->input.failed ? no_memory(error) : KILTER_OK;
+}
+
+/* Have s->order carried out for every cluster. */
+static kilter_status run_order(solver *s, kilter_done_fn done, kilter_error *error) {
+    kilter_status status = pack_order(s, error);
+    if (status)
+        return status;
+    kilter_run run = {.tasks = s->order.clusters, .inputs = s->inputs, .done = done, .user = s};
+    if (!s->files_sent)
+        run.shared = (kilter_bytes){s->files.data, s->files.size};
+    double begun_s = now_s();
+    status = kilter_farm_run(s->farm, &run, error);
+    s->farm_s += now_s() - begun_s;
+    s->files_sent = true;
+    kilter_farm_summary summary;
+    kilter_farm_summary_get(s->farm, &summary);
+    if (summary.workers > s->workers)
+        s->workers = summary.workers;
+    if (s->failure.status && error)
+        *error = s->failure;
+    return s->failure.status ? s->failure.status : status;
+}
+
+static kilter_status evaluate(void *user, sp_master *master, kilter_error *error) {
+    solver *s = user;
+    s->master = master;
+    s->order.x = sp_master_candidate(master);
+    return run_order(s, take_cut, error);
+}
+
+/* ---- the progress line ---- */
+
+/* As the gap has shrunk by the same factor in the same time so far. */
+static double time_left_s(solver *s, double gap) {
+    if (!isfinite(gap) || !(gap > 0))
+        return NAN;
+    if (s->first_gap == 0) {
+        s->first_gap = gap;
+        s->first_gap_s = now_s();
+    }
+    double shrunk = log(s->first_gap / gap);
+    return shrunk > 0 ? (now_s() - s->first_gap_s) * fmax(0, log(gap / s->options.gap)) / shrunk : NAN;
+}
+
+static void watch(void *user, const sp_progress *progress) {
+    solver *s = user;
+    if (!s->watched)
+        return;
+    double gap = (progress->upper - progress->model) / (1 + fabs(progress->upper));
+    fputs("\r\033[K", stderr);
+    sp_progress_print(stderr, progress, now_s() - s->begun_s, time_left_s(s, gap));
+    fflush(stderr);
+}
+
+/* ---- the samples ---- */
+
+static uint64_t scenarios_of(const solver *s, int stage) {
+    if (s->options.grow.count)
+        return s->options.grow.scenarios[stage];
+    return s->options.scenarios ? s->options.scenarios : (uint64_t)sp_scenario_count(s->in.problem);
+}
+
+static int stages_of(const solver *s) {
+    return s->options.grow.count ? s->options.grow.count : 1;
+}
+
+static sp_sampling sampling_of(const solver *s, int stage) {
+    bool all = !s->options.grow.count && s->options.scenarios == 0;
+    return (sp_sampling){.draw = all                ? SP_ALL
+                                 : s->options.latin ? SP_LATIN
+                                                    : SP_INDEPENDENT,
+                         .seed = s->options.seed,
+                         .scenarios = scenarios_of(s, stage)};
+}
+
+static kilter_status check_whole(const solver *s, kilter_error *error) {
+    double possible = sp_scenario_count(s->in.problem);
+    if (s->options.grow.count || s->options.scenarios || possible <= SP_SCENARIOS_MAX)
+        return KILTER_OK;
+    return kl_fail(error, KILTER_ERR_RANGE,
+                   "taking all scenarios of %.200s: there are %.4g, at most %d can be counted out; give a "
+                   "number with --scenarios",
+                   s->options.stoch, possible, SP_SCENARIOS_MAX);
+}
+
+static kilter_status solve_stage(solver *s, int stage, const double *start, kilter_error *error) {
+    sp_sampling sampling = sampling_of(s, stage);
+    sp_solution found;
+    if (s->options.extensive) {
+        kilter_status status = sp_solve_extensive(s->in.problem, &sampling, &found, error);
+        if (!status)
+            s->solution = found;
+        return status;
+    }
+    s->clusters = s->options.clusters ? (int)s->options.clusters : sp_clusters_for(sampling.scenarios);
+    if ((uint64_t)s->clusters > sampling.scenarios)
+        s->clusters = (int)sampling.scenarios;
+    s->order = (sp_order){.wanted = SP_WANT_CUT,
+                          .remember = s->options.fast,
+                          .sampling = sampling,
+                          .clusters = (uint64_t)s->clusters};
+    s->first_gap = 0;
+    sp_solve_options options = {.sampling = sampling,
+                                .clusters = s->clusters,
+                                .gap = s->options.gap,
+                                .start = start,
+                                .evaluate = evaluate,
+                                .watch = watch,
+                                .user = s};
+    kilter_status status = sp_solve(s->in.problem, &options, &found, error);
+    if (!status) {
+        sp_solution_free(&s->solution);
+        s->solution = found;
+    }
+    return status;
+}
+
+static kilter_status solve_stages(solver *s, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    double mean_bound = NAN;
+    for (int stage = 0; !status && stage < stages_of(s); stage++) {
+        const double *start = stage ? s->solution.x : s->in.x;
+        status = solve_stage(s, stage, start, error);
+        if (!status && stage == 0)
+            mean_bound = s->solution.mean_bound;
+        if (s->watched)
+            fputs(stage + 1 < stages_of(s) ? "\n" : "\r\033[K", stderr);
+    }
+    s->solution.mean_bound = mean_bound;
+    return status;
+}
+
+/* ---- out of sample ---- */
+
+/* Another seed, whose scenarios had no part in the decision. */
+static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_error *error) {
+    uint64_t scenarios = s->options.check;
+    s->costs = calloc(scenarios, sizeof *s->costs);
+    if (!s->costs)
+        return no_memory(error);
+    s->order = (sp_order){.wanted = SP_WANT_COSTS,
+                          .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
+                          .clusters = (scenarios + 24) / 25, /* below 25 a task's fixed costs show */
+                          .x = s->solution.x};
+    kilter_status status = run_order(s, take_costs, error);
+    sp_sums sums = {0};
+    for (uint64_t i = 0; !status && i < scenarios; i++)
+        sp_sums_add(&sums, s->costs[i]);
+    if (!status)
+        *estimate = sp_sums_estimate(&sums, s->options.confidence);
+    return status;
+}
+
+/* ---- what is written ---- */
+
+static kilter_status write_failed(const char *path, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_SYSTEM, "writing %.200s: %s; look at where it goes", path,
+                   strerror(errno));
+}
+
+static kilter_status close_written(FILE *out, const char *path, kilter_error *error) {
+    bool failed = ferror(out);
+    return fclose(out) != 0 || failed ? write_failed(path, error) : KILTER_OK;
+}
+
+static kilter_status write_mps(const solver *s, kilter_error *error) {
+    sp_sampling sampling = sampling_of(s, stages_of(s) - 1);
+    sp_program program;
+    kilter_status status = sp_extensive(s->in.problem, &sampling, &program, error);
+    if (status)
+        return status;
+    FILE *out = fopen(s->options.mps, "w");
+    if (out) {
+        sp_extensive_write(out, s->in.problem, &program);
+        status = close_written(out, s->options.mps, error);
+    } else {
+        status = write_failed(s->options.mps, error);
+    }
+    sp_program_free(&program);
+    return status;
+}
+
+/* As --at and --start read it. */
+static kilter_status write_decision(const solver *s, kilter_error *error) {
+    FILE *out = fopen(s->options.decision, "w");
+    if (!out)
+        return write_failed(s->options.decision, error);
+    for (int j = 0; j < s->columns; j++)
+        fprintf(out, "%s %.17g\n", s->in.problem->stage[0].column_name[j], s->solution.x[j]);
+    return close_written(out, s->options.decision, error);
+}
+
+static kilter_status print_answer(const solver *s, const sp_estimate *check, kilter_error *error) {
+    double elapsed_s = now_s() - s->begun_s;
+    sp_solve_answer answer = {.solution = &s->solution,
+                              .problem = s->in.problem,
+                              .options = &s->options,
+                              .scenarios = scenarios_of(s, stages_of(s) - 1),
+                              .possible = sp_scenario_count(s->in.problem),
+                              .clusters = s->clusters,
+                              .checked = check != NULL,
+                              .check = check ? *check : (sp_estimate){0},
+                              .check_scenarios = s->options.check,
+                              .check_seed = s->options.seed + 1,
+                              .elapsed_s = elapsed_s,
+                              .master_s = elapsed_s - s->farm_s,
+                              .workers = s->workers,
+                              .record = kilter_farm_record(s->farm)};
+    if (s->options.json)
+        sp_solve_answer_print_json(stdout, &answer);
+    else
+        sp_solve_answer_print(stdout, &answer);
+    if (fflush(stdout) != 0)
+        return kl_fail(error, KILTER_ERR_SYSTEM, "printing the answer: %s; look at where the output goes",
+                       strerror(errno));
+    return KILTER_OK;
+}
+
+/* ---- the command ---- */
+
+static kilter_status prepare(solver *s, kilter_error *error) {
+    kilter_status status = sp_inputs_read(&s->options, &s->in, error);
+    if (!status)
+        status = check_whole(s, error);
+    if (status)
+        return status;
+    s->columns = s->in.problem->stage[0].columns;
+    s->cut.slope = calloc((size_t)s->columns + 1, sizeof(double));
+    sp_job_pack(&s->files, &s->in.core, &s->in.time, &s->in.stoch, NULL, 0, s->options.seed);
+    return s->files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
+}
+
+static kilter_status solve_and_print(solver *s, kilter_error *error) {
+    sp_estimate estimate = {0};
+    bool check = s->options.check > 0 && sampling_of(s, 0).draw != SP_ALL;
+    kilter_status status = prepare(s, error);
+    if (!status && s->options.mps)
+        status = write_mps(s, error);
+    if (!status)
+        status = solve_stages(s, error);
+    if (!status && s->options.decision)
+        status = write_decision(s, error);
+    if (!status && check)
+        status = check_decision(s, &estimate, error);
+    return status ? status : print_answer(s, check ? &estimate : NULL, error);
+}
+
+static void free_solver(solver *s) {
+    sp_inputs_free(&s->in);
+    kl_buffer_free(&s->files);
+    kl_buffer_free(&s->input);
+    free(s->inputs);
+    free(s->cut.slope);
+    free(s->costs);
+    sp_solution_free(&s->solution);
+}
+
+kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error) {
+    solver s = {.farm = farm, .watched = isatty(STDERR_FILENO), .begun_s = now_s()};
+    kilter_status status = sp_options_parse(SP_SOLVE_COMMAND, count, arguments, &s.options, error);
+    if (!status)
+        status = solve_and_print(&s, error);
+    free_solver(&s);
+    return status;
+}

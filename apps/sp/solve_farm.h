@@ -1,0 +1,11 @@
+/* kilter-sp solve: the solver on a farm. One run of the farm is one candidate, one task one cluster of
+ * scenarios, the shared data of all runs are the files. */
+#ifndef SP_SOLVE_FARM_H
+#define SP_SOLVE_FARM_H
+
+#include "kilter/farm.h"
+
+/* arguments[0 … count): what follows "solve". Prints the answer. */
+kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
+
+#endif

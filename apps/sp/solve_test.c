@@ -1,0 +1,357 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <Clp_C_Interface.h>
+
+#include "extensive.h"
+#include "job.h"
+#include "players.h"
+
+static const char *const SUPPLY[] = {"supply/supply.cor", "supply/supply.tim", "supply/supply.sto", NULL};
+
+/* ---- problems ---- */
+
+/* Right-hand sides, technology and costs are random, rows are ranged, columns bounded on both sides or free.
+ */
+static const char CORE[] =
+    "ROWS\n N COST\n L LIMIT\n G NEED\n E MIX\nCOLUMNS\n"
+    " X COST 1 LIMIT 1\n X NEED 1\n Z COST 2 LIMIT 1\n Z MIX 2\n"
+    " Y COST 5 NEED 1\n Y MIX 1\n S MIX -1 COST 0.5\n M MIX 1 COST 9\n F NEED 1 COST 40\n"
+    "RHS\n RHS LIMIT 10 NEED 3\n RHS MIX 1 COST -100\nRANGES\n RNG NEED 30\nBOUNDS\n UP B Y 4\n LO B S "
+    "-3\nENDATA\n";
+static const char TIME[] = "PERIODS\n X LIMIT 1\n Y NEED 2\nENDATA\n";
+static const char ALL_RANDOM[] =
+    "BLOCKS DISCRETE\n BL A 2 0.5\n RHS NEED 6\n X NEED 2\n Y COST 4\n BL A 2 0.3\n X NEED 0\n"
+    " Z MIX 1\n BL A 2 0.2\n Y COST 60\n RHS MIX -2\nINDEP DISCRETE\n S COST 0.25 0.5\n S COST 1 "
+    "0.5\nENDATA\n";
+
+enum { PROBLEMS = 4 };
+static sp_problem *problem_of(int i) {
+    static const char *const *const FILES[] = {LANDS, AIRCRAFT, SUPPLY};
+    if (i == 3)
+        return read_texts(CORE, TIME, ALL_RANDOM);
+    const char *names[4] = {FILES[i][0], FILES[i][1], FILES[i][2], NULL};
+    return load_problem(SP_PROBLEMS, names, NULL);
+}
+
+static sp_sampling sample_of(uint64_t seed, uint64_t scenarios) {
+    return (sp_sampling){SP_INDEPENDENT, seed, scenarios};
+}
+
+/* ---- what it finds ---- */
+
+static void both_methods_agree(void **state) {
+    (void)state;
+    for (int i = 0; i < PROBLEMS; i++) {
+        sp_problem *problem = problem_of(i);
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            for (enum sp_draw draw = SP_INDEPENDENT; draw <= SP_LATIN; draw++) {
+                sp_sampling sampling = {draw, seed, 10 * seed};
+                sp_solution s = solved((players){problem, sampling, .clusters = 10}, 1e-9);
+                assert_close(s.progress.upper, extensive_cost(problem, sampling), 1e-8);
+                assert_true(s.progress.upper - s.progress.lower <= 1e-9 * (1 + fabs(s.progress.upper)));
+                sp_solution_free(&s);
+            }
+        }
+        sp_problem_free(problem);
+    }
+}
+
+static void whole_distributions_give_the_published_optimum(void **state) {
+    (void)state;
+    const char *const *const FORM[] = {THREE_BLOCKS, THREE_SCENARIOS};
+    for (int i = 0; i < 2; i++) {
+        const char *names[4] = {FORM[i][0], FORM[i][1], FORM[i][2], NULL};
+        sp_problem *problem = load_problem(SP_PROBLEMS, names, NULL);
+        sp_solution s = solved((players){problem, {SP_ALL, 0, 3}, .clusters = 3}, 1e-9);
+        assert_close(s.progress.upper, 381.8533333, 1e-9);
+        sp_solution_free(&s);
+        sp_problem_free(problem);
+    }
+}
+
+/* By hand: plant 1 at half must, with plant 2, meet 11. A unit of plant 2 costs 5, two of plant 1 in its
+ * place 6; but running plant 1 saves 3 a unit. */
+static void decisions_without_recourse_are_cut_off(void **state) {
+    (void)state;
+    sp_problem *problem = problem_of(2);
+    sp_sampling all = {SP_ALL, 0, 6};
+    for (int clusters = 1; clusters <= 6; clusters++) {
+        sp_solution s = solved((players){problem, all, .clusters = clusters}, 1e-9);
+        assert_close(s.progress.upper, extensive_cost(problem, all), 1e-9);
+        assert_true(s.x[0] / 2 + s.x[1] >= 11 - 1e-6);
+        assert_true(s.progress.scenario < 6); /* some decision on the way was cut off */
+        sp_solution_free(&s);
+    }
+    sp_problem_free(problem);
+}
+
+static void the_cost_does_not_depend_on_clusters_or_start(void **state) {
+    (void)state;
+    for (int i = 0; i < PROBLEMS; i++) {
+        sp_problem *problem = problem_of(i);
+        sp_sampling sampling = sample_of(3, 60);
+        double first = 0;
+        static const int CLUSTERS[] = {1, 2, 7, 60};
+        for (int c = 0; c < 4; c++) {
+            sp_solution s = solved((players){problem, sampling, .clusters = CLUSTERS[c]}, 1e-8);
+            first = c ? first : s.progress.upper;
+            assert_close(s.progress.upper, first, 2e-8);
+            players again = {problem, sampling, .clusters = 7};
+            sp_solution warm;
+            assert_int_equal(solve_as(&again, 1e-8, s.x, &warm, NULL), KILTER_OK);
+            assert_close(warm.progress.upper, first, 2e-8);
+            sp_solution_free(&warm);
+            sp_solution_free(&s);
+        }
+        sp_problem_free(problem);
+    }
+}
+
+static void bits_do_not_depend_on_who_evaluates_when(void **state) {
+    (void)state;
+    for (int i = 0; i < PROBLEMS; i++) {
+        sp_problem *problem = problem_of(i);
+        players alone = {problem, sample_of(4, 200), .clusters = 13};
+        sp_solution s = solved(alone, 1e-8);
+        for (int count = 2; count <= 5; count++) {
+            players many = alone;
+            many.count = count;
+            many.order = (uint64_t)count;
+            sp_solution other = solved(many, 1e-8);
+            assert_memory_equal(s.x, other.x, (size_t)problem->stage[0].columns * sizeof(double));
+            assert_memory_equal(&s.progress.upper, &other.progress.upper, sizeof(double));
+            assert_memory_equal(&s.progress.lower, &other.progress.lower, sizeof(double));
+            assert_int_equal(s.progress.evaluated, other.progress.evaluated);
+            sp_solution_free(&other);
+        }
+        sp_solution_free(&s);
+        sp_problem_free(problem);
+    }
+}
+
+/* ---- cuts ---- */
+
+static sp_cut cut_at(sp_evaluator *evaluator, const double *x, int columns, double *slope) {
+    sp_cut cut = {.slope = slope};
+    kilter_error error = {.text = ""};
+    if (sp_evaluator_move(evaluator, x, &error) ||
+        sp_cut_make(evaluator, (kl_span){0, 20}, columns, &cut, &error))
+        fail_msg("%s", error.text);
+    return cut;
+}
+
+static void cuts_lie_below_what_they_cut(void **state) {
+    (void)state;
+    int feasible = 0, infeasible = 0;
+    for (int i = 0; i < PROBLEMS; i++) {
+        sp_problem *problem = problem_of(i);
+        int columns = problem->stage[0].columns;
+        double x[2][17] = {{0}}, slope[2][17];
+        sp_evaluator *evaluator = NULL;
+        sp_sampling sampling = sample_of(2, 20);
+        assert_int_equal(sp_evaluator_new(problem, x[0], 0, &evaluator, NULL), KILTER_OK);
+        sp_evaluator_sample(evaluator, &sampling);
+        for (uint64_t trial = 0; trial < 200; trial++) {
+            sp_cut cut[2];
+            for (int k = 0; k < 2; k++) {
+                for (int j = 0; j < columns; j++)
+                    x[k][j] = (double)(kl_mix64(trial * 64 + (uint64_t)(k * 32 + j)) >> 11) * 0x1p-53 * 12;
+                cut[k] = cut_at(evaluator, x[k], columns, slope[k]);
+            }
+            double reach = cut[0].value, scale = 1 + fabs(cut[0].value) + fabs(cut[1].value);
+            for (int j = 0; j < columns; j++)
+                reach += slope[0][j] * (x[1][j] - x[0][j]);
+            if (cut[1].feasible) {
+                double most = cut[0].feasible ? cut[1].value : 0;
+                if (!(reach <= most + 1e-9 * scale))
+                    fail_msg("problem %d, trial %d: %.12g above %.12g", i, (int)trial, reach, most);
+            }
+            feasible += cut[0].feasible;
+            infeasible += !cut[0].feasible;
+        }
+        sp_evaluator_free(evaluator);
+        sp_problem_free(problem);
+    }
+    assert_true(feasible > 100 && infeasible > 50);
+}
+
+/* ---- how it can end ---- */
+
+static void assert_fails(const char *core, const char *stoch, const char *text) {
+    sp_problem *problem = read_texts(core, "PERIODS\n X LIMIT 1\n Y NEED 2\nENDATA\n", stoch);
+    players p = {problem, sample_of(1, 30), .clusters = 5};
+    sp_solution solution;
+    kilter_error error = {.text = ""};
+    assert_int_equal(solve_as(&p, 1e-6, NULL, &solution, &error), KILTER_ERR_TASK);
+    if (!strstr(error.text, text))
+        fail_msg("\"%s\" does not say \"%s\"", error.text, text);
+    sp_problem_free(problem);
+}
+
+static void hopeless_problems_are_told_apart(void **state) {
+    (void)state;
+    const char *stoch = "INDEP DISCRETE\n RHS NEED 1 0.5\n RHS NEED 9 0.5\nENDATA\n";
+    assert_fails("ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n Y COST 1 NEED 1\n"
+                 "RHS\n RHS LIMIT 4\nBOUNDS\n UP B Y 4\nENDATA\n",
+                 stoch,
+                 "the problem is infeasible: no decision lets every scenario be met, the last that was not "
+                 "is scenario ");
+    assert_fails("ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST -1 LIMIT -1\n Y COST 1 NEED 1\n"
+                 "RHS\n RHS LIMIT 4\nENDATA\n",
+                 stoch, "the problem is unbounded: costs fall without limit");
+    assert_fails("ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n Y COST 1 NEED 1\n"
+                 "RHS\n RHS LIMIT -4\nENDATA\n",
+                 stoch, "the first stage is infeasible");
+    assert_fails("ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n Y COST -1 NEED 1\n"
+                 "RHS\n RHS LIMIT 4\nENDATA\n",
+                 stoch, "scenario 0 of seed 1: its second stage is unbounded");
+}
+
+static void too_many_candidates_are_said(void **state) {
+    (void)state;
+    sp_problem *problem = problem_of(1);
+    players p = {problem, sample_of(1, 50), .clusters = 5, .count = 1, .columns = 17};
+    sp_solve_options options = {.sampling = p.sampling,
+                                .clusters = 5,
+                                .gap = 1e-9,
+                                .most_candidates = 3,
+                                .evaluate = evaluate,
+                                .user = &p};
+    sp_solution solution;
+    kilter_error error = {.text = ""};
+    p.last = calloc(17, sizeof(double));
+    assert_int_equal(sp_solve(problem, &options, &solution, &error), KILTER_ERR_TASK);
+    assert_non_null(strstr(error.text, "not within the gap after 3 candidates"));
+    sp_evaluator_free(p.evaluator[0]);
+    free(p.last);
+    sp_problem_free(problem);
+}
+
+/* ---- orders ---- */
+
+static sp_job *job_of(const char *const names[4]) {
+    sp_file file[3];
+    kl_buffer bytes = {0};
+    sp_job *job = NULL;
+    kilter_error error = {.text = ""};
+    for (int i = 0; i < 3; i++)
+        file[i] = load(SP_PROBLEMS, names[i]);
+    sp_job_pack(&bytes, &file[0], &file[1], &file[2], NULL, 0, 1);
+    if (sp_job_new(bytes.data, bytes.size, &job, &error))
+        fail_msg("%s", error.text);
+    kl_buffer_free(&bytes);
+    for (int i = 0; i < 3; i++)
+        sp_file_free(&file[i]);
+    return job;
+}
+
+/* Carrying out an order leaves no trace in the next one's answer. */
+static void orders_are_carried_out_the_same_in_any_order(void **state) {
+    (void)state;
+    enum { ORDERS = 40 };
+    sp_job *one = job_of(LANDS), *other = job_of(LANDS);
+    kl_buffer answer[ORDERS] = {{0}}, again = {0}, input[ORDERS] = {{0}};
+    for (uint64_t i = 0; i < ORDERS; i++) {
+        double x[] = {1 + (double)(i % 3), 4, 3, 6};
+        sp_order order = {.wanted = i % 5 ? SP_WANT_CUT : SP_WANT_COSTS,
+                          .sampling = {i % 4 ? SP_INDEPENDENT : SP_LATIN, i % 7, 100},
+                          .clusters = 10,
+                          .x = x};
+        kilter_error error = {.text = ""};
+        sp_order_pack(&input[i], &order, 4);
+        if (sp_job_carry_out(one, input[i].data, input[i].size, i % 10, &answer[i], &error))
+            fail_msg("%s", error.text);
+    }
+    for (uint64_t i = 0; i < 3 * ORDERS; i++) {
+        uint64_t at = kl_mix64(i) % ORDERS;
+        kl_buffer_clear(&again);
+        assert_int_equal(sp_job_carry_out(other, input[at].data, input[at].size, at % 10, &again, NULL),
+                         KILTER_OK);
+        assert_int_equal(again.size, answer[at].size);
+        assert_memory_equal(again.data, answer[at].data, again.size);
+    }
+    for (int i = 0; i < ORDERS; i++) {
+        kl_buffer_free(&answer[i]);
+        kl_buffer_free(&input[i]);
+    }
+    kl_buffer_free(&again);
+    sp_job_free(one);
+    sp_job_free(other);
+}
+
+static void damaged_orders_are_refused(void **state) {
+    (void)state;
+    sp_job *job = job_of(LANDS);
+    double x[] = {1, 2, 3, 4, 5};
+    kl_buffer input = {0}, answer = {0};
+    sp_order order = {.sampling = {SP_INDEPENDENT, 1, 10}, .clusters = 5, .x = x};
+    sp_order_pack(&input, &order, 4);
+    assert_int_equal(sp_job_carry_out(job, input.data, input.size, 5, &answer, NULL), KILTER_ERR_INPUT);
+    for (size_t size = 0; size < input.size; size++)
+        assert_int_equal(sp_job_carry_out(job, input.data, size, 0, &answer, NULL), KILTER_ERR_INPUT);
+    for (size_t at = 0; at < 3; at++) { /* wanted and draw have few values, flags many */
+        input.data[at] ^= 0x40;
+        kilter_status status = sp_job_carry_out(job, input.data, input.size, 0, &answer, NULL);
+        assert_int_equal(status, at == 1 ? KILTER_OK : KILTER_ERR_INPUT);
+        input.data[at] ^= 0x40;
+    }
+    kl_buffer_clear(&input);
+    sp_order_pack(&input, &order, 5);
+    assert_int_equal(sp_job_carry_out(job, input.data, input.size, 0, &answer, NULL), KILTER_ERR_INPUT);
+    kl_buffer_free(&input);
+    kl_buffer_free(&answer);
+    sp_job_free(job);
+}
+
+/* ---- MPS ---- */
+
+static void another_reader_finds_the_same_optimum(void **state) {
+    (void)state;
+    for (int i = 0; i < PROBLEMS; i++) {
+        sp_problem *problem = problem_of(i);
+        sp_sampling sampling = sample_of(6, 8);
+        sp_program program;
+        char path[] = "/tmp/kilter_mps_XXXXXX";
+        int file = mkstemp(path);
+        assert_true(file >= 0);
+        assert_int_equal(sp_extensive(problem, &sampling, &program, NULL), KILTER_OK);
+        FILE *out = fdopen(file, "w");
+        sp_extensive_write(out, problem, &program);
+        assert_int_equal(fclose(out), 0);
+        Clp_Simplex *model = Clp_newModel();
+        Clp_setLogLevel(model, 0);
+        assert_int_equal(Clp_readMps(model, path, 0, 0), 0);
+        assert_int_equal(Clp_numberRows(model), program.rows);
+        assert_int_equal(Clp_numberColumns(model), program.columns);
+        Clp_initialSolve(model);
+        assert_close(Clp_objectiveValue(model), extensive_cost(problem, sampling), 1e-8);
+        Clp_deleteModel(model);
+        sp_program_free(&program);
+        unlink(path);
+        sp_problem_free(problem);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_methods_agree),
+        cmocka_unit_test(whole_distributions_give_the_published_optimum),
+        cmocka_unit_test(decisions_without_recourse_are_cut_off),
+        cmocka_unit_test(the_cost_does_not_depend_on_clusters_or_start),
+        cmocka_unit_test(bits_do_not_depend_on_who_evaluates_when),
+        cmocka_unit_test(cuts_lie_below_what_they_cut),
+        cmocka_unit_test(hopeless_problems_are_told_apart),
+        cmocka_unit_test(too_many_candidates_are_said),
+        cmocka_unit_test(orders_are_carried_out_the_same_in_any_order),
+        cmocka_unit_test(damaged_orders_are_refused),
+        cmocka_unit_test(another_reader_finds_the_same_optimum),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
