@@ -55,6 +55,79 @@ if [ -n "$mpiexec" ]; then
     same_bits evaluate "$mpiexec" $flags -n 3 "$sp"
 fi
 
+# ---- solve: the same bits for every number of workers, policy and transport, and after the master was killed
+
+supply=$2/supply
+solve() {
+    timeout 60 "$@" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 300 --seed 5 \
+        --check 200 --json
+}
+
+expected_solve() {
+    sed -n 's/.*"cost_bits": "\([^"]*\)".*"estimate_bits": "\([^"]*\)".*"candidates": \([0-9]*\).*\(.decision.*\]\).*/\1 \2 \3 \4/p' "$work/out"
+}
+
+# same_solution WORDS…: the command's answer is the first one's
+same_solution() {
+    if ! "$@" >"$work/out" 2>"$work/err"; then
+        complain "$* says $(cat "$work/err")"
+    elif [ "$(expected_solve)" != "$expected" ]; then
+        complain "$* gives $(expected_solve), expected $expected"
+    fi
+}
+
+solve "$sp" --workers 1 --record none >"$work/out" || complain "a plain solve"
+expected=$(expected_solve)
+[ -n "$expected" ] || complain "no bits in $(cat "$work/out")"
+for workers in 2 5; do
+    same_solution solve "$sp" --record none --workers $workers
+done
+for policy in $policies; do
+    same_solution solve "$sp" --record none --workers 3 --policy "$policy"
+done
+same_solution solve "$sp" --record none --workers 3 --transport inproc
+if [ -n "$mpiexec" ]; then
+    # shellcheck disable=SC2086 # $flags is a list
+    same_solution solve "$mpiexec" $flags -n 3 "$sp" --record none
+fi
+
+# Killed after some candidates are stored, it goes on from there; how far it had come does not matter to the answer.
+lands_solve() {
+    "$@" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 20000 --check 100 --json --workers 2
+}
+lands_solve "$sp" --record none >"$work/out" || complain "a solve of lands"
+expected=$(expected_solve)
+lands_solve exec "$sp" --resume "$work/resume" >"$work/out" 2>"$work/err" &
+master=$!
+until [ -s "$work/resume" ] && [ "$(wc -c <"$work/resume")" -gt 20000 ] || ! kill -0 $master 2>/dev/null; do
+    :
+done
+kill -9 $master 2>/dev/null
+wait $master 2>/dev/null
+same_solution lands_solve "$sp" --resume "$work/resume"
+
+# The two methods and modes agree, and the sampled problem is written.
+cost() {
+    sed -n 's/.*"cost": \([^,]*\),.*/\1/p' "$work/out"
+}
+for more in "--method de" "--mode fast" "--lhs --method de" "--lhs" "--scenarios=all"; do
+    scenarios="--scenarios 60"
+    [ "$more" = --scenarios=all ] && scenarios=
+    # shellcheck disable=SC2086 # lists
+    timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" $scenarios $more --json \
+        --workers 2 --record none --mps "$work/mps" --decision "$work/found.at" >"$work/out" || complain "solve $more"
+    echo "$more $(cost)"
+done >"$work/costs"
+awk '{ c = $NF } /^--method de/ { d = c } /^--mode fast/ { if ((c-d)^2 > 1e-8*d*d) bad = 1 } /^--lhs --method/ { l = c }
+     /^--lhs [0-9]/ { if ((c-l)^2 > 1e-8*l*l) bad = 1 } END { exit NR != 5 || bad }' "$work/costs" ||
+    complain "costs differ: $(cat "$work/costs")"
+grep -q '^ENDATA' "$work/mps" || complain "no problem written"
+timeout 60 "$sp" evaluate "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --at "$work/found.at" \
+    --scenarios 50 --workers 1 --record none >"$work/out" || complain "the decision written cannot be evaluated"
+timeout 60 "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --grow 100,1000,3000 --workers 2 \
+    --record none >"$work/out" || complain "--grow"
+grep -q '^scenarios *3000 ' "$work/out" || complain "--grow ends with $(cat "$work/out")"
+
 # refused CODE TEXT WORDS…: the command ends with the code, its text on one line of stderr, nothing on stdout
 refused() {
     code=$1 text=$2
@@ -87,11 +160,18 @@ refused 2 "bad.cor:22: \"1O\" is not a number" "$sp" evaluate "$work/bad.cor" "$
     "$lands/lands.sto" --at "$lands/lands.at" --scenarios 5 --workers 1 --record none
 refused 2 "dear.at:4: the decision is not feasible: first-stage row BUDGET" "$sp" evaluate "$lands/lands.cor" \
     "$lands/lands.tim" "$lands/lands.sto" --at "$work/dear.at" --scenarios 5 --workers 1 --record none
+refused 2 "--gap 0; give a relative gap" "$sp" solve a b c --scenarios 5 --gap 0 --workers 1 --record none
+refused 2 "--grow 5,5; give up to" "$sp" solve a b c --grow 5,5 --workers 1 --record none
+refused 2 "both say how many" "$sp" solve a b c --grow 5,6 --scenarios 5 --workers 1 --record none
+sed 's/SITE      20/SITE      9/' "$supply/supply.cor" >"$work/small.cor"
+refused 1 "the problem is infeasible: no decision lets every scenario be met" "$sp" solve "$work/small.cor" \
+    "$supply/supply.tim" "$supply/supply.sto" --scenarios 100 --workers 2 --record none
 refused 1 "its second stage is infeasible" "$sp" evaluate "$lands/lands.cor" \
     "$lands/lands.tim" "$work/peak.sto" --at "$work/thin.at" --scenarios 1000 --workers 2 --record none
 
 "$sp" --version | grep -q '^kilter-sp [0-9]' || complain "--version"
 "$sp" --help | grep -q evaluate || complain "--help"
+"$sp" solve --help | grep -q -- --grow || complain "solve --help"
 "$sp" evaluate --help >"$work/out" || complain "evaluate --help"
 grep -q -- --scenarios "$work/out" && grep -q -- --policy "$work/out" || complain "evaluate --help lacks options"
 "$sp" --version >/dev/full 2>/dev/null && complain "a full disk goes unnoticed"

@@ -145,6 +145,10 @@ static void watch(void *user, const sp_progress *progress) {
 
 /* ---- the samples ---- */
 
+static bool takes_all(const solver *s) {
+    return s->options.grow.count == 0 && s->options.scenarios == 0;
+}
+
 static uint64_t scenarios_of(const solver *s, int stage) {
     if (s->options.grow.count)
         return s->options.grow.scenarios[stage];
@@ -156,8 +160,7 @@ static int stages_of(const solver *s) {
 }
 
 static sp_sampling sampling_of(const solver *s, int stage) {
-    bool all = !s->options.grow.count && s->options.scenarios == 0;
-    return (sp_sampling){.draw = all                ? SP_ALL
+    return (sp_sampling){.draw = takes_all(s)       ? SP_ALL
                                  : s->options.latin ? SP_LATIN
                                                     : SP_INDEPENDENT,
                          .seed = s->options.seed,
@@ -166,7 +169,7 @@ static sp_sampling sampling_of(const solver *s, int stage) {
 
 static kilter_status check_whole(const solver *s, kilter_error *error) {
     double possible = sp_scenario_count(s->in.problem);
-    if (s->options.grow.count || s->options.scenarios || possible <= SP_SCENARIOS_MAX)
+    if (!takes_all(s) || possible <= SP_SCENARIOS_MAX)
         return KILTER_OK;
     return kl_fail(error, KILTER_ERR_RANGE,
                    "taking all scenarios of %.200s: there are %.4g, at most %d can be counted out; give a "
@@ -323,7 +326,7 @@ static kilter_status prepare(solver *s, kilter_error *error) {
 
 static kilter_status solve_and_print(solver *s, kilter_error *error) {
     sp_estimate estimate = {0};
-    bool check = s->options.check > 0 && sampling_of(s, 0).draw != SP_ALL;
+    bool check = s->options.check > 0 && !takes_all(s);
     kilter_status status = prepare(s, error);
     if (!status && s->options.mps)
         status = write_mps(s, error);
