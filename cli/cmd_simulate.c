@@ -629,6 +629,6 @@ const kl_command kl_cmd_simulate = {
         "  --write-platform FILE the platform for SimGrid; - is the standard output\n"
         "  --help                this text\n"
         "\n"
-        "Policies: static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto.\n",
+        "Policies: static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto ect.\n",
     .run = run,
 };

@@ -27,7 +27,7 @@ done
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >two
 diff one two >&2 || fail "the same simulation gave something else"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy all --json >all.json
-for policy in static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto; do
+for policy in static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto ect; do
     grep -q "\"policy\":\"$policy\"" all.json || fail "no $policy in JSON"
 done
 

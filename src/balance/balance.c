@@ -101,6 +101,8 @@ void kl_balance_present(kl_balance *b, uint32_t worker, bool present) {
     kl_worker_view *view = &b->views[worker];
     if (view->present != present)
         b->snapshot.present += present ? 1 : UINT32_MAX; /* + 1 or − 1 */
+    if (view->present != present)
+        kl_dealer_changed(b->dealer);
     view->present = present;
     view->resting = false;
     kl_crew_update(b->crew, b->views, worker);
@@ -140,6 +142,37 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
     return KILTER_OK;
 }
 
+static void record_left_out(kl_balance *b, uint32_t worker) {
+    char reason[KL_REASON_BYTES];
+    if (kl_dealer_leaves_out(b->dealer, &b->snapshot, worker, reason))
+        kl_trace_decision(b->trace, &(kl_trace_decision_row){.run = b->snapshot.run,
+                                                             .chunk = UINT64_MAX,
+                                                             .at_s = b->snapshot.now_s - b->opened_s,
+                                                             .worker = b->views[worker].number,
+                                                             .kind = "withhold",
+                                                             .reason = reason});
+}
+
+/* What was assigned before anybody asked; who gets nothing may ask when nothing is left. */
+static void record_assignment(kl_balance *b) {
+    kl_assignment a;
+    if (!b->trace || !kl_dealer_assignment(b->dealer, &a))
+        return;
+    double now_s = b->snapshot.now_s - b->opened_s;
+    kl_trace_decision(b->trace, &(kl_trace_decision_row){.run = b->snapshot.run,
+                                                         .chunk = UINT64_MAX,
+                                                         .at_s = now_s,
+                                                         .worker = -1,
+                                                         .kind = "assign",
+                                                         .count = a.used,
+                                                         .reason = a.reason,
+                                                         .forecast_s = now_s + a.end_s,
+                                                         .gain_s = a.gain_s});
+    for (uint32_t i = 0; i < b->snapshot.slots && a.idle > 0; i++)
+        if (b->views[i].present)
+            record_left_out(b, i);
+}
+
 kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kl_spans done,
                                kilter_error *error) {
     kilter_status status = kl_bag_fill(&b->bag, run->tasks, run->weights, done, error);
@@ -167,6 +200,7 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     if (kl_dealer_begin(b->dealer, s) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
                        (unsigned long long)run->tasks);
+    record_assignment(b);
     return KILTER_OK;
 }
 

@@ -70,7 +70,7 @@ static bool withheld(const kl_look *look, double task_s, kl_plan *plan) {
     return true;
 }
 
-static void deal_auto(const kl_look *look, kl_plan *plan) {
+void kl_deal_auto(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     if (!(kl_worker_rate(look->self) > 0)) {
         probe(look, plan);
@@ -111,6 +111,6 @@ static void deal_auto(const kl_look *look, kl_plan *plan) {
 const kl_policy kl_policy_auto = {
     .name = "auto",
     .summary = "each worker's chunks from its present speed, their overhead and the time left",
-    .deal = deal_auto,
+    .deal = kl_deal_auto,
     .rescues = true,
 };

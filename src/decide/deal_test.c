@@ -120,9 +120,11 @@ static void come_and_go(farm *f) {
     if (f->habit.late && !f->workers[i].present && f->workers[i].chunks == 0 && draw(f, 4) == 0) {
         f->workers[i].present = true;
         f->s.present++;
+        kl_dealer_changed(f->dealer);
     } else if (f->habit.vanishing && f->workers[i].present && f->s.present > 1 && draw(f, 16) == 0) {
         f->workers[i].present = false;
         f->s.present--;
+        kl_dealer_changed(f->dealer);
         while (f->chunks[i])
             end_chunk(f, i, !f->habit.finished);
     }

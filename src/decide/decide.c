@@ -10,7 +10,7 @@
 static const kl_policy *const registry[] = {
     &kl_policy_static, &kl_policy_ss,  &kl_policy_fsc,   &kl_policy_gss,   &kl_policy_tss,
     &kl_policy_fac2,   &kl_policy_wf,  &kl_policy_awf_b, &kl_policy_awf_c, &kl_policy_af,
-    &kl_policy_dpf,    &kl_policy_daf, &kl_policy_auto,
+    &kl_policy_dpf,    &kl_policy_daf, &kl_policy_auto,  &kl_policy_ect,
 };
 
 size_t kl_policy_count(void) {
@@ -104,6 +104,7 @@ void kl_dealer_free(kl_dealer *dealer) {
     if (!dealer)
         return;
     free(dealer->weights);
+    free(dealer->shares);
     free(dealer);
 }
 
@@ -130,9 +131,15 @@ static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
     double *weights = realloc(dealer->weights, slots * sizeof *weights);
     if (!weights)
         return KILTER_ERR_MEMORY;
-    for (uint32_t i = dealer->slots; i < slots; i++)
-        weights[i] = 1;
     dealer->weights = weights;
+    uint64_t *shares = realloc(dealer->shares, slots * sizeof *shares);
+    if (!shares)
+        return KILTER_ERR_MEMORY;
+    dealer->shares = shares;
+    for (uint32_t i = dealer->slots; i < slots; i++) {
+        weights[i] = 1;
+        shares[i] = 0;
+    }
     dealer->slots = slots;
     return KILTER_OK;
 }
@@ -140,6 +147,10 @@ static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker) {
     if (worker < dealer->slots)
         dealer->weights[worker] = 1;
+}
+
+void kl_dealer_changed(kl_dealer *dealer) {
+    dealer->undealt = 0;
 }
 
 /* The paper's: the first two runs show how long tasks take, the search begins with the third. */
@@ -152,8 +163,12 @@ kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
     dealer->workers = snapshot->present ? snapshot->present : 1;
     dealer->course = (kl_course){0};
     dealer->expected_s = 0;
+    dealer->undealt = 0;
+    dealer->assignment = (kl_assignment){0};
     for (uint32_t i = 0; i < dealer->slots; i++)
         dealer->weights[i] = 1;
+    if (dealer->policy->begin)
+        return dealer->policy->begin(dealer, snapshot);
     bool measured = snapshot->run >= FIRST_SEARCHED_RUN && snapshot->present > 0 && snapshot->unit_s.mean > 0;
     if (kl_policy_has_factor(dealer->policy) && !dealer->factor_set && measured && snapshot->tasks > 0)
         return kl_search_factor(dealer, snapshot);

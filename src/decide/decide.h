@@ -58,12 +58,39 @@ void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
 /* The place `worker` of a snapshot is a new worker's. */
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker);
+/* Somebody is present who was not, or the other way round. */
+void kl_dealer_changed(kl_dealer *dealer);
 /* What would `worker`, which asks for work, get? Whoever asks until left is 0 gets every task dealt, in any
  * order of asking: when no task is queued at any worker, at least one of the present workers is given
  * something. */
 void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan);
 /* The plan was carried out as it stands; `snapshot` as kl_dealer_plan() saw it. */
 kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan);
+
+/* --- whole shares --- */
+
+/* Earliest completion (Buaklee, Tracy, Vernon, Wright 2002): `tasks` of task_units each go out one at a time,
+ * each to the lane that would end it first given what it has; of equal ones, the first. Fills counts[0 …
+ * lanes−1]. For equal tasks no other assignment ends sooner. Rates are above 0. O(lanes·log lanes).
+ * KILTER_ERR_MEMORY. */
+kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double task_units, uint64_t tasks,
+                                 uint64_t *counts);
+/* When the last task of an assignment ends; 0: there is none. */
+double kl_assignment_end_s(const kl_lane *lanes, uint32_t count, double task_units, const uint64_t *counts);
+
+/* What a policy assigned when the run began. */
+typedef struct kl_assignment {
+    uint32_t used, idle; /* workers that get some, and those too slow to help */
+    double end_s;        /* forecast: from now on, when all is done */
+    double gain_s;       /* against equal groups; < 0: those would end sooner */
+    char reason[KL_REASON_BYTES];
+} kl_assignment;
+
+/* false: the policy deals step by step. */
+bool kl_dealer_assignment(const kl_dealer *dealer, kl_assignment *assignment);
+/* Is `worker` one that gets nothing, and why? */
+bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker,
+                          char reason[KL_REASON_BYTES]);
 
 /* --- what is taken back, or done twice --- */
 

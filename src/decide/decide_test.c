@@ -15,7 +15,7 @@
 static void the_registry_is_complete(void **state) {
     (void)state;
     const char *names[] = {"static", "ss",    "fsc", "gss", "tss", "fac2", "wf",
-                           "awf-b",  "awf-c", "af",  "dpf", "daf", "auto"};
+                           "awf-b",  "awf-c", "af",  "dpf", "daf", "auto", "ect"};
     assert_int_equal(kl_policy_count(), sizeof names / sizeof *names);
     for (size_t i = 0; i < kl_policy_count(); i++) {
         assert_string_equal(kl_policy_name(kl_policy_at(i)), names[i]);

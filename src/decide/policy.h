@@ -28,7 +28,10 @@ struct kl_dealer {
     double expected_s; /* of the run, by the search that chose the factor; 0: it was not chosen so */
     uint32_t workers;  /* present when the run began, at least 1 */
     kl_course course;
-    double *weights; /* weights[0 … slots−1], mean 1 over the workers present when they were fixed */
+    double *weights;  /* weights[0 … slots−1], mean 1 over the workers present when they were fixed */
+    uint64_t *shares; /* shares[0 … slots−1]: whole shares of the run, not dealt yet */
+    uint64_t undealt; /* their sum; 0: none, or they hold no longer */
+    kl_assignment assignment; /* what they were; used = 0: there was none */
     uint32_t slots;
 };
 
@@ -49,6 +52,8 @@ struct kl_policy {
     double factor; /* what settings.factor = 0 stands for; 0: the policy has none */
     /* Fill count and reason; nothing is dealt yet of snapshot.left, which is above 0. */
     void (*deal)(const kl_look *look, kl_plan *plan);
+    /* NULL, or: a run begins. KILTER_ERR_MEMORY. */
+    kilter_status (*begin)(kl_dealer *dealer, const kl_snapshot *snapshot);
     /* NULL, or: bring the dealer's course up to date with a plan carried out. */
     void (*dealt)(kl_dealer *dealer, const kl_look *look);
     /* Of the policies that deal in batches: */
@@ -60,7 +65,10 @@ struct kl_policy {
 /* In the order of registration. */
 extern const kl_policy kl_policy_static, kl_policy_ss, kl_policy_fsc, kl_policy_gss, kl_policy_tss,
     kl_policy_fac2, kl_policy_wf, kl_policy_awf_b, kl_policy_awf_c, kl_policy_af, kl_policy_dpf,
-    kl_policy_daf, kl_policy_auto;
+    kl_policy_daf, kl_policy_auto, kl_policy_ect;
+
+/* Deal as AUTO does. */
+void kl_deal_auto(const kl_look *look, kl_plan *plan);
 
 /* What a policy that deals in equal batches hands out next, without asking who gets it; the course moves on.
  */

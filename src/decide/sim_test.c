@@ -131,11 +131,12 @@ static void auto_keeps_its_promise_and_the_table(void **state) {
         printf("%7s", kl_policy_name(kl_policy_at(p)));
     for (size_t i = 0; i < ROWS; i++) {
         printf("\n%-36s", rows[i].what.name);
-        double last = 0;
-        for (size_t p = 0; p < kl_policy_count(); p++)
-            printf("%7.3f", last = mean_efficiency(&rows[i].what, kl_policy_name(kl_policy_at(p))));
-        if (last < rows[i].least)
-            fail_msg("%s: auto reaches %.4f, not %.3f", rows[i].what.name, last, rows[i].least);
+        for (size_t p = 0; p < kl_policy_count(); p++) {
+            double reached = mean_efficiency(&rows[i].what, kl_policy_name(kl_policy_at(p)));
+            printf("%7.3f", reached);
+            if (kl_policy_at(p) == kl_policy_find("auto") && reached < rows[i].least)
+                fail_msg("%s: auto reaches %.4f, not %.3f", rows[i].what.name, reached, rows[i].least);
+        }
     }
     printf("\n");
 }

@@ -455,7 +455,8 @@ static const struct {
      take_forecasts},
     {"SELECT d.kind, count(*), avg(i.ended_s - d.forecast_s), avg(abs(i.ended_s - d.forecast_s)) "
      "FROM decision d JOIN iteration i USING (run) "
-     "WHERE d.kind = 'workers' AND d.forecast_s IS NOT NULL AND i.ended_s IS NOT NULL GROUP BY d.kind",
+     "WHERE d.kind IN ('workers', 'assign', 'grain') AND d.forecast_s IS NOT NULL AND i.ended_s IS NOT NULL "
+     "GROUP BY d.kind",
      take_forecasts},
     {"SELECT kind, worker, at_s, value, sd, count, max(id) FROM measurement GROUP BY kind, worker "
      "ORDER BY kind, worker",

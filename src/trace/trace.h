@@ -73,7 +73,8 @@ typedef struct kl_trace_decision_row {
     uint64_t run, chunk; /* chunk: the one it made; UINT64_MAX: none */
     double at_s;
     int64_t worker;
-    const char *kind; /* "deal", "withhold", "recall", "copy", "policy", "factor", "workers" */
+    const char *kind; /* "deal", "withhold", "recall", "copy", "policy", "factor", "workers", "assign",
+                         "grain" */
     uint64_t count;   /* tasks given; of "workers": how many */
     const char *reason;
     double forecast_s; /* when it was expected to be finished; 0: no forecast. What came of it: the chunk's

@@ -1,0 +1,260 @@
+/* Earliest completion: each task to the worker that would finish it first (Buaklee, Tracy, Vernon, Wright
+ * 2002). Made for runs of few tasks a worker, as fork-join programs have them: whole shares, one message
+ * each. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decide/policy.h"
+
+static unsigned long long ull(uint64_t n) {
+    return n;
+}
+
+static double task_end_s(const kl_lane *lane, double task_units, uint64_t tasks) {
+    return lane->free_s + (double)tasks * task_units / lane->rate;
+}
+
+/* Lanes in a heap, that on top which would end one more task first. */
+typedef struct contest {
+    const kl_lane *lanes;
+    double task_units;
+    uint64_t *counts;
+    uint32_t *heap, size;
+} contest;
+
+static bool ends_before(const contest *c, uint32_t a, uint32_t b) {
+    double a_s = task_end_s(&c->lanes[a], c->task_units, c->counts[a] + 1);
+    double b_s = task_end_s(&c->lanes[b], c->task_units, c->counts[b] + 1);
+    return a_s < b_s || (a_s == b_s && a < b);
+}
+
+static void sift_down(contest *c, uint32_t at) {
+    uint32_t lane = c->heap[at];
+    for (uint32_t child; (child = 2 * at + 1) < c->size; at = child) {
+        if (child + 1 < c->size && ends_before(c, c->heap[child + 1], c->heap[child]))
+            child++;
+        if (!ends_before(c, c->heap[child], lane))
+            break;
+        c->heap[at] = c->heap[child];
+    }
+    c->heap[at] = lane;
+}
+
+/* When all would end together, were tasks divisible: each from when it is free. Leaving out those that are
+ * busy longer only shortens it, so this settles. */
+static double level_s(const kl_lane *lanes, uint32_t count, double units) {
+    for (double level = INFINITY;;) {
+        double rate = 0, owed = 0;
+        for (uint32_t i = 0; i < count; i++)
+            if (lanes[i].free_s < level) {
+                rate += lanes[i].rate;
+                owed += lanes[i].rate * lanes[i].free_s;
+            }
+        double next = (units + owed) / rate;
+        if (!(next < level * (1 - 1e-12)))
+            return level;
+        level = next;
+    }
+}
+
+/* Tasks that end below the level are among the first to end, whoever does them: they need no contest. One
+ * fewer each, as the level is rounded. */
+static uint64_t assign_below_level(contest *c, uint32_t count, uint64_t tasks) {
+    double level = level_s(c->lanes, count, (double)tasks * c->task_units);
+    for (uint32_t i = 0; i < count; i++) {
+        double below = floor((level - c->lanes[i].free_s) * c->lanes[i].rate / c->task_units) - 1;
+        c->counts[i] = below > 0 ? (uint64_t)below : 0;
+        if (c->counts[i] > tasks)
+            c->counts[i] = tasks;
+        tasks -= c->counts[i];
+    }
+    return tasks;
+}
+
+kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double task_units, uint64_t tasks,
+                                 uint64_t *counts) {
+    if (count == 0)
+        return KILTER_OK;
+    contest c = {lanes, task_units, counts, malloc(count * sizeof(uint32_t)), count};
+    if (!c.heap)
+        return KILTER_ERR_MEMORY;
+    uint64_t left = assign_below_level(&c, count, tasks);
+    for (uint32_t i = 0; i < count; i++)
+        c.heap[i] = i;
+    for (uint32_t i = count / 2; i > 0; i--)
+        sift_down(&c, i - 1);
+    for (; left > 0; left--) {
+        counts[c.heap[0]]++;
+        sift_down(&c, 0);
+    }
+    free(c.heap);
+    return KILTER_OK;
+}
+
+double kl_assignment_end_s(const kl_lane *lanes, uint32_t count, double task_units, const uint64_t *counts) {
+    double end_s = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (counts[i] > 0)
+            end_s = fmax(end_s, task_end_s(&lanes[i], task_units, counts[i]));
+    return end_s;
+}
+
+/* --- the policy --- */
+
+/* Those of a run that is about to begin. */
+typedef struct field {
+    kl_lane *lanes;    /* of the workers that are known, */
+    uint32_t *workers; /* which these are, */
+    uint64_t *counts;  /* and what they get */
+    uint32_t count;
+} field;
+
+static void free_field(field *f) {
+    free(f->lanes);
+    free(f->workers);
+    free(f->counts);
+}
+
+/* Of one that is known. */
+static kl_lane lane_of(const kl_snapshot *s, uint32_t worker) {
+    const kl_worker_view *v = &s->workers[worker];
+    return kl_worker_lane(v, kl_worker_rate(v), s->now_s);
+}
+
+static kilter_status look_at_known(const kl_snapshot *s, field *f) {
+    size_t room = (size_t)s->present + 1;
+    *f = (field){calloc(room, sizeof *f->lanes), calloc(room, sizeof *f->workers),
+                 calloc(room, sizeof *f->counts), 0};
+    if (!f->lanes || !f->workers || !f->counts)
+        return KILTER_ERR_MEMORY;
+    for (uint32_t i = 0; i < s->slots; i++)
+        if (s->workers[i].present && kl_worker_rate(&s->workers[i]) > 0) {
+            f->lanes[f->count] = lane_of(s, i);
+            f->workers[f->count++] = i;
+        }
+    return KILTER_OK;
+}
+
+/* One task each to those not known yet, while most are left to those that are. */
+static uint64_t give_benchmarks(kl_dealer *dealer, const kl_snapshot *s) {
+    uint64_t given = 0;
+    for (uint32_t i = 0; i < s->slots && given < s->left / 2; i++)
+        if (s->workers[i].present && !(kl_worker_rate(&s->workers[i]) > 0)) {
+            dealer->shares[i] = 1;
+            given++;
+        }
+    return given;
+}
+
+/* Equal groups, which is what is done where speeds are not known. */
+static double equal_end_s(const field *f, double task_units, uint64_t tasks) {
+    double end_s = 0;
+    for (uint32_t i = 0; i < f->count; i++) {
+        uint64_t group = tasks / f->count + (i < tasks % f->count);
+        if (group > 0)
+            end_s = fmax(end_s, task_end_s(&f->lanes[i], task_units, group));
+    }
+    return end_s;
+}
+
+static void describe(kl_dealer *dealer, const field *f, double task_units, uint64_t tasks,
+                     uint64_t benchmarks) {
+    kl_assignment *a = &dealer->assignment;
+    char unknown[48] = "";
+    for (uint32_t i = 0; i < f->count; i++)
+        a->used += f->counts[i] > 0;
+    a->idle = f->count - a->used;
+    a->end_s = kl_assignment_end_s(f->lanes, f->count, task_units, f->counts);
+    a->gain_s = equal_end_s(f, task_units, tasks) - a->end_s;
+    if (benchmarks > 0)
+        snprintf(unknown, sizeof unknown, ", %llu not known yet get 1", ull(benchmarks));
+    snprintf(a->reason, sizeof a->reason,
+             "%llu tasks to %u workers, all done in %s; equal groups: %s%s; too slow to help: %u", ull(tasks),
+             (unsigned)a->used, kl_say_s(a->end_s).text, kl_say_s(a->end_s + a->gain_s).text, unknown,
+             (unsigned)a->idle);
+}
+
+static kilter_status assign(kl_dealer *dealer, const kl_snapshot *s, field *f) {
+    memset(dealer->shares, 0, dealer->slots * sizeof *dealer->shares);
+    uint64_t benchmarks = give_benchmarks(dealer, s), tasks = s->left - benchmarks;
+    double units = kl_task_units(s);
+    kilter_status status = kl_assign_earliest(f->lanes, f->count, units, tasks, f->counts);
+    if (status != KILTER_OK)
+        return status;
+    for (uint32_t i = 0; i < f->count; i++)
+        dealer->shares[f->workers[i]] = f->counts[i];
+    dealer->undealt = s->left;
+    describe(dealer, f, units, tasks, benchmarks);
+    return KILTER_OK;
+}
+
+static kilter_status begin_ect(kl_dealer *dealer, const kl_snapshot *s) {
+    field f;
+    kilter_status status = look_at_known(s, &f);
+    if (status == KILTER_OK && f.count > 0 && s->left > 0)
+        status = assign(dealer, s, &f);
+    free_field(&f);
+    return status;
+}
+
+bool kl_dealer_assignment(const kl_dealer *dealer, kl_assignment *assignment) {
+    if (dealer->assignment.used == 0)
+        return false;
+    *assignment = dealer->assignment;
+    return true;
+}
+
+bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *s, uint32_t worker,
+                          char reason[KL_REASON_BYTES]) {
+    const kl_worker_view *v = &s->workers[worker];
+    if (dealer->undealt == 0 || worker >= dealer->slots || dealer->shares[worker] > 0 || v->chunks > 0 ||
+        !(kl_worker_rate(v) > 0))
+        return false;
+    kl_lane lane = lane_of(s, worker);
+    snprintf(reason, KL_REASON_BYTES,
+             "too slow to help: a task would end here in %s, the others end all in %s",
+             kl_say_s(task_end_s(&lane, kl_task_units(s), 1)).text, kl_say_s(dealer->assignment.end_s).text);
+    return true;
+}
+
+static uint64_t share_of(const kl_look *look) {
+    const kl_dealer *d = look->dealer;
+    return d->undealt > 0 && look->worker < d->slots ? d->shares[look->worker] : 0;
+}
+
+/* A share of what is left, which is the share itself unless tasks differ or have come back. */
+static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
+    const kl_snapshot *s = look->snapshot;
+    plan->count = kl_whole_tasks((double)s->left * (double)share / (double)look->dealer->undealt, s->left);
+    if (kl_worker_rate(look->self) > 0)
+        kl_reason(plan, "its share of %llu tasks: each goes to who ends it first, all end in %s",
+                  ull(s->tasks), kl_say_s(look->dealer->assignment.end_s).text);
+    else
+        kl_reason(plan, "its benchmark: its pace is not known yet");
+}
+
+static void deal_ect(const kl_look *look, kl_plan *plan) {
+    uint64_t share = share_of(look);
+    if (share > 0)
+        deal_share(look, share, plan);
+    else if (look->dealer->undealt == 0 || (look->self->chunks > 0 && look->self->queued_tasks == 0))
+        kl_deal_auto(look, plan); /* the assignment holds no longer, or somebody does not ask for his part */
+    else if (!kl_dealer_leaves_out(look->dealer, look->snapshot, look->worker, plan->reason))
+        kl_reason(plan, "waits: the %llu tasks left are the shares of others", ull(look->dealer->undealt));
+}
+
+static void dealt_ect(kl_dealer *dealer, const kl_look *look) {
+    dealer->undealt -= share_of(look);
+    dealer->shares[look->worker] = 0;
+}
+
+const kl_policy kl_policy_ect = {
+    .name = "ect",
+    .summary = "earliest completion: whole shares, each task to the worker that would end it first",
+    .begin = begin_ect,
+    .deal = deal_ect,
+    .dealt = dealt_ect,
+    .rescues = true,
+};
