@@ -185,11 +185,12 @@ KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, in
  *
  * @return KILTER_OK; KILTER_ERR_TASK when tasks failed (all others were done and delivered);
  * KILTER_ERR_NO_WORKER when the last worker was lost (a master that listens waits for another one instead);
- * KILTER_ERR_RANGE for a weight, input or shared data outside what kilter_run says; KILTER_ERR_USAGE when the
- * farm's last run has not returned, as in its callback, when the record asked for cannot be made, or when the
- * file to resume from holds results of a run that was about something else; KILTER_ERR_RECORD when that file
- * is damaged, another program's or just now another master's, before anything was delivered, or when results
- * cannot be stored (then the farm is of no more use, and what was stored is kept); KILTER_ERR_MEMORY, _SYSTEM
+ * KILTER_ERR_RANGE for a weight, work, input or shared data outside what kilter_run says; KILTER_ERR_USAGE
+ * when the farm's last run has not returned, as in its callback, when the record asked for cannot be made, or
+ * when the file to resume from holds results of a run that was about something else; KILTER_ERR_RECORD when
+ * that file is damaged, another program's or just now another master's, before anything was delivered, or
+ * when results cannot be stored (then the farm is of no more use, and what was stored is kept);
+ * KILTER_ERR_MEMORY, _SYSTEM
  */
 KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
 
@@ -214,6 +215,46 @@ typedef struct kilter_farm_summary {
 
 /** Summary of the last run; all zero before the first.   Local, on the master. */
 KILTER_API void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary);
+
+/** How a program that makes its own tasks, run after run, can cut its work. */
+typedef struct kilter_grain_options {
+    uint64_t least; /**< fewest tasks that can be made; 0: 1 */
+    uint64_t most;  /**< most that can be made, as many as the work has items; 0 is KILTER_ERR_RANGE */
+    /** how many runs are still to come if each has `tasks` tasks, in any unit, above 0: in some methods finer
+     * tasks save runs. Called in the caller's thread. NULL: their number does not depend on it */
+    double (*runs)(uint64_t tasks, void *user);
+    void *user;  /**< handed to runs */
+    double work; /**< of the coming run, as in kilter_run; 0: as much as the last one's */
+} kilter_grain_options;
+
+/** How many tasks to make, and what is expected of a run then. Times in seconds. */
+typedef struct kilter_grain {
+    uint64_t tasks;
+    uint32_t workers;  /**< that get some of them, of those there are now; the others are too slow to help */
+    double master_s;   /**< the program alone, between two runs */
+    double workers_s;  /**< until the last worker has computed its share */
+    double messages_s; /**< the rest: round trip, results taken in, what else was lost in the last run */
+    char reason[160];  /**< one clause, with the numbers that decided */
+} kilter_grain;
+
+/**
+ * How many tasks should the next run have?   Local, on the master, between two runs.
+ *
+ * As many as make runs × (t_M(T) + t_W(T) + round trip + workers × t_update) least (Buaklee, Tracy, Vernon,
+ * Wright 2002, with the last two terms added): t_M is the time the caller's thread computed between two runs
+ * as it grew with the number of tasks so far, t_W that of whole tasks dealt by earliest completion to the
+ * workers there are now, at the speeds they have shown. Another number than the last run's is given when it
+ * is at least 5 % better. Before anything is measured: four tasks a worker. Asking changes nothing but the
+ * run record, where the answer and its forecast stand beside the run that follows. Results must not depend on
+ * how the work is cut. A farm with `resume` should not ask, as its runs must be cut as they were before.
+ *
+ * @param grain  [out] written only on KILTER_OK
+ * @return KILTER_OK; KILTER_ERR_RANGE when least > most, most is 0, or work or what `runs` gives is no number
+ * above 0; KILTER_ERR_USAGE while a run is on, as in its callback; KILTER_ERR_MEMORY; what made the farm of
+ * no more use, if something has
+ */
+KILTER_API kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_grain_options *options,
+                                           kilter_grain *grain, kilter_error *error);
 
 /** The run record's file, or NULL when nothing is recorded. The farm owns it.   Local, on the master. */
 KILTER_API const char *kilter_farm_record(const kilter_farm *farm);

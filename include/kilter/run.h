@@ -50,6 +50,10 @@ typedef struct kilter_run {
     kilter_order order;
     kilter_done_fn done; /**< NULL: results are dropped */
     void *user;          /**< handed to done */
+    /** all tasks together, in a unit that stays the same from run to run, from 1e-50 to 1e50: what is known
+     * of the workers' speeds holds on when the same work is cut into another number of tasks. 0: a task is as
+     * much as one of the run before */
+    double work;
 } kilter_run;
 
 #ifdef __cplusplus

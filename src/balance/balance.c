@@ -142,6 +142,19 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
     return KILTER_OK;
 }
 
+/* The same work in another number of tasks: what was learned of the workers is told in the new ones. */
+static void take_task_work(kl_balance *b, const kilter_run *run) {
+    double task_work = run->tasks > 0 ? run->work / (double)run->tasks : b->task_work;
+    double factor = b->task_work > 0 && task_work > 0 ? task_work / b->task_work : 1;
+    b->task_work = task_work;
+    if (factor == 1)
+        return;
+    for (uint32_t i = 0; i < b->snapshot.slots; i++)
+        kl_view_rescale(&b->views[i], factor);
+    kl_stat_rescale(&b->snapshot.unit_s, factor);
+    b->mean_rate /= factor;
+}
+
 static void record_left_out(kl_balance *b, uint32_t worker) {
     char reason[KL_REASON_BYTES];
     if (kl_dealer_leaves_out(b->dealer, &b->snapshot, worker, reason))
@@ -173,8 +186,14 @@ static void record_assignment(kl_balance *b) {
             record_left_out(b, i);
 }
 
+static const double LEAST_WORK = 1e-50, MOST_WORK = 1e50; /* of a run, as weights */
+
 kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kl_spans done,
                                kilter_error *error) {
+    if (run->work != 0 && !(run->work >= LEAST_WORK && run->work <= MOST_WORK))
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "beginning a run of %llu tasks: its work is %g; give a number from %g to %g, or 0",
+                       (unsigned long long)run->tasks, run->work, LEAST_WORK, MOST_WORK);
     kilter_status status = kl_bag_fill(&b->bag, run->tasks, run->weights, done, error);
     if (status != KILTER_OK)
         return status;
@@ -193,6 +212,7 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     b->chunks = b->largest = 0;
     b->smallest = UINT64_MAX;
     b->run_unit_s = (kl_stat){0};
+    take_task_work(b, run);
     b->snapshot.task_bytes = b->snapshot.result_bytes = 0;
     kl_msgcost_next_window(&b->message);
     kl_views_begin(b->views, s->slots);

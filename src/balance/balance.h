@@ -100,6 +100,7 @@ typedef struct kl_balance {
     double wire_free_s;         /* when the chunks sent so far should have left */
     kl_stat answer, round_trip;
     kl_stat run_unit_s;         /* seconds per unit of this run's tasks */
+    double task_work;           /* of a task of the last run, as its program counts; 0: it does not */
     double mean_rate;           /* of those that took part in the last run, for kl_iteration.speeds */
     const kilter_bytes *inputs; /* the run's, the user's */
     const double *weights;
@@ -170,5 +171,9 @@ kl_forecast kl_balance_forecast(kl_balance *balance);
  * balance changes. */
 kl_iteration kl_balance_iteration(kl_balance *balance, double elapsed_s, double master_s,
                                   double shared_bytes);
+
+/* For the choice of the next run's number of tasks, all but t_M: of the last run and those present now.
+ * work: of the next run; 0: as the last one's. lanes: room for snapshot.present. */
+void kl_balance_grain(kl_balance *balance, double work, kl_lane *lanes, kl_grain_look *look);
 
 #endif

@@ -79,3 +79,21 @@ kl_iteration kl_balance_iteration(kl_balance *b, double elapsed_s, double master
     it.most = e.there;
     return it;
 }
+
+void kl_balance_grain(kl_balance *b, double work, kl_lane *lanes, kl_grain_look *look) {
+    const kl_snapshot *s = &b->snapshot;
+    double now_s = kl_now_s(&b->clock), mean_rate = kl_crew_mean_rate(b->crew), tasks = (double)b->bag.tasks;
+    *look = (kl_grain_look){.lanes = lanes};
+    for (uint32_t i = 0; i < s->slots; i++)
+        if (s->workers[i].present)
+            lanes[look->lane_count++] =
+                mean_rate > 0 ? kl_worker_lane(&s->workers[i], mean_rate, now_s) : (kl_lane){0};
+    if (!(mean_rate > 0))
+        return;
+    double bytes = s->task_bytes + s->result_bytes;
+    look->tasks = b->bag.tasks;
+    look->work_units = work > 0 && b->task_work > 0 ? work / b->task_work : tasks;
+    look->model = (kl_forkjoin){.round_trip_s = s->round_trip_s,
+                                .update_s = b->answer.mean,
+                                .task_s = b->message_now.per_unit_s * bytes};
+}

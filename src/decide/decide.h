@@ -200,6 +200,40 @@ void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_
 /* Once for each iteration that was chosen after. */
 void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_plan *plan);
 
+/* --- how many tasks --- */
+
+/* What a program that makes its own tasks may be told: as many as make its time least. */
+typedef struct kl_grain_question {
+    uint64_t least, most;                       /* that it can make; 1 ≤ least ≤ most */
+    double (*runs)(uint64_t tasks, void *user); /* still to come with so many each; NULL: as many with any */
+    void *user;
+} kl_grain_question;
+
+typedef struct kl_grain_look {
+    kl_forkjoin model;    /* as measured */
+    const kl_lane *lanes; /* of those that work now; rates in units per second */
+    uint32_t lane_count;
+    double work_units;              /* of a run, in however many tasks */
+    double lost_s;                  /* of the last run, to more than the model knows of */
+    uint64_t tasks;                 /* of the last run; 0: there was none */
+    uint64_t least_seen, most_seen; /* that model.master is known from */
+} kl_grain_look;
+
+typedef struct kl_grain_plan {
+    uint64_t tasks;
+    uint32_t workers;                       /* that get some */
+    double master_s, workers_s, messages_s; /* forecast of one iteration's parts */
+    double gain_s; /* forecast: of each run, in the time of all, against as many tasks as in the last run */
+    char reason[KL_REASON_BYTES];
+} kl_grain_plan;
+
+/* The number of tasks for which runs × time of an iteration is least, of equal ones the fewest, looked for
+ * among numbers 1/16 apart. The present one stays if none is 5 % better, and t_M is believed up to four times
+ * the most and down to a quarter of the fewest tasks it was seen with. Nothing measured: four tasks a worker.
+ * KILTER_ERR_MEMORY. */
+kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question *question,
+                              kl_grain_plan *plan);
+
 /* --- what a policy comes to --- */
 
 /* A farm on described workers under a policy: played, not run. What is measured stays from run to run. */

@@ -54,6 +54,8 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     f->recorded |= new_trace != NULL;
     kl_tuning tuning = kl_farm_take_tuning(f);
     kl_farm_take_drain(f);
+    kl_farm_answer_grain(f);
+    kl_grain_plan grain = request ? kl_farm_take_grain(f) : (kl_grain_plan){0};
     pthread_mutex_unlock(&f->lock);
     if (new_trace)
         kl_master_record(f->master, new_trace);
@@ -68,6 +70,7 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     bool was_running = kl_master_running(f->master) || request;
     if (request) {
         kl_master_spent(f->master, spent_s);
+        kl_master_note_grain(f->master, &grain);
         kl_master_done_before(f->master, done);
         status = kl_master_begin(f->master, request, &error);
     }
@@ -129,18 +132,19 @@ kilter_status kl_farm_start_service(kilter_farm *f, kilter_error *error) {
 
 /* --- running --- */
 
-static kilter_status begin_use(kilter_farm *f, kilter_error *error) {
+kilter_status kl_farm_begin_use(kilter_farm *f, const char *what, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     bool in_use = f->in_use;
     f->in_use = true;
     pthread_mutex_unlock(&f->lock);
     return in_use ? kl_fail(error, KILTER_ERR_USAGE,
-                            "starting a run: the farm's last one has not returned; call it after that, and "
-                            "not from the callback")
+                            "%s: the farm's last run has not returned; call it after that, and not from the "
+                            "callback",
+                            what)
                   : KILTER_OK;
 }
 
-static void end_use(kilter_farm *f) {
+void kl_farm_end_use(kilter_farm *f) {
     pthread_mutex_lock(&f->lock);
     f->in_use = false;
     pthread_mutex_unlock(&f->lock);
@@ -236,11 +240,11 @@ static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_er
 }
 
 kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *error) {
-    kilter_status status = begin_use(f, error);
+    kilter_status status = kl_farm_begin_use(f, "starting a run", error);
     if (status != KILTER_OK)
         return status;
     status = run_in_use(f, run, error);
-    end_use(f);
+    kl_farm_end_use(f);
     return status;
 }
 
@@ -254,7 +258,7 @@ void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summa
 kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
     if (!f)
         return KILTER_OK;
-    kilter_status status = begin_use(f, NULL);
+    kilter_status status = kl_farm_begin_use(f, "closing", NULL);
     if (status != KILTER_OK)
         return kl_fail(error, status,
                        "closing the farm: a run has not returned; close it after that, and "

@@ -132,6 +132,11 @@ bool kl_master_running(const kl_master *master);
 kl_delivery_list kl_master_take(kl_master *master); /* the results that have come since the last call */
 /* After a run has ended: what it came to; `decision` is the master's until the next run. */
 void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
+/* Between two runs: what a choice of the next one's number of tasks is made from. spent_s: the program's own
+ * time since the last one. look->lanes is the caller's, to be freed. KILTER_ERR_MEMORY. */
+kilter_status kl_master_grain(kl_master *master, double spent_s, double work, kl_grain_look *look);
+/* This was answered; before kl_master_begin(). */
+void kl_master_note_grain(kl_master *master, const kl_grain_plan *plan);
 /* How far the run is: "42 % · 420/1,000 tasks · 2 workers · 12 to 14 s left". */
 void kl_master_progress(kl_master *master, char *text, size_t size);
 void kl_master_end(kl_master *master); /* tell every worker that the farm is closed */

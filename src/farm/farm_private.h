@@ -28,6 +28,12 @@ typedef struct drain_request { /* lives as long as somebody waits for it */
     kilter_error *error;
 } drain_request;
 
+typedef struct grain_request { /* lives as long as somebody waits for it */
+    double spent_s, work;
+    kl_grain_look *look;
+    kilter_status status;
+} grain_request;
+
 typedef struct kl_known { /* what earlier masters have stored of a run; zeroed is nothing */
     kl_stored *rows;
     kl_span *spans; /* of tasks */
@@ -59,11 +65,13 @@ struct kilter_farm {
     pthread_cond_t news;
     bool gathered; /* the workers a first run waits for are there */
     kl_trace *trace;
-    bool recorded;        /* the master knows of the trace */
-    kl_tuning tuning;     /* set from outside, not taken yet */
-    bool look_wanted;     /* from outside */
-    drain_request *drain; /* likewise, not taken yet */
-    uint64_t shows;       /* how often `state` was renewed */
+    bool recorded;              /* the master knows of the trace */
+    kl_tuning tuning;           /* set from outside, not taken yet */
+    bool look_wanted;           /* from outside */
+    drain_request *drain;       /* likewise, not taken yet */
+    grain_request *grain_asked; /* by the caller's thread, not answered yet */
+    kl_grain_plan grain;        /* answered, for the next run; tasks = 0: nobody asked */
+    uint64_t shows;             /* how often `state` was renewed */
     kl_farm_state state;
     pthread_cond_t shown;
     const kilter_run *request;
@@ -135,6 +143,11 @@ kl_tuning kl_farm_take_tuning(kilter_farm *farm);           /* what was set, und
 void kl_farm_take_drain(kilter_farm *farm);                 /* what was asked for, under the lock */
 void kl_farm_show_state(kilter_farm *farm, bool run_ended); /* to whoever waits for it, under the lock */
 
+/* --- grain.c: how many tasks --- */
+
+void kl_farm_answer_grain(kilter_farm *farm);        /* what was asked, under the lock */
+kl_grain_plan kl_farm_take_grain(kilter_farm *farm); /* what was answered, under the lock */
+
 /* --- recording.c: the farm's run record --- */
 
 kilter_status kl_farm_check_record(const char *path, kilter_error *error);
@@ -170,5 +183,9 @@ kilter_status kl_farm_tear_down(kilter_farm *farm, kilter_error *error);
 /* --- farm.c: the two threads of a master --- */
 
 kilter_status kl_farm_start_service(kilter_farm *farm, kilter_error *error);
+/* The caller's thread uses the farm until kl_farm_end_use(). KILTER_ERR_USAGE: it does already, in a
+ * callback. */
+kilter_status kl_farm_begin_use(kilter_farm *farm, const char *what, kilter_error *error);
+void kl_farm_end_use(kilter_farm *farm);
 
 #endif

@@ -447,6 +447,7 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
                                             .shared_bytes = m->shared_bytes,
                                             .began_s = m->began_s - m->opened_s,
                                             .stored = m->done});
+    kl_master_record_grain(m);
     if (left == 0)
         end_run(m, "done");
     return KILTER_OK;

@@ -95,6 +95,8 @@ static kl_iteration iteration(kl_master *m) {
 
 void kl_master_spent(kl_master *m, double seconds) {
     m->master_s = seconds;
+    if (m->runs > 0 && m->summary.tasks > 0)
+        kl_line_add(&m->alone, (double)m->summary.tasks, seconds);
 }
 
 static void record(kl_master *m, const char *kind, uint64_t count, double forecast_s, double gain_s) {
@@ -203,6 +205,56 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     if (may_release(m))
         release(m);
     return status;
+}
+
+/* --- how many tasks --- */
+
+/* What the model says of as many tasks as the last run had, against what they took. */
+static void learn_lost(kl_master *m, const kl_grain_look *look) {
+    kl_grain_question same = {.least = look->tasks, .most = look->tasks};
+    kl_grain_plan plan;
+    if (look->tasks == 0 || m->done < m->summary.tasks || look->lane_count != m->summary.workers ||
+        kl_grain_choose(look, &same, &plan) != KILTER_OK)
+        return;
+    m->lost_s = fmax(0, m->summary.elapsed_s - plan.workers_s - plan.messages_s);
+}
+
+kilter_status kl_master_grain(kl_master *m, double spent_s, double work, kl_grain_look *look) {
+    kl_lane *lanes = calloc((size_t)m->balance.snapshot.present + 1, sizeof *lanes);
+    if (!lanes)
+        return KILTER_ERR_MEMORY;
+    kl_line alone = m->alone;
+    if (m->runs > 0 && m->summary.tasks > 0)
+        kl_line_add(&alone, (double)m->summary.tasks, spent_s); /* before the run that makes it final */
+    kl_balance_grain(&m->balance, 0, lanes, look);
+    learn_lost(m, look);
+    kl_balance_grain(&m->balance, work, lanes, look);
+    look->lost_s = m->lost_s;
+    look->model.master = kl_line_fit(&alone);
+    look->least_seen = (uint64_t)alone.least_x;
+    look->most_seen = (uint64_t)alone.most_x;
+    return KILTER_OK;
+}
+
+void kl_master_note_grain(kl_master *m, const kl_grain_plan *plan) {
+    m->grain = *plan;
+}
+
+void kl_master_record_grain(kl_master *m) {
+    if (m->grain.tasks == 0)
+        return;
+    double began_s = m->began_s - m->opened_s;
+    kl_trace_decision(
+        m->trace, &(kl_trace_decision_row){.run = m->runs,
+                                           .chunk = UINT64_MAX,
+                                           .at_s = began_s,
+                                           .worker = -1,
+                                           .kind = "grain",
+                                           .count = m->grain.tasks,
+                                           .reason = m->grain.reason,
+                                           .forecast_s = began_s + m->grain.workers_s + m->grain.messages_s,
+                                           .gain_s = m->grain.gain_s});
+    m->grain.tasks = 0;
 }
 
 /* --- what it shows --- */

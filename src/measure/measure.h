@@ -59,6 +59,19 @@ kl_msgcost_fit(const kl_msgcost *cost); /* all 0 when empty; λ = 0 while every 
 /* What was before this window is forgotten, unless there is too little in it. */
 void kl_msgcost_next_window(kl_msgcost *cost);
 
+/* A cost that grows with a number, fixed_s + number·per_unit_s, neither below 0: least squares over what was
+ * seen, the last readings counting most. While only one number was seen, the cost is taken to be proportional
+ * to it. Zeroed is empty. */
+typedef struct kl_line {
+    uint64_t count;          /* of readings */
+    double weight, x, y;     /* fading: Σ1, and the means of numbers and costs */
+    double spread_x, with_y; /* fading sums of squared deviations of x, and of products with those of y */
+    double least_x, most_x;  /* ever */
+} kl_line;
+
+void kl_line_add(kl_line *line, double number, double seconds);
+kl_linear kl_line_fit(const kl_line *line); /* all 0 when empty */
+
 /* Weighted average performance of a worker (AWF): the k-th chunk counts k times. Zeroed is empty. */
 typedef struct kl_wap {
     uint64_t chunks;
@@ -213,6 +226,9 @@ void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s
                       double now_s);
 void kl_view_returned(kl_worker_view *view, uint64_t tasks, double units); /* it will not do them */
 void kl_views_begin(kl_worker_view *views, uint32_t slots);
+/* From now on a unit is `factor` times as much work as it was. */
+void kl_view_rescale(kl_worker_view *view, double factor);
+void kl_stat_rescale(kl_stat *stat, double factor); /* all its values times `factor` */
 
 /* A worker should ask for its next chunk this long before it runs dry: more than a scheduling delay of the
  * master and some round trips. */

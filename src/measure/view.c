@@ -75,3 +75,21 @@ void kl_views_begin(kl_worker_view *views, uint32_t slots) {
 double kl_lead_s(const kl_snapshot *snapshot) {
     return fmin(fmax(LEAD_ROUND_TRIPS * snapshot->round_trip_s, LEAD_S), LEAD_MOST_S);
 }
+
+void kl_stat_rescale(kl_stat *stat, double factor) {
+    stat->mean *= factor;
+    stat->m2 *= factor * factor;
+    stat->min *= factor;
+    stat->max *= factor;
+}
+
+void kl_view_rescale(kl_worker_view *view, double factor) {
+    kl_stat_rescale(&view->unit_s, factor);
+    kl_stat_rescale(&view->run_unit_s, factor);
+    view->pace.units /= factor;
+    view->wap.units /= factor;
+    view->units /= factor;
+    view->queued_units /= factor;
+    for (int i = 0; i < KL_QUICKEST; i++)
+        view->quickest_s[i] *= factor;
+}

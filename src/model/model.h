@@ -79,6 +79,25 @@ double kl_model_quality_bound(double task_mean_s, double task_sd_s,
  * (12) solved for T_c/n. `send_s` is the master's time per chunk (m_o or λ·bytes or both). */
 double kl_model_min_chunk_s(double send_s, uint32_t workers);
 
+/* A program that again and again works alone, then forks T tasks and waits for all (Buaklee, Tracy, Vernon,
+ * Wright 2002). */
+typedef struct kl_forkjoin {
+    kl_linear master;    /* alone, per iteration: fixed, and for each task [t_M(T)] */
+    double round_trip_s; /* of a message */
+    double update_s;     /* the master, for what one worker sends back [t_update] */
+    double task_s;       /* on the wire, for each task */
+} kl_forkjoin;
+
+/* From the fork to the join; workers_s: the longest that one of `workers` computes [max t_W]. */
+double kl_model_join_s(const kl_forkjoin *m, double tasks, uint32_t workers, double workers_s);
+double kl_model_forkjoin_s(const kl_forkjoin *m, double tasks, uint32_t workers,
+                           double workers_s); /* one iteration */
+/* All of a program: master_s in all [t_M], n iterations, and the starting point, which has to be evaluated,
+ * too: t_M + (n + 1)·join. Their table 3 follows from it where the workers were near. */
+double kl_model_forkjoin_total_s(double master_s, double iterations, double join_s);
+/* Equal groups of tasks, group_s each, on fewer workers: some get one more than others. */
+double kl_model_groups_s(double group_s, uint32_t groups, uint32_t workers);
+
 /* What is expected if work goes to workers as their present speeds demand. */
 typedef struct kl_forecast {
     double rate_units_per_s; /* of all present workers */

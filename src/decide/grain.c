@@ -1,0 +1,106 @@
+/* How many tasks a fork-join program should make: few cost the master little, many spread evenly and, in some
+ * methods, save iterations (Buaklee, Tracy, Vernon, Wright 2002, section 4). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "decide/policy.h"
+
+static const double FINDING = 0.95; /* a total above this part of the present one is no finding */
+static const double BELIEVED = 4;   /* times beyond the numbers of tasks that t_M was seen with */
+static const double APART = 16;     /* numbers looked at differ by one in so many */
+enum { UNMEASURED_TASKS = 4 };      /* a worker */
+
+static unsigned long long ull(uint64_t n) {
+    return n;
+}
+
+/* One number of tasks, and what it comes to. */
+typedef struct candidate {
+    uint64_t tasks;
+    uint32_t workers;
+    double master_s, workers_s, messages_s;
+    double runs, total_s; /* total_s: of all runs */
+} candidate;
+
+static kilter_status weigh(const kl_grain_look *look, const kl_grain_question *q, uint64_t tasks,
+                           uint64_t *counts, candidate *c) {
+    double units = look->work_units / (double)tasks, number = (double)tasks;
+    kilter_status status = kl_assign_earliest(look->lanes, look->lane_count, units, tasks, counts);
+    if (status != KILTER_OK)
+        return status;
+    *c = (candidate){.tasks = tasks, .runs = q->runs ? q->runs(tasks, q->user) : 1};
+    for (uint32_t i = 0; i < look->lane_count; i++)
+        c->workers += counts[i] > 0;
+    c->workers_s = kl_assignment_end_s(look->lanes, look->lane_count, units, counts);
+    c->master_s = look->model.master.fixed_s + number * look->model.master.per_unit_s;
+    c->messages_s = kl_model_join_s(&look->model, number, c->workers, look->lost_s);
+    c->total_s =
+        c->runs * (kl_model_forkjoin_s(&look->model, number, c->workers, c->workers_s) + look->lost_s);
+    return KILTER_OK;
+}
+
+static uint64_t within(double tasks, uint64_t least, uint64_t most) {
+    return tasks <= (double)least ? least : tasks >= (double)most ? most : (uint64_t)tasks;
+}
+
+static uint64_t next_number(uint64_t tasks) {
+    return tasks + 1 + (uint64_t)((double)tasks / APART);
+}
+
+static kilter_status find_best(const kl_grain_look *look, const kl_grain_question *q, uint64_t *counts,
+                               candidate *best) {
+    uint64_t least = within(floor((double)look->least_seen / BELIEVED), q->least, q->most);
+    uint64_t most = within(BELIEVED * (double)look->most_seen, q->least, q->most);
+    kilter_status status = weigh(look, q, least, counts, best);
+    for (uint64_t tasks = least; tasks < most && status == KILTER_OK;) {
+        candidate c;
+        tasks = next_number(tasks) < most ? next_number(tasks) : most;
+        status = weigh(look, q, tasks, counts, &c);
+        if (status == KILTER_OK && c.total_s < best->total_s)
+            *best = c;
+    }
+    return status;
+}
+
+static void answer(const candidate *c, const candidate *now, kl_grain_plan *plan) {
+    *plan = (kl_grain_plan){.tasks = c->tasks,
+                            .workers = c->workers,
+                            .master_s = c->master_s,
+                            .workers_s = c->workers_s,
+                            .messages_s = c->messages_s};
+    double each_s = c->master_s + c->workers_s + c->messages_s;
+    plan->gain_s = c->runs > 0 ? fmax(0, (now->total_s - c->total_s) / c->runs) : 0;
+    int at =
+        snprintf(plan->reason, sizeof plan->reason, "%llu tasks: %s an iteration, %s of them the master's",
+                 ull(c->tasks), kl_say_s(each_s).text, kl_say_s(c->master_s).text);
+    if (now->tasks != c->tasks)
+        snprintf(plan->reason + at, sizeof plan->reason - (size_t)at,
+                 "; as %llu all would take %.3g times as long", ull(now->tasks), now->total_s / c->total_s);
+}
+
+static void answer_unmeasured(const kl_grain_look *look, const kl_grain_question *q, kl_grain_plan *plan) {
+    uint64_t tasks = within((double)UNMEASURED_TASKS * look->lane_count, q->least, q->most);
+    *plan = (kl_grain_plan){.tasks = tasks, .workers = look->lane_count};
+    snprintf(plan->reason, sizeof plan->reason,
+             "%llu tasks: nothing is measured yet, %d for each of %u workers", ull(tasks), UNMEASURED_TASKS,
+             (unsigned)look->lane_count);
+}
+
+kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question *q, kl_grain_plan *plan) {
+    if (look->tasks == 0 || look->lane_count == 0 || !(look->work_units > 0)) {
+        answer_unmeasured(look, q, plan);
+        return KILTER_OK;
+    }
+    uint64_t *counts = calloc(look->lane_count, sizeof *counts);
+    if (!counts)
+        return KILTER_ERR_MEMORY;
+    candidate best, now;
+    kilter_status status = find_best(look, q, counts, &best);
+    if (status == KILTER_OK)
+        status = weigh(look, q, within((double)look->tasks, q->least, q->most), counts, &now);
+    free(counts);
+    if (status == KILTER_OK)
+        answer(best.total_s < FINDING * now.total_s ? &best : &now, &now, plan);
+    return status;
+}

@@ -1,0 +1,122 @@
+/* The farm is asked how many tasks the next run should have: the service thread says what is so now, the
+ * caller's thread decides, as the number of runs to come is the program's to tell. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "farm/farm_private.h"
+
+void kl_farm_answer_grain(kilter_farm *f) {
+    grain_request *asked = f->grain_asked;
+    if (!asked)
+        return;
+    asked->status = kl_master_grain(f->master, asked->spent_s, asked->work, asked->look);
+    f->grain_asked = NULL;
+    pthread_cond_signal(&f->news);
+}
+
+kl_grain_plan kl_farm_take_grain(kilter_farm *f) {
+    kl_grain_plan plan = f->grain;
+    f->grain = (kl_grain_plan){0};
+    return plan;
+}
+
+static kilter_status look(kilter_farm *f, double work, kl_grain_look *look, kilter_error *error) {
+    grain_request request = {.work = work, .look = look};
+    if (f->run_ended_s > 0)
+        request.spent_s = fmax(0, kl_busy_s(&f->clock) - f->run_ended_s);
+    pthread_mutex_lock(&f->lock);
+    f->grain_asked = &request;
+    if (f->threaded)
+        kl_transport_wake(f->transport);
+    else
+        kl_farm_answer_grain(f);
+    while (f->grain_asked && !f->broken)
+        pthread_cond_wait(&f->news, &f->lock);
+    bool answered = !f->grain_asked;
+    kilter_error failure = f->failure;
+    f->grain_asked = NULL;
+    pthread_mutex_unlock(&f->lock);
+    if (!answered)
+        return kl_fail(error, failure.status, "%s", failure.text);
+    return request.status == KILTER_OK
+               ? KILTER_OK
+               : kl_fail(error, request.status, "choosing the number of tasks: memory ran out");
+}
+
+/* The program's function, and whether what it gave was a number of runs. */
+typedef struct runs_to_come {
+    const kilter_grain_options *options;
+    bool wrong;
+} runs_to_come;
+
+static double checked_runs(uint64_t tasks, void *user) {
+    runs_to_come *r = user;
+    double runs = r->options->runs(tasks, r->options->user);
+    r->wrong |= !(runs > 0 && isfinite(runs));
+    return runs;
+}
+
+static kilter_status check(const kilter_grain_options *o, kilter_error *error) {
+    if (o->most == 0 || o->least > o->most)
+        return kl_fail(
+            error, KILTER_ERR_RANGE,
+            "choosing the number of tasks: from %llu to %llu is no choice; give `most`, and a `least` "
+            "that is not above it",
+            (unsigned long long)o->least, (unsigned long long)o->most);
+    if (!(o->work >= 0 && isfinite(o->work)))
+        return kl_fail(
+            error, KILTER_ERR_RANGE,
+            "choosing the number of tasks: the work is %g; give a number above 0, or 0 for as much "
+            "as in the last run",
+            o->work);
+    return KILTER_OK;
+}
+
+static kilter_status choose(kilter_farm *f, const kilter_grain_options *o, kl_grain_plan *plan,
+                            kilter_error *error) {
+    kl_grain_look now = {0};
+    kilter_status status = look(f, o->work, &now, error);
+    if (status != KILTER_OK)
+        return status;
+    if (now.tasks == 0 && now.lane_count < f->workers)
+        now.lane_count = f->workers; /* they are waited for */
+    runs_to_come runs = {o, false};
+    kl_grain_question question = {.least = o->least ? o->least : 1,
+                                  .most = o->most,
+                                  .runs = o->runs ? checked_runs : NULL,
+                                  .user = &runs};
+    status = kl_grain_choose(&now, &question, plan);
+    free((void *)(uintptr_t)now.lanes);
+    if (status != KILTER_OK)
+        return kl_fail(error, status, "choosing the number of tasks: memory ran out");
+    if (runs.wrong)
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "choosing the number of tasks: `runs` gave something else than a number above 0");
+    return KILTER_OK;
+}
+
+kilter_status kilter_farm_grain(kilter_farm *f, const kilter_grain_options *options, kilter_grain *grain,
+                                kilter_error *error) {
+    kilter_status status = check(options, error);
+    if (status == KILTER_OK)
+        status = kl_farm_begin_use(f, "choosing the number of tasks", error);
+    if (status != KILTER_OK)
+        return status;
+    kl_grain_plan plan;
+    status = choose(f, options, &plan, error);
+    if (status == KILTER_OK) {
+        *grain = (kilter_grain){.tasks = plan.tasks,
+                                .workers = plan.workers,
+                                .master_s = plan.master_s,
+                                .workers_s = plan.workers_s,
+                                .messages_s = plan.messages_s};
+        snprintf(grain->reason, sizeof grain->reason, "%s", plan.reason);
+        pthread_mutex_lock(&f->lock);
+        f->grain = plan;
+        pthread_mutex_unlock(&f->lock);
+    }
+    kl_farm_end_use(f);
+    return status;
+}

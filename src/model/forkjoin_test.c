@@ -1,0 +1,92 @@
+/* Fork-join programs: the paper's table 3, and what must hold for any. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/model.h"
+
+/* Table 3: iterations, t_M and t_W in seconds, and the model's minutes as printed. */
+static const struct {
+    const char *problem;
+    uint32_t groups, workers, iterations;
+    double master_s, group_s;
+    const char *printed;
+} near_by[] = {
+    {"20-terms 5,000, T = 200", 50, 50, 597, 2762.94, 2.35, "69.47"},
+    {"ssn 40,000, T = 100", 50, 50, 84, 297.36, 30.97, "48.83"},
+    {"ssn 5,000, T = 200", 50, 50, 131, 1076.82, 3.23, "25.05"},
+    {"storm 10,000, T = 200", 50, 50, 11, 2.53, 82.44, "16.53"},
+    {"ssn 10,000, T = 50", 50, 50, 66, 56.70, 6.44, "8.14"},
+    {"ssn 10,000, T = 100", 50, 50, 50, 71.79, 6.48, "6.70"},
+    {"ssn 10,000, T = 200", 50, 50, 38, 79.46, 6.44, "5.51"},
+    {"ssn 10,000, T = 400", 50, 50, 26, 70.45, 6.43, "4.07"},
+    {"ssn 10,000, T = 100, G = 100", 100, 100, 44, 70.32, 3.31, "3.65"},
+};
+
+static double minutes(double master_s, uint32_t iterations, double group_s, uint32_t groups,
+                      uint32_t workers) {
+    double workers_s = kl_model_groups_s(group_s, groups, workers);
+    kl_forkjoin alone = {0};
+    return kl_model_forkjoin_total_s(master_s, iterations, kl_model_join_s(&alone, 0, workers, workers_s)) /
+           60;
+}
+
+static void table_3_to_the_last_digit(void **state) {
+    (void)state;
+    for (size_t r = 0; r < sizeof near_by / sizeof *near_by; r++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.2f",
+                 minutes(near_by[r].master_s, near_by[r].iterations, near_by[r].group_s, near_by[r].groups,
+                         near_by[r].workers));
+        if (strcmp(text, near_by[r].printed) != 0)
+            fail_msg("%s: %s min, not %s", near_by[r].problem, text, near_by[r].printed);
+    }
+}
+
+/* The five other rows: what is printed lies between n and n + 1 evaluations at the printed t_W, as if the one
+ * of the starting point had taken half as long. */
+static void table_3_where_the_start_was_cheaper(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t groups, workers, iterations;
+        double master_s, group_s, printed;
+    } rows[] = {
+        {50, 50, 108, 180.90, 20.91, 40.84}, {50, 50, 84, 244.00, 20.89, 33.51},
+        {50, 50, 61, 295.30, 20.88, 26.40},  {50, 50, 44, 441.80, 20.96, 22.98},
+        {3, 2, 44, 64.81, 6.32, 10.34},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        double all =
+            minutes(rows[r].master_s, rows[r].iterations, rows[r].group_s, rows[r].groups, rows[r].workers);
+        double one_less = minutes(rows[r].master_s, rows[r].iterations - 1, rows[r].group_s, rows[r].groups,
+                                  rows[r].workers);
+        double rounding = 0.005 + (rows[r].iterations + 1) * 0.005 * 2 / 60;
+        assert_true(rows[r].printed < all + rounding && rows[r].printed > one_less - rounding);
+        assert_true(fabs(all - rows[r].printed) < 0.025 * rows[r].printed);
+    }
+}
+
+static void parts_add_up(void **state) {
+    (void)state;
+    kl_forkjoin m = {.master = {0.5, 0.01}, .round_trip_s = 0.1, .update_s = 0.002, .task_s = 0.001};
+    assert_true(fabs(kl_model_join_s(&m, 100, 50, 3) - (3 + 0.1 + 50 * 0.002 + 100 * 0.001)) < 1e-12);
+    assert_true(fabs(kl_model_forkjoin_s(&m, 100, 50, 3) - (1.5 + kl_model_join_s(&m, 100, 50, 3))) < 1e-12);
+    assert_true(fabs(kl_model_forkjoin_total_s(10, 4, 2) - 20) < 1e-12);
+    assert_true(kl_model_groups_s(2, 500, 333) == 4 && kl_model_groups_s(2, 50, 50) == 2 &&
+                kl_model_groups_s(2, 51, 50) == 4);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table_3_to_the_last_digit),
+        cmocka_unit_test(table_3_where_the_start_was_cheaper),
+        cmocka_unit_test(parts_add_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
