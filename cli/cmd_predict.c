@@ -14,6 +14,7 @@ typedef struct request {
     const char *file, *speeds, *hosts, *picture;
     int64_t run; /* −1: the last that ended */
     uint32_t most;
+    double iterations; /* 0: of one only */
     bool json;
 } request;
 
@@ -54,11 +55,12 @@ static int take_value(const kl_command *command, const char *option, const char 
         if (strcmp(option, kl_inputs[i].option) == 0)
             return basis->in[i].from ? kl_cmd_usage(command, "%s is given twice", option)
                                      : take_input(command, &kl_inputs[i], text, &basis->in[i]);
-    if (strcmp(option, "--speeds") == 0  ? r->speeds != NULL
-        : strcmp(option, "--hosts") == 0 ? r->hosts != NULL
-        : strcmp(option, "--plot") == 0  ? r->picture != NULL
-        : strcmp(option, "--run") == 0   ? r->run >= 0
-                                         : r->most > 0)
+    if (strcmp(option, "--speeds") == 0       ? r->speeds != NULL
+        : strcmp(option, "--hosts") == 0      ? r->hosts != NULL
+        : strcmp(option, "--plot") == 0       ? r->picture != NULL
+        : strcmp(option, "--run") == 0        ? r->run >= 0
+        : strcmp(option, "--iterations") == 0 ? r->iterations > 0
+                                              : r->most > 0)
         return kl_cmd_usage(command, "%s is given twice", option);
     if (strcmp(option, "--plot") == 0 && strcmp(text, "-") == 0)
         return kl_cmd_usage(command, "--plot -: the standard output is for the prediction; name a file");
@@ -72,6 +74,9 @@ static int take_value(const kl_command *command, const char *option, const char 
         if (!parse_count(text, 0, 1e15, &count))
             return kl_cmd_usage(command, "--run %s: it is no number of a run", text);
         r->run = (int64_t)count;
+    } else if (strcmp(option, "--iterations") == 0) {
+        if (!parse_count(text, 1, 1e15, &r->iterations))
+            return kl_cmd_usage(command, "--iterations %s: it must be a whole number from 1 on", text);
     } else if (strcmp(option, "--max-workers") == 0) {
         if (!parse_count(text, 1, WORKERS_MOST, &count))
             return kl_cmd_usage(command, "--max-workers %s: it must be a whole number from 1 to %d", text,
@@ -82,7 +87,8 @@ static int take_value(const kl_command *command, const char *option, const char 
 }
 
 static bool takes_value(const char *word) {
-    static const char *const others[] = {"--speeds", "--hosts", "--plot", "--run", "--max-workers"};
+    static const char *const others[] = {"--speeds", "--hosts",       "--plot",
+                                         "--run",    "--max-workers", "--iterations"};
     for (int i = 0; i < KL_INPUTS; i++)
         if (strcmp(word, kl_inputs[i].option) == 0)
             return true;
@@ -173,6 +179,12 @@ static int run(const kl_command *command, int argc, char **argv) {
     kilter_status status = read_basis(&r, &basis, &error);
     if (status == KILTER_OK)
         status = kl_predict(&basis, r.most, &prediction, &error);
+    if (status == KILTER_OK && r.iterations > 0) {
+        prediction.program.workers = prediction.most;
+        status = kl_predict_program(&basis, r.iterations, &prediction.program, &error);
+        if (status != KILTER_OK)
+            kl_prediction_free(&prediction);
+    }
     if (status == KILTER_OK) {
         code = print(&prediction, &r);
         kl_prediction_free(&prediction);
@@ -207,6 +219,7 @@ const kl_command kl_cmd_predict = {
             "  --tasks N          M: number of tasks\n"
             "  --task-mean-s S    μ: seconds of a task, on the mean\n"
             "  --task-sd-s S      σ: standard deviation of these seconds\n"
+            "  --iterations N     all of a program that forks such a run N times and once to begin with\n"
             "  --max-workers N    the largest number of workers to look at\n"
             "  --speeds LIST      on other workers: 1,1,0.5 or 16x1,16x0.25, 1 being the mean worker so far\n"
             "  --hosts FILE       on the workers of another record\n"

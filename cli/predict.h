@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cmd.h"
+#include "kilter/predict.h"
 #include "model/model.h"
 
 /* What the model is fed with. Each is an option and may come from a record. */
@@ -57,6 +58,8 @@ typedef struct kl_basis {
     size_t part_count;
     double *scratch; /* for the rounds at another number of workers */
     size_t scratch_count;
+    double *own; /* sums, as below, of the workers of the record's run; NULL: no record */
+    uint32_t own_count;
     double
         *speeds; /* speeds[n−1]: of the n fastest together, the mean worker's being 1; NULL: all are alike */
     uint32_t speed_count;
@@ -94,9 +97,20 @@ typedef struct kl_protocol {
     size_t count;
 } kl_protocol;
 
+/* All iterations of a fork-join program. */
+typedef struct kl_program_prediction {
+    double iterations; /* 0: nobody asked */
+    uint32_t workers;
+    kilter_prediction all;
+    size_t measured_runs;       /* in the record; 0: there are too few */
+    double measured_s;          /* of all of them */
+    kilter_prediction recorded; /* the same, predicted from the basis */
+} kl_program_prediction;
+
 typedef struct kl_prediction {
     const kl_basis *basis;
-    uint32_t most;     /* workers looked at */
+    uint32_t most; /* workers looked at */
+    kl_program_prediction program;
     bool out_of_tasks; /* more were asked for, but there is no task for each */
     kl_protocol protocols[KL_PROTOCOLS];
 } kl_prediction;
@@ -104,6 +118,10 @@ typedef struct kl_prediction {
 /* most = 0: choose how many workers to look at. KILTER_ERR_MEMORY. */
 kilter_status kl_predict(const kl_basis *basis, uint32_t most, kl_prediction *prediction,
                          kilter_error *error);
+/* On the workers given, else on those of the record, else on p->workers equal ones. KILTER_ERR_INPUT,
+ * _MEMORY. */
+kilter_status kl_predict_program(const kl_basis *basis, double iterations, kl_program_prediction *p,
+                                 kilter_error *error);
 /* How an iteration of the record itself would be predicted: on as many of its own workers. */
 kl_point kl_predict_measured(const kl_basis *basis, uint32_t protocol, uint32_t workers);
 void kl_prediction_free(kl_prediction *prediction);

@@ -145,6 +145,35 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
     learn(b, KL_IN_TASK_SD_S, task_cv(it) * mean_s, "spread of the tasks on each worker");
 }
 
+static int fastest_first(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+static void sort_and_sum(double *speeds, uint32_t count) {
+    qsort(speeds, count, sizeof *speeds, fastest_first);
+    for (uint32_t i = 1; i < count; i++)
+        speeds[i] += speeds[i - 1];
+}
+
+/* Of those that computed, `rate` units a second being 1. */
+static uint32_t list_speeds(const kl_report_iteration *it, double rate, double *speeds) {
+    uint32_t count = 0;
+    for (size_t i = 0; i < it->share_count; i++)
+        if (it->shares[i].busy_s > 0 && it->shares[i].units > 0)
+            speeds[count++] = it->shares[i].units / it->shares[i].busy_s / rate;
+    return count;
+}
+
+static kilter_status note_own_speeds(kl_basis *b, const kl_report_iteration *it, kilter_error *error) {
+    b->own = calloc(it->share_count + 1, sizeof *b->own);
+    if (!b->own)
+        return kl_fail(error, KILTER_ERR_MEMORY, "reading the workers of the record: memory ran out");
+    b->own_count = list_speeds(it, b->rate, b->own);
+    sort_and_sum(b->own, b->own_count);
+    return KILTER_OK;
+}
+
 kilter_status kl_basis_read(kl_basis *b, const char *path, int64_t run, kilter_error *error) {
     kl_report *report = NULL;
     const kl_report_iteration *it = NULL;
@@ -159,8 +188,9 @@ kilter_status kl_basis_read(kl_basis *b, const char *path, int64_t run, kilter_e
         learn_from(b, report, it);
         b->record = strdup(path);
         b->program = strdup(report->run.program);
-        if (!b->record || !b->program)
-            status = kl_fail(error, KILTER_ERR_MEMORY, "predicting from '%s': memory ran out", path);
+        status = b->record && b->program
+                     ? note_own_speeds(b, it, error)
+                     : kl_fail(error, KILTER_ERR_MEMORY, "predicting from '%s': memory ran out", path);
     }
     kl_report_free(report);
     return status;
@@ -203,16 +233,10 @@ kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
 
 /* ---- other workers ---- */
 
-static int fastest_first(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x < y) - (x > y);
-}
-
 static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *from) {
-    qsort(speeds, count, sizeof *speeds, fastest_first);
-    b->speeds_uneven = speeds[0] > 1.05 * speeds[count - 1];
-    for (uint32_t i = 1; i < count; i++)
-        speeds[i] += speeds[i - 1];
+    sort_and_sum(speeds, count);
+    b->speeds_uneven =
+        count > 1 && speeds[0] > 1.05 * (speeds[count - 1] - speeds[count - 2]); /* the slowest */
     free(b->speeds);
     b->speeds = speeds;
     b->speed_count = count;
@@ -283,11 +307,7 @@ kilter_status kl_basis_hosts(kl_basis *b, const char *path, kilter_error *error)
         status = kl_fail(error, KILTER_ERR_MEMORY, "reading the workers of '%s': memory ran out", path);
     if (status == KILTER_OK) {
         bool same = b->rate > 0 && strcmp(b->program, report->run.program) == 0;
-        double rate = same ? b->rate : it->units / (it->bound_s * it->workers);
-        uint32_t count = 0;
-        for (size_t i = 0; i < it->share_count; i++)
-            if (it->shares[i].busy_s > 0 && it->shares[i].units > 0)
-                speeds[count++] = it->shares[i].units / it->shares[i].busy_s / rate;
+        uint32_t count = list_speeds(it, same ? b->rate : it->units / (it->bound_s * it->workers), speeds);
         if (count > 0)
             sum_speeds(b, speeds, count,
                        same ? "--hosts, 1 being the mean worker of the run"
@@ -309,5 +329,6 @@ void kl_basis_free(kl_basis *b) {
     free(b->part);
     free(b->scratch);
     free(b->speeds);
+    free(b->own);
     *b = (kl_basis){0};
 }

@@ -65,6 +65,24 @@ static void print_measured(const kl_basis *b, FILE *out) {
     }
 }
 
+static void print_program(const kl_program_prediction *p, FILE *out) {
+    const kilter_prediction *all = &p->all;
+    if (p->iterations == 0)
+        return;
+    kl_say(out, "program",
+           "%s for %.10g iterations on %" PRIu32 " workers, %" PRIu32 " of them used; bound %s",
+           kl_time_words(all->total_s).text, p->iterations, p->workers, all->workers,
+           kl_time_words(all->bound_s).text);
+    kl_say(out, "",
+           "each: %s the master alone, %s the workers, %s messages; whole tasks by earliest completion",
+           kl_time_words(all->master_s).text, kl_time_words(all->workers_s).text,
+           kl_time_words(all->messages_s).text);
+    if (p->measured_runs > 0)
+        kl_say(out, "", "the record's own %zu runs: %s measured, %s predicted (%s)", p->measured_runs,
+               kl_time_words(p->measured_s).text, kl_time_words(p->recorded.total_s).text,
+               off_by(p->recorded.total_s, p->measured_s).text);
+}
+
 typedef struct table {
     const kl_prediction *prediction;
     const kl_protocol *protocol;
@@ -191,6 +209,7 @@ void kl_prediction_print_text(const kl_prediction *p, FILE *out) {
                b->program, b->workers);
     print_inputs(b, out);
     print_measured(b, out);
+    print_program(&p->program, out);
     if (p->out_of_tasks)
         kl_say(out, "", "up to %" PRIu32 " workers, a task for each", p->most);
     for (uint32_t i = 0; i < KL_PROTOCOLS; i++)
@@ -224,6 +243,23 @@ static void put_measured(kl_json *j, const kl_basis *b) {
         kl_json_close(j, '}');
     }
     kl_json_close(j, ']');
+}
+
+static void put_program(kl_json *j, const kl_program_prediction *p) {
+    if (p->iterations == 0)
+        return;
+    kl_json_open(j, "program", '{');
+    kl_json_number(j, "iterations", p->iterations);
+    kl_json_count(j, "workers", p->workers);
+    kl_json_count(j, "workers_used", p->all.workers);
+    kl_json_number(j, "total_s", p->all.total_s);
+    kl_json_number(j, "bound_s", p->all.bound_s);
+    kl_json_number(j, "master_s", p->all.master_s);
+    kl_json_number(j, "workers_s", p->all.workers_s);
+    kl_json_number(j, "messages_s", p->all.messages_s);
+    kl_json_number(j, "measured_s", p->measured_runs ? p->measured_s : (double)NAN);
+    kl_json_number(j, "measured_predicted_s", p->measured_runs ? p->recorded.total_s : (double)NAN);
+    kl_json_close(j, '}');
 }
 
 static void put_point(kl_json *j, const char *name, const kl_point *p) {
@@ -278,6 +314,7 @@ void kl_prediction_print_json(const kl_prediction *p, FILE *out) {
     kl_json_text(&j, "rounds", isnan(b->in[KL_IN_TASKS].value) ? NULL : b->part_count ? "recorded" : "daf");
     kl_json_count(&j, "max_workers", p->most);
     put_measured(&j, b);
+    put_program(&j, &p->program);
     for (uint32_t i = 0; i < KL_PROTOCOLS; i++)
         put_protocol(&j, &p->protocols[i]);
     kl_json_close(&j, '}');

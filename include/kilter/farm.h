@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "kilter/predict.h"
 #include "kilter/run.h"
 #include "kilter/status.h"
 
@@ -255,6 +256,17 @@ typedef struct kilter_grain {
  */
 KILTER_API kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_grain_options *options,
                                            kilter_grain *grain, kilter_error *error);
+
+/**
+ * The farm's last runs as a benchmark, for kilter_predict(): tasks, work_s on a worker of the mean speed of
+ * those that work now, and what the master and messages took; iterations is 1.   Local, on the master,
+ * between two runs.
+ *
+ * @param program  [out] written only on KILTER_OK
+ * @return KILTER_OK; KILTER_ERR_USAGE before the first run has ended, and while one is on; KILTER_ERR_MEMORY;
+ * what made the farm of no more use, if something has
+ */
+KILTER_API kilter_status kilter_farm_program(kilter_farm *farm, kilter_program *program, kilter_error *error);
 
 /** The run record's file, or NULL when nothing is recorded. The farm owns it.   Local, on the master. */
 KILTER_API const char *kilter_farm_record(const kilter_farm *farm);

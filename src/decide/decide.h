@@ -228,9 +228,9 @@ typedef struct kl_grain_plan {
 } kl_grain_plan;
 
 /* The number of tasks for which runs × time of an iteration is least, of equal ones the fewest, looked for
- * among numbers 1/16 apart. The present one stays if none is 5 % better, and t_M is believed up to four times
- * the most and down to a quarter of the fewest tasks it was seen with. Nothing measured: four tasks a worker.
- * KILTER_ERR_MEMORY. */
+ * among numbers 1/16 apart and multiples of the number of workers. The present one stays if none is 5 %
+ * better, and t_M is believed up to four times the most and down to a quarter of the fewest tasks it was seen
+ * with. Nothing measured: four tasks a worker. KILTER_ERR_MEMORY. */
 kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question *question,
                               kl_grain_plan *plan);
 

@@ -48,17 +48,29 @@ static uint64_t next_number(uint64_t tasks) {
     return tasks + 1 + (uint64_t)((double)tasks / APART);
 }
 
+static kilter_status consider(const kl_grain_look *look, const kl_grain_question *q, uint64_t tasks,
+                              uint64_t *counts, candidate *best) {
+    candidate c;
+    kilter_status status = weigh(look, q, tasks, counts, &c);
+    if (status == KILTER_OK && c.total_s < best->total_s)
+        *best = c;
+    return status;
+}
+
+/* Numbers 1/16 apart, and below each that which equal workers can share evenly. */
 static kilter_status find_best(const kl_grain_look *look, const kl_grain_question *q, uint64_t *counts,
                                candidate *best) {
     uint64_t least = within(floor((double)look->least_seen / BELIEVED), q->least, q->most);
     uint64_t most = within(BELIEVED * (double)look->most_seen, q->least, q->most);
     kilter_status status = weigh(look, q, least, counts, best);
     for (uint64_t tasks = least; tasks < most && status == KILTER_OK;) {
-        candidate c;
+        uint64_t last = tasks;
         tasks = next_number(tasks) < most ? next_number(tasks) : most;
-        status = weigh(look, q, tasks, counts, &c);
-        if (status == KILTER_OK && c.total_s < best->total_s)
-            *best = c;
+        uint64_t even = tasks - tasks % look->lane_count;
+        if (even > last && even < tasks)
+            status = consider(look, q, even, counts, best);
+        if (status == KILTER_OK)
+            status = consider(look, q, tasks, counts, best);
     }
     return status;
 }

@@ -120,3 +120,30 @@ kilter_status kilter_farm_grain(kilter_farm *f, const kilter_grain_options *opti
     kl_farm_end_use(f);
     return status;
 }
+
+kilter_status kilter_farm_program(kilter_farm *f, kilter_program *program, kilter_error *error) {
+    kl_grain_look now = {0};
+    kilter_status status = kl_farm_begin_use(f, "asking for a benchmark", error);
+    if (status != KILTER_OK)
+        return status;
+    status = look(f, 0, &now, error);
+    if (status == KILTER_OK && now.tasks == 0)
+        status = kl_fail(error, KILTER_ERR_USAGE,
+                         "asking for a benchmark: nothing is measured yet; call it after a run");
+    if (status == KILTER_OK) {
+        double rate = 0;
+        for (uint32_t i = 0; i < now.lane_count; i++)
+            rate += now.lanes[i].rate / now.lane_count;
+        *program = (kilter_program){.tasks = now.tasks,
+                                    .iterations = 1,
+                                    .work_s = now.work_units / rate,
+                                    .master_s = now.model.master.fixed_s,
+                                    .master_task_s = now.model.master.per_unit_s,
+                                    .round_trip_s = now.model.round_trip_s,
+                                    .update_s = now.model.update_s,
+                                    .task_message_s = now.model.task_s};
+    }
+    free((void *)(uintptr_t)now.lanes);
+    kl_farm_end_use(f);
+    return status;
+}

@@ -46,6 +46,7 @@ typedef struct stepped_farm {
     uint32_t count;
     double send_s;        /* the sender's own time for a message */
     bool release;         /* set before opening */
+    uint32_t room;        /* likewise: so many more may join later */
     bool attended;        /* likewise: workers look for messages in the middle of a task, too */
     kilter_error failure; /* of the master, while others caught up */
 } stepped_farm;
@@ -120,12 +121,32 @@ static inline void stepped_spend(void *state, double work_s) {
     actor->now_s += left_s;
 }
 
+/* One more comes, now; there must be room. */
+static inline void stepped_join(stepped_farm *f, kilter_work_fn work) {
+    stepped_actor *a = &f->workers[f->count++];
+    a->now_s = f->master_actor.now_s;
+    a->speed = 1;
+    a->dies_s = HUGE_VAL;
+    kilter_status status = kl_inproc_join(f->hub, &a->endpoint, &a->transport, NULL);
+    assert(status == KILTER_OK);
+    stepped_wire_up(f, a);
+    kl_worker_options options = {
+        .work = work, .start = stepped_start, .user = a, .program = "test", .binding = ""};
+    options.patience_s = -1;
+    options.clock = (kl_clock){.now_s = actor_now_s, .self = a};
+    status = kl_worker_new(&options, a->transport, &a->worker, NULL);
+    assert(status == KILTER_OK);
+    if (f->attended)
+        kl_worker_let_attend(a->worker, &(kl_attendance){.busy_s = actor_now_s, .self = a});
+    (void)status;
+}
+
 static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t workers, double latency_s,
                                 kilter_work_fn work) {
     f->timing =
         (kl_inproc_stepped){.latency_s = latency_s, .per_byte_s = 8e-9, .now_s = endpoint_now_s, .clock = f};
-    f->count = workers;
-    f->workers = calloc(workers, sizeof *f->workers);
+    f->count = 0;
+    f->workers = calloc(workers + f->room, sizeof *f->workers);
     kilter_status status = kl_inproc_new(&f->timing, &f->hub, NULL);
     assert(status == KILTER_OK);
     status = kl_inproc_listen(f->hub, &f->master_actor.transport, NULL);
@@ -139,22 +160,8 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
     master.clock = (kl_clock){.now_s = actor_now_s, .self = &f->master_actor};
     status = kl_master_new(&master, f->master_actor.transport, &f->master, NULL);
     assert(status == KILTER_OK);
-    for (uint32_t i = 0; i < workers; i++) {
-        stepped_actor *a = &f->workers[i];
-        a->speed = 1;
-        a->dies_s = HUGE_VAL;
-        status = kl_inproc_join(f->hub, &a->endpoint, &a->transport, NULL);
-        assert(status == KILTER_OK);
-        stepped_wire_up(f, a);
-        kl_worker_options options = {
-            .work = work, .start = stepped_start, .user = a, .program = "test", .binding = ""};
-        options.patience_s = -1;
-        options.clock = (kl_clock){.now_s = actor_now_s, .self = a};
-        status = kl_worker_new(&options, a->transport, &a->worker, NULL);
-        assert(status == KILTER_OK);
-        if (f->attended)
-            kl_worker_let_attend(a->worker, &(kl_attendance){.busy_s = actor_now_s, .self = a});
-    }
+    for (uint32_t i = 0; i < workers; i++)
+        stepped_join(f, work);
     (void)status;
 }
 

@@ -216,7 +216,8 @@ static void learn_lost(kl_master *m, const kl_grain_look *look) {
     if (look->tasks == 0 || m->done < m->summary.tasks || look->lane_count != m->summary.workers ||
         kl_grain_choose(look, &same, &plan) != KILTER_OK)
         return;
-    m->lost_s = fmax(0, m->summary.elapsed_s - plan.workers_s - plan.messages_s);
+    double lost_s = fmax(0, m->summary.elapsed_s - plan.workers_s - plan.messages_s);
+    m->lost_s = m->lost_s > 0 ? (m->lost_s + lost_s) / 2 : lost_s;
 }
 
 kilter_status kl_master_grain(kl_master *m, double spent_s, double work, kl_grain_look *look) {

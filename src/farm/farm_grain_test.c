@@ -1,0 +1,175 @@
+/* A farm is asked how many tasks; workers are threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "kilter/kilter.h"
+#include "report/report.h"
+
+enum { ITEMS = 1200 };
+
+/* A task's part of ITEMS items, whatever their number: adds up their squares. */
+static int add_up(const kilter_task *task, kilter_result *result, void *state) {
+    uint64_t tasks, sum = 0;
+    (void)state;
+    memcpy(&tasks, task->shared.data, sizeof tasks);
+    for (uint64_t i = task->index * ITEMS / tasks; i < (task->index + 1) * ITEMS / tasks; i++)
+        sum += i * i;
+    return kilter_result_put(result, &sum, sizeof sum) != KILTER_OK;
+}
+
+static void take(const kilter_outcome *outcome, void *user) {
+    uint64_t part;
+    memcpy(&part, outcome->result.data, sizeof part);
+    *(uint64_t *)user += part;
+}
+
+static kilter_farm *open_farm(const char *record) {
+    kilter_farm_options options = {.work = add_up,
+                                   .transport = "inproc",
+                                   .workers = 3,
+                                   .policy = "ect",
+                                   .team = "all",
+                                   .record = record,
+                                   .name = "farm_grain_test"};
+    kilter_farm *farm;
+    kilter_error error;
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    return farm;
+}
+
+static void run_once(kilter_farm *farm, uint64_t tasks, double work) {
+    uint64_t sum = 0, expected = (uint64_t)(ITEMS - 1) * ITEMS * (2 * ITEMS - 1) / 6;
+    kilter_run run = {
+        .tasks = tasks, .shared = {&tasks, sizeof tasks}, .done = take, .user = &sum, .work = work};
+    assert_int_equal(kilter_farm_run(farm, &run, NULL), KILTER_OK);
+    assert_true(sum == expected);
+}
+
+static double half_as_many(uint64_t tasks, void *user) {
+    ++*(int *)user;
+    return 100.0 / (double)tasks;
+}
+
+static double none(uint64_t tasks, void *user) {
+    (void)tasks, (void)user;
+    return 0;
+}
+
+static void it_may_be_asked_before_every_run(void **state) {
+    (void)state;
+    kilter_farm *farm = open_farm("none");
+    kilter_grain grain;
+    int asked = 0;
+    assert_int_equal(kilter_farm_grain(farm, &(kilter_grain_options){.most = ITEMS}, &grain, NULL),
+                     KILTER_OK);
+    assert_int_equal(grain.tasks, 12); /* nothing is measured */
+    for (int i = 0; i < 20; i++) {
+        run_once(farm, grain.tasks, ITEMS);
+        kilter_grain_options options = {.least = 2, .most = ITEMS};
+        if (i % 2)
+            options = (kilter_grain_options){.most = 50, .runs = half_as_many, .user = &asked, .work = ITEMS};
+        assert_int_equal(kilter_farm_grain(farm, &options, &grain, NULL), KILTER_OK);
+        assert_in_range(grain.tasks, i % 2 ? 1 : 2, options.most);
+        assert_in_range(grain.workers, 1, 3);
+        assert_true(grain.master_s >= 0 && grain.workers_s > 0 && grain.messages_s >= 0);
+        assert_non_null(strstr(grain.reason, "tasks: "));
+    }
+    assert_true(asked > 0);
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+}
+
+static void wrong_questions_are_refused(void **state) {
+    (void)state;
+    kilter_farm *farm = open_farm("none");
+    run_once(farm, 6, 0);
+    static const struct {
+        kilter_grain_options options;
+        const char *text;
+    } rows[] = {
+        {{.most = 0}, "no choice"},
+        {{.least = 5, .most = 4}, "from 5 to 4"},
+        {{.most = 5, .work = -1}, "the work is -1"},
+        {{.most = 5, .runs = none}, "`runs` gave something else"},
+    };
+    kilter_grain grain = {.tasks = 77};
+    kilter_error error;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        assert_int_equal(kilter_farm_grain(farm, &rows[r].options, &grain, &error), KILTER_ERR_RANGE);
+        assert_non_null(strstr(error.text, rows[r].text));
+        assert_int_equal(grain.tasks, 77);
+    }
+    kilter_run run = {.tasks = 3, .work = -3};
+    assert_int_equal(kilter_farm_run(farm, &run, &error), KILTER_ERR_RANGE);
+    assert_non_null(strstr(error.text, "its work is -3"));
+    run_once(farm, 4, 0); /* it is as good as before */
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+}
+
+static void ask_within(const kilter_outcome *outcome, void *user) {
+    kilter_grain grain;
+    kilter_error error;
+    (void)outcome;
+    assert_int_equal(kilter_farm_grain(user, &(kilter_grain_options){.most = 9}, &grain, &error),
+                     KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "not from the callback"));
+}
+
+static void a_callback_cannot_ask(void **state) {
+    (void)state;
+    kilter_farm *farm = open_farm("none");
+    uint64_t tasks = 2;
+    kilter_run run = {.tasks = tasks, .shared = {&tasks, sizeof tasks}, .done = ask_within, .user = farm};
+    assert_int_equal(kilter_farm_run(farm, &run, NULL), KILTER_OK);
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+}
+
+static const kl_report_decision *decision(const kl_report *report, const char *kind) {
+    for (size_t i = 0; i < report->decision_count; i++)
+        if (strcmp(report->decisions[i].kind, kind) == 0)
+            return &report->decisions[i];
+    fail_msg("no decision '%s' in the record", kind);
+    return NULL;
+}
+
+/* Each run's grain and assignment stand there with a forecast, and are compared with what came of them. */
+static void forecasts_are_in_the_record(void **state) {
+    (void)state;
+    enum { RUNS = 5 };
+    char path[] = "/tmp/kilter_grain_XXXXXX";
+    assert_true(mkstemp(path) >= 0);
+    kilter_farm *farm = open_farm(path);
+    for (int i = 0; i < RUNS; i++) {
+        kilter_grain grain;
+        assert_int_equal(kilter_farm_grain(farm, &(kilter_grain_options){.most = ITEMS}, &grain, NULL),
+                         KILTER_OK);
+        run_once(farm, grain.tasks, ITEMS);
+    }
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+    kl_report *report;
+    assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
+    assert_int_equal(decision(report, "grain")->decisions, RUNS);
+    assert_int_equal(decision(report, "grain")->forecasts, RUNS);
+    assert_in_range(decision(report, "assign")->decisions, 1, RUNS - 1); /* the first run: nobody is known */
+    assert_int_equal(decision(report, "assign")->forecasts, decision(report, "assign")->decisions);
+    kl_report_free(report);
+    unlink(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_may_be_asked_before_every_run),
+        cmocka_unit_test(wrong_questions_are_refused),
+        cmocka_unit_test(a_callback_cannot_ask),
+        cmocka_unit_test(forecasts_are_in_the_record),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
