@@ -51,14 +51,14 @@ grep -q '^2 *2.00 *9.8751' hosts.out || fail "its own workers: $(cat hosts.out)"
 "$kilter" predict $example --hosts finished.kilter >foreign.out
 holds foreign.out '(--hosts, 1 being their own mean'
 
-# all of a program: table 3 of the paper on ATR, SSN with N = 10,000, T = 400: 4.07 min
+# all of a program: table 3 of the paper on ATR, SSN with N = 10,000, T = 400: 4.07 min = 4 min 04 s
 atr="--work-s 321.5 --tasks 400 --master-s 2.709615384615385 --speeds 50x1 --iterations 26"
 "$kilter" predict $atr >program.out
-holds program.out '4.07 min for 26 iterations on 50 workers, 50 of them used'
+holds program.out '4 min 04 s for 26 iterations on 50 workers, 50 of them used'
 "$kilter" predict --json $atr | grep -q '"program":{"iterations":26,"workers":50,"workers_used":50,"total_s":244.0' ||
     fail "the program as JSON"
 "$kilter" predict --work-s 10 --tasks 10 --speeds 5x2,0.1 --iterations 9 >slow.out
-holds slow.out '10.0 s for 9 iterations on 6 workers, 5 of them used'
+holds slow.out '10.00 s for 9 iterations on 6 workers, 5 of them used'
 "$kilter" predict --iterations 5 finished.kilter >recorded.out
 grep -q "the record's own . runs: .* measured, .* predicted (" recorded.out || fail "no outcome: $(cat recorded.out)"
 expect 2 "how many tasks each has is not known" "$kilter" predict --work-s 1 --iterations 3

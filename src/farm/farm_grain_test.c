@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "kilter/kilter.h"
+#include "kilter/farm.h"
 #include "report/report.h"
 
 enum { ITEMS = 1200 };
