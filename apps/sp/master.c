@@ -167,6 +167,7 @@ const double *sp_master_incumbent(const sp_master *master) {
 void sp_master_progress(const sp_master *m, sp_progress *progress) {
     *progress = m->progress;
     progress->upper = m->upper;
+    progress->lower = fmin(m->progress.lower, m->upper); /* rounding may put it above */
     progress->model = m->model;
     progress->radius = m->radius;
     progress->cuts = (int)m->cuts;
