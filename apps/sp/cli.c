@@ -147,7 +147,34 @@ static kilter_status take_confidence(const char *text, void *value, kilter_error
     return KILTER_OK;
 }
 
-enum { EVALUATE = SP_EVALUATE_COMMAND, SOLVE = SP_SOLVE_COMMAND, BOTH = EVALUATE | SOLVE };
+static kilter_status take_benchmark(const char *text, void *value, kilter_error *error) {
+    uint64_t number;
+    if (!whole_number(text, &number) || number < 1 || number > SP_SCENARIOS_MAX)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: --benchmark %.40s; give a number of scenarios from 1 to %d",
+                       text, SP_SCENARIOS_MAX);
+    *(uint64_t *)value = number;
+    return KILTER_OK;
+}
+
+static kilter_status take_candidates(const char *text, void *value, kilter_error *error) {
+    uint64_t number;
+    if (!whole_number(text, &number) || number < 1 || number > SP_SCENARIOS_MAX)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: --candidates %.40s; give a whole number from 1 to %d", text,
+                       SP_SCENARIOS_MAX);
+    *(uint64_t *)value = number;
+    return KILTER_OK;
+}
+
+enum {
+    EVALUATE = SP_EVALUATE_COMMAND,
+    SOLVE = SP_SOLVE_COMMAND,
+    PREDICT = SP_PREDICT_COMMAND,
+    SOLVES = SOLVE | PREDICT,
+    BOTH = EVALUATE | SOLVE,
+    ALL = BOTH | PREDICT,
+};
 
 static const struct option {
     int commands;
@@ -160,16 +187,26 @@ static const struct option {
      take_scenarios},
     {SOLVE, "--scenarios", "N", "how many scenarios to sample (required), or all",
      offsetof(sp_options, scenarios), take_scenarios_or_all},
-    {BOTH, "--seed", "S", "which sample: same seed, same scenarios (default 1)", offsetof(sp_options, seed),
+    {PREDICT, "--scenarios", "N", "of the solve to predict (required)", offsetof(sp_options, scenarios),
+     take_scenarios},
+    {PREDICT, "--on", "LIST",
+     "its workers' speeds, as 40x1,10x0.25, 1 being a worker here (default: those here)",
+     offsetof(sp_options, on), take_path},
+    {PREDICT, "--candidates", "K", "it will take (default: as many as the benchmark)",
+     offsetof(sp_options, candidates), take_candidates},
+    {PREDICT, "--benchmark", "B", "scenarios that are solved here to measure (default 500)",
+     offsetof(sp_options, benchmark), take_benchmark},
+    {ALL, "--seed", "S", "which sample: same seed, same scenarios (default 1)", offsetof(sp_options, seed),
      take_seed},
-    {SOLVE, "--gap", "E", "relative gap at which to end (default 1e-6)", offsetof(sp_options, gap), take_gap},
+    {SOLVES, "--gap", "E", "relative gap at which to end (default 1e-6)", offsetof(sp_options, gap),
+     take_gap},
     {SOLVE, "--grow", "LIST",
      "sizes of samples instead, as 1000,5000: each starts where the one before ended",
      offsetof(sp_options, grow), take_stages},
     {SOLVE, "--lhs", NULL, "Latin hypercube sampling", offsetof(sp_options, latin), take_flag},
     {SOLVE, "--start", "FILE", "a first-stage decision to begin with", offsetof(sp_options, at), take_path},
-    {SOLVE, "--mode", "M", "reproducible (default) or fast", offsetof(sp_options, fast), take_mode},
-    {SOLVE, "--clusters", "T", "tasks, and cuts, per candidate", offsetof(sp_options, clusters),
+    {SOLVES, "--mode", "M", "reproducible (default) or fast", offsetof(sp_options, fast), take_mode},
+    {SOLVES, "--clusters", "T", "tasks, and cuts, per candidate", offsetof(sp_options, clusters),
      take_clusters},
     {SOLVE, "--method", "M", "tr (default), or de: the deterministic equivalent, at once",
      offsetof(sp_options, extensive), take_method},
@@ -180,12 +217,12 @@ static const struct option {
     {SOLVE, "--decision", "FILE", "write the decision found to it", offsetof(sp_options, decision),
      take_path},
     {SOLVE, "--mps", "FILE", "write the sampled problem to it, in MPS", offsetof(sp_options, mps), take_path},
-    {BOTH, "--json", NULL, "print one JSON object", offsetof(sp_options, json), take_flag},
+    {ALL, "--json", NULL, "print one JSON object", offsetof(sp_options, json), take_flag},
 };
 enum { OPTIONS = sizeof OPTION / sizeof *OPTION };
 
 static const char *name_of(sp_command command) {
-    return command == SP_SOLVE_COMMAND ? "solve" : "evaluate";
+    return command == SP_SOLVE_COMMAND ? "solve" : command == SP_PREDICT_COMMAND ? "predict" : "evaluate";
 }
 
 static void print_options(FILE *out, sp_command command) {
@@ -222,9 +259,20 @@ static void solve_usage(FILE *out) {
         "how many workers there are, or which. In fast mode workers keep each scenario's last basis.\n\n");
 }
 
+static void predict_usage(FILE *out) {
+    fprintf(out, "usage: kilter-sp predict CORE TIME STOCH --scenarios N [options]\n\n"
+                 "Solve a small sample here, and say how long N scenarios would take on other workers.\n\n");
+    print_options(out, SP_PREDICT_COMMAND);
+    fprintf(out,
+            "Whole clusters are taken to go each to the worker that would end it first, as policy ect deals\n"
+            "them. What was predicted for the small sample itself stands beside what it took.\n\n");
+}
+
 void sp_command_usage(FILE *out, sp_command command) {
     if (command == SP_SOLVE_COMMAND)
         solve_usage(out);
+    else if (command == SP_PREDICT_COMMAND)
+        predict_usage(out);
     else
         evaluate_usage(out);
     fprintf(out, "Exit code: 0 done; 2 for what can be mended in the call or the files; 1 for the rest.\n");
@@ -296,7 +344,7 @@ kilter_status sp_options_parse(sp_command command, int count, char *const *argum
     parser p = {.command = command,
                 .count = count,
                 .arguments = arguments,
-                .options = {.seed = 1, .confidence = 95, .gap = 1e-6, .check = 10000}};
+                .options = {.seed = 1, .confidence = 95, .gap = 1e-6, .check = 10000, .benchmark = 500}};
     const char **file[] = {&p.options.core, &p.options.time, &p.options.stoch};
     bool plain = false; /* after "--" everything is a file */
     int files = 0;

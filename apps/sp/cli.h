@@ -9,7 +9,7 @@
 #include "evaluate.h"
 #include "solve.h"
 
-typedef enum sp_command { SP_EVALUATE_COMMAND = 1, SP_SOLVE_COMMAND = 2 } sp_command;
+typedef enum sp_command { SP_EVALUATE_COMMAND = 1, SP_SOLVE_COMMAND = 2, SP_PREDICT_COMMAND = 4 } sp_command;
 
 enum { SP_SCENARIOS_MAX = 1000000000, SP_CLUSTERS_MAX = 1000000, SP_STAGES_MAX = 16 };
 
@@ -32,6 +32,9 @@ typedef struct sp_options {
     uint64_t check;             /* scenarios of the out-of-sample estimate; 0: none */
     sp_stages grow;             /* count 0: scenarios says it */
     const char *mps, *decision; /* paths of what is written; NULL: nothing */
+    /* of predict */
+    uint64_t benchmark, candidates; /* candidates 0: as many as the benchmark takes */
+    const char *on;                 /* the workers' speeds; NULL: those that are there, equal */
 } sp_options;
 
 /* arguments[0 … count): what follows the command. KILTER_ERR_USAGE names the option. Pointers go into the

@@ -153,7 +153,8 @@ static kilter_status evaluate_on(kilter_farm *farm, int count, char *const *argu
 static void print_usage(FILE *out) {
     fprintf(out, "usage: kilter-sp COMMAND …\n\n"
                  "  evaluate   estimate the expected cost of a first-stage decision\n"
-                 "  solve      find the decision that costs least over a sample\n\n"
+                 "  solve      find the decision that costs least over a sample\n"
+                 "  predict    how long a solve would take on other workers\n\n"
                  "  --help     print this; after a command, its own help\n"
                  "  --version  print the version\n");
 }
@@ -172,13 +173,19 @@ static bool has_word(int argc, char **argv, const char *word) {
     return false;
 }
 
+/* They have many runs each. */
+static bool solves(int argc, char **argv) {
+    return has_word(argc, argv, "solve") || has_word(argc, argv, "predict");
+}
+
 /* Help and version need no farm. */
 static bool answered(int argc, char **argv) {
     if (has_option(argc, argv, "--version")) {
         printf("kilter-sp %s\n", KILTER_VERSION);
-    } else if (has_option(argc, argv, "--help") &&
-               (has_word(argc, argv, "evaluate") || has_word(argc, argv, "solve"))) {
-        sp_command_usage(stdout, has_word(argc, argv, "solve") ? SP_SOLVE_COMMAND : SP_EVALUATE_COMMAND);
+    } else if (has_option(argc, argv, "--help") && (has_word(argc, argv, "evaluate") || solves(argc, argv))) {
+        sp_command_usage(stdout, has_word(argc, argv, "solve")     ? SP_SOLVE_COMMAND
+                                 : has_word(argc, argv, "predict") ? SP_PREDICT_COMMAND
+                                                                   : SP_EVALUATE_COMMAND);
         printf("\nKilter's options:\n");
         kilter_farm_usage(stdout);
     } else if (has_option(argc, argv, "--help")) {
@@ -203,20 +210,23 @@ int main(int argc, char **argv) {
                                    .shared = take_shared,
                                    .stop = stop_worker,
                                    .name = "kilter-sp",
-                                   /* a solve has many runs, and its own line */
-                                   .progress = isatty(STDERR_FILENO) && !has_word(argc, argv, "solve")};
+                                   /* a solve has its own line */
+                                   .progress = isatty(STDERR_FILENO) && !solves(argc, argv)};
     kilter_status status = kilter_farm_open(&options, &argc, argv, &farm, &error);
     if (status == KILTER_ENDED)
         return 0;
     if (status)
         return finish(&error);
     bool solve = argc >= 2 && strcmp(argv[1], "solve") == 0;
-    if (argc < 2 || (!solve && strcmp(argv[1], "evaluate") != 0))
+    bool predict = argc >= 2 && strcmp(argv[1], "predict") == 0;
+    if (argc < 2 || (!solve && !predict && strcmp(argv[1], "evaluate") != 0))
         kl_fail(&error, KILTER_ERR_USAGE,
                 "reading the command line: %s%.60s; kilter-sp --help lists the commands",
                 argc < 2 ? "a command is missing" : "there is no command ", argc < 2 ? "" : argv[1]);
     else if (solve)
         sp_solve_on(farm, argc - 2, argv + 2, &error);
+    else if (predict)
+        sp_predict_on(farm, argc - 2, argv + 2, &error);
     else
         evaluate_on(farm, argc - 2, argv + 2, &error);
     kilter_error close_error = {.status = KILTER_OK};

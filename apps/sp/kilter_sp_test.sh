@@ -128,6 +128,16 @@ timeout 60 "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" 
     --record none >"$work/out" || complain "--grow"
 grep -q '^scenarios *3000 ' "$work/out" || complain "--grow ends with $(cat "$work/out")"
 
+timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 20000 --on 40x1,9x0.25,1e-9 \
+    --candidates 12 --benchmark 300 --workers 2 --record none >"$work/out" || complain "predict"
+grep -q '^time  *[0-9.]* s for 20000 scenarios on 50 workers, 49 of them used; bound' "$work/out" ||
+    complain "predict says $(cat "$work/out")"
+grep -q '^candidates  *12; 200 clusters' "$work/out" || complain "predict's candidates: $(cat "$work/out")"
+grep -q '^benchmark  *300 scenarios, .* on [12] workers*: .* s measured, .* s predicted' "$work/out" ||
+    complain "predict's benchmark: $(cat "$work/out")"
+timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 100 --workers 2 --json \
+    --record none | grep -q '"workers": [12], .*"benchmark": {"scenarios": 100, ' || complain "predict --json"
+
 # refused CODE TEXT WORDS…: the command ends with the code, its text on one line of stderr, nothing on stdout
 refused() {
     code=$1 text=$2
@@ -162,6 +172,10 @@ refused 2 "dear.at:4: the decision is not feasible: first-stage row BUDGET" "$sp
     "$lands/lands.tim" "$lands/lands.sto" --at "$work/dear.at" --scenarios 5 --workers 1 --record none
 refused 2 "--gap 0; give a relative gap" "$sp" solve a b c --scenarios 5 --gap 0 --workers 1 --record none
 refused 2 "--grow 5,5; give up to" "$sp" solve a b c --grow 5,5 --workers 1 --record none
+refused 2 "--on 5x0; give speeds above 0" "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
+    --scenarios 50 --on 5x0 --workers 1 --record none
+refused 2 "--candidates 0; give a whole number" "$sp" predict a b c --scenarios 5 --candidates 0 --workers 1 --record none
+refused 2 "--benchmark x; give a number" "$sp" predict a b c --scenarios 5 --benchmark x --workers 1 --record none
 refused 2 "both say how many" "$sp" solve a b c --grow 5,6 --scenarios 5 --workers 1 --record none
 sed 's/SITE      20/SITE      9/' "$supply/supply.cor" >"$work/small.cor"
 refused 1 "the problem is infeasible: no decision lets every scenario be met" "$sp" solve "$work/small.cor" \
@@ -171,6 +185,7 @@ refused 1 "its second stage is infeasible" "$sp" evaluate "$lands/lands.cor" \
 
 "$sp" --version | grep -q '^kilter-sp [0-9]' || complain "--version"
 "$sp" --help | grep -q evaluate || complain "--help"
+"$sp" predict --help | grep -q -- --on || complain "predict --help"
 "$sp" solve --help | grep -q -- --grow || complain "solve --help"
 "$sp" evaluate --help >"$work/out" || complain "evaluate --help"
 grep -q -- --scenarios "$work/out" && grep -q -- --policy "$work/out" || complain "evaluate --help lacks options"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "extensive.h"
+#include "forecast.h"
 #include "inputs.h"
 #include "job.h"
 
@@ -30,7 +31,7 @@ typedef struct solver {
     kilter_error failure; /* of the lowest task that failed */
     /* how it gets on */
     bool watched;
-    double begun_s, farm_s, first_gap, first_gap_s;
+    double begun_s, farm_s, work_s, first_gap, first_gap_s; /* work_s: of all workers, at their mean speed */
     uint32_t workers;
     /* the answer */
     sp_solution solution;
@@ -106,6 +107,7 @@ static kilter_status run_order(solver *s, kilter_done_fn done, kilter_error *err
     s->files_sent = true;
     kilter_farm_summary summary;
     kilter_farm_summary_get(s->farm, &summary);
+    s->work_s += summary.bound_s * summary.workers;
     if (summary.workers > s->workers)
         s->workers = summary.workers;
     if (s->failure.status && error)
@@ -374,6 +376,55 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
     kilter_status status = sp_options_parse(SP_SOLVE_COMMAND, count, arguments, &s.options, error);
     if (!status)
         status = solve_and_print(&s, error);
+    free_solver(&s);
+    return status;
+}
+
+/* ---- predicting ---- */
+
+static kilter_status measure(solver *s, uint64_t scenarios, sp_benchmark *b, kilter_error *error) {
+    s->options.scenarios = scenarios;
+    kilter_status status = prepare(s, error);
+    double begun_s = now_s();
+    if (!status)
+        status = solve_stage(s, 0, NULL, error);
+    *b = (sp_benchmark){.scenarios = scenarios,
+                        .clusters = s->clusters,
+                        .candidates = s->solution.progress.evaluated,
+                        .workers = s->workers,
+                        .elapsed_s = now_s() - begun_s,
+                        .farm_s = s->farm_s};
+    b->work_s = b->candidates ? s->work_s / b->candidates : 0;
+    return status ? status : kilter_farm_program(s->farm, &b->program, error);
+}
+
+static kilter_status predict_and_print(solver *s, kilter_error *error) {
+    sp_options asked = s->options;
+    sp_benchmark benchmark;
+    sp_forecast forecast;
+    kilter_status status =
+        measure(s, asked.benchmark < asked.scenarios ? asked.benchmark : asked.scenarios, &benchmark, error);
+    if (!status)
+        status = sp_forecast_make(&asked, &benchmark, &forecast, error);
+    if (status)
+        return status;
+    if (asked.json)
+        sp_forecast_print_json(stdout, &forecast, &benchmark);
+    else
+        sp_forecast_print(stdout, &forecast, &benchmark);
+    return fflush(stdout) == 0
+               ? KILTER_OK
+               : kl_fail(error, KILTER_ERR_SYSTEM, "printing the forecast: %s; look at where the output goes",
+                         strerror(errno));
+}
+
+kilter_status sp_predict_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error) {
+    solver s = {.farm = farm, .begun_s = now_s()};
+    kilter_status status = sp_options_parse(SP_PREDICT_COMMAND, count, arguments, &s.options, error);
+    if (!status)
+        status = sp_forecast_check(&s.options, error);
+    if (!status)
+        status = predict_and_print(&s, error);
     free_solver(&s);
     return status;
 }

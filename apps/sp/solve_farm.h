@@ -8,4 +8,7 @@
 /* arguments[0 … count): what follows "solve". Prints the answer. */
 kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
 
+/* Likewise what follows "predict". */
+kilter_status sp_predict_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
+
 #endif

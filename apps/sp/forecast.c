@@ -1,0 +1,147 @@
+#include "forecast.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORKERS_MOST = 1000000 };
+
+/* ---- the workers ---- */
+
+static kilter_status bad_workers(const char *text, kilter_error *error) {
+    return kl_fail(
+        error, KILTER_ERR_USAGE,
+        "reading the command line: --on %.60s; give speeds above 0, as 1,1,0.5 or 40x1,10x0.25, up to "
+        "%d of them; 1 is a worker of the benchmark",
+        text, WORKERS_MOST);
+}
+
+/* "0.5" or "16x0.5" at *at, which moves behind it. */
+static bool take_term(const char **at, uint32_t *times, double *speed) {
+    char *end;
+    errno = 0;
+    double number = strtod(*at, &end);
+    *times = 1;
+    if (end != *at && *end == 'x' && number >= 1 && number <= WORKERS_MOST && number == floor(number)) {
+        *times = (uint32_t)number;
+        *at = end + 1;
+        number = strtod(*at, &end);
+    }
+    bool read = end != *at && !errno && number > 0 && isfinite(number) && (*end == ',' || *end == 0);
+    *at = end;
+    *speed = number;
+    return read;
+}
+
+/* As often as there are workers: into speeds, unless that is NULL. */
+static bool list_speeds(const char *text, double *speeds, uint32_t *count) {
+    *count = 0;
+    for (const char *at = text;; at++) {
+        uint32_t times;
+        double speed;
+        if (!take_term(&at, &times, &speed) || times > WORKERS_MOST - *count)
+            return false;
+        for (uint32_t i = 0; i < times; i++, ++*count)
+            if (speeds)
+                speeds[*count] = speed;
+        if (*at == 0)
+            return true;
+    }
+}
+
+kilter_status sp_forecast_check(const sp_options *options, kilter_error *error) {
+    uint32_t count;
+    return !options->on || list_speeds(options->on, NULL, &count) ? KILTER_OK
+                                                                  : bad_workers(options->on, error);
+}
+
+/* ---- the forecast ---- */
+
+static kilter_program program_of(const sp_benchmark *b, uint64_t scenarios, int clusters, double candidates) {
+    kilter_program program = b->program;
+    double master_s = (b->elapsed_s - b->farm_s) / b->candidates;
+    program.tasks = (uint64_t)clusters;
+    program.iterations = candidates - 1; /* the start is the one more */
+    program.work_s = b->work_s * (double)scenarios / (double)b->scenarios;
+    program.master_s = 0;
+    program.master_task_s = master_s / b->clusters;
+    return program;
+}
+
+static kilter_status predict_on(const kilter_program *program, const char *workers, uint32_t equal,
+                                uint32_t *count, kilter_prediction *prediction, kilter_error *error) {
+    *count = equal;
+    if (workers)
+        list_speeds(workers, NULL, count);
+    double *speeds = calloc(*count, sizeof *speeds);
+    if (!speeds)
+        return kl_fail(error, KILTER_ERR_MEMORY, "predicting for %u workers: memory ran out",
+                       (unsigned)*count);
+    for (uint32_t i = 0; i < *count; i++)
+        speeds[i] = 1;
+    if (workers)
+        list_speeds(workers, speeds, count);
+    kilter_status status = kilter_predict(program, speeds, *count, prediction, error);
+    free(speeds);
+    return status;
+}
+
+kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *b, sp_forecast *forecast,
+                               kilter_error *error) {
+    sp_forecast made = {.scenarios = options->scenarios,
+                        .clusters =
+                            options->clusters ? (int)options->clusters : sp_clusters_for(options->scenarios),
+                        .given = options->candidates > 0,
+                        .candidates = (double)options->candidates};
+    if ((uint64_t)made.clusters > made.scenarios)
+        made.clusters = (int)made.scenarios;
+    if (!made.given)
+        made.candidates = b->candidates;
+    kilter_program asked = program_of(b, made.scenarios, made.clusters, made.candidates);
+    kilter_program itself = program_of(b, b->scenarios, b->clusters, b->candidates);
+    uint32_t here;
+    kilter_status status = predict_on(&asked, options->on, b->workers, &made.workers, &made.long_one, error);
+    if (!status)
+        status = predict_on(&itself, NULL, b->workers, &here, &made.short_one, error);
+    if (!status)
+        *forecast = made;
+    return status;
+}
+
+/* ---- what is printed ---- */
+
+void sp_forecast_print(FILE *out, const sp_forecast *f, const sp_benchmark *b) {
+    const kilter_prediction *p = &f->long_one;
+    fprintf(out, "time           %.3f s for %llu scenarios on %u worker%s, %u of them used; bound %.3f s\n",
+            p->total_s, (unsigned long long)f->scenarios, f->workers, f->workers == 1 ? "" : "s", p->workers,
+            p->bound_s);
+    fprintf(out, "candidates     %.0f%s; %d clusters\n", f->candidates,
+            f->given ? ""
+                     : ", as many as the benchmark had: more scenarios mostly take more, see --candidates",
+            f->clusters);
+    fprintf(out, "each           %.3g s the master alone, %.3g s the workers, %.3g s messages\n", p->master_s,
+            p->workers_s, p->messages_s);
+    fprintf(
+        out,
+        "benchmark      %llu scenarios, %d candidates, %d clusters on %u worker%s: %.3f s measured, %.3f s "
+        "predicted (%+.1f %%)\n",
+        (unsigned long long)b->scenarios, b->candidates, b->clusters, b->workers, b->workers == 1 ? "" : "s",
+        b->elapsed_s, f->short_one.total_s, 100 * (f->short_one.total_s / b->elapsed_s - 1));
+}
+
+void sp_forecast_print_json(FILE *out, const sp_forecast *f, const sp_benchmark *b) {
+    const kilter_prediction *p = &f->long_one;
+    fprintf(out,
+            "{\"predicted_s\": %.17g, \"bound_s\": %.17g, \"scenarios\": %llu, \"workers\": %u, "
+            "\"workers_used\": %u, \"candidates\": %.0f, \"clusters\": %d, ",
+            p->total_s, p->bound_s, (unsigned long long)f->scenarios, f->workers, p->workers, f->candidates,
+            f->clusters);
+    fprintf(out, "\"master_s\": %.17g, \"workers_s\": %.17g, \"messages_s\": %.17g, ", p->master_s,
+            p->workers_s, p->messages_s);
+    fprintf(out,
+            "\"benchmark\": {\"scenarios\": %llu, \"candidates\": %d, \"clusters\": %d, \"workers\": %u, "
+            "\"measured_s\": %.17g, \"predicted_s\": %.17g}}\n",
+            (unsigned long long)b->scenarios, b->candidates, b->clusters, b->workers, b->elapsed_s,
+            f->short_one.total_s);
+}

@@ -1,0 +1,40 @@
+/* kilter-sp predict: how long a solve takes on workers that are described, from a short one here. */
+#ifndef SP_FORECAST_H
+#define SP_FORECAST_H
+
+#include <stdio.h>
+
+#include "cli.h"
+#include "kilter/predict.h"
+
+/* What a solve of a small sample showed. Times in seconds. */
+typedef struct sp_benchmark {
+    uint64_t scenarios;
+    int clusters, candidates;
+    uint32_t workers;
+    double elapsed_s, farm_s; /* farm_s: of it, in the farm's runs */
+    double work_s;            /* of a run, mean, on one worker of their mean speed */
+    kilter_program program;   /* what messages cost, from it */
+} sp_benchmark;
+
+typedef struct sp_forecast {
+    uint32_t workers; /* described */
+    uint64_t scenarios;
+    int clusters;
+    double candidates;
+    bool given;                  /* the number of candidates was */
+    kilter_prediction long_one;  /* the solve asked for */
+    kilter_prediction short_one; /* the benchmark itself, as if predicted */
+} sp_forecast;
+
+/* Before anything is measured: can options->on be read? KILTER_ERR_USAGE. */
+kilter_status sp_forecast_check(const sp_options *options, kilter_error *error);
+
+/* A worker's time is linear in its scenarios, the master's depends on the clusters alone. */
+kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *benchmark,
+                               sp_forecast *forecast, kilter_error *error);
+
+void sp_forecast_print(FILE *out, const sp_forecast *forecast, const sp_benchmark *benchmark);
+void sp_forecast_print_json(FILE *out, const sp_forecast *forecast, const sp_benchmark *benchmark);
+
+#endif
