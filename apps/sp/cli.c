@@ -62,6 +62,13 @@ static kilter_status take_clusters(const char *text, void *value, kilter_error *
     return KILTER_OK;
 }
 
+static kilter_status take_clusters_or_auto(const char *text, void *value, kilter_error *error) {
+    if (strcmp(text, "auto") != 0)
+        return take_clusters(text, value, error);
+    *(uint64_t *)value = SP_CLUSTERS_AUTO;
+    return KILTER_OK;
+}
+
 static kilter_status take_gap(const char *text, void *value, kilter_error *error) {
     char *end;
     double number = strtod(text, &end);
@@ -206,7 +213,10 @@ static const struct option {
     {SOLVE, "--lhs", NULL, "Latin hypercube sampling", offsetof(sp_options, latin), take_flag},
     {SOLVE, "--start", "FILE", "a first-stage decision to begin with", offsetof(sp_options, at), take_path},
     {SOLVES, "--mode", "M", "reproducible (default) or fast", offsetof(sp_options, fast), take_mode},
-    {SOLVES, "--clusters", "T", "tasks, and cuts, per candidate", offsetof(sp_options, clusters),
+    {SOLVE, "--clusters", "T",
+     "tasks, and cuts, per candidate; auto: from the second sample of --grow on, by times measured",
+     offsetof(sp_options, clusters), take_clusters_or_auto},
+    {PREDICT, "--clusters", "T", "tasks, and cuts, per candidate", offsetof(sp_options, clusters),
      take_clusters},
     {SOLVE, "--method", "M", "tr (default), or de: the deterministic equivalent, at once",
      offsetof(sp_options, extensive), take_method},

@@ -13,6 +13,8 @@ typedef enum sp_command { SP_EVALUATE_COMMAND = 1, SP_SOLVE_COMMAND = 2, SP_PRED
 
 enum { SP_SCENARIOS_MAX = 1000000000, SP_CLUSTERS_MAX = 1000000, SP_STAGES_MAX = 16 };
 
+#define SP_CLUSTERS_AUTO UINT64_MAX
+
 /* Sizes of samples, one after the other: each is solved from the solution of the one before. */
 typedef struct sp_stages {
     uint64_t scenarios[SP_STAGES_MAX];
@@ -27,7 +29,7 @@ typedef struct sp_options {
     bool json;
     /* of solve */
     double gap;
-    uint64_t clusters; /* 0: by sp_clusters_for() */
+    uint64_t clusters; /* 0: by sp_clusters_for(); SP_CLUSTERS_AUTO: as measured times make best */
     bool fast, extensive, latin;
     uint64_t check;             /* scenarios of the out-of-sample estimate; 0: none */
     sp_stages grow;             /* count 0: scenarios says it */

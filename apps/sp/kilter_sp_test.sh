@@ -127,6 +127,11 @@ timeout 60 "$sp" evaluate "$supply/supply.cor" "$supply/supply.tim" "$supply/sup
 timeout 60 "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --grow 100,1000,3000 --workers 2 \
     --record none >"$work/out" || complain "--grow"
 grep -q '^scenarios *3000 ' "$work/out" || complain "--grow ends with $(cat "$work/out")"
+awk '/^cost/ { print $2 }' "$work/out" >"$work/grown"
+timeout 60 "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --grow 100,1000,3000 --workers 2 \
+    --clusters auto --policy ect --record none >"$work/out" || complain "--clusters auto"
+awk 'NR == FNR { c = $1 } /^cost/ { ok = ($2-c)^2 <= 1e-10*c*c } END { exit !ok }' "$work/grown" "$work/out" ||
+    complain "--clusters auto ends with $(cat "$work/out"), not $(cat "$work/grown")"
 
 timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 20000 --on 40x1,9x0.25,1e-9 \
     --candidates 12 --benchmark 300 --workers 2 --record none >"$work/out" || complain "predict"

@@ -98,7 +98,11 @@ static kilter_status run_order(solver *s, kilter_done_fn done, kilter_error *err
     kilter_status status = pack_order(s, error);
     if (status)
         return status;
-    kilter_run run = {.tasks = s->order.clusters, .inputs = s->inputs, .done = done, .user = s};
+    kilter_run run = {.tasks = s->order.clusters,
+                      .inputs = s->inputs,
+                      .done = done,
+                      .user = s,
+                      .work = (double)s->order.sampling.scenarios};
     if (!s->files_sent)
         run.shared = (kilter_bytes){s->files.data, s->files.size};
     double begun_s = now_s();
@@ -198,6 +202,39 @@ static kilter_status check_whole(const solver *s, kilter_error *error) {
 /* Of the samples before the last, whose own optimum is not wanted. */
 static const double STAGE_GAP = 1e-4;
 
+/* ssn, N = 1000, T from 10 to 1000: 23 + 2900/T candidates, within a sixth. */
+static const double CANDIDATES_SAVED = 126;
+
+static double candidates_with(uint64_t clusters, void *user) {
+    (void)user;
+    return 1 + CANDIDATES_SAVED / (double)clusters;
+}
+
+enum { LEAST_CLUSTERS = 25, MOST_CLUSTERS = 1000 };
+
+/* By the times of the stages before. */
+static kilter_status choose_clusters(solver *s, uint64_t scenarios, kilter_error *error) {
+    kilter_grain_options options = {.least = scenarios < LEAST_CLUSTERS ? scenarios : LEAST_CLUSTERS,
+                                    .most = scenarios < MOST_CLUSTERS ? scenarios : MOST_CLUSTERS,
+                                    .runs = candidates_with,
+                                    .work = (double)scenarios};
+    kilter_grain grain;
+    kilter_status status = kilter_farm_grain(s->farm, &options, &grain, error);
+    if (!status)
+        s->clusters = (int)grain.tasks;
+    return status;
+}
+
+static kilter_status set_clusters(solver *s, int stage, uint64_t scenarios, kilter_error *error) {
+    bool by_time = s->options.clusters == SP_CLUSTERS_AUTO;
+    if (by_time && stage > 0)
+        return choose_clusters(s, scenarios, error);
+    s->clusters = s->options.clusters && !by_time ? (int)s->options.clusters : sp_clusters_for(scenarios);
+    if ((uint64_t)s->clusters > scenarios)
+        s->clusters = (int)scenarios;
+    return KILTER_OK;
+}
+
 static kilter_status solve_stage(solver *s, int stage, const double *start, kilter_error *error) {
     sp_sampling sampling = sampling_of(s, stage);
     sp_solution found;
@@ -207,9 +244,9 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
             s->solution = found;
         return status;
     }
-    s->clusters = s->options.clusters ? (int)s->options.clusters : sp_clusters_for(sampling.scenarios);
-    if ((uint64_t)s->clusters > sampling.scenarios)
-        s->clusters = (int)sampling.scenarios;
+    kilter_status status = set_clusters(s, stage, sampling.scenarios, error);
+    if (status)
+        return status;
     s->order = (sp_order){.wanted = SP_WANT_CUT,
                           .remember = s->options.fast,
                           .sampling = sampling,
@@ -222,7 +259,7 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
                                 .evaluate = evaluate,
                                 .watch = watch,
                                 .user = s};
-    kilter_status status = sp_solve(s->in.problem, &options, &found, error);
+    status = sp_solve(s->in.problem, &options, &found, error);
     if (!status) {
         sp_solution_free(&s->solution);
         s->solution = found;
