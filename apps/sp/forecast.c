@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "solve_farm.h"
+
 enum { WORKERS_MOST = 1000000 };
 
 /* ---- the workers ---- */
@@ -87,21 +89,39 @@ static kilter_status predict_on(const kilter_program *program, const char *worke
     return status;
 }
 
+static int clusters_of(const sp_options *options, uint64_t scenarios) {
+    int clusters = options->clusters ? (int)options->clusters : sp_clusters_for(scenarios);
+    return (uint64_t)clusters > scenarios ? (int)scenarios : clusters;
+}
+
+/* One sample of the solve asked for; the last of them stays in f->long_one. */
+static kilter_status add_stage(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
+                               double candidates, sp_forecast *f, kilter_error *error) {
+    f->clusters = clusters_of(options, scenarios);
+    kilter_program program = program_of(b, scenarios, f->clusters, candidates);
+    kilter_status status = predict_on(&program, options->on, b->workers, &f->workers, &f->long_one, error);
+    if (!status) {
+        f->total_s += f->long_one.total_s;
+        f->bound_s += f->long_one.bound_s;
+    }
+    return status;
+}
+
 kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *b, sp_forecast *forecast,
                                kilter_error *error) {
+    sp_stages stages = sp_stages_towards(options->scenarios);
     sp_forecast made = {.scenarios = options->scenarios,
-                        .clusters =
-                            options->clusters ? (int)options->clusters : sp_clusters_for(options->scenarios),
                         .given = options->candidates > 0,
-                        .candidates = (double)options->candidates};
-    if ((uint64_t)made.clusters > made.scenarios)
-        made.clusters = (int)made.scenarios;
-    if (!made.given)
-        made.candidates = b->candidates;
-    kilter_program asked = program_of(b, made.scenarios, made.clusters, made.candidates);
+                        .candidates = options->candidates ? (double)options->candidates : b->candidates};
+    kilter_status status = KILTER_OK;
+    for (int i = 0; !status && i < stages.count; i++)
+        status = add_stage(options, b, stages.scenarios[i],
+                           i + 1 == stages.count ? made.candidates
+                           : i == 0              ? b->first_candidates
+                                                 : b->candidates,
+                           &made, error);
     kilter_program itself = program_of(b, b->scenarios, b->clusters, b->candidates);
     uint32_t here;
-    kilter_status status = predict_on(&asked, options->on, b->workers, &made.workers, &made.long_one, error);
     if (!status)
         status = predict_on(&itself, NULL, b->workers, &here, &made.short_one, error);
     if (!status)
@@ -114,8 +134,8 @@ kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *b,
 void sp_forecast_print(FILE *out, const sp_forecast *f, const sp_benchmark *b) {
     const kilter_prediction *p = &f->long_one;
     fprintf(out, "time           %.3f s for %llu scenarios on %u worker%s, %u of them used; bound %.3f s\n",
-            p->total_s, (unsigned long long)f->scenarios, f->workers, f->workers == 1 ? "" : "s", p->workers,
-            p->bound_s);
+            f->total_s, (unsigned long long)f->scenarios, f->workers, f->workers == 1 ? "" : "s", p->workers,
+            f->bound_s);
     fprintf(out, "candidates     %.0f%s; %d clusters\n", f->candidates,
             f->given ? ""
                      : ", as many as the benchmark had: more scenarios mostly take more, see --candidates",
@@ -135,7 +155,7 @@ void sp_forecast_print_json(FILE *out, const sp_forecast *f, const sp_benchmark 
     fprintf(out,
             "{\"predicted_s\": %.17g, \"bound_s\": %.17g, \"scenarios\": %llu, \"workers\": %u, "
             "\"workers_used\": %u, \"candidates\": %.0f, \"clusters\": %d, ",
-            p->total_s, p->bound_s, (unsigned long long)f->scenarios, f->workers, p->workers, f->candidates,
+            f->total_s, f->bound_s, (unsigned long long)f->scenarios, f->workers, p->workers, f->candidates,
             f->clusters);
     fprintf(out, "\"master_s\": %.17g, \"workers_s\": %.17g, \"messages_s\": %.17g, ", p->master_s,
             p->workers_s, p->messages_s);

@@ -7,10 +7,11 @@
 #include "cli.h"
 #include "kilter/predict.h"
 
-/* What a solve of a small sample showed. Times in seconds. */
+/* What a solve of a small sample showed, from the solution of a smaller one. Times in seconds. */
 typedef struct sp_benchmark {
     uint64_t scenarios;
     int clusters, candidates;
+    int first_candidates; /* of the smallest sample */
     uint32_t workers;
     double elapsed_s, farm_s; /* farm_s: of it, in the farm's runs */
     double work_s;            /* of a run, mean, on one worker of their mean speed */
@@ -21,10 +22,11 @@ typedef struct sp_forecast {
     uint32_t workers; /* described */
     uint64_t scenarios;
     int clusters;
-    double candidates;
-    bool given;                  /* the number of candidates was */
-    kilter_prediction long_one;  /* the solve asked for */
-    kilter_prediction short_one; /* the benchmark itself, as if predicted */
+    double candidates;           /* of the last sample */
+    bool given;                  /* they were */
+    double total_s, bound_s;     /* of the solve asked for, all its samples */
+    kilter_prediction long_one;  /* its last sample */
+    kilter_prediction short_one; /* the benchmark's last sample, as if predicted */
 } sp_forecast;
 
 /* Before anything is measured: can options->on be read? KILTER_ERR_USAGE. */

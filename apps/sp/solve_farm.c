@@ -31,7 +31,10 @@ typedef struct solver {
     kilter_error failure; /* of the lowest task that failed */
     /* how it gets on */
     bool watched;
-    double begun_s, farm_s, work_s, first_gap, first_gap_s; /* work_s: of all workers, at their mean speed */
+    double begun_s, farm_s, first_gap, first_gap_s;
+    struct stage_times {                /* of the present sample */
+        double begun_s, farm_s, work_s; /* work_s: of all workers, at their mean speed */
+    } stage;
     uint32_t workers;
     /* the answer */
     sp_solution solution;
@@ -108,10 +111,11 @@ static kilter_status run_order(solver *s, kilter_done_fn done, kilter_error *err
     double begun_s = now_s();
     status = kilter_farm_run(s->farm, &run, error);
     s->farm_s += now_s() - begun_s;
+    s->stage.farm_s += now_s() - begun_s;
     s->files_sent = true;
     kilter_farm_summary summary;
     kilter_farm_summary_get(s->farm, &summary);
-    s->work_s += summary.bound_s * summary.workers;
+    s->stage.work_s += summary.bound_s * summary.workers;
     if (summary.workers > s->workers)
         s->workers = summary.workers;
     if (s->failure.status && error)
@@ -158,7 +162,7 @@ static bool takes_all(const solver *s) {
 
 /* A sample a tenth as large gives a start from which a few candidates are enough: on ssn a third of the time
  * from the mean scenario's (5000 scenarios: 19 s of CPU against 71), on storm two thirds. */
-static sp_stages stages_towards(uint64_t scenarios) {
+sp_stages sp_stages_towards(uint64_t scenarios) {
     enum { RATIO = 10, FEWEST = 50 };
     sp_stages stages = {.count = 1};
     for (uint64_t size = scenarios / RATIO; size >= FEWEST; size /= RATIO)
@@ -174,7 +178,7 @@ static sp_stages plan_stages(const solver *s) {
     uint64_t scenarios = takes_all(s) ? (uint64_t)sp_scenario_count(s->in.problem) : s->options.scenarios;
     if (s->options.at || s->options.extensive)
         return (sp_stages){.scenarios = {scenarios}, .count = 1};
-    return stages_towards(scenarios);
+    return sp_stages_towards(scenarios);
 }
 
 static bool is_last(const solver *s, int stage) {
@@ -238,6 +242,7 @@ static kilter_status set_clusters(solver *s, int stage, uint64_t scenarios, kilt
 static kilter_status solve_stage(solver *s, int stage, const double *start, kilter_error *error) {
     sp_sampling sampling = sampling_of(s, stage);
     sp_solution found;
+    s->stage = (struct stage_times){.begun_s = now_s()};
     if (s->options.extensive) {
         kilter_status status = sp_solve_extensive(s->in.problem, &sampling, &found, error);
         if (!status)
@@ -419,20 +424,26 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 
 /* ---- predicting ---- */
 
+/* The last of its samples counts, as it is the last that takes long; the first tells what a cold start needs.
+ */
 static kilter_status measure(solver *s, uint64_t scenarios, sp_benchmark *b, kilter_error *error) {
     s->options.scenarios = scenarios;
     kilter_status status = prepare(s, error);
-    double begun_s = now_s();
-    if (!status)
-        status = solve_stage(s, 0, NULL, error);
-    *b = (sp_benchmark){.scenarios = scenarios,
-                        .clusters = s->clusters,
-                        .candidates = s->solution.progress.evaluated,
-                        .workers = s->workers,
-                        .elapsed_s = now_s() - begun_s,
-                        .farm_s = s->farm_s};
-    b->work_s = b->candidates ? s->work_s / b->candidates : 0;
-    return status ? status : kilter_farm_program(s->farm, &b->program, error);
+    *b = (sp_benchmark){.scenarios = scenarios};
+    for (int stage = 0; !status && stage < s->stages.count; stage++) {
+        status = solve_stage(s, stage, stage ? s->solution.x : NULL, error);
+        if (stage == 0)
+            b->first_candidates = s->solution.progress.evaluated;
+    }
+    if (status)
+        return status;
+    b->clusters = s->clusters;
+    b->candidates = s->solution.progress.evaluated;
+    b->workers = s->workers;
+    b->elapsed_s = now_s() - s->stage.begun_s;
+    b->farm_s = s->stage.farm_s;
+    b->work_s = s->stage.work_s / b->candidates;
+    return kilter_farm_program(s->farm, &b->program, error);
 }
 
 static kilter_status predict_and_print(solver *s, kilter_error *error) {

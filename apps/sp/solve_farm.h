@@ -3,10 +3,14 @@
 #ifndef SP_SOLVE_FARM_H
 #define SP_SOLVE_FARM_H
 
+#include "cli.h"
 #include "kilter/farm.h"
 
 /* arguments[0 … count): what follows "solve". Prints the answer. */
 kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
+
+/* The samples that are solved on the way to one of so many scenarios. */
+sp_stages sp_stages_towards(uint64_t scenarios);
 
 /* Likewise what follows "predict". */
 kilter_status sp_predict_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
