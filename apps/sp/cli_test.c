@@ -9,15 +9,20 @@
 #include "cli.h"
 #include "test_support.h"
 
-enum { MOST = 16 };
+enum { MOST = 24 };
 
-static kilter_status parse(const char *line, sp_options *options, char *text, kilter_error *error) {
+static kilter_status parse_for(sp_command command, const char *line, sp_options *options, char *text,
+                               kilter_error *error) {
     char *argument[MOST];
     int count = 0;
     strcpy(text, line);
     for (char *word = strtok(text, " "); word && count < MOST; word = strtok(NULL, " "))
         argument[count++] = word;
-    return sp_options_parse(SP_EVALUATE_COMMAND, count, argument, options, error);
+    return sp_options_parse(command, count, argument, options, error);
+}
+
+static kilter_status parse(const char *line, sp_options *options, char *text, kilter_error *error) {
+    return parse_for(SP_EVALUATE_COMMAND, line, options, text, error);
 }
 
 static void options_stand_anywhere(void **state) {
@@ -87,6 +92,60 @@ static void wrong_options_are_named(void **state) {
         if (!strstr(error.text, CASE[i][1]))
             fail_msg("\"%s\" is not \"%s\"", error.text, CASE[i][1]);
         assert_true(o.seed == 42); /* written on success only */
+    }
+}
+
+static void options_of_solve_are_read(void **state) {
+    (void)state;
+    char text[256];
+    sp_options o;
+    assert_int_equal(parse_for(SP_SOLVE_COMMAND, "c t s --scenarios 9", &o, text, NULL), KILTER_OK);
+    assert_true(o.scenarios == 9 && o.seed == 1 && o.gap == 1e-6 && o.clusters == 0 && o.check == 10000);
+    assert_true(!o.fast && !o.extensive && !o.latin && !o.json && !o.at && !o.mps && !o.decision);
+    assert_int_equal(
+        parse_for(SP_SOLVE_COMMAND,
+                  "--grow=10,200,3000 c --mode fast t --method=de --lhs --gap 1e-4 s --clusters 7 "
+                  "--check 0 --start a --mps m --decision d --json",
+                  &o, text, NULL),
+        KILTER_OK);
+    assert_true(o.grow.count == 3 && o.grow.scenarios[0] == 10 && o.grow.scenarios[2] == 3000);
+    assert_true(o.fast && o.extensive && o.latin && o.json && o.gap == 1e-4 && o.clusters == 7 &&
+                o.check == 0);
+    assert_string_equal(o.at, "a");
+    assert_string_equal(o.mps, "m");
+    assert_string_equal(o.decision, "d");
+    assert_int_equal(parse_for(SP_SOLVE_COMMAND, "c t s --scenarios all", &o, text, NULL), KILTER_OK);
+    assert_true(o.scenarios == 0 && o.grow.count == 0);
+}
+
+static void wrong_options_of_solve_are_named(void **state) {
+    (void)state;
+    static const char *const CASE[][2] = {
+        {"c t s", "--scenarios N, how many to sample is missing"},
+        {"c t s --scenarios 5 --at x", "there is no option --at; kilter-sp solve"},
+        {"c t s --scenarios any", "--scenarios any; give a whole number"},
+        {"c t s --scenarios 5 --grow 5,6", "--scenarios and --grow both say how many"},
+        {"c t s --grow 5,5", "--grow 5,5;"},
+        {"c t s --grow 5,", "--grow 5,;"},
+        {"c t s --grow 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "up to 16 growing numbers"},
+        {"c t s --scenarios 5 --gap 2", "--gap 2; give a relative gap"},
+        {"c t s --scenarios 5 --gap nan", "--gap nan;"},
+        {"c t s --scenarios 5 --gap 1e-6x", "--gap 1e-6x;"},
+        {"c t s --scenarios 5 --clusters 0", "--clusters 0;"},
+        {"c t s --scenarios 5 --mode quick", "--mode quick; give reproducible or fast"},
+        {"c t s --scenarios 5 --method pd", "--method pd; give tr or de"},
+        {"c t s --scenarios 5 --lhs=yes", "there is no option --lhs=yes"},
+        {"c t s --scenarios 5 --check -1", "--check -1;"},
+        {"c t s --scenarios 5 --lhs --lhs", "--lhs stands there twice"},
+    };
+    for (size_t i = 0; i < sizeof CASE / sizeof *CASE; i++) {
+        char text[256];
+        sp_options o = {.seed = 42};
+        kilter_error error = {.text = ""};
+        assert_int_equal(parse_for(SP_SOLVE_COMMAND, CASE[i][0], &o, text, &error), KILTER_ERR_USAGE);
+        if (!strstr(error.text, CASE[i][1]))
+            fail_msg("\"%s\" is not \"%s\"", error.text, CASE[i][1]);
+        assert_true(o.seed == 42);
     }
 }
 
@@ -170,6 +229,8 @@ int main(void) {
         cmocka_unit_test(options_stand_anywhere),
         cmocka_unit_test(defaults_are_seed_1_and_95_percent),
         cmocka_unit_test(wrong_options_are_named),
+        cmocka_unit_test(options_of_solve_are_read),
+        cmocka_unit_test(wrong_options_of_solve_are_named),
         cmocka_unit_test(json_is_exact_and_escaped),
         cmocka_unit_test(unknown_numbers_are_null_in_json),
         cmocka_unit_test(the_answer_for_people_has_its_lines),

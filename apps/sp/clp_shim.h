@@ -24,6 +24,9 @@ bool sp_clp_add_rows(Clp_Simplex *model, int count, const double *lower, const d
                      const int *start, const int *column, const double *value);
 bool sp_clp_delete_rows(Clp_Simplex *model, int count, const int *row);
 
+/* Make every row basic. */
+void sp_clp_start_from_slacks(Clp_Simplex *model);
+
 /* CLP's status: 0 optimal, 1 infeasible, 2 unbounded, 3 stopped, 4 error. */
 int sp_clp_dual(Clp_Simplex *model);
 int sp_clp_primal(Clp_Simplex *model);

@@ -186,7 +186,7 @@ static const char *failure_text(sp_lp_status status) {
     }
 }
 
-/* Write the rows and costs of the scenario e->outcome. */
+/* Write the rows and costs of a scenario. */
 static void write_scenario(sp_evaluator *e, const size_t *outcome, const sp_lp_data *data) {
     const sp_problem *problem = e->problem;
     begin_scenario(e, data);
@@ -198,15 +198,32 @@ static void write_scenario(sp_evaluator *e, const size_t *outcome, const sp_lp_d
     set_rows(e, data);
 }
 
-/* `own`: where a basis of its own is kept; NULL: nowhere. */
-static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char **own, sp_lp_status *solved,
-                           double *value, kilter_error *error) {
+/* From `start`, or where that is NULL from the mean scenario's basis; what that leaves unsolved is tried in a
+ * new instance from the slack basis. */
+static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const unsigned char *start,
+                                sp_lp_status *solved, kilter_error *error) {
     sp_lp_data data;
     kilter_status status = sp_lp_begin(e->lp, &data, error);
     if (status)
         return status;
     write_scenario(e, outcome, &data);
-    *solved = own && *own ? sp_lp_solve_from(e->lp, *own) : sp_lp_solve(e->lp);
+    *solved = start ? sp_lp_solve_from(e->lp, start) : sp_lp_solve(e->lp);
+    if (*solved != SP_LP_STOPPED)
+        return KILTER_OK;
+    status = sp_lp_begin(e->lp, &data, error);
+    if (status)
+        return status;
+    write_scenario(e, outcome, &data);
+    *solved = sp_lp_solve_from_slacks(e->lp);
+    return KILTER_OK;
+}
+
+/* `own`: where a basis of its own is kept; NULL: nowhere. */
+static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char **own, sp_lp_status *solved,
+                           double *value, kilter_error *error) {
+    kilter_status status = solve_from(e, outcome, own ? *own : NULL, solved, error);
+    if (status)
+        return status;
     e->duals = sp_lp_duals(e->lp);
     if (*solved != SP_LP_OPTIMAL)
         return KILTER_OK;

@@ -148,22 +148,22 @@ static kilter_status build(builder *b, sp_program *program, kilter_error *error)
     return KILTER_OK;
 }
 
-kilter_status sp_extensive(const sp_problem *problem, const sp_sampling *sampling, sp_program *program,
-                           kilter_error *error) {
-    uint64_t scenarios = sampling->scenarios;
-    if (scenarios > INT_MAX / 2)
+/* Scenarios first … first + count − 1 of the sample. */
+static kilter_status build_some(const sp_problem *problem, const sp_sampling *sampling, uint64_t first,
+                                uint64_t count, sp_program *program, kilter_error *error) {
+    if (count > INT_MAX / 2)
         return kl_fail(error, KILTER_ERR_RANGE,
                        "making the deterministic equivalent of %llu scenarios: CLP counts to %d rows; sample "
                        "fewer",
-                       (unsigned long long)scenarios, INT_MAX);
+                       (unsigned long long)count, INT_MAX);
     builder b;
     size_t *outcome = calloc((size_t)problem->variables + 1, sizeof *outcome);
     kilter_status status = KILTER_OK;
-    if (make_builder(&b, problem, scenarios) && outcome) {
-        for (int i = 0; i < b.scenarios; i++) {
-            sp_scenario(problem, sampling, (uint64_t)i, outcome);
+    if (make_builder(&b, problem, count) && outcome) {
+        for (uint64_t i = 0; i < count; i++) {
+            sp_scenario(problem, sampling, first + i, outcome);
             b.weight[i] = sp_scenario_weight(problem, sampling, outcome);
-            sp_target_values(problem, outcome, b.values + (size_t)i * (size_t)problem->targets);
+            sp_target_values(problem, outcome, b.values + i * (size_t)problem->targets);
         }
         status = build(&b, program, error);
     } else {
@@ -171,6 +171,19 @@ kilter_status sp_extensive(const sp_problem *problem, const sp_sampling *samplin
     }
     free_builder(&b);
     free(outcome);
+    return status;
+}
+
+kilter_status sp_extensive(const sp_problem *problem, const sp_sampling *sampling, sp_program *program,
+                           kilter_error *error) {
+    return build_some(problem, sampling, 0, sampling->scenarios, program, error);
+}
+
+kilter_status sp_extensive_one(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario,
+                               const double *x, sp_program *program, kilter_error *error) {
+    kilter_status status = build_some(problem, sampling, scenario, 1, program, error);
+    for (int j = 0; !status && j < problem->stage[0].columns; j++)
+        program->lower[j] = program->upper[j] = x[j];
     return status;
 }
 

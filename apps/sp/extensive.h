@@ -20,6 +20,10 @@ kilter_status sp_extensive(const sp_problem *problem, const sp_sampling *samplin
 /* The same for one scenario, in which each random number has its mean. */
 kilter_status sp_extensive_mean(const sp_problem *problem, sp_program *program, kilter_error *error);
 
+/* One scenario of the sample alone, with its weight and the first stage's columns fixed at x. */
+kilter_status sp_extensive_one(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario,
+                               const double *x, sp_program *program, kilter_error *error);
+
 /* The first stage alone. */
 kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kilter_error *error);
 

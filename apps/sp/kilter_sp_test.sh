@@ -183,6 +183,15 @@ refused 2 "--candidates 0; give a whole number" "$sp" predict a b c --scenarios 
 refused 2 "--benchmark x; give a number" "$sp" predict a b c --scenarios 5 --benchmark x --workers 1 --record none
 refused 2 "both say how many" "$sp" solve a b c --grow 5,6 --scenarios 5 --workers 1 --record none
 sed 's/SITE      20/SITE      9/' "$supply/supply.cor" >"$work/small.cor"
+sed '/RUN2      DEMAND/a\    GAIN      COST      -1' "$supply/supply.cor" >"$work/endless.cor"
+printf 'BUILD1 8\nBUILD2 8\n' >"$work/enough.at"
+(
+    cd "$work" || exit 1
+    refused 1 "; written to kilter-sp-scenario-0.mps" "$sp" solve endless.cor "$supply/supply.tim" \
+        "$supply/supply.sto" --scenarios 10 --start enough.at --workers 2 --record none
+    grep -q '^ENDATA' kilter-sp-scenario-0.mps || complain "no scenario written"
+    exit $failed
+) || failed=1
 refused 1 "the problem is infeasible: no decision lets every scenario be met" "$sp" solve "$work/small.cor" \
     "$supply/supply.tim" "$supply/supply.sto" --scenarios 100 --workers 2 --record none
 refused 1 "its second stage is infeasible" "$sp" evaluate "$lands/lands.cor" \

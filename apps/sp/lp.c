@@ -173,6 +173,11 @@ sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis) {
     return solve(lp);
 }
 
+sp_lp_status sp_lp_solve_from_slacks(sp_lp *lp) {
+    sp_clp_start_from_slacks(lp->model);
+    return solve(lp);
+}
+
 size_t sp_lp_basis_bytes(const sp_lp *lp) {
     return (size_t)lp->rows + (size_t)lp->columns;
 }

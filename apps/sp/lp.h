@@ -38,6 +38,9 @@ sp_lp_status sp_lp_solve(sp_lp *lp);
  * in the answer's last bits. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
+/* From no basis at all: for what the others leave unsolved. */
+sp_lp_status sp_lp_solve_from_slacks(sp_lp *lp);
+
 /* The basis of the last solve, which was optimal: sp_lp_basis_bytes() bytes. */
 size_t sp_lp_basis_bytes(const sp_lp *lp);
 void sp_lp_basis(const sp_lp *lp, unsigned char *basis);

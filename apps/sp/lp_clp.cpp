@@ -54,6 +54,10 @@ extern "C" bool sp_clp_delete_rows(Clp_Simplex *model, int count, const int *row
     }
 }
 
+extern "C" void sp_clp_start_from_slacks(Clp_Simplex *model) {
+    model->model_->allSlackBasis(true); /* true: the point, too */
+}
+
 extern "C" int sp_clp_dual(Clp_Simplex *model) {
     try {
         Clp_dual(model, 0);

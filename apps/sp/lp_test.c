@@ -58,6 +58,35 @@ static void objective_and_duals_are_those_of_the_program(void **state) {
     sp_lp_free(lp);
 }
 
+static void every_start_leads_to_the_same_optimum(void **state) {
+    (void)state;
+    sp_lp *lp = small_lp();
+    unsigned char basis[4];
+    assert_int_equal(sp_lp_basis_bytes(lp), sizeof basis);
+    assert_int_equal(solve_for(lp, 0.5, 1, 1), SP_LP_OPTIMAL);
+    sp_lp_basis(lp, basis);
+    sp_lp_keep(lp);
+    for (int start = 0; start < 4; start++) {
+        sp_lp_data data;
+        if (start == 3)
+            assert_int_equal(sp_lp_forget(lp, NULL), KILTER_OK);
+        assert_int_equal(sp_lp_begin(lp, &data, NULL), KILTER_OK);
+        data.row_lower[0] = 3;
+        data.row_upper[0] = DBL_MAX;
+        data.row_lower[1] = -DBL_MAX;
+        data.row_upper[1] = 1;
+        data.cost[0] = 5;
+        data.cost[1] = 1;
+        sp_lp_status solved = start == 0   ? sp_lp_solve_from(lp, basis)
+                              : start == 1 ? sp_lp_solve_from_slacks(lp)
+                                           : sp_lp_solve(lp);
+        assert_int_equal(solved, SP_LP_OPTIMAL);
+        assert_true(fabs(sp_lp_objective(lp) - 11) < 1e-9);
+        assert_true(fabs(sp_lp_duals(lp)[0] - 5) < 1e-9);
+    }
+    sp_lp_free(lp);
+}
+
 static void hopeless_programs_are_told_apart(void **state) {
     (void)state;
     sp_lp *lp = small_lp();
@@ -80,6 +109,7 @@ static void hopeless_programs_are_told_apart(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(objective_and_duals_are_those_of_the_program),
+        cmocka_unit_test(every_start_leads_to_the_same_optimum),
         cmocka_unit_test(hopeless_programs_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,78 @@ static void impossible_outcomes_do_not_happen(void **state) {
     sp_problem_free(p);
 }
 
+/* ---- other ways of drawing ---- */
+
+/* LandS' variables have 100 outcomes of probability .01 each: a hypercube of 100 m scenarios has each of them
+ * m times. */
+static void a_hypercube_has_every_stratum_once(void **state) {
+    (void)state;
+    sp_problem *p = load_shipped(LANDS);
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        sp_sampling sampling = {SP_LATIN, seed, 100 * (1 + seed % 4)};
+        int seen[3][100] = {{0}}, in_order = 0;
+        for (uint64_t i = 0; i < sampling.scenarios; i++) {
+            size_t outcome[3];
+            sp_scenario(p, &sampling, i, outcome);
+            for (int k = 0; k < 3; k++)
+                seen[k][outcome[k] - p->variable[k].first]++;
+            in_order += outcome[0] - p->variable[0].first == outcome[1] - p->variable[1].first;
+        }
+        for (int k = 0; k < 3; k++)
+            for (int o = 0; o < 100; o++)
+                assert_int_equal(seen[k][o], sampling.scenarios / 100);
+        assert_true(in_order < 30); /* the variables are permuted each by itself */
+    }
+    sp_problem_free(p);
+}
+
+static void a_hypercube_of_any_size_is_drawn(void **state) {
+    (void)state;
+    sp_problem *p = load_shipped(AIRCRAFT);
+    for (uint64_t n = 1; n < 300; n++) {
+        sp_sampling sampling = {SP_LATIN, n, n};
+        double mean = 0;
+        for (uint64_t i = 0; i < n; i++) {
+            size_t outcome[5];
+            sp_scenario(p, &sampling, i, outcome);
+            /* the stratum of the first variable can be told from the outcome to within one outcome's width */
+            mean += p->outcome[outcome[0]].below / (double)n;
+        }
+        double expected = 0, before = 0;
+        for (size_t o = p->variable[0].first; o < p->variable[0].end; o++) {
+            expected += p->outcome[o].below * (p->outcome[o].below - before);
+            before = p->outcome[o].below;
+        }
+        /* one stratum at most is off at each outcome */
+        double most = (double)(p->variable[0].end - p->variable[0].first) / (double)n;
+        assert_true(fabs(mean - expected) <= most);
+    }
+    sp_problem_free(p);
+}
+
+static void counting_out_gives_each_scenario_once(void **state) {
+    (void)state;
+    sp_problem *p =
+        read_texts("ROWS\n N C\n L A\n G B\n G D\nCOLUMNS\n X C 1 A 1\n Y C 1 B 1\n Y D 1\n"
+                   "RHS\n R A 1 B 1\n R D 1\nENDATA\n",
+                   "PERIODS\n X A 1\n Y B 2\nENDATA\n",
+                   "INDEP DISCRETE\n R B 1 0.2\n R B 2 0.3\n R B 3 0.5\n R D 1 0.1\n R D 2 0.9\nENDATA\n");
+    sp_sampling all = {SP_ALL, 0, 6};
+    double weights = 0;
+    for (uint64_t i = 0; i < 6; i++) {
+        size_t outcome[2];
+        static const double FIRST[] = {0.2, 0.3, 0.5}, SECOND[] = {0.1, 0.9};
+        sp_scenario(p, &all, i, outcome);
+        assert_int_equal(outcome[0], i / 2);
+        assert_int_equal(outcome[1], 3 + i % 2);
+        double weight = sp_scenario_weight(p, &all, outcome);
+        assert_true(fabs(weight - FIRST[i / 2] * SECOND[i % 2]) < 1e-12);
+        weights += weight;
+    }
+    assert_true(fabs(weights - 1) < 1e-12);
+    sp_problem_free(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_mixer_is_splitmix64),
@@ -159,6 +231,9 @@ int main(void) {
         cmocka_unit_test(seeds_give_different_samples),
         cmocka_unit_test(means_count_what_core_says_elsewhere),
         cmocka_unit_test(impossible_outcomes_do_not_happen),
+        cmocka_unit_test(a_hypercube_has_every_stratum_once),
+        cmocka_unit_test(a_hypercube_of_any_size_is_drawn),
+        cmocka_unit_test(counting_out_gives_each_scenario_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,59 @@ static kilter_status pack_order(solver *s, kilter_error *error) {
     return s->input.failed ? no_memory(error) : KILTER_OK;
 }
 
+/* `out` NULL: it could not be opened. */
+static kilter_status close_written(FILE *out, const char *path, kilter_error *error) {
+    bool failed = !out || ferror(out);
+    if (out && fclose(out) != 0)
+        failed = true;
+    return failed ? kl_fail(error, KILTER_ERR_SYSTEM, "writing %.200s: %s; look at where it goes", path,
+                            strerror(errno))
+                  : KILTER_OK;
+}
+
+static kilter_status write_program(const solver *s, const sp_program *program, const char *path,
+                                   kilter_error *error) {
+    FILE *out = fopen(path, "w");
+    if (out)
+        sp_extensive_write(out, s->in.problem, program);
+    return close_written(out, path, error);
+}
+
+/* The first scenario of the failed task that cannot be solved here either; UINT64_MAX: all can. */
+static uint64_t find_culprit(const solver *s) {
+    kl_span span = sp_cluster(s->order.sampling.scenarios, s->order.clusters, s->failed_task);
+    uint64_t culprit = UINT64_MAX;
+    sp_evaluator *evaluator = NULL;
+    if (sp_evaluator_new(s->in.problem, s->order.x, 0, &evaluator, NULL))
+        return culprit;
+    sp_evaluator_sample(evaluator, &s->order.sampling);
+    for (uint64_t i = span.lo; i < span.hi && culprit == UINT64_MAX; i++) {
+        sp_lp_status solved = SP_LP_OPTIMAL;
+        double value;
+        if (sp_evaluator_recourse(evaluator, i, &solved, &value, NULL))
+            break;
+        if (solved == SP_LP_UNBOUNDED || solved == SP_LP_STOPPED)
+            culprit = i;
+    }
+    sp_evaluator_free(evaluator);
+    return culprit;
+}
+
+/* What could not be solved, for those who look into it. */
+static void write_culprit(solver *s) {
+    char path[64];
+    sp_program program;
+    kilter_error failure = s->failure;
+    uint64_t culprit = find_culprit(s);
+    snprintf(path, sizeof path, "kilter-sp-scenario-%llu.mps", (unsigned long long)culprit);
+    if (culprit == UINT64_MAX ||
+        sp_extensive_one(s->in.problem, &s->order.sampling, culprit, s->order.x, &program, NULL))
+        return;
+    if (write_program(s, &program, path, NULL) == KILTER_OK)
+        kl_fail(&s->failure, failure.status, "%.400s; written to %s", failure.text, path);
+    sp_program_free(&program);
+}
+
 /* Have s->order carried out for every cluster. */
 static kilter_status run_order(solver *s, kilter_done_fn done, kilter_error *error) {
     kilter_status status = pack_order(s, error);
@@ -118,9 +171,12 @@ static kilter_status run_order(solver *s, kilter_done_fn done, kilter_error *err
     s->stage.work_s += summary.bound_s * summary.workers;
     if (summary.workers > s->workers)
         s->workers = summary.workers;
-    if (s->failure.status && error)
+    if (!s->failure.status)
+        return status;
+    write_culprit(s);
+    if (error)
         *error = s->failure;
-    return s->failure.status ? s->failure.status : status;
+    return s->failure.status;
 }
 
 static kilter_status evaluate(void *user, sp_master *master, kilter_error *error) {
@@ -310,29 +366,13 @@ static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_err
 
 /* ---- what is written ---- */
 
-static kilter_status write_failed(const char *path, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_SYSTEM, "writing %.200s: %s; look at where it goes", path,
-                   strerror(errno));
-}
-
-static kilter_status close_written(FILE *out, const char *path, kilter_error *error) {
-    bool failed = ferror(out);
-    return fclose(out) != 0 || failed ? write_failed(path, error) : KILTER_OK;
-}
-
 static kilter_status write_mps(const solver *s, kilter_error *error) {
     sp_sampling sampling = sampling_of(s, s->stages.count - 1);
     sp_program program;
     kilter_status status = sp_extensive(s->in.problem, &sampling, &program, error);
     if (status)
         return status;
-    FILE *out = fopen(s->options.mps, "w");
-    if (out) {
-        sp_extensive_write(out, s->in.problem, &program);
-        status = close_written(out, s->options.mps, error);
-    } else {
-        status = write_failed(s->options.mps, error);
-    }
+    status = write_program(s, &program, s->options.mps, error);
     sp_program_free(&program);
     return status;
 }
@@ -340,9 +380,7 @@ static kilter_status write_mps(const solver *s, kilter_error *error) {
 /* As --at and --start read it. */
 static kilter_status write_decision(const solver *s, kilter_error *error) {
     FILE *out = fopen(s->options.decision, "w");
-    if (!out)
-        return write_failed(s->options.decision, error);
-    for (int j = 0; j < s->columns; j++)
+    for (int j = 0; out && j < s->columns; j++)
         fprintf(out, "%s %.17g\n", s->in.problem->stage[0].column_name[j], s->solution.x[j]);
     return close_written(out, s->options.decision, error);
 }

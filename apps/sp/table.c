@@ -112,24 +112,13 @@ kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_e
     return no_memory("dropping rows of a linear program", error);
 }
 
-static void start_from_slacks(Clp_Simplex *model) {
-    enum { BASIC = 1, AT_UPPER = 2, AT_LOWER = 3, FREE = 0 };
-    for (int i = 0; i < Clp_numberRows(model); i++)
-        Clp_setRowStatus(model, i, BASIC);
-    for (int j = 0; j < Clp_numberColumns(model); j++)
-        Clp_setColumnStatus(model, j,
-                            Clp_columnLower(model)[j] > -DBL_MAX  ? AT_LOWER
-                            : Clp_columnUpper(model)[j] < DBL_MAX ? AT_UPPER
-                                                                  : FREE);
-}
-
 /* What one method leaves unsolved, another may solve, and another start. */
 sp_lp_status sp_table_solve(sp_table *table) {
     int status = sp_clp_dual(table->model);
     if (status)
         status = sp_clp_primal(table->model);
     if (status) {
-        start_from_slacks(table->model);
+        sp_clp_start_from_slacks(table->model);
         status = sp_clp_primal(table->model);
     }
     return sp_lp_meaning(status);
