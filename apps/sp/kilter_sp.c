@@ -210,6 +210,9 @@ int main(int argc, char **argv) {
                                    .shared = take_shared,
                                    .stop = stop_worker,
                                    .name = "kilter-sp",
+                                   /* fork and join: the last cut ends an iteration */
+                                   .policy = solves(argc, argv) ? "ect" : NULL,
+                                   .team = solves(argc, argv) ? "all" : NULL,
                                    /* a solve has its own line */
                                    .progress = isatty(STDERR_FILENO) && !solves(argc, argv)};
     kilter_status status = kilter_farm_open(&options, &argc, argv, &farm, &error);
