@@ -76,7 +76,7 @@ static kilter_status predict_on(const kilter_program *program, const char *worke
     *count = equal;
     if (workers)
         list_speeds(workers, NULL, count);
-    double *speeds = calloc(*count, sizeof *speeds);
+    double *speeds = calloc((size_t)*count + 1, sizeof *speeds);
     if (!speeds)
         return kl_fail(error, KILTER_ERR_MEMORY, "predicting for %u workers: memory ran out",
                        (unsigned)*count);

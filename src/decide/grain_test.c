@@ -91,7 +91,7 @@ static void the_best_T_is_not_the_papers(void **state) {
     double then[] = {66, 50, 38, 26}, now[] = {62, 33, 21, 16};
     kl_lane lanes[50];
     for (int i = 0; i < 50; i++)
-        lanes[i] = (kl_lane){10000 / 50 / 6.44, 0}; /* scenarios a second */
+        lanes[i] = (kl_lane){200 / 6.44, 0}; /* scenarios a second */
     kl_grain_look look = {.model = {.master = {0.6, 0.0055}},
                           .lanes = lanes,
                           .lane_count = 50,
@@ -105,7 +105,7 @@ static void the_best_T_is_not_the_papers(void **state) {
     assert_int_equal(plan.tasks, 400);
     assert_non_null(strstr(plan.reason, "as 100 all would take"));
     for (int i = 0; i < 50; i++)
-        lanes[i].rate = 10000 / 50 / 0.025;
+        lanes[i].rate = 200 / 0.025;
     look.model = (kl_forkjoin){.master = {0, 0.00043}, .round_trip_s = 1e-4, .update_s = 1e-5};
     look.tasks = look.most_seen = 400;
     q.user = now;
