@@ -27,13 +27,16 @@ grep -oE '^make [a-z]+' README.md | sed 's/make //' | while read -r target; do
 done
 "$3" report --help >/dev/null
 # the man page of kilter-sp knows the options of its help, and no others but the farm's
-"$4" evaluate --help | sed -n '/^Kilter/q; s/^  --\([a-z]*\).*/\1/p' | sort -u >"$work/known"
+options_of() {
+    "$1" "$2" --help | sed -n '/^Kilter/q; s/^  --\([a-z]*\).*/\1/p' | sort -u
+}
+options_of "$4" evaluate >"$work/known"
 [ -s "$work/known" ]
 while read -r option; do
     grep -q "Fl -$option" docs/man/kilter-sp.1 || { echo "kilter-sp.1 lacks --$option"; exit 1; }
 done <"$work/known"
 "$4" --kilter-help | sed -n 's/^  --\([a-z-]*\) .*/\1/p' >>"$work/known"
-echo version >>"$work/known"
+{ options_of "$4" solve && options_of "$4" predict && echo version; } >>"$work/known"
 grep -o 'Fl -[a-z-]*' docs/man/kilter-sp.1 | sed 's/Fl -//' | while read -r option; do
     grep -qx -- "$option" "$work/known" || { echo "kilter-sp.1: there is no --$option"; exit 1; }
 done
