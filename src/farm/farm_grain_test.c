@@ -1,4 +1,5 @@
 /* A farm is asked how many tasks; workers are threads. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,6 +58,26 @@ static void run_once(kilter_farm *farm, uint64_t tasks, double work) {
 static double half_as_many(uint64_t tasks, void *user) {
     ++*(int *)user;
     return 100.0 / (double)tasks;
+}
+
+static void a_farm_is_a_benchmark(void **state) {
+    (void)state;
+    kilter_farm *farm = open_farm("none");
+    kilter_program program = {.tasks = 7};
+    kilter_error error;
+    assert_int_equal(kilter_farm_program(farm, &program, &error), KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "nothing is measured yet"));
+    assert_int_equal(program.tasks, 7);
+    for (int i = 0; i < 3; i++)
+        run_once(farm, 30, 0);
+    assert_int_equal(kilter_farm_program(farm, &program, &error), KILTER_OK);
+    assert_true(program.tasks == 30 && program.iterations == 1 && program.work_s > 0);
+    kilter_prediction prediction;
+    double speeds[] = {1, 0.5};
+    assert_int_equal(kilter_predict(&program, speeds, 2, &prediction, NULL), KILTER_OK);
+    assert_true(prediction.total_s >= prediction.bound_s && prediction.workers == 2);
+    assert_true(fabs(prediction.workers_s - 20 * program.work_s / 30) < 1e-9 * program.work_s);
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
 static double none(uint64_t tasks, void *user) {
@@ -166,9 +187,8 @@ static void forecasts_are_in_the_record(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_may_be_asked_before_every_run),
-        cmocka_unit_test(wrong_questions_are_refused),
-        cmocka_unit_test(a_callback_cannot_ask),
+        cmocka_unit_test(it_may_be_asked_before_every_run), cmocka_unit_test(a_farm_is_a_benchmark),
+        cmocka_unit_test(wrong_questions_are_refused),      cmocka_unit_test(a_callback_cannot_ask),
         cmocka_unit_test(forecasts_are_in_the_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

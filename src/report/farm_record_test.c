@@ -95,10 +95,55 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     free(folder);
 }
 
+static const kl_report_decision *decision(const kl_report *report, const char *kind) {
+    for (size_t i = 0; i < report->decision_count; i++)
+        if (strcmp(report->decisions[i].kind, kind) == 0)
+            return &report->decisions[i];
+    fail_msg("no decision '%s' in the record", kind);
+    return NULL;
+}
+
+/* Of four workers one is a thousand times slower: from when that is known on it gets nothing, and each run
+ * says so beside its forecast. */
+static void who_is_too_slow_to_help_is_recorded(void **state) {
+    (void)state;
+    enum { RUNS = 6 };
+    char *folder;
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
+    char *path = kl_text("%s/run.kilter", folder);
+    kl_trace *trace;
+    const kl_trace_run_row row = {.program = "test", .version = "", .policy = "ect", .host = "here"};
+    assert_int_equal(kl_trace_open(path, &row, &trace, NULL), KILTER_OK);
+    stepped_farm f = {0};
+    stepped_open(&f, "ect", 4, 50e-6, work_1ms);
+    f.workers[2].speed = 1e-3;
+    kl_master_record(f.master, trace);
+    stepped_gather(&f);
+    for (int run = 0; run < RUNS; run++)
+        assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 60}, NULL), KILTER_OK);
+    stepped_close(&f);
+    assert_int_equal(kl_trace_close(trace, 1, NULL), KILTER_OK);
+
+    kl_report *report;
+    assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
+    const kl_report_decision *withheld = decision(report, "withhold"), *assigned = decision(report, "assign");
+    assert_non_null(strstr(withheld->last_reason, "too slow to help: a task would end here in 1 s"));
+    assert_non_null(strstr(assigned->last_reason, "to 3 workers"));
+    assert_non_null(strstr(assigned->last_reason, "too slow to help: 1"));
+    assert_true(assigned->forecasts == assigned->decisions && assigned->decisions >= RUNS - 2);
+    assert_int_equal(report->iterations[RUNS - 1].workers, 3);
+    kl_report_free(report);
+    unlink(path);
+    rmdir(folder);
+    free(path);
+    free(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_leaves_a_record_that_can_be_read),
         cmocka_unit_test(a_choice_is_recorded_with_forecast_and_outcome),
+        cmocka_unit_test(who_is_too_slow_to_help_is_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
