@@ -106,6 +106,21 @@ kill -9 $master 2>/dev/null
 wait $master 2>/dev/null
 same_solution lands_solve "$sp" --resume "$work/resume"
 
+# A worker killed in mid-solve changes nothing. Workers are children of the master's only child.
+lands_solve exec "$sp" --record none >"$work/out" 2>"$work/err" &
+master=$!
+killed=
+while [ -z "$killed" ] && kill -0 $master 2>/dev/null; do
+    for nursery in $(cat /proc/$master/task/$master/children 2>/dev/null); do
+        for worker in $(cat "/proc/$nursery/task/$nursery/children" 2>/dev/null); do
+            [ -n "$killed" ] || ! kill -9 "$worker" 2>/dev/null || killed=$worker
+        done
+    done
+done
+wait $master || complain "without worker ${killed:-(none)}: $(cat "$work/err")"
+[ -n "$killed" ] || complain "no worker to kill"
+[ "$(expected_solve)" = "$expected" ] || complain "without a worker: $(expected_solve), expected $expected"
+
 # The two methods and modes agree, and the sampled problem is written.
 cost() {
     sed -n 's/.*"cost": \([^,]*\),.*/\1/p' "$work/out"
