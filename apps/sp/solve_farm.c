@@ -205,7 +205,7 @@ static void watch(void *user, const sp_progress *progress) {
     if (!s->watched)
         return;
     double gap = (progress->upper - progress->model) / (1 + fabs(progress->upper));
-    fputs("\r\033[K", stderr);
+    fprintf(stderr, "\r\033[K%llu scenarios, ", (unsigned long long)s->order.sampling.scenarios);
     sp_progress_print(stderr, progress, now_s() - s->begun_s, time_left_s(s, gap));
     fflush(stderr);
 }
