@@ -152,7 +152,7 @@ timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto
     --candidates 12 --benchmark 300 --workers 2 --record none >"$work/out" || complain "predict"
 grep -q '^time  *[0-9.]* s for 20000 scenarios on 50 workers, 49 of them used; bound' "$work/out" ||
     complain "predict says $(cat "$work/out")"
-grep -q '^candidates  *12; 200 clusters' "$work/out" || complain "predict's candidates: $(cat "$work/out")"
+grep -q '^candidates  *12; 400 clusters' "$work/out" || complain "predict's candidates: $(cat "$work/out")"
 grep -q '^benchmark  *300 scenarios, .* on [12] workers*: .* s measured, .* s predicted' "$work/out" ||
     complain "predict's benchmark: $(cat "$work/out")"
 timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 100 --workers 2 --json \
