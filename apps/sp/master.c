@@ -33,6 +33,7 @@ struct sp_master {
     bool *feasible;
     uint64_t *scenario;
     double model; /* the master's optimum when it made the candidate */
+    double *before; /* the candidate before */
     /* the incumbent; before there is one, where the trust region lies */
     double *centre, upper;
     bool incumbent;
@@ -61,6 +62,7 @@ static double first_stage_cost(const sp_master *m, const double *x) {
 static bool make_arrays(sp_master *m) {
     size_t n = (size_t)m->columns, t = (size_t)m->clusters;
     m->x = calloc(n + 1, sizeof(double));
+    m->before = calloc(n + 1, sizeof(double));
     m->centre = calloc(n + 1, sizeof(double));
     m->theta = calloc(t, sizeof(double));
     m->value = calloc(t, sizeof(double));
@@ -72,7 +74,7 @@ static bool make_arrays(sp_master *m) {
     m->row_start = calloc(t + 1, sizeof(int));
     m->entry = calloc(t * (n + 1), sizeof(double));
     m->entry_column = calloc(t * (n + 1), sizeof(int));
-    return m->x && m->centre && m->theta && m->value && m->slope && m->feasible && m->scenario && m->known &&
+    return m->x && m->before && m->centre && m->theta && m->value && m->slope && m->feasible && m->scenario && m->known &&
            m->row_lower && m->row_start && m->entry && m->entry_column;
 }
 
@@ -143,6 +145,7 @@ void sp_master_free(sp_master *m) {
         return;
     sp_table_free(m->table);
     free(m->x);
+    free(m->before);
     free(m->centre);
     free(m->theta);
     free(m->value);
@@ -390,12 +393,26 @@ static kilter_status find_candidate(sp_master *m, sp_step *step, kilter_error *e
     }
 }
 
+/* A candidate that was cut off is found again: the scenario misses by less than the master's tolerance. */
+static kilter_status check_moved(const sp_master *m, bool was_cut_off, kilter_error *error) {
+    if (!was_cut_off || memcmp(m->before, m->x, (size_t)m->columns * sizeof(double)) != 0)
+        return KILTER_OK;
+    return kl_fail(error, KILTER_ERR_TASK,
+                   "solving the master after %d candidates: its feasibility cuts leave a candidate at which "
+                   "scenario %llu cannot be met by a hair; look for very large or very small numbers in the problem",
+                   m->progress.evaluated, (unsigned long long)m->progress.scenario);
+}
+
 kilter_status sp_master_next(sp_master *m, sp_step *step, kilter_error *error) {
+    bool cut_off = !isfinite(candidate_cost(m));
+    memcpy(m->before, m->x, (size_t)m->columns * sizeof(double));
     m->progress.evaluated++;
     if (judge(m)) {
         *step = SP_UNBOUNDED;
         return KILTER_OK;
     }
     kilter_status status = add_cuts(m, error);
-    return status ? status : find_candidate(m, step, error);
+    if (!status)
+        status = find_candidate(m, step, error);
+    return status || *step != SP_EVALUATE ? status : check_moved(m, cut_off, error);
 }
