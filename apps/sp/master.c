@@ -32,7 +32,7 @@ struct sp_master {
     double *value, *slope;
     bool *feasible;
     uint64_t *scenario;
-    double model; /* the master's optimum when it made the candidate */
+    double model;   /* the master's optimum when it made the candidate */
     double *before; /* the candidate before */
     /* the incumbent; before there is one, where the trust region lies */
     double *centre, upper;
@@ -74,8 +74,8 @@ static bool make_arrays(sp_master *m) {
     m->row_start = calloc(t + 1, sizeof(int));
     m->entry = calloc(t * (n + 1), sizeof(double));
     m->entry_column = calloc(t * (n + 1), sizeof(int));
-    return m->x && m->before && m->centre && m->theta && m->value && m->slope && m->feasible && m->scenario && m->known &&
-           m->row_lower && m->row_start && m->entry && m->entry_column;
+    return m->x && m->before && m->centre && m->theta && m->value && m->slope && m->feasible && m->scenario &&
+           m->known && m->row_lower && m->row_start && m->entry && m->entry_column;
 }
 
 static void fill_program(const sp_master *m, sp_program *program) {
@@ -397,10 +397,11 @@ static kilter_status find_candidate(sp_master *m, sp_step *step, kilter_error *e
 static kilter_status check_moved(const sp_master *m, bool was_cut_off, kilter_error *error) {
     if (!was_cut_off || memcmp(m->before, m->x, (size_t)m->columns * sizeof(double)) != 0)
         return KILTER_OK;
-    return kl_fail(error, KILTER_ERR_TASK,
-                   "solving the master after %d candidates: its feasibility cuts leave a candidate at which "
-                   "scenario %llu cannot be met by a hair; look for very large or very small numbers in the problem",
-                   m->progress.evaluated, (unsigned long long)m->progress.scenario);
+    return kl_fail(
+        error, KILTER_ERR_TASK,
+        "solving the master after %d candidates: its feasibility cuts leave a candidate at which "
+        "scenario %llu cannot be met by a hair; look for very large or very small numbers in the problem",
+        m->progress.evaluated, (unsigned long long)m->progress.scenario);
 }
 
 kilter_status sp_master_next(sp_master *m, sp_step *step, kilter_error *error) {
