@@ -195,6 +195,28 @@ KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, in
  */
 KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
 
+/**
+ * Add tasks to the run that is on.   Local, on the master, from the callback `done` of a run with `grows`.
+ *
+ * Their indices follow the run's last one so far; they are dealt after the tasks that are left, by the run's
+ * policy, and `done` gets their results like those of the others. What is given is copied, and kept until the
+ * run ends. Once `done` has returned from the last result and has added nothing to it, the run ends.
+ *
+ * With `resume`, a program that is started again must add the same tasks at the same results: what is added
+ * may follow only from the results taken before, in their order (that of the first time), not from time, nor
+ * from tasks that failed, which are done again.
+ *
+ * @param inputs   inputs[0 … count−1]; NULL: they have none
+ * @param weights  in the unit of the run's weights (of a run without: each task has 1); NULL: each is as much
+ * as the mean of those the run began with
+ * @return KILTER_OK; KILTER_ERR_USAGE when no such run is on and, with `resume`, when something else was
+ * added here the first time: the run then ends with this error; KILTER_ERR_RANGE for a weight or input
+ * outside what kilter_run says; KILTER_ERR_MEMORY; what ended the run early, if something has. Nothing is
+ * added then.
+ */
+KILTER_API kilter_status kilter_farm_add(kilter_farm *farm, uint64_t count, const kilter_bytes *inputs,
+                                         const double *weights, kilter_error *error);
+
 /** What the last run came to. Times in seconds. */
 typedef struct kilter_farm_summary {
     uint64_t tasks;   /**< of the run */

@@ -4,6 +4,7 @@
 #ifndef KILTER_RUN_H
 #define KILTER_RUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,6 +55,9 @@ typedef struct kilter_run {
      * of the workers' speeds holds on when the same work is cut into another number of tasks. 0: a task is as
      * much as one of the run before */
     double work;
+    /** `done` may add tasks by kilter_farm_add(): the run ends when it has taken all results and added
+     * nothing to them. `work` is then of the tasks the run begins with */
+    bool grows;
 } kilter_run;
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "balance/balance.h"
 
@@ -11,19 +12,27 @@ void kl_bag_free(kl_bag *bag) {
 /* Squares of times per unit, and sums over all tasks, stay far from the ends of what a double holds. */
 static const double LEAST_WEIGHT = 1e-50, MOST_WEIGHT = 1e50;
 
+kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t count, kilter_error *error) {
+    for (uint64_t i = 0; i < count; i++)
+        if (!(weights[i] >= LEAST_WEIGHT && weights[i] <= MOST_WEIGHT))
+            return kl_fail(error, KILTER_ERR_RANGE,
+                           "weight of task %llu is %g: give each task a number from %g to %g",
+                           (unsigned long long)(lo + i), weights[i], LEAST_WEIGHT, MOST_WEIGHT);
+    return KILTER_OK;
+}
+
 static kilter_status add_up_weights(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error) {
     if (tasks > SIZE_MAX / sizeof(double) - 1 ||
         !(bag->prefix = malloc((size_t)(tasks + 1) * sizeof *bag->prefix)))
         return kl_fail(error, KILTER_ERR_MEMORY, "adding up the weights of %llu tasks: memory ran out",
                        (unsigned long long)tasks);
+    kilter_status status = kl_weights_check(weights, 0, tasks, error);
+    if (status != KILTER_OK)
+        return status;
     bag->prefix[0] = 0;
-    for (uint64_t i = 0; i < tasks; i++) {
-        if (!(weights[i] >= LEAST_WEIGHT && weights[i] <= MOST_WEIGHT))
-            return kl_fail(error, KILTER_ERR_RANGE,
-                           "weight of task %llu is %g: give each task a number from %g to %g",
-                           (unsigned long long)i, weights[i], LEAST_WEIGHT, MOST_WEIGHT);
+    for (uint64_t i = 0; i < tasks; i++)
         bag->prefix[i + 1] = bag->prefix[i] + weights[i];
-    }
+    bag->prefix_room = tasks + 1;
     bag->scale = tasks ? (double)tasks / bag->prefix[tasks] : 1;
     for (uint64_t i = 0; i <= tasks; i++)
         bag->prefix[i] *= bag->scale;
@@ -59,6 +68,57 @@ kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kl
         return kl_fail(error, KILTER_ERR_MEMORY, "filling the bag of tasks: memory ran out");
     }
     bag->units = bag->left_units;
+    return KILTER_OK;
+}
+
+/* --- growing --- */
+
+/* Weights of all tasks, where those so far had none. */
+static bool sum_weights(kl_bag *bag, uint64_t count, const double *weights) {
+    uint64_t tasks = bag->tasks;
+    double *prefix = kl_array_grow(bag->prefix, &bag->prefix_room, tasks + count + 1, sizeof *prefix);
+    if (!prefix)
+        return false;
+    for (uint64_t i = 0; !bag->prefix && i <= tasks; i++)
+        prefix[i] = (double)i;
+    for (uint64_t i = 0; i < count; i++)
+        prefix[tasks + i + 1] = prefix[tasks + i] + (weights ? bag->scale * weights[i] : 1);
+    bag->prefix = prefix;
+    return true;
+}
+
+/* Dealt after all others. There is room. */
+static void put_last(kl_bag *bag, kl_span span) {
+    if (span.lo >= span.hi)
+        return;
+    if (bag->count > 0 && bag->spans[0].hi == span.lo) {
+        bag->spans[0].hi = span.hi;
+    } else {
+        memmove(bag->spans + 1, bag->spans, bag->count * sizeof *bag->spans);
+        bag->spans[0] = span;
+        bag->count++;
+    }
+    double units = kl_bag_units(bag, span);
+    bag->left += span.hi - span.lo;
+    bag->left_units += units;
+    bag->units += units;
+}
+
+kilter_status kl_bag_grow(kl_bag *bag, uint64_t count, const double *weights, kl_spans done) {
+    uint64_t at = bag->tasks, end = at + count, room = bag->capacity;
+    kl_span *spans = kl_array_grow(bag->spans, &room, bag->count + done.count + 1, sizeof *spans);
+    if (!spans)
+        return KILTER_ERR_MEMORY;
+    bag->spans = spans;
+    bag->capacity = (size_t)room;
+    if ((bag->prefix || weights) && !sum_weights(bag, count, weights))
+        return KILTER_ERR_MEMORY;
+    bag->tasks = end;
+    for (size_t i = 0; i < done.count && done.spans[i].lo < end; i++) {
+        put_last(bag, (kl_span){at, done.spans[i].lo});
+        at = done.spans[i].hi > at ? done.spans[i].hi : at;
+    }
+    put_last(bag, (kl_span){at, end});
     return KILTER_OK;
 }
 

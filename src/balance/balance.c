@@ -28,6 +28,8 @@ void kl_balance_free(kl_balance *b) {
     kl_bag_free(&b->bag);
     kl_ledger_free(&b->ledger);
     kl_buffer_free(&b->buffer);
+    free(b->grown.inputs);
+    free(b->grown.weights);
     free(b->views);
     free(b->gone);
     *b = (kl_balance){0};
@@ -232,6 +234,68 @@ static const kl_snapshot *look(kl_balance *b) {
     s->answer_s = b->answer.mean;
     kl_crew_advance(b->crew, s->now_s);
     return s;
+}
+
+/* --- growing --- */
+
+/* Inputs of all tasks as one array, those added last. */
+static bool add_inputs(kl_balance *b, uint64_t count, const kilter_bytes *inputs) {
+    uint64_t tasks = b->bag.tasks;
+    bool own = b->inputs && b->inputs == b->grown.inputs;
+    if (!b->inputs && !inputs)
+        return true;
+    kilter_bytes *all = kl_array_grow(b->grown.inputs, &b->grown.inputs_room, tasks + count, sizeof *all);
+    if (!all)
+        return false;
+    for (uint64_t i = 0; !own && i < tasks; i++)
+        all[i] = b->inputs ? b->inputs[i] : (kilter_bytes){0};
+    for (uint64_t i = 0; i < count; i++)
+        all[tasks + i] = inputs ? inputs[i] : (kilter_bytes){0};
+    b->inputs = b->grown.inputs = all;
+    return true;
+}
+
+/* Likewise weights: what has none is 1 unit. */
+static bool add_weights(kl_balance *b, uint64_t count, const double *weights) {
+    uint64_t tasks = b->bag.tasks;
+    double unit = 1 / b->bag.scale;
+    bool own = b->weights && b->weights == b->grown.weights;
+    if (!b->weights && !weights)
+        return true;
+    double *all = kl_array_grow(b->grown.weights, &b->grown.weights_room, tasks + count, sizeof *all);
+    if (!all)
+        return false;
+    for (uint64_t i = 0; !own && i < tasks; i++)
+        all[i] = b->weights ? b->weights[i] : unit;
+    for (uint64_t i = 0; i < count; i++)
+        all[tasks + i] = weights ? weights[i] : unit;
+    b->weights = b->grown.weights = all;
+    return true;
+}
+
+kilter_status kl_balance_grow(kl_balance *b, uint64_t count, const kilter_bytes *inputs,
+                              const double *weights, kl_spans done, kilter_error *error) {
+    kl_snapshot *s = &b->snapshot;
+    kl_span added = {b->bag.tasks, b->bag.tasks + count};
+    uint64_t left = b->bag.left;
+    if (!add_inputs(b, count, inputs) || !add_weights(b, count, weights) ||
+        kl_ledger_grow(&b->ledger, count) != KILTER_OK ||
+        kl_bag_grow(&b->bag, count, weights, done) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "adding %llu tasks to a run: memory ran out",
+                       (unsigned long long)count);
+    for (size_t i = 0; i < done.count; i++) {
+        kl_span part = done.spans[i];
+        part.lo = part.lo > added.lo ? part.lo : added.lo;
+        part.hi = part.hi < added.hi ? part.hi : added.hi;
+        if (part.lo < part.hi)
+            kl_ledger_do(&b->ledger, part);
+    }
+    s->tasks += b->bag.left - left;
+    s->units = b->bag.units;
+    if (kl_dealer_grown(b->dealer, look(b), count) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "adding %llu tasks to a run: memory ran out",
+                       (unsigned long long)count);
+    return KILTER_OK;
 }
 
 /* As much of the span as one message should hold: at least a task. */

@@ -20,7 +20,8 @@ typedef struct kl_bag {
     kl_span *spans; /* spans[count − 1] is dealt next */
     size_t count, capacity;
     double *prefix; /* prefix[i]: units of tasks [0, i), tasks + 1 entries; NULL: each is 1 */
-    double scale;   /* units per weight: a task is 1 unit on average, whatever the user weighs in */
+    uint64_t prefix_room;
+    double scale; /* units per weight: a task is 1 unit on average, whatever the user weighs in */
     uint64_t tasks, left;
     double units, left_units; /* units: those that were to be dealt */
 } kl_bag;
@@ -30,6 +31,11 @@ typedef struct kl_bag {
 kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kl_spans done,
                           kilter_error *error);
 void kl_bag_free(kl_bag *bag);
+/* `count` more tasks, dealt after all that are there; with weights in the unit of the first ones, or NULL:
+ * each is 1 unit. KILTER_ERR_MEMORY: nothing has changed. */
+kilter_status kl_bag_grow(kl_bag *bag, uint64_t count, const double *weights, kl_spans done);
+/* KILTER_ERR_RANGE names the first of the tasks from `lo` on whose weight is outside 1e-50 … 1e50. */
+kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t count, kilter_error *error);
 double kl_bag_units(const kl_bag *bag, kl_span span);
 /* The next `count` tasks; with weights: as many as hold the same share of what is left. At least 1 task, at
  * most the front span. */
@@ -57,12 +63,13 @@ kl_span kl_tally_alike(const kl_tally *tally, kl_span span, uint32_t *times);
 
 typedef struct kl_ledger {
     uint64_t *done; /* a bit a task */
-    uint64_t tasks, done_count;
+    uint64_t tasks, done_count, words;
     kl_tally losses;  /* they were at workers that were lost, and may be to blame */
     kl_tally recalls; /* they were taken back from workers that went on */
 } kl_ledger;
 
 kilter_status kl_ledger_begin(kl_ledger *ledger, uint64_t tasks); /* KILTER_ERR_MEMORY */
+kilter_status kl_ledger_grow(kl_ledger *ledger, uint64_t count);  /* KILTER_ERR_MEMORY: nothing has changed */
 void kl_ledger_free(kl_ledger *ledger);
 bool kl_ledger_is_done(const kl_ledger *ledger, uint64_t task);
 /* The tasks from span.lo on, at least one, that are all done, or all not. */
@@ -102,8 +109,13 @@ typedef struct kl_balance {
     kl_stat run_unit_s;         /* seconds per unit of this run's tasks */
     double task_work;           /* of a task of the last run, as its program counts; 0: it does not */
     double mean_rate;           /* of those that took part in the last run, for kl_iteration.speeds */
-    const kilter_bytes *inputs; /* the run's, the user's */
+    const kilter_bytes *inputs; /* the run's, the user's unless it has grown */
     const double *weights;
+    struct kl_grown { /* inputs and weights of a run that has grown, those it began with first */
+        kilter_bytes *inputs;
+        double *weights;
+        uint64_t inputs_room, weights_room;
+    } grown;
     uint64_t next_chunk, chunks, smallest, largest; /* of the run; smallest and largest in tasks */
     uint32_t next_number;
     uint32_t *gone; /* places of those that are gone, the first one gone first; room for all places */
@@ -140,6 +152,11 @@ kilter_status kl_balance_set_policy(kl_balance *balance, const kl_policy *policy
  * its chunks have ended. */
 kilter_status kl_balance_begin(kl_balance *balance, uint64_t number, const kilter_run *run, kl_spans done,
                                kilter_error *error);
+/* The run has `count` tasks more, of which some may be done already. Inputs are the user's until the run's
+ * chunks have ended; weights are in the unit of the run's and not kept, NULL: each counts as the mean of the
+ * first ones. KILTER_ERR_MEMORY. */
+kilter_status kl_balance_grow(kl_balance *balance, uint64_t count, const kilter_bytes *inputs,
+                              const double *weights, kl_spans done, kilter_error *error);
 /* `worker` asked for work at asked_s: deal it the next chunk. *dealt = false: nothing for it now (the bag is
  * empty, or the policy holds back). again: another look at a request held back before. On
  * KILTER_ERR_PEER the worker is gone and nothing was dealt. */

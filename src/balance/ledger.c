@@ -12,6 +12,22 @@ kilter_status kl_ledger_begin(kl_ledger *l, uint64_t tasks) {
     if (words > SIZE_MAX / sizeof *l->done || !(l->done = calloc((size_t)words, sizeof *l->done)))
         return KILTER_ERR_MEMORY;
     l->tasks = tasks;
+    l->words = words;
+    return KILTER_OK;
+}
+
+kilter_status kl_ledger_grow(kl_ledger *l, uint64_t count) {
+    uint64_t words = (l->tasks + count) / BITS + 1;
+    if (words > l->words) {
+        uint64_t room = l->words;
+        uint64_t *done = kl_array_grow(l->done, &room, words, sizeof *done);
+        if (!done)
+            return KILTER_ERR_MEMORY;
+        memset(done + l->words, 0, (size_t)(room - l->words) * sizeof *done);
+        l->done = done;
+        l->words = room;
+    }
+    l->tasks += count;
     return KILTER_OK;
 }
 

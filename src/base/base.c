@@ -154,6 +154,16 @@ bool kl_reader_done(const kl_reader *reader) {
     return !reader->bad && reader->at == reader->size;
 }
 
+void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each) {
+    if (array && needed <= *room)
+        return array;
+    uint64_t more = needed + needed / 2;
+    void *grown = more <= SIZE_MAX / each ? realloc(array, (size_t)more * each) : NULL;
+    if (grown)
+        *room = more;
+    return grown;
+}
+
 const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size) {
     if ((uintptr_t)data % _Alignof(max_align_t) == 0)
         return data;

@@ -56,6 +56,10 @@ bool kl_reader_done(const kl_reader *reader); /* everything was read, and nothin
  * again. NULL: no memory. */
 const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);
 
+/* The array with room for `needed` elements of `each` bytes at least; *room: how many it has. NULL: no
+ * memory, and the array is as it was. */
+void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each);
+
 typedef struct kl_span { /* indices [lo, hi) */
     uint64_t lo, hi;
 } kl_span;

@@ -175,6 +175,17 @@ kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
     return KILTER_OK;
 }
 
+/* Whole shares hold no longer. Where there is a task for everybody they are made anew, else what is left is
+ * dealt step by step. */
+kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks) {
+    kilter_status status = make_room(dealer, snapshot->slots);
+    dealer->undealt = 0;
+    if (status != KILTER_OK || !dealer->policy->begin || tasks < snapshot->present)
+        return status;
+    dealer->assignment = (kl_assignment){0};
+    return dealer->policy->begin(dealer, snapshot);
+}
+
 static kl_look look_at(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker) {
     return (kl_look){
         .dealer = dealer,

@@ -56,6 +56,8 @@ void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 /* A run begins: all its tasks are left. KILTER_ERR_MEMORY. Here and below snapshot.crew knows of every change
  * of a worker's view, and has been advanced to snapshot.now_s. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
+/* `tasks` more are left. KILTER_ERR_MEMORY. */
+kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks);
 /* The place `worker` of a snapshot is a new worker's. */
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker);
 /* Somebody is present who was not, or the other way round. */

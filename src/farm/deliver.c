@@ -12,7 +12,7 @@ struct kl_deliverer {
     size_t heap_count, heap_capacity;
     kl_buffer scratch;
     bool out_of_memory;
-    uint64_t failed;
+    uint64_t given, failed;
     char first_error[256];
 };
 
@@ -33,6 +33,10 @@ void kl_deliverer_free(kl_deliverer *d) {
     free(d->heap);
     kl_buffer_free(&d->scratch);
     free(d);
+}
+
+uint64_t kl_deliverer_given(const kl_deliverer *d) {
+    return d->given;
 }
 
 uint64_t kl_deliverer_failed(const kl_deliverer *d, char *first, size_t size) {
@@ -72,6 +76,7 @@ static void give_all(kl_deliverer *d, kl_delivery *delivery) {
         give(d, delivery->worker, delivery->lo + i, failed, bytes);
     }
     d->next += delivery->count;
+    d->given += delivery->count;
     kl_delivery_free(delivery);
 }
 

@@ -43,12 +43,14 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     f->gathered |= !f->settings.listen || kl_master_ready(f->master) >= f->workers;
     bool deals = f->request && !kl_known_all(f->known, f->request->tasks);
     const kilter_run *request = f->gathered || !deals ? f->request : NULL;
-    const kl_spans done = request ? (kl_spans){f->known->spans, f->known->count} : (kl_spans){0};
+    const kl_spans done = request ? (kl_spans){f->known->spans, f->known->first} : (kl_spans){0};
     if (request)
         f->request = NULL;
     kl_master_unsafe(f->master, f->unstored_tasks, kl_farm_holds(f));
     if (!f->threaded && f->unstored.first && (timeout_s < 0 || timeout_s > STORED_S))
         timeout_s = STORED_S;
+    bool grown = false;
+    kl_additions additions = f->request ? (kl_additions){0} : kl_farm_take_additions(f, &grown);
     double spent_s = f->spent_s;
     kl_trace *new_trace = f->recorded ? NULL : f->trace;
     f->recorded |= new_trace != NULL;
@@ -74,7 +76,9 @@ static void service_turn(kilter_farm *f, double timeout_s) {
         kl_master_done_before(f->master, done);
         status = kl_master_begin(f->master, request, &error);
     }
-    if (status == KILTER_OK && (kl_master_running(f->master) || !request))
+    if (status == KILTER_OK)
+        status = kl_farm_grow(f, &additions, grown, &error);
+    if (status == KILTER_OK && (kl_master_running(f->master) || !was_running))
         status = kl_master_turn(f->master, timeout_s, &error);
     bool running = kl_master_running(f->master);
     if (running)
@@ -150,6 +154,12 @@ void kl_farm_end_use(kilter_farm *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
+/* The callback has all results there are so far, or will get no more. */
+static void note_taken(kilter_farm *f, const kl_deliverer *deliverer, kilter_status status) {
+    if (f->grows)
+        kl_farm_note_growth(f, status != KILTER_OK || kl_deliverer_given(deliverer) == f->known->tasks);
+}
+
 static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
     if (run->shared.size > KL_WIRE_MOST_BYTES)
         return kl_fail(error, KILTER_ERR_RANGE, "shared data of %zu bytes: at most %d can be sent",
@@ -189,8 +199,10 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
 static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *known,
                                kl_deliverer *deliverer, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
+    f->grows = run->grows;
+    f->misgrown = (kilter_error){KILTER_OK, ""};
     f->run_ended = f->broken; /* then nobody is there to take the request */
-    f->run_over = false;
+    f->run_over = f->grown = false;
     f->known = known;
     if (!f->broken) {
         f->failure = (kilter_error){KILTER_OK, ""};
@@ -202,10 +214,16 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *
     pthread_mutex_unlock(&f->lock);
     kl_transport_wake(f->transport);
     kilter_status status = kl_known_deliver(known, deliverer, error);
+    note_taken(f, deliverer, status);
     for (kl_delivery_list list; !next_results(f, &list);) {
         kilter_status delivered = kl_deliver(deliverer, list, status == KILTER_OK ? error : NULL);
         status = status == KILTER_OK ? delivered : status;
+        note_taken(f, deliverer, status);
     }
+    f->grows = false;
+    kl_farm_free_additions(f);
+    if (status == KILTER_OK && f->misgrown.status != KILTER_OK)
+        return kl_fail(error, f->misgrown.status, "%s", f->misgrown.text);
     pthread_mutex_lock(&f->lock);
     kilter_error failure = f->failure;
     pthread_mutex_unlock(&f->lock);
@@ -216,7 +234,7 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *
 
 static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_error *error) {
     kl_deliverer *deliverer = NULL;
-    kl_known known = {0};
+    kl_known known = {.tasks = run->tasks};
     kilter_status status = check_sizes(run, error);
     if (status == KILTER_OK)
         status = kl_farm_start_record(f, error);
@@ -226,6 +244,7 @@ static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_er
         status = kl_deliverer_new(run, &deliverer, error);
     if (status == KILTER_OK)
         status = carry_out(f, run, &known, deliverer, error);
+    uint64_t tasks = known.tasks;
     kl_known_free(&known);
     if (!deliverer)
         return status;
@@ -235,7 +254,7 @@ static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_er
     if (status == KILTER_OK && failed > 0)
         return kl_fail(error, KILTER_ERR_TASK,
                        "%llu of %llu tasks failed, the others are done; the first failure: %s",
-                       (unsigned long long)failed, (unsigned long long)run->tasks, first);
+                       (unsigned long long)failed, (unsigned long long)tasks, first);
     return status;
 }
 

@@ -128,6 +128,12 @@ void kl_master_done_before(kl_master *master, kl_spans done);
  * there are too many, nothing is dealt. */
 void kl_master_unsafe(kl_master *master, uint64_t results, bool too_many);
 kilter_status kl_master_begin(kl_master *master, const kilter_run *run, kilter_error *error);
+/* A run with run->grows has ended when all its tasks are done and no more will come: the first adds some, of
+ * which `done` are already, as kl_balance_grow(); the second says that. Neither does anything to a run that
+ * has ended early. */
+kilter_status kl_master_grow(kl_master *master, uint64_t count, const kilter_bytes *inputs,
+                             const double *weights, kl_spans done, kilter_error *error);
+void kl_master_grown(kl_master *master);
 bool kl_master_running(const kl_master *master);
 kl_delivery_list kl_master_take(kl_master *master); /* the results that have come since the last call */
 /* After a run has ended: what it came to; `decision` is the master's until the next run. */
@@ -232,6 +238,7 @@ kilter_status kl_deliverer_new(const kilter_run *run, kl_deliverer **deliverer, 
 void kl_deliverer_free(kl_deliverer *deliverer);
 /* Takes over the list. KILTER_ERR_MEMORY. */
 kilter_status kl_deliver(kl_deliverer *deliverer, kl_delivery_list list, kilter_error *error);
+uint64_t kl_deliverer_given(const kl_deliverer *deliverer); /* results, so far */
 uint64_t kl_deliverer_failed(const kl_deliverer *deliverer, char *first,
                              size_t size); /* failed tasks; the first one's error in words */
 

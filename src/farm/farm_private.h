@@ -34,12 +34,27 @@ typedef struct grain_request { /* lives as long as somebody waits for it */
     kilter_status status;
 } grain_request;
 
-typedef struct kl_known { /* what earlier masters have stored of a run; zeroed is nothing */
+typedef struct kl_known { /* a run's tasks, and what earlier masters have stored of them */
+    uint64_t tasks;       /* so far */
+    uint64_t call;        /* its number, with --resume */
     kl_stored *rows;
-    kl_span *spans; /* of tasks */
-    size_t count;
-    uint8_t *taken; /* a bit for each task */
+    kl_span *spans;                  /* of tasks */
+    size_t count, first;             /* first: of them in the tasks the run begins with */
+    uint8_t *taken;                  /* a bit for each task */
+    kl_trace_addition *additions;    /* that were made then, */
+    size_t addition_count, repeated; /* and how many have been made again */
 } kl_known;
+
+typedef struct kl_addition { /* tasks added to the run that is on, with all they need */
+    struct kl_addition *next;
+    uint64_t count;
+    const kilter_bytes *inputs; /* NULL: they have none */
+    const double *weights;      /* NULL: each counts as the mean */
+} kl_addition;
+
+typedef struct kl_additions {
+    kl_addition *first, **end; /* zeroed is empty */
+} kl_additions;
 
 struct kilter_farm {
     kl_settings settings;
@@ -80,8 +95,12 @@ struct kilter_farm {
     bool in_use;        /* a kilter_farm_run() has not returned */
     bool run_ended, closing;
     kl_delivery_list results;
-    const kl_known *known;     /* what is stored of the request */
-    kl_delivery_list unstored; /* results on their way to the disk */
+    kl_known *known;            /* what is stored of the request */
+    bool grows;                 /* the run that is on may; the caller's */
+    kl_additions to_add, added; /* by the caller; what the master has of them */
+    bool grown;                 /* nothing more will be added */
+    kilter_error misgrown;      /* why the run grows other than it did before; the caller's */
+    kl_delivery_list unstored;  /* results on their way to the disk */
     size_t unstored_bytes;
     uint64_t unstored_tasks;
     bool held;            /* so many that nothing is dealt */
@@ -165,7 +184,7 @@ kilter_status kl_farm_open_stored(kilter_farm *farm, const kl_trace_run_row *row
 /* What is stored of the run that begins; without --resume nothing. KILTER_ERR_USAGE when that was about
  * something else, _RECORD, _MEMORY. */
 kilter_status kl_farm_look_up(kilter_farm *farm, const kilter_run *run, kl_known *known, kilter_error *error);
-bool kl_known_all(const kl_known *known, uint64_t tasks);
+bool kl_known_all(const kl_known *known, uint64_t tasks); /* of those the run begins with */
 kilter_status kl_known_deliver(kl_known *known, kl_deliverer *deliverer, kilter_error *error);
 void kl_known_free(kl_known *known);
 /* Results came from the master: those that are to be stored first wait until they are. Takes the list over.
@@ -173,6 +192,19 @@ void kl_known_free(kl_known *known);
 kilter_status kl_farm_take_results(kilter_farm *farm, kl_delivery_list *list, kilter_error *error);
 void kl_farm_note_over(kilter_farm *farm); /* the master's part of a run is over; under the lock */
 bool kl_farm_holds(kilter_farm *farm);     /* so many wait that nothing may be dealt; under the lock */
+
+/* This is added to the run, from task known->tasks on. KILTER_ERR_USAGE when something else was then. */
+kilter_status kl_farm_note_addition(kilter_farm *farm, const kl_addition *addition, kilter_error *error);
+
+/* --- grow.c: tasks that are added to a run --- */
+
+/* The caller's thread has taken results: will more come? */
+void kl_farm_note_growth(kilter_farm *farm, bool all_taken);
+/* What the master does not have yet, and whether that was all; under the lock, when the run has begun. */
+kl_additions kl_farm_take_additions(kilter_farm *farm, bool *last);
+/* Give them to the master. */
+kilter_status kl_farm_grow(kilter_farm *farm, kl_additions *additions, bool last, kilter_error *error);
+void kl_farm_free_additions(kilter_farm *farm); /* the run is over */
 
 /* --- open.c: the farm's making and unmaking --- */
 

@@ -40,6 +40,10 @@ static kilter_status look(kilter_farm *f, double work, kl_grain_look *look, kilt
     pthread_mutex_unlock(&f->lock);
     if (!answered)
         return kl_fail(error, failure.status, "%s", failure.text);
+    if (request.status == KILTER_ERR_USAGE)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "looking at the last run: it has grown, which tells nothing of runs that do not; ask "
+                       "after one that does not");
     return request.status == KILTER_OK
                ? KILTER_OK
                : kl_fail(error, request.status, "choosing the number of tasks: memory ran out");

@@ -390,8 +390,22 @@ static void record_run_measurements(kl_master *m) {
     record_measurement(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.round_trip.count);
 }
 
+/* As it is now. */
+static void record_iteration(kl_master *m) {
+    kl_trace_iteration(
+        m->trace, &(kl_trace_iteration_row){.run = m->runs,
+                                            .tasks = m->summary.tasks - m->summary.stored,
+                                            .units = m->balance.bag.units,
+                                            .policy = kl_policy_name(kl_dealer_policy(m->balance.dealer)),
+                                            .shared_bytes = m->shared_bytes,
+                                            .began_s = m->began_s - m->opened_s,
+                                            .stored = m->summary.stored});
+}
+
 static void end_run(kl_master *m, const char *status) {
-    m->running = false;
+    m->running = m->open = false;
+    if (m->grown)
+        record_iteration(m);
     kl_master_end_chunks(m);
     m->ended_s = kl_now_s(&m->options.clock);
     m->runs++;
@@ -407,6 +421,11 @@ static void end_run(kl_master *m, const char *status) {
                                                                  .equal_split_s = m->summary.equal_split_s,
                                                                  .decision = m->decision,
                                                                  .status = status});
+}
+
+static void end_if_done(kl_master *m) {
+    if (m->running && !m->open && m->done == m->summary.tasks)
+        end_run(m, "done");
 }
 
 void kl_master_done_before(kl_master *m, kl_spans done) {
@@ -437,25 +456,41 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
     m->feed_all = true;
     m->summary = (kilter_farm_summary){.tasks = run->tasks, .stored = m->done};
     m->running = true;
+    m->open = run->grows;
+    m->grown = false;
     for (size_t i = 0; i < m->member_count; i++)
         m->members[i].held = false;
-    kl_trace_iteration(
-        m->trace, &(kl_trace_iteration_row){.run = m->runs,
-                                            .tasks = left,
-                                            .units = m->balance.bag.units,
-                                            .policy = kl_policy_name(kl_dealer_policy(m->balance.dealer)),
-                                            .shared_bytes = m->shared_bytes,
-                                            .began_s = m->began_s - m->opened_s,
-                                            .stored = m->done});
+    record_iteration(m);
     kl_master_record_grain(m);
-    if (left == 0)
-        end_run(m, "done");
+    end_if_done(m);
     return KILTER_OK;
+}
+
+kilter_status kl_master_grow(kl_master *m, uint64_t count, const kilter_bytes *inputs, const double *weights,
+                             kl_spans done, kilter_error *error) {
+    if (!m->running)
+        return KILTER_OK;
+    uint64_t left = m->balance.bag.left;
+    kilter_status status = kl_balance_grow(&m->balance, count, inputs, weights, done, error);
+    if (status != KILTER_OK)
+        return status;
+    uint64_t stored = count - (m->balance.bag.left - left);
+    m->done += stored;
+    m->summary.tasks += count;
+    m->summary.stored += stored;
+    m->grown = m->feed_all = true;
+    return KILTER_OK;
+}
+
+void kl_master_grown(kl_master *m) {
+    m->open = false;
+    end_if_done(m);
 }
 
 /* Nobody is left, and nobody will come: that is the end of the run. */
 static kilter_status check_workers(kl_master *m, kilter_error *error) {
-    if (!m->running || m->ready > 0 || m->coming > 0 || m->options.may_join)
+    bool done = m->done == m->summary.tasks; /* more may come, or not */
+    if (!m->running || done || m->ready > 0 || m->coming > 0 || m->options.may_join)
         return KILTER_OK;
     for (size_t i = 0; i < m->member_count; i++)
         if (m->members[i].stage != GONE)
@@ -490,8 +525,8 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
         status = feed_hungry(m, event.kind == KL_EVENT_MESSAGE ? kl_master_find(m, event.peer) : NULL, error);
     if (m->running && event.kind == KL_EVENT_MESSAGE && m->balance.chunks == chunks + 1)
         kl_balance_answer_cost(&m->balance, kl_busy_s(&m->options.clock) - began_s);
-    if (status == KILTER_OK && m->running && m->done == m->summary.tasks)
-        end_run(m, "done");
+    if (status == KILTER_OK)
+        end_if_done(m);
     return status == KILTER_OK ? check_workers(m, error) : status;
 }
 

@@ -66,6 +66,8 @@ struct kl_master {
     uint64_t shared_bytes; /* of the data in it */
 
     bool running;
+    bool open;  /* more tasks may come */
+    bool grown; /* some have */
     uint64_t runs, done, failed;
     uint64_t finished; /* tasks, in all runs */
     double began_s, ended_s;

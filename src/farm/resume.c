@@ -140,15 +140,23 @@ kilter_status kl_farm_open_stored(kilter_farm *f, const kl_trace_run_row *row, k
 
 /* --- results of earlier masters --- */
 
-static uint64_t hash_inputs(const kilter_run *run) {
+static uint64_t hash_inputs(const kilter_bytes *inputs, uint64_t tasks) {
     uint64_t hash = 0;
-    for (uint64_t i = 0; run->inputs && i < run->tasks; i++)
-        hash = kl_hash(run->inputs[i].data, run->inputs[i].size, hash + 1);
+    for (uint64_t i = 0; inputs && i < tasks; i++)
+        hash = kl_hash(inputs[i].data, inputs[i].size, hash + 1);
     return hash;
 }
 
-static uint64_t hash_weights(const kilter_run *run) {
-    return run->weights ? kl_hash(run->weights, (size_t)run->tasks * sizeof *run->weights, 0) : 0;
+static uint64_t hash_weights(const double *weights, uint64_t tasks) {
+    return weights ? kl_hash(weights, (size_t)tasks * sizeof *weights, 0) : 0;
+}
+
+static kilter_status differs(const kl_known *known, kilter_error *error) {
+    return kl_fail(
+        error, KILTER_ERR_USAGE,
+        "--resume: run %llu grows other than the one stored there, after %llu tasks; let what is added "
+        "follow from the results taken before and their order alone, or name another file",
+        (unsigned long long)known->call, (unsigned long long)known->tasks);
 }
 
 static bool is_taken(const kl_known *known, uint64_t task) {
@@ -176,6 +184,8 @@ static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, k
                               kilter_error *error) {
     kl_reader reader = kl_reader_of(row->results.data, row->results.size);
     kilter_status status = KILTER_OK;
+    if (deliverer && row->lo + row->count > known->tasks)
+        return differs(known, error);
     uint64_t lo = row->lo, end = row->lo + row->count;
     size_t from = 0;
     for (uint64_t task = lo; task < end && status == KILTER_OK; task++) {
@@ -223,10 +233,10 @@ static kilter_status add_span(kl_known *known, uint64_t lo, uint64_t hi, kilter_
     return KILTER_OK;
 }
 
-static kilter_status add_spans(kl_known *known, uint64_t tasks, kilter_error *error) {
+static kilter_status add_spans(kl_known *known, kl_span tasks, kilter_error *error) {
     kilter_status status = KILTER_OK;
-    for (uint64_t task = 0, lo = 0; task <= tasks && status == KILTER_OK; task++)
-        if (task == tasks || !is_taken(known, task)) {
+    for (uint64_t task = tasks.lo, lo = tasks.lo; task <= tasks.hi && status == KILTER_OK; task++)
+        if (task == tasks.hi || !is_taken(known, task)) {
             if (task > lo)
                 status = add_span(known, lo, task, error);
             lo = task + 1;
@@ -237,17 +247,45 @@ static kilter_status add_spans(kl_known *known, uint64_t tasks, kilter_error *er
 /* All that is stored is read and checked before anything is delivered or dealt: a damaged record must be
  * found while nobody has seen a result of it. */
 static kilter_status find(kl_known *known, const char *path, const kl_trace_call *call, kilter_error *error) {
-    size_t bytes = (size_t)(call->tasks / 8 + 1);
+    kilter_status status = kl_stored_open(path, call, &known->rows, error);
+    if (status == KILTER_OK)
+        status = kl_stored_additions(known->rows, &known->additions, &known->addition_count, error);
+    if (status != KILTER_OK)
+        return status;
+    uint64_t tasks = call->tasks;
+    for (size_t i = 0; i < known->addition_count; i++)
+        tasks += known->additions[i].tasks;
+    size_t bytes = (size_t)(tasks / 8 + 1);
     known->taken = calloc(1, bytes);
     if (!known->taken)
         return kl_fail(error, KILTER_ERR_MEMORY, "looking for stored results: memory ran out");
-    kilter_status status = kl_stored_open(path, call, &known->rows, error);
+    status = take_all(known, NULL, error);
     if (status == KILTER_OK)
-        status = take_all(known, NULL, error);
+        status = add_spans(known, (kl_span){0, call->tasks}, error);
+    known->first = known->count;
     if (status == KILTER_OK)
-        status = add_spans(known, call->tasks, error);
+        status = add_spans(known, (kl_span){call->tasks, tasks}, error);
     memset(known->taken, 0, bytes);
     return status;
+}
+
+kilter_status kl_farm_note_addition(kilter_farm *f, const kl_addition *added, kilter_error *error) {
+    kl_known *known = f->known;
+    if (!f->settings.resume)
+        return KILTER_OK;
+    const kl_trace_addition now = {.call = known->call,
+                                   .lo = known->tasks,
+                                   .tasks = added->count,
+                                   .inputs = hash_inputs(added->inputs, added->count),
+                                   .weights = hash_weights(added->weights, added->count)};
+    if (known->repeated == known->addition_count) {
+        kl_trace_call_grows(f->trace, &now);
+        return KILTER_OK;
+    }
+    const kl_trace_addition *then = &known->additions[known->repeated++];
+    bool same = then->lo == now.lo && then->tasks == now.tasks && then->inputs == now.inputs &&
+                then->weights == now.weights;
+    return same ? KILTER_OK : differs(known, error);
 }
 
 kilter_status kl_farm_look_up(kilter_farm *f, const kilter_run *run, kl_known *known, kilter_error *error) {
@@ -257,9 +295,11 @@ kilter_status kl_farm_look_up(kilter_farm *f, const kilter_run *run, kl_known *k
         f->shared_hash = kl_hash(run->shared.data, run->shared.size, 0);
     const kl_trace_call call = {.call = f->calls++,
                                 .tasks = run->tasks,
-                                .inputs = hash_inputs(run),
-                                .weights = hash_weights(run),
-                                .shared = f->shared_hash};
+                                .inputs = hash_inputs(run->inputs, run->tasks),
+                                .weights = hash_weights(run->weights, run->tasks),
+                                .shared = f->shared_hash,
+                                .grows = run->grows};
+    known->call = call.call;
     kilter_status status = KILTER_OK;
     if (call.call < kl_trace_calls(f->trace))
         status = find(known, f->settings.resume, &call, error);
@@ -269,7 +309,7 @@ kilter_status kl_farm_look_up(kilter_farm *f, const kilter_run *run, kl_known *k
 }
 
 bool kl_known_all(const kl_known *known, uint64_t tasks) {
-    return known->count == 1 && known->spans[0].lo == 0 && known->spans[0].hi == tasks;
+    return known->first == 1 && known->spans[0].lo == 0 && known->spans[0].hi == tasks;
 }
 
 kilter_status kl_known_deliver(kl_known *known, kl_deliverer *deliverer, kilter_error *error) {
@@ -283,5 +323,6 @@ void kl_known_free(kl_known *known) {
     kl_stored_free(known->rows);
     free(known->spans);
     free(known->taken);
+    free(known->additions);
     *known = (kl_known){0};
 }

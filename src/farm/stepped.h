@@ -48,6 +48,7 @@ typedef struct stepped_farm {
     bool release;         /* set before opening */
     uint32_t room;        /* likewise: so many more may join later */
     bool attended;        /* likewise: workers look for messages in the middle of a task, too */
+    uint64_t tasks;       /* of the run, with those added */
     kilter_error failure; /* of the master, while others caught up */
 } stepped_farm;
 
@@ -240,6 +241,13 @@ static inline void stepped_gather(stepped_farm *f) {
     }
 }
 
+/* As kilter_farm_add(), but what inputs point to is kept by the test until the run has ended. */
+static inline kilter_status stepped_add(stepped_farm *f, uint64_t count, const kilter_bytes *inputs,
+                                        const double *weights, kilter_error *error) {
+    f->tasks += count;
+    return kl_master_grow(f->master, count, inputs, weights, (kl_spans){0}, error);
+}
+
 /* As kilter_farm_run(). */
 static inline kilter_status stepped_run(stepped_farm *f, const kilter_run *run, kilter_error *error) {
     kl_deliverer *deliverer;
@@ -248,11 +256,16 @@ static inline kilter_status stepped_run(stepped_farm *f, const kilter_run *run, 
     for (uint32_t i = 0; i < f->count; i++) /* nobody's past may come after the run's beginning */
         if (f->workers[i].now_s > f->master_actor.now_s)
             f->master_actor.now_s = f->workers[i].now_s;
+    f->tasks = run->tasks;
     status = kl_master_begin(f->master, run, error);
+    if (run->tasks == 0)
+        kl_master_grown(f->master);
     while (status == KILTER_OK && kl_master_running(f->master)) {
         status = stepped_turn(f, error);
         kilter_status delivered = kl_deliver(deliverer, kl_master_take(f->master), error);
         status = status == KILTER_OK ? delivered : status;
+        if (run->grows && kl_deliverer_given(deliverer) == f->tasks)
+            kl_master_grown(f->master);
     }
     kl_deliverer_free(deliverer);
     return status;

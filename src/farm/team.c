@@ -95,7 +95,7 @@ static kl_iteration iteration(kl_master *m) {
 
 void kl_master_spent(kl_master *m, double seconds) {
     m->master_s = seconds;
-    if (m->runs > 0 && m->summary.tasks > 0)
+    if (m->runs > 0 && m->summary.tasks > 0 && !m->grown)
         kl_line_add(&m->alone, (double)m->summary.tasks, seconds);
 }
 
@@ -198,7 +198,7 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     kilter_status status = apply_pending(m, error);
     if (status != KILTER_OK)
         return status;
-    bool looked = m->runs > 0 && m->done == m->summary.tasks;
+    bool looked = m->runs > 0 && m->done == m->summary.tasks && !m->grown;
     bool crowded = m->by_hand && m->ready - m->resting > m->seats; /* some have joined since */
     if (number_set || crowded || (m->chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
@@ -221,6 +221,8 @@ static void learn_lost(kl_master *m, const kl_grain_look *look) {
 }
 
 kilter_status kl_master_grain(kl_master *m, double spent_s, double work, kl_grain_look *look) {
+    if (m->grown)
+        return KILTER_ERR_USAGE;
     kl_lane *lanes = calloc((size_t)m->balance.snapshot.present + 1, sizeof *lanes);
     if (!lanes)
         return KILTER_ERR_MEMORY;

@@ -104,6 +104,12 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
                    FIELD(I64, kl_trace_call, shared)},
         .field_count = 5,
         .sql = {"INSERT OR IGNORE INTO call(call, tasks, inputs, weights, shared) VALUES (?1, ?2, ?3, ?4, ?5)"}},
+    [KL_ROW_ADDITION] = {SHAPE(kl_trace_addition),
+        .fields = {FIELD(U64, kl_trace_addition, call), FIELD(U64, kl_trace_addition, lo),
+                   FIELD(U64, kl_trace_addition, tasks), FIELD(I64, kl_trace_addition, inputs),
+                   FIELD(I64, kl_trace_addition, weights)},
+        .field_count = 5,
+        .sql = {"INSERT INTO addition(call, lo, tasks, inputs, weights) VALUES (?1, ?2, ?3, ?4, ?5)"}},
     [KL_ROW_RESULT] = {SHAPE(kl_trace_result_row),
         .fields = {FIELD(U64, kl_trace_result_row, call), FIELD(U64, kl_trace_result_row, lo),
                    FIELD(U64, kl_trace_result_row, count), FIELD(WORKER, kl_trace_result_row, worker),
@@ -210,9 +216,11 @@ static const char *const tables[] = {
     "CREATE TABLE session(session INTEGER PRIMARY KEY, began_s REAL, ended_s REAL, host INTEGER REFERENCES host, "
         "pid INTEGER NOT NULL, version TEXT NOT NULL, transport TEXT NOT NULL, policy TEXT NOT NULL, "
         "first_run INTEGER NOT NULL, first_worker INTEGER NOT NULL, program_version TEXT NOT NULL)",
-    /* These two: only in a record that holds results. */
+    /* These three: only in a record that holds results. */
     "CREATE TABLE call(call INTEGER PRIMARY KEY, tasks INTEGER NOT NULL, inputs INTEGER NOT NULL, "
         "weights INTEGER NOT NULL, shared INTEGER NOT NULL)",
+    "CREATE TABLE addition(id INTEGER PRIMARY KEY, call INTEGER NOT NULL, lo INTEGER NOT NULL, "
+        "tasks INTEGER NOT NULL, inputs INTEGER NOT NULL, weights INTEGER NOT NULL)",
     "CREATE TABLE result(id INTEGER PRIMARY KEY, call INTEGER NOT NULL, lo INTEGER NOT NULL, "
         "count INTEGER NOT NULL, worker INTEGER NOT NULL, results BLOB NOT NULL, sum INTEGER NOT NULL)",
     /* From here on: only in a loop's. */
@@ -231,7 +239,7 @@ static const char *const tables[] = {
     "CREATE TABLE rank(rank INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, elapsed_s REAL, waited_s REAL, "
         "moving_s REAL)",
 };
-enum { TABLES = sizeof tables / sizeof *tables, LOOP_TABLES = 6, RESULT_TABLES = 2 };
+enum { TABLES = sizeof tables / sizeof *tables, LOOP_TABLES = 6, RESULT_TABLES = 3 };
 /* clang-format on */
 
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind) {

@@ -12,6 +12,7 @@ struct kl_stored {
     sqlite3 *db;
     sqlite3_stmt *rows;
     kl_trace_call call;
+    uint64_t tasks; /* of it, with those added */
 };
 
 static kilter_status fail_damaged(const char *path, const char *how, kilter_error *error) {
@@ -79,9 +80,10 @@ static int last_row(const kl_stored *s, int64_t *id) {
 
 /* Not the rows that this master will store while these are read. */
 static kilter_status prepare(kl_stored *s, kilter_error *error) {
-    static const char sql[] =
-        "SELECT lo, count, worker, results, sum FROM result WHERE call = ?1 AND id <= ?2 "
-        "ORDER BY lo, id";
+    const char *sql = s->call.grows ? "SELECT lo, count, worker, results, sum FROM result "
+                                      "WHERE call = ?1 AND id <= ?2 ORDER BY id"
+                                    : "SELECT lo, count, worker, results, sum FROM result "
+                                      "WHERE call = ?1 AND id <= ?2 ORDER BY lo, id";
     int64_t last = 0;
     if (last_row(s, &last) == SQLITE_ROW && sqlite3_prepare_v2(s->db, sql, -1, &s->rows, NULL) == SQLITE_OK &&
         sqlite3_bind_int64(s->rows, 1, (int64_t)s->call.call) == SQLITE_OK &&
@@ -94,7 +96,7 @@ kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_sto
                              kilter_error *error) {
     kl_stored *s = calloc(1, sizeof *s);
     if (s)
-        *s = (kl_stored){.path = strdup(path), .call = *call};
+        *s = (kl_stored){.path = strdup(path), .call = *call, .tasks = call->tasks};
     if (!s || !s->path) {
         free(s);
         return kl_fail(error, KILTER_ERR_MEMORY, "reading results from the run record '%s': memory ran out",
@@ -113,6 +115,56 @@ kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_sto
     return KILTER_OK;
 }
 
+/* One after the other, as far as the numbers fit. */
+static bool take_addition(const kl_stored *s, sqlite3_stmt *rows, kl_trace_addition *a) {
+    *a = (kl_trace_addition){.call = s->call.call,
+                             .lo = (uint64_t)sqlite3_column_int64(rows, 0),
+                             .tasks = (uint64_t)sqlite3_column_int64(rows, 1),
+                             .inputs = (uint64_t)sqlite3_column_int64(rows, 2),
+                             .weights = (uint64_t)sqlite3_column_int64(rows, 3)};
+    return a->lo == s->tasks && a->tasks > 0 && a->tasks <= INT64_MAX - s->tasks;
+}
+
+static kilter_status take_additions(kl_stored *s, sqlite3_stmt *rows, kl_trace_addition **list, size_t *count,
+                                    kilter_error *error) {
+    uint64_t room = 0;
+    int step;
+    while ((step = sqlite3_step(rows)) == SQLITE_ROW) {
+        kl_trace_addition *grown = kl_array_grow(*list, &room, *count + 1, sizeof *grown);
+        if (!grown)
+            return kl_fail(error, KILTER_ERR_MEMORY,
+                           "reading results from the run record '%s': memory ran out", s->path);
+        *list = grown;
+        if (!take_addition(s, rows, &grown[*count]))
+            return fail_damaged(s->path, "tasks that were added do not follow each other", error);
+        s->tasks += grown[(*count)++].tasks;
+    }
+    return step == SQLITE_DONE ? KILTER_OK : fail_damaged(s->path, sqlite3_errmsg(s->db), error);
+}
+
+kilter_status kl_stored_additions(kl_stored *s, kl_trace_addition **additions, size_t *count,
+                                  kilter_error *error) {
+    sqlite3_stmt *rows = NULL;
+    kl_trace_addition *list = NULL;
+    size_t found = 0;
+    kilter_status status = KILTER_OK;
+    if (sqlite3_prepare_v2(s->db,
+                           "SELECT lo, tasks, inputs, weights FROM addition WHERE call = ?1 ORDER BY id", -1,
+                           &rows, NULL) == SQLITE_OK &&
+        sqlite3_bind_int64(rows, 1, (int64_t)s->call.call) == SQLITE_OK)
+        status = take_additions(s, rows, &list, &found, error);
+    else
+        status = fail_damaged(s->path, sqlite3_errmsg(s->db), error);
+    sqlite3_finalize(rows);
+    if (status != KILTER_OK) {
+        free(list);
+        return status;
+    }
+    *additions = list;
+    *count = found;
+    return KILTER_OK;
+}
+
 /* Nothing in the row is believed before its sum is right. */
 static kilter_status take_row(const kl_stored *s, kl_trace_result_row *row, kilter_error *error) {
     int64_t lo = sqlite3_column_int64(s->rows, 0), count = sqlite3_column_int64(s->rows, 1),
@@ -123,8 +175,8 @@ static kilter_status take_row(const kl_stored *s, kl_trace_result_row *row, kilt
                                  .worker = (uint32_t)worker,
                                  .results = {.data = sqlite3_column_blob(s->rows, 3)}};
     row->results.size = (size_t)sqlite3_column_bytes(s->rows, 3);
-    bool fits = lo >= 0 && count > 0 && worker >= 0 && worker <= UINT32_MAX && row->lo < s->call.tasks &&
-                row->count <= s->call.tasks - row->lo;
+    bool fits = lo >= 0 && count > 0 && worker >= 0 && worker <= UINT32_MAX && row->lo < s->tasks &&
+                row->count <= s->tasks - row->lo;
     if (fits && (uint64_t)sqlite3_column_int64(s->rows, 4) == kl_result_sum(row))
         return KILTER_OK;
     char how[128];

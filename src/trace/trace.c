@@ -244,6 +244,10 @@ void kl_trace_call_begins(kl_trace *trace, const kl_trace_call *call) {
     push(trace, KL_ROW_CALL, call);
 }
 
+void kl_trace_call_grows(kl_trace *trace, const kl_trace_addition *addition) {
+    push(trace, KL_ROW_ADDITION, addition);
+}
+
 void kl_trace_result(kl_trace *trace, const kl_trace_result_row *row) {
     push(trace, KL_ROW_RESULT, row);
 }

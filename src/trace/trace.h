@@ -174,7 +174,13 @@ void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row);
 /* What one kilter_farm_run() is about: its number, and hashes of what it was given. */
 typedef struct kl_trace_call {
     uint64_t call, tasks, inputs, weights, shared;
+    bool grows; /* not written */
 } kl_trace_call;
+
+/* What one kilter_farm_add() added to it: tasks [lo, lo + tasks), and hashes. */
+typedef struct kl_trace_addition {
+    uint64_t call, lo, tasks, inputs, weights;
+} kl_trace_addition;
 
 typedef struct kl_trace_result_row { /* results of tasks [lo, lo + count), as kl_wire_next_result() reads them
                                       */
@@ -197,7 +203,8 @@ kilter_status kl_trace_resume(const char *path, const kl_trace_run_row *run, kl_
                               void *context, kl_trace **trace, kilter_error *error);
 /* Calls of earlier masters of this record: those from here on have nothing stored. */
 uint64_t kl_trace_calls(const kl_trace *trace);
-void kl_trace_call_begins(kl_trace *trace, const kl_trace_call *call); /* before its first result */
+void kl_trace_call_begins(kl_trace *trace, const kl_trace_call *call);        /* before its first result */
+void kl_trace_call_grows(kl_trace *trace, const kl_trace_addition *addition); /* before the first of these */
 /* The row is copied, the results are not: they are the trace's until `stored` has told of them, or close().
  */
 void kl_trace_result(kl_trace *trace, const kl_trace_result_row *row);
@@ -207,8 +214,12 @@ void kl_trace_hurry(kl_trace *trace); /* somebody waits for the results that are
  * KILTER_ERR_RECORD when the record is damaged. */
 kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_stored **stored,
                              kilter_error *error);
-/* The next row by rising lo, good until the next call; *got = false: there is none, and the one after that is
- * the first again. Rows may overlap. KILTER_ERR_RECORD when it is not what was written. */
+/* What was added to it, in that order: *count of them, the caller's to free. KILTER_ERR_RECORD, _MEMORY. */
+kilter_status kl_stored_additions(kl_stored *stored, kl_trace_addition **additions, size_t *count,
+                                  kilter_error *error);
+/* The next row by rising lo (of a run that grows: as they were stored), good until the next call; *got =
+ * false: there is none, and the one after that is the first again. Rows may overlap. KILTER_ERR_RECORD when
+ * it is not what was written. */
 kilter_status kl_stored_next(kl_stored *stored, kl_trace_result_row *row, bool *got, kilter_error *error);
 void kl_stored_free(kl_stored *stored);
 

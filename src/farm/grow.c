@@ -1,0 +1,161 @@
+/* Tasks that are added to a run while it is on.
+ *
+ *   the caller's thread     callback ── kilter_farm_add() ── to_add ──▶ service thread ── added
+ *
+ * The run ends when the callback has taken all results there can be: only the caller's thread knows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "farm/farm_private.h"
+#include "move/wire.h"
+
+/* --- the caller's thread --- */
+
+static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_bytes *inputs,
+                           const double *weights, kilter_error *error) {
+    uint64_t lo = f->known->tasks;
+    if (count > INT64_MAX - lo)
+        return kl_fail(error, KILTER_ERR_RANGE, "adding %llu tasks to a run of %llu: that is too many",
+                       (unsigned long long)count, (unsigned long long)lo);
+    for (uint64_t i = 0; inputs && i < count; i++)
+        if (inputs[i].size > KL_WIRE_MOST_BYTES)
+            return kl_fail(error, KILTER_ERR_RANGE,
+                           "input of task %llu has %zu bytes: at most %d can be sent",
+                           (unsigned long long)(lo + i), inputs[i].size, KL_WIRE_MOST_BYTES);
+    return weights ? kl_weights_check(weights, lo, count, error) : KILTER_OK;
+}
+
+/* Of a copy in one piece; SIZE_MAX / 2: more than there can be. */
+static size_t bytes_of(uint64_t count, const kilter_bytes *inputs, const double *weights) {
+    size_t each = (inputs ? sizeof *inputs : 0) + (weights ? sizeof *weights : 0);
+    if (count > (SIZE_MAX / 2 - sizeof(kl_addition)) / (each + 1))
+        return SIZE_MAX / 2;
+    size_t bytes = sizeof(kl_addition) + (size_t)count * each;
+    for (uint64_t i = 0; inputs && i < count; i++)
+        bytes = inputs[i].size < SIZE_MAX / 2 - bytes ? bytes + inputs[i].size : SIZE_MAX / 2;
+    return bytes;
+}
+
+static kl_addition *copy(uint64_t count, const kilter_bytes *inputs, const double *weights) {
+    kl_addition *a = malloc(bytes_of(count, inputs, weights));
+    if (!a)
+        return NULL;
+    *a = (kl_addition){.count = count};
+    kilter_bytes *own = (kilter_bytes *)(a + 1);
+    double *own_weights = (double *)(own + (inputs ? count : 0));
+    char *bytes = (char *)(own_weights + (weights ? count : 0));
+    if (weights)
+        memcpy(own_weights, weights, (size_t)count * sizeof *weights);
+    for (uint64_t i = 0; inputs && i < count; i++) {
+        own[i] = (kilter_bytes){bytes, inputs[i].size};
+        if (inputs[i].size > 0)
+            memcpy(bytes, inputs[i].data, inputs[i].size);
+        bytes += inputs[i].size;
+    }
+    a->inputs = inputs ? own : NULL;
+    a->weights = weights ? own_weights : NULL;
+    return a;
+}
+
+static void append(kl_additions *list, kl_additions *taken) {
+    if (!taken->first)
+        return;
+    if (list->first)
+        *list->end = taken->first;
+    else
+        list->first = taken->first;
+    list->end = taken->end;
+    *taken = (kl_additions){0};
+}
+
+/* To the service thread. What ended the run early, if something has. */
+static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *error) {
+    pthread_mutex_lock(&f->lock);
+    bool first = !f->to_add.first, over = f->run_over || f->broken;
+    kilter_error failure = f->failure;
+    if (!over)
+        append(&f->to_add, &(kl_additions){a, &a->next});
+    pthread_mutex_unlock(&f->lock);
+    if (over) {
+        free(a);
+        return kl_fail(error, failure.status, "adding tasks: the run has ended: %s", failure.text);
+    }
+    f->known->tasks += a->count;
+    if (first)
+        kl_transport_wake(f->transport);
+    return KILTER_OK;
+}
+
+kilter_status kilter_farm_add(kilter_farm *f, uint64_t count, const kilter_bytes *inputs,
+                              const double *weights, kilter_error *error) {
+    if (!f->grows)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "adding tasks: no run is on that grows; add them in the callback of one with `grows`");
+    if (f->misgrown.status != KILTER_OK)
+        return kl_fail(error, f->misgrown.status, "%s", f->misgrown.text);
+    if (count == 0)
+        return KILTER_OK;
+    kilter_status status = check(f, count, inputs, weights, error);
+    if (status != KILTER_OK)
+        return status;
+    kl_addition *a = copy(count, inputs, weights);
+    if (!a)
+        return kl_fail(error, KILTER_ERR_MEMORY, "adding %llu tasks: memory ran out",
+                       (unsigned long long)count);
+    status = kl_farm_note_addition(f, a, &f->misgrown);
+    if (status == KILTER_OK)
+        return hand_over(f, a, error);
+    free(a);
+    return kl_fail(error, status, "%s", f->misgrown.text);
+}
+
+void kl_farm_note_growth(kilter_farm *f, bool all_taken) {
+    pthread_mutex_lock(&f->lock);
+    bool ends = f->grows && all_taken && !f->grown;
+    f->grown |= ends;
+    pthread_mutex_unlock(&f->lock);
+    if (ends)
+        kl_transport_wake(f->transport);
+}
+
+static void free_list(kl_additions *list) {
+    while (list->first) {
+        kl_addition *next = list->first->next;
+        free(list->first);
+        list->first = next;
+    }
+    *list = (kl_additions){0};
+}
+
+void kl_farm_free_additions(kilter_farm *f) {
+    pthread_mutex_lock(&f->lock);
+    free_list(&f->to_add);
+    free_list(&f->added);
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* --- the service thread --- */
+
+kl_additions kl_farm_take_additions(kilter_farm *f, bool *last) {
+    *last = f->grown && !f->run_over;
+    if (f->run_over) /* the caller may be about to free them */
+        return (kl_additions){0};
+    kl_additions taken = f->to_add;
+    f->to_add = (kl_additions){0};
+    return taken;
+}
+
+kilter_status kl_farm_grow(kilter_farm *f, kl_additions *additions, bool last, kilter_error *error) {
+    if (!additions->first && !last)
+        return KILTER_OK;
+    const kl_spans done = {f->known->spans, f->known->count};
+    kilter_status status = KILTER_OK;
+    for (kl_addition *a = additions->first; a && status == KILTER_OK; a = a->next)
+        status = kl_master_grow(f->master, a->count, a->inputs, a->weights, done, error);
+    if (status == KILTER_OK && last)
+        kl_master_grown(f->master);
+    pthread_mutex_lock(&f->lock);
+    append(&f->added, additions);
+    pthread_mutex_unlock(&f->lock);
+    return status;
+}
