@@ -1,6 +1,5 @@
 /* Requests, and what a rank does until they are complete: it looks, naps, and looks whether all live. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,10 +7,6 @@
 
 enum { PIECE_BYTES = 1 << 30 /* MPI counts in int */ };
 
-static const double LOOK_S = 0.005;     /* between two looks at the lifelines */
-static const double LAST_WORDS_S = 0.5; /* who noticed a death says whose, before this */
-static const double NEWS_S = 2;         /* after an error of MPI's, that a rank is dead */
-static const double FAREWELL_S = 2;     /* lines are cut when loops close, too */
 static const double REST_MOST_S = 0.005;
 
 kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
@@ -242,104 +237,4 @@ kilter_status kl_loop_least(kilter_loop *l, uint64_t *values, size_t count, kilt
 
 kilter_status kl_loop_most_f64(kilter_loop *l, double *values, size_t count, kilter_error *error) {
     return kl_loop_reduce(l, l->comm, values, count, MPI_DOUBLE, MPI_MAX, error);
-}
-
-/* --- deaths --- */
-
-static kilter_status say_dead(const kilter_loop *l, kilter_error *error) {
-    static const char advice[] = "end the program with exit() or MPI_Abort(), as MPI_Finalize() would wait "
-                                 "for the dead, and start it again";
-    if (l->words.text[0])
-        return kl_fail(error, KILTER_ERR_PEER, "loop '%s' ends on all ranks, as rank %d has given it up: %s",
-                       l->name, l->words.rank, l->words.text);
-    return kl_fail(error, KILTER_ERR_PEER,
-                   "loop '%s' ends on all ranks, as rank %d is dead, or has ended without closing it; %s",
-                   l->name, l->words.rank, advice);
-}
-
-/* Rank 0 is told by the line itself, the others by rank 0: it says who it is, and cuts all lines. */
-static void tell_others(kilter_loop *l) {
-    for (int r = 1; r < (int)l->ranks; r++) {
-        MPI_Request never_freed; /* small: MPI has a copy; that to the dead one may never be complete */
-        if (r != l->words.rank && kl_lifelines_holds(l->lines, (size_t)r - 1))
-            MPI_Isend(&l->words, sizeof l->words, MPI_BYTE, r, KL_TAG_DEATH, l->comm, &never_freed);
-    }
-}
-
-/* A rank that dies has no last words: nobody waits long for them. */
-static void hear_words(kilter_loop *l, int from) {
-    int there = 0;
-    double until_s = kl_monotonic_s() + LAST_WORDS_S;
-    while (!there && kl_monotonic_s() < until_s) {
-        MPI_Iprobe(from, KL_TAG_DEATH, l->comm, &there, MPI_STATUS_IGNORE);
-        if (!there)
-            kl_nap_s(1e-3);
-    }
-    l->words = (kl_last_words){.rank = from};
-    if (there)
-        MPI_Recv(&l->words, sizeof l->words, MPI_BYTE, from, KL_TAG_DEATH, l->comm, MPI_STATUS_IGNORE);
-}
-
-/* Where no connection is made yet, the words leave later than at once. */
-static void tell_first(kilter_loop *l) {
-    MPI_Request request;
-    int sent =
-        MPI_Isend(&l->words, sizeof l->words, MPI_BYTE, 0, KL_TAG_DEATH, l->comm, &request) != MPI_SUCCESS;
-    double until_s = kl_monotonic_s() + LAST_WORDS_S / 2;
-    while (!sent && kl_monotonic_s() < until_s) {
-        MPI_Test(&request, &sent, MPI_STATUS_IGNORE);
-        if (!sent)
-            kl_nap_s(1e-3);
-    }
-}
-
-void kl_loop_give_up(kilter_loop *l) {
-    if (!l->lines)
-        return;
-    l->words = (kl_last_words){.rank = l->rank};
-    memcpy(l->words.text, l->failure.text, sizeof l->words.text);
-    if (l->rank == 0)
-        tell_others(l);
-    else
-        tell_first(l);
-    kl_lifelines_close(l->lines);
-    l->lines = NULL;
-}
-
-kilter_status kl_loop_look_at_lines(kilter_loop *l, double now_s, kilter_error *error) {
-    size_t which;
-    if (l->cut_s == 0 && kl_lifelines_cut(l->lines, &which)) {
-        l->cut_s = now_s;
-        l->words.rank = l->rank == 0 ? (int)which + 1 : 0;
-    }
-    if (l->cut_s == 0 || (l->closing && now_s - l->cut_s < FAREWELL_S))
-        return KILTER_OK;
-    hear_words(l, l->words.rank);
-    if (l->rank == 0)
-        tell_others(l);
-    kl_lifelines_close(l->lines);
-    l->lines = NULL;
-    return say_dead(l, error);
-}
-
-/* Some MPIs fail when a rank has died, before its line is seen to be cut. */
-void kl_loop_ask_for_deaths(kilter_loop *l) {
-    double now_s = kl_monotonic_s(), until_s = now_s + NEWS_S;
-    for (; l->lines && l->failure.status == KILTER_ERR_MPI && now_s < until_s; now_s = kl_monotonic_s()) {
-        l->closing = false;
-        if (kl_loop_look_at_lines(l, now_s, &l->failure) == KILTER_OK)
-            kl_nap_s(1e-3);
-    }
-}
-
-kilter_status kl_loop_look_for_deaths_at(kilter_loop *l, double now_s, kilter_error *error) {
-    if (!kl_mpi_ranks_die || now_s - l->looked_s < LOOK_S)
-        return KILTER_OK;
-    l->looked_s = now_s;
-    kilter_status status = kl_steps_look(l, now_s, error);
-    return status == KILTER_OK && l->lines ? kl_loop_look_at_lines(l, now_s, error) : status;
-}
-
-kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error) {
-    return kl_loop_look_for_deaths_at(l, kl_monotonic_s(), error);
 }

@@ -15,7 +15,7 @@
 #include "transport/lifeline_mpi.h"
 #include "transport/wait_mpi.h"
 
-enum { KL_TAG_ROWS = 1, KL_TAG_BLOCK, KL_TAG_GATHER, KL_TAG_PROBE, KL_TAG_DEATH, KL_TAG_LIST, KL_TAG_ANSWER };
+enum { KL_TAG_ROWS = 1, KL_TAG_BLOCK, KL_TAG_GATHER, KL_TAG_PROBE, KL_TAG_LIST, KL_TAG_ANSWER };
 enum { KL_TAG_STEPS = 1 }; /* on another communicator */
 
 /* --- requests that are waited for together --- */
@@ -39,17 +39,10 @@ kilter_status kl_batch_send_on(MPI_Comm comm, kl_batch *batch, const void *data,
 /* A collective operation: code is what MPI said when it was begun. */
 kilter_status kl_batch_join(kl_batch *batch, int code, MPI_Request request, kilter_error *error);
 kilter_status kl_batch_look(kilter_loop *l, kl_batch *batch, kilter_error *error);
-/* Until all are complete, or somebody is dead. */
+/* Until all are complete, or somebody is dead, or l->until_s. */
 kilter_status kl_batch_await(kilter_loop *l, kl_batch *batch, kilter_error *error);
 void kl_batch_free(kl_batch *batch);
 
-/* Whoever notices a death, or fails, makes all others notice. */
-kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error);
-/* The same by a look at the clock that was taken anyway. */
-kilter_status kl_loop_look_for_deaths_at(kilter_loop *l, double now_s, kilter_error *error);
-kilter_status kl_loop_look_at_lines(kilter_loop *l, double now_s, kilter_error *error);
-void kl_loop_ask_for_deaths(kilter_loop *l); /* was one the reason of l->failure, which MPI told? */
-void kl_loop_give_up(kilter_loop *l);
 /* The loop has failed, as l->failure says, here; the others hear of it. */
 void kl_loop_break(kilter_loop *l);
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error);
@@ -135,9 +128,10 @@ typedef struct kl_steps {
     kl_batch batch; /* of what is told */
 } kl_steps;
 
-typedef struct kl_last_words { /* of a rank that gives up the loop, or of the first rank about another */
+typedef struct kl_last_words { /* of a rank that leaves the loop, or of the first rank about another */
     int rank;
-    char text[KILTER_ERROR_TEXT_BYTES]; /* why; "": it is dead */
+    bool closed;                        /* as it should be */
+    char text[KILTER_ERROR_TEXT_BYTES]; /* why it gives it up; "": it is dead */
 } kl_last_words;
 
 typedef struct kl_gone { /* rows that went away */
@@ -166,12 +160,15 @@ struct kilter_loop {
     kilter_error failure;
 
     kl_mpi_wait wait;
-    kl_lifelines *lines; /* NULL: none */
-    bool outlives;       /* the launcher lets ranks outlive others */
-    double looked_s, cut_s;
+    struct kl_watch *watch;     /* rank 0's over the lines to the others; NULL: none */
+    kl_lifelines *lines;        /* the others', to rank 0; NULL: none */
+    uint8_t *invitations;       /* to have one, while the loop is opened */
+    double patience_s, until_s; /* until_s: others may not be silent for longer; 0: they may, as lines tell */
+    bool outlives;              /* the launcher lets ranks outlive others */
+    double looked_s;
     bool closing;
     int key;             /* by which MPI_Finalize() finds the loop */
-    kl_last_words words; /* heard, and told */
+    kl_last_words words; /* heard */
     kl_steps steps;
     int64_t shared[KL_SUM_WORDS + 2]; /* what a collective call of all ranks works on: MPI may write into it
                                          after it has failed, too */
@@ -301,6 +298,17 @@ void kl_loop_record_refused(const kilter_loop *l, const char *reason);
 kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error); /* collective, at the end */
 /* KILTER_ERR_RECORD: it lacks rows. failure: why the loop ended; NULL: it was closed. */
 kilter_status kl_loop_record_end(kilter_loop *l, const kilter_error *failure, kilter_error *error);
+
+/* watch_mpi.c: whoever notices a death, or fails, makes all others notice */
+uint8_t *kl_watch_invitations(const kilter_loop *l); /* room for them; NULL: no memory */
+/* Where all ranks of `comm` are. */
+kilter_status kl_watch_open(kilter_loop *l, MPI_Comm comm, kilter_error *error); /* collective */
+void kl_watch_give_up(kilter_loop *l);                                           /* as l->failure says */
+void kl_watch_close(kilter_loop *l); /* nobody is dead, or waited for */
+void kl_watch_ask(kilter_loop *l);   /* was a death the reason of l->failure, which MPI told? */
+kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error);
+/* The same by a look at the clock that was taken anyway. */
+kilter_status kl_loop_look_for_deaths_at(kilter_loop *l, double now_s, kilter_error *error);
 
 /* steps_mpi.c: are all ranks in the same collective call? */
 bool kl_loop_checks(void); /* is this rank told to be in checking mode? */

@@ -7,10 +7,9 @@
 #include "loop/loop_mpi.h"
 #include "transport/launch_mpi.h"
 
-static const double LOST_AFTER_S = 10; /* of silence of a host */
-static const double MEET_S = 30;       /* all ranks are there when this begins */
-static const double SPIN_S = 0.01;     /* a nap after that may last a part of it */
-static const double LATE_S = 10;       /* ranks may be, after which those there say so */
+static const double MEET_S = 30;   /* all ranks are there when this begins */
+static const double SPIN_S = 0.01; /* a nap after that may last a part of it */
+static const double LATE_S = 10;   /* ranks may be, after which those there say so */
 static const double REST_MOST_S = 0.005;
 
 /* --- failures --- */
@@ -19,8 +18,8 @@ void kl_loop_break(kilter_loop *l) {
     if (l->phase == KL_BROKEN)
         return;
     l->phase = KL_BROKEN;
-    kl_loop_ask_for_deaths(l);
-    kl_loop_give_up(l);
+    kl_watch_ask(l);
+    kl_watch_give_up(l);
     kl_loop_record_end(l, &l->failure, NULL); /* now, as the program may exit without closing */
 }
 
@@ -81,90 +80,6 @@ static kilter_status check_options(const kilter_loop *l, kilter_error *error) {
     return wrong ? kl_fail(error, KILTER_ERR_RANGE, "opening loop '%s': %s", l->name, wrong) : KILTER_OK;
 }
 
-/* --- lifelines --- */
-
-static void complain(const kilter_loop *l, uint64_t ranks) {
-    fprintf(stderr, "loop '%s': %llu ranks have no connection to rank 0: their death will not be noticed\n",
-            l->name, (unsigned long long)ranks);
-}
-
-enum { INVITATION_BYTES = 1024 };
-
-static kilter_status invite(kilter_loop *l, uint8_t *invitations, kilter_error *error) {
-    kilter_error why = {KILTER_OK, ""};
-    if (l->rank == 0)
-        kl_lifelines_listen(l->ranks - 1, LOST_AFTER_S, &l->lines, &why);
-    for (uint32_t r = 1; r < l->ranks && l->lines && l->rank == 0; r++) {
-        kl_buffer invitation = {0};
-        kl_lifelines_invite(l->lines, r - 1, &invitation);
-        if (!invitation.failed && invitation.size + 4 <= INVITATION_BYTES) {
-            uint32_t size = (uint32_t)invitation.size;
-            memcpy(invitations + r * INVITATION_BYTES, &size, 4);
-            memcpy(invitations + r * INVITATION_BYTES + 4, invitation.data, invitation.size);
-        }
-        kl_buffer_free(&invitation);
-    }
-    kl_batch batch = {0};
-    MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Iscatter(invitations, INVITATION_BYTES, MPI_BYTE,
-                            l->rank == 0 ? MPI_IN_PLACE : (void *)invitations, INVITATION_BYTES, MPI_BYTE, 0,
-                            l->comm, &request);
-    kilter_status status = kl_batch_join(&batch, code, request, error);
-    if (status == KILTER_OK)
-        status = kl_batch_await(l, &batch, error);
-    kl_batch_free(&batch);
-    return status;
-}
-
-/* Rank 0 takes in who connects while it waits for the ranks to say that they have. */
-static kilter_status await_connections(kilter_loop *l, double *without, kilter_error *error) {
-    kl_batch batch = {0};
-    MPI_Request request = MPI_REQUEST_NULL;
-    double until_s = kl_monotonic_s() + MEET_S;
-    memcpy(l->shared, without, sizeof *without);
-    int code = MPI_Iallreduce(MPI_IN_PLACE, l->shared, 1, MPI_DOUBLE, MPI_SUM, l->comm, &request);
-    kilter_status status = kl_batch_join(&batch, code, request, error);
-    while (status == KILTER_OK && batch.open > 0) {
-        status = kl_batch_look(l, &batch, error);
-        if (status == KILTER_OK && l->lines)
-            status = kl_loop_look_at_lines(l, kl_monotonic_s(), error);
-        if (status == KILTER_OK && kl_monotonic_s() > until_s)
-            status = kl_fail(error, KILTER_ERR_PEER,
-                             "opening loop '%s': a rank is dead, or silent for %g s; start again", l->name,
-                             MEET_S);
-        if (batch.open > 0)
-            kl_loop_rest(l);
-    }
-    kl_batch_free(&batch);
-    memcpy(without, l->shared, sizeof *without);
-    return status;
-}
-
-static kilter_status open_lines(kilter_loop *l, kilter_error *error) {
-    if (!kl_mpi_ranks_die || l->ranks == 1)
-        return KILTER_OK;
-    uint8_t *invitations = calloc(l->rank == 0 ? l->ranks : 1, INVITATION_BYTES);
-    uint64_t fits = invitations != NULL;
-    kilter_status status = kl_loop_least(l, &fits, 1, error);
-    if (status == KILTER_OK && (!fits || !invitations))
-        status = kl_fail(error, KILTER_ERR_MEMORY, "opening loop '%s': memory ran out", l->name);
-    if (status == KILTER_OK)
-        status = invite(l, invitations, error);
-    uint32_t size = 0;
-    if (status == KILTER_OK && l->rank > 0)
-        memcpy(&size, invitations, 4);
-    if (size > 0 && size + 4 <= INVITATION_BYTES)
-        kl_lifelines_connect(invitations + 4, size, LOST_AFTER_S, MEET_S / 2, &l->lines, NULL);
-    double without = l->rank > 0 && !l->lines;
-    if (status == KILTER_OK)
-        status = await_connections(l, &without, error);
-    if (status == KILTER_OK && without > 0 && l->rank == 0)
-        complain(l, (uint64_t)without);
-    if (status == KILTER_OK)
-        free(invitations); /* else MPI may still write into it */
-    return status;
-}
-
 /* --- open --- */
 
 static void free_loop(kilter_loop *l) {
@@ -180,6 +95,7 @@ static void free_loop(kilter_loop *l) {
     kl_steer_free(l->steer);
     kl_scatter_free(l->scatter);
     kl_batch_free(&l->steps.batch);
+    free(l->invitations);
     free(l->bounds);
     free(l->target);
     free(l->goal);
@@ -200,7 +116,8 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
     l->bounds = calloc((size_t)ranks + 1, sizeof *l->bounds);
     l->target = calloc((size_t)ranks + 1, sizeof *l->target);
     l->goal = calloc((size_t)ranks + 1, sizeof *l->goal);
-    if (!l->name || !l->bounds || !l->target || !l->goal) {
+    l->invitations = kl_watch_invitations(l);
+    if (!l->name || !l->bounds || !l->target || !l->goal || !l->invitations) {
         free_loop(l);
         return NULL;
     }
@@ -248,19 +165,24 @@ static void ignore_finalize(kilter_loop *l) {
 
 /* --- open --- */
 
+static kilter_status duplicate_one(kilter_loop *l, MPI_Comm comm, MPI_Comm *copy, kilter_error *error) {
+    kl_batch batch = {0};
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Comm_idup(comm, copy, &request);
+    kilter_status status = kl_batch_join(&batch, code, request, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &batch, error);
+    kl_batch_free(&batch);
+    if (status == KILTER_OK)
+        MPI_Comm_set_errhandler(*copy, MPI_ERRORS_RETURN);
+    return status;
+}
+
 /* In a simulation, which has thousands of ranks and no wrong use to find, one is enough. */
 static kilter_status duplicate(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
-    int code = MPI_Comm_dup(comm, &l->comm);
-    if (code == MPI_SUCCESS && kl_mpi_ranks_die)
-        code = MPI_Comm_dup(comm, &l->calls);
-    if (code != MPI_SUCCESS)
-        return kl_mpi_failed(code, "opening a loop: duplicating the communicator", error);
-    MPI_Comm_set_errhandler(l->comm, MPI_ERRORS_RETURN);
-    if (kl_mpi_ranks_die)
-        MPI_Comm_set_errhandler(l->calls, MPI_ERRORS_RETURN);
-    else
-        l->calls = l->comm;
-    return KILTER_OK;
+    kilter_status status = duplicate_one(l, comm, &l->comm, error);
+    l->calls = l->comm;
+    return status == KILTER_OK && kl_mpi_ranks_die ? duplicate_one(l, comm, &l->calls, error) : status;
 }
 
 static void free_communicators(kilter_loop *l) {
@@ -270,16 +192,17 @@ static void free_communicators(kilter_loop *l) {
 }
 
 static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
-    kilter_status status = duplicate(l, comm, error);
+    kilter_status status = kl_watch_open(l, comm, error);
+    if (status == KILTER_OK)
+        status = duplicate(l, comm, error);
     if (status == KILTER_OK)
         status = agree_on_options(l, error);
     if (status == KILTER_OK)
         status = check_options(l, error);
-    if (status == KILTER_OK) {
-        place(l);
-        status = kl_loop_record_open(l, error);
-    }
-    return status == KILTER_OK ? open_lines(l, error) : status;
+    if (status != KILTER_OK)
+        return status;
+    place(l);
+    return kl_loop_record_open(l, error);
 }
 
 static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
@@ -298,14 +221,14 @@ static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
 }
 
 /* Nothing tells of a death yet: whoever is late is waited for as long as when MPI starts. */
-static kilter_status await_ranks(MPI_Request *request, kilter_error *error) {
+static kilter_status await_ranks(MPI_Request *request, double patience_s, kilter_error *error) {
     kl_mpi_wait wait;
-    double patience_s, began_s = kl_monotonic_s(), warn_s = began_s + LATE_S;
-    int there = 0, code = MPI_SUCCESS;
-    kilter_status status = kl_mpi_patience_s(&patience_s, error);
+    double began_s = kl_monotonic_s(), warn_s = began_s + LATE_S;
+    int there = 0;
+    kilter_status status = KILTER_OK;
     kl_mpi_wait_begin(&wait);
     while (status == KILTER_OK && !there) {
-        code = MPI_Test(request, &there, MPI_STATUS_IGNORE);
+        int code = kl_mpi_look_collective(&wait, request, !kl_mpi_ranks_die, &there);
         double now_s = kl_monotonic_s();
         if (code != MPI_SUCCESS)
             status = kl_mpi_failed(code, "opening a loop", error);
@@ -326,59 +249,91 @@ static kilter_status await_ranks(MPI_Request *request, kilter_error *error) {
     return status;
 }
 
-/* The first thing that ranks do together. *checks: does any rank? */
-static kilter_status gather_ranks(MPI_Comm comm, bool given, bool fits, bool *checks, kilter_error *error) {
+/* What ranks know of each other before there is a loop: the least of each counts. */
+typedef struct muster {
+    int given, fits, patient, unchecked;
+} muster;
+enum { MUSTER_INTS = sizeof(muster) / sizeof(int) };
+
+static kilter_status reject(const muster *all, kilter_error *error) {
+    if (!all->given)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "opening a loop: a rank gave NULL as options, or as the place for the loop");
+    if (!all->fits)
+        return kl_fail(error, KILTER_ERR_MEMORY, "opening a loop: memory ran out on a rank");
+    if (!all->patient)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "opening a loop: KILTER_MPI_START_S of a rank, which says so itself, is not a number of "
+            "seconds");
+    return KILTER_OK;
+}
+
+/* The first thing that ranks do together. */
+static kilter_status gather_ranks(MPI_Comm comm, double patience_s, muster *all, kilter_error *error) {
     MPI_Request request;
-    int all[] = {given, fits, !*checks}, code = MPI_SUCCESS;
-    kilter_status status = KILTER_OK;
-    if (kl_mpi_ranks_die)
-        code = MPI_Ibarrier(comm, &request);
-    if (code == MPI_SUCCESS && kl_mpi_ranks_die)
-        status = await_ranks(&request, error);
-    if (code == MPI_SUCCESS && status == KILTER_OK)
-        code = MPI_Allreduce(MPI_IN_PLACE, all, 3, MPI_INT, MPI_MIN, comm);
+    muster *shared = malloc(sizeof *shared);
+    if (!shared)
+        return kl_fail(error, KILTER_ERR_MEMORY, "opening a loop: memory ran out");
+    *shared = *all;
+    int code = MPI_Iallreduce(MPI_IN_PLACE, shared, MUSTER_INTS, MPI_INT, MPI_MIN, comm, &request);
     if (code != MPI_SUCCESS)
         return kl_mpi_failed(code, "opening a loop", error);
-    if (status == KILTER_OK && !all[0])
-        status = kl_fail(error, KILTER_ERR_USAGE,
-                         "opening a loop: a rank gave NULL as options, or as the place for the loop");
-    else if (status == KILTER_OK && !all[1])
-        status = kl_fail(error, KILTER_ERR_MEMORY, "opening a loop: memory ran out on a rank");
-    *checks = !all[2];
+    kilter_status status = await_ranks(&request, patience_s, error);
+    if (status != KILTER_OK)
+        return status; /* MPI may still write into what is shared */
+    *all = *shared;
+    free(shared);
+    return reject(all, error);
+}
+
+/* What all ranks find wrong alike leaves nothing under way. */
+static kilter_status give_back(kilter_loop *l, kilter_error *error) {
+    kilter_status status = l->failure.status;
+    if (error)
+        *error = l->failure;
+    kl_watch_close(l);
+    free_communicators(l);
+    kl_mpi_wait_end(&l->wait);
+    free_loop(l);
     return status;
 }
 
 kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options, kilter_loop **loop,
                                kilter_error *error) {
     int rank, ranks;
+    double patience_s;
+    kilter_error impatience = {KILTER_OK, ""};
     kilter_status status = check_mpi(comm, error);
     if (status != KILTER_OK)
         return status;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
     kilter_loop *l = options && loop ? new_loop(options, rank, ranks) : NULL;
-    bool checks = kl_loop_checks();
-    status = gather_ranks(comm, options && loop, l != NULL, &checks, error);
+    kl_mpi_patience_s(&patience_s, &impatience);
+    muster all = {.given = options && loop,
+                  .fits = l != NULL,
+                  .patient = impatience.status == KILTER_OK,
+                  .unchecked = !kl_loop_checks()};
+    status = gather_ranks(comm, patience_s, &all, error);
+    if (status == KILTER_ERR_USAGE && impatience.status != KILTER_OK && error)
+        *error = impatience;
     if (status != KILTER_OK || !l) {
         if (l)
             free_loop(l);
         return status;
     }
-    l->checks = checks && kl_mpi_ranks_die;
+    l->checks = !all.unchecked && kl_mpi_ranks_die;
     l->outlives = kl_mpi_hint() == NULL;
+    l->patience_s = patience_s > 0 ? fmin(patience_s, MEET_S) : MEET_S;
     status = open_on(l, comm, &l->failure);
-    if (status == KILTER_OK) {
-        notice_finalize(l);
-        *loop = l;
-        return KILTER_OK;
-    }
-    status = kl_loop_failed(l, status, error);
-    if (status == KILTER_ERR_RANGE || status == KILTER_ERR_RECORD) { /* on all ranks: nothing is under way */
-        free_communicators(l);
-        kl_mpi_wait_end(&l->wait);
-        free_loop(l);
-    }
-    return status;
+    if (status == KILTER_ERR_RANGE || status == KILTER_ERR_RECORD)
+        return give_back(l, error);
+    if (status != KILTER_OK)
+        return kl_loop_failed(l, status, error);
+    notice_finalize(l);
+    *loop = l;
+    return KILTER_OK;
 }
 
 void kl_loop_force(kilter_loop *l, uint64_t seed) {
@@ -512,8 +467,7 @@ kilter_status kilter_loop_close(kilter_loop *l, kilter_error *error) {
         status = say_goodbye(l, &l->failure);
     if (status != KILTER_OK)
         status = kl_loop_failed(l, status, error);
-    kl_lifelines_close(l->lines);
-    l->lines = NULL;
+    kl_watch_close(l);
     kl_unguard(l);
     ignore_finalize(l);
     if (l->phase == KL_BROKEN)

@@ -180,7 +180,7 @@ static kilter_status next(kilter_loop *l, kilter_error *error) {
         status = kl_exchange_look(l, error);
     if (status == KILTER_OK && is_empty(l->todo))
         status = kl_exchange_finish(l, error);
-    if (status == KILTER_OK && l->lines)
+    if (status == KILTER_OK && (l->lines || l->watch))
         status = kl_loop_look_for_deaths(l, error);
     for (int i = 0; i < 2 && status == KILTER_OK && is_empty(l->todo); i++) {
         l->todo = l->edges[i];

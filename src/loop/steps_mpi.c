@@ -141,6 +141,8 @@ static kilter_status tell(kilter_loop *l, kilter_error *error) {
 
 kilter_status kl_steps_look(kilter_loop *l, double now_s, kilter_error *error) {
     kl_steps *s = &l->steps;
+    if (s->number == 0) /* the loop is being opened */
+        return KILTER_OK;
     if (now_s - s->looked_s > APART_S)
         s->waits_s = now_s;
     s->looked_s = now_s;

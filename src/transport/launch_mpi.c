@@ -164,8 +164,10 @@ static const double START_S = 300;
 kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error) {
     const char *text = getenv("KILTER_MPI_START_S");
     char *end = NULL;
-    *patience_s = text && *text ? strtod(text, &end) : START_S;
-    if (end && (end == text || *end || !(*patience_s >= 0 && *patience_s <= 1e6)))
+    double told_s = text && *text ? strtod(text, &end) : START_S;
+    bool wrong = end && (end == text || *end || !(told_s >= 0 && told_s <= 1e6));
+    *patience_s = wrong ? START_S : told_s;
+    if (wrong)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "KILTER_MPI_START_S: '%s' is not a number of seconds from 0 to 1000000 (0: for ever)",
                        text);

@@ -15,7 +15,8 @@ typedef struct kl_mpi_vigil kl_mpi_vigil;
 kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided, kl_mpi_vigil **vigil,
                            kilter_error *error);
 void kl_mpi_started(kl_mpi_vigil *vigil); /* NULL does nothing */
-/* How long ranks are waited for at the beginning: KILTER_MPI_START_S, or 300; 0: for ever. */
+/* How long ranks are waited for at the beginning: KILTER_MPI_START_S, or 300, as where that is wrong; 0: for
+ * ever. */
 kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error);
 /* Ends MPI, unless that could wait for the dead for ever: then the process just exits, which is as good.
  * mourning: a rank is dead that MPI does not know to be. */

@@ -3,7 +3,7 @@
  *     KEY of this worker, its number   ──▶
  *                                      ◀── ANSWER for this worker
  *
- * and then silence. The first address that answers is taken. */
+ * and then silence, up to last words. The first address that answers is taken. */
 #include "transport/lifeline_mpi.h"
 
 #include <arpa/inet.h>
@@ -46,6 +46,8 @@ struct kl_lifelines {
     secret *secrets; /* [count], the master's */
     int *strangers;  /* [count + STRANGERS_MOST] connected, and have shown no key; the oldest first */
     size_t stranger_count;
+    uint8_t words[KL_LAST_WORDS_BYTES]; /* said on the line that was cut last */
+    size_t words_size;
 };
 
 static kilter_status system_error(const char *doing, int code, kilter_error *error) {
@@ -73,6 +75,12 @@ static void keep_alive(int fd, double lost_after_s) {
 static bool watch(const kl_lifelines *l, int fd) {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
     return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* From now on only for its end: what is said before waits for that. */
+static bool watch_end(const kl_lifelines *l, int fd) {
+    struct epoll_event event = {.events = EPOLLRDHUP, .data.fd = fd};
+    return epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &event) == 0;
 }
 
 static kl_lifelines *new_lines(size_t count, double lost_after_s) {
@@ -114,6 +122,22 @@ void kl_lifelines_close(kl_lifelines *l) {
 
 bool kl_lifelines_holds(const kl_lifelines *l, size_t worker) {
     return l->fds[worker] >= 0;
+}
+
+int kl_lifelines_fd(const kl_lifelines *l) {
+    return l->epoll;
+}
+
+void kl_lifelines_say(kl_lifelines *l, size_t worker, const void *words, size_t size) {
+    if (l->fds[worker] >= 0) /* else nobody hears it, as where the other end is dead already */
+        (void)!send(l->fds[worker], words, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool kl_lifelines_heard(const kl_lifelines *l, void *words, size_t size) {
+    if (l->words_size != size)
+        return false;
+    memcpy(words, l->words, size);
+    return true;
 }
 
 /* --- the master's end --- */
@@ -260,7 +284,7 @@ static void meet(kl_lifelines *l, size_t s) {
     kl_reader reader = kl_reader_of(hello + KEY_BYTES, HELLO_BYTES - KEY_BYTES);
     uint32_t worker = got == HELLO_BYTES ? kl_get_u32(&reader) : UINT32_MAX;
     if (worker >= l->count || l->fds[worker] >= 0 || !same(hello, l->secrets[worker].key, KEY_BYTES) ||
-        send(fd, l->secrets[worker].answer, KEY_BYTES, MSG_NOSIGNAL) != KEY_BYTES) {
+        send(fd, l->secrets[worker].answer, KEY_BYTES, MSG_NOSIGNAL) != KEY_BYTES || !watch_end(l, fd)) {
         close(fd);
         return;
     }
@@ -270,11 +294,12 @@ static void meet(kl_lifelines *l, size_t s) {
 
 /* --- both ends --- */
 
-/* Nothing is said on a line: what can be read is its end. */
-static bool is_cut(int fd) {
-    uint8_t nothing[64];
-    ssize_t got = recv(fd, nothing, sizeof nothing, 0);
-    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+static void read_last_words(kl_lifelines *l, int fd) {
+    ssize_t got = 1;
+    for (l->words_size = 0; got > 0 && l->words_size < sizeof l->words; l->words_size += (size_t)got) {
+        got = recv(fd, l->words + l->words_size, sizeof l->words - l->words_size, MSG_DONTWAIT);
+        got = got > 0 ? got : 0;
+    }
 }
 
 static size_t place_of(const int *fds, size_t count, int fd) {
@@ -294,7 +319,8 @@ bool kl_lifelines_cut(kl_lifelines *l, size_t *worker) {
             take_in(l);
         } else if (stranger < l->stranger_count) {
             meet(l, stranger);
-        } else if (line < l->count && is_cut(fd)) {
+        } else if (line < l->count) {
+            read_last_words(l, fd);
             close(fd);
             l->fds[line] = -1;
             *worker = line;
@@ -423,7 +449,7 @@ kilter_status kl_lifelines_connect(const void *invitation, size_t size, double l
     if (fd < 0)
         return system_error(doing, a.code, error);
     kl_lifelines *l = new_lines(1, lost_after_s);
-    if (!l || !watch(l, fd)) {
+    if (!l || !watch(l, fd) || !watch_end(l, fd)) {
         kl_lifelines_close(l);
         close(fd);
         return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory or open files ran out", doing);

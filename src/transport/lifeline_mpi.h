@@ -1,6 +1,6 @@
 /* How the ranks of a farm learn that another is dead, which MPI does not tell: a TCP connection between the
- * master and each worker that says nothing, and that the system closes with the process, or after some
- * silence of the other's host. Private to room transport.
+ * master and each worker that says nothing but last words, and that the system closes with the process, or
+ * after some silence of the other's host. Private to room transport.
  *
  * Whoever reaches the master's port without the key of a worker, which is random and travels by MPI, is
  * nobody. */
@@ -23,6 +23,13 @@ kilter_status kl_lifelines_connect(const void *invitation, size_t size, double l
  * which is said once of each. */
 bool kl_lifelines_cut(kl_lifelines *lines, size_t *worker);
 bool kl_lifelines_holds(const kl_lifelines *lines, size_t worker); /* is its line up? */
-void kl_lifelines_close(kl_lifelines *lines);                      /* NULL does nothing */
+int kl_lifelines_fd(const kl_lifelines *lines); /* readable: kl_lifelines_cut() has something to look at */
+
+enum { KL_LAST_WORDS_BYTES = 1024 }; /* at most; what the system takes without waiting */
+/* On a line that is about to be closed. */
+void kl_lifelines_say(kl_lifelines *lines, size_t worker, const void *words, size_t size);
+/* What the other end had said on the line that was cut last. false: nothing of that size. */
+bool kl_lifelines_heard(const kl_lifelines *lines, void *words, size_t size);
+void kl_lifelines_close(kl_lifelines *lines); /* NULL does nothing */
 
 #endif

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -72,6 +73,36 @@ static void test_cut_is_told_once_to_both_sides(void) {
     CHECK(!kl_lifelines_cut(worker[0], &which));
     kl_lifelines_close(worker[0]);
     kl_lifelines_close(worker[2]);
+}
+
+/* What was said before the end is there with it, whatever else had happened to other lines. */
+static void test_last_words(void) {
+    static const char gone[] = "the third is gone", full[KL_LAST_WORDS_BYTES] = "I give up";
+    char heard[KL_LAST_WORDS_BYTES];
+    kl_lifelines *master, *worker[WORKERS];
+    CHECK_OK(kl_lifelines_listen(WORKERS, BOUND_S, &master, error));
+    for (size_t i = 0; i < WORKERS; i++) {
+        kl_buffer invitation = invite(master, i);
+        worker[i] = connect_worker(master, &invitation, KILTER_OK);
+        kl_buffer_free(&invitation);
+    }
+    size_t which;
+    kl_lifelines_say(worker[1], 0, full, sizeof full);
+    CHECK(!kl_lifelines_cut(master, &which)); /* words alone are no end */
+    kl_lifelines_close(worker[1]);
+    CHECK(next_cut(master) == 1);
+    CHECK(kl_lifelines_heard(master, heard, sizeof full) && memcmp(heard, full, sizeof full) == 0);
+    CHECK(!kl_lifelines_heard(master, heard, sizeof gone));
+    kl_lifelines_close(worker[2]);
+    CHECK(next_cut(master) == 2 && !kl_lifelines_heard(master, heard, sizeof full));
+    for (size_t i = 0; i < WORKERS; i++) /* those who are gone do not hear it */
+        kl_lifelines_say(master, i, gone, sizeof gone);
+    struct pollfd polled = {.fd = kl_lifelines_fd(worker[0]), .events = POLLIN};
+    kl_lifelines_close(master);
+    CHECK(poll(&polled, 1, (int)(1e3 * SUITE_LONG_S)) == 1);
+    CHECK(kl_lifelines_cut(worker[0], &which) && which == 0);
+    CHECK(kl_lifelines_heard(worker[0], heard, sizeof gone) && memcmp(heard, gone, sizeof gone) == 0);
+    kl_lifelines_close(worker[0]);
 }
 
 /* The line of one that has it is not taken over by another with the same key. */
@@ -161,6 +192,7 @@ static void test_malformed_invitations(void) {
 
 int main(void) {
     test_cut_is_told_once_to_both_sides();
+    test_last_words();
     test_second_with_a_key_is_refused();
     test_strangers_get_nothing();
     test_malformed_invitations();
