@@ -13,6 +13,8 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
+    for (char *at = text; (at = strchr(at, '\n')); *at = ' ') /* MPICH's has several lines */
+        ;
     return kl_fail(error, KILTER_ERR_MPI, "%s: MPI says: %.300s; start the program again", doing, text);
 }
 
@@ -158,7 +160,7 @@ static kilter_status look(kilter_loop *l, kl_batch *b, bool for_ever, int *done,
             if (b->statuses[i].MPI_ERROR != MPI_SUCCESS && b->statuses[i].MPI_ERROR != MPI_ERR_PENDING)
                 code = b->statuses[i].MPI_ERROR;
     if (code != MPI_SUCCESS)
-        return kl_mpi_failed(code, "exchanging rows of a loop", error);
+        return kl_mpi_failed(code, "awaiting the other ranks of a loop", error);
     b->open -= (size_t)*done;
     return KILTER_OK;
 }

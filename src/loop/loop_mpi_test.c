@@ -7,36 +7,11 @@
  *                 memory     a rank has no memory for the rows it should have
  *                 death N    rank N is killed; the others say "rank N is dead"
  */
-#include <mpi.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "loop/loop.h"
-#include "sys/sys.h"
-#include "transport/launch_mpi.h"
-
-static int rank, ranks;
-
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "rank %d of %d: %s:%d: %s\n", rank, ranks, __FILE__, __LINE__, #condition);      \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
-        }                                                                                                    \
-    } while (0)
-
-#define CHECK_OK(call)                                                                                       \
-    do {                                                                                                     \
-        kilter_error check_error = {KILTER_OK, ""}, *error = &check_error;                                   \
-        if ((call) != KILTER_OK) {                                                                           \
-            fprintf(stderr, "rank %d of %d: %s:%d: %s\n", rank, ranks, __FILE__, __LINE__, error->text);     \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
-        }                                                                                                    \
-    } while (0)
+#include "loop/loop_suite.h"
 
 static double value_at(uint64_t i, uint64_t j) {
     return (double)(kl_mix64(i * 1000003 + j) >> 11) * 0x1p-53;
@@ -599,6 +574,12 @@ static void test_use(void) {
                 .iterations = 10, .kind = KILTER_DOACROSS, .inner = 4, .block = 1 + (uint64_t)(rank == 1)},
             "'block' differs");
     }
+    if (rank == ranks - 1)
+        setenv("KILTER_MPI_START_S", "soon", 1);
+    expect(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = 1}, &loop, &error),
+           KILTER_ERR_USAGE, &error,
+           rank == ranks - 1 ? "KILTER_MPI_START_S: 'soon' is not" : "KILTER_MPI_START_S of a rank");
+    unsetenv("KILTER_MPI_START_S");
     expect(kilter_loop_open(MPI_COMM_WORLD,
                             rank == ranks - 1 ? NULL : &(kilter_loop_options){.iterations = 1}, &loop,
                             &error),
@@ -770,13 +751,7 @@ static void test_death(int who) {
 }
 
 int main(int count, char **arguments) {
-    bool started; /* as the farm starts it: with MPICH, so that ranks outlive others */
-    int provided;
-    kl_mpi_vigil *vigil;
-    CHECK_OK(kl_mpi_start(&count, &arguments, &started, &provided, &vigil, error));
-    kl_mpi_started(vigil);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    suite_begin(&count, &arguments);
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "moves") == 0)
         test_moves();

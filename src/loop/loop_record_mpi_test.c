@@ -7,37 +7,12 @@
  *                        death N    rank N is killed; the others say "rank N is dead", as does the record
  */
 #include <math.h>
-#include <mpi.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "loop/loop.h"
+#include "loop/loop_suite.h"
 #include "report/report.h"
-#include "sys/sys.h"
-#include "transport/launch_mpi.h"
-
-static int rank, ranks;
-
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "rank %d of %d: %s:%d: %s\n", rank, ranks, __FILE__, __LINE__, #condition);      \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
-        }                                                                                                    \
-    } while (0)
-
-#define CHECK_OK(call)                                                                                       \
-    do {                                                                                                     \
-        kilter_error check_error = {KILTER_OK, ""}, *error = &check_error;                                   \
-        if ((call) != KILTER_OK) {                                                                           \
-            fprintf(stderr, "rank %d of %d: %s:%d: %s\n", rank, ranks, __FILE__, __LINE__, error->text);     \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
-        }                                                                                                    \
-    } while (0)
 
 /* --- a place for records, known to all ranks --- */
 
@@ -355,14 +330,8 @@ static void test_death(int who) {
 }
 
 int main(int count, char **arguments) {
-    bool started; /* as the farm starts it: with MPICH, so that ranks outlive others */
-    int provided;
-    kl_mpi_vigil *vigil;
     unsetenv("KILTER_RECORD");
-    CHECK_OK(kl_mpi_start(&count, &arguments, &started, &provided, &vigil, error));
-    kl_mpi_started(vigil);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    suite_begin(&count, &arguments);
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "rows") == 0)
         test_rows();

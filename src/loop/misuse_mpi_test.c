@@ -7,38 +7,18 @@
  *                   death KIND WHEN WHO  rank WHO dies: before call number WHEN of those below, or after
  *                                        -WHEN microseconds; the others say so, and that it is right
  *                   leave KIND WHEN WHO  the same with exit()
+ *                   birth WHEN WHO       rank WHO dies within kilter_loop_open(), before it does with all
+ *                                        ranks what is number WHEN / 2, or, if WHEN is odd, once that has
+ * begun deaf FILE WHO        rank WHO dies while rank 0 computes until FILE is there, which a rank makes that
+ * has heard of it
  */
-#include <mpi.h>
+#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loop/loop.h"
-#include "sys/sys.h"
-#include "transport/launch_mpi.h"
-
-static int rank, ranks;
-
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "rank %d of %d: %s:%d: %s\n", rank, ranks, __FILE__, __LINE__, #condition);      \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
-        }                                                                                                    \
-    } while (0)
-
-#define CHECK_OK(call)                                                                                       \
-    do {                                                                                                     \
-        kilter_error check_error = {KILTER_OK, ""}, *error = &check_error;                                   \
-        if ((call) != KILTER_OK) {                                                                           \
-            fprintf(stderr, "rank %d of %d: %s:%d: %s\n", rank, ranks, __FILE__, __LINE__, error->text);     \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
-        }                                                                                                    \
-    } while (0)
+#include "loop/loop_suite.h"
 
 /* --- a loop of each kind, and its calls as letters --- */
 
@@ -287,15 +267,93 @@ static void test_death(const char *name, int when, int who, bool leaves) {
     _exit(right ? 0 : 1);
 }
 
+/* --- a rank that dies while others open the loop --- */
+
+static int halves_left = -1; /* of what ranks do together until this one dies; below 0: it lives */
+
+static void pass_half(void) {
+    if (halves_left-- == 0)
+        kill(getpid(), SIGKILL);
+}
+
+/* Collective operations, as kilter_loop_open() begins them. */
+#define MORTAL(name, parameters, arguments)                                                                  \
+    int MPI_##name parameters {                                                                              \
+        pass_half();                                                                                         \
+        int code = PMPI_##name arguments;                                                                    \
+        pass_half();                                                                                         \
+        return code;                                                                                         \
+    }
+
+MORTAL(Iallreduce,
+       (const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+        MPI_Request *request),
+       (from, to, count, type, op, comm, request))
+MORTAL(Iscatter,
+       (const void *from, int count, MPI_Datatype type, void *to, int to_count, MPI_Datatype to_type,
+        int root, MPI_Comm comm, MPI_Request *request),
+       (from, count, type, to, to_count, to_type, root, comm, request))
+MORTAL(Igather,
+       (const void *from, int count, MPI_Datatype type, void *to, int to_count, MPI_Datatype to_type,
+        int root, MPI_Comm comm, MPI_Request *request),
+       (from, count, type, to, to_count, to_type, root, comm, request))
+MORTAL(Ibcast, (void *data, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request),
+       (data, count, type, root, comm, request))
+MORTAL(Comm_idup, (MPI_Comm comm, MPI_Comm *copy, MPI_Request *request), (comm, copy, request))
+
+enum { ALL_THERE = 2, CONNECTED = 6 }; /* halves, after which others know that */
+
+static void test_birth(int when, int who) {
+    run r = new_run();
+    char dead[40];
+    snprintf(dead, sizeof dead, "rank %d is dead", who);
+    if (rank == who)
+        halves_left = when;
+    kilter_status status = make_call(&r, &kinds[0], 'o');
+    CHECK(rank != who);
+    if (status == KILTER_OK) /* with what it had sent before */
+        status = make_call(&r, &kinds[0], 'a');
+    bool right = strstr(r.error.text, dead) != NULL;
+    if (when < CONNECTED) /* MPICH finds out now and then */
+        right |= strstr(r.error.text, "silent for") || strstr(r.error.text, "MPI says");
+    if (when < ALL_THERE)
+        right |= strstr(r.error.text, "not all ranks") != NULL;
+    right &= status == KILTER_ERR_PEER || status == KILTER_ERR_MPI;
+    printf("rank %d %s: %s\n", rank, right ? "is right" : "is WRONG", r.error.text);
+    fflush(stdout);
+    _exit(right ? 0 : 1);
+}
+
+/* --- a rank that computes while others wait for the dead --- */
+
+static void test_deaf(const char *file, int who) {
+    run r = new_run();
+    char dead[40];
+    kilter_range rows;
+    kilter_status status = KILTER_OK;
+    snprintf(dead, sizeof dead, "rank %d is dead", who);
+    for (const char *call = "oab"; *call; call++)
+        CHECK(make_call(&r, &kinds[0], *call) == KILTER_OK);
+    CHECK(kilter_loop_begin(r.loop, &r.error) == KILTER_OK);
+    while (kilter_loop_next(r.loop, &rows)) {
+        if (rank == who)
+            kill(getpid(), SIGKILL);
+        while (rank == 0 && access(file, F_OK) != 0)
+            kl_nap_s(1e-3);
+    }
+    status = kilter_loop_end(r.loop, &r.error);
+    while (status == KILTER_OK)
+        status = make_call(&r, &kinds[0], 'b');
+    bool right = status == KILTER_ERR_PEER && strstr(r.error.text, dead);
+    printf("rank %d %s: %s\n", rank, right ? "is right" : "is WRONG", r.error.text);
+    fflush(stdout);
+    int made = rank == 0 ? 0 : creat(file, 0600);
+    _exit(right && made >= 0 ? 0 : 1);
+}
+
 int main(int count, char **arguments) {
-    bool started; /* as the farm starts it: with MPICH, so that ranks outlive others */
-    int provided;
-    kl_mpi_vigil *vigil;
     setenv("KILTER_CHECK", "1", 0);
-    CHECK_OK(kl_mpi_start(&count, &arguments, &started, &provided, &vigil, error));
-    kl_mpi_started(vigil);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    suite_begin(&count, &arguments);
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "steps") == 0)
         test_steps();
@@ -305,7 +363,12 @@ int main(int count, char **arguments) {
         test_touch();
     else if ((strcmp(what, "death") == 0 || strcmp(what, "leave") == 0) && count > 4)
         test_death(arguments[2], atoi(arguments[3]), atoi(arguments[4]), strcmp(what, "leave") == 0);
+    else if (strcmp(what, "birth") == 0 && count > 3)
+        test_birth(atoi(arguments[2]), atoi(arguments[3]));
+    else if (strcmp(what, "deaf") == 0 && count > 3)
+        test_deaf(arguments[2], atoi(arguments[3]));
     else
-        CHECK(!"misuse_mpi_test steps, unclosed, touch, or death or leave KIND WHEN WHO");
+        CHECK(!"misuse_mpi_test steps, unclosed, touch, birth WHEN WHO, deaf FILE WHO, or death or leave "
+               "KIND WHEN WHO");
     MPI_Finalize();
 }

@@ -331,6 +331,7 @@ kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options
         return give_back(l, error);
     if (status != KILTER_OK)
         return kl_loop_failed(l, status, error);
+    l->until_s = 0;
     notice_finalize(l);
     *loop = l;
     return KILTER_OK;

@@ -275,6 +275,7 @@ kilter_status kl_watch_open(kilter_loop *l, MPI_Comm comm, kilter_error *error) 
         complain(l, (uint64_t)without);
     free(l->invitations);
     l->invitations = NULL;
-    l->until_s = 0;
+    if (without == 0) /* else not all deaths are noticed: not before the loop is open */
+        l->until_s = 0;
     return KILTER_OK;
 }

@@ -1,0 +1,44 @@
+/* What the tests of loops on the ranks of MPI_COMM_WORLD have in common. A failed check ends all ranks. */
+#ifndef KL_LOOP_SUITE_H
+#define KL_LOOP_SUITE_H
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop/loop.h"
+#include "sys/sys.h"
+#include "transport/launch_mpi.h"
+
+static int rank, ranks;
+
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "rank %d of %d: %s:%d: %s\n", rank, ranks, __FILE__, __LINE__, #condition);      \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
+        }                                                                                                    \
+    } while (0)
+
+#define CHECK_OK(call)                                                                                       \
+    do {                                                                                                     \
+        kilter_error check_error = {KILTER_OK, ""}, *error = &check_error;                                   \
+        if ((call) != KILTER_OK) {                                                                           \
+            fprintf(stderr, "rank %d of %d: %s:%d: %s\n", rank, ranks, __FILE__, __LINE__, error->text);     \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
+        }                                                                                                    \
+    } while (0)
+
+/* MPI is started as the farm starts it: with MPICH, so that ranks outlive others. */
+static inline void suite_begin(int *count, char ***arguments) {
+    bool started;
+    int provided;
+    kl_mpi_vigil *vigil;
+    CHECK_OK(kl_mpi_start(count, arguments, &started, &provided, &vigil, error));
+    kl_mpi_started(vigil);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+}
+
+#endif
