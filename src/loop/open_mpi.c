@@ -165,10 +165,11 @@ static void ignore_finalize(kilter_loop *l) {
 
 /* --- open --- */
 
+/* SMPI has no MPI_Comm_idup(). */
 static kilter_status duplicate_one(kilter_loop *l, MPI_Comm comm, MPI_Comm *copy, kilter_error *error) {
     kl_batch batch = {0};
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Comm_idup(comm, copy, &request);
+    int code = kl_mpi_ranks_die ? MPI_Comm_idup(comm, copy, &request) : MPI_Comm_dup(comm, copy);
     kilter_status status = kl_batch_join(&batch, code, request, error);
     if (status == KILTER_OK)
         status = kl_batch_await(l, &batch, error);
