@@ -153,14 +153,14 @@ static void restore_start(sp_lp *lp) {
 
 /* From the basis the model holds. */
 static sp_lp_status solve(sp_lp *lp) {
-    int status = sp_clp_dual(lp->model);
+    sp_lp_status solved = sp_lp_meaning(sp_clp_dual(lp->model));
     lp->pivots += Clp_numberIterations(lp->model);
-    if (status) {
-        lp->spoiled = true;
-        status = sp_clp_primal(lp->model);
-        lp->pivots += Clp_numberIterations(lp->model);
-    }
-    return sp_lp_meaning(status);
+    if (solved == SP_LP_OPTIMAL)
+        return solved;
+    lp->spoiled = true;
+    sp_lp_status second = sp_lp_meaning(sp_clp_primal(lp->model));
+    lp->pivots += Clp_numberIterations(lp->model);
+    return second == SP_LP_STOPPED ? solved : second; /* it may give up where the dual method has proved it */
 }
 
 sp_lp_status sp_lp_solve(sp_lp *lp) {
