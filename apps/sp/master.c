@@ -275,11 +275,11 @@ static double distance(const sp_master *m) {
     return most;
 }
 
-/* The candidate is the new incumbent. Returns whether the costs fall on at the largest trust region. */
+/* The candidate is the new incumbent. Returns whether costs fall on at the largest trust region. */
 static bool accept(sp_master *m, double cost) {
     bool at_face = distance(m) >= m->radius * (1 - 1e-9);
     bool as_predicted = m->incumbent && cost <= m->upper - 0.5 * (m->upper - m->model);
-    bool endless = as_predicted && at_face && m->radius >= RADIUS_MOST;
+    bool falling = as_predicted && at_face && m->radius >= RADIUS_MOST;
     if (as_predicted && at_face)
         m->radius = fmin(RADIUS_MOST, 2 * m->radius);
     memcpy(m->centre, m->x, (size_t)m->columns * sizeof(double));
@@ -288,7 +288,7 @@ static bool accept(sp_master *m, double cost) {
     m->upper = cost;
     m->poor = 0;
     m->progress.major++;
-    return endless;
+    return falling;
 }
 
 static void reject(sp_master *m, double cost) {
@@ -310,6 +310,7 @@ static double candidate_cost(const sp_master *m) {
     return cost;
 }
 
+/* Whether costs fall on at the largest trust region. */
 static bool judge(sp_master *m) {
     double cost = candidate_cost(m);
     if (isfinite(cost) && (!m->incumbent || cost <= m->upper - DECREASE * (m->upper - m->model)))
@@ -365,20 +366,40 @@ static bool close_enough(const sp_master *m) {
     return m->incumbent && m->upper - m->model <= m->gap * (1 + fabs(m->upper));
 }
 
-/* Solve; where the trust region hides the answer, in a larger one. *step says how it ends. */
-static kilter_status find_candidate(sp_master *m, sp_step *step, kilter_error *error) {
-    for (;;) {
+static double larger_radius(double radius) {
+    return radius < RADIUS_MOST ? fmin(RADIUS_MOST, 10 * radius) : INFINITY;
+}
+
+static kilter_status gave_up(const sp_master *m, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_TASK,
+                   "solving the master after %d candidates, %zu cuts: CLP gave up; look for very large "
+                   "or very small numbers in the problem, or ask for a larger --gap",
+                   m->progress.evaluated, m->cuts);
+}
+
+/* Without a trust region the cuts so far have no optimum. Where costs have fallen to its edge as they said,
+ * that is the answer; else what lies at the edge will tell. */
+static kilter_status go_to_the_edge(sp_master *m, bool falling, sp_step *step, kilter_error *error) {
+    if (falling) {
+        *step = SP_UNBOUNDED;
+        return KILTER_OK;
+    }
+    m->radius = RADIUS_MOST;
+    *step = SP_EVALUATE;
+    return solve_table(m) == SP_LP_OPTIMAL ? KILTER_OK : gave_up(m, error);
+}
+
+/* Solve; where the trust region hides the answer, in a larger one, at last in none. *step says how it ends.
+ */
+static kilter_status find_candidate(sp_master *m, bool falling, sp_step *step, kilter_error *error) {
+    for (;; m->radius = larger_radius(m->radius)) {
         sp_lp_status solved = solve_table(m);
         kilter_status status = KILTER_OK;
-        bool larger = m->radius < RADIUS_MOST;
+        bool larger = m->radius < INFINITY;
         if (solved == SP_LP_INFEASIBLE && !m->incumbent) {
             *step = SP_INFEASIBLE;
         } else if (solved != SP_LP_OPTIMAL) {
-            return kl_fail(
-                error, KILTER_ERR_TASK,
-                "solving the master after %d candidates, %zu cuts: CLP gave up; look for very large "
-                "or very small numbers in the problem, or ask for a larger --gap",
-                m->progress.evaluated, m->cuts);
+            return larger ? gave_up(m, error) : go_to_the_edge(m, falling, step, error);
         } else {
             bool back = held_back(m);
             if (m->incumbent && !back)
@@ -387,9 +408,10 @@ static kilter_status find_candidate(sp_master *m, sp_step *step, kilter_error *e
             larger = larger && back;
             status = drop_idle_cuts(m, error);
         }
-        if (status || *step == SP_EVALUATE || !larger)
+        if (status || *step == SP_EVALUATE || !larger) {
+            m->radius = fmin(m->radius, RADIUS_MOST);
             return status;
-        m->radius = fmin(RADIUS_MOST, 10 * m->radius);
+        }
     }
 }
 
@@ -408,12 +430,11 @@ kilter_status sp_master_next(sp_master *m, sp_step *step, kilter_error *error) {
     bool cut_off = !isfinite(candidate_cost(m));
     memcpy(m->before, m->x, (size_t)m->columns * sizeof(double));
     m->progress.evaluated++;
-    if (judge(m)) {
-        *step = SP_UNBOUNDED;
-        return KILTER_OK;
-    }
+    bool falling = judge(m);
+    if (falling)
+        m->radius = INFINITY;
     kilter_status status = add_cuts(m, error);
     if (!status)
-        status = find_candidate(m, step, error);
+        status = find_candidate(m, falling, step, error);
     return status || *step != SP_EVALUATE ? status : check_moved(m, cut_off, error);
 }

@@ -214,6 +214,55 @@ static void hopeless_problems_are_told_apart(void **state) {
                  stoch, "scenario 0 of seed 1: its second stage is unbounded");
 }
 
+/* What a column saves is less than the gap everywhere near: the bound must still be one on the whole. */
+static const char FLAT[] =
+    "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n"
+    " Z COST -1e-8\n Y COST 5 NEED 1\nRHS\n RHS LIMIT 9 COST -1e9\nBOUNDS\n UP B X 8\n";
+
+static sp_problem *flat_problem(const char *bound) {
+    char core[sizeof FLAT + 40];
+    snprintf(core, sizeof core, "%s %s\nENDATA\n", FLAT, bound);
+    return read_texts(core, TIME, "INDEP DISCRETE\n RHS NEED 1 0.5\n RHS NEED 9 0.5\nENDATA\n");
+}
+
+static void a_bound_holds_beyond_any_trust_region(void **state) {
+    (void)state;
+    sp_problem *problem = flat_problem("UP B Z 1e12");
+    sp_solution s = solved((players){problem, sample_of(1, 30), .clusters = 5}, 1e-6);
+    assert_true(isfinite(s.progress.lower));
+    assert_true(s.progress.upper - s.progress.lower <= 1e-6 * (1 + s.progress.upper));
+    assert_true(s.progress.lower <= extensive_cost(problem, sample_of(1, 30)) * (1 + 1e-9));
+    sp_solution_free(&s);
+    sp_problem_free(problem);
+    problem = flat_problem("FR B Z");
+    players p = {problem, sample_of(1, 30), .clusters = 5};
+    kilter_error error = {.text = ""};
+    assert_int_equal(solve_as(&p, 1e-6, NULL, &s, &error), KILTER_ERR_TASK);
+    assert_non_null(strstr(error.text, "the problem is unbounded"));
+    sp_problem_free(problem);
+}
+
+/* A miss smaller than the master can see does not keep it turning on the spot. */
+static void a_candidate_that_misses_by_a_hair_is_said(void **state) {
+    (void)state;
+    sp_problem *problem = problem_of(2);
+    double start[] = {8, 8}, slope[] = {-1, -1};
+    sp_cut hair = {.value = 1e-12, .slope = slope, .scenario = 7};
+    sp_master *master = NULL;
+    sp_step step = SP_SOLVED;
+    kilter_error error = {.text = ""};
+    assert_int_equal(sp_master_new(problem, 1, 1e-6, start, &master, &error), KILTER_OK);
+    kilter_status status = KILTER_OK;
+    for (int i = 0; !status && i < 20; i++) {
+        sp_master_take(master, 0, &hair);
+        status = sp_master_next(master, &step, &error);
+    }
+    assert_int_equal(status, KILTER_ERR_TASK);
+    assert_non_null(strstr(error.text, "scenario 7 cannot be met by a hair"));
+    sp_master_free(master);
+    sp_problem_free(problem);
+}
+
 static void too_many_candidates_are_said(void **state) {
     (void)state;
     sp_problem *problem = problem_of(1);
@@ -348,6 +397,8 @@ int main(void) {
         cmocka_unit_test(bits_do_not_depend_on_who_evaluates_when),
         cmocka_unit_test(cuts_lie_below_what_they_cut),
         cmocka_unit_test(hopeless_problems_are_told_apart),
+        cmocka_unit_test(a_bound_holds_beyond_any_trust_region),
+        cmocka_unit_test(a_candidate_that_misses_by_a_hair_is_said),
         cmocka_unit_test(too_many_candidates_are_said),
         cmocka_unit_test(orders_are_carried_out_the_same_in_any_order),
         cmocka_unit_test(damaged_orders_are_refused),
