@@ -58,6 +58,11 @@ typedef struct kilter_run {
     /** `done` may add tasks by kilter_farm_add(): the run ends when it has taken all results and added
      * nothing to them. `work` is then of the tasks the run begins with */
     bool grows;
+    /** runs of one series have the same tasks, index by index, with other inputs: where workers keep
+     * something of a task that makes it cheaper the next time. As far as shares allow, a task goes to the
+     * worker that did it in the series' last run. 0, or another series than the last run's: nothing is known
+     * of the tasks; nor is it of those that a growing run adds */
+    uint64_t series;
 } kilter_run;
 
 #ifdef __cplusplus

@@ -3,10 +3,16 @@
 
 #include "balance/balance.h"
 
-void kl_bag_free(kl_bag *bag) {
+/* What is known of the series stays. */
+static void empty(kl_bag *bag) {
     free(bag->spans);
     free(bag->prefix);
-    *bag = (kl_bag){0};
+    *bag = (kl_bag){.homes = bag->homes};
+}
+
+void kl_bag_free(kl_bag *bag) {
+    empty(bag);
+    kl_homes_free(&bag->homes);
 }
 
 /* Squares of times per unit, and sums over all tasks, stay far from the ends of what a double holds. */
@@ -53,18 +59,18 @@ static kilter_status put_all_but(kl_bag *bag, kl_spans done) {
 
 kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kl_spans done,
                           kilter_error *error) {
-    kl_bag_free(bag);
+    empty(bag);
     bag->tasks = tasks;
     bag->scale = 1;
     if (weights) {
         kilter_status status = add_up_weights(bag, tasks, weights, error);
         if (status != KILTER_OK) {
-            kl_bag_free(bag);
+            empty(bag);
             return status;
         }
     }
     if (put_all_but(bag, done) != KILTER_OK) {
-        kl_bag_free(bag);
+        empty(bag);
         return kl_fail(error, KILTER_ERR_MEMORY, "filling the bag of tasks: memory ran out");
     }
     bag->units = bag->left_units;
@@ -139,24 +145,55 @@ static uint64_t cut_at(const kl_bag *bag, kl_span front, double units) {
     return low;
 }
 
-kl_span kl_bag_front(const kl_bag *bag, uint64_t count) {
-    kl_span front = bag->spans[bag->count - 1];
-    if (count < 1)
-        count = 1;
-    if (bag->prefix && count < bag->left)
-        front.hi = cut_at(bag, front, bag->left_units * ((double)count / (double)bag->left));
-    else if (count < front.hi - front.lo)
-        front.hi = front.lo + count;
-    return front;
+kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snapshot) {
+    kilter_status status = kl_homes_begin(&bag->homes, series, bag->tasks, snapshot, bag->spans, bag->count);
+    if (status == KILTER_OK && kl_homes_in_use(&bag->homes))
+        bag->count = 0;
+    return status;
 }
 
-void kl_bag_take(kl_bag *bag, kl_span span) {
-    kl_span *front = &bag->spans[bag->count - 1];
-    front->lo = span.hi;
-    if (front->lo == front->hi)
-        bag->count--;
-    bag->left -= span.hi - span.lo;
-    bag->left_units = bag->left == 0 ? 0 : bag->left_units - kl_bag_units(bag, span);
+/* Its own come before what came back from others, that before what it would take from others: those that lie
+ * together at the front of where it takes from. */
+static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
+                           uint32_t worker) {
+    const kl_homes *homes = &bag->homes;
+    if (!kl_homes_in_use(homes) || (bag->count > 0 && !kl_homes_has_own(homes, worker)))
+        return (kl_offer){.span = bag->spans[bag->count - 1], .home = UINT32_MAX};
+    uint64_t most;
+    uint32_t home = kl_homes_choose(homes, dealer, s, worker, &most);
+    kl_span span = kl_homes_front(homes, home);
+    if (most < span.hi - span.lo)
+        span.hi = span.lo + most;
+    return (kl_offer){.span = span, .home = home};
+}
+
+kl_offer kl_bag_offer(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *snapshot,
+                      uint32_t worker, uint64_t count) {
+    kl_offer offer = source_for(bag, dealer, snapshot, worker);
+    kl_span front = offer.span;
+    if (count < 1)
+        count = 1;
+    double units = bag->left_units * ((double)count / (double)bag->left);
+    offer.cut_short = bag->prefix ? kl_bag_units(bag, front) < units : front.hi - front.lo < count;
+    if (bag->prefix && count < bag->left)
+        offer.span.hi = cut_at(bag, front, units);
+    else if (count < front.hi - front.lo)
+        offer.span.hi = front.lo + count;
+    return offer;
+}
+
+void kl_bag_take(kl_bag *bag, const kl_offer *offer) {
+    uint64_t count = offer->span.hi - offer->span.lo;
+    if (offer->home != UINT32_MAX) {
+        kl_homes_take(&bag->homes, offer->home, count);
+    } else {
+        kl_span *front = &bag->spans[bag->count - 1];
+        front->lo = offer->span.hi;
+        if (front->lo == front->hi)
+            bag->count--;
+    }
+    bag->left -= count;
+    bag->left_units = bag->left == 0 ? 0 : bag->left_units - kl_bag_units(bag, offer->span);
 }
 
 kilter_status kl_bag_return(kl_bag *bag, kl_span span) {

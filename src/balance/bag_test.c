@@ -10,10 +10,35 @@
 
 #include "balance/balance.h"
 
+enum { WORKERS = 3 };
+
+typedef struct team {
+    kl_worker_view views[WORKERS];
+    kl_snapshot s;
+    kl_dealer *dealer;
+} team;
+
+static void make_team(team *t) {
+    *t = (team){.dealer = kl_dealer_new(kl_policy_find("ss"), NULL)};
+    assert_non_null(t->dealer);
+    for (int i = 0; i < WORKERS; i++)
+        t->views[i].present = true;
+    t->s.workers = t->views;
+    t->s.slots = t->s.present = WORKERS;
+}
+
+static kl_span take_for(kl_bag *bag, const team *t, uint32_t worker, uint64_t count) {
+    kl_offer offer = kl_bag_offer(bag, t->dealer, &t->s, worker, count);
+    if (offer.span.hi - offer.span.lo > 1 && count % 5 == 0)
+        offer.span.hi--; /* a message holds no more */
+    kl_bag_take(bag, &offer);
+    return offer.span;
+}
+
 static kl_span take(kl_bag *bag, uint64_t count) {
-    kl_span span = kl_bag_front(bag, count);
-    kl_bag_take(bag, span);
-    return span;
+    kl_offer offer = kl_bag_offer(bag, NULL, NULL, 0, count); /* outside of a series it matters not to whom */
+    kl_bag_take(bag, &offer);
+    return offer.span;
 }
 
 static double weight_of(uint64_t i) {
@@ -53,6 +78,49 @@ static void every_task_is_taken_once(void **state) {
             assert_int_equal(seen[i], 1);
         free(seen);
         kl_bag_free(&bag);
+    }
+}
+
+/* The same by several workers in runs of a series, of which one is gone at times. */
+static void in_a_series_too(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        uint64_t tasks = 1 + kl_mix64(seed) % 100;
+        double *weights = calloc(tasks, sizeof *weights);
+        for (uint64_t i = 0; i < tasks; i++)
+            weights[i] = weight_of(i);
+        int *seen = calloc(tasks, sizeof *seen);
+        kl_bag bag = {0};
+        team t;
+        make_team(&t);
+        for (uint64_t run = 0; run < 5; run++) {
+            const kl_span done = {tasks / 3, tasks / 2};
+            kl_spans some = {&done, run % 2 && done.lo < done.hi};
+            assert_int_equal(kl_bag_fill(&bag, tasks, seed % 2 ? weights : NULL, some, NULL), KILTER_OK);
+            assert_int_equal(kl_bag_sort(&bag, 1 + run / 4, &t.s), KILTER_OK);
+            memset(seen, 0, tasks * sizeof *seen);
+            for (uint64_t i = done.lo; some.count && i < done.hi; i++)
+                seen[i] = 1;
+            for (uint64_t step = 0; bag.left > 0; step++) {
+                uint64_t random = kl_mix64(seed * 1000 + run * 100 + step);
+                kl_span span = take_for(&bag, &t, random % (WORKERS + 1), 1 + (random >> 10) % 40);
+                assert_true(span.lo < span.hi && span.hi <= tasks);
+                uint64_t end = step > 50 ? span.hi : span.lo + (random >> 20) % (span.hi - span.lo + 1);
+                kl_homes_note(&bag.homes, (kl_span){span.lo, end}, random % (WORKERS + 1));
+                for (uint64_t i = span.lo; i < end; i++)
+                    seen[i]++;
+                if (end < span.hi)
+                    assert_int_equal(kl_bag_return(&bag, (kl_span){end, span.hi}), KILTER_OK);
+            }
+            assert_true(bag.left_units == 0);
+            for (uint64_t i = 0; i < tasks; i++)
+                assert_int_equal(seen[i], 1);
+            t.views[2].present = !t.views[2].present;
+        }
+        kl_dealer_free(t.dealer);
+        kl_bag_free(&bag);
+        free(seen);
+        free(weights);
     }
 }
 
@@ -101,10 +169,9 @@ static void what_is_done_is_not_dealt(void **state) {
         assert_int_equal(bag.left, 5);
         assert_true(fabs(bag.units - (weighted ? 8 * bag.scale : 5)) < 1e-9);
         while (bag.left > 0) {
-            kl_span span = kl_bag_front(&bag, 2);
+            kl_span span = take(&bag, 2);
             for (uint64_t i = span.lo; i < span.hi; i++)
                 dealt[i]++;
-            kl_bag_take(&bag, span);
         }
         assert_memory_equal(dealt, ((uint8_t[]){0, 0, 1, 0, 1, 1, 1, 1, 0, 0}), 10);
     }
@@ -114,6 +181,7 @@ static void what_is_done_is_not_dealt(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_is_taken_once),
+        cmocka_unit_test(in_a_series_too),
         cmocka_unit_test(weights_cut_by_share),
         cmocka_unit_test(weights_that_are_no_weights_are_refused_by_name),
         cmocka_unit_test(what_is_done_is_not_dealt),

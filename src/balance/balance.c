@@ -199,7 +199,8 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     kilter_status status = kl_bag_fill(&b->bag, run->tasks, run->weights, done, error);
     if (status != KILTER_OK)
         return status;
-    if (kl_ledger_begin(&b->ledger, run->tasks) != KILTER_OK)
+    if (kl_bag_sort(&b->bag, run->series, &b->snapshot) != KILTER_OK ||
+        kl_ledger_begin(&b->ledger, run->tasks) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
                        (unsigned long long)run->tasks);
     for (size_t i = 0; i < done.count; i++)
@@ -345,9 +346,12 @@ static kilter_status send_span(kl_balance *b, kl_peer peer, double asked_s, kl_s
 
 static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *plan, kl_chunk *chunk,
                           kilter_error *error) {
-    kl_span span = fit_message(b, kl_bag_front(&b->bag, plan->count));
+    kl_offer offer = kl_bag_offer(&b->bag, b->dealer, &b->snapshot, plan->worker, plan->count);
+    kl_span span = fit_message(b, offer.span);
     plan->count = span.hi - span.lo;
-    kl_bag_take(&b->bag, span);
+    plan->cut_short = offer.cut_short || span.hi < offer.span.hi;
+    offer.span = span;
+    kl_bag_take(&b->bag, &offer);
     kilter_status status = send_span(b, peer, asked_s, span, plan->finish_s, chunk, error);
     if (status != KILTER_OK && kl_bag_return(&b->bag, span) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking tasks back from a lost worker: memory ran out");
@@ -438,6 +442,7 @@ void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl
         if (chunk->began_s < chunk->dealt_s) /* the way back is in it */
             chunk->began_s = chunk->dealt_s;
     }
+    kl_homes_note(&b->bag.homes, (kl_span){segment->lo, segment->lo + segment->count}, worker);
     chunk->ended_s = ended_s;
     chunk->at += segment->count;
     chunk->busy_s += segment->busy_s;

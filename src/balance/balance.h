@@ -24,7 +24,15 @@ typedef struct kl_bag {
     double scale; /* units per weight: a task is 1 unit on average, whatever the user weighs in */
     uint64_t tasks, left;
     double units, left_units; /* units: those that were to be dealt */
+    kl_homes homes;           /* in a series the tasks wait here, until one comes back; it outlives the run */
 } kl_bag;
+
+/* What a worker could be given next. */
+typedef struct kl_offer {
+    kl_span span;
+    uint32_t home;  /* from which it is; UINT32_MAX: from bag.spans */
+    bool cut_short; /* no more lie together */
+} kl_offer;
 
 /* With all tasks but those that are done already. KILTER_ERR_RANGE for a weight outside 1e-50 … 1e50;
  * KILTER_ERR_MEMORY. The weights are not kept. */
@@ -37,10 +45,13 @@ kilter_status kl_bag_grow(kl_bag *bag, uint64_t count, const double *weights, kl
 /* KILTER_ERR_RANGE names the first of the tasks from `lo` on whose weight is outside 1e-50 … 1e50. */
 kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t count, kilter_error *error);
 double kl_bag_units(const kl_bag *bag, kl_span span);
-/* The next `count` tasks; with weights: as many as hold the same share of what is left. At least 1 task, at
- * most the front span. */
-kl_span kl_bag_front(const kl_bag *bag, uint64_t count);
-void kl_bag_take(kl_bag *bag, kl_span span);            /* at the front */
+/* The run is one of a series (0: of none). Once, before anything is taken. KILTER_ERR_MEMORY. */
+kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snapshot);
+/* `count` tasks for `worker`; with weights: as many as hold the same share of what is left. At least 1 task,
+ * at most those that lie together. */
+kl_offer kl_bag_offer(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *snapshot,
+                      uint32_t worker, uint64_t count);
+void kl_bag_take(kl_bag *bag, const kl_offer *offer);   /* whose span may have become shorter at its end */
 kilter_status kl_bag_return(kl_bag *bag, kl_span span); /* KILTER_ERR_MEMORY */
 
 /* How often something happened to tasks, where it seldom does. Zeroed: never. */

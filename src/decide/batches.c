@@ -201,7 +201,8 @@ static void deal_batches(const kl_look *look, kl_plan *plan) {
     say_batch(look, &course, weight, plan);
 }
 
-static void dealt_batches(kl_dealer *dealer, const kl_look *look) {
+static void dealt_batches(kl_dealer *dealer, const kl_look *look, const kl_plan *plan) {
+    (void)plan;
     dealer->policy->refill(look, &dealer->course);
     if (weights_due(look, &dealer->course))
         fix_weights(dealer, look);

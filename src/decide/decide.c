@@ -239,7 +239,7 @@ kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, c
         return status;
     kl_look look = look_at(dealer, snapshot, plan->worker);
     if (dealer->policy->dealt)
-        dealer->policy->dealt(dealer, &look);
+        dealer->policy->dealt(dealer, &look, plan);
     dealer->course.chunks++;
     return KILTER_OK;
 }

@@ -22,6 +22,7 @@ kl_time_text kl_say_s(double seconds);
 typedef struct kl_plan {
     uint32_t worker;
     uint64_t count; /* tasks, at most snapshot.left */
+    bool cut_short; /* set by who carries it out: fewer than were meant, as they do not lie together */
     double
         share; /* count over snapshot.left, as the policy meant it: tasks of unequal weight are cut by it */
     double finish_s; /* forecast: when the worker will have done it; 0: not known */
@@ -93,6 +94,45 @@ bool kl_dealer_assignment(const kl_dealer *dealer, kl_assignment *assignment);
 /* Is `worker` one that gets nothing, and why? */
 bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker,
                           char reason[KL_REASON_BYTES]);
+
+/* Of what a policy assigned when the run began, what `worker` was not dealt yet; 0: nothing, or the policy
+ * deals step by step. */
+uint64_t kl_dealer_share(const kl_dealer *dealer, uint32_t worker);
+
+/* --- which tasks --- */
+
+typedef struct kl_home { /* spans[first … end) wait for their worker; so many tasks are in them */
+    size_t first, end;
+    uint64_t tasks;
+} kl_home;
+
+/* A series is runs of the same tasks, index by index: what its worker keeps of a task makes it cheaper there
+ * the next time. Zeroed: there is none. */
+typedef struct kl_homes {
+    uint64_t series, tasks;
+    uint32_t *last; /* by task: place of the worker that did it last; UINT32_MAX: nobody */
+    kl_span *spans; /* of the present run, not dealt yet, by home */
+    kl_home *home;  /* home[0 … places−1] by worker, home[places]: nobody's, or of one that is gone */
+    uint32_t places;
+} kl_homes;
+
+void kl_homes_free(kl_homes *homes);
+/* A run of the series (0: of none) begins, with the tasks of left[0 … count−1] to deal, the last one first.
+ * O(tasks). KILTER_ERR_MEMORY. */
+kilter_status kl_homes_begin(kl_homes *homes, uint64_t series, uint64_t tasks, const kl_snapshot *snapshot,
+                             const kl_span *left, size_t count);
+bool kl_homes_in_use(const kl_homes *homes);
+bool kl_homes_has_own(const kl_homes *homes, uint32_t worker); /* tasks that it did last time */
+/* From which home should `worker` take next, and at most how many? Its own while there is something. Else as
+ * many tasks as have to move anyhow do so, when everybody takes its share: with the same shares and workers
+ * as last time, none. A home without tasks: there is nothing. */
+uint32_t kl_homes_choose(const kl_homes *homes, const kl_dealer *dealer, const kl_snapshot *snapshot,
+                         uint32_t worker, uint64_t *most);
+/* Of a home with tasks: those that come next, and lie together; they leave it from the front. */
+kl_span kl_homes_front(const kl_homes *homes, uint32_t home);
+void kl_homes_take(kl_homes *homes, uint32_t home, uint64_t count);
+/* Tasks added while the run was on are not noted. */
+void kl_homes_note(kl_homes *homes, kl_span done, uint32_t worker);
 
 /* --- what is taken back, or done twice --- */
 

@@ -219,9 +219,12 @@ bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *s, uint32_
     return true;
 }
 
+uint64_t kl_dealer_share(const kl_dealer *d, uint32_t worker) {
+    return d->undealt > 0 && worker < d->slots ? d->shares[worker] : 0;
+}
+
 static uint64_t share_of(const kl_look *look) {
-    const kl_dealer *d = look->dealer;
-    return d->undealt > 0 && look->worker < d->slots ? d->shares[look->worker] : 0;
+    return kl_dealer_share(look->dealer, look->worker);
 }
 
 /* A share of what is left, which is the share itself unless tasks differ or have come back. */
@@ -245,9 +248,12 @@ static void deal_ect(const kl_look *look, kl_plan *plan) {
         kl_reason(plan, "waits: the %llu tasks left are the shares of others", ull(look->dealer->undealt));
 }
 
-static void dealt_ect(kl_dealer *dealer, const kl_look *look) {
-    dealer->undealt -= share_of(look);
-    dealer->shares[look->worker] = 0;
+static void dealt_ect(kl_dealer *dealer, const kl_look *look, const kl_plan *plan) {
+    uint64_t share = share_of(look), dealt = plan->cut_short && plan->count < share ? plan->count : share;
+    if (share == 0)
+        return;
+    dealer->undealt -= dealt;
+    dealer->shares[look->worker] -= dealt;
 }
 
 const kl_policy kl_policy_ect = {

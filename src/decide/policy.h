@@ -55,7 +55,7 @@ struct kl_policy {
     /* NULL, or: a run begins. KILTER_ERR_MEMORY. */
     kilter_status (*begin)(kl_dealer *dealer, const kl_snapshot *snapshot);
     /* NULL, or: bring the dealer's course up to date with a plan carried out. */
-    void (*dealt)(kl_dealer *dealer, const kl_look *look);
+    void (*dealt)(kl_dealer *dealer, const kl_look *look, const kl_plan *plan);
     /* Of the policies that deal in batches: */
     void (*refill)(const kl_look *look, kl_course *course);
     kl_weighting weighting;

@@ -17,6 +17,7 @@ typedef struct chaos {
     stepped_farm farm;
     uint64_t seed, draws;
     uint64_t tasks, run, salt;        /* of the run that is on */
+    uint64_t series;                  /* of all runs; 0: none */
     uint64_t fatal[FATAL];            /* tasks that kill; UINT64_MAX: none */
     uint32_t begun[MOST_TASKS];       /* how often, in this run */
     uint8_t seen[MOST_TASKS];         /* results that counted */
@@ -134,6 +135,10 @@ static void check_places(const chaos *c) {
     uint8_t waiting[MOST_TASKS] = {0}, at_workers[MOST_TASKS] = {0};
     for (size_t i = 0; i < m->balance.bag.count; i++)
         count_span(waiting, m->balance.bag.spans[i]);
+    const kl_homes *homes = &m->balance.bag.homes;
+    for (uint32_t h = 0; kl_homes_in_use(homes) && h <= homes->places; h++)
+        for (size_t i = homes->home[h].first; i < homes->home[h].end; i++)
+            count_span(waiting, homes->spans[i]);
     for (size_t i = 0; i < m->suspect_count; i++)
         count_span(waiting, m->suspects[i]);
     for (size_t i = 0; i < m->member_count; i++)
@@ -174,8 +179,12 @@ static void run(chaos *c, uint64_t tasks, kilter_order order, void (*meanwhile)(
     memset(c->seen, 0, sizeof c->seen);
     memset(c->begun, 0, sizeof c->begun);
     memset(c->suspected, 0, sizeof c->suspected);
-    const kilter_run what = {
-        .tasks = tasks, .shared = {&c->salt, sizeof c->salt}, .order = order, .done = count, .user = c};
+    const kilter_run what = {.tasks = tasks,
+                             .shared = {&c->salt, sizeof c->salt},
+                             .order = order,
+                             .done = count,
+                             .user = c,
+                             .series = c->series};
     kl_deliverer *deliverer;
     assert_int_equal(kl_deliverer_new(&what, &deliverer, NULL), KILTER_OK);
     kilter_status status = kl_master_begin(f->master, &what, error);
@@ -211,9 +220,11 @@ static void each_task_counts_once_whatever_happens(void **state) {
         while (kl_master_ready(c.farm.master) == 0)
             assert_int_equal(stepped_turn(&c.farm, NULL), KILTER_OK);
         kilter_error error = {KILTER_OK, ""};
+        c.series = seed / kl_policy_count() % 2; /* half of them */
+        uint64_t tasks = draw(&c, MOST_TASKS);
         for (int i = 0; i < 4; i++)
-            run(&c, draw(&c, MOST_TASKS), once_in(&c, 2) ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL,
-                something_happens, &error);
+            run(&c, c.series ? tasks : draw(&c, MOST_TASKS),
+                once_in(&c, 2) ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL, something_happens, &error);
         recalled += c.recalled;
         copied += c.copied;
         again += c.again;

@@ -98,6 +98,72 @@ static void every_policy_does_every_task_once_whatever_the_size(void **state) {
         }
 }
 
+enum { SERIES_TASKS = 200 };
+
+typedef struct doers {
+    uint32_t now[SERIES_TASKS], before[SERIES_TASKS];
+} doers;
+
+static void note_doer(const kilter_outcome *outcome, void *user) {
+    assert_int_equal(outcome->status, KILTER_OK);
+    ((doers *)user)->now[outcome->index] = outcome->worker;
+}
+
+/* How many tasks were done by another worker than in the run before, but those of workers of number `gone`
+ * on. */
+static int run_and_count_moved(stepped_farm *f, doers *d, uint64_t series, uint32_t gone) {
+    int moved = 0;
+    memcpy(d->before, d->now, sizeof d->before);
+    kilter_run run = {.tasks = SERIES_TASKS, .done = note_doer, .user = d, .series = series};
+    assert_int_equal(stepped_run(f, &run, NULL), KILTER_OK);
+    for (int i = 0; i < SERIES_TASKS; i++)
+        moved += d->now[i] != d->before[i] && d->before[i] < gone;
+    return moved;
+}
+
+static int spend_one(const kilter_task *task, kilter_result *result, void *state) {
+    stepped_spend(state, 1e-3);
+    return kilter_result_put(result, &task->index, sizeof task->index);
+}
+
+enum { SERIES_WORKERS = 6, SERIES_RUNS = 8 };
+
+/* Speeds are a tenth up or down in each run. Returns the tasks that moved in all of them; at last a worker
+ * dies, *then: how many of the others' moved in the run after. */
+static int moved_by(const char *policy, uint64_t series, int *then) {
+    stepped_farm f = {0};
+    int moved = 0;
+    doers d;
+    stepped_open(&f, policy, SERIES_WORKERS, 50e-6, spend_one);
+    stepped_gather(&f);
+    for (uint64_t run = 0; run < SERIES_RUNS; run++) {
+        for (uint64_t i = 0; i < SERIES_WORKERS; i++)
+            f.workers[i].speed =
+                (1 + (double)i / 2) * (0.9 + 0.2 * (double)(kl_mix64(run * 8 + i) % 100) / 100);
+        int now = run_and_count_moved(&f, &d, series, SERIES_WORKERS);
+        moved += run ? now : 0;
+    }
+    f.workers[SERIES_WORKERS - 1].dies_s = f.master_actor.now_s;
+    while (kl_master_ready(f.master) == SERIES_WORKERS)
+        assert_int_equal(stepped_turn(&f, NULL), KILTER_OK);
+    *then = run_and_count_moved(&f, &d, series, SERIES_WORKERS - 1);
+    stepped_close(&f);
+    return moved;
+}
+
+static void tasks_of_a_series_stay_at_their_workers(void **state) {
+    (void)state;
+    static const char *const policies[] = {"static", "ss", "fac2", "auto", "ect"};
+    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+        int alone_then, then, alone = moved_by(policies[p], 0, &alone_then),
+                              moved = moved_by(policies[p], 7, &then);
+        printf("%s: of %d tasks %d move, in a series %d; %d and %d after a death\n", policies[p],
+               SERIES_TASKS * (SERIES_RUNS - 1), alone, moved, alone_then, then);
+        if (moved > alone / 2 || then > SERIES_TASKS / 10)
+            fail_msg("%s: %d tasks moved, %d after a death", policies[p], moved, then);
+    }
+}
+
 static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 150; seed++) {
@@ -670,6 +736,7 @@ static void the_same_run_twice_is_the_same_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_policy_does_every_task_once_whatever_the_size),
+        cmocka_unit_test(tasks_of_a_series_stay_at_their_workers),
         cmocka_unit_test(tasks_of_dead_workers_are_done_by_the_others),
         cmocka_unit_test(the_death_of_the_last_worker_ends_the_run_with_its_name),
         cmocka_unit_test(a_worker_that_cannot_start_is_left_out),
