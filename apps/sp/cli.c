@@ -501,6 +501,9 @@ void sp_solve_answer_print(FILE *out, const sp_solve_answer *a) {
         fprintf(out, " on %u worker%s, %.0f %% of it in the master", a->workers, a->workers == 1 ? "" : "s",
                 100 * a->master_s / a->elapsed_s);
     fprintf(out, "\n");
+    if (a->options->fast && a->evaluated > 0)
+        fprintf(out, "own basis      %.1f %% of the scenarios began from it\n",
+                100 * (double)a->found / (double)a->evaluated);
     if (a->record)
         fprintf(out, "record         %s\n", a->record);
     print_decision(out, a);
@@ -534,7 +537,8 @@ void sp_solve_answer_print_json(FILE *out, const sp_solve_answer *a) {
     print_number(out, "possible_scenarios", a->possible);
     print_number(out, "elapsed_s", a->elapsed_s);
     print_number(out, "master_s", a->master_s);
-    fprintf(out, "\"workers\": %u, \"decision\": [", a->workers);
+    fprintf(out, "\"workers\": %u, \"scenarios_evaluated\": %llu, \"bases_found\": %llu, \"decision\": [",
+            a->workers, (unsigned long long)a->evaluated, (unsigned long long)a->found);
     for (int j = 0; j < a->problem->stage[0].columns; j++)
         fprintf(out, "%s%.17g", j ? ", " : "", a->solution->x[j]);
     fprintf(out, "]");

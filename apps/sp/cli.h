@@ -73,7 +73,8 @@ typedef struct sp_solve_answer {
     uint64_t check_scenarios, check_seed;
     double elapsed_s, master_s; /* master_s: of it, in which the workers wait for the master */
     uint32_t workers;
-    const char *record; /* the run record's file; NULL: none */
+    uint64_t evaluated, found; /* scenarios, at all candidates; of them began from their own basis */
+    const char *record;        /* the run record's file; NULL: none */
 } sp_solve_answer;
 
 void sp_solve_answer_print(FILE *out, const sp_solve_answer *answer);

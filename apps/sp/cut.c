@@ -29,6 +29,7 @@ kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, int columns, sp
                           kilter_error *error) {
     *cut = (sp_cut){.feasible = true, .slope = cut->slope};
     memset(cut->slope, 0, (size_t)columns * sizeof *cut->slope);
+    uint64_t found_before = sp_evaluator_found(evaluator);
     for (uint64_t i = span.lo; i < span.hi; i++) {
         sp_lp_status solved = SP_LP_OPTIMAL;
         double value = 0;
@@ -45,12 +46,14 @@ kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, int columns, sp
             sp_evaluator_add_slope(evaluator, weight, cut->slope);
         }
     }
+    cut->found = sp_evaluator_found(evaluator) - found_before;
     return KILTER_OK;
 }
 
 void sp_cut_put(kl_buffer *bytes, const sp_cut *cut, int columns) {
     kl_put_u8(bytes, cut->feasible);
     kl_put_u64(bytes, cut->scenario);
+    kl_put_u64(bytes, cut->found);
     kl_put_f64(bytes, cut->value);
     for (int j = 0; j < columns; j++)
         kl_put_f64(bytes, cut->slope[j]);
@@ -60,6 +63,7 @@ bool sp_cut_get(const void *data, size_t size, int columns, sp_cut *cut) {
     kl_reader reader = kl_reader_of(data, size);
     uint8_t feasible = kl_get_u8(&reader);
     uint64_t scenario = kl_get_u64(&reader);
+    uint64_t found = kl_get_u64(&reader);
     double value = kl_get_f64(&reader);
     bool finite = isfinite(value);
     for (int j = 0; j < columns; j++) {
@@ -68,6 +72,7 @@ bool sp_cut_get(const void *data, size_t size, int columns, sp_cut *cut) {
     }
     if (!kl_reader_done(&reader) || !finite || feasible > 1)
         return false;
-    *cut = (sp_cut){.feasible = feasible, .value = value, .slope = cut->slope, .scenario = scenario};
+    *cut = (sp_cut){
+        .feasible = feasible, .value = value, .slope = cut->slope, .scenario = scenario, .found = found};
     return true;
 }

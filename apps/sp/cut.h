@@ -13,6 +13,7 @@ typedef struct sp_cut {
     double value;
     double *slope;     /* by columns of stage 1; the caller's memory */
     uint64_t scenario; /* the one that misses most; 0 when feasible */
+    uint64_t found;    /* of the cluster's scenarios began from a basis of their own */
 } sp_cut;
 
 /* Cluster `at` of `clusters` holds scenarios [first, end) of `scenarios`. */

@@ -22,7 +22,7 @@ struct sp_evaluator {
     const double *duals;  /* of the last solve */
     uint64_t remembered;  /* scenarios that start from a basis of their own */
     unsigned char **own;  /* by scenario, room for own_room; NULL: not solved yet */
-    uint64_t own_room;
+    uint64_t own_room, found; /* found: solves that began from one */
 };
 
 static void fixed_part(sp_evaluator *e) {
@@ -173,6 +173,10 @@ kilter_status sp_evaluator_remember(sp_evaluator *e, uint64_t scenarios, kilter_
     return KILTER_OK;
 }
 
+uint64_t sp_evaluator_found(const sp_evaluator *e) {
+    return e->found;
+}
+
 static const char *failure_text(sp_lp_status status) {
     switch (status) {
     case SP_LP_INFEASIBLE:
@@ -224,6 +228,7 @@ static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char
     kilter_status status = solve_from(e, outcome, own ? *own : NULL, solved, error);
     if (status)
         return status;
+    e->found += own && *own;
     e->duals = sp_lp_duals(e->lp);
     if (*solved != SP_LP_OPTIMAL)
         return KILTER_OK;

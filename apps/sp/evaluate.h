@@ -44,6 +44,9 @@ kilter_status sp_evaluator_move(sp_evaluator *evaluator, const double *x, kilter
  * other, but costs are then no longer the same to the last bit. */
 kilter_status sp_evaluator_remember(sp_evaluator *evaluator, uint64_t scenarios, kilter_error *error);
 
+/* Scenarios that began from a basis kept, so far. */
+uint64_t sp_evaluator_found(const sp_evaluator *evaluator);
+
 /* Solve the second stage of a scenario. *value: min q'y, when *solved says SP_LP_OPTIMAL.
  * KILTER_ERR_MEMORY; what the solver says is no error. */
 kilter_status sp_evaluator_recourse(sp_evaluator *evaluator, uint64_t scenario, sp_lp_status *solved,

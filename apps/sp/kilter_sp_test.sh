@@ -196,6 +196,8 @@ refused 2 "--on 5x0; give speeds above 0" "$sp" predict "$lands/lands.cor" "$lan
     --scenarios 50 --on 5x0 --workers 1 --record none
 refused 2 "--candidates 0; give a whole number" "$sp" predict a b c --scenarios 5 --candidates 0 --workers 1 --record none
 refused 2 "--benchmark x; give a number" "$sp" predict a b c --scenarios 5 --benchmark x --workers 1 --record none
+refused 2 "--clusters auto goes by measured times" "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
+    --scenarios 50 --clusters auto --resume "$work/auto" --workers 1
 refused 2 "both say how many" "$sp" solve a b c --grow 5,6 --scenarios 5 --workers 1 --record none
 sed 's/SITE      20/SITE      9/' "$supply/supply.cor" >"$work/small.cor"
 sed '/RUN2      DEMAND/a\    GAIN      COST      -1' "$supply/supply.cor" >"$work/endless.cor"

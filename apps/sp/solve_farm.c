@@ -24,7 +24,8 @@ typedef struct solver {
     kilter_bytes *inputs; /* one for each cluster, all the same */
     size_t inputs_room;
     bool files_sent;
-    sp_cut cut; /* room for one */
+    uint64_t series; /* of the farm's runs: clusters whose scenarios' bases workers keep; 0: they keep none */
+    sp_cut cut;      /* room for one */
     sp_master *master;
     double *costs; /* by scenario, of the out-of-sample estimate */
     uint64_t failed_task;
@@ -36,6 +37,7 @@ typedef struct solver {
         double begun_s, farm_s, work_s; /* work_s: of all workers, at their mean speed */
     } stage;
     uint32_t workers;
+    uint64_t evaluated, found; /* scenarios, at candidates; of them began from their own basis */
     /* the answer */
     sp_solution solution;
     int clusters;
@@ -59,10 +61,12 @@ static void fail_task(solver *s, const kilter_outcome *outcome, const char *what
 static void take_cut(const kilter_outcome *outcome, void *user) {
     solver *s = user;
     if (outcome->status == KILTER_OK &&
-        sp_cut_get(outcome->result.data, outcome->result.size, s->columns, &s->cut))
+        sp_cut_get(outcome->result.data, outcome->result.size, s->columns, &s->cut)) {
         sp_master_take(s->master, (int)outcome->index, &s->cut);
-    else
+        s->found += s->cut.found;
+    } else {
         fail_task(s, outcome, "a worker sent no cut");
+    }
 }
 
 static void take_costs(const kilter_outcome *outcome, void *user) {
@@ -158,7 +162,8 @@ static kilter_status run_order(solver *s, kilter_done_fn done, kilter_error *err
                       .inputs = s->inputs,
                       .done = done,
                       .user = s,
-                      .work = (double)s->order.sampling.scenarios};
+                      .work = (double)s->order.sampling.scenarios,
+                      .series = s->series};
     if (!s->files_sent)
         run.shared = (kilter_bytes){s->files.data, s->files.size};
     double begun_s = now_s();
@@ -183,6 +188,7 @@ static kilter_status evaluate(void *user, sp_master *master, kilter_error *error
     solver *s = user;
     s->master = master;
     s->order.x = sp_master_candidate(master);
+    s->evaluated += s->order.sampling.scenarios;
     return run_order(s, take_cut, error);
 }
 
@@ -312,6 +318,7 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
                           .remember = s->options.fast,
                           .sampling = sampling,
                           .clusters = (uint64_t)s->clusters};
+    s->series = s->options.fast ? 1 + (uint64_t)stage : 0;
     s->first_gap = 0;
     sp_solve_options options = {.sampling = sampling,
                                 .clusters = s->clusters,
@@ -355,6 +362,7 @@ static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_err
                           .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
                           .clusters = (scenarios + 24) / 25, /* below 25 a task's fixed costs show */
                           .x = s->solution.x};
+    s->series = 0;
     kilter_status status = run_order(s, take_costs, error);
     sp_sums sums = {0};
     for (uint64_t i = 0; !status && i < scenarios; i++)
@@ -400,6 +408,8 @@ static kilter_status print_answer(const solver *s, const sp_estimate *check, kil
                               .elapsed_s = elapsed_s,
                               .master_s = elapsed_s - s->farm_s,
                               .workers = s->workers,
+                              .evaluated = s->evaluated,
+                              .found = s->found,
                               .record = kilter_farm_record(s->farm)};
     if (s->options.json)
         sp_solve_answer_print_json(stdout, &answer);
@@ -426,10 +436,22 @@ static kilter_status prepare(solver *s, kilter_error *error) {
     return s->files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
 }
 
+/* Times are other ones when the solve is started again. */
+static kilter_status check_resume(const solver *s, kilter_error *error) {
+    if (s->options.clusters != SP_CLUSTERS_AUTO || !kilter_farm_resumes(s->farm))
+        return KILTER_OK;
+    return kl_fail(
+        error, KILTER_ERR_USAGE,
+        "reading the command line: --clusters auto goes by measured times, --resume wants the same "
+        "clusters every time; give a number of clusters");
+}
+
 static kilter_status solve_and_print(solver *s, kilter_error *error) {
     sp_estimate estimate = {0};
     bool check = s->options.check > 0 && !takes_all(s);
-    kilter_status status = prepare(s, error);
+    kilter_status status = check_resume(s, error);
+    if (!status)
+        status = prepare(s, error);
     if (!status && s->options.mps)
         status = write_mps(s, error);
     if (!status)

@@ -269,12 +269,12 @@ typedef struct kilter_grain {
  * workers there are now, at the speeds they have shown. Another number than the last run's is given when it
  * is at least 5 % better. Before anything is measured: four tasks a worker. Asking changes nothing but the
  * run record, where the answer and its forecast stand beside the run that follows. Results must not depend on
- * how the work is cut. A farm with `resume` should not ask, as its runs must be cut as they were before.
+ * how the work is cut. A farm with `resume` must not ask, as its runs must be cut as they were before.
  *
  * @param grain  [out] written only on KILTER_OK
  * @return KILTER_OK; KILTER_ERR_RANGE when least > most, most is 0, or work or what `runs` gives is no number
- * above 0; KILTER_ERR_USAGE while a run is on, as in its callback; KILTER_ERR_MEMORY; what made the farm of
- * no more use, if something has
+ * above 0; KILTER_ERR_USAGE while a run is on, as in its callback, and with `resume`; KILTER_ERR_MEMORY; what
+ * made the farm of no more use, if something has
  */
 KILTER_API kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_grain_options *options,
                                            kilter_grain *grain, kilter_error *error);
@@ -289,6 +289,10 @@ KILTER_API kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_grain
  * what made the farm of no more use, if something has
  */
 KILTER_API kilter_status kilter_farm_program(kilter_farm *farm, kilter_program *program, kilter_error *error);
+
+/** Are results stored, as by --resume?   Local, on the master. Then what the program decides must not depend
+ * on times. */
+KILTER_API bool kilter_farm_resumes(const kilter_farm *farm);
 
 /** The run record's file, or NULL when nothing is recorded. The farm owns it.   Local, on the master. */
 KILTER_API const char *kilter_farm_record(const kilter_farm *farm);

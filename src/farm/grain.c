@@ -104,6 +104,11 @@ static kilter_status choose(kilter_farm *f, const kilter_grain_options *o, kl_gr
 kilter_status kilter_farm_grain(kilter_farm *f, const kilter_grain_options *options, kilter_grain *grain,
                                 kilter_error *error) {
     kilter_status status = check(options, error);
+    if (status == KILTER_OK && kilter_farm_resumes(f))
+        status = kl_fail(
+            error, KILTER_ERR_USAGE,
+            "choosing the number of tasks: it would be another one when results are stored (resume) and "
+            "the program is started again; give a number");
     if (status == KILTER_OK)
         status = kl_farm_begin_use(f, "choosing the number of tasks", error);
     if (status != KILTER_OK)

@@ -93,6 +93,10 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     return KILTER_OK;
 }
 
+bool kilter_farm_resumes(const kilter_farm *farm) {
+    return farm->settings.resume != NULL;
+}
+
 const char *kilter_farm_record(const kilter_farm *farm) {
     return kl_trace_path(farm->trace);
 }
