@@ -16,43 +16,17 @@ typedef struct start {
 } start;
 
 static struct state {
-    uint64_t tasks, improved;
+    uint64_t tasks, moved;
     start starts[STARTS];
-} all = {.improved = 1};
-
-static double distance2(const double *centre, const unsigned char *iris) {
-    double sum = 0;
-    for (int d = 0; d < IRIS_LENGTHS; d++)
-        sum += (iris[d] - centre[d]) * (iris[d] - centre[d]);
-    return sum;
-}
-
-/* Each iris to its nearest centre, then each centre to the middle of its irises. */
-static start step(const start *from) {
-    start to = {.squares = 0};
-    int size[CLUSTERS] = {0};
-    for (int i = 0; i < IRISES; i++) {
-        int nearest = 0;
-        for (int c = 1; c < CLUSTERS; c++)
-            if (distance2(from->centre[c], iris_mm[i]) < distance2(from->centre[nearest], iris_mm[i]))
-                nearest = c;
-        to.squares += distance2(from->centre[nearest], iris_mm[i]);
-        size[nearest]++;
-        for (int d = 0; d < IRIS_LENGTHS; d++)
-            to.centre[nearest][d] += iris_mm[i][d];
-    }
-    for (int c = 0; c < CLUSTERS; c++)
-        for (int d = 0; d < IRIS_LENGTHS; d++)
-            to.centre[c][d] = size[c] ? to.centre[c][d] / size[c] : from->centre[c][d];
-    return to;
-}
+} all = {.moved = 1};
 
 static int advance(const kilter_task *task, kilter_result *result, void *state) {
     const struct state *now = task->shared.data;
     (void)state;
     for (uint64_t i = task->index * STARTS / now->tasks; i < (task->index + 1) * STARTS / now->tasks; i++) {
-        start to = step(&now->starts[i]);
-        if (kilter_result_put(result, &to, sizeof to) != KILTER_OK)
+        start s = now->starts[i];
+        s.squares = iris_step(s.centre, CLUSTERS);
+        if (kilter_result_put(result, &s, sizeof s) != KILTER_OK)
             return 1;
     }
     return 0;
@@ -63,7 +37,7 @@ static void take(const kilter_outcome *outcome, void *user) {
     start *into = &all.starts[outcome->index * STARTS / all.tasks];
     (void)user;
     for (size_t i = 0; i < outcome->result.size / sizeof *to; i++) {
-        all.improved += to[i].squares < into[i].squares;
+        all.moved += to[i].squares != into[i].squares;
         into[i] = to[i];
     }
 }
@@ -72,32 +46,26 @@ int main(int argc, char **argv) {
     kilter_farm_options options = {.work = advance, .policy = "ect", .team = "all"};
     kilter_farm *farm;
     kilter_grain grain;
-    kilter_error error;
+    kilter_error error = {.status = KILTER_OK};
     if (kilter_farm_open(&options, &argc, argv, &farm, &error) != KILTER_OK)
         return kilter_exit(argv[0], &error);
-    for (int i = 0; i < STARTS * CLUSTERS * IRIS_LENGTHS; i++) { /* the first centres are irises */
-        start *s = &all.starts[i / CLUSTERS / IRIS_LENGTHS];
-        int c = i / IRIS_LENGTHS, iris = (int)(c * 7919L * (c / 150 + 1) % IRISES);
-        s->centre[c % CLUSTERS][i % IRIS_LENGTHS] = iris_mm[iris][i % IRIS_LENGTHS];
-        s->squares = 1e9;
-    }
-    int runs = 0;
-    kilter_status status = KILTER_OK;
-    for (; status == KILTER_OK && all.improved > 0; runs++) {
-        status = kilter_farm_grain(farm, &(kilter_grain_options){.most = STARTS}, &grain, &error);
-        if (status != KILTER_OK)
+    for (int i = 0; i < STARTS * CLUSTERS; i++) /* the first centres are irises */
+        for (int d = 0; d < IRIS_LENGTHS; d++)
+            all.starts[i / CLUSTERS].centre[i % CLUSTERS][d] =
+                iris_mm[i * 7919L * (i / IRISES + 1) % IRISES][d];
+    while (all.moved > 0 && error.status == KILTER_OK) {
+        if (kilter_farm_grain(farm, &(kilter_grain_options){.most = STARTS}, &grain, &error) != KILTER_OK)
             break;
         all.tasks = grain.tasks;
-        all.improved = 0;
+        all.moved = 0;
         kilter_run run = {.tasks = all.tasks, .shared = {&all, sizeof all}, .done = take, .work = STARTS};
-        status = kilter_farm_run(farm, &run, &error);
+        kilter_farm_run(farm, &run, &error);
     }
     kilter_farm_close(farm, NULL);
-    if (status != KILTER_OK)
-        return kilter_exit(argv[0], &error);
     double least = all.starts[0].squares;
-    for (int s = 1; s < STARTS; s++)
-        least = all.starts[s].squares < least ? all.starts[s].squares : least;
-    printf("%d iterations, least sum of squares %.3f cm2\n", runs, least / 100);
-    return 0;
+    for (int i = 1; i < STARTS; i++)
+        least = all.starts[i].squares < least ? all.starts[i].squares : least;
+    if (error.status == KILTER_OK)
+        printf("least sum of squares %.3f cm2\n", least / 100);
+    return kilter_exit(argv[0], &error);
 }

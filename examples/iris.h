@@ -39,4 +39,36 @@ static const unsigned char iris_mm[IRISES][IRIS_LENGTHS] = {
     {67, 30, 52, 23}, {63, 25, 50, 19}, {65, 30, 52, 20}, {62, 34, 54, 23}, {59, 30, 51, 18},
 };
 
+static inline double iris_distance2(const double *point, int iris) {
+    double sum = 0;
+    for (int d = 0; d < IRIS_LENGTHS; d++)
+        sum += (iris_mm[iris][d] - point[d]) * (iris_mm[iris][d] - point[d]);
+    return sum;
+}
+
+static inline int iris_nearest(double points[][IRIS_LENGTHS], int count, int iris) {
+    int nearest = 0;
+    for (int i = 1; i < count; i++)
+        if (iris_distance2(points[i], iris) < iris_distance2(points[nearest], iris))
+            nearest = i;
+    return nearest;
+}
+
+/* One step of Lloyd's: each iris to its nearest centre, then each centre to the middle of its irises. Returns
+ * the sum of squared distances before. At most 16 centres. */
+static inline double iris_step(double centres[][IRIS_LENGTHS], int count) {
+    double sum[16][IRIS_LENGTHS] = {{0}}, size[16] = {0}, squares = 0;
+    for (int i = 0; i < IRISES; i++) {
+        int c = iris_nearest(centres, count, i);
+        squares += iris_distance2(centres[c], i);
+        size[c]++;
+        for (int d = 0; d < IRIS_LENGTHS; d++)
+            sum[c][d] += iris_mm[i][d];
+    }
+    for (int c = 0; c < count; c++)
+        for (int d = 0; d < IRIS_LENGTHS && size[c] > 0; d++)
+            centres[c][d] = sum[c][d] / size[c];
+    return squares;
+}
+
 #endif
