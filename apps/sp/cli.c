@@ -214,7 +214,8 @@ static const struct option {
     {SOLVE, "--start", "FILE", "a first-stage decision to begin with", offsetof(sp_options, at), take_path},
     {SOLVES, "--mode", "M", "reproducible (default) or fast", offsetof(sp_options, fast), take_mode},
     {SOLVE, "--clusters", "T",
-     "tasks, and cuts, per candidate; auto: from the second sample of --grow on, by times measured",
+     "tasks, and cuts, per candidate; auto (default in fast mode): from the second sample on, by times "
+     "measured",
      offsetof(sp_options, clusters), take_clusters_or_auto},
     {PREDICT, "--clusters", "T", "tasks, and cuts, per candidate", offsetof(sp_options, clusters),
      take_clusters},

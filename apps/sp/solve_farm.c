@@ -436,9 +436,12 @@ static kilter_status prepare(solver *s, kilter_error *error) {
     return s->files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
 }
 
-/* Times are other ones when the solve is started again. */
-static kilter_status check_resume(const solver *s, kilter_error *error) {
-    if (s->options.clusters != SP_CLUSTERS_AUTO || !kilter_farm_resumes(s->farm))
+/* Whether they are chosen by times, which are other ones when the solve is started again. */
+static kilter_status decide_about_clusters(solver *s, kilter_error *error) {
+    bool resumes = kilter_farm_resumes(s->farm);
+    if (s->options.clusters == 0 && s->options.fast && !resumes)
+        s->options.clusters = SP_CLUSTERS_AUTO;
+    if (s->options.clusters != SP_CLUSTERS_AUTO || !resumes)
         return KILTER_OK;
     return kl_fail(
         error, KILTER_ERR_USAGE,
@@ -449,7 +452,7 @@ static kilter_status check_resume(const solver *s, kilter_error *error) {
 static kilter_status solve_and_print(solver *s, kilter_error *error) {
     sp_estimate estimate = {0};
     bool check = s->options.check > 0 && !takes_all(s);
-    kilter_status status = check_resume(s, error);
+    kilter_status status = decide_about_clusters(s, error);
     if (!status)
         status = prepare(s, error);
     if (!status && s->options.mps)
