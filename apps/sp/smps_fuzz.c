@@ -14,16 +14,25 @@ static sp_file next_part(const char *name, const char **at, const char *end) {
     return part;
 }
 
+static void draw_one(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario,
+                     size_t *outcome) {
+    sp_scenario(problem, sampling, scenario, outcome);
+    for (int k = 0; k < problem->variables; k++)
+        if (outcome[k] < problem->variable[k].first || outcome[k] >= problem->variable[k].end)
+            abort();
+    double weight = sp_scenario_weight(problem, sampling, outcome);
+    if (!(weight >= 0 && weight <= 1 + 1e-9))
+        abort();
+}
+
 static void use(const sp_problem *problem) {
     double *mean = calloc((size_t)problem->targets + 1, sizeof *mean);
     size_t *outcome = calloc((size_t)problem->variables + 1, sizeof *outcome);
     if (mean && outcome) {
         sp_target_means(problem, mean);
-        for (uint64_t scenario = 0; scenario < 3; scenario++)
-            sp_sample(problem, 1, scenario, outcome);
-        for (int k = 0; k < problem->variables; k++)
-            if (outcome[k] < problem->variable[k].first || outcome[k] >= problem->variable[k].end)
-                abort();
+        for (enum sp_draw draw = SP_INDEPENDENT; draw <= SP_ALL; draw++)
+            for (uint64_t scenario = 0; scenario < 3; scenario++)
+                draw_one(problem, &(sp_sampling){draw, 1, 3}, scenario, outcome);
     }
     free(mean);
     free(outcome);

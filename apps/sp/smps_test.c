@@ -463,6 +463,37 @@ static void a_block_without_values_is_read_or_refused_like_any_other(void **stat
     }
 }
 
+/* Sections that say nothing: what has to be there is missed by name, the rest may be empty. */
+static void sections_without_data_are_read_or_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *core, *time, *stoch, *says; /* NULL: as it should be; says "": it is read */
+    } rows[] = {
+        {"ROWS\nCOLUMNS\nRHS\nENDATA\n", NULL, NULL, "core:4: no row of type N"},
+        {"ROWS\n N COST\n L LIMIT\n G NEED\n E MIX\nCOLUMNS\nENDATA\n", NULL, NULL,
+         "time:3: there is no column X"},
+        {"ROWS\n N COST\n L LIMIT\n G NEED\n E MIX\nCOLUMNS\n X LIMIT 1\n Y NEED 1\n S MIX 1\n"
+         "RHS\nRANGES\nBOUNDS\nENDATA\n",
+         NULL, "STOCH\nINDEP DISCRETE\n RHS NEED 1 1\nENDATA\n", ""},
+        {NULL, "PERIODS\nENDATA\n", NULL, "time:2: 0 periods"},
+        {NULL, NULL, "STOCH\nENDATA\n", "stoch:2: nothing is random"},
+        {NULL, NULL, "STOCH\nINDEP DISCRETE\nENDATA\n", "stoch:3: nothing is random"},
+        {NULL, NULL, "STOCH\nBLOCKS DISCRETE\nENDATA\n", "stoch:3: nothing is random"},
+        {NULL, NULL, "STOCH\nSCENARIOS DISCRETE\nENDATA\n", "stoch:3: nothing is random"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sp_file files[] = {text_file("core", rows[i].core ? rows[i].core : CORE),
+                           text_file("time", rows[i].time ? rows[i].time : TIME),
+                           text_file("stoch", rows[i].stoch ? rows[i].stoch : STOCH)};
+        sp_problem *problem = NULL;
+        kilter_error error = {.text = ""};
+        kilter_status status = sp_problem_read(&files[0], &files[1], &files[2], &problem, &error);
+        if ((status == KILTER_OK) != (*rows[i].says == 0) || !strstr(error.text, rows[i].says))
+            fail_msg("row %d: \"%s\", expected \"%s\"", (int)i, error.text, rows[i].says);
+        sp_problem_free(problem);
+    }
+}
+
 static void empty_files_and_zero_bytes_are_refused(void **state) {
     (void)state;
     sp_problem *problem;
@@ -705,6 +736,7 @@ int main(void) {
         cmocka_unit_test(ranges_widen_rows_to_their_open_side),
         cmocka_unit_test(wrong_files_are_refused_with_file_and_line),
         cmocka_unit_test(a_block_without_values_is_read_or_refused_like_any_other),
+        cmocka_unit_test(sections_without_data_are_read_or_refused),
         cmocka_unit_test(empty_files_and_zero_bytes_are_refused),
         cmocka_unit_test(long_and_unprintable_names_stay_short_in_errors),
         cmocka_unit_test(a_tree_that_multiplies_is_refused),
