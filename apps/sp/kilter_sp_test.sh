@@ -55,7 +55,7 @@ if [ -n "$mpiexec" ]; then
     same_bits evaluate "$mpiexec" $flags -n 3 "$sp"
 fi
 
-# ---- solve: the same bits for every number of workers, policy and transport, and after the master was killed
+# ---- solve: the same bits for every number of workers, policy and transport; faults are in faults_test.sh
 
 supply=$2/supply
 solve() {
@@ -79,7 +79,7 @@ same_solution() {
 solve "$sp" --workers 1 --record none >"$work/out" || complain "a plain solve"
 expected=$(expected_solve)
 [ -n "$expected" ] || complain "no bits in $(cat "$work/out")"
-for workers in 2 5; do
+for workers in 2 3 5; do
     same_solution solve "$sp" --record none --workers $workers
 done
 for policy in $policies; do
@@ -90,36 +90,6 @@ if [ -n "$mpiexec" ]; then
     # shellcheck disable=SC2086 # $flags is a list
     same_solution solve "$mpiexec" $flags -n 3 "$sp" --record none
 fi
-
-# Killed after some candidates are stored, it goes on from there; how far it had come does not matter to the answer.
-lands_solve() {
-    "$@" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 20000 --check 100 --json --workers 2
-}
-lands_solve "$sp" --record none >"$work/out" || complain "a solve of lands"
-expected=$(expected_solve)
-lands_solve exec "$sp" --resume "$work/resume" >"$work/out" 2>"$work/err" &
-master=$!
-until [ -s "$work/resume" ] && [ "$(wc -c <"$work/resume")" -gt 20000 ] || ! kill -0 $master 2>/dev/null; do
-    :
-done
-kill -9 $master 2>/dev/null
-wait $master 2>/dev/null
-same_solution lands_solve "$sp" --resume "$work/resume"
-
-# A worker killed in mid-solve changes nothing. Workers are children of the master's only child.
-lands_solve exec "$sp" --record none >"$work/out" 2>"$work/err" &
-master=$!
-killed=
-while [ -z "$killed" ] && kill -0 $master 2>/dev/null; do
-    for nursery in $(cat /proc/$master/task/$master/children 2>/dev/null); do
-        for worker in $(cat "/proc/$nursery/task/$nursery/children" 2>/dev/null); do
-            [ -n "$killed" ] || ! kill -9 "$worker" 2>/dev/null || killed=$worker
-        done
-    done
-done
-wait $master || complain "without worker ${killed:-(none)}: $(cat "$work/err")"
-[ -n "$killed" ] || complain "no worker to kill"
-[ "$(expected_solve)" = "$expected" ] || complain "without a worker: $(expected_solve), expected $expected"
 
 # The two methods and modes agree, and the sampled problem is written.
 cost() {

@@ -361,31 +361,77 @@ static void damaged_orders_are_refused(void **state) {
 
 /* ---- MPS ---- */
 
+/* As another reader finds the program; `optimum` may be NULL. Returns CLP's status. */
+static int solved_elsewhere(const sp_problem *problem, const sp_program *program, double *optimum) {
+    char path[] = "/tmp/kilter_mps_XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    FILE *out = fdopen(file, "w");
+    sp_extensive_write(out, problem, program);
+    assert_int_equal(fclose(out), 0);
+    Clp_Simplex *model = Clp_newModel();
+    Clp_setLogLevel(model, 0);
+    assert_int_equal(Clp_readMps(model, path, 0, 0), 0);
+    assert_int_equal(Clp_numberRows(model), program->rows);
+    assert_int_equal(Clp_numberColumns(model), program->columns);
+    Clp_primal(model, 0);
+    int status = Clp_status(model);
+    if (optimum)
+        *optimum = Clp_objectiveValue(model);
+    Clp_deleteModel(model);
+    unlink(path);
+    return status;
+}
+
 static void another_reader_finds_the_same_optimum(void **state) {
     (void)state;
     for (int i = 0; i < PROBLEMS; i++) {
         sp_problem *problem = problem_of(i);
         sp_sampling sampling = sample_of(6, 8);
         sp_program program;
-        char path[] = "/tmp/kilter_mps_XXXXXX";
-        int file = mkstemp(path);
-        assert_true(file >= 0);
+        double optimum;
         assert_int_equal(sp_extensive(problem, &sampling, &program, NULL), KILTER_OK);
-        FILE *out = fdopen(file, "w");
-        sp_extensive_write(out, problem, &program);
-        assert_int_equal(fclose(out), 0);
-        Clp_Simplex *model = Clp_newModel();
-        Clp_setLogLevel(model, 0);
-        assert_int_equal(Clp_readMps(model, path, 0, 0), 0);
-        assert_int_equal(Clp_numberRows(model), program.rows);
-        assert_int_equal(Clp_numberColumns(model), program.columns);
-        Clp_initialSolve(model);
-        assert_close(Clp_objectiveValue(model), extensive_cost(problem, sampling), 1e-8);
-        Clp_deleteModel(model);
+        assert_int_equal(solved_elsewhere(problem, &program, &optimum), 0);
+        assert_close(optimum, extensive_cost(problem, sampling), 1e-8);
         sp_program_free(&program);
-        unlink(path);
         sp_problem_free(problem);
     }
+}
+
+/* Scenario by scenario: what cannot be met here, or falls without limit, does so there. */
+static void a_scenario_that_is_written_shows_its_trouble_again(void **state) {
+    (void)state;
+    static const char PLAIN[] =
+        "ROWS\n N COST\n L LIMIT\n G NEED\n L CAP\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n"
+        " Y COST 5 NEED 1\n Y CAP 1\n Z COST 1 CAP -1\nRHS\n RHS LIMIT 9 CAP 4\n"
+        "BOUNDS\n UP B X 8\n UP B Z 1\nENDATA\n";
+    static const char STOCH[] =
+        "INDEP DISCRETE\n RHS NEED 1 0.4\n RHS NEED 9 0.6\n Z COST 1 0.5\n Z COST 2 0.5\nENDATA\n";
+    static const char ENDLESS[] = "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n"
+                                  " Y COST 5 NEED 1\nRHS\n RHS LIMIT 9\nENDATA\n";
+    static const char FALLING[] = "INDEP DISCRETE\n RHS NEED 1 1\n Y COST 5 0.5\n Y COST -5 0.5\nENDATA\n";
+    int seen[3] = {0};
+    for (int p = 0; p < 2; p++) {
+        sp_problem *problem = read_texts(p ? ENDLESS : PLAIN, TIME, p ? FALLING : STOCH);
+        sp_sampling sampling = sample_of(1, 40);
+        const double x[] = {2};
+        sp_evaluator *evaluator = NULL;
+        assert_int_equal(sp_evaluator_new(problem, x, 1, &evaluator, NULL), KILTER_OK);
+        sp_evaluator_sample(evaluator, &sampling);
+        for (uint64_t i = 0; i < sampling.scenarios; i++) {
+            sp_lp_status here = SP_LP_STOPPED;
+            double value;
+            sp_program program;
+            assert_int_equal(sp_evaluator_recourse(evaluator, i, &here, &value, NULL), KILTER_OK);
+            assert_int_equal(sp_extensive_one(problem, &sampling, i, x, &program, NULL), KILTER_OK);
+            assert_int_equal(sp_lp_meaning(solved_elsewhere(problem, &program, NULL)), here);
+            seen[here]++;
+            sp_program_free(&program);
+        }
+        sp_evaluator_free(evaluator);
+        sp_problem_free(problem);
+    }
+    assert_true(seen[SP_LP_OPTIMAL] > 10 && seen[SP_LP_INFEASIBLE] > 10 && seen[SP_LP_UNBOUNDED] > 10);
 }
 
 int main(void) {
@@ -403,6 +449,7 @@ int main(void) {
         cmocka_unit_test(orders_are_carried_out_the_same_in_any_order),
         cmocka_unit_test(damaged_orders_are_refused),
         cmocka_unit_test(another_reader_finds_the_same_optimum),
+        cmocka_unit_test(a_scenario_that_is_written_shows_its_trouble_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
