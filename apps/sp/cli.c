@@ -62,6 +62,16 @@ static kilter_status take_clusters(const char *text, void *value, kilter_error *
     return KILTER_OK;
 }
 
+static kilter_status take_basket(const char *text, void *value, kilter_error *error) {
+    uint64_t number;
+    if (!whole_number(text, &number) || number < 1 || number > SP_BASKET_MAX)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: --basket %.40s; give a whole number from 1 to %d", text,
+                       SP_BASKET_MAX);
+    *(uint64_t *)value = number;
+    return KILTER_OK;
+}
+
 static kilter_status take_clusters_or_auto(const char *text, void *value, kilter_error *error) {
     if (strcmp(text, "auto") != 0)
         return take_clusters(text, value, error);
@@ -219,6 +229,8 @@ static const struct option {
      offsetof(sp_options, clusters), take_clusters_or_auto},
     {PREDICT, "--clusters", "T", "tasks, and cuts, per candidate", offsetof(sp_options, clusters),
      take_clusters},
+    {SOLVE, "--basket", "B", "candidates evaluated at once, at most (default 1)",
+     offsetof(sp_options, basket), take_basket},
     {SOLVE, "--method", "M", "tr (default), or de: the deterministic equivalent, at once",
      offsetof(sp_options, extensive), take_method},
     {SOLVE, "--check", "N", "scenarios of the out-of-sample estimate (default 10000)",
@@ -343,6 +355,10 @@ static kilter_status check_complete(int files, const parser *p, kilter_error *er
         return kl_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: %s is missing; see kilter-sp %s --help", missing,
                        name_of(p->command));
+    if (p->options.basket > 1 && p->options.clusters == SP_CLUSTERS_AUTO)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: --clusters auto goes by runs of one candidate each; give a "
+                       "number of clusters, or leave out --basket");
     if (was_given(p, "--scenarios") && was_given(p, "--grow"))
         return kl_fail(
             error, KILTER_ERR_USAGE,
@@ -352,10 +368,11 @@ static kilter_status check_complete(int files, const parser *p, kilter_error *er
 
 kilter_status sp_options_parse(sp_command command, int count, char *const *arguments, sp_options *options,
                                kilter_error *error) {
-    parser p = {.command = command,
-                .count = count,
-                .arguments = arguments,
-                .options = {.seed = 1, .confidence = 95, .gap = 1e-6, .check = 10000, .benchmark = 500}};
+    parser p = {
+        .command = command,
+        .count = count,
+        .arguments = arguments,
+        .options = {.seed = 1, .confidence = 95, .gap = 1e-6, .basket = 1, .check = 10000, .benchmark = 500}};
     const char **file[] = {&p.options.core, &p.options.time, &p.options.stoch};
     bool plain = false; /* after "--" everything is a file */
     int files = 0;
@@ -481,6 +498,13 @@ static void print_decision(FILE *out, const sp_solve_answer *a) {
         fprintf(out, "  and %d more: --decision FILE or --json gives all\n", unprinted);
 }
 
+static void print_basket(FILE *out, const sp_solve_answer *a) {
+    fprintf(out, "basket         %llu%s", (unsigned long long)a->options->basket,
+            a->options->basket == 1 ? ": " : " candidates at once, at most");
+    sp_basket_print(out, &a->times);
+    fprintf(out, "\n");
+}
+
 void sp_solve_answer_print(FILE *out, const sp_solve_answer *a) {
     const sp_progress *p = &a->solution->progress;
     fprintf(out, "cost           %.10g over the sample, at least %.10g (gap %.1e)\n", p->upper, p->lower,
@@ -497,6 +521,8 @@ void sp_solve_answer_print(FILE *out, const sp_solve_answer *a) {
     if (!a->options->extensive)
         fprintf(out, "candidates     %d, %d of them better than all before; %d clusters\n", p->evaluated,
                 p->major, a->clusters);
+    if (!a->options->extensive)
+        print_basket(out, a);
     fprintf(out, "time           %.3f s", a->elapsed_s);
     if (!a->options->extensive && a->elapsed_s > 0)
         fprintf(out, " on %u worker%s, %.0f %% of it in the master", a->workers, a->workers == 1 ? "" : "s",
@@ -538,8 +564,11 @@ void sp_solve_answer_print_json(FILE *out, const sp_solve_answer *a) {
     print_number(out, "possible_scenarios", a->possible);
     print_number(out, "elapsed_s", a->elapsed_s);
     print_number(out, "master_s", a->master_s);
-    fprintf(out, "\"workers\": %u, \"scenarios_evaluated\": %llu, \"bases_found\": %llu, \"decision\": [",
-            a->workers, (unsigned long long)a->evaluated, (unsigned long long)a->found);
+    print_number(out, "two_at_once", sp_basket_ratio(&a->times));
+    fprintf(out, "\"basket\": %llu, \"workers\": %u, \"scenarios_evaluated\": %llu, \"bases_found\": %llu, ",
+            (unsigned long long)a->options->basket, a->workers, (unsigned long long)a->evaluated,
+            (unsigned long long)a->found);
+    fprintf(out, "\"decision\": [");
     for (int j = 0; j < a->problem->stage[0].columns; j++)
         fprintf(out, "%s%.17g", j ? ", " : "", a->solution->x[j]);
     fprintf(out, "]");

@@ -6,12 +6,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "basket.h"
 #include "evaluate.h"
 #include "solve.h"
 
 typedef enum sp_command { SP_EVALUATE_COMMAND = 1, SP_SOLVE_COMMAND = 2, SP_PREDICT_COMMAND = 4 } sp_command;
 
-enum { SP_SCENARIOS_MAX = 1000000000, SP_CLUSTERS_MAX = 1000000, SP_STAGES_MAX = 16 };
+enum { SP_SCENARIOS_MAX = 1000000000, SP_CLUSTERS_MAX = 1000000, SP_STAGES_MAX = 16, SP_BASKET_MAX = 64 };
 
 #define SP_CLUSTERS_AUTO UINT64_MAX
 
@@ -30,6 +31,7 @@ typedef struct sp_options {
     /* of solve */
     double gap;
     uint64_t clusters; /* 0: by sp_clusters_for(); SP_CLUSTERS_AUTO: as measured times make best */
+    uint64_t basket;   /* candidates at once, at most */
     bool fast, extensive, latin;
     uint64_t check;             /* scenarios of the out-of-sample estimate; 0: none */
     sp_stages grow;             /* count 0: scenarios says it */
@@ -71,7 +73,8 @@ typedef struct sp_solve_answer {
     bool checked; /* check, by check_scenarios of check_seed */
     sp_estimate check;
     uint64_t check_scenarios, check_seed;
-    double elapsed_s, master_s; /* master_s: of it, in which the workers wait for the master */
+    double elapsed_s, master_s; /* master_s: of it, in the master */
+    sp_times times;             /* of the last sample; with a basket of 1 */
     uint32_t workers;
     uint64_t evaluated, found; /* scenarios, at all candidates; of them began from their own basis */
     const char *record;        /* the run record's file; NULL: none */

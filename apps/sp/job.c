@@ -183,11 +183,11 @@ static kilter_status make_costs(sp_job *job, kl_span span, kl_buffer *result, ki
     return status;
 }
 
-kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t cluster,
-                               kl_buffer *result, kilter_error *error) {
+kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t task, kl_buffer *result,
+                               kilter_error *error) {
     kl_reader reader = kl_reader_of(data, size);
     sp_order order;
-    if (!get_order(&reader, job->problem, &order) || cluster >= order.clusters)
+    if (!get_order(&reader, job->problem, &order))
         return bad_order(error);
     double *x = get_decision(&reader, job->problem->stage[0].columns);
     if (!x)
@@ -202,7 +202,7 @@ kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint6
     if (status)
         return status;
     sp_evaluator_sample(job->evaluator, &order.sampling);
-    kl_span span = sp_cluster(order.sampling.scenarios, order.clusters, cluster);
+    kl_span span = sp_cluster(order.sampling.scenarios, order.clusters, task % order.clusters);
     return order.wanted == SP_WANT_CUT ? make_cut(job, span, result, error)
                                        : make_costs(job, span, result, error);
 }

@@ -35,10 +35,10 @@ typedef struct sp_order {
 
 void sp_order_pack(kl_buffer *bytes, const sp_order *order, int columns);
 
-/* Carry out the order packed in `data` for cluster `cluster`; what it gives is appended to `result`.
- * KILTER_ERR_INPUT when the bytes are no order for this job; KILTER_ERR_TASK names a scenario;
- * KILTER_ERR_MEMORY. */
-kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t cluster,
-                               kl_buffer *result, kilter_error *error);
+/* Carry out the order packed in `data` for a task: a cluster of a candidate, whose tasks follow each other.
+ * What it gives is appended to `result`. KILTER_ERR_INPUT when the bytes are no order for this job;
+ * KILTER_ERR_TASK names a scenario; KILTER_ERR_MEMORY. */
+kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t task, kl_buffer *result,
+                               kilter_error *error);
 
 #endif

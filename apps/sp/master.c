@@ -14,7 +14,8 @@ enum { AGE_FALLING = 5, AGE_STUCK = 20, POOR_WHEN_STUCK = 2 };
 static const double RADIUS_FIRST = 1, RADIUS_MOST = 1e9;
 static const double DECREASE = 1e-4;  /* share of the decrease predicted that makes a new incumbent */
 static const double VIOLATION = 1e-9; /* of a cut worth adding, relative */
-static const double PRICE = 1e-9;     /* reduced cost at which the trust region holds the master back */
+static const double AHEAD = 0.7;  /* of a candidate's cuts make the next one, where there may be another */
+static const double PRICE = 1e-9; /* reduced cost at which the trust region holds the master back */
 
 typedef struct row {
     int cluster; /* −1: a feasibility cut */
@@ -22,18 +23,30 @@ typedef struct row {
     int idle;    /* solves in a row in which it held nothing back */
 } row;
 
+/* What is evaluated, and what the master knew and believed when it made it. */
+typedef struct candidate {
+    double *x, *theta;
+    double model;          /* the master's optimum */
+    double parent, radius; /* cost of the incumbent then, and Δ */
+    bool at_face;          /* of the trust region */
+    int number;            /* 1, 2, …; 0: there is none */
+    /* by cluster: what came, and what of it the table has */
+    double *value, *slope;
+    bool *feasible, *came, *added;
+    uint64_t *scenario;
+    int cuts_came;
+} candidate;
+
 struct sp_master {
     const sp_problem *problem;
     sp_table *table;
     int columns, clusters; /* of stage 1, and θ behind them */
     double gap;
-    /* the candidate */
-    double *x, *theta; /* theta: what the master believed */
-    double *value, *slope;
-    bool *feasible;
-    uint64_t *scenario;
-    double model;   /* the master's optimum when it made the candidate */
-    double *before; /* the candidate before */
+    candidate *basket;       /* slots of it */
+    int slots, flying, made; /* flying: candidates that wait for cuts; made: so far */
+    /* the last optimum of the table */
+    double *x, *theta;
+    double model;
     /* the incumbent; before there is one, where the trust region lies */
     double *centre, upper;
     bool incumbent;
@@ -59,23 +72,45 @@ static double first_stage_cost(const sp_master *m, const double *x) {
 
 /* ---- making one ---- */
 
+static bool make_candidate(candidate *c, size_t columns, size_t clusters) {
+    c->x = calloc(columns + 1, sizeof(double));
+    c->theta = calloc(clusters, sizeof(double));
+    c->value = calloc(clusters, sizeof(double));
+    c->slope = calloc(clusters * columns + 1, sizeof(double));
+    c->feasible = calloc(clusters, sizeof(bool));
+    c->came = calloc(clusters, sizeof(bool));
+    c->added = calloc(clusters, sizeof(bool));
+    c->scenario = calloc(clusters, sizeof(uint64_t));
+    return c->x && c->theta && c->value && c->slope && c->feasible && c->came && c->added && c->scenario;
+}
+
+static void free_candidate(candidate *c) {
+    free(c->x);
+    free(c->theta);
+    free(c->value);
+    free(c->slope);
+    free(c->feasible);
+    free(c->came);
+    free(c->added);
+    free(c->scenario);
+}
+
 static bool make_arrays(sp_master *m) {
-    size_t n = (size_t)m->columns, t = (size_t)m->clusters;
+    size_t n = (size_t)m->columns, t = (size_t)m->clusters, cuts = t * (size_t)m->slots;
+    m->basket = calloc((size_t)m->slots, sizeof *m->basket);
+    for (int i = 0; m->basket && i < m->slots; i++)
+        if (!make_candidate(&m->basket[i], n, t))
+            return false;
     m->x = calloc(n + 1, sizeof(double));
-    m->before = calloc(n + 1, sizeof(double));
     m->centre = calloc(n + 1, sizeof(double));
     m->theta = calloc(t, sizeof(double));
-    m->value = calloc(t, sizeof(double));
-    m->slope = calloc(t * n + 1, sizeof(double));
-    m->feasible = calloc(t, sizeof(bool));
-    m->scenario = calloc(t, sizeof(uint64_t));
     m->known = calloc(t, sizeof(bool));
-    m->row_lower = calloc(t, sizeof(double));
-    m->row_start = calloc(t + 1, sizeof(int));
-    m->entry = calloc(t * (n + 1), sizeof(double));
-    m->entry_column = calloc(t * (n + 1), sizeof(int));
-    return m->x && m->before && m->centre && m->theta && m->value && m->slope && m->feasible && m->scenario &&
-           m->known && m->row_lower && m->row_start && m->entry && m->entry_column;
+    m->row_lower = calloc(cuts, sizeof(double));
+    m->row_start = calloc(cuts + 1, sizeof(int));
+    m->entry = calloc(cuts * (n + 1), sizeof(double));
+    m->entry_column = calloc(cuts * (n + 1), sizeof(int));
+    return m->basket && m->x && m->centre && m->theta && m->known && m->row_lower && m->row_start &&
+           m->entry && m->entry_column;
 }
 
 static void fill_program(const sp_master *m, sp_program *program) {
@@ -112,13 +147,36 @@ static kilter_status make_table(sp_master *m, kilter_error *error) {
     return status;
 }
 
-kilter_status sp_master_new(const sp_problem *problem, int clusters, double gap, const double *start,
-                            sp_master **master, kilter_error *error) {
+static double distance(const sp_master *m, const double *x) {
+    double most = 0;
+    for (int j = 0; j < m->columns; j++)
+        most = fmax(most, fabs(x[j] - m->centre[j]));
+    return most;
+}
+
+/* The table's optimum is to be evaluated. */
+static void launch(sp_master *m, candidate *c) {
+    memcpy(c->x, m->x, (size_t)m->columns * sizeof(double));
+    memcpy(c->theta, m->theta, (size_t)m->clusters * sizeof(double));
+    memset(c->came, 0, (size_t)m->clusters * sizeof(bool));
+    memset(c->added, 0, (size_t)m->clusters * sizeof(bool));
+    c->cuts_came = 0;
+    c->model = m->model;
+    c->parent = m->upper;
+    c->radius = m->radius;
+    c->at_face = distance(m, c->x) >= m->radius * (1 - 1e-9);
+    c->number = ++m->made;
+    m->flying++;
+}
+
+kilter_status sp_master_new(const sp_problem *problem, int clusters, int basket, double gap,
+                            const double *start, sp_master **master, kilter_error *error) {
     sp_master *m = calloc(1, sizeof *m);
     if (m) {
         m->problem = problem;
         m->columns = problem->stage[0].columns;
         m->clusters = clusters;
+        m->slots = basket;
         m->gap = gap;
     }
     if (!m || !make_arrays(m)) {
@@ -132,6 +190,7 @@ kilter_status sp_master_new(const sp_problem *problem, int clusters, double gap,
     m->model = -INFINITY;
     m->upper = INFINITY;
     m->progress = (sp_progress){.lower = -INFINITY, .scenario = UINT64_MAX};
+    launch(m, &m->basket[0]);
     kilter_status status = make_table(m, error);
     if (status)
         sp_master_free(m);
@@ -144,14 +203,12 @@ void sp_master_free(sp_master *m) {
     if (!m)
         return;
     sp_table_free(m->table);
+    for (int i = 0; m->basket && i < m->slots; i++)
+        free_candidate(&m->basket[i]);
+    free(m->basket);
     free(m->x);
-    free(m->before);
     free(m->centre);
     free(m->theta);
-    free(m->value);
-    free(m->slope);
-    free(m->feasible);
-    free(m->scenario);
     free(m->known);
     free(m->row_lower);
     free(m->row_start);
@@ -162,8 +219,8 @@ void sp_master_free(sp_master *m) {
     free(m);
 }
 
-const double *sp_master_candidate(const sp_master *master) {
-    return master->x;
+const double *sp_master_candidate(const sp_master *master, int slot) {
+    return master->basket[slot].x;
 }
 
 const double *sp_master_incumbent(const sp_master *master) {
@@ -179,33 +236,38 @@ void sp_master_progress(const sp_master *m, sp_progress *progress) {
     progress->cuts = (int)m->cuts;
 }
 
-void sp_master_take(sp_master *m, int cluster, const sp_cut *cut) {
-    m->feasible[cluster] = cut->feasible;
-    m->value[cluster] = cut->value;
-    m->scenario[cluster] = cut->scenario;
-    memcpy(m->slope + (size_t)cluster * (size_t)m->columns, cut->slope, (size_t)m->columns * sizeof(double));
+void sp_master_take(sp_master *m, int slot, int cluster, const sp_cut *cut) {
+    candidate *c = &m->basket[slot];
+    c->feasible[cluster] = cut->feasible;
+    c->value[cluster] = cut->value;
+    c->scenario[cluster] = cut->scenario;
+    memcpy(c->slope + (size_t)cluster * (size_t)m->columns, cut->slope, (size_t)m->columns * sizeof(double));
+    c->cuts_came += !c->came[cluster];
+    c->came[cluster] = true;
 }
 
 /* ---- the cuts of a round ---- */
 
-static bool worth_adding(const sp_master *m, int cluster) {
-    if (!m->feasible[cluster] || !m->known[cluster])
+static bool worth_adding(const sp_master *m, const candidate *c, int cluster) {
+    if (!c->came[cluster] || c->added[cluster])
+        return false;
+    if (!c->feasible[cluster] || !m->known[cluster])
         return true;
-    return m->value[cluster] > m->theta[cluster] + VIOLATION * (1 + fabs(m->value[cluster]));
+    return c->value[cluster] > c->theta[cluster] + VIOLATION * (1 + fabs(c->value[cluster]));
 }
 
 /* θ − g'x >= value − g'z;  for feasibility without the θ. Returns where the next row's entries begin. */
-static int write_row(sp_master *m, int cluster, int row_at, int entry_at) {
-    const double *slope = m->slope + (size_t)cluster * (size_t)m->columns;
-    double lower = m->value[cluster];
+static int write_row(sp_master *m, const candidate *c, int cluster, int row_at, int entry_at) {
+    const double *slope = c->slope + (size_t)cluster * (size_t)m->columns;
+    double lower = c->value[cluster];
     for (int j = 0; j < m->columns; j++) {
-        lower -= slope[j] * m->x[j];
+        lower -= slope[j] * c->x[j];
         if (slope[j] == 0)
             continue;
         m->entry_column[entry_at] = j;
         m->entry[entry_at++] = -slope[j];
     }
-    if (m->feasible[cluster]) {
+    if (c->feasible[cluster]) {
         m->entry_column[entry_at] = m->columns + cluster;
         m->entry[entry_at++] = 1;
     }
@@ -215,7 +277,7 @@ static int write_row(sp_master *m, int cluster, int row_at, int entry_at) {
 }
 
 static kilter_status make_room(sp_master *m, kilter_error *error) {
-    size_t needed = m->cuts + (size_t)m->clusters;
+    size_t needed = m->cuts + (size_t)m->clusters * (size_t)m->slots;
     if (needed <= m->capacity)
         return KILTER_OK;
     size_t capacity = 2 * needed;
@@ -232,18 +294,35 @@ static kilter_status make_room(sp_master *m, kilter_error *error) {
     return KILTER_OK;
 }
 
+static void add_cuts_of(sp_master *m, candidate *c, int *rows, int *entries) {
+    for (int t = 0; t < m->clusters; t++) {
+        if (worth_adding(m, c, t)) {
+            *entries = write_row(m, c, t, (*rows)++, *entries);
+            m->cut[m->cuts++] = (row){c->feasible[t] ? t : -1, c->number, 0};
+            m->known[t] |= c->feasible[t];
+            if (!c->feasible[t])
+                m->progress.scenario = c->scenario[t];
+        }
+        c->added[t] |= c->came[t];
+    }
+}
+
+/* The candidate after this one, in the order they were made; NULL: there is none. */
+static candidate *next_of(const sp_master *m, int number) {
+    candidate *next = NULL;
+    for (int i = 0; i < m->slots; i++) {
+        candidate *c = &m->basket[i];
+        if (c->number > number && (!next || c->number < next->number))
+            next = c;
+    }
+    return next;
+}
+
 static kilter_status add_cuts(sp_master *m, kilter_error *error) {
     kilter_status status = make_room(m, error);
     int rows = 0, entries = 0;
-    for (int t = 0; !status && t < m->clusters; t++) {
-        if (!worth_adding(m, t))
-            continue;
-        entries = write_row(m, t, rows++, entries);
-        m->cut[m->cuts++] = (row){m->feasible[t] ? t : -1, m->progress.evaluated, 0};
-        m->known[t] |= m->feasible[t];
-        if (!m->feasible[t])
-            m->progress.scenario = m->scenario[t];
-    }
+    for (candidate *c = next_of(m, 0); !status && c; c = next_of(m, c->number))
+        add_cuts_of(m, c, &rows, &entries);
     return status
                ? status
                : sp_table_add(m->table, rows, m->row_lower, m->row_start, m->entry_column, m->entry, error);
@@ -268,55 +347,49 @@ static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
 
 /* ---- the candidate's fate ---- */
 
-static double distance(const sp_master *m) {
-    double most = 0;
-    for (int j = 0; j < m->columns; j++)
-        most = fmax(most, fabs(m->x[j] - m->centre[j]));
-    return most;
-}
-
 /* The candidate is the new incumbent. Returns whether costs fall on at the largest trust region. */
-static bool accept(sp_master *m, double cost) {
-    bool at_face = distance(m) >= m->radius * (1 - 1e-9);
-    bool as_predicted = m->incumbent && cost <= m->upper - 0.5 * (m->upper - m->model);
-    bool falling = as_predicted && at_face && m->radius >= RADIUS_MOST;
-    if (as_predicted && at_face)
-        m->radius = fmin(RADIUS_MOST, 2 * m->radius);
-    memcpy(m->centre, m->x, (size_t)m->columns * sizeof(double));
+static bool accept(sp_master *m, const candidate *c, double cost) {
+    bool as_predicted = m->incumbent && cost <= c->parent - 0.5 * (c->parent - c->model);
+    bool falling = as_predicted && c->at_face && c->radius >= RADIUS_MOST;
+    if (as_predicted && c->at_face)
+        m->radius = fmax(m->radius, fmin(RADIUS_MOST, 2 * c->radius));
+    memcpy(m->centre, c->x, (size_t)m->columns * sizeof(double));
     m->incumbent = true;
-    m->centre_made_at = m->progress.evaluated;
+    m->centre_made_at = c->number;
     m->upper = cost;
     m->poor = 0;
     m->progress.major++;
     return falling;
 }
 
-static void reject(sp_master *m, double cost) {
-    double predicted = m->upper - m->model;
-    double ratio = fmin(1, m->radius) * (cost - m->upper) / predicted;
+static void reject(sp_master *m, const candidate *c, double cost) {
+    double predicted = c->parent - c->model;
+    double ratio = fmin(1, c->radius) * (cost - c->parent) / predicted;
     if (ratio > 0)
         m->poor++;
     if (ratio > 3 || (m->poor >= 3 && ratio > 1)) {
-        m->radius /= fmin(ratio, 4);
+        m->radius = fmin(m->radius, c->radius / fmin(ratio, 4));
         m->poor = 0;
     }
 }
 
 /* Its cost over the sample; INFINITY: a scenario cannot be met. */
-static double candidate_cost(const sp_master *m) {
-    double cost = first_stage_cost(m, m->x);
+static double candidate_cost(const sp_master *m, const candidate *c) {
+    double cost = first_stage_cost(m, c->x);
     for (int t = 0; t < m->clusters; t++)
-        cost = m->feasible[t] ? cost + m->value[t] : INFINITY;
+        cost = c->feasible[t] ? cost + c->value[t] : INFINITY;
     return cost;
 }
 
-/* Whether costs fall on at the largest trust region. */
-static bool judge(sp_master *m) {
-    double cost = candidate_cost(m);
-    if (isfinite(cost) && (!m->incumbent || cost <= m->upper - DECREASE * (m->upper - m->model)))
-        return accept(m, cost);
+/* Against the incumbent it was made from, and that there is now. Whether costs fall on at the largest trust
+ * region. */
+static bool judge(sp_master *m, const candidate *c) {
+    double cost = candidate_cost(m, c);
+    bool better = cost <= m->upper && cost <= c->parent - DECREASE * (c->parent - c->model);
+    if (isfinite(cost) && (!m->incumbent || better))
+        return accept(m, c, cost);
     if (isfinite(cost))
-        reject(m, cost);
+        reject(m, c, cost);
     else if (!m->incumbent) /* what can be met lies farther away */
         m->radius = fmin(RADIUS_MOST, 2 * m->radius);
     return false;
@@ -415,9 +488,27 @@ static kilter_status find_candidate(sp_master *m, bool falling, sp_step *step, k
     }
 }
 
+/* ---- candidates under way ---- */
+
+static bool is_same(const sp_master *m, const candidate *c) {
+    return memcmp(c->x, m->x, (size_t)m->columns * sizeof(double)) == 0;
+}
+
+/* A candidate under way is not given a second time: more cuts will tell. −1: nowhere. */
+static int place_of_next(const sp_master *m) {
+    int place = -1;
+    for (int i = m->slots - 1; i >= 0; i--) {
+        if (m->basket[i].number == 0)
+            place = i;
+        else if (is_same(m, &m->basket[i]))
+            return -1;
+    }
+    return place;
+}
+
 /* A candidate that was cut off is found again: the scenario misses by less than the master's tolerance. */
-static kilter_status check_moved(const sp_master *m, bool was_cut_off, kilter_error *error) {
-    if (!was_cut_off || memcmp(m->before, m->x, (size_t)m->columns * sizeof(double)) != 0)
+static kilter_status check_moved(const sp_master *m, const candidate *ended, kilter_error *error) {
+    if (isfinite(candidate_cost(m, ended)) || !is_same(m, ended))
         return KILTER_OK;
     return kl_fail(
         error, KILTER_ERR_TASK,
@@ -426,15 +517,40 @@ static kilter_status check_moved(const sp_master *m, bool was_cut_off, kilter_er
         m->progress.evaluated, (unsigned long long)m->progress.scenario);
 }
 
-kilter_status sp_master_next(sp_master *m, sp_step *step, kilter_error *error) {
-    bool cut_off = !isfinite(candidate_cost(m));
-    memcpy(m->before, m->x, (size_t)m->columns * sizeof(double));
+/* All cuts of it are there: what about it? `ended` goes on holding its decision and cuts. */
+static bool end_candidate(sp_master *m, candidate *ended) {
     m->progress.evaluated++;
-    bool falling = judge(m);
+    m->flying--;
+    return judge(m, ended);
+}
+
+/* Most of its cuts are there, no candidate is better known, and others may be under way as well. */
+static bool may_go_ahead(const sp_master *m, const candidate *c) {
+    return m->incumbent && m->flying < m->slots && c->cuts_came == (int)ceil(AHEAD * m->clusters);
+}
+
+kilter_status sp_master_next(sp_master *m, int slot, sp_step *step, int *next, kilter_error *error) {
+    candidate *c = &m->basket[slot];
+    bool ended = c->cuts_came == m->clusters;
+    *step = SP_WAIT;
+    if (!ended && !may_go_ahead(m, c))
+        return KILTER_OK;
+    bool falling = ended && end_candidate(m, c);
     if (falling)
         m->radius = INFINITY;
     kilter_status status = add_cuts(m, error);
     if (!status)
         status = find_candidate(m, falling, step, error);
-    return status || *step != SP_EVALUATE ? status : check_moved(m, cut_off, error);
+    if (!status && ended && *step == SP_EVALUATE)
+        status = check_moved(m, c, error);
+    if (ended)
+        c->number = 0;
+    if (status || *step != SP_EVALUATE)
+        return status;
+    *next = place_of_next(m);
+    if (*next >= 0)
+        launch(m, &m->basket[*next]);
+    else
+        *step = SP_WAIT;
+    return KILTER_OK;
 }

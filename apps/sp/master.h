@@ -3,8 +3,9 @@
  *   min  c'x + Σ θ_j   s.t.  first stage,  ‖x − incumbent‖∞ <= Δ,  θ_j >= each cut of cluster j,  feasibility
  * cuts
  *
- * It knows no clock, worker or order of arrival: the same cuts give the same decisions, bit for bit. The
- * rules for Δ are those of Linderoth and Wright (Computational Optimization and Applications 24, 2003). */
+ * It knows no clock and no worker: the same cuts in the same order give the same decisions, bit for bit; with
+ * one candidate at a time, in any order. The rules for Δ, and for candidates side by side (a basket), are
+ * those of Linderoth and Wright (Computational Optimization and Applications 24, 2003). */
 #ifndef SP_MASTER_H
 #define SP_MASTER_H
 
@@ -12,27 +13,30 @@
 
 typedef struct sp_master sp_master;
 
-/* Begin at `start`, the first candidate. `gap`: relative, at which to end. Keeps a pointer to `problem`. */
-kilter_status sp_master_new(const sp_problem *problem, int clusters, double gap, const double *start,
-                            sp_master **master, kilter_error *error);
+/* Begin at `start`, the first candidate, in slot 0 of `basket`. `gap`: relative, at which to end. Keeps a
+ * pointer to `problem`. */
+kilter_status sp_master_new(const sp_problem *problem, int clusters, int basket, double gap,
+                            const double *start, sp_master **master, kilter_error *error);
 void sp_master_free(sp_master *master); /* NULL does nothing */
 
-/* The decision to evaluate, by columns of stage 1; good until sp_master_next(). */
-const double *sp_master_candidate(const sp_master *master);
+/* The decision to evaluate, by columns of stage 1; good until its last cut is taken and sp_master_next(). */
+const double *sp_master_candidate(const sp_master *master, int slot);
 
 /* What the cluster says about the candidate; copied. */
-void sp_master_take(sp_master *master, int cluster, const sp_cut *cut);
+void sp_master_take(sp_master *master, int slot, int cluster, const sp_cut *cut);
 
 typedef enum sp_step {
     SP_EVALUATE,   /* there is another candidate */
+    SP_WAIT,       /* not before more cuts of those under way are taken */
     SP_SOLVED,     /* to the gap asked for */
     SP_INFEASIBLE, /* no decision lets every scenario be met */
     SP_UNBOUNDED,  /* costs fall without limit */
 } sp_step;
 
-/* Every cluster's cut was taken: decide about the candidate and find the next.
- * KILTER_ERR_TASK: numbers too bad for the master; KILTER_ERR_MEMORY. */
-kilter_status sp_master_next(sp_master *master, sp_step *step, kilter_error *error);
+/* A cut of the candidate in `slot` was taken. When it was the last one, decide about the candidate and find
+ * the next; when most are there and the basket has room, find the next already. SP_EVALUATE: it is in slot
+ * *next. KILTER_ERR_TASK: numbers too bad for the master; KILTER_ERR_MEMORY. */
+kilter_status sp_master_next(sp_master *master, int slot, sp_step *step, int *next, kilter_error *error);
 
 typedef struct sp_progress {
     int evaluated;     /* candidates */

@@ -12,6 +12,7 @@ typedef struct players {
     sp_sampling sampling;
     int clusters, columns, count; /* count: of evaluators, who take clusters in turn */
     uint64_t order;               /* in which clusters are evaluated; 0: their own */
+    int basket;                   /* candidates at once; 0: 1 */
     bool remember;                /* scenarios' bases */
     sp_evaluator *evaluator[5];
     double *last; /* the candidate evaluated last */
@@ -35,26 +36,65 @@ static inline kilter_status move_all(players *p, const double *x, kilter_error *
 static inline kilter_status evaluate(void *user, sp_master *master, kilter_error *error) {
     players *p = user;
     sp_cut cut = {.slope = p->last};
-    kilter_status status = move_all(p, sp_master_candidate(master), error);
+    kilter_status status = move_all(p, sp_master_candidate(master, 0), error);
     for (int t = 0; !status && t < p->clusters; t++) {
         /* 7919 is prime and no number of clusters here is a multiple of it */
         int cluster = p->order ? (int)((uint64_t)t * 7919 + p->order) % p->clusters : t;
         kl_span span = sp_cluster(p->sampling.scenarios, (uint64_t)p->clusters, (uint64_t)cluster);
         status = sp_cut_make(p->evaluator[t % p->count], span, p->columns, &cut, error);
         if (!status)
-            sp_master_take(master, cluster, &cut);
+            sp_master_take(master, 0, cluster, &cut);
     }
+    return status;
+}
+
+/* A cut on its way to the master. */
+typedef struct errand {
+    int slot, cluster;
+} errand;
+
+/* What is under way comes in any order: the next of `count` is drawn by p->order. */
+static inline errand draw_errand(players *p, errand *under_way, size_t *count, uint64_t draw) {
+    size_t at = p->order ? (size_t)(kl_mix64(p->order * 1000003 + draw) % *count) : 0;
+    errand drawn = under_way[at];
+    memmove(under_way + at, under_way + at + 1, (--*count - at) * sizeof *under_way);
+    return drawn;
+}
+
+static inline kilter_status explore(void *user, sp_solving *solving, kilter_error *error) {
+    players *p = user;
+    errand *under_way = calloc((size_t)(p->basket * p->clusters), sizeof *under_way);
+    sp_cut cut = {.slope = p->last};
+    size_t count = 0;
+    int next = 0;
+    kilter_status status = KILTER_OK;
+    for (uint64_t draw = 0; !status && (next >= 0 || count > 0); draw++) {
+        for (int t = 0; next >= 0 && t < p->clusters; t++)
+            under_way[count++] = (errand){next, t};
+        errand e = draw_errand(p, under_way, &count, draw);
+        kl_span span = sp_cluster(p->sampling.scenarios, (uint64_t)p->clusters, (uint64_t)e.cluster);
+        status = move_all(p, sp_solving_candidate(solving, e.slot), error);
+        if (!status)
+            status = sp_cut_make(p->evaluator[draw % (uint64_t)p->count], span, p->columns, &cut, error);
+        if (!status)
+            status = sp_solving_take(solving, e.slot, e.cluster, &cut, &next, error);
+    }
+    free(under_way);
     return status;
 }
 
 static inline kilter_status solve_as(players *p, double gap, const double *start, sp_solution *solution,
                                      kilter_error *error) {
+    if (p->basket == 0)
+        p->basket = 1;
     sp_solve_options options = {.sampling = p->sampling,
                                 .clusters = p->clusters,
                                 .gap = gap,
                                 .start = start,
                                 .most_candidates = 2000,
+                                .basket = p->basket,
                                 .evaluate = evaluate,
+                                .explore = explore,
                                 .user = p};
     p->columns = p->problem->stage[0].columns;
     p->last = calloc((size_t)p->columns, sizeof(double));

@@ -95,21 +95,56 @@ static kilter_status check_count(const sp_solve_options *options, const sp_progr
         progress->evaluated, progress->upper);
 }
 
+struct sp_solving {
+    const sp_solve_options *options;
+    sp_master *master;
+    sp_progress *progress;
+    sp_step step;
+};
+
+/* Cuts of a candidate were taken. */
+static kilter_status go_on(sp_solving *s, int slot, int *next, kilter_error *error) {
+    kilter_status status = sp_master_next(s->master, slot, &s->step, next, error);
+    int before = s->progress->evaluated;
+    sp_master_progress(s->master, s->progress);
+    if (status || s->progress->evaluated == before)
+        return status;
+    if (s->options->watch)
+        s->options->watch(s->options->user, s->progress);
+    bool ends = s->step != SP_EVALUATE && s->step != SP_WAIT;
+    return ends ? KILTER_OK : check_count(s->options, s->progress, error);
+}
+
+const double *sp_solving_candidate(const sp_solving *solving, int slot) {
+    return sp_master_candidate(solving->master, slot);
+}
+
+kilter_status sp_solving_take(sp_solving *s, int slot, int cluster, const sp_cut *cut, int *next,
+                              kilter_error *error) {
+    *next = -1;
+    if (s->step != SP_EVALUATE && s->step != SP_WAIT)
+        return KILTER_OK;
+    sp_master_take(s->master, slot, cluster, cut);
+    int place = -1;
+    kilter_status status = go_on(s, slot, &place, error);
+    if (!status && s->step == SP_EVALUATE)
+        *next = place;
+    return status;
+}
+
 static kilter_status run(const sp_solve_options *options, sp_master *master, sp_progress *progress,
                          kilter_error *error) {
-    sp_step step = SP_EVALUATE;
+    sp_solving solving = {options, master, progress, SP_EVALUATE};
     kilter_status status = KILTER_OK;
-    while (!status && step == SP_EVALUATE) {
+    int slot = 0;
+    if (options->basket > 1)
+        status = options->explore(options->user, &solving, error);
+    while (!status && solving.step == SP_EVALUATE) {
         status = options->evaluate(options->user, master, error);
         if (!status)
-            status = sp_master_next(master, &step, error);
-        sp_master_progress(master, progress);
-        if (!status && options->watch)
-            options->watch(options->user, progress);
-        if (!status && step == SP_EVALUATE)
-            status = check_count(options, progress, error);
+            status = go_on(&solving, slot, &slot, error);
     }
-    return status || step == SP_SOLVED ? status : ended_badly(options, step, progress, error);
+    return status || solving.step == SP_SOLVED ? status : ended_badly(options, solving.step, progress, error);
 }
 
 static kilter_status solve_from(const sp_problem *problem, const sp_solve_options *options,
@@ -117,7 +152,7 @@ static kilter_status solve_from(const sp_problem *problem, const sp_solve_option
     size_t columns = (size_t)problem->stage[0].columns;
     sp_master *master = NULL;
     kilter_status status =
-        sp_master_new(problem, options->clusters, options->gap, solution->x, &master, error);
+        sp_master_new(problem, options->clusters, options->basket, options->gap, solution->x, &master, error);
     if (!status)
         status = run(options, master, &solution->progress, error);
     if (!status)

@@ -4,8 +4,21 @@
 
 #include "master.h"
 
-/* Have every cluster's cut at the master's candidate taken. */
+/* Have every cluster's cut at the master's candidate, in slot 0, taken. */
 typedef kilter_status (*sp_evaluate_fn)(void *user, sp_master *master, kilter_error *error);
+
+/* A solve with several candidates under way. */
+typedef struct sp_solving sp_solving;
+
+/* Have the candidate in slot 0 evaluated, and all that follow from its cuts. */
+typedef kilter_status (*sp_explore_fn)(void *user, sp_solving *solving, kilter_error *error);
+
+/* The decision to evaluate; good until its last cut is taken. */
+const double *sp_solving_candidate(const sp_solving *solving, int slot);
+/* A cluster's cut at it. *next: the slot of a candidate that is to be evaluated from now on, −1: none is.
+ * After the end cuts are welcome, and nothing comes of them. */
+kilter_status sp_solving_take(sp_solving *solving, int slot, int cluster, const sp_cut *cut, int *next,
+                              kilter_error *error);
 
 /* After each candidate. */
 typedef void (*sp_watch_fn)(void *user, const sp_progress *progress);
@@ -13,11 +26,13 @@ typedef void (*sp_watch_fn)(void *user, const sp_progress *progress);
 typedef struct sp_solve_options {
     sp_sampling sampling;
     int clusters;
-    double gap;          /* relative */
-    const double *start; /* NULL: the solution for the mean scenario */
-    int most_candidates; /* 0: no limit */
-    sp_evaluate_fn evaluate;
-    sp_watch_fn watch; /* NULL: nobody */
+    double gap;              /* relative */
+    const double *start;     /* NULL: the solution for the mean scenario */
+    int most_candidates;     /* 0: no limit */
+    int basket;              /* candidates under way at once, at most */
+    sp_evaluate_fn evaluate; /* with a basket of 1 */
+    sp_explore_fn explore;   /* with a larger one */
+    sp_watch_fn watch;       /* NULL: nobody */
     void *user;
 } sp_solve_options;
 

@@ -36,9 +36,16 @@ typedef struct solver {
     struct stage_times {                /* of the present sample */
         double begun_s, farm_s, work_s; /* work_s: of all workers, at their mean speed */
     } stage;
+    /* candidates at once */
+    sp_solving *solving;
+    int *slot_of; /* by the order in which they were made */
+    uint64_t made, slots_room;
+    double ahead_s;       /* the master's time while the farm's run is on */
+    kilter_error stopped; /* why no more are made, but for a task that failed */
     uint32_t workers;
     uint64_t evaluated, found; /* scenarios, at candidates; of them began from their own basis */
     /* the answer */
+    sp_times times;
     sp_solution solution;
     int clusters;
 } solver;
@@ -62,7 +69,7 @@ static void take_cut(const kilter_outcome *outcome, void *user) {
     solver *s = user;
     if (outcome->status == KILTER_OK &&
         sp_cut_get(outcome->result.data, outcome->result.size, s->columns, &s->cut)) {
-        sp_master_take(s->master, (int)outcome->index, &s->cut);
+        sp_master_take(s->master, 0, (int)outcome->index, &s->cut);
         s->found += s->cut.found;
     } else {
         fail_task(s, outcome, "a worker sent no cut");
@@ -154,7 +161,7 @@ static void write_culprit(solver *s) {
 }
 
 /* Have s->order carried out for every cluster. */
-static kilter_status run_order(solver *s, kilter_done_fn done, kilter_error *error) {
+static kilter_status run_order(solver *s, kilter_done_fn done, bool grows, kilter_error *error) {
     kilter_status status = pack_order(s, error);
     if (status)
         return status;
@@ -163,7 +170,9 @@ static kilter_status run_order(solver *s, kilter_done_fn done, kilter_error *err
                       .done = done,
                       .user = s,
                       .work = (double)s->order.sampling.scenarios,
-                      .series = s->series};
+                      .order = grows && !s->options.fast ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL,
+                      .grows = grows,
+                      .series = grows ? 0 : s->series};
     if (!s->files_sent)
         run.shared = (kilter_bytes){s->files.data, s->files.size};
     double begun_s = now_s();
@@ -184,12 +193,63 @@ static kilter_status run_order(solver *s, kilter_done_fn done, kilter_error *err
     return s->failure.status;
 }
 
+/* ---- several candidates under way: one run of the farm, which grows ---- */
+
+static kilter_status note_candidate(solver *s, int slot, kilter_error *error) {
+    int *slot_of = kl_array_grow(s->slot_of, &s->slots_room, s->made + 1, sizeof *slot_of);
+    if (!slot_of)
+        return no_memory(error);
+    s->slot_of = slot_of;
+    slot_of[s->made++] = slot;
+    s->evaluated += s->order.sampling.scenarios;
+    s->order.x = sp_solving_candidate(s->solving, slot);
+    return pack_order(s, error);
+}
+
+/* The farm copies what it is given. */
+static kilter_status go_on_with(solver *s, int slot, kilter_error *error) {
+    kilter_status status = note_candidate(s, slot, error);
+    return status ? status : kilter_farm_add(s->farm, s->order.clusters, s->inputs, NULL, error);
+}
+
+static void explore_on(const kilter_outcome *outcome, void *user) {
+    solver *s = user;
+    uint64_t cluster = outcome->index % s->order.clusters;
+    int slot = s->slot_of[outcome->index / s->order.clusters], next = -1;
+    double begun_s = now_s();
+    if (s->failure.status || s->stopped.status)
+        return;
+    if (outcome->status != KILTER_OK ||
+        !sp_cut_get(outcome->result.data, outcome->result.size, s->columns, &s->cut)) {
+        s->order.x = sp_solving_candidate(s->solving, slot); /* it never ends now */
+        fail_task(s, outcome, "a worker sent no cut");
+        s->failed_task = cluster;
+        return;
+    }
+    s->found += s->cut.found;
+    kilter_status status = sp_solving_take(s->solving, slot, (int)cluster, &s->cut, &next, &s->stopped);
+    if (!status && next >= 0)
+        go_on_with(s, next, &s->stopped);
+    s->ahead_s += now_s() - begun_s;
+}
+
+/* Cuts taken in the order of their tasks make the same candidates on any workers. */
+static kilter_status explore(void *user, sp_solving *solving, kilter_error *error) {
+    solver *s = user;
+    s->solving = solving;
+    s->made = 0;
+    kilter_status status = note_candidate(s, 0, error);
+    if (!status)
+        status = run_order(s, explore_on, true, error);
+    return status || !s->stopped.status ? status : kl_fail(error, s->stopped.status, "%s", s->stopped.text);
+}
+
 static kilter_status evaluate(void *user, sp_master *master, kilter_error *error) {
     solver *s = user;
     s->master = master;
-    s->order.x = sp_master_candidate(master);
+    s->order.x = sp_master_candidate(master, 0);
     s->evaluated += s->order.sampling.scenarios;
-    return run_order(s, take_cut, error);
+    return run_order(s, take_cut, false, error);
 }
 
 /* ---- the progress line ---- */
@@ -301,6 +361,13 @@ static kilter_status set_clusters(solver *s, int stage, uint64_t scenarios, kilt
     return KILTER_OK;
 }
 
+static sp_times times_of(const solver *s, const sp_progress *progress) {
+    double all_s = now_s() - s->stage.begun_s, farm_s = s->stage.farm_s;
+    if (s->options.basket > 1)
+        return (sp_times){0};
+    return (sp_times){(all_s - farm_s) / progress->evaluated, farm_s / progress->evaluated};
+}
+
 static kilter_status solve_stage(solver *s, int stage, const double *start, kilter_error *error) {
     sp_sampling sampling = sampling_of(s, stage);
     sp_solution found;
@@ -324,11 +391,14 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
                                 .clusters = s->clusters,
                                 .gap = is_last(s, stage) ? s->options.gap : fmax(s->options.gap, STAGE_GAP),
                                 .start = start,
+                                .basket = (int)s->options.basket,
                                 .evaluate = evaluate,
+                                .explore = explore,
                                 .watch = watch,
                                 .user = s};
     status = sp_solve(s->in.problem, &options, &found, error);
     if (!status) {
+        s->times = times_of(s, &found.progress);
         sp_solution_free(&s->solution);
         s->solution = found;
     }
@@ -363,7 +433,7 @@ static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_err
                           .clusters = (scenarios + 24) / 25, /* below 25 a task's fixed costs show */
                           .x = s->solution.x};
     s->series = 0;
-    kilter_status status = run_order(s, take_costs, error);
+    kilter_status status = run_order(s, take_costs, false, error);
     sp_sums sums = {0};
     for (uint64_t i = 0; !status && i < scenarios; i++)
         sp_sums_add(&sums, s->costs[i]);
@@ -406,7 +476,8 @@ static kilter_status print_answer(const solver *s, const sp_estimate *check, kil
                               .check_scenarios = s->options.check,
                               .check_seed = s->options.seed + 1,
                               .elapsed_s = elapsed_s,
-                              .master_s = elapsed_s - s->farm_s,
+                              .master_s = elapsed_s - s->farm_s + s->ahead_s,
+                              .times = s->times,
                               .workers = s->workers,
                               .evaluated = s->evaluated,
                               .found = s->found,
@@ -473,6 +544,7 @@ static void free_solver(solver *s) {
     free(s->inputs);
     free(s->cut.slope);
     free(s->costs);
+    free(s->slot_of);
     sp_solution_free(&s->solution);
 }
 

@@ -136,6 +136,44 @@ static void bits_do_not_depend_on_who_evaluates_when(void **state) {
     }
 }
 
+static void a_basket_finds_the_same_cost_whatever_comes_first(void **state) {
+    (void)state;
+    for (int i = 0; i < PROBLEMS; i++) {
+        sp_problem *problem = problem_of(i);
+        for (uint64_t order = 0; order < 6; order++) {
+            sp_sampling sampling = sample_of(order + 1, 60);
+            double expected = extensive_cost(problem, sampling);
+            for (int basket = 2; basket <= 6; basket += 2) {
+                players p = {problem, sampling, .clusters = 1 + 3 * (int)order, .order = order,
+                             .basket = basket};
+                sp_solution s = solved(p, 1e-8);
+                assert_close(s.progress.upper, expected, 2e-8);
+                assert_true(s.progress.lower <= expected + 2e-8 * (1 + fabs(expected)));
+                assert_true(s.progress.upper - s.progress.lower <= 1e-8 * (1 + fabs(s.progress.upper)));
+                sp_solution_free(&s);
+            }
+        }
+        sp_problem_free(problem);
+    }
+}
+
+static void a_basket_in_the_same_order_has_the_same_bits(void **state) {
+    (void)state;
+    for (int i = 0; i < PROBLEMS; i++) {
+        sp_problem *problem = problem_of(i);
+        players alone = {problem, sample_of(4, 200), .clusters = 13, .basket = 3};
+        players many = alone;
+        many.count = 4;
+        sp_solution s = solved(alone, 1e-8), other = solved(many, 1e-8);
+        assert_memory_equal(s.x, other.x, (size_t)problem->stage[0].columns * sizeof(double));
+        assert_memory_equal(&s.progress.upper, &other.progress.upper, sizeof(double));
+        assert_int_equal(s.progress.evaluated, other.progress.evaluated);
+        sp_solution_free(&other);
+        sp_solution_free(&s);
+        sp_problem_free(problem);
+    }
+}
+
 /* ---- cuts ---- */
 
 static sp_cut cut_at(sp_evaluator *evaluator, const double *x, int columns, double *slope) {
@@ -251,11 +289,12 @@ static void a_candidate_that_misses_by_a_hair_is_said(void **state) {
     sp_master *master = NULL;
     sp_step step = SP_SOLVED;
     kilter_error error = {.text = ""};
-    assert_int_equal(sp_master_new(problem, 1, 1e-6, start, &master, &error), KILTER_OK);
+    assert_int_equal(sp_master_new(problem, 1, 1, 1e-6, start, &master, &error), KILTER_OK);
     kilter_status status = KILTER_OK;
     for (int i = 0; !status && i < 20; i++) {
-        sp_master_take(master, 0, &hair);
-        status = sp_master_next(master, &step, &error);
+        int slot = 0;
+        sp_master_take(master, 0, 0, &hair);
+        status = sp_master_next(master, 0, &step, &slot, &error);
     }
     assert_int_equal(status, KILTER_ERR_TASK);
     assert_non_null(strstr(error.text, "scenario 7 cannot be met by a hair"));
@@ -271,6 +310,7 @@ static void too_many_candidates_are_said(void **state) {
                                 .clusters = 5,
                                 .gap = 1e-9,
                                 .most_candidates = 3,
+                                .basket = 1,
                                 .evaluate = evaluate,
                                 .user = &p};
     sp_solution solution;
@@ -342,7 +382,6 @@ static void damaged_orders_are_refused(void **state) {
     kl_buffer input = {0}, answer = {0};
     sp_order order = {.sampling = {SP_INDEPENDENT, 1, 10}, .clusters = 5, .x = x};
     sp_order_pack(&input, &order, 4);
-    assert_int_equal(sp_job_carry_out(job, input.data, input.size, 5, &answer, NULL), KILTER_ERR_INPUT);
     for (size_t size = 0; size < input.size; size++)
         assert_int_equal(sp_job_carry_out(job, input.data, size, 0, &answer, NULL), KILTER_ERR_INPUT);
     for (size_t at = 0; at < 3; at++) { /* wanted and draw have few values, flags many */
@@ -441,6 +480,8 @@ int main(void) {
         cmocka_unit_test(decisions_without_recourse_are_cut_off),
         cmocka_unit_test(the_cost_does_not_depend_on_clusters_or_start),
         cmocka_unit_test(bits_do_not_depend_on_who_evaluates_when),
+        cmocka_unit_test(a_basket_finds_the_same_cost_whatever_comes_first),
+        cmocka_unit_test(a_basket_in_the_same_order_has_the_same_bits),
         cmocka_unit_test(cuts_lie_below_what_they_cut),
         cmocka_unit_test(hopeless_problems_are_told_apart),
         cmocka_unit_test(a_bound_holds_beyond_any_trust_region),

@@ -1,0 +1,22 @@
+#include "basket.h"
+
+#include <math.h>
+
+/* Candidates with two at once over those with one: docs/sp.md has what it was measured from. */
+static const double MORE_CANDIDATES = 1.5;
+
+double sp_basket_ratio(const sp_times *t) {
+    double alone_s = t->master_s + t->farm_s;
+    return alone_s > 0 ? MORE_CANDIDATES * fmax(t->master_s, t->farm_s) / alone_s : NAN;
+}
+
+void sp_basket_print(FILE *out, const sp_times *t) {
+    double ratio = sp_basket_ratio(t);
+    if (isnan(ratio))
+        return;
+    fprintf(out,
+            "%.3g s in the master, %.3g s on the workers each; two at once take %.3g times as many and "
+            "should take %.0f %% %s",
+            t->master_s, t->farm_s, MORE_CANDIDATES, 100 * fabs(ratio - 1),
+            ratio < 1 ? "less: try --basket 2" : "longer");
+}
