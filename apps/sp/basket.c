@@ -12,11 +12,12 @@ double sp_basket_ratio(const sp_times *t) {
 
 void sp_basket_print(FILE *out, const sp_times *t) {
     double ratio = sp_basket_ratio(t);
-    if (isnan(ratio))
-        return;
-    fprintf(out,
-            "%.3g s in the master, %.3g s on the workers each; two at once take %.3g times as many and "
-            "should take %.0f %% %s",
-            t->master_s, t->farm_s, MORE_CANDIDATES, 100 * fabs(ratio - 1),
-            ratio < 1 ? "less: try --basket 2" : "longer");
+    fprintf(out, "one candidate at a time");
+    if (!isnan(ratio))
+        fprintf(out,
+                ", %.3g s in the master and %.3g s on the workers each; two at a time, %.3g times as many, "
+                "should "
+                "take %.0f %% %s",
+                t->master_s, t->farm_s, MORE_CANDIDATES, 100 * fabs(ratio - 1),
+                ratio < 1 ? "less: try --basket 2" : "longer");
 }

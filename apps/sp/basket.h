@@ -14,7 +14,7 @@ typedef struct sp_times {
  * gap at best, and take more candidates: n·f·max(t_M, t_W) against n·(t_M + t_W). NaN: not measured. */
 double sp_basket_ratio(const sp_times *times);
 
-/* The choice in words, "one after the other: …". */
+/* Why one at a time, in words. */
 void sp_basket_print(FILE *out, const sp_times *times);
 
 #endif

@@ -229,7 +229,7 @@ static const struct option {
      offsetof(sp_options, clusters), take_clusters_or_auto},
     {PREDICT, "--clusters", "T", "tasks, and cuts, per candidate", offsetof(sp_options, clusters),
      take_clusters},
-    {SOLVE, "--basket", "B", "candidates evaluated at once, at most (default 1)",
+    {SOLVE, "--basket", "B", "candidates evaluated at a time, at most (default 1)",
      offsetof(sp_options, basket), take_basket},
     {SOLVE, "--method", "M", "tr (default), or de: the deterministic equivalent, at once",
      offsetof(sp_options, extensive), take_method},
@@ -499,9 +499,11 @@ static void print_decision(FILE *out, const sp_solve_answer *a) {
 }
 
 static void print_basket(FILE *out, const sp_solve_answer *a) {
-    fprintf(out, "basket         %llu%s", (unsigned long long)a->options->basket,
-            a->options->basket == 1 ? ": " : " candidates at once, at most");
-    sp_basket_print(out, &a->times);
+    fprintf(out, "basket         ");
+    if (a->options->basket == 1)
+        sp_basket_print(out, &a->times);
+    else
+        fprintf(out, "up to %llu candidates at a time", (unsigned long long)a->options->basket);
     fprintf(out, "\n");
 }
 

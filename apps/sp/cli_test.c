@@ -101,16 +101,17 @@ static void options_of_solve_are_read(void **state) {
     sp_options o;
     assert_int_equal(parse_for(SP_SOLVE_COMMAND, "c t s --scenarios 9", &o, text, NULL), KILTER_OK);
     assert_true(o.scenarios == 9 && o.seed == 1 && o.gap == 1e-6 && o.clusters == 0 && o.check == 10000);
-    assert_true(!o.fast && !o.extensive && !o.latin && !o.json && !o.at && !o.mps && !o.decision);
+    assert_true(o.basket == 1 && !o.fast && !o.extensive && !o.latin && !o.json && !o.at && !o.mps &&
+                !o.decision);
     assert_int_equal(
         parse_for(SP_SOLVE_COMMAND,
                   "--grow=10,200,3000 c --mode fast t --method=de --lhs --gap 1e-4 s --clusters 7 "
-                  "--check 0 --start a --mps m --decision d --json",
+                  "--basket 3 --check 0 --start a --mps m --decision d --json",
                   &o, text, NULL),
         KILTER_OK);
     assert_true(o.grow.count == 3 && o.grow.scenarios[0] == 10 && o.grow.scenarios[2] == 3000);
-    assert_true(o.fast && o.extensive && o.latin && o.json && o.gap == 1e-4 && o.clusters == 7 &&
-                o.check == 0);
+    assert_true(o.basket == 3 && o.fast && o.extensive && o.latin && o.json && o.gap == 1e-4 &&
+                o.clusters == 7 && o.check == 0);
     assert_string_equal(o.at, "a");
     assert_string_equal(o.mps, "m");
     assert_string_equal(o.decision, "d");
@@ -132,6 +133,10 @@ static void wrong_options_of_solve_are_named(void **state) {
         {"c t s --scenarios 5 --gap nan", "--gap nan;"},
         {"c t s --scenarios 5 --gap 1e-6x", "--gap 1e-6x;"},
         {"c t s --scenarios 5 --clusters 0", "--clusters 0;"},
+        {"c t s --scenarios 5 --basket 0", "--basket 0; give a whole number from 1 to 64"},
+        {"c t s --scenarios 5 --basket 65", "--basket 65;"},
+        {"c t s --scenarios 5 --basket 2 --clusters auto",
+         "give a number of clusters, or leave out --basket"},
         {"c t s --scenarios 5 --mode quick", "--mode quick; give reproducible or fast"},
         {"c t s --scenarios 5 --method pd", "--method pd; give tr or de"},
         {"c t s --scenarios 5 --lhs=yes", "there is no option --lhs=yes"},
@@ -211,6 +216,34 @@ static void the_answer_for_people_has_its_lines(void **state) {
     free(text);
 }
 
+static char *reason_for(double master_s, double farm_s) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    sp_basket_print(out, &(sp_times){master_s, farm_s});
+    fclose(out);
+    return text;
+}
+
+/* Two at a time can at best hide the shorter of both times behind the longer one, and take more candidates.
+ */
+static void two_at_a_time_pay_where_master_and_workers_take_alike_long(void **state) {
+    (void)state;
+    assert_true(isnan(sp_basket_ratio(&(sp_times){0, 0})));
+    double least = sp_basket_ratio(&(sp_times){1, 1});
+    for (double master_s = 1.0 / 1024; master_s <= 1024; master_s *= 2) {
+        double ratio = sp_basket_ratio(&(sp_times){master_s, 1});
+        assert_true(ratio >= least && ratio <= 2 * least);
+        assert_true(fabs(ratio - sp_basket_ratio(&(sp_times){1, master_s})) < 1e-12);
+        char *text = reason_for(master_s, 1);
+        assert_non_null(strstr(text, ratio < 1 ? "less: try --basket 2" : "longer"));
+        free(text);
+    }
+    char *text = reason_for(0, 0);
+    assert_string_equal(text, "one candidate at a time");
+    free(text);
+}
+
 static void help_names_every_option(void **state) {
     (void)state;
     char *text = NULL;
@@ -234,6 +267,7 @@ int main(void) {
         cmocka_unit_test(json_is_exact_and_escaped),
         cmocka_unit_test(unknown_numbers_are_null_in_json),
         cmocka_unit_test(the_answer_for_people_has_its_lines),
+        cmocka_unit_test(two_at_a_time_pay_where_master_and_workers_take_alike_long),
         cmocka_unit_test(help_names_every_option),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

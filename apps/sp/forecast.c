@@ -131,6 +131,10 @@ kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *b,
 
 /* ---- what is printed ---- */
 
+static sp_times times_of(const kilter_prediction *p) {
+    return (sp_times){p->master_s, p->workers_s + p->messages_s};
+}
+
 void sp_forecast_print(FILE *out, const sp_forecast *f, const sp_benchmark *b) {
     const kilter_prediction *p = &f->long_one;
     fprintf(out, "time           %.3f s for %llu scenarios on %u worker%s, %u of them used; bound %.3f s\n",
@@ -142,9 +146,12 @@ void sp_forecast_print(FILE *out, const sp_forecast *f, const sp_benchmark *b) {
             f->clusters);
     fprintf(out, "each           %.3g s the master alone, %.3g s the workers, %.3g s messages\n", p->master_s,
             p->workers_s, p->messages_s);
+    const sp_times times = times_of(p);
+    fprintf(out, "basket         ");
+    sp_basket_print(out, &times);
     fprintf(
         out,
-        "benchmark      %llu scenarios, %d candidates, %d clusters on %u worker%s: %.3f s measured, %.3f s "
+        "\nbenchmark      %llu scenarios, %d candidates, %d clusters on %u worker%s: %.3f s measured, %.3f s "
         "predicted (%+.1f %%)\n",
         (unsigned long long)b->scenarios, b->candidates, b->clusters, b->workers, b->workers == 1 ? "" : "s",
         b->elapsed_s, f->short_one.total_s, 100 * (f->short_one.total_s / b->elapsed_s - 1));
@@ -152,13 +159,14 @@ void sp_forecast_print(FILE *out, const sp_forecast *f, const sp_benchmark *b) {
 
 void sp_forecast_print_json(FILE *out, const sp_forecast *f, const sp_benchmark *b) {
     const kilter_prediction *p = &f->long_one;
+    const sp_times times = times_of(p);
     fprintf(out,
             "{\"predicted_s\": %.17g, \"bound_s\": %.17g, \"scenarios\": %llu, \"workers\": %u, "
             "\"workers_used\": %u, \"candidates\": %.0f, \"clusters\": %d, ",
             f->total_s, f->bound_s, (unsigned long long)f->scenarios, f->workers, p->workers, f->candidates,
             f->clusters);
-    fprintf(out, "\"master_s\": %.17g, \"workers_s\": %.17g, \"messages_s\": %.17g, ", p->master_s,
-            p->workers_s, p->messages_s);
+    fprintf(out, "\"master_s\": %.17g, \"workers_s\": %.17g, \"messages_s\": %.17g, \"two_at_once\": %.17g, ",
+            p->master_s, p->workers_s, p->messages_s, sp_basket_ratio(&times));
     fprintf(out,
             "\"benchmark\": {\"scenarios\": %llu, \"candidates\": %d, \"clusters\": %d, \"workers\": %u, "
             "\"measured_s\": %.17g, \"predicted_s\": %.17g}}\n",

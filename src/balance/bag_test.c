@@ -124,6 +124,76 @@ static void in_a_series_too(void **state) {
     }
 }
 
+/* Some tasks come later, of which some are done already: all others come out once, those added last. */
+static void what_is_added_is_taken_once(void **state) {
+    (void)state;
+    enum { MOST = 4000 };
+    static int seen[MOST];
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        uint64_t tasks = kl_mix64(seed) % 50, done_count = 0;
+        double weights[MOST], units = 0, added_units = 0;
+        kl_span done[MOST / 20];
+        kl_bag bag = {0};
+        memset(seen, 0, sizeof seen);
+        for (uint64_t i = 0; i < MOST; i++)
+            weights[i] = weight_of(i);
+        for (uint64_t at = 3; seed % 3 == 0 && at + 10 < MOST;
+             at += 20) /* across the borders of additions, too */
+            done[done_count++] = (kl_span){at, at + 1 + kl_mix64(at) % 9};
+        size_t first = 0;
+        while (first < done_count && done[first].lo < tasks)
+            first++;
+        if (first > 0 && done[first - 1].hi > tasks)
+            tasks = done[first - 1].hi;
+        const kl_spans all_done = {done, done_count};
+        assert_int_equal(kl_bag_fill(&bag, tasks, seed % 2 ? weights : NULL, (kl_spans){done, first}, NULL),
+                         KILTER_OK);
+        for (uint64_t step = 0; bag.left > 0 || step < 40; step++) {
+            uint64_t random = kl_mix64(seed * 1000 + step), count = 1 + random % 40, last = bag.tasks;
+            if (step < 40 && random % 2 && bag.tasks + count <= MOST) {
+                bool weighs = seed / 2 % 2;
+                double before = bag.units;
+                assert_int_equal(kl_bag_grow(&bag, count, weighs ? weights + last : NULL, all_done),
+                                 KILTER_OK);
+                added_units = kl_bag_units(&bag, (kl_span){last, last + count});
+                units = weighs ? 0 : (double)count;
+                for (uint64_t i = last; weighs && i < last + count; i++)
+                    units += bag.scale * weights[i];
+                assert_true(fabs(added_units - units) < 1e-6 * units);
+                assert_true(bag.units <= before + units * (1 + 1e-9));
+            }
+            if (bag.left == 0)
+                continue;
+            kl_span span = take(&bag, 1 + random % 17);
+            uint64_t end = random % 5 ? span.hi : span.lo;
+            for (uint64_t i = span.lo; i < end; i++)
+                seen[i]++;
+            if (end < span.hi)
+                assert_int_equal(kl_bag_return(&bag, (kl_span){end, span.hi}), KILTER_OK);
+        }
+        for (size_t i = 0; i < done_count; i++)
+            for (uint64_t task = done[i].lo; task < done[i].hi; task++)
+                seen[task]++;
+        for (uint64_t i = 0; i < bag.tasks; i++)
+            assert_int_equal(seen[i], 1);
+        kl_bag_free(&bag);
+    }
+}
+
+static void what_is_added_is_dealt_last(void **state) {
+    (void)state;
+    kl_bag bag = {0};
+    assert_int_equal(kl_bag_fill(&bag, 10, NULL, (kl_spans){0}, NULL), KILTER_OK);
+    take(&bag, 4);
+    assert_int_equal(kl_bag_grow(&bag, 5, NULL, (kl_spans){0}), KILTER_OK);
+    assert_int_equal(kl_bag_return(&bag, (kl_span){1, 3}), KILTER_OK);
+    kl_span back = take(&bag, 100), rest = take(&bag, 100);
+    assert_true(back.lo == 1 && back.hi == 3);
+    assert_true(rest.lo == 4 && rest.hi == 15);
+    assert_int_equal(bag.left, 0);
+    kl_bag_free(&bag);
+}
+
 static void weights_cut_by_share(void **state) {
     (void)state;
     double weights[] = {1, 1, 1, 1, 96}; /* all but the last weigh as much as a twenty-fifth */
@@ -182,6 +252,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_is_taken_once),
         cmocka_unit_test(in_a_series_too),
+        cmocka_unit_test(what_is_added_is_taken_once),
+        cmocka_unit_test(what_is_added_is_dealt_last),
         cmocka_unit_test(weights_cut_by_share),
         cmocka_unit_test(weights_that_are_no_weights_are_refused_by_name),
         cmocka_unit_test(what_is_done_is_not_dealt),

@@ -73,6 +73,28 @@ static void counts_are_those_of_each_task(void **state) {
     }
 }
 
+static void a_ledger_grows_and_forgets_nothing(void **state) {
+    (void)state;
+    for (uint64_t round = 0; round < 200; round++) {
+        uint64_t tasks = kl_mix64(round) % 70;
+        kl_ledger ledger = {0};
+        assert_int_equal(kl_ledger_begin(&ledger, tasks), KILTER_OK);
+        for (uint64_t step = 0; step < 20; step++) {
+            uint64_t more = 1 + kl_mix64(round * 100 + step) % 150;
+            assert_int_equal(kl_ledger_grow(&ledger, more), KILTER_OK);
+            for (uint64_t i = tasks; i < tasks + more; i++)
+                assert_false(kl_ledger_is_done(&ledger, i));
+            for (uint64_t i = tasks; i < tasks + more; i++)
+                if (kl_mix64(i) % 3)
+                    kl_ledger_do(&ledger, (kl_span){i, i + 1});
+            tasks += more;
+            for (uint64_t i = tasks - more; i < tasks; i++)
+                assert_int_equal(kl_ledger_is_done(&ledger, i), kl_mix64(i) % 3 != 0);
+        }
+        kl_ledger_free(&ledger);
+    }
+}
+
 static void a_new_run_knows_nothing_of_the_last(void **state) {
     (void)state;
     kl_ledger ledger = {0};
@@ -98,6 +120,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_alike_are_as_long_as_can_be),
         cmocka_unit_test(counts_are_those_of_each_task),
+        cmocka_unit_test(a_ledger_grows_and_forgets_nothing),
         cmocka_unit_test(a_new_run_knows_nothing_of_the_last),
         cmocka_unit_test(a_run_of_no_tasks_is_a_run),
     };

@@ -64,6 +64,32 @@ static int run_all(kilter_farm *farm, kilter_error *error) {
     return t.wrong || t.failed != RUNS || !kept || summary.tasks != TASKS;
 }
 
+typedef struct growth {
+    kilter_farm *farm;
+    uint64_t given, added;
+} growth;
+
+/* Each of the first tasks makes two more, one after the other. */
+static void add_more(const kilter_outcome *o, void *user) {
+    growth *g = user;
+    (void)o;
+    g->given++;
+    if (g->added < 2 * TASKS && kilter_farm_add(g->farm, 1, NULL, NULL, NULL) == KILTER_OK)
+        g->added++;
+}
+
+static int grow(kilter_farm *farm, kilter_error *error) {
+    growth g = {.farm = farm};
+    uint64_t shared = 3;
+    kilter_run run = {
+        .tasks = 100, .shared = {&shared, sizeof shared}, .done = add_more, .user = &g, .grows = true};
+    kilter_farm_summary summary;
+    kilter_status status = kilter_farm_run(farm, &run, error);
+    kilter_farm_summary_get(farm, &summary);
+    return status != KILTER_ERR_TASK || g.given != 100 + 2 * TASKS || summary.tasks != g.given ||
+           summary.failed != 1;
+}
+
 /* Between two runs, when a master without a thread of its own has no turn: what is set waits for the next. */
 static int tune(kilter_farm *farm, kilter_error *error) {
     kl_report *report;
@@ -105,7 +131,7 @@ int main(int argc, char **argv) {
         options.record = record;
     int failed = 0;
     if (kilter_farm_open(&options, &argc, argv, &farm, &error) == KILTER_OK) {
-        failed = run_all(farm, &error) || tune(farm, &error);
+        failed = run_all(farm, &error) || tune(farm, &error) || grow(farm, &error);
         kilter_farm_close(farm, NULL);
         unlink(record);
         printf(failed ? "FAILED %s\n" : "all results right%s\n", failed ? error.text : "");
