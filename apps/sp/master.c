@@ -1,5 +1,6 @@
 #include "master.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +172,7 @@ static void launch(sp_master *m, candidate *c) {
 
 kilter_status sp_master_new(const sp_problem *problem, int clusters, int basket, double gap,
                             const double *start, sp_master **master, kilter_error *error) {
+    assert(basket > 0);
     sp_master *m = calloc(1, sizeof *m);
     if (m) {
         m->problem = problem;

@@ -63,7 +63,7 @@ static inline errand draw_errand(players *p, errand *under_way, size_t *count, u
 
 static inline kilter_status explore(void *user, sp_solving *solving, kilter_error *error) {
     players *p = user;
-    errand *under_way = calloc((size_t)(p->basket * p->clusters), sizeof *under_way);
+    errand *under_way = calloc((size_t)p->basket * (size_t)p->clusters, sizeof *under_way);
     sp_cut cut = {.slope = p->last};
     size_t count = 0;
     int next = 0;
