@@ -60,7 +60,7 @@ if [ -n "$mpiexec" ]; then
 fi
 
 # One candidate at a time, and cuts as they come, end at the same cost.
-for more in "--basket=1" "--mode fast"; do
+for more in "--basket=1" "--basket=3 --mode fast"; do
     # shellcheck disable=SC2086 # $more is a list
     timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 300 --seed 5 \
         --check 0 --clusters 40 --json --workers 3 --record none $more >"$work/out" || complain "solve $more"
@@ -69,23 +69,38 @@ for more in "--basket=1" "--mode fast"; do
 done
 
 # A master that was killed is followed by another; then a worker is killed.
+mode=
 lands_solve() {
+    # shellcheck disable=SC2086 # $mode is a list
     "$@" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 20000 --check 0 --json --workers 2 \
-        --basket 2
+        --basket 2 $mode
 }
 lands_solve "$sp" --record none >"$work/out" || complain "a basket of lands"
 expected=$(answer)
-for bytes in 30000 120000 300000; do
+basket_cost=$(cost)
+# killed_after BYTES WORDS…: when so much is stored
+killed_after() {
+    bytes=$1
+    shift
     rm -f "$work/resume"*
-    lands_solve exec "$sp" --resume "$work/resume" >"$work/out" 2>"$work/err" &
+    lands_solve exec "$@" --resume "$work/resume" >"$work/out" 2>"$work/err" &
     master=$!
-    until [ -s "$work/resume-wal" ] && [ "$(wc -c <"$work/resume-wal")" -gt $bytes ] || ! kill -0 $master 2>/dev/null; do
+    until [ -s "$work/resume-wal" ] && [ "$(wc -c <"$work/resume-wal")" -gt "$bytes" ] || ! kill -0 $master 2>/dev/null; do
         :
     done
     kill -9 $master 2>/dev/null
     wait $master 2>/dev/null
+}
+for bytes in 30000 120000 300000; do
+    killed_after $bytes "$sp"
     same lands_solve "$sp" --resume "$work/resume"
 done
+mode="--mode fast"
+killed_after 100000 "$sp"
+lands_solve "$sp" --resume "$work/resume" >"$work/out" || complain "a killed basket in fast mode"
+echo "$basket_cost $(cost)" | awk '{ exit !(($1-$2)^2 <= 1e-11*$1*$1) }' ||
+    complain "a killed basket in fast mode costs $(cost), not $basket_cost"
+mode=
 lands_solve exec "$sp" --record none >"$work/out" 2>"$work/err" &
 master=$!
 killed=

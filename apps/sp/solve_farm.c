@@ -353,7 +353,7 @@ static kilter_status choose_clusters(solver *s, uint64_t scenarios, kilter_error
 
 static kilter_status set_clusters(solver *s, int stage, uint64_t scenarios, kilter_error *error) {
     bool by_time = s->options.clusters == SP_CLUSTERS_AUTO;
-    if (by_time && stage > 0)
+    if (by_time && stage > 0 && s->options.basket == 1) /* runs that grow are no measure */
         return choose_clusters(s, scenarios, error);
     s->clusters = s->options.clusters && !by_time ? (int)s->options.clusters : sp_clusters_for(scenarios);
     if ((uint64_t)s->clusters > scenarios)
