@@ -89,6 +89,13 @@ static kilter_status predict_on(const kilter_program *program, const char *worke
     return status;
 }
 
+kilter_status sp_forecast_sample(const sp_benchmark *b, uint64_t scenarios, int clusters, double candidates,
+                                 kilter_prediction *prediction, kilter_error *error) {
+    kilter_program program = program_of(b, scenarios, clusters, candidates);
+    uint32_t workers;
+    return predict_on(&program, NULL, b->workers, &workers, prediction, error);
+}
+
 static int clusters_of(const sp_options *options, uint64_t scenarios) {
     int clusters = options->clusters ? (int)options->clusters : sp_clusters_for(scenarios);
     return (uint64_t)clusters > scenarios ? (int)scenarios : clusters;
@@ -120,10 +127,8 @@ kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *b,
                            : i == 0              ? b->first_candidates
                                                  : b->candidates,
                            &made, error);
-    kilter_program itself = program_of(b, b->scenarios, b->clusters, b->candidates);
-    uint32_t here;
     if (!status)
-        status = predict_on(&itself, NULL, b->workers, &here, &made.short_one, error);
+        status = sp_forecast_sample(b, b->scenarios, b->clusters, b->candidates, &made.short_one, error);
     if (!status)
         *forecast = made;
     return status;

@@ -36,6 +36,10 @@ kilter_status sp_forecast_check(const sp_options *options, kilter_error *error);
 kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *benchmark,
                                sp_forecast *forecast, kilter_error *error);
 
+/* One more sample on the benchmark's own workers. */
+kilter_status sp_forecast_sample(const sp_benchmark *benchmark, uint64_t scenarios, int clusters,
+                                 double candidates, kilter_prediction *prediction, kilter_error *error);
+
 void sp_forecast_print(FILE *out, const sp_forecast *forecast, const sp_benchmark *benchmark);
 void sp_forecast_print_json(FILE *out, const sp_forecast *forecast, const sp_benchmark *benchmark);
 

@@ -110,9 +110,12 @@ grep -q '^ENDATA' "$work/mps" || complain "no problem written"
 timeout 60 "$sp" evaluate "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --at "$work/found.at" \
     --scenarios 50 --workers 1 --record none >"$work/out" || complain "the decision written cannot be evaluated"
 timeout 60 "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --grow 100,1000,3000 --workers 2 \
-    --record none >"$work/out" || complain "--grow"
+    --record "$work/grown.kilter" >"$work/out" || complain "--grow"
 grep -q '^scenarios *3000 ' "$work/out" || complain "--grow ends with $(cat "$work/out")"
 awk '/^cost/ { print $2 }' "$work/out" >"$work/grown"
+rows=$(sqlite3 "$work/grown.kilter" "SELECT group_concat(d.count) FROM decision d JOIN iteration i USING (run)
+    WHERE d.kind = 'program' AND d.forecast_s > i.began_s AND i.ended_s IS NOT NULL ORDER BY d.run")
+echo "$rows" | grep -Eq '^[1-9][0-9]*,[1-9][0-9]*,1$' || complain "the record of --grow has the forecasts '$rows'"
 timeout 60 "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --grow 100,1000,3000 --workers 2 \
     --clusters auto --policy ect --record none >"$work/out" || complain "--clusters auto"
 awk 'NR == FNR { c = $1 } /^cost/ { ok = ($2-c)^2 <= 1e-10*c*c } END { exit !ok }' "$work/grown" "$work/out" ||

@@ -368,9 +368,39 @@ static sp_times times_of(const solver *s, const sp_progress *progress) {
     return (sp_times){(all_s - farm_s) / progress->evaluated, farm_s / progress->evaluated};
 }
 
+/* The sample just solved. */
+static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_error *error) {
+    *b = (sp_benchmark){.scenarios = s->order.sampling.scenarios,
+                        .clusters = s->clusters,
+                        .candidates = s->solution.progress.evaluated,
+                        .workers = s->workers,
+                        .elapsed_s = now_s() - s->stage.begun_s,
+                        .farm_s = s->stage.farm_s};
+    b->work_s = s->stage.work_s / b->candidates;
+    return kilter_farm_program(s->farm, &b->program, error);
+}
+
+/* For the run record, which has what came of it, too. No forecast follows from results that were stored. */
+static void expect(solver *s, const sp_benchmark *b, uint64_t scenarios, int clusters, int candidates) {
+    char reason[160];
+    kilter_prediction p;
+    if (!(b->work_s > 0) || sp_forecast_sample(b, scenarios, clusters, candidates, &p, NULL))
+        return;
+    snprintf(reason, sizeof reason,
+             "%llu scenarios: %d candidate%s in %d clusters on %u worker%s take %.3g s, %.3g s of the master "
+             "and %.3g s of "
+             "the workers each",
+             (unsigned long long)scenarios, candidates, candidates == 1 ? "" : "s", clusters, b->workers,
+             b->workers == 1 ? "" : "s", p.total_s, p.master_s, p.workers_s);
+    kilter_expectation expectation = {.runs = (uint64_t)candidates, .seconds = p.total_s, .reason = reason};
+    kilter_farm_expect(s->farm, &expectation, NULL);
+}
+
 static kilter_status solve_stage(solver *s, int stage, const double *start, kilter_error *error) {
     sp_sampling sampling = sampling_of(s, stage);
     sp_solution found;
+    sp_benchmark before;
+    bool measured = stage > 0 && !take_benchmark(s, &before, NULL);
     s->stage = (struct stage_times){.begun_s = now_s()};
     if (s->options.extensive) {
         kilter_status status = sp_solve_extensive(s->in.problem, &sampling, &found, error);
@@ -387,6 +417,8 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
                           .clusters = (uint64_t)s->clusters};
     s->series = s->options.fast ? 1 + (uint64_t)stage : 0;
     s->first_gap = 0;
+    if (measured)
+        expect(s, &before, sampling.scenarios, s->clusters, before.candidates);
     sp_solve_options options = {.sampling = sampling,
                                 .clusters = s->clusters,
                                 .gap = is_last(s, stage) ? s->options.gap : fmax(s->options.gap, STAGE_GAP),
@@ -428,11 +460,15 @@ static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_err
     s->costs = calloc(scenarios, sizeof *s->costs);
     if (!s->costs)
         return no_memory(error);
+    sp_benchmark solved;
+    bool measured = !s->options.extensive && !take_benchmark(s, &solved, NULL);
     s->order = (sp_order){.wanted = SP_WANT_COSTS,
                           .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
                           .clusters = (scenarios + 24) / 25, /* below 25 a task's fixed costs show */
                           .x = s->solution.x};
     s->series = 0;
+    if (measured)
+        expect(s, &solved, scenarios, (int)s->order.clusters, 1);
     kilter_status status = run_order(s, take_costs, false, error);
     sp_sums sums = {0};
     for (uint64_t i = 0; !status && i < scenarios; i++)
@@ -564,21 +600,16 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 static kilter_status measure(solver *s, uint64_t scenarios, sp_benchmark *b, kilter_error *error) {
     s->options.scenarios = scenarios;
     kilter_status status = prepare(s, error);
-    *b = (sp_benchmark){.scenarios = scenarios};
+    int first_candidates = 0;
     for (int stage = 0; !status && stage < s->stages.count; stage++) {
         status = solve_stage(s, stage, stage ? s->solution.x : NULL, error);
         if (stage == 0)
-            b->first_candidates = s->solution.progress.evaluated;
+            first_candidates = s->solution.progress.evaluated;
     }
-    if (status)
-        return status;
-    b->clusters = s->clusters;
-    b->candidates = s->solution.progress.evaluated;
-    b->workers = s->workers;
-    b->elapsed_s = now_s() - s->stage.begun_s;
-    b->farm_s = s->stage.farm_s;
-    b->work_s = s->stage.work_s / b->candidates;
-    return kilter_farm_program(s->farm, &b->program, error);
+    if (!status)
+        status = take_benchmark(s, b, error);
+    b->first_candidates = first_candidates;
+    return status;
 }
 
 static kilter_status predict_and_print(solver *s, kilter_error *error) {

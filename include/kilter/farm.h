@@ -294,6 +294,26 @@ KILTER_API kilter_status kilter_farm_program(kilter_farm *farm, kilter_program *
  * on times. */
 KILTER_API bool kilter_farm_resumes(const kilter_farm *farm);
 
+/** What a program expects of its coming runs, taken together. */
+typedef struct kilter_expectation {
+    uint64_t runs;      /**< how many there will be */
+    double seconds;     /**< from now until the last of them has ended */
+    const char *reason; /**< one clause, with the numbers behind it; copied; NULL: none */
+} kilter_expectation;
+
+/**
+ * Say how long the coming runs will take, for the run record, where it stands beside what came of it. Local,
+ * on the master, between two runs.
+ *
+ * The runs it is about end with the last one before the next expectation, or before the farm is closed. One
+ * that no run has followed is replaced.
+ *
+ * @return KILTER_OK; KILTER_ERR_RANGE for no run, or seconds that are no number above 0; KILTER_ERR_USAGE
+ * while a run is on, as in its callback; what made the farm of no more use, if something has
+ */
+KILTER_API kilter_status kilter_farm_expect(kilter_farm *farm, const kilter_expectation *expectation,
+                                            kilter_error *error);
+
 /** The run record's file, or NULL when nothing is recorded. The farm owns it.   Local, on the master. */
 KILTER_API const char *kilter_farm_record(const kilter_farm *farm);
 

@@ -58,6 +58,7 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     kl_farm_take_drain(f);
     kl_farm_answer_grain(f);
     kl_grain_plan grain = request ? kl_farm_take_grain(f) : (kl_grain_plan){0};
+    kl_expectation expected = request ? kl_farm_take_expectation(f) : (kl_expectation){0};
     pthread_mutex_unlock(&f->lock);
     if (new_trace)
         kl_master_record(f->master, new_trace);
@@ -73,6 +74,7 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     if (request) {
         kl_master_spent(f->master, spent_s);
         kl_master_note_grain(f->master, &grain);
+        kl_master_note_expectation(f->master, &expected);
         kl_master_done_before(f->master, done);
         status = kl_master_begin(f->master, request, &error);
     }

@@ -143,6 +143,14 @@ void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
 kilter_status kl_master_grain(kl_master *master, double spent_s, double work, kl_grain_look *look);
 /* This was answered; before kl_master_begin(). */
 void kl_master_note_grain(kl_master *master, const kl_grain_plan *plan);
+/* What the program expects of the coming runs, for the record. */
+typedef struct kl_expectation {
+    uint64_t runs; /* 0: nothing */
+    double end_s;  /* of the last of them, by the master's clock */
+    char reason[KL_REASON_BYTES];
+} kl_expectation;
+/* Before the run it begins with. */
+void kl_master_note_expectation(kl_master *master, const kl_expectation *expectation);
 /* How far the run is: "42 % · 420/1,000 tasks · 2 workers · 12 to 14 s left". */
 void kl_master_progress(kl_master *master, char *text, size_t size);
 void kl_master_end(kl_master *master); /* tell every worker that the farm is closed */

@@ -139,6 +139,7 @@ static void ask_within(const kilter_outcome *outcome, void *user) {
     kilter_grain grain;
     kilter_error error;
     (void)outcome;
+    assert_int_equal(kilter_farm_expect(user, &(kilter_expectation){1, 1, NULL}, NULL), KILTER_ERR_USAGE);
     assert_int_equal(kilter_farm_grain(user, &(kilter_grain_options){.most = 9}, &grain, &error),
                      KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, "not from the callback"));
@@ -185,11 +186,45 @@ static void forecasts_are_in_the_record(void **state) {
     unlink(path);
 }
 
+/* Two expectations: of three runs, and of two, each beside the last of its runs; one that is replaced is
+ * none. */
+static void what_a_program_expects_is_in_the_record(void **state) {
+    (void)state;
+    char path[] = "/tmp/kilter_expect_XXXXXX";
+    assert_true(mkstemp(path) >= 0);
+    kilter_farm *farm = open_farm(path);
+    kilter_error error;
+    assert_int_equal(kilter_farm_expect(farm, &(kilter_expectation){.seconds = 1}, &error), KILTER_ERR_RANGE);
+    assert_non_null(strstr(error.text, "expecting 0 runs"));
+    assert_int_equal(kilter_farm_expect(farm, &(kilter_expectation){.runs = 3, .seconds = NAN}, NULL),
+                     KILTER_ERR_RANGE);
+    run_once(farm, 30, 0);
+    assert_int_equal(kilter_farm_expect(farm, &(kilter_expectation){9, 9000, NULL}, NULL), KILTER_OK);
+    assert_int_equal(kilter_farm_expect(farm, &(kilter_expectation){3, 1000, "first"}, NULL), KILTER_OK);
+    for (int i = 0; i < 3; i++)
+        run_once(farm, 30, 0);
+    assert_int_equal(kilter_farm_expect(farm, &(kilter_expectation){2, 5000, "second"}, NULL), KILTER_OK);
+    for (int i = 0; i < 2; i++)
+        run_once(farm, 30, 0);
+    kl_report *report;
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+    assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
+    const kl_report_decision *program = decision(report, "program");
+    assert_true(program->decisions == 2 && program->forecasts == 2);
+    assert_string_equal(program->last_reason, "second");
+    assert_true(fabs(program->late_s + 3000) < 500 && fabs(program->missed_s - 3000) < 500);
+    kl_report_free(report);
+    unlink(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_may_be_asked_before_every_run), cmocka_unit_test(a_farm_is_a_benchmark),
-        cmocka_unit_test(wrong_questions_are_refused),      cmocka_unit_test(a_callback_cannot_ask),
+        cmocka_unit_test(it_may_be_asked_before_every_run),
+        cmocka_unit_test(a_farm_is_a_benchmark),
+        cmocka_unit_test(wrong_questions_are_refused),
+        cmocka_unit_test(a_callback_cannot_ask),
         cmocka_unit_test(forecasts_are_in_the_record),
+        cmocka_unit_test(what_a_program_expects_is_in_the_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

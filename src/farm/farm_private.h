@@ -86,6 +86,7 @@ struct kilter_farm {
     drain_request *drain;       /* likewise, not taken yet */
     grain_request *grain_asked; /* by the caller's thread, not answered yet */
     kl_grain_plan grain;        /* answered, for the next run; tasks = 0: nobody asked */
+    kl_expectation expected;    /* of the coming runs, not recorded yet; runs = 0: nothing */
     uint64_t shows;             /* how often `state` was renewed */
     kl_farm_state state;
     pthread_cond_t shown;
@@ -164,8 +165,9 @@ void kl_farm_show_state(kilter_farm *farm, bool run_ended); /* to whoever waits 
 
 /* --- grain.c: how many tasks --- */
 
-void kl_farm_answer_grain(kilter_farm *farm);        /* what was asked, under the lock */
-kl_grain_plan kl_farm_take_grain(kilter_farm *farm); /* what was answered, under the lock */
+void kl_farm_answer_grain(kilter_farm *farm);               /* what was asked, under the lock */
+kl_grain_plan kl_farm_take_grain(kilter_farm *farm);        /* what was answered, under the lock */
+kl_expectation kl_farm_take_expectation(kilter_farm *farm); /* likewise what is expected */
 
 /* --- recording.c: the farm's run record --- */
 

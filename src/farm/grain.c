@@ -1,5 +1,6 @@
 /* The farm is asked how many tasks the next run should have: the service thread says what is so now, the
- * caller's thread decides, as the number of runs to come is the program's to tell. */
+ * caller's thread decides, as the number of runs to come is the program's to tell. Likewise what the program
+ * expects of them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,4 +156,30 @@ kilter_status kilter_farm_program(kilter_farm *f, kilter_program *program, kilte
     free((void *)(uintptr_t)now.lanes);
     kl_farm_end_use(f);
     return status;
+}
+
+/* --- what the program expects --- */
+
+kl_expectation kl_farm_take_expectation(kilter_farm *f) {
+    kl_expectation expected = f->expected;
+    f->expected = (kl_expectation){0};
+    return expected;
+}
+
+kilter_status kilter_farm_expect(kilter_farm *f, const kilter_expectation *expectation, kilter_error *error) {
+    if (expectation->runs == 0 || !(expectation->seconds > 0 && isfinite(expectation->seconds)))
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "expecting %llu runs to take %g s: give at least one run, and a time above 0",
+                       (unsigned long long)expectation->runs, expectation->seconds);
+    kilter_status status = kl_farm_begin_use(f, "expecting something of the coming runs", error);
+    if (status != KILTER_OK)
+        return status;
+    kl_expectation expected = {.runs = expectation->runs,
+                               .end_s = kl_now_s(&f->clock) + expectation->seconds};
+    snprintf(expected.reason, sizeof expected.reason, "%s", expectation->reason ? expectation->reason : "");
+    pthread_mutex_lock(&f->lock);
+    f->expected = expected;
+    pthread_mutex_unlock(&f->lock);
+    kl_farm_end_use(f);
+    return KILTER_OK;
 }

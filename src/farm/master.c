@@ -462,6 +462,7 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
         m->members[i].held = false;
     record_iteration(m);
     kl_master_record_grain(m);
+    kl_master_record_expectation(m);
     end_if_done(m);
     return KILTER_OK;
 }

@@ -94,12 +94,13 @@ struct kl_master {
     bool by_hand;      /* `seats` was set from outside */
     bool chooses;      /* the farm chooses `seats` itself */
     kl_team team;
-    kl_line alone;       /* that time against the tasks of the run before it [t_M(T)] */
-    double lost_s;       /* of a run, to more than the model of fork and join knows of */
-    kl_grain_plan grain; /* answered, for the next run; tasks = 0: nobody asked */
-    double master_s;     /* the master's own time since the last run [l_m] */
-    size_t shared_sent;  /* bytes of shared data that the run sent to each worker */
-    kl_farm_state state; /* what of it changes only between runs */
+    kl_line alone;           /* that time against the tasks of the run before it [t_M(T)] */
+    double lost_s;           /* of a run, to more than the model of fork and join knows of */
+    kl_grain_plan grain;     /* answered, for the next run; tasks = 0: nobody asked */
+    kl_expectation expected; /* likewise of the coming runs; runs = 0: nothing */
+    double master_s;         /* the master's own time since the last run [l_m] */
+    size_t shared_sent;      /* bytes of shared data that the run sent to each worker */
+    kl_farm_state state;     /* what of it changes only between runs */
 };
 
 /* --- members.c: who is in the farm --- */
@@ -182,6 +183,7 @@ kilter_status kl_master_rescue(kl_master *master, kilter_error *error);
 /* Rest and wake as `seats` wants it: the fastest work. */
 /* A run has begun: the record gets what was answered before it. */
 void kl_master_record_grain(kl_master *master);
+void kl_master_record_expectation(kl_master *master);
 kilter_status kl_master_seat(kl_master *master, kilter_error *error);
 /* One that worked is lost: another one, resting, takes its place. */
 void kl_master_wake_for_lost(kl_master *master);

@@ -260,6 +260,27 @@ void kl_master_record_grain(kl_master *m) {
     m->grain.tasks = 0;
 }
 
+/* --- what the program expects --- */
+
+void kl_master_note_expectation(kl_master *m, const kl_expectation *expectation) {
+    if (expectation->runs > 0)
+        m->expected = *expectation;
+}
+
+void kl_master_record_expectation(kl_master *m) {
+    if (m->expected.runs == 0)
+        return;
+    kl_trace_decision(m->trace, &(kl_trace_decision_row){.run = m->runs,
+                                                         .chunk = UINT64_MAX,
+                                                         .at_s = m->began_s - m->opened_s,
+                                                         .worker = -1,
+                                                         .kind = "program",
+                                                         .count = m->expected.runs,
+                                                         .reason = m->expected.reason,
+                                                         .forecast_s = m->expected.end_s - m->opened_s});
+    m->expected.runs = 0;
+}
+
 /* --- what it shows --- */
 
 void kl_master_note_iteration(kl_master *m) {

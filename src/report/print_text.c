@@ -346,9 +346,13 @@ static void print_left(const kl_report *report, FILE *out) {
         kl_say(out, "", "and %zu more", left - listed);
 }
 
-/* Its forecast is of an iteration, not of a chunk. */
-static bool of_iteration(const kl_report_decision *d) {
-    return strcmp(d->kind, "workers") == 0 || strcmp(d->kind, "assign") == 0 || strcmp(d->kind, "grain") == 0;
+/* What its forecast is of. */
+static const char *subject(const kl_report_decision *d) {
+    static const char *const of_iteration[] = {"workers", "assign", "grain"};
+    for (size_t i = 0; i < sizeof of_iteration / sizeof *of_iteration; i++)
+        if (strcmp(d->kind, of_iteration[i]) == 0)
+            return "iteration";
+    return strcmp(d->kind, "program") == 0 ? "program" : "chunk";
 }
 
 static void print_decisions(const kl_report *report, FILE *out) {
@@ -362,13 +366,12 @@ static void print_decisions(const kl_report *report, FILE *out) {
         kl_say(out, "decisions", "%s", list);
     for (size_t i = 0; i < report->decision_count; i++) {
         const kl_report_decision *d = &report->decisions[i];
-        if (of_iteration(d) && d->last_reason)
+        if (strcmp(subject(d), "chunk") != 0 && d->last_reason)
             kl_say(out, d->kind, "%s", d->last_reason);
         if (d->forecasts > 0)
             kl_say(out, "forecasts", "%" PRIu64 " %s%s: off by %s on average, ended %s %s", d->forecasts,
-                   of_iteration(d) ? "iteration" : "chunk", kl_plural(d->forecasts),
-                   kl_time_words(d->missed_s).text, kl_time_words(fabs(d->late_s)).text,
-                   d->late_s < 0 ? "early" : "late");
+                   subject(d), kl_plural(d->forecasts), kl_time_words(d->missed_s).text,
+                   kl_time_words(fabs(d->late_s)).text, d->late_s < 0 ? "early" : "late");
     }
 }
 

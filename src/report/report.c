@@ -458,6 +458,13 @@ static const struct {
      "WHERE d.kind IN ('workers', 'assign', 'grain') AND d.forecast_s IS NOT NULL AND i.ended_s IS NOT NULL "
      "GROUP BY d.kind",
      take_forecasts},
+    {"WITH p AS (SELECT kind, forecast_s, run, lead(run) OVER (ORDER BY run) AS next FROM decision "
+     "WHERE kind = 'program'), came AS (SELECT p.kind, max(i.ended_s) - p.forecast_s AS late_s FROM p "
+     "JOIN iteration i ON i.run >= p.run AND (i.run < p.next OR p.next IS NULL) "
+     "WHERE p.next IS NOT NULL OR (SELECT ended_s FROM run) IS NOT NULL "
+     "GROUP BY p.run HAVING count(*) = count(i.ended_s)) "
+     "SELECT kind, count(*), avg(late_s), avg(abs(late_s)) FROM came GROUP BY kind",
+     take_forecasts},
     {"SELECT kind, worker, at_s, value, sd, count, max(id) FROM measurement GROUP BY kind, worker "
      "ORDER BY kind, worker",
      take_measurement},

@@ -67,7 +67,7 @@ typedef struct kl_report_decision {
     char *kind;
     uint64_t decisions, tasks; /* tasks given */
     char *last_reason;
-    uint64_t forecasts;      /* whose chunk, or for "workers" whose iteration, is known to have ended */
+    uint64_t forecasts;      /* whose chunk, iteration or, of "program", runs are known to have ended */
     double late_s, missed_s; /* means over them: ended − forecast, and its absolute value */
 } kl_report_decision;
 

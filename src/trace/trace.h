@@ -74,7 +74,7 @@ typedef struct kl_trace_decision_row {
     double at_s;
     int64_t worker;
     const char *kind; /* "deal", "withhold", "recall", "copy", "policy", "factor", "workers", "assign",
-                         "grain" */
+                         "grain", "program" */
     uint64_t count;   /* tasks given; of "workers": how many */
     const char *reason;
     double forecast_s; /* when it was expected to be finished; 0: no forecast. What came of it: the chunk's
