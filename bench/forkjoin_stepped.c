@@ -1,0 +1,92 @@
+/* The program on a farm under a fake clock. */
+#include "forkjoin.h"
+
+#include "farm/master_private.h"
+#include "farm/stepped.h"
+
+static const double LATENCY_S = 50e-6;
+
+static double task_s; /* of the present run, at speed 1; the farm runs in one thread */
+
+static int work(const kilter_task *task, kilter_result *result, void *state) {
+    stepped_spend(state, task_s);
+    return kilter_result_put(result, &task->index, sizeof task->index);
+}
+
+static void count(const kilter_outcome *outcome, void *user) {
+    (void)outcome;
+    ++*(uint64_t *)user;
+}
+
+typedef struct ground {
+    stepped_farm farm;
+    double alone_s; /* since the last run */
+} ground;
+
+static double now_s(void *self) {
+    return ((ground *)self)->farm.master_actor.now_s;
+}
+
+/* The first are there before it begins. */
+static void come(void *self, int count, double speed) {
+    stepped_farm *f = &((ground *)self)->farm;
+    for (int i = 0; i < count; i++) {
+        stepped_join(f, work);
+        f->workers[f->count - 1].speed = speed;
+    }
+    if (f->master->runs == 0)
+        stepped_gather(f);
+}
+
+static void go(void *self, int count, double speed) {
+    stepped_farm *f = &((ground *)self)->farm;
+    for (uint32_t i = 0; i < f->count && count > 0; i++)
+        if (f->workers[i].speed == speed && f->workers[i].dies_s == HUGE_VAL) {
+            f->workers[i].dies_s = f->master_actor.now_s;
+            count--;
+        }
+}
+
+static uint64_t ask(void *self, const kilter_grain_options *options) {
+    ground *g = self;
+    kl_grain_look look;
+    kl_grain_plan plan;
+    kl_grain_question question = {
+        .least = options->least, .most = options->most, .runs = options->runs, .user = options->user};
+    if (kl_master_grain(g->farm.master, g->alone_s, options->work, &look) != KILTER_OK ||
+        kl_grain_choose(&look, &question, &plan) != KILTER_OK)
+        forkjoin_fail("asking for the grain", "memory ran out");
+    free((void *)(uintptr_t)look.lanes);
+    return plan.tasks;
+}
+
+static void run(void *self, uint64_t tasks, double work_s) {
+    ground *g = self;
+    uint64_t done = 0;
+    kilter_run run = {.tasks = tasks, .done = count, .user = &done, .work = work_s};
+    task_s = work_s / (double)tasks;
+    kl_master_spent(g->farm.master, g->alone_s);
+    if (stepped_run(&g->farm, &run, NULL) != KILTER_OK || done != tasks)
+        forkjoin_fail("a run", "tasks are missing");
+}
+
+static void alone(void *self, double seconds) {
+    ground *g = self;
+    g->alone_s = seconds;
+    g->farm.master_actor.now_s += seconds;
+}
+
+static uint32_t most_workers(const forkjoin *program) {
+    uint32_t most = 0;
+    for (int i = 0; i < program->change_count; i++)
+        most += program->changes[i].count > 0 ? (uint32_t)program->changes[i].count : 0;
+    return most;
+}
+
+void forkjoin_simulate(const forkjoin *program) {
+    ground g = {.farm = {.room = most_workers(program)}};
+    stepped_open(&g.farm, program->policy, 0, LATENCY_S, work);
+    g.farm.master->chooses = false; /* --team all */
+    forkjoin_play(program, &(forkjoin_ground){&g, now_s, come, go, ask, run, alone});
+    stepped_close(&g.farm);
+}
