@@ -14,54 +14,66 @@ static uint64_t elements_of_try(uint32_t size) {
     return elements > LEAST ? elements : LEAST;
 }
 
-static uint64_t elements_before(uint32_t size) {
+/* Each size once. Turns follow each other, so that a load that comes or goes meanwhile is there in some tries
+ * of every size, or gone. */
+static uint64_t elements_of_turn(uint32_t sizes) {
     uint64_t sum = 0;
-    for (uint32_t k = 0; k < size; k++)
-        sum += KL_TRIES * elements_of_try(k);
+    for (uint32_t k = 0; k < sizes; k++)
+        sum += elements_of_try(k);
+    return sum;
+}
+
+static uint64_t blocks_of_turn(uint32_t sizes) {
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < sizes; k++)
+        sum += elements_of_try(k) >> k;
     return sum;
 }
 
 uint32_t kl_blocks_sizes(uint64_t elements, uint64_t most) {
     uint32_t sizes = 0;
-    while (sizes < KL_SIZES && UINT64_C(1) << sizes <= most && elements_before(sizes + 1) <= elements / 2)
+    while (sizes < KL_SIZES && UINT64_C(1) << sizes <= most &&
+           KL_TRIES * elements_of_turn(sizes + 1) <= elements / 2)
         sizes++;
     return sizes;
 }
 
-/* Blocks of the sizes below `size`. */
-static uint64_t blocks_before(uint32_t size) {
-    uint64_t sum = 0;
-    for (uint32_t k = 0; k < size; k++)
-        sum += KL_TRIES * elements_of_try(k) >> k;
-    return sum;
-}
-
 uint64_t kl_blocks_tried(const kl_blocks *b) {
-    return blocks_before(b->sizes);
+    return KL_TRIES * blocks_of_turn(b->sizes);
 }
 
 uint64_t kl_blocks_count(const kl_blocks *b) {
-    return kl_blocks_tried(b) + (b->elements - elements_before(b->sizes) + b->block - 1) / b->block;
+    uint64_t rest = b->elements - KL_TRIES * elements_of_turn(b->sizes);
+    return kl_blocks_tried(b) + (rest + b->block - 1) / b->block;
 }
 
 kl_span kl_blocks_at(const kl_blocks *b, uint64_t index) {
+    uint64_t tried = kl_blocks_tried(b), turn = elements_of_turn(b->sizes);
+    if (index >= tried) {
+        uint64_t lo = KL_TRIES * turn + (index - tried) * b->block;
+        return (kl_span){lo, smaller(b->elements - lo, b->block) + lo};
+    }
+    uint64_t blocks = blocks_of_turn(b->sizes), lo = index / blocks * turn;
     uint32_t k = 0;
-    while (k < b->sizes && index >= blocks_before(k + 1))
-        k++;
-    uint64_t size = k < b->sizes ? UINT64_C(1) << k : b->block;
-    uint64_t lo = elements_before(k) + (index - blocks_before(k)) * size;
-    return (kl_span){lo, smaller(b->elements - lo, size) + lo};
+    index %= blocks;
+    for (; index >= elements_of_try(k) >> k; k++) {
+        index -= elements_of_try(k) >> k;
+        lo += elements_of_try(k);
+    }
+    lo += index << k;
+    return (kl_span){lo, lo + (UINT64_C(1) << k)};
 }
 
 bool kl_blocks_try(const kl_blocks *b, uint64_t element, uint32_t *size, kl_span *try) {
-    uint32_t k = 0;
-    while (k < b->sizes && element >= elements_before(k + 1))
-        k++;
-    if (k == b->sizes)
+    uint64_t turn = elements_of_turn(b->sizes);
+    if (element >= KL_TRIES * turn)
         return false;
-    uint64_t each = elements_of_try(k), lo = element - (element - elements_before(k)) % each;
+    uint64_t lo = element - element % turn;
+    uint32_t k = 0;
+    for (; element >= lo + elements_of_try(k); k++)
+        lo += elements_of_try(k);
     *size = k;
-    *try = (kl_span){lo, lo + each};
+    *try = (kl_span){lo, lo + elements_of_try(k)};
     return true;
 }
 

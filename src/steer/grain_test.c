@@ -45,6 +45,29 @@ static void blocks_cover_a_row_once(void **state) {
     assert_int_equal(kl_blocks_sizes(UINT64_MAX / 4, UINT64_MAX), KL_SIZES);
 }
 
+/* It comes, or goes, once: after the first turn, and before the last. */
+static void a_load_meanwhile_is_taken_for_no_size(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        kl_blocks b = {.elements = 48 + kl_mix64(seed) % 3000, .block = 1};
+        b.sizes = kl_blocks_sizes(b.elements, 1 + kl_mix64(seed + 1) % 100);
+        uint64_t tried = kl_blocks_at(&b, kl_blocks_tried(&b)).lo;
+        uint64_t change = tried / KL_TRIES + kl_mix64(seed + 2) % (tried - 2 * tried / KL_TRIES + 1);
+        double least_s[KL_SIZES] = {0};
+        for (uint64_t at = 0; at < tried;) {
+            uint32_t size;
+            kl_span try;
+            assert_true(kl_blocks_try(&b, at, &size, &try));
+            bool loaded = seed % 2 ? try.lo < change : try.hi > change;
+            double each_s = loaded ? 2 : 1;
+            least_s[size] = least_s[size] > 0 ? fmin(least_s[size], each_s) : each_s;
+            at = try.hi;
+        }
+        for (uint32_t k = 0; k < b.sizes; k++)
+            assert_true(least_s[k] == 1);
+    }
+}
+
 /* Bodies that are up to four times as fast, or as slow, in blocks of twice the size. */
 static kl_grain random_grain(uint64_t seed, double change) {
     kl_grain g = {.pipeline = {.ranks = 2 + kl_mix64(seed) % 63,
@@ -114,6 +137,7 @@ static void what_executions_take_sets_the_level(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_cover_a_row_once),
+        cmocka_unit_test(a_load_meanwhile_is_taken_for_no_size),
         cmocka_unit_test(the_chosen_block_is_near_the_best),
         cmocka_unit_test(the_body_alone_decides_where_bounds_cost_little),
         cmocka_unit_test(what_executions_take_sets_the_level),

@@ -136,8 +136,8 @@ double kl_pipeline_best_blocks(const kl_pipeline *p);
 /* Elements in a block, 1 … m, so that ⌈m/b⌉ blocks take least: the better one beside m/M*. */
 uint64_t kl_pipeline_block(const kl_pipeline *p);
 
-/* The blocks of one execution: KL_TRIES times of 1, 2, 4, … elements, in so many `sizes`, to see what the
- * body takes in them; then of `block` elements. */
+/* The blocks of one execution: KL_TRIES times by turns of 1, 2, 4, … elements, in so many `sizes`, to see
+ * what the body takes in them; then of `block` elements. */
 enum { KL_TRIES = 3, KL_SIZES = 16 };
 typedef struct kl_blocks {
     uint64_t elements, block;
