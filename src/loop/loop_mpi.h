@@ -266,6 +266,8 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error); /* before the 
 kilter_status kl_round_answer(kilter_loop *l, kilter_error *error);
 /* In it: reports when it is time to, at the latest at its end. */
 kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error);
+/* Once, when all blocks that are tried are done everywhere: l->block by what they took. */
+kilter_status kl_round_tried(kilter_loop *l, kilter_error *error);
 /* Before an execution of a pipeline: l->block by what is known. */
 kilter_status kl_round_blocks(kilter_loop *l, kilter_error *error);
 kilter_status kl_round_close(kilter_loop *l, kilter_error *error);

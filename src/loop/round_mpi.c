@@ -343,22 +343,28 @@ static void choose_block(kilter_loop *l) {
         l->block = best;
 }
 
-/* The first execution had blocks of many sizes, so that what it took says nothing of one of them. */
+/* What blocks of many sizes took says nothing of one of them. */
+kilter_status kl_round_tried(kilter_loop *l, kilter_error *error) {
+    kilter_status status = learn_tries(l, error);
+    if (status == KILTER_OK)
+        choose_block(l);
+    l->forecast_s = 0;
+    return status;
+}
+
 kilter_status kl_round_blocks(kilter_loop *l, kilter_error *error) {
-    bool after_tries = l->execution == 1 && l->sizes_tried > 0;
-    kilter_status status = KILTER_OK;
+    if (l->execution == 1 && l->sizes_tried > 0 && l->grain.sizes == 0)
+        return kl_round_tried(l, error);
     if (l->options.block > 0)
         return KILTER_OK;
     if (l->forced)
         l->block = 1 + kl_mix64(l->seed - l->execution) % l->options.inner;
-    if (after_tries)
-        status = learn_tries(l, error);
-    else if (l->forecast_s > 0)
+    if (l->forecast_s > 0) {
         kl_grain_refresh(&l->grain, l->block, l->forecast_s);
-    if (status == KILTER_OK && (after_tries || l->forecast_s > 0))
         choose_block(l);
+    }
     l->forecast_s = 0;
-    return status;
+    return KILTER_OK;
 }
 
 void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan) {
@@ -428,6 +434,8 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
     if (status != KILTER_OK)
         return status;
     take_reports(l);
+    if (kl_loop_pipelined(l))
+        kl_steer_refill(l->steer, (double)(l->ranks - 1) * (double)l->block / (double)l->options.inner);
     kl_steer_plan plan;
     if (kl_steer_round(l->steer, l->round.all, &plan) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->name);

@@ -88,6 +88,10 @@ static kilter_status next_pass(kilter_loop *l, kilter_error *error) {
     l->passed++;
     if (status == KILTER_OK)
         status = kl_round_answer(l, error);
+    if (status == KILTER_OK && l->pass.hi == tried_count(l)) {
+        status = kl_round_tried(l, error);
+        l->passes = passes(l);
+    }
     if (status == KILTER_OK && l->moves)
         status = kl_batch_await(l, &l->going, error); /* out of rows that may go */
     if (status == KILTER_OK && l->moves)

@@ -187,6 +187,7 @@ static void stay_in(kl_loads *l, double step_s) {
     here->seen = l->round;
     for (uint32_t r = 0; r < l->ranks; r++)
         here->speed[r] += (l->speed[r] - here->speed[r]) / averaged(here);
+    here->level += (l->mean_speed - here->level) / averaged(here);
     count_visit(l, step_s + l->pending_s);
     l->pending_s = 0;
     l->unsettled = 0;

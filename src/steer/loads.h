@@ -11,6 +11,7 @@ enum { KL_STATES = 4, KL_VISITS = 32 };
 
 typedef struct kl_state {
     double *speed;  /* of each rank, mean 1 */
+    double level;   /* work per second of a speed of 1 */
     double lasts_s; /* mean of the last times it ended; 0: it never did */
     uint64_t ended, rounds;
     uint64_t seen; /* last, round; 0: no state */

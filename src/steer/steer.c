@@ -3,6 +3,7 @@
  * What the present speeds are worth moving for follows from how long they lasted before. Whether other shares
  * would have been better is asked of all that speeds have been since the last movement, so that under a load
  * that comes and goes too fast to follow, iterations end up where they lose least in the mean. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,13 @@
 enum {
     CANDIDATES = KL_STATES + 3, /* best for the present, for each state, for their mean; equal shares */
     REACTS = 4,                 /* rounds from a change to a movement */
+    CYCLE = 3,                  /* visits */
     BINS_MOST = 4096,
     FIRST_ROUNDS = 3, /* before that, caches and pages are what is measured */
 };
 static const double TRUST = 0.5;       /* in new costs along the index */
 static const double MOVE_H = 0.5;      /* in the old cost of movements */
+static const double PACE_H = 0.97;     /* of what was, in the mean pace */
 static const double PERIOD_PART = 0.2; /* losses below so much of a period are not told from noise */
 
 /* Where iterations lie: bounds, or shares if scattered; ranks + 1 numbers. */
@@ -27,7 +30,9 @@ struct kl_steer {
     double now_s, step_s; /* step: since the last round */
     double round_s;       /* from this round to the next */
     double executions;    /* in the last step */
-    bool late;            /* in it iterations lay as before the last movement */
+    double as_before;     /* of them, while iterations lay as before the last movement */
+    bool moved;           /* since the last round */
+    double refill;        /* part of an execution that a pipeline takes to run dry and fill again */
     kl_costs costs;       /* ranged; none until somebody measures them */
     kl_loads loads;
     double *scratch;
@@ -45,9 +50,19 @@ struct kl_steer {
     double anchor_came_s, equal_came_s, least_came_s; /* since then: saved against the anchor, against equal
                                                          shares, and the lesser of both */
     bool retreats;                                    /* to equal shares, to rest there */
-    bool open;                                        /* a movement is not judged yet */
+    double lately_s, lately_equal; /* of time, and of executions that equal shares would have done in it */
+    double unpaid_s, due_s;        /* of what movements cost: while they are not judged, and now */
+    bool open;                     /* a movement is not judged yet */
     double open_forecast_s, open_came_s, open_cost_s;
 };
+
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b) {
+    return a < b ? a : b;
+}
 
 static void put(const kl_steer *s, place *to, const place *from) {
     memcpy(to, from, (s->options.ranks + 1) * sizeof *to);
@@ -77,11 +92,16 @@ static kilter_status best_for(const kl_steer *s, const double *speed, place *at)
     return kl_shares(o->iterations, o->ranks, speed, o->least, at);
 }
 
+/* By what speeds are believed to be. */
+static double execution_s(const kl_steer *s, const place *at) {
+    return s->loads.mean_speed > 0 ? time_with(s, at, kl_loads_present(&s->loads)) / s->loads.mean_speed : 0;
+}
+
 static double move_s(const kl_steer *s, const place *after) {
     uint32_t ranks = s->options.ranks;
     uint64_t busiest = s->options.scattered ? kl_transfers_busiest(ranks, s->here, after)
                                             : kl_flow_busiest(ranks, s->here, after);
-    return s->options.move.fixed_s + s->per_move_s * (double)busiest;
+    return s->options.move.fixed_s + s->per_move_s * (double)busiest + s->refill * execution_s(s, s->here);
 }
 
 /* Scattered: iterations that change hands; ranged: over each bound that moves. */
@@ -96,10 +116,11 @@ static uint64_t volume(const kl_steer *s, const place *after) {
 
 /* --- what reports say --- */
 
-/* Where iterations lay while the last step's were done: a movement is carried out later than it is decided.
- */
-static const place *lay(const kl_steer *s) {
-    return s->late ? s->previous : s->here;
+/* What the last step's executions took at the speeds measured in it. A movement is carried out after the
+ * report that it was decided by: until then iterations lay as before. */
+static double computed_s(const kl_steer *s) {
+    return s->as_before * time_with(s, s->previous, s->loads.raw) +
+           (s->executions - s->as_before) * time_with(s, s->here, s->loads.raw);
 }
 
 /* The one that moved longest; they move side by side. */
@@ -114,8 +135,11 @@ static double learn_movements(kl_steer *s, const kl_rank_report *reports) {
     if (longest->moved > 0) {
         s->per_move_s =
             (1 - MOVE_H) * (over_s > 0 ? over_s : 0) / (double)longest->moved + MOVE_H * s->per_move_s;
-        s->movement_s = s->movement_s > 0 ? (1 - MOVE_H) * spent_s + MOVE_H * s->movement_s : spent_s;
     }
+    if (s->moved)
+        spent_s += s->refill * execution_s(s, s->here);
+    if (longest->moved > 0)
+        s->movement_s = s->movement_s > 0 ? (1 - MOVE_H) * spent_s + MOVE_H * s->movement_s : spent_s;
     return spent_s;
 }
 
@@ -153,7 +177,7 @@ static kilter_status begin_costs(kl_steer *s, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < o->ranks && status == KILTER_OK; r++)
         memcpy(segments_s[r], reports[r].segments_s, sizeof *segments_s);
     if (status == KILTER_OK) {
-        kl_costs_join(&s->costs, o->ranks, lay(s), (const double(*)[KL_SEGMENTS])segments_s);
+        kl_costs_join(&s->costs, o->ranks, s->here, (const double(*)[KL_SEGMENTS])segments_s);
         for (uint32_t r = 0; r < o->ranks; r++)
             kl_costs_learn(&s->costs, (kl_span){reports[r].lo, reports[r].hi}, reports[r].segments_s, 1);
         kl_loads_free(&s->loads);
@@ -194,34 +218,57 @@ static bool learn_speeds(kl_steer *s, const kl_rank_report *reports) {
 
 /* --- what would have been better --- */
 
-/* Saved of each second at these speeds, if iterations lay as `after`; < 0: lost. */
-static double saved_part(const kl_steer *s, const place *after, const double *speed) {
-    return 1 - time_with(s, after, speed) / time_with(s, s->here, speed);
-}
-
 /* Part of the elapsed time that follows from the shares: the rest is messages and whatever else. */
 static double share_of_time(const kl_steer *s) {
-    double compute_s = s->executions * time_with(s, lay(s), s->loads.raw);
+    double compute_s = computed_s(s);
     return s->executions > 0 && s->step_s > 0 && compute_s < s->step_s ? compute_s / s->step_s : 1;
 }
 
-/* Saved if it had been moved at the best moment since the last movement, `least` visits to states ago or
- * more. */
-static double lost_s(const kl_steer *s, const place *after, uint32_t least) {
+/* What was done where iterations lie, and would have been where they might; each as parts of an execution. */
+typedef struct tally {
+    double elapsed_s, done, would;
+} tally;
+
+static void count(const kl_steer *s, const place *after, const double *speed, double level, double elapsed_s,
+                  tally *t) {
+    t->elapsed_s += elapsed_s;
+    t->done += level * elapsed_s / time_with(s, s->here, speed);
+    t->would += level * elapsed_s / time_with(s, after, speed);
+}
+
+/* Elapsed time that would have been enough for what was done: loads come and go by the clock, not by what is
+ * done. */
+static double saved_s(const tally *t) {
+    return t->would > 0 ? t->elapsed_s * (1 - t->done / t->would) : 0;
+}
+
+/* When a state began is known to a round. */
+static double part_apart(const kl_steer *s, const place *after) {
+    const double *speed = kl_loads_present(&s->loads);
+    double now = time_with(s, s->here, speed), then = time_with(s, after, speed);
+    return then < now ? 1 - then / now : 1 - now / then;
+}
+
+/* Saved if it had been moved at the best moment since the last movement. `cycles`: speeds come and go, and
+ * what counts is what a whole cycle of states has saved, wherever it is cut: two visits to one state for one
+ * to another, and the other way round. */
+static double lost_s(const kl_steer *s, const place *after, bool cycles) {
     const kl_loads *l = &s->loads;
-    double part[KL_STATES], sum_s = l->pending_s * saved_part(s, after, l->speed), most_s = 0;
-    bool known[KL_STATES] = {false};
-    uint32_t visits = l->unsettled > 0;
-    if (visits >= least && sum_s > 0)
-        most_s = sum_s;
+    double most_s = 0, last_s = 0;
+    tally since = {0};
+    uint32_t visits = l->unsettled > 0, least = cycles ? CYCLE : 0;
+    double doubt_s = s->round_s * part_apart(s, after);
+    count(s, after, l->speed, l->mean_speed, l->pending_s, &since);
+    if (!cycles)
+        most_s = larger(most_s, saved_s(&since));
     for (uint32_t i = l->visit_count; i-- > 0;) {
-        uint32_t state = l->visits[i].state;
-        if (!known[state])
-            part[state] = saved_part(s, after, l->states[state].speed);
-        known[state] = true;
-        sum_s += l->visits[i].stayed_s * part[state];
-        if (++visits >= least && sum_s > most_s)
-            most_s = sum_s;
+        const kl_visit *visit = &l->visits[i];
+        double before_s = last_s;
+        const kl_state *state = &l->states[visit->state];
+        count(s, after, state->speed, state->level, visit->stayed_s, &since);
+        last_s = saved_s(&since);
+        if (++visits >= least)
+            most_s = larger(most_s, cycles ? smaller(before_s, last_s) - doubt_s * sqrt(visits) : last_s);
     }
     return most_s * share_of_time(s);
 }
@@ -239,9 +286,9 @@ static kilter_status find_candidates(kl_steer *s, uint32_t *count) {
     uint32_t n = 0, lived = l->unsettled > 0;
     kilter_status status = best_for(s, kl_loads_present(l), s->candidates[n++]);
     for (uint32_t r = 0; r < l->ranks; r++)
-        s->scratch[r] = l->pending_s * l->speed[r];
+        s->scratch[r] = l->pending_s * l->mean_speed * l->speed[r];
     for (uint32_t i = 0; i < KL_STATES && status == KILTER_OK; i++) {
-        double weight = stayed_s(l, i);
+        double weight = stayed_s(l, i) * l->states[i].level;
         if (weight <= 0)
             continue;
         lived++;
@@ -297,19 +344,18 @@ static bool comes_and_goes(const kl_loads *l) {
     return false;
 }
 
-static kl_prospect prospect_of(const kl_steer *s, const place *after, uint32_t least_visits) {
-    const double *speed = kl_loads_present(&s->loads);
-    return (kl_prospect){.now_s = time_with(s, s->here, speed) / s->loads.mean_speed,
-                         .then_s = time_with(s, after, speed) / s->loads.mean_speed,
+static kl_prospect prospect_of(const kl_steer *s, const place *after, bool cycles) {
+    return (kl_prospect){.now_s = execution_s(s, s->here),
+                         .then_s = execution_s(s, after),
                          .lasted_s = kl_loads_lasted_s(&s->loads, s->now_s) * share_of_time(s),
-                         .lost_s = lost_s(s, after, least_visits),
+                         .lost_s = lost_s(s, after, cycles),
                          .move_s = move_s(s, after)};
 }
 
 /* With the best shares for the present. On the way to another state there is nothing to foresee from. */
-static kl_prospect foresee(const kl_steer *s, uint32_t least_visits) {
+static kl_prospect foresee(const kl_steer *s, bool cycles) {
     const kl_loads *l = &s->loads;
-    kl_prospect p = prospect_of(s, s->candidates[0], least_visits);
+    kl_prospect p = prospect_of(s, s->candidates[0], cycles);
     p.lasts_s = l->unsettled > 0 ? 0 : kl_loads_lasts_s(l) * share_of_time(s);
     p.back_s = p.lasts_s > 0 ? back_s(s, s->candidates[0], p.move_s) : 0;
     return p;
@@ -321,12 +367,25 @@ static bool is_move(const kl_judgement *j) {
     return j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT;
 }
 
+/* What was measured last may be the first of a change: whoever moves then is late for what was, and early for
+ * what comes. */
+static bool belied(const kl_steer *s, const place *after) {
+    return time_with(s, after, s->loads.raw) >= time_with(s, s->here, s->loads.raw);
+}
+
 /* Is it worth moving, and no mistake? */
-static bool worth(const kl_steer *s, const kl_prospect *p, kl_judgement *j) {
+static bool worth(const kl_steer *s, const place *after, const kl_prospect *p, kl_judgement *j) {
     double uncertain = kl_loads_uncertain(&s->loads);
     kl_whether(p, j);
     if (!is_move(j))
         return false;
+    if (belied(s, after)) {
+        j->verdict = KL_STAY_WAITING;
+        snprintf(j->reason, sizeof j->reason,
+                 "an execution could take %s instead of %s, but not at the speeds measured last",
+                 kl_say_s(p->then_s).text, kl_say_s(p->now_s).text);
+        return false;
+    }
     if (s->loads.round >= FIRST_ROUNDS && 1 - p->then_s / p->now_s > uncertain)
         return true;
     j->verdict = KL_STAY_BALANCED;
@@ -343,19 +402,18 @@ static void adopt(kl_steer_plan *plan, const kl_prospect *p, const kl_judgement 
 }
 
 static void choose(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
-    uint32_t least =
-        comes_and_goes(&s->loads) ? 3 : 0; /* what it has cost alone is no reason: see foresight */
-    kl_prospect p = foresee(s, least);
+    bool cycles = comes_and_goes(&s->loads); /* what one visit has cost is no reason: see foresight */
+    kl_prospect p = foresee(s, cycles);
     kl_judgement j;
-    if (worth(s, &p, &j))
+    if (worth(s, s->candidates[0], &p, &j))
         s->proposed = s->candidates[0];
     adopt(plan, &p, &j);
     if (j.verdict == KL_MOVE_FORESIGHT)
         return;
     double most_s = s->proposed ? p.lost_s - p.move_s : 0;
     for (uint32_t i = 1; i < count; i++) {
-        p = prospect_of(s, s->candidates[i], least);
-        if (p.lost_s - p.move_s > most_s && worth(s, &p, &j)) {
+        p = prospect_of(s, s->candidates[i], cycles);
+        if (p.lost_s - p.move_s > most_s && worth(s, s->candidates[i], &p, &j)) {
             most_s = p.lost_s - p.move_s;
             s->proposed = s->candidates[i];
             adopt(plan, &p, &j);
@@ -382,7 +440,7 @@ static void stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan) {
 /* Lately it would have been better never to have moved: rest where the loop began. */
 static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     kl_judgement *j = &plan->judgement;
-    kl_prospect p = prospect_of(s, s->equal, 0);
+    kl_prospect p = prospect_of(s, s->equal, false);
     *j = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = p.move_s};
     snprintf(j->reason, sizeof j->reason, "%.120s; meanwhile equal shares", rest_begins);
     plan->now_s = p.now_s;
@@ -398,7 +456,7 @@ static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_stee
     } else if (rest_begins) {
         stay(s, KL_STAY_RESTING, plan);
         snprintf(reason, KL_REASON_BYTES, "%s", rest_begins);
-    } else if (s->proposed && kl_account_rests(&s->account, s->now_s, lost_s(s, s->proposed, 0))) {
+    } else if (s->proposed && kl_account_rests(&s->account, s->now_s, lost_s(s, s->proposed, false))) {
         stay(s, KL_STAY_RESTING, plan);
         snprintf(reason, KL_REASON_BYTES,
                  "balancing rests for another %s, although an execution could take %s instead of %s",
@@ -424,9 +482,20 @@ static void describe(kl_steer *s, kl_steer_plan *plan) {
 
 /* --- what came of it --- */
 
-/* Elapsed time of the last step's executions if iterations lay elsewhere, less what it was. */
-static double came_s(const kl_steer *s, const place *other) {
-    return s->executions * (time_with(s, other, s->loads.raw) - time_with(s, lay(s), s->loads.raw));
+/* What equal shares would have taken for an execution lately, in the mean of what speeds were by the clock.
+ */
+static void follow_pace(kl_steer *s, double took_s) {
+    double equal = took_s / time_with(s, s->equal, s->loads.raw);
+    s->lately_s = PACE_H * s->lately_s + took_s;
+    s->lately_equal = PACE_H * s->lately_equal + equal;
+}
+
+/* Saved in the last step against iterations that lay elsewhere, all the time: more was done than those would
+ * have done in it, rows that moved and all, and it is worth the time it takes in the mean. Movements are
+ * counted apart. */
+static double came_s(const kl_steer *s, const place *other, double spent_s) {
+    double would = (computed_s(s) + spent_s) / time_with(s, other, s->loads.raw);
+    return (s->executions - would) * s->lately_s / s->lately_equal + spent_s;
 }
 
 static void set_anchor(kl_steer *s) {
@@ -435,21 +504,33 @@ static void set_anchor(kl_steer *s) {
 }
 
 /* Saved lately: against staying where iterations lay then, and against never having moved any. */
-static double lately_s(kl_steer *s) {
-    s->anchor_came_s += came_s(s, s->anchor);
-    s->equal_came_s += came_s(s, s->equal);
+static double lately_s(kl_steer *s, double spent_s) {
+    s->anchor_came_s += came_s(s, s->anchor, spent_s);
+    s->equal_came_s += came_s(s, s->equal, spent_s);
     double before_s = s->least_came_s;
     s->least_came_s = s->anchor_came_s < s->equal_came_s ? s->anchor_came_s : s->equal_came_s;
     return s->least_came_s - before_s;
 }
 
+/* A movement costs at once what comes to something later: until it is judged, no more of it is due than what
+ * came so far. */
+static double take_due_s(kl_steer *s, double spent_s, double came_s) {
+    double due_s = s->due_s, paid_s = smaller(larger(came_s, 0), s->unpaid_s += spent_s);
+    s->unpaid_s -= paid_s;
+    s->due_s = 0;
+    return due_s + paid_s;
+}
+
 static bool settle(kl_steer *s, double spent_s, double period_s, char *reason) {
-    double gained_s = came_s(s, s->equal), unit_s = PERIOD_PART * period_s;
+    follow_pace(s, computed_s(s) + spent_s);
+    double gained_s = came_s(s, s->equal, spent_s), unit_s = PERIOD_PART * period_s;
     unit_s = s->movement_s > unit_s ? s->movement_s : unit_s;
-    s->open_came_s += came_s(s, s->previous);
+    s->open_came_s += came_s(s, s->previous, spent_s);
     s->open_cost_s += spent_s;
-    bool rests = kl_account_settle(&s->account, s->now_s, gained_s, lately_s(s), spent_s, unit_s, reason);
-    s->retreats = rests && -s->equal_came_s > move_s(s, s->equal);
+    double recent_s = lately_s(s, spent_s);
+    bool rests = kl_account_settle(&s->account, s->now_s, gained_s, recent_s,
+                                   take_due_s(s, spent_s, recent_s), unit_s, reason);
+    s->retreats = rests && volume(s, s->equal) > 0 && -s->equal_came_s > move_s(s, s->equal);
     if (rests || s->account.balance_s >= KL_ACCOUNT_MEMORY * unit_s)
         set_anchor(s);
     return rests;
@@ -458,6 +539,8 @@ static bool settle(kl_steer *s, double spent_s, double period_s, char *reason) {
 static void judge_last(kl_steer *s, kl_steer_plan *plan) {
     if (!s->open || !(s->loads.arrived || plan->move))
         return;
+    s->due_s += s->unpaid_s;
+    s->unpaid_s = 0;
     plan->settled = true;
     plan->settled_forecast_s = s->open_forecast_s;
     plan->settled_came_s = s->open_came_s;
@@ -467,11 +550,16 @@ static void judge_last(kl_steer *s, kl_steer_plan *plan) {
 
 /* --- the door --- */
 
-static bool lies_elsewhere(const kl_steer *s, const kl_rank_report *reports) {
-    for (uint32_t r = 0; !s->options.scattered && r < s->options.ranks; r++)
-        if (reports[r].lo < reports[r].hi && (reports[r].lo != s->here[r] || reports[r].hi != s->here[r + 1]))
-            return true;
-    return false;
+/* Of the last step's executions, those before a movement: what ranks measured is of the others. */
+static double before_movement(const kl_steer *s, const kl_rank_report *reports) {
+    double done = 0, of = 0;
+    for (uint32_t r = 0; r < s->options.ranks; r++)
+        if (reports[r].iterations > 0) {
+            done += (double)reports[r].iterations;
+            of += (double)(reports[r].hi - reports[r].lo);
+        }
+    double before = s->executions - (of > 0 ? done / of : 0);
+    return s->moved && !s->options.scattered && before > 0 ? before : 0;
 }
 
 static void tick(kl_steer *s, const kl_rank_report *reports) {
@@ -479,7 +567,7 @@ static void tick(kl_steer *s, const kl_rank_report *reports) {
     s->step_s = clock->elapsed_s > s->now_s ? clock->elapsed_s - s->now_s : 0;
     s->now_s += s->step_s;
     s->executions = clock->executions > 0 ? clock->executions : 0;
-    s->late = lies_elsewhere(s, reports);
+    s->as_before = before_movement(s, reports);
     s->proposed = NULL;
 }
 
@@ -488,6 +576,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     *plan = (kl_steer_plan){.judgement.verdict = KL_STAY_WAITING};
     tick(s, reports);
     double spent_s = learn_movements(s, reports);
+    s->moved = false;
     learn_quantum(s, reports);
     plan->period = kl_period_of(s->options.interact_s, s->movement_s, s->options.quantum_s);
     s->round_s = s->step_s > plan->period.target_s ? s->step_s : plan->period.target_s;
@@ -513,10 +602,6 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
 
 /* --- what is left of an execution --- */
 
-static double left_s(const kl_steer *s, const place *todo) {
-    return time_with(s, todo, kl_loads_present(&s->loads)) / s->loads.mean_speed;
-}
-
 /* Transfers take what is not done first. */
 static double delay_s(kl_steer *s, const uint64_t *todo, const kl_steer_plan *plan) {
     memcpy(s->left, todo, s->options.ranks * sizeof *todo);
@@ -526,7 +611,7 @@ static double delay_s(kl_steer *s, const uint64_t *todo, const kl_steer_plan *pl
         s->left[t->from] -= undone;
         s->left[t->to] += undone;
     }
-    return left_s(s, s->left) - left_s(s, todo);
+    return execution_s(s, s->left) - execution_s(s, todo);
 }
 
 static void put_off(kl_steer *s, double delayed_s, kl_steer_plan *plan) {
@@ -565,8 +650,8 @@ bool kl_steer_left(kl_steer *s, const uint64_t *todo, kl_steer_plan *plan) {
         put_off(s, delayed_s, plan);
     if (plan->move || kl_shares(left, ranks, kl_loads_present(&s->loads), 0, s->left) != KILTER_OK)
         return false;
-    kl_prospect p = {.now_s = left_s(s, todo),
-                     .then_s = left_s(s, s->left),
+    kl_prospect p = {.now_s = execution_s(s, todo),
+                     .then_s = execution_s(s, s->left),
                      .move_s = s->options.move.fixed_s +
                                s->per_move_s * (double)kl_transfers_busiest(ranks, todo, s->left)};
     double saved_s = p.now_s - p.then_s;
@@ -593,6 +678,7 @@ void kl_steer_commit(kl_steer *s) {
     s->open_came_s = s->open_cost_s = 0;
     s->is_barred = false;
     s->proposed = NULL;
+    s->moved = true;
 }
 
 void kl_steer_refuse(kl_steer *s) {
@@ -601,7 +687,11 @@ void kl_steer_refuse(kl_steer *s) {
     s->account.moves--;
     s->account.forecast_s -= s->open_forecast_s;
     s->is_barred = true;
-    s->open = false;
+    s->open = s->moved = false;
+}
+
+void kl_steer_refill(kl_steer *s, double part) {
+    s->refill = part;
 }
 
 void kl_steer_place(kl_steer *s, const uint64_t *iterations) {

@@ -298,6 +298,9 @@ typedef struct kl_steer_plan {
 
 kl_steer *kl_steer_new(const kl_steer_options *options); /* equal shares. NULL: no memory */
 void kl_steer_free(kl_steer *steer);
+/* A pipeline that moves rows runs dry before and fills again: what is lost by that, as a part of an execution
+ * with its present blocks, the same on all ranks: (P − 1)·b/m. Until it is told, 0. */
+void kl_steer_refill(kl_steer *steer, double part);
 /* Reports of all ranks, in order. O(P log P). KILTER_ERR_MEMORY */
 kilter_status kl_steer_round(kl_steer *steer, const kl_rank_report *reports, kl_steer_plan *plan);
 /* Scattered, after a round within an execution of which todo[ranks] are left: shares are for whole

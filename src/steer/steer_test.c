@@ -32,7 +32,8 @@ typedef struct world {
     double speeds[MOST]; /* 0: 1 */
     double noise;        /* relative, of a rank's time for an execution */
     double barrier_s;
-    double slope; /* the last iteration costs so much more than the first */
+    double slope;  /* the last iteration costs so much more than the first */
+    double refill; /* a pipeline's part of an execution, lost with each movement */
     double runs_s;
     bool balanced;
     uint32_t refuses; /* so many movements, the first ones */
@@ -129,6 +130,7 @@ static double carry_out(const world *w, const kl_steer_plan *plan, kl_rank_repor
     reports[0].moved = rows;
     o->moves++;
     o->rows += plan->moved;
+    took_s += w->refill * plan->now_s; /* nobody measures that */
     o->moving_s += took_s;
     return took_s;
 }
@@ -222,6 +224,8 @@ static outcome play(const world *w) {
     kl_rank_report reports[MOST] = {0};
     kl_steer *steer = kl_steer_new(&w->options), *twin = kl_steer_new(&w->options);
     assert_true(steer && twin);
+    kl_steer_refill(steer, w->refill);
+    kl_steer_refill(twin, w->refill);
     double now_s = 0, next_s = 0;
     while (now_s < w->runs_s) {
         now_s += execute(w, kl_steer_shares(steer), now_s, (uint64_t)o.executions, reports);
@@ -347,6 +351,30 @@ static void no_swing_is_slower_than_without(void **state) {
     outcome o = play(&w), plain = play_plain(w);
     tell("20 s/10 s, dear", &o, &plain);
     assert_true(o.executions / o.elapsed_s >= plain.executions / plain.elapsed_s);
+}
+
+/* Against the run without balancing, which takes longer or less long for as much. */
+static void the_account_tells_what_balancing_gained(void **state) {
+    (void)state;
+    static const load loads[] = {{.begins_s = 50, .on_s = 1},
+                                 {.begins_s = 5, .on_s = 30, .off_s = 30},
+                                 {.begins_s = 11, .on_s = 10, .off_s = 10},
+                                 {.begins_s = 3, .on_s = 6, .off_s = 6},
+                                 {.begins_s = 2, .on_s = 12, .off_s = 24}};
+    for (size_t i = 0; i < 2 * sizeof loads / sizeof *loads; i++) {
+        world w = sor_2000();
+        w.iteration_s = 1e-3;
+        w.options.ranks = i % 2 ? 2 : 4;
+        w.refill = 0.3 * (double)(i % 3);
+        w.loads[0] = loads[i / 2];
+        outcome o = play(&w), plain = play_plain(w);
+        double gained_s = o.executions * plain.elapsed_s / plain.executions - o.elapsed_s;
+        double told_s = o.account.came_s - o.account.cost_s;
+        printf("   %g s on, %g s off, %u ranks: gained %.1f s, the account says %.1f s; %u moves\n",
+               loads[i / 2].on_s, loads[i / 2].off_s, w.options.ranks, gained_s, told_s, (unsigned)o.moves);
+        assert_true(fabs(told_s - gained_s) < 0.02 * w.runs_s + 0.1 * fabs(gained_s));
+        assert_true(fabs(o.account.cost_s - o.moving_s) < 0.1 * o.moving_s + 0.01);
+    }
 }
 
 static void a_load_after_a_long_calm_is_noticed_as_soon_as_one_at_once(void **state) {
@@ -532,6 +560,7 @@ int main(void) {
         cmocka_unit_test(a_constant_load_costs_nothing_after_the_first_moves),
         cmocka_unit_test(a_slow_swing_is_followed_as_the_model_says),
         cmocka_unit_test(no_swing_is_slower_than_without),
+        cmocka_unit_test(the_account_tells_what_balancing_gained),
         cmocka_unit_test(a_load_after_a_long_calm_is_noticed_as_soon_as_one_at_once),
         cmocka_unit_test(imbalance_below_any_threshold_does_not_stay),
         cmocka_unit_test(uneven_costs_and_unequal_ranks_end_in_balance),
