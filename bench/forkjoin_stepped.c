@@ -1,7 +1,6 @@
 /* The program on a farm under a fake clock. */
 #include "forkjoin.h"
 
-#include "farm/master_private.h"
 #include "farm/stepped.h"
 
 static const double LATENCY_S = 50e-6;
@@ -21,6 +20,7 @@ static void count(const kilter_outcome *outcome, void *user) {
 typedef struct ground {
     stepped_farm farm;
     double alone_s; /* since the last run */
+    bool begun;
 } ground;
 
 static double now_s(void *self) {
@@ -29,12 +29,13 @@ static double now_s(void *self) {
 
 /* The first are there before it begins. */
 static void come(void *self, int count, double speed) {
-    stepped_farm *f = &((ground *)self)->farm;
+    ground *g = self;
+    stepped_farm *f = &g->farm;
     for (int i = 0; i < count; i++) {
         stepped_join(f, work);
         f->workers[f->count - 1].speed = speed;
     }
-    if (f->master->runs == 0)
+    if (!g->begun)
         stepped_gather(f);
 }
 
@@ -65,6 +66,7 @@ static void run(void *self, uint64_t tasks, double work_s) {
     uint64_t done = 0;
     kilter_run run = {.tasks = tasks, .done = count, .user = &done, .work = work_s};
     task_s = work_s / (double)tasks;
+    g->begun = true;
     kl_master_spent(g->farm.master, g->alone_s);
     if (stepped_run(&g->farm, &run, NULL) != KILTER_OK || done != tasks)
         forkjoin_fail("a run", "tasks are missing");
@@ -84,9 +86,8 @@ static uint32_t most_workers(const forkjoin *program) {
 }
 
 void forkjoin_simulate(const forkjoin *program) {
-    ground g = {.farm = {.room = most_workers(program)}};
+    ground g = {.farm = {.room = most_workers(program), .whole_team = true}};
     stepped_open(&g.farm, program->policy, 0, LATENCY_S, work);
-    g.farm.master->chooses = false; /* --team all */
     forkjoin_play(program, &(forkjoin_ground){&g, now_s, come, go, ask, run, alone});
     stepped_close(&g.farm);
 }

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "farm/master_private.h"
 #include "farm/stepped.h"
 
 enum { ITERATIONS = 40, FIRST = 5, MOST = 50 };
@@ -50,12 +49,11 @@ static uint64_t ask(stepped_farm *f, double alone_s) {
 
 /* Time of all iterations; tasks = 0: as many as the farm says. */
 static double program_s(const char *policy, uint64_t tasks) {
-    stepped_farm f = {.room = MOST - FIRST};
+    stepped_farm f = {.room = MOST - FIRST, .whole_team = true};
     stepped_open(&f, policy, FIRST, LATENCY_S, work);
     for (uint32_t i = 0; i < FIRST; i++)
         f.workers[i].speed = 1 + i % 7;
     stepped_gather(&f);
-    f.master->chooses = false; /* --team all */
     double began_s = f.master_actor.now_s, alone_s = 0;
     for (int i = 0; i < ITERATIONS; i++) {
         come_and_go(&f, i);

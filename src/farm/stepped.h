@@ -46,6 +46,7 @@ typedef struct stepped_farm {
     uint32_t count;
     double send_s;        /* the sender's own time for a message */
     bool release;         /* set before opening */
+    bool whole_team;      /* likewise: nobody rests */
     uint32_t room;        /* likewise: so many more may join later */
     bool attended;        /* likewise: workers look for messages in the middle of a task, too */
     uint64_t tasks;       /* of the run, with those added */
@@ -156,7 +157,7 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
     kl_master_options master = {.policy = kl_policy_find(policy),
                                 .program = "test",
                                 .quiet = true,
-                                .chooses = true,
+                                .chooses = !f->whole_team,
                                 .release = f->release};
     master.clock = (kl_clock){.now_s = actor_now_s, .self = &f->master_actor};
     status = kl_master_new(&master, f->master_actor.transport, &f->master, NULL);
