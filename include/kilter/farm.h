@@ -273,8 +273,9 @@ typedef struct kilter_grain {
  *
  * @param grain  [out] written only on KILTER_OK
  * @return KILTER_OK; KILTER_ERR_RANGE when least > most, most is 0, or work or what `runs` gives is no number
- * above 0; KILTER_ERR_USAGE while a run is on, as in its callback, and with `resume`; KILTER_ERR_MEMORY; what
- * made the farm of no more use, if something has
+ * above 0; KILTER_ERR_USAGE while a run is on, as in its callback, with `resume`, and after a run that has
+ * grown, which tells nothing of those that do not; KILTER_ERR_MEMORY; what made the farm of no more use, if
+ * something has
  */
 KILTER_API kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_grain_options *options,
                                            kilter_grain *grain, kilter_error *error);
@@ -285,8 +286,8 @@ KILTER_API kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_grain
  * between two runs.
  *
  * @param program  [out] written only on KILTER_OK
- * @return KILTER_OK; KILTER_ERR_USAGE before the first run has ended, and while one is on; KILTER_ERR_MEMORY;
- * what made the farm of no more use, if something has
+ * @return KILTER_OK; KILTER_ERR_USAGE before the first run has ended, while one is on, and after one that has
+ * grown; KILTER_ERR_MEMORY; what made the farm of no more use, if something has
  */
 KILTER_API kilter_status kilter_farm_program(kilter_farm *farm, kilter_program *program, kilter_error *error);
 

@@ -128,6 +128,7 @@ static kilter_run run_of(grove *g, double weights[ROOTS]) {
                         .order = g->order,
                         .done = take,
                         .user = g,
+                        .series = g->seed % 3,
                         .grows = true};
 }
 
