@@ -168,8 +168,9 @@ static void record_left_out(kl_balance *b, uint32_t worker) {
                                                              .reason = reason});
 }
 
-/* What was assigned before anybody asked; who gets nothing may ask when nothing is left. */
-static void record_assignment(kl_balance *b) {
+/* What was assigned before anybody asked; who gets nothing may ask when nothing is left. A run that grows
+ * ends later, so there is no forecast of its end. */
+static void record_assignment(kl_balance *b, bool grows) {
     kl_assignment a;
     if (!b->trace || !kl_dealer_assignment(b->dealer, &a))
         return;
@@ -181,7 +182,7 @@ static void record_assignment(kl_balance *b) {
                                                          .kind = "assign",
                                                          .count = a.used,
                                                          .reason = a.reason,
-                                                         .forecast_s = now_s + a.end_s,
+                                                         .forecast_s = grows ? 0 : now_s + a.end_s,
                                                          .gain_s = a.gain_s});
     for (uint32_t i = 0; i < b->snapshot.slots && a.idle > 0; i++)
         if (b->views[i].present)
@@ -223,7 +224,7 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     if (kl_dealer_begin(b->dealer, s) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "beginning a run of %llu tasks: memory ran out",
                        (unsigned long long)run->tasks);
-    record_assignment(b);
+    record_assignment(b, run->grows);
     return KILTER_OK;
 }
 

@@ -439,6 +439,7 @@ void kl_master_unsafe(kl_master *m, uint64_t results, bool too_many) {
 }
 
 kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error *error) {
+    m->open = run->grows;
     kilter_status status = kl_master_between_runs(m, error);
     if (status == KILTER_OK)
         status = set_shared(m, run->shared, error);
@@ -456,7 +457,6 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
     m->feed_all = true;
     m->summary = (kilter_farm_summary){.tasks = run->tasks, .stored = m->done};
     m->running = true;
-    m->open = run->grows;
     m->grown = false;
     for (size_t i = 0; i < m->member_count; i++)
         m->members[i].held = false;

@@ -198,7 +198,7 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     kilter_status status = apply_pending(m, error);
     if (status != KILTER_OK)
         return status;
-    bool looked = m->runs > 0 && m->done == m->summary.tasks && !m->grown;
+    bool looked = m->runs > 0 && m->done == m->summary.tasks && !m->grown && !m->open;
     bool crowded = m->by_hand && m->ready - m->resting > m->seats; /* some have joined since */
     if (number_set || crowded || (m->chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
@@ -247,16 +247,17 @@ void kl_master_record_grain(kl_master *m) {
     if (m->grain.tasks == 0)
         return;
     double began_s = m->began_s - m->opened_s;
-    kl_trace_decision(
-        m->trace, &(kl_trace_decision_row){.run = m->runs,
-                                           .chunk = UINT64_MAX,
-                                           .at_s = began_s,
-                                           .worker = -1,
-                                           .kind = "grain",
-                                           .count = m->grain.tasks,
-                                           .reason = m->grain.reason,
-                                           .forecast_s = began_s + m->grain.workers_s + m->grain.messages_s,
-                                           .gain_s = m->grain.gain_s});
+    kl_trace_decision(m->trace,
+                      &(kl_trace_decision_row){
+                          .run = m->runs,
+                          .chunk = UINT64_MAX,
+                          .at_s = began_s,
+                          .worker = -1,
+                          .kind = "grain",
+                          .count = m->grain.tasks,
+                          .reason = m->grain.reason,
+                          .forecast_s = m->open ? 0 : began_s + m->grain.workers_s + m->grain.messages_s,
+                          .gain_s = m->grain.gain_s});
     m->grain.tasks = 0;
 }
 

@@ -139,11 +139,55 @@ static void who_is_too_slow_to_help_is_recorded(void **state) {
     free(folder);
 }
 
+static void add_twice(const kilter_outcome *o, void *user) {
+    if (o->index < 60)
+        assert_int_equal(stepped_add(user, 2, NULL, NULL, NULL), KILTER_OK);
+}
+
+/* All its tasks stand in its row, and in those of its chunks; when it would end nobody knew at its beginning.
+ */
+static void a_run_that_grows_is_recorded_as_it_ended(void **state) {
+    (void)state;
+    char *folder;
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
+    char *path = kl_text("%s/run.kilter", folder);
+    kl_trace *trace;
+    const kl_trace_run_row row = {.program = "test", .version = "", .policy = "ect", .host = "here"};
+    assert_int_equal(kl_trace_open(path, &row, &trace, NULL), KILTER_OK);
+    stepped_farm f = {0};
+    stepped_open(&f, "ect", 3, 50e-6, work_1ms);
+    kl_master_record(f.master, trace);
+    stepped_gather(&f);
+    for (int run = 0; run < 4; run++)
+        assert_int_equal(
+            stepped_run(&f, &(kilter_run){.tasks = 60, .done = add_twice, .user = &f, .grows = true}, NULL),
+            KILTER_OK);
+    stepped_close(&f);
+    assert_int_equal(kl_trace_close(trace, 1, NULL), KILTER_OK);
+
+    kl_report *report;
+    assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
+    for (int run = 0; run < 4; run++) {
+        const kl_report_iteration *it = &report->iterations[run];
+        assert_int_equal(it->tasks, 180);
+        assert_int_equal(it->tasks_done, 180);
+        assert_true(it->units == 180);
+    }
+    const kl_report_decision *assigned = decision(report, "assign");
+    assert_true(assigned->decisions > 0 && assigned->forecasts == 0);
+    kl_report_free(report);
+    unlink(path);
+    rmdir(folder);
+    free(path);
+    free(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_leaves_a_record_that_can_be_read),
         cmocka_unit_test(a_choice_is_recorded_with_forecast_and_outcome),
         cmocka_unit_test(who_is_too_slow_to_help_is_recorded),
+        cmocka_unit_test(a_run_that_grows_is_recorded_as_it_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
