@@ -5,6 +5,7 @@
 /* Candidates with two at once over those with one, where master and workers take alike long, as only there
  * two could pay (docs/sp.md: 1.1 to 1.6 where the master is quick). */
 static const double MORE_CANDIDATES = 1.8;
+static const double WORTH_TRYING = 0.95;
 
 double sp_basket_ratio(const sp_times *t) {
     double alone_s = t->master_s + t->farm_s;
@@ -20,5 +21,7 @@ void sp_basket_print(FILE *out, const sp_times *t) {
                 "should "
                 "take %.0f %% %s",
                 t->master_s, t->farm_s, MORE_CANDIDATES, 100 * fabs(ratio - 1),
-                ratio < 1 ? "less: try --basket 2" : "longer");
+                ratio < WORTH_TRYING ? "less: try --basket 2"
+                : ratio < 1          ? "less"
+                                     : "longer");
 }
