@@ -6,7 +6,13 @@ sp=$1
 lands=$2/lands
 work=$(mktemp -d) || exit 1
 children=
-trap 'for child in $children; do kill -9 "$child" 2>/dev/null; done; rm -rf "$work"' EXIT
+clean() {
+    for child in $children; do
+        kill -9 "$child" 2>/dev/null
+    done
+    rm -rf "$work"
+}
+trap clean EXIT
 failed=0
 
 complain() {

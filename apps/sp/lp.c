@@ -155,12 +155,13 @@ static void restore_start(sp_lp *lp) {
 static sp_lp_status solve(sp_lp *lp) {
     sp_lp_status solved = sp_lp_meaning(sp_clp_dual(lp->model));
     lp->pivots += Clp_numberIterations(lp->model);
-    if (solved == SP_LP_OPTIMAL)
-        return solved;
-    lp->spoiled = true;
-    sp_lp_status second = sp_lp_meaning(sp_clp_primal(lp->model));
+    lp->spoiled = solved != SP_LP_OPTIMAL;
+    if (solved == SP_LP_OPTIMAL || solved == SP_LP_INFEASIBLE)
+        return solved; /* which the dual method proves; the primal one breaks off where there is no answer, or
+                          asserts */
+    solved = sp_lp_meaning(sp_clp_primal(lp->model));
     lp->pivots += Clp_numberIterations(lp->model);
-    return second == SP_LP_STOPPED ? solved : second; /* it may give up where the dual method has proved it */
+    return solved;
 }
 
 sp_lp_status sp_lp_solve(sp_lp *lp) {

@@ -112,16 +112,17 @@ kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_e
     return no_memory("dropping rows of a linear program", error);
 }
 
-/* What one method leaves unsolved, another may solve, and another start. */
+/* What one method leaves unsolved, another may solve, and another start. That there is no answer the dual
+ * method proves; the primal one may assert where it looks for one. */
 sp_lp_status sp_table_solve(sp_table *table) {
-    int status = sp_clp_dual(table->model);
-    if (status)
-        status = sp_clp_primal(table->model);
-    if (status) {
-        sp_clp_start_from_slacks(table->model);
-        status = sp_clp_primal(table->model);
-    }
-    return sp_lp_meaning(status);
+    sp_lp_status solved = sp_lp_meaning(sp_clp_dual(table->model));
+    if (solved == SP_LP_UNBOUNDED || solved == SP_LP_STOPPED)
+        solved = sp_lp_meaning(sp_clp_primal(table->model));
+    if (solved == SP_LP_OPTIMAL)
+        return solved;
+    sp_clp_start_from_slacks(table->model);
+    return sp_lp_meaning(solved == SP_LP_INFEASIBLE ? sp_clp_dual(table->model)
+                                                    : sp_clp_primal(table->model));
 }
 
 sp_lp_status sp_table_solve_once(sp_table *table) {
