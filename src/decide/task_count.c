@@ -33,7 +33,7 @@ static kilter_status weigh(const kl_grain_look *look, const kl_grain_question *q
     for (uint32_t i = 0; i < look->lane_count; i++)
         c->workers += counts[i] > 0;
     c->workers_s = kl_assignment_end_s(look->lanes, look->lane_count, units, counts);
-    c->master_s = look->model.master.fixed_s + number * look->model.master.per_unit_s;
+    c->master_s = kl_curve_s(&look->model.master, number);
     c->messages_s = kl_model_join_s(&look->model, number, c->workers, look->lost_s);
     c->total_s =
         c->runs * (kl_model_forkjoin_s(&look->model, number, c->workers, c->workers_s) + look->lost_s);

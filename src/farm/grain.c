@@ -144,14 +144,16 @@ kilter_status kilter_farm_program(kilter_farm *f, kilter_program *program, kilte
         double rate = 0;
         for (uint32_t i = 0; i < now.lane_count; i++)
             rate += now.lanes[i].rate / now.lane_count;
-        *program = (kilter_program){.tasks = now.tasks,
-                                    .iterations = 1,
-                                    .work_s = now.work_units / rate,
-                                    .master_s = now.model.master.fixed_s,
-                                    .master_task_s = now.model.master.per_unit_s,
-                                    .round_trip_s = now.model.round_trip_s,
-                                    .update_s = now.model.update_s,
-                                    .task_message_s = now.model.task_s};
+        kl_curve *master = &now.model.master;
+        *program = (kilter_program){
+            .tasks = now.tasks,
+            .iterations = 1,
+            .work_s = now.work_units / rate,
+            .master_s = master->fixed_s,
+            .master_task_s = (kl_curve_s(master, (double)now.tasks) - master->fixed_s) / (double)now.tasks,
+            .round_trip_s = now.model.round_trip_s,
+            .update_s = now.model.update_s,
+            .task_message_s = now.model.task_s};
     }
     free((void *)(uintptr_t)now.lanes);
     kl_farm_end_use(f);

@@ -1,4 +1,4 @@
-/* A cost as a straight line through what was seen of it. */
+/* A cost as a line through what was seen of it. */
 #include <math.h>
 
 #include "measure/measure.h"
@@ -6,29 +6,51 @@
 static const double KEPT = 0.8; /* of a reading's weight, with each that follows */
 /* Readings whose numbers differ by less than this part of their mean tell a level, no slope. */
 static const double ALIKE = 0.02;
+/* Numbers by this part further apart tell by which power the cost grows; nearer ones mostly show noise. */
+static const double APART = 0.15;
+static const double MOST_BEND = 1;
+static const double LEAST_S = 1e-9; /* of what has a logarithm */
 
-/* number: above 0. Means and sums of a weighted sample, one more value at a time (West 1979). */
+double kl_curve_s(const kl_curve *c, double number) {
+    return c->fixed_s + c->per_unit_s * number * (c->bend > 0 ? pow(number, c->bend) : 1);
+}
+
+/* Means and sums of a weighted sample, one more value at a time (West 1979). */
+static void add(struct kl_line_sums *t, double weight, double x, double y) {
+    double from_x = x - t->x, from_y = y - t->y;
+    t->x += from_x / weight;
+    t->y += from_y / weight;
+    t->spread_x = KEPT * t->spread_x + from_x * (x - t->x);
+    t->with_y = KEPT * t->with_y + from_x * (y - t->y);
+}
+
+/* number: above 0. */
 void kl_line_add(kl_line *line, double number, double seconds) {
     line->least_x = line->count ? fmin(line->least_x, number) : number;
     line->most_x = line->count ? fmax(line->most_x, number) : number;
     line->count++;
     line->weight = KEPT * line->weight + 1;
-    double from_x = number - line->x, from_y = seconds - line->y;
-    line->x += from_x / line->weight;
-    line->y += from_y / line->weight;
-    line->spread_x = KEPT * line->spread_x + from_x * (number - line->x);
-    line->with_y = KEPT * line->with_y + from_x * (seconds - line->y);
+    add(&line->plain, line->weight, number, seconds);
+    add(&line->logs, line->weight, log(number), log(fmax(seconds, LEAST_S)));
 }
 
-kl_linear kl_line_fit(const kl_line *line) {
+/* As if one more reading, APART from the others, had shown a proportion. */
+static kl_curve power(const struct kl_line_sums *logs) {
+    double bend = (logs->with_y - logs->spread_x) / (logs->spread_x + APART * APART);
+    bend = fmax(0, fmin(MOST_BEND, bend));
+    return (kl_curve){0, exp(logs->y - (1 + bend) * logs->x), bend};
+}
+
+kl_curve kl_line_fit(const kl_line *line) {
+    const struct kl_line_sums *t = &line->plain;
     if (line->count == 0)
-        return (kl_linear){0, 0};
-    double squares = line->spread_x + line->weight * line->x * line->x;
-    kl_linear proportional = {0, (line->with_y + line->weight * line->x * line->y) / squares};
-    if (line->spread_x < line->weight * (ALIKE * line->x) * (ALIKE * line->x))
-        return proportional;
-    double slope = line->with_y / line->spread_x;
+        return (kl_curve){0, 0, 0};
+    if (t->spread_x < line->weight * (ALIKE * t->x) * (ALIKE * t->x)) {
+        double squares = t->spread_x + line->weight * t->x * t->x;
+        return (kl_curve){0, (t->with_y + line->weight * t->x * t->y) / squares, 0};
+    }
+    double slope = t->with_y / t->spread_x;
     if (!(slope > 0))
-        return (kl_linear){line->y, 0};
-    return slope < proportional.per_unit_s ? (kl_linear){line->y - slope * line->x, slope} : proportional;
+        return (kl_curve){t->y, 0, 0};
+    return slope * t->x < t->y ? (kl_curve){t->y - slope * t->x, slope, 0} : power(&line->logs);
 }

@@ -24,7 +24,7 @@ static void a_line_is_found(void **state) {
         double fixed_s = 0.1 * (double)(seed % 5), slope = 0.01 * (double)(1 + seed % 7);
         for (uint64_t i = 0; i < 20; i++)
             kl_line_add(&line, number_of(seed, i), fixed_s + slope * number_of(seed, i));
-        kl_linear fit = kl_line_fit(&line);
+        kl_curve fit = kl_line_fit(&line);
         assert_true(near(fit.fixed_s, fixed_s) && near(fit.per_unit_s, slope));
         assert_true(line.least_x >= 1 && line.most_x <= 1000 && line.least_x <= line.most_x);
     }
@@ -36,9 +36,39 @@ static void one_number_tells_a_proportion(void **state) {
     assert_true(kl_line_fit(&line).per_unit_s == 0 && kl_line_fit(&line).fixed_s == 0);
     for (int i = 0; i < 3; i++)
         kl_line_add(&line, 200, 5 + i);
-    kl_linear fit = kl_line_fit(&line);
+    kl_curve fit = kl_line_fit(&line);
     assert_true(fit.fixed_s == 0 && fit.per_unit_s * 200 > 6 &&
                 fit.per_unit_s * 200 < 7); /* the later more */
+}
+
+/* A master's time that grows faster than its tasks: what was seen at 100 and 400 of them tells of 50, 200 and
+ * 800. */
+static void a_power_is_found(void **state) {
+    (void)state;
+    for (int p = 0; p <= 10; p++) {
+        double power = 1 + 0.1 * p;
+        kl_line line = {0};
+        for (int i = 0; i < 12; i++)
+            kl_line_add(&line, i % 2 ? 400 : 100, pow(i % 2 ? 4 : 1, power));
+        kl_curve fit = kl_line_fit(&line);
+        for (double tasks = 50; tasks <= 800; tasks *= 2) {
+            double ratio = kl_curve_s(&fit, tasks) / pow(tasks / 100, power);
+            assert_true(ratio > 0.9 && ratio < 1.1);
+        }
+    }
+}
+
+/* Two numbers that hardly differ, and noise: about a proportion. */
+static void noise_is_no_power(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        kl_line line = {0};
+        for (uint64_t i = 0; i < 10; i++)
+            kl_line_add(&line, i % 2 ? 105 : 100,
+                        1 + 0.1 * ((double)(kl_mix64(seed * 16 + i) % 1000) / 1000 - 0.5));
+        kl_curve fit = kl_line_fit(&line);
+        assert_true(kl_curve_s(&fit, 200) < 2.7 && kl_curve_s(&fit, 50) > 0.37);
+    }
 }
 
 /* Whatever is seen, no cost is below 0 anywhere, and the fit passes near what was seen last. */
@@ -53,11 +83,11 @@ static void no_term_is_below_zero(void **state) {
             most = fmax(most, seconds);
             kl_line_add(&line, number_of(seed, i), seconds);
         }
-        kl_linear fit = kl_line_fit(&line);
-        assert_true(fit.fixed_s >= 0 && fit.per_unit_s >= 0);
+        kl_curve fit = kl_line_fit(&line);
+        assert_true(fit.fixed_s >= 0 && fit.per_unit_s >= 0 && fit.bend >= 0);
         if (fit.fixed_s > 0 || seed % 9 == 0)
-            assert_true(fit.fixed_s + fit.per_unit_s * line.x >= least - 1e-9 &&
-                        fit.fixed_s + fit.per_unit_s * line.x <= most + 1e-9);
+            assert_true(fit.fixed_s + fit.per_unit_s * line.plain.x >= least - 1e-9 &&
+                        fit.fixed_s + fit.per_unit_s * line.plain.x <= most + 1e-9);
     }
 }
 
@@ -68,7 +98,7 @@ static void the_past_fades(void **state) {
         kl_line_add(&line, 100 + i % 3 * 100, 10);
     for (int i = 0; i < 50; i++)
         kl_line_add(&line, 100 + i % 3 * 100, 1 + 0.01 * (100 + i % 3 * 100));
-    kl_linear fit = kl_line_fit(&line);
+    kl_curve fit = kl_line_fit(&line);
     assert_true(fabs(fit.fixed_s - 1) < 0.01 && fabs(fit.per_unit_s - 0.01) < 1e-4);
 }
 
@@ -92,7 +122,8 @@ static void views_are_rescaled(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_is_found),       cmocka_unit_test(one_number_tells_a_proportion),
+        cmocka_unit_test(a_line_is_found),       cmocka_unit_test(a_power_is_found),
+        cmocka_unit_test(noise_is_no_power),     cmocka_unit_test(one_number_tells_a_proportion),
         cmocka_unit_test(no_term_is_below_zero), cmocka_unit_test(the_past_fades),
         cmocka_unit_test(views_are_rescaled),
     };

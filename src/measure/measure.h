@@ -59,18 +59,29 @@ kl_msgcost_fit(const kl_msgcost *cost); /* all 0 when empty; λ = 0 while every 
 /* What was before this window is forgotten, unless there is too little in it. */
 void kl_msgcost_next_window(kl_msgcost *cost);
 
-/* A cost that grows with a number, fixed_s + number·per_unit_s, neither below 0: least squares over what was
- * seen, the last readings counting most. While only one number was seen, the cost is taken to be proportional
- * to it. Zeroed is empty. */
+/* A cost that grows with a number: fixed_s + per_unit_s·number^(1 + bend), none below 0. */
+typedef struct kl_curve {
+    double fixed_s, per_unit_s;
+    double bend; /* 0: a straight line */
+} kl_curve;
+
+double kl_curve_s(const kl_curve *curve, double number);
+
+/* Such a cost as it is seen: least squares, the last readings counting most; a straight line, or, where that
+ * would begin below 0, a power of the number. While only one number was seen, the cost is taken to be
+ * proportional to it. Zeroed is empty. */
 typedef struct kl_line {
-    uint64_t count;          /* of readings */
-    double weight, x, y;     /* fading: Σ1, and the means of numbers and costs */
-    double spread_x, with_y; /* fading sums of squared deviations of x, and of products with those of y */
-    double least_x, most_x;  /* ever */
+    uint64_t count; /* of readings */
+    double weight;  /* fading: Σ1 */
+    struct kl_line_sums {
+        double x, y;             /* means of numbers and costs, fading */
+        double spread_x, with_y; /* fading sums of squared deviations of x, and of products with those of y */
+    } plain, logs;
+    double least_x, most_x; /* ever */
 } kl_line;
 
 void kl_line_add(kl_line *line, double number, double seconds);
-kl_linear kl_line_fit(const kl_line *line); /* all 0 when empty */
+kl_curve kl_line_fit(const kl_line *line); /* all 0 when empty */
 
 /* Weighted average performance of a worker (AWF): the k-th chunk counts k times. Zeroed is empty. */
 typedef struct kl_wap {

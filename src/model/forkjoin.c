@@ -9,7 +9,7 @@ double kl_model_join_s(const kl_forkjoin *m, double tasks, uint32_t workers, dou
 }
 
 double kl_model_forkjoin_s(const kl_forkjoin *m, double tasks, uint32_t workers, double workers_s) {
-    return m->master.fixed_s + tasks * m->master.per_unit_s + kl_model_join_s(m, tasks, workers, workers_s);
+    return kl_curve_s(&m->master, tasks) + kl_model_join_s(m, tasks, workers, workers_s);
 }
 
 double kl_model_forkjoin_total_s(double master_s, double iterations, double join_s) {

@@ -82,7 +82,7 @@ double kl_model_min_chunk_s(double send_s, uint32_t workers);
 /* A program that again and again works alone, then forks T tasks and waits for all (Buaklee, Tracy, Vernon,
  * Wright 2002). */
 typedef struct kl_forkjoin {
-    kl_linear master;    /* alone, per iteration: fixed, and for each task [t_M(T)] */
+    kl_curve master;     /* alone, per iteration, by the number of tasks [t_M(T)] */
     double round_trip_s; /* of a message */
     double update_s;     /* the master, for what one worker sends back [t_update] */
     double task_s;       /* on the wire, for each task */
