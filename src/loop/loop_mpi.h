@@ -115,15 +115,17 @@ typedef enum kl_call { /* collective ones */
 
 enum { KL_STEPS = 16 };
 
-typedef struct kl_steps_word { /* from a rank that waits */
+typedef struct kl_steps_word { /* from a rank that waits, to the next one */
     uint64_t number, recent[KL_STEPS];
+    uint64_t last; /* from one that closes the loop: no other follows */
 } kl_steps_word;
 
 typedef struct kl_steps {
     uint64_t number;           /* collective calls so far, with the one under way */
     uint64_t recent[KL_STEPS]; /* call k at k mod KL_STEPS, as a number */
     double looked_s, waits_s;  /* looks that follow each other began */
-    uint64_t told;             /* the others, at this number */
+    uint64_t told;             /* the next rank, at this number */
+    bool heard_last;           /* from the rank before */
     kl_steps_word word;
     kl_batch batch; /* of what is told */
 } kl_steps;

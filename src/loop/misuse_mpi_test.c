@@ -2,6 +2,7 @@
  * rank says it by name, and none hangs. Started by mpirun, or by death_test.sh.
  *
  *   misuse_mpi_test steps                collective calls out of step
+ *                   waits                ranks that wait for others tell it, and no word is lost
  *                   unclosed             rank 0 calls MPI_Finalize() before the loop is closed
  *                   touch                rows touched where they are not
  *                   death KIND WHEN WHO  rank WHO dies: before call number WHEN of those below, or after
@@ -18,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loop/loop_mpi.h"
 #include "loop/loop_suite.h"
 
 /* --- a loop of each kind, and its calls as letters --- */
@@ -96,7 +98,7 @@ static run new_run(void) {
 
 /* --- out of step --- */
 
-/* The odd rank's calls, and the others'. */
+/* One rank's calls, and the others'. */
 static const char *const apart[][2] = {
     {"oaAbbGc", "oaAbbgc"}, {"oaAbgc", "oaAbhc"},  {"oaAbbgc", "oaAbgc"},
     {"oaAbgbc", "oaAbbc"},  {"oaAbbbc", "oaAbbc"}, {"oaAbc", "oaAbbgc"},
@@ -125,10 +127,41 @@ static void test_steps(void) {
     size_t count = sizeof apart / sizeof *apart;
     for (size_t k = 0; k < KINDS && ranks > 1; k++)
         for (size_t i = 0; i < count; i++) {
-            bool odd = (i + k) % 2 ? rank == 0 : rank == ranks - 1;
-            be_apart(&kinds[k], apart[i][odd ? 0 : 1]);
+            be_apart(&kinds[k], apart[i][rank == (int)(i + k) % ranks ? 0 : 1]);
             MPI_Barrier(MPI_COMM_WORLD);
         }
+}
+
+/* --- what is told of calls --- */
+
+static int told, heard; /* words, by this rank */
+
+int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request) {
+    told += count == (int)sizeof(kl_steps_word);
+    return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+int MPI_Recv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status) {
+    heard += count == (int)sizeof(kl_steps_word);
+    return PMPI_Recv(data, count, type, from, tag, comm, status);
+}
+
+/* Ranks wait so long for another, in each call, that they tell what they are in: one of them, and it hears.
+ */
+static void test_waits(void) {
+    static const char calls[] = "oabbgc";
+    run r = new_run();
+    int all[2];
+    for (int at = 0; calls[at]; at++) {
+        if (rank == at % ranks)
+            kl_nap_s(1.2);
+        CHECK(make_call(&r, &kinds[0], calls[at]) == KILTER_OK);
+    }
+    CHECK(told <= (int)sizeof calls);
+    MPI_Allreduce((int[]){told, heard}, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(all[0] > ranks && all[1] == all[0]);
+    free(r.whole);
 }
 
 /* --- MPI ends before the loop --- */
@@ -359,6 +392,8 @@ int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "steps") == 0)
         test_steps();
+    else if (strcmp(what, "waits") == 0)
+        test_waits();
     else if (strcmp(what, "unclosed") == 0)
         test_unclosed();
     else if (strcmp(what, "touch") == 0)
@@ -370,7 +405,8 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "deaf") == 0 && count > 3)
         test_deaf(arguments[2], atoi(arguments[3]));
     else
-        CHECK(!"misuse_mpi_test steps, unclosed, touch, birth WHEN WHO, deaf FILE WHO, or death or leave "
+        CHECK(!"misuse_mpi_test steps, waits, unclosed, touch, birth WHEN WHO, deaf FILE WHO, or death or "
+               "leave "
                "KIND WHEN WHO");
     MPI_Finalize();
 }

@@ -51,7 +51,7 @@ typedef struct transfer {
 typedef struct report {
     uint64_t done, rows; /* of this execution; here */
     uint64_t todo;       /* of them, in this execution */
-    uint64_t refused;    /* since the last report */
+    uint64_t refused;    /* of rows it should have sent, since the last report */
     kl_rank_report rank; /* without segments, which stay behind */
 } report;
 enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
@@ -67,7 +67,7 @@ struct kl_scatter {
     double reported_s;
     double over_s;            /* rank 0's clock at the last end that was known to all … */
     uint64_t ended;           /* … and executions that had ended then */
-    uint64_t rounds, refused; /* refused here, and not reported yet */
+    uint64_t rounds, refused; /* refused: to be reported */
     uint64_t refusals;        /* reported by anybody, and not acted on yet */
     transfer *transfers;      /* in the order they were planned */
 };
@@ -225,7 +225,6 @@ static kilter_status answer_list(kilter_loop *l, transfer *t, kilter_error *erro
     if (t->granted) {
         status = pass_rows(l, t, error);
     } else {
-        l->scatter->refused++;
         status = give_pages(l, t, error);
         t->list.count = 0;
         t->stage = ROWS;
@@ -244,9 +243,11 @@ static bool put_back(struct kl_scatter *s, const list *from) {
     return fits;
 }
 
+/* Who has the rows again reports that, and them: the next decision awaits these, and so knows of it. */
 static kilter_status hear_answer(kilter_loop *l, transfer *t, kilter_error *error) {
     if (t->granted)
         return pass_rows(l, t, error);
+    l->scatter->refused++;
     bool fits = put_back(l->scatter, &t->list);
     t->list.count = 0;
     t->stage = ROWS;

@@ -1,8 +1,9 @@
 /* Collective calls that are out of step between ranks, found and named.
  *
  * Where ranks meet anyway they compare their calls: what is added up has two words more, which tell whether
- * all are in the same call after as many others. Elsewhere a rank that waits for long tells the others which
- * calls it has made; one that has made others than that says so. In checking mode ranks meet in each call. */
+ * all are in the same call after as many others. Elsewhere a rank that waits for long tells the next one
+ * which calls it has made; one that has made others than that says so. Not all ranks' calls are the same only
+ * if those of two that follow each other in the ring differ. In checking mode ranks meet in each call. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,50 +110,61 @@ static kilter_status compare(const kilter_loop *l, const kl_steps_word *theirs, 
 }
 
 static kilter_status hear(kilter_loop *l, kilter_error *error) {
+    int before = (l->rank + (int)l->ranks - 1) % (int)l->ranks;
     kilter_status status = KILTER_OK;
     for (int there = 1; there && status == KILTER_OK;) {
-        MPI_Status from;
         kl_steps_word word;
-        int code = MPI_Iprobe(MPI_ANY_SOURCE, KL_TAG_STEPS, l->calls, &there, &from);
+        int code = MPI_Iprobe(before, KL_TAG_STEPS, l->calls, &there, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && there)
-            code = MPI_Recv(&word, sizeof word, MPI_BYTE, from.MPI_SOURCE, KL_TAG_STEPS, l->calls,
-                            MPI_STATUS_IGNORE);
+            code = MPI_Recv(&word, sizeof word, MPI_BYTE, before, KL_TAG_STEPS, l->calls, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS)
             return kl_mpi_failed(code, "comparing the calls of a loop's ranks", error);
-        if (there)
-            status = compare(l, &word, from.MPI_SOURCE, error);
+        if (there) {
+            l->steps.heard_last = word.last;
+            status = compare(l, &word, before, error);
+        }
     }
     return status;
 }
 
-static kilter_status tell(kilter_loop *l, kilter_error *error) {
+static kilter_status tell(kilter_loop *l, bool last, kilter_error *error) {
     kl_steps *s = &l->steps;
-    kilter_status status = kl_batch_look(l, &s->batch, error);
-    if (status != KILTER_OK || s->batch.open > 0)
-        return status;
     s->told = s->number;
     s->word.number = s->number;
+    s->word.last = last;
     memcpy(s->word.recent, s->recent, sizeof s->recent);
-    for (int r = 0; r < (int)l->ranks && status == KILTER_OK; r++)
-        if (r != l->rank)
-            status = kl_batch_send_on(l->calls, &s->batch, &s->word, sizeof s->word, r, KL_TAG_STEPS, error);
-    return status;
+    return kl_batch_send_on(l->calls, &s->batch, &s->word, sizeof s->word, (l->rank + 1) % (int)l->ranks,
+                            KL_TAG_STEPS, error);
 }
 
 kilter_status kl_steps_look(kilter_loop *l, double now_s, kilter_error *error) {
     kl_steps *s = &l->steps;
-    if (s->number == 0) /* the loop is being opened */
+    if (s->number == 0 || l->ranks == 1) /* 0: the loop is being opened */
         return KILTER_OK;
     if (now_s - s->looked_s > APART_S)
         s->waits_s = now_s;
     s->looked_s = now_s;
     kilter_status status = hear(l, error);
-    if (status == KILTER_OK && now_s - s->waits_s > TELL_AFTER_S && s->told != s->number)
-        status = tell(l, error);
-    return status;
+    if (status == KILTER_OK)
+        status = kl_batch_look(l, &s->batch, error);
+    bool due = now_s - s->waits_s > TELL_AFTER_S && s->told != s->number && s->batch.open == 0;
+    return status == KILTER_OK && due ? tell(l, false, error) : status;
 }
 
+/* No word may be on its way when the communicator is freed: those of a rank come in the order of sending. */
 kilter_status kl_steps_close(kilter_loop *l, kilter_error *error) {
-    kilter_status status = l->steps.told > 0 ? kl_batch_await(l, &l->steps.batch, error) : KILTER_OK;
-    return status == KILTER_OK && kl_mpi_ranks_die ? hear(l, error) : status;
+    kl_steps *s = &l->steps;
+    if (!kl_mpi_ranks_die || l->ranks == 1)
+        return KILTER_OK;
+    kilter_status status = kl_batch_await(l, &s->batch, error);
+    if (status == KILTER_OK)
+        status = tell(l, true, error);
+    while (status == KILTER_OK && !s->heard_last) {
+        status = hear(l, error);
+        if (status == KILTER_OK)
+            status = kl_loop_look_for_deaths(l, error);
+        if (!s->heard_last)
+            kl_loop_rest(l);
+    }
+    return status == KILTER_OK ? kl_batch_await(l, &s->batch, error) : status;
 }
