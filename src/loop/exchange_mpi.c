@@ -112,10 +112,22 @@ static void give(kilter_loop *l, const uint64_t *gone, const uint64_t *kept) {
     }
 }
 
+static uint64_t bytes_that_come(const kilter_loop *l) {
+    uint64_t bytes = 0;
+    for (size_t a = 0; a < l->array_count; a++) {
+        const kl_array *array = &l->arrays[a];
+        kl_span had = kl_loop_with_ghosts(l, range_of(l->bounds, (uint32_t)l->rank), array->ghost);
+        kl_span has = kl_loop_with_ghosts(l, range_of(l->target, (uint32_t)l->rank), array->ghost);
+        kl_span stay = common(had, has);
+        bytes += ((has.hi - has.lo) - (stay.hi - stay.lo)) * array->rows.bytes;
+    }
+    return bytes;
+}
+
 /* All ranks have room, or nothing moves: *granted is the same everywhere. */
 static kilter_status make_room(kilter_loop *l, bool *granted, kilter_error *error) {
     double began_s = kl_loop_now_s(l);
-    uint64_t fits = 1;
+    uint64_t fits = kl_rows_fit(bytes_that_come(l));
     for (size_t a = 0; a < l->array_count && fits; a++) {
         kl_array *array = &l->arrays[a];
         kl_span all = kl_loop_with_ghosts(l, range_of(l->target, (uint32_t)l->rank), array->ghost);

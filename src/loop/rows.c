@@ -5,7 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "sys/sys.h"
+
 static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
+static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* less is not worth the look */
 
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error) {
     if (bytes == 0 || n == 0 || n > MOST_BYTES / bytes)
@@ -31,6 +34,10 @@ static kl_span pages_of(const kl_rows *rows, kl_span range) {
         return (kl_span){0, 0};
     return (kl_span){range.lo * rows->bytes / rows->page * rows->page,
                      (range.hi * rows->bytes + rows->page - 1) / rows->page * rows->page};
+}
+
+bool kl_rows_fit(uint64_t bytes) {
+    return bytes < LOOK_FROM_BYTES || bytes <= kl_memory_left("");
 }
 
 kilter_status kl_rows_take(kl_rows *rows, kl_span range, kilter_error *error) {

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,16 +86,44 @@ static void test_taken_again_is_zero(void **state) {
     kl_rows_release(&rows);
 }
 
-/* Sanitizers have data of their own, which the limit counts too. */
-static rlim_t data_bytes(void) {
-    unsigned long long kib = 0;
-    char line[256];
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status && fgets(line, sizeof line, status) && sscanf(line, "VmData: %llu kB", &kib) != 1)
-        ;
-    if (status)
-        fclose(status);
-    return kib << 10;
+static size_t resident_pages(const kl_rows *rows) {
+    size_t count = rows->reserved / rows->page, resident = 0;
+    unsigned char *pages = malloc(count);
+    assert_non_null(pages);
+    assert_int_equal(mincore(rows->base, rows->reserved, pages), 0);
+    for (size_t i = 0; i < count; i++)
+        resident += pages[i] & 1;
+    free(pages);
+    return resident;
+}
+
+/* The system has the memory of rows that have left back, and none of those that were never here. */
+static void test_memory_follows_rows(void **state) {
+    (void)state;
+    enum { ROWS = 64, PAGES = 4 };
+    kl_rows rows = {0};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    assert_int_equal(kl_rows_reserve(&rows, ROWS, PAGES * page, NULL), KILTER_OK);
+    madvise(rows.base, rows.reserved, MADV_NOHUGEPAGE); /* of which one is there as a whole */
+    assert_int_equal(resident_pages(&rows), 0);
+    kl_span here = {0, 0};
+    for (uint64_t lo = 0; lo + 16 <= ROWS; lo += 5) { /* a window moves over the rows */
+        kl_span next = {lo, lo + 16};
+        assert_int_equal(kl_rows_take(&rows, next, NULL), KILTER_OK);
+        memset(kl_rows_at(&rows, lo), 1, 16 * PAGES * page);
+        kl_rows_give(&rows, here, &next, 1);
+        here = next;
+        assert_int_equal(resident_pages(&rows), 16 * PAGES);
+    }
+    kl_rows_give(&rows, here, NULL, 0);
+    assert_int_equal(resident_pages(&rows), 0);
+    kl_rows_release(&rows);
+}
+
+static void test_small_moves_do_not_ask(void **state) {
+    (void)state;
+    assert_true(kl_rows_fit(0) && kl_rows_fit(4096));
+    assert_false(kl_rows_fit(UINT64_MAX - 1)); /* no host, no group */
 }
 
 static int be_short_of_memory(void) {
@@ -101,8 +131,7 @@ static int be_short_of_memory(void) {
     kilter_error error = {KILTER_OK, ""};
     if (kl_rows_reserve(&rows, 1024, 1 << 20, &error) != KILTER_OK)
         return 1;
-    rlim_t limit = data_bytes() + (64 << 20);
-    setrlimit(RLIMIT_DATA, &(struct rlimit){limit, limit});
+    setrlimit(RLIMIT_DATA, &(struct rlimit){64 << 20, 64 << 20});
     if (kl_rows_take(&rows, (kl_span){0, 8}, &error) != KILTER_OK)
         return 2;
     *kl_rows_at(&rows, 7) = 1;
@@ -146,6 +175,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pages_follow_ranges),
         cmocka_unit_test(test_taken_again_is_zero),
+        cmocka_unit_test(test_memory_follows_rows),
+        cmocka_unit_test(test_small_moves_do_not_ask),
         cmocka_unit_test(test_memory_that_runs_out_is_said_before),
         cmocka_unit_test(test_sizes_out_of_range),
     };

@@ -212,6 +212,12 @@ static kilter_status give_pages(kilter_loop *l, const transfer *gone, kilter_err
 }
 
 static bool take_pages(kilter_loop *l, const transfer *t) {
+    uint64_t bytes = 0;
+    for (size_t a = 0; a < l->array_count; a++)
+        for (size_t i = 0; i < t->list.count; i++)
+            bytes += (t->list.ranges[i].rows.hi - t->list.ranges[i].rows.lo) * l->arrays[a].rows.bytes;
+    if (!kl_rows_fit(bytes))
+        return false;
     for (size_t a = 0; a < l->array_count; a++)
         for (size_t i = 0; i < t->list.count; i++)
             if (kl_rows_take(&l->arrays[a].rows, t->list.ranges[i].rows, NULL) != KILTER_OK)

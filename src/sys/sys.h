@@ -47,6 +47,11 @@ enum { KL_BINDING_BYTES = 32 };
  * when the system refuses. */
 void kl_bind_core(uint32_t i, char binding[KL_BINDING_BYTES]);
 
+/* Bytes of memory that this process could have now: the least of what the host, and each control group above
+ * the process, has left or could drop of files. UINT64_MAX: not known. Below `root`, "", are /proc and /sys.
+ */
+uint64_t kl_memory_left(const char *root);
+
 enum { KL_HOST_BYTES = 256 };
 void kl_host_name(char name[KL_HOST_BYTES]);
 

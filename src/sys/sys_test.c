@@ -433,11 +433,86 @@ static void a_wait_ends_when_it_is_to_however_long_the_machine_is_up(void **stat
     assert_int_equal(how, 0);
 }
 
+/* --- memory --- */
+
+typedef struct written {
+    const char *path, *text;
+} written;
+
+static void write_below(const char *root, const written *w) {
+    char *path = kl_text("%s/%s", root, w->path), *folder = kl_text("%s/%s", root, w->path);
+    *strrchr(folder, '/') = '\0';
+    assert_int_equal(kl_make_dirs(folder, NULL), KILTER_OK);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(w->text, file);
+    assert_int_equal(fclose(file), 0);
+    free(path);
+    free(folder);
+}
+
+#define MEMINFO                                                                                              \
+    { "proc/meminfo", "MemTotal: 9000 kB\nMemFree:  100 kB\nMemAvailable:    1000 kB\nSwapFree: 7 kB\n" }
+#define GROUP(g)                                                                                             \
+    { "proc/self/cgroup", g }
+#define V1 "sys/fs/cgroup/memory"
+#define V2 "sys/fs/cgroup"
+
+static void the_least_of_host_and_groups_is_left(void **state) {
+    (void)state;
+    enum { FILES = 9 };
+    static const struct {
+        written files[FILES];
+        uint64_t left;
+    } cases[] = {
+        {{{"proc/other", ""}}, UINT64_MAX},
+        {{MEMINFO}, 1024000},
+        {{MEMINFO, GROUP("0::/\n")}, 1024000},
+        {{MEMINFO,
+          GROUP("0::/a/b\n"),
+          {V2 "/a/b/memory.max", "max\n"},
+          {V2 "/a/b/memory.current", "5000\n"},
+          {V2 "/a/memory.max", "9000\n"},
+          {V2 "/a/memory.current", "6000\n"},
+          {V2 "/a/memory.stat", "anon 7\ninactive_file 300\nactive_file 40\nfile 9999\n"}},
+         3340},
+        {{MEMINFO,
+          GROUP("3:cpu:/c\n2:hugetlb,memory:/x\n0::/\n"),
+          {V1 "/memory.limit_in_bytes", "9223372036854771712\n"},
+          {V1 "/memory.usage_in_bytes", "77\n"},
+          {V1 "/x/memory.limit_in_bytes", "500000\n"},
+          {V1 "/x/memory.usage_in_bytes", "400000\n"},
+          {V1 "/x/memory.stat", "inactive_file 9\ntotal_inactive_file 1000\ntotal_active_file 2\n"}},
+         101002},
+        /* a container's view: the group's own name is not seen in it */
+        {{MEMINFO,
+          GROUP("0::/hidden\n"),
+          {V2 "/memory.max", "800\n"},
+          {V2 "/memory.current", "900\n"},
+          {V2 "/memory.stat", ""}},
+         0},
+        {{MEMINFO, GROUP("nonsense\n:\n0:\n")}, 1024000},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        char *root;
+        assert_int_equal(kl_private_dir(&root, NULL), KILTER_OK);
+        for (size_t i = 0; i < FILES && cases[c].files[i].path; i++)
+            write_below(root, &cases[c].files[i]);
+        assert_int_equal(kl_memory_left(root), cases[c].left);
+        char *remove = kl_text("rm -r '%s'", root);
+        assert_int_equal(system(remove), 0);
+        free(remove);
+        free(root);
+    }
+    assert_true(kl_memory_left("") > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clocks_do_not_go_back),
         cmocka_unit_test(waiting_is_not_being_busy),
         cmocka_unit_test(every_core_can_be_bound),
+        cmocka_unit_test(the_least_of_host_and_groups_is_left),
         cmocka_unit_test(processes_tell_how_they_ended),
         cmocka_unit_test(a_process_that_does_not_end_is_ended),
         cmocka_unit_test(children_are_started_at_any_time_and_tell_how_they_ended),
