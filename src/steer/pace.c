@@ -69,11 +69,6 @@ uint64_t kl_pipeline_block(const kl_pipeline *p) {
     return best;
 }
 
-double kl_doall_efficiency(uint64_t n, double iteration_s, uint32_t ranks, double barrier_s) {
-    double work_s = (double)n * iteration_s;
-    return work_s > 0 ? work_s / (ranks * barrier_s + work_s) : 0;
-}
-
 uint64_t kl_doall_grain(uint64_t mine, double iteration_s, double period_s) {
     double fit = iteration_s > 0 ? period_s / iteration_s : 1;
     uint64_t grain = fit < 1 ? 1 : fit < (double)mine ? (uint64_t)fit : mine;

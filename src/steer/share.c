@@ -131,11 +131,6 @@ void kl_bounds_of_shares(uint32_t ranks, const uint64_t *shares, uint64_t *bound
     bounds[ranks] = at;
 }
 
-void kl_shares_of_bounds(uint32_t ranks, const uint64_t *bounds, uint64_t *shares) {
-    for (uint32_t r = 0; r < ranks; r++)
-        shares[r] = bounds[r + 1] - bounds[r];
-}
-
 /* --- costs along the index --- */
 
 kilter_status kl_costs_init(kl_costs *costs, uint64_t n, uint32_t bins) {

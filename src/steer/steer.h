@@ -19,7 +19,6 @@ kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_
 void kl_equal_shares(uint64_t n, uint32_t ranks, uint64_t *shares); /* n/ranks, the first n%ranks one more */
 /* bounds[ranks + 1]: rank r has [bounds[r], bounds[r + 1]). */
 void kl_bounds_of_shares(uint32_t ranks, const uint64_t *shares, uint64_t *bounds);
-void kl_shares_of_bounds(uint32_t ranks, const uint64_t *bounds, uint64_t *shares);
 
 /* What an iteration costs along the index, relative to their mean: constant in each of `bins` equal parts of
  * 0 … n−1. A rank sees its own range only, at its own speed: seconds are cost over speed. How costs lie
@@ -167,8 +166,6 @@ uint64_t kl_grain_block(const kl_grain *grain);
  * slower as before. */
 void kl_grain_refresh(kl_grain *grain, uint64_t block, double execution_s);
 
-/* n·t/(P·t_barrier + n·t): of n iterations of t seconds between two barriers */
-double kl_doall_efficiency(uint64_t n, double iteration_s, uint32_t ranks, double barrier_s);
 /* Iterations to do before the next look for work or messages: as many as a period holds, at most `mine`, at
  * least 1. Fewer would only cost; more would delay the interaction. */
 uint64_t kl_doall_grain(uint64_t mine, double iteration_s, double period_s);

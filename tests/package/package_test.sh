@@ -49,7 +49,7 @@ done
 
 # --- the outside project
 mkdir "$work/outside"
-cp "$here"/CMakeLists.txt "$here"/outside.* "$work/outside"
+cp "$here"/CMakeLists.txt "$here"/outside* "$work/outside"
 # kilter.h leaves out kilter/loop.h, which needs MPI.
 find "$prefix/include/kilter" -name '*.h' ! -name loop.h -exec "$source/tools/public-functions" {} + >"$work/linked"
 sed 's/.*/FUNCTION(&)/' "$work/linked" >"$work/outside/functions.inc"
@@ -61,10 +61,11 @@ run() { # file: built without a word about where the library lies
 }
 
 "$CMAKE" -S "$work/outside" -B "$work/by-cmake" -G Ninja "-DCMAKE_PREFIX_PATH=$prefix" "-DCMAKE_C_COMPILER=$CC" \
-    "-DCMAKE_CXX_COMPILER=$CXX" >"$work/log" || fail "find_package(Kilter): $(cat "$work/log")"
+    "-DCMAKE_CXX_COMPILER=$CXX" "-DLOOP=$MPI" >"$work/log" || fail "find_package(Kilter): $(cat "$work/log")"
 "$CMAKE" --build "$work/by-cmake" >"$work/log" || fail "with CMake: $(cat "$work/log")"
 run "$work/by-cmake/outside_c"
 run "$work/by-cmake/outside_cpp"
+[ "$MPI" = OFF ] || "$work/by-cmake/outside_loop" || fail "a program with a loop fails"
 
 library_path=$(dirname "$(find "$prefix" -name "libkilter.*" -print -quit)")
 export PKG_CONFIG_PATH=$library_path/pkgconfig
