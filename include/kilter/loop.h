@@ -23,9 +23,14 @@
  * collective call the loop can only be closed.
  *
  * A rank that dies, or fails alone, ends the loop on all ranks: where the launcher lets them live (mpirun
- * --enable-recovery), their next call gives KILTER_ERR_PEER and names it, with the reason of one that failed.
+ * --enable-recovery), their next call gives KILTER_ERR_PEER and names it, with the reason of one that failed;
+ * those that wait in a call hear within a second, or 11 when a host is lost, whatever the others do.
  * End the program with exit() or MPI_Abort() when a rank is dead: MPI_Finalize() waits for it. What MPI may
  * still write into is not freed.
+ *
+ * Rows are not moved to a rank that has no memory for them: where RLIMIT_DATA or the system's commit limit is
+ * reached, or 1 MiB or more comes and the host, or a control group of the rank, has less left. The loop goes
+ * on as it was, and kilter_loop_summary says so.
  *
  * Collective calls that are out of step between ranks are KILTER_ERR_USAGE, and named. With KILTER_CHECK=1 in
  * the environment of any rank (KILTER_CHECK=0: not; a debug build of the library: unless it is 0) every call
@@ -82,10 +87,11 @@ typedef struct kilter_loop_options {
  * Open a loop over the ranks of `comm`, with equal shares.   Collective.
  *
  * The communicator is duplicated; the caller may free its own. Options must be the same on all ranks. Ranks
- * that are late are waited for, as long as KILTER_MPI_START_S says (300 s; 0: for ever).
- * @return KILTER_OK; KILTER_ERR_USAGE, KILTER_ERR_RANGE (an option, named; or options that differ between
- * ranks); KILTER_ERR_MEMORY; KILTER_ERR_PEER (not all ranks came, or one died); KILTER_ERR_MPI;
- * KILTER_ERR_RECORD (the record cannot be made: on all ranks)
+ * that are late are waited for, as long as KILTER_MPI_START_S says (300 s; 0: for ever); once all are there,
+ * none may be silent for 30 s, or for less than that if it says so, until they are connected.
+ * @return KILTER_OK; KILTER_ERR_USAGE, KILTER_ERR_RANGE (an option, or KILTER_MPI_START_S, named; or options
+ * that differ between ranks); KILTER_ERR_MEMORY; KILTER_ERR_PEER (not all ranks came, or one died);
+ * KILTER_ERR_MPI; KILTER_ERR_RECORD (the record cannot be made: on all ranks)
  */
 KILTER_API kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options,
                                           kilter_loop **loop, kilter_error *error);
