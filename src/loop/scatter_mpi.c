@@ -211,13 +211,24 @@ static kilter_status give_pages(kilter_loop *l, const transfer *gone, kilter_err
     return fits ? KILTER_OK : no_memory(l, error);
 }
 
-static bool take_pages(kilter_loop *l, const transfer *t) {
+static uint64_t bytes_of(const kilter_loop *l, const list *list) {
     uint64_t bytes = 0;
     for (size_t a = 0; a < l->array_count; a++)
-        for (size_t i = 0; i < t->list.count; i++)
-            bytes += (t->list.ranges[i].rows.hi - t->list.ranges[i].rows.lo) * l->arrays[a].rows.bytes;
-    if (!kl_rows_fit(bytes))
-        return false;
+        for (size_t i = 0; i < list->count; i++)
+            bytes += (list->ranges[i].rows.hi - list->ranges[i].rows.lo) * l->arrays[a].rows.bytes;
+    return bytes;
+}
+
+/* Beside rows that have been granted room before, and take it when they come. */
+static bool is_room(const kilter_loop *l, const transfer *t) {
+    uint64_t bytes = bytes_of(l, &t->list);
+    for (const transfer *other = l->scatter->transfers; other; other = other->next)
+        if (!other->sends && other->stage == ROWS)
+            bytes += bytes_of(l, &other->list);
+    return kl_rows_fit(bytes);
+}
+
+static bool take_pages(kilter_loop *l, const transfer *t) {
     for (size_t a = 0; a < l->array_count; a++)
         for (size_t i = 0; i < t->list.count; i++)
             if (kl_rows_take(&l->arrays[a].rows, t->list.ranges[i].rows, NULL) != KILTER_OK)
@@ -227,7 +238,7 @@ static bool take_pages(kilter_loop *l, const transfer *t) {
 
 static kilter_status answer_list(kilter_loop *l, transfer *t, kilter_error *error) {
     kilter_status status = KILTER_OK;
-    t->granted = take_pages(l, t);
+    t->granted = is_room(l, t) && take_pages(l, t);
     if (t->granted) {
         status = pass_rows(l, t, error);
     } else {

@@ -257,9 +257,7 @@ static void complain(const kilter_loop *l, uint64_t ranks) {
             l->name, (unsigned long long)ranks);
 }
 
-kilter_status kl_watch_open(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
-    if (!kl_mpi_ranks_die || l->ranks == 1)
-        return KILTER_OK;
+static kilter_status open_lines(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
     l->until_s = kl_monotonic_s() + l->patience_s;
     if (l->rank == 0)
         begin_watch(l);
@@ -269,13 +267,18 @@ kilter_status kl_watch_open(kilter_loop *l, MPI_Comm comm, kilter_error *error) 
     double without = l->rank > 0 && !l->lines;
     if (status == KILTER_OK)
         status = kl_loop_reduce(l, comm, &without, 1, MPI_DOUBLE, MPI_SUM, error);
+    if (status == KILTER_OK && without > 0 && l->rank == 0)
+        complain(l, (uint64_t)without);
+    if (status == KILTER_OK && without == 0) /* else a death may not be noticed */
+        l->until_s = 0;
+    return status;
+}
+
+kilter_status kl_watch_open(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
+    kilter_status status = kl_mpi_ranks_die && l->ranks > 1 ? open_lines(l, comm, error) : KILTER_OK;
     if (status != KILTER_OK)
         return status; /* MPI may still write into the invitations */
-    if (without > 0 && l->rank == 0)
-        complain(l, (uint64_t)without);
     free(l->invitations);
     l->invitations = NULL;
-    if (without == 0) /* else not all deaths are noticed: not before the loop is open */
-        l->until_s = 0;
     return KILTER_OK;
 }
