@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -131,7 +132,13 @@ static int be_short_of_memory(void) {
     kilter_error error = {KILTER_OK, ""};
     if (kl_rows_reserve(&rows, 1024, 1 << 20, &error) != KILTER_OK)
         return 1;
-    setrlimit(RLIMIT_DATA, &(struct rlimit){64 << 20, 64 << 20});
+    unsigned long pages = 0; /* of data, now */
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
+        return 5;
+    fclose(file);
+    rlim_t limit = pages * rows.page + (64 << 20);
+    setrlimit(RLIMIT_DATA, &(struct rlimit){limit, limit});
     if (kl_rows_take(&rows, (kl_span){0, 8}, &error) != KILTER_OK)
         return 2;
     *kl_rows_at(&rows, 7) = 1;
