@@ -22,6 +22,7 @@
 
 static const double LOOK_S = 0.005;    /* between two looks */
 static const double LOST_AFTER_S = 10; /* of silence of a host */
+static const double PAUSE_S = 0.001;   /* of the watch: whoever keeps its port busy keeps no core busy */
 static const double NEWS_S = 2;        /* after an error of MPI's, that a rank is dead */
 
 _Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES, "last words are said in one piece");
@@ -65,14 +66,16 @@ static void take_leave(struct kl_watch *w, int rank) {
     atomic_store(&w->told, true);
 }
 
-static void *watch(void *watch) {
-    struct kl_watch *w = watch;
+static void *watch(void *self) {
+    struct kl_watch *w = self;
     struct pollfd polled[] = {{.fd = kl_lifelines_fd(w->lines), .events = POLLIN},
                               {.fd = w->over, .events = POLLIN}};
     size_t which;
-    while (w->lines && (poll(polled, 2, -1) >= 0 || errno == EINTR) && !polled[1].revents)
+    while (w->lines && (poll(polled, 2, -1) >= 0 || errno == EINTR) && !polled[1].revents) {
         while (w->lines && kl_lifelines_cut(w->lines, &which))
             take_leave(w, (int)which + 1);
+        kl_nap_s(PAUSE_S);
+    }
     return NULL;
 }
 
