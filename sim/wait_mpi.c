@@ -20,6 +20,7 @@ void kl_mpi_wait_begin(kl_mpi_wait *wait) {
 
 void kl_mpi_traffic(kl_mpi_wait *wait) {
     wait->traffic_s = kl_monotonic_s();
+    wait->spins = 0;
 }
 
 /* A receive that is cancelled before anybody sends to it. MPI_Waitany() with it at the end of its list gives
@@ -93,6 +94,8 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
 void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s) {
     if (remaining_s == HUGE_VAL)
         return; /* the next look waits */
+    if (wait->spins++ == 0)
+        return; /* a look takes one message, and of a second that is there nobody tells the rank */
     if (!wait->arrival)
         wait->arrival = kl_arrival_new();
     kl_arrival_wait(wait->arrival, fmax(remaining_s, SHORTEST_NAP_S));
