@@ -90,6 +90,7 @@ typedef enum kl_phase { KL_BETWEEN, KL_WITHIN, KL_BROKEN } kl_phase;
 
 typedef struct kl_round {
     uint64_t at;   /* the pass in which the next report is made */
+    uint64_t due;  /* the pass before which its answer is waited for */
     bool reported; /* and the answer is not looked at yet */
     bool whole;    /* reports travel with segments: the last ones said that somebody's iterations differ */
     kl_rank_report mine, *all;
@@ -264,6 +265,9 @@ void kl_legs_free(kl_legs *legs);
 
 /* round_mpi.c */
 kilter_status kl_round_open(kilter_loop *l, kilter_error *error); /* before the first execution */
+/* An execution begins that has more passes than the last one, or fewer: what is set for later ones takes as
+ * long. */
+void kl_round_repass(kilter_loop *l, uint64_t passes_before);
 /* Before a pass: has the answer to the last report, and l->target by it. */
 kilter_status kl_round_answer(kilter_loop *l, kilter_error *error);
 /* In it: reports when it is time to, at the latest at its end. */

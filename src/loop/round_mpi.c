@@ -138,6 +138,7 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
         .iterations = l->options.iterations,
         .ranks = l->ranks,
         .scattered = l->options.scattered && !l->options.fixed,
+        .buffers = kl_loop_pipelined(l),
         .least = 1,
         .interact_s = l->interact_s,
         .quantum_s = first_quantum_s(l),
@@ -406,8 +407,28 @@ static void set_next(kilter_loop *l, const kl_steer_plan *plan) {
     uint64_t hooks = kl_period_hooks(&plan->period, pass_s), most = 1 + l->passed / 2;
     l->round.asked_s = first->elapsed_s;
     l->round.at = l->passed - 1 + (hooks < most ? hooks : most);
+    uint64_t lag = plan->lag_s > 0 && pass_s > 0 ? (uint64_t)ceil(plan->lag_s / pass_s) : 0;
+    if (plan->move) /* what is measured begins anew */
+        l->round.at += lag;
+    l->round.due = l->round.at + 1 + lag;
     l->round.reported = false;
     l->period_s = plan->period.target_s;
+}
+
+static uint64_t rescaled(const kilter_loop *l, uint64_t pass, uint64_t passes_before) {
+    if (pass <= l->passed)
+        return pass;
+    return l->passed + (uint64_t)ceil((double)(pass - l->passed) * (double)l->passes / (double)passes_before);
+}
+
+void kl_round_repass(kilter_loop *l, uint64_t passes_before) {
+    kl_round *round = &l->round;
+    if (passes_before == 0 || passes_before == l->passes)
+        return;
+    round->at = rescaled(l, round->at, passes_before);
+    round->due = rescaled(l, round->due, passes_before);
+    if (round->due <= round->at)
+        round->due = round->at + 1;
 }
 
 /* A rank that finds its iterations to differ says so at once; with what they take come the reports of the
@@ -426,7 +447,7 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
         force(l);
         return KILTER_OK;
     }
-    if (!l->round.reported)
+    if (!l->round.reported || l->passed < l->round.due)
         return KILTER_OK;
     double began_s = kl_loop_now_s(l);
     kilter_status status = kl_batch_await(l, &l->round.batch, error);

@@ -75,7 +75,9 @@ static kilter_status begin_pipeline(kilter_loop *l, kilter_error *error) {
     kilter_status status = kl_round_blocks(l, error);
     if (status != KILTER_OK)
         return status;
+    uint64_t passes_before = l->passes;
     l->passes = passes(l);
+    kl_round_repass(l, passes_before);
     set_pass(l, 0);
     return kl_exchange_by_stages(l, error);
 }
@@ -89,8 +91,10 @@ static kilter_status next_pass(kilter_loop *l, kilter_error *error) {
     if (status == KILTER_OK)
         status = kl_round_answer(l, error);
     if (status == KILTER_OK && l->pass.hi == tried_count(l)) {
+        uint64_t passes_before = l->passes;
         status = kl_round_tried(l, error);
         l->passes = passes(l);
+        kl_round_repass(l, passes_before);
     }
     if (status == KILTER_OK && l->moves)
         status = kl_batch_await(l, &l->going, error); /* out of rows that may go */

@@ -13,14 +13,19 @@
 enum {
     CANDIDATES = KL_STATES + 3, /* best for the present, for each state, for their mean; equal shares */
     REACTS = 4,                 /* rounds from a change to a movement */
+    RECALLS = 3,                /* of a change to a state that is known */
     CYCLE = 3,                  /* visits */
     BINS_MOST = 4096,
     FIRST_ROUNDS = 3, /* before that, caches and pages are what is measured */
 };
-static const double TRUST = 0.5;       /* in new costs along the index */
-static const double MOVE_H = 0.5;      /* in the old cost of movements */
-static const double PACE_H = 0.97;     /* of what was, in the mean pace */
-static const double PERIOD_PART = 0.2; /* losses below so much of a period are not told from noise */
+static const double AVERAGED_PART = 0.98; /* less saved by averaging is no reason to */
+static const double AHEAD_LOST =
+    2.0 / 3; /* as simulated: 0.63 to 0.75, cycles of half an execution to all of it */
+static const double AVERAGED_MOST = 1.15; /* worse shares for what was measured are none for the mean */
+static const double TRUST = 0.5;          /* in new costs along the index */
+static const double MOVE_H = 0.5;         /* in the old cost of movements */
+static const double PACE_H = 0.97;        /* of what was, in the mean pace */
+static const double PERIOD_PART = 0.2;    /* losses below so much of a period are not told from noise */
 
 /* Where iterations lie: bounds, or shares if scattered; ranks + 1 numbers. */
 typedef uint64_t place;
@@ -32,6 +37,8 @@ struct kl_steer {
     double executions;    /* in the last step */
     double as_before;     /* of them, while iterations lay as before the last movement */
     bool moved;           /* since the last round */
+    double lag_s;         /* loads are averaged over: see `averaging`; 0: they are followed */
+    bool forgets;         /* what is known of loads, after this round */
     double refill;        /* part of an execution that a pipeline takes to run dry and fill again */
     kl_costs costs;       /* ranged; none until somebody measures them */
     kl_loads loads;
@@ -41,7 +48,8 @@ struct kl_steer {
     place *here, *previous, *equal;
     place *barred; /* could not be had */
     bool is_barred;
-    place *candidates[CANDIDATES], *spare, *left;
+    place *candidates[CANDIDATES], *spare, *left, *halves[2];
+    double cycle_s;  /* of a swing */
     place *proposed; /* one of them; NULL: none */
     kl_transfer *transfers;
     double gain_s; /* forecast of what is proposed */
@@ -166,10 +174,19 @@ static bool anybody_tells_costs(const kl_steer *s, const kl_rank_report *reports
     return false;
 }
 
+static kilter_status forget_loads(kl_steer *s) {
+    uint64_t round = s->loads.round;
+    kl_loads_free(&s->loads);
+    kilter_status status = kl_loads_init(&s->loads, s->options.ranks);
+    s->loads.round = round;
+    s->forgets = false;
+    return status;
+}
+
 /* What was learnt of speeds took a dear range for a slow rank's, and is forgotten. */
 static kilter_status begin_costs(kl_steer *s, const kl_rank_report *reports) {
     const kl_steer_options *o = &s->options;
-    uint64_t bins = (uint64_t)KL_SEGMENTS * o->ranks, round = s->loads.round;
+    uint64_t bins = (uint64_t)KL_SEGMENTS * o->ranks;
     double(*segments_s)[KL_SEGMENTS] = malloc(o->ranks * sizeof *segments_s);
     kilter_status status = segments_s ? KILTER_OK : KILTER_ERR_MEMORY;
     if (status == KILTER_OK)
@@ -180,9 +197,7 @@ static kilter_status begin_costs(kl_steer *s, const kl_rank_report *reports) {
         kl_costs_join(&s->costs, o->ranks, s->here, (const double(*)[KL_SEGMENTS])segments_s);
         for (uint32_t r = 0; r < o->ranks; r++)
             kl_costs_learn(&s->costs, (kl_span){reports[r].lo, reports[r].hi}, reports[r].segments_s, 1);
-        kl_loads_free(&s->loads);
-        status = kl_loads_init(&s->loads, o->ranks);
-        s->loads.round = round;
+        status = forget_loads(s);
     }
     free(segments_s);
     return status;
@@ -361,6 +376,79 @@ static kl_prospect foresee(const kl_steer *s, bool cycles) {
     return p;
 }
 
+/* --- averaging: where ranks may be ahead of each other --- */
+
+typedef struct half { /* of a swing */
+    const kl_state *state;
+    double lasts_s;
+    place *best;
+} half;
+
+static double rate_in(const kl_steer *s, const half *h, const place *at) {
+    return h->state->level / time_with(s, at, h->state->speed);
+}
+
+/* Seconds of an execution in the mean of both halves. */
+static double stay_s(const kl_steer *s, const half h[2], const place *at) {
+    return (h[0].lasts_s + h[1].lasts_s) /
+           (h[0].lasts_s * rate_in(s, &h[0], at) + h[1].lasts_s * rate_in(s, &h[1], at));
+}
+
+static double follow_s(const kl_steer *s, const half h[2], double moving_s) {
+    double done = 0;
+    for (int i = 0; i < 2; i++) {
+        double late_s = smaller(RECALLS * s->round_s, h[i].lasts_s);
+        done += late_s * rate_in(s, &h[i], h[1 - i].best) +
+                larger(0, h[i].lasts_s - late_s - moving_s) * rate_in(s, &h[i], h[i].best);
+    }
+    return (h[0].lasts_s + h[1].lasts_s) / done;
+}
+
+/* With shares for the mean of speeds, where a rank that is fast now works ahead for when it is slow. It has
+ * nothing ahead when an execution begins, and loses a part of what it would gather in a half. */
+static double averaged_s(const kl_steer *s, const half h[2], const place *at, const double *mean) {
+    double pace_s = time_with(s, at, mean), ahead_s = 0;
+    for (int i = 0; i < 2; i++)
+        ahead_s = larger(ahead_s, h[i].lasts_s * (1 - pace_s * rate_in(s, &h[i], at)));
+    return pace_s + AHEAD_LOST * ahead_s;
+}
+
+/* Speeds swing between two states, and shares for their mean take less than staying or following would. Their
+ * place is the spare one. */
+static bool averaging(kl_steer *s, kl_prospect *p) {
+    const kl_loads *l = &s->loads;
+    const kl_state *here = &l->states[l->here], *next = next_state(l);
+    if (!s->options.buffers || l->unsettled > 0 || here->ended == 0 || !next || next->ended == 0)
+        return false;
+    half h[2] = {{here, here->lasts_s, s->halves[0]}, {next, next->lasts_s, s->halves[1]}};
+    double cycle_s = h[0].lasts_s + h[1].lasts_s;
+    for (uint32_t r = 0; r < l->ranks; r++)
+        s->scratch[r] =
+            (h[0].lasts_s * here->level * here->speed[r] + h[1].lasts_s * next->level * next->speed[r]) /
+            cycle_s;
+    if (best_for(s, here->speed, h[0].best) != KILTER_OK ||
+        best_for(s, next->speed, h[1].best) != KILTER_OK || best_for(s, s->scratch, s->spare) != KILTER_OK)
+        return false;
+    const place *places[] = {s->here, s->equal, s->spare, h[0].best, h[1].best};
+    p->move_s = move_s(s, s->spare);
+    p->now_s = follow_s(s, h, larger(p->move_s, s->movement_s));
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        p->now_s = smaller(p->now_s, stay_s(s, h, places[i]));
+    p->then_s = averaged_s(s, h, s->spare, s->scratch);
+    p->lasted_s = (double)here->ended * h[0].lasts_s + (double)next->ended * h[1].lasts_s;
+    p->lost_s = p->lasted_s * (1 - p->then_s / p->now_s) * share_of_time(s);
+    s->cycle_s = cycle_s;
+    return p->then_s < AVERAGED_PART * p->now_s;
+}
+
+/* The mean over a cycle and more has changed, or what was measured is far from what iterations lie for. */
+static bool no_mean(kl_steer *s) {
+    if (s->lag_s == 0 || best_for(s, s->loads.raw, s->spare) != KILTER_OK)
+        return false;
+    return s->loads.dwells > 0 ||
+           time_with(s, s->here, s->loads.raw) > AVERAGED_MOST * time_with(s, s->spare, s->loads.raw);
+}
+
 /* --- the decision --- */
 
 static bool is_move(const kl_judgement *j) {
@@ -448,6 +536,28 @@ static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     s->proposed = s->equal;
 }
 
+/* Reports that come once a cycle are means; what was known of states is not. */
+static void average(kl_steer *s, kl_steer_plan *plan) {
+    kl_prospect p = {0};
+    if (no_mean(s)) {
+        s->lag_s = 0;
+        s->forgets = true;
+    } else if (s->lag_s == 0 && averaging(s, &p) && p.lost_s >= p.move_s) {
+        s->lag_s = s->cycle_s;
+        s->forgets = true;
+        s->proposed = volume(s, s->spare) > 0 ? s->spare : NULL;
+        kl_judgement j = {.verdict = s->proposed ? KL_MOVE_HINDSIGHT : KL_STAY_BALANCED,
+                          .gain_s = (1 - p.then_s / p.now_s) * p.lasted_s,
+                          .cost_s = p.move_s};
+        snprintf(j.reason, sizeof j.reason,
+                 "speeds swing every %s: with shares for their mean, and ranks ahead of each other, an "
+                 "execution takes %s "
+                 "instead of %s",
+                 kl_say_s(s->cycle_s).text, kl_say_s(p.then_s).text, kl_say_s(p.now_s).text);
+        adopt(plan, &p, &j);
+    }
+}
+
 static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan) {
     char *reason = plan->judgement.reason;
     choose(s, count, plan);
@@ -467,6 +577,7 @@ static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_stee
         snprintf(reason, KL_REASON_BYTES,
                  "such shares were refused before: a rank had no memory for its rows");
     }
+    average(s, plan);
     plan->move = s->proposed != NULL;
 }
 
@@ -482,11 +593,16 @@ static void describe(kl_steer *s, kl_steer_plan *plan) {
 
 /* --- what came of it --- */
 
+/* Without what is not computing; where loads are averaged over, ranks do not end each execution together. */
+static double took_s(const kl_steer *s, double spent_s) {
+    return s->lag_s > 0 ? s->step_s : computed_s(s) + spent_s;
+}
+
 /* What equal shares would have taken for an execution lately, in the mean of what speeds were by the clock.
  */
-static void follow_pace(kl_steer *s, double took_s) {
-    double equal = took_s / time_with(s, s->equal, s->loads.raw);
-    s->lately_s = PACE_H * s->lately_s + took_s;
+static void follow_pace(kl_steer *s, double step_s) {
+    double equal = step_s / time_with(s, s->equal, s->loads.raw);
+    s->lately_s = PACE_H * s->lately_s + step_s;
     s->lately_equal = PACE_H * s->lately_equal + equal;
 }
 
@@ -494,7 +610,7 @@ static void follow_pace(kl_steer *s, double took_s) {
  * have done in it, rows that moved and all, and it is worth the time it takes in the mean. Movements are
  * counted apart. */
 static double came_s(const kl_steer *s, const place *other, double spent_s) {
-    double would = (computed_s(s) + spent_s) / time_with(s, other, s->loads.raw);
+    double would = took_s(s, spent_s) / time_with(s, other, s->loads.raw);
     return (s->executions - would) * s->lately_s / s->lately_equal + spent_s;
 }
 
@@ -522,7 +638,7 @@ static double take_due_s(kl_steer *s, double spent_s, double came_s) {
 }
 
 static bool settle(kl_steer *s, double spent_s, double period_s, char *reason) {
-    follow_pace(s, computed_s(s) + spent_s);
+    follow_pace(s, took_s(s, spent_s));
     double gained_s = came_s(s, s->equal, spent_s), unit_s = PERIOD_PART * period_s;
     unit_s = s->movement_s > unit_s ? s->movement_s : unit_s;
     s->open_came_s += came_s(s, s->previous, spent_s);
@@ -597,6 +713,9 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     decide(s, count, rests ? rest_begins : NULL, plan);
     describe(s, plan);
     judge_last(s, plan);
+    plan->lag_s = s->lag_s;
+    if (s->forgets)
+        return forget_loads(s);
     return KILTER_OK;
 }
 
@@ -719,7 +838,8 @@ double kl_steer_rate(const kl_steer *s, uint32_t rank) {
 
 static bool allocate(kl_steer *s) {
     uint32_t ranks = s->options.ranks;
-    place **places[] = {&s->here, &s->previous, &s->equal, &s->anchor, &s->barred, &s->spare, &s->left};
+    place **places[] = {&s->here,  &s->previous, &s->equal,     &s->anchor,   &s->barred,
+                        &s->spare, &s->left,     &s->halves[0], &s->halves[1]};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (!(*places[i] = calloc(ranks + 1, sizeof **places[i])))
             return false;
@@ -767,6 +887,8 @@ void kl_steer_free(kl_steer *s) {
     free(s->barred);
     free(s->spare);
     free(s->left);
+    free(s->halves[0]);
+    free(s->halves[1]);
     free(s->scratch);
     free(s->transfers);
     free(s);

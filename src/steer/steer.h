@@ -257,6 +257,7 @@ typedef struct kl_steer_options {
     uint64_t iterations;
     uint32_t ranks;
     bool scattered;    /* any rank to any; else one range each, in order */
+    bool buffers;      /* a pipeline: ranks may be ahead of those after them, by an execution */
     uint64_t least;    /* iterations that every rank keeps (if n ≥ ranks·least): 1, or its ghost rows */
     double interact_s; /* measured at start; the same on all ranks */
     double quantum_s;  /* as long as no report tells of one */
@@ -289,6 +290,7 @@ typedef struct kl_steer_plan {
     kl_judgement judgement; /* and its reason, for the record */
     double now_s, then_s;   /* an execution as it is now, and after the move: forecasts */
     kl_period period;       /* until the next round */
+    double lag_s; /* buffers: its answer may come so late, and nobody waits for it before; 0: at once */
     bool settled; /* the last movement was judged: what was forecast, what came of it, what it cost */
     double settled_forecast_s, settled_came_s, settled_cost_s;
 } kl_steer_plan;

@@ -377,6 +377,82 @@ static void the_account_tells_what_balancing_gained(void **state) {
     }
 }
 
+/* A pipeline of two ranks, the first of which is slow for half of each cycle. Without lag both do the same in
+ * each round; with it, as much as the slower one could do in all of it. */
+typedef struct swing {
+    double half_s, ends_s; /* then the first is slow for good */
+    bool buffers;
+} swing;
+
+static double free_s(const swing *w, double from_s, double to_s) {
+    double step_s = 0.01, sum_s = 0;
+    for (double at = from_s; at < to_s; at += step_s)
+        sum_s += step_s * (at < w->ends_s && fmod(at, 2 * w->half_s) < w->half_s ? 1 : 0.5);
+    return sum_s;
+}
+
+/* Rounds of a second, and the lag; an execution takes 20 s. */
+static void swing_round(const swing *w, kl_steer *steer, double *now_s, double *lag_s, kl_steer_plan *plan) {
+    const uint64_t *bounds = kl_steer_shares(steer);
+    double n = 2000, took_s = 1 + *lag_s, each_s = 0.02,
+           did_s[] = {free_s(w, *now_s, *now_s + took_s), took_s}, most = 1e9;
+    kl_rank_report reports[2];
+    for (int r = 0; r < 2; r++)
+        most = fmin(most, did_s[r] / each_s / (double)(bounds[r + 1] - bounds[r]));
+    *now_s += took_s;
+    for (int r = 0; r < 2; r++) {
+        double rows = most * (double)(bounds[r + 1] - bounds[r]);
+        reports[r] = (kl_rank_report){.elapsed_s = *now_s,
+                                      .executions = most,
+                                      .iterations = (uint64_t)(n * rows),
+                                      .busy_s = n * rows * each_s * took_s / did_s[r],
+                                      .lo = bounds[r],
+                                      .hi = bounds[r + 1]};
+    }
+    assert_int_equal(kl_steer_round(steer, reports, plan), KILTER_OK);
+    *lag_s = plan->lag_s;
+    if (plan->move)
+        kl_steer_commit(steer);
+}
+
+static void a_swing_that_is_too_fast_is_averaged_over_where_ranks_may_be_ahead(void **state) {
+    (void)state;
+    static const struct {
+        swing swing;
+        bool averaged;
+    } cases[] = {{{6, 400, true}, true},
+                 {{4, 400, true}, true},
+                 {{6, 400, false}, false}, /* each execution waits for the slowest rank */
+                 {{60, 400, true}, false}, /* followed */
+                 {{1000, 400, true}, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const swing *w = &cases[i].swing;
+        kl_steer *steer = kl_steer_new(&(kl_steer_options){.iterations = 2000,
+                                                           .ranks = 2,
+                                                           .least = 1,
+                                                           .buffers = w->buffers,
+                                                           .interact_s = 1e-3,
+                                                           .quantum_s = 0.1,
+                                                           .move = {1e-3, 1e-3}});
+        double now_s = 0, lag_s = 0, lagged_s = 0;
+        kl_steer_plan plan;
+        while (now_s < w->ends_s) {
+            lagged_s += lag_s;
+            swing_round(w, steer, &now_s, &lag_s, &plan);
+            assert_true(lag_s == 0 || fabs(lag_s - 2 * w->half_s) <= 4);
+        }
+        double share = (double)kl_steer_shares(steer)[1] / 2000;
+        printf("   half a cycle %g s: %.0f %% of the time averaged, the first rank has %.3f\n", w->half_s,
+               100 * lagged_s / w->ends_s, share);
+        assert_int_equal(lagged_s > 0, cases[i].averaged);
+        assert_true(!cases[i].averaged || (lagged_s > 0.6 * w->ends_s && fabs(share - 3.0 / 7) < 0.02));
+        while (now_s < 600)
+            swing_round(w, steer, &now_s, &lag_s, &plan);
+        assert_true(lag_s == 0 && fabs((double)kl_steer_shares(steer)[1] / 2000 - 1.0 / 3) < 0.01);
+        kl_steer_free(steer);
+    }
+}
+
 static void a_load_after_a_long_calm_is_noticed_as_soon_as_one_at_once(void **state) {
     (void)state;
     world w = sor_1000();
@@ -561,6 +637,7 @@ int main(void) {
         cmocka_unit_test(a_slow_swing_is_followed_as_the_model_says),
         cmocka_unit_test(no_swing_is_slower_than_without),
         cmocka_unit_test(the_account_tells_what_balancing_gained),
+        cmocka_unit_test(a_swing_that_is_too_fast_is_averaged_over_where_ranks_may_be_ahead),
         cmocka_unit_test(a_load_after_a_long_calm_is_noticed_as_soon_as_one_at_once),
         cmocka_unit_test(imbalance_below_any_threshold_does_not_stay),
         cmocka_unit_test(uneven_costs_and_unequal_ranks_end_in_balance),
