@@ -138,7 +138,7 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
         .iterations = l->options.iterations,
         .ranks = l->ranks,
         .scattered = l->options.scattered && !l->options.fixed,
-        .buffers = kl_loop_pipelined(l),
+        .buffers = kl_loop_pipelined(l) && !l->options.fixed,
         .least = 1,
         .interact_s = l->interact_s,
         .quantum_s = first_quantum_s(l),
