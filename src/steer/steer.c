@@ -19,8 +19,7 @@ enum {
     FIRST_ROUNDS = 3, /* before that, caches and pages are what is measured */
 };
 static const double AVERAGED_PART = 0.98; /* less saved by averaging is no reason to */
-static const double AHEAD_LOST =
-    2.0 / 3; /* as simulated: 0.63 to 0.75, cycles of half an execution to all of it */
+static const double AHEAD_LOST = 2.0 / 3; /* 0.63 to 0.75 as simulated */
 static const double AVERAGED_MOST = 1.15; /* worse shares for what was measured are none for the mean */
 static const double TRUST = 0.5;          /* in new costs along the index */
 static const double MOVE_H = 0.5;         /* in the old cost of movements */
@@ -239,16 +238,19 @@ static double share_of_time(const kl_steer *s) {
     return s->executions > 0 && s->step_s > 0 && compute_s < s->step_s ? compute_s / s->step_s : 1;
 }
 
-/* What was done where iterations lie, and would have been where they might; each as parts of an execution. */
+/* Executions, in parts: done where iterations lie, and what would have been where they might. */
 typedef struct tally {
     double elapsed_s, done, would;
 } tally;
 
-static void count(const kl_steer *s, const place *after, const double *speed, double level, double elapsed_s,
-                  tally *t) {
+static tally each_second(const kl_steer *s, const place *after, const double *speed, double level) {
+    return (tally){1, level / time_with(s, s->here, speed), level / time_with(s, after, speed)};
+}
+
+static void count(tally *t, const tally *each, double elapsed_s) {
     t->elapsed_s += elapsed_s;
-    t->done += level * elapsed_s / time_with(s, s->here, speed);
-    t->would += level * elapsed_s / time_with(s, after, speed);
+    t->done += elapsed_s * each->done;
+    t->would += elapsed_s * each->would;
 }
 
 /* Elapsed time that would have been enough for what was done: loads come and go by the clock, not by what is
@@ -269,18 +271,20 @@ static double part_apart(const kl_steer *s, const place *after) {
  * to another, and the other way round. */
 static double lost_s(const kl_steer *s, const place *after, bool cycles) {
     const kl_loads *l = &s->loads;
-    double most_s = 0, last_s = 0;
-    tally since = {0};
+    double most_s = 0, last_s = 0, doubt_s = s->round_s * part_apart(s, after);
+    tally since = {0}, pending = each_second(s, after, l->speed, l->mean_speed), each[KL_STATES];
+    bool known[KL_STATES] = {false};
     uint32_t visits = l->unsettled > 0, least = cycles ? CYCLE : 0;
-    double doubt_s = s->round_s * part_apart(s, after);
-    count(s, after, l->speed, l->mean_speed, l->pending_s, &since);
+    count(&since, &pending, l->pending_s);
     if (!cycles)
         most_s = larger(most_s, saved_s(&since));
     for (uint32_t i = l->visit_count; i-- > 0;) {
-        const kl_visit *visit = &l->visits[i];
+        uint32_t state = l->visits[i].state;
         double before_s = last_s;
-        const kl_state *state = &l->states[visit->state];
-        count(s, after, state->speed, state->level, visit->stayed_s, &since);
+        if (!known[state])
+            each[state] = each_second(s, after, l->states[state].speed, l->states[state].level);
+        known[state] = true;
+        count(&since, &each[state], l->visits[i].stayed_s);
         last_s = saved_s(&since);
         if (++visits >= least)
             most_s = larger(most_s, cycles ? smaller(before_s, last_s) - doubt_s * sqrt(visits) : last_s);
