@@ -356,6 +356,8 @@ static kilter_status set_clusters(solver *s, int stage, uint64_t scenarios, kilt
     if (by_time && stage > 0 && s->options.basket == 1) /* runs that grow are no measure */
         return choose_clusters(s, scenarios, error);
     s->clusters = s->options.clusters && !by_time ? (int)s->options.clusters : sp_clusters_for(scenarios);
+    if (by_time && s->options.at) /* no times yet, and no smaller sample that could give them */
+        s->clusters *= 2;
     if ((uint64_t)s->clusters > scenarios)
         s->clusters = (int)scenarios;
     return KILTER_OK;
