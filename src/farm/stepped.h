@@ -148,7 +148,7 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
     f->timing =
         (kl_inproc_stepped){.latency_s = latency_s, .per_byte_s = 8e-9, .now_s = endpoint_now_s, .clock = f};
     f->count = 0;
-    f->workers = calloc(workers + f->room, sizeof *f->workers);
+    f->workers = calloc((size_t)workers + f->room + 1, sizeof *f->workers);
     kilter_status status = kl_inproc_new(&f->timing, &f->hub, NULL);
     assert(status == KILTER_OK);
     status = kl_inproc_listen(f->hub, &f->master_actor.transport, NULL);
