@@ -82,7 +82,7 @@ void forkjoin_play(const forkjoin *p, const forkjoin_ground *ground) {
         come_and_go(p, ground, seen + 1e-9, done + 1e-9);
         seen = done;
         uint64_t tasks = tasks_now(p, ground);
-        ground->run(ground->self, p->groups > 0 ? (uint64_t)p->groups : tasks, p->work_s);
+        ground->run(ground->self, p->groups > 0 ? (uint64_t)p->groups : tasks, tasks, p->work_s);
         double step = runs == 0 ? 0 : 1 / iterations_of(p, (double)tasks), left = 1 - done;
         double took_s = ground->now_s(ground->self) - began_s;
         elapsed_s += step > left ? took_s * left / step : took_s;

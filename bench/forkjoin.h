@@ -34,7 +34,8 @@ typedef struct forkjoin_ground {
     void (*come)(void *self, int count, double speed);
     void (*go)(void *self, int count, double speed);
     uint64_t (*ask)(void *self, const kilter_grain_options *options);
-    void (*run)(void *self, uint64_t tasks, double work_s);
+    void (*run)(void *self, uint64_t groups, uint64_t tasks,
+                double work_s); /* groups: of so many tasks in all */
     void (*alone)(void *self, double seconds);
 } forkjoin_ground;
 

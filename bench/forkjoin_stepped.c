@@ -61,14 +61,15 @@ static uint64_t ask(void *self, const kilter_grain_options *options) {
     return plan.tasks;
 }
 
-static void run(void *self, uint64_t tasks, double work_s) {
+static void run(void *self, uint64_t groups, uint64_t tasks, double work_s) {
     ground *g = self;
+    (void)tasks;
     uint64_t done = 0;
-    kilter_run run = {.tasks = tasks, .done = count, .user = &done, .work = work_s};
-    task_s = work_s / (double)tasks;
+    kilter_run run = {.tasks = groups, .done = count, .user = &done, .work = work_s};
+    task_s = work_s / (double)groups;
     g->begun = true;
     kl_master_spent(g->farm.master, g->alone_s);
-    if (stepped_run(&g->farm, &run, NULL) != KILTER_OK || done != tasks)
+    if (stepped_run(&g->farm, &run, NULL) != KILTER_OK || done != groups)
         forkjoin_fail("a run", "tasks are missing");
 }
 
