@@ -93,9 +93,10 @@ typedef struct kl_round {
     uint64_t due;  /* the pass before which its answer is waited for */
     bool reported; /* and the answer is not looked at yet */
     bool whole;    /* reports travel with segments: the last ones said that somebody's iterations differ */
-    kl_rank_report mine, *all;
+    bool adds_up;  /* the next report comes before it is time to decide, as far as is known */
+    kl_rank_report mine, *heard, *all; /* all: since the last decision */
     kl_batch batch;
-    double asked_s; /* rank 0's clock at the last one */
+    double heard_s, asked_s; /* rank 0's clock at the last one, and at the last that was decided by */
 } kl_round;
 
 typedef struct kl_measured { /* since the last report */
@@ -277,6 +278,8 @@ kilter_status kl_round_tried(kilter_loop *l, kilter_error *error);
 /* Before an execution of a pipeline: l->block by what is known. */
 kilter_status kl_round_blocks(kilter_loop *l, kilter_error *error);
 kilter_status kl_round_close(kilter_loop *l, kilter_error *error);
+/* What a rank reports adds up until something is decided. */
+void kl_report_add(kl_rank_report *sum, const kl_rank_report *last);
 void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan); /* in the summary */
 void kl_loop_refused(kilter_loop *l, const char *reason);     /* a move, for want of memory */
 /* Once, if the loop has lasted so long that this costs it nothing to speak of. */

@@ -90,6 +90,7 @@ static void free_loop(kilter_loop *l) {
     kl_batch_free(&l->coming);
     kl_batch_free(&l->going);
     kl_batch_free(&l->round.batch);
+    free(l->round.heard);
     free(l->round.all);
     kl_legs_free(&l->legs);
     kl_steer_free(l->steer);

@@ -25,7 +25,7 @@ static size_t report_bytes(const kilter_loop *l) {
 
 static kilter_status share_reports(kilter_loop *l, kilter_error *error) {
     kl_round *round = &l->round;
-    return kl_reports_share(l, &round->batch, &round->mine, round->all, report_bytes(l), error);
+    return kl_reports_share(l, &round->batch, &round->mine, round->heard, report_bytes(l), error);
 }
 
 /* --- measuring messages, once --- */
@@ -128,7 +128,8 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
     if (is_settled(l))
         return KILTER_OK;
     l->round.all = calloc(l->ranks, sizeof *l->round.all);
-    uint64_t fits = l->round.all != NULL;
+    l->round.heard = calloc(l->ranks, sizeof *l->round.heard);
+    uint64_t fits = l->round.all && l->round.heard;
     kilter_status status = kl_loop_least(l, &fits, 1, error);
     if (status == KILTER_OK && fits)
         status = measure_messages(l, error);
@@ -146,8 +147,8 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
     };
     if (kl_loop_pipelined(l) && l->options.block == 0)
         open_grain(l);
-    if (l->round.all) /* filled while messages were timed */
-        memset(l->round.all, 0, l->ranks * sizeof *l->round.all);
+    if (fits) /* filled while messages were timed */
+        memset(l->round.heard, 0, l->ranks * sizeof *l->round.heard);
     l->steer = fits ? kl_steer_new(&options) : NULL;
     fits = l->steer != NULL;
     status = kl_loop_least(l, &fits, 1, error);
@@ -396,23 +397,25 @@ static void follow(kilter_loop *l, const kl_steer_plan *plan) {
     *m = (kl_measured){.executions = m->executions, .moving_s = m->moving_s, .moved = m->moved};
 }
 
-/* A period later; but after not more than half as many passes as there were, as the next ones may take
- * longer.
- */
-static void set_next(kilter_loop *l, const kl_steer_plan *plan) {
-    const kl_rank_report *first = &l->round.all[0];
-    double passed_s = first->elapsed_s - l->round.asked_s;
+/* When what is left of the period has passed. Sooner where reports cost little, and after not more than half
+ * as many passes as there were, as the next ones may take longer. */
+static void set_next(kilter_loop *l, double left_s, const kl_steer_plan *plan) {
+    kl_round *round = &l->round;
+    const kl_rank_report *first = &round->heard[0];
+    double passed_s = first->elapsed_s - round->heard_s;
     l->execution_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
     double pass_s = kl_loop_pipelined(l) ? l->execution_s / (double)l->passes : l->execution_s;
-    uint64_t hooks = kl_period_hooks(&plan->period, pass_s), most = 1 + l->passed / 2;
-    l->round.asked_s = first->elapsed_s;
-    l->round.at = l->passed - 1 + (hooks < most ? hooks : most);
-    uint64_t lag = plan->lag_s > 0 && pass_s > 0 ? (uint64_t)ceil(plan->lag_s / pass_s) : 0;
-    if (plan->move) /* what is measured begins anew */
-        l->round.at += lag;
-    l->round.due = l->round.at + 1 + lag;
-    l->round.reported = false;
-    l->period_s = plan->period.target_s;
+    uint64_t hooks = kl_period_hooks(left_s, pass_s), known = 1 + l->passed / 2;
+    uint64_t most = kl_report_hooks(l->interact_s, pass_s);
+    uint64_t lag = plan && plan->lag_s > 0 && pass_s > 0 ? (uint64_t)ceil(plan->lag_s / pass_s) : 0;
+    round->heard_s = first->elapsed_s;
+    hooks = hooks < known ? hooks : known;
+    round->adds_up = most < hooks;
+    round->at = l->passed - 1 + (hooks < most ? hooks : most);
+    if (plan && plan->move) /* what is measured begins anew */
+        round->at += lag;
+    round->due = round->at + 1 + lag;
+    round->reported = false;
 }
 
 static uint64_t rescaled(const kilter_loop *l, uint64_t pass, uint64_t passes_before) {
@@ -431,15 +434,46 @@ void kl_round_repass(kilter_loop *l, uint64_t passes_before) {
         round->due = round->at + 1;
 }
 
+void kl_report_add(kl_rank_report *sum, const kl_rank_report *last) {
+    kl_rank_report before = *sum;
+    *sum = *last;
+    sum->executions += before.executions;
+    sum->busy_s += before.busy_s;
+    sum->iterations += before.iterations;
+    sum->moving_s += before.moving_s;
+    sum->moved += before.moved;
+    if (last->boundary_s == 0)
+        sum->boundary_s = before.boundary_s;
+}
+
 /* A rank that finds its iterations to differ says so at once; with what they take come the reports of the
  * next round, of all ranks. */
 static void take_reports(kilter_loop *l) {
     kl_round *round = &l->round;
-    kl_reports_spread(l, round->all, report_bytes(l), sizeof *round->all);
+    kl_reports_spread(l, round->heard, report_bytes(l), sizeof *round->heard);
     for (uint32_t r = 0; r < l->ranks && !round->whole; r++)
-        memset(round->all[r].segments_s, 0, sizeof round->all[r].segments_s);
-    for (uint32_t r = 0; r < l->ranks; r++)
-        round->whole |= round->all[r].segments > 0;
+        memset(round->heard[r].segments_s, 0, sizeof round->heard[r].segments_s);
+    for (uint32_t r = 0; r < l->ranks; r++) {
+        round->whole |= round->heard[r].segments > 0;
+        kl_report_add(&round->all[r], &round->heard[r]);
+    }
+}
+
+static kilter_status decide(kilter_loop *l, kilter_error *error) {
+    kl_round *round = &l->round;
+    kl_steer_plan plan;
+    if (kl_loop_pipelined(l))
+        kl_steer_refill(l->steer, (double)(l->ranks - 1) * (double)l->block / (double)l->options.inner);
+    if (kl_steer_round(l->steer, round->all, &plan) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->name);
+    l->summary.rounds++;
+    l->period_s = plan.period.target_s;
+    round->asked_s = round->all[0].elapsed_s;
+    set_next(l, l->period_s, &plan);
+    follow(l, &plan);
+    kl_loop_record_round(l, round->all, &plan);
+    memset(round->all, 0, l->ranks * sizeof *round->all);
+    return KILTER_OK;
 }
 
 kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
@@ -455,15 +489,10 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
     if (status != KILTER_OK)
         return status;
     take_reports(l);
-    if (kl_loop_pipelined(l))
-        kl_steer_refill(l->steer, (double)(l->ranks - 1) * (double)l->block / (double)l->options.inner);
-    kl_steer_plan plan;
-    if (kl_steer_round(l->steer, l->round.all, &plan) != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->name);
-    l->summary.rounds++;
-    set_next(l, &plan);
-    follow(l, &plan);
-    kl_loop_record_round(l, l->round.all, &plan);
+    double left_s = l->period_s - (l->round.heard[0].elapsed_s - l->round.asked_s);
+    if (!l->round.adds_up || left_s <= 0)
+        return decide(l, error);
+    set_next(l, left_s, NULL);
     return KILTER_OK;
 }
 

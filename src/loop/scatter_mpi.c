@@ -346,21 +346,6 @@ static kilter_status force(kilter_loop *l, kilter_error *error) {
     return transfer.count > 0 ? carry_out(l, &transfer, 1, error) : KILTER_OK;
 }
 
-/* Reports add up until something is decided. The same on all ranks. */
-static void add_up(kilter_loop *l) {
-    for (uint32_t r = 0; r < l->ranks; r++) {
-        const kl_rank_report *last = &l->scatter->all[r].rank;
-        kl_rank_report *sum = &l->round.all[r];
-        sum->elapsed_s = last->elapsed_s;
-        sum->executions += last->executions;
-        sum->busy_s += last->busy_s;
-        sum->iterations += last->iterations;
-        sum->moving_s += last->moving_s;
-        sum->moved += last->moved;
-        sum->quantum_s = last->quantum_s;
-    }
-}
-
 /* A period has passed, and no rows are on their way: they are all on some rank. */
 static bool is_time(kilter_loop *l) {
     uint64_t rows = 0;
@@ -387,7 +372,8 @@ static bool share_what_is_left(kilter_loop *l, kl_steer_plan *plan) {
 
 static kilter_status decide(kilter_loop *l, kilter_error *error) {
     kl_steer_plan plan;
-    add_up(l);
+    for (uint32_t r = 0; r < l->ranks; r++)
+        kl_report_add(&l->round.all[r], &l->scatter->all[r].rank);
     if (!is_time(l))
         return KILTER_OK;
     correct_places(l);
@@ -408,14 +394,16 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* All is done. The next report is made in the execution in which a period will have passed; after not more
- * than half as many as there were, as the next ones may take longer. The same on all ranks. */
+/* All is done. The next report is made in the execution in which a period will have passed; sooner where
+ * reports cost little, and after not more than half as many as there were, as the next ones may take longer.
+ * The same on all ranks. */
 static void set_next(kilter_loop *l) {
     struct kl_scatter *s = l->scatter;
     double now_s = s->all[0].rank.elapsed_s, left_s = l->round.asked_s + l->period_s - now_s;
     uint64_t ended = l->execution + 1;
     double pass_s = (now_s - s->over_s) / (double)(ended - s->ended), passes = left_s / pass_s;
-    uint64_t most = ended / 2;
+    uint64_t most = kl_report_hooks(l->interact_s, pass_s);
+    most = most < ended / 2 ? most : ended / 2;
     s->over_s = now_s;
     s->ended = ended;
     l->round.at = ended + (passes >= 1 && !l->forced ? (passes < (double)most ? (uint64_t)passes : most) : 0);

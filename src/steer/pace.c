@@ -4,6 +4,7 @@
 #include "steer/steer.h"
 
 static const double INTERACT_PART = 0.05; /* of the time */
+static const double REPORT_PART = 0.005;  /* of it, where nothing is decided */
 static const double QUANTA = 10;          /* rates average over so many context switches */
 static const double WORKSCALE = 1;        /* movements per movement's time */
 
@@ -19,9 +20,13 @@ kl_period kl_period_of(double interact_s, double movement_s, double quantum_s) {
     return p;
 }
 
-uint64_t kl_period_hooks(const kl_period *period, double pass_s) {
-    double hooks = pass_s > 0 ? period->target_s / pass_s : 1;
+uint64_t kl_period_hooks(double left_s, double pass_s) {
+    double hooks = pass_s > 0 ? left_s / pass_s : 1;
     return hooks < 1 ? 1 : hooks < 1e18 ? (uint64_t)hooks : (uint64_t)1e18;
+}
+
+uint64_t kl_report_hooks(double interact_s, double pass_s) {
+    return pass_s > 0 ? kl_period_hooks(ceil(interact_s / (REPORT_PART * pass_s)), 1) : 1;
 }
 
 /* --- grain --- */

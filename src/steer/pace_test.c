@@ -112,15 +112,29 @@ static void the_period_is_the_largest_bound(void **state) {
     }
 }
 
+static void reports_take_less_than_a_hundredth_and_no_more_passes_than_that_asks(void **state) {
+    (void)state;
+    for (double interact_s = 1e-7; interact_s < 0.1; interact_s *= 3)
+        for (double pass_s = 1e-7; pass_s < 100; pass_s *= 2.7) {
+            uint64_t hooks = kl_report_hooks(interact_s, pass_s);
+            double part = interact_s / ((double)hooks * pass_s);
+            assert_true(hooks >= 1 && (hooks == 1 || part < 0.01));
+            assert_true(hooks == 1 || interact_s / ((double)(hooks - 1) * pass_s) > 0.00499);
+        }
+    assert_int_equal(kl_report_hooks(10e-6, 10e-6), 200);
+    assert_int_equal(kl_report_hooks(10e-6, 1), 1);
+    assert_int_equal(kl_report_hooks(10e-6, NAN), 1);
+}
+
 static void hooks_fill_the_period(void **state) {
     (void)state;
     kl_period p = kl_period_of(0, 0, 0.1);
-    assert_int_equal(kl_period_hooks(&p, 0.25), 4);
-    assert_int_equal(kl_period_hooks(&p, 0.3), 3);
-    assert_int_equal(kl_period_hooks(&p, 7), 1);
-    assert_int_equal(kl_period_hooks(&p, 0), 1);
-    assert_int_equal(kl_period_hooks(&p, NAN), 1);
-    assert_true(kl_period_hooks(&p, 1e-300) > 1000000);
+    assert_int_equal(kl_period_hooks(p.target_s, 0.25), 4);
+    assert_int_equal(kl_period_hooks(p.target_s, 0.3), 3);
+    assert_int_equal(kl_period_hooks(p.target_s, 7), 1);
+    assert_int_equal(kl_period_hooks(p.target_s, 0), 1);
+    assert_int_equal(kl_period_hooks(p.target_s, NAN), 1);
+    assert_true(kl_period_hooks(p.target_s, 1e-300) > 1000000);
 }
 
 /* --- grain --- */
@@ -247,6 +261,7 @@ int main(void) {
         cmocka_unit_test(what_is_believed_lies_between_what_was_measured),
         cmocka_unit_test(the_period_is_the_largest_bound),
         cmocka_unit_test(hooks_fill_the_period),
+        cmocka_unit_test(reports_take_less_than_a_hundredth_and_no_more_passes_than_that_asks),
         cmocka_unit_test(the_block_is_the_best_of_all),
         cmocka_unit_test(a_factor_of_two_costs_little),
         cmocka_unit_test(a_pipeline_has_its_known_forms),

@@ -112,9 +112,12 @@ typedef struct kl_period {
 } kl_period;
 
 kl_period kl_period_of(double interact_s, double movement_s, double quantum_s);
-/* Passes until the next interaction, at least 1, when one pass is `pass_s` after another; not known (0): 1.
- */
-uint64_t kl_period_hooks(const kl_period *period, double pass_s);
+/* Passes until the next interaction, `left_s` from now, at least 1, when one pass is `pass_s` after another;
+ * not known (0): 1. */
+uint64_t kl_period_hooks(double left_s, double pass_s);
+/* Passes from one report to the next, however many there were, so that reports take less than 1 % of the
+ * time: the next passes may take longer than the last ones, and are looked at then. */
+uint64_t kl_report_hooks(double interact_s, double pass_s);
 
 /* --- grain --- */
 
