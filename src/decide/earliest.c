@@ -65,9 +65,7 @@ static uint64_t assign_below_level(contest *c, uint32_t count, uint64_t tasks) {
     double level = level_s(c->lanes, count, (double)tasks * c->task_units);
     for (uint32_t i = 0; i < count; i++) {
         double below = floor((level - c->lanes[i].free_s) * c->lanes[i].rate / c->task_units) - 1;
-        c->counts[i] = below > 0 ? (uint64_t)below : 0;
-        if (c->counts[i] > tasks)
-            c->counts[i] = tasks;
+        c->counts[i] = !(below > 0) ? 0 : below < (double)tasks ? (uint64_t)below : tasks;
         tasks -= c->counts[i];
     }
     return tasks;
@@ -80,15 +78,17 @@ kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double ta
     contest c = {lanes, task_units, counts, malloc(count * sizeof(uint32_t)), count};
     if (!c.heap)
         return KILTER_ERR_MEMORY;
-    uint64_t left = assign_below_level(&c, count, tasks);
+    memset(counts, 0, count * sizeof *counts);
+    uint64_t left = task_units > 0 ? assign_below_level(&c, count, tasks) : tasks;
     for (uint32_t i = 0; i < count; i++)
         c.heap[i] = i;
     for (uint32_t i = count / 2; i > 0; i--)
         sift_down(&c, i - 1);
-    for (; left > 0; left--) {
+    for (; left > 0 && task_units > 0; left--) {
         counts[c.heap[0]]++;
         sift_down(&c, 0);
     }
+    counts[c.heap[0]] += left; /* of tasks without work each ends first where the first one does */
     free(c.heap);
     return KILTER_OK;
 }

@@ -89,6 +89,15 @@ static void no_other_assignment_ends_sooner(void **state) {
     }
 }
 
+/* Any number of them ends with the lane that is free first. */
+static void tasks_without_work_are_assigned_at_once(void **state) {
+    (void)state;
+    const kl_lane lanes[] = {{1, 3}, {2, 1}, {9, 2}, {5, 1}};
+    uint64_t counts[4];
+    assert_int_equal(kl_assign_earliest(lanes, 4, 0, UINT64_MAX / 2, counts), KILTER_OK);
+    assert_true(counts[0] == 0 && counts[1] == UINT64_MAX / 2 && counts[2] == 0 && counts[3] == 0);
+}
+
 static void any_number_of_tasks_is_assigned_at_once(void **state) {
     (void)state;
     kl_lane lanes[MOST];
@@ -262,6 +271,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_the_assignment_of_one_task_at_a_time),
         cmocka_unit_test(no_other_assignment_ends_sooner),
+        cmocka_unit_test(tasks_without_work_are_assigned_at_once),
         cmocka_unit_test(any_number_of_tasks_is_assigned_at_once),
         cmocka_unit_test(assignments_are_those_of_the_table),
         cmocka_unit_test(whole_shares_are_dealt_in_any_order),
