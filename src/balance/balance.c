@@ -146,7 +146,7 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
 
 /* The same work in another number of tasks: what was learned of the workers is told in the new ones. */
 static void take_task_work(kl_balance *b, const kilter_run *run) {
-    double task_work = run->tasks > 0 ? run->work / (double)run->tasks : b->task_work;
+    double task_work = run->tasks > 0 && run->work > 0 ? run->work / (double)run->tasks : b->task_work;
     double factor = b->task_work > 0 && task_work > 0 ? task_work / b->task_work : 1;
     b->task_work = task_work;
     if (factor == 1)

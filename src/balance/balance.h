@@ -118,7 +118,7 @@ typedef struct kl_balance {
     double wire_free_s;         /* when the chunks sent so far should have left */
     kl_stat answer, round_trip;
     kl_stat run_unit_s;         /* seconds per unit of this run's tasks */
-    double task_work;           /* of a task of the last run, as its program counts; 0: it does not */
+    double task_work;           /* of a task of the last run, as its program counts; 0: it never did */
     double mean_rate;           /* of those that took part in the last run, for kl_iteration.speeds */
     const kilter_bytes *inputs; /* the run's, the user's unless it has grown */
     const double *weights;

@@ -1,5 +1,6 @@
 /* A fork-join program under a fake clock, while workers come and go: the farm's own choices against fixed
  * ones. The real master and workers; times are simulated, the same on every machine. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,9 +89,52 @@ static void no_fixed_choice_is_better_by_a_twentieth(void **state) {
     printf("\n");
 }
 
+static void run_of(stepped_farm *f, uint64_t tasks, double work_units) {
+    uint64_t done = 0;
+    kilter_run run = {.tasks = tasks, .done = count, .user = &done, .work = work_units};
+    task_s = 0.01;
+    kl_master_spent(f->master, 1e-3);
+    assert_int_equal(stepped_run(f, &run, NULL), KILTER_OK);
+    assert_int_equal(done, tasks);
+}
+
+static kl_grain_look look_of(stepped_farm *f, double work_units) {
+    kl_grain_look look;
+    assert_int_equal(kl_master_grain(f->master, 1e-3, work_units, &look), KILTER_OK);
+    free((void *)(uintptr_t)look.lanes);
+    return look;
+}
+
+static void asking_again_gives_the_same_answer(void **state) {
+    (void)state;
+    stepped_farm f = {.whole_team = true};
+    stepped_open(&f, "ss", 3, 20e-3, work);
+    stepped_gather(&f);
+    run_of(&f, 40, 0);
+    assert_true(look_of(&f, 0).lost_s > 0);
+    run_of(&f, 11, 0);
+    double lost_s = look_of(&f, 0).lost_s;
+    for (int i = 0; i < 5; i++)
+        assert_true(look_of(&f, 0).lost_s == lost_s);
+    stepped_close(&f);
+}
+
+static void tasks_of_a_run_without_work_are_as_those_before(void **state) {
+    (void)state;
+    stepped_farm f = {.whole_team = true};
+    stepped_open(&f, "ect", 3, LATENCY_S, work);
+    stepped_gather(&f);
+    run_of(&f, 40, 200);
+    run_of(&f, 30, 0);
+    assert_true(fabs(look_of(&f, 600).work_units - 120) < 1e-9);
+    stepped_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_fixed_choice_is_better_by_a_twentieth),
+        cmocka_unit_test(asking_again_gives_the_same_answer),
+        cmocka_unit_test(tasks_of_a_run_without_work_are_as_those_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,7 @@ struct kl_master {
     kl_team team;
     kl_line alone;           /* that time against the tasks of the run before it [t_M(T)] */
     double lost_s;           /* of a run, to more than the model of fork and join knows of */
+    uint64_t lost_runs;      /* that this was learned from, those before them included */
     kl_grain_plan grain;     /* answered, for the next run; tasks = 0: nobody asked */
     kl_expectation expected; /* likewise of the coming runs; runs = 0: nothing */
     double master_s;         /* the master's own time since the last run [l_m] */

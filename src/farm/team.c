@@ -209,15 +209,17 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
 
 /* --- how many tasks --- */
 
-/* What the model says of as many tasks as the last run had, against what they took. */
+/* What the model says of as many tasks as the last run had, against what they took. Once, however often it is
+ * asked. */
 static void learn_lost(kl_master *m, const kl_grain_look *look) {
     kl_grain_question same = {.least = look->tasks, .most = look->tasks};
     kl_grain_plan plan;
-    if (look->tasks == 0 || m->done < m->summary.tasks || look->lane_count != m->summary.workers ||
-        kl_grain_choose(look, &same, &plan) != KILTER_OK)
+    if (m->lost_runs == m->runs || look->tasks == 0 || m->done < m->summary.tasks ||
+        look->lane_count != m->summary.workers || kl_grain_choose(look, &same, &plan) != KILTER_OK)
         return;
     double lost_s = fmax(0, m->summary.elapsed_s - plan.workers_s - plan.messages_s);
     m->lost_s = m->lost_s > 0 ? (m->lost_s + lost_s) / 2 : lost_s;
+    m->lost_runs = m->runs;
 }
 
 kilter_status kl_master_grain(kl_master *m, double spent_s, double work, kl_grain_look *look) {
