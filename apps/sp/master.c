@@ -17,6 +17,7 @@ static const double DECREASE = 1e-4;  /* share of the decrease predicted that ma
 static const double VIOLATION = 1e-9; /* of a cut worth adding, relative */
 static const double AHEAD = 0.7;  /* of a candidate's cuts make the next one, where there may be another */
 static const double PRICE = 1e-9; /* reduced cost at which the trust region holds the master back */
+static const double NEAR = 1e-9;  /* of decisions that are the same but for rounding, relative */
 
 typedef struct row {
     int cluster; /* −1: a feasibility cut */
@@ -508,8 +509,24 @@ static int place_of_next(const sp_master *m) {
     return place;
 }
 
+/* It comes next once more, and is not better enough, although the master has its cuts: they are violated by
+ * less than CLP's tolerance, and will be the next time. */
+static bool is_stuck(const sp_master *m, const candidate *c) {
+    double cost = candidate_cost(m, c), apart = 0;
+    for (int j = 0; j < m->columns; j++)
+        apart = fmax(apart, fabs(m->x[j] - c->x[j]) / (1 + fabs(c->x[j])));
+    return isfinite(cost) && apart <= NEAR && cost > c->parent - DECREASE * (c->parent - c->model) &&
+           m->model - c->model < 0.5 * (cost - c->model);
+}
+
 /* A candidate that was cut off is found again: the scenario misses by less than the master's tolerance. */
 static kilter_status check_moved(const sp_master *m, const candidate *ended, kilter_error *error) {
+    if (is_stuck(m, ended))
+        return kl_fail(
+            error, KILTER_ERR_TASK,
+            "solving the master after %d candidates: the best costs %.10g, and what is left of the "
+            "gap, %.1e, is less than CLP tells apart; ask for a larger --gap",
+            m->progress.evaluated, m->upper, (m->upper - m->model) / (1 + fabs(m->upper)));
     if (isfinite(candidate_cost(m, ended)) || !is_same(m, ended))
         return KILTER_OK;
     return kl_fail(

@@ -302,6 +302,29 @@ static void a_candidate_that_misses_by_a_hair_is_said(void **state) {
     sp_problem_free(problem);
 }
 
+/* Nor does a gap smaller than the master can see: each cut lies above its θ by less. */
+static void a_gap_below_the_tolerance_is_said(void **state) {
+    (void)state;
+    sp_problem *problem = problem_of(0);
+    double start[] = {3, 3, 3, 3}, slope[] = {0, 0, 0, 0};
+    sp_cut flat = {.feasible = true, .value = 100, .slope = slope};
+    sp_master *master = NULL;
+    sp_step step = SP_EVALUATE;
+    kilter_error error = {.text = ""};
+    assert_int_equal(sp_master_new(problem, 1, 1, 1e-12, start, &master, &error), KILTER_OK);
+    kilter_status status = KILTER_OK;
+    for (int i = 0; !status && step == SP_EVALUATE && i < 100; i++) {
+        int slot = 0;
+        sp_master_take(master, 0, 0, &flat);
+        status = sp_master_next(master, 0, &step, &slot, &error);
+        flat.value = 100 + 1e-8;
+    }
+    assert_int_equal(status, KILTER_ERR_TASK);
+    assert_non_null(strstr(error.text, "is less than CLP tells apart; ask for a larger --gap"));
+    sp_master_free(master);
+    sp_problem_free(problem);
+}
+
 static void too_many_candidates_are_said(void **state) {
     (void)state;
     sp_problem *problem = problem_of(1);
@@ -486,6 +509,7 @@ int main(void) {
         cmocka_unit_test(hopeless_problems_are_told_apart),
         cmocka_unit_test(a_bound_holds_beyond_any_trust_region),
         cmocka_unit_test(a_candidate_that_misses_by_a_hair_is_said),
+        cmocka_unit_test(a_gap_below_the_tolerance_is_said),
         cmocka_unit_test(too_many_candidates_are_said),
         cmocka_unit_test(orders_are_carried_out_the_same_in_any_order),
         cmocka_unit_test(damaged_orders_are_refused),
