@@ -62,7 +62,7 @@ kilter_status sp_forecast_check(const sp_options *options, kilter_error *error) 
 
 static kilter_program program_of(const sp_benchmark *b, uint64_t scenarios, int clusters, double candidates) {
     kilter_program program = b->program;
-    double master_s = (b->elapsed_s - b->farm_s) / b->candidates;
+    double iterations = fmax(1, b->candidates - 1), master_s = (b->elapsed_s - b->farm_s) / iterations;
     program.tasks = (uint64_t)clusters;
     program.iterations = candidates - 1; /* the start is the one more */
     program.work_s = b->work_s * (double)scenarios / (double)b->scenarios;
