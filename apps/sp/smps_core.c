@@ -92,7 +92,8 @@ static kilter_status column_entry(reader *r, int token) {
     double value = 0;
     kilter_status status = find_row(r, token, &row);
     if (!status)
-        status = sp_lines_number(lines, token + 1, &value);
+        status = row == core->objective ? sp_lines_cost(lines, token + 1, &value)
+                                        : sp_lines_number(lines, token + 1, &value);
     if (status)
         return status;
     if (core->row[row].seen_in == columns)

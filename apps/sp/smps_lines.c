@@ -128,6 +128,18 @@ kilter_status sp_lines_number(const sp_lines *lines, int token, double *value) {
     return KILTER_OK;
 }
 
+kilter_status sp_lines_cost(const sp_lines *lines, int token, double *value) {
+    double number = 0;
+    kilter_status status = sp_lines_number(lines, token, &number);
+    if (status)
+        return status;
+    if (!(fabs(number) < 1e15))
+        return sp_lines_fail(lines, "the cost %s is too large, expected one below 1e15",
+                             sp_show(lines->token[token]).text);
+    *value = number;
+    return KILTER_OK;
+}
+
 kilter_status sp_lines_bound(const sp_lines *lines, int token, double *value) {
     sp_token text = lines->token[token];
     bool negative = text.size > 0 && text.text[0] == '-';

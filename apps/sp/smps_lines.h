@@ -45,7 +45,9 @@ sp_shown sp_show(sp_token token);
 
 /* A finite decimal number below 1e30 in absolute value. */
 kilter_status sp_lines_number(const sp_lines *lines, int token, double *value);
-/* The same, with infinity ("inf", "1e30" and beyond) as ±INFINITY. */
+/* Below 1e15, which CLP can still scale. */
+kilter_status sp_lines_cost(const sp_lines *lines, int token, double *value);
+/* As sp_lines_number, with infinity ("inf", "1e30" and beyond) as ±INFINITY. */
 kilter_status sp_lines_bound(const sp_lines *lines, int token, double *value);
 /* A probability: in [0, 1]. */
 kilter_status sp_lines_probability(const sp_lines *lines, int token, double *value);

@@ -220,7 +220,8 @@ static kilter_status add_change(reader *r, int target, int value_token) {
     sp_target *at = &r->problem->target[target];
     int variable = r->problem->variables - 1;
     double value = 0;
-    kilter_status status = sp_lines_number(&r->lines, value_token, &value);
+    kilter_status status = at->kind == SP_COST ? sp_lines_cost(&r->lines, value_token, &value)
+                                               : sp_lines_number(&r->lines, value_token, &value);
     if (status)
         return status;
     if (at->variable >= 0 && at->variable != variable)
