@@ -22,6 +22,8 @@ static kilter_status bad_workers(const char *text, kilter_error *error) {
 /* "0.5" or "16x0.5" at *at, which moves behind it. */
 static bool take_term(const char **at, uint32_t *times, double *speed) {
     char *end;
+    if ((*at)[0] == '0' && (*at)[1] == 'x') /* none of them, and no hexadecimal number */
+        return false;
     errno = 0;
     double number = strtod(*at, &end);
     *times = 1;

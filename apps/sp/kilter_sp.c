@@ -210,6 +210,7 @@ int main(int argc, char **argv) {
                                    .shared = take_shared,
                                    .stop = stop_worker,
                                    .name = "kilter-sp",
+                                   .version = KILTER_VERSION,
                                    /* fork and join: the last cut ends an iteration */
                                    .policy = solves(argc, argv) ? "ect" : NULL,
                                    .team = solves(argc, argv) ? "all" : NULL,

@@ -116,6 +116,20 @@ awk '/^cost/ { print $2 }' "$work/out" >"$work/grown"
 rows=$(sqlite3 "$work/grown.kilter" "SELECT group_concat(d.count) FROM decision d JOIN iteration i USING (run)
     WHERE d.kind = 'program' AND d.forecast_s > i.began_s AND i.ended_s IS NOT NULL ORDER BY d.run")
 echo "$rows" | grep -Eq '^[1-9][0-9]*,[1-9][0-9]*,1$' || complain "the record of --grow has the forecasts '$rows'"
+[ -n "$(sqlite3 "$work/grown.kilter" "SELECT program_version FROM session")" ] ||
+    complain "the record does not say by which version of kilter-sp it was made"
+
+# What fails after the solve does not take its answer away: a scenario that cannot be met at the decision, a full disk.
+for more in "--decision /dev/full --check 0" "--check 100"; do
+    # shellcheck disable=SC2086 # a list
+    timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 2 --seed 4 \
+        --workers 1 --record none $more >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code -eq 1 ] && grep -q '^cost  *22 ' "$work/out" &&
+        grep -q "writing /dev/full: \|estimating out of sample: scenario [0-9]* of seed 5: .* infeasible" "$work/err" ||
+        complain "$more ends with $code, $(cat "$work/out" "$work/err")"
+done
+
 timeout 60 "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --grow 100,1000,3000 --workers 2 \
     --clusters auto --policy ect --record none >"$work/out" || complain "--clusters auto"
 awk 'NR == FNR { c = $1 } /^cost/ { ok = ($2-c)^2 <= 1e-10*c*c } END { exit !ok }' "$work/grown" "$work/out" ||
@@ -165,6 +179,8 @@ refused 2 "dear.at:4: the decision is not feasible: first-stage row BUDGET" "$sp
     "$lands/lands.tim" "$lands/lands.sto" --at "$work/dear.at" --scenarios 5 --workers 1 --record none
 refused 2 "--gap 0; give a relative gap" "$sp" solve a b c --scenarios 5 --gap 0 --workers 1 --record none
 refused 2 "--grow 5,5; give up to" "$sp" solve a b c --grow 5,5 --workers 1 --record none
+refused 2 "--on 0x1; give speeds above 0" "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
+    --scenarios 50 --on 0x1 --workers 1 --record none
 refused 2 "--on 5x0; give speeds above 0" "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
     --scenarios 50 --on 5x0 --workers 1 --record none
 refused 2 "--candidates 0; give a whole number" "$sp" predict a b c --scenarios 5 --candidates 0 --workers 1 --record none

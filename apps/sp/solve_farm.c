@@ -62,7 +62,9 @@ static void fail_task(solver *s, const kilter_outcome *outcome, const char *what
     if (s->failure.status && s->failed_task < outcome->index)
         return;
     s->failed_task = outcome->index;
-    kl_fail(&s->failure, KILTER_ERR_TASK, "solving: %s", outcome->error ? outcome->error : what);
+    kl_fail(&s->failure, KILTER_ERR_TASK, "%s: %s",
+            s->order.wanted == SP_WANT_COSTS ? "estimating out of sample" : "solving",
+            outcome->error ? outcome->error : what);
 }
 
 static void take_cut(const kilter_outcome *outcome, void *user) {
@@ -406,8 +408,10 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
     s->stage = (struct stage_times){.begun_s = now_s()};
     if (s->options.extensive) {
         kilter_status status = sp_solve_extensive(s->in.problem, &sampling, &found, error);
-        if (!status)
+        if (!status) {
+            sp_solution_free(&s->solution);
             s->solution = found;
+        }
         return status;
     }
     kilter_status status = set_clusters(s, stage, sampling.scenarios, error);
@@ -568,11 +572,14 @@ static kilter_status solve_and_print(solver *s, kilter_error *error) {
         status = write_mps(s, error);
     if (!status)
         status = solve_stages(s, error);
-    if (!status && s->options.decision)
-        status = write_decision(s, error);
-    if (!status && check)
-        status = check_decision(s, &estimate, error);
-    return status ? status : print_answer(s, check ? &estimate : NULL, error);
+    if (status)
+        return status;
+    kilter_error later = {.status = KILTER_OK}; /* what comes after the solve takes no answer away */
+    if (s->options.decision)
+        write_decision(s, &later);
+    bool checked = check && !check_decision(s, &estimate, later.status ? NULL : &later);
+    status = print_answer(s, checked ? &estimate : NULL, error);
+    return status || !later.status ? status : kl_fail(error, later.status, "%s", later.text);
 }
 
 static void free_solver(solver *s) {
