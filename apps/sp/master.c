@@ -1,6 +1,7 @@
 #include "master.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,8 +98,15 @@ static void free_candidate(candidate *c) {
     free(c->scenario);
 }
 
+/* CLP counts entries by int. */
+static bool is_countable(const sp_master *m, size_t cuts) {
+    return (double)cuts * (m->columns + 1) <= INT_MAX;
+}
+
 static bool make_arrays(sp_master *m) {
     size_t n = (size_t)m->columns, t = (size_t)m->clusters, cuts = t * (size_t)m->slots;
+    if (!is_countable(m, cuts))
+        return false;
     m->basket = calloc((size_t)m->slots, sizeof *m->basket);
     for (int i = 0; m->basket && i < m->slots; i++)
         if (!make_candidate(&m->basket[i], n, t))
@@ -184,8 +192,10 @@ kilter_status sp_master_new(const sp_problem *problem, int clusters, int basket,
     }
     if (!m || !make_arrays(m)) {
         sp_master_free(m);
-        return kl_fail(error, KILTER_ERR_MEMORY,
-                       "making the master of %d clusters: memory ran out; use fewer (--clusters)", clusters);
+        return kl_fail(
+            error, KILTER_ERR_MEMORY,
+            "making the master of %d clusters: there is no room for their cuts; use fewer (--clusters)",
+            clusters);
     }
     memcpy(m->x, start, (size_t)m->columns * sizeof(double));
     memcpy(m->centre, start, (size_t)m->columns * sizeof(double));
@@ -283,6 +293,9 @@ static kilter_status make_room(sp_master *m, kilter_error *error) {
     size_t needed = m->cuts + (size_t)m->clusters * (size_t)m->slots;
     if (needed <= m->capacity)
         return KILTER_OK;
+    if (!is_countable(m, needed))
+        return kl_fail(error, KILTER_ERR_MEMORY,
+                       "adding cuts: there are more than CLP can count; use fewer clusters (--clusters)");
     size_t capacity = 2 * needed;
     row *cut = realloc(m->cut, capacity * sizeof *cut);
     if (cut)

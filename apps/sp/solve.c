@@ -90,7 +90,7 @@ static kilter_status check_count(const sp_solve_options *options, const sp_progr
     return kl_fail(
         error, KILTER_ERR_TASK,
         "solving over %llu scenarios of seed %llu: not within the gap after %d candidates, the best "
-        "costs %.10g; allow more, or a larger --gap",
+        "costs %.10g; ask for a larger --gap, or for more clusters (--clusters)",
         (unsigned long long)options->sampling.scenarios, (unsigned long long)options->sampling.seed,
         progress->evaluated, progress->upper);
 }

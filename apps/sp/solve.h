@@ -28,7 +28,7 @@ typedef struct sp_solve_options {
     int clusters;
     double gap;              /* relative */
     const double *start;     /* NULL: the solution for the mean scenario */
-    int most_candidates;     /* 0: no limit */
+    int most_candidates;     /* after which it gives up; 0: never */
     int basket;              /* candidates under way at once, at most */
     sp_evaluate_fn evaluate; /* with a basket of 1 */
     sp_explore_fn explore;   /* with a larger one */

@@ -338,6 +338,9 @@ static double candidates_with(uint64_t clusters, void *user) {
     return 1 + CANDIDATES_SAVED / (double)clusters;
 }
 
+/* Far beyond what any problem was seen to take (at most some hundreds): it goes round in circles. */
+enum { MOST_CANDIDATES = 20000 };
+
 enum { LEAST_CLUSTERS = 25, MOST_CLUSTERS = 1000 };
 
 /* By the times of the stages before. */
@@ -427,6 +430,7 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
         expect(s, &before, sampling.scenarios, s->clusters, before.candidates);
     sp_solve_options options = {.sampling = sampling,
                                 .clusters = s->clusters,
+                                .most_candidates = MOST_CANDIDATES,
                                 .gap = is_last(s, stage) ? s->options.gap : fmax(s->options.gap, STAGE_GAP),
                                 .start = start,
                                 .basket = (int)s->options.basket,

@@ -325,6 +325,18 @@ static void a_gap_below_the_tolerance_is_said(void **state) {
     sp_problem_free(problem);
 }
 
+static void more_cuts_than_can_be_counted_are_refused(void **state) {
+    (void)state;
+    sp_problem *problem = problem_of(1);
+    double start[17] = {0};
+    sp_master *master = NULL;
+    kilter_error error = {.text = ""};
+    assert_int_equal(sp_master_new(problem, 200000000, 1, 1e-6, start, &master, &error), KILTER_ERR_MEMORY);
+    assert_non_null(strstr(error.text, "there is no room for their cuts"));
+    assert_null(master);
+    sp_problem_free(problem);
+}
+
 static void too_many_candidates_are_said(void **state) {
     (void)state;
     sp_problem *problem = problem_of(1);
@@ -510,6 +522,7 @@ int main(void) {
         cmocka_unit_test(a_bound_holds_beyond_any_trust_region),
         cmocka_unit_test(a_candidate_that_misses_by_a_hair_is_said),
         cmocka_unit_test(a_gap_below_the_tolerance_is_said),
+        cmocka_unit_test(more_cuts_than_can_be_counted_are_refused),
         cmocka_unit_test(too_many_candidates_are_said),
         cmocka_unit_test(orders_are_carried_out_the_same_in_any_order),
         cmocka_unit_test(damaged_orders_are_refused),
