@@ -212,7 +212,7 @@ KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *ru
  * @return KILTER_OK; KILTER_ERR_USAGE when no such run is on and, with `resume`, when something else was
  * added here the first time: the run then ends with this error; KILTER_ERR_RANGE for a weight or input
  * outside what kilter_run says; KILTER_ERR_MEMORY; what ended the run early, if something has. Nothing is
- * added then.
+ * added then. Where memory runs out for a number of tasks afterwards (a bit each), the run ends with that.
  */
 KILTER_API kilter_status kilter_farm_add(kilter_farm *farm, uint64_t count, const kilter_bytes *inputs,
                                          const double *weights, kilter_error *error);

@@ -180,8 +180,10 @@ kilter_status kilter_farm_expect(kilter_farm *f, const kilter_expectation *expec
                                .end_s = kl_now_s(&f->clock) + expectation->seconds};
     snprintf(expected.reason, sizeof expected.reason, "%s", expectation->reason ? expectation->reason : "");
     pthread_mutex_lock(&f->lock);
-    f->expected = expected;
+    kilter_error failure = f->broken ? f->failure : (kilter_error){KILTER_OK, ""};
+    if (!f->broken)
+        f->expected = expected;
     pthread_mutex_unlock(&f->lock);
     kl_farm_end_use(f);
-    return KILTER_OK;
+    return failure.status ? kl_fail(error, failure.status, "%s", failure.text) : KILTER_OK;
 }
