@@ -223,12 +223,10 @@ static const struct option {
     {SOLVE, "--lhs", NULL, "Latin hypercube sampling", offsetof(sp_options, latin), take_flag},
     {SOLVE, "--start", "FILE", "a first-stage decision to begin with", offsetof(sp_options, at), take_path},
     {SOLVES, "--mode", "M", "reproducible (default) or fast", offsetof(sp_options, fast), take_mode},
-    {SOLVE, "--clusters", "T",
+    {SOLVES, "--clusters", "T",
      "tasks, and cuts, per candidate; auto (default in fast mode): from the second sample on, by times "
      "measured",
      offsetof(sp_options, clusters), take_clusters_or_auto},
-    {PREDICT, "--clusters", "T", "tasks, and cuts, per candidate", offsetof(sp_options, clusters),
-     take_clusters},
     {SOLVE, "--basket", "B", "candidates evaluated at a time, at most (default 1)",
      offsetof(sp_options, basket), take_basket},
     {SOLVE, "--method", "M", "tr (default), or de: the deterministic equivalent, at once",

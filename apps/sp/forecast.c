@@ -98,17 +98,92 @@ kilter_status sp_forecast_sample(const sp_benchmark *b, uint64_t scenarios, int 
     return predict_on(&program, NULL, b->workers, &workers, prediction, error);
 }
 
-static int clusters_of(const sp_options *options, uint64_t scenarios) {
-    int clusters = options->clusters ? (int)options->clusters : sp_clusters_for(scenarios);
-    return (uint64_t)clusters > scenarios ? (int)scenarios : clusters;
+/* ---- how many clusters it makes ---- */
+
+static const double FINDING = 0.95;
+enum { BELIEVED = 4, APART = 16 };
+
+typedef struct choice {
+    const sp_options *options;
+    const sp_benchmark *b;
+    uint64_t scenarios;
+    int clusters;
+    double total_s; /* of all candidates, in any unit */
+} choice;
+
+static kilter_status weigh(choice *c, int clusters, double *total_s, kilter_error *error) {
+    kilter_program program = program_of(c->b, c->scenarios, clusters, 2);
+    kilter_prediction p;
+    uint32_t workers;
+    kilter_status status = predict_on(&program, c->options->on, c->b->workers, &workers, &p, error);
+    if (!status)
+        *total_s = sp_candidates_with((uint64_t)clusters, NULL) * (p.master_s + p.workers_s + p.messages_s);
+    return status;
+}
+
+static kilter_status consider(choice *c, int clusters, kilter_error *error) {
+    double total_s = 0;
+    kilter_status status = weigh(c, clusters, &total_s, error);
+    if (!status && total_s < c->total_s) {
+        c->clusters = clusters;
+        c->total_s = total_s;
+    }
+    return status;
+}
+
+static int within(int number, int least, int most) {
+    return number < least ? least : number > most ? most : number;
+}
+
+/* As kilter_farm_grain() looks on workers that are there: among numbers 1/16 apart, and those below that
+ * equal workers share evenly, not far from numbers seen; another than the last has to be 5 % better. */
+static kilter_status choose_clusters(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
+                                     sp_forecast *f, kilter_error *error) {
+    choice best = {options, b, scenarios, 0, HUGE_VAL};
+    int limit = scenarios < SP_AUTO_MOST ? (int)scenarios : SP_AUTO_MOST;
+    int fewest = limit < SP_AUTO_LEAST ? limit : SP_AUTO_LEAST;
+    int least = within(f->least_clusters / BELIEVED, fewest, limit);
+    int most =
+        f->most_clusters < limit / BELIEVED ? within(f->most_clusters * BELIEVED, fewest, limit) : limit;
+    int last = within(f->clusters, fewest, limit);
+    double last_s = 0;
+    kilter_status status = weigh(&best, last, &last_s, error);
+    for (int at = least, before = 0; !status && before < most;) {
+        int even = at - at % (int)f->workers;
+        if (even > before && even >= least)
+            status = consider(&best, even, error);
+        if (!status)
+            status = consider(&best, at, error);
+        before = at;
+        at = within(at + 1 + at / APART, least, most);
+    }
+    f->clusters = best.total_s < FINDING * last_s ? best.clusters : last;
+    return status;
+}
+
+static kilter_status set_clusters(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
+                                  sp_forecast *f, kilter_error *error) {
+    bool by_time = options->clusters == SP_CLUSTERS_AUTO, first = f->clusters == 0;
+    kilter_status status = KILTER_OK;
+    if (by_time && !first)
+        status = choose_clusters(options, b, scenarios, f, error);
+    else
+        f->clusters = options->clusters && !by_time ? (int)options->clusters : sp_clusters_for(scenarios);
+    if ((uint64_t)f->clusters > scenarios)
+        f->clusters = (int)scenarios;
+    f->least_clusters = first || f->clusters < f->least_clusters ? f->clusters : f->least_clusters;
+    f->most_clusters = f->clusters > f->most_clusters ? f->clusters : f->most_clusters;
+    return status;
 }
 
 /* One sample of the solve asked for; the last of them stays in f->long_one. */
 static kilter_status add_stage(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
                                double candidates, sp_forecast *f, kilter_error *error) {
-    f->clusters = clusters_of(options, scenarios);
+    kilter_status status = set_clusters(options, b, scenarios, f, error);
+    if (status)
+        return status;
     kilter_program program = program_of(b, scenarios, f->clusters, candidates);
-    kilter_status status = predict_on(&program, options->on, b->workers, &f->workers, &f->long_one, error);
+    status = predict_on(&program, options->on, b->workers, &f->workers, &f->long_one, error);
     if (!status) {
         f->total_s += f->long_one.total_s;
         f->bound_s += f->long_one.bound_s;

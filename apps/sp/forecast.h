@@ -21,12 +21,13 @@ typedef struct sp_benchmark {
 typedef struct sp_forecast {
     uint32_t workers; /* described */
     uint64_t scenarios;
-    int clusters;
-    double candidates;           /* of the last sample */
-    bool given;                  /* they were */
-    double total_s, bound_s;     /* of the solve asked for, all its samples */
-    kilter_prediction long_one;  /* its last sample */
-    kilter_prediction short_one; /* the benchmark's last sample, as if predicted */
+    int clusters;                      /* of the last sample */
+    int least_clusters, most_clusters; /* of all samples */
+    double candidates;                 /* of the last sample */
+    bool given;                        /* they were */
+    double total_s, bound_s;           /* of the solve asked for, all its samples */
+    kilter_prediction long_one;        /* its last sample */
+    kilter_prediction short_one;       /* the benchmark's last sample, as if predicted */
 } sp_forecast;
 
 /* Before anything is measured: can options->on be read? KILTER_ERR_USAGE. */

@@ -145,6 +145,9 @@ grep -q '^benchmark  *300 scenarios, .* on [12] workers*: .* s measured, .* s pr
 timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 100 --workers 2 --json \
     --record none | grep -q '"workers": [12], .*"benchmark": {"scenarios": 100, ' || complain "predict --json"
 
+timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 20000 --clusters auto \
+    --on 4x1 --workers 2 --record none >"$work/out" || complain "predict --clusters auto"
+
 # refused CODE TEXT WORDS…: the command ends with the code, its text on one line of stderr, nothing on stdout
 refused() {
     code=$1 text=$2

@@ -333,7 +333,7 @@ static const double STAGE_GAP = 1e-4;
 /* ssn, N = 1000, T from 10 to 1000: 23 + 2900/T candidates, within a sixth. */
 static const double CANDIDATES_SAVED = 126;
 
-static double candidates_with(uint64_t clusters, void *user) {
+double sp_candidates_with(uint64_t clusters, void *user) {
     (void)user;
     return 1 + CANDIDATES_SAVED / (double)clusters;
 }
@@ -341,13 +341,11 @@ static double candidates_with(uint64_t clusters, void *user) {
 /* Far beyond what any problem was seen to take (at most some hundreds): it goes round in circles. */
 enum { MOST_CANDIDATES = 20000 };
 
-enum { LEAST_CLUSTERS = 25, MOST_CLUSTERS = 1000 };
-
 /* By the times of the stages before. */
 static kilter_status choose_clusters(solver *s, uint64_t scenarios, kilter_error *error) {
-    kilter_grain_options options = {.least = scenarios < LEAST_CLUSTERS ? scenarios : LEAST_CLUSTERS,
-                                    .most = scenarios < MOST_CLUSTERS ? scenarios : MOST_CLUSTERS,
-                                    .runs = candidates_with,
+    kilter_grain_options options = {.least = scenarios < SP_AUTO_LEAST ? scenarios : SP_AUTO_LEAST,
+                                    .most = scenarios < SP_AUTO_MOST ? scenarios : SP_AUTO_MOST,
+                                    .runs = sp_candidates_with,
                                     .work = (double)scenarios};
     kilter_grain grain;
     kilter_status status = kilter_farm_grain(s->farm, &options, &grain, error);
@@ -650,6 +648,8 @@ kilter_status sp_predict_on(kilter_farm *farm, int count, char *const *arguments
     kilter_status status = sp_options_parse(SP_PREDICT_COMMAND, count, arguments, &s.options, error);
     if (!status)
         status = sp_forecast_check(&s.options, error);
+    if (!status)
+        status = decide_about_clusters(&s, error);
     if (!status)
         status = predict_and_print(&s, error);
     free_solver(&s);

@@ -12,6 +12,11 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 /* The samples that are solved on the way to one of so many scenarios. */
 sp_stages sp_stages_towards(uint64_t scenarios);
 
+/* With SP_CLUSTERS_AUTO: from how many clusters to how many, and the candidates that so many take, in any
+ * unit. */
+enum { SP_AUTO_LEAST = 25, SP_AUTO_MOST = 1000 };
+double sp_candidates_with(uint64_t clusters, void *user);
+
 /* Likewise what follows "predict". */
 kilter_status sp_predict_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
 
