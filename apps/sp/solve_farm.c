@@ -42,7 +42,7 @@ typedef struct solver {
     uint64_t made, slots_room;
     double ahead_s;       /* the master's time while the farm's run is on */
     kilter_error stopped; /* why no more are made, but for a task that failed */
-    uint32_t workers;
+    uint32_t workers, last_workers; /* the most there were in a run, and those of the last one */
     uint64_t evaluated, found; /* scenarios, at candidates; of them began from their own basis */
     /* the answer */
     sp_times times;
@@ -185,6 +185,7 @@ static kilter_status run_order(solver *s, kilter_done_fn done, bool grows, kilte
     kilter_farm_summary summary;
     kilter_farm_summary_get(s->farm, &summary);
     s->stage.work_s += summary.bound_s * summary.workers;
+    s->last_workers = summary.workers;
     if (summary.workers > s->workers)
         s->workers = summary.workers;
     if (!s->failure.status)
@@ -378,7 +379,7 @@ static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_err
     *b = (sp_benchmark){.scenarios = s->order.sampling.scenarios,
                         .clusters = s->clusters,
                         .candidates = s->solution.progress.evaluated,
-                        .workers = s->workers,
+                        .workers = s->last_workers,
                         .elapsed_s = now_s() - s->stage.begun_s,
                         .farm_s = s->stage.farm_s};
     b->work_s = s->stage.work_s / b->candidates;
