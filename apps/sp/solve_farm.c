@@ -40,10 +40,10 @@ typedef struct solver {
     sp_solving *solving;
     int *slot_of; /* by the order in which they were made */
     uint64_t made, slots_room;
-    double ahead_s;       /* the master's time while the farm's run is on */
-    kilter_error stopped; /* why no more are made, but for a task that failed */
+    double ahead_s;                 /* the master's time while the farm's run is on */
+    kilter_error stopped;           /* why no more are made, but for a task that failed */
     uint32_t workers, last_workers; /* the most there were in a run, and those of the last one */
-    uint64_t evaluated, found; /* scenarios, at candidates; of them began from their own basis */
+    uint64_t evaluated, found;      /* scenarios, at candidates; of them began from their own basis */
     /* the answer */
     sp_times times;
     sp_solution solution;

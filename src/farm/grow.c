@@ -25,6 +25,11 @@ static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_by
     return weights ? kl_weights_check(weights, lo, count, error) : KILTER_OK;
 }
 
+/* The very bytes of the input before: one copy is enough. */
+static bool repeats(const kilter_bytes *inputs, uint64_t i) {
+    return i > 0 && inputs[i].data == inputs[i - 1].data && inputs[i].size == inputs[i - 1].size;
+}
+
 /* Of a copy in one piece; SIZE_MAX / 2: more than there can be. */
 static size_t bytes_of(uint64_t count, const kilter_bytes *inputs, const double *weights) {
     size_t each = (inputs ? sizeof *inputs : 0) + (weights ? sizeof *weights : 0);
@@ -32,7 +37,8 @@ static size_t bytes_of(uint64_t count, const kilter_bytes *inputs, const double 
         return SIZE_MAX / 2;
     size_t bytes = sizeof(kl_addition) + (size_t)count * each;
     for (uint64_t i = 0; inputs && i < count; i++)
-        bytes = inputs[i].size < SIZE_MAX / 2 - bytes ? bytes + inputs[i].size : SIZE_MAX / 2;
+        if (!repeats(inputs, i))
+            bytes = inputs[i].size < SIZE_MAX / 2 - bytes ? bytes + inputs[i].size : SIZE_MAX / 2;
     return bytes;
 }
 
@@ -47,6 +53,10 @@ static kl_addition *copy(uint64_t count, const kilter_bytes *inputs, const doubl
     if (weights)
         memcpy(own_weights, weights, (size_t)count * sizeof *weights);
     for (uint64_t i = 0; inputs && i < count; i++) {
+        if (repeats(inputs, i)) {
+            own[i] = own[i - 1];
+            continue;
+        }
         own[i] = (kilter_bytes){bytes, inputs[i].size};
         if (inputs[i].size > 0)
             memcpy(bytes, inputs[i].data, inputs[i].size);

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "farm/farm_private.h"
 #include "farm/stepped.h"
 #include "trace/record_test_helper.h"
 
@@ -421,6 +422,54 @@ static void what_is_added_and_kills_its_workers_fails_alone(void **state) {
     assert_int_equal(kilter_farm_close(m.farm, &error), KILTER_OK);
 }
 
+/* --- inputs that are the same bytes --- */
+
+static const char TWICE[] = "the same bytes twice", AGAIN[] = "the same bytes twice";
+
+typedef struct repeat {
+    kilter_farm *farm;
+    kilter_status status;
+    int right;
+    bool one_copy, own_copy; /* of the first two inputs; of the third, equal ones elsewhere */
+} repeat;
+
+static int echo(const kilter_task *task, kilter_result *result, void *state) {
+    (void)state;
+    return kilter_result_put(result, task->input.data, task->input.size);
+}
+
+static void add_the_same(const kilter_outcome *o, void *user) {
+    repeat *r = user;
+    if (o->index == 0) {
+        const kilter_bytes inputs[] = {
+            {TWICE, sizeof TWICE}, {TWICE, sizeof TWICE}, {AGAIN, sizeof AGAIN}, {AGAIN, 3}, {NULL, 0}};
+        r->status = kilter_farm_add(r->farm, 5, inputs, NULL, NULL);
+        return;
+    }
+    const size_t sizes[] = {sizeof TWICE, sizeof TWICE, sizeof TWICE, 3, 0};
+    size_t size = sizes[o->index - 1];
+    r->right += o->result.size == size && (size == 0 || memcmp(o->result.data, TWICE, size) == 0);
+    pthread_mutex_lock(&r->farm->lock);
+    const kilter_bytes *kept = r->farm->added.first->inputs; /* as a result has come, they are there */
+    r->one_copy = kept[0].data == kept[1].data;
+    r->own_copy = kept[2].data != kept[1].data && kept[0].data != TWICE;
+    pthread_mutex_unlock(&r->farm->lock);
+}
+
+static void the_same_bytes_are_kept_once(void **state) {
+    (void)state;
+    kilter_farm_options options = {.work = echo, .workers = 2, .transport = "inproc", .record = "none"};
+    repeat r = {0};
+    kilter_error error;
+    assert_int_equal(kilter_farm_open(&options, NULL, NULL, &r.farm, &error), KILTER_OK);
+    kilter_run run = {.tasks = 1, .done = add_the_same, .user = &r, .grows = true};
+    assert_int_equal(kilter_farm_run(r.farm, &run, &error), KILTER_OK);
+    assert_int_equal(r.status, KILTER_OK);
+    assert_int_equal(r.right, 5);
+    assert_true(r.one_copy && r.own_copy);
+    assert_int_equal(kilter_farm_close(r.farm, &error), KILTER_OK);
+}
+
 /* --- masters that are killed --- */
 
 typedef struct plan {
@@ -538,6 +587,7 @@ int main(void) {
         cmocka_unit_test(processes_do_what_is_added_and_some_die),
         cmocka_unit_test(wrong_use_is_said_and_changes_nothing),
         cmocka_unit_test(what_is_added_and_kills_its_workers_fails_alone),
+        cmocka_unit_test(the_same_bytes_are_kept_once),
         AT_A_PLACE(killed_masters_are_followed_by_others),
         AT_A_PLACE(a_run_that_grows_otherwise_is_refused),
     };
