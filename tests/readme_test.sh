@@ -30,13 +30,20 @@ done
 options_of() {
     "$1" "$2" --help | sed -n '/^Kilter/q; s/^  --\([a-z]*\).*/\1/p' | sort -u
 }
-options_of "$4" evaluate >"$work/known"
-[ -s "$work/known" ]
-while read -r option; do
-    grep -q "Fl -$option" docs/man/kilter-sp.1 || { echo "kilter-sp.1 lacks --$option"; exit 1; }
-done <"$work/known"
+# in the list that follows "The options of .Cm COMMAND are:"
+listed_of() {
+    awk -v command=".Cm $1" '/^\.Bl/ && is == "are:" && of == command { on = 1 } /^\.El/ { on = 0 }
+         on && /^\.It Fl -/ { print substr($3, 2) } { of = is; is = $0 }' docs/man/kilter-sp.1
+}
+for command in evaluate solve predict; do
+    options_of "$4" $command | grep -vx help >"$work/$command"
+    [ -s "$work/$command" ]
+    listed_of $command | sort -u | grep -vx join | diff "$work/$command" - ||
+        { echo "kilter-sp.1 lists other options of $command than its help"; exit 1; }
+done
+cat "$work/evaluate" "$work/solve" "$work/predict" >"$work/known"
 "$4" --kilter-help | sed -n 's/^  --\([a-z-]*\) .*/\1/p' >>"$work/known"
-{ options_of "$4" solve && options_of "$4" predict && echo version; } >>"$work/known"
+printf 'help\nversion\n' >>"$work/known"
 grep -o 'Fl -[a-z-]*' docs/man/kilter-sp.1 | sed 's/Fl -//' | while read -r option; do
     grep -qx -- "$option" "$work/known" || { echo "kilter-sp.1: there is no --$option"; exit 1; }
 done
