@@ -97,7 +97,8 @@ static bool sum_weights(kl_bag *bag, uint64_t count, const double *weights) {
 static void put_last(kl_bag *bag, kl_span span) {
     if (span.lo >= span.hi)
         return;
-    if (bag->count > 0 && bag->spans[0].hi == span.lo) {
+    bool first_added = span.lo == bag->homes.tasks; /* in a series: those before it have come back */
+    if (bag->count > 0 && bag->spans[0].hi == span.lo && !first_added) {
         bag->spans[0].hi = span.hi;
     } else {
         memmove(bag->spans + 1, bag->spans, bag->count * sizeof *bag->spans);
@@ -152,15 +153,22 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
     return status;
 }
 
-/* Its own come before what came back from others, that before what it would take from others: those that lie
- * together at the front of where it takes from. */
+/* In a series; what was added waits there, too. */
+static bool has_come_back(const kl_bag *bag) {
+    return bag->count > 0 && bag->spans[bag->count - 1].lo < bag->homes.tasks;
+}
+
+/* Its own come before what came back from others, that before what it would take from others, and what was
+ * added comes last: those that lie together at the front of where it takes from. */
 static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
                            uint32_t worker) {
     const kl_homes *homes = &bag->homes;
-    if (!kl_homes_in_use(homes) || (bag->count > 0 && !kl_homes_has_own(homes, worker)))
+    if (!kl_homes_in_use(homes) || (has_come_back(bag) && !kl_homes_has_own(homes, worker)))
         return (kl_offer){.span = bag->spans[bag->count - 1], .home = UINT32_MAX};
     uint64_t most;
     uint32_t home = kl_homes_choose(homes, dealer, s, worker, &most);
+    if (homes->home[home].tasks == 0)
+        return (kl_offer){.span = bag->spans[bag->count - 1], .home = UINT32_MAX};
     kl_span span = kl_homes_front(homes, home);
     if (most < span.hi - span.lo)
         span.hi = span.lo + most;

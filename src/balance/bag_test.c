@@ -194,6 +194,43 @@ static void what_is_added_is_dealt_last(void **state) {
     kl_bag_free(&bag);
 }
 
+/* Also after those that wait at the homes of others, and those that came back. */
+static void what_is_added_in_a_series_is_dealt_last_too(void **state) {
+    (void)state;
+    enum { TASKS = 40, MOST = 80 };
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        kl_bag bag = {0};
+        team t;
+        make_team(&t);
+        for (uint64_t run = 0; run < 3; run++) {
+            uint64_t waiting = TASKS, taken = 0;
+            int seen[MOST] = {0};
+            assert_int_equal(kl_bag_fill(&bag, TASKS, NULL, (kl_spans){0}, NULL), KILTER_OK);
+            assert_int_equal(kl_bag_sort(&bag, 1, &t.s), KILTER_OK);
+            for (uint64_t step = 0; bag.left > 0; step++) {
+                uint64_t random = kl_mix64(seed * 1000 + run * 100 + step);
+                if (random % 3 == 0 && bag.tasks + 5 <= MOST)
+                    assert_int_equal(kl_bag_grow(&bag, 5, NULL, (kl_spans){0}), KILTER_OK);
+                kl_span span = take_for(&bag, &t, random % (WORKERS + 1), 1 + (random >> 10) % 7);
+                assert_true(span.hi <= TASKS || (span.lo >= TASKS && waiting == 0));
+                uint64_t end = random % 5 ? span.hi : span.lo;
+                for (uint64_t i = span.lo; i < end; i++)
+                    seen[i]++;
+                kl_homes_note(&bag.homes, (kl_span){span.lo, end}, random % (WORKERS + 1));
+                waiting -= span.lo < TASKS ? end - span.lo : 0;
+                taken += end - span.lo;
+                if (end < span.hi)
+                    assert_int_equal(kl_bag_return(&bag, (kl_span){end, span.hi}), KILTER_OK);
+            }
+            assert_int_equal(taken, bag.tasks);
+            for (uint64_t i = 0; i < bag.tasks; i++)
+                assert_int_equal(seen[i], 1);
+        }
+        kl_dealer_free(t.dealer);
+        kl_bag_free(&bag);
+    }
+}
+
 static void weights_cut_by_share(void **state) {
     (void)state;
     double weights[] = {1, 1, 1, 1, 96}; /* all but the last weigh as much as a twenty-fifth */
@@ -254,6 +291,7 @@ int main(void) {
         cmocka_unit_test(in_a_series_too),
         cmocka_unit_test(what_is_added_is_taken_once),
         cmocka_unit_test(what_is_added_is_dealt_last),
+        cmocka_unit_test(what_is_added_in_a_series_is_dealt_last_too),
         cmocka_unit_test(weights_cut_by_share),
         cmocka_unit_test(weights_that_are_no_weights_are_refused_by_name),
         cmocka_unit_test(what_is_done_is_not_dealt),

@@ -24,7 +24,8 @@ typedef struct kl_bag {
     double scale; /* units per weight: a task is 1 unit on average, whatever the user weighs in */
     uint64_t tasks, left;
     double units, left_units; /* units: those that were to be dealt */
-    kl_homes homes;           /* in a series the tasks wait here, until one comes back; it outlives the run */
+    kl_homes homes; /* in a series the tasks wait here, until one comes back, but those added; it outlives the
+                       run */
 } kl_bag;
 
 /* What a worker could be given next. */
