@@ -218,27 +218,77 @@ kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kil
 
 /* ---- MPS ---- */
 
-typedef struct name {
-    char text[512];
-} name;
+/* Names that are unlike each other: between those of stage 2 and the scenario stand more underscores than
+ * before the last digits of any name of stage 1. */
+typedef struct namer {
+    const sp_problem *problem;
+    int between, behind; /* underscores; behind the objective's name */
+} namer;
+
+static const char OBJECTIVE[] = "TOTAL_COST";
+
+/* "A__12": 2; 0 without a number at the end. */
+static int underscores_before_number(const char *text) {
+    size_t end = strlen(text), at;
+    while (end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9')
+        end--;
+    for (at = end; at > 0 && text[at - 1] == '_'; at--)
+        ;
+    return text[end] ? (int)(end - at) : 0;
+}
+
+static int more_than_any(char *const *names, int count, int least) {
+    for (int i = 0; i < count; i++)
+        if (underscores_before_number(names[i]) >= least)
+            least = underscores_before_number(names[i]) + 1;
+    return least;
+}
+
+static namer namer_of(const sp_problem *problem) {
+    const sp_stage *one = &problem->stage[0];
+    namer n = {.problem = problem};
+    n.between = more_than_any(one->row_name, one->rows, 1);
+    n.between = more_than_any(one->column_name, one->columns, n.between);
+    for (int i = 0; i < one->rows; i++) {
+        size_t size = sizeof OBJECTIVE - 1;
+        if (strncmp(one->row_name[i], OBJECTIVE, size) == 0) {
+            int behind = (int)strspn(one->row_name[i] + size, "_");
+            n.behind = behind >= n.behind ? behind + 1 : n.behind;
+        }
+    }
+    return n;
+}
+
+static void put_underscores(FILE *out, int count) {
+    while (count-- > 0)
+        fputc('_', out);
+}
+
+static void put_objective(FILE *out, const namer *n) {
+    fputs(OBJECTIVE, out);
+    put_underscores(out, n->behind);
+}
 
 /* Of a row or column `at` of the program: `first` are those of stage 1. */
-static name name_of(char *const *stage_1, int first, char *const *stage_2, int each, int at) {
-    name made;
-    if (at < first)
-        snprintf(made.text, sizeof made.text, "%s", stage_1[at]);
-    else
-        snprintf(made.text, sizeof made.text, "%.480s_%d", stage_2[(at - first) % each], (at - first) / each);
-    return made;
+static void put_name(FILE *out, const namer *n, char *const *stage_1, int first, char *const *stage_2,
+                     int each, int at) {
+    if (at < first) {
+        fputs(stage_1[at], out);
+        return;
+    }
+    fputs(stage_2[(at - first) % each], out);
+    put_underscores(out, n->between);
+    fprintf(out, "%d", (at - first) / each);
 }
 
-static name row_name(const sp_problem *p, int i) {
-    return name_of(p->stage[0].row_name, p->stage[0].rows, p->stage[1].row_name, p->stage[1].rows, i);
+static void put_row(FILE *out, const namer *n, int i) {
+    const sp_stage *one = &n->problem->stage[0], *two = &n->problem->stage[1];
+    put_name(out, n, one->row_name, one->rows, two->row_name, two->rows, i);
 }
 
-static name column_name(const sp_problem *p, int j) {
-    return name_of(p->stage[0].column_name, p->stage[0].columns, p->stage[1].column_name, p->stage[1].columns,
-                   j);
+static void put_column(FILE *out, const namer *n, int j) {
+    const sp_stage *one = &n->problem->stage[0], *two = &n->problem->stage[1];
+    put_name(out, n, one->column_name, one->columns, two->column_name, two->columns, j);
 }
 
 static char row_type(const sp_program *program, int i) {
@@ -246,54 +296,81 @@ static char row_type(const sp_program *program, int i) {
     return low == high ? 'E' : high == INFINITY ? 'G' : low == -INFINITY ? 'L' : 'G'; /* with a range */
 }
 
-static void write_rows(FILE *out, const sp_problem *problem, const sp_program *program) {
-    fprintf(out, "ROWS\n N TOTAL_COST\n");
-    for (int i = 0; i < program->rows; i++)
-        fprintf(out, " %c %s\n", row_type(program, i), row_name(problem, i).text);
-}
-
-static void write_columns(FILE *out, const sp_problem *problem, const sp_program *program) {
-    fprintf(out, "COLUMNS\n");
-    for (int j = 0; j < program->columns; j++) {
-        name column = column_name(problem, j);
-        fprintf(out, " %s TOTAL_COST %.17g\n", column.text, program->cost[j]);
-        for (int at = program->matrix.start[j]; at < program->matrix.start[j + 1]; at++)
-            fprintf(out, " %s %s %.17g\n", column.text, row_name(problem, program->matrix.row[at]).text,
-                    program->matrix.value[at]);
+static void write_rows(FILE *out, const namer *n, const sp_program *program) {
+    fprintf(out, "ROWS\n N ");
+    put_objective(out, n);
+    for (int i = 0; i < program->rows; i++) {
+        fprintf(out, "\n %c ", row_type(program, i));
+        put_row(out, n, i);
     }
 }
 
+static void write_columns(FILE *out, const namer *n, const sp_program *program) {
+    fprintf(out, "\nCOLUMNS\n");
+    for (int j = 0; j < program->columns; j++) {
+        fputc(' ', out);
+        put_column(out, n, j);
+        fputc(' ', out);
+        put_objective(out, n);
+        fprintf(out, " %.17g\n", program->cost[j]);
+        for (int at = program->matrix.start[j]; at < program->matrix.start[j + 1]; at++) {
+            fputc(' ', out);
+            put_column(out, n, j);
+            fputc(' ', out);
+            put_row(out, n, program->matrix.row[at]);
+            fprintf(out, " %.17g\n", program->matrix.value[at]);
+        }
+    }
+}
+
+static void write_of_row(FILE *out, const char *set, const namer *n, int i, double value) {
+    fprintf(out, " %s ", set);
+    put_row(out, n, i);
+    fprintf(out, " %.17g\n", value);
+}
+
 /* MPS gives the objective's right-hand side the opposite sign. */
-static void write_right_hand_sides(FILE *out, const sp_problem *problem, const sp_program *program) {
-    fprintf(out, "RHS\n RHS TOTAL_COST %.17g\n", -problem->constant);
+static void write_right_hand_sides(FILE *out, const namer *n, const sp_program *program) {
+    fprintf(out, "RHS\n RHS ");
+    put_objective(out, n);
+    fprintf(out, " %.17g\n", -n->problem->constant);
     for (int i = 0; i < program->rows; i++)
-        fprintf(out, " RHS %s %.17g\n", row_name(problem, i).text,
-                row_type(program, i) == 'L' ? program->row_upper[i] : program->row_lower[i]);
+        write_of_row(out, "RHS", n, i,
+                     row_type(program, i) == 'L' ? program->row_upper[i] : program->row_lower[i]);
     fprintf(out, "RANGES\n");
     for (int i = 0; i < program->rows; i++)
         if (isfinite(program->row_lower[i]) && isfinite(program->row_upper[i]) && row_type(program, i) == 'G')
-            fprintf(out, " RANGE %s %.17g\n", row_name(problem, i).text,
-                    program->row_upper[i] - program->row_lower[i]);
+            write_of_row(out, "RANGE", n, i, program->row_upper[i] - program->row_lower[i]);
 }
 
-static void write_bounds(FILE *out, const sp_problem *problem, const sp_program *program) {
+static void write_bound(FILE *out, const char *type, const namer *n, int j) {
+    fprintf(out, " %s BOUND ", type);
+    put_column(out, n, j);
+}
+
+static void write_bounds(FILE *out, const namer *n, const sp_program *program) {
     fprintf(out, "BOUNDS\n");
     for (int j = 0; j < program->columns; j++) {
-        name column = column_name(problem, j);
-        if (program->lower[j] == -INFINITY)
-            fprintf(out, " MI BOUND %s\n", column.text);
-        else if (program->lower[j] != 0)
-            fprintf(out, " LO BOUND %s %.17g\n", column.text, program->lower[j]);
-        if (program->upper[j] != INFINITY)
-            fprintf(out, " UP BOUND %s %.17g\n", column.text, program->upper[j]);
+        if (program->lower[j] == -INFINITY) {
+            write_bound(out, "MI", n, j);
+            fputc('\n', out);
+        } else if (program->lower[j] != 0) {
+            write_bound(out, "LO", n, j);
+            fprintf(out, " %.17g\n", program->lower[j]);
+        }
+        if (program->upper[j] != INFINITY) {
+            write_bound(out, "UP", n, j);
+            fprintf(out, " %.17g\n", program->upper[j]);
+        }
     }
 }
 
 void sp_extensive_write(FILE *out, const sp_problem *problem, const sp_program *program) {
+    namer n = namer_of(problem);
     fprintf(out, "NAME SAMPLE\n");
-    write_rows(out, problem, program);
-    write_columns(out, problem, program);
-    write_right_hand_sides(out, problem, program);
-    write_bounds(out, problem, program);
+    write_rows(out, &n, program);
+    write_columns(out, &n, program);
+    write_right_hand_sides(out, &n, program);
+    write_bounds(out, &n, program);
     fprintf(out, "ENDATA\n");
 }

@@ -27,7 +27,8 @@ kilter_status sp_extensive_one(const sp_problem *problem, const sp_sampling *sam
 /* The first stage alone. */
 kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kilter_error *error);
 
-/* In MPS, free format, to all digits. The names are CORE's, those of stage 2 with _SCENARIO behind them.
+/* In MPS, free format, to all digits. The names are CORE's, those of stage 2 with _SCENARIO behind them,
+ * and as many underscores before it as make them unlike those of stage 1.
  * Check ferror(out) afterwards. */
 void sp_extensive_write(FILE *out, const sp_problem *problem, const sp_program *program);
 

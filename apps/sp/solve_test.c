@@ -472,6 +472,26 @@ static void another_reader_finds_the_same_optimum(void **state) {
     }
 }
 
+/* Stage 1 has the names that stage 2 would have by its scenarios, and the objective's. */
+static void names_that_are_written_are_unlike_each_other(void **state) {
+    (void)state;
+    static const char CORE[] =
+        "ROWS\n N COST\n L TOTAL_COST\n L NEED_1\n G NEED\nCOLUMNS\n Y_1 COST 1 TOTAL_COST 1\n Y_1 NEED 1 "
+        "NEED_1 1\n"
+        " Y__0 COST 2 NEED 1\n Y COST 5 NEED 1\nRHS\n RHS TOTAL_COST 5 NEED_1 4\nENDATA\n";
+    static const char PERIODS[] = "PERIODS\n Y_1 TOTAL_COST ONE\n Y NEED TWO\nENDATA\n";
+    static const char STOCH[] = "INDEP DISCRETE\n RHS NEED 1 0.4\n RHS NEED 9 0.6\nENDATA\n";
+    sp_problem *problem = read_texts(CORE, PERIODS, STOCH);
+    sp_sampling sampling = sample_of(1, 4);
+    sp_program program;
+    double optimum;
+    assert_int_equal(sp_extensive(problem, &sampling, &program, NULL), KILTER_OK);
+    assert_int_equal(solved_elsewhere(problem, &program, &optimum), 0);
+    assert_close(optimum, extensive_cost(problem, sampling), 1e-8);
+    sp_program_free(&program);
+    sp_problem_free(problem);
+}
+
 /* Scenario by scenario: what cannot be met here, or falls without limit, does so there. */
 static void a_scenario_that_is_written_shows_its_trouble_again(void **state) {
     (void)state;
@@ -527,6 +547,7 @@ int main(void) {
         cmocka_unit_test(orders_are_carried_out_the_same_in_any_order),
         cmocka_unit_test(damaged_orders_are_refused),
         cmocka_unit_test(another_reader_finds_the_same_optimum),
+        cmocka_unit_test(names_that_are_written_are_unlike_each_other),
         cmocka_unit_test(a_scenario_that_is_written_shows_its_trouble_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
