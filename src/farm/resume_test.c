@@ -555,9 +555,9 @@ static int run_a_broken_farm(const char *file) {
         return 1;
     leave_one_behind(farm);
     calls = 0;
-    bool refused = kilter_farm_run(farm, &run, NULL) == KILTER_ERR_SYSTEM &&
-                   kilter_farm_expect(farm, &(kilter_expectation){.runs = 1, .seconds = 1}, NULL) ==
-                       KILTER_ERR_SYSTEM;
+    bool refused =
+        kilter_farm_run(farm, &run, NULL) == KILTER_ERR_SYSTEM &&
+        kilter_farm_expect(farm, &(kilter_expectation){.runs = 1, .seconds = 1}, NULL) == KILTER_ERR_SYSTEM;
     kilter_farm_close(farm, NULL);
     return !refused ? 2 : calls > 0 ? 3 : 0;
 }
