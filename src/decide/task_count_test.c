@@ -39,10 +39,11 @@ static kl_grain_look random_look(uint64_t seed, kl_lane *lanes) {
     for (uint32_t i = 0; i < look.lane_count; i++)
         lanes[i] = (kl_lane){1 + 9 * random_01(seed * 64 + i), 0};
     look.work_units = 1 + 99 * random_01(seed ^ 1);
-    look.model = (kl_forkjoin){.master = {random_01(seed ^ 2), 0.1 * random_01(seed ^ 3)},
-                               .round_trip_s = 0.1 * random_01(seed ^ 4),
-                               .update_s = 0.01 * random_01(seed ^ 5),
-                               .task_s = 0.001 * random_01(seed ^ 6)};
+    look.model =
+        (kl_forkjoin){.master = {.fixed_s = random_01(seed ^ 2), .per_unit_s = 0.1 * random_01(seed ^ 3)},
+                      .round_trip_s = 0.1 * random_01(seed ^ 4),
+                      .update_s = 0.01 * random_01(seed ^ 5),
+                      .task_s = 0.001 * random_01(seed ^ 6)};
     look.tasks = look.least_seen = look.most_seen = 1 + kl_mix64(seed ^ 7) % 32;
     return look;
 }
@@ -92,7 +93,7 @@ static void the_best_T_is_not_the_papers(void **state) {
     kl_lane lanes[50];
     for (int i = 0; i < 50; i++)
         lanes[i] = (kl_lane){200 / 6.44, 0}; /* scenarios a second */
-    kl_grain_look look = {.model = {.master = {0.6, 0.0055}},
+    kl_grain_look look = {.model = {.master = {.fixed_s = 0.6, .per_unit_s = 0.0055}},
                           .lanes = lanes,
                           .lane_count = 50,
                           .work_units = 10000,
@@ -106,7 +107,7 @@ static void the_best_T_is_not_the_papers(void **state) {
     assert_non_null(strstr(plan.reason, "as 100 all would take"));
     for (int i = 0; i < 50; i++)
         lanes[i].rate = 200 / 0.025;
-    look.model = (kl_forkjoin){.master = {0, 0.00043}, .round_trip_s = 1e-4, .update_s = 1e-5};
+    look.model = (kl_forkjoin){.master = {.per_unit_s = 0.00043}, .round_trip_s = 1e-4, .update_s = 1e-5};
     look.tasks = look.most_seen = 400;
     q.user = now;
     assert_int_equal(kl_grain_choose(&look, &q, &plan), KILTER_OK);

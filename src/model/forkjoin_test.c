@@ -83,7 +83,10 @@ static void table_3_fewer_workers_than_groups(void **state) {
 
 static void parts_add_up(void **state) {
     (void)state;
-    kl_forkjoin m = {.master = {0.5, 0.01}, .round_trip_s = 0.1, .update_s = 0.002, .task_s = 0.001};
+    kl_forkjoin m = {.master = {.fixed_s = 0.5, .per_unit_s = 0.01},
+                     .round_trip_s = 0.1,
+                     .update_s = 0.002,
+                     .task_s = 0.001};
     assert_true(fabs(kl_model_join_s(&m, 100, 50, 3) - (3 + 0.1 + 50 * 0.002 + 100 * 0.001)) < 1e-12);
     assert_true(fabs(kl_model_forkjoin_s(&m, 100, 50, 3) - (1.5 + kl_model_join_s(&m, 100, 50, 3))) < 1e-12);
     assert_true(fabs(kl_model_forkjoin_total_s(10, 4, 2) - 20) < 1e-12);
