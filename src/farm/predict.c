@@ -50,7 +50,7 @@ static double sum(const double *values, uint32_t count) {
 
 static kilter_prediction predict(const kilter_program *p, const kl_lane *lanes, uint32_t workers,
                                  const uint64_t *counts) {
-    kl_forkjoin model = {.master = {p->master_s, p->master_task_s},
+    kl_forkjoin model = {.master = {.fixed_s = p->master_s, .per_unit_s = p->master_task_s},
                          .round_trip_s = p->round_trip_s,
                          .update_s = p->update_s,
                          .task_s = p->task_message_s};
