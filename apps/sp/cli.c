@@ -25,19 +25,24 @@ static bool whole_number(const char *text, uint64_t *value) {
     return errno == 0;
 }
 
-static kilter_status take_scenarios(const char *text, void *value, kilter_error *error) {
+static kilter_status read_scenarios(const char *text, const char *or_else, uint64_t *value,
+                                    kilter_error *error) {
     uint64_t number;
     if (!whole_number(text, &number) || number < 1 || number > SP_SCENARIOS_MAX)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "reading the command line: --scenarios %.40s; give a whole number from 1 to %d", text,
-                       SP_SCENARIOS_MAX);
-    *(uint64_t *)value = number;
+                       "reading the command line: --scenarios %.40s; give a whole number from 1 to %d%s",
+                       text, SP_SCENARIOS_MAX, or_else);
+    *value = number;
     return KILTER_OK;
+}
+
+static kilter_status take_scenarios(const char *text, void *value, kilter_error *error) {
+    return read_scenarios(text, "", value, error);
 }
 
 static kilter_status take_scenarios_or_all(const char *text, void *value, kilter_error *error) {
     if (strcmp(text, "all") != 0)
-        return take_scenarios(text, value, error);
+        return read_scenarios(text, ", or all", value, error);
     *(uint64_t *)value = 0;
     return KILTER_OK;
 }
@@ -342,6 +347,40 @@ static bool was_given(const parser *p, const char *name) {
     return option && p->seen[option - OPTION];
 }
 
+/* What would be read and then not looked at. */
+static kilter_status check_effects(const parser *p, kilter_error *error) {
+    const sp_options *o = &p->options;
+    bool solve = p->command == SP_SOLVE_COMMAND, all = solve && o->scenarios == 0 && o->grow.count == 0;
+    const struct {
+        bool holds;
+        const char *beside, *does;
+        const char *idle[6];
+    } CASE[] = {
+        {o->extensive,
+         "--method de",
+         "solves one program at once",
+         {"--mode", "--clusters", "--basket", "--start", "--grow"}},
+        {all, "--scenarios all", "draws no sample", {"--lhs", "--confidence"}},
+        {all && o->check > 0, "--scenarios all", "leaves no other scenarios", {"--check"}},
+        {all && o->extensive, "--scenarios all and --method de", "draw no sample", {"--seed"}},
+        {all && o->at, "--scenarios all and --start", "draw no sample", {"--seed"}},
+        {solve && o->check == 0, "--check 0", "estimates nothing", {"--confidence"}},
+    };
+    for (size_t i = 0; i < sizeof CASE / sizeof *CASE; i++)
+        for (const char *const *idle = CASE[i].idle; CASE[i].holds && *idle; idle++)
+            if (was_given(p, *idle))
+                return kl_fail(
+                    error, KILTER_ERR_USAGE,
+                    "reading the command line: %s has no effect beside %s, which %s; leave one of them out",
+                    *idle, CASE[i].beside, CASE[i].does);
+    if (was_given(p, "--benchmark") && o->benchmark > o->scenarios)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: --benchmark %llu is more than the --scenarios to predict; "
+                       "give at most %llu",
+                       (unsigned long long)o->benchmark, (unsigned long long)o->scenarios);
+    return KILTER_OK;
+}
+
 static kilter_status check_complete(int files, const parser *p, kilter_error *error) {
     bool evaluate = p->command == SP_EVALUATE_COMMAND;
     const char *missing = files < 3                    ? "one of the three files CORE TIME STOCH"
@@ -361,7 +400,7 @@ static kilter_status check_complete(int files, const parser *p, kilter_error *er
         return kl_fail(
             error, KILTER_ERR_USAGE,
             "reading the command line: --scenarios and --grow both say how many; give one of them");
-    return KILTER_OK;
+    return check_effects(p, error);
 }
 
 kilter_status sp_options_parse(sp_command command, int count, char *const *arguments, sp_options *options,

@@ -105,18 +105,57 @@ static void options_of_solve_are_read(void **state) {
                 !o.decision);
     assert_int_equal(
         parse_for(SP_SOLVE_COMMAND,
-                  "--grow=10,200,3000 c --mode fast t --method=de --lhs --gap 1e-4 s --clusters 7 "
+                  "--grow=10,200,3000 c --mode fast t --method=tr --lhs --gap 1e-4 s --clusters 7 "
                   "--basket 3 --check 0 --start a --mps m --decision d --json",
                   &o, text, NULL),
         KILTER_OK);
     assert_true(o.grow.count == 3 && o.grow.scenarios[0] == 10 && o.grow.scenarios[2] == 3000);
-    assert_true(o.basket == 3 && o.fast && o.extensive && o.latin && o.json && o.gap == 1e-4 &&
+    assert_true(o.basket == 3 && o.fast && !o.extensive && o.latin && o.json && o.gap == 1e-4 &&
                 o.clusters == 7 && o.check == 0);
     assert_string_equal(o.at, "a");
     assert_string_equal(o.mps, "m");
     assert_string_equal(o.decision, "d");
-    assert_int_equal(parse_for(SP_SOLVE_COMMAND, "c t s --scenarios all", &o, text, NULL), KILTER_OK);
-    assert_true(o.scenarios == 0 && o.grow.count == 0);
+    assert_int_equal(parse_for(SP_SOLVE_COMMAND, "c t s --scenarios all --check 0", &o, text, NULL),
+                     KILTER_OK);
+    assert_true(o.scenarios == 0 && o.grow.count == 0 && !o.extensive);
+    assert_int_equal(parse_for(SP_SOLVE_COMMAND,
+                               "c t s --scenarios 9 --method de --lhs --gap 1e-3 --check 7 --confidence 90 "
+                               "--seed 3 --mps m --decision d",
+                               &o, text, NULL),
+                     KILTER_OK);
+    assert_true(o.extensive && o.latin && o.scenarios == 9);
+}
+
+/* What would be read and not looked at. */
+static void options_without_effect_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        sp_command command;
+        const char *line, *idle, *beside;
+    } CASE[] = {
+        {SP_SOLVE_COMMAND, "--scenarios 5 --method de --mode fast", "--mode", "--method de"},
+        {SP_SOLVE_COMMAND, "--clusters 5 --scenarios 5 --method de", "--clusters", "--method de"},
+        {SP_SOLVE_COMMAND, "--scenarios 5 --method de --basket 1", "--basket", "--method de"},
+        {SP_SOLVE_COMMAND, "--scenarios 5 --start x --method de", "--start", "--method de"},
+        {SP_SOLVE_COMMAND, "--grow 5,9 --method de", "--grow", "--method de"},
+        {SP_SOLVE_COMMAND, "--lhs --scenarios all", "--lhs", "--scenarios all"},
+        {SP_SOLVE_COMMAND, "--scenarios all --confidence 90", "--confidence", "--scenarios all"},
+        {SP_SOLVE_COMMAND, "--scenarios all --check 9", "--check", "--scenarios all"},
+        {SP_SOLVE_COMMAND, "--scenarios all --method de --seed 4", "--seed", "--method de"},
+        {SP_SOLVE_COMMAND, "--scenarios all --start x --seed 4", "--seed", "--start"},
+        {SP_SOLVE_COMMAND, "--scenarios 5 --check 0 --confidence 90", "--confidence", "--check 0"},
+        {SP_PREDICT_COMMAND, "--scenarios 50 --benchmark 51", "--benchmark 51", "--scenarios"},
+    };
+    for (size_t i = 0; i < sizeof CASE / sizeof *CASE; i++) {
+        char text[256], line[256];
+        sp_options o = {.seed = 42};
+        kilter_error error = {.text = ""};
+        snprintf(line, sizeof line, "c t s %s", CASE[i].line);
+        assert_int_equal(parse_for(CASE[i].command, line, &o, text, &error), KILTER_ERR_USAGE);
+        if (!strstr(error.text, CASE[i].idle) || !strstr(error.text, CASE[i].beside))
+            fail_msg("\"%s\" does not name %s and %s", error.text, CASE[i].idle, CASE[i].beside);
+        assert_true(o.seed == 42);
+    }
 }
 
 static void wrong_options_of_solve_are_named(void **state) {
@@ -124,7 +163,8 @@ static void wrong_options_of_solve_are_named(void **state) {
     static const char *const CASE[][2] = {
         {"c t s", "--scenarios N, how many to sample is missing"},
         {"c t s --scenarios 5 --at x", "there is no option --at; kilter-sp solve"},
-        {"c t s --scenarios any", "--scenarios any; give a whole number"},
+        {"c t s --scenarios any", "--scenarios any; give a whole number from 1 to 1000000000, or all"},
+        {"c t s --scenarios 0", "--scenarios 0; give a whole number from 1 to 1000000000, or all"},
         {"c t s --scenarios 5 --grow 5,6", "--scenarios and --grow both say how many"},
         {"c t s --grow 5,5", "--grow 5,5;"},
         {"c t s --grow 5,", "--grow 5,;"},
@@ -264,6 +304,7 @@ int main(void) {
         cmocka_unit_test(wrong_options_are_named),
         cmocka_unit_test(options_of_solve_are_read),
         cmocka_unit_test(wrong_options_of_solve_are_named),
+        cmocka_unit_test(options_without_effect_are_refused),
         cmocka_unit_test(json_is_exact_and_escaped),
         cmocka_unit_test(unknown_numbers_are_null_in_json),
         cmocka_unit_test(the_answer_for_people_has_its_lines),
