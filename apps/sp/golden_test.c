@@ -164,7 +164,7 @@ static double sample_optimum(const sp_problem *p, uint64_t n, uint64_t seed) {
     sp_sampling sampling = {SP_INDEPENDENT, seed, n};
     sp_solution solution;
     kilter_error error = {.text = ""};
-    if (sp_solve_extensive(p, &sampling, &solution, &error))
+    if (sp_solve_extensive(p, &sampling, 1e-6, &solution, &error))
         fail_msg("%s", error.text);
     double optimum = solution.progress.upper;
     sp_solution_free(&solution);

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "numbers.h"
+
 kilter_status sp_inputs_read(const sp_options *options, sp_inputs *in, kilter_error *error) {
     kilter_status status = sp_file_load(options->core, &in->core, error);
     if (!status)
@@ -24,4 +26,10 @@ void sp_inputs_free(sp_inputs *in) {
     sp_file_free(&in->at);
     sp_problem_free(in->problem);
     free(in->x);
+}
+
+void sp_inputs_warn(FILE *out, const sp_inputs *in) {
+    char text[1024];
+    if (sp_numbers_stand_out(in->problem, in->core.name, in->stoch.name, text, sizeof text))
+        fprintf(out, "kilter-sp: %s\n", text);
 }

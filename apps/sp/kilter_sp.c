@@ -141,6 +141,8 @@ static kilter_status evaluate_on(kilter_farm *farm, int count, char *const *argu
     if (!status)
         status = sp_inputs_read(&options, &in, error);
     if (!status)
+        sp_inputs_warn(stderr, &in);
+    if (!status)
         status = run_scenarios(farm, &options, &in, &collected, error);
     if (!status)
         status = print_answer(farm, &options, &in, &collected, error);

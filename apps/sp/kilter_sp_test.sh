@@ -119,6 +119,21 @@ echo "$rows" | grep -Eq '^[1-9][0-9]*,[1-9][0-9]*,1$' || complain "the record of
 [ -n "$(sqlite3 "$work/grown.kilter" "SELECT program_version FROM session")" ] ||
     complain "the record does not say by which version of kilter-sp it was made"
 
+# Numbers that CLP's tolerances cannot tell apart are named, and the methods do not differ in silence.
+sed '/RUN1M1 *PLANT1/ s/1$/1e11/' "$lands/lands.cor" >"$work/apart.cor"
+: >"$work/costs"
+for method in tr de; do
+    timeout 60 "$sp" solve "$work/apart.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 60 --check 0 --json \
+        --method $method --workers 1 --record none >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code -eq 0 ] || grep -q "its duals prove" "$work/err" || complain "$method ends with $code: $(cat "$work/err")"
+    grep -q "apart.cor: the matrix has 1e+11 (column RUN1M1, row PLANT1) beside 1 " "$work/err" ||
+        complain "$method does not name the number: $(cat "$work/err")"
+    [ $code -ne 0 ] || cost >>"$work/costs"
+done
+awk 'NR == 1 { c = $1 } (c-$1)^2 > 1e-8*c*c { bad = 1 } END { exit bad || NR == 0 }' "$work/costs" ||
+    complain "costs differ: $(cat "$work/costs")"
+
 # What fails after the solve does not take its answer away: a scenario that cannot be met at the decision, a full disk.
 for more in "--decision /dev/full --check 0" "--check 100"; do
     # shellcheck disable=SC2086 # a list
@@ -190,6 +205,10 @@ refused 2 "--candidates 0; give a whole number" "$sp" predict a b c --scenarios 
 refused 2 "--benchmark x; give a number" "$sp" predict a b c --scenarios 5 --benchmark x --workers 1 --record none
 refused 2 "--clusters auto goes by measured times" "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
     --scenarios 50 --clusters auto --resume "$work/auto" --workers 1
+refused 2 "--clusters has no effect beside --method de" "$sp" solve a b c --scenarios 5 --clusters 2 --method de \
+    --workers 1 --record none
+refused 2 "--scenarios none; give a whole number from 1 to 1000000000, or all" "$sp" solve a b c --scenarios none \
+    --workers 1 --record none
 refused 2 "both say how many" "$sp" solve a b c --grow 5,6 --scenarios 5 --workers 1 --record none
 sed 's/SITE      20/SITE      9/' "$supply/supply.cor" >"$work/small.cor"
 sed '/RUN2      DEMAND/a\    GAIN      COST      -1' "$supply/supply.cor" >"$work/endless.cor"
@@ -203,6 +222,13 @@ printf 'BUILD1 8\nBUILD2 8\n' >"$work/enough.at"
 ) || failed=1
 refused 1 "the problem is infeasible: no decision lets every scenario be met" "$sp" solve "$work/small.cor" \
     "$supply/supply.tim" "$supply/supply.sto" --scenarios 100 --workers 2 --record none
+refused 1 "the problem is infeasible: no decision lets every scenario be met" "$sp" solve "$work/small.cor" \
+    "$supply/supply.tim" "$supply/supply.sto" --scenarios 100 --method de --workers 2 --record none
+sed 's/SITE      20/SITE      -4/' "$supply/supply.cor" >"$work/none.cor"
+for method in tr de; do
+    refused 1 "the first stage is infeasible: no decision keeps its rows and bounds" "$sp" solve "$work/none.cor" \
+        "$supply/supply.tim" "$supply/supply.sto" --scenarios 100 --method $method --workers 2 --record none
+done
 refused 1 "its second stage is infeasible" "$sp" evaluate "$lands/lands.cor" \
     "$lands/lands.tim" "$work/peak.sto" --at "$work/thin.at" --scenarios 1000 --workers 2 --record none
 

@@ -115,11 +115,16 @@ static inline sp_solution solved(players p, double gap) {
     return solution;
 }
 
-static inline double extensive_cost(const sp_problem *problem, sp_sampling sampling) {
+static inline sp_solution extensive_solution(const sp_problem *problem, sp_sampling sampling, double gap) {
     sp_solution solution;
     kilter_error error = {.text = ""};
-    if (sp_solve_extensive(problem, &sampling, &solution, &error))
+    if (sp_solve_extensive(problem, &sampling, gap, &solution, &error))
         fail_msg("%s", error.text);
+    return solution;
+}
+
+static inline double extensive_cost(const sp_problem *problem, sp_sampling sampling) {
+    sp_solution solution = extensive_solution(problem, sampling, 1e-6);
     double cost = solution.progress.upper;
     sp_solution_free(&solution);
     return cost;

@@ -15,16 +15,51 @@ static void copy_first_stage(const sp_problem *problem, const sp_table *table, d
         x[j] = fmin(stage->upper[j], fmax(stage->lower[j], sp_table_point(table)[j]));
 }
 
+/* A reduced cost as large is what CLP takes for none. */
+static const double NO_PRICE = 1e-7;
+
+/* What column j adds to the least cost. Where nothing bounds it, rounding is weighed by where it stands. */
+static double least_of_column(const sp_program *program, const double *duals, int j, double at) {
+    double price = program->cost[j], size = 1 + fabs(price);
+    for (int k = program->matrix.start[j]; k < program->matrix.start[j + 1]; k++) {
+        double part = program->matrix.value[k] * duals[program->matrix.row[k]];
+        price -= part;
+        size += fabs(part);
+    }
+    double side = price > 0 ? program->lower[j] : program->upper[j];
+    if (price == 0 || (isinf(side) && fabs(price) <= NO_PRICE * size))
+        side = at;
+    return price * side;
+}
+
+/* What the duals prove by themselves, whatever CLP says of its point: no point costs less. */
+static double least_cost(const sp_program *program, const sp_table *table) {
+    const double *duals = sp_table_duals(table), *x = sp_table_point(table);
+    double sum = 0;
+    for (int i = 0; i < program->rows; i++)
+        if (duals[i] != 0)
+            sum += duals[i] * (duals[i] > 0 ? program->row_lower[i] : program->row_upper[i]);
+    for (int j = 0; j < program->columns; j++)
+        sum += least_of_column(program, duals, j, x[j]);
+    return sum;
+}
+
+typedef struct optimum {
+    sp_lp_status status; /* the rest is there where it is SP_LP_OPTIMAL */
+    double cost, least;  /* least: what the duals prove */
+} optimum;
+
 /* Solve a program that has the first stage's columns first. The program is freed. */
-static kilter_status solve_program(const sp_problem *problem, sp_program *program, double *x, double *optimum,
-                                   sp_lp_status *solved, kilter_error *error) {
+static kilter_status solve_program(const sp_problem *problem, sp_program *program, double *x, optimum *found,
+                                   kilter_error *error) {
     sp_table *table = NULL;
     kilter_status status = sp_table_new(program, &table, error);
     if (!status) {
-        *solved = sp_table_solve_once(table);
-        if (*solved == SP_LP_OPTIMAL) {
+        *found = (optimum){.status = sp_table_solve_once(table)};
+        if (found->status == SP_LP_OPTIMAL) {
             copy_first_stage(problem, table, x);
-            *optimum = sp_table_objective(table) + problem->constant;
+            found->cost = sp_table_objective(table) + problem->constant;
+            found->least = least_cost(program, table) + problem->constant;
         }
     }
     sp_table_free(table);
@@ -32,20 +67,24 @@ static kilter_status solve_program(const sp_problem *problem, sp_program *progra
     return status;
 }
 
+/* What is left to ask is whether there is any point. */
+static void forget_costs(sp_program *program) {
+    memset(program->cost, 0, (size_t)program->columns * sizeof *program->cost);
+}
+
 static kilter_status start_from_first_stage(const sp_problem *problem, double *x, kilter_error *error) {
     for (int costly = 1; costly >= 0; costly--) {
         sp_program program;
-        sp_lp_status solved = SP_LP_STOPPED;
-        double optimum;
+        optimum found;
         kilter_status status = sp_first_stage(problem, &program, error);
         if (status)
             return status;
         if (!costly)
-            memset(program.cost, 0, (size_t)program.columns * sizeof *program.cost);
-        status = solve_program(problem, &program, x, &optimum, &solved, error);
-        if (status || solved == SP_LP_OPTIMAL)
+            forget_costs(&program);
+        status = solve_program(problem, &program, x, &found, error);
+        if (status || found.status == SP_LP_OPTIMAL)
             return status;
-        if (solved == SP_LP_INFEASIBLE)
+        if (found.status == SP_LP_INFEASIBLE)
             break;
     }
     return kl_fail(
@@ -56,26 +95,33 @@ static kilter_status start_from_first_stage(const sp_problem *problem, double *x
 
 static kilter_status find_start(const sp_problem *problem, sp_solution *solution, kilter_error *error) {
     sp_program program;
-    sp_lp_status solved = SP_LP_STOPPED;
+    optimum found;
     kilter_status status = sp_extensive_mean(problem, &program, error);
     if (!status)
-        status = solve_program(problem, &program, solution->x, &solution->mean_bound, &solved, error);
-    if (status || solved == SP_LP_OPTIMAL)
+        status = solve_program(problem, &program, solution->x, &found, error);
+    if (status)
         return status;
+    if (found.status == SP_LP_OPTIMAL) {
+        solution->mean_bound = found.cost;
+        return KILTER_OK;
+    }
     return start_from_first_stage(problem, solution->x, error);
 }
 
 /* ---- the loop ---- */
 
+static kilter_status is_unbounded(const sp_sampling *sampling, const char *columns, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_TASK,
+                   "solving over %llu scenarios of seed %llu: the problem is unbounded: costs fall without "
+                   "limit; bound %s columns",
+                   (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed, columns);
+}
+
 static kilter_status ended_badly(const sp_solve_options *options, sp_step step, const sp_progress *progress,
                                  kilter_error *error) {
     unsigned long long seed = options->sampling.seed, scenario = progress->scenario;
     if (step == SP_UNBOUNDED)
-        return kl_fail(
-            error, KILTER_ERR_TASK,
-            "solving over %llu scenarios of seed %llu: the problem is unbounded: costs fall without "
-            "limit; bound the first-stage columns",
-            (unsigned long long)options->sampling.scenarios, seed);
+        return is_unbounded(&options->sampling, "the first-stage", error);
     return kl_fail(
         error, KILTER_ERR_TASK,
         "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision lets every "
@@ -191,30 +237,69 @@ void sp_solution_free(sp_solution *solution) {
     solution->x = NULL;
 }
 
-kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling,
+/* Why there is no optimum. What CLP says of it is not all: it may give up on a program without any point. */
+static kilter_status no_optimum(const sp_problem *problem, const sp_sampling *sampling, sp_lp_status solved,
+                                double *x, kilter_error *error) {
+    sp_program program;
+    optimum found;
+    kilter_status status = start_from_first_stage(problem, x, error);
+    if (!status)
+        status = sp_extensive(problem, sampling, &program, error);
+    if (status)
+        return status;
+    forget_costs(&program);
+    status = solve_program(problem, &program, x, &found, error);
+    if (status)
+        return status;
+    unsigned long long scenarios = sampling->scenarios, seed = sampling->seed;
+    if (found.status == SP_LP_INFEASIBLE)
+        return kl_fail(
+            error, KILTER_ERR_TASK,
+            "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision lets "
+            "every scenario be met; change the problem",
+            scenarios, seed);
+    if (solved == SP_LP_UNBOUNDED)
+        return is_unbounded(sampling, "its", error);
+    return kl_fail(
+        error, KILTER_ERR_TASK,
+        "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP gave up; look for "
+        "very large or very small numbers in the problem, or leave out --method de",
+        scenarios, seed);
+}
+
+static kilter_status check_optimum(const sp_sampling *sampling, const optimum *found, double gap,
+                                   kilter_error *error) {
+    if (fabs(found->cost - found->least) <= gap * (1 + fabs(found->cost)))
+        return KILTER_OK;
+    return kl_fail(error, KILTER_ERR_TASK,
+                   "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer costs "
+                   "%.10g, its duals prove %.10g to be the least; look for very large or very small numbers "
+                   "in the problem, or ask for a larger --gap",
+                   (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed, found->cost,
+                   found->least);
+}
+
+kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling, double gap,
                                  sp_solution *solution, kilter_error *error) {
     sp_solution made;
     sp_program program;
-    double optimum = NAN;
-    sp_lp_status solved = SP_LP_STOPPED;
+    optimum found;
     kilter_status status = make_solution(problem, &made, error);
     if (!status)
         status = sp_extensive(problem, sampling, &program, error);
     if (!status)
-        status = solve_program(problem, &program, made.x, &optimum, &solved, error);
-    if (!status && solved != SP_LP_OPTIMAL)
-        status = kl_fail(error, KILTER_ERR_TASK,
-                         "solving the deterministic equivalent of %llu scenarios of seed %llu: %s",
-                         (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed,
-                         solved == SP_LP_INFEASIBLE  ? "it is infeasible; change the problem"
-                         : solved == SP_LP_UNBOUNDED ? "it is unbounded; bound its columns"
-                                                     : "CLP gave up; leave out --method de");
-    made.progress = (sp_progress){.upper = optimum, .model = optimum, .lower = optimum};
-    if (status)
+        status = solve_program(problem, &program, made.x, &found, error);
+    if (!status)
+        status = found.status == SP_LP_OPTIMAL ? check_optimum(sampling, &found, gap, error)
+                                               : no_optimum(problem, sampling, found.status, made.x, error);
+    if (status) {
         sp_solution_free(&made);
-    else
-        *solution = made;
-    return status;
+        return status;
+    }
+    double lower = fmin(found.cost, found.least); /* rounding may put it above */
+    made.progress = (sp_progress){.upper = found.cost, .model = lower, .lower = lower};
+    *solution = made;
+    return KILTER_OK;
 }
 
 /* More clusters take fewer candidates and more of the master's time, which matters less the longer a

@@ -48,8 +48,9 @@ kilter_status sp_solve(const sp_problem *problem, const sp_solve_options *option
                        kilter_error *error);
 void sp_solution_free(sp_solution *solution); /* zeroed ones may be */
 
-/* The same by the deterministic equivalent, here and at once. */
-kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling,
+/* The same by the deterministic equivalent, here and at once. KILTER_ERR_TASK also where what CLP found and
+ * what its duals prove are farther apart than the relative gap. */
+kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling, double gap,
                                  sp_solution *solution, kilter_error *error);
 
 /* How many clusters to cut `scenarios` into. */

@@ -409,7 +409,7 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
     bool measured = stage > 0 && !take_benchmark(s, &before, NULL);
     s->stage = (struct stage_times){.begun_s = now_s()};
     if (s->options.extensive) {
-        kilter_status status = sp_solve_extensive(s->in.problem, &sampling, &found, error);
+        kilter_status status = sp_solve_extensive(s->in.problem, &sampling, s->options.gap, &found, error);
         if (!status) {
             sp_solution_free(&s->solution);
             s->solution = found;
@@ -545,6 +545,7 @@ static kilter_status prepare(solver *s, kilter_error *error) {
         status = check_whole(s, error);
     if (status)
         return status;
+    sp_inputs_warn(stderr, &s->in);
     s->columns = s->in.problem->stage[0].columns;
     s->stages = plan_stages(s);
     s->cut.slope = calloc((size_t)s->columns + 1, sizeof(double));

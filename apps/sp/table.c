@@ -142,6 +142,10 @@ const double *sp_table_point(const sp_table *table) {
     return Clp_primalColumnSolution(table->model);
 }
 
+const double *sp_table_duals(const sp_table *table) {
+    return Clp_dualRowSolution(table->model);
+}
+
 const double *sp_table_reduced(const sp_table *table) {
     return Clp_dualColumnSolution(table->model);
 }

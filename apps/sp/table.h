@@ -41,6 +41,7 @@ sp_lp_status sp_table_solve_once(sp_table *table); /* a large program, with pres
 /* Of the last solve, when it was optimal. */
 double sp_table_objective(const sp_table *table);
 const double *sp_table_point(const sp_table *table);    /* by column */
+const double *sp_table_duals(const sp_table *table);    /* by row */
 const double *sp_table_reduced(const sp_table *table);  /* reduced costs, by column */
 bool sp_table_is_slack(const sp_table *table, int row); /* the row is basic: it holds nothing back */
 
