@@ -214,7 +214,7 @@ static const struct option {
     {PREDICT, "--on", "LIST",
      "its workers' speeds, as 40x1,10x0.25, 1 being a worker here (default: those here)",
      offsetof(sp_options, on), take_path},
-    {PREDICT, "--candidates", "K", "it will take (default: as many as the benchmark)",
+    {PREDICT, "--candidates", "K", "it will take (default: the benchmark's, and what its clusters save)",
      offsetof(sp_options, candidates), take_candidates},
     {PREDICT, "--benchmark", "B", "scenarios that are solved here to measure (default 500)",
      offsetof(sp_options, benchmark), take_benchmark},

@@ -37,7 +37,7 @@ typedef struct sp_options {
     sp_stages grow;             /* count 0: scenarios says it */
     const char *mps, *decision; /* paths of what is written; NULL: nothing */
     /* of predict */
-    uint64_t benchmark, candidates; /* candidates 0: as many as the benchmark takes */
+    uint64_t benchmark, candidates; /* candidates 0: by those of the benchmark */
     const char *on;                 /* the workers' speeds; NULL: those that are there, equal */
 } sp_options;
 

@@ -176,13 +176,23 @@ static kilter_status set_clusters(const sp_options *options, const sp_benchmark 
     return status;
 }
 
+/* As many as the benchmark's sample, but for what more clusters save. */
+static double candidates_of(const sp_benchmark *b, bool first, int clusters) {
+    return first ? sp_candidates_after(b->first_candidates, b->first_clusters, clusters)
+                 : sp_candidates_after(b->candidates, b->clusters, clusters);
+}
+
 /* One sample of the solve asked for; the last of them stays in f->long_one. */
-static kilter_status add_stage(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
-                               double candidates, sp_forecast *f, kilter_error *error) {
+static kilter_status add_stage(const sp_options *options, const sp_benchmark *b, const sp_stages *stages,
+                               int stage, sp_forecast *f, kilter_error *error) {
+    uint64_t scenarios = stages->scenarios[stage];
+    bool first = stage == 0, last = stage + 1 == stages->count;
     kilter_status status = set_clusters(options, b, scenarios, f, error);
     if (status)
         return status;
-    kilter_program program = program_of(b, scenarios, f->clusters, candidates);
+    f->candidates =
+        last && f->given ? (double)options->candidates : candidates_of(b, first && !last, f->clusters);
+    kilter_program program = program_of(b, scenarios, f->clusters, f->candidates);
     status = predict_on(&program, options->on, b->workers, &f->workers, &f->long_one, error);
     if (!status) {
         f->total_s += f->long_one.total_s;
@@ -194,16 +204,10 @@ static kilter_status add_stage(const sp_options *options, const sp_benchmark *b,
 kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *b, sp_forecast *forecast,
                                kilter_error *error) {
     sp_stages stages = sp_stages_towards(options->scenarios);
-    sp_forecast made = {.scenarios = options->scenarios,
-                        .given = options->candidates > 0,
-                        .candidates = options->candidates ? (double)options->candidates : b->candidates};
+    sp_forecast made = {.scenarios = options->scenarios, .given = options->candidates > 0};
     kilter_status status = KILTER_OK;
     for (int i = 0; !status && i < stages.count; i++)
-        status = add_stage(options, b, stages.scenarios[i],
-                           i + 1 == stages.count ? made.candidates
-                           : i == 0              ? b->first_candidates
-                                                 : b->candidates,
-                           &made, error);
+        status = add_stage(options, b, &stages, i, &made, error);
     if (!status)
         status = sp_forecast_sample(b, b->scenarios, b->clusters, b->candidates, &made.short_one, error);
     if (!status)
@@ -223,8 +227,7 @@ void sp_forecast_print(FILE *out, const sp_forecast *f, const sp_benchmark *b) {
             f->total_s, (unsigned long long)f->scenarios, f->workers, f->workers == 1 ? "" : "s", p->workers,
             f->bound_s);
     fprintf(out, "candidates     %.0f%s; %d clusters\n", f->candidates,
-            f->given ? ""
-                     : ", as many as the benchmark had: more scenarios mostly take more, see --candidates",
+            f->given ? "" : ", after the benchmark's: more scenarios mostly take more, see --candidates",
             f->clusters);
     fprintf(out, "each           %.3g s the master alone, %.3g s the workers, %.3g s messages\n", p->master_s,
             p->workers_s, p->messages_s);

@@ -11,7 +11,7 @@
 typedef struct sp_benchmark {
     uint64_t scenarios;
     int clusters, candidates;
-    int first_candidates; /* of the smallest sample */
+    int first_clusters, first_candidates; /* of the smallest sample */
     uint32_t workers;
     double elapsed_s, farm_s; /* farm_s: of it, in the farm's runs */
     double work_s;            /* of a run, mean, on one worker of their mean speed */

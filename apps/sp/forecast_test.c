@@ -6,7 +6,10 @@
 
 #include <cmocka.h>
 
+#include "base/base.h"
+#include "decide/decide.h"
 #include "forecast.h"
+#include "solve_farm.h"
 
 /* Where messages cost nothing and clusters share evenly, a benchmark forecasts itself. */
 static void a_benchmark_takes_what_it_took(void **state) {
@@ -32,6 +35,7 @@ static int clusters_when(double master_s, const char *workers, uint64_t scenario
     sp_benchmark b = {.scenarios = 500,
                       .clusters = 200,
                       .candidates = 11,
+                      .first_clusters = 50,
                       .first_candidates = 5,
                       .workers = 2,
                       .elapsed_s = 10 * master_s + 1,
@@ -60,9 +64,98 @@ static void clusters_are_those_of_the_solve(void **state) {
     }
 }
 
+static double between(uint64_t *seed, double least, double most) {
+    *seed = kl_mix64(*seed);
+    return least * pow(most / least, (double)(*seed >> 11) * 0x1p-53);
+}
+
+/* What the farm itself would say on workers that are there: programs have no call for others. */
+static uint64_t clusters_of_the_farm(const sp_benchmark *b, uint64_t scenarios, uint64_t before) {
+    kl_lane lanes[16] = {{0}};
+    for (uint32_t i = 0; i < b->workers; i++)
+        lanes[i].rate = 1;
+    kl_grain_look look = {
+        .model = {.master = {.per_unit_s = (b->elapsed_s - b->farm_s) / (b->candidates - 1) / b->clusters},
+                  .round_trip_s = b->program.round_trip_s,
+                  .update_s = b->program.update_s,
+                  .task_s = b->program.task_message_s},
+        .lanes = lanes,
+        .lane_count = b->workers,
+        .work_units = b->work_s * (double)scenarios / (double)b->scenarios,
+        .tasks = before,
+        .least_seen = before,
+        .most_seen = before};
+    kl_grain_question question = {.least = SP_AUTO_LEAST,
+                                  .most = scenarios < SP_AUTO_MOST ? scenarios : SP_AUTO_MOST,
+                                  .runs = sp_candidates_with};
+    kl_grain_plan plan;
+    assert_int_equal(kl_grain_choose(&look, &question, &plan), KILTER_OK);
+    return plan.tasks;
+}
+
+/* From 500 to 4999 scenarios there is one sample before, of which the clusters are known. */
+static void predict_and_the_farm_choose_alike(void **state) {
+    (void)state;
+    uint64_t seed = 1, different = 0, moved = 0;
+    for (int i = 0; i < 400; i++) {
+        uint64_t scenarios = (uint64_t)between(&seed, 500, 4999);
+        sp_benchmark b = {.scenarios = 500,
+                          .clusters = 200,
+                          .candidates = 11,
+                          .first_clusters = 50,
+                          .first_candidates = 5,
+                          .workers = (uint32_t)between(&seed, 1, 16),
+                          .farm_s = 1,
+                          .work_s = between(&seed, 0.001, 1),
+                          .program = {.round_trip_s = between(&seed, 1e-6, 1e-2),
+                                      .update_s = between(&seed, 1e-7, 1e-3),
+                                      .task_message_s = between(&seed, 1e-8, 1e-5)}};
+        b.elapsed_s = 1 + between(&seed, 1e-3, 10);
+        sp_options options = {.scenarios = scenarios, .clusters = SP_CLUSTERS_AUTO};
+        sp_forecast f;
+        assert_int_equal(sp_forecast_make(&options, &b, &f, NULL), KILTER_OK);
+        uint64_t before = (uint64_t)sp_clusters_for(scenarios / 10);
+        different += (uint64_t)f.clusters != clusters_of_the_farm(&b, scenarios, before);
+        moved += (uint64_t)f.clusters != before;
+    }
+    assert_int_equal(different, 0);
+    assert_true(moved > 50);
+}
+
+/* More clusters take fewer candidates, by the rule that chose them. */
+static void candidates_follow_the_clusters(void **state) {
+    (void)state;
+    sp_benchmark b = {.scenarios = 500,
+                      .clusters = 200,
+                      .candidates = 22,
+                      .first_clusters = 50,
+                      .first_candidates = 5,
+                      .workers = 2,
+                      .elapsed_s = 2,
+                      .farm_s = 1,
+                      .work_s = 0.1};
+    double last = HUGE_VAL;
+    for (uint64_t clusters = 25; clusters <= 1600; clusters *= 2) {
+        sp_options options = {.scenarios = 20000, .clusters = clusters};
+        sp_forecast f;
+        assert_int_equal(sp_forecast_make(&options, &b, &f, NULL), KILTER_OK);
+        assert_true(f.candidates < last);
+        assert_true(fabs(f.candidates -
+                         22 * sp_candidates_with(clusters, NULL) / sp_candidates_with(200, NULL)) < 1e-9);
+        last = f.candidates;
+        options.candidates = 30;
+        assert_int_equal(sp_forecast_make(&options, &b, &f, NULL), KILTER_OK);
+        assert_true(f.candidates == 30);
+    }
+    assert_true(sp_candidates_after(1, 25, 1000) == 1); /* the start is evaluated in any case */
+    assert_true(sp_candidates_after(22, 200, 200) == 22);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_benchmark_takes_what_it_took),
+        cmocka_unit_test(predict_and_the_farm_choose_alike),
+        cmocka_unit_test(candidates_follow_the_clusters),
         cmocka_unit_test(clusters_are_those_of_the_solve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -339,6 +339,11 @@ double sp_candidates_with(uint64_t clusters, void *user) {
     return 1 + CANDIDATES_SAVED / (double)clusters;
 }
 
+double sp_candidates_after(int candidates, int before, int clusters) {
+    double ratio = sp_candidates_with((uint64_t)clusters, NULL) / sp_candidates_with((uint64_t)before, NULL);
+    return fmax(1, candidates * ratio);
+}
+
 /* Far beyond what any problem was seen to take (at most some hundreds): it goes round in circles. */
 enum { MOST_CANDIDATES = 20000 };
 
@@ -426,7 +431,8 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
     s->series = s->options.fast ? 1 + (uint64_t)stage : 0;
     s->first_gap = 0;
     if (measured)
-        expect(s, &before, sampling.scenarios, s->clusters, before.candidates);
+        expect(s, &before, sampling.scenarios, s->clusters,
+               (int)lround(sp_candidates_after(before.candidates, before.clusters, s->clusters)));
     sp_solve_options options = {.sampling = sampling,
                                 .clusters = s->clusters,
                                 .most_candidates = MOST_CANDIDATES,
@@ -613,15 +619,18 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 static kilter_status measure(solver *s, uint64_t scenarios, sp_benchmark *b, kilter_error *error) {
     s->options.scenarios = scenarios;
     kilter_status status = prepare(s, error);
-    int first_candidates = 0;
+    int first_candidates = 0, first_clusters = 0;
     for (int stage = 0; !status && stage < s->stages.count; stage++) {
         status = solve_stage(s, stage, stage ? s->solution.x : NULL, error);
-        if (stage == 0)
+        if (stage == 0) {
             first_candidates = s->solution.progress.evaluated;
+            first_clusters = s->clusters;
+        }
     }
     if (!status)
         status = take_benchmark(s, b, error);
     b->first_candidates = first_candidates;
+    b->first_clusters = first_clusters;
     return status;
 }
 

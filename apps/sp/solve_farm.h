@@ -16,6 +16,8 @@ sp_stages sp_stages_towards(uint64_t scenarios);
  * unit. */
 enum { SP_AUTO_LEAST = 25, SP_AUTO_MOST = 1000 };
 double sp_candidates_with(uint64_t clusters, void *user);
+/* With so many clusters, by the same rule, where there were `candidates` with `before`. */
+double sp_candidates_after(int candidates, int before, int clusters);
 
 /* Likewise what follows "predict". */
 kilter_status sp_predict_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
