@@ -109,6 +109,35 @@ wait $master || complain "over tcp: $(cat "$work/err")"
 check_solution "over tcp"
 wait "$worker" || complain "the worker that stayed: $(cat "$work/join.err")"
 
+# ---- what is expected of the next sample is for the workers of the last run, not for all there ever were
+# recorded SQL: what the record says so far
+recorded() {
+    sqlite3 -readonly "$work/left" "$1" 2>/dev/null
+}
+: >"$work/err"
+start --listen 'tcp://127.0.0.1:*' --key "$work/key" --record "$work/left"
+until endpoint=$(sed -n 's/.*--join \(tcp:[^ ]*\).*/\1/p' "$work/err") && [ -n "$endpoint" ] ||
+    ! kill -0 $master 2>/dev/null; do
+    :
+done
+join
+first=$worker
+join
+until [ "$(recorded "SELECT max(workers) FROM iteration")" = 2 ] || ! kill -0 $master 2>/dev/null; do
+    :
+done
+kill -TERM "$first" 2>/dev/null || complain "the first worker had gone before it was to leave"
+wait "$first"
+wait $master || complain "with a worker that left: $(cat "$work/err")"
+wait "$worker"
+check_solution "with a worker that left"
+[ "$(recorded "SELECT max(workers) FROM iteration")" = 2 ] || complain "the two never worked together"
+wrong=$(recorded "SELECT d.reason FROM decision d JOIN iteration i ON i.run = d.run - 1 WHERE d.kind = 'program'
+    AND d.reason NOT LIKE '% on ' || i.workers || ' worker%'")
+[ -z "$wrong" ] || complain "expected of other workers than those of the run before: $wrong"
+[ "$(recorded "SELECT count(*) FROM decision d JOIN iteration i ON i.run = d.run - 1 WHERE d.kind = 'program'
+    AND d.reason LIKE '% on 1 worker %'")" -ge 1 ] || complain "nothing was expected of the worker that stayed"
+
 # ---- the cost, to the gap
 cost() {
     sed -n 's/.*"cost": \([^,]*\),.*/\1/p' "$work/out"
