@@ -44,9 +44,39 @@ static double least_cost(const sp_program *program, const sp_table *table) {
     return sum;
 }
 
+/* A row may be missed by as much of the numbers that meet in it, at least of 1, as a decision may (--at). */
+static const double MISSED = 1e-6;
+
+/* Does the point, put back within its bounds, keep the rows? What a column is beside its bound CLP takes for
+ * nothing, and a large entry makes much of. KILTER_ERR_MEMORY. */
+static kilter_status keeps_rows(const sp_program *program, const sp_table *table, bool *kept,
+                                kilter_error *error) {
+    double *activity = calloc(2 * (size_t)program->rows + 1, sizeof *activity);
+    if (!activity)
+        return kl_fail(error, KILTER_ERR_MEMORY,
+                       "checking an optimum: memory ran out; sample fewer scenarios");
+    double *size = activity + program->rows;
+    for (int j = 0; j < program->columns; j++) {
+        double x = fmin(program->upper[j], fmax(program->lower[j], sp_table_point(table)[j]));
+        for (int k = program->matrix.start[j]; k < program->matrix.start[j + 1]; k++) {
+            double part = program->matrix.value[k] * x;
+            activity[program->matrix.row[k]] += part;
+            size[program->matrix.row[k]] = fmax(size[program->matrix.row[k]], fabs(part));
+        }
+    }
+    *kept = true;
+    for (int i = 0; i < program->rows; i++) {
+        double beside = fmax(program->row_lower[i] - activity[i], activity[i] - program->row_upper[i]);
+        *kept = *kept && beside <= MISSED * fmax(1, size[i]);
+    }
+    free(activity);
+    return KILTER_OK;
+}
+
 typedef struct optimum {
     sp_lp_status status; /* the rest is there where it is SP_LP_OPTIMAL */
     double cost, least;  /* least: what the duals prove */
+    bool kept;           /* the rows */
 } optimum;
 
 /* Solve a program that has the first stage's columns first. The program is freed. */
@@ -60,6 +90,7 @@ static kilter_status solve_program(const sp_problem *problem, sp_program *progra
             copy_first_stage(problem, table, x);
             found->cost = sp_table_objective(table) + problem->constant;
             found->least = least_cost(program, table) + problem->constant;
+            status = keeps_rows(program, table, &found->kept, error);
         }
     }
     sp_table_free(table);
@@ -237,28 +268,55 @@ void sp_solution_free(sp_solution *solution) {
     solution->x = NULL;
 }
 
-/* Why there is no optimum. What CLP says of it is not all: it may give up on a program without any point. */
+static double open_side(double side, double open) {
+    return isinf(side) ? open : 0;
+}
+
+/* What is left are the directions in which a point may go on for ever, of length 1. */
+static void keep_directions(sp_program *program) {
+    for (int i = 0; i < program->rows; i++) {
+        program->row_lower[i] = open_side(program->row_lower[i], -INFINITY);
+        program->row_upper[i] = open_side(program->row_upper[i], INFINITY);
+    }
+    for (int j = 0; j < program->columns; j++) {
+        program->lower[j] = open_side(program->lower[j], -1);
+        program->upper[j] = open_side(program->upper[j], 1);
+    }
+}
+
+typedef void change_fn(sp_program *program);
+
+/* The deterministic equivalent, changed before it is solved. */
+static kilter_status solve_changed(const sp_problem *problem, const sp_sampling *sampling, change_fn *change,
+                                   double *x, optimum *found, kilter_error *error) {
+    sp_program program;
+    kilter_status status = sp_extensive(problem, sampling, &program, error);
+    if (status)
+        return status;
+    change(&program);
+    return solve_program(problem, &program, x, found, error);
+}
+
+/* Why there is no optimum. CLP calls some programs infeasible that are unbounded, and gives up on others. */
 static kilter_status no_optimum(const sp_problem *problem, const sp_sampling *sampling, sp_lp_status solved,
                                 double *x, kilter_error *error) {
-    sp_program program;
-    optimum found;
+    optimum any, falling;
     kilter_status status = start_from_first_stage(problem, x, error);
     if (!status)
-        status = sp_extensive(problem, sampling, &program, error);
+        status = solve_changed(problem, sampling, forget_costs, x, &any, error);
+    if (!status)
+        status = solve_changed(problem, sampling, keep_directions, x, &falling, error);
     if (status)
         return status;
-    forget_costs(&program);
-    status = solve_program(problem, &program, x, &found, error);
-    if (status)
-        return status;
+    bool falls = falling.status == SP_LP_OPTIMAL && falling.cost - problem->constant < -NO_PRICE;
     unsigned long long scenarios = sampling->scenarios, seed = sampling->seed;
-    if (found.status == SP_LP_INFEASIBLE)
+    if (any.status == SP_LP_INFEASIBLE)
         return kl_fail(
             error, KILTER_ERR_TASK,
             "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision lets "
             "every scenario be met; change the problem",
             scenarios, seed);
-    if (solved == SP_LP_UNBOUNDED)
+    if (solved == SP_LP_UNBOUNDED || falls)
         return is_unbounded(sampling, "its", error);
     return kl_fail(
         error, KILTER_ERR_TASK,
@@ -269,6 +327,12 @@ static kilter_status no_optimum(const sp_problem *problem, const sp_sampling *sa
 
 static kilter_status check_optimum(const sp_sampling *sampling, const optimum *found, double gap,
                                    kilter_error *error) {
+    if (!found->kept)
+        return kl_fail(
+            error, KILTER_ERR_TASK,
+            "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer misses "
+            "rows by more than rounding; look for very large or very small numbers in the problem",
+            (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed);
     if (fabs(found->cost - found->least) <= gap * (1 + fabs(found->cost)))
         return KILTER_OK;
     return kl_fail(error, KILTER_ERR_TASK,

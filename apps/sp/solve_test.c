@@ -259,6 +259,55 @@ static void hopeless_problems_are_told_apart(void **state) {
                  "the problem is unbounded: costs fall without limit");
 }
 
+/* CLP says of it that it is infeasible. */
+static void what_falls_for_ever_is_not_called_infeasible(void **state) {
+    (void)state;
+    sp_problem *problem = read_texts(
+        "ROWS\n N C\n E A0\n L B0\nCOLUMNS\n X0 C 2 A0 1\n X0 B0 2\n X1 C -1 A0 -3\n X1 B0 1\n X2 C -1 A0 2\n X2 B0 1\n"
+        " X3 C 2 A0 0.5\n X3 B0 1\n Y0 C -2\n Y1 C -1\n Y2 C 0.5\n Y3 C -3 B0 -3\nRHS\n R A0 9 B0 1\n"
+        "BOUNDS\n FR B X1\n FX B X3 2\n UP B Y1 1\n UP B Y2 4\n UP B Y3 1\nENDATA\n",
+        "PERIODS\n X0 A0 1\n Y0 B0 2\nENDATA\n", "INDEP DISCRETE\n RHS B0 6 0.5\n RHS B0 9 0.5\nENDATA\n");
+    sp_sampling sampling = sample_of(1, 5);
+    sp_solution solution;
+    kilter_error error = {.text = ""};
+    assert_int_equal(sp_solve_extensive(problem, &sampling, 1e-6, &solution, &error), KILTER_ERR_TASK);
+    if (!strstr(error.text, "the problem is unbounded: costs fall without limit; bound its columns"))
+        fail_msg("%s", error.text);
+    sp_problem_free(problem);
+}
+
+/* LandS with an entry of 1e10: a column that CLP leaves 3e-10 below its bound is worth some units. */
+static void an_answer_beside_its_rows_is_none(void **state) {
+    (void)state;
+    sp_file core = load(SP_PROBLEMS, "lands/lands.cor"), time = load(SP_PROBLEMS, "lands/lands.tim"),
+            stoch = load(SP_PROBLEMS, "lands/lands.sto");
+    char *text = calloc(core.size + 16, 1), *entry;
+    memcpy(text, core.data, core.size);
+    entry = strstr(text, "RUN1M3    PLANT1    1\n");
+    assert_non_null(entry);
+    entry += strlen("RUN1M3    PLANT1    1");
+    memmove(entry + 3, entry, strlen(entry));
+    memcpy(entry, "e10", 3);
+    sp_file changed = {"core", text, strlen(text)};
+    sp_problem *problem = NULL;
+    sp_sampling sampling = sample_of(1, 60);
+    sp_solution solution;
+    kilter_error error = {.text = ""};
+    assert_int_equal(sp_problem_read(&changed, &time, &stoch, &problem, &error), KILTER_OK);
+    kilter_status status = sp_solve_extensive(problem, &sampling, 1e-6, &solution, &error);
+    if (!status) { /* then it is the other method's */
+        assert_close(solution.progress.upper, 226.9167333, 1e-6);
+        sp_solution_free(&solution);
+    } else if (!strstr(error.text, "CLP's answer misses rows") && !strstr(error.text, "its duals prove")) {
+        fail_msg("%s", error.text);
+    }
+    sp_problem_free(problem);
+    free(text);
+    sp_file_free(&core);
+    sp_file_free(&time);
+    sp_file_free(&stoch);
+}
+
 /* What a column saves is less than the gap everywhere near: the bound must still be one on the whole. */
 static const char FLAT[] =
     "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n"
@@ -565,6 +614,8 @@ int main(void) {
         cmocka_unit_test(cuts_lie_below_what_they_cut),
         cmocka_unit_test(hopeless_problems_are_told_apart),
         cmocka_unit_test(a_bound_holds_beyond_any_trust_region),
+        cmocka_unit_test(what_falls_for_ever_is_not_called_infeasible),
+        cmocka_unit_test(an_answer_beside_its_rows_is_none),
         cmocka_unit_test(what_the_duals_do_not_prove_is_no_optimum),
         cmocka_unit_test(a_candidate_that_misses_by_a_hair_is_said),
         cmocka_unit_test(a_gap_below_the_tolerance_is_said),
