@@ -263,7 +263,8 @@ static void hopeless_problems_are_told_apart(void **state) {
 static void what_falls_for_ever_is_not_called_infeasible(void **state) {
     (void)state;
     sp_problem *problem = read_texts(
-        "ROWS\n N C\n E A0\n L B0\nCOLUMNS\n X0 C 2 A0 1\n X0 B0 2\n X1 C -1 A0 -3\n X1 B0 1\n X2 C -1 A0 2\n X2 B0 1\n"
+        "ROWS\n N C\n E A0\n L B0\nCOLUMNS\n X0 C 2 A0 1\n X0 B0 2\n X1 C -1 A0 -3\n X1 B0 1\n X2 C -1 A0 "
+        "2\n X2 B0 1\n"
         " X3 C 2 A0 0.5\n X3 B0 1\n Y0 C -2\n Y1 C -1\n Y2 C 0.5\n Y3 C -3 B0 -3\nRHS\n R A0 9 B0 1\n"
         "BOUNDS\n FR B X1\n FX B X3 2\n UP B Y1 1\n UP B Y2 4\n UP B Y3 1\nENDATA\n",
         "PERIODS\n X0 A0 1\n Y0 B0 2\nENDATA\n", "INDEP DISCRETE\n RHS B0 6 0.5\n RHS B0 9 0.5\nENDATA\n");
