@@ -147,7 +147,8 @@ kilter_status kl_steps_look(kilter_loop *l, double now_s, kilter_error *error) {
     kilter_status status = hear(l, error);
     if (status == KILTER_OK)
         status = kl_batch_look(l, &s->batch, error);
-    bool due = now_s - s->waits_s > TELL_AFTER_S && s->told != s->number && s->batch.open == 0;
+    double after_s = s->hasty ? 0 : TELL_AFTER_S;
+    bool due = now_s - s->waits_s > after_s && s->told != s->number && s->batch.open == 0;
     return status == KILTER_OK && due ? tell(l, false, error) : status;
 }
 
