@@ -4,7 +4,7 @@
 # usage: death_test.sh MPIEXEC MISUSE_MPI_TEST KIND [RANDOM_RUNS [SEED]]    KIND: as in misuse_mpi_test.c, birth or deaf
 set -u
 mpiexec=$1 program=$2 kind=$3 runs=${4:-4} seed=${5:-1} ranks=3
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 KILTER_MPI_START_S=5
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 folder=$(mktemp -d) || exit 1
 out=$folder/out
 trap 'rm -rf "$folder"' EXIT

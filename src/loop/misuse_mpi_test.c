@@ -265,6 +265,11 @@ static void test_touch(void) {
 
 /* --- a rank that dies --- */
 
+/* Where only their silence tells of the dead. It is said once MPI has started, which may take longer. */
+static void be_impatient(void) {
+    setenv("KILTER_MPI_START_S", "2", 1);
+}
+
 static void die(int number) {
     (void)number;
     kill(getpid(), SIGKILL);
@@ -279,6 +284,8 @@ static void test_death(const char *name, int when, int who, bool leaves) {
     bool at_random = when < 0;
     kilter_status status = KILTER_OK;
     r.body_s = 1e-4;
+    if (when == 0)
+        be_impatient();
     for (int at = 0; status == KILTER_OK; at++) {
         if (at_random && at == 3) {
             kl_loop_force(r.loop, (uint64_t)-when);
@@ -344,6 +351,8 @@ static void test_birth(int when, int who) {
     run r = new_run();
     char dead[40];
     snprintf(dead, sizeof dead, "rank %d is dead", who);
+    if (when < CONNECTED)
+        be_impatient();
     if (rank == who)
         halves_left = when;
     kilter_status status = make_call(&r, &kinds[0], 'o');
