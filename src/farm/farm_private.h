@@ -96,12 +96,13 @@ struct kilter_farm {
     bool in_use;        /* a kilter_farm_run() has not returned */
     bool run_ended, closing;
     kl_delivery_list results;
-    kl_known *known;            /* what is stored of the request */
-    bool grows;                 /* the run that is on may; the caller's */
-    kl_additions to_add, added; /* by the caller; what the master has of them */
-    bool grown;                 /* nothing more will be added */
-    kilter_error misgrown;      /* why the run grows other than it did before; the caller's */
-    kl_delivery_list unstored;  /* results on their way to the disk */
+    kl_known *known;           /* what is stored of the request */
+    bool grows;                /* the run that is on may; the caller's */
+    kl_additions to_add;       /* by the caller */
+    kl_addition *added;        /* what the master has of them, in any order */
+    bool grown;                /* nothing more will be added */
+    kilter_error misgrown;     /* why the run grows other than it did before; the caller's */
+    kl_delivery_list unstored; /* results on their way to the disk */
     size_t unstored_bytes;
     uint64_t unstored_tasks;
     bool held;            /* so many that nothing is dealt */

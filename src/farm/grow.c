@@ -67,15 +67,9 @@ static kl_addition *copy(uint64_t count, const kilter_bytes *inputs, const doubl
     return a;
 }
 
-static void append(kl_additions *list, kl_additions *taken) {
-    if (!taken->first)
-        return;
-    if (list->first)
-        *list->end = taken->first;
-    else
-        list->first = taken->first;
-    list->end = taken->end;
-    *taken = (kl_additions){0};
+static void add(kl_additions *list, kl_addition *a) {
+    *(list->first ? list->end : &list->first) = a;
+    list->end = &a->next;
 }
 
 /* To the service thread. What ended the run early, if something has. */
@@ -84,7 +78,7 @@ static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *err
     bool first = !f->to_add.first, over = f->run_over || f->broken;
     kilter_error failure = f->failure;
     if (!over)
-        append(&f->to_add, &(kl_additions){a, &a->next});
+        add(&f->to_add, a);
     pthread_mutex_unlock(&f->lock);
     if (over) {
         free(a);
@@ -128,19 +122,20 @@ void kl_farm_note_growth(kilter_farm *f, bool all_taken) {
         kl_transport_wake(f->transport);
 }
 
-static void free_list(kl_additions *list) {
-    while (list->first) {
-        kl_addition *next = list->first->next;
-        free(list->first);
-        list->first = next;
+static void free_all(kl_addition *first) {
+    while (first) {
+        kl_addition *next = first->next;
+        free(first);
+        first = next;
     }
-    *list = (kl_additions){0};
 }
 
 void kl_farm_free_additions(kilter_farm *f) {
     pthread_mutex_lock(&f->lock);
-    free_list(&f->to_add);
-    free_list(&f->added);
+    free_all(f->to_add.first);
+    free_all(f->added);
+    f->to_add = (kl_additions){0};
+    f->added = NULL;
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -165,7 +160,11 @@ kilter_status kl_farm_grow(kilter_farm *f, kl_additions *additions, bool last, k
     if (status == KILTER_OK && last)
         kl_master_grown(f->master);
     pthread_mutex_lock(&f->lock);
-    append(&f->added, additions);
+    if (additions->first) {
+        *additions->end = f->added;
+        f->added = additions->first;
+        *additions = (kl_additions){0};
+    }
     pthread_mutex_unlock(&f->lock);
     return status;
 }
