@@ -2,46 +2,17 @@
 # kilter-sp solve --basket, on farms: the same bits for any workers, policy, transport and loss, the cost of one
 # candidate at a time, and what goes wrong is said.   usage: basket_test.sh KILTER-SP PROBLEMS [MPIEXEC]
 set -u
-sp=$1
-lands=$2/lands
-supply=$2/supply
-mpiexec=${3:-}
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-complain() {
-    echo "FAILED: $*"
-    failed=1
-}
+# shellcheck source=apps/sp/test_support.sh
+. "$(dirname "$0")/test_support.sh"
 
 solve() {
     timeout 60 "$@" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 300 --seed 5 \
         --check 0 --clusters 40 --json --basket 3
 }
 
-# What must not depend on workers.
-answer() {
-    sed -n 's/.*"cost_bits": "\([^"]*\)".*"candidates": \([0-9]*\).*\(.decision.*\]\).*/\1 \2 \3/p' "$work/out"
-}
-
-cost() {
-    sed -n 's/.*"cost": \([^,]*\),.*/\1/p' "$work/out"
-}
-
-# same WORDS…: the command's answer is the first one's
-same() {
-    if ! "$@" >"$work/out" 2>"$work/err"; then
-        complain "$* says $(cat "$work/err")"
-    elif [ "$(answer)" != "$expected" ]; then
-        complain "$* gives $(answer), expected $expected"
-    fi
-}
-
 solve "$sp" --workers 1 --record none >"$work/out" || complain "a plain basket"
-expected=$(answer)
+expect cost_bits candidates decision
 basket_cost=$(cost)
-[ -n "$expected" ] || complain "no bits in $(cat "$work/out")"
 for workers in 2 3 5; do
     same solve "$sp" --record none --workers $workers
 done
@@ -49,14 +20,9 @@ for policy in ss ect auto static; do
     same solve "$sp" --record none --workers 3 --policy $policy
 done
 same solve "$sp" --record none --workers 3 --transport inproc
-if [ -n "$mpiexec" ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    flags=
-    if "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
-        flags='--oversubscribe --bind-to none'
-    fi
-    # shellcheck disable=SC2086 # $flags is a list
-    same solve "$mpiexec" $flags -n 3 "$sp" --record none
+if [ -n "$ranks" ]; then
+    # shellcheck disable=SC2086 # $ranks is a list
+    same solve $ranks "$sp" --record none
 fi
 
 # One candidate at a time, and cuts as they come, end at the same cost.
@@ -75,45 +41,49 @@ lands_solve() {
     "$@" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 20000 --check 0 --json --workers 2 \
         --basket 2 $mode
 }
-lands_solve "$sp" --record none >"$work/out" || complain "a basket of lands"
-expected=$(answer)
-basket_cost=$(cost)
-# killed_after BYTES WORDS…: when so much is stored
-killed_after() {
-    bytes=$1
-    shift
-    rm -f "$work/resume"*
-    lands_solve exec "$@" --resume "$work/resume" >"$work/out" 2>"$work/err" &
-    master=$!
-    until [ -s "$work/resume-wal" ] && [ "$(wc -c <"$work/resume-wal")" -gt "$bytes" ] || ! kill -0 $master 2>/dev/null; do
+
+# start WORDS…: lands_solve in the background; who ends a master that hangs is its parent
+start() {
+    lands_solve exec timeout 60 "$sp" "$@" >"$work/out" 2>"$work/err" &
+    keeper=$!
+    until master=$(children_of $keeper) && [ -n "$master" ] || ! runs $keeper; do
         :
     done
-    kill -9 $master 2>/dev/null
-    wait $master 2>/dev/null
+    master=${master% }
 }
+
+# killed_after BYTES: when so much is stored; sooner if it had ended by then
+killed_after() {
+    bytes=$1
+    while [ "$bytes" -gt 0 ]; do
+        rm -f "$work/resume"*
+        start --resume "$work/resume"
+        until_stored "$work/resume" "$bytes" "$master"
+        kill -9 "$master" 2>/dev/null
+        wait $keeper 2>/dev/null
+        [ $? -ne 137 ] || return
+        bytes=$((bytes / 2))
+    done
+    complain "the master always ended before it was killed: $(cat "$work/err")"
+}
+
+lands_solve timeout 60 "$sp" --record none >"$work/out" || complain "a basket of lands"
+expect cost_bits candidates decision
+basket_cost=$(cost)
 for bytes in 30000 120000 300000; do
-    killed_after $bytes "$sp"
-    same lands_solve "$sp" --resume "$work/resume"
+    killed_after $bytes
+    same lands_solve timeout 60 "$sp" --resume "$work/resume"
 done
 mode="--mode fast"
-killed_after 100000 "$sp"
-lands_solve "$sp" --resume "$work/resume" >"$work/out" || complain "a killed basket in fast mode"
+killed_after 100000
+lands_solve timeout 60 "$sp" --resume "$work/resume" >"$work/out" || complain "a killed basket in fast mode"
 echo "$basket_cost $(cost)" | awk '{ exit !(($1-$2)^2 <= 1e-11*$1*$1) }' ||
     complain "a killed basket in fast mode costs $(cost), not $basket_cost"
 mode=
-lands_solve exec "$sp" --record none >"$work/out" 2>"$work/err" &
-master=$!
-killed=
-while [ -z "$killed" ] && kill -0 $master 2>/dev/null; do
-    for nursery in $(cat /proc/$master/task/$master/children 2>/dev/null); do
-        for worker in $(cat "/proc/$nursery/task/$nursery/children" 2>/dev/null); do
-            [ -n "$killed" ] || ! kill -9 "$worker" 2>/dev/null || killed=$worker
-        done
-    done
-done
-wait $master || complain "without worker ${killed:-(none)}: $(cat "$work/err")"
-[ -n "$killed" ] || complain "no worker to kill"
-[ "$(answer)" = "$expected" ] || complain "without a worker: $(answer), expected $expected"
+start --record none
+kill_a_worker "$master"
+wait $keeper || complain "without a worker: $(cat "$work/err")"
+check "one worker less"
 
 # refused CODE TEXT WORDS…: the command ends with the code, and its text on stderr
 refused() {

@@ -2,99 +2,53 @@
 # kilter-sp as its users call it: the same bits for every number of workers, policy and transport; exit codes and
 # error texts.   usage: kilter_sp_test.sh KILTER-SP PROBLEMS [MPIEXEC]
 set -u
-sp=$1
-lands=$2/lands
-mpiexec=${3:-}
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-complain() {
-    echo "FAILED: $*"
-    failed=1
-}
+# shellcheck source=apps/sp/test_support.sh
+. "$(dirname "$0")/test_support.sh"
 
 evaluate() {
     timeout 60 "$@" evaluate "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --at "$lands/lands.at" \
         --scenarios 3000 --seed 11 --json --record none
 }
 
-bits() {
-    sed -n 's/.*"estimate_bits": "\([^"]*\)".*/\1/p' "$work/out"
-}
-
-# same_bits WORDS…: the command's estimate has the bits of the first one
-same_bits() {
-    if ! "$@" >"$work/out" 2>"$work/err"; then
-        complain "$* says $(cat "$work/err")"
-    elif [ "$(bits)" != "$expected" ]; then
-        complain "$* gives $(bits), expected $expected"
-    fi
-}
-
 evaluate "$sp" --workers 1 >"$work/out" || complain "a plain call"
-expected=$(bits)
-[ -n "$expected" ] || complain "no bits in $(cat "$work/out")"
+expect estimate_bits
 
 for workers in 2 7; do
-    same_bits evaluate "$sp" --workers $workers
+    same evaluate "$sp" --workers $workers
 done
 for policy in $("$sp" --kilter-help | sed -n '/^Policies/,$ s/^  \([a-z0-9-]*\) .*/\1/p'); do
-    same_bits evaluate "$sp" --workers 3 --policy "$policy"
+    same evaluate "$sp" --workers 3 --policy "$policy"
     policies=${policies:-}${policies:+ }$policy
 done
 case " ${policies:-} " in *" static "*" auto "*) ;; *) complain "policies: ${policies:-none}" ;; esac
-same_bits evaluate "$sp" --workers 3 --transport inproc
-if [ -n "$mpiexec" ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    flags=
-    if "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
-        flags='--oversubscribe --bind-to none'
-    fi
-    # shellcheck disable=SC2086 # $flags is a list
-    same_bits evaluate "$mpiexec" $flags -n 3 "$sp"
+same evaluate "$sp" --workers 3 --transport inproc
+if [ -n "$ranks" ]; then
+    # shellcheck disable=SC2086 # $ranks is a list
+    same evaluate $ranks "$sp"
 fi
 
 # ---- solve: the same bits for every number of workers, policy and transport; faults are in faults_test.sh
 
-supply=$2/supply
 solve() {
     timeout 60 "$@" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 300 --seed 5 \
         --check 200 --json
 }
 
-expected_solve() {
-    sed -n 's/.*"cost_bits": "\([^"]*\)".*"estimate_bits": "\([^"]*\)".*"candidates": \([0-9]*\).*\(.decision.*\]\).*/\1 \2 \3 \4/p' "$work/out"
-}
-
-# same_solution WORDS…: the command's answer is the first one's
-same_solution() {
-    if ! "$@" >"$work/out" 2>"$work/err"; then
-        complain "$* says $(cat "$work/err")"
-    elif [ "$(expected_solve)" != "$expected" ]; then
-        complain "$* gives $(expected_solve), expected $expected"
-    fi
-}
-
 solve "$sp" --workers 1 --record none >"$work/out" || complain "a plain solve"
-expected=$(expected_solve)
-[ -n "$expected" ] || complain "no bits in $(cat "$work/out")"
+expect cost_bits estimate_bits candidates decision
 for workers in 2 3 5; do
-    same_solution solve "$sp" --record none --workers $workers
+    same solve "$sp" --record none --workers $workers
 done
 for policy in $policies; do
-    same_solution solve "$sp" --record none --workers 3 --policy "$policy"
+    same solve "$sp" --record none --workers 3 --policy "$policy"
 done
-same_solution solve "$sp" --record none --workers 3 --transport inproc
-if [ -n "$mpiexec" ]; then
-    # shellcheck disable=SC2086 # $flags is a list
-    same_solution solve "$mpiexec" $flags -n 3 "$sp" --record none
+same solve "$sp" --record none --workers 3 --transport inproc
+if [ -n "$ranks" ]; then
+    # shellcheck disable=SC2086 # $ranks is a list
+    same solve $ranks "$sp" --record none
 fi
 
 # The two methods and modes agree, and the sampled problem is written.
-cost() {
-    sed -n 's/.*"cost": \([^,]*\),.*/\1/p' "$work/out"
-}
 for more in "--method de" "--mode fast" "--lhs --method de" "--lhs" "--scenarios=all"; do
     scenarios="--scenarios 60"
     [ "$more" = --scenarios=all ] && scenarios=

@@ -1,0 +1,87 @@
+# What the tests of kilter-sp from outside share; read by them with their arguments: KILTER-SP PROBLEMS [MPIEXEC]
+# shellcheck shell=sh disable=SC2034 # they use the variables
+sp=$1
+lands=$2/lands
+supply=$2/supply
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+ranks= # starts a command on three of them; none without MPI
+if [ -n "${3:-}" ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    ranks="$3 -n 3"
+    if "$3" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
+        ranks="$3 --oversubscribe --bind-to none -n 3"
+    fi
+fi
+
+complain() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# Of what stands in $work/out: what must not depend on workers …
+answer() {
+    grep -o '"[a-z]*_bits": "[^"]*"\|"candidates": [0-9]*\|"decision": \[[^]]*\]' "$work/out"
+}
+
+# … and the cost alone.
+cost() {
+    sed -n 's/.*"cost": \([^,]*\),.*/\1/p' "$work/out"
+}
+
+# expect NAMES…: the answer there is, with all of these, is that of the calls that follow
+expect() {
+    expected=$(answer)
+    for name; do
+        case $expected in *"\"$name\""*) ;; *) complain "no $name in $(cat "$work/out")" ;; esac
+    done
+}
+
+# check WORDS…: what they name gave the expected answer
+check() {
+    [ "$(answer)" = "$expected" ] || complain "$* gives $(answer) $(cat "$work/err"), expected $expected"
+}
+
+# same WORDS…: the command gives the expected answer
+same() {
+    if "$@" >"$work/out" 2>"$work/err"; then
+        check "$@"
+    else
+        complain "$* says $(cat "$work/err")"
+    fi
+}
+
+children_of() {
+    cat "/proc/$1/task/$1/children" 2>/dev/null
+}
+
+# false of a process that has ended and is waited for, too
+runs() {
+    grep -q '^State:.[^XZ]' "/proc/$1/status" 2>/dev/null
+}
+
+# kill_a_worker MASTER: as soon as it has one; workers are children of the master's only child
+kill_a_worker() {
+    while runs "$1"; do
+        for nursery in $(children_of "$1"); do
+            for worker in $(children_of "$nursery"); do
+                kill -9 "$worker" 2>/dev/null && return
+            done
+        done
+    done
+    complain "no worker to kill"
+}
+
+# What --resume FILE has stored, in bytes; it only grows while a master lives.
+stored() {
+    cat "$1" "$1-wal" 2>/dev/null | wc -c
+}
+
+# until_stored FILE BYTES MASTER: it got so far, or ended
+until_stored() {
+    until [ "$(stored "$1")" -gt "$2" ] || ! runs "$3"; do
+        :
+    done
+}
