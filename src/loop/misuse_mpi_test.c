@@ -136,11 +136,16 @@ static void test_steps(void) {
 
 /* --- what is told of calls --- */
 
-static int told, heard; /* words, by this rank */
+static int told, heard;             /* words, by this rank */
+static _Atomic uint64_t *last_told; /* the number of the last, for other ranks to see; NULL: they do not */
 
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request *request) {
-    told += count == (int)sizeof(kl_steps_word);
+    if (count == (int)sizeof(kl_steps_word)) {
+        told++;
+        if (last_told)
+            *last_told = ((const kl_steps_word *)data)->number;
+    }
     return PMPI_Isend(data, count, type, to, tag, comm, request);
 }
 
@@ -149,20 +154,40 @@ int MPI_Recv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Co
     return PMPI_Recv(data, count, type, from, tag, comm, status);
 }
 
-/* Ranks wait so long for another, in each call, that they tell what they are in: one of them, and it hears.
- */
+enum { LONG_S = 60 }; /* for a word; none comes if it takes longer */
+
+static void await_word(const _Atomic uint64_t *number, uint64_t after) {
+    double until_s = kl_monotonic_s() + LONG_S;
+    while (*number <= after) {
+        CHECK(kl_monotonic_s() < until_s);
+        kl_nap_s(1e-3);
+    }
+}
+
+/* One rank does not come before the others have waited so long for it, in each call, that the one before it
+ * has told it what it is in: one of them, and it hears. */
 static void test_waits(void) {
     static const char calls[] = "oabbgc";
     run r = new_run();
-    int all[2];
+    int all[2], unit;
+    MPI_Win window;
+    MPI_Aint size;
+    const _Atomic uint64_t *told_before;
+    MPI_Win_allocate_shared(sizeof *last_told, sizeof *last_told, MPI_INFO_NULL, MPI_COMM_WORLD, &last_told,
+                            &window);
+    MPI_Win_shared_query(window, (rank + ranks - 1) % ranks, &size, &unit, &told_before);
+    *last_told = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
     for (int at = 0; calls[at]; at++) {
-        if (rank == at % ranks)
-            kl_nap_s(1.2);
+        if (at > 0 && rank == at % ranks)
+            await_word(told_before, r.loop->steps.number);
         CHECK(make_call(&r, &kinds[0], calls[at]) == KILTER_OK);
     }
     CHECK(told <= (int)sizeof calls);
     MPI_Allreduce((int[]){told, heard}, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     CHECK(all[0] > ranks && all[1] == all[0]);
+    last_told = NULL;
+    MPI_Win_free(&window);
     free(r.whole);
 }
 
