@@ -1,7 +1,5 @@
 /* Fork-join iterations: the master alone, then its tasks on the workers (Buaklee, Tracy, Vernon, Wright 2002,
  * with the round trip and the master's time for each worker's results, which they leave out). */
-#include <math.h>
-
 #include "model/model.h"
 
 double kl_model_join_s(const kl_forkjoin *m, double tasks, uint32_t workers, double workers_s) {
@@ -14,8 +12,4 @@ double kl_model_forkjoin_s(const kl_forkjoin *m, double tasks, uint32_t workers,
 
 double kl_model_forkjoin_total_s(double master_s, double iterations, double join_s) {
     return master_s + (iterations + 1) * join_s;
-}
-
-double kl_model_groups_s(double group_s, uint32_t groups, uint32_t workers) {
-    return group_s * ceil((double)groups / workers);
 }

@@ -29,9 +29,10 @@ static const struct {
     {"ssn 10,000, T = 100, G = 100", 100, 100, 44, 70.32, 3.31, "3.65"},
 };
 
+/* Equal groups of tasks; on fewer workers some get one more than others. */
 static double minutes(double master_s, uint32_t iterations, double group_s, uint32_t groups,
                       uint32_t workers) {
-    double workers_s = kl_model_groups_s(group_s, groups, workers);
+    double workers_s = group_s * ceil((double)groups / workers);
     kl_forkjoin alone = {0};
     return kl_model_forkjoin_total_s(master_s, iterations, kl_model_join_s(&alone, 0, workers, workers_s)) /
            60;
@@ -90,8 +91,6 @@ static void parts_add_up(void **state) {
     assert_true(fabs(kl_model_join_s(&m, 100, 50, 3) - (3 + 0.1 + 50 * 0.002 + 100 * 0.001)) < 1e-12);
     assert_true(fabs(kl_model_forkjoin_s(&m, 100, 50, 3) - (1.5 + kl_model_join_s(&m, 100, 50, 3))) < 1e-12);
     assert_true(fabs(kl_model_forkjoin_total_s(10, 4, 2) - 20) < 1e-12);
-    assert_true(kl_model_groups_s(2, 500, 333) == 4 && kl_model_groups_s(2, 50, 50) == 2 &&
-                kl_model_groups_s(2, 51, 50) == 4);
 }
 
 int main(void) {

@@ -95,8 +95,6 @@ double kl_model_forkjoin_s(const kl_forkjoin *m, double tasks, uint32_t workers,
 /* All of a program: master_s in all [t_M], n iterations, and the starting point, which has to be evaluated,
  * too: t_M + (n + 1)·join. Their table 3 follows from it where the workers were near. */
 double kl_model_forkjoin_total_s(double master_s, double iterations, double join_s);
-/* Equal groups of tasks, group_s each, on fewer workers: some get one more than others. */
-double kl_model_groups_s(double group_s, uint32_t groups, uint32_t workers);
 
 /* What is expected if work goes to workers as their present speeds demand. */
 typedef struct kl_forecast {
