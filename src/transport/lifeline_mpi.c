@@ -120,10 +120,6 @@ void kl_lifelines_close(kl_lifelines *l) {
     free(l);
 }
 
-bool kl_lifelines_holds(const kl_lifelines *l, size_t worker) {
-    return l->fds[worker] >= 0;
-}
-
 int kl_lifelines_fd(const kl_lifelines *l) {
     return l->epoll;
 }

@@ -22,7 +22,6 @@ kilter_status kl_lifelines_connect(const void *invitation, size_t size, double l
 /* Takes in who connects. true: the line to *worker has been cut (at a worker: to the master, *worker is 0),
  * which is said once of each. */
 bool kl_lifelines_cut(kl_lifelines *lines, size_t *worker);
-bool kl_lifelines_holds(const kl_lifelines *lines, size_t worker); /* is its line up? */
 int kl_lifelines_fd(const kl_lifelines *lines); /* readable: kl_lifelines_cut() has something to look at */
 
 enum { KL_LAST_WORDS_BYTES = 1024 }; /* at most; what the system takes without waiting */
