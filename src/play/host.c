@@ -75,13 +75,6 @@ double kl_host_work_s(const kl_host *host, double from_s, double to_s) {
     return sum;
 }
 
-const kl_host *kl_cluster_host(const kl_cluster *cluster, uint32_t worker) {
-    const kl_host_group *group = cluster->groups;
-    for (; worker >= group->count; group++)
-        worker -= group->count;
-    return &group->host;
-}
-
 const kl_host *kl_cluster_master(const kl_cluster *cluster) {
     return cluster->master_apart ? &cluster->master : &cluster->groups[0].host;
 }

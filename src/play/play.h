@@ -45,7 +45,6 @@ typedef struct kl_cluster {
     bool half_duplex;   /* both directions share a link */
 } kl_cluster;
 
-const kl_host *kl_cluster_host(const kl_cluster *cluster, uint32_t worker);
 const kl_host *kl_cluster_master(const kl_cluster *cluster);
 /* Least time in which all hosts together, busy all the time, do `work_s` begun at from_s. */
 double kl_cluster_bound_s(const kl_cluster *cluster, double from_s, double work_s);

@@ -40,7 +40,8 @@ static kilter_status deal(void *self, uint32_t worker, bool again, double now_s,
     if (d->round_left == 0)
         begin_round(d);
     size_t at = d->round < d->rounds->count ? d->round : d->rounds->count;
-    double part = d->rounds->part[at - 1] * kl_cluster_host(d->cluster, worker)->speed / d->speed;
+    const kl_host_group *groups = d->cluster->groups; /* two */
+    double part = d->rounds->part[at - 1] * groups[worker >= groups[0].count].host.speed / d->speed;
     uint64_t tasks = (uint64_t)fmax(1, round(part * d->rounds->tasks));
     *count = tasks < d->round_left ? tasks : d->round_left;
     d->round_left -= *count;
