@@ -39,13 +39,22 @@ static world world_of(uint32_t most, uint64_t tasks, double work_s, double fixed
     return w;
 }
 
+static double index_of(const world *w, uint32_t workers) {
+    return kl_model_index_with(&w->model, workers, workers);
+}
+
+static uint32_t best_of(const world *w, uint32_t most) {
+    return kl_model_best_of(&w->model, kl_speeds_listed(w->speeds), most);
+}
+
 static kl_iteration iterate(world *w) {
     kl_iteration it = {.run = w->run++, .tasks = w->tasks, .model = w->model, .workers = w->now};
     it.speeds = kl_speeds_listed(w->speeds);
     it.most = w->most;
     it.task_mean_s = w->model.work_s / (double)w->tasks;
     it.task_sd_s = w->cv * it.task_mean_s;
-    it.elapsed_s = kl_model_time_s(&w->model, w->now) - w->model.master_s + w->wrong_s * (w->most - w->now);
+    it.elapsed_s =
+        kl_model_time_with_s(&w->model, w->now, w->now) - w->model.master_s + w->wrong_s * (w->most - w->now);
     it.elapsed_s *= 1 + w->noise * (random_01(w->run * 77) - 0.5);
     return it;
 }
@@ -85,8 +94,8 @@ static void it_ends_at_the_smallest_index_that_can_be_fed_and_balanced(void **st
         w.cv = random_01(seed * 5 + 4);
         kl_iteration it = iterate(&w);
         uint32_t limit = kl_team_balanceable(&it), fed = kl_model_capability(&w.model);
-        uint32_t most = limit < w.most ? limit : w.most, best = kl_model_best_workers(&w.model, most);
-        double present = kl_model_index(&w.model, w.now), least = kl_model_index(&w.model, best);
+        uint32_t most = limit < w.most ? limit : w.most, best = best_of(&w, most);
+        double present = index_of(&w, w.now), least = index_of(&w, best);
         kl_team team = {0};
         uint32_t changes = changes_in(&w, &team, 15);
         if (fabs(least / present - 0.95) < 1e-9)
@@ -121,7 +130,7 @@ static void the_least_of_what_was_seen_is_done(void **state) {
     kl_team_plan plan = {0};
     for (int i = 0; i < 3; i++) {
         w.model.message.fixed_s = costs_s[i];
-        uint32_t best = kl_model_best_workers(&w.model, w.most);
+        uint32_t best = best_of(&w, w.most);
         nearest = best > nearest ? best : nearest;
         plan = step(&w, &team);
     }
@@ -137,8 +146,8 @@ static void noise_does_not_make_it_waver(void **state) {
         w.run = seed * 1000;
         kl_team team = {0};
         assert_true(changes_in(&w, &team, 300) <= 3);
-        uint32_t best = kl_model_best_workers(&w.model, w.most);
-        assert_true(kl_model_index(&w.model, w.now) < 1.12 * kl_model_index(&w.model, best));
+        uint32_t best = best_of(&w, w.most);
+        assert_true(index_of(&w, w.now) < 1.12 * index_of(&w, best));
     }
 }
 

@@ -1,4 +1,4 @@
-/* One iteration of a balanced master/worker program: expressions (3) to (13) of César, Moreno, Sorribes and
+/* One iteration of a balanced master/worker program: expressions (7) to (13) of César, Moreno, Sorribes and
  * Luque 2006, and the quality of what a distribution achieved. docs/model.md has them with their limits. */
 #include "model/model.h"
 
@@ -24,27 +24,15 @@ double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double spe
     return 2 * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s; /* (8) */
 }
 
-double kl_model_time_s(const kl_farm_model *m, uint32_t workers) {
-    return kl_model_time_with_s(m, workers, workers ? workers : 1);
-}
-
 double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed) {
     double spent_s = speed * kl_model_time_with_s(m, workers, speed);
     return spent_s > 0 ? m->work_s / spent_s : 1; /* nothing spent, nothing lost */
-}
-
-double kl_model_efficiency(const kl_farm_model *m, uint32_t workers) {
-    return kl_model_efficiency_with(m, workers, workers ? workers : 1);
 }
 
 double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed) {
     double time_s = kl_model_time_with_s(m, workers, speed), scaled = speed * time_s * time_s;
     /* Without work every index is infinite; leaving out the constant T_c keeps their order. */
     return m->work_s > 0 ? scaled / m->work_s : scaled;
-}
-
-double kl_model_index(const kl_farm_model *m, uint32_t workers) {
-    return kl_model_index_with(m, workers, workers ? workers : 1);
 }
 
 static uint32_t whole_workers(double n) {
@@ -68,49 +56,10 @@ uint32_t kl_model_capability(const kl_farm_model *m) {
     return whole_workers(fmin(by_start, by_wire));
 }
 
-/* Where x·T(x)² is smallest for T(x) = a·x + b/x + c: its derivative is 0 where 3a·x² + c·x = b. */
-static double index_root(double a, double b, double c) {
-    if (a > 0)
-        return 2 * b / (c + sqrt(c * c + 12 * a * b));
-    return c > 0 ? b / c : INFINITY;
-}
-
 typedef struct best {
     uint32_t workers;
     double index;
 } best;
-
-/* Try the whole numbers around `at`. */
-static void consider(const kl_farm_model *m, double at, uint32_t most, best *so_far) {
-    uint32_t below = whole_workers(floor(at));
-    for (uint32_t i = 0; i < 2; i++) {
-        uint32_t n = below < most ? below + i : most;
-        double index = kl_model_index(m, n);
-        if (index < so_far->index || (index == so_far->index && n < so_far->workers))
-            *so_far = (best){n, index};
-    }
-}
-
-/* P_i falls and then rises within each of the expressions (7) to (9), so its smallest value lies at one of
- * their roots, where one expression gives way to the other, or at an end. */
-uint32_t kl_model_best_workers(const kl_farm_model *m, uint32_t most) {
-    uint32_t feeds = kl_model_capability(m);
-    most = most < feeds ? most : feeds;
-    if (most <= 1)
-        return 1;
-    double start_s = m->message.fixed_s, to_s = wire_to_s(m), total_s = wire_s(m) + m->work_s;
-    best found = {1, kl_model_index(m, 1)};
-    consider(m, most, most, &found);
-    if (m->synchronous) {
-        consider(m, index_root(start_s, total_s - to_s, start_s + to_s + m->master_s), most, &found);
-    } else {
-        consider(m, index_root(start_s, total_s, start_s + m->master_s), most, &found);
-        consider(m, index_root(0, total_s - to_s, 2 * start_s + to_s + m->master_s), most, &found);
-        if (start_s > 0)
-            consider(m, to_s / start_s, most, &found);
-    }
-    return found.workers;
-}
 
 /* What (10) to (12) solve: are n−1 others sent theirs before the first one's answer is back? */
 static bool feeds(const kl_farm_model *m, uint32_t workers, double speed) {
@@ -175,24 +124,6 @@ uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t mos
             break;
     }
     return found.workers;
-}
-
-double kl_model_general_time_s(const kl_farm_model *m, uint32_t workers, const double *bytes_to,
-                               const double *bytes_from, const double *work_s) {
-    if (workers == 0)
-        return m->master_s;
-    double start_s = m->message.fixed_s, byte_s = m->message.per_unit_s, all = 0, largest = 0;
-    for (uint32_t i = 0; i < workers; i++) {
-        all += bytes_to[i];
-        largest = fmax(largest, bytes_to[i]);
-    }
-    double send_s = start_s + byte_s * all; /* (5) */
-    if (m->synchronous)
-        send_s = workers * start_s + byte_s * all; /* (6) */
-    else if (start_s >= byte_s * largest)
-        send_s = workers * start_s + byte_s * bytes_to[workers - 1]; /* (4) */
-    double receive_s = start_s + byte_s * bytes_from[workers - 1];
-    return send_s + work_s[workers - 1] + receive_s + m->master_s; /* (3) */
 }
 
 double kl_model_quality(double busy_s, uint32_t workers, double elapsed_s) {

@@ -15,21 +15,17 @@ typedef struct kl_farm_model {
     bool synchronous;  /* a send returns only when the message has arrived */
 } kl_farm_model;
 
-double kl_model_time_s(const kl_farm_model *m, uint32_t workers);     /* T_t(n), eq. (7) to (9); n ≥ 1 */
-double kl_model_efficiency(const kl_farm_model *m, uint32_t workers); /* E(n) = T_c/(n·T_t(n)) */
-double kl_model_index(const kl_farm_model *m,
-                      uint32_t workers); /* P_i(n), eq. (13): smallest where more workers stop paying */
 /* Most workers the master can feed, eq. (10) to (12); UINT32_MAX when messages cost nothing. */
 uint32_t kl_model_capability(const kl_farm_model *m);
-/* The number of workers in 1 … most with the smallest P_i, never above the capability; ties: the fewest. */
-uint32_t kl_model_best_workers(const kl_farm_model *m, uint32_t most);
 
-/* The same on workers of unequal speed that end together, each with work and bytes as its speed: `speed` is
- * the sum of their speeds, relative to the one work_s was measured at, so n for equal ones; > 0. In (7) to
- * (9) T_c/speed takes the place of T_c/n and E = T_c/(speed·T), P_i = T/E. */
-double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double speed);
-double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed);
-double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed);
+/* For workers that end together, each with work and bytes as its speed: `speed` is the sum of their speeds,
+ * relative to the one work_s was measured at, so n for equal ones; > 0. In (7) to (9) T_c/speed takes the
+ * place of T_c/n. */
+double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double speed); /* T_t; n ≥ 1 */
+double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers,
+                                double speed); /* E = T_c/(speed·T_t) */
+double kl_model_index_with(const kl_farm_model *m, uint32_t workers,
+                           double speed); /* P_i = T_t/E, eq. (13): smallest where more stop paying */
 /* The speed of the n fastest workers together, relative to the one work_s was measured at; n ≥ 1. */
 typedef struct kl_speeds {
     double (*of_fastest)(const void *self, uint32_t n);
@@ -40,8 +36,8 @@ kl_speeds kl_speeds_listed(const double *sums); /* sums[n−1]; used, not kept *
 static inline double kl_speed_of(kl_speeds speeds, uint32_t n) {
     return speeds.of_fastest(speeds.self, n);
 }
-/* As kl_model_capability() and kl_model_best_workers(), for the fastest of `most` ≥ 1 workers. Both ask for
- * O(log most) speeds. */
+/* As kl_model_capability(), for the fastest of `most` ≥ 1 workers; and how many of them have the smallest
+ * P_i, never above that; ties: the fewest. Both ask for O(log most) speeds. */
 uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most);
 uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most);
 
@@ -64,11 +60,6 @@ double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double s
  * below what the master can keep up with. Fills part[], room for most ≥ 1, and gives their number. */
 size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean_s, double task_sd_s,
                           uint32_t workers, double *part, size_t most);
-
-/* Eq. (3) to (6) for messages of unequal size: bytes to and from each of n workers and their processing
- * times, in the order served. */
-double kl_model_general_time_s(const kl_farm_model *m, uint32_t workers, const double *bytes_to,
-                               const double *bytes_from, const double *work_s);
 
 double kl_model_quality(double busy_s, uint32_t workers,
                         double elapsed_s); /* q = 1 − mean busy/elapsed; busy_s: of all together */
