@@ -110,7 +110,7 @@ static void run_forced(const shape *s, bool scattered, uint64_t seed) {
     CHECK_OK(kilter_loop_open(
         MPI_COMM_WORLD, &(kilter_loop_options){.iterations = s->n, .scattered = scattered}, &loop, error));
     attach(loop, s, &a);
-    kl_loop_force(loop, seed);
+    force_moves(loop, seed);
     for (int e = 0; e < EXECUTIONS; e++)
         execute(loop, s, &a, e, NULL);
     kilter_loop_summary summary;
@@ -143,7 +143,7 @@ static void run_pipeline(const shape *s, uint64_t block, uint64_t seed, bool for
                          &loop, error));
     CHECK_OK(kilter_loop_array(loop, s->width * sizeof *u, 1, (void **)&u, error));
     if (forced)
-        kl_loop_force(loop, seed);
+        force_moves(loop, seed);
     kilter_range own, rows, inner;
     if (kilter_loop_mine(loop, 0, &own))
         for (uint64_t i = own.lo; i < own.hi; i++)
@@ -234,7 +234,7 @@ static void run_few(uint64_t n, uint64_t ghost, bool scattered, uint64_t seed) {
     CHECK_OK(kilter_loop_array(loop, ODD, ghost, (void **)&m.odd, error));
     CHECK_OK(kilter_loop_array(loop, WIDE * sizeof(uint32_t), 0, (void **)&m.wide, error));
     CHECK_OK(kilter_loop_array(loop, sizeof(float), ghost, (void **)&m.f[1], error));
-    kl_loop_force(loop, seed);
+    force_moves(loop, seed);
     kilter_range own;
     for (size_t k = 0; kilter_loop_mine(loop, k, &own); k++)
         for (uint64_t i = own.lo; i < own.hi; i++)
@@ -531,7 +531,7 @@ static void use_wide(void) {
     for (size_t k = 0; kilter_loop_mine(loop, k, &own); k++)
         for (uint64_t i = own.lo; i < own.hi; i++)
             rows[i] = (double)i;
-    kl_loop_force(loop, 9);
+    force_moves(loop, 9);
     for (int e = 0; e < EXECUTIONS; e++) {
         CHECK_OK(kilter_loop_begin(loop, error));
         for (kilter_range r; kilter_loop_next(loop, &r);)
@@ -648,7 +648,7 @@ static void be_short_of_memory(bool scattered) {
     CHECK_OK(kilter_loop_open(
         MPI_COMM_WORLD, &(kilter_loop_options){.iterations = s.n, .scattered = scattered}, &loop, error));
     attach(loop, &s, &a);
-    kl_loop_force(loop, 5);
+    force_moves(loop, 5);
     int executions = 0;
     do { /* who has all rows is never short of memory */
         execute(loop, &s, &a, executions++, NULL);
@@ -682,7 +682,7 @@ static void be_short_in_pipeline(void) {
                              .iterations = s.n, .kind = KILTER_DOACROSS, .inner = s.width, .block = 1 << 14},
                          &loop, error));
     CHECK_OK(kilter_loop_array(loop, s.width * sizeof *u, 1, (void **)&u, error));
-    kl_loop_force(loop, 5);
+    force_moves(loop, 5);
     for (size_t k = 0; kilter_loop_mine(loop, k, &own); k++)
         for (uint64_t i = own.lo; i < own.hi; i++)
             for (uint64_t j = 0; j < s.width; j++)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loop/loop.h"
+#include "loop/loop_mpi.h"
 #include "sys/sys.h"
 #include "transport/launch_mpi.h"
 
@@ -29,6 +29,13 @@ static int rank, ranks;
             MPI_Abort(MPI_COMM_WORLD, 1);                                                                    \
         }                                                                                                    \
     } while (0)
+
+/* From now on rows move at every opportunity, to places out of `seed`, which must be the same on all ranks;
+ * nothing is measured or decided. Collective; before the first kilter_loop_begin(). */
+static inline void force_moves(kilter_loop *loop, uint64_t seed) {
+    loop->forced = true;
+    loop->seed = kl_mix64(seed);
+}
 
 /* MPI is started as the farm starts it: with MPICH, so that ranks outlive others. */
 static inline void suite_begin(int *count, char ***arguments) {

@@ -19,7 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loop/loop_mpi.h"
 #include "loop/loop_suite.h"
 
 /* --- a loop of each kind, and its calls as letters --- */
@@ -244,7 +243,7 @@ static void touch_others(const struct kind *kind, bool handled) {
         CHECK(make_call(&r, kind, *call) == KILTER_OK);
     kilter_range first = {0, 0}, own = {0, 0};
     kilter_loop_mine(r.loop, 0, &first);
-    kl_loop_force(r.loop, 3);
+    force_moves(r.loop, 3);
     char owner[N], all[N], said[4096];
     memset(owner, 0, sizeof owner);
     for (int e = 0; e < 5; e++)
@@ -313,7 +312,7 @@ static void test_death(const char *name, int when, int who, bool leaves) {
         be_impatient();
     for (int at = 0; status == KILTER_OK; at++) {
         if (at_random && at == 3) {
-            kl_loop_force(r.loop, (uint64_t)-when);
+            force_moves(r.loop, (uint64_t)-when);
             signal(SIGALRM, die);
             const struct itimerval timer = {.it_value = {.tv_usec = -when}};
             if (rank == who)

@@ -339,11 +339,6 @@ kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options
     return KILTER_OK;
 }
 
-void kl_loop_force(kilter_loop *l, uint64_t seed) {
-    l->forced = true;
-    l->seed = kl_mix64(seed);
-}
-
 /* --- arrays --- */
 
 static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t ghost, void **base,
