@@ -542,11 +542,7 @@ static void use_wide(void) {
     CHECK_OK(kilter_loop_close(loop, error));
 }
 
-static void test_use(void) {
-    kilter_loop *loop;
-    kilter_error error = {KILTER_OK, ""};
-    void *base;
-    double sum = 0;
+static void refuse_options(void) {
     expect_refusal((kilter_loop_options){.iterations = 0}, "iterations");
     expect_refusal((kilter_loop_options){.iterations = 1, .kind = KILTER_DOACROSS}, "inner");
     expect_refusal((kilter_loop_options){.iterations = 1, .inner = 3}, "inner");
@@ -555,54 +551,68 @@ static void test_use(void) {
     expect_refusal(
         (kilter_loop_options){.iterations = 1, .kind = KILTER_DOACROSS, .inner = 2, .scattered = true},
         "scattered");
-    if (ranks > 1) {
-        expect_refusal((kilter_loop_options){.iterations = 10 + (rank == 1)}, "'iterations' differs");
-        expect_refusal((kilter_loop_options){.iterations = 10, .fixed = rank == ranks - 1},
-                       "'fixed' differs");
-        expect_refusal((kilter_loop_options){.iterations = 10, .scattered = rank == 0},
-                       "'scattered' differs");
-        expect_refusal((kilter_loop_options){.iterations = 10,
-                                             .kind = rank == 0 ? KILTER_DOALL : KILTER_DOACROSS,
-                                             .inner = 4},
-                       "'kind' differs");
-        expect_refusal((kilter_loop_options){.iterations = 10,
-                                             .kind = KILTER_DOACROSS,
-                                             .inner = 4 + (uint64_t)(rank == 1)},
-                       "'inner' differs");
-        expect_refusal(
-            (kilter_loop_options){
-                .iterations = 10, .kind = KILTER_DOACROSS, .inner = 4, .block = 1 + (uint64_t)(rank == 1)},
-            "'block' differs");
-    }
-    if (rank == ranks - 1)
-        setenv("KILTER_MPI_START_S", "soon", 1);
-    expect(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = 1}, &loop, &error),
-           KILTER_ERR_USAGE, &error,
-           rank == ranks - 1 ? "KILTER_MPI_START_S: 'soon' is not" : "KILTER_MPI_START_S of a rank");
-    unsetenv("KILTER_MPI_START_S");
-    expect(kilter_loop_open(MPI_COMM_WORLD,
-                            rank == ranks - 1 ? NULL : &(kilter_loop_options){.iterations = 1}, &loop,
-                            &error),
-           KILTER_ERR_USAGE, &error, "NULL as options");
-    expect(kilter_loop_open(MPI_COMM_NULL, &(kilter_loop_options){.iterations = 1}, &loop, &error),
-           KILTER_ERR_USAGE, &error, "a communicator this rank is in");
     expect_refusal((kilter_loop_options){.iterations = UINT64_MAX}, "2^62");
     expect_refusal((kilter_loop_options){.iterations = 1, .kind = KILTER_DOACROSS, .inner = UINT64_MAX},
                    "2^62");
     expect_refusal((kilter_loop_options){.iterations = 10, .kind = (kilter_loop_kind)7}, "kind must be");
-    kilter_loop_options options = {.iterations = 10, .name = "mine"};
-    CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, error));
+}
+
+static void refuse_options_that_differ(void) {
+    expect_refusal((kilter_loop_options){.iterations = 10 + (rank == 1)}, "'iterations' differs");
+    expect_refusal((kilter_loop_options){.iterations = 10, .fixed = rank == ranks - 1}, "'fixed' differs");
+    expect_refusal((kilter_loop_options){.iterations = 10, .scattered = rank == 0}, "'scattered' differs");
+    expect_refusal((kilter_loop_options){.iterations = 10,
+                                         .kind = rank == 0 ? KILTER_DOALL : KILTER_DOACROSS,
+                                         .inner = 4},
+                   "'kind' differs");
+    expect_refusal(
+        (kilter_loop_options){.iterations = 10, .kind = KILTER_DOACROSS, .inner = 4 + (uint64_t)(rank == 1)},
+        "'inner' differs");
+    expect_refusal(
+        (kilter_loop_options){
+            .iterations = 10, .kind = KILTER_DOACROSS, .inner = 4, .block = 1 + (uint64_t)(rank == 1)},
+        "'block' differs");
+}
+
+static void refuse_to_open(void) {
+    kilter_loop *loop;
+    kilter_error error = {KILTER_OK, ""};
+    const kilter_loop_options options = {.iterations = 1};
+    bool last = rank == ranks - 1;
+    if (last)
+        setenv("KILTER_MPI_START_S", "soon", 1);
+    expect(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, &error), KILTER_ERR_USAGE, &error,
+           last ? "KILTER_MPI_START_S: 'soon' is not" : "KILTER_MPI_START_S of a rank");
+    unsetenv("KILTER_MPI_START_S");
+    expect(kilter_loop_open(MPI_COMM_WORLD, last ? NULL : &options, &loop, &error), KILTER_ERR_USAGE, &error,
+           "NULL as options");
+    expect(kilter_loop_open(MPI_COMM_NULL, &options, &loop, &error), KILTER_ERR_USAGE, &error,
+           "a communicator this rank is in");
+}
+
+static void refuse_arrays(kilter_loop *loop) {
+    kilter_error error = {KILTER_OK, ""};
+    void *base;
     expect(kilter_loop_array(loop, 0, 0, &base, &error), KILTER_ERR_RANGE, &error, "1 byte");
     expect(kilter_loop_array(loop, (size_t)1 << 50, 0, &base, &error), KILTER_ERR_RANGE, &error, "2^47");
     expect(kilter_loop_array(loop, 8, 0, NULL, &error), KILTER_ERR_RANGE, &error, "NULL is no place");
-    if (ranks > 1) {
-        expect(kilter_loop_array(loop, 8 + 8 * (rank == 1), 0, &base, &error), KILTER_ERR_RANGE, &error,
-               "array 0 to loop 'mine': 'bytes' differs");
-        expect(kilter_loop_array(loop, 8, rank == 1, &base, &error), KILTER_ERR_RANGE, &error,
-               "'ghost' differs");
-        expect(kilter_loop_array(loop, 8, 0, rank == 1 ? NULL : &base, &error), KILTER_ERR_RANGE, &error,
-               "'base (NULL)' differs");
-    }
+    if (ranks == 1)
+        return;
+    expect(kilter_loop_array(loop, 8 + 8 * (rank == 1), 0, &base, &error), KILTER_ERR_RANGE, &error,
+           "array 0 to loop 'mine': 'bytes' differs");
+    expect(kilter_loop_array(loop, 8, rank == 1, &base, &error), KILTER_ERR_RANGE, &error, "'ghost' differs");
+    expect(kilter_loop_array(loop, 8, 0, rank == 1 ? NULL : &base, &error), KILTER_ERR_RANGE, &error,
+           "'base (NULL)' differs");
+}
+
+static void refuse_calls(void) {
+    kilter_loop *loop;
+    kilter_error error = {KILTER_OK, ""};
+    void *base;
+    double sum = 0;
+    CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = 10, .name = "mine"}, &loop,
+                              error));
+    refuse_arrays(loop);
     CHECK_OK(kilter_loop_array(loop, 16, 0, &base, error));
     CHECK_OK(kilter_loop_begin(loop, error));
     for (kilter_range r; kilter_loop_next(loop, &r);)
@@ -613,7 +623,14 @@ static void test_use(void) {
     expect(kilter_loop_sum(loop, base, &sum, &error), KILTER_ERR_USAGE, &error, "16 bytes, not 8");
     MPI_Barrier(MPI_COMM_WORLD); /* one that fails alone ends it for others */
     kilter_loop_close(loop, NULL);
+}
 
+static void test_use(void) {
+    refuse_options();
+    if (ranks > 1)
+        refuse_options_that_differ();
+    refuse_to_open();
+    refuse_calls();
     for (int wrong = 0; wrong < WRONG_USES; wrong++)
         use_wrongly((wrong_use)wrong);
     use_huge();
