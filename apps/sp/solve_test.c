@@ -532,19 +532,21 @@ static int solved_elsewhere(const sp_problem *problem, const sp_program *program
     return status;
 }
 
+/* Frees the problem. */
+static void assert_read_alike(sp_problem *problem, sp_sampling sampling) {
+    sp_program program;
+    double optimum;
+    assert_int_equal(sp_extensive(problem, &sampling, &program, NULL), KILTER_OK);
+    assert_int_equal(solved_elsewhere(problem, &program, &optimum), 0);
+    assert_close(optimum, extensive_cost(problem, sampling), 1e-8);
+    sp_program_free(&program);
+    sp_problem_free(problem);
+}
+
 static void another_reader_finds_the_same_optimum(void **state) {
     (void)state;
-    for (int i = 0; i < PROBLEMS; i++) {
-        sp_problem *problem = problem_of(i);
-        sp_sampling sampling = sample_of(6, 8);
-        sp_program program;
-        double optimum;
-        assert_int_equal(sp_extensive(problem, &sampling, &program, NULL), KILTER_OK);
-        assert_int_equal(solved_elsewhere(problem, &program, &optimum), 0);
-        assert_close(optimum, extensive_cost(problem, sampling), 1e-8);
-        sp_program_free(&program);
-        sp_problem_free(problem);
-    }
+    for (int i = 0; i < PROBLEMS; i++)
+        assert_read_alike(problem_of(i), sample_of(6, 8));
 }
 
 /* Stage 1 has the names that stage 2 would have by its scenarios, and the objective's. */
@@ -556,15 +558,7 @@ static void names_that_are_written_are_unlike_each_other(void **state) {
         " Y__0 COST 2 NEED 1\n Y COST 5 NEED 1\nRHS\n RHS TOTAL_COST 5 NEED_1 4\nENDATA\n";
     static const char PERIODS[] = "PERIODS\n Y_1 TOTAL_COST ONE\n Y NEED TWO\nENDATA\n";
     static const char STOCH[] = "INDEP DISCRETE\n RHS NEED 1 0.4\n RHS NEED 9 0.6\nENDATA\n";
-    sp_problem *problem = read_texts(CORE, PERIODS, STOCH);
-    sp_sampling sampling = sample_of(1, 4);
-    sp_program program;
-    double optimum;
-    assert_int_equal(sp_extensive(problem, &sampling, &program, NULL), KILTER_OK);
-    assert_int_equal(solved_elsewhere(problem, &program, &optimum), 0);
-    assert_close(optimum, extensive_cost(problem, sampling), 1e-8);
-    sp_program_free(&program);
-    sp_problem_free(problem);
+    assert_read_alike(read_texts(CORE, PERIODS, STOCH), sample_of(1, 4));
 }
 
 /* Scenario by scenario: what cannot be met here, or falls without limit, does so there. */
