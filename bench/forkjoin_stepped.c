@@ -5,18 +5,6 @@
 
 static const double LATENCY_S = 50e-6;
 
-static double task_s; /* of the present run, at speed 1; the farm runs in one thread */
-
-static int work(const kilter_task *task, kilter_result *result, void *state) {
-    stepped_spend(state, task_s);
-    return kilter_result_put(result, &task->index, sizeof task->index);
-}
-
-static void count(const kilter_outcome *outcome, void *user) {
-    (void)outcome;
-    ++*(uint64_t *)user;
-}
-
 typedef struct ground {
     stepped_farm farm;
     double alone_s; /* since the last run */
@@ -32,7 +20,7 @@ static void come(void *self, int count, double speed) {
     ground *g = self;
     stepped_farm *f = &g->farm;
     for (int i = 0; i < count; i++) {
-        stepped_join(f, work);
+        stepped_join(f, stepped_task);
         f->workers[f->count - 1].speed = speed;
     }
     if (!g->begun)
@@ -65,8 +53,8 @@ static void run(void *self, uint64_t groups, uint64_t tasks, double work_s) {
     ground *g = self;
     (void)tasks;
     uint64_t done = 0;
-    kilter_run run = {.tasks = groups, .done = count, .user = &done, .work = work_s};
-    task_s = work_s / (double)groups;
+    kilter_run run = {.tasks = groups, .done = stepped_count, .user = &done, .work = work_s};
+    g->farm.task_s = work_s / (double)groups;
     g->begun = true;
     kl_master_spent(g->farm.master, g->alone_s);
     if (stepped_run(&g->farm, &run, NULL) != KILTER_OK || done != groups)
@@ -88,7 +76,7 @@ static uint32_t most_workers(const forkjoin *program) {
 
 void forkjoin_simulate(const forkjoin *program) {
     ground g = {.farm = {.room = most_workers(program), .whole_team = true}};
-    stepped_open(&g.farm, program->policy, 0, LATENCY_S, work);
+    stepped_open(&g.farm, program->policy, 0, LATENCY_S, stepped_task);
     forkjoin_play(program, &(forkjoin_ground){&g, now_s, come, go, ask, run, alone});
     stepped_close(&g.farm);
 }

@@ -15,22 +15,10 @@ enum { ITERATIONS = 40, FIRST = 5, MOST = 50 };
 
 static const double WORK_S = 2, MASTER_TASK_S = 20e-6, LATENCY_S = 50e-6;
 
-static double task_s; /* of the present run, at speed 1; the farm runs in one thread */
-
-static int work(const kilter_task *task, kilter_result *result, void *state) {
-    stepped_spend(state, task_s);
-    return kilter_result_put(result, &task->index, sizeof task->index);
-}
-
-static void count(const kilter_outcome *outcome, void *user) {
-    (void)outcome;
-    ++*(uint64_t *)user;
-}
-
 /* Speeds 1 to 7; 5 workers become 50 in the first third, half of which leave in the last. */
 static void come_and_go(stepped_farm *f, int iteration) {
     for (int k = 0; k < 4 && iteration > 3 && f->count < MOST; k++) {
-        stepped_join(f, work);
+        stepped_join(f, stepped_task);
         f->workers[f->count - 1].speed = 1 + (f->count - 1) % 7;
     }
     if (iteration == 2 * ITERATIONS / 3)
@@ -51,7 +39,7 @@ static uint64_t ask(stepped_farm *f, double alone_s) {
 /* Time of all iterations; tasks = 0: as many as the farm says. */
 static double program_s(const char *policy, uint64_t tasks) {
     stepped_farm f = {.room = MOST - FIRST, .whole_team = true};
-    stepped_open(&f, policy, FIRST, LATENCY_S, work);
+    stepped_open(&f, policy, FIRST, LATENCY_S, stepped_task);
     for (uint32_t i = 0; i < FIRST; i++)
         f.workers[i].speed = 1 + i % 7;
     stepped_gather(&f);
@@ -59,8 +47,8 @@ static double program_s(const char *policy, uint64_t tasks) {
     for (int i = 0; i < ITERATIONS; i++) {
         come_and_go(&f, i);
         uint64_t done = 0, made = tasks ? tasks : ask(&f, alone_s);
-        kilter_run run = {.tasks = made, .done = count, .user = &done, .work = WORK_S};
-        task_s = WORK_S / (double)made;
+        kilter_run run = {.tasks = made, .done = stepped_count, .user = &done, .work = WORK_S};
+        f.task_s = WORK_S / (double)made;
         kl_master_spent(f.master, alone_s);
         if (stepped_run(&f, &run, NULL) != KILTER_OK || done != made)
             fail_msg("%s: %d of %d tasks in iteration %d", policy, (int)done, (int)made, i);
@@ -91,8 +79,8 @@ static void no_fixed_choice_is_better_by_a_twentieth(void **state) {
 
 static void run_of(stepped_farm *f, uint64_t tasks, double work_units) {
     uint64_t done = 0;
-    kilter_run run = {.tasks = tasks, .done = count, .user = &done, .work = work_units};
-    task_s = 0.01;
+    kilter_run run = {.tasks = tasks, .done = stepped_count, .user = &done, .work = work_units};
+    f->task_s = 0.01;
     kl_master_spent(f->master, 1e-3);
     assert_int_equal(stepped_run(f, &run, NULL), KILTER_OK);
     assert_int_equal(done, tasks);
@@ -108,7 +96,7 @@ static kl_grain_look look_of(stepped_farm *f, double work_units) {
 static void asking_again_gives_the_same_answer(void **state) {
     (void)state;
     stepped_farm f = {.whole_team = true};
-    stepped_open(&f, "ss", 3, 20e-3, work);
+    stepped_open(&f, "ss", 3, 20e-3, stepped_task);
     stepped_gather(&f);
     run_of(&f, 40, 0);
     assert_true(look_of(&f, 0).lost_s > 0);
@@ -122,7 +110,7 @@ static void asking_again_gives_the_same_answer(void **state) {
 static void tasks_of_a_run_without_work_are_as_those_before(void **state) {
     (void)state;
     stepped_farm f = {.whole_team = true};
-    stepped_open(&f, "ect", 3, LATENCY_S, work);
+    stepped_open(&f, "ect", 3, LATENCY_S, stepped_task);
     stepped_gather(&f);
     run_of(&f, 40, 200);
     run_of(&f, 30, 0);

@@ -49,6 +49,7 @@ typedef struct stepped_farm {
     bool whole_team;      /* likewise: nobody rests */
     uint32_t room;        /* likewise: so many more may join later */
     bool attended;        /* likewise: workers look for messages in the middle of a task, too */
+    double task_s;        /* what a task of stepped_task() takes at speed 1 */
     uint64_t tasks;       /* of the run, with those added */
     kilter_error failure; /* of the master, while others caught up */
 } stepped_farm;
@@ -121,6 +122,18 @@ static inline void stepped_spend(void *state, double work_s) {
         kl_worker_attend(actor->worker);
     }
     actor->now_s += left_s;
+}
+
+/* Tasks that are all alike: task_s each, and their index as result. */
+static inline int stepped_task(const kilter_task *task, kilter_result *result, void *state) {
+    stepped_spend(state, ((stepped_actor *)state)->wire.farm->task_s);
+    return kilter_result_put(result, &task->index, sizeof task->index);
+}
+
+/* As `done` of a run: how many results have come. */
+static inline void stepped_count(const kilter_outcome *outcome, void *user) {
+    (void)outcome;
+    ++*(uint64_t *)user;
 }
 
 /* One more comes, now; there must be room. */
