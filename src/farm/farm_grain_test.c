@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "kilter/farm.h"
+#include "report/decision_test_helper.h"
 #include "report/report.h"
 
 enum { ITEMS = 1200 };
@@ -154,14 +155,6 @@ static void a_callback_cannot_ask(void **state) {
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
-static const kl_report_decision *decision(const kl_report *report, const char *kind) {
-    for (size_t i = 0; i < report->decision_count; i++)
-        if (strcmp(report->decisions[i].kind, kind) == 0)
-            return &report->decisions[i];
-    fail_msg("no decision '%s' in the record", kind);
-    return NULL;
-}
-
 /* Each run's grain and assignment stand there with a forecast, and are compared with what came of them. */
 static void forecasts_are_in_the_record(void **state) {
     (void)state;
@@ -178,10 +171,11 @@ static void forecasts_are_in_the_record(void **state) {
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     kl_report *report;
     assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
-    assert_int_equal(decision(report, "grain")->decisions, RUNS);
-    assert_int_equal(decision(report, "grain")->forecasts, RUNS);
-    assert_in_range(decision(report, "assign")->decisions, 1, RUNS - 1); /* the first run: nobody is known */
-    assert_int_equal(decision(report, "assign")->forecasts, decision(report, "assign")->decisions);
+    assert_int_equal(decision_of(report, "grain")->decisions, RUNS);
+    assert_int_equal(decision_of(report, "grain")->forecasts, RUNS);
+    assert_in_range(decision_of(report, "assign")->decisions, 1,
+                    RUNS - 1); /* the first run: nobody is known */
+    assert_int_equal(decision_of(report, "assign")->forecasts, decision_of(report, "assign")->decisions);
     kl_report_free(report);
     unlink(path);
 }
@@ -209,7 +203,7 @@ static void what_a_program_expects_is_in_the_record(void **state) {
     kl_report *report;
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
-    const kl_report_decision *program = decision(report, "program");
+    const kl_report_decision *program = decision_of(report, "program");
     assert_true(program->decisions == 2 && program->forecasts == 2);
     assert_string_equal(program->last_reason, "second");
     assert_true(fabs(program->late_s + 3000) < 500 && fabs(program->missed_s - 3000) < 500);

@@ -10,7 +10,9 @@
 #include <cmocka.h>
 
 #include "farm/stepped.h"
+#include "report/decision_test_helper.h"
 #include "report/report.h"
+#include "trace/record_test_helper.h"
 
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     (void)state;
@@ -18,19 +20,16 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
 }
 
 static void a_run_leaves_a_record_that_can_be_read(void **state) {
-    (void)state;
-    char *folder;
-    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
-    char *path = kl_text("%s/run.kilter", folder);
+    const char *file = ((place *)*state)->file;
     kilter_farm *farm;
     kilter_error error = {KILTER_OK, ""};
-    kilter_farm_options options = {.work = work, .workers = 2, .record = path, .name = "recorded"};
+    kilter_farm_options options = {.work = work, .workers = 2, .record = file, .name = "recorded"};
     if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_OK)
         fail_msg("%s", error.text);
-    assert_int_not_equal(access(path, F_OK), 0); /* nothing before the first run */
+    assert_int_not_equal(access(file, F_OK), 0); /* nothing before the first run */
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 500}, &error), KILTER_ERR_TASK);
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 5}, &error), KILTER_OK);
-    assert_string_equal(kilter_farm_record(farm), path);
+    assert_string_equal(kilter_farm_record(farm), file);
     kilter_farm_summary summary;
     kilter_farm_summary_get(farm, &summary);
     assert_true(summary.tasks == 5 && summary.failed == 0 && summary.chunks > 0 && summary.elapsed_s > 0);
@@ -39,17 +38,13 @@ static void a_run_leaves_a_record_that_can_be_read(void **state) {
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 
     kl_report *report;
-    if (kl_report_read(path, &report, &error) != KILTER_OK)
+    if (kl_report_read(file, &report, &error) != KILTER_OK)
         fail_msg("%s", error.text);
     assert_int_equal(report->iteration_count, 2);
     assert_int_equal(report->iterations[0].tasks, 500);
     assert_int_equal(report->iterations[0].failed, 1);
     assert_int_equal(report->iterations[1].tasks, 5);
     kl_report_free(report);
-    unlink(path);
-    rmdir(folder);
-    free(path);
-    free(folder);
 }
 
 /* --- the number of workers, under a fake clock --- */
@@ -60,83 +55,59 @@ static int work_1ms(const kilter_task *task, kilter_result *result, void *state)
     return 0;
 }
 
+static kl_trace *open_recorded(stepped_farm *f, const char *policy, uint32_t workers, const char *file) {
+    kl_trace *trace;
+    const kl_trace_run_row row = {.program = "test", .version = "", .policy = policy, .host = "here"};
+    assert_int_equal(kl_trace_open(file, &row, &trace, NULL), KILTER_OK);
+    stepped_open(f, policy, workers, 50e-6, work_1ms);
+    kl_master_record(f->master, trace);
+    return trace;
+}
+
+static kl_report *close_recorded(stepped_farm *f, kl_trace *trace, const char *file) {
+    kl_report *report;
+    stepped_close(f);
+    assert_int_equal(kl_trace_close(trace, 1, NULL), KILTER_OK);
+    assert_int_equal(kl_report_read(file, &report, NULL), KILTER_OK);
+    return report;
+}
+
 /* Messages are dear: fewer workers are considered, refused twice and then taken. */
 static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
-    (void)state;
-    char *folder;
-    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
-    char *path = kl_text("%s/run.kilter", folder);
-    kl_trace *trace;
-    const kl_trace_run_row row = {.program = "test", .version = "", .policy = "static", .host = "here"};
-    assert_int_equal(kl_trace_open(path, &row, &trace, NULL), KILTER_OK);
+    const char *file = ((place *)*state)->file;
     stepped_farm f = {.send_s = 5e-3};
-    stepped_open(&f, "static", 16, 50e-6, work_1ms);
-    kl_master_record(f.master, trace);
+    kl_trace *trace = open_recorded(&f, "static", 16, file);
     stepped_gather(&f);
     for (int run = 0; run < 5; run++)
         assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 100}, NULL), KILTER_OK);
-    stepped_close(&f);
-    assert_int_equal(kl_trace_close(trace, 1, NULL), KILTER_OK);
-
-    kl_report *report;
-    assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
-    const kl_report_decision *workers = NULL;
-    for (size_t i = 0; i < report->decision_count; i++)
-        if (strcmp(report->decisions[i].kind, "workers") == 0)
-            workers = &report->decisions[i];
-    assert_non_null(workers);
+    kl_report *report = close_recorded(&f, trace, file);
+    const kl_report_decision *workers = decision_of(report, "workers");
     assert_true(workers->decisions == 3 && workers->forecasts == 3 && workers->tasks == 0);
     assert_non_null(strstr(workers->last_reason, "3 workers instead of 16: index"));
     assert_true(workers->missed_s < 0.02); /* an iteration takes 60 to 100 ms */
     kl_report_free(report);
-    unlink(path);
-    rmdir(folder);
-    free(path);
-    free(folder);
-}
-
-static const kl_report_decision *decision(const kl_report *report, const char *kind) {
-    for (size_t i = 0; i < report->decision_count; i++)
-        if (strcmp(report->decisions[i].kind, kind) == 0)
-            return &report->decisions[i];
-    fail_msg("no decision '%s' in the record", kind);
-    return NULL;
 }
 
 /* Of four workers one is a thousand times slower: from when that is known on it gets nothing, and each run
  * says so beside its forecast. */
 static void who_is_too_slow_to_help_is_recorded(void **state) {
-    (void)state;
     enum { RUNS = 6 };
-    char *folder;
-    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
-    char *path = kl_text("%s/run.kilter", folder);
-    kl_trace *trace;
-    const kl_trace_run_row row = {.program = "test", .version = "", .policy = "ect", .host = "here"};
-    assert_int_equal(kl_trace_open(path, &row, &trace, NULL), KILTER_OK);
+    const char *file = ((place *)*state)->file;
     stepped_farm f = {0};
-    stepped_open(&f, "ect", 4, 50e-6, work_1ms);
+    kl_trace *trace = open_recorded(&f, "ect", 4, file);
     f.workers[2].speed = 1e-3;
-    kl_master_record(f.master, trace);
     stepped_gather(&f);
     for (int run = 0; run < RUNS; run++)
         assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 60}, NULL), KILTER_OK);
-    stepped_close(&f);
-    assert_int_equal(kl_trace_close(trace, 1, NULL), KILTER_OK);
-
-    kl_report *report;
-    assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
-    const kl_report_decision *withheld = decision(report, "withhold"), *assigned = decision(report, "assign");
+    kl_report *report = close_recorded(&f, trace, file);
+    const kl_report_decision *withheld = decision_of(report, "withhold"),
+                             *assigned = decision_of(report, "assign");
     assert_non_null(strstr(withheld->last_reason, "too slow to help: a task would end here in 1 s"));
     assert_non_null(strstr(assigned->last_reason, "to 3 workers"));
     assert_non_null(strstr(assigned->last_reason, "too slow to help: 1"));
     assert_true(assigned->forecasts == assigned->decisions && assigned->decisions >= RUNS - 2);
     assert_int_equal(report->iterations[RUNS - 1].workers, 3);
     kl_report_free(report);
-    unlink(path);
-    rmdir(folder);
-    free(path);
-    free(folder);
 }
 
 static void add_twice(const kilter_outcome *o, void *user) {
@@ -147,47 +118,33 @@ static void add_twice(const kilter_outcome *o, void *user) {
 /* All its tasks stand in its row, and in those of its chunks; when it would end nobody knew at its beginning.
  */
 static void a_run_that_grows_is_recorded_as_it_ended(void **state) {
-    (void)state;
-    char *folder;
-    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
-    char *path = kl_text("%s/run.kilter", folder);
-    kl_trace *trace;
-    const kl_trace_run_row row = {.program = "test", .version = "", .policy = "ect", .host = "here"};
-    assert_int_equal(kl_trace_open(path, &row, &trace, NULL), KILTER_OK);
+    const char *file = ((place *)*state)->file;
     stepped_farm f = {0};
-    stepped_open(&f, "ect", 3, 50e-6, work_1ms);
-    kl_master_record(f.master, trace);
+    kl_trace *trace = open_recorded(&f, "ect", 3, file);
     stepped_gather(&f);
     for (int run = 0; run < 4; run++)
         assert_int_equal(
             stepped_run(&f, &(kilter_run){.tasks = 60, .done = add_twice, .user = &f, .grows = true}, NULL),
             KILTER_OK);
-    stepped_close(&f);
-    assert_int_equal(kl_trace_close(trace, 1, NULL), KILTER_OK);
-
-    kl_report *report;
-    assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
+    kl_report *report = close_recorded(&f, trace, file);
     for (int run = 0; run < 4; run++) {
         const kl_report_iteration *it = &report->iterations[run];
         assert_int_equal(it->tasks, 180);
         assert_int_equal(it->tasks_done, 180);
         assert_true(it->units == 180);
     }
-    const kl_report_decision *assigned = decision(report, "assign");
+    const kl_report_decision *assigned = decision_of(report, "assign");
     assert_true(assigned->decisions > 0 && assigned->forecasts == 0);
     kl_report_free(report);
-    unlink(path);
-    rmdir(folder);
-    free(path);
-    free(folder);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_leaves_a_record_that_can_be_read),
-        cmocka_unit_test(a_choice_is_recorded_with_forecast_and_outcome),
-        cmocka_unit_test(who_is_too_slow_to_help_is_recorded),
-        cmocka_unit_test(a_run_that_grows_is_recorded_as_it_ended),
+        cmocka_unit_test_setup_teardown(a_run_leaves_a_record_that_can_be_read, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(a_choice_is_recorded_with_forecast_and_outcome, make_place,
+                                        remove_place),
+        cmocka_unit_test_setup_teardown(who_is_too_slow_to_help_is_recorded, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(a_run_that_grows_is_recorded_as_it_ended, make_place, remove_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
