@@ -53,14 +53,19 @@ static size_t next_cut(kl_lifelines *lines) {
     return which;
 }
 
-static void test_cut_is_told_once_to_both_sides(void) {
-    kl_lifelines *master, *worker[WORKERS];
+static kl_lifelines *connect_all(kl_lifelines *worker[WORKERS]) {
+    kl_lifelines *master;
     CHECK_OK(kl_lifelines_listen(WORKERS, BOUND_S, &master, error));
     for (size_t i = 0; i < WORKERS; i++) {
         kl_buffer invitation = invite(master, i);
         worker[i] = connect_worker(master, &invitation, KILTER_OK);
         kl_buffer_free(&invitation);
     }
+    return master;
+}
+
+static void test_cut_is_told_once_to_both_sides(void) {
+    kl_lifelines *worker[WORKERS], *master = connect_all(worker);
     size_t which;
     kl_lifelines_close(worker[1]);
     CHECK(next_cut(master) == 1);
@@ -76,13 +81,7 @@ static void test_cut_is_told_once_to_both_sides(void) {
 static void test_last_words(void) {
     static const char gone[] = "the third is gone", full[KL_LAST_WORDS_BYTES] = "I give up";
     char heard[KL_LAST_WORDS_BYTES];
-    kl_lifelines *master, *worker[WORKERS];
-    CHECK_OK(kl_lifelines_listen(WORKERS, BOUND_S, &master, error));
-    for (size_t i = 0; i < WORKERS; i++) {
-        kl_buffer invitation = invite(master, i);
-        worker[i] = connect_worker(master, &invitation, KILTER_OK);
-        kl_buffer_free(&invitation);
-    }
+    kl_lifelines *worker[WORKERS], *master = connect_all(worker);
     size_t which;
     kl_lifelines_say(worker[1], 0, full, sizeof full);
     CHECK(!kl_lifelines_cut(master, &which)); /* words alone are no end */
