@@ -81,17 +81,21 @@ static void say_plain(scene *s, kl_message_type type) {
     say_and_forget(s, &out);
 }
 
-static void ask_for_chunk(scene *s) {
-    kl_buffer out = {0};
-    kl_wire_begin_results(&out);
-    kl_wire_end_results(&out, &(kl_results_head){.more = true});
-    say_and_forget(s, &out);
+static void hear_chunk(scene *s) {
     kl_message message = {0};
     kl_reader weights, inputs;
     assert_int_equal(hear(s, &message), KL_CHUNK);
     assert_true(
         kl_wire_get_chunk(message.data, message.size, &s->chunks[s->chunk_count++], &weights, &inputs));
     kl_message_release(&message);
+}
+
+static void ask_for_chunk(scene *s) {
+    kl_buffer out = {0};
+    kl_wire_begin_results(&out);
+    kl_wire_end_results(&out, &(kl_results_head){.more = true});
+    say_and_forget(s, &out);
+    hear_chunk(s);
 }
 
 static void answer_probes(scene *s) {
@@ -134,12 +138,7 @@ static void play(scene *s, step until, const kilter_run *run) {
     assert_int_equal(kl_master_begin(s->farm.master, run, NULL), KILTER_OK);
     if (until < WORKING)
         return;
-    kl_message message = {0};
-    kl_reader weights, inputs;
-    assert_int_equal(hear(s, &message), KL_CHUNK);
-    assert_true(
-        kl_wire_get_chunk(message.data, message.size, &s->chunks[s->chunk_count++], &weights, &inputs));
-    kl_message_release(&message);
+    hear_chunk(s);
     ask_for_chunk(s);
 }
 
