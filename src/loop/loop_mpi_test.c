@@ -639,15 +639,6 @@ static void test_use(void) {
 
 /* --- memory and death --- */
 
-/* What the process has now, and a little for MPI: not two rows more. */
-static struct rlimit little_more(void) {
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file && fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) == 1);
-    fclose(file);
-    return (struct rlimit){pages * (unsigned long)sysconf(_SC_PAGESIZE) + (800 << 10), RLIM_INFINITY};
-}
-
 static uint64_t rows_of_rank_1(kilter_loop *loop) {
     uint64_t sum = 0;
     kilter_range own;

@@ -236,15 +236,6 @@ static void test_refused(void) {
 
 /* --- memory --- */
 
-/* What the process has now, and a little for MPI: not two rows more. */
-static struct rlimit little_more(void) {
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    CHECK(statm && fscanf(statm, "%*u %*u %*u %*u %*u %lu", &pages) == 1);
-    fclose(statm);
-    return (struct rlimit){pages * (unsigned long)sysconf(_SC_PAGESIZE) + (800 << 10), RLIM_INFINITY};
-}
-
 /* Rows only ever go to rank 1, which has room for one. What came of the last move may not be known yet. */
 static void check_refusals(void) {
     kl_report *report = read_record();
