@@ -62,16 +62,21 @@ static void run_two_at_once(void) {
     kl_transport_close(a);
 }
 
+/* So many large messages to each. */
+static void send_to_workers(kl_transport *t, int count, int messages) {
+    kl_peer workers[SUITE_PEERS_MAX];
+    suite_meet_workers(t, workers, (unsigned)count);
+    for (int w = 0; w < count; w++)
+        for (int i = 0; i < messages; i++)
+            suite_send(t, workers[w], 1, 100000);
+}
+
 /* A peer that is closing gets its farewell through though the other side has much queued for it. */
 static void run_close_with_full_queues(void) {
     int rank, size;
     kl_transport *t = open_endpoint(&rank, &size);
     if (rank == 0) {
-        kl_peer workers[SUITE_PEERS_MAX];
-        suite_meet_workers(t, workers, (unsigned)size - 1);
-        for (int w = 0; w < size - 1; w++)
-            for (int i = 0; i < 100; i++)
-                suite_send(t, workers[w], 1, 100000);
+        send_to_workers(t, size - 1, 100);
         for (int w = 0; w < size - 1; w++)
             CHECK(suite_next(t).kind == KL_EVENT_LEFT);
         suite_expect_silence(t);
@@ -86,11 +91,7 @@ static void run_close_against_close(void) {
     int rank, size;
     kl_transport *t = open_endpoint(&rank, &size);
     if (rank == 0) {
-        kl_peer workers[SUITE_PEERS_MAX];
-        suite_meet_workers(t, workers, (unsigned)size - 1);
-        for (int w = 0; w < size - 1; w++)
-            for (int i = 0; i < 50; i++)
-                suite_send(t, workers[w], 1, 100000);
+        send_to_workers(t, size - 1, 50);
     } else {
         kl_peer master = suite_meet_master(t, (unsigned)rank - 1);
         for (int i = 0; i < 50; i++)
