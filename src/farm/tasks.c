@@ -258,7 +258,9 @@ static kilter_status take_shared(kl_worker *w, const kl_message *m, kilter_error
 kilter_status kl_worker_work(kl_worker *w, kilter_error *error) {
     double began_s = kl_now_s(&w->options.clock);
     kilter_status status = KILTER_OK;
-    w->last_end_s = began_s;
+    if (w->rested)
+        w->last_end_s = began_s;
+    w->rested = false;
     do {
         if (!w->first->is_shared) {
             status = work_on(w, w->first, error);

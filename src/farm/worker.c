@@ -386,6 +386,7 @@ static kilter_status settle(kl_worker *w, bool ran_dry, kilter_error *error) {
 static kilter_status turn(kl_worker *w, double timeout_s, kilter_error *error) {
     kilter_status status = KILTER_OK;
     w->idle = !w->first;
+    w->rested = w->rested || w->idle;
     if (w->first && !atomic_load(&w->leave_why)) {
         status = kl_worker_work(w, error);
         timeout_s = 0;

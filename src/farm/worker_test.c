@@ -20,6 +20,7 @@ typedef struct word {
     kl_message_type type;
     bool more;         /* RESULTS */
     uint64_t segments; /* RESULTS */
+    double task_s;     /* RESULTS: of all its tasks */
     bool last;         /* RESULTS: of the last segment */
     kl_part part;      /* RETURN; RESULTS: tasks of the last segment */
     kl_pulse pulse;
@@ -115,6 +116,7 @@ static void read_results(const kl_message *m, word *w) {
         kl_segment segment;
         kl_wire_next_segment(&reader, &segment);
         w->part = (kl_part){segment.chunk, segment.lo, segment.lo + segment.count};
+        w->task_s += segment.busy_s;
         w->last = segment.last;
         for (uint64_t k = 0; k < segment.count; k++) {
             bool failed;
@@ -490,6 +492,34 @@ static void chunks_of_one_task_cost_one_message_each(void **state) {
     }
 }
 
+/* --- how long tasks take --- */
+
+/* Each look for messages takes a quarter of a second; the master hears of so much time in tasks. */
+static double work_off(scene *s) {
+    double task_s = 0;
+    do {
+        s->now_s += 0.25;
+        assert_int_equal(turn(s, NULL), KILTER_OK);
+    } while (kl_worker_has_work(s->worker));
+    hear(s);
+    for (uint32_t i = 0; i < s->heard; i++)
+        task_s += s->words[i].task_s;
+    return task_s;
+}
+
+static void waiting_between_tasks_is_time_they_take_and_resting_is_not(void **state) {
+    (void)state;
+    scene s;
+    kl_inproc_stepped timing;
+    open_scene(&s, &timing);
+    for (uint64_t chunk = 1; chunk < 4; chunk++) {
+        deal(&s, chunk, 4 * chunk, 4, 0);
+        assert_true(work_off(&s) == 3 * 0.25);
+        s.now_s += 10;
+    }
+    close_scene(&s);
+}
+
 /* --- shared data --- */
 
 static void share_in_mid_task(scene *s) {
@@ -664,6 +694,7 @@ int main(void) {
         cmocka_unit_test(what_is_ready_does_not_wait_for_a_long_task),
         cmocka_unit_test(a_pulse_tells_the_usual_share_of_cpu_time),
         cmocka_unit_test(chunks_of_one_task_cost_one_message_each),
+        cmocka_unit_test(waiting_between_tasks_is_time_they_take_and_resting_is_not),
         cmocka_unit_test(shared_data_wait_for_the_tasks_before_them),
         cmocka_unit_test(other_shared_data_than_meant_are_refused_by_name),
         cmocka_unit_test(an_orphan_keeps_its_state_and_nothing_else),

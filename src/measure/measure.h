@@ -110,7 +110,7 @@ typedef struct kl_worker_view {
     uint64_t queued_tasks;
     double queued_units;  /* dealt to it and not reported finished */
     double queued_at_s;   /* when that was last true: a report came or a chunk went out */
-    double busy_s, units; /* this run: time in the work function and units done in it */
+    double busy_s, units; /* this run: time with its tasks, and units done in it */
 } kl_worker_view;
 
 /* Units per second now; 0: not known or not present. That of its pace, unless each of its last tasks took

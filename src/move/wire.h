@@ -114,7 +114,7 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_re
 typedef struct kl_segment {
     uint64_t chunk, lo, count; /* tasks [lo, lo + count) */
     bool last;                 /* the chunk ends here */
-    double busy_s;             /* in the work function */
+    double busy_s;             /* with its tasks, and between them while there were more */
     double began_s, ended_s;   /* its first task's begin and its last one's end, by the worker's clock */
     kl_stat unit_s;            /* of its tasks */
 } kl_segment;

@@ -55,7 +55,7 @@ typedef struct kl_trace_chunk_row { /* written when the chunk is finished or los
     uint64_t run, chunk, lo, hi;    /* tasks [lo, hi) */
     uint32_t worker;
     double units, dealt_s, began_s, ended_s; /* began_s, ended_s: by the master's clock; 0: not known */
-    double busy_s;                           /* in the work function */
+    double busy_s;                           /* with its tasks, and between them while there were more */
     uint64_t bytes_out, bytes_in, failed;
     bool lost;
 } kl_trace_chunk_row;
