@@ -1,15 +1,25 @@
 #include "cut.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 kl_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at) {
     return (kl_span){at * scenarios / clusters, (at + 1) * scenarios / clusters};
 }
 
+/* Of parts that cancel each other no more than rounding is left: CLP, which scales rows and columns, would
+ * make much of it. */
+static void drop_rounding(double *slope, const double *size, int columns) {
+    static const double ROUNDING = 1e-11; /* of the parts, and of the duals in them */
+    for (int j = 0; j < columns; j++)
+        if (fabs(slope[j]) <= ROUNDING * size[j])
+            slope[j] = 0;
+}
+
 /* The scenario just found infeasible takes the cut over if it misses more than those before. */
 static kilter_status take_miss(sp_evaluator *evaluator, uint64_t scenario, int columns, sp_cut *cut,
-                               kilter_error *error) {
+                               double *size, kilter_error *error) {
     sp_lp_status solved = SP_LP_STOPPED;
     double missed = 0;
     kilter_status status = sp_evaluator_miss(evaluator, &solved, &missed, error);
@@ -20,13 +30,14 @@ static kilter_status take_miss(sp_evaluator *evaluator, uint64_t scenario, int c
     if (cut->feasible || missed > cut->value) {
         *cut = (sp_cut){.value = missed, .slope = cut->slope, .scenario = scenario};
         memset(cut->slope, 0, (size_t)columns * sizeof *cut->slope);
-        sp_evaluator_add_slope(evaluator, 1, cut->slope);
+        memset(size, 0, (size_t)columns * sizeof *size);
+        sp_evaluator_add_slope(evaluator, 1, cut->slope, size);
     }
     return KILTER_OK;
 }
 
-kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, int columns, sp_cut *cut,
-                          kilter_error *error) {
+static kilter_status add_scenarios(sp_evaluator *evaluator, kl_span span, int columns, sp_cut *cut,
+                                   double *size, kilter_error *error) {
     *cut = (sp_cut){.feasible = true, .slope = cut->slope};
     memset(cut->slope, 0, (size_t)columns * sizeof *cut->slope);
     uint64_t found_before = sp_evaluator_found(evaluator);
@@ -35,7 +46,7 @@ kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, int columns, sp
         double value = 0;
         kilter_status status = sp_evaluator_recourse(evaluator, i, &solved, &value, error);
         if (!status && solved == SP_LP_INFEASIBLE)
-            status = take_miss(evaluator, i, columns, cut, error);
+            status = take_miss(evaluator, i, columns, cut, size, error);
         else if (!status && solved != SP_LP_OPTIMAL)
             status = sp_evaluator_unsolved(evaluator, i, solved, error);
         if (status)
@@ -43,11 +54,22 @@ kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, int columns, sp
         if (cut->feasible) {
             double weight = sp_evaluator_weight(evaluator);
             cut->value += weight * value;
-            sp_evaluator_add_slope(evaluator, weight, cut->slope);
+            sp_evaluator_add_slope(evaluator, weight, cut->slope, size);
         }
     }
     cut->found = sp_evaluator_found(evaluator) - found_before;
     return KILTER_OK;
+}
+
+kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, int columns, sp_cut *cut,
+                          kilter_error *error) {
+    double *size = calloc((size_t)columns + 1, sizeof *size);
+    if (!size)
+        return kl_fail(error, KILTER_ERR_MEMORY, "making a cut: memory ran out; use fewer workers a host");
+    kilter_status status = add_scenarios(evaluator, span, columns, cut, size, error);
+    drop_rounding(cut->slope, size, columns);
+    free(size);
+    return status;
 }
 
 void sp_cut_put(kl_buffer *bytes, const sp_cut *cut, int columns) {

@@ -357,18 +357,24 @@ kilter_status sp_evaluator_miss(sp_evaluator *e, sp_lp_status *solved, double *m
     return KILTER_OK;
 }
 
+static void add_part(double part, double *sum, double *size) {
+    *sum -= part;
+    *size += fabs(part);
+}
+
 /* Where T is random, the entry in force is CORE's plus what the outcome adds. */
-void sp_evaluator_add_slope(const sp_evaluator *e, double weight, double *slope) {
+void sp_evaluator_add_slope(const sp_evaluator *e, double weight, double *slope, double *size) {
     const sp_problem *p = e->problem;
     for (int j = 0; j < p->stage[0].columns; j++)
         for (int at = p->t.start[j]; at < p->t.start[j + 1]; at++)
-            slope[j] -= weight * p->t.value[at] * e->duals[p->t.row[at]];
+            add_part(weight * p->t.value[at] * e->duals[p->t.row[at]], &slope[j], &size[j]);
     for (int k = 0; k < p->variables; k++) {
         const sp_outcome *outcome = &p->outcome[e->outcome[k]];
         for (size_t c = outcome->first; c < outcome->end; c++) {
             const sp_target *target = &p->target[p->change[c].target];
             if (target->kind == SP_TECHNOLOGY)
-                slope[target->column] -= weight * (p->change[c].value - target->core) * e->duals[target->row];
+                add_part(weight * (p->change[c].value - target->core) * e->duals[target->row],
+                         &slope[target->column], &size[target->column]);
         }
     }
 }

@@ -58,8 +58,8 @@ kilter_status sp_evaluator_miss(sp_evaluator *evaluator, sp_lp_status *solved, d
                                 kilter_error *error);
 
 /* Add weight times the slope of the last value or miss, by columns of stage 1: −T'π. The value at any x' is
- * at least value + slope'(x' − x). */
-void sp_evaluator_add_slope(const sp_evaluator *evaluator, double weight, double *slope);
+ * at least value + slope'(x' − x). To size, the absolute values of what was added. */
+void sp_evaluator_add_slope(const sp_evaluator *evaluator, double weight, double *slope, double *size);
 
 /* Says which scenario could not be solved, and why. */
 kilter_status sp_evaluator_unsolved(const sp_evaluator *evaluator, uint64_t scenario, sp_lp_status solved,

@@ -44,6 +44,77 @@ static sp_sampling sample_of(uint64_t seed, uint64_t scenarios) {
     return (sp_sampling){SP_INDEPENDENT, seed, scenarios};
 }
 
+/* ---- problems by chance ---- */
+
+enum { MOST = 6 }; /* rows, and columns, of a stage */
+
+typedef struct chance {
+    uint64_t seed, drawn;
+} chance;
+
+static int drawn_below(chance *c, int limit) {
+    return (int)(kl_mix64(c->seed * 1000003 + c->drawn++) % (uint64_t)limit);
+}
+
+static void write_rows(FILE *core, chance *c, char kind, int rows) {
+    for (int i = 0; i < rows; i++)
+        fprintf(core, " %c %c%d\n", "LGE"[drawn_below(c, 3)], kind, i);
+}
+
+/* Entries −1, 0 and 1, whose sums cancel each other. Added to activity: what the column is in the rows at a
+ * value of 0 to 2. */
+static void write_entries(FILE *core, chance *c, char name, int column, char kind, int rows, int *activity) {
+    int at = drawn_below(c, 3);
+    for (int i = 0; i < rows; i++) {
+        int entry = drawn_below(c, 3) - 1;
+        activity[i] += entry * at;
+        if (entry)
+            fprintf(core, " %c%d %c%d %d\n", name, column, kind, i, entry);
+    }
+}
+
+/* Some decision keeps the rows of stage 1; P and Q meet those of stage 2, whatever was decided. No cost is
+ * below 0. */
+static void write_core(FILE *core, chance *c, int *rows, int *rhs) {
+    int columns[2] = {1 + drawn_below(c, MOST), 2 + drawn_below(c, MOST)};
+    fprintf(core, "ROWS\n N COST\n");
+    write_rows(core, c, 'A', rows[0]);
+    write_rows(core, c, 'B', rows[1]);
+    fprintf(core, "COLUMNS\n");
+    for (int j = 0; j < columns[0]; j++) {
+        fprintf(core, " X%d COST %d\n", j, drawn_below(c, 2));
+        write_entries(core, c, 'X', j, 'A', rows[0], rhs);
+        write_entries(core, c, 'X', j, 'B', rows[1], rhs + MOST);
+    }
+    for (int j = 0; j < columns[1]; j++) {
+        fprintf(core, " Y%d COST %d\n", j, drawn_below(c, 2));
+        write_entries(core, c, 'Y', j, 'B', rows[1], rhs + MOST);
+    }
+    for (int i = 0; i < rows[1]; i++)
+        fprintf(core, " P%d COST 5 B%d 1\n Q%d COST 5 B%d -1\n", i, i, i, i);
+    fprintf(core, "RHS\n");
+    for (int i = 0; i < rows[0]; i++)
+        fprintf(core, " R A%d %d\n", i, rhs[i]);
+    fprintf(core, "ENDATA\n");
+}
+
+static sp_problem *problem_by_chance(uint64_t seed) {
+    static char core[1 << 14], stoch[1 << 12];
+    chance c = {seed, 0};
+    int rows[2] = {1 + drawn_below(&c, MOST), 1 + drawn_below(&c, MOST)}, rhs[2 * MOST] = {0};
+    FILE *out = fmemopen(core, sizeof core, "w");
+    write_core(out, &c, rows, rhs);
+    fclose(out);
+    out = fmemopen(stoch, sizeof stoch, "w");
+    fprintf(out, "INDEP DISCRETE\n");
+    for (int i = 0; i < rows[1]; i++)
+        for (int k = 0; k < 4; k++)
+            fprintf(out, " RHS B%d %g 0.25\n", i, rhs[MOST + i] + 0.5 * drawn_below(&c, 5) - 1);
+    fprintf(out, "ENDATA\n");
+    fclose(out);
+    return read_texts(core, "PERIODS\n X0 A0 1\n Y0 B0 2\nENDATA\n", stoch);
+}
+
 /* ---- what it finds ---- */
 
 static void both_methods_agree(void **state) {
@@ -58,6 +129,24 @@ static void both_methods_agree(void **state) {
                 assert_true(s.progress.upper - s.progress.lower <= 1e-9 * (1 + fabs(s.progress.upper)));
                 sp_solution_free(&s);
             }
+        }
+        sp_problem_free(problem);
+    }
+}
+
+static void methods_and_clusters_agree_on_problems_by_chance(void **state) {
+    (void)state;
+    enum { TRIES = 300 };
+    for (uint64_t seed = 1; seed <= TRIES; seed++) {
+        sp_problem *problem = problem_by_chance(seed);
+        sp_sampling sampling = sample_of(1, 25);
+        double expected = extensive_cost(problem, sampling);
+        for (int clusters = 1; clusters <= 25; clusters *= 5) {
+            sp_solution s = solved((players){problem, sampling, .clusters = clusters}, 1e-7);
+            if (fabs(s.progress.upper - expected) > 2e-6 * (1 + fabs(expected)))
+                fail_msg("problem %d, %d clusters: %.10g, expected %.10g", (int)seed, clusters,
+                         s.progress.upper, expected);
+            sp_solution_free(&s);
         }
         sp_problem_free(problem);
     }
@@ -600,6 +689,7 @@ static void a_scenario_that_is_written_shows_its_trouble_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_methods_agree),
+        cmocka_unit_test(methods_and_clusters_agree_on_problems_by_chance),
         cmocka_unit_test(whole_distributions_give_the_published_optimum),
         cmocka_unit_test(decisions_without_recourse_are_cut_off),
         cmocka_unit_test(the_cost_does_not_depend_on_clusters_or_start),

@@ -35,6 +35,7 @@ kilter_status sp_table_add(sp_table *table, int count, const double *lower, cons
 /* Rows behind a dropped one move up. */
 kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error);
 
+/* SP_LP_OPTIMAL: the duals prove it, up to rounding; CLP alone calls others so, too. */
 sp_lp_status sp_table_solve(sp_table *table);
 sp_lp_status sp_table_solve_once(sp_table *table); /* a large program, with presolve */
 
