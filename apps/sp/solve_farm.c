@@ -127,22 +127,17 @@ static kilter_status write_program(const solver *s, const sp_program *program, c
     return close_written(out, path, error);
 }
 
-/* The first scenario of the failed task that cannot be solved here either; UINT64_MAX: all can. */
-static uint64_t find_culprit(const solver *s) {
+/* The first scenario of the failed task of which no cut can be made here either; UINT64_MAX: of all it can. */
+static uint64_t find_culprit(solver *s) {
     kl_span span = sp_cluster(s->order.sampling.scenarios, s->order.clusters, s->failed_task);
     uint64_t culprit = UINT64_MAX;
     sp_evaluator *evaluator = NULL;
     if (sp_evaluator_new(s->in.problem, s->order.x, 0, &evaluator, NULL))
         return culprit;
     sp_evaluator_sample(evaluator, &s->order.sampling);
-    for (uint64_t i = span.lo; i < span.hi && culprit == UINT64_MAX; i++) {
-        sp_lp_status solved = SP_LP_OPTIMAL;
-        double value;
-        if (sp_evaluator_recourse(evaluator, i, &solved, &value, NULL))
-            break;
-        if (solved == SP_LP_UNBOUNDED || solved == SP_LP_STOPPED)
+    for (uint64_t i = span.lo; i < span.hi && culprit == UINT64_MAX; i++)
+        if (sp_cut_make(evaluator, (kl_span){i, i + 1}, s->columns, &s->cut, NULL))
             culprit = i;
-    }
     sp_evaluator_free(evaluator);
     return culprit;
 }
