@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* CLP takes 1e-7 for nothing at rows, columns and reduced costs. What a column of entry 1e7 may be off moves
  * a row by as much as a whole unit of a column of entry 1; and a double of 1e9 is rounded to that. */
@@ -30,20 +31,30 @@ static void look_at_other(survey *s, place at) {
         s->large = at;
 }
 
+/* Numbers of CORE that are never in force, as every outcome sets them. NULL: all are. */
+typedef struct replaced {
+    bool *entry;      /* of T */
+    bool *rhs, *cost; /* of stage 2 */
+} replaced;
+
 static void look_at_matrix(survey *s, const char *file, const sp_matrix *matrix, int row_stage,
-                           int column_stage) {
+                           int column_stage, const bool *not_at) {
     const sp_stage *rows = &s->problem->stage[row_stage], *columns = &s->problem->stage[column_stage];
     for (int j = 0; j < columns->columns; j++)
         for (int at = matrix->start[j]; at < matrix->start[j + 1]; at++)
-            look_at_entry(s, (place){file, columns->column_name[j], rows->row_name[matrix->row[at]],
-                                     fabs(matrix->value[at])});
+            if (!not_at || !not_at[at])
+                look_at_entry(s, (place){file, columns->column_name[j], rows->row_name[matrix->row[at]],
+                                         fabs(matrix->value[at])});
 }
 
-static void look_at_stage(survey *s, const char *file, const sp_stage *stage) {
+static void look_at_stage(survey *s, const char *file, const sp_stage *stage, const bool *no_rhs,
+                          const bool *no_cost) {
     for (int i = 0; i < stage->rows; i++)
-        look_at_other(s, (place){file, NULL, stage->row_name[i], fabs(stage->rhs[i])});
+        if (!no_rhs || !no_rhs[i])
+            look_at_other(s, (place){file, NULL, stage->row_name[i], fabs(stage->rhs[i])});
     for (int j = 0; j < stage->columns; j++)
-        look_at_other(s, (place){file, stage->column_name[j], NULL, fabs(stage->cost[j])});
+        if (!no_cost || !no_cost[j])
+            look_at_other(s, (place){file, stage->column_name[j], NULL, fabs(stage->cost[j])});
 }
 
 static void look_at_change(survey *s, const char *file, const sp_change *change) {
@@ -62,13 +73,69 @@ static void look_at_change(survey *s, const char *file, const sp_change *change)
     }
 }
 
+static void mark_replaced(const sp_problem *problem, const sp_target *target, const replaced *r) {
+    const sp_matrix *t = &problem->t;
+    switch (target->kind) {
+    case SP_TECHNOLOGY:
+        for (int at = t->start[target->column]; at < t->start[target->column + 1]; at++)
+            if (t->row[at] == target->row)
+                r->entry[at] = true;
+        break;
+    case SP_RHS:
+        r->rhs[target->row] = true;
+        break;
+    case SP_COST:
+        r->cost[target->column] = true;
+    }
+}
+
+/* left: by target, the outcomes of its variable that do not set it. */
+static void count_left(const sp_problem *problem, size_t *left) {
+    for (int t = 0; t < problem->targets; t++) {
+        const sp_variable *variable = &problem->variable[problem->target[t].variable];
+        left[t] = variable->end - variable->first;
+    }
+    for (int k = 0; k < problem->variables; k++)
+        for (size_t o = problem->variable[k].first; o < problem->variable[k].end; o++)
+            for (size_t c = problem->outcome[o].first; c < problem->outcome[o].end; c++)
+                left[problem->change[c].target]--;
+}
+
+static void free_replaced(replaced *r) {
+    free(r->entry);
+    free(r->rhs);
+    free(r->cost);
+    *r = (replaced){0};
+}
+
+/* Where memory is short everything is looked at. */
+static replaced replaced_of(const sp_problem *problem) {
+    const sp_stage *two = &problem->stage[1];
+    size_t entries = (size_t)problem->t.start[problem->stage[0].columns];
+    size_t *left = calloc((size_t)problem->targets + 1, sizeof *left);
+    replaced r = {calloc(entries + 1, sizeof(bool)), calloc((size_t)two->rows + 1, sizeof(bool)),
+                  calloc((size_t)two->columns + 1, sizeof(bool))};
+    if (left && r.entry && r.rhs && r.cost) {
+        count_left(problem, left);
+        for (int t = 0; t < problem->targets; t++)
+            if (left[t] == 0)
+                mark_replaced(problem, &problem->target[t], &r);
+    } else {
+        free_replaced(&r);
+    }
+    free(left);
+    return r;
+}
+
 static survey survey_of(const sp_problem *problem, const char *core, const char *stoch) {
     survey s = {.problem = problem, .least.value = INFINITY};
-    look_at_matrix(&s, core, &problem->a, 0, 0);
-    look_at_matrix(&s, core, &problem->t, 1, 0);
-    look_at_matrix(&s, core, &problem->w, 1, 1);
-    for (int i = 0; i < 2; i++)
-        look_at_stage(&s, core, &problem->stage[i]);
+    replaced r = replaced_of(problem);
+    look_at_matrix(&s, core, &problem->a, 0, 0, NULL);
+    look_at_matrix(&s, core, &problem->t, 1, 0, r.entry);
+    look_at_matrix(&s, core, &problem->w, 1, 1, NULL);
+    look_at_stage(&s, core, &problem->stage[0], NULL, NULL);
+    look_at_stage(&s, core, &problem->stage[1], r.rhs, r.cost);
+    free_replaced(&r);
     for (int k = 0; k < problem->variables; k++)
         for (size_t o = problem->variable[k].first; o < problem->variable[k].end; o++)
             for (size_t c = problem->outcome[o].first; c < problem->outcome[o].end; c++)

@@ -43,8 +43,9 @@ static void the_number_is_named_with_its_file(void **state) {
         {{"1", "1", "-9e6", "9e6", "9e8", "-9e6", "9e8"}, NULL},
         {{"1", "1e11", "-2", "3", "4", "-5", "6"},
          "core: the matrix has 1e+11 (column X, row LIMIT) beside 1 "},
-        {{"1", "1", "-1e7", "3", "4", "-5", "6"},
-         "core: the matrix has 1e+07 (column X, row NEED) beside 1 "},
+        {{"1", "1", "-1e7", "3", "4", "-5", "6"}, NULL}, /* the random values replace it */
+        {{"1", "1", "-2", "1e7", "4", "-5", "6"},
+         "core: the matrix has 1e+07 (column Y, row NEED) beside 1 "},
         {{"1", "1", "-2", "1e-7", "4", "-5", "6"}, "beside 1e-07 (core: column Y, row NEED)"},
         {{"1", "1", "-2", "3", "4", "-1e7", "6"},
          "stoch: the matrix has 1e+07 (column X, row NEED) beside 1 "},
@@ -74,10 +75,40 @@ static void what_is_not_there_does_not_stand_out(void **state) {
     sp_problem_free(problem);
 }
 
+/* A number of CORE that every outcome replaces is none; one that an outcome leaves alone is. */
+static void placeholders_do_not_stand_out(void **state) {
+    (void)state;
+    static const char CORE[] =
+        "ROWS\n N COST\n L LIMIT\n G NEED\n G MORE\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1e9\n"
+        " Y COST 1e12 NEED 1\n Y MORE 1\nRHS\n RHS LIMIT 1 NEED 1e11\n RHS MORE 2\nENDATA\n";
+    static const char ALL[] = "BLOCKS DISCRETE\n BL A 2 0.5\n X NEED 1\n Y COST 1\n RHS NEED 1\n"
+                              " BL A 2 0.5\n X NEED 2\nINDEP DISCRETE\n RHS MORE 1 1\nENDATA\n";
+    static const struct {
+        const char *stoch, *where; /* where NULL: nothing stands out */
+    } CASE[] = {
+        {ALL, NULL},
+        {"BLOCKS DISCRETE\n BL A 2 0.5\n Y COST 1\n RHS NEED 1\n BL A 2 0.5\n X NEED 1\nENDATA\n",
+         "core: the matrix has 1e+09 (column X, row NEED)"},
+        {"BLOCKS DISCRETE\n BL A 2 0.5\n X NEED 1\n RHS NEED 1\n BL A 2 0.5\n Y COST 2\nENDATA\n",
+         "core: the cost of column Y is 1e+12"},
+        {"BLOCKS DISCRETE\n BL A 2 0.5\n X NEED 1\n Y COST 2\n BL A 2 0.5\n RHS NEED 3\nENDATA\n",
+         "core: the right-hand side of row NEED is 1e+11"},
+    };
+    for (size_t i = 0; i < sizeof CASE / sizeof *CASE; i++) {
+        char text[1024] = "";
+        sp_problem *problem = read_texts(CORE, TIME, CASE[i].stoch);
+        bool found = sp_numbers_stand_out(problem, "core", "stoch", text, sizeof text);
+        sp_problem_free(problem);
+        if (found != (CASE[i].where != NULL) || (found && !strstr(text, CASE[i].where)))
+            fail_msg("case %zu: \"%s\" is not \"%s\"", i, text, CASE[i].where ? CASE[i].where : "");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_number_is_named_with_its_file),
         cmocka_unit_test(what_is_not_there_does_not_stand_out),
+        cmocka_unit_test(placeholders_do_not_stand_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
