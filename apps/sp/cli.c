@@ -216,7 +216,7 @@ static const struct option {
      offsetof(sp_options, on), take_path},
     {PREDICT, "--candidates", "K", "it will take (default: the benchmark's, and what its clusters save)",
      offsetof(sp_options, candidates), take_candidates},
-    {PREDICT, "--benchmark", "B", "scenarios that are solved here to measure (default 500)",
+    {PREDICT, "--benchmark", "B", "scenarios that are solved here to measure (default 500), N at most",
      offsetof(sp_options, benchmark), take_benchmark},
     {ALL, "--seed", "S", "which sample: same seed, same scenarios (default 1)", offsetof(sp_options, seed),
      take_seed},
@@ -234,7 +234,9 @@ static const struct option {
      offsetof(sp_options, clusters), take_clusters_or_auto},
     {SOLVE, "--basket", "B", "candidates evaluated at a time, at most (default 1)",
      offsetof(sp_options, basket), take_basket},
-    {SOLVE, "--method", "M", "tr (default), or de: the deterministic equivalent, at once",
+    {SOLVE, "--method", "M",
+     "tr (default), or de: the deterministic equivalent, at once; without --mode, --clusters, --basket, "
+     "--start and --grow, which are tr's",
      offsetof(sp_options, extensive), take_method},
     {SOLVE, "--check", "N", "scenarios of the out-of-sample estimate (default 10000)",
      offsetof(sp_options, check), take_check},
@@ -373,11 +375,6 @@ static kilter_status check_effects(const parser *p, kilter_error *error) {
                     error, KILTER_ERR_USAGE,
                     "reading the command line: %s has no effect beside %s, which %s; leave one of them out",
                     *idle, CASE[i].beside, CASE[i].does);
-    if (was_given(p, "--benchmark") && o->benchmark > o->scenarios)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "reading the command line: --benchmark %llu is more than the --scenarios to predict; "
-                       "give at most %llu",
-                       (unsigned long long)o->benchmark, (unsigned long long)o->scenarios);
     return KILTER_OK;
 }
 
