@@ -80,12 +80,13 @@ for method in tr de; do
     timeout 60 "$sp" solve "$work/apart.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 60 --check 0 --json \
         --method $method --workers 1 --record none >"$work/out" 2>"$work/err"
     code=$?
-    [ $code -eq 0 ] || grep -q "its duals prove\|misses rows" "$work/err" || complain "$method ends with $code: $(cat "$work/err")"
+    [ $code -eq 0 ] || { [ $method = de ] && grep -q "its duals prove\|misses rows" "$work/err"; } ||
+        complain "$method ends with $code: $(cat "$work/err")"
     grep -q "apart.cor: the matrix has 1e+11 (column RUN1M1, row PLANT1) beside 1 " "$work/err" ||
         complain "$method does not name the number: $(cat "$work/err")"
     [ $code -ne 0 ] || cost >>"$work/costs"
 done
-awk 'NR == 1 { c = $1 } (c-$1)^2 > 1e-8*c*c { bad = 1 } END { exit bad || NR == 0 }' "$work/costs" ||
+awk '($1-227.1006667)^2 > (1e-6*$1)^2 { bad = 1 } END { exit bad || NR == 0 }' "$work/costs" ||
     complain "costs differ: $(cat "$work/costs")"
 
 # What fails after the solve does not take its answer away: a scenario that cannot be met at the decision, a full disk.

@@ -15,6 +15,10 @@ static void copy_first_stage(const sp_problem *problem, const sp_table *table, d
         x[j] = fmin(stage->upper[j], fmax(stage->lower[j], sp_table_point(table)[j]));
 }
 
+static kilter_status no_memory_to_check(kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_MEMORY, "checking an optimum: memory ran out; sample fewer scenarios");
+}
+
 /* A reduced cost as large is what CLP takes for none. */
 static const double NO_PRICE = 1e-7;
 
@@ -32,16 +36,28 @@ static double least_of_column(const sp_program *program, const double *duals, in
     return price * side;
 }
 
-/* What the duals prove by themselves, whatever CLP says of its point: no point costs less. */
-static double least_cost(const sp_program *program, const sp_table *table) {
-    const double *duals = sp_table_duals(table), *x = sp_table_point(table);
-    double sum = 0;
-    for (int i = 0; i < program->rows; i++)
-        if (duals[i] != 0)
-            sum += duals[i] * (duals[i] > 0 ? program->row_lower[i] : program->row_upper[i]);
+static double side_of(const sp_program *program, int row, double dual) {
+    return dual > 0 ? program->row_lower[row] : program->row_upper[row];
+}
+
+/* What the duals prove by themselves, whatever CLP says of its point: no point costs less. Any duals prove
+ * something, but one that asks for an infinite side, as rounding leaves some, proves nothing: it counts as 0.
+ * KILTER_ERR_MEMORY. */
+static kilter_status least_cost(const sp_program *program, const sp_table *table, double *least,
+                                kilter_error *error) {
+    double *duals = calloc((size_t)program->rows + 1, sizeof *duals);
+    if (!duals)
+        return no_memory_to_check(error);
+    *least = 0;
+    for (int i = 0; i < program->rows; i++) {
+        double dual = sp_table_duals(table)[i];
+        duals[i] = isinf(side_of(program, i, dual)) ? 0 : dual;
+        *least += duals[i] * (duals[i] == 0 ? 0 : side_of(program, i, dual));
+    }
     for (int j = 0; j < program->columns; j++)
-        sum += least_of_column(program, duals, j, x[j]);
-    return sum;
+        *least += least_of_column(program, duals, j, sp_table_point(table)[j]);
+    free(duals);
+    return KILTER_OK;
 }
 
 /* A row may be missed by as much of the numbers that meet in it, at least of 1, as a decision may (--at). */
@@ -53,8 +69,7 @@ static kilter_status keeps_rows(const sp_program *program, const sp_table *table
                                 kilter_error *error) {
     double *activity = calloc(2 * (size_t)program->rows + 1, sizeof *activity);
     if (!activity)
-        return kl_fail(error, KILTER_ERR_MEMORY,
-                       "checking an optimum: memory ran out; sample fewer scenarios");
+        return no_memory_to_check(error);
     double *size = activity + program->rows;
     for (int j = 0; j < program->columns; j++) {
         double x = fmin(program->upper[j], fmax(program->lower[j], sp_table_point(table)[j]));
@@ -75,23 +90,47 @@ static kilter_status keeps_rows(const sp_program *program, const sp_table *table
 
 typedef struct optimum {
     sp_lp_status status; /* the rest is there where it is SP_LP_OPTIMAL */
+    double objective;    /* the cost without the problem's constant */
     double cost, least;  /* least: what the duals prove */
     bool kept;           /* the rows */
 } optimum;
 
+/* What CLP takes for an optimum will do. */
+static const double ANY_GAP = INFINITY;
+
+static bool is_proven(const optimum *found, double gap) {
+    return isinf(gap) || (found->kept && fabs(found->cost - found->least) <= gap * (1 + fabs(found->cost)));
+}
+
+static kilter_status take_optimum(const sp_problem *problem, const sp_program *program, const sp_table *table,
+                                  double *x, optimum *found, kilter_error *error) {
+    copy_first_stage(problem, table, x);
+    *found = (optimum){.status = SP_LP_OPTIMAL, .objective = sp_table_objective(table)};
+    found->cost = found->objective + problem->constant;
+    kilter_status status = least_cost(program, table, &found->least, error);
+    found->least += problem->constant;
+    return status ? status : keeps_rows(program, table, &found->kept, error);
+}
+
+/* What is not proven to the gap is solved more exactly, once: there and at the bounds CLP's tolerances were
+ * too wide. */
+static kilter_status prove(const sp_problem *problem, const sp_program *program, double gap, sp_table *table,
+                           double *x, optimum *found, kilter_error *error) {
+    kilter_status status = take_optimum(problem, program, table, x, found, error);
+    if (status || is_proven(found, gap) || sp_table_solve_exactly(table) != SP_LP_OPTIMAL)
+        return status;
+    return take_optimum(problem, program, table, x, found, error);
+}
+
 /* Solve a program that has the first stage's columns first. The program is freed. */
-static kilter_status solve_program(const sp_problem *problem, sp_program *program, double *x, optimum *found,
-                                   kilter_error *error) {
+static kilter_status solve_program(const sp_problem *problem, sp_program *program, double gap, double *x,
+                                   optimum *found, kilter_error *error) {
     sp_table *table = NULL;
     kilter_status status = sp_table_new(program, &table, error);
     if (!status) {
         *found = (optimum){.status = sp_table_solve_once(table)};
-        if (found->status == SP_LP_OPTIMAL) {
-            copy_first_stage(problem, table, x);
-            found->cost = sp_table_objective(table) + problem->constant;
-            found->least = least_cost(program, table) + problem->constant;
-            status = keeps_rows(program, table, &found->kept, error);
-        }
+        if (found->status == SP_LP_OPTIMAL)
+            status = prove(problem, program, gap, table, x, found, error);
     }
     sp_table_free(table);
     sp_program_free(program);
@@ -112,7 +151,7 @@ static kilter_status start_from_first_stage(const sp_problem *problem, double *x
             return status;
         if (!costly)
             forget_costs(&program);
-        status = solve_program(problem, &program, x, &found, error);
+        status = solve_program(problem, &program, ANY_GAP, x, &found, error);
         if (status || found.status == SP_LP_OPTIMAL)
             return status;
         if (found.status == SP_LP_INFEASIBLE)
@@ -129,7 +168,7 @@ static kilter_status find_start(const sp_problem *problem, sp_solution *solution
     optimum found;
     kilter_status status = sp_extensive_mean(problem, &program, error);
     if (!status)
-        status = solve_program(problem, &program, solution->x, &found, error);
+        status = solve_program(problem, &program, ANY_GAP, solution->x, &found, error);
     if (status)
         return status;
     if (found.status == SP_LP_OPTIMAL) {
@@ -272,8 +311,18 @@ static double open_side(double side, double open) {
     return isinf(side) ? open : 0;
 }
 
-/* What is left are the directions in which a point may go on for ever, of length 1. */
+static void scale_costs(sp_program *program) {
+    double largest = 0;
+    for (int j = 0; j < program->columns; j++)
+        largest = fmax(largest, fabs(program->cost[j]));
+    for (int j = 0; largest > 0 && j < program->columns; j++)
+        program->cost[j] /= largest;
+}
+
+/* What is left are the directions in which a point may go on for ever, of length 1, with costs of 1 at most:
+ * those of a scenario are as small as its weight. */
 static void keep_directions(sp_program *program) {
+    scale_costs(program);
     for (int i = 0; i < program->rows; i++) {
         program->row_lower[i] = open_side(program->row_lower[i], -INFINITY);
         program->row_upper[i] = open_side(program->row_upper[i], INFINITY);
@@ -294,53 +343,68 @@ static kilter_status solve_changed(const sp_problem *problem, const sp_sampling 
     if (status)
         return status;
     change(&program);
-    return solve_program(problem, &program, x, found, error);
+    return solve_program(problem, &program, ANY_GAP, x, found, error);
 }
 
-/* Why there is no optimum. CLP calls some programs infeasible that are unbounded, and gives up on others. */
+/* Do the costs fall along some direction? */
+static kilter_status has_falling_direction(const sp_problem *problem, const sp_sampling *sampling, double *x,
+                                           bool *falls, kilter_error *error) {
+    optimum steepest;
+    kilter_status status = solve_changed(problem, sampling, keep_directions, x, &steepest, error);
+    *falls = !status && steepest.status == SP_LP_OPTIMAL && steepest.objective < -NO_PRICE;
+    return status;
+}
+
+static kilter_status is_infeasible(const sp_sampling *sampling, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_TASK,
+                   "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision lets "
+                   "every scenario be met; change the problem",
+                   (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed);
+}
+
+/* Why there is no optimum. CLP calls some programs infeasible that are unbounded, and gives up on others.
+ * What falls is unbounded only where a point is known. */
 static kilter_status no_optimum(const sp_problem *problem, const sp_sampling *sampling, sp_lp_status solved,
                                 double *x, kilter_error *error) {
-    optimum any, falling;
+    optimum any;
+    bool falls = solved == SP_LP_UNBOUNDED;
     kilter_status status = start_from_first_stage(problem, x, error);
     if (!status)
         status = solve_changed(problem, sampling, forget_costs, x, &any, error);
-    if (!status)
-        status = solve_changed(problem, sampling, keep_directions, x, &falling, error);
+    if (!status && any.status == SP_LP_OPTIMAL && !falls)
+        status = has_falling_direction(problem, sampling, x, &falls, error);
     if (status)
         return status;
-    bool falls = falling.status == SP_LP_OPTIMAL && falling.cost - problem->constant < -NO_PRICE;
-    unsigned long long scenarios = sampling->scenarios, seed = sampling->seed;
     if (any.status == SP_LP_INFEASIBLE)
-        return kl_fail(
-            error, KILTER_ERR_TASK,
-            "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision lets "
-            "every scenario be met; change the problem",
-            scenarios, seed);
-    if (solved == SP_LP_UNBOUNDED || falls)
+        return is_infeasible(sampling, error);
+    if (any.status == SP_LP_OPTIMAL && falls)
         return is_unbounded(sampling, "its", error);
     return kl_fail(
         error, KILTER_ERR_TASK,
         "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP gave up; look for "
         "very large or very small numbers in the problem, or leave out --method de",
-        scenarios, seed);
+        (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed);
 }
 
-static kilter_status check_optimum(const sp_sampling *sampling, const optimum *found, double gap,
-                                   kilter_error *error) {
+static kilter_status not_proven(const sp_sampling *sampling, const optimum *found, kilter_error *error) {
+    unsigned long long scenarios = sampling->scenarios, seed = sampling->seed;
     if (!found->kept)
         return kl_fail(
             error, KILTER_ERR_TASK,
             "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer misses "
             "rows by more than rounding; look for very large or very small numbers in the problem",
-            (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed);
-    if (fabs(found->cost - found->least) <= gap * (1 + fabs(found->cost)))
-        return KILTER_OK;
+            scenarios, seed);
+    if (isinf(found->least))
+        return kl_fail(error, KILTER_ERR_TASK,
+                       "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer "
+                       "costs %.10g, its duals prove no bound; look for very large or very small numbers in "
+                       "the problem, or bound its columns",
+                       scenarios, seed, found->cost);
     return kl_fail(error, KILTER_ERR_TASK,
                    "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer costs "
                    "%.10g, its duals prove %.10g to be the least; look for very large or very small numbers "
                    "in the problem, or ask for a larger --gap",
-                   (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed, found->cost,
-                   found->least);
+                   scenarios, seed, found->cost, found->least);
 }
 
 kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling, double gap,
@@ -352,10 +416,11 @@ kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *s
     if (!status)
         status = sp_extensive(problem, sampling, &program, error);
     if (!status)
-        status = solve_program(problem, &program, made.x, &found, error);
-    if (!status)
-        status = found.status == SP_LP_OPTIMAL ? check_optimum(sampling, &found, gap, error)
-                                               : no_optimum(problem, sampling, found.status, made.x, error);
+        status = solve_program(problem, &program, gap, made.x, &found, error);
+    if (!status && found.status != SP_LP_OPTIMAL)
+        status = no_optimum(problem, sampling, found.status, made.x, error);
+    else if (!status && !is_proven(&found, gap))
+        status = not_proven(sampling, &found, error);
     if (status) {
         sp_solution_free(&made);
         return status;

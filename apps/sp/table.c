@@ -192,6 +192,15 @@ sp_lp_status sp_table_solve_once(sp_table *table) {
     return status ? sp_table_solve(table) : SP_LP_OPTIMAL;
 }
 
+/* Tolerances hold for the scaled program: without scaling they are those of the rows and costs given. */
+sp_lp_status sp_table_solve_exactly(sp_table *table) {
+    static const double TOLERANCE = 1e-9;
+    Clp_setPrimalTolerance(table->model, TOLERANCE);
+    Clp_setDualTolerance(table->model, TOLERANCE);
+    Clp_scaling(table->model, 0);
+    return sp_lp_meaning(sp_clp_primal(table->model));
+}
+
 double sp_table_objective(const sp_table *table) {
     const double *cost = Clp_objective(table->model), *x = Clp_primalColumnSolution(table->model);
     double sum = 0;

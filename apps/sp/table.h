@@ -38,6 +38,8 @@ kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_e
 /* SP_LP_OPTIMAL: the duals prove it, up to rounding; CLP alone calls others so, too. */
 sp_lp_status sp_table_solve(sp_table *table);
 sp_lp_status sp_table_solve_once(sp_table *table); /* a large program, with presolve */
+/* Once more, from the basis of the last solve, as exactly as CLP can. */
+sp_lp_status sp_table_solve_exactly(sp_table *table);
 
 /* Of the last solve, when it was optimal. */
 double sp_table_objective(const sp_table *table);
