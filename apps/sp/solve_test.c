@@ -489,7 +489,7 @@ static void a_bound_holds_beyond_any_trust_region(void **state) {
  * equivalent's answer is not passed off as an optimum. */
 static void what_the_duals_do_not_prove_is_no_optimum(void **state) {
     (void)state;
-    sp_problem *problem = flat_problem("-1e-11", "UP B Z 1e15");
+    sp_problem *problem = flat_problem("-1e-13", "UP B Z 1e17");
     sp_sampling sampling = sample_of(1, 30);
     sp_solution s;
     kilter_error error = {.text = ""};

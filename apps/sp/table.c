@@ -192,12 +192,10 @@ sp_lp_status sp_table_solve_once(sp_table *table) {
     return status ? sp_table_solve(table) : SP_LP_OPTIMAL;
 }
 
-/* Tolerances hold for the scaled program: without scaling they are those of the rows and costs given. */
 sp_lp_status sp_table_solve_exactly(sp_table *table) {
-    static const double TOLERANCE = 1e-9;
+    static const double TOLERANCE = 1e-11;
     Clp_setPrimalTolerance(table->model, TOLERANCE);
     Clp_setDualTolerance(table->model, TOLERANCE);
-    Clp_scaling(table->model, 0);
     return sp_lp_meaning(sp_clp_primal(table->model));
 }
 
