@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # kilter-sp solve --basket, on farms: the same bits for any workers, policy, transport and loss, the cost of one
 # candidate at a time, and what goes wrong is said.   usage: basket_test.sh KILTER-SP PROBLEMS [MPIEXEC]
 set -u

@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # kilter-sp as its users call it: the same bits for every number of workers, policy and transport; exit codes and
 # error texts.   usage: kilter_sp_test.sh KILTER-SP PROBLEMS [MPIEXEC]
 set -u

@@ -1,5 +1,5 @@
 # What the tests of kilter-sp from outside share; read by them with their arguments: KILTER-SP PROBLEMS [MPIEXEC]
-# shellcheck shell=sh disable=SC2034 # they use the variables
+# shellcheck shell=bash disable=SC2034 # they use the variables
 sp=$1
 lands=$2/lands
 supply=$2/supply
@@ -19,6 +19,12 @@ fi
 complain() {
     echo "FAILED: $*"
     failed=1
+}
+
+# A test that calls what is not there ends. bash asks in a process of its own, which cannot set `failed`.
+command_not_found_handle() {
+    echo "FAILED: $1: there is no such command" >&2
+    kill $$
 }
 
 # Of what stands in $work/out: what must not depend on workers …
