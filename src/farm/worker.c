@@ -167,6 +167,7 @@ static kilter_status on_probe(kl_worker *w, const kl_message *m, kilter_error *e
 static void put_in_queue(kl_worker *w, queued *item, kl_message *m) {
     item->message = *m;
     *m = (kl_message){0};
+    w->rested = w->rested || !w->first;
     *w->end = item;
     w->end = &item->next;
 }
@@ -386,7 +387,6 @@ static kilter_status settle(kl_worker *w, bool ran_dry, kilter_error *error) {
 static kilter_status turn(kl_worker *w, double timeout_s, kilter_error *error) {
     kilter_status status = KILTER_OK;
     w->idle = !w->first;
-    w->rested = w->rested || w->idle;
     if (w->first && !atomic_load(&w->leave_why)) {
         status = kl_worker_work(w, error);
         timeout_s = 0;

@@ -65,7 +65,7 @@ struct kl_worker {
     kl_segment segment;    /* the one being filled; count 0: none */
     double first_result_s; /* when the first result in `out` was there */
     double last_end_s;
-    bool rested; /* had nothing queued since: what lies between is no part of the next task's time */
+    bool rested; /* nothing was queued for a while since: that is no part of the next task's time */
 };
 
 /* --- tasks.c --- */

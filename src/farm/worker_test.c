@@ -29,6 +29,7 @@ typedef struct word {
 
 typedef struct scene {
     double now_s, busy_s;
+    double transport_s; /* so much passes whenever the worker's transport is used */
     kl_inproc *hub;
     kl_transport *master, *end;
     kl_peer peer;
@@ -51,8 +52,10 @@ static double busy_s(void *self) {
     return ((scene *)self)->busy_s;
 }
 static double endpoint_s(void *clock, kl_peer endpoint) {
-    (void)endpoint;
-    return ((scene *)clock)->now_s;
+    scene *s = clock;
+    if (endpoint == s->peer)
+        s->now_s += s->transport_s;
+    return s->now_s;
 }
 
 static void works(void *self, bool begins) {
@@ -520,6 +523,35 @@ static void waiting_between_tasks_is_time_they_take_and_resting_is_not(void **st
     close_scene(&s);
 }
 
+/* It comes while it is looked for, after the task at hand, the last one. */
+static void deal_for_later(scene *s) {
+    deal(s, s->during_task + 2, s->during_task + 1, 1, 0);
+    s->during_task++;
+    s->transport_s = 10;
+}
+
+static void waiting_for_a_chunk_that_comes_at_the_first_look_is_resting(void **state) {
+    (void)state;
+    scene s;
+    kl_inproc_stepped timing;
+    open_scene(&s, &timing);
+    s.during_task = 0;
+    s.during = deal_for_later;
+    deal(&s, 1, 0, 1, 0);
+    assert_int_equal(turn(&s, NULL), KILTER_OK);
+    for (uint64_t done = 1; done < 5; done++) {
+        double began_s = s.now_s;
+        assert_int_equal(turn(&s, NULL), KILTER_OK);
+        assert_true(kl_worker_has_work(s.worker) && s.worked == done && s.now_s > began_s);
+        s.transport_s = 0;
+    }
+    hear(&s);
+    assert_true(s.heard > 0);
+    for (uint32_t i = 0; i < s.heard; i++)
+        assert_true(s.words[i].task_s == 0);
+    close_scene(&s);
+}
+
 /* --- shared data --- */
 
 static void share_in_mid_task(scene *s) {
@@ -695,6 +727,7 @@ int main(void) {
         cmocka_unit_test(a_pulse_tells_the_usual_share_of_cpu_time),
         cmocka_unit_test(chunks_of_one_task_cost_one_message_each),
         cmocka_unit_test(waiting_between_tasks_is_time_they_take_and_resting_is_not),
+        cmocka_unit_test(waiting_for_a_chunk_that_comes_at_the_first_look_is_resting),
         cmocka_unit_test(shared_data_wait_for_the_tasks_before_them),
         cmocka_unit_test(other_shared_data_than_meant_are_refused_by_name),
         cmocka_unit_test(an_orphan_keeps_its_state_and_nothing_else),

@@ -228,9 +228,9 @@ typedef struct kl_snapshot {
 } kl_snapshot;
 
 /* What becomes of a view: its worker asked for work, so it is not silent; a chunk went out to it; tasks were
- * reported finished, in busy_s seconds of work, where a unit takes mean_s on average over all workers (0: not
- * known); a run begins, all views at once since their priors are
- * relative to each other. */
+ * reported finished, with which, and between them, its worker was for busy_s, where a unit takes mean_s on
+ * average over all workers (0: not known); a run begins, all views at once since their priors are relative to
+ * each other. */
 void kl_view_asked(kl_worker_view *view, double now_s);
 void kl_view_dealt(kl_worker_view *view, uint64_t tasks, double units, double now_s);
 void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units, double mean_s,
