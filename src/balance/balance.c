@@ -434,24 +434,27 @@ kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, doub
     return KILTER_OK;
 }
 
+/* When it was done, by our clock. That of a message has its way in it, so what came with one message seems
+ * later than what came with the next: its tasks took their time all the same. */
+static void note_times(kl_chunk *chunk, const kl_segment *segment, double offset_s) {
+    double began_s = chunk->began_s == 0 ? segment->began_s + offset_s : chunk->began_s;
+    chunk->ended_s = segment->ended_s + offset_s;
+    chunk->busy_s += segment->busy_s;
+    chunk->began_s = fmax(chunk->dealt_s, fmin(began_s, chunk->ended_s - chunk->busy_s));
+}
+
 void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,
                        double offset_s, uint64_t bytes, uint64_t failed) {
-    double now_s = kl_now_s(&b->clock), ended_s = segment->ended_s + offset_s;
+    double now_s = kl_now_s(&b->clock);
     double units = kl_bag_units(&b->bag, (kl_span){segment->lo, segment->lo + segment->count});
-    if (chunk->began_s == 0) {
-        chunk->began_s = segment->began_s + offset_s;
-        if (chunk->began_s < chunk->dealt_s) /* the way back is in it */
-            chunk->began_s = chunk->dealt_s;
-    }
+    note_times(chunk, segment, offset_s);
     kl_homes_note(&b->bag.homes, (kl_span){segment->lo, segment->lo + segment->count}, worker);
-    chunk->ended_s = ended_s;
     chunk->at += segment->count;
-    chunk->busy_s += segment->busy_s;
     chunk->bytes_in += bytes;
     chunk->failed += failed;
 
     kl_stat unit_s = segment->unit_s;
-    unit_s.last_s = ended_s;
+    unit_s.last_s = chunk->ended_s;
     kl_stat_merge(&b->run_unit_s, &unit_s);
     kl_stat_merge(&b->snapshot.unit_s, &unit_s);
     kl_view_reported(&b->views[worker], &unit_s, segment->busy_s, units, b->snapshot.unit_s.mean, now_s);

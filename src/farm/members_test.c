@@ -117,13 +117,14 @@ static void answer_probes(scene *s, kl_peer peer) {
     }
 }
 
-/* Report the first `tasks` of its oldest chunk, in 1 ms each. */
-static void report(scene *s, kl_peer peer, uint64_t tasks, bool more) {
+/* Report the first `tasks` of its oldest chunk, in 1 ms each, of which already_s have gone by; the message
+ * takes way_s. */
+static void report_slowly(scene *s, kl_peer peer, uint64_t tasks, bool more, double already_s, double way_s) {
     kl_chunk chunk = kl_master_find(s->master, peer)->chunks[0];
     kl_segment segment = {.chunk = chunk.id, .lo = chunk.at, .count = tasks};
     segment.last = chunk.at + tasks == chunk.hi;
     segment.busy_s = 1e-3 * (double)tasks;
-    s->now_s += segment.busy_s;
+    s->now_s += segment.busy_s - already_s;
     for (uint64_t i = 0; i < tasks; i++)
         kl_stat_add(&segment.unit_s, 1e-3, s->now_s);
     segment.began_s = s->now_s - segment.busy_s;
@@ -136,7 +137,12 @@ static void report(scene *s, kl_peer peer, uint64_t tasks, bool more) {
         kl_wire_end_result(out, kl_wire_begin_result(out), false);
     kl_wire_end_segment(out, at, &segment);
     kl_wire_end_results(out, &(kl_results_head){.segments = 1, .more = more, .sent_s = s->now_s});
+    s->now_s += way_s;
     happens(s, KL_EVENT_MESSAGE, peer);
+}
+
+static void report(scene *s, kl_peer peer, uint64_t tasks, bool more) {
+    report_slowly(s, peer, tasks, more, 0, 0);
 }
 
 static void leave(scene *s, kl_peer peer) {
@@ -248,6 +254,26 @@ static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     close_scene(s);
 }
 
+static void a_chunk_took_no_less_time_than_its_tasks(void **state) {
+    (void)state;
+    scene *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    open_scene(s);
+    assert_int_equal(kl_master_begin(s->master, &(kilter_run){.tasks = TASKS}, NULL), KILTER_OK);
+    kl_peer peer = join(s);
+    say_hello(s, peer);
+    say_ready(s, peer);
+    answer_probes(s, peer);
+    report_slowly(s, peer, 1000, false, 0, 0.5);
+    report_slowly(s, peer, 1000, false, 0.5, 0);
+    const kl_chunk *chunk = &kl_master_find(s->master, peer)->chunks[0];
+    assert_true(chunk->at == 2000 && chunk->at < chunk->hi && chunk->busy_s == 2);
+    assert_true(chunk->ended_s - chunk->began_s > 2 - 1e-9);
+    assert_true(chunk->began_s >= chunk->dealt_s);
+    take_results(s);
+    close_scene(s);
+}
+
 static void who_has_just_come_is_told_of_the_end(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -265,6 +291,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_run_few_places_are_enough),
         cmocka_unit_test(in_a_run_those_gone_are_counted_and_forgotten),
+        cmocka_unit_test(a_chunk_took_no_less_time_than_its_tasks),
         cmocka_unit_test(who_has_just_come_is_told_of_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
