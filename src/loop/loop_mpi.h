@@ -128,7 +128,7 @@ typedef struct kl_steps {
     double looked_s, waits_s;  /* looks that follow each other began */
     uint64_t told;             /* the next rank, at this number */
     bool heard_last;           /* from the rank before */
-    bool hasty;                /* tells as soon as it waits, for tests */
+    double tell_after_s;       /* of waiting, the next rank */
     kl_steps_word word;
     kl_batch batch; /* of what is told */
 } kl_steps;

@@ -108,7 +108,7 @@ static void be_apart(const struct kind *kind, const char *calls) {
     run r = new_run();
     kilter_status status = make_call(&r, kind, *calls++);
     if (status == KILTER_OK)
-        r.loop->steps.hasty = true;
+        r.loop->steps.tell_after_s = 0;
     for (; *calls && status == KILTER_OK; calls++)
         status = make_call(&r, kind, *calls);
     if (!strstr(r.error.text, "out of step") || !strstr(r.error.text, "kilter_loop_") ||

@@ -7,9 +7,10 @@
 #include "loop/loop_mpi.h"
 #include "transport/launch_mpi.h"
 
-static const double MEET_S = 30;   /* all ranks are there when this begins */
-static const double SPIN_S = 0.01; /* a nap after that may last a part of it */
-static const double LATE_S = 10;   /* ranks may be, after which those there say so */
+static const double MEET_S = 30;      /* all ranks are there when this begins */
+static const double TELL_AFTER_S = 1; /* of waiting */
+static const double SPIN_S = 0.01;    /* a nap after that may last a part of it */
+static const double LATE_S = 10;      /* ranks may be, after which those there say so */
 static const double REST_MOST_S = 0.005;
 
 /* --- failures --- */
@@ -124,6 +125,7 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
     }
     kl_mpi_wait_begin(&l->wait);
     l->wait.spin_s = SPIN_S;
+    l->steps.tell_after_s = TELL_AFTER_S;
     return l;
 }
 

@@ -10,8 +10,6 @@
 
 #include "loop/loop_mpi.h"
 
-static const double TELL_AFTER_S = 1; /* of waiting */
-
 enum { KEY_BITS = 24, WORDS = KL_SUM_WORDS + 2, NAME_BYTES = 100 };
 
 static const double APART_S = 0.5; /* between two looks of a rank that does not wait */
@@ -147,8 +145,7 @@ kilter_status kl_steps_look(kilter_loop *l, double now_s, kilter_error *error) {
     kilter_status status = hear(l, error);
     if (status == KILTER_OK)
         status = kl_batch_look(l, &s->batch, error);
-    double after_s = s->hasty ? 0 : TELL_AFTER_S;
-    bool due = now_s - s->waits_s > after_s && s->told != s->number && s->batch.open == 0;
+    bool due = now_s - s->waits_s > s->tell_after_s && s->told != s->number && s->batch.open == 0;
     return status == KILTER_OK && due ? tell(l, false, error) : status;
 }
 
