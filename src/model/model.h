@@ -22,10 +22,11 @@ uint32_t kl_model_capability(const kl_farm_model *m);
  * relative to the one work_s was measured at, so n for equal ones; > 0. In (7) to (9) T_c/speed takes the
  * place of T_c/n. */
 double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double speed); /* T_t; n ≥ 1 */
-double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers,
-                                double speed); /* E = T_c/(speed·T_t) */
-double kl_model_index_with(const kl_farm_model *m, uint32_t workers,
-                           double speed); /* P_i = T_t/E, eq. (13): smallest where more stop paying */
+/* E = T_c/(speed·T_t). */
+double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed);
+/* P_i = T_t/E, eq. (13): smallest where more stop paying. */
+double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed);
+
 /* The speed of the n fastest workers together, relative to the one work_s was measured at; n ≥ 1. */
 typedef struct kl_speeds {
     double (*of_fastest)(const void *self, uint32_t n);
