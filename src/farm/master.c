@@ -508,7 +508,7 @@ double kl_master_due_s(const kl_master *m) {
     return m->feed_all ? 0 : m->look_again_s > 0 ? m->look_again_s : HUGE_VAL;
 }
 
-kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error) {
+static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     double until_s = fmax(0, kl_master_due_s(m) - kl_now_s(&m->options.clock));
     if (timeout_s < 0 || timeout_s > until_s)
         timeout_s = until_s < HUGE_VAL ? until_s : -1;
@@ -529,6 +529,15 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
     if (status == KILTER_OK)
         end_if_done(m);
     return status == KILTER_OK ? check_workers(m, error) : status;
+}
+
+/* That a message could not be sent to a worker is no failure if the worker is lost with it. */
+kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error) {
+    kilter_error failure = {KILTER_OK, ""};
+    kilter_status status = turn(m, timeout_s, &failure);
+    if (status != KILTER_OK && error)
+        *error = failure;
+    return status;
 }
 
 void kl_master_summary(const kl_master *m, kilter_farm_summary *summary) {

@@ -20,13 +20,15 @@ typedef struct wire {
     kl_transport base;
     kl_event next;
     bool woken; /* it has nothing to hand over the next time it is asked */
+    bool gone;  /* its peers: sending to them fails */
     kl_buffer incoming, outgoing;
 } wire;
 
 static kilter_status wire_send(kl_transport *t, kl_peer peer, const void *data, size_t size,
                                kilter_error *error) {
-    (void)peer, (void)error;
     wire *w = (wire *)t;
+    if (w->gone)
+        return kl_fail(error, KILTER_ERR_PEER, "sending to peer %llu: it is gone", (unsigned long long)peer);
     kl_buffer_clear(&w->outgoing);
     kl_put_bytes(&w->outgoing, data, size);
     return KILTER_OK;
@@ -87,6 +89,7 @@ static void happens(scene *s, kl_event_kind kind, kl_peer peer) {
     kilter_error error = {KILTER_OK, ""};
     if (kl_master_turn(s->master, 0, &error) != KILTER_OK)
         fail_msg("%s", error.text);
+    assert_int_equal(error.status, KILTER_OK);
     kl_buffer_clear(&s->wire.incoming);
 }
 
@@ -254,6 +257,30 @@ static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     close_scene(s);
 }
 
+/* Which is no failure of the master's. */
+static void whose_end_is_noticed_in_sending_is_lost(void **state) {
+    (void)state;
+    for (int greeted = 0; greeted < 2; greeted++) {
+        scene *s = calloc(1, sizeof *s);
+        assert_non_null(s);
+        open_scene(s);
+        assert_int_equal(kl_master_begin(s->master, &(kilter_run){.tasks = TASKS}, NULL), KILTER_OK);
+        kl_peer peer = join(s);
+        s->wire.gone = !greeted;
+        say_hello(s, peer);
+        if (greeted) {
+            say_ready(s, peer);
+            answer_probes(s, peer);
+            uint64_t tasks = kl_master_find(s->master, peer)->chunks[0].hi;
+            s->wire.gone = true;
+            report(s, peer, tasks, true);
+        }
+        assert_null(kl_master_find(s->master, peer));
+        take_results(s);
+        close_scene(s);
+    }
+}
+
 static void a_chunk_took_no_less_time_than_its_tasks(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -291,6 +318,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_run_few_places_are_enough),
         cmocka_unit_test(in_a_run_those_gone_are_counted_and_forgotten),
+        cmocka_unit_test(whose_end_is_noticed_in_sending_is_lost),
         cmocka_unit_test(a_chunk_took_no_less_time_than_its_tasks),
         cmocka_unit_test(who_has_just_come_is_told_of_the_end),
     };
