@@ -127,8 +127,7 @@ static kilter_status write_program(const solver *s, const sp_program *program, c
     return close_written(out, path, error);
 }
 
-/* The first scenario of the failed task of which no cut can be made here either; UINT64_MAX: of all it can.
- */
+/* The first scenario of the failed task that gives no cut here either; UINT64_MAX: all do. */
 static uint64_t find_culprit(solver *s) {
     kl_span span = sp_cluster(s->order.sampling.scenarios, s->order.clusters, s->failed_task);
     uint64_t culprit = UINT64_MAX;
