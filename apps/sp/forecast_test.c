@@ -30,17 +30,22 @@ static void a_benchmark_takes_what_it_took(void **state) {
     }
 }
 
+/* A sample of 500, in which the master computed so long, and the farm for a second. */
+static sp_benchmark benchmark_of(int candidates, double master_s) {
+    return (sp_benchmark){.scenarios = 500,
+                          .clusters = 200,
+                          .candidates = candidates,
+                          .first_clusters = 50,
+                          .first_candidates = 5,
+                          .workers = 2,
+                          .elapsed_s = master_s + 1,
+                          .farm_s = 1,
+                          .work_s = 0.1};
+}
+
 /* The clusters of the last of the samples towards so many scenarios. */
 static int clusters_when(double master_s, const char *workers, uint64_t scenarios, uint64_t clusters) {
-    sp_benchmark b = {.scenarios = 500,
-                      .clusters = 200,
-                      .candidates = 11,
-                      .first_clusters = 50,
-                      .first_candidates = 5,
-                      .workers = 2,
-                      .elapsed_s = 10 * master_s + 1,
-                      .farm_s = 1,
-                      .work_s = 0.1};
+    sp_benchmark b = benchmark_of(11, 10 * master_s);
     sp_options options = {.scenarios = scenarios, .clusters = clusters, .on = workers};
     sp_forecast f;
     assert_int_equal(sp_forecast_make(&options, &b, &f, NULL), KILTER_OK);
@@ -125,15 +130,7 @@ static void predict_and_the_farm_choose_alike(void **state) {
 /* More clusters take fewer candidates, by the rule that chose them. */
 static void candidates_follow_the_clusters(void **state) {
     (void)state;
-    sp_benchmark b = {.scenarios = 500,
-                      .clusters = 200,
-                      .candidates = 22,
-                      .first_clusters = 50,
-                      .first_candidates = 5,
-                      .workers = 2,
-                      .elapsed_s = 2,
-                      .farm_s = 1,
-                      .work_s = 0.1};
+    sp_benchmark b = benchmark_of(22, 1);
     double last = HUGE_VAL;
     for (uint64_t clusters = 25; clusters <= 1600; clusters *= 2) {
         sp_options options = {.scenarios = 20000, .clusters = clusters};
