@@ -20,7 +20,15 @@ void kl_mpi_wait_begin(kl_mpi_wait *wait) {
 
 void kl_mpi_traffic(kl_mpi_wait *wait) {
     wait->traffic_s = kl_monotonic_s();
-    wait->spins = 0;
+    wait->looks = 0;
+}
+
+void kl_mpi_waited(kl_mpi_wait *wait) {
+    (void)wait;
+}
+
+void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
+    (void)wait, (void)now_s;
 }
 
 /* A receive that is cancelled before anybody sends to it. MPI_Waitany() with it at the end of its list gives
@@ -91,10 +99,11 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
     return MPI_Wait(request, MPI_STATUS_IGNORE);
 }
 
-void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s) {
+void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
+    (void)rings;
     if (remaining_s == HUGE_VAL)
         return; /* the next look waits */
-    if (wait->spins++ == 0)
+    if (wait->looks++ == 0)
         return; /* a look takes one message, and of a second that is there nobody tells the rank */
     if (!wait->arrival)
         wait->arrival = kl_arrival_new();

@@ -5,7 +5,10 @@
 
 #include "loop/loop_mpi.h"
 
-enum { PIECE_BYTES = 1 << 30 /* MPI counts in int */ };
+enum {
+    PIECE_BYTES = 1 << 30, /* MPI counts in int */
+    EAGER_BYTES = 1 << 12, /* MPI may do with larger messages what takes both sides */
+};
 
 static const double REST_MOST_S = 0.005;
 
@@ -82,6 +85,8 @@ kilter_status kl_batch_receive(kilter_loop *l, kl_batch *b, void *to, size_t byt
         put(b, request);
         b->receives = b->count;
     }
+    if (bytes >= EAGER_BYTES) /* its sender may wait for that */
+        kl_bells_ring(l->wait.bells, (uint32_t)from);
     return KILTER_OK;
 }
 
@@ -103,7 +108,9 @@ kilter_status kl_batch_send_on(MPI_Comm comm, kl_batch *b, const void *data, siz
 
 kilter_status kl_batch_send(kilter_loop *l, kl_batch *b, const void *data, size_t bytes, int to, int tag,
                             kilter_error *error) {
-    return kl_batch_send_on(l->comm, b, data, bytes, to, tag, error);
+    kilter_status status = kl_batch_send_on(l->comm, b, data, bytes, to, tag, error);
+    kl_bells_ring(l->wait.bells, (uint32_t)to);
+    return status;
 }
 
 #ifdef MPICH
@@ -148,6 +155,17 @@ static void restore(handlers *kept) {
 
 #endif
 
+/* A large message is over for its sender when the receiver has it. */
+static void ring_senders(kilter_loop *l, const kl_batch *b, int done) {
+    for (int i = 0; i < done && l->wait.bells; i++) {
+        int bytes = 0;
+        bool receive = (size_t)b->done[i] < b->receives;
+        if (receive && MPI_Get_count(&b->statuses[i], MPI_BYTE, &bytes) == MPI_SUCCESS &&
+            bytes >= EAGER_BYTES)
+            kl_bells_ring(l->wait.bells, (uint32_t)b->statuses[i].MPI_SOURCE);
+    }
+}
+
 static kilter_status look(kilter_loop *l, kl_batch *b, bool for_ever, int *done, kilter_error *error) {
     handlers kept = be_told(l);
     int code = b->collective
@@ -162,6 +180,8 @@ static kilter_status look(kilter_loop *l, kl_batch *b, bool for_ever, int *done,
     if (code != MPI_SUCCESS)
         return kl_mpi_failed(code, "awaiting the other ranks of a loop", error);
     b->open -= (size_t)*done;
+    if (*done > 0 && !b->collective)
+        ring_senders(l, b, *done);
     return KILTER_OK;
 }
 
@@ -172,24 +192,25 @@ kilter_status kl_batch_look(kilter_loop *l, kl_batch *b, kilter_error *error) {
 
 kilter_status kl_batch_await(kilter_loop *l, kl_batch *b, kilter_error *error) {
     kilter_status status = KILTER_OK;
-    bool idle = false;
+    bool waited = false;
     while (b->open > 0 && status == KILTER_OK) {
         int done;
         status = look(l, b, !kl_mpi_ranks_die, &done, error);
-        bool waits = status == KILTER_OK && done == 0 && b->open > 0;
-        if (waits && !idle)
+        if (status != KILTER_OK || done > 0 || b->open == 0)
+            continue;
+        if (!waited)
             kl_mpi_traffic(&l->wait);
-        if (waits) {
-            status = kl_loop_look_for_deaths(l, error);
-            kl_loop_rest(l);
-        }
-        idle = waits;
+        waited = true;
+        status = kl_loop_look_for_deaths(l, error);
+        kl_loop_rest(l, !b->collective);
     }
+    if (waited)
+        kl_mpi_waited(&l->wait);
     return status;
 }
 
-void kl_loop_rest(kilter_loop *l) {
-    kl_mpi_rest(&l->wait, kl_mpi_ranks_die ? REST_MOST_S : HUGE_VAL);
+void kl_loop_rest(kilter_loop *l, bool rings) {
+    kl_mpi_rest(&l->wait, rings && l->near, kl_mpi_ranks_die ? REST_MOST_S : HUGE_VAL);
 }
 
 void kl_batch_free(kl_batch *b) {

@@ -46,8 +46,8 @@ void kl_batch_free(kl_batch *batch);
 /* The loop has failed, as l->failure says, here; the others hear of it. */
 void kl_loop_break(kilter_loop *l);
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error);
-/* Between two looks at what may have come. */
-void kl_loop_rest(kilter_loop *l);
+/* Between two looks at what may have come. rings: its senders do. */
+void kl_loop_rest(kilter_loop *l, bool rings);
 kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error);
 /* Begins to bring the first `bytes` of everybody's report to all, side by side. When they are there, each
  * gets its place, `apart` from the next; what is between is not set. */
@@ -101,7 +101,8 @@ typedef struct kl_round {
 
 typedef struct kl_measured { /* since the last report */
     double executions, busy_s, moving_s;
-    double rows; /* in parts, where blocks are done */
+    double rows;            /* in parts, where blocks are done */
+    double cpu_s, cpu_rows; /* CPU time of those rows whose time was told, on a shared core */
     uint64_t moved;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
     double boundary_s, boundaries; /* of blocks: from one body to the next, without waiting */
@@ -165,6 +166,7 @@ struct kilter_loop {
     kilter_error failure;
 
     kl_mpi_wait wait;
+    bool near;                  /* all ranks are on this host, and have bells */
     struct kl_watch *watch;     /* rank 0's over the lines to the others; NULL: none */
     kl_lifelines *lines;        /* the others', to rank 0; NULL: none */
     uint8_t *invitations;       /* to have one, while the loop is opened */
@@ -199,6 +201,7 @@ struct kilter_loop {
     uint64_t rows_done;
     kl_span given; /* and being done; empty: none */
     double given_s, given_busy_s;
+    bool given_cpu; /* given_busy_s is set */
 
     uint64_t block; /* elements */
     uint64_t blocks_done;
@@ -285,6 +288,8 @@ void kl_loop_note(kilter_loop *l, const kl_steer_plan *plan); /* in the summary 
 void kl_loop_refused(kilter_loop *l, const char *reason);     /* a move, for want of memory */
 /* Once, if the loop has lasted so long that this costs it nothing to speak of. */
 void kl_loop_measure_quantum(kilter_loop *l);
+/* Work is given to the body now. */
+void kl_measure_given(kilter_loop *l);
 void kl_measure(kilter_loop *l, kl_span rows);                                 /* were done */
 void kl_measure_block(kilter_loop *l, const kl_blocks *blocks, kl_span block); /* of a pipeline, was done */
 void kl_measure_boundary(kilter_loop *l); /* before the block given now */

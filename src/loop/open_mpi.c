@@ -195,12 +195,39 @@ static void free_communicators(kilter_loop *l) {
     MPI_Comm_free(&l->comm);
 }
 
+/* Ranks of one host find each other by a token. Without bells, as on several hosts, they nap. */
+static kilter_status share_bells(kilter_loop *l, kilter_error *error) {
+    kl_batch batch = {0};
+    MPI_Request request = MPI_REQUEST_NULL;
+    uint64_t *token = (uint64_t *)l->shared;
+    *token = l->rank == 0 ? kl_token() : 0;
+    if (!kl_mpi_ranks_die || l->ranks == 1)
+        return KILTER_OK;
+    int code = MPI_Ibcast(token, 1, MPI_UINT64_T, 0, l->comm, &request);
+    kilter_status status = kl_batch_join(&batch, code, request, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, &batch, error);
+    kl_batch_free(&batch);
+    if (status == KILTER_OK)
+        l->wait.bells = kl_bells_open(*token, l->ranks, (uint32_t)l->rank);
+    return status;
+}
+
+/* All have opened theirs. */
+static void settle_bells(kilter_loop *l) {
+    l->near = kl_bells_there(l->wait.bells) == l->ranks;
+    kl_bells_settle(l->wait.bells);
+}
+
 static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
     kilter_status status = kl_watch_open(l, comm, error);
     if (status == KILTER_OK)
         status = duplicate(l, comm, error);
     if (status == KILTER_OK)
+        status = share_bells(l, error);
+    if (status == KILTER_OK)
         status = agree_on_options(l, error);
+    settle_bells(l);
     if (status == KILTER_OK)
         status = check_options(l, error);
     if (status != KILTER_OK)
@@ -247,7 +274,7 @@ static kilter_status await_ranks(MPI_Request *request, double patience_s, kilter
             warn_s = HUGE_VAL;
         }
         if (!there)
-            kl_mpi_rest(&wait, REST_MOST_S);
+            kl_mpi_rest(&wait, false, REST_MOST_S);
     }
     kl_mpi_wait_end(&wait);
     return status;

@@ -67,6 +67,8 @@ static double first_quantum_s(const kilter_loop *l) {
 }
 
 void kl_loop_measure_quantum(kilter_loop *l) {
+    if (l->wait.core.quantum_s > 0)
+        l->quantum_s = l->wait.core.quantum_s;
     if (l->quantum_s > 0 || l->clock.simulated || kl_loop_now_s(l) - l->opened_s < QUANTUM_AFTER_S)
         return;
     double quantum_s = kl_quantum_s();
@@ -188,20 +190,47 @@ static void measure_segments(kilter_loop *l, kl_span rows, double cpu_s) {
     }
 }
 
-static void count_done(kilter_loop *l, kl_span rows, double part, double busy_s) {
+void kl_measure_given(kilter_loop *l) {
+    if (!l->steer)
+        return;
+    l->given_s = kl_loop_now_s(l);
+    l->given_cpu = l->by_pieces || l->wait.core.mode == KL_CORE_SHARED;
+    l->given_busy_s = l->given_cpu ? kl_busy_s(&l->clock) : 0;
+}
+
+static void count_done(kilter_loop *l, kl_span rows, double part, double busy_s, double cpu_s) {
     double done = (double)(rows.hi - rows.lo) * part;
     l->measured.busy_s += busy_s;
     l->measured.rows += done;
+    if (l->given_cpu) {
+        l->measured.cpu_s += cpu_s;
+        l->measured.cpu_rows += done;
+    }
     if (done > 0)
         l->iteration_s = busy_s / done;
+}
+
+static double cpu_since_given_s(const kilter_loop *l) {
+    return l->given_cpu ? kl_busy_s(&l->clock) - l->given_busy_s : 0;
 }
 
 void kl_measure(kilter_loop *l, kl_span rows) {
     if (!l->steer)
         return;
-    count_done(l, rows, 1, kl_loop_now_s(l) - l->given_s);
+    double cpu_s = cpu_since_given_s(l);
+    count_done(l, rows, 1, kl_loop_now_s(l) - l->given_s, cpu_s);
     if (l->by_pieces)
-        measure_segments(l, rows, kl_busy_s(&l->clock) - l->given_busy_s);
+        measure_segments(l, rows, cpu_s);
+}
+
+/* On a core that others want, too, a rank that sleeps while it waits is often woken at once, and the time in
+ * its body does not show what it would have to wait for if it had more to do. Its share of the core does. */
+static double busy_s(const kilter_loop *l) {
+    const kl_measured *m = &l->measured;
+    const kl_core_share *core = &l->wait.core;
+    if (core->mode != KL_CORE_SHARED || m->cpu_rows == 0)
+        return m->busy_s;
+    return fmax(m->busy_s, m->cpu_s / m->cpu_rows * m->rows / core->share);
 }
 
 /* The least of several tries: one that was interrupted is not. */
@@ -223,7 +252,8 @@ void kl_measure_block(kilter_loop *l, const kl_blocks *blocks, kl_span block) {
         return;
     if (blocks->sizes > 0)
         measure_try(l, blocks, block, body_s);
-    count_done(l, kl_loop_own(l), (double)(block.hi - block.lo) / (double)l->options.inner, body_s);
+    count_done(l, kl_loop_own(l), (double)(block.hi - block.lo) / (double)l->options.inner, body_s,
+               cpu_since_given_s(l));
 }
 
 void kl_measure_boundary(kilter_loop *l) {
@@ -273,13 +303,14 @@ static void fill_report(kilter_loop *l, double part) {
     kl_rank_report *report = &l->round.mine;
     *report = (kl_rank_report){.elapsed_s = kl_loop_now_s(l) - l->opened_s,
                                .executions = m->executions + part,
-                               .busy_s = m->busy_s,
+                               .busy_s = busy_s(l),
                                .iterations = m->rows < 1 ? m->rows > 0 : (uint64_t)m->rows,
                                .lo = l->target[l->rank],
                                .hi = l->target[l->rank + 1],
                                .moving_s = m->moving_s,
                                .moved = m->moved,
                                .quantum_s = l->quantum_s,
+                               .share = l->wait.core.share,
                                .boundary_s = m->boundaries > 0 ? m->boundary_s / m->boundaries : 0};
     if (report->iterations > 0) /* whole ones, in their time */
         report->busy_s *= (double)report->iterations / m->rows;

@@ -176,8 +176,7 @@ static bool give(kilter_loop *l, kilter_range *range) {
     l->given = (kl_span){l->todo.lo, l->todo.lo + count};
     l->todo.lo += count;
     *range = (kilter_range){l->given.lo, l->given.hi};
-    l->given_s = l->steer ? kl_loop_now_s(l) : 0;
-    l->given_busy_s = l->by_pieces ? kl_busy_s(&l->clock) : 0;
+    kl_measure_given(l);
     return true;
 }
 
@@ -301,7 +300,7 @@ static bool give_block(kilter_loop *l, kilter_range *rows, kilter_range *inner) 
     *rows = (kilter_range){own.lo, own.hi};
     *inner = (kilter_range){block.lo, block.hi};
     l->in_block = true;
-    l->given_s = l->steer ? kl_loop_now_s(l) : 0;
+    kl_measure_given(l);
     if (l->blocks_done > 0)
         kl_measure_boundary(l);
     return true;
@@ -342,6 +341,7 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
                                         &l->failure),
                               error);
     l->began_s = kl_loop_now_s(l);
+    kl_mpi_look_at_core(&l->wait, l->began_s);
     kl_step(l, KL_CALL_BEGIN, 0, 0);
     kilter_status status = l->checks || l->execution == 0 ? kl_steps_meet(l, NULL, &l->failure) : KILTER_OK;
     if (status == KILTER_OK)

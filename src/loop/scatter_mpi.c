@@ -528,7 +528,7 @@ static void give(kilter_loop *l, kilter_range *range) {
 
 /* Where nobody dies something that comes is all there is to wake up for. */
 static void rest(kilter_loop *l) {
-    kl_mpi_rest(&l->wait, kl_mpi_ranks_die ? REST_MOST_S : SIMULATED_REST_MOST_S);
+    kl_mpi_rest(&l->wait, false, kl_mpi_ranks_die ? REST_MOST_S : SIMULATED_REST_MOST_S);
 }
 
 static kilter_status step(kilter_loop *l, kilter_error *error) {

@@ -162,7 +162,7 @@ kilter_status kl_steps_close(kilter_loop *l, kilter_error *error) {
         if (status == KILTER_OK)
             status = kl_loop_look_for_deaths(l, error);
         if (!s->heard_last)
-            kl_loop_rest(l);
+            kl_loop_rest(l, false);
     }
     return status == KILTER_OK ? kl_batch_await(l, &s->batch, error) : status;
 }

@@ -22,6 +22,34 @@ void kl_stat_merge(kl_stat *into,
 double kl_stat_sd(const kl_stat *stat);  /* of the sample (n − 1); 0 below two values */
 double kl_stat_cv(const kl_stat *stat);  /* σ/μ; 0 when μ is 0 */
 
+/* What part of its core a thread can have. A thread that is always ready to run sees it: the time it ran over
+ * the time it ran or was kept from running. A thread that sleeps while it waits does not, as it asks for
+ * less: then the last part seen holds until the core is seen idle. Zeroed is empty. */
+typedef enum kl_core_mode {
+    KL_CORE_OWN,     /* nobody else wants the core */
+    KL_CORE_WATCHED, /* others do, or did: the thread must not sleep, so that it sees what it gets */
+    KL_CORE_SHARED,  /* others do, `share` is known: sleeping while it waits loses nothing */
+} kl_core_mode;
+typedef struct kl_core_sample { /* sums since any moment */
+    double now_s;
+    double run_s, delay_s; /* it ran; it was ready, and others ran */
+    double slices;         /* times it was let run */
+    double idle_s;         /* nobody used the cores it may use; below 0: not looked at */
+} kl_core_sample;
+typedef struct kl_core_share {
+    kl_core_mode mode;
+    double share;           /* 0 … 1 */
+    double since_s;         /* the mode */
+    double hold_s;          /* shared for so long before the core is watched again */
+    double quantum_s;       /* it was let run so long at a time when others wanted the core; 0: not seen */
+    kl_core_sample watched; /* sums of the time since then, while it is watched */
+    kl_core_sample last, idle_from;
+} kl_core_share;
+
+bool kl_core_share_due(const kl_core_share *core, double now_s);        /* another sample tells something */
+bool kl_core_share_wants_idle(const kl_core_share *core, double now_s); /* with idle_s */
+void kl_core_share_add(kl_core_share *core, const kl_core_sample *sample);
+
 /* Present pace of a worker: seconds per unit, recent work counting more. Decays with the time spent working
  * (not idling), so that a burst of small chunks and one big one of the same length weigh alike. Zeroed is
  * empty. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "steer/loads.h"
+#include "steer/slices.h"
 
 enum {
     CANDIDATES = KL_STATES + 3, /* best for the present, for each state, for their mean; equal shares */
@@ -41,6 +42,8 @@ struct kl_steer {
     double refill;        /* part of an execution that a pipeline takes to run dry and fill again */
     kl_costs costs;       /* ranged; none until somebody measures them */
     kl_loads loads;
+    double *core; /* share of its core that each rank gets */
+    kl_slices slices;
     double *scratch;
     double per_move_s; /* of an iteration of the busiest rank */
     double movement_s; /* of the last movements, mean */
@@ -157,6 +160,11 @@ static void learn_quantum(kl_steer *s, const kl_rank_report *reports) {
         longest_s = reports[r].quantum_s > longest_s ? reports[r].quantum_s : longest_s;
     if (longest_s > 0)
         s->options.quantum_s = longest_s;
+}
+
+static void learn_cores(kl_steer *s, const kl_rank_report *reports) {
+    for (uint32_t r = 0; r < s->options.ranks; r++)
+        s->core[r] = reports[r].share > 0 ? reports[r].share : 1;
 }
 
 static bool tells_costs(const kl_rank_report *report) {
@@ -562,6 +570,73 @@ static void average(kl_steer *s, kl_steer_plan *plan) {
     }
 }
 
+/* --- executions shorter than slices --- */
+
+static kilter_status place_of_choice(kl_steer *s, int choice, double execution_s, place *at) {
+    const double *speed = kl_loads_present(&s->loads);
+    uint32_t ranks = s->options.ranks;
+    if (choice == KL_CHOICE_EQUAL) {
+        put(s, at, s->equal);
+        return KILTER_OK;
+    }
+    for (uint32_t r = 0; r < ranks; r++) {
+        double part = !kl_slices_shared(s->core[r]) ? 1
+                      : choice == KL_CHOICE_OUT     ? 0
+                      : choice == KL_CHOICE_LESS
+                          ? kl_slices_part(execution_s, s->options.quantum_s, s->core[r])
+                          : 1;
+        s->scratch[r] = part * speed[r];
+    }
+    kilter_status status = kl_bounds(&s->costs, ranks, s->scratch, choice != KL_CHOICE_OUT, at);
+    if (status == KILTER_ERR_RANGE) { /* all share their cores: nobody can be left out */
+        put(s, at, s->equal);
+        status = KILTER_OK;
+    }
+    return status;
+}
+
+static const char *const choice_names[KL_CHOICES] = {"equal shares", "shares in proportion",
+                                                     "less on shared cores", "nothing on shared cores"};
+
+static void say_choice(const kl_steer *s, double execution_s, char *reason) {
+    const kl_slices *c = &s->slices;
+    size_t at =
+        (size_t)snprintf(reason, KL_REASON_BYTES, "%s %s: an execution of %s is short for slices of %s",
+                         c->holds ? "chosen:" : "trying", choice_names[c->choice], kl_say_s(execution_s).text,
+                         kl_say_s(s->options.quantum_s).text);
+    for (int i = 0; i < KL_CHOICES && c->holds && at < KL_REASON_BYTES; i++)
+        at += (size_t)snprintf(reason + at, KL_REASON_BYTES - at, "%s%s",
+                               i > 0 ? ", " : "; tried: ", kl_say_s(kl_slices_execution_s(c, i)).text);
+}
+
+/* Speeds do not tell what shares will do there. true: it is decided by trying. */
+static bool decide_by_trying(kl_steer *s, double spent_s, kl_steer_plan *plan) {
+    double sum = 0, moving_s = smaller(spent_s, s->step_s),
+           now_s = s->executions > 0 ? (s->step_s - moving_s) / s->executions : 0;
+    if (s->options.scattered ||
+        !kl_slices_apply(&s->slices, s->options.ranks, s->core, now_s, s->options.quantum_s)) {
+        kl_slices_leave(&s->slices);
+        return false;
+    }
+    for (uint32_t r = 0; r < s->options.ranks; r++)
+        sum += s->core[r];
+    kl_slices_next(&s->slices, s->executions, s->step_s - moving_s, sum);
+    if (place_of_choice(s, s->slices.choice, now_s, s->spare) != KILTER_OK)
+        return false;
+    s->proposed = volume(s, s->spare) > 0 ? s->spare : NULL;
+    if (s->proposed && still_barred(s))
+        s->proposed = NULL;
+    double then_s = kl_slices_execution_s(&s->slices, s->slices.choice);
+    kl_judgement *j = &plan->judgement;
+    *j = (kl_judgement){.verdict = s->proposed ? KL_MOVE_HINDSIGHT : KL_STAY_BALANCED,
+                        .cost_s = s->proposed ? move_s(s, s->spare) : 0};
+    plan->now_s = now_s;
+    plan->then_s = then_s > 0 ? then_s : now_s;
+    say_choice(s, now_s, j->reason);
+    plan->move = s->proposed != NULL;
+    return true;
+}
+
 static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan) {
     char *reason = plan->judgement.reason;
     choose(s, count, plan);
@@ -698,6 +773,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     double spent_s = learn_movements(s, reports);
     s->moved = false;
     learn_quantum(s, reports);
+    learn_cores(s, reports);
     plan->period = kl_period_of(s->options.interact_s, s->movement_s, s->options.quantum_s);
     s->round_s = s->step_s > plan->period.target_s ? s->step_s : plan->period.target_s;
     kilter_status status = learn_costs(s, reports);
@@ -714,7 +790,8 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     status = find_candidates(s, &count);
     if (status != KILTER_OK)
         return status;
-    decide(s, count, rests ? rest_begins : NULL, plan);
+    if (!decide_by_trying(s, spent_s, plan))
+        decide(s, count, rests ? rest_begins : NULL, plan);
     describe(s, plan);
     judge_last(s, plan);
     plan->lag_s = s->lag_s;
@@ -851,8 +928,9 @@ static bool allocate(kl_steer *s) {
         if (!(s->candidates[i] = calloc(ranks + 1, sizeof *s->candidates[i])))
             return false;
     s->scratch = calloc(ranks, sizeof *s->scratch);
+    s->core = calloc(ranks, sizeof *s->core);
     s->transfers = calloc(ranks, sizeof *s->transfers);
-    return s->scratch && s->transfers && kl_loads_init(&s->loads, ranks) == KILTER_OK;
+    return s->scratch && s->core && s->transfers && kl_loads_init(&s->loads, ranks) == KILTER_OK;
 }
 
 kl_steer *kl_steer_new(const kl_steer_options *options) {
@@ -894,6 +972,7 @@ void kl_steer_free(kl_steer *s) {
     free(s->halves[0]);
     free(s->halves[1]);
     free(s->scratch);
+    free(s->core);
     free(s->transfers);
     free(s);
 }

@@ -269,14 +269,15 @@ typedef struct kl_steer_options {
 
 /* What one rank tells in a round, since its last report. */
 typedef struct kl_rank_report {
-    double elapsed_s;               /* since the loop was opened: rank 0's is the clock of the decision */
-    double executions;              /* that ended, with the part done of the present one */
-    double busy_s;                  /* in the loop's body, whoever else had the core meanwhile; no waiting */
-    uint64_t iterations;            /* done in busy_s; 0: nothing known of this rank this time */
-    uint64_t lo, hi;                /* its range while they were done; scattered: 0, 0 */
-    double moving_s;                /* spent on moving rows, where it did not overlap */
-    uint64_t moved;                 /* iterations sent and received */
-    double quantum_s;               /* of the scheduler there; 0: not measured (yet) */
+    double elapsed_s;    /* since the loop was opened: rank 0's is the clock of the decision */
+    double executions;   /* that ended, with the part done of the present one */
+    double busy_s;       /* in the loop's body, whoever else had the core meanwhile; no waiting */
+    uint64_t iterations; /* done in busy_s; 0: nothing known of this rank this time */
+    uint64_t lo, hi;     /* its range while they were done; scattered: 0, 0 */
+    double moving_s;     /* spent on moving rows, where it did not overlap */
+    uint64_t moved;      /* iterations sent and received */
+    double quantum_s;    /* of the scheduler there; 0: not measured (yet) */
+    double share; /* of its core that the rank gets when it wants all, 0 … 1; 0: not known, taken for 1 */
     double boundary_s;              /* what the boundary of a pipeline's block costs; 0: not known */
     uint64_t segments;              /* 0: iterations are alike, or nobody looked */
     double segments_s[KL_SEGMENTS]; /* seconds per iteration along lo … hi; 0: not known. Looked at only when

@@ -41,6 +41,34 @@ struct timespec kl_time_after(double seconds); /* on CLOCK_MONOTONIC, to wait un
  * seen. */
 double kl_quantum_s(void);
 
+/* What the calling thread has had of its core. Zeroed is not open. */
+typedef struct kl_core_meter {
+    int thread, cores; /* descriptors; −1: the system does not tell */
+} kl_core_meter;
+void kl_core_meter_open(kl_core_meter *meter); /* by the thread that is measured */
+void kl_core_meter_close(kl_core_meter *meter);
+/* Seconds that it ran, and that it was ready to run while others had the core; how often it was let run.
+ * false: not known */
+bool kl_core_read(const kl_core_meter *meter, double *run_s, double *delay_s, double *slices);
+/* Seconds that nobody used the cores it may use, added up, to 0.01 s for each core; below 0: not known. */
+double kl_core_idle_s(const kl_core_meter *meter);
+
+/* Doorbells between up to `places` processes of one host that know a common token, each with a place of its
+ * own: a process that waits for another's message sleeps until that one rings. For one thread of each. */
+typedef struct kl_bells kl_bells;
+uint64_t kl_token(void);                                                 /* not to be guessed */
+kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine); /* NULL: not to be had here */
+void kl_bells_settle(kl_bells *bells); /* everybody has opened them: nobody else can. NULL does nothing */
+void kl_bells_close(kl_bells *bells);  /* NULL does nothing */
+uint32_t kl_bells_there(const kl_bells *bells); /* processes on this host; NULL: 0 */
+/* After a message was sent: wakes its receiver, if it sleeps. NULL, or a place on another host: nothing. */
+void kl_bells_ring(kl_bells *bells, uint32_t place);
+void kl_bells_ring_all(kl_bells *bells);
+/* To sleep: lie down, look once more for what is waited for, sleep at most so long; then get up. */
+void kl_bells_lie_down(kl_bells *bells);
+void kl_bells_sleep(kl_bells *bells, double seconds);
+void kl_bells_get_up(kl_bells *bells);
+
 uint32_t kl_core_count(void); /* cores this process may use, at least 1 */
 enum { KL_BINDING_BYTES = 32 };
 /* Bind the calling process to the `i`-th core it may use (modulo their number) and say so in `binding`; ""

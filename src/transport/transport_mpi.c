@@ -555,7 +555,7 @@ static kilter_status mpi_poll(kl_transport *transport, double timeout_s, kl_even
         double remaining_s = deadline_s - kl_monotonic_s();
         if (remaining_s <= 0)
             return KILTER_OK;
-        kl_mpi_rest(&m->wait, remaining_s);
+        kl_mpi_rest(&m->wait, false, remaining_s);
     }
 }
 
@@ -597,7 +597,7 @@ static bool part(mpi *m) {
         if (progress(m, !kl_mpi_ranks_die, NULL) || kl_monotonic_s() - m->wait.traffic_s > FAREWELL_S)
             return false;
         look_at_lines(m);
-        kl_mpi_rest(&m->wait, HUGE_VAL);
+        kl_mpi_rest(&m->wait, false, HUGE_VAL);
     }
     return true;
 }
@@ -724,7 +724,7 @@ static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *er
         if (status != KILTER_OK)
             return status;
         look_at_lines(m);
-        kl_mpi_rest(&m->wait, LOOK_S);
+        kl_mpi_rest(&m->wait, false, LOOK_S);
     }
     for (size_t i = 0; i < m->count; i++)
         if (m->peers[i].standing == LIVE && !m->peers[i].greeted)

@@ -1,37 +1,84 @@
-/* No MPI can wait without burning a core: look, and nap between looks. */
+/* How a rank waits. MPI has no way to sleep until something comes: one looks, and in between spins or sleeps.
+ *
+ * On a core of its own a rank spins: whatever else it does is later. On a core that others want, too,
+ * spinning uses up the time that it will need when the message is there, and yielding hands the core over for
+ * a whole slice of the scheduler. Sleeping does neither: a thread that used less than its share is woken at
+ * once. */
 #include "transport/wait_mpi.h"
 
 #include <math.h>
-#include <sched.h>
-
-#include "sys/sys.h"
+#include <sys/prctl.h>
 
 enum {
-    SPINS = 20
-}; /* looks with a bare yield in between, or with nothing by who may spin, before the first nap */
+    LOOKS = 3,     /* before anything else */
+    LAST_LOOKS = 2 /* before sleeping */
+};
 
-#define SHORTEST_NAP_S 20e-6 /* naps double from here … */
-#define LONGEST_NAP_S  1e-3  /* … to here; and after REST_AFTER_S without traffic … */
-#define LONGEST_REST_S 2e-3  /* … to here */
+#define SHORT_WAIT_S   15e-6 /* where waits are shorter in the mean, … */
+#define SHORT_SPIN_S   30e-6 /* … sleeping costs more than spinning for so long */
+#define SHORTEST_NAP_S 20e-6 /* without a bell naps last from this … */
+#define LONGEST_NAP_S  1e-3  /* … to this; and after REST_AFTER_S without traffic … */
+#define LONGEST_REST_S 2e-3  /* … to this, … */
+#define NAP_PART       0.125 /* … in between a part of what was waited */
 #define REST_AFTER_S   0.05
-#define SHARED_S       100e-6 /* a yield that takes longer let somebody else have the core … */
-#define SHARED_FOR_S   0.1    /* … who will want it again within this */
+#define SHORTEST_SLEEP_S                                                                                     \
+    2e-4 /* with a bell, as MPI may want to be looked after more than once for a message … */
+#define LONGEST_SLEEP_S 5e-3 /* … and the dead do not ring */
+#define SLEEP_PART      0.5
+#define WAIT_MEMORY     0.1    /* of the newest wait in their mean */
+#define LONG_WAIT_S     1e-3   /* a partner was kept from running, or has more to do: no usual wait */
+#define TIMER_SLACK_NS  1000UL /* the system's 50 µs are longer than naps */
 
 const bool kl_mpi_ranks_die = true;
 
 void kl_mpi_wait_begin(kl_mpi_wait *wait) {
-    *wait = (kl_mpi_wait){.ticket = MPI_REQUEST_NULL};
+    *wait = (kl_mpi_wait){.ticket = MPI_REQUEST_NULL, .meter = {-1, -1}};
     kl_mpi_traffic(wait);
 }
 
 void kl_mpi_wait_end(kl_mpi_wait *wait) {
-    (void)wait;
+    kl_core_meter_close(&wait->meter);
+    kl_bells_close(wait->bells);
+    if (wait->slack_ns > 0)
+        prctl(PR_SET_TIMERSLACK, (unsigned long)wait->slack_ns, 0, 0, 0);
+}
+
+/* --- what the rank gets of its core --- */
+
+void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
+    kl_core_sample s = {.now_s = now_s, .idle_s = -1};
+    if (!kl_core_share_due(&wait->core, now_s))
+        return;
+    if (wait->meter.thread < 0 && wait->core.last.now_s == 0)
+        kl_core_meter_open(&wait->meter);
+    if (!kl_core_read(&wait->meter, &s.run_s, &s.delay_s, &s.slices)) {
+        wait->core.last.now_s = now_s; /* not known: taken for its own */
+        return;
+    }
+    if (kl_core_share_wants_idle(&wait->core, now_s))
+        s.idle_s = kl_core_idle_s(&wait->meter);
+    kl_core_share_add(&wait->core, &s);
+}
+
+/* --- one wait --- */
+
+static void get_up(kl_mpi_wait *wait) {
+    if (wait->lying > 0)
+        kl_bells_get_up(wait->bells);
+    wait->lying = 0;
 }
 
 void kl_mpi_traffic(kl_mpi_wait *wait) {
-    wait->spins = 0;
-    wait->nap_s = SHORTEST_NAP_S;
+    get_up(wait);
+    wait->looks = 0;
     wait->traffic_s = kl_monotonic_s();
+}
+
+void kl_mpi_waited(kl_mpi_wait *wait) {
+    double waited_s = kl_monotonic_s() - wait->traffic_s;
+    get_up(wait);
+    if (waited_s < LONG_WAIT_S)
+        wait->usual_s += WAIT_MEMORY * (waited_s - wait->usual_s);
 }
 
 int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int sends, bool for_ever, int *done,
@@ -43,35 +90,58 @@ int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int send
     return code;
 }
 
-/* Who waits on a core of its own for what is microseconds late loses more by a nap than by looking again. On
- * a core that others want, too, each look uses up time that is needed when the message is there. */
-static bool may_spin(const kl_mpi_wait *wait, double now_s) {
-    bool shared = wait->shared_s > 0 && now_s - wait->shared_s < SHARED_FOR_S;
-    return !shared && now_s - wait->traffic_s < wait->spin_s;
-}
-
-static void let_others(kl_mpi_wait *wait, double now_s) {
-    sched_yield();
-    double back_s = kl_monotonic_s();
-    if (back_s - now_s > SHARED_S)
-        wait->shared_s = back_s;
-}
-
 int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_ever, int *done) {
     (void)wait, (void)for_ever;
     return MPI_Test(request, done, MPI_STATUS_IGNORE);
 }
 
-void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s) {
-    double now_s = kl_monotonic_s();
-    bool spins = may_spin(wait, now_s);
-    if (wait->spins < SPINS || spins) {
-        if (!spins || wait->spins >= SPINS)
-            let_others(wait, now_s);
-        wait->spins++;
+/* A rank that waits for what is microseconds late loses more by a nap than by looking again. */
+static bool spins(const kl_mpi_wait *wait, double waited_s) {
+    if (wait->looks < LOOKS)
+        return true;
+    if (wait->core.mode == KL_CORE_SHARED)
+        return wait->usual_s < SHORT_WAIT_S && waited_s < SHORT_SPIN_S;
+    return waited_s < wait->spin_s;
+}
+
+static double between(double least, double value, double most) {
+    return value < least ? least : value < most ? value : most;
+}
+
+static void make_timers_fine(kl_mpi_wait *wait) {
+    if (wait->slack_ns > 0)
+        return;
+    int slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    wait->slack_ns = slack_ns > 0 ? slack_ns : 50000;
+    prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+}
+
+/* Open MPI's MPI_Testsome() takes in what has come and tells of it the next time: one looks twice. */
+static void sleep_until_rung(kl_mpi_wait *wait, double waited_s, double most_s) {
+    if (wait->lying == 0)
+        kl_bells_lie_down(wait->bells);
+    if (wait->lying++ < LAST_LOOKS)
+        return;
+    double longest_s = between(SHORTEST_SLEEP_S, SLEEP_PART * waited_s, LONGEST_SLEEP_S);
+    kl_bells_sleep(wait->bells, fmin(longest_s, most_s));
+    get_up(wait);
+}
+
+static void nap(double waited_s, double most_s) {
+    double longest_s = waited_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
+    kl_nap_s(fmin(between(SHORTEST_NAP_S, NAP_PART * waited_s, longest_s), most_s));
+}
+
+void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
+    double now_s = kl_monotonic_s(), waited_s = now_s - wait->traffic_s;
+    kl_mpi_look_at_core(wait, now_s);
+    if (spins(wait, waited_s)) {
+        wait->looks++;
         return;
     }
-    double longest_s = now_s - wait->traffic_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
-    kl_nap_s(fmin(wait->nap_s, remaining_s));
-    wait->nap_s = fmin(2 * wait->nap_s, longest_s);
+    make_timers_fine(wait);
+    if (rings && wait->bells)
+        sleep_until_rung(wait, waited_s, remaining_s);
+    else
+        nap(waited_s, remaining_s);
 }

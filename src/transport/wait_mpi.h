@@ -7,23 +7,34 @@
 #include <mpi.h>
 #include <stdbool.h>
 
+#include "measure/measure.h"
+#include "sys/sys.h"
+
 /* In a simulation no rank does. Where ranks die, their death must be noticed, and a receive may not be posted
  * for whoever sends next: one that matched a dying sender hangs for ever. Where they do not, that is one
  * receive instead of many, each of which costs time with every message. */
 extern const bool kl_mpi_ranks_die;
 
 typedef struct kl_mpi_wait {
-    unsigned spins;
-    double nap_s, traffic_s; /* traffic_s: when something last came or went */
-    double spin_s;           /* before the first nap, on a core of its own; 0: a few looks */
-    double shared_s;         /* when the core was last seen to be others', too; 0: never */
-    MPI_Request ticket;      /* a simulated build's, and so is this: */
+    double traffic_s; /* when something last came or went */
+    double spin_s;    /* before the first nap, on a core of its own; 0: a few looks */
+    double usual_s;   /* of a wait, mean of the last short ones */
+    unsigned looks;   /* since traffic_s */
+    unsigned lying;   /* looks since it was marked asleep; 0: it is not */
+    kl_bells *bells;  /* of the ranks of this host; NULL: none */
+    kl_core_meter meter;
+    kl_core_share core;
+    int slack_ns;       /* of timers, as the program had it; 0: not changed */
+    MPI_Request ticket; /* a simulated build's, and so is this: */
     struct kl_arrival *arrival;
 } kl_mpi_wait;
 
 void kl_mpi_wait_begin(kl_mpi_wait *wait);
-void kl_mpi_wait_end(kl_mpi_wait *wait);
-void kl_mpi_traffic(kl_mpi_wait *wait);
+void kl_mpi_wait_end(kl_mpi_wait *wait); /* frees the bells, too */
+void kl_mpi_traffic(kl_mpi_wait *wait);  /* something came or went, or a wait begins */
+void kl_mpi_waited(kl_mpi_wait *wait);   /* a wait that began with kl_mpi_traffic() is over */
+/* What the rank has got of its core, now and then: whoever computes for long calls it, too. */
+void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s);
 /* Some of the requests that are complete, as MPI_Testsome gives them: *done of them (0: none), which ones,
  * and their statuses; their places hold MPI_REQUEST_NULL now. Behind the receives there may be sends, and
  * behind these there is room for a request of kl_mpi_look()'s own.
@@ -32,7 +43,8 @@ int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int send
                 int *which, MPI_Status *statuses);
 /* The same of a collective operation's request, which SMPI does not take among others. */
 int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_ever, int *done);
-/* Before the next look, at most so long; HUGE_VAL: that look is for ever. */
-void kl_mpi_rest(kl_mpi_wait *wait, double remaining_s);
+/* Before the next look, at most so long; HUGE_VAL: that look is for ever. rings: all that is waited for comes
+ * from ranks that ring. */
+void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s);
 
 #endif

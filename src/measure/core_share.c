@@ -1,0 +1,95 @@
+/* What part of its core a thread can have, from what the system counts of it. */
+#include "measure/measure.h"
+
+static const double WINDOW_S = 0.01;   /* between two samples */
+static const double WATCHED_S = 0.04;  /* ready to run for so long, a share can be told: ten slices of 4 ms */
+static const double SHARED_PART = 0.05; /* of the time it was ready, others had the core: it is shared */
+static const double READY_PART = 0.9;  /* ready for so much of a window: what it got is all it could get */
+static const double IDLE_S = 0.1;      /* idle time is looked at so often: it comes in ticks of 0.01 s */
+static const double IDLE_PART = 0.1;   /* of it idle: nobody else may want the core any more */
+static const double FIRST_HOLD_S = 0.1, LONGEST_HOLD_S = 5;
+static const double CALM_S = 1;        /* alone for so long: what was before is forgotten */
+static const double MEMORY_S = 0.2;    /* of the share, in the time that it was ready */
+
+bool kl_core_share_due(const kl_core_share *c, double now_s) {
+    return now_s - c->last.now_s >= WINDOW_S;
+}
+
+bool kl_core_share_wants_idle(const kl_core_share *c, double now_s) {
+    return c->mode == KL_CORE_SHARED && now_s - c->idle_from.now_s >= IDLE_S;
+}
+
+static void change_mode(kl_core_share *c, kl_core_mode mode, double now_s) {
+    c->mode = mode;
+    c->since_s = now_s;
+    c->watched = (kl_core_sample){.now_s = now_s};
+    c->idle_from = (kl_core_sample){.idle_s = -1};
+}
+
+static double delay_part(double run_s, double delay_s) {
+    return run_s + delay_s > 0 ? delay_s / (run_s + delay_s) : 0;
+}
+
+static void hold(kl_core_share *c) {
+    double longer_s = c->hold_s < FIRST_HOLD_S ? FIRST_HOLD_S : 2 * c->hold_s;
+    c->hold_s = longer_s < LONGEST_HOLD_S ? longer_s : LONGEST_HOLD_S;
+}
+
+static void learn_quantum(kl_core_share *c, double quantum_s) {
+    c->quantum_s += (c->quantum_s > 0 ? 0.5 : 1) * (quantum_s - c->quantum_s);
+}
+
+static void watch(kl_core_share *c, double run_s, double delay_s, double slices, double now_s) {
+    kl_core_sample *w = &c->watched;
+    w->run_s += run_s;
+    w->delay_s += delay_s;
+    w->slices += slices;
+    if (w->run_s + w->delay_s < WATCHED_S)
+        return;
+    double part = delay_part(w->run_s, w->delay_s);
+    bool shared = part > SHARED_PART;
+    c->share = shared ? 1 - part : 1;
+    if (shared && w->slices > 0)
+        learn_quantum(c, w->run_s / w->slices);
+    if (shared)
+        hold(c);
+    change_mode(c, shared ? KL_CORE_SHARED : KL_CORE_OWN, now_s);
+}
+
+/* It sleeps while it waits: what it did not use tells nothing, but what it was ready for does. */
+static void follow(kl_core_share *c, double run_s, double delay_s, double window_s) {
+    double ready_s = run_s + delay_s, weight = ready_s / (ready_s + MEMORY_S);
+    if (ready_s >= READY_PART * window_s)
+        c->share += weight * (1 - delay_part(run_s, delay_s) - c->share);
+}
+
+static bool others_are_gone(kl_core_share *c, const kl_core_sample *s) {
+    if (s->idle_s < 0)
+        return false;
+    kl_core_sample from = c->idle_from;
+    c->idle_from = *s;
+    return from.idle_s >= 0 && s->idle_s - from.idle_s > IDLE_PART * (s->now_s - from.now_s) &&
+           s->now_s - c->since_s > c->hold_s;
+}
+
+void kl_core_share_add(kl_core_share *c, const kl_core_sample *s) {
+    double window_s = s->now_s - c->last.now_s, run_s = s->run_s - c->last.run_s,
+           delay_s = s->delay_s - c->last.delay_s, slices = s->slices - c->last.slices;
+    bool first = c->last.now_s == 0;
+    c->last = *s;
+    if (first) {
+        c->share = 1;
+        change_mode(c, KL_CORE_OWN, s->now_s);
+        return;
+    }
+    if (c->mode == KL_CORE_OWN && s->now_s - c->since_s > CALM_S)
+        c->hold_s = 0;
+    if (c->mode == KL_CORE_OWN && delay_part(run_s, delay_s) > SHARED_PART)
+        change_mode(c, KL_CORE_WATCHED, s->now_s);
+    if (c->mode == KL_CORE_WATCHED)
+        watch(c, run_s, delay_s, slices, s->now_s);
+    else if (c->mode == KL_CORE_SHARED)
+        follow(c, run_s, delay_s, window_s);
+    if (c->mode == KL_CORE_SHARED && others_are_gone(c, s))
+        change_mode(c, KL_CORE_WATCHED, s->now_s);
+}

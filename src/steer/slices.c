@@ -1,0 +1,112 @@
+/* Loops whose executions are shorter than the slices in which the scheduler shares a core.
+ *
+ * A rank that is kept from its core for a slice then holds all others up for many executions. Rows in
+ * proportion to what each rank gets of its core are too many for it: a rank that wants all of its share is
+ * made to wait for whole slices, one that wants less is let in at once. How much less, whether it is better
+ * left out, and whether it pays at all depends on the scheduler and on who else is there. So the choices are
+ * tried, and measured. */
+#include "steer/slices.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    TRY_ROUNDS = 2,    /* each choice, and the best two once more */
+    FIRST_HOLD = 50,   /* rounds with the best one, before all are tried again … */
+    LONGEST_HOLD = 800 /* … and at most */
+};
+static const double OWN_PART = 0.95;     /* a rank that gets less of its core shares it */
+static const double SHORT = 1.5, LONG = 5; /* slices: shorter executions are tried, until they take longer than that */
+static const double HOPELESS = 1.4;      /* times the best so far: one round is enough to see it */
+static const double CHANGED = 0.2;       /* shares whose sum differs by more are others */
+static const double WAKE_S = 7e-6;       /* to sleep and be woken, once an execution */
+static const double CREDIT_PART = 0.6;   /* of its share that a rank may use and be let in at once, … */
+static const double LEAST_PART = 0.1;
+
+bool kl_slices_shared(double share) {
+    return share > 0 && share < OWN_PART;
+}
+
+double kl_slices_part(double execution_s, double quantum_s, double share) {
+    double part = CREDIT_PART + (1 - CREDIT_PART) * fmin(1, execution_s / quantum_s); /* … of long ones all */
+    part -= WAKE_S / (share * execution_s);
+    return part > LEAST_PART ? part : LEAST_PART;
+}
+
+bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double execution_s,
+                     double quantum_s) {
+    bool shared = false;
+    for (uint32_t r = 0; r < ranks; r++)
+        shared |= kl_slices_shared(shares[r]);
+    return shared && execution_s > 0 && execution_s < (s->active ? LONG : SHORT) * quantum_s;
+}
+
+static double score(const kl_slices *s, int choice) { /* seconds for an execution */
+    const kl_tried *t = &s->tried[choice];
+    return t->executions > 0 ? t->elapsed_s / t->executions : HUGE_VAL;
+}
+
+static int best_but(const kl_slices *s, int other) {
+    int best = -1;
+    for (int c = 0; c < KL_CHOICES; c++)
+        if (c != other && (best < 0 || score(s, c) < score(s, best)))
+            best = c;
+    return best;
+}
+
+static void try_choice(kl_slices *s, int choice) {
+    s->choice = choice;
+    s->rounds = 0;
+}
+
+static void begin(kl_slices *s, double shared_sum) {
+    memset(s->tried, 0, sizeof s->tried);
+    s->shared_sum = shared_sum;
+    s->tries = 0;
+    s->holds = false;
+    try_choice(s, KL_CHOICE_EQUAL);
+}
+
+void kl_slices_leave(kl_slices *s) {
+    s->active = false;
+    s->hold = 0;
+}
+
+static void next_try(kl_slices *s) {
+    s->tries++;
+    if (s->tries < KL_CHOICES) {
+        try_choice(s, (int)s->tries);
+    } else if (s->tries == KL_CHOICES) {
+        try_choice(s, best_but(s, best_but(s, -1)));
+    } else if (s->tries == KL_CHOICES + 1) {
+        try_choice(s, best_but(s, -1));
+    } else {
+        try_choice(s, best_but(s, -1));
+        s->holds = true;
+        s->hold = s->hold == 0 ? FIRST_HOLD : s->hold < LONGEST_HOLD ? 2 * s->hold : LONGEST_HOLD;
+    }
+}
+
+void kl_slices_next(kl_slices *s, double executions, double elapsed_s, double shared_sum) {
+    if (!s->active || (s->holds && fabs(shared_sum - s->shared_sum) > CHANGED) ||
+        (s->holds && s->rounds >= s->hold)) {
+        if (s->active && s->rounds < s->hold)
+            s->hold = 0; /* something else is shared now */
+        s->active = true;
+        begin(s, shared_sum);
+        return;
+    }
+    s->rounds++;
+    if (s->holds)
+        return;
+    kl_tried *t = &s->tried[s->choice];
+    t->executions += executions;
+    t->elapsed_s += elapsed_s;
+    if (s->rounds >= TRY_ROUNDS || score(s, s->choice) > HOPELESS * score(s, best_but(s, s->choice)))
+        next_try(s);
+}
+
+double kl_slices_execution_s(const kl_slices *s, int choice) {
+    double known_s = score(s, choice);
+    return known_s < HUGE_VAL ? known_s : 0;
+}

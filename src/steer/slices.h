@@ -1,0 +1,40 @@
+/* Executions shorter than the scheduler's slices, on cores that others want, too. Within room steer. */
+#ifndef KL_STEER_SLICES_H
+#define KL_STEER_SLICES_H
+
+#include "steer/steer.h"
+
+typedef enum kl_choice {
+    KL_CHOICE_EQUAL,      /* equal shares */
+    KL_CHOICE_PROPORTION, /* in proportion to what each rank gets of its core */
+    KL_CHOICE_LESS,       /* less for ranks on shared cores: so much that they are let in at once */
+    KL_CHOICE_OUT,        /* nothing for them */
+    KL_CHOICES
+} kl_choice;
+
+typedef struct kl_tried {
+    double executions, elapsed_s;
+} kl_tried;
+
+typedef struct kl_slices { /* zeroed: nothing is tried */
+    bool active, holds;    /* holds: all are tried */
+    int choice;            /* in force */
+    uint32_t tries, rounds, hold;
+    double shared_sum; /* of the ranks' shares of their cores, when it began */
+    kl_tried tried[KL_CHOICES];
+} kl_slices;
+
+bool kl_slices_shared(double share); /* of a core: others want it, too */
+/* Are they what decides? */
+bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shares, double execution_s,
+                     double quantum_s);
+/* The part of its share of the core that a rank may use in executions so short, and still be let in at once
+ * when it wakes. */
+double kl_slices_part(double execution_s, double quantum_s, double share);
+/* A round with the choice in force is over: what was done in it, and the sum of the ranks' shares of their
+ * cores. Sets `choice` for the next one. */
+void kl_slices_next(kl_slices *slices, double executions, double elapsed_s, double shared_sum);
+void kl_slices_leave(kl_slices *slices); /* they do not apply any more */
+double kl_slices_execution_s(const kl_slices *slices, int choice); /* as tried; 0: not known */
+
+#endif

@@ -1,0 +1,121 @@
+/* Doorbells between processes of one host: who waits for a message sleeps in the system until whoever sent it
+ * rings. A bell is a word of shared memory that the system can wait on (a futex).
+ *
+ *     sleeper   marks itself asleep, looks once more for what it waits for, sleeps while the word is as it was
+ *     ringer    has sent, sees the mark, changes the word and wakes the sleeper
+ *
+ * Each writes before it reads what the other writes, so that one of the two always notices. */
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sys/sys.h"
+
+enum { NAME_BYTES = 64 };
+
+typedef struct bell {
+    _Alignas(64) atomic_uint rung; /* how often; the word that is waited on */
+    atomic_bool there, asleep;
+} bell;
+
+struct kl_bells {
+    bell *all;
+    uint32_t places, mine;
+    unsigned before; /* rung so often when this process lay down */
+    char name[NAME_BYTES];
+};
+
+uint64_t kl_token(void) {
+    uint64_t token;
+    if (getrandom(&token, sizeof token, 0) != sizeof token)
+        token = kl_mix64((uint64_t)getpid() ^ (uint64_t)(1e9 * kl_unix_time_s()));
+    return token;
+}
+
+static bell *map_bells(const char *name, size_t bytes) {
+    int fd = shm_open(name, O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (fd < 0)
+        return NULL;
+    void *at = MAP_FAILED;
+    if (posix_fallocate(fd, 0, (off_t)bytes) == 0) /* a full /dev/shm is refused here, not by a SIGBUS */
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine) {
+    kl_bells *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->places = places;
+    b->mine = mine;
+    snprintf(b->name, sizeof b->name, "/kilter-bells-%016llx", (unsigned long long)token);
+    b->all = map_bells(b->name, places * sizeof *b->all);
+    if (!b->all) {
+        free(b);
+        return NULL;
+    }
+    atomic_store(&b->all[mine].there, true);
+    return b;
+}
+
+void kl_bells_settle(kl_bells *b) {
+    if (b)
+        shm_unlink(b->name);
+}
+
+void kl_bells_close(kl_bells *b) {
+    if (!b)
+        return;
+    kl_bells_settle(b);
+    munmap(b->all, b->places * sizeof *b->all);
+    free(b);
+}
+
+uint32_t kl_bells_there(const kl_bells *b) {
+    uint32_t there = 0;
+    for (uint32_t i = 0; b && i < b->places; i++)
+        there += atomic_load_explicit(&b->all[i].there, memory_order_relaxed);
+    return there;
+}
+
+void kl_bells_ring(kl_bells *b, uint32_t place) {
+    if (!b)
+        return;
+    bell *bell = &b->all[place];
+    atomic_thread_fence(memory_order_seq_cst); /* what was sent stands before the mark is read */
+    if (!atomic_load(&bell->asleep))
+        return;
+    atomic_fetch_add(&bell->rung, 1);
+    syscall(SYS_futex, &bell->rung, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void kl_bells_ring_all(kl_bells *b) {
+    for (uint32_t i = 0; b && i < b->places; i++)
+        if (i != b->mine)
+            kl_bells_ring(b, i);
+}
+
+void kl_bells_lie_down(kl_bells *b) {
+    bell *mine = &b->all[b->mine];
+    b->before = atomic_load(&mine->rung);
+    atomic_store(&mine->asleep, true);
+    atomic_thread_fence(memory_order_seq_cst); /* the mark stands before the last look */
+}
+
+void kl_bells_sleep(kl_bells *b, double seconds) {
+    struct timespec most = kl_timespec(seconds);
+    syscall(SYS_futex, &b->all[b->mine].rung, FUTEX_WAIT, b->before, &most, NULL, 0);
+}
+
+void kl_bells_get_up(kl_bells *b) {
+    atomic_store_explicit(&b->all[b->mine].asleep, false, memory_order_relaxed);
+}

@@ -1,0 +1,64 @@
+/* What a thread gets of its core, as the system counts it. */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sys/sys.h"
+
+enum { LINES_BYTES = 1 << 16 }; /* of /proc/stat: enough for 700 cores */
+
+void kl_core_meter_open(kl_core_meter *meter) {
+    *meter = (kl_core_meter){open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC),
+                             open("/proc/stat", O_RDONLY | O_CLOEXEC)};
+}
+
+void kl_core_meter_close(kl_core_meter *meter) {
+    if (meter->thread >= 0)
+        close(meter->thread);
+    if (meter->cores >= 0)
+        close(meter->cores);
+    *meter = (kl_core_meter){-1, -1};
+}
+
+bool kl_core_read(const kl_core_meter *meter, double *run_s, double *delay_s, double *slices) {
+    char text[80];
+    unsigned long long run_ns, delay_ns, count;
+    ssize_t bytes = meter->thread >= 0 ? pread(meter->thread, text, sizeof text - 1, 0) : -1;
+    if (bytes <= 0)
+        return false;
+    text[bytes] = '\0';
+    if (sscanf(text, "%llu %llu %llu", &run_ns, &delay_ns, &count) != 3 || run_ns == 0)
+        return false;
+    *run_s = 1e-9 * (double)run_ns;
+    *delay_s = 1e-9 * (double)delay_ns;
+    *slices = (double)count;
+    return true;
+}
+
+/* Of the lines "cpu3 user nice system idle iowait …", those of cores this thread may use. */
+static double add_idle(const char *lines, const cpu_set_t *mine) {
+    unsigned core;
+    unsigned long long idle, iowait;
+    double ticks = 0;
+    for (const char *line = strstr(lines, "\ncpu"); line; line = strstr(line + 1, "\ncpu"))
+        if (sscanf(line, "\ncpu%u %*u %*u %*u %llu %llu", &core, &idle, &iowait) == 3 && core < CPU_SETSIZE &&
+            CPU_ISSET(core, mine))
+            ticks += (double)idle + (double)iowait;
+    return ticks;
+}
+
+double kl_core_idle_s(const kl_core_meter *meter) {
+    cpu_set_t mine;
+    char *text = meter->cores >= 0 ? malloc(LINES_BYTES) : NULL;
+    ssize_t bytes = text ? pread(meter->cores, text, LINES_BYTES - 1, 0) : -1;
+    double idle_s = -1;
+    if (bytes > 0 && sched_getaffinity(0, sizeof mine, &mine) == 0) {
+        text[bytes] = '\0';
+        idle_s = add_idle(text, &mine) / (double)sysconf(_SC_CLK_TCK);
+    }
+    free(text);
+    return idle_s;
+}
