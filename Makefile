@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo check bench paper1 paper2 paper3 faults install fuzz tidy format clean packages release
+.PHONY: demo check bench paper1 paper2 paper3 shared faults install fuzz tidy format clean packages release
 
 demo: packages        ## a real planning problem on unequal workers, start to end
 	tools/demo
@@ -21,6 +21,11 @@ paper2: release       ## docs/results/paper2.md: loops that move their own work,
 
 paper3: release       ## docs/results/paper3.md: planning on workers that differ and come and go; an hour
 	tools/paper3
+
+shared: release       ## docs/results/shared.md: loops on cores that others use, too; hours
+	cmake --preset mpich
+	cmake --build --preset mpich
+	tools/shared
 
 faults: release       ## docs/results/faults.md: what happens when workers, links and masters fail; hours
 	tools/faults

@@ -1,5 +1,6 @@
-/* compete CORE: keep the CORE-th core this process may use busy, until it or the process that started it
- * ends. The numbering is that of local workers. */
+/* compete CORE [ON OFF]: keep the CORE-th core this process may use busy, until it or the process that
+ * started it ends; for ON seconds, then not for OFF seconds, and so on. The numbering is that of local
+ * workers. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,21 +9,38 @@
 
 #include "sys/sys.h"
 
+static bool read_number(const char *word, double *number) {
+    char *end = NULL;
+    *number = strtod(word, &end);
+    return end != word && *end == '\0' && *number >= 0;
+}
+
+static void compute_until(double end_s) {
+    while (kl_monotonic_s() < end_s)
+        for (volatile unsigned long i = 0; i < 1000; i++)
+            ;
+}
+
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--cores") == 0) {
         printf("%u\n", kl_core_count());
         return 0;
     }
-    char *end = NULL, binding[KL_BINDING_BYTES];
-    unsigned long core = argc == 2 ? strtoul(argv[1], &end, 10) : 0;
-    if (argc != 2 || *argv[1] == '\0' || *end) {
-        fprintf(stderr, "usage: compete CORE (a number from 0), compete --cores\n");
+    char binding[KL_BINDING_BYTES];
+    double core = 0, on_s = 1, off_s = 0;
+    if ((argc != 2 && argc != 4) || !read_number(argv[1], &core) ||
+        (argc == 4 && !(read_number(argv[2], &on_s) && on_s > 0 && read_number(argv[3], &off_s)))) {
+        fprintf(stderr, "usage: compete CORE [ON OFF] (a number from 0; seconds), compete --cores\n");
         return 2;
     }
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     kl_bind_core((uint32_t)core, binding);
     printf("%s\n", binding);
     fflush(stdout);
-    for (volatile unsigned long i = 0;; i++)
-        ;
+    for (double begun_s = kl_monotonic_s();; begun_s += on_s + off_s) {
+        compute_until(begun_s + on_s);
+        double left_s = begun_s + on_s + off_s - kl_monotonic_s();
+        if (left_s > 0)
+            kl_nap_s(left_s);
+    }
 }

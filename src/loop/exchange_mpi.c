@@ -214,21 +214,22 @@ static void settle_move(kilter_loop *l) {
     l->moves = l->moving = false;
 }
 
-kilter_status kl_exchange_finish(kilter_loop *l, kilter_error *error) {
+kilter_status kl_exchange_finish(kilter_loop *l, double *now_s, kilter_error *error) {
     if (!l->exchanging)
         return KILTER_OK;
     double began_s = kl_loop_now_s(l);
     kilter_status status = kl_batch_await(l, &l->exchange, error);
     if (status != KILTER_OK)
         return status;
-    double waited_s = kl_loop_now_s(l) - began_s;
-    if (l->moving) {
+    bool moving = l->moving;
+    if (moving)
         settle_move(l);
-        waited_s = kl_loop_now_s(l) - began_s;
-        l->measured.moving_s += waited_s;
-        l->summary.moving_s += waited_s;
+    *now_s = kl_loop_now_s(l);
+    if (moving) {
+        l->measured.moving_s += *now_s - began_s;
+        l->summary.moving_s += *now_s - began_s;
     } else {
-        l->summary.waited_s += waited_s;
+        l->summary.waited_s += *now_s - began_s;
     }
     l->exchanging = false;
     return KILTER_OK;
@@ -240,6 +241,7 @@ static bool differ(const kilter_loop *l, const uint64_t *a, const uint64_t *b) {
 
 kilter_status kl_exchange_by_stages(kilter_loop *l, kilter_error *error) {
     kilter_status status = KILTER_OK;
+    double now_s;
     kl_span inner;
     memcpy(l->goal, l->target, (l->ranks + 1) * sizeof *l->goal);
     do {
@@ -249,7 +251,7 @@ kilter_status kl_exchange_by_stages(kilter_loop *l, kilter_error *error) {
         status = kl_exchange_begin(l, &inner, error);
         l->passing &= l->moving; /* or else it was refused */
         if (status == KILTER_OK)
-            status = kl_exchange_finish(l, error);
+            status = kl_exchange_finish(l, &now_s, error);
     } while (status == KILTER_OK && l->passing);
     return status;
 }

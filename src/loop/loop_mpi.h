@@ -263,7 +263,8 @@ kl_span kl_loop_with_ghosts(const kilter_loop *l, kl_span own, uint64_t ghost);
 /* Begins to bring what is lacking, and gives in *inner the own rows that need nothing of it. */
 kilter_status kl_exchange_begin(kilter_loop *l, kl_span *inner, kilter_error *error);
 kilter_status kl_exchange_look(kilter_loop *l, kilter_error *error);
-kilter_status kl_exchange_finish(kilter_loop *l, kilter_error *error);
+/* *now_s: when it is done, if anything was under way. */
+kilter_status kl_exchange_finish(kilter_loop *l, double *now_s, kilter_error *error);
 /* All of it, with rows changing only between neighbours at a time. */
 kilter_status kl_exchange_by_stages(kilter_loop *l, kilter_error *error);
 void kl_legs_free(kl_legs *legs);
@@ -289,8 +290,8 @@ void kl_loop_refused(kilter_loop *l, const char *reason);     /* a move, for wan
 /* Once, if the loop has lasted so long that this costs it nothing to speak of. */
 void kl_loop_measure_quantum(kilter_loop *l);
 /* Work is given to the body now. */
-void kl_measure_given(kilter_loop *l);
-void kl_measure(kilter_loop *l, kl_span rows);                                 /* were done */
+void kl_measure_given(kilter_loop *l, double now_s);
+void kl_measure(kilter_loop *l, kl_span rows, double now_s);                   /* were done */
 void kl_measure_block(kilter_loop *l, const kl_blocks *blocks, kl_span block); /* of a pipeline, was done */
 void kl_measure_boundary(kilter_loop *l); /* before the block given now */
 

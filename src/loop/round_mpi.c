@@ -190,10 +190,10 @@ static void measure_segments(kilter_loop *l, kl_span rows, double cpu_s) {
     }
 }
 
-void kl_measure_given(kilter_loop *l) {
+void kl_measure_given(kilter_loop *l, double now_s) {
     if (!l->steer)
         return;
-    l->given_s = kl_loop_now_s(l);
+    l->given_s = now_s;
     l->given_cpu = l->by_pieces || l->wait.core.mode == KL_CORE_SHARED;
     l->given_busy_s = l->given_cpu ? kl_busy_s(&l->clock) : 0;
 }
@@ -214,11 +214,11 @@ static double cpu_since_given_s(const kilter_loop *l) {
     return l->given_cpu ? kl_busy_s(&l->clock) - l->given_busy_s : 0;
 }
 
-void kl_measure(kilter_loop *l, kl_span rows) {
+void kl_measure(kilter_loop *l, kl_span rows, double now_s) {
     if (!l->steer)
         return;
     double cpu_s = cpu_since_given_s(l);
-    count_done(l, rows, 1, kl_loop_now_s(l) - l->given_s, cpu_s);
+    count_done(l, rows, 1, now_s - l->given_s, cpu_s);
     if (l->by_pieces)
         measure_segments(l, rows, cpu_s);
 }

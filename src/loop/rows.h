@@ -10,6 +10,7 @@ typedef struct kl_rows { /* zeroed: none */
     uint64_t n;
     size_t bytes;
     size_t page, reserved;
+    size_t skew; /* bytes of the mapping before row 0 */
 } kl_rows;
 
 /* Address space for n rows; none of them can be touched yet. KILTER_ERR_RANGE: more than 2^47 bytes;
@@ -25,6 +26,9 @@ kilter_status kl_rows_take(kl_rows *rows, kl_span range, kilter_error *error);
 void kl_rows_give(kl_rows *rows, kl_span range, const kl_span *kept, size_t kept_count);
 void kl_rows_release(kl_rows *rows); /* leaves it zeroed */
 
+static inline uint8_t *kl_rows_mapping(const kl_rows *rows) {
+    return rows->base - rows->skew;
+}
 static inline uint8_t *kl_rows_at(const kl_rows *rows, uint64_t i) {
     return rows->base + i * rows->bytes;
 }

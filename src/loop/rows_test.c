@@ -25,7 +25,8 @@ static bool touchable(const void *at, int sink) {
 static bool near_row(const kl_rows *rows, kl_span range, uint64_t page) {
     if (range.lo >= range.hi)
         return false;
-    return page >= range.lo * rows->bytes / rows->page && page <= (range.hi * rows->bytes - 1) / rows->page;
+    return page >= (rows->skew + range.lo * rows->bytes) / rows->page &&
+           page <= (rows->skew + range.hi * rows->bytes - 1) / rows->page;
 }
 
 /* A page can be touched exactly while a row on it is kept. */
@@ -34,7 +35,7 @@ static void check_pages(const kl_rows *rows, const kl_span *kept, size_t count, 
         bool expected = false;
         for (size_t k = 0; k < count; k++)
             expected |= near_row(rows, kept[k], page);
-        assert_int_equal(touchable(rows->base + page * rows->page, sink), expected);
+        assert_int_equal(touchable(kl_rows_mapping(rows) + page * rows->page, sink), expected);
     }
 }
 
@@ -91,7 +92,7 @@ static size_t resident_pages(const kl_rows *rows) {
     size_t count = rows->reserved / rows->page, resident = 0;
     unsigned char *pages = malloc(count);
     assert_non_null(pages);
-    assert_int_equal(mincore(rows->base, rows->reserved, pages), 0);
+    assert_int_equal(mincore(kl_rows_mapping(rows), rows->reserved, pages), 0);
     for (size_t i = 0; i < count; i++)
         resident += pages[i] & 1;
     free(pages);
@@ -105,7 +106,7 @@ static void test_memory_follows_rows(void **state) {
     kl_rows rows = {0};
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     assert_int_equal(kl_rows_reserve(&rows, ROWS, PAGES * page, NULL), KILTER_OK);
-    madvise(rows.base, rows.reserved, MADV_NOHUGEPAGE); /* of which one is there as a whole */
+    madvise(kl_rows_mapping(&rows), rows.reserved, MADV_NOHUGEPAGE); /* of which one is there as a whole */
     assert_int_equal(resident_pages(&rows), 0);
     kl_span here = {0, 0};
     for (uint64_t lo = 0; lo + 16 <= ROWS; lo += 5) { /* a window moves over the rows */

@@ -160,15 +160,15 @@ static uint64_t grain(const kilter_loop *l) {
     return piece < most ? piece : most;
 }
 
-static void count_given(kilter_loop *l) {
+static void count_given(kilter_loop *l, double now_s) {
     if (is_empty(l->given))
         return;
-    kl_measure(l, l->given);
+    kl_measure(l, l->given, now_s);
     l->rows_done += l->given.hi - l->given.lo;
     l->given = (kl_span){0, 0};
 }
 
-static bool give(kilter_loop *l, kilter_range *range) {
+static bool give(kilter_loop *l, kilter_range *range, double now_s) {
     if (is_empty(l->todo))
         return false;
     uint64_t count = l->todo.hi - l->todo.lo, most = grain(l);
@@ -176,19 +176,20 @@ static bool give(kilter_loop *l, kilter_range *range) {
     l->given = (kl_span){l->todo.lo, l->todo.lo + count};
     l->todo.lo += count;
     *range = (kilter_range){l->given.lo, l->given.hi};
-    kl_measure_given(l);
+    kl_measure_given(l, now_s);
     return true;
 }
 
-/* The edges follow when the exchange is complete, which is at the latest when nothing else is left. */
-static kilter_status next(kilter_loop *l, kilter_error *error) {
+/* The edges follow when the exchange is complete, which is at the latest when nothing else is left. *now_s: a
+ * look at the clock, and another one if time was spent since. */
+static kilter_status next(kilter_loop *l, double *now_s, kilter_error *error) {
     kilter_status status = kl_round_hook(l, false, error);
+    if (status == KILTER_OK && (l->lines || l->watch))
+        status = kl_loop_look_for_deaths_at(l, *now_s, error);
     if (status == KILTER_OK && !is_empty(l->todo) && l->exchanging)
         status = kl_exchange_look(l, error);
     if (status == KILTER_OK && is_empty(l->todo))
-        status = kl_exchange_finish(l, error);
-    if (status == KILTER_OK && (l->lines || l->watch))
-        status = kl_loop_look_for_deaths(l, error);
+        status = kl_exchange_finish(l, now_s, error);
     for (int i = 0; i < 2 && status == KILTER_OK && is_empty(l->todo); i++) {
         l->todo = l->edges[i];
         l->edges[i] = (kl_span){0, 0};
@@ -224,8 +225,9 @@ bool kilter_loop_next(kilter_loop *l, kilter_range *range) {
     bool got;
     if (l->scatter)
         return kl_scatter_next(l, range, &got, &l->failure) == KILTER_OK ? got : break_loop(l);
-    count_given(l);
-    return next(l, &l->failure) == KILTER_OK ? give(l, range) : break_loop(l);
+    double now_s = kl_loop_now_s(l);
+    count_given(l, now_s);
+    return next(l, &now_s, &l->failure) == KILTER_OK ? give(l, range, now_s) : break_loop(l);
 }
 
 /* --- next, of a pipeline --- */
@@ -300,7 +302,7 @@ static bool give_block(kilter_loop *l, kilter_range *rows, kilter_range *inner) 
     *rows = (kilter_range){own.lo, own.hi};
     *inner = (kilter_range){block.lo, block.hi};
     l->in_block = true;
-    kl_measure_given(l);
+    kl_measure_given(l, kl_loop_now_s(l));
     if (l->blocks_done > 0)
         kl_measure_boundary(l);
     return true;
@@ -366,7 +368,8 @@ static kilter_status end(kilter_loop *l, kilter_error *error) {
     if (l->phase != KL_WITHIN)
         return wrong_use(l, "kilter_loop_end()", "no execution is under way: call kilter_loop_begin() first",
                          error);
-    kilter_status status = kl_exchange_finish(l, error); /* of a rank without rows */
+    double now_s = 0;
+    kilter_status status = kl_exchange_finish(l, &now_s, error); /* of a rank without rows */
     if (status == KILTER_OK && !is_done(l))
         return wrong_use(l, "kilter_loop_end()",
                          "iterations of this rank are left: take ranges until there are no more", error);

@@ -1,15 +1,15 @@
 /* What part of its core a thread can have, from what the system counts of it. */
 #include "measure/measure.h"
 
-static const double WINDOW_S = 0.01;   /* between two samples */
-static const double WATCHED_S = 0.04;  /* ready to run for so long, a share can be told: ten slices of 4 ms */
+static const double WINDOW_S = 0.01;  /* between two samples */
+static const double WATCHED_S = 0.04; /* ready to run for so long, a share can be told: ten slices of 4 ms */
 static const double SHARED_PART = 0.05; /* of the time it was ready, others had the core: it is shared */
-static const double READY_PART = 0.9;  /* ready for so much of a window: what it got is all it could get */
-static const double IDLE_S = 0.1;      /* idle time is looked at so often: it comes in ticks of 0.01 s */
-static const double IDLE_PART = 0.1;   /* of it idle: nobody else may want the core any more */
+static const double READY_PART = 0.9;   /* ready for so much of a window: what it got is all it could get */
+static const double IDLE_S = 0.1;       /* idle time is looked at so often: it comes in ticks of 0.01 s */
+static const double IDLE_PART = 0.1;    /* of it idle: nobody else may want the core any more */
 static const double FIRST_HOLD_S = 0.1, LONGEST_HOLD_S = 5;
-static const double CALM_S = 1;        /* alone for so long: what was before is forgotten */
-static const double MEMORY_S = 0.2;    /* of the share, in the time that it was ready */
+static const double CALM_S = 1;     /* alone for so long: what was before is forgotten */
+static const double MEMORY_S = 0.2; /* of the share, in the time that it was ready */
 
 bool kl_core_share_due(const kl_core_share *c, double now_s) {
     return now_s - c->last.now_s >= WINDOW_S;

@@ -15,12 +15,13 @@ enum {
     FIRST_HOLD = 50,   /* rounds with the best one, before all are tried again … */
     LONGEST_HOLD = 800 /* … and at most */
 };
-static const double OWN_PART = 0.95;     /* a rank that gets less of its core shares it */
-static const double SHORT = 1.5, LONG = 5; /* slices: shorter executions are tried, until they take longer than that */
-static const double HOPELESS = 1.4;      /* times the best so far: one round is enough to see it */
-static const double CHANGED = 0.2;       /* shares whose sum differs by more are others */
-static const double WAKE_S = 7e-6;       /* to sleep and be woken, once an execution */
-static const double CREDIT_PART = 0.6;   /* of its share that a rank may use and be let in at once, … */
+static const double OWN_PART = 0.95; /* a rank that gets less of its core shares it */
+static const double SHORT = 1.5,
+                    LONG = 5; /* slices: shorter executions are tried, until they take longer than that */
+static const double HOPELESS = 1.4;    /* times the best so far: one round is enough to see it */
+static const double CHANGED = 0.2;     /* shares whose sum differs by more are others */
+static const double WAKE_S = 7e-6;     /* to sleep and be woken, once an execution */
+static const double CREDIT_PART = 0.6; /* of its share that a rank may use and be let in at once, … */
 static const double LEAST_PART = 0.1;
 
 bool kl_slices_shared(double share) {

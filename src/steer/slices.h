@@ -34,7 +34,7 @@ double kl_slices_part(double execution_s, double quantum_s, double share);
 /* A round with the choice in force is over: what was done in it, and the sum of the ranks' shares of their
  * cores. Sets `choice` for the next one. */
 void kl_slices_next(kl_slices *slices, double executions, double elapsed_s, double shared_sum);
-void kl_slices_leave(kl_slices *slices); /* they do not apply any more */
+void kl_slices_leave(kl_slices *slices);                           /* they do not apply any more */
 double kl_slices_execution_s(const kl_slices *slices, int choice); /* as tried; 0: not known */
 
 #endif

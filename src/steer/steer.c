@@ -25,7 +25,8 @@ static const double AVERAGED_MOST = 1.15; /* worse shares for what was measured 
 static const double TRUST = 0.5;          /* in new costs along the index */
 static const double MOVE_H = 0.5;         /* in the old cost of movements */
 static const double PACE_H = 0.97;        /* of what was, in the mean pace */
-static const double PERIOD_PART = 0.2;    /* losses below so much of a period are not told from noise */
+static const double SAME_PART = 0.03; /* of all iterations: a choice that stands follows no smaller changes */
+static const double PERIOD_PART = 0.2; /* losses below so much of a period are not told from noise */
 
 /* Where iterations lie: bounds, or shares if scattered; ranks + 1 numbers. */
 typedef uint64_t place;
@@ -620,10 +621,12 @@ static bool decide_by_trying(kl_steer *s, double spent_s, kl_steer_plan *plan) {
     }
     for (uint32_t r = 0; r < s->options.ranks; r++)
         sum += s->core[r];
+    int before = s->slices.active ? s->slices.choice : -1;
     kl_slices_next(&s->slices, s->executions, s->step_s - moving_s, sum);
     if (place_of_choice(s, s->slices.choice, now_s, s->spare) != KILTER_OK)
         return false;
-    s->proposed = volume(s, s->spare) > 0 ? s->spare : NULL;
+    double least = before == s->slices.choice ? SAME_PART * (double)s->options.iterations : 0;
+    s->proposed = (double)volume(s, s->spare) > least ? s->spare : NULL;
     if (s->proposed && still_barred(s))
         s->proposed = NULL;
     double then_s = kl_slices_execution_s(&s->slices, s->slices.choice);

@@ -1,8 +1,8 @@
 /* Doorbells between processes of one host: who waits for a message sleeps in the system until whoever sent it
  * rings. A bell is a word of shared memory that the system can wait on (a futex).
  *
- *     sleeper   marks itself asleep, looks once more for what it waits for, sleeps while the word is as it was
- *     ringer    has sent, sees the mark, changes the word and wakes the sleeper
+ *     sleeper   marks itself asleep, looks once more for what it waits for, sleeps while the word is as it
+ * was ringer    has sent, sees the mark, changes the word and wakes the sleeper
  *
  * Each writes before it reads what the other writes, so that one of the two always notices. */
 #include <fcntl.h>

@@ -14,20 +14,20 @@ enum {
     LAST_LOOKS = 2 /* before sleeping */
 };
 
-#define SHORT_WAIT_S   15e-6 /* where waits are shorter in the mean, … */
-#define SHORT_SPIN_S   30e-6 /* … sleeping costs more than spinning for so long */
-#define SHORTEST_NAP_S 20e-6 /* without a bell naps last from this … */
-#define LONGEST_NAP_S  1e-3  /* … to this; and after REST_AFTER_S without traffic … */
-#define LONGEST_REST_S 2e-3  /* … to this, … */
-#define NAP_PART       0.125 /* … in between a part of what was waited */
-#define REST_AFTER_S   0.05
-#define SHORTEST_SLEEP_S                                                                                     \
-    2e-4 /* with a bell, as MPI may want to be looked after more than once for a message … */
-#define LONGEST_SLEEP_S 5e-3 /* … and the dead do not ring */
-#define SLEEP_PART      0.5
-#define WAIT_MEMORY     0.1    /* of the newest wait in their mean */
-#define LONG_WAIT_S     1e-3   /* a partner was kept from running, or has more to do: no usual wait */
-#define TIMER_SLACK_NS  1000UL /* the system's 50 µs are longer than naps */
+static const double SLACK_PART = 0.15; /* a rank that waits for less of its time wants all it can get */
+static const double PART_MEMORY = 0.3;
+static const double SHORT_WAIT_S = 15e-6; /* where waits are shorter in the mean, … */
+static const double SHORT_SPIN_S = 30e-6; /* … sleeping costs more than spinning for so long */
+static const double WAIT_MEMORY = 0.1;    /* of the newest wait in their mean */
+static const double LONG_WAIT_S =
+    1e-3; /* no usual wait: a partner was kept from running, or has more to do */
+
+/* Without a bell naps are a part of what was waited; longer after a time without traffic. */
+static const double NAP_PART = 0.125, SHORTEST_NAP_S = 20e-6, LONGEST_NAP_S = 1e-3;
+static const double LONGEST_REST_S = 2e-3, REST_AFTER_S = 0.05;
+/* With one, MPI may still want to be looked after more than once for a message, and the dead do not ring. */
+static const double SLEEP_PART = 0.5, SHORTEST_SLEEP_S = 2e-4, LONGEST_SLEEP_S = 5e-3;
+static const unsigned long TIMER_SLACK_NS = 1000; /* the system's 50 µs are longer than naps */
 
 const bool kl_mpi_ranks_die = true;
 
@@ -55,6 +55,8 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
         wait->core.last.now_s = now_s; /* not known: taken for its own */
         return;
     }
+    wait->part += PART_MEMORY * (fmin(1, wait->waited_s / (now_s - wait->core.last.now_s)) - wait->part);
+    wait->waited_s = 0;
     if (kl_core_share_wants_idle(&wait->core, now_s))
         s.idle_s = kl_core_idle_s(&wait->meter);
     kl_core_share_add(&wait->core, &s);
@@ -77,6 +79,7 @@ void kl_mpi_traffic(kl_mpi_wait *wait) {
 void kl_mpi_waited(kl_mpi_wait *wait) {
     double waited_s = kl_monotonic_s() - wait->traffic_s;
     get_up(wait);
+    wait->waited_s += waited_s;
     if (waited_s < LONG_WAIT_S)
         wait->usual_s += WAIT_MEMORY * (waited_s - wait->usual_s);
 }
@@ -95,13 +98,14 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
     return MPI_Test(request, done, MPI_STATUS_IGNORE);
 }
 
-/* A rank that waits for what is microseconds late loses more by a nap than by looking again. */
+/* A rank that waits for what is microseconds late loses more by a nap than by looking again. On a shared core
+ * one that sleeps is let in late if it has used up its share: only one that needs less may. */
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
-    if (wait->core.mode == KL_CORE_SHARED)
-        return wait->usual_s < SHORT_WAIT_S && waited_s < SHORT_SPIN_S;
-    return waited_s < wait->spin_s;
+    if (wait->core.mode != KL_CORE_SHARED || wait->part < SLACK_PART)
+        return waited_s < wait->spin_s;
+    return wait->usual_s < SHORT_WAIT_S && waited_s < SHORT_SPIN_S;
 }
 
 static double between(double least, double value, double most) {

@@ -1,0 +1,163 @@
+/* shared: sweeps over a grid with halos, in plain MPI or with Kilter, for machines that others use, too.
+ *
+ *   shared --rows N --columns M --work E --seconds S [--plain | --fixed]
+ *
+ * Each sweep updates E elements of every row (of its M, as often round as that takes) from the rows above and
+ * below; whole rows of M doubles are exchanged between neighbours. It runs for S seconds, and prints how long
+ * a sweep took. */
+#include <kilter/loop.h>
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct grid {
+    size_t rows, columns, work;
+    double seconds;
+    bool plain, fixed;
+    int rank, ranks;
+} grid;
+
+static void relax(const grid *g, const double *up, double *row, const double *down) {
+    for (size_t done = 0; done < g->work;) {
+        size_t left = g->work - done, some = left < g->columns ? left : g->columns;
+        for (size_t j = 0; j < some; j++)
+            row[j] = 0.25 * (up[j] + down[j]) + 0.5 * row[j];
+        done += some;
+    }
+}
+
+static void start_row(const grid *g, size_t i, double *row) {
+    for (size_t j = 0; j < g->columns; j++)
+        row[j] = (double)((i * 31 + j * 17) % 101) / 101;
+}
+
+/* Whether to go on is known to rank 0, and asked so seldom that asking costs nothing. */
+static bool over(const grid *g, double begun_s, double *asked_s, long sweep, long *next) {
+    if (sweep < *next)
+        return false;
+    double now_s = MPI_Wtime(), each_s = sweep > 0 ? (now_s - begun_s) / (double)sweep : 0;
+    double plan[2] = {now_s - begun_s >= g->seconds,
+                      each_s > 0 ? (double)sweep + fmax(1, fmin(0.1 * g->seconds, 0.25) / each_s) : 2.0};
+    MPI_Bcast(plan, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    *asked_s = MPI_Wtime();
+    *next = (long)plan[1];
+    return plan[0] > 0;
+}
+
+static void *need(void *memory) {
+    if (!memory) {
+        fprintf(stderr, "shared: memory ran out\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    return memory;
+}
+
+static long sweep_plain(const grid *g, double *elapsed_s) {
+    size_t ranks = (size_t)g->ranks, rank = (size_t)g->rank, m = g->columns;
+    size_t lo = g->rows * rank / ranks, own = g->rows * (rank + 1) / ranks - lo;
+    double *u = need(calloc((own + 2) * m, sizeof *u));
+    int before = rank > 0 ? g->rank - 1 : MPI_PROC_NULL, after = rank + 1 < ranks ? g->rank + 1 : MPI_PROC_NULL;
+    for (size_t i = 0; i < own; i++)
+        start_row(g, lo + i, u + (i + 1) * m);
+    long sweep = 0, next = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begun_s = MPI_Wtime(), asked_s;
+    for (; !over(g, begun_s, &asked_s, sweep, &next); sweep++) {
+        MPI_Request requests[4];
+        MPI_Irecv(u, (int)m, MPI_DOUBLE, before, 0, MPI_COMM_WORLD, &requests[0]);
+        MPI_Irecv(u + (own + 1) * m, (int)m, MPI_DOUBLE, after, 0, MPI_COMM_WORLD, &requests[1]);
+        MPI_Isend(u + m, (int)m, MPI_DOUBLE, before, 0, MPI_COMM_WORLD, &requests[2]);
+        MPI_Isend(u + own * m, (int)m, MPI_DOUBLE, after, 0, MPI_COMM_WORLD, &requests[3]);
+        MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+        for (size_t i = 1; i <= own; i++)
+            if (lo + i > 1 && lo + i < g->rows)
+                relax(g, u + (i - 1) * m, u + i * m, u + (i + 1) * m);
+    }
+    *elapsed_s = asked_s - begun_s;
+    free(u);
+    return sweep;
+}
+
+static void must(kilter_status status, const kilter_error *error) {
+    if (status == KILTER_OK)
+        return;
+    fprintf(stderr, "shared: %s\n", error->text);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static long sweep_with_kilter(const grid *g, double *elapsed_s, char *said, size_t size) {
+    kilter_loop_options options = {.iterations = g->rows, .fixed = g->fixed, .name = "shared"};
+    kilter_loop_summary summary;
+    kilter_error error;
+    kilter_loop *loop;
+    kilter_range r;
+    double *u;
+    size_t m = g->columns;
+    must(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, &error), &error);
+    must(kilter_loop_array(loop, m * sizeof *u, 1, (void **)&u, &error), &error);
+    for (size_t nth = 0; kilter_loop_mine(loop, nth, &r); nth++)
+        for (size_t i = r.lo; i < r.hi; i++)
+            start_row(g, i, u + i * m);
+    long sweep = 0, next = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begun_s = MPI_Wtime(), asked_s;
+    for (; !over(g, begun_s, &asked_s, sweep, &next); sweep++) {
+        must(kilter_loop_begin(loop, &error), &error);
+        while (kilter_loop_next(loop, &r))
+            for (size_t i = r.lo; i < r.hi; i++)
+                if (i > 0 && i + 1 < g->rows)
+                    relax(g, u + (i - 1) * m, u + i * m, u + (i + 1) * m);
+        must(kilter_loop_end(loop, &error), &error);
+    }
+    *elapsed_s = asked_s - begun_s;
+    kilter_loop_summary_get(loop, &summary);
+    snprintf(said, size, "%llu moves; %s", (unsigned long long)summary.moves, summary.decision);
+    must(kilter_loop_close(loop, &error), &error);
+    return sweep;
+}
+
+static void usage(void) {
+    fprintf(stderr, "usage: shared --rows N --columns M --work E --seconds S [--plain | --fixed]\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+static grid read_grid(int argc, char **argv) {
+    grid g = {.rows = 256, .columns = 128, .work = 128, .seconds = 1};
+    for (int i = 1; i < argc; i++) {
+        bool more = i + 1 < argc;
+        if (strcmp(argv[i], "--plain") == 0)
+            g.plain = true;
+        else if (strcmp(argv[i], "--fixed") == 0)
+            g.fixed = true;
+        else if (more && strcmp(argv[i], "--rows") == 0)
+            g.rows = strtoul(argv[++i], NULL, 10);
+        else if (more && strcmp(argv[i], "--columns") == 0)
+            g.columns = strtoul(argv[++i], NULL, 10);
+        else if (more && strcmp(argv[i], "--work") == 0)
+            g.work = strtoul(argv[++i], NULL, 10);
+        else if (more && strcmp(argv[i], "--seconds") == 0)
+            g.seconds = strtod(argv[++i], NULL);
+        else
+            usage();
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &g.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &g.ranks);
+    if (g.rows < (size_t)g.ranks || g.columns == 0 || g.work == 0 || !(g.seconds > 0))
+        usage();
+    return g;
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    grid g = read_grid(argc, argv);
+    char said[400] = "";
+    double elapsed_s = 0;
+    long sweeps = g.plain ? sweep_plain(&g, &elapsed_s) : sweep_with_kilter(&g, &elapsed_s, said, sizeof said);
+    if (g.rank == 0)
+        printf("{\"sweeps\":%ld,\"elapsed_s\":%.9g,\"sweep_s\":%.9g,\"decision\":\"%s\"}\n", sweeps, elapsed_s,
+               elapsed_s / (double)sweeps, said);
+    MPI_Finalize();
+    return 0;
+}
