@@ -87,6 +87,10 @@ uint32_t kl_bells_there(const kl_bells *b) {
     return there;
 }
 
+bool kl_bells_is_there(const kl_bells *b, uint32_t place) {
+    return b && atomic_load(&b->all[place].there);
+}
+
 void kl_bells_ring(kl_bells *b, uint32_t place) {
     if (!b)
         return;

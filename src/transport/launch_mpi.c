@@ -144,7 +144,13 @@ static kilter_status raise_shield(kilter_error *error) {
     (void)error;
     return KILTER_OK;
 }
-static void choose_ways(void) {}
+
+/* Where ranks are more than cores Open MPI yields at each look that finds nothing, also between two tasks: a
+ * process that shares the core then has it for a whole slice. Kilter's ranks sleep when they have nothing to
+ * do. */
+static void choose_ways(void) {
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
+}
 static void ignore_word_of_death(void) {}
 
 #endif

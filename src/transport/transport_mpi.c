@@ -44,6 +44,7 @@ enum {
 #define MEET_S          30.0             /* open() does, when the bound for lost peers is not longer */
 #define LOOK_S          0.005            /* between two looks at the lifelines */
 #define LAST_WORDS_S    0.1              /* what a dead peer has said comes without longer pauses */
+#define SPIN_S           50e-6            /* an answer often comes so soon */
 
 typedef struct parcel { /* a message on its way out */
     struct parcel *next;
@@ -77,7 +78,7 @@ typedef struct mpi {
     kl_transport transport;
     MPI_Comm comm;
     bool ends_mpi;
-    int rank;
+    int rank, ranks;
     size_t count;
     peer *peers; /* [count] */
 
@@ -98,6 +99,8 @@ typedef struct mpi {
     atomic_bool woken;
     bool out_of_memory; /* for good: what was being received is lost */
     kl_mpi_wait wait;
+    bool waits; /* since wait.traffic_s */
+    bool near;  /* all peers are on this host, and have bells */
 
     kl_lifelines *lines; /* NULL: none */
     double looked_s;     /* at them */
@@ -221,6 +224,7 @@ static bool launch(mpi *m, parcel *it) {
         it->requests++;
         at += piece;
     }
+    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, it->peer));
     return true;
 }
 
@@ -390,6 +394,7 @@ static void hear(mpi *m, size_t i, const MPI_Status *status) {
         return;
     }
     p->got += (size_t)bytes;
+    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* its sender may wait for that */
     if (p->got < p->size)
         post_rest(m, i);
     else
@@ -461,6 +466,18 @@ static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter
     return *faulty ? KILTER_OK : mpi_error(code, "looking for messages of the other ranks", error);
 }
 
+static void note_traffic(mpi *m) {
+    if (m->waits)
+        kl_mpi_waited(&m->wait);
+    m->waits = false;
+    kl_mpi_traffic(&m->wait);
+}
+
+static void rest(mpi *m, double most_s) {
+    m->waits = true;
+    kl_mpi_rest(&m->wait, m->near, most_s);
+}
+
 /* Takes in what came, and lets go of what went. for_ever: as kl_mpi_look() has it. */
 static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     int done;
@@ -494,7 +511,7 @@ static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     if (m->gaps)
         close_gaps(m);
     if (done)
-        kl_mpi_traffic(&m->wait);
+        note_traffic(m);
     return KILTER_OK;
 }
 
@@ -532,7 +549,7 @@ static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void 
     if (!queue(m, (size_t)(p - m->peers), size, data, size))
         return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
                        (unsigned long long)name);
-    kl_mpi_traffic(&m->wait); /* an answer may follow soon */
+    note_traffic(m); /* an answer may follow soon */
     return KILTER_OK;
 }
 
@@ -555,7 +572,7 @@ static kilter_status mpi_poll(kl_transport *transport, double timeout_s, kl_even
         double remaining_s = deadline_s - kl_monotonic_s();
         if (remaining_s <= 0)
             return KILTER_OK;
-        kl_mpi_rest(&m->wait, false, remaining_s);
+        rest(m, remaining_s);
     }
 }
 
@@ -573,7 +590,9 @@ static void mpi_drop(kl_transport *transport, kl_peer name) {
 }
 
 static void mpi_wake(kl_transport *transport) {
-    atomic_store(&((mpi *)transport)->woken, true);
+    mpi *m = (mpi *)transport;
+    atomic_store(&m->woken, true);
+    kl_bells_ring(m->wait.bells, (uint32_t)m->rank);
 }
 
 /* --- the end --- */
@@ -597,7 +616,7 @@ static bool part(mpi *m) {
         if (progress(m, !kl_mpi_ranks_die, NULL) || kl_monotonic_s() - m->wait.traffic_s > FAREWELL_S)
             return false;
         look_at_lines(m);
-        kl_mpi_rest(&m->wait, false, HUGE_VAL);
+        rest(m, HUGE_VAL);
     }
     return true;
 }
@@ -690,6 +709,7 @@ static mpi *new_mpi(int rank, int size, const kl_transport_ops *ops) {
         return NULL;
     m->transport.ops = ops;
     m->rank = rank;
+    m->ranks = size;
     m->count = rank == 0 ? (size_t)size - 1 : 1;
     m->peers = calloc(m->count + 1, sizeof *m->peers); /* +1: a lone master has none */
     m->receives = m->count + !kl_mpi_ranks_die;
@@ -724,7 +744,7 @@ static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *er
         if (status != KILTER_OK)
             return status;
         look_at_lines(m);
-        kl_mpi_rest(&m->wait, false, LOOK_S);
+        rest(m, LOOK_S);
     }
     for (size_t i = 0; i < m->count; i++)
         if (m->peers[i].standing == LIVE && !m->peers[i].greeted)
@@ -738,19 +758,30 @@ static void complain(size_t ranks, const char *why) {
             ranks == 1 ? " is" : "s are", why);
 }
 
+/* The first message of the master begins with the token of the bells. */
+static bool invite(mpi *m, size_t i, uint64_t token) {
+    kl_buffer invitation = {0};
+    kl_put_u64(&invitation, token);
+    if (m->lines)
+        kl_lifelines_invite(m->lines, i, &invitation);
+    bool fits = !invitation.failed && queue(m, i, invitation.size, invitation.data, invitation.size);
+    kl_buffer_free(&invitation);
+    return fits;
+}
+
 static kilter_status meet_workers(mpi *m, double lost_after_s, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
     if (kl_lifelines_listen(m->count, lost_after_s, &m->lines, &why) != KILTER_OK)
         complain(m->count, why.text);
-    for (size_t i = 0; i < m->count; i++) {
-        kl_buffer invitation = {0};
-        if (m->lines)
-            kl_lifelines_invite(m->lines, i, &invitation);
-        if (invitation.failed || !queue(m, i, invitation.size, invitation.data, invitation.size))
+    uint64_t token = kl_token();
+    uint32_t ranks = (uint32_t)m->count + 1;
+    m->wait.bells = kl_bells_open(token, ranks, 0);
+    for (size_t i = 0; i < m->count; i++)
+        if (!invite(m, i, token))
             m->out_of_memory = true;
-        kl_buffer_free(&invitation);
-    }
     kilter_status status = await_greetings(m, fmax(lost_after_s, MEET_S), error);
+    m->near = kl_bells_there(m->wait.bells) == ranks;
+    kl_bells_settle(m->wait.bells);
     size_t without = 0, first = 0;
     for (size_t i = m->count; i-- > 0;)
         if (m->lines && m->peers[i].greeting.size > 0) {
@@ -769,9 +800,14 @@ static kilter_status meet_master(mpi *m, double lost_after_s, kilter_error *erro
     const kl_message *invitation = &m->peers[0].greeting;
     if (status != KILTER_OK || m->peers[0].standing != LIVE)
         return status;
-    if (invitation->size > 0)
-        kl_lifelines_connect(invitation->data, invitation->size, lost_after_s, patience_s / 2, &m->lines,
-                             &why);
+    const size_t token = sizeof(uint64_t);
+    if (invitation->size >= token) {
+        m->wait.bells = kl_bells_open(get_length(invitation->data), (uint32_t)m->ranks, (uint32_t)m->rank);
+        m->near = kl_bells_is_there(m->wait.bells, 0);
+    }
+    if (invitation->size > token)
+        kl_lifelines_connect((const uint8_t *)invitation->data + token, invitation->size - token,
+                             lost_after_s, patience_s / 2, &m->lines, &why);
     size_t size = why.status == KILTER_OK ? 0 : strlen(why.text) + 1;
     if (!queue(m, 0, size, why.text, size))
         m->out_of_memory = true;
@@ -810,6 +846,7 @@ static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provid
     if (!kl_mpi_ranks_die)
         post_any_head(m);
     kl_mpi_wait_begin(&m->wait);
+    m->wait.spin_s = SPIN_S;
     kilter_status status = meet(m, lost_after_s > 0 ? lost_after_s : KL_LOST_AFTER_S, error);
     if (status == KILTER_OK)
         *transport = &m->transport;
