@@ -58,7 +58,8 @@ static long sweep_plain(const grid *g, double *elapsed_s) {
     size_t ranks = (size_t)g->ranks, rank = (size_t)g->rank, m = g->columns;
     size_t lo = g->rows * rank / ranks, own = g->rows * (rank + 1) / ranks - lo;
     double *u = need(calloc((own + 2) * m, sizeof *u));
-    int before = rank > 0 ? g->rank - 1 : MPI_PROC_NULL, after = rank + 1 < ranks ? g->rank + 1 : MPI_PROC_NULL;
+    int before = rank > 0 ? g->rank - 1 : MPI_PROC_NULL,
+        after = rank + 1 < ranks ? g->rank + 1 : MPI_PROC_NULL;
     for (size_t i = 0; i < own; i++)
         start_row(g, lo + i, u + (i + 1) * m);
     long sweep = 0, next = 0;
@@ -155,10 +156,11 @@ int main(int argc, char **argv) {
     grid g = read_grid(argc, argv);
     char said[400] = "";
     double elapsed_s = 0;
-    long sweeps = g.plain ? sweep_plain(&g, &elapsed_s) : sweep_with_kilter(&g, &elapsed_s, said, sizeof said);
+    long sweeps =
+        g.plain ? sweep_plain(&g, &elapsed_s) : sweep_with_kilter(&g, &elapsed_s, said, sizeof said);
     if (g.rank == 0)
-        printf("{\"sweeps\":%ld,\"elapsed_s\":%.9g,\"sweep_s\":%.9g,\"decision\":\"%s\"}\n", sweeps, elapsed_s,
-               elapsed_s / (double)sweeps, said);
+        printf("{\"sweeps\":%ld,\"elapsed_s\":%.9g,\"sweep_s\":%.9g,\"decision\":\"%s\"}\n", sweeps,
+               elapsed_s, elapsed_s / (double)sweeps, said);
     MPI_Finalize();
     return 0;
 }

@@ -33,6 +33,7 @@ typedef struct settings {
     bool check;    /* compare with the sequential program */
     const char *picture, *output;
     bool fixed, say; /* Kilter: nothing moves; what balancing did is told in a second line */
+    bool exact;      /* and sums are exact */
     const char *record;
 } settings;
 
@@ -75,6 +76,7 @@ static inline settings read_settings(int argc, char **argv, settings set) {
         {"--output", .text = &set.output},
         {"--fixed", .flag = &set.fixed, .kilter = true},
         {"--say", .flag = &set.say, .kilter = true},
+        {"--exact", .flag = &set.exact, .kilter = true},
         {"--record", .text = &set.record, .kilter = true},
     };
     const size_t count = sizeof options / sizeof options[0];

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A program in plain MPI on one rank and on four, and with Kilter on three: the same bits. The filter reads, too, what it wrote.
+# Conjugate gradients: with Kilter's exact sums on any number of ranks.
 # usage: loops_same_test.sh PLAIN KILTER N SWEEPS LAUNCHER…     LAUNCHER up to the number of ranks
 set -euo pipefail
 plain=$1 kilter=$2 words=("$3" "$4")
@@ -13,6 +14,11 @@ same() { # RANKS PROGRAM: as the first one
     [ -n "$expected" ] && [ "$(checksum)" = "$expected" ] || { echo "$2 ${words[*]} on $1 ranks: $(checksum), not $expected"; exit 1; }
 }
 launcher=("$@") expected=
+case $plain in *cg) # sums rounded in MPI's order differ; exact ones do not
+    words+=(--exact)
+    for ranks in 1 2 3 5; do same "$ranks" "$kilter"; done
+    exit 0 ;;
+esac
 same 1 "$plain"
 same 4 "$plain"
 same 3 "$kilter"

@@ -194,7 +194,7 @@ void kl_measure_given(kilter_loop *l, double now_s) {
     if (!l->steer)
         return;
     l->given_s = now_s;
-    l->given_cpu = l->by_pieces || l->wait.core.mode == KL_CORE_SHARED;
+    l->given_cpu = l->by_pieces || l->wait.core.sleeps;
     l->given_busy_s = l->given_cpu ? kl_busy_s(&l->clock) : 0;
 }
 
@@ -228,7 +228,7 @@ void kl_measure(kilter_loop *l, kl_span rows, double now_s) {
 static double busy_s(const kilter_loop *l) {
     const kl_measured *m = &l->measured;
     const kl_core_share *core = &l->wait.core;
-    if (core->mode != KL_CORE_SHARED || m->cpu_rows == 0)
+    if (!core->sleeps || m->cpu_rows == 0)
         return m->busy_s;
     return fmax(m->busy_s, m->cpu_s / m->cpu_rows * m->rows / core->share);
 }

@@ -8,8 +8,11 @@ static const double READY_PART = 0.9;   /* ready for so much of a window: what i
 static const double IDLE_S = 0.1;       /* idle time is looked at so often: it comes in ticks of 0.01 s */
 static const double IDLE_PART = 0.1;    /* of it idle: nobody else may want the core any more */
 static const double FIRST_HOLD_S = 0.1, LONGEST_HOLD_S = 5;
-static const double CALM_S = 1;     /* alone for so long: what was before is forgotten */
-static const double MEMORY_S = 0.2; /* of the share, in the time that it was ready */
+static const double CALM_S = 1;                  /* alone for so long: what was before is forgotten */
+static const double MEMORY_S = 0.2;              /* of the share, in the time that it was ready */
+static const double SLACK = 0.2, NO_SLACK = 0.1; /* of the time: sleeping begins, and ends */
+static const double SLACK_MEMORY = 0.3;          /* of the newest window */
+static const double FIRST_SPIN_S = 0.25, LONGEST_SPIN_S = 4;
 
 bool kl_core_share_due(const kl_core_share *c, double now_s) {
     return now_s - c->last.now_s >= WINDOW_S;
@@ -22,6 +25,7 @@ bool kl_core_share_wants_idle(const kl_core_share *c, double now_s) {
 static void change_mode(kl_core_share *c, kl_core_mode mode, double now_s) {
     c->mode = mode;
     c->since_s = now_s;
+    c->sleeps = false;
     c->watched = (kl_core_sample){.now_s = now_s};
     c->idle_from = (kl_core_sample){.idle_s = -1};
 }
@@ -56,11 +60,29 @@ static void watch(kl_core_share *c, double run_s, double delay_s, double slices,
     change_mode(c, shared ? KL_CORE_SHARED : KL_CORE_OWN, now_s);
 }
 
-/* It sleeps while it waits: what it did not use tells nothing, but what it was ready for does. */
+/* A thread that sleeps while it waits: what it did not use tells nothing, but what it was ready for does. */
 static void follow(kl_core_share *c, double run_s, double delay_s, double window_s) {
     double ready_s = run_s + delay_s, weight = ready_s / (ready_s + MEMORY_S);
     if (ready_s >= READY_PART * window_s)
         c->share += weight * (1 - delay_part(run_s, delay_s) - c->share);
+}
+
+static void wake_up(kl_core_share *c, double now_s) {
+    double longer_s = c->spin_s < FIRST_SPIN_S ? FIRST_SPIN_S : 2 * c->spin_s;
+    c->sleeps = false;
+    c->spin_s = longer_s < LONGEST_SPIN_S ? longer_s : LONGEST_SPIN_S;
+    c->spins_until_s = now_s + c->spin_s;
+}
+
+/* Of a thread that sleeps, late wakes look like waits: what counts is that it was not ready. */
+static void follow_slack(kl_core_share *c, double ready_s, double waited_s, double window_s, double now_s) {
+    double part = (c->sleeps ? window_s - ready_s : waited_s) / window_s;
+    part = part < 0 ? 0 : part < 1 ? part : 1;
+    c->slack += SLACK_MEMORY * (part - c->slack);
+    if (c->sleeps && c->slack < NO_SLACK)
+        wake_up(c, now_s);
+    else if (!c->sleeps && c->slack > SLACK && now_s >= c->spins_until_s)
+        c->sleeps = true;
 }
 
 static bool others_are_gone(kl_core_share *c, const kl_core_sample *s) {
@@ -74,7 +96,8 @@ static bool others_are_gone(kl_core_share *c, const kl_core_sample *s) {
 
 void kl_core_share_add(kl_core_share *c, const kl_core_sample *s) {
     double window_s = s->now_s - c->last.now_s, run_s = s->run_s - c->last.run_s,
-           delay_s = s->delay_s - c->last.delay_s, slices = s->slices - c->last.slices;
+           delay_s = s->delay_s - c->last.delay_s, slices = s->slices - c->last.slices,
+           waited_s = s->waited_s - c->last.waited_s;
     bool first = c->last.now_s == 0;
     c->last = *s;
     if (first) {
@@ -83,13 +106,16 @@ void kl_core_share_add(kl_core_share *c, const kl_core_sample *s) {
         return;
     }
     if (c->mode == KL_CORE_OWN && s->now_s - c->since_s > CALM_S)
-        c->hold_s = 0;
+        c->hold_s = c->spin_s = 0;
     if (c->mode == KL_CORE_OWN && delay_part(run_s, delay_s) > SHARED_PART)
         change_mode(c, KL_CORE_WATCHED, s->now_s);
     if (c->mode == KL_CORE_WATCHED)
         watch(c, run_s, delay_s, slices, s->now_s);
     else if (c->mode == KL_CORE_SHARED)
         follow(c, run_s, delay_s, window_s);
+    if (c->mode != KL_CORE_OWN)
+        follow_slack(c, run_s + delay_s, waited_s, window_s, s->now_s);
+    c->sleeps &= c->mode == KL_CORE_SHARED;
     if (c->mode == KL_CORE_SHARED && others_are_gone(c, s))
         change_mode(c, KL_CORE_WATCHED, s->now_s);
 }

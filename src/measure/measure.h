@@ -28,19 +28,25 @@ double kl_stat_cv(const kl_stat *stat);  /* σ/μ; 0 when μ is 0 */
 typedef enum kl_core_mode {
     KL_CORE_OWN,     /* nobody else wants the core */
     KL_CORE_WATCHED, /* others do, or did: the thread must not sleep, so that it sees what it gets */
-    KL_CORE_SHARED,  /* others do, `share` is known: sleeping while it waits loses nothing */
+    KL_CORE_SHARED,  /* others do, and `share` is known */
 } kl_core_mode;
 typedef struct kl_core_sample { /* sums since any moment */
     double now_s;
     double run_s, delay_s; /* it ran; it was ready, and others ran */
     double slices;         /* times it was let run */
+    double waited_s;       /* it waited for others, asleep or not */
     double idle_s;         /* nobody used the cores it may use; below 0: not looked at */
 } kl_core_sample;
 typedef struct kl_core_share {
     kl_core_mode mode;
-    double share;           /* 0 … 1 */
-    double since_s;         /* the mode */
-    double hold_s;          /* shared for so long before the core is watched again */
+    double share; /* 0 … 1 */
+    /* Shared: it needs less than its share, and keeps it by sleeping while it waits. One that needs all is
+     * let in late when it has slept, and spins. */
+    bool sleeps;
+    double slack; /* part of the time that it waits; of one that sleeps, that it is not ready to run */
+    double spins_until_s, spin_s; /* sleeping left no slack: not tried again before then; for so long */
+    double since_s;               /* the mode */
+    double hold_s;                /* shared for so long before the core is watched again */
     double quantum_s;       /* it was let run so long at a time when others wanted the core; 0: not seen */
     kl_core_sample watched; /* sums of the time since then, while it is watched */
     kl_core_sample last, idle_from;

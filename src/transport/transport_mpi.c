@@ -44,7 +44,7 @@ enum {
 #define MEET_S          30.0             /* open() does, when the bound for lost peers is not longer */
 #define LOOK_S          0.005            /* between two looks at the lifelines */
 #define LAST_WORDS_S    0.1              /* what a dead peer has said comes without longer pauses */
-#define SPIN_S           50e-6            /* an answer often comes so soon */
+#define SPIN_S          50e-6            /* an answer often comes so soon */
 
 typedef struct parcel { /* a message on its way out */
     struct parcel *next;

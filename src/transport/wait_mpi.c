@@ -14,8 +14,6 @@ enum {
     LAST_LOOKS = 2 /* before sleeping */
 };
 
-static const double SLACK_PART = 0.15; /* a rank that waits for less of its time wants all it can get */
-static const double PART_MEMORY = 0.3;
 static const double SHORT_WAIT_S = 15e-6; /* where waits are shorter in the mean, … */
 static const double SHORT_SPIN_S = 30e-6; /* … sleeping costs more than spinning for so long */
 static const double WAIT_MEMORY = 0.1;    /* of the newest wait in their mean */
@@ -46,7 +44,7 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
 /* --- what the rank gets of its core --- */
 
 void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
-    kl_core_sample s = {.now_s = now_s, .idle_s = -1};
+    kl_core_sample s = {.now_s = now_s, .waited_s = wait->waited_s, .idle_s = -1};
     if (!kl_core_share_due(&wait->core, now_s))
         return;
     if (wait->meter.thread < 0 && wait->core.last.now_s == 0)
@@ -55,8 +53,6 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
         wait->core.last.now_s = now_s; /* not known: taken for its own */
         return;
     }
-    wait->part += PART_MEMORY * (fmin(1, wait->waited_s / (now_s - wait->core.last.now_s)) - wait->part);
-    wait->waited_s = 0;
     if (kl_core_share_wants_idle(&wait->core, now_s))
         s.idle_s = kl_core_idle_s(&wait->meter);
     kl_core_share_add(&wait->core, &s);
@@ -98,12 +94,11 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
     return MPI_Test(request, done, MPI_STATUS_IGNORE);
 }
 
-/* A rank that waits for what is microseconds late loses more by a nap than by looking again. On a shared core
- * one that sleeps is let in late if it has used up its share: only one that needs less may. */
+/* A rank that waits for what is microseconds late loses more by a nap than by looking again. */
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
-    if (wait->core.mode != KL_CORE_SHARED || wait->part < SLACK_PART)
+    if (!wait->core.sleeps)
         return waited_s < wait->spin_s;
     return wait->usual_s < SHORT_WAIT_S && waited_s < SHORT_SPIN_S;
 }

@@ -19,8 +19,7 @@ typedef struct kl_mpi_wait {
     double traffic_s; /* when something last came or went */
     double spin_s;    /* before the first nap, on a core of its own; 0: a few looks */
     double usual_s;   /* of a wait, mean of the last short ones */
-    double waited_s;  /* since the last look at the core */
-    double part;      /* of its time that the rank waits, mean of late */
+    double waited_s;  /* ever */
     unsigned looks;   /* since traffic_s */
     unsigned lying;   /* looks since it was marked asleep; 0: it is not */
     kl_bells *bells;  /* of the ranks of this host; NULL: none */

@@ -1,0 +1,85 @@
+/* wave [N [STEPS]]: a wave on an N×N membrane with a fixed rim, from random heights; the rows are distributed,
+ * each rank has the row before its own and the one after. */
+#include "examples/loop_program.h"
+
+static const double SPEED2 = 0.25; /* (wave speed × time step / distance of points)² */
+
+/* A point now and a step before; which is which changes with each step. */
+static void start_row(size_t n, size_t i, double u[n][2]) {
+    for (size_t j = 0; j < n; j++)
+        u[j][0] = u[j][1] = i > 0 && i + 1 < n && j > 0 && j + 1 < n ? chance(i * n + j) : 0;
+}
+
+/* Row i, a step on: what was a step before becomes what comes. */
+static void advance(size_t n, int step, double up[n][2], double u[n][2], double down[n][2]) {
+    int now = step % 2, next = 1 - now;
+    for (size_t j = 1; j + 1 < n; j++) {
+        double bend = up[j][now] + down[j][now] + u[j - 1][now] + u[j + 1][now] - 4 * u[j][now];
+        u[j][next] = 2 * u[j][now] - u[j][next] + SPEED2 * bend;
+    }
+}
+
+static void *sequential(const settings *set, size_t n) {
+    double(*u)[n][2] = allocate(n, sizeof *u);
+    for (size_t i = 0; i < n; i++)
+        start_row(n, i, u[i]);
+    for (int step = 0; step < set->sweeps; step++)
+        for (size_t i = 1; i + 1 < n; i++)
+            advance(n, step, u[i - 1], u[i], u[i + 1]);
+    return u;
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    settings set = read_settings(argc, argv, (settings){.program = "wave", .n = 1000, .sweeps = 40});
+    size_t n = (size_t)set.n;
+    int rank, ranks;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if ((size_t)ranks > n)
+        refuse(&set, "N", "fewer rows than ranks");
+    int counts[ranks], starts[ranks];
+    for (int r = 0; r < ranks; r++) {
+        starts[r] = (int)(n * (size_t)r / (size_t)ranks);
+        counts[r] = (int)(n * ((size_t)r + 1) / (size_t)ranks) - starts[r];
+    }
+    size_t lo = (size_t)starts[rank], own = (size_t)counts[rank];
+    int before = rank > 0 ? rank - 1 : MPI_PROC_NULL;
+    int after = rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL;
+    double(*u)[n][2] = allocate(own + 2, sizeof *u); /* rows lo − 1 … lo + own */
+    for (size_t i = 0; i < own; i++)
+        start_row(n, lo + i, u[i + 1]);
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begun_s = MPI_Wtime();
+    for (int step = 0; step < set.sweeps; step++) {
+        MPI_Request requests[4];
+        MPI_Status statuses[4];
+        MPI_Irecv(u[0], (int)(2 * n), MPI_DOUBLE, before, 0, MPI_COMM_WORLD, &requests[0]);
+        MPI_Irecv(u[own + 1], (int)(2 * n), MPI_DOUBLE, after, 0, MPI_COMM_WORLD, &requests[1]);
+        MPI_Isend(u[1], (int)(2 * n), MPI_DOUBLE, before, 0, MPI_COMM_WORLD, &requests[2]);
+        MPI_Isend(u[own], (int)(2 * n), MPI_DOUBLE, after, 0, MPI_COMM_WORLD, &requests[3]);
+        MPI_Waitall(4, requests, statuses);
+        double from_s = cpu_s(&set);
+        for (size_t i = 1; i <= own; i++)
+            if (lo + i > 1 && lo + i < n)
+                advance(n, step, u[i - 1], u[i], u[i + 1]);
+        pay(&set, from_s, (double)own);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    double elapsed_s = MPI_Wtime() - begun_s;
+
+    MPI_Datatype row;
+    MPI_Type_contiguous((int)(2 * n), MPI_DOUBLE, &row);
+    MPI_Type_commit(&row);
+    double(*whole)[n][2] = rank == 0 ? allocate(n, sizeof *whole) : NULL;
+    MPI_Gatherv(u[1], (int)own, row, whole, counts, starts, row, 0, MPI_COMM_WORLD);
+    MPI_Type_free(&row);
+    double(*expected)[n][2] = rank == 0 && set.check ? sequential(&set, n) : NULL;
+    int code = rank == 0 ? finish(&set, elapsed_s, whole, expected, n * sizeof *whole) : 0;
+    free(expected);
+    free(whole);
+    free(u);
+    MPI_Finalize();
+    return code;
+}
