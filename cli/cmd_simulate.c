@@ -607,7 +607,7 @@ const kl_command kl_cmd_simulate = {
         "  --platform SPEC       hosts by speed, as "
         "16x1.0,16x0.25@osc(60s,30s);link=50us,125MB/s;master=0.1\n"
         "                        profiles: osc(PERIOD,BUSY[,FACTOR]) drop(AT,FACTOR) freeze(FROM,TO)\n"
-        "                                  steps(AT:FACTOR,…[,every PERIOD])\n"
+        "                                  share(PART,SLICE) steps(AT:FACTOR,…[,every PERIOD])\n"
         "                        link: latency and bandwidth of each host's link (50us,125MB/s)\n"
         "                        master: speed of its own host; without: it shares the first worker's\n"
         "  --tasks SPEC          how many, and how long each takes at speed 1, as 8000@lognormal(1ms,1.0);\n"

@@ -1,5 +1,5 @@
-/* wave [N [STEPS]]: a wave on an N×N membrane with a fixed rim, from random heights; the rows go where they are
- * computed fastest. */
+/* wave [N [STEPS]]: a wave on an N×N membrane with a fixed rim, from random heights; the rows go where they
+ * are computed fastest. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"
@@ -37,8 +37,7 @@ int main(int argc, char **argv) {
     size_t n = (size_t)set.n;
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    kilter_loop_options options = {
-        .iterations = n, .fixed = set.fixed, .name = "wave", .record = set.record};
+    kilter_loop_options options = {.iterations = n, .fixed = set.fixed, .name = "wave", .record = set.record};
     kilter_loop *loop;
     kilter_error error;
     must(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, &error), &error);

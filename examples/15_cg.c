@@ -1,5 +1,5 @@
-/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with a rim of 0; two dot products a
- * step. Their sums are exact with --exact: the same bits for every number of ranks; else MPI's. */
+/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with a rim of 0; two dot products
+ * a step. Their sums are exact with --exact: the same bits for every number of ranks; else MPI's. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"
@@ -39,8 +39,8 @@ static void start_row(size_t n, size_t i, double *r, double *p) {
 
 /* The solution after so many steps. */
 static void *sequential(const settings *set, size_t n) {
-    double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r), (*p)[n] = allocate(n, sizeof *p),
-          (*q)[n] = allocate(n, sizeof *q), rr = 0;
+    double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r),
+    (*p)[n] = allocate(n, sizeof *p), (*q)[n] = allocate(n, sizeof *q), rr = 0;
     for (size_t i = 0; i < n; i++) {
         start_row(n, i, r[i], p[i]);
         rr += dot(n, r[i], r[i]);
@@ -160,7 +160,9 @@ int main(int argc, char **argv) {
     must(kilter_loop_gather(loop, v.x, 0, whole, &error), &error);
     double(*expected)[n] = rank == 0 && set.check ? sequential(&set, n) : NULL;
     bool near = rank != 0 || !expected || is_near(n * n, *whole, *expected);
-    int code = rank == 0 ? finish(&set, elapsed_s, whole, expected && near ? whole : expected, n * sizeof *whole) : 0;
+    int code = rank == 0
+                   ? finish(&set, elapsed_s, whole, expected && near ? whole : expected, n * sizeof *whole)
+                   : 0;
     if (rank == 0)
         say_summary(&set, loop);
     free(expected);

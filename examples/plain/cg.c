@@ -1,5 +1,5 @@
-/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with a rim of 0; two dot products a
- * step. The rows are distributed, each rank has the row before its own and the one after. */
+/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with a rim of 0; two dot products
+ * a step. The rows are distributed, each rank has the row before its own and the one after. */
 #include "examples/loop_program.h"
 
 /* A·u in row i, of the five-point Laplacian with a rim of 0. */
@@ -37,8 +37,8 @@ static void start_row(size_t n, size_t i, double *r, double *p) {
 
 /* The solution after so many steps. */
 static void *sequential(const settings *set, size_t n) {
-    double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r), (*p)[n] = allocate(n, sizeof *p),
-          (*q)[n] = allocate(n, sizeof *q), rr = 0;
+    double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r),
+    (*p)[n] = allocate(n, sizeof *p), (*q)[n] = allocate(n, sizeof *q), rr = 0;
     for (size_t i = 0; i < n; i++) {
         start_row(n, i, r[i], p[i]);
         rr += dot(n, r[i], r[i]);
@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
     part at = {(size_t)starts[rank], (size_t)counts[rank], rank > 0 ? rank - 1 : MPI_PROC_NULL,
                rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL};
     double(*x)[n] = allocate(at.own, sizeof *x), (*r)[n] = allocate(at.own, sizeof *r),
-          (*q)[n] = allocate(at.own, sizeof *q), (*p)[n] = allocate(at.own + 2, sizeof *p), here = 0;
+    (*q)[n] = allocate(at.own, sizeof *q), (*p)[n] = allocate(at.own + 2, sizeof *p), here = 0;
     for (size_t i = 0; i < at.own; i++) {
         start_row(n, at.lo + i, r[i], p[i + 1]);
         here += dot(n, r[i], r[i]);
@@ -146,7 +146,9 @@ int main(int argc, char **argv) {
     MPI_Type_free(&row);
     double(*expected)[n] = rank == 0 && set.check ? sequential(&set, n) : NULL;
     bool near = rank != 0 || !expected || is_near(n * n, *whole, *expected);
-    int code = rank == 0 ? finish(&set, elapsed_s, whole, expected && near ? whole : expected, n * sizeof *whole) : 0;
+    int code = rank == 0
+                   ? finish(&set, elapsed_s, whole, expected && near ? whole : expected, n * sizeof *whole)
+                   : 0;
     free(expected);
     free(whole);
     free(x);

@@ -38,6 +38,24 @@ static void read_osc(kl_scan *s, kl_profile *profile) {
     profile->period_s = period_s;
 }
 
+/* share(PART,SLICE): somebody else uses the host all the time, and the two take turns. The one with the
+ * smaller part has it for a slice at a time, the other for so much longer that the host has PART of the time.
+ */
+static void read_share(kl_scan *s, kl_profile *profile) {
+    const char *at = s->at;
+    double part = kl_scan_number(s, "the part of the host's time", 0, 1);
+    if (!(part > 0 && part < 1))
+        kl_scan_fail(s, at, KILTER_ERR_RANGE, "the part must be above 0 and below 1");
+    kl_scan_need(s, ",", "the part");
+    double slice_s = kl_scan_time_s(s, "the slice", 1e-6, MOST_TIME_S),
+           smaller = part < 0.5 ? part : 1 - part;
+    if (!kl_scan_ok(s))
+        return;
+    profile->period_s = slice_s / smaller;
+    add_step(profile, 0, 1);
+    add_step(profile, part * profile->period_s, LEAST_SPEED);
+}
+
 /* drop(AT,FACTOR): from then on. */
 static void read_drop(kl_scan *s, kl_profile *profile) {
     double at_s = kl_scan_time_s(s, "the time of the drop", 0, MOST_TIME_S);
@@ -85,7 +103,11 @@ static void read_profile(kl_scan *s, kl_profile *profile) {
     static const struct {
         const char *name;
         void (*read)(kl_scan *scan, kl_profile *profile);
-    } kinds[] = {{"osc(", read_osc}, {"drop(", read_drop}, {"freeze(", read_freeze}, {"steps(", read_steps}};
+    } kinds[] = {{"osc(", read_osc},
+                 {"drop(", read_drop},
+                 {"freeze(", read_freeze},
+                 {"steps(", read_steps},
+                 {"share(", read_share}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kl_scan_take(s, kinds[i].name)) {
             kinds[i].read(s, profile);
@@ -93,7 +115,7 @@ static void read_profile(kl_scan *s, kl_profile *profile) {
             return;
         }
     kl_scan_fail(s, s->at, KILTER_ERR_INPUT,
-                 "'@' must be followed by osc(…), drop(…), freeze(…) or steps(…)");
+                 "'@' must be followed by osc(…), drop(…), freeze(…), share(…) or steps(…)");
 }
 
 /* SPEED[@PROFILE] */

@@ -1,0 +1,92 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "steer/slices.h"
+
+/* A loop that takes so long with each choice: rounds of `round_s` until the best one is held. */
+static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s) {
+    int rounds = 0;
+    kl_slices_next(s, 0, 0, 1.5);
+    while (!s->holds && rounds++ < 100)
+        kl_slices_next(s, round_s / takes_s[s->choice], round_s, 1.5);
+    return rounds;
+}
+
+/* Every order of what choices take: the best one is found, each was tried, and soon. */
+static void the_best_choice_is_held(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        double takes_s[KL_CHOICES];
+        int best = 0;
+        for (int c = 0; c < KL_CHOICES; c++) {
+            takes_s[c] = 1e-5 * pow(1000, (double)(kl_mix64(seed * KL_CHOICES + (uint64_t)c) >> 11) * 0x1p-53);
+            best = takes_s[c] < takes_s[best] ? c : best;
+        }
+        kl_slices s = {0};
+        assert_in_range(rounds_until_held(&s, takes_s, 0.04), 1, 12);
+        assert_int_equal(s.choice, best);
+        for (int c = 0; c < KL_CHOICES; c++)
+            assert_true(fabs(kl_slices_execution_s(&s, c) / takes_s[c] - 1) < 1e-9);
+    }
+}
+
+static void choices_are_tried_again_ever_less_and_when_something_changes(void **state) {
+    (void)state;
+    static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5};
+    kl_slices s = {0};
+    rounds_until_held(&s, takes_s, 0.04);
+    uint32_t held = 0;
+    for (; s.holds; held++)
+        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, 1.5);
+    assert_int_equal(s.choice, KL_CHOICE_EQUAL);
+    rounds_until_held(&s, takes_s, 0.04);
+    assert_int_equal(s.choice, KL_CHOICE_LESS);
+    uint32_t again = 0;
+    for (; s.holds; again++)
+        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, 1.5);
+    assert_true(again > held);
+    rounds_until_held(&s, takes_s, 0.04);
+    kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, 1.52);
+    assert_true(s.holds);
+    kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, 1.9);
+    assert_false(s.holds);
+}
+
+/* Only where somebody shares a core, and executions are short; what has begun does not end at the same bound. */
+static void only_short_executions_on_shared_cores(void **state) {
+    (void)state;
+    static const double own[] = {1, 1}, shared[] = {1, 0.5};
+    kl_slices s = {0}, active = {.active = true};
+    assert_false(kl_slices_apply(&s, 2, own, 1e-4, 4e-3));
+    assert_true(kl_slices_apply(&s, 2, shared, 1e-4, 4e-3));
+    assert_false(kl_slices_apply(&s, 2, shared, 1e-2, 4e-3));
+    assert_true(kl_slices_apply(&active, 2, shared, 1e-2, 4e-3));
+    assert_false(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3));
+    assert_false(kl_slices_apply(&s, 2, shared, 0, 4e-3));
+}
+
+static void the_part_grows_with_the_execution(void **state) {
+    (void)state;
+    double last = 0;
+    for (double execution_s = 1e-6; execution_s < 1; execution_s *= 1.1) {
+        double part = kl_slices_part(execution_s, 4e-3, 0.5);
+        assert_true(part > 0 && part <= 1 && part >= last);
+        last = part;
+    }
+    assert_true(last > 0.99);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_best_choice_is_held),
+        cmocka_unit_test(choices_are_tried_again_ever_less_and_when_something_changes),
+        cmocka_unit_test(only_short_executions_on_shared_cores),
+        cmocka_unit_test(the_part_grows_with_the_execution),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

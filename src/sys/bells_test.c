@@ -1,0 +1,139 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sys/sys.h"
+
+enum { TURNS = 3000 };
+
+static void *shared(size_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(at != MAP_FAILED);
+    return at;
+}
+
+/* Sleeps until `word` is at least `value`; a ring that is lost makes it a minute late. */
+static void await(kl_bells *bells, atomic_int *word, int value) {
+    while (atomic_load(word) < value) {
+        kl_bells_lie_down(bells);
+        if (atomic_load(word) < value)
+            kl_bells_sleep(bells, 60);
+        kl_bells_get_up(bells);
+    }
+}
+
+/* Two processes by turns: each sleeps until the other has rung. */
+static int play(uint64_t token, uint32_t mine, atomic_int *words) {
+    kl_bells *bells = kl_bells_open(token, 2, mine);
+    if (!bells)
+        return 2;
+    atomic_fetch_add(&words[2], 1);
+    while (atomic_load(&words[2]) < 2)
+        ;
+    for (int turn = 1; turn <= TURNS; turn++) {
+        if (mine == 0) {
+            atomic_store(&words[0], turn);
+            kl_bells_ring(bells, 1);
+            await(bells, &words[1], turn);
+        } else {
+            await(bells, &words[0], turn);
+            atomic_store(&words[1], turn);
+            kl_bells_ring(bells, 0);
+        }
+    }
+    bool there = kl_bells_there(bells) == 2 && kl_bells_is_there(bells, 1 - mine);
+    kl_bells_close(bells);
+    return there ? 0 : 1;
+}
+
+static void no_ring_is_lost(void **state) {
+    (void)state;
+    atomic_int *words = shared(3 * sizeof *words);
+    uint64_t token = kl_token();
+    double begun_s = kl_monotonic_s();
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(play(token, 1, words));
+    assert_int_equal(play(token, 0, words), 0);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(kl_monotonic_s() - begun_s < 60); /* no sleep lasted until its end */
+    munmap(words, 3 * sizeof *words);
+}
+
+static void who_is_not_there_is_not_rung(void **state) {
+    (void)state;
+    kl_bells *bells = kl_bells_open(kl_token(), 5, 3);
+    assert_non_null(bells);
+    assert_int_equal(kl_bells_there(bells), 1);
+    assert_true(kl_bells_is_there(bells, 3));
+    assert_false(kl_bells_is_there(bells, 0));
+    kl_bells_ring_all(bells);
+    kl_bells_settle(bells);
+    kl_bells_settle(bells);
+    kl_bells_close(bells);
+    assert_int_equal(kl_bells_there(NULL), 0);
+    assert_false(kl_bells_is_there(NULL, 0));
+    kl_bells_ring(NULL, 0);
+    kl_bells_ring_all(NULL);
+    kl_bells_settle(NULL);
+    kl_bells_close(NULL);
+}
+
+/* After they are settled another one with the token finds bells of its own. */
+static void settled_bells_are_not_found(void **state) {
+    (void)state;
+    uint64_t token = kl_token();
+    kl_bells *first = kl_bells_open(token, 2, 0);
+    assert_non_null(first);
+    kl_bells_settle(first);
+    kl_bells *second = kl_bells_open(token, 2, 1);
+    assert_non_null(second);
+    assert_int_equal(kl_bells_there(first), 1);
+    assert_int_equal(kl_bells_there(second), 1);
+    kl_bells_close(first);
+    kl_bells_close(second);
+}
+
+static void a_core_is_read(void **state) {
+    (void)state;
+    kl_core_meter meter;
+    double run_s[2], delay_s[2], slices[2];
+    kl_core_meter_open(&meter);
+    if (!kl_core_read(&meter, &run_s[0], &delay_s[0], &slices[0])) {
+        kl_core_meter_close(&meter);
+        skip(); /* this system does not tell */
+    }
+    double begun_s = kl_monotonic_s(), busy_s = kl_cpu_s(kl_thread_cpu());
+    while (kl_cpu_s(kl_thread_cpu()) - busy_s < 0.05)
+        ;
+    double lasted_s = kl_monotonic_s() - begun_s;
+    assert_true(kl_core_read(&meter, &run_s[1], &delay_s[1], &slices[1]));
+    assert_true(run_s[1] - run_s[0] > 0.04 && run_s[1] - run_s[0] < lasted_s + 0.01);
+    assert_true(delay_s[1] >= delay_s[0] && slices[1] >= slices[0]);
+    double idle_s = kl_core_idle_s(&meter);
+    assert_true(idle_s < 0 || kl_core_idle_s(&meter) >= idle_s);
+    kl_core_meter_close(&meter);
+    assert_false(kl_core_read(&meter, &run_s[0], &delay_s[0], &slices[0]));
+    assert_true(kl_core_idle_s(&meter) < 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_ring_is_lost),
+        cmocka_unit_test(who_is_not_there_is_not_rung),
+        cmocka_unit_test(settled_bells_are_not_found),
+        cmocka_unit_test(a_core_is_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
