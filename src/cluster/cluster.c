@@ -49,6 +49,9 @@ static void read_share(kl_scan *s, kl_profile *profile) {
     kl_scan_need(s, ",", "the part");
     double slice_s = kl_scan_time_s(s, "the slice", 1e-6, MOST_TIME_S),
            smaller = part < 0.5 ? part : 1 - part;
+    if (kl_scan_ok(s) && slice_s / smaller > MOST_TIME_S)
+        kl_scan_fail(s, at, KILTER_ERR_RANGE, "the two would take turns more seldom than every %g s",
+                     MOST_TIME_S);
     if (!kl_scan_ok(s))
         return;
     profile->period_s = slice_s / smaller;

@@ -103,6 +103,7 @@ static void what_cannot_be_a_platform_is_refused(void **state) {
         {"4x1@", "column 5: '@' must be followed"},
         {"4x1@wave(3s)", "column 5: '@' must be followed"},
         {"4x1@share(1,3ms)", "column 11: the part must be above 0 and below 1"},
+        {"4x1@share(1e-320,3ms)", "column 11: the two would take turns more seldom"},
         {"4x1@share(0.5)", "column 14: ',' must follow the part"},
         {"4x1@share(0.5,0s)", "column 15: the slice must be from"},
         {"4x1@osc(60,30s)", "column 11: the period needs its unit"},

@@ -21,6 +21,10 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_MPI, "%s: MPI says: %.300s; start the program again", doing, text);
 }
 
+static kilter_status checked(int code, const char *doing, kilter_error *error) {
+    return code == MPI_SUCCESS ? KILTER_OK : kl_mpi_failed(code, doing, error);
+}
+
 /* --- batches --- */
 
 static bool reserve(kl_batch *b) {
@@ -71,15 +75,15 @@ kilter_status kl_batch_join(kl_batch *b, int code, MPI_Request request, kilter_e
     return KILTER_OK;
 }
 
-kilter_status kl_batch_receive(kilter_loop *l, kl_batch *b, void *to, size_t bytes, int from, int tag,
-                               kilter_error *error) {
+static kilter_status receive_on(kilter_loop *l, MPI_Comm comm, kl_batch *b, void *to, size_t bytes, int from,
+                                int tag, kilter_error *error) {
     begin_anew(b);
     for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
         MPI_Request request;
         int piece = bytes - at < PIECE_BYTES ? (int)(bytes - at) : PIECE_BYTES;
         if (!reserve(b))
             return no_memory(error);
-        int code = MPI_Irecv((char *)to + at, piece, MPI_BYTE, from, tag, l->comm, &request);
+        int code = MPI_Irecv((char *)to + at, piece, MPI_BYTE, from, tag, comm, &request);
         if (code != MPI_SUCCESS)
             return kl_mpi_failed(code, "receiving rows of a loop", error);
         put(b, request);
@@ -88,6 +92,11 @@ kilter_status kl_batch_receive(kilter_loop *l, kl_batch *b, void *to, size_t byt
     if (bytes >= EAGER_BYTES) /* its sender may wait for that */
         kl_bells_ring(l->wait.bells, (uint32_t)from);
     return KILTER_OK;
+}
+
+kilter_status kl_batch_receive(kilter_loop *l, kl_batch *b, void *to, size_t bytes, int from, int tag,
+                               kilter_error *error) {
+    return receive_on(l, l->comm, b, to, bytes, from, tag, error);
 }
 
 kilter_status kl_batch_send_on(MPI_Comm comm, kl_batch *b, const void *data, size_t bytes, int to, int tag,
@@ -234,15 +243,54 @@ void kl_reports_spread(const kilter_loop *l, void *all, size_t bytes, size_t apa
         memmove((char *)all + r * apart, (char *)all + r * bytes, bytes);
 }
 
+static kilter_status reduce_anywhere(kilter_loop *l, MPI_Comm comm, size_t count, MPI_Datatype type,
+                                     MPI_Op op, kl_batch *batch, kilter_error *error) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Iallreduce(MPI_IN_PLACE, l->shared, (int)count, type, op, comm, &request);
+    kilter_status status = kl_batch_join(batch, code, request, error);
+    return status == KILTER_OK ? kl_batch_await(l, batch, error) : status;
+}
+
+/* What is on its way up or down between a rank and another; each waits for all of it. */
+static kilter_status pass_on(kilter_loop *l, MPI_Comm comm, kl_batch *batch, const void *values, size_t bytes,
+                             int to, kilter_error *error) {
+    kilter_status status = kl_batch_send_on(comm, batch, values, bytes, to, KL_TAG_REDUCE, error);
+    kl_bells_ring(l->wait.bells, (uint32_t)to);
+    return status;
+}
+
+/* Up a binary tree to rank 0 and down again, by messages whose receivers are rung: what MPI does by itself
+ * wakes nobody. */
+static kilter_status reduce_near(kilter_loop *l, MPI_Comm comm, size_t count, MPI_Datatype type, MPI_Op op,
+                                 kl_batch *batch, kilter_error *error) {
+    int below[2] = {2 * l->rank + 1, 2 * l->rank + 2}, above = (l->rank - 1) / 2;
+    size_t bytes = count * sizeof *l->shared;
+    kilter_status status = KILTER_OK;
+    for (int i = 0; i < 2 && below[i] < (int)l->ranks && status == KILTER_OK; i++)
+        status = receive_on(l, comm, batch, l->partial[i], bytes, below[i], KL_TAG_REDUCE, error);
+    if (status == KILTER_OK)
+        status = kl_batch_await(l, batch, error);
+    for (int i = 0; i < 2 && below[i] < (int)l->ranks && status == KILTER_OK; i++)
+        status = checked(MPI_Reduce_local(l->partial[i], l->shared, (int)count, type, op),
+                         "adding up what the ranks of a loop say", error);
+    if (status == KILTER_OK && l->rank > 0)
+        status = pass_on(l, comm, batch, l->shared, bytes, above, error);
+    if (status == KILTER_OK && l->rank > 0)
+        status = kl_batch_await(l, batch, error);
+    if (status == KILTER_OK && l->rank > 0)
+        status = receive_on(l, comm, batch, l->shared, bytes, above, KL_TAG_REDUCE, error);
+    if (status == KILTER_OK && l->rank > 0)
+        status = kl_batch_await(l, batch, error);
+    for (int i = 0; i < 2 && below[i] < (int)l->ranks && status == KILTER_OK; i++)
+        status = pass_on(l, comm, batch, l->shared, bytes, below[i], error);
+    return status == KILTER_OK ? kl_batch_await(l, batch, error) : status;
+}
+
 kilter_status kl_loop_reduce(kilter_loop *l, MPI_Comm comm, void *values, size_t count, MPI_Datatype type,
                              MPI_Op op, kilter_error *error) {
     kl_batch batch = {0};
-    MPI_Request request = MPI_REQUEST_NULL;
     memcpy(l->shared, values, count * sizeof *l->shared);
-    int code = MPI_Iallreduce(MPI_IN_PLACE, l->shared, (int)count, type, op, comm, &request);
-    kilter_status status = kl_batch_join(&batch, code, request, error);
-    if (status == KILTER_OK)
-        status = kl_batch_await(l, &batch, error);
+    kilter_status status = (l->near ? reduce_near : reduce_anywhere)(l, comm, count, type, op, &batch, error);
     kl_batch_free(&batch);
     if (status == KILTER_OK)
         memcpy(values, l->shared, count * sizeof *l->shared);

@@ -95,7 +95,7 @@ static void look(const uint8_t *address) {
     for (const kilter_loop *l = guarded; l; l = l->next_guarded)
         for (size_t a = 0; a < l->array_count; a++) {
             const kl_rows *rows = &l->arrays[a].rows;
-            if (address >= rows->base && address < rows->base + rows->n * rows->bytes)
+            if (address >= rows->base && address < kl_rows_mapping(rows) + rows->reserved)
                 say(l, a, (uint64_t)(address - rows->base) / rows->bytes);
         }
 }

@@ -15,7 +15,15 @@
 #include "transport/lifeline_mpi.h"
 #include "transport/wait_mpi.h"
 
-enum { KL_TAG_ROWS = 1, KL_TAG_BLOCK, KL_TAG_GATHER, KL_TAG_PROBE, KL_TAG_LIST, KL_TAG_ANSWER };
+enum {
+    KL_TAG_ROWS = 1,
+    KL_TAG_BLOCK,
+    KL_TAG_GATHER,
+    KL_TAG_PROBE,
+    KL_TAG_LIST,
+    KL_TAG_ANSWER,
+    KL_TAG_REDUCE
+};
 enum { KL_TAG_STEPS = 1 }; /* on another communicator */
 
 /* --- requests that are waited for together --- */
@@ -179,7 +187,8 @@ struct kilter_loop {
     kl_steps steps;
     int64_t shared[KL_SUM_WORDS + 2]; /* what a collective call of all ranks works on: MPI may write into it
                                          after it has failed, too */
-    kl_gone gone[KL_GONE];            /* the last ones; the k-th at k mod KL_GONE */
+    int64_t partial[2][KL_SUM_WORDS + 2]; /* and of the ranks below in a tree */
+    kl_gone gone[KL_GONE];                /* the last ones; the k-th at k mod KL_GONE */
     uint64_t gone_count;
     kilter_loop *_Atomic next_guarded;
 

@@ -214,9 +214,13 @@ static kilter_status share_bells(kilter_loop *l, kilter_error *error) {
 }
 
 /* All have opened theirs. */
-static void settle_bells(kilter_loop *l) {
-    l->near = kl_bells_there(l->wait.bells) == l->ranks;
+static kilter_status settle_bells(kilter_loop *l, kilter_error *error) {
+    uint64_t near = kl_bells_there(l->wait.bells) == l->ranks;
+    kilter_status status = kl_loop_least(l, &near, 1, error);
     kl_bells_settle(l->wait.bells);
+    l->near = status == KILTER_OK && near;
+    l->wait.crowded = kl_bells_crowded(l->wait.bells);
+    return status;
 }
 
 static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
@@ -227,7 +231,8 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error)
         status = share_bells(l, error);
     if (status == KILTER_OK)
         status = agree_on_options(l, error);
-    settle_bells(l);
+    if (status == KILTER_OK && kl_mpi_ranks_die)
+        status = settle_bells(l, error);
     if (status == KILTER_OK)
         status = check_options(l, error);
     if (status != KILTER_OK)
@@ -497,10 +502,10 @@ kilter_status kilter_loop_close(kilter_loop *l, kilter_error *error) {
     kl_watch_close(l);
     kl_unguard(l);
     ignore_finalize(l);
+    kl_mpi_wait_end(&l->wait);
     if (l->phase == KL_BROKEN)
         return status;
     status = kl_loop_record_end(l, NULL, error);
-    kl_mpi_wait_end(&l->wait);
     free_communicators(l);
     free_loop(l);
     return status;

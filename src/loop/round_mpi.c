@@ -432,7 +432,7 @@ static void follow(kilter_loop *l, const kl_steer_plan *plan) {
  * as many passes as there were, as the next ones may take longer. */
 static void set_next(kilter_loop *l, double left_s, const kl_steer_plan *plan) {
     kl_round *round = &l->round;
-    const kl_rank_report *first = &round->heard[0];
+    const kl_rank_report *first = &round->heard[kl_steer_clock(l->ranks, round->heard)];
     double passed_s = first->elapsed_s - round->heard_s;
     l->execution_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
     double pass_s = kl_loop_pipelined(l) ? l->execution_s / (double)l->passes : l->execution_s;
@@ -499,7 +499,7 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->name);
     l->summary.rounds++;
     l->period_s = plan.period.target_s;
-    round->asked_s = round->all[0].elapsed_s;
+    round->asked_s = round->all[kl_steer_clock(l->ranks, round->all)].elapsed_s;
     set_next(l, l->period_s, &plan);
     follow(l, &plan);
     kl_loop_record_round(l, round->all, &plan);
@@ -520,7 +520,8 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
     if (status != KILTER_OK)
         return status;
     take_reports(l);
-    double left_s = l->period_s - (l->round.heard[0].elapsed_s - l->round.asked_s);
+    uint32_t clock = kl_steer_clock(l->ranks, l->round.heard);
+    double left_s = l->period_s - (l->round.heard[clock].elapsed_s - l->round.asked_s);
     if (!l->round.adds_up || left_s <= 0)
         return decide(l, error);
     set_next(l, left_s, NULL);

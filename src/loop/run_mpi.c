@@ -183,7 +183,10 @@ static bool give(kilter_loop *l, kilter_range *range, double now_s) {
 /* The edges follow when the exchange is complete, which is at the latest when nothing else is left. *now_s: a
  * look at the clock, and another one if time was spent since. */
 static kilter_status next(kilter_loop *l, double *now_s, kilter_error *error) {
+    bool reported = l->round.reported;
     kilter_status status = kl_round_hook(l, false, error);
+    if (l->round.reported != reported)
+        *now_s = kl_loop_now_s(l);
     if (status == KILTER_OK && (l->lines || l->watch))
         status = kl_loop_look_for_deaths_at(l, *now_s, error);
     if (status == KILTER_OK && !is_empty(l->todo) && l->exchanging)

@@ -86,12 +86,14 @@ static void follow_slack(kl_core_share *c, double ready_s, double waited_s, doub
 }
 
 static bool others_are_gone(kl_core_share *c, const kl_core_sample *s) {
+    bool held = s->now_s - c->since_s > c->hold_s;
+    if (s->idle_unknown)
+        return held;
     if (s->idle_s < 0)
         return false;
     kl_core_sample from = c->idle_from;
     c->idle_from = *s;
-    return from.idle_s >= 0 && s->idle_s - from.idle_s > IDLE_PART * (s->now_s - from.now_s) &&
-           s->now_s - c->since_s > c->hold_s;
+    return held && from.idle_s >= 0 && s->idle_s - from.idle_s > IDLE_PART * (s->now_s - from.now_s);
 }
 
 void kl_core_share_add(kl_core_share *c, const kl_core_sample *s) {

@@ -117,12 +117,25 @@ static void a_core_that_is_idle_now_and_then_is_watched_ever_less(void **state) 
     assert_true(watched < steps / 20);
 }
 
+/* Where the system does not tell, the core is watched again by the clock. */
+static void a_core_of_which_nothing_is_told_is_watched_again(void **state) {
+    (void)state;
+    thread t = begin(0.5, 0.3);
+    t.now.idle_unknown = true;
+    live(&t, 2000);
+    assert_int_equal(t.core.mode, KL_CORE_SHARED);
+    t.part = 1;
+    live(&t, 10000);
+    assert_int_equal(t.core.mode, KL_CORE_OWN);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_core_of_ones_own_is_known),
         cmocka_unit_test(the_share_is_what_a_thread_gets_that_wants_all),
         cmocka_unit_test(who_has_slack_sleeps),
         cmocka_unit_test(a_core_left_by_others_is_ones_own_again),
+        cmocka_unit_test(a_core_of_which_nothing_is_told_is_watched_again),
         cmocka_unit_test(a_core_that_is_idle_now_and_then_is_watched_ever_less),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,8 @@ typedef struct kl_core_sample { /* sums since any moment */
     double run_s, delay_s; /* it ran; it was ready, and others ran */
     double slices;         /* times it was let run */
     double waited_s;       /* it waited for others, asleep or not */
-    double idle_s;         /* nobody used the cores it may use; below 0: not looked at */
+    double idle_s;         /* nobody used the cores it may use; below 0: not looked at … */
+    bool idle_unknown;     /* … or the system does not tell */
 } kl_core_sample;
 typedef struct kl_core_share {
     kl_core_mode mode;

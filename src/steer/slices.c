@@ -19,7 +19,6 @@ static const double OWN_PART = 0.95; /* a rank that gets less of its core shares
 static const double SHORT = 1.5,
                     LONG = 5; /* slices: shorter executions are tried, until they take longer than that */
 static const double HOPELESS = 1.4;    /* times the best so far: one round is enough to see it */
-static const double CHANGED = 0.2;     /* shares whose sum differs by more are others */
 static const double WAKE_S = 7e-6;     /* to sleep and be woken, once an execution */
 static const double CREDIT_PART = 0.6; /* of its share that a rank may use and be let in at once, … */
 static const double LEAST_PART = 0.1;
@@ -34,17 +33,9 @@ double kl_slices_part(double execution_s, double quantum_s, double share) {
     return part > LEAST_PART ? part : LEAST_PART;
 }
 
-bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double execution_s,
-                     double quantum_s) {
-    bool shared = false;
-    for (uint32_t r = 0; r < ranks; r++)
-        shared |= kl_slices_shared(shares[r]);
-    return shared && execution_s > 0 && execution_s < (s->active ? LONG : SHORT) * quantum_s;
-}
-
 static double score(const kl_slices *s, int choice) { /* seconds for an execution */
     const kl_tried *t = &s->tried[choice];
-    return t->executions > 0 ? t->elapsed_s / t->executions : HUGE_VAL;
+    return t->executions > 0 && !t->refused ? t->elapsed_s / t->executions : HUGE_VAL;
 }
 
 static int best_but(const kl_slices *s, int other) {
@@ -55,14 +46,23 @@ static int best_but(const kl_slices *s, int other) {
     return best;
 }
 
+/* What is tried may take long: the best so far counts. */
+bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double execution_s,
+                     double quantum_s) {
+    bool shared = false;
+    double best_s = s->active && !s->holds ? fmin(execution_s, score(s, best_but(s, -1))) : execution_s;
+    for (uint32_t r = 0; r < ranks; r++)
+        shared |= kl_slices_shared(shares[r]);
+    return shared && execution_s > 0 && best_s < (s->active ? LONG : SHORT) * quantum_s;
+}
+
 static void try_choice(kl_slices *s, int choice) {
     s->choice = choice;
     s->rounds = 0;
 }
 
-static void begin(kl_slices *s, double shared_sum) {
+static void begin(kl_slices *s) {
     memset(s->tried, 0, sizeof s->tried);
-    s->shared_sum = shared_sum;
     s->tries = 0;
     s->holds = false;
     try_choice(s, KL_CHOICE_EQUAL);
@@ -88,13 +88,21 @@ static void next_try(kl_slices *s) {
     }
 }
 
-void kl_slices_next(kl_slices *s, double executions, double elapsed_s, double shared_sum) {
-    if (!s->active || (s->holds && fabs(shared_sum - s->shared_sum) > CHANGED) ||
-        (s->holds && s->rounds >= s->hold)) {
-        if (s->active && s->rounds < s->hold)
+void kl_slices_refuse(kl_slices *s) {
+    if (!s->active)
+        return;
+    s->tried[s->choice].refused = true;
+    s->holds = false;
+    next_try(s);
+}
+
+void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool changed) {
+    bool over = s->holds && s->rounds >= s->hold;
+    if (!s->active || over || (s->holds && changed)) {
+        if (s->active && !over)
             s->hold = 0; /* something else is shared now */
         s->active = true;
-        begin(s, shared_sum);
+        begin(s);
         return;
     }
     s->rounds++;

@@ -14,13 +14,13 @@ typedef enum kl_choice {
 
 typedef struct kl_tried {
     double executions, elapsed_s;
+    bool refused; /* it could not be had */
 } kl_tried;
 
 typedef struct kl_slices { /* zeroed: nothing is tried */
     bool active, holds;    /* holds: all are tried */
     int choice;            /* in force */
     uint32_t tries, rounds, hold;
-    double shared_sum; /* of the ranks' shares of their cores, when it began */
     kl_tried tried[KL_CHOICES];
 } kl_slices;
 
@@ -31,9 +31,10 @@ bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shar
 /* The part of its share of the core that a rank may use in executions so short, and still be let in at once
  * when it wakes. */
 double kl_slices_part(double execution_s, double quantum_s, double share);
-/* A round with the choice in force is over: what was done in it, and the sum of the ranks' shares of their
- * cores. Sets `choice` for the next one. */
-void kl_slices_next(kl_slices *slices, double executions, double elapsed_s, double shared_sum);
+/* A round with the choice in force is over: what was done in it; changed: ranks get other shares of their
+ * cores than when it began. Sets `choice` for the next one. */
+void kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed);
+void kl_slices_refuse(kl_slices *slices);                          /* the choice in force cannot be had */
 void kl_slices_leave(kl_slices *slices);                           /* they do not apply any more */
 double kl_slices_execution_s(const kl_slices *slices, int choice); /* as tried; 0: not known */
 

@@ -11,9 +11,9 @@
 /* A loop that takes so long with each choice: rounds of `round_s` until the best one is held. */
 static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s) {
     int rounds = 0;
-    kl_slices_next(s, 0, 0, 1.5);
+    kl_slices_next(s, 0, 0, false);
     while (!s->holds && rounds++ < 100)
-        kl_slices_next(s, round_s / takes_s[s->choice], round_s, 1.5);
+        kl_slices_next(s, round_s / takes_s[s->choice], round_s, false);
     return rounds;
 }
 
@@ -24,7 +24,8 @@ static void the_best_choice_is_held(void **state) {
         double takes_s[KL_CHOICES];
         int best = 0;
         for (int c = 0; c < KL_CHOICES; c++) {
-            takes_s[c] = 1e-5 * pow(1000, (double)(kl_mix64(seed * KL_CHOICES + (uint64_t)c) >> 11) * 0x1p-53);
+            takes_s[c] =
+                1e-5 * pow(1000, (double)(kl_mix64(seed * KL_CHOICES + (uint64_t)c) >> 11) * 0x1p-53);
             best = takes_s[c] < takes_s[best] ? c : best;
         }
         kl_slices s = {0};
@@ -42,22 +43,21 @@ static void choices_are_tried_again_ever_less_and_when_something_changes(void **
     rounds_until_held(&s, takes_s, 0.04);
     uint32_t held = 0;
     for (; s.holds; held++)
-        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, 1.5);
+        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false);
     assert_int_equal(s.choice, KL_CHOICE_EQUAL);
     rounds_until_held(&s, takes_s, 0.04);
     assert_int_equal(s.choice, KL_CHOICE_LESS);
     uint32_t again = 0;
     for (; s.holds; again++)
-        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, 1.5);
+        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false);
     assert_true(again > held);
     rounds_until_held(&s, takes_s, 0.04);
-    kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, 1.52);
-    assert_true(s.holds);
-    kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, 1.9);
+    kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, true);
     assert_false(s.holds);
 }
 
-/* Only where somebody shares a core, and executions are short; what has begun does not end at the same bound. */
+/* Only where somebody shares a core, and executions are short; what has begun does not end at the same bound.
+ */
 static void only_short_executions_on_shared_cores(void **state) {
     (void)state;
     static const double own[] = {1, 1}, shared[] = {1, 0.5};
@@ -68,6 +68,25 @@ static void only_short_executions_on_shared_cores(void **state) {
     assert_true(kl_slices_apply(&active, 2, shared, 1e-2, 4e-3));
     assert_false(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3));
     assert_false(kl_slices_apply(&s, 2, shared, 0, 4e-3));
+    active.tried[KL_CHOICE_PROPORTION] = (kl_tried){.executions = 10, .elapsed_s = 0.05};
+    assert_true(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3)); /* a bad try ends itself, not the trying */
+}
+
+/* Whichever cannot be had, the best of the others is held. */
+static void what_is_refused_is_not_chosen(void **state) {
+    (void)state;
+    static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5};
+    for (int refused = 0; refused < KL_CHOICES; refused++) {
+        kl_slices s = {0};
+        kl_slices_next(&s, 0, 0, false);
+        for (int round = 0; !s.holds && round < 30; round++)
+            if (s.choice == refused)
+                kl_slices_refuse(&s);
+            else
+                kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false);
+        assert_true(s.holds);
+        assert_int_equal(s.choice, refused == KL_CHOICE_LESS ? KL_CHOICE_PROPORTION : KL_CHOICE_LESS);
+    }
 }
 
 static void the_part_grows_with_the_execution(void **state) {
@@ -85,6 +104,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_choice_is_held),
         cmocka_unit_test(choices_are_tried_again_ever_less_and_when_something_changes),
+        cmocka_unit_test(what_is_refused_is_not_chosen),
         cmocka_unit_test(only_short_executions_on_shared_cores),
         cmocka_unit_test(the_part_grows_with_the_execution),
     };

@@ -25,6 +25,8 @@ static const double AVERAGED_MOST = 1.15; /* worse shares for what was measured 
 static const double TRUST = 0.5;          /* in new costs along the index */
 static const double MOVE_H = 0.5;         /* in the old cost of movements */
 static const double PACE_H = 0.97;        /* of what was, in the mean pace */
+static const double CORE_CHANGED =
+    0.2;                              /* a rank gets so much more or less of its core: that is another load */
 static const double SAME_PART = 0.03; /* of all iterations: a choice that stands follows no smaller changes */
 static const double PERIOD_PART = 0.2; /* losses below so much of a period are not told from noise */
 
@@ -43,7 +45,8 @@ struct kl_steer {
     double refill;        /* part of an execution that a pipeline takes to run dry and fill again */
     kl_costs costs;       /* ranged; none until somebody measures them */
     kl_loads loads;
-    double *core; /* share of its core that each rank gets */
+    double *core,
+        *core_then; /* share of its core that each rank gets, and got when choices began to be tried */
     kl_slices slices;
     double *scratch;
     double per_move_s; /* of an iteration of the busiest rank */
@@ -610,25 +613,31 @@ static void say_choice(const kl_steer *s, double execution_s, char *reason) {
                                i > 0 ? ", " : "; tried: ", kl_say_s(kl_slices_execution_s(c, i)).text);
 }
 
-/* Speeds do not tell what shares will do there. true: it is decided by trying. */
-static bool decide_by_trying(kl_steer *s, double spent_s, kl_steer_plan *plan) {
-    double sum = 0, moving_s = smaller(spent_s, s->step_s),
-           now_s = s->executions > 0 ? (s->step_s - moving_s) / s->executions : 0;
-    if (s->options.scattered ||
-        !kl_slices_apply(&s->slices, s->options.ranks, s->core, now_s, s->options.quantum_s)) {
-        kl_slices_leave(&s->slices);
-        return false;
-    }
+static bool cores_changed(const kl_steer *s) {
+    double most = 0;
     for (uint32_t r = 0; r < s->options.ranks; r++)
-        sum += s->core[r];
+        most = larger(most, fabs(s->core[r] - s->core_then[r]));
+    return most > CORE_CHANGED;
+}
+
+/* Speeds do not tell what shares will do there. *tries: it is decided by trying. */
+static kilter_status decide_by_trying(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries) {
+    double moving_s = smaller(spent_s, s->step_s),
+           now_s = s->executions > 0 ? (s->step_s - moving_s) / s->executions : 0;
+    *tries = !s->options.scattered &&
+             kl_slices_apply(&s->slices, s->options.ranks, s->core, now_s, s->options.quantum_s);
+    if (!*tries) {
+        kl_slices_leave(&s->slices);
+        return KILTER_OK;
+    }
     int before = s->slices.active ? s->slices.choice : -1;
-    kl_slices_next(&s->slices, s->executions, s->step_s - moving_s, sum);
-    if (place_of_choice(s, s->slices.choice, now_s, s->spare) != KILTER_OK)
-        return false;
+    bool changed = cores_changed(s);
+    if (before < 0 || changed)
+        memcpy(s->core_then, s->core, s->options.ranks * sizeof *s->core);
+    kl_slices_next(&s->slices, s->executions, s->step_s - moving_s, changed);
+    kilter_status status = place_of_choice(s, s->slices.choice, now_s, s->spare);
     double least = before == s->slices.choice ? SAME_PART * (double)s->options.iterations : 0;
-    s->proposed = (double)volume(s, s->spare) > least ? s->spare : NULL;
-    if (s->proposed && still_barred(s))
-        s->proposed = NULL;
+    s->proposed = status == KILTER_OK && (double)volume(s, s->spare) > least ? s->spare : NULL;
     double then_s = kl_slices_execution_s(&s->slices, s->slices.choice);
     kl_judgement *j = &plan->judgement;
     *j = (kl_judgement){.verdict = s->proposed ? KL_MOVE_HINDSIGHT : KL_STAY_BALANCED,
@@ -637,7 +646,7 @@ static bool decide_by_trying(kl_steer *s, double spent_s, kl_steer_plan *plan) {
     plan->then_s = then_s > 0 ? then_s : now_s;
     say_choice(s, now_s, j->reason);
     plan->move = s->proposed != NULL;
-    return true;
+    return status;
 }
 
 static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan) {
@@ -760,8 +769,15 @@ static double before_movement(const kl_steer *s, const kl_rank_report *reports) 
     return s->moved && !s->options.scattered && before > 0 ? before : 0;
 }
 
+uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
+    for (uint32_t r = 0; r < ranks; r++)
+        if (reports[r].hi > reports[r].lo)
+            return r;
+    return 0;
+}
+
 static void tick(kl_steer *s, const kl_rank_report *reports) {
-    const kl_rank_report *clock = &reports[0];
+    const kl_rank_report *clock = &reports[kl_steer_clock(s->options.ranks, reports)];
     s->step_s = clock->elapsed_s > s->now_s ? clock->elapsed_s - s->now_s : 0;
     s->now_s += s->step_s;
     s->executions = clock->executions > 0 ? clock->executions : 0;
@@ -791,9 +807,12 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     kl_loads_follow(&s->loads, s->now_s, s->step_s);
     uint32_t count = 0;
     status = find_candidates(s, &count);
+    bool tries = false;
+    if (status == KILTER_OK)
+        status = decide_by_trying(s, spent_s, plan, &tries);
     if (status != KILTER_OK)
         return status;
-    if (!decide_by_trying(s, spent_s, plan))
+    if (!tries)
         decide(s, count, rests ? rest_begins : NULL, plan);
     describe(s, plan);
     judge_last(s, plan);
@@ -891,6 +910,7 @@ void kl_steer_refuse(kl_steer *s) {
     s->account.forecast_s -= s->open_forecast_s;
     s->is_barred = true;
     s->open = s->moved = false;
+    kl_slices_refuse(&s->slices);
 }
 
 void kl_steer_refill(kl_steer *s, double part) {
@@ -932,8 +952,10 @@ static bool allocate(kl_steer *s) {
             return false;
     s->scratch = calloc(ranks, sizeof *s->scratch);
     s->core = calloc(ranks, sizeof *s->core);
+    s->core_then = calloc(ranks, sizeof *s->core_then);
     s->transfers = calloc(ranks, sizeof *s->transfers);
-    return s->scratch && s->core && s->transfers && kl_loads_init(&s->loads, ranks) == KILTER_OK;
+    return s->scratch && s->core && s->core_then && s->transfers &&
+           kl_loads_init(&s->loads, ranks) == KILTER_OK;
 }
 
 kl_steer *kl_steer_new(const kl_steer_options *options) {
@@ -976,6 +998,7 @@ void kl_steer_free(kl_steer *s) {
     free(s->halves[1]);
     free(s->scratch);
     free(s->core);
+    free(s->core_then);
     free(s->transfers);
     free(s);
 }

@@ -304,6 +304,9 @@ void kl_steer_free(kl_steer *steer);
 /* A pipeline that moves rows runs dry before and fills again: what is lost by that, as a part of an execution
  * with its present blocks, the same on all ranks: (P − 1)·b/m. Until it is told, 0. */
 void kl_steer_refill(kl_steer *steer, double part);
+/* The rank whose report tells time and executions: the first one with iterations. One without runs ahead of
+ * those that have some, and its executions are not theirs. */
+uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports);
 /* Reports of all ranks, in order. O(P log P). KILTER_ERR_MEMORY */
 kilter_status kl_steer_round(kl_steer *steer, const kl_rank_report *reports, kl_steer_plan *plan);
 /* Scattered, after a round within an execution of which todo[ranks] are left: shares are for whole

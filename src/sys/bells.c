@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ enum { NAME_BYTES = 64 };
 typedef struct bell {
     _Alignas(64) atomic_uint rung; /* how often; the word that is waited on */
     atomic_bool there, asleep;
+    atomic_int core; /* the only one its process may use, and 1 more; 0: it may use several */
 } bell;
 
 struct kl_bells {
@@ -48,7 +50,19 @@ static bell *map_bells(const char *name, size_t bytes) {
     if (posix_fallocate(fd, 0, (off_t)bytes) == 0) /* a full /dev/shm is refused here, not by a SIGBUS */
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
+    if (at == MAP_FAILED)
+        shm_unlink(name); /* the others do without, too */
     return at == MAP_FAILED ? NULL : at;
+}
+
+static int only_core(void) {
+    cpu_set_t mine;
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0 || CPU_COUNT(&mine) != 1)
+        return 0;
+    int core = 0;
+    while (!CPU_ISSET((size_t)core, &mine))
+        core++;
+    return core + 1;
 }
 
 kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine) {
@@ -63,6 +77,7 @@ kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine) {
         free(b);
         return NULL;
     }
+    atomic_store(&b->all[mine].core, only_core());
     atomic_store(&b->all[mine].there, true);
     return b;
 }
@@ -85,6 +100,14 @@ uint32_t kl_bells_there(const kl_bells *b) {
     for (uint32_t i = 0; b && i < b->places; i++)
         there += atomic_load_explicit(&b->all[i].there, memory_order_relaxed);
     return there;
+}
+
+bool kl_bells_crowded(const kl_bells *b) {
+    int core = b ? atomic_load(&b->all[b->mine].core) : 0;
+    uint32_t same = 0;
+    for (uint32_t i = 0; core > 0 && i < b->places; i++)
+        same += atomic_load(&b->all[i].there) && atomic_load(&b->all[i].core) == core;
+    return same > 1 || kl_bells_there(b) > (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 bool kl_bells_is_there(const kl_bells *b, uint32_t place) {

@@ -60,7 +60,9 @@ uint64_t kl_token(void);                                                 /* not 
 kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine); /* NULL: not to be had here */
 void kl_bells_settle(kl_bells *bells); /* everybody has opened them: nobody else can. NULL does nothing */
 void kl_bells_close(kl_bells *bells);  /* NULL does nothing */
-uint32_t kl_bells_there(const kl_bells *bells);                /* processes on this host; NULL: 0 */
+uint32_t kl_bells_there(const kl_bells *bells); /* processes on this host; NULL: 0 */
+bool kl_bells_crowded(
+    const kl_bells *bells); /* more processes than cores, or another one bound to one's own */
 bool kl_bells_is_there(const kl_bells *bells, uint32_t place); /* NULL: no */
 /* After a message was sent: wakes its receiver, if it sleeps. NULL, or a place on another host: nothing. */
 void kl_bells_ring(kl_bells *bells, uint32_t place);

@@ -325,6 +325,7 @@ static void post_rest(mpi *m, size_t i) {
     if (MPI_Irecv(p->body + p->got, piece, MPI_BYTE, rank_of(m, i), TAG_REST, m->comm, &m->requests[i]) !=
         MPI_SUCCESS)
         lose(m, i);
+    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* its sender may wait for that */
 }
 
 static void hear_bye(mpi *m, size_t i) {
@@ -466,10 +467,15 @@ static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter
     return *faulty ? KILTER_OK : mpi_error(code, "looking for messages of the other ranks", error);
 }
 
-static void note_traffic(mpi *m) {
+static kilter_status end_wait(mpi *m) {
     if (m->waits)
         kl_mpi_waited(&m->wait);
     m->waits = false;
+    return KILTER_OK;
+}
+
+static void note_traffic(mpi *m) {
+    end_wait(m);
     kl_mpi_traffic(&m->wait);
 }
 
@@ -560,7 +566,7 @@ static kilter_status mpi_poll(kl_transport *transport, double timeout_s, kl_even
     *event = (kl_event){.kind = KL_EVENT_NONE};
     for (;;) {
         if (atomic_load(&m->woken) && atomic_exchange(&m->woken, false))
-            return KILTER_OK;
+            return end_wait(m);
         if (!m->ready.count) {
             kilter_status status = progress(m, timeout_s < 0, error);
             if (status)
@@ -571,7 +577,7 @@ static kilter_status mpi_poll(kl_transport *transport, double timeout_s, kl_even
             return KILTER_OK;
         double remaining_s = deadline_s - kl_monotonic_s();
         if (remaining_s <= 0)
-            return KILTER_OK;
+            return end_wait(m);
         rest(m, remaining_s);
     }
 }
@@ -804,6 +810,10 @@ static kilter_status meet_master(mpi *m, double lost_after_s, kilter_error *erro
     if (invitation->size >= token) {
         m->wait.bells = kl_bells_open(get_length(invitation->data), (uint32_t)m->ranks, (uint32_t)m->rank);
         m->near = kl_bells_is_there(m->wait.bells, 0);
+        if (!m->near) { /* the master is on another host */
+            kl_bells_close(m->wait.bells);
+            m->wait.bells = NULL;
+        }
     }
     if (invitation->size > token)
         kl_lifelines_connect((const uint8_t *)invitation->data + token, invitation->size - token,

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 enum {
     LOOKS = 3,     /* before anything else */
@@ -25,7 +26,7 @@ static const double NAP_PART = 0.125, SHORTEST_NAP_S = 20e-6, LONGEST_NAP_S = 1e
 static const double LONGEST_REST_S = 2e-3, REST_AFTER_S = 0.05;
 /* With one, MPI may still want to be looked after more than once for a message, and the dead do not ring. */
 static const double SLEEP_PART = 0.5, SHORTEST_SLEEP_S = 2e-4, LONGEST_SLEEP_S = 5e-3;
-static const unsigned long TIMER_SLACK_NS = 1000; /* the system's 50 µs are longer than naps */
+static const unsigned long TIMER_SLACK_NS = 1000;
 
 const bool kl_mpi_ranks_die = true;
 
@@ -37,25 +38,39 @@ void kl_mpi_wait_begin(kl_mpi_wait *wait) {
 void kl_mpi_wait_end(kl_mpi_wait *wait) {
     kl_core_meter_close(&wait->meter);
     kl_bells_close(wait->bells);
-    if (wait->slack_ns > 0)
-        prctl(PR_SET_TIMERSLACK, (unsigned long)wait->slack_ns, 0, 0, 0);
+    wait->bells = NULL;
 }
 
 /* --- what the rank gets of its core --- */
+
+/* Of the thread that waits, which may be another than the one that opened. */
+static void begin_core(kl_mpi_wait *wait, double now_s) {
+    kl_core_meter_close(&wait->meter);
+    kl_core_meter_open(&wait->meter);
+    wait->thread = gettid();
+    wait->core = (kl_core_share){.share = 1, .last.now_s = now_s};
+    wait->measured = false;
+}
 
 void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     kl_core_sample s = {.now_s = now_s, .waited_s = wait->waited_s, .idle_s = -1};
     if (!kl_core_share_due(&wait->core, now_s))
         return;
-    if (wait->meter.thread < 0 && wait->core.last.now_s == 0)
-        kl_core_meter_open(&wait->meter);
+    if (wait->thread != gettid())
+        begin_core(wait, now_s);
     if (!kl_core_read(&wait->meter, &s.run_s, &s.delay_s, &s.slices)) {
-        wait->core.last.now_s = now_s; /* not known: taken for its own */
+        wait->core = (kl_core_share){.share = 1, .last.now_s = now_s};
+        wait->measured = false;
         return;
     }
-    if (kl_core_share_wants_idle(&wait->core, now_s))
+    if (kl_core_share_wants_idle(&wait->core, now_s)) {
         s.idle_s = kl_core_idle_s(&wait->meter);
+        s.idle_unknown = s.idle_s < 0;
+    }
+    if (!wait->measured)
+        wait->core = (kl_core_share){.share = 1};
     kl_core_share_add(&wait->core, &s);
+    wait->measured = true;
 }
 
 /* --- one wait --- */
@@ -94,25 +109,18 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
     return MPI_Test(request, done, MPI_STATUS_IGNORE);
 }
 
-/* A rank that waits for what is microseconds late loses more by a nap than by looking again. */
+/* A rank that waits for what is microseconds late loses more by a nap than by looking again. It must not spin
+ * for long where that may take the core from the rank it waits for. */
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
-    if (!wait->core.sleeps)
+    if (!wait->core.sleeps && wait->measured && !wait->crowded)
         return waited_s < wait->spin_s;
-    return wait->usual_s < SHORT_WAIT_S && waited_s < SHORT_SPIN_S;
+    return wait->usual_s < SHORT_WAIT_S && waited_s < fmin(SHORT_SPIN_S, wait->spin_s);
 }
 
 static double between(double least, double value, double most) {
     return value < least ? least : value < most ? value : most;
-}
-
-static void make_timers_fine(kl_mpi_wait *wait) {
-    if (wait->slack_ns > 0)
-        return;
-    int slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
-    wait->slack_ns = slack_ns > 0 ? slack_ns : 50000;
-    prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 }
 
 /* Open MPI's MPI_Testsome() takes in what has come and tells of it the next time: one looks twice. */
@@ -126,9 +134,14 @@ static void sleep_until_rung(kl_mpi_wait *wait, double waited_s, double most_s) 
     get_up(wait);
 }
 
+/* The system's timers may be 50 µs late, which is longer than a nap: for its time they are set finer. */
 static void nap(double waited_s, double most_s) {
     double longest_s = waited_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
+    int slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
     kl_nap_s(fmin(between(SHORTEST_NAP_S, NAP_PART * waited_s, longest_s), most_s));
+    if (slack_ns > 0)
+        prctl(PR_SET_TIMERSLACK, (unsigned long)slack_ns, 0, 0, 0);
 }
 
 void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
@@ -138,7 +151,6 @@ void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
         wait->looks++;
         return;
     }
-    make_timers_fine(wait);
     if (rings && wait->bells)
         sleep_until_rung(wait, waited_s, remaining_s);
     else

@@ -25,7 +25,9 @@ typedef struct kl_mpi_wait {
     kl_bells *bells;  /* of the ranks of this host; NULL: none */
     kl_core_meter meter;
     kl_core_share core;
-    int slack_ns;       /* of timers, as the program had it; 0: not changed */
+    pid_t thread;       /* of which that is */
+    bool measured;      /* the system tells */
+    bool crowded;       /* ranks are more than cores, or one shares this rank's */
     MPI_Request ticket; /* a simulated build's, and so is this: */
     struct kl_arrival *arrival;
 } kl_mpi_wait;
