@@ -67,7 +67,7 @@ static double first_quantum_s(const kilter_loop *l) {
 }
 
 void kl_loop_measure_quantum(kilter_loop *l) {
-    if (l->wait.core.quantum_s > 0)
+    if (l->wait.core.quantum_s > 0 && !l->wait.crowded)
         l->quantum_s = l->wait.core.quantum_s;
     if (l->quantum_s > 0 || l->clock.simulated || kl_loop_now_s(l) - l->opened_s < QUANTUM_AFTER_S)
         return;
@@ -228,7 +228,7 @@ void kl_measure(kilter_loop *l, kl_span rows, double now_s) {
 static double busy_s(const kilter_loop *l) {
     const kl_measured *m = &l->measured;
     const kl_core_share *core = &l->wait.core;
-    if (!core->sleeps || m->cpu_rows == 0)
+    if (!core->sleeps || l->wait.crowded || m->cpu_rows == 0)
         return m->busy_s;
     return fmax(m->busy_s, m->cpu_s / m->cpu_rows * m->rows / core->share);
 }
@@ -301,17 +301,18 @@ static double part_of_pass(const kilter_loop *l) {
 static void fill_report(kilter_loop *l, double part) {
     kl_measured *m = &l->measured;
     kl_rank_report *report = &l->round.mine;
-    *report = (kl_rank_report){.elapsed_s = kl_loop_now_s(l) - l->opened_s,
-                               .executions = m->executions + part,
-                               .busy_s = busy_s(l),
-                               .iterations = m->rows < 1 ? m->rows > 0 : (uint64_t)m->rows,
-                               .lo = l->target[l->rank],
-                               .hi = l->target[l->rank + 1],
-                               .moving_s = m->moving_s,
-                               .moved = m->moved,
-                               .quantum_s = l->quantum_s,
-                               .share = l->wait.core.share,
-                               .boundary_s = m->boundaries > 0 ? m->boundary_s / m->boundaries : 0};
+    *report = (kl_rank_report){
+        .elapsed_s = kl_loop_now_s(l) - l->opened_s,
+        .executions = m->executions + part,
+        .busy_s = busy_s(l),
+        .iterations = m->rows < 1 ? m->rows > 0 : (uint64_t)m->rows,
+        .lo = l->target[l->rank],
+        .hi = l->target[l->rank + 1],
+        .moving_s = m->moving_s,
+        .moved = m->moved,
+        .quantum_s = l->quantum_s,
+        .share = l->wait.crowded ? 1 : l->wait.core.share, /* what other ranks take is no load */
+        .boundary_s = m->boundaries > 0 ? m->boundary_s / m->boundaries : 0};
     if (report->iterations > 0) /* whole ones, in their time */
         report->busy_s *= (double)report->iterations / m->rows;
     l->uneven |= l->round.whole || is_uneven(m);

@@ -9,6 +9,7 @@ static const double IDLE_S = 0.1;       /* idle time is looked at so often: it c
 static const double IDLE_PART = 0.1;    /* of it idle: nobody else may want the core any more */
 static const double FIRST_HOLD_S = 0.1, LONGEST_HOLD_S = 5;
 static const double CALM_S = 1;                  /* alone for so long: what was before is forgotten */
+static const double LEAST_QUANTUM_S = 1e-3;      /* no system shares in shorter slices */
 static const double MEMORY_S = 0.2;              /* of the share, in the time that it was ready */
 static const double SLACK = 0.2, NO_SLACK = 0.1; /* of the time: sleeping begins, and ends */
 static const double SLACK_MEMORY = 0.3;          /* of the newest window */
@@ -39,7 +40,9 @@ static void hold(kl_core_share *c) {
     c->hold_s = longer_s < LONGEST_HOLD_S ? longer_s : LONGEST_HOLD_S;
 }
 
+/* Turns that are given up before their end make them seem shorter. */
 static void learn_quantum(kl_core_share *c, double quantum_s) {
+    quantum_s = quantum_s > LEAST_QUANTUM_S ? quantum_s : LEAST_QUANTUM_S;
     c->quantum_s += (c->quantum_s > 0 ? 0.5 : 1) * (quantum_s - c->quantum_s);
 }
 
