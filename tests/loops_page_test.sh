@@ -6,7 +6,7 @@ cd "$1"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 page=docs/loops.md
-programs="10_matmul 11_redblack 12_pipeline 13_filter"
+programs="10_matmul 11_redblack 12_pipeline 13_filter 14_wave 15_cg"
 
 lines() { grep -vE '^ *(/?\*.*)?$' "$1"; } # without comments and empty ones
 

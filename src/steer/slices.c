@@ -17,7 +17,8 @@ enum {
 };
 static const double OWN_PART = 0.95; /* a rank that gets less of its core shares it */
 static const double SHORT = 1.5,
-                    LONG = 5; /* slices: shorter executions are tried, until they take longer than that */
+                    LONG = 5;     /* slices: shorter executions are tried, until they take longer than that */
+static const double ALIKE = 0.15; /* shares that differ by less leave nothing to choose */
 static const double HOPELESS = 1.4;    /* times the best so far: one round is enough to see it */
 static const double WAKE_S = 7e-6;     /* to sleep and be woken, once an execution */
 static const double CREDIT_PART = 0.6; /* of its share that a rank may use and be let in at once, … */
@@ -49,11 +50,14 @@ static int best_but(const kl_slices *s, int other) {
 /* What is tried may take long: the best so far counts. */
 bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double execution_s,
                      double quantum_s) {
-    bool shared = false;
+    double least = 1, most = 0;
     double best_s = s->active && !s->holds ? fmin(execution_s, score(s, best_but(s, -1))) : execution_s;
-    for (uint32_t r = 0; r < ranks; r++)
-        shared |= kl_slices_shared(shares[r]);
-    return shared && execution_s > 0 && best_s < (s->active ? LONG : SHORT) * quantum_s;
+    for (uint32_t r = 0; r < ranks; r++) {
+        least = fmin(least, shares[r]);
+        most = fmax(most, shares[r]);
+    }
+    return kl_slices_shared(least) && most - least > ALIKE && execution_s > 0 &&
+           best_s < (s->active ? LONG : SHORT) * quantum_s;
 }
 
 static void try_choice(kl_slices *s, int choice) {

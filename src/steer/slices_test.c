@@ -60,9 +60,10 @@ static void choices_are_tried_again_ever_less_and_when_something_changes(void **
  */
 static void only_short_executions_on_shared_cores(void **state) {
     (void)state;
-    static const double own[] = {1, 1}, shared[] = {1, 0.5};
+    static const double own[] = {1, 1}, shared[] = {1, 0.5}, alike[] = {0.5, 0.45};
     kl_slices s = {0}, active = {.active = true};
     assert_false(kl_slices_apply(&s, 2, own, 1e-4, 4e-3));
+    assert_false(kl_slices_apply(&s, 2, alike, 1e-4, 4e-3));
     assert_true(kl_slices_apply(&s, 2, shared, 1e-4, 4e-3));
     assert_false(kl_slices_apply(&s, 2, shared, 1e-2, 4e-3));
     assert_true(kl_slices_apply(&active, 2, shared, 1e-2, 4e-3));
