@@ -1,5 +1,5 @@
-/* Doorbells between processes of one host: who waits for a message sleeps in the system until whoever sent it
- * rings. A bell is a word of shared memory that the system can wait on (a futex).
+/* Doorbells between processes of one host: a process that waits for a message sleeps until its sender rings.
+ * A bell is a word of shared memory that the system can wait on (a futex).
  *
  *     sleeper   marks itself asleep, looks once more for what it waits for, sleeps while the word is as it
  * was ringer    has sent, sees the mark, changes the word and wakes the sleeper
@@ -31,7 +31,7 @@ typedef struct bell {
 struct kl_bells {
     bell *all;
     uint32_t places, mine;
-    unsigned before; /* rung so often when this process lay down */
+    unsigned before; /* value of the own word when this process lay down */
     char name[NAME_BYTES];
 };
 

@@ -36,7 +36,8 @@ void kl_mpi_wait_begin(kl_mpi_wait *wait);
 void kl_mpi_wait_end(kl_mpi_wait *wait); /* frees the bells, too */
 void kl_mpi_traffic(kl_mpi_wait *wait);  /* something came or went, or a wait begins */
 void kl_mpi_waited(kl_mpi_wait *wait);   /* a wait that began with kl_mpi_traffic() is over */
-/* What the rank has got of its core, now and then: whoever computes for long calls it, too. */
+/* Measure what the rank gets of its core, at most every 0.01 s. Callers that compute for long call it, too.
+ */
 void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s);
 /* Some of the requests that are complete, as MPI_Testsome gives them: *done of them (0: none), which ones,
  * and their statuses; their places hold MPI_REQUEST_NULL now. Behind the receives there may be sends, and
