@@ -37,7 +37,8 @@ int main(int argc, char **argv) {
     size_t n = (size_t)set.n;
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    kilter_loop_options options = {.iterations = n, .fixed = set.fixed, .name = "wave", .record = set.record};
+    kilter_loop_options options = {
+        .iterations = n, .deep = true, .fixed = set.fixed, .name = "wave", .record = set.record};
     kilter_loop *loop;
     kilter_error error;
     must(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, &error), &error);

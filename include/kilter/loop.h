@@ -74,8 +74,13 @@ typedef struct kilter_loop_options {
      * within an execution. Otherwise each rank has one range, in the order of ranks, and what iterations cost
      * along the index is learnt. */
     bool scattered;
-    uint64_t inner;   /**< DOACROSS: elements of a row, in the pipelined direction; at least 1 */
-    uint64_t block;   /**< DOACROSS: elements in a block; 0: chosen by measurement */
+    uint64_t inner; /**< DOACROSS: elements of a row, in the pipelined direction; at least 1 */
+    uint64_t block; /**< DOACROSS: elements in a block; 0: chosen by measurement */
+    /** DOALL, not `scattered`: what the body makes of a row follows from that row and from those within
+     * `ghost` of it alone, and rows are written by nothing else between the first begin and the last end.
+     * kilter_loop_next() may then give rows of neighbours, too, whose values come to the same on both ranks,
+     * and the ghost rows of several executions are brought at once where waiting for each costs more. */
+    bool deep;
     bool fixed;       /**< nothing moves: equal shares for good */
     const char *name; /**< in messages and the record; NULL: "loop" */
     /** file of the run record (docs/record.md), new, written by rank 0, whose word alone counts; NULL or
@@ -124,7 +129,8 @@ KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *erro
 /**
  * The next iterations to do here.   Local; DOALL.
  *
- * Each iteration is given once, on one rank, in any order. The range given last counts as done. Rows move
+ * Each iteration is given once, on one rank (`deep`: on its own, and maybe on others), in any order. The
+ * range given last counts as done. Rows move
  * only within calls of this library: pointers into rows of the range hold until the next call.
  * @return false: nothing is left for this rank, or something failed (which kilter_loop_end() tells)
  */
@@ -179,6 +185,7 @@ typedef struct kilter_loop_summary {
     uint64_t executions, rounds; /**< rounds: times that rates were compared */
     uint64_t moves, moved;       /**< decisions to move that were carried out, and iterations moved by them */
     uint64_t block;              /**< DOACROSS: elements in a block now */
+    uint64_t depth;              /**< executions whose ghost rows are brought at once now; 1 but for `deep` */
     double elapsed_s;            /**< in executions */
     double waited_s;             /**< of it this rank had nothing to do */
     double moving_s;             /**< and this rank spent on moving rows */

@@ -170,6 +170,7 @@ kilter_status kilter_loop_gather(kilter_loop *l, const void *base, int root, voi
 
 void kilter_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
     *summary = l->summary;
+    summary->depth = l->depth;
     summary->block = kl_loop_pipelined(l) ? l->block : 0;
     summary->gained_s = l->steer ? kl_steer_account(l->steer)->forecast_s : 0;
     summary->came_s = l->steer ? kl_steer_account(l->steer)->came_s : 0;

@@ -7,6 +7,8 @@
 
 #include "loop/loop_mpi.h"
 
+enum { DEEPEST = 32 };
+
 static uint64_t larger(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
@@ -38,7 +40,7 @@ kl_span kl_loop_with_ghosts(const kilter_loop *l, kl_span own, uint64_t ghost) {
 /* What has to be there before an execution or pass. A pipeline's ghost row below comes block by block; the
  * blocks done come with rows that move between passes, as a body may look back at them. */
 static kl_span needed(const kilter_loop *l, const kl_array *array, kl_span own) {
-    kl_span all = kl_loop_with_ghosts(l, own, array->ghost);
+    kl_span all = kl_loop_with_ghosts(l, own, array->ghost + (l->depth - 1) * l->ghost);
     bool by_blocks = kl_loop_pipelined(l) && l->blocks_done == 0;
     return by_blocks && !is_empty(own) ? (kl_span){own.lo, all.hi} : all;
 }
@@ -106,8 +108,8 @@ static kilter_status post(kilter_loop *l, kilter_error *error) {
 static void give(kilter_loop *l, const uint64_t *gone, const uint64_t *kept) {
     for (size_t a = 0; a < l->array_count; a++) {
         kl_array *array = &l->arrays[a];
-        kl_span rest = kl_loop_with_ghosts(l, range_of(kept, (uint32_t)l->rank), array->ghost);
-        kl_span all = kl_loop_with_ghosts(l, range_of(gone, (uint32_t)l->rank), array->ghost);
+        kl_span rest = kl_loop_with_ghosts(l, range_of(kept, (uint32_t)l->rank), array->room);
+        kl_span all = kl_loop_with_ghosts(l, range_of(gone, (uint32_t)l->rank), array->room);
         kl_rows_give(&array->rows, all, &rest, 1);
     }
 }
@@ -116,23 +118,41 @@ static uint64_t bytes_that_come(const kilter_loop *l) {
     uint64_t bytes = 0;
     for (size_t a = 0; a < l->array_count; a++) {
         const kl_array *array = &l->arrays[a];
-        kl_span had = kl_loop_with_ghosts(l, range_of(l->bounds, (uint32_t)l->rank), array->ghost);
-        kl_span has = kl_loop_with_ghosts(l, range_of(l->target, (uint32_t)l->rank), array->ghost);
+        kl_span had = kl_loop_with_ghosts(l, range_of(l->bounds, (uint32_t)l->rank), array->room);
+        kl_span has = kl_loop_with_ghosts(l, range_of(l->target, (uint32_t)l->rank), array->room);
         kl_span stay = common(had, has);
         bytes += ((has.hi - has.lo) - (stay.hi - stay.lo)) * array->rows.bytes;
     }
     return bytes;
 }
 
+static bool take_room(kilter_loop *l, kl_span own) {
+    bool fits = true;
+    for (size_t a = 0; a < l->array_count && fits; a++) {
+        kl_array *array = &l->arrays[a];
+        fits = kl_rows_take(&array->rows, kl_loop_with_ghosts(l, own, array->room), NULL) == KILTER_OK;
+    }
+    return fits;
+}
+
+/* Where there is no memory for more, the ghost rows of each execution are brought by themselves. */
+kilter_status kl_exchange_open(kilter_loop *l, kilter_error *error) {
+    if (!l->options.deep || l->ghost == 0 || l->options.fixed)
+        return KILTER_OK;
+    for (size_t a = 0; a < l->array_count; a++)
+        l->arrays[a].room += (DEEPEST - 1) * l->ghost;
+    uint64_t fits = take_room(l, kl_loop_own(l));
+    kilter_status status = kl_loop_least(l, &fits, 1, error);
+    l->deepest = fits ? DEEPEST : 1;
+    for (size_t a = 0; a < l->array_count && !fits; a++)
+        l->arrays[a].room = l->arrays[a].ghost;
+    return status;
+}
+
 /* All ranks have room, or nothing moves: *granted is the same everywhere. */
 static kilter_status make_room(kilter_loop *l, bool *granted, kilter_error *error) {
     double began_s = kl_loop_now_s(l);
-    uint64_t fits = kl_rows_fit(bytes_that_come(l));
-    for (size_t a = 0; a < l->array_count && fits; a++) {
-        kl_array *array = &l->arrays[a];
-        kl_span all = kl_loop_with_ghosts(l, range_of(l->target, (uint32_t)l->rank), array->ghost);
-        fits = kl_rows_take(&array->rows, all, NULL) == KILTER_OK;
-    }
+    uint64_t fits = kl_rows_fit(bytes_that_come(l)) && take_room(l, range_of(l->target, (uint32_t)l->rank));
     l->measured.moving_s += kl_loop_now_s(l) - began_s;
     kilter_status status = kl_loop_least(l, &fits, 1, error);
     *granted = fits;
@@ -173,7 +193,8 @@ static kl_span inner_rows(const kilter_loop *l) {
     kl_span stay = common(range_of(l->bounds, (uint32_t)l->rank), range_of(l->target, (uint32_t)l->rank));
     if (is_empty(stay))
         return (kl_span){0, 0};
-    uint64_t below = stay.lo > 0 ? l->ghost : 0, above = stay.hi < l->options.iterations ? l->ghost : 0;
+    uint64_t sent = l->depth * l->ghost, below = stay.lo > 0 ? sent : 0,
+             above = stay.hi < l->options.iterations ? sent : 0;
     if (stay.hi - stay.lo <= below + above)
         return (kl_span){0, 0};
     return (kl_span){stay.lo + below, stay.hi - above};
@@ -186,9 +207,10 @@ kilter_status kl_exchange_begin(kilter_loop *l, kl_span *inner, kilter_error *er
         status = make_room(l, &granted, error);
     if (status == KILTER_OK && l->moves && !granted)
         refuse(l);
-    if (status == KILTER_OK && (l->moves || !l->legs_stand))
+    if (status == KILTER_OK && (l->moves || l->deepened || !l->legs_stand))
         status = plan(l, error);
     l->legs_stand = !l->moves && l->blocks_done == 0;
+    l->deepened = false;
     if (status == KILTER_OK)
         status = post(l, error);
     *inner = inner_rows(l);

@@ -76,6 +76,7 @@ kilter_status kl_loop_most_f64(kilter_loop *l, double *values, size_t count, kil
 typedef struct kl_array {
     kl_rows rows;
     uint64_t ghost;
+    uint64_t room; /* rows on either side of the own ones that there is memory for: all ghosts there may be */
 } kl_array;
 
 typedef struct kl_leg { /* of an exchange: rows of an array from or to a peer */
@@ -194,7 +195,10 @@ struct kilter_loop {
 
     kl_array *arrays;
     size_t array_count;
-    uint64_t ghost; /* the widest */
+    uint64_t ghost;          /* the widest: as far as the body reaches */
+    uint64_t deepest, depth; /* executions that one exchange is for, at most and now */
+    uint64_t ahead;          /* of them, those after the present one */
+    bool deepened;           /* depth is another one than at the last exchange */
 
     uint64_t *bounds, *target; /* [ranks + 1] */
     bool moves;                /* they differ, and this is to be mended */
@@ -205,7 +209,8 @@ struct kilter_loop {
     kl_batch exchange;
     bool exchanging, moving; /* moving: with rows, not ghosts alone */
 
-    kl_span todo;     /* of this execution, to be given now */
+    kl_span all;      /* of this execution, with those of neighbours that are done here, too */
+    kl_span todo;     /* of them, to be given now */
     kl_span edges[2]; /* to do once the exchange is complete */
     uint64_t rows_done;
     kl_span given; /* and being done; empty: none */
@@ -269,6 +274,8 @@ static inline kl_blocks kl_loop_blocks(const kilter_loop *l) {
 /* exchange_mpi.c */
 /* Rows and their ghosts, as an array has them on a rank with `own`. */
 kl_span kl_loop_with_ghosts(const kilter_loop *l, kl_span own, uint64_t ghost);
+/* Before the first execution, of a deep loop: memory for as many ghost rows as it may want. */
+kilter_status kl_exchange_open(kilter_loop *l, kilter_error *error);
 /* Begins to bring what is lacking, and gives in *inner the own rows that need nothing of it. */
 kilter_status kl_exchange_begin(kilter_loop *l, kl_span *inner, kilter_error *error);
 kilter_status kl_exchange_look(kilter_loop *l, kilter_error *error);

@@ -104,19 +104,21 @@ static void check_result(kilter_loop *loop, const shape *s, const arrays *a, int
     free(whole);
 }
 
-static void run_forced(const shape *s, bool scattered, uint64_t seed) {
+static void run_forced(const shape *s, bool scattered, bool deep, uint64_t seed) {
     kilter_loop *loop;
     arrays a;
-    CHECK_OK(kilter_loop_open(
-        MPI_COMM_WORLD, &(kilter_loop_options){.iterations = s->n, .scattered = scattered}, &loop, error));
+    int executions = deep ? 4 * EXECUTIONS : EXECUTIONS;
+    kilter_loop_options options = {.iterations = s->n, .scattered = scattered, .deep = deep};
+    CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, error));
     attach(loop, s, &a);
     force_moves(loop, seed);
-    for (int e = 0; e < EXECUTIONS; e++)
+    for (int e = 0; e < executions; e++)
         execute(loop, s, &a, e, NULL);
     kilter_loop_summary summary;
     kilter_loop_summary_get(loop, &summary);
     CHECK(ranks == 1 || s->n < 8 || summary.moved > 0);
-    check_result(loop, s, &a, EXECUTIONS);
+    CHECK(summary.depth == 1 || deep);
+    check_result(loop, s, &a, executions);
     CHECK_OK(kilter_loop_close(loop, error));
 }
 
@@ -186,7 +188,9 @@ static void test_moves(void) {
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
             for (uint64_t ghost = 0; ghost <= 3; ghost++, seed++) {
                 shape s = {sizes[n], widths[w], ghost};
-                run_forced(&s, ghost == 0 && seed % 2, seed);
+                run_forced(&s, ghost == 0 && seed % 2, false, seed);
+                if (ghost > 0)
+                    run_forced(&s, false, true, seed);
                 if (ghost == 1)
                     for (uint64_t block = 0; block <= s.width; block = 4 * block + 1)
                         run_pipeline(&s, block, seed, true, EXECUTIONS, NULL);

@@ -49,9 +49,10 @@ static kilter_status agree(kilter_loop *l, const uint64_t *values, const char *c
 }
 
 static kilter_status agree_on_options(kilter_loop *l, kilter_error *error) {
-    static const char *const names[] = {"iterations", "kind", "scattered", "inner", "block", "fixed"};
+    static const char *const names[] = {"iterations", "kind", "scattered", "inner", "block", "fixed", "deep"};
     const kilter_loop_options *o = &l->options;
-    const uint64_t values[] = {o->iterations, (uint64_t)o->kind, o->scattered, o->inner, o->block, o->fixed};
+    const uint64_t values[] = {o->iterations, (uint64_t)o->kind, o->scattered, o->inner,
+                               o->block,      o->fixed,          o->deep};
     const char *differs;
     kilter_status status = agree(l, values, names, sizeof names / sizeof *names, &differs, error);
     if (status == KILTER_OK && differs)
@@ -72,6 +73,8 @@ static kilter_status check_options(const kilter_loop *l, kilter_error *error) {
         wrong = "inner must be at most 2^62";
     else if (o->kind == KILTER_DOACROSS && o->scattered)
         wrong = "scattered is for loops of kind KILTER_DOALL";
+    else if (o->deep && (o->scattered || o->kind == KILTER_DOACROSS))
+        wrong = "deep is for loops of kind KILTER_DOALL that are not scattered";
     else if (o->kind == KILTER_DOACROSS && o->inner == 0)
         wrong = "a loop of kind KILTER_DOACROSS needs inner, the elements of a row, at least 1";
     else if (o->kind == KILTER_DOALL && (o->inner > 0 || o->block > 0))
@@ -113,6 +116,7 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
     l->rank = rank;
     l->ranks = (uint32_t)ranks;
     l->clock = kl_clock_system();
+    l->deepest = l->depth = 1;
     l->comm = MPI_COMM_NULL;
     l->name = kl_text("%s", options->name ? options->name : "loop");
     l->bounds = calloc((size_t)ranks + 1, sizeof *l->bounds);
@@ -443,7 +447,7 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t ghost, void *
     if (status != KILTER_OK)
         return status;
     kl_loop_record_array(l, bytes, ghost);
-    l->arrays[l->array_count++] = (kl_array){.rows = rows, .ghost = ghost};
+    l->arrays[l->array_count++] = (kl_array){.rows = rows, .ghost = ghost, .room = ghost};
     l->ghost = ghost > l->ghost ? ghost : l->ghost;
     *base = rows.base;
     kl_guard(l);

@@ -143,6 +143,8 @@ kilter_status kl_round_open(kilter_loop *l, kilter_error *error) {
         .scattered = l->options.scattered && !l->options.fixed,
         .buffers = kl_loop_pipelined(l) && !l->options.fixed,
         .least = 1,
+        .reach = l->ghost,
+        .deepest = l->deepest,
         .interact_s = l->interact_s,
         .quantum_s = first_quantum_s(l),
         .move = {l->interact_s + l->link.fixed_s, l->link.per_unit_s * bytes_of_iteration(l)},
@@ -285,10 +287,9 @@ static uint64_t elements_of(const kilter_loop *l, kl_span blocks) {
 }
 
 static double part_done(const kilter_loop *l) {
-    kl_span own = {l->target[l->rank], l->target[l->rank + 1]};
     if (kl_loop_pipelined(l))
         return (double)elements_of(l, (kl_span){0, l->blocks_done}) / (double)l->options.inner;
-    return own.hi > own.lo ? (double)l->rows_done / (double)(own.hi - own.lo) : 1;
+    return l->all.hi > l->all.lo ? (double)l->rows_done / (double)(l->all.hi - l->all.lo) : 1;
 }
 
 static double part_of_pass(const kilter_loop *l) {
@@ -338,10 +339,19 @@ kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error) {
 
 /* --- answers --- */
 
-/* Any places at all: now and then a rank without rows, or with all of them, or a bound that stays. */
+static void set_depth(kilter_loop *l, uint64_t depth) {
+    l->deepened |= depth != l->depth;
+    l->depth = depth;
+}
+
+/* Any places at all: now and then a rank without rows, or with all of them, or a bound that stays; and any
+ * depth, some of which are seen to their end. */
 static void force(kilter_loop *l) {
     uint64_t seed = kl_mix64(l->seed + l->passed), n = l->options.iterations, rest = n;
+    if (l->deepest > 1 && seed % 4 > 0)
+        return;
     l->moves = true;
+    set_depth(l, 1 + (seed >> 8) % l->deepest);
     for (uint32_t r = 0; r + 1 < l->ranks; r++) {
         seed = kl_mix64(seed);
         uint64_t share = seed % 8 == 0   ? 0
@@ -420,7 +430,10 @@ static void follow(kilter_loop *l, const kl_steer_plan *plan) {
     l->forecast_s = plan->move && !l->options.fixed ? plan->then_s : plan->now_s;
     if (kl_loop_pipelined(l))
         refresh_boundary(l);
-    if (!plan->move || l->options.fixed)
+    if (l->options.fixed)
+        return;
+    set_depth(l, plan->depth);
+    if (!plan->move)
         return;
     kl_steer_commit(l->steer);
     memcpy(l->target, kl_steer_shares(l->steer), (l->ranks + 1) * sizeof *l->target);
@@ -508,6 +521,15 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
     return KILTER_OK;
 }
 
+/* Ranks wait for each other in exchanges; not for answers between two of them. */
+static void put_off(kilter_loop *l) {
+    uint64_t next = l->passed + (l->moves || l->deepened ? 0 : l->ahead), *due = &l->round.due;
+    if (*due < next)
+        *due = next;
+    else
+        *due += (l->depth - (*due - next) % l->depth) % l->depth;
+}
+
 kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
     if (l->forced) {
         force(l);
@@ -524,9 +546,11 @@ kilter_status kl_round_answer(kilter_loop *l, kilter_error *error) {
     uint32_t clock = kl_steer_clock(l->ranks, l->round.heard);
     double left_s = l->period_s - (l->round.heard[clock].elapsed_s - l->round.asked_s);
     if (!l->round.adds_up || left_s <= 0)
-        return decide(l, error);
-    set_next(l, left_s, NULL);
-    return KILTER_OK;
+        status = decide(l, error);
+    else
+        set_next(l, left_s, NULL);
+    put_off(l);
+    return status;
 }
 
 kilter_status kl_round_close(kilter_loop *l, kilter_error *error) {

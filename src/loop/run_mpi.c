@@ -107,23 +107,40 @@ static kilter_status next_pass(kilter_loop *l, kilter_error *error) {
 /* --- begin --- */
 
 static void split(kilter_loop *l, kl_span inner) {
-    kl_span own = target_of(l);
+    l->all = kl_loop_with_ghosts(l, target_of(l), l->ahead * l->ghost);
     l->todo = inner;
     if (is_empty(inner)) {
         l->todo = (kl_span){0, 0};
-        l->edges[0] = own;
+        l->edges[0] = l->all;
         l->edges[1] = (kl_span){0, 0};
     } else {
-        l->edges[0] = (kl_span){own.lo, inner.lo};
-        l->edges[1] = (kl_span){inner.hi, own.hi};
+        l->edges[0] = (kl_span){l->all.lo, inner.lo};
+        l->edges[1] = (kl_span){inner.hi, l->all.hi};
     }
 }
 
-static kilter_status begin(kilter_loop *l, kilter_error *error) {
+/* What the last exchange brought is enough for `ahead` more executions, each of which also does the rows of
+ * neighbours that the later ones want. */
+static kilter_status begin_rows(kilter_loop *l, kilter_error *error) {
+    if (l->ahead > 0 && !l->moves && !l->deepened) {
+        l->ahead--;
+        split(l, (kl_span){0, 0});
+        return KILTER_OK;
+    }
     kl_span inner;
+    kilter_status status = kl_exchange_begin(l, &inner, error);
+    l->ahead = l->depth - 1;
+    if (status == KILTER_OK)
+        split(l, inner);
+    return status;
+}
+
+static kilter_status begin(kilter_loop *l, kilter_error *error) {
     kilter_status status = KILTER_OK;
     bool scatters = l->options.scattered && !l->options.fixed && l->ranks > 1;
     if (l->execution == 0)
+        status = kl_exchange_open(l, error);
+    if (status == KILTER_OK && l->execution == 0)
         status = kl_round_open(l, error);
     if (status == KILTER_OK && scatters && !l->scatter)
         status = kl_scatter_open(l, error);
@@ -141,11 +158,7 @@ static kilter_status begin(kilter_loop *l, kilter_error *error) {
                    (l->iteration_s == 0 || l->iteration_s * (double)(own.hi - own.lo) > PIECES_FROM_S);
     if (status == KILTER_OK && kl_loop_pipelined(l))
         return begin_pipeline(l, error);
-    if (status == KILTER_OK)
-        status = kl_exchange_begin(l, &inner, error);
-    if (status == KILTER_OK)
-        split(l, inner);
-    return status;
+    return status == KILTER_OK ? begin_rows(l, error) : status;
 }
 
 /* --- next, of a loop whose iterations are independent --- */
@@ -359,12 +372,11 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
 
 /* Nothing of the execution is left. */
 static bool is_done(const kilter_loop *l) {
-    kl_span own = target_of(l);
     if (l->scatter)
         return kl_scatter_is_done(l);
     if (kl_loop_pipelined(l))
         return is_last_pass(l) && has_passed(l) && !l->in_block;
-    return is_empty(l->given) && l->rows_done == own.hi - own.lo;
+    return is_empty(l->given) && l->rows_done == l->all.hi - l->all.lo;
 }
 
 static kilter_status end(kilter_loop *l, kilter_error *error) {

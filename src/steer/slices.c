@@ -12,17 +12,20 @@
 
 enum {
     TRY_ROUNDS = 2,    /* each choice, and the best two once more */
-    FIRST_HOLD = 50,   /* rounds with the best one, before all are tried again … */
+    FIRST_HOLD = 100,  /* rounds with the best one, before all are tried again … */
     LONGEST_HOLD = 800 /* … and at most */
 };
 static const double OWN_PART = 0.95; /* a rank that gets less of its core shares it */
 static const double SHORT = 1.5,
                     LONG = 5;     /* slices: shorter executions are tried, until they take longer than that */
 static const double ALIKE = 0.15; /* shares that differ by less leave nothing to choose */
+static const double CLEAR = 1.15; /* times the best: no second look is needed */
 static const double HOPELESS = 1.4;    /* times the best so far: one round is enough to see it */
 static const double WAKE_S = 7e-6;     /* to sleep and be woken, once an execution */
 static const double CREDIT_PART = 0.6; /* of its share that a rank may use and be let in at once, … */
 static const double LEAST_PART = 0.1;
+static const double DEEP_SLICES = 5;
+static const double TWICE_PART = 0.05; /* of a rank's rows, that it does for neighbours */
 
 bool kl_slices_shared(double share) {
     return share > 0 && share < OWN_PART;
@@ -32,6 +35,14 @@ double kl_slices_part(double execution_s, double quantum_s, double share) {
     double part = CREDIT_PART + (1 - CREDIT_PART) * fmin(1, execution_s / quantum_s); /* … of long ones all */
     part -= WAKE_S / (share * execution_s);
     return part > LEAST_PART ? part : LEAST_PART;
+}
+
+uint64_t kl_slices_depth(double execution_s, double quantum_s, double rows_of_rank, uint64_t reach,
+                         uint64_t deepest) {
+    if (reach == 0 || deepest <= 1 || !(execution_s > 0))
+        return 1;
+    double depth = fmin((double)deepest, 1 + TWICE_PART * rows_of_rank / (double)reach);
+    return (uint64_t)fmax(1, fmin(depth, ceil(DEEP_SLICES * quantum_s / execution_s)));
 }
 
 static double score(const kl_slices *s, int choice) { /* seconds for an execution */
@@ -79,14 +90,17 @@ void kl_slices_leave(kl_slices *s) {
 
 static void next_try(kl_slices *s) {
     s->tries++;
+    int best = best_but(s, -1), second = best_but(s, best);
+    if (s->tries == KL_CHOICES && score(s, second) > CLEAR * score(s, best))
+        s->tries = KL_CHOICES + 2;
     if (s->tries < KL_CHOICES) {
         try_choice(s, (int)s->tries);
     } else if (s->tries == KL_CHOICES) {
-        try_choice(s, best_but(s, best_but(s, -1)));
+        try_choice(s, second);
     } else if (s->tries == KL_CHOICES + 1) {
-        try_choice(s, best_but(s, -1));
+        try_choice(s, best);
     } else {
-        try_choice(s, best_but(s, -1));
+        try_choice(s, best);
         s->holds = true;
         s->hold = s->hold == 0 ? FIRST_HOLD : s->hold < LONGEST_HOLD ? 2 * s->hold : LONGEST_HOLD;
     }
@@ -117,6 +131,10 @@ void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     t->elapsed_s += elapsed_s;
     if (s->rounds >= TRY_ROUNDS || score(s, s->choice) > HOPELESS * score(s, best_but(s, s->choice)))
         next_try(s);
+}
+
+double kl_slices_best_s(const kl_slices *s) {
+    return score(s, best_but(s, -1));
 }
 
 double kl_slices_execution_s(const kl_slices *s, int choice) {

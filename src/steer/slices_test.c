@@ -29,7 +29,7 @@ static void the_best_choice_is_held(void **state) {
             best = takes_s[c] < takes_s[best] ? c : best;
         }
         kl_slices s = {0};
-        assert_in_range(rounds_until_held(&s, takes_s, 0.04), 1, 12);
+        assert_in_range(rounds_until_held(&s, takes_s, 0.04), 1, 15);
         assert_int_equal(s.choice, best);
         for (int c = 0; c < KL_CHOICES; c++)
             assert_true(fabs(kl_slices_execution_s(&s, c) / takes_s[c] - 1) < 1e-9);
@@ -38,7 +38,7 @@ static void the_best_choice_is_held(void **state) {
 
 static void choices_are_tried_again_ever_less_and_when_something_changes(void **state) {
     (void)state;
-    static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5};
+    static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5};
     kl_slices s = {0};
     rounds_until_held(&s, takes_s, 0.04);
     uint32_t held = 0;
@@ -76,7 +76,7 @@ static void only_short_executions_on_shared_cores(void **state) {
 /* Whichever cannot be had, the best of the others is held. */
 static void what_is_refused_is_not_chosen(void **state) {
     (void)state;
-    static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5};
+    static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5};
     for (int refused = 0; refused < KL_CHOICES; refused++) {
         kl_slices s = {0};
         kl_slices_next(&s, 0, 0, false);
@@ -101,8 +101,26 @@ static void the_part_grows_with_the_execution(void **state) {
     assert_true(last > 0.99);
 }
 
+/* As deep as some slices want, and never so that more than a twentieth is done twice. */
+static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
+    (void)state;
+    for (double execution_s = 1e-6; execution_s < 1; execution_s *= 1.3)
+        for (double rows = 1; rows < 1e7; rows *= 3)
+            for (uint64_t reach = 1; reach <= 4; reach++) {
+                uint64_t depth = kl_slices_depth(execution_s, 4e-3, rows, reach, 32);
+                assert_in_range(depth, 1, 32);
+                assert_true((double)((depth - 1) * reach) <= 0.05 * rows);
+                assert_true(depth == 1 || (double)(depth - 1) * execution_s < 5 * 4e-3);
+            }
+    assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 1, 32), 20);
+    assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 0, 32), 1); /* no ghost rows at all */
+    assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 1, 0), 1);
+    assert_int_equal(kl_slices_depth(0, 4e-3, 1e6, 1, 32), 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halos_are_as_deep_as_slices_want_and_ranks_allow),
         cmocka_unit_test(the_best_choice_is_held),
         cmocka_unit_test(choices_are_tried_again_ever_less_and_when_something_changes),
         cmocka_unit_test(what_is_refused_is_not_chosen),

@@ -28,7 +28,8 @@ static const double PACE_H = 0.97;        /* of what was, in the mean pace */
 static const double CORE_CHANGED =
     0.2;                              /* a rank gets so much more or less of its core: that is another load */
 static const double SAME_PART = 0.03; /* of all iterations: a choice that stands follows no smaller changes */
-static const double PERIOD_PART = 0.2; /* losses below so much of a period are not told from noise */
+static const double WORTH_TRYING = 0.97; /* of the best so far: what takes more by the speeds is not tried */
+static const double PERIOD_PART = 0.2;   /* losses below so much of a period are not told from noise */
 
 /* Where iterations lie: bounds, or shares if scattered; ranks + 1 numbers. */
 typedef uint64_t place;
@@ -48,6 +49,7 @@ struct kl_steer {
     double *core,
         *core_then; /* share of its core that each rank gets, and got when choices began to be tried */
     kl_slices slices;
+    uint64_t depth; /* of its choice KL_CHOICE_DEEP */
     double *scratch;
     double per_move_s; /* of an iteration of the busiest rank */
     double movement_s; /* of the last movements, mean */
@@ -600,17 +602,27 @@ static kilter_status place_of_choice(kl_steer *s, int choice, double execution_s
 }
 
 static const char *const choice_names[KL_CHOICES] = {"equal shares", "shares in proportion",
-                                                     "less on shared cores", "nothing on shared cores"};
+                                                     "less on shared cores", "nothing on shared cores",
+                                                     "halos of several executions at once"};
+static const char *const short_names[KL_CHOICES] = {"equal", "in proportion", "less", "nothing", "halos"};
 
 static void say_choice(const kl_steer *s, double execution_s, char *reason) {
     const kl_slices *c = &s->slices;
-    size_t at =
-        (size_t)snprintf(reason, KL_REASON_BYTES, "%s %s: an execution of %s is short for slices of %s",
-                         c->holds ? "chosen:" : "trying", choice_names[c->choice], kl_say_s(execution_s).text,
-                         kl_say_s(s->options.quantum_s).text);
-    for (int i = 0; i < KL_CHOICES && c->holds && at < KL_REASON_BYTES; i++)
-        at += (size_t)snprintf(reason + at, KL_REASON_BYTES - at, "%s%s",
-                               i > 0 ? ", " : "; tried: ", kl_say_s(kl_slices_execution_s(c, i)).text);
+    const char *name = choice_names[c->choice], *before = "; tried: ";
+    kl_time_text slice = kl_say_s(s->options.quantum_s);
+    if (!c->holds) {
+        snprintf(reason, KL_REASON_BYTES, "trying %s: an execution of %s is short for slices of %s", name,
+                 kl_say_s(execution_s).text, slice.text);
+        return;
+    }
+    size_t at = (size_t)snprintf(reason, KL_REASON_BYTES, "chosen for slices of %s: %s", slice.text, name);
+    for (int i = 0; i < KL_CHOICES && at < KL_REASON_BYTES; i++) {
+        double took_s = kl_slices_execution_s(c, i);
+        if (took_s > 0)
+            at += (size_t)snprintf(reason + at, KL_REASON_BYTES - at, "%s%s %s", before, short_names[i],
+                                   kl_say_s(took_s).text);
+        before = took_s > 0 ? ", " : before;
+    }
 }
 
 static bool cores_changed(const kl_steer *s) {
@@ -618,6 +630,26 @@ static bool cores_changed(const kl_steer *s) {
     for (uint32_t r = 0; r < s->options.ranks; r++)
         most = larger(most, fabs(s->core[r] - s->core_then[r]));
     return most > CORE_CHANGED;
+}
+
+/* The choice in force, or the next one that can be had and may be better than the best so far: the speeds
+ * tell what it takes at least. Its place is the spare one. */
+static kilter_status next_choice(kl_steer *s, double now_s, int before) {
+    kl_slices *c = &s->slices;
+    const kl_steer_options *o = &s->options;
+    double rows = (double)o->iterations / o->ranks;
+    kilter_status status = place_of_choice(s, c->choice, now_s, s->spare);
+    while (status == KILTER_OK && !c->holds && c->choice != before && c->choice != KL_CHOICE_EQUAL) {
+        s->depth = c->choice == KL_CHOICE_DEEP
+                       ? kl_slices_depth(kl_slices_best_s(c), o->quantum_s, rows, o->reach, o->deepest)
+                       : 1;
+        if ((c->choice != KL_CHOICE_DEEP || s->depth > 1) &&
+            execution_s(s, s->spare) < WORTH_TRYING * kl_slices_best_s(c))
+            break;
+        kl_slices_refuse(c);
+        status = place_of_choice(s, c->choice, now_s, s->spare);
+    }
+    return status;
 }
 
 /* Speeds do not tell what shares will do there. *tries: it is decided by trying. */
@@ -635,7 +667,8 @@ static kilter_status decide_by_trying(kl_steer *s, double spent_s, kl_steer_plan
     if (before < 0 || changed)
         memcpy(s->core_then, s->core, s->options.ranks * sizeof *s->core);
     kl_slices_next(&s->slices, s->executions, s->step_s - moving_s, changed);
-    kilter_status status = place_of_choice(s, s->slices.choice, now_s, s->spare);
+    kilter_status status = next_choice(s, now_s, before);
+    plan->depth = s->slices.choice == KL_CHOICE_DEEP ? s->depth : 1;
     double least = before == s->slices.choice ? SAME_PART * (double)s->options.iterations : 0;
     s->proposed = status == KILTER_OK && (double)volume(s, s->spare) > least ? s->spare : NULL;
     double then_s = kl_slices_execution_s(&s->slices, s->slices.choice);
@@ -787,7 +820,7 @@ static void tick(kl_steer *s, const kl_rank_report *reports) {
 
 kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_steer_plan *plan) {
     char rest_begins[KL_REASON_BYTES];
-    *plan = (kl_steer_plan){.judgement.verdict = KL_STAY_WAITING};
+    *plan = (kl_steer_plan){.judgement.verdict = KL_STAY_WAITING, .depth = 1};
     tick(s, reports);
     double spent_s = learn_movements(s, reports);
     s->moved = false;

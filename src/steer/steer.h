@@ -264,7 +264,9 @@ typedef struct kl_steer_options {
     uint64_t least;    /* iterations that every rank keeps (if n ≥ ranks·least): 1, or its ghost rows */
     double interact_s; /* measured at start; the same on all ranks */
     double quantum_s;  /* as long as no report tells of one */
-    kl_linear move;    /* seconds of moving so many iterations, before any was measured */
+    uint64_t reach, deepest; /* rows that the body reaches on either side, and executions whose ghost rows may
+                                be brought at once; 0: 1 */
+    kl_linear move;          /* seconds of moving so many iterations, before any was measured */
 } kl_steer_options;
 
 /* What one rank tells in a round, since its last report. */
@@ -294,6 +296,7 @@ typedef struct kl_steer_plan {
     kl_judgement judgement; /* and its reason, for the record */
     double now_s, then_s;   /* an execution as it is now, and after the move: forecasts */
     kl_period period;       /* until the next round */
+    uint64_t depth;         /* executions whose ghost rows are brought at once from now on; at least 1 */
     double lag_s; /* buffers: its answer may come so late, and nobody waits for it before; 0: at once */
     bool settled; /* the last movement was judged: what was forecast, what came of it, what it cost */
     double settled_forecast_s, settled_came_s, settled_cost_s;
