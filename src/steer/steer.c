@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "steer/loads.h"
+#include "steer/proof.h"
 #include "steer/slices.h"
 
 enum {
@@ -28,6 +29,7 @@ static const double PACE_H = 0.97;        /* of what was, in the mean pace */
 static const double CORE_CHANGED =
     0.2;                              /* a rank gets so much more or less of its core: that is another load */
 static const double SAME_PART = 0.03; /* of all iterations: a choice that stands follows no smaller changes */
+static const double TRY_TAKES = 3;    /* rounds, of equal shares to see what they take */
 static const double WORTH_TRYING = 0.97; /* of the best so far: what takes more by the speeds is not tried */
 static const double PERIOD_PART = 0.2;   /* losses below so much of a period are not told from noise */
 
@@ -62,6 +64,8 @@ struct kl_steer {
     kl_transfer *transfers;
     double gain_s; /* forecast of what is proposed */
     kl_account account;
+    kl_proof proof;
+    place *kept;   /* where iterations lay before equal shares were tried */
     place *anchor; /* where iterations lay when the account had its last word */
     double anchor_came_s, equal_came_s, least_came_s; /* since then: saved against the anchor, against equal
                                                          shares, and the lesser of both */
@@ -705,6 +709,66 @@ static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_stee
     plan->move = s->proposed != NULL;
 }
 
+/* --- by measurement --- */
+
+static void try_equal(kl_steer *s, kl_steer_plan *plan) {
+    const place *at = s->here;
+    double loss = 1 - time_with(s, at, s->loads.raw) / time_with(s, s->equal, s->loads.raw);
+    double cost_s = TRY_TAKES * s->round_s * larger(loss, 0) + 2 * move_s(s, s->equal);
+    if (plan->move || s->lag_s > 0 || volume(s, s->equal) == 0 || !kl_proof_due(&s->proof, s->now_s, cost_s))
+        return;
+    kl_proof_begin(&s->proof);
+    put(s, s->kept, s->here);
+    s->proposed = s->equal;
+    plan->move = true;
+    plan->now_s = kl_proof_execution_s(&s->proof);
+    plan->then_s = execution_s(s, s->equal);
+    plan->judgement = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = cost_s};
+    snprintf(plan->judgement.reason, KL_REASON_BYTES,
+             "equal shares for some rounds, to see what they take: these take %s",
+             kl_say_s(plan->now_s).text);
+}
+
+static void end_try(kl_steer *s, kl_proved proved, double unit_s, kl_steer_plan *plan) {
+    kl_judgement *j = &plan->judgement;
+    double equal_s = kl_proof_execution_s(&s->proof), kept_s = s->proof.here_s;
+    kl_proof_end(&s->proof, s->now_s, proved);
+    plan->now_s = plan->then_s = equal_s;
+    if (proved == KL_PROVED_WORSE) {
+        stay(s, KL_STAY_RESTING, plan);
+        kl_account_rest(&s->account, s->now_s, unit_s);
+        snprintf(j->reason, KL_REASON_BYTES,
+                 "balancing rests for %s: an execution takes %s with equal shares, and took %s without",
+                 kl_say_s(s->account.rest_s).text, kl_say_s(equal_s).text, kl_say_s(kept_s).text);
+        return;
+    }
+    s->proposed = s->kept;
+    plan->move = true;
+    plan->then_s = kept_s;
+    *j = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = move_s(s, s->kept)};
+    snprintf(j->reason, KL_REASON_BYTES, "back to the shares before: %s an execution, and %s with equal ones",
+             kl_say_s(kept_s).text, kl_say_s(equal_s).text);
+}
+
+/* A try is under way, and nothing else is decided. */
+static bool tries_equal(kl_steer *s, double unit_s, kl_steer_plan *plan) {
+    if (!s->proof.tries)
+        return false;
+    if (volume(s, s->equal) > 0) { /* the move was refused */
+        kl_proof_end(&s->proof, s->now_s, KL_PROVED_NOTHING);
+        return false;
+    }
+    kl_proved proved = kl_proof_verdict(&s->proof);
+    if (proved != KL_PROVED_NOTHING) {
+        end_try(s, proved, unit_s, plan);
+        return true;
+    }
+    stay(s, KL_STAY_WAITING, plan);
+    plan->now_s = plan->then_s = execution_s(s, s->here);
+    snprintf(plan->judgement.reason, KL_REASON_BYTES, "equal shares, to see what they take");
+    return true;
+}
+
 static void describe(kl_steer *s, kl_steer_plan *plan) {
     plan->before = s->here;
     plan->after = s->proposed ? s->proposed : s->here;
@@ -761,10 +825,14 @@ static double take_due_s(kl_steer *s, double spent_s, double came_s) {
     return due_s + paid_s;
 }
 
-static bool settle(kl_steer *s, double spent_s, double period_s, char *reason) {
+/* Of the account: a movement, as it is expected. */
+static double unit_s(const kl_steer *s, double period_s) {
+    return larger(s->movement_s, PERIOD_PART * period_s);
+}
+
+static bool settle(kl_steer *s, double spent_s, double unit_s, char *reason) {
     follow_pace(s, took_s(s, spent_s));
-    double gained_s = came_s(s, s->equal, spent_s), unit_s = PERIOD_PART * period_s;
-    unit_s = s->movement_s > unit_s ? s->movement_s : unit_s;
+    double gained_s = came_s(s, s->equal, spent_s);
     s->open_came_s += came_s(s, s->previous, spent_s);
     s->open_cost_s += spent_s;
     double recent_s = lately_s(s, spent_s);
@@ -823,6 +891,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     *plan = (kl_steer_plan){.judgement.verdict = KL_STAY_WAITING, .depth = 1};
     tick(s, reports);
     double spent_s = learn_movements(s, reports);
+    kl_proof_round(&s->proof, s->executions, s->step_s, volume(s, s->equal) == 0, s->moved);
     s->moved = false;
     learn_quantum(s, reports);
     learn_cores(s, reports);
@@ -836,7 +905,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
         describe(s, plan);
         return KILTER_OK;
     }
-    bool rests = settle(s, spent_s, plan->period.target_s, rest_begins);
+    bool rests = settle(s, spent_s, unit_s(s, plan->period.target_s), rest_begins);
     kl_loads_follow(&s->loads, s->now_s, s->step_s);
     uint32_t count = 0;
     status = find_candidates(s, &count);
@@ -845,8 +914,10 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
         status = decide_by_trying(s, spent_s, plan, &tries);
     if (status != KILTER_OK)
         return status;
-    if (!tries)
+    if (!tries && !tries_equal(s, unit_s(s, plan->period.target_s), plan)) {
         decide(s, count, rests ? rest_begins : NULL, plan);
+        try_equal(s, plan);
+    }
     describe(s, plan);
     judge_last(s, plan);
     plan->lag_s = s->lag_s;
@@ -975,8 +1046,8 @@ double kl_steer_rate(const kl_steer *s, uint32_t rank) {
 
 static bool allocate(kl_steer *s) {
     uint32_t ranks = s->options.ranks;
-    place **places[] = {&s->here,  &s->previous, &s->equal,     &s->anchor,   &s->barred,
-                        &s->spare, &s->left,     &s->halves[0], &s->halves[1]};
+    place **places[] = {&s->here,  &s->previous, &s->equal, &s->anchor,    &s->barred,
+                        &s->spare, &s->kept,     &s->left,  &s->halves[0], &s->halves[1]};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (!(*places[i] = calloc(ranks + 1, sizeof **places[i])))
             return false;
@@ -1027,6 +1098,7 @@ void kl_steer_free(kl_steer *s) {
     free(s->barred);
     free(s->spare);
     free(s->left);
+    free(s->kept);
     free(s->halves[0]);
     free(s->halves[1]);
     free(s->scratch);

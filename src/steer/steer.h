@@ -233,6 +233,8 @@ void kl_account_move(kl_account *account, double forecast_s);
  * @return a rest begins: `reason` says so */
 bool kl_account_settle(kl_account *account, double now_s, double came_s, double lately_s, double cost_s,
                        double unit_s, char reason[KL_REASON_BYTES]);
+/* A rest for another reason than the balance. */
+void kl_account_rest(kl_account *account, double now_s, double unit_s);
 void kl_account_wake(kl_account *account);
 /* lost_s: what staying has cost meanwhile. A rest ends before its time when that is a third of it. */
 bool kl_account_rests(const kl_account *account, double now_s, double lost_s);

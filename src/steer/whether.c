@@ -64,14 +64,12 @@ void kl_account_move(kl_account *account, double forecast_s) {
     account->forecast_s += forecast_s;
 }
 
-static void rest(kl_account *a, double now_s, double unit_s, char *reason) {
+void kl_account_rest(kl_account *a, double now_s, double unit_s) {
     double first_s = KL_REST_MOVES * unit_s, most_s = first_s * (1 << KL_REST_DOUBLINGS);
     double again_s = a->paid ? a->rest_s / 2 : 2 * a->rest_s;
     a->rest_s = again_s < first_s ? first_s : again_s > most_s ? most_s : again_s;
     a->rests_until_s = now_s + a->rest_s;
     a->rests++;
-    snprintf(reason, KL_REASON_BYTES, "balancing rests for %s: lately it has cost %s more than it gained",
-             kl_say_s(a->rest_s).text, kl_say_s(-a->balance_s).text);
     a->balance_s = 0;
     a->paid = false;
 }
@@ -90,7 +88,10 @@ bool kl_account_settle(kl_account *a, double now_s, double came_s, double lately
     a->paid = a->paid || a->balance_s >= memory_s / 2;
     if (a->balance_s >= -limit_s)
         return false;
-    rest(a, now_s, unit_s, reason);
+    double lost_s = -a->balance_s;
+    kl_account_rest(a, now_s, unit_s);
+    snprintf(reason, KL_REASON_BYTES, "balancing rests for %s: lately it has cost %s more than it gained",
+             kl_say_s(a->rest_s).text, kl_say_s(lost_s).text);
     return true;
 }
 
