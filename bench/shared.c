@@ -1,10 +1,11 @@
 /* shared: sweeps over a grid with halos, in plain MPI or with Kilter, for machines that others use, too.
  *
- *   shared --rows N --columns M --work E --seconds S [--plain | --fixed]
+ *   shared --rows N --columns M --work E --seconds S [--plain [--first F] | --fixed | --deep]
  *
- * Each sweep updates E elements of every row (of its M, as often round as that takes) from the rows above and
- * below; whole rows of M doubles are exchanged between neighbours. It runs for S seconds, and prints how long
- * a sweep took. */
+ * Each sweep updates E elements of every second row (of its M, as often round as that takes) from the rows
+ * above and below, the next one those between; whole rows of M doubles are exchanged between neighbours. It
+ * runs for S seconds, and prints how long a sweep took. Rank 0 has the part F of the rows, the others share
+ * the rest alike. */
 #include <kilter/loop.h>
 #include <math.h>
 #include <mpi.h>
@@ -14,12 +15,16 @@
 
 typedef struct grid {
     size_t rows, columns, work;
-    double seconds;
-    bool plain, fixed;
+    double seconds, first; /* part of the rows; 0: all ranks alike */
+    bool plain, fixed, deep;
     int rank, ranks;
 } grid;
 
-static void relax(const grid *g, const double *up, double *row, const double *down) {
+/* Row i of the grid, if this sweep updates it. */
+static void relax(const grid *g, long sweep, size_t i, double *row) {
+    const double *up = row - g->columns, *down = row + g->columns;
+    if (i == 0 || i + 1 >= g->rows || (i + (size_t)sweep) % 2 > 0)
+        return;
     for (size_t done = 0; done < g->work;) {
         size_t left = g->work - done, some = left < g->columns ? left : g->columns;
         for (size_t j = 0; j < some; j++)
@@ -54,12 +59,17 @@ static void *need(void *memory) {
     return memory;
 }
 
+static size_t first_row(const grid *g, int rank) {
+    double each = (double)g->rows / g->ranks, first = g->first > 0 ? g->first * (double)g->rows : each;
+    double rest = g->ranks > 1 ? ((double)g->rows - first) / (g->ranks - 1) : 0;
+    return rank == 0 ? 0 : rank == g->ranks ? g->rows : (size_t)(first + (rank - 1) * rest);
+}
+
 static long sweep_plain(const grid *g, double *elapsed_s) {
-    size_t ranks = (size_t)g->ranks, rank = (size_t)g->rank, m = g->columns;
-    size_t lo = g->rows * rank / ranks, own = g->rows * (rank + 1) / ranks - lo;
+    size_t m = g->columns, lo = first_row(g, g->rank), own = first_row(g, g->rank + 1) - lo;
     double *u = need(calloc((own + 2) * m, sizeof *u));
-    int before = rank > 0 ? g->rank - 1 : MPI_PROC_NULL,
-        after = rank + 1 < ranks ? g->rank + 1 : MPI_PROC_NULL;
+    int before = own > 0 && lo > 0 ? g->rank - 1 : MPI_PROC_NULL,
+        after = own > 0 && lo + own < g->rows ? g->rank + 1 : MPI_PROC_NULL;
     for (size_t i = 0; i < own; i++)
         start_row(g, lo + i, u + (i + 1) * m);
     long sweep = 0, next = 0;
@@ -74,8 +84,7 @@ static long sweep_plain(const grid *g, double *elapsed_s) {
         MPI_Isend(u + own * m, (int)m, MPI_DOUBLE, after, 0, MPI_COMM_WORLD, &requests[3]);
         MPI_Waitall(4, requests, statuses);
         for (size_t i = 1; i <= own; i++)
-            if (lo + i > 1 && lo + i < g->rows)
-                relax(g, u + (i - 1) * m, u + i * m, u + (i + 1) * m);
+            relax(g, sweep, lo + i - 1, u + i * m);
     }
     *elapsed_s = asked_s - begun_s;
     free(u);
@@ -90,7 +99,8 @@ static void must(kilter_status status, const kilter_error *error) {
 }
 
 static long sweep_with_kilter(const grid *g, double *elapsed_s, char *said, size_t size) {
-    kilter_loop_options options = {.iterations = g->rows, .fixed = g->fixed, .name = "shared"};
+    kilter_loop_options options = {
+        .iterations = g->rows, .deep = g->deep, .fixed = g->fixed, .name = "shared"};
     kilter_loop_summary summary;
     kilter_error error;
     kilter_loop *loop;
@@ -109,8 +119,7 @@ static long sweep_with_kilter(const grid *g, double *elapsed_s, char *said, size
         must(kilter_loop_begin(loop, &error), &error);
         while (kilter_loop_next(loop, &r))
             for (size_t i = r.lo; i < r.hi; i++)
-                if (i > 0 && i + 1 < g->rows)
-                    relax(g, u + (i - 1) * m, u + i * m, u + (i + 1) * m);
+                relax(g, sweep, i, u + i * m);
         must(kilter_loop_end(loop, &error), &error);
     }
     *elapsed_s = asked_s - begun_s;
@@ -121,7 +130,9 @@ static long sweep_with_kilter(const grid *g, double *elapsed_s, char *said, size
 }
 
 static void usage(void) {
-    fprintf(stderr, "usage: shared --rows N --columns M --work E --seconds S [--plain | --fixed]\n");
+    fprintf(
+        stderr,
+        "usage: shared --rows N --columns M --work E --seconds S [--plain [--first F] | --fixed | --deep]\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
@@ -133,12 +144,16 @@ static grid read_grid(int argc, char **argv) {
             g.plain = true;
         else if (strcmp(argv[i], "--fixed") == 0)
             g.fixed = true;
+        else if (strcmp(argv[i], "--deep") == 0)
+            g.deep = true;
         else if (more && strcmp(argv[i], "--rows") == 0)
             g.rows = strtoul(argv[++i], NULL, 10);
         else if (more && strcmp(argv[i], "--columns") == 0)
             g.columns = strtoul(argv[++i], NULL, 10);
         else if (more && strcmp(argv[i], "--work") == 0)
             g.work = strtoul(argv[++i], NULL, 10);
+        else if (more && strcmp(argv[i], "--first") == 0)
+            g.first = strtod(argv[++i], NULL);
         else if (more && strcmp(argv[i], "--seconds") == 0)
             g.seconds = strtod(argv[++i], NULL);
         else
@@ -146,7 +161,8 @@ static grid read_grid(int argc, char **argv) {
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &g.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &g.ranks);
-    if (g.rows < (size_t)g.ranks || g.columns == 0 || g.work == 0 || !(g.seconds > 0))
+    if (g.rows < (size_t)g.ranks || g.columns == 0 || g.work == 0 || !(g.seconds > 0) ||
+        !(g.first >= 0 && g.first <= 1))
         usage();
     return g;
 }

@@ -8,7 +8,7 @@ enum {
     MOST_PASSED = 4
 };
 static const double PART = 100, DOUBTFUL = 10; /* of the time between two tries, a try may cost one */
-static const double KEPT = 0.8; /* of what was measured before, in each round */
+static const double KEPT = 0.8;                /* of what was measured before, in each round */
 static const double BETTER = 0.98;
 
 void kl_proof_round(kl_proof *p, double executions, double elapsed_s, bool equal, bool came) {

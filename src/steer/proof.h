@@ -5,9 +5,9 @@
 
 #include "steer/steer.h"
 
-typedef struct kl_proof { /* zeroed: nothing is proved yet */
-    bool tries;           /* equal shares are in force, to be measured */
-    uint32_t rounds;      /* with the present shares, without the one in which they came */
+typedef struct kl_proof {         /* zeroed: nothing is proved yet */
+    bool tries;                   /* equal shares are in force, to be measured */
+    uint32_t rounds;              /* with the present shares, without the one in which they came */
     double executions, elapsed_s; /* in them; of what was long ago less and less */
     double here_s;                /* an execution took before the try */
     double equal_s;               /* and in the last round with equal shares; 0: not known */
@@ -20,7 +20,8 @@ typedef enum kl_proved { KL_PROVED_NOTHING, KL_PROVED_BETTER, KL_PROVED_WORSE } 
 /* A round is over, with equal shares or others; came: with it came other ones. */
 void kl_proof_round(kl_proof *proof, double executions, double elapsed_s, bool equal, bool came);
 /* Is it time for a try that costs so much? Less than a hundredth of the time goes to them, or a tenth while
- * executions take longer than the last ones with equal shares did; and ever less while they come out alike. */
+ * executions take longer than the last ones with equal shares did; and ever less while they come out alike.
+ */
 bool kl_proof_due(const kl_proof *proof, double now_s, double cost_s);
 void kl_proof_begin(kl_proof *proof);
 /* In a try: are other shares better than equal ones? */
