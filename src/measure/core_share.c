@@ -40,7 +40,8 @@ static void hold(kl_core_share *c) {
     c->hold_s = longer_s < LONGEST_HOLD_S ? longer_s : LONGEST_HOLD_S;
 }
 
-/* Turns that are given up before their end make them seem shorter. */
+/* A turn of the thread's own, or of another if those are shorter: whoever seldom wants the core leaves it for
+ * long. Turns that are given up before their end make them seem shorter. */
 static void learn_quantum(kl_core_share *c, double quantum_s) {
     quantum_s = quantum_s > LEAST_QUANTUM_S ? quantum_s : LEAST_QUANTUM_S;
     c->quantum_s += (c->quantum_s > 0 ? 0.5 : 1) * (quantum_s - c->quantum_s);
@@ -57,7 +58,7 @@ static void watch(kl_core_share *c, double run_s, double delay_s, double slices,
     bool shared = part > SHARED_PART;
     c->share = shared ? 1 - part : 1;
     if (shared && w->slices > 0)
-        learn_quantum(c, w->run_s / w->slices);
+        learn_quantum(c, (w->run_s < w->delay_s ? w->run_s : w->delay_s) / w->slices);
     if (shared)
         hold(c);
     change_mode(c, shared ? KL_CORE_SHARED : KL_CORE_OWN, now_s);

@@ -11,17 +11,18 @@
 #include <string.h>
 
 enum {
-    TRY_ROUNDS = 2,    /* each choice, and the best two once more */
-    FIRST_HOLD = 100,  /* rounds with the best one, before all are tried again … */
-    LONGEST_HOLD = 800 /* … and at most */
+    TRY_ROUNDS = 3,     /* each choice, and the best two once more */
+    FIRST_HOLD = 200,   /* rounds with the best one, before all are tried again … */
+    LONGEST_HOLD = 1600 /* … and at most */
 };
 static const double OWN_PART = 0.95; /* a rank that gets less of its core shares it */
 static const double SHORT = 1.5,
                     LONG = 5;     /* slices: shorter executions are tried, until they take longer than that */
 static const double ALIKE = 0.15; /* shares that differ by less leave nothing to choose */
 static const double CLEAR = 1.15; /* times the best: no second look is needed */
-static const double HOPELESS = 1.4;    /* times the best so far: one round is enough to see it */
-static const double WAKE_S = 7e-6;     /* to sleep and be woken, once an execution */
+static const double HOPELESS = 1.25; /* times the best so far: one round is enough to see it */
+static const double MARGIN = 0.93, STILL_BETTER = 0.97; /* of what equal shares take */
+static const double WAKE_S = 7e-6;                      /* to sleep and be woken, once an execution */
 static const double CREDIT_PART = 0.6; /* of its share that a rank may use and be let in at once, … */
 static const double LEAST_PART = 0.1;
 static const double DEEP_SLICES = 5;
@@ -50,12 +51,23 @@ static double score(const kl_slices *s, int choice) { /* seconds for an executio
     return t->executions > 0 && !t->refused ? t->elapsed_s / t->executions : HUGE_VAL;
 }
 
+/* Equal shares are what the program would have without Kilter: others have to be clearly better. */
+static double rated(const kl_slices *s, int choice) {
+    return choice == KL_CHOICE_EQUAL ? MARGIN * score(s, choice) : score(s, choice);
+}
+
 static int best_but(const kl_slices *s, int other) {
     int best = -1;
     for (int c = 0; c < KL_CHOICES; c++)
-        if (c != other && (best < 0 || score(s, c) < score(s, best)))
+        if (c != other && (best < 0 || rated(s, c) < rated(s, best)))
             best = c;
     return best;
+}
+
+/* What was chosen by a few rounds is measured on, and must stay better. */
+static void hold_on(kl_slices *s) {
+    if (score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
+        s->choice = KL_CHOICE_EQUAL;
 }
 
 /* What is tried may take long: the best so far counts. */
@@ -124,12 +136,12 @@ void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
         return;
     }
     s->rounds++;
-    if (s->holds)
-        return;
     kl_tried *t = &s->tried[s->choice];
     t->executions += executions;
     t->elapsed_s += elapsed_s;
-    if (s->rounds >= TRY_ROUNDS || score(s, s->choice) > HOPELESS * score(s, best_but(s, s->choice)))
+    if (s->holds)
+        hold_on(s);
+    else if (s->rounds >= TRY_ROUNDS || score(s, s->choice) > HOPELESS * score(s, best_but(s, s->choice)))
         next_try(s);
 }
 

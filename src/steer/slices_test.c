@@ -17,7 +17,8 @@ static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s
     return rounds;
 }
 
-/* Every order of what choices take: the best one is found, each was tried, and soon. */
+/* Every order of what choices take: the best one is found, each was tried, and soon. Equal shares are kept
+ * where nothing is clearly better. */
 static void the_best_choice_is_held(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -26,10 +27,10 @@ static void the_best_choice_is_held(void **state) {
         for (int c = 0; c < KL_CHOICES; c++) {
             takes_s[c] =
                 1e-5 * pow(1000, (double)(kl_mix64(seed * KL_CHOICES + (uint64_t)c) >> 11) * 0x1p-53);
-            best = takes_s[c] < takes_s[best] ? c : best;
+            best = takes_s[c] < (best == KL_CHOICE_EQUAL ? 0.93 : 1) * takes_s[best] ? c : best;
         }
         kl_slices s = {0};
-        assert_in_range(rounds_until_held(&s, takes_s, 0.04), 1, 15);
+        assert_in_range(rounds_until_held(&s, takes_s, 0.04), 1, 21);
         assert_int_equal(s.choice, best);
         for (int c = 0; c < KL_CHOICES; c++)
             assert_true(fabs(kl_slices_execution_s(&s, c) / takes_s[c] - 1) < 1e-9);
@@ -71,6 +72,19 @@ static void only_short_executions_on_shared_cores(void **state) {
     assert_false(kl_slices_apply(&s, 2, shared, 0, 4e-3));
     active.tried[KL_CHOICE_PROPORTION] = (kl_tried){.executions = 10, .elapsed_s = 0.05};
     assert_true(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3)); /* a bad try ends itself, not the trying */
+}
+
+/* Rounds that happened to be short are no reason to stay. */
+static void what_is_held_must_stay_better_than_equal_shares(void **state) {
+    (void)state;
+    static const double takes_s[KL_CHOICES] = {4e-5, 6e-5, 3e-5, 5e-5, 6e-5};
+    kl_slices s = {0};
+    rounds_until_held(&s, takes_s, 0.04);
+    assert_int_equal(s.choice, KL_CHOICE_LESS);
+    for (int round = 0; s.holds && s.choice == KL_CHOICE_LESS && round < 30; round++)
+        kl_slices_next(&s, 0.04 / 5e-5, 0.04, false);
+    assert_true(s.holds);
+    assert_int_equal(s.choice, KL_CHOICE_EQUAL);
 }
 
 /* Whichever cannot be had, the best of the others is held. */
@@ -123,6 +137,7 @@ int main(void) {
         cmocka_unit_test(halos_are_as_deep_as_slices_want_and_ranks_allow),
         cmocka_unit_test(the_best_choice_is_held),
         cmocka_unit_test(choices_are_tried_again_ever_less_and_when_something_changes),
+        cmocka_unit_test(what_is_held_must_stay_better_than_equal_shares),
         cmocka_unit_test(what_is_refused_is_not_chosen),
         cmocka_unit_test(only_short_executions_on_shared_cores),
         cmocka_unit_test(the_part_grows_with_the_execution),

@@ -28,7 +28,7 @@ static const double MOVE_H = 0.5;         /* in the old cost of movements */
 static const double PACE_H = 0.97;        /* of what was, in the mean pace */
 static const double CORE_CHANGED =
     0.2;                              /* a rank gets so much more or less of its core: that is another load */
-static const double SAME_PART = 0.03; /* of all iterations: a choice that stands follows no smaller changes */
+static const double SAME_PART = 0.08; /* of all iterations: a choice that stands follows no smaller changes */
 static const double TRY_TAKES = 3;    /* rounds, of equal shares to see what they take */
 static const double WORTH_TRYING = 0.97; /* of the best so far: what takes more by the speeds is not tried */
 static const double PERIOD_PART = 0.2;   /* losses below so much of a period are not told from noise */
