@@ -144,8 +144,12 @@ kilter_status kl_exchange_open(kilter_loop *l, kilter_error *error) {
     uint64_t fits = take_room(l, kl_loop_own(l));
     kilter_status status = kl_loop_least(l, &fits, 1, error);
     l->deepest = fits ? DEEPEST : 1;
-    for (size_t a = 0; a < l->array_count && !fits; a++)
-        l->arrays[a].room = l->arrays[a].ghost;
+    for (size_t a = 0; a < l->array_count && !fits; a++) {
+        kl_array *array = &l->arrays[a];
+        kl_span kept = kl_loop_with_ghosts(l, kl_loop_own(l), array->ghost);
+        kl_rows_give(&array->rows, kl_loop_with_ghosts(l, kl_loop_own(l), array->room), &kept, 1);
+        array->room = array->ghost;
+    }
     return status;
 }
 

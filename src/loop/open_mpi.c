@@ -221,7 +221,6 @@ static kilter_status share_bells(kilter_loop *l, kilter_error *error) {
 static kilter_status settle_bells(kilter_loop *l, kilter_error *error) {
     uint64_t near = kl_bells_there(l->wait.bells) == l->ranks;
     kilter_status status = kl_loop_least(l, &near, 1, error);
-    kl_bells_settle(l->wait.bells);
     l->near = status == KILTER_OK && near;
     l->wait.crowded = kl_bells_crowded(l->wait.bells);
     return status;
@@ -239,6 +238,7 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error)
         status = settle_bells(l, error);
     if (status == KILTER_OK)
         status = check_options(l, error);
+    kl_bells_settle(l->wait.bells);
     if (status != KILTER_OK)
         return status;
     place(l);

@@ -340,6 +340,7 @@ kilter_status kl_round_hook(kilter_loop *l, bool at_end, kilter_error *error) {
 /* --- answers --- */
 
 static void set_depth(kilter_loop *l, uint64_t depth) {
+    depth = depth < 1 ? 1 : depth < l->deepest ? depth : l->deepest;
     l->deepened |= depth != l->depth;
     l->depth = depth;
 }
@@ -427,7 +428,7 @@ void kl_loop_refused(kilter_loop *l, const char *reason) {
 
 static void follow(kilter_loop *l, const kl_steer_plan *plan) {
     kl_loop_note(l, plan);
-    l->forecast_s = plan->move && !l->options.fixed ? plan->then_s : plan->now_s;
+    l->forecast_s = l->options.fixed ? plan->body_now_s : plan->body_then_s;
     if (kl_loop_pipelined(l))
         refresh_boundary(l);
     if (l->options.fixed)

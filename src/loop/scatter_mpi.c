@@ -550,11 +550,14 @@ kilter_status kl_scatter_next(kilter_loop *l, kilter_range *range, bool *got, ki
     if (status == KILTER_OK)
         status = step(l, error);
     double began_s = kl_loop_now_s(l);
+    bool waits = !s->over && s->todo.count == 0;
     kl_mpi_traffic(&l->wait);
     while (status == KILTER_OK && !s->over && s->todo.count == 0) {
         rest(l);
         status = step(l, error);
     }
+    if (waits)
+        kl_mpi_waited(&l->wait);
     *got = status == KILTER_OK && s->todo.count > 0;
     l->summary.waited_s += kl_loop_now_s(l) - began_s;
     if (*got)
@@ -569,6 +572,7 @@ bool kl_scatter_is_done(const kilter_loop *l) {
 /* Rows that are on their way arrive; nobody sends any more. */
 kilter_status kl_scatter_end(kilter_loop *l, kilter_error *error) {
     kilter_status status = KILTER_OK;
+    bool waits = l->scatter->transfers != NULL;
     kl_mpi_traffic(&l->wait);
     while (l->scatter->transfers && status == KILTER_OK) {
         status = look_at_transfers(l, error);
@@ -577,6 +581,8 @@ kilter_status kl_scatter_end(kilter_loop *l, kilter_error *error) {
         if (l->scatter->transfers)
             rest(l);
     }
+    if (waits)
+        kl_mpi_waited(&l->wait);
     tidy(&l->scatter->done);
     return status;
 }

@@ -119,8 +119,6 @@ static void next_try(kl_slices *s) {
 }
 
 void kl_slices_refuse(kl_slices *s) {
-    if (!s->active)
-        return;
     s->tried[s->choice].refused = true;
     s->holds = false;
     next_try(s);

@@ -52,6 +52,7 @@ struct kl_steer {
         *core_then; /* share of its core that each rank gets, and got when choices began to be tried */
     kl_slices slices;
     uint64_t depth; /* of its choice KL_CHOICE_DEEP */
+    bool unplaced;  /* iterations do not lie as its choice says: the one before could not be had */
     double *scratch;
     double per_move_s; /* of an iteration of the busiest rank */
     double movement_s; /* of the last movements, mean */
@@ -636,19 +637,24 @@ static bool cores_changed(const kl_steer *s) {
     return most > CORE_CHANGED;
 }
 
-/* The choice in force, or the next one that can be had and may be better than the best so far: the speeds
- * tell what it takes at least. Its place is the spare one. */
+/* Does the choice, whose place is the spare one, deserve a try? The speeds tell what it takes at least. */
+static bool may_be_better(const kl_steer *s) {
+    const kl_slices *c = &s->slices;
+    bool possible = c->choice != KL_CHOICE_DEEP || s->depth > 1;
+    return possible && execution_s(s, s->spare) < WORTH_TRYING * kl_slices_best_s(c);
+}
+
+/* The choice in force, or the next one that deserves a try. Its place is the spare one. */
 static kilter_status next_choice(kl_steer *s, double now_s, int before) {
     kl_slices *c = &s->slices;
     const kl_steer_options *o = &s->options;
     double rows = (double)o->iterations / o->ranks;
     kilter_status status = place_of_choice(s, c->choice, now_s, s->spare);
-    while (status == KILTER_OK && !c->holds && c->choice != before && c->choice != KL_CHOICE_EQUAL) {
-        s->depth = c->choice == KL_CHOICE_DEEP
-                       ? kl_slices_depth(kl_slices_best_s(c), o->quantum_s, rows, o->reach, o->deepest)
-                       : 1;
-        if ((c->choice != KL_CHOICE_DEEP || s->depth > 1) &&
-            execution_s(s, s->spare) < WORTH_TRYING * kl_slices_best_s(c))
+    while (status == KILTER_OK && c->choice != before && c->choice != KL_CHOICE_EQUAL &&
+           kl_slices_execution_s(c, c->choice) == 0) {
+        if (c->choice == KL_CHOICE_DEEP)
+            s->depth = kl_slices_depth(kl_slices_best_s(c), o->quantum_s, rows, o->reach, o->deepest);
+        if (may_be_better(s))
             break;
         kl_slices_refuse(c);
         status = place_of_choice(s, c->choice, now_s, s->spare);
@@ -666,15 +672,21 @@ static kilter_status decide_by_trying(kl_steer *s, double spent_s, kl_steer_plan
         kl_slices_leave(&s->slices);
         return KILTER_OK;
     }
-    int before = s->slices.active ? s->slices.choice : -1;
+    if (s->proof.tries)
+        kl_proof_end(&s->proof, s->now_s, KL_PROVED_NOTHING);
+    int before = s->slices.active && !s->unplaced ? s->slices.choice : -1;
     bool changed = cores_changed(s);
-    if (before < 0 || changed)
+    if (!s->slices.active || changed)
         memcpy(s->core_then, s->core, s->options.ranks * sizeof *s->core);
-    kl_slices_next(&s->slices, s->executions, s->step_s - moving_s, changed);
+    if (!s->unplaced || !s->slices.active || changed)
+        kl_slices_next(&s->slices, s->executions, s->step_s - moving_s, changed);
+    s->unplaced = false;
     kilter_status status = next_choice(s, now_s, before);
     plan->depth = s->slices.choice == KL_CHOICE_DEEP ? s->depth : 1;
     double least = before == s->slices.choice ? SAME_PART * (double)s->options.iterations : 0;
     s->proposed = status == KILTER_OK && (double)volume(s, s->spare) > least ? s->spare : NULL;
+    if (s->proposed && still_barred(s))
+        s->proposed = NULL;
     double then_s = kl_slices_execution_s(&s->slices, s->slices.choice);
     kl_judgement *j = &plan->judgement;
     *j = (kl_judgement){.verdict = s->proposed ? KL_MOVE_HINDSIGHT : KL_STAY_BALANCED,
@@ -715,7 +727,8 @@ static void try_equal(kl_steer *s, kl_steer_plan *plan) {
     const place *at = s->here;
     double loss = 1 - time_with(s, at, s->loads.raw) / time_with(s, s->equal, s->loads.raw);
     double cost_s = TRY_TAKES * s->round_s * larger(loss, 0) + 2 * move_s(s, s->equal);
-    if (plan->move || s->lag_s > 0 || volume(s, s->equal) == 0 || !kl_proof_due(&s->proof, s->now_s, cost_s))
+    if (plan->move || s->options.scattered || s->lag_s > 0 || volume(s, s->equal) == 0 ||
+        s->now_s < s->account.rests_until_s || !kl_proof_due(&s->proof, s->now_s, cost_s))
         return;
     kl_proof_begin(&s->proof);
     put(s, s->kept, s->here);
@@ -773,6 +786,8 @@ static void describe(kl_steer *s, kl_steer_plan *plan) {
     plan->before = s->here;
     plan->after = s->proposed ? s->proposed : s->here;
     plan->moved = volume(s, plan->after);
+    plan->body_now_s = execution_s(s, plan->before);
+    plan->body_then_s = execution_s(s, plan->after);
     plan->transfers = s->transfers;
     if (plan->move && s->options.scattered)
         plan->transfer_count = kl_transfers(s->options.ranks, s->here, s->proposed, s->transfers);
@@ -1014,7 +1029,10 @@ void kl_steer_refuse(kl_steer *s) {
     s->account.forecast_s -= s->open_forecast_s;
     s->is_barred = true;
     s->open = s->moved = false;
-    kl_slices_refuse(&s->slices);
+    if (s->slices.active && !s->slices.holds) {
+        kl_slices_refuse(&s->slices);
+        s->unplaced = true;
+    }
 }
 
 void kl_steer_refill(kl_steer *s, double part) {
@@ -1067,6 +1085,7 @@ kl_steer *kl_steer_new(const kl_steer_options *options) {
     if (!s)
         return NULL;
     s->options = *options;
+    s->depth = 1;
     s->costs.n = options->iterations;
     s->per_move_s = options->move.per_unit_s;
     if (!allocate(s)) {

@@ -273,7 +273,8 @@ typedef struct kl_steer_options {
 
 /* What one rank tells in a round, since its last report. */
 typedef struct kl_rank_report {
-    double elapsed_s;    /* since the loop was opened: rank 0's is the clock of the decision */
+    double elapsed_s;    /* since the loop was opened: that of kl_steer_clock()'s rank is the clock of the
+                            decision */
     double executions;   /* that ended, with the part done of the present one */
     double busy_s;       /* in the loop's body, whoever else had the core meanwhile; no waiting */
     uint64_t iterations; /* done in busy_s; 0: nothing known of this rank this time */
@@ -296,11 +297,12 @@ typedef struct kl_steer_plan {
     size_t transfer_count;
     uint64_t moved;         /* iterations that change hands (ranged: over each bound) */
     kl_judgement judgement; /* and its reason, for the record */
-    double now_s, then_s;   /* an execution as it is now, and after the move: forecasts */
-    kl_period period;       /* until the next round */
-    uint64_t depth;         /* executions whose ghost rows are brought at once from now on; at least 1 */
-    double lag_s; /* buffers: its answer may come so late, and nobody waits for it before; 0: at once */
-    bool settled; /* the last movement was judged: what was forecast, what came of it, what it cost */
+    double now_s, then_s;   /* an execution as it is now, and after the move: measured, or forecasts */
+    double body_now_s, body_then_s; /* the slowest rank's body in it: forecasts */
+    kl_period period;               /* until the next round */
+    uint64_t depth; /* executions whose ghost rows are brought at once from now on; at least 1 */
+    double lag_s;   /* buffers: its answer may come so late, and nobody waits for it before; 0: at once */
+    bool settled;   /* the last movement was judged: what was forecast, what came of it, what it cost */
     double settled_forecast_s, settled_came_s, settled_cost_s;
 } kl_steer_plan;
 

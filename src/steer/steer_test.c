@@ -492,6 +492,73 @@ static void what_forecasts_do_not_see_is_measured(void **state) {
     assert_true(o.moves >= 2 && o.efficiency > 0.97 * plain.efficiency);
 }
 
+/* --- executions shorter than slices --- */
+
+/* Two ranks, the second on a core that another process has half of. An execution takes deep_s where halos are
+ * deep, and apart_s or equal_s by whether shares differ. */
+typedef struct short_world {
+    double equal_s, apart_s, deep_s;
+    uint32_t refuses; /* the first moves */
+} short_world;
+
+static void short_round(const short_world *w, kl_steer *steer, double *now_s, kl_steer_plan *plan) {
+    static const double row_s = 2e-6, round_s = 0.04;
+    const uint64_t *at = kl_steer_shares(steer);
+    bool equal = at[1] == 500;
+    double takes_s = plan->depth > 1 ? w->deep_s : equal ? w->equal_s : w->apart_s;
+    kl_rank_report reports[2];
+    *now_s += round_s;
+    for (uint32_t r = 0; r < 2; r++) {
+        double rows = (double)(at[r + 1] - at[r]), executions = round_s / takes_s;
+        reports[r] = (kl_rank_report){.elapsed_s = *now_s,
+                                      .executions = executions,
+                                      .busy_s = executions * rows * row_s * (r + 1),
+                                      .iterations = (uint64_t)(executions * rows),
+                                      .lo = at[r],
+                                      .hi = at[r + 1],
+                                      .quantum_s = 4e-3,
+                                      .share = 1.0 / (r + 1)};
+    }
+    assert_int_equal(kl_steer_round(steer, reports, plan), KILTER_OK);
+    assert_true(plan->depth >= 1 && plan->depth <= 32);
+}
+
+/* Whatever is best, and however many moves are refused at first, is in force after a while, and stays. */
+static void check_short(const short_world *w, bool apart, bool deep) {
+    kl_steer_options options = {
+        .iterations = 1000, .ranks = 2, .least = 1, .quantum_s = 4e-3, .reach = 1, .deepest = 32};
+    kl_steer *steer = kl_steer_new(&options);
+    kl_steer_plan plan = {.depth = 1};
+    double now_s = 0;
+    uint32_t refused = 0;
+    for (int round = 0; round < 150; round++) {
+        short_round(w, steer, &now_s, &plan);
+        if (getenv("KL_SAY"))
+            printf("%8.2f %llu %s\n", now_s, (unsigned long long)plan.depth, plan.judgement.reason);
+        if (plan.move) {
+            kl_steer_commit(steer);
+            if (refused++ < w->refuses)
+                kl_steer_refuse(steer);
+        }
+        if (round > 40) {
+            assert_int_equal(kl_steer_shares(steer)[1] != 500, apart);
+            assert_int_equal(plan.depth > 1, deep);
+        }
+    }
+    kl_steer_free(steer);
+}
+
+static void the_best_for_short_executions_is_in_force(void **state) {
+    (void)state;
+    check_short(&(short_world){2e-3, 1.9e-3, 1.4e-3, 0}, true, true);
+    check_short(&(short_world){2e-3, 1.4e-3, 1.9e-3, 0}, true, false);
+    check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 0}, false, false);
+    check_short(&(short_world){2e-3, 1.36e-3, 1.4e-3, 0}, true, false); /* as the speeds foretell */
+    check_short(&(short_world){2e-3, 1.7e-3, 1.34e-3, 0}, true, true);
+    check_short(&(short_world){2e-3, 1.9e-3, 1.4e-3, 1}, true, true);      /* what cannot be had at first */
+    check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 1000}, false, false); /* no memory, ever */
+}
+
 static void uneven_costs_and_unequal_ranks_end_in_balance(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -658,6 +725,7 @@ int main(void) {
         cmocka_unit_test(a_swing_that_is_too_fast_is_averaged_over_where_ranks_may_be_ahead),
         cmocka_unit_test(a_load_after_a_long_calm_is_noticed_as_soon_as_one_at_once),
         cmocka_unit_test(imbalance_below_any_threshold_does_not_stay),
+        cmocka_unit_test(the_best_for_short_executions_is_in_force),
         cmocka_unit_test(what_forecasts_do_not_see_is_measured),
         cmocka_unit_test(uneven_costs_and_unequal_ranks_end_in_balance),
         cmocka_unit_test(fewer_iterations_than_ranks_are_no_trouble),

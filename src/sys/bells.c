@@ -1,9 +1,8 @@
 /* Doorbells between processes of one host: a process that waits for a message sleeps until its sender rings.
  * A bell is a word of shared memory that the system can wait on (a futex).
  *
- *     sleeper   marks itself asleep, looks once more for what it waits for, sleeps while the word is as it
- * was ringer    has sent, sees the mark, changes the word and wakes the sleeper
- *
+ * The sleeper marks itself asleep, looks once more for a message, and waits while the word stays as it was.
+ * The sender sends, reads the mark, changes the word and wakes the sleeper.
  * Each writes before it reads what the other writes, so that one of the two always notices. */
 #include <fcntl.h>
 #include <limits.h>
@@ -25,7 +24,7 @@ enum { NAME_BYTES = 64 };
 typedef struct bell {
     _Alignas(64) atomic_uint rung; /* how often; the word that is waited on */
     atomic_bool there, asleep;
-    atomic_int core; /* the only one its process may use, and 1 more; 0: it may use several */
+    atomic_ullong cores; /* that its process may use: a number that is the same for the same ones */
 } bell;
 
 struct kl_bells {
@@ -55,14 +54,14 @@ static bell *map_bells(const char *name, size_t bytes) {
     return at == MAP_FAILED ? NULL : at;
 }
 
-static int only_core(void) {
+static uint64_t allowed_cores(void) {
     cpu_set_t mine;
-    if (sched_getaffinity(0, sizeof mine, &mine) != 0 || CPU_COUNT(&mine) != 1)
-        return 0;
-    int core = 0;
-    while (!CPU_ISSET((size_t)core, &mine))
-        core++;
-    return core + 1;
+    uint64_t cores = 0;
+    CPU_ZERO(&mine);
+    if (sched_getaffinity(0, sizeof mine, &mine) == 0)
+        for (size_t core = 0; core < CPU_SETSIZE; core++)
+            cores = CPU_ISSET(core, &mine) ? kl_mix64(cores + core + 1) : cores;
+    return cores;
 }
 
 kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine) {
@@ -77,7 +76,7 @@ kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine) {
         free(b);
         return NULL;
     }
-    atomic_store(&b->all[mine].core, only_core());
+    atomic_store(&b->all[mine].cores, allowed_cores());
     atomic_store(&b->all[mine].there, true);
     return b;
 }
@@ -103,11 +102,11 @@ uint32_t kl_bells_there(const kl_bells *b) {
 }
 
 bool kl_bells_crowded(const kl_bells *b) {
-    int core = b ? atomic_load(&b->all[b->mine].core) : 0;
     uint32_t same = 0;
-    for (uint32_t i = 0; core > 0 && i < b->places; i++)
-        same += atomic_load(&b->all[i].there) && atomic_load(&b->all[i].core) == core;
-    return same > 1 || kl_bells_there(b) > (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    for (uint32_t i = 0; b && i < b->places; i++)
+        same += atomic_load(&b->all[i].there) &&
+                atomic_load(&b->all[i].cores) == atomic_load(&b->all[b->mine].cores);
+    return same > kl_core_count();
 }
 
 bool kl_bells_is_there(const kl_bells *b, uint32_t place) {
@@ -123,12 +122,6 @@ void kl_bells_ring(kl_bells *b, uint32_t place) {
         return;
     atomic_fetch_add(&bell->rung, 1);
     syscall(SYS_futex, &bell->rung, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-void kl_bells_ring_all(kl_bells *b) {
-    for (uint32_t i = 0; b && i < b->places; i++)
-        if (i != b->mine)
-            kl_bells_ring(b, i);
 }
 
 void kl_bells_lie_down(kl_bells *b) {

@@ -1,3 +1,4 @@
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -78,16 +79,42 @@ static void who_is_not_there_is_not_rung(void **state) {
     assert_int_equal(kl_bells_there(bells), 1);
     assert_true(kl_bells_is_there(bells, 3));
     assert_false(kl_bells_is_there(bells, 0));
-    kl_bells_ring_all(bells);
+    kl_bells_ring(bells, 0);
     kl_bells_settle(bells);
     kl_bells_settle(bells);
     kl_bells_close(bells);
     assert_int_equal(kl_bells_there(NULL), 0);
     assert_false(kl_bells_is_there(NULL, 0));
     kl_bells_ring(NULL, 0);
-    kl_bells_ring_all(NULL);
     kl_bells_settle(NULL);
     kl_bells_close(NULL);
+}
+
+/* Two processes that may use the same core only are more than it can run; with a core more they are not. */
+static void as_many_as_cores_are_not_crowded(void **state) {
+    (void)state;
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    int core = 0;
+    while (!CPU_ISSET((size_t)core, &all))
+        core++;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)core, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    uint64_t token = kl_token();
+    kl_bells *first = kl_bells_open(token, 3, 0), *second = kl_bells_open(token, 3, 1);
+    assert_non_null(first);
+    assert_non_null(second);
+    assert_true(kl_bells_crowded(first) && kl_bells_crowded(second));
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) > 1) {
+        kl_bells *third = kl_bells_open(token, 3, 2); /* of other cores than the first two */
+        assert_false(kl_bells_crowded(third));
+        kl_bells_close(third);
+    }
+    kl_bells_close(second);
+    kl_bells_close(first);
+    assert_false(kl_bells_crowded(NULL));
 }
 
 /* After they are settled another one with the token finds bells of its own. */
@@ -132,6 +159,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_ring_is_lost),
         cmocka_unit_test(who_is_not_there_is_not_rung),
+        cmocka_unit_test(as_many_as_cores_are_not_crowded),
         cmocka_unit_test(settled_bells_are_not_found),
         cmocka_unit_test(a_core_is_read),
     };

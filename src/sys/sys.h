@@ -61,12 +61,11 @@ kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine); /* NULL
 void kl_bells_settle(kl_bells *bells); /* everybody has opened them: nobody else can. NULL does nothing */
 void kl_bells_close(kl_bells *bells);  /* NULL does nothing */
 uint32_t kl_bells_there(const kl_bells *bells); /* processes on this host; NULL: 0 */
-bool kl_bells_crowded(
-    const kl_bells *bells); /* more processes than cores, or another one bound to one's own */
+/* More processes may use exactly the cores that this one may than these are. NULL: no */
+bool kl_bells_crowded(const kl_bells *bells);
 bool kl_bells_is_there(const kl_bells *bells, uint32_t place); /* NULL: no */
 /* After a message was sent: wakes its receiver, if it sleeps. NULL, or a place on another host: nothing. */
 void kl_bells_ring(kl_bells *bells, uint32_t place);
-void kl_bells_ring_all(kl_bells *bells);
 /* To sleep: lie down, look once more for what is waited for, sleep at most so long; then get up. */
 void kl_bells_lie_down(kl_bells *bells);
 void kl_bells_sleep(kl_bells *bells, double seconds);

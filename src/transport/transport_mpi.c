@@ -480,6 +480,8 @@ static void note_traffic(mpi *m) {
 }
 
 static void rest(mpi *m, double most_s) {
+    if (!m->waits)
+        m->wait.counted_s = kl_monotonic_s(); /* what came before was no wait */
     m->waits = true;
     kl_mpi_rest(&m->wait, m->near, most_s);
 }

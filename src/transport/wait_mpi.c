@@ -88,9 +88,10 @@ void kl_mpi_traffic(kl_mpi_wait *wait) {
 }
 
 void kl_mpi_waited(kl_mpi_wait *wait) {
-    double waited_s = kl_monotonic_s() - wait->traffic_s;
+    double now_s = kl_monotonic_s(), waited_s = now_s - wait->traffic_s;
     get_up(wait);
-    wait->waited_s += waited_s;
+    wait->waited_s += now_s - fmax(wait->traffic_s, wait->counted_s);
+    wait->counted_s = now_s;
     if (waited_s < LONG_WAIT_S)
         wait->usual_s += WAIT_MEMORY * (waited_s - wait->usual_s);
 }

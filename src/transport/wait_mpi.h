@@ -20,6 +20,7 @@ typedef struct kl_mpi_wait {
     double spin_s;    /* before the first nap, on a core of its own; 0: a few looks */
     double usual_s;   /* of a wait, mean of the last short ones */
     double waited_s;  /* ever */
+    double counted_s; /* until then */
     unsigned looks;   /* since traffic_s */
     unsigned lying;   /* looks since it was marked asleep; 0: it is not */
     kl_bells *bells;  /* of the ranks of this host; NULL: none */
@@ -35,7 +36,7 @@ typedef struct kl_mpi_wait {
 void kl_mpi_wait_begin(kl_mpi_wait *wait);
 void kl_mpi_wait_end(kl_mpi_wait *wait); /* frees the bells, too */
 void kl_mpi_traffic(kl_mpi_wait *wait);  /* something came or went, or a wait begins */
-void kl_mpi_waited(kl_mpi_wait *wait);   /* a wait that began with kl_mpi_traffic() is over */
+void kl_mpi_waited(kl_mpi_wait *wait);   /* a wait is over: since kl_mpi_traffic(), or since the last one */
 /* Measure what the rank gets of its core, at most every 0.01 s. Callers that compute for long call it, too.
  */
 void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s);
