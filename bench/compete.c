@@ -1,6 +1,7 @@
 /* compete CORE [ON OFF]: keep the CORE-th core this process may use busy, until it or the process that
  * started it ends; for ON seconds, then not for OFF seconds, and so on. The numbering is that of local
  * workers. */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 static bool read_number(const char *word, double *number) {
     char *end = NULL;
     *number = strtod(word, &end);
-    return end != word && *end == '\0' && *number >= 0;
+    return end != word && *end == '\0' && *number >= 0 && isfinite(*number);
 }
 
 static void compute_until(double end_s) {
@@ -28,7 +29,7 @@ int main(int argc, char **argv) {
     }
     char binding[KL_BINDING_BYTES];
     double core = 0, on_s = 1, off_s = 0;
-    if ((argc != 2 && argc != 4) || !read_number(argv[1], &core) ||
+    if ((argc != 2 && argc != 4) || !read_number(argv[1], &core) || core != floor(core) || core > 1e6 ||
         (argc == 4 && !(read_number(argv[2], &on_s) && on_s > 0 && read_number(argv[3], &off_s)))) {
         fprintf(stderr, "usage: compete CORE [ON OFF] (a number from 0; seconds), compete --cores\n");
         return 2;

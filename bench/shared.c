@@ -129,11 +129,28 @@ static long sweep_with_kilter(const grid *g, double *elapsed_s, char *said, size
     return sweep;
 }
 
-static void usage(void) {
+/* But for those after a first rank that has all. */
+static bool all_have_rows(const grid *g) {
+    bool all = true;
+    for (int r = 0; r < g->ranks; r++)
+        all &= first_row(g, r + 1) > first_row(g, r);
+    return all || g->first == 1;
+}
+
+_Noreturn static void usage(void) {
     fprintf(
         stderr,
         "usage: shared --rows N --columns M --work E --seconds S [--plain [--first F] | --fixed | --deep]\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
+    exit(2);
+}
+
+static double number(const char *word, bool whole) {
+    char *end = NULL;
+    double value = strtod(word, &end);
+    if (end == word || *end || !(value >= 0 && value < 1e15) || (whole && value != floor(value)))
+        usage();
+    return value;
 }
 
 static grid read_grid(int argc, char **argv) {
@@ -147,22 +164,23 @@ static grid read_grid(int argc, char **argv) {
         else if (strcmp(argv[i], "--deep") == 0)
             g.deep = true;
         else if (more && strcmp(argv[i], "--rows") == 0)
-            g.rows = strtoul(argv[++i], NULL, 10);
+            g.rows = (size_t)number(argv[++i], true);
         else if (more && strcmp(argv[i], "--columns") == 0)
-            g.columns = strtoul(argv[++i], NULL, 10);
+            g.columns = (size_t)number(argv[++i], true);
         else if (more && strcmp(argv[i], "--work") == 0)
-            g.work = strtoul(argv[++i], NULL, 10);
+            g.work = (size_t)number(argv[++i], true);
         else if (more && strcmp(argv[i], "--first") == 0)
-            g.first = strtod(argv[++i], NULL);
+            g.first = number(argv[++i], false);
         else if (more && strcmp(argv[i], "--seconds") == 0)
-            g.seconds = strtod(argv[++i], NULL);
+            g.seconds = number(argv[++i], false);
         else
             usage();
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &g.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &g.ranks);
-    if (g.rows < (size_t)g.ranks || g.columns == 0 || g.work == 0 || !(g.seconds > 0) ||
-        !(g.first >= 0 && g.first <= 1))
+    if (g.rows < (size_t)g.ranks || g.columns == 0 || g.work == 0 || g.seconds < 0.01)
+        usage();
+    if (g.plain + g.fixed + g.deep > 1 || (g.first > 0 && !g.plain) || !all_have_rows(&g))
         usage();
     return g;
 }

@@ -37,7 +37,7 @@ static void start_row(size_t n, size_t i, double *r, double *p) {
         r[j] = p[j] = chance(i * n + j);
 }
 
-/* The solution after so many steps. */
+/* All steps one after the other; returns x. */
 static void *sequential(const settings *set, size_t n) {
     double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r),
     (*p)[n] = allocate(n, sizeof *p), (*q)[n] = allocate(n, sizeof *q), rr = 0;
@@ -65,12 +65,13 @@ static void *sequential(const settings *set, size_t n) {
 
 /* Sums are rounded in another order than the sequential program's. */
 static bool is_near(size_t count, const double *a, const double *b) {
-    double most = 0, apart = 0;
-    for (size_t i = 0; b && i < count; i++) {
+    double most = 0;
+    for (size_t i = 0; b && i < count; i++)
         most = fmax(most, fabs(b[i]));
-        apart = fmax(apart, fabs(a[i] - b[i]));
-    }
-    return apart <= 1e-9 * most;
+    for (size_t i = 0; b && i < count; i++)
+        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* nor is what is no number */
+            return false;
+    return true;
 }
 
 typedef struct vectors { /* rows of N; of sums: of 1 */
