@@ -35,7 +35,7 @@
  * Collective calls that are out of step between ranks are KILTER_ERR_USAGE, and named. With KILTER_CHECK=1 in
  * the environment of any rank (KILTER_CHECK=0: not; a debug build of the library: unless it is 0) every call
  * is compared before it is carried out, and a rank that touches rows that are not there says which, and where
- * they are, before it dies of SIGSEGV.
+ * they are, before it dies of SIGSEGV. Of a `deep` loop, more rows around the own ones can be touched.
  */
 #ifndef KILTER_LOOP_H
 #define KILTER_LOOP_H
@@ -76,10 +76,16 @@ typedef struct kilter_loop_options {
     bool scattered;
     uint64_t inner; /**< DOACROSS: elements of a row, in the pipelined direction; at least 1 */
     uint64_t block; /**< DOACROSS: elements in a block; 0: chosen by measurement */
-    /** DOALL, not `scattered`: what the body makes of a row follows from that row and from those within
-     * `ghost` of it alone, and rows are written by nothing else between the first begin and the last end.
-     * kilter_loop_next() may then give rows of neighbours, too, whose values come to the same on both ranks,
-     * and the ghost rows of several executions are brought at once where waiting for each costs more. */
+    /** DOALL, not `scattered`; nothing follows from it with `fixed`. Kilter may then exchange the ghost rows
+     * of several executions at once, and kilter_loop_next() gives rows of neighbours, too. Set it only if all
+     * of this holds:
+     * - The body writes row i only. What it makes of it depends on rows i − g … i + g (g: the largest `ghost`
+     *   of the loop's arrays) and on values that are the same on all ranks.
+     * - It has no other effect: it does not count, add up or print. For a sum, keep a double for each row in
+     *   an array, and call kilter_loop_sum() after the execution.
+     * - After the first kilter_loop_begin() nothing but the body writes rows, of any array. Own rows may be
+     *   read between executions.
+     * Otherwise results are wrong, without a message, and only where cores are shared. */
     bool deep;
     bool fixed;       /**< nothing moves: equal shares for good */
     const char *name; /**< in messages and the record; NULL: "loop" */
@@ -129,9 +135,8 @@ KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *erro
 /**
  * The next iterations to do here.   Local; DOALL.
  *
- * Each iteration is given once, on one rank (`deep`: on its own, and maybe on others), in any order. The
- * range given last counts as done. Rows move
- * only within calls of this library: pointers into rows of the range hold until the next call.
+ * Each iteration is given once, on one rank (`deep`: on its own, and maybe on neighbours), in any order.
+ * The range given last counts as done. Rows move only within calls of this library: pointers into rows of the range hold until the next call.
  * @return false: nothing is left for this rank, or something failed (which kilter_loop_end() tells)
  */
 KILTER_API bool kilter_loop_next(kilter_loop *loop, kilter_range *range);
@@ -185,7 +190,7 @@ typedef struct kilter_loop_summary {
     uint64_t executions, rounds; /**< rounds: times that rates were compared */
     uint64_t moves, moved;       /**< decisions to move that were carried out, and iterations moved by them */
     uint64_t block;              /**< DOACROSS: elements in a block now */
-    uint64_t depth;              /**< executions whose ghost rows are brought at once now; 1 but for `deep` */
+    uint64_t depth;              /**< executions that one exchange of ghost rows is for now; 1 unless `deep` */
     double elapsed_s;            /**< in executions */
     double waited_s;             /**< of it this rank had nothing to do */
     double moving_s;             /**< and this rank spent on moving rows */

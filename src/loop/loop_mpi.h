@@ -54,7 +54,7 @@ void kl_batch_free(kl_batch *batch);
 /* The loop has failed, as l->failure says, here; the others hear of it. */
 void kl_loop_break(kilter_loop *l);
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error);
-/* Between two looks at what may have come. rings: its senders do. */
+/* Between two looks at what may have come. rings: its senders wake this rank. */
 void kl_loop_rest(kilter_loop *l, bool rings);
 kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error);
 /* Begins to bring the first `bytes` of everybody's report to all, side by side. When they are there, each
@@ -76,7 +76,7 @@ kilter_status kl_loop_most_f64(kilter_loop *l, double *values, size_t count, kil
 typedef struct kl_array {
     kl_rows rows;
     uint64_t ghost;
-    uint64_t room; /* rows on either side of the own ones that there is memory for: all ghosts there may be */
+    uint64_t room; /* rows on either side of the own ones that have memory: as many ghost rows as there may be */
 } kl_array;
 
 typedef struct kl_leg { /* of an exchange: rows of an array from or to a peer */
@@ -105,7 +105,7 @@ typedef struct kl_round {
     bool adds_up;  /* the next report comes before it is time to decide, as far as is known */
     kl_rank_report mine, *heard, *all; /* all: since the last decision */
     kl_batch batch;
-    double heard_s, asked_s; /* rank 0's clock at the last one, and at the last that was decided by */
+    double heard_s, asked_s; /* the clock (kl_steer_clock) at the last one, and at the last that was decided by */
 } kl_round;
 
 typedef struct kl_measured { /* since the last report */
@@ -197,7 +197,7 @@ struct kilter_loop {
     size_t array_count;
     uint64_t ghost;          /* the widest: as far as the body reaches */
     uint64_t deepest, depth; /* executions that one exchange is for, at most and now */
-    uint64_t ahead;          /* of them, those after the present one */
+    uint64_t ahead;          /* executions left before the next exchange */
     bool deepened;           /* depth is another one than at the last exchange */
 
     uint64_t *bounds, *target; /* [ranks + 1] */
@@ -209,7 +209,7 @@ struct kilter_loop {
     kl_batch exchange;
     bool exchanging, moving; /* moving: with rows, not ghosts alone */
 
-    kl_span all;      /* of this execution, with those of neighbours that are done here, too */
+    kl_span all;      /* rows to do in this execution, with those of neighbours */
     kl_span todo;     /* of them, to be given now */
     kl_span edges[2]; /* to do once the exchange is complete */
     uint64_t rows_done;
@@ -235,7 +235,7 @@ struct kilter_loop {
     kl_measured measured;
     kl_linear link; /* a message between neighbours, by bytes */
     double interact_s, period_s, iteration_s;
-    double execution_s; /* rank 0's last ones, mean; 0: not known */
+    double execution_s; /* the last ones, mean, by kl_steer_clock(); 0: not known */
     double forecast_s;  /* of an execution, to choose blocks by; 0: nothing new is known */
     double quantum_s;   /* of this rank's scheduler; 0: not measured yet */
     bool by_pieces;     /* an execution is given in pieces, whose times are told apart */

@@ -522,7 +522,7 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Ranks wait for each other in exchanges; not for answers between two of them. */
+/* The answer is waited for with the next exchange, as ranks wait for each other there anyway. */
 static void put_off(kilter_loop *l) {
     uint64_t next = l->passed + (l->moves || l->deepened ? 0 : l->ahead), *due = &l->round.due;
     if (*due < next)

@@ -119,8 +119,8 @@ static void split(kilter_loop *l, kl_span inner) {
     }
 }
 
-/* What the last exchange brought is enough for `ahead` more executions, each of which also does the rows of
- * neighbours that the later ones want. */
+/* What the last exchange brought is enough for `ahead` more executions. Each also does those rows of
+ * neighbours that the later ones read. */
 static kilter_status begin_rows(kilter_loop *l, kilter_error *error) {
     if (l->ahead > 0 && !l->moves && !l->deepened) {
         l->ahead--;

@@ -44,13 +44,13 @@ kl_proved kl_proof_verdict(const kl_proof *p) {
     double equal_s = kl_proof_execution_s(p);
     if (!p->tries || p->rounds < TRY_ROUNDS || equal_s == 0)
         return KL_PROVED_NOTHING;
-    return equal_s < BETTER * p->here_s ? KL_PROVED_WORSE : KL_PROVED_BETTER;
+    return equal_s < BETTER * p->here_s ? KL_EQUAL_IS_BETTER : KL_BALANCING_PAYS;
 }
 
 void kl_proof_end(kl_proof *p, double now_s, kl_proved proved) {
     p->tries = false;
     p->since_s = now_s;
-    if (proved != KL_PROVED_BETTER)
+    if (proved != KL_BALANCING_PAYS)
         p->passed = 0;
     else if (p->passed < MOST_PASSED)
         p->passed++;

@@ -15,13 +15,13 @@ typedef struct kl_proof {         /* zeroed: nothing is proved yet */
     uint32_t passed;              /* tries in a row that equal shares lost */
 } kl_proof;
 
-typedef enum kl_proved { KL_PROVED_NOTHING, KL_PROVED_BETTER, KL_PROVED_WORSE } kl_proved;
+typedef enum kl_proved { KL_PROVED_NOTHING, KL_BALANCING_PAYS, KL_EQUAL_IS_BETTER } kl_proved;
 
 /* A round is over, with equal shares or others; came: with it came other ones. */
 void kl_proof_round(kl_proof *proof, double executions, double elapsed_s, bool equal, bool came);
-/* Is it time for a try that costs so much? Less than a hundredth of the time goes to them, or a tenth while
- * executions take longer than the last ones with equal shares did; and ever less while they come out alike.
- */
+/* Is it time for a try that costs so much? Less than a hundredth of the time goes to tries, or a tenth while
+ * executions take longer than the last ones with equal shares did. Each try that equal shares lose doubles
+ * the time to the next one, up to 16 times. */
 bool kl_proof_due(const kl_proof *proof, double now_s, double cost_s);
 void kl_proof_begin(kl_proof *proof);
 /* In a try: are other shares better than equal ones? */

@@ -36,7 +36,7 @@ static void equal_shares_are_judged_by_what_they_take(void **state) {
         double now_s = 0;
         rounds_until_due(&p, &now_s, 0.1, 0.01, 1000);
         kl_proved proved = try(&p, &now_s, 0.1 * ratio);
-        assert_int_equal(proved, ratio < 0.98 ? KL_PROVED_WORSE : KL_PROVED_BETTER);
+        assert_int_equal(proved, ratio < 0.98 ? KL_EQUAL_IS_BETTER : KL_BALANCING_PAYS);
     }
 }
 
@@ -52,7 +52,7 @@ static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
             double waited_s = now_s - began_s;
             assert_true(waited_s >= 100 * cost_s && waited_s >= before_s);
             before_s = waited_s > 6 ? waited_s - 1 : 0; /* in whole rounds */
-            assert_int_equal(try(&p, &now_s, 0.2), KL_PROVED_BETTER);
+            assert_int_equal(try(&p, &now_s, 0.2), KL_BALANCING_PAYS);
         }
     }
 }

@@ -26,22 +26,21 @@ typedef struct kl_slices { /* zeroed: nothing is tried */
 } kl_slices;
 
 bool kl_slices_shared(double share); /* of a core: others want it, too */
-/* Are they what decides? */
+/* Are shares to be chosen by trying, as executions are shorter than slices? */
 bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shares, double execution_s,
                      double quantum_s);
 /* The part of its share of the core that a rank may use in executions so short, and still be let in at once
  * when it wakes. */
 double kl_slices_part(double execution_s, double quantum_s, double share);
-/* Executions that ghost rows are brought for at once, so that they last for some slices, as far as what is
- * done twice is little: each of so many ranks reaches `reach` of n rows in an execution. 1: it is not worth
- * it. */
+/* How many executions one exchange shall be for: enough for five slices, as long as a rank does at most a
+ * twentieth of its rows twice; an execution reads rows up to `reach` away. 1: one exchange for each. */
 uint64_t kl_slices_depth(double execution_s, double quantum_s, double rows_of_rank, uint64_t reach,
                          uint64_t deepest);
 /* A round with the choice in force is over: what was done in it; changed: ranks get other shares of their
  * cores than when it began. Sets `choice` for the next one. */
 void kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed);
 void kl_slices_refuse(kl_slices *slices);                          /* the choice in force cannot be had */
-void kl_slices_leave(kl_slices *slices);                           /* they do not apply any more */
+void kl_slices_leave(kl_slices *slices);                           /* nothing is chosen by trying any more */
 double kl_slices_best_s(const kl_slices *slices);                  /* HUGE_VAL: none is known */
 double kl_slices_execution_s(const kl_slices *slices, int choice); /* as tried; 0: not known */
 

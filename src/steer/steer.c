@@ -738,7 +738,7 @@ static void try_equal(kl_steer *s, kl_steer_plan *plan) {
     plan->then_s = execution_s(s, s->equal);
     plan->judgement = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = cost_s};
     snprintf(plan->judgement.reason, KL_REASON_BYTES,
-             "equal shares for some rounds, to see what they take: these take %s",
+             "equal shares for some rounds, to see what they take: the present ones take %s",
              kl_say_s(plan->now_s).text);
 }
 
@@ -747,11 +747,11 @@ static void end_try(kl_steer *s, kl_proved proved, double unit_s, kl_steer_plan 
     double equal_s = kl_proof_execution_s(&s->proof), kept_s = s->proof.here_s;
     kl_proof_end(&s->proof, s->now_s, proved);
     plan->now_s = plan->then_s = equal_s;
-    if (proved == KL_PROVED_WORSE) {
+    if (proved == KL_EQUAL_IS_BETTER) {
         stay(s, KL_STAY_RESTING, plan);
         kl_account_rest(&s->account, s->now_s, unit_s);
         snprintf(j->reason, KL_REASON_BYTES,
-                 "balancing rests for %s: an execution takes %s with equal shares, and took %s without",
+                 "balancing rests for %s: an execution takes %s with equal shares, and took %s with others",
                  kl_say_s(s->account.rest_s).text, kl_say_s(equal_s).text, kl_say_s(kept_s).text);
         return;
     }

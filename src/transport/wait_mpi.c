@@ -1,6 +1,6 @@
-/* How a rank waits. MPI has no way to sleep until something comes: one looks, and in between spins or sleeps.
+/* How a rank waits. MPI cannot sleep until something comes: a rank looks, and in between spins or sleeps.
  *
- * On a core of its own a rank spins: whatever else it does is later. On a core that others want, too,
+ * On a core of its own a rank spins, as that is the quickest. On a core that others want, too,
  * spinning uses up the time that it will need when the message is there, and yielding hands the core over for
  * a whole slice of the scheduler. Sleeping does neither: a thread that used less than its share is woken at
  * once. */
@@ -19,12 +19,12 @@ static const double SHORT_WAIT_S = 15e-6; /* where waits are shorter in the mean
 static const double SHORT_SPIN_S = 30e-6; /* … sleeping costs more than spinning for so long */
 static const double WAIT_MEMORY = 0.1;    /* of the newest wait in their mean */
 static const double LONG_WAIT_S =
-    1e-3; /* no usual wait: a partner was kept from running, or has more to do */
+    1e-3; /* longer ones are no usual waits: a partner was kept from running, or has more to do */
 
 /* Without a bell naps are a part of what was waited; longer after a time without traffic. */
 static const double NAP_PART = 0.125, SHORTEST_NAP_S = 20e-6, LONGEST_NAP_S = 1e-3;
 static const double LONGEST_REST_S = 2e-3, REST_AFTER_S = 0.05;
-/* With one, MPI may still want to be looked after more than once for a message, and the dead do not ring. */
+/* With one: MPI may need several looks for one message, and a rank that has failed wakes nobody. */
 static const double SLEEP_PART = 0.5, SHORTEST_SLEEP_S = 2e-4, LONGEST_SLEEP_S = 5e-3;
 static const unsigned long TIMER_SLACK_NS = 1000;
 
