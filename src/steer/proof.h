@@ -20,9 +20,9 @@ typedef enum kl_proved { KL_PROVED_NOTHING, KL_BALANCING_PAYS, KL_EQUAL_IS_BETTE
 /* A round is over, with equal shares or others; came: with it came other ones. */
 void kl_proof_round(kl_proof *proof, double executions, double elapsed_s, bool equal, bool came);
 /* Is it time for a try that costs so much? Less than a hundredth of the time goes to tries, or a tenth while
- * executions take longer than the last ones with equal shares did. Each try that equal shares lose doubles
- * the time to the next one, up to 16 times. */
-bool kl_proof_due(const kl_proof *proof, double now_s, double cost_s);
+ * executions take longer than the last ones with equal shares did; and at most one in 12 rounds. Each try
+ * that equal shares lose doubles the time to the next one, up to 16 times. */
+bool kl_proof_due(const kl_proof *proof, double now_s, double cost_s, double round_s);
 void kl_proof_begin(kl_proof *proof);
 /* In a try: are other shares better than equal ones? */
 kl_proved kl_proof_verdict(const kl_proof *proof);

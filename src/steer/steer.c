@@ -728,7 +728,7 @@ static void try_equal(kl_steer *s, kl_steer_plan *plan) {
     double loss = 1 - time_with(s, at, s->loads.raw) / time_with(s, s->equal, s->loads.raw);
     double cost_s = TRY_TAKES * s->round_s * larger(loss, 0) + 2 * move_s(s, s->equal);
     if (plan->move || s->options.scattered || s->lag_s > 0 || volume(s, s->equal) == 0 ||
-        s->now_s < s->account.rests_until_s || !kl_proof_due(&s->proof, s->now_s, cost_s))
+        s->now_s < s->account.rests_until_s || !kl_proof_due(&s->proof, s->now_s, cost_s, s->round_s))
         return;
     kl_proof_begin(&s->proof);
     put(s, s->kept, s->here);
