@@ -2,8 +2,9 @@
  *
  *   bag --tasks N --work E [--idle S] [options of a farm]
  *
- * Each task updates E numbers of an array of 1 MB, and has a result of 64 bytes. After a tenth of the tasks as
- * a beginning, it prints how long N tasks took. Then the farm is idle for S seconds, and does one more task. */
+ * Each task updates E numbers of an array of 1 MB, and has a result of 64 bytes. After a tenth of the tasks
+ * as a beginning, it prints how long N tasks took. Then the farm is idle for S seconds, and does one more
+ * task. */
 #include <kilter/kilter.h>
 #include <math.h>
 #include <stdio.h>

@@ -326,13 +326,13 @@ static kilter_status simulate(const question *q, const simulation *sim, const kl
 }
 
 static kilter_status draw(const char *record, const char *picture, kilter_error *error) {
-    FILE *out = fopen(picture, "w");
-    kilter_status status = out ? kl_gantt_write(record, -1, out, error) : KILTER_OK;
-    bool written = out && !ferror(out);
-    if (out && fclose(out) == 0 && written)
+    kl_new_file file;
+    kilter_status status = kl_new_file_open(picture, &file, error);
+    if (status != KILTER_OK)
         return status;
-    return kl_fail(error, KILTER_ERR_SYSTEM, "writing the picture '%s': %s; name a file that can be written",
-                   picture, strerror(errno));
+    status = kl_gantt_write(record, -1, file.out, error);
+    kilter_status ended = kl_new_file_end(&file, status == KILTER_OK, status == KILTER_OK ? error : NULL);
+    return status != KILTER_OK ? status : ended;
 }
 
 /* A picture is drawn from a record: without one, from one that goes again. */
@@ -505,15 +505,15 @@ static kilter_status write_platform(const question *q, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE, "--write-platform: '%s' is a platform of SimGrid's already",
                        q->platform);
     bool to_stdout = strcmp(q->write_platform, "-") == 0;
-    FILE *out = to_stdout ? stdout : fopen(q->write_platform, "w");
-    if (!out)
-        status =
-            kl_fail(error, KILTER_ERR_SYSTEM, "--write-platform '%s': %s; name a file that can be written",
-                    q->write_platform, strerror(errno));
-    else
-        status = kl_cluster_write_simgrid(&sim.cluster, out, error);
-    if (out && !to_stdout)
-        fclose(out);
+    kl_new_file file = {.out = stdout};
+    if (!to_stdout)
+        status = kl_new_file_open(q->write_platform, &file, error);
+    if (status == KILTER_OK)
+        status = kl_cluster_write_simgrid(&sim.cluster, file.out, error);
+    if (!to_stdout && file.out) {
+        kilter_status ended = kl_new_file_end(&file, status == KILTER_OK, status == KILTER_OK ? error : NULL);
+        status = status != KILTER_OK ? status : ended;
+    }
     kl_cluster_free(&sim.cluster);
     return status;
 }

@@ -72,11 +72,14 @@ int kl_cmd_save(const char *file, const char *data, size_t size) {
         fwrite(data, 1, size, stdout);
         return kl_cmd_printed();
     }
-    FILE *out = fopen(file, "w");
-    bool written = out && fwrite(data, 1, size, out) == size;
-    if (out && fclose(out) == 0 && written)
-        return EXIT_SUCCESS;
-    fprintf(stderr, "kilter: writing the picture '%s': %s; name a file that can be written\n", file,
-            strerror(errno));
-    return EXIT_FAILURE;
+    kl_new_file picture;
+    kilter_error error = {KILTER_OK, ""};
+    kilter_status status = kl_new_file_open(file, &picture, &error);
+    if (status == KILTER_OK) {
+        fwrite(data, 1, size, picture.out);
+        status = kl_new_file_end(&picture, true, &error);
+    }
+    if (status != KILTER_OK)
+        fprintf(stderr, "kilter: %s\n", error.text);
+    return status == KILTER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -30,6 +30,11 @@ void sp_inputs_free(sp_inputs *in) {
 
 void sp_inputs_warn(FILE *out, const sp_inputs *in) {
     char text[1024];
+    if (in->problem->scaled_line > 0)
+        fprintf(out,
+                "kilter-sp: %s:%llu: the probabilities that begin here add up to %.10g; each is divided by "
+                "their sum\n",
+                in->stoch.name, (unsigned long long)in->problem->scaled_line, in->problem->scaled_sum);
     if (sp_numbers_stand_out(in->problem, in->core.name, in->stoch.name, text, sizeof text))
         fprintf(out, "kilter-sp: %s\n", text);
 }

@@ -14,7 +14,7 @@ typedef struct sp_inputs {
 kilter_status sp_inputs_read(const sp_options *options, sp_inputs *in, kilter_error *error);
 void sp_inputs_free(sp_inputs *in);
 
-/* One line where numbers of the problem stand out. */
+/* One line each where probabilities do not add up to 1, and where numbers of the problem stand out. */
 void sp_inputs_warn(FILE *out, const sp_inputs *in);
 
 #endif

@@ -86,6 +86,10 @@ typedef struct sp_problem {
     sp_outcome *outcome;
     sp_change *change;
     char *names; /* where the stages' names lie */
+    /* of the first variable whose probabilities do not add up to 1: its line of STOCH, and their sum, by
+     * which each was divided; 0: all do */
+    uint64_t scaled_line;
+    double scaled_sum;
 } sp_problem;
 
 /* Read the three files. *problem is written on KILTER_OK only and freed with sp_problem_free().

@@ -48,7 +48,10 @@ static kilter_status row_line(reader *r) {
         return sp_lines_fail(lines, "%d fields, expected a type and a row's name", lines->count);
     if (type.size != 1 || !strchr("NELG", type.text[0]))
         return sp_lines_fail(lines, "\"%s\" is no type of row, expected N, E, L or G", sp_show(type).text);
-    if (sp_names_find(&core->row_names, lines->token[1]) >= 0)
+    int known = sp_names_find(&core->row_names, lines->token[1]);
+    if (known >= 0 && core->row[known].type == type.text[0])
+        return KILTER_OK;
+    if (known >= 0)
         return sp_lines_fail(lines, "row %s is there already, expected each once",
                              sp_show(lines->token[1]).text);
     size_t rows = (size_t)core->row_names.count;
@@ -97,9 +100,12 @@ static kilter_status column_entry(reader *r, int token) {
     if (status)
         return status;
     if (core->row[row].seen_in == columns)
-        return sp_lines_fail(lines, "column %s has row %s twice, expected each entry once",
-                             sp_show(lines->token[0]).text, sp_show(lines->token[token]).text);
+        return value == core->row[row].last /* lines that say the same again are common in old files */
+                   ? KILTER_OK
+                   : sp_lines_fail(lines, "column %s has row %s twice, with another value, expected one",
+                                   sp_show(lines->token[0]).text, sp_show(lines->token[token]).text);
     core->row[row].seen_in = columns;
+    core->row[row].last = value;
     if (row == core->objective)
         core->column[columns - 1].cost = value;
     if (core->row[row].type == 'N' || value == 0)
@@ -144,6 +150,8 @@ static kilter_status rhs_entry(reader *r, int token) {
     if (status)
         return status;
     sp_core_row *row = &r->core->row[at];
+    if (row->rhs_given && row->rhs == value)
+        return KILTER_OK;
     if (row->rhs_given)
         return sp_lines_fail(&r->lines, "row %s has a right-hand side already, expected one",
                              sp_show(r->lines.token[token]).text);
@@ -166,6 +174,8 @@ static kilter_status range_entry(reader *r, int token) {
     if (row->type == 'N')
         return sp_lines_fail(&r->lines, "row %s of type N has no range, expected a row of type E, L or G",
                              sp_show(r->lines.token[token]).text);
+    if (row->range_given && row->range == value)
+        return KILTER_OK;
     if (row->range_given)
         return sp_lines_fail(&r->lines, "row %s has a range already, expected one",
                              sp_show(r->lines.token[token]).text);
@@ -201,17 +211,21 @@ static kilter_status bound_type(const reader *r, bound *type) {
 static kilter_status set_bounds(reader *r, sp_core_column *column, sp_token name, bound type, double value) {
     bool lower = type == LO || type == FX || type == FR || type == MI;
     bool upper = type == UP || type == FX || type == FR || type == PL;
-    if ((lower && column->lower_given) || (upper && column->upper_given))
+    double below = type == FR || type == MI ? -INFINITY : value,
+           above = type == FR || type == PL ? INFINITY : value;
+    if ((lower && column->lower_given && column->lower != below) ||
+        (upper && column->upper_given && column->upper != above))
         return sp_lines_fail(&r->lines, "column %s has its %s bound already, expected one",
-                             sp_show(name).text, lower && column->lower_given ? "lower" : "upper");
+                             sp_show(name).text,
+                             lower && column->lower_given && column->lower != below ? "lower" : "upper");
     if ((type == LO && value == INFINITY) || (type == UP && value == -INFINITY) ||
         (type == FX && isinf(value)))
         return sp_lines_fail(&r->lines, "this bound leaves column %s no value, expected a finite number",
                              sp_show(name).text);
     if (lower)
-        column->lower = type == FR || type == MI ? -INFINITY : value;
+        column->lower = below;
     if (upper)
-        column->upper = type == FR || type == PL ? INFINITY : value;
+        column->upper = above;
     column->lower_given |= lower;
     column->upper_given |= upper;
     column->bound_line = r->lines.line;

@@ -15,6 +15,36 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
+/* strtod, but only what SMPS calls a number: no hexadecimal, no words. */
+static bool parse_number(sp_token token, double *value) {
+    char text[64];
+    if (token.size == 0 || token.size >= sizeof text)
+        return false;
+    memcpy(text, token.text, token.size);
+    text[token.size] = 0;
+    if (strspn(text, "0123456789+-.eE") != token.size)
+        return false;
+    char *end;
+    *value = strtod(text, &end);
+    return *end == 0;
+}
+
+/* Sections that stand alone on a line, which no other line of one field does, and those with another word,
+ * which is no number. */
+static bool is_section(const sp_lines *lines) {
+    static const char *const ALONE[] = {"ROWS",    "COLUMNS", "RHS",  "RANGES", "BOUNDS", "ENDATA",
+                                        "PERIODS", "NAME",    "TIME", "STOCH",  NULL};
+    static const char *const TWO[] = {"NAME",  "TIME",   "STOCH",     "PERIODS",
+                                      "INDEP", "BLOCKS", "SCENARIOS", NULL};
+    double number;
+    const char *const *word = lines->count == 1 ? ALONE : lines->count == 2 ? TWO : NULL;
+    if (!word || (lines->count == 2 && parse_number(lines->token[1], &number)))
+        return false;
+    while (*word && !sp_token_is(lines->token[0], *word))
+        word++;
+    return *word != NULL;
+}
+
 /* Cut [text, end) into tokens; those beyond the last place are counted only. */
 static void cut_line(sp_lines *lines, const char *text, const char *end) {
     lines->header = text < end && !is_blank(*text);
@@ -31,6 +61,7 @@ static void cut_line(sp_lines *lines, const char *text, const char *end) {
             lines->token[lines->count] = (sp_token){begin, (size_t)(text - begin)};
         lines->count++;
     }
+    lines->header = lines->header || is_section(lines);
 }
 
 kilter_status sp_lines_next(sp_lines *lines, bool *more) {
@@ -100,20 +131,6 @@ sp_shown sp_show(sp_token token) {
         shown.text[i] = (unsigned char)token.text[i] < 32 || token.text[i] == 127 ? '?' : token.text[i];
     memcpy(shown.text + size, token.size > room ? "..." : "", token.size > room ? 4 : 1);
     return shown;
-}
-
-/* strtod, but only what SMPS calls a number: no hexadecimal, no words. */
-static bool parse_number(sp_token token, double *value) {
-    char text[64];
-    if (token.size == 0 || token.size >= sizeof text)
-        return false;
-    memcpy(text, token.text, token.size);
-    text[token.size] = 0;
-    if (strspn(text, "0123456789+-.eE") != token.size)
-        return false;
-    char *end;
-    *value = strtod(text, &end);
-    return *end == 0;
 }
 
 kilter_status sp_lines_number(const sp_lines *lines, int token, double *value) {

@@ -20,7 +20,7 @@ typedef struct sp_lines {
     kilter_error *error;
     size_t at;
     uint64_t line; /* of the tokens below, counted from 1 */
-    bool header;   /* the line starts in column 1: it opens a section */
+    bool header;   /* the line opens a section: it starts in column 1, or has nothing but a section's name */
     int count;
     sp_token token[SP_LINE_TOKENS];
 } sp_lines;

@@ -9,6 +9,7 @@ typedef struct sp_core_row {
     bool rhs_given, range_given;
     double rhs, range;
     int seen_in; /* 1 + the last column that listed it */
+    double last; /* value in that column */
 } sp_core_row;
 
 typedef struct sp_core_column {

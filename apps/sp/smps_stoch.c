@@ -465,21 +465,34 @@ static kilter_status write_outcome(reader *r, size_t at) {
     return status;
 }
 
-static kilter_status write_variable(reader *r, const sp_variable *variable) {
+/* What is off by more than rounding was cut to a few digits, each of them. */
+static kilter_status scale_of(reader *r, const sp_variable *variable, double *scale) {
+    static const double ROUNDING = 1e-9, CUT = 1e-3;
     double sum = 0;
-    kilter_status status = KILTER_OK;
-    for (size_t i = variable->first; !status && i < variable->end; i++) {
+    for (size_t i = variable->first; i < variable->end; i++)
         sum += r->raw[i].probability;
-        r->problem->outcome[i].below = fmin(sum, 1);
-        status = write_outcome(r, i);
-    }
-    if (status)
-        return status;
-    if (!(fabs(sum - 1) <= 1e-5))
+    if (!(fabs(sum - 1) <= CUT))
         return sp_lines_fail_at(&r->lines, variable->line,
                                 "the probabilities that begin here add up to %.10g, expected 1", sum);
-    r->problem->outcome[variable->end - 1].below = 1;
+    *scale = fabs(sum - 1) <= ROUNDING ? 1 : sum;
+    if (*scale != 1 && r->problem->scaled_line == 0) {
+        r->problem->scaled_line = variable->line;
+        r->problem->scaled_sum = sum;
+    }
     return KILTER_OK;
+}
+
+static kilter_status write_variable(reader *r, const sp_variable *variable) {
+    double sum = 0, scale = 1;
+    kilter_status status = scale_of(r, variable, &scale);
+    for (size_t i = variable->first; !status && i < variable->end; i++) {
+        sum += r->raw[i].probability;
+        r->problem->outcome[i].below = fmin(sum / scale, 1);
+        status = write_outcome(r, i);
+    }
+    if (!status)
+        r->problem->outcome[variable->end - 1].below = 1;
+    return status;
 }
 
 static kilter_status write_all(reader *r) {

@@ -298,6 +298,43 @@ static void ranges_widen_rows_to_their_open_side(void **state) {
 
 /* ---- refusals ---- */
 
+/* Names of sections that do not begin in column 1, and lines that stand twice. */
+static void what_is_said_twice_counts_once(void **state) {
+    (void)state;
+    sp_problem *p = read_texts("  NAME TWICE\n  ROWS\n N COST\n L LIMIT\n L LIMIT\n G NEED\n\tCOLUMNS\n"
+                               " X COST 1 LIMIT 2\n X COST 1 LIMIT 2\n X NEED 3\n X NEED 3\n"
+                               " Y COST 5 NEED 1\n Y NEED 1\n  RHS\n R LIMIT 10 NEED 4\n R NEED 4\n"
+                               "  RANGES\n G LIMIT 2\n G LIMIT 2\n  BOUNDS\n UP B X 8\n UP B X 8\n"
+                               " LO B Y -1\n LO B Y -1\n  ENDATA\n",
+                               " TIME TWICE\n PERIODS LP\n X LIMIT A\n Y NEED B\n ENDATA\n",
+                               " STOCH TWICE\n INDEP DISCRETE\n R NEED 4 0.5\n R NEED 6 0.5\n ENDATA\n");
+    assert_int_equal(p->stage[0].columns, 1);
+    assert_int_equal(p->stage[0].rows, 1);
+    assert_int_equal(p->a.start[1], 1);
+    assert_int_equal(p->t.start[1], 1);
+    assert_int_equal(p->w.start[1], 1);
+    assert_true(p->stage[0].cost[0] == 1 && p->stage[0].upper[0] == 8 && p->stage[1].lower[0] == -1);
+    assert_true(p->scaled_line == 0);
+    sp_problem_free(p);
+}
+
+/* Cut to three digits, each of them: none gets what is missing. */
+static void probabilities_are_divided_by_their_sum(void **state) {
+    (void)state;
+    static const char core[] = "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n"
+                               " Y COST 5 NEED 1\nRHS\n R NEED 4\nENDATA\n";
+    static const char time[] = "PERIODS\n X LIMIT A\n Y NEED B\nENDATA\n";
+    sp_problem *p = read_texts(core, time,
+                               "STOCH\nINDEP DISCRETE\n R NEED 4 0.333\n R NEED 5 0.333\n R NEED 6 0.333\n"
+                               "ENDATA\n");
+    for (int i = 0; i < 3; i++)
+        assert_true(fabs(p->outcome[i].below - (i + 1) / 3.0) < 1e-12);
+    assert_true(p->outcome[2].below == 1);
+    assert_int_equal(p->scaled_line, 3);
+    assert_true(fabs(p->scaled_sum - 0.999) < 1e-12);
+    sp_problem_free(p);
+}
+
 enum { IN_CORE, IN_TIME, IN_STOCH, IN_BLOCKS, IN_TREE };
 
 static const struct refusal {
@@ -319,8 +356,8 @@ static const struct refusal {
     {IN_CORE, " G  NEED", " G  LIMIT", "core:5: ", "row LIMIT is there already"},
     {IN_CORE, " N  COST\n", "", "core:7: ", "there is no row COST"},
     {IN_CORE, "    X  NEED  1\n", "    X  NOED  1\n", "core:9: ", "there is no row NOED"},
-    {IN_CORE, "    X  NEED  1\n", "    X  LIMIT  1\n", "core:9: ", "column X has row LIMIT twice"},
-    {IN_CORE, "    X  NEED  1\n", "    X  COST  1\n", "core:9: ", "column X has row COST twice"},
+    {IN_CORE, "    X  NEED  1\n", "    X  LIMIT  7\n", "core:9: ", "column X has row LIMIT twice"},
+    {IN_CORE, "    X  NEED  1\n", "    X  COST  7\n", "core:9: ", "column X has row COST twice"},
     {IN_CORE, "    Y  MIX  1\n", "    X  MIX  1\n", "core:13: ", "column X was given above"},
     {IN_CORE, "    X  NEED  1\n", "    X  NEED\n", "core:9: ", "expected COLUMN ROW VALUE"},
     {IN_CORE, "    X  NEED  1\n", "    X  NEED  1  2  3  4  5\n", "core:9: ", "7 fields on one line"},
@@ -333,12 +370,12 @@ static const struct refusal {
     {IN_CORE, "    X  NEED  1\n", "    M  'MARKER'  'INTORG'\n", "core:9: ", "integer columns"},
     {IN_CORE, "    Y  MIX  1\n", "    Y  LIMIT  1\n",
      "core:13: ", "column Y of stage 2 stands in row LIMIT of stage 1"},
-    {IN_CORE, "    RHS  MIX  1\n", "    RHS  NEED  1\n",
+    {IN_CORE, "    RHS  MIX  1\n", "    RHS  NEED  77\n",
      "core:17: ", "row NEED has a right-hand side already"},
     {IN_CORE, "    RHS  MIX  1\n", "    R2  MIX  1\n", "core:17: ", "a second set R2 beside RHS"},
     {IN_CORE, "    RHS  MIX  1\n", "    MIX\n", "core:17: ", "expected SET ROW VALUE"},
     {IN_CORE, "    RNG  LIMIT  4\n", "    RNG  COST  4\n", "core:19: ", "row COST of type N has no range"},
-    {IN_CORE, "    RNG  LIMIT  4\n", "    RNG  LIMIT  4  LIMIT  4\n",
+    {IN_CORE, "    RNG  LIMIT  4\n", "    RNG  LIMIT  4  LIMIT  5\n",
      "core:19: ", "row LIMIT has a range already"},
     {IN_CORE, " UP BND  X  8\n", " BV BND  X\n", "core:21: ", "\"BV\" is no type of bound"},
     {IN_CORE, " UP BND  X  8\n", " UP BND  W  8\n", "core:21: ", "there is no column W"},
@@ -718,6 +755,8 @@ static void shipped_problems_have_the_published_sizes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_said_twice_counts_once),
+        cmocka_unit_test(probabilities_are_divided_by_their_sum),
         cmocka_unit_test(every_cut_of_a_file_is_a_problem_or_an_error),
         cmocka_unit_test(every_damaged_byte_is_a_problem_or_an_error),
         cmocka_unit_test(a_problem_is_cut_by_position),

@@ -11,6 +11,7 @@
 #include "forecast.h"
 #include "inputs.h"
 #include "job.h"
+#include "sys/sys.h"
 
 typedef struct solver {
     kilter_farm *farm;
@@ -109,22 +110,14 @@ static kilter_status pack_order(solver *s, kilter_error *error) {
     return s->input.failed ? no_memory(error) : KILTER_OK;
 }
 
-/* `out` NULL: it could not be opened. */
-static kilter_status close_written(FILE *out, const char *path, kilter_error *error) {
-    bool failed = !out || ferror(out);
-    if (out && fclose(out) != 0)
-        failed = true;
-    return failed ? kl_fail(error, KILTER_ERR_SYSTEM, "writing %.200s: %s; look at where it goes", path,
-                            strerror(errno))
-                  : KILTER_OK;
-}
-
 static kilter_status write_program(const solver *s, const sp_program *program, const char *path,
                                    kilter_error *error) {
-    FILE *out = fopen(path, "w");
-    if (out)
-        sp_extensive_write(out, s->in.problem, program);
-    return close_written(out, path, error);
+    kl_new_file file;
+    kilter_status status = kl_new_file_open(path, &file, error);
+    if (status)
+        return status;
+    sp_extensive_write(file.out, s->in.problem, program);
+    return kl_new_file_end(&file, true, error);
 }
 
 /* The first scenario of the failed task that gives no cut here either; UINT64_MAX: all do. */
@@ -503,10 +496,13 @@ static kilter_status write_mps(const solver *s, kilter_error *error) {
 
 /* As --at and --start read it. */
 static kilter_status write_decision(const solver *s, kilter_error *error) {
-    FILE *out = fopen(s->options.decision, "w");
-    for (int j = 0; out && j < s->columns; j++)
-        fprintf(out, "%s %.17g\n", s->in.problem->stage[0].column_name[j], s->solution.x[j]);
-    return close_written(out, s->options.decision, error);
+    kl_new_file file;
+    kilter_status status = kl_new_file_open(s->options.decision, &file, error);
+    if (status)
+        return status;
+    for (int j = 0; j < s->columns; j++)
+        fprintf(file.out, "%s %.17g\n", s->in.problem->stage[0].column_name[j], s->solution.x[j]);
+    return kl_new_file_end(&file, true, error);
 }
 
 static kilter_status print_answer(const solver *s, const sp_estimate *check, kilter_error *error) {

@@ -136,7 +136,8 @@ KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *erro
  * The next iterations to do here.   Local; DOALL.
  *
  * Each iteration is given once, on one rank (`deep`: on its own, and maybe on neighbours), in any order.
- * The range given last counts as done. Rows move only within calls of this library: pointers into rows of the range hold until the next call.
+ * The range given last counts as done. Rows move only within calls of this library: pointers into rows of the
+ * range hold until the next call.
  * @return false: nothing is left for this rank, or something failed (which kilter_loop_end() tells)
  */
 KILTER_API bool kilter_loop_next(kilter_loop *loop, kilter_range *range);
@@ -190,10 +191,10 @@ typedef struct kilter_loop_summary {
     uint64_t executions, rounds; /**< rounds: times that rates were compared */
     uint64_t moves, moved;       /**< decisions to move that were carried out, and iterations moved by them */
     uint64_t block;              /**< DOACROSS: elements in a block now */
-    uint64_t depth;              /**< executions that one exchange of ghost rows is for now; 1 unless `deep` */
-    double elapsed_s;            /**< in executions */
-    double waited_s;             /**< of it this rank had nothing to do */
-    double moving_s;             /**< and this rank spent on moving rows */
+    uint64_t depth;   /**< executions that one exchange of ghost rows is for now; 1 unless `deep` */
+    double elapsed_s; /**< in executions */
+    double waited_s;  /**< of it this rank had nothing to do */
+    double moving_s;  /**< and this rank spent on moving rows */
     /** forecast when the moves so far were decided: elapsed time saved, of each until speeds were to change
      */
     double gained_s;

@@ -267,5 +267,16 @@ typedef struct kl_settings {
 kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,
                                kl_settings *settings, kilter_error *error);
 void kl_settings_free(kl_settings *settings);
+/* A line for each variable that begins with KILTER_ and is none, and for each of the program's own arguments
+ * that is nearly one of Kilter's. */
+void kl_settings_warn(FILE *out, char *const *environment, int argc, char *const *argv);
+
+/* --- typo.c --- */
+
+/* The name that `word` is nearly, by a slip or two; NULL: none, or it is one. */
+const char *kl_typo_of(const char *word, const char *const *names, size_t count);
+/* Variables as in environ, names as KILTER_…; those of tests (KILTER_TEST_…) are left alone. */
+void kl_typo_warn_environment(FILE *out, char *const *variables, const char *const *names, size_t count);
+void kl_typo_warn_argument(FILE *out, const char *argument, const char *const *names, size_t count);
 
 #endif

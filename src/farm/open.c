@@ -1,6 +1,7 @@
 /* From how the process was started to its role, transport and workers; and the farm's making and unmaking. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "farm/farm_private.h"
 
@@ -168,6 +169,17 @@ static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_
 }
 #endif
 
+/* Of those that a launcher started: one says what all could. */
+static bool is_first_rank(void) {
+    static const char *const RANKS[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+    for (size_t i = 0; i < sizeof RANKS / sizeof *RANKS; i++) {
+        const char *rank = getenv(RANKS[i]);
+        if (rank && strcmp(rank, "0") != 0)
+            return false;
+    }
+    return true;
+}
+
 kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv, kilter_farm **farm,
                                kilter_error *error) {
     kl_settings settings = {0};
@@ -175,6 +187,8 @@ kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, ch
     kilter_status status = kl_settings_read(options, argc, argv, &settings, error);
     if (status != KILTER_OK)
         return status;
+    if (is_first_rank())
+        kl_settings_warn(stderr, environ, argc ? *argc : 0, argv);
     const char *transport = settings.transport;
     bool simulated = kl_clock_system().simulated;
     bool mpi = transport ? strcmp(transport, "mpi") == 0

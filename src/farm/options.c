@@ -199,12 +199,18 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
     return KILTER_OK;
 }
 
+enum { VARIABLE_BYTES = 64 };
+
+static void name_variable(const option *o, char name[VARIABLE_BYTES]) {
+    snprintf(name, VARIABLE_BYTES, "KILTER_%s", o->name);
+    for (char *c = name; *c; c++)
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
 static kilter_status from_environment(kl_settings *settings, kilter_error *error) {
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "KILTER_%s", OPTIONS[i].name);
-        for (char *c = name; *c; c++)
-            *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+        char name[VARIABLE_BYTES];
+        name_variable(&OPTIONS[i], name);
         const char *text = getenv(name);
         kilter_status status = text ? set(&OPTIONS[i], name, text, settings, error) : KILTER_OK;
         if (status != KILTER_OK)
@@ -321,6 +327,25 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
     }
     free(copy);
     return status;
+}
+
+void kl_settings_warn(FILE *out, char *const *environment, int argc, char *const *argv) {
+    static const char *const OTHERS[] = {"KILTER_RECORD_DIR", "KILTER_MPI_START_S", "KILTER_MPI_SHIELD",
+                                         "KILTER_CHECK",      "KILTER_LIBEXEC",     "KILTER_ANSWER_S",
+                                         "KILTER_QUANTUM_S"};
+    enum { OTHER_COUNT = sizeof OTHERS / sizeof *OTHERS };
+    char names[OPTION_COUNT][VARIABLE_BYTES];
+    const char *variables[OPTION_COUNT + OTHER_COUNT], *options[OPTION_COUNT + 1];
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        name_variable(&OPTIONS[i], names[i]);
+        variables[i] = names[i];
+        options[i] = OPTIONS[i].name;
+    }
+    options[OPTION_COUNT] = "kilter-help";
+    memcpy(variables + OPTION_COUNT, OTHERS, sizeof OTHERS);
+    kl_typo_warn_environment(out, environment, variables, OPTION_COUNT + OTHER_COUNT);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        kl_typo_warn_argument(out, argv[i], options, OPTION_COUNT + 1);
 }
 
 void kl_settings_free(kl_settings *s) {

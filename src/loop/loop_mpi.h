@@ -113,6 +113,7 @@ typedef struct kl_round {
 typedef struct kl_measured { /* since the last report */
     double executions, busy_s, moving_s;
     double rows;            /* in parts, where blocks are done */
+    double foreign;         /* of them, rows of neighbours */
     double cpu_s, cpu_rows; /* CPU time of those rows whose time was told, on a shared core */
     uint64_t moved;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];

@@ -216,11 +216,19 @@ static double cpu_since_given_s(const kilter_loop *l) {
     return l->given_cpu ? kl_busy_s(&l->clock) - l->given_busy_s : 0;
 }
 
+static uint64_t own_of(const kilter_loop *l, kl_span rows) {
+    uint64_t lo = l->target[l->rank], hi = l->target[l->rank + 1];
+    lo = rows.lo > lo ? rows.lo : lo;
+    hi = rows.hi < hi ? rows.hi : hi;
+    return hi > lo ? hi - lo : 0;
+}
+
 void kl_measure(kilter_loop *l, kl_span rows, double now_s) {
     if (!l->steer)
         return;
     double cpu_s = cpu_since_given_s(l);
     count_done(l, rows, 1, now_s - l->given_s, cpu_s);
+    l->measured.foreign += (double)(rows.hi - rows.lo - own_of(l, rows));
     if (l->by_pieces)
         measure_segments(l, rows, cpu_s);
 }
@@ -302,11 +310,12 @@ static double part_of_pass(const kilter_loop *l) {
 static void fill_report(kilter_loop *l, double part) {
     kl_measured *m = &l->measured;
     kl_rank_report *report = &l->round.mine;
+    double own = m->rows - m->foreign;
     *report = (kl_rank_report){
         .elapsed_s = kl_loop_now_s(l) - l->opened_s,
         .executions = m->executions + part,
         .busy_s = busy_s(l),
-        .iterations = m->rows < 1 ? m->rows > 0 : (uint64_t)m->rows,
+        .iterations = own < 1 ? own > 0 : (uint64_t)own,
         .lo = l->target[l->rank],
         .hi = l->target[l->rank + 1],
         .moving_s = m->moving_s,

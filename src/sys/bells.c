@@ -30,6 +30,7 @@ typedef struct bell {
 struct kl_bells {
     bell *all;
     uint32_t places, mine;
+    int cpus;        /* that this process may use */
     unsigned before; /* value of the own word when this process lay down */
     char name[NAME_BYTES];
 };
@@ -54,13 +55,14 @@ static bell *map_bells(const char *name, size_t bytes) {
     return at == MAP_FAILED ? NULL : at;
 }
 
-static uint64_t allowed_cores(void) {
+static uint64_t allowed_cores(int *count) {
     cpu_set_t mine;
     uint64_t cores = 0;
     CPU_ZERO(&mine);
     if (sched_getaffinity(0, sizeof mine, &mine) == 0)
         for (size_t core = 0; core < CPU_SETSIZE; core++)
             cores = CPU_ISSET(core, &mine) ? kl_mix64(cores + core + 1) : cores;
+    *count = CPU_COUNT(&mine);
     return cores;
 }
 
@@ -76,7 +78,7 @@ kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine) {
         free(b);
         return NULL;
     }
-    atomic_store(&b->all[mine].cores, allowed_cores());
+    atomic_store(&b->all[mine].cores, allowed_cores(&b->cpus));
     atomic_store(&b->all[mine].there, true);
     return b;
 }
@@ -106,7 +108,7 @@ bool kl_bells_crowded(const kl_bells *b) {
     for (uint32_t i = 0; b && i < b->places; i++)
         same += atomic_load(&b->all[i].there) &&
                 atomic_load(&b->all[i].cores) == atomic_load(&b->all[b->mine].cores);
-    return same > kl_core_count();
+    return b && same > (uint32_t)b->cpus;
 }
 
 bool kl_bells_is_there(const kl_bells *b, uint32_t place) {

@@ -235,17 +235,23 @@ static bool is_folder_of_ours(int base, const char *name, struct stat *found) {
            found->st_uid == geteuid();
 }
 
-/* Takes out its sockets, and itself when nothing else is in it. */
+/* In every folder that was made here for sockets: others may have names of the same form. */
+static const char MARK[] = ".kilter-sockets";
+
+/* Takes out its sockets and mark, and itself when nothing else is in it. */
 static void remove_dead_folder(int base, const char *name) {
     int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *folder = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 ? fdopendir(fd) : NULL;
+    bool marked = fd >= 0 && faccessat(fd, MARK, F_OK, 0) == 0;
+    DIR *folder = marked && flock(fd, LOCK_EX | LOCK_NB) == 0 ? fdopendir(fd) : NULL;
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         struct stat found;
         if (fstatat(fd, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(found.st_mode))
             unlinkat(fd, entry->d_name, 0);
     }
-    if (folder)
+    if (folder) {
+        unlinkat(fd, MARK, 0);
         unlinkat(base, name, AT_REMOVEDIR);
+    }
     if (folder)
         closedir(folder);
     else if (fd >= 0)
@@ -274,10 +280,15 @@ kilter_status kl_socket_dir_open(kl_socket_dir *dir, kilter_error *error) {
     if (status != KILTER_OK)
         return status;
     int held = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (held < 0 || flock(held, LOCK_EX | LOCK_NB) != 0) {
+    int mark = held < 0 ? -1 : openat(held, MARK, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (mark >= 0)
+        close(mark);
+    if (mark < 0 || flock(held, LOCK_EX | LOCK_NB) != 0) {
         kl_fail(error, KILTER_ERR_SYSTEM, "holding the folder %s for sockets: %s", path, strerror(errno));
-        if (held >= 0)
+        if (held >= 0) {
+            unlinkat(held, MARK, 0);
             close(held);
+        }
         rmdir(path);
         free(path);
         return KILTER_ERR_SYSTEM;
@@ -289,6 +300,7 @@ kilter_status kl_socket_dir_open(kl_socket_dir *dir, kilter_error *error) {
 void kl_socket_dir_close(kl_socket_dir *dir) {
     if (!dir->path)
         return;
+    unlinkat(dir->held, MARK, 0);
     rmdir(dir->path);
     close(dir->held);
     free(dir->path);

@@ -1,0 +1,96 @@
+/* Files that are there whole, or as they were: written beside their place, and put there when all of it is on
+ * the disk. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sys/sys.h"
+
+/* As a file that fopen() makes, or as the one that is replaced. */
+static mode_t mode_for(const struct stat *old) {
+    mode_t mask = umask(0);
+    umask(mask);
+    return old ? old->st_mode & 07777 : 0666 & ~mask;
+}
+
+static bool open_beside(kl_new_file *file, const struct stat *old) {
+    file->part = kl_text("%s.XXXXXX", file->path);
+    int fd = file->part ? mkostemp(file->part, O_CLOEXEC) : -1;
+    if (fd < 0)
+        return false;
+    file->out = fchmod(fd, mode_for(old)) == 0 ? fdopen(fd, "w") : NULL;
+    if (file->out)
+        return true;
+    int why = errno;
+    close(fd);
+    unlink(file->part);
+    errno = why;
+    return false;
+}
+
+static void forget(kl_new_file *file) {
+    free(file->path);
+    free(file->part);
+    *file = (kl_new_file){0};
+}
+
+static kilter_status failed(kl_new_file *file, int why, kilter_error *error) {
+    kilter_status status =
+        kl_fail(error, KILTER_ERR_SYSTEM, "writing '%.200s': %s; name a file that can be written",
+                file->path ? file->path : "", strerror(why));
+    forget(file);
+    return status;
+}
+
+kilter_status kl_new_file_open(const char *path, kl_new_file *file, kilter_error *error) {
+    struct stat old;
+    bool is_there = stat(path, &old) == 0;
+    *file = (kl_new_file){.path = is_there ? realpath(path, NULL) : kl_text("%s", path)};
+    if (!file->path)
+        return failed(file, errno, error);
+    if (is_there && !S_ISREG(old.st_mode))
+        file->out = fopen(file->path, "we"); /* a device or a pipe has no place beside it */
+    else if (!is_there || access(file->path, W_OK) == 0)
+        open_beside(file, is_there ? &old : NULL);
+    return file->out ? KILTER_OK : failed(file, errno, error);
+}
+
+/* The name is on the disk, too. */
+static bool sync_folder(const char *path) {
+    char *copy = kl_text("%s", path);
+    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool synced = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    free(copy);
+    return synced;
+}
+
+kilter_status kl_new_file_end(kl_new_file *file, bool good, kilter_error *error) {
+    errno = 0;
+    bool written = fflush(file->out) == 0 && !ferror(file->out);
+    if (written && good && file->part)
+        written = fsync(fileno(file->out)) == 0;
+    int why = errno;
+    if (fclose(file->out) != 0 && written) {
+        written = false;
+        why = errno;
+    }
+    if (file->part && written && good && rename(file->part, file->path) != 0) {
+        written = false;
+        why = errno;
+    }
+    if (file->part && !(written && good))
+        unlink(file->part);
+    else if (file->part)
+        sync_folder(file->path);
+    if (!written)
+        return failed(file, why ? why : EIO, error);
+    forget(file);
+    return KILTER_OK;
+}
