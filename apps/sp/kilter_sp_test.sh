@@ -96,7 +96,7 @@ for more in "--decision /dev/full --check 0" "--check 100"; do
         --workers 1 --record none $more >"$work/out" 2>"$work/err"
     code=$?
     [ $code -eq 1 ] && grep -q '^cost  *22 ' "$work/out" &&
-        grep -q "writing /dev/full: \|estimating out of sample: scenario [0-9]* of seed 5: .* infeasible" "$work/err" ||
+        grep -q "writing '/dev/full': \|estimating out of sample: scenario [0-9]* of seed 5: .* infeasible" "$work/err" ||
         complain "$more ends with $code, $(cat "$work/out" "$work/err")"
 done
 

@@ -11,7 +11,7 @@
 #include "forecast.h"
 #include "inputs.h"
 #include "job.h"
-#include "sys/sys.h"
+#include "sys/new_file.h"
 
 typedef struct solver {
     kilter_farm *farm;

@@ -38,8 +38,10 @@ static void one_slip_is_known(void **state) {
 
 static void other_words_are_left_alone(void **state) {
     (void)state;
-    static const char *const WORDS[] = {"workers", "key", "tasks", "n", "", "seed", "turn", "results",
-                                        "a-word-that-is-longer-than-any-name-could-be-in-a-program"};
+    static const char *const WORDS[] = {
+        "workers", "key",     "tasks",
+        "n",       "",        "seed",
+        "turn",    "results", "a-word-that-is-longer-than-any-name-could-be-in-a-program"};
     for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
         assert_null(kl_typo_of(WORDS[i], NAMES, COUNT));
 }
@@ -65,16 +67,19 @@ static void say_argument(FILE *out, const void *argument) {
 
 static void both_are_said_in_one_line_each(void **state) {
     (void)state;
-    static const char *const VARIABLES[] = {"HOME=/",          "KILTER_WORKERS=3", "KILTER_WROKERS=3",
-                                            "KILTER_TEST_X=1", "KILTER_COLOUR=1",  "KILTERS=1", NULL};
+    static const char *const VARIABLES[] = {
+        "HOME=/", "KILTER_WORKERS=3", "KILTER_WROKERS=3", "KILTER_TEST_X=1", "KILTER_COLOUR=1", "KILTERS=1",
+        NULL};
     char *text = said(say_environment, VARIABLES);
     assert_string_equal(text, "kilter: KILTER_WROKERS: there is no such variable; is KILTER_WORKERS meant?\n"
                               "kilter: KILTER_COLOUR: there is no such variable\n");
     free(text);
-    static const char *const ARGUMENTS[] = {"--workres", "--workres=3", "--workers", "-workres", "--", "file"};
+    static const char *const ARGUMENTS[] = {"--workres", "--workres=3", "--workers",
+                                            "-workres",  "--",          "file"};
     for (int i = 0; i < 6; i++) {
         text = said(say_argument, ARGUMENTS[i]);
-        assert_string_equal(text, i < 2 ? "kilter: --workres is left to the program; is --workers meant?\n" : "");
+        assert_string_equal(text,
+                            i < 2 ? "kilter: --workres is left to the program; is --workers meant?\n" : "");
         free(text);
     }
 }

@@ -3,11 +3,11 @@
 #ifndef KL_SYS_H
 #define KL_SYS_H
 
-#include <stdio.h>
 #include <sys/types.h>
 #include <time.h>
 
 #include "base/base.h"
+#include "sys/new_file.h"
 
 /* Seconds since a fixed moment, never going back. Tests put a clock of their own in its place. */
 typedef struct kl_clock {
@@ -131,18 +131,6 @@ void kl_nursery_close(kl_nursery *nursery, double patience_s);
 typedef struct kl_sigterm kl_sigterm;
 kl_sigterm *kl_sigterm_to(int fd);
 void kl_sigterm_restore(kl_sigterm *sigterm); /* what the program had set; NULL does nothing */
-
-/* A file that gets its new content whole, or stays as it was: what is written to `out` lies beside it until
- * the end. What is no plain file is written in place. */
-typedef struct kl_new_file {
-    FILE *out;
-    char *path, *part; /* part NULL: in place */
-} kl_new_file;
-
-kilter_status kl_new_file_open(const char *path, kl_new_file *file, kilter_error *error);
-/* good: all of it was written; else the file stays as it was. Frees what was opened, after failures, too.
- * KILTER_ERR_SYSTEM: it could not be written to the end, and is as it was. */
-kilter_status kl_new_file_end(kl_new_file *file, bool good, kilter_error *error);
 
 /* A new folder only this user can enter; malloc'd. */
 kilter_status kl_private_dir(char **path, kilter_error *error);
