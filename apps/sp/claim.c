@@ -3,11 +3,13 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A dual or reduced cost as large, against what it is summed from, is what CLP takes for none. */
 static const double NO_PRICE = 1e-7;
 /* Relative to what a sum is made of. CLP's own tolerance is 1e-7, of what it has scaled. */
 static const double UNPROVED = 1e-6;
+static const double MISSING = 1e-6; /* of the largest side of a row: less may be rounding */
 
 double sp_claim_cost(Clp_Simplex *model) {
     const double *cost = Clp_objective(model), *x = Clp_primalColumnSolution(model);
@@ -144,6 +146,89 @@ static bool is_infeasible(Clp_Simplex *model) {
     if (ray)
         Clp_freeRay(model, ray);
     return holds;
+}
+
+/* --- how much is missing to a point --- */
+
+typedef struct elastic { /* the program with two more columns for each row, which make up what is missing there */
+    int rows, columns;
+    int *start, *row;
+    double *value, *lower, *upper, *cost;
+} elastic;
+
+static void free_elastic(elastic *e) {
+    free(e->start);
+    free(e->row);
+    free(e->value);
+    free(e->lower);
+    free(e->upper);
+    free(e->cost);
+}
+
+static bool allocate_elastic(Clp_Simplex *model, elastic *e) {
+    *e = (elastic){.rows = Clp_numberRows(model), .columns = Clp_numberColumns(model) + 2 * Clp_numberRows(model)};
+    size_t columns = (size_t)e->columns + 1, entries = 2 * (size_t)e->rows + 1;
+    for (int j = 0; j < Clp_numberColumns(model); j++)
+        entries += (size_t)Clp_getVectorLengths(model)[j];
+    e->start = calloc(columns, sizeof *e->start);
+    e->row = calloc(entries, sizeof *e->row);
+    e->value = calloc(entries, sizeof *e->value);
+    e->lower = calloc(columns, sizeof *e->lower);
+    e->upper = calloc(columns, sizeof *e->upper);
+    e->cost = calloc(columns, sizeof *e->cost);
+    return e->start && e->row && e->value && e->lower && e->upper && e->cost;
+}
+
+static void fill_elastic(Clp_Simplex *model, elastic *e) {
+    int at = 0, own = Clp_numberColumns(model);
+    for (int j = 0; j < own; j++) {
+        CoinBigIndex start = Clp_getVectorStarts(model)[j], end = start + Clp_getVectorLengths(model)[j];
+        for (CoinBigIndex from = start; from < end; from++, at++) {
+            e->row[at] = Clp_getIndices(model)[from];
+            e->value[at] = Clp_getElements(model)[from];
+        }
+        e->lower[j] = Clp_columnLower(model)[j];
+        e->upper[j] = Clp_columnUpper(model)[j];
+        e->start[j + 1] = at;
+    }
+    for (int j = own; j < e->columns; j++, at++) {
+        e->row[at] = (j - own) / 2;
+        e->value[at] = (j - own) % 2 ? -1 : 1;
+        e->upper[j] = DBL_MAX;
+        e->cost[j] = 1;
+        e->start[j + 1] = at + 1;
+    }
+}
+
+static double largest_side(Clp_Simplex *model) {
+    double most = 0;
+    for (int i = 0; i < Clp_numberRows(model); i++) {
+        double lower = fabs(Clp_rowLower(model)[i]), upper = fabs(Clp_rowUpper(model)[i]);
+        most = lower < DBL_MAX ? fmax(most, lower) : most;
+        most = upper < DBL_MAX ? fmax(most, upper) : most;
+    }
+    return most;
+}
+
+/* It has a point always, and a cost of 0 at least: what is least can be proved. */
+bool sp_claim_no_point(Clp_Simplex *model) {
+    elastic e;
+    Clp_Simplex *made = NULL;
+    bool none = false;
+    if (allocate_elastic(model, &e)) {
+        fill_elastic(model, &e);
+        made = sp_clp_load(e.columns, e.rows, e.start, e.row, e.value, e.lower, e.upper, e.cost,
+                           Clp_rowLower(model), Clp_rowUpper(model));
+    }
+    for (int by = 0; made && !none && by < 2; by++) {
+        sp_lp_status solved = sp_lp_meaning(by ? sp_clp_primal(made) : sp_clp_dual(made));
+        none = sp_claim_checked(made, solved) == SP_LP_OPTIMAL &&
+               sp_claim_cost(made) > MISSING * (1 + largest_side(model));
+    }
+    if (made)
+        Clp_deleteModel(made);
+    free_elastic(&e);
+    return none;
 }
 
 /* --- a cost without limit --- */

@@ -188,11 +188,16 @@ kilter_status sp_lp_begin_anew(sp_lp *lp, int try, sp_lp_data *data, kilter_erro
 
 sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try) {
     enum { UNSCALED = 0 };
-    sp_lp_status said;
+    sp_lp_status said, solved = SP_LP_STOPPED;
     sp_clp_start_from_slacks(lp->model);
-    if (try >= 2)
+    if (try >= 3)
         Clp_scaling(lp->model, UNSCALED);
-    sp_lp_status solved = try == 0 ? solve(lp) : solve_by(lp, try == 2 ? sp_clp_dual : sp_clp_primal, &said);
+    if (try == 0)
+        solved = solve(lp);
+    else if (try == 1)
+        solved = sp_claim_no_point(lp->model) ? SP_LP_INFEASIBLE : SP_LP_STOPPED;
+    else
+        solved = solve_by(lp, try == 3 ? sp_clp_dual : sp_clp_primal, &said);
     lp->spoiled = true; /* the next ones are solved as they always were */
     return solved;
 }
