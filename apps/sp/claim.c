@@ -9,7 +9,7 @@
 static const double NO_PRICE = 1e-7;
 /* Relative to what a sum is made of. CLP's own tolerance is 1e-7, of what it has scaled. */
 static const double UNPROVED = 1e-6;
-static const double MISSING = 1e-6; /* of the largest side of a row: less may be rounding */
+static const double ROUNDING = 1e-6; /* of the largest side of a row, or cost: less is none */
 
 double sp_claim_cost(Clp_Simplex *model) {
     const double *cost = Clp_objective(model), *x = Clp_primalColumnSolution(model);
@@ -148,26 +148,28 @@ static bool is_infeasible(Clp_Simplex *model) {
     return holds;
 }
 
-/* --- how much is missing to a point --- */
+/* --- what there is, where CLP's word does not hold --- */
 
-typedef struct elastic { /* the program with two more columns for each row, which make up what is missing there */
+typedef struct other { /* a program over the rows of a model, with its columns and others */
     int rows, columns;
     int *start, *row;
-    double *value, *lower, *upper, *cost;
-} elastic;
+    double *value, *lower, *upper, *cost, *row_lower, *row_upper;
+} other;
 
-static void free_elastic(elastic *e) {
+static void free_other(other *e) {
     free(e->start);
     free(e->row);
     free(e->value);
     free(e->lower);
     free(e->upper);
     free(e->cost);
+    free(e->row_lower);
+    free(e->row_upper);
 }
 
-static bool allocate_elastic(Clp_Simplex *model, elastic *e) {
-    *e = (elastic){.rows = Clp_numberRows(model), .columns = Clp_numberColumns(model) + 2 * Clp_numberRows(model)};
-    size_t columns = (size_t)e->columns + 1, entries = 2 * (size_t)e->rows + 1;
+static bool allocate(Clp_Simplex *model, int more, other *e) {
+    *e = (other){.rows = Clp_numberRows(model), .columns = Clp_numberColumns(model) + more};
+    size_t columns = (size_t)e->columns + 1, rows = (size_t)e->rows + 1, entries = (size_t)more + 1;
     for (int j = 0; j < Clp_numberColumns(model); j++)
         entries += (size_t)Clp_getVectorLengths(model)[j];
     e->start = calloc(columns, sizeof *e->start);
@@ -176,21 +178,31 @@ static bool allocate_elastic(Clp_Simplex *model, elastic *e) {
     e->lower = calloc(columns, sizeof *e->lower);
     e->upper = calloc(columns, sizeof *e->upper);
     e->cost = calloc(columns, sizeof *e->cost);
-    return e->start && e->row && e->value && e->lower && e->upper && e->cost;
+    e->row_lower = calloc(rows, sizeof *e->row_lower);
+    e->row_upper = calloc(rows, sizeof *e->row_upper);
+    return e->start && e->row && e->value && e->lower && e->upper && e->cost && e->row_lower && e->row_upper;
 }
 
-static void fill_elastic(Clp_Simplex *model, elastic *e) {
-    int at = 0, own = Clp_numberColumns(model);
-    for (int j = 0; j < own; j++) {
+static int copy_matrix(Clp_Simplex *model, other *e) {
+    int at = 0;
+    for (int j = 0; j < Clp_numberColumns(model); j++) {
         CoinBigIndex start = Clp_getVectorStarts(model)[j], end = start + Clp_getVectorLengths(model)[j];
         for (CoinBigIndex from = start; from < end; from++, at++) {
             e->row[at] = Clp_getIndices(model)[from];
             e->value[at] = Clp_getElements(model)[from];
         }
-        e->lower[j] = Clp_columnLower(model)[j];
-        e->upper[j] = Clp_columnUpper(model)[j];
         e->start[j + 1] = at;
     }
+    return at;
+}
+
+/* Two more columns for each row make up what is missing there. */
+static void fill_missing(Clp_Simplex *model, other *e) {
+    int at = copy_matrix(model, e), own = Clp_numberColumns(model);
+    memcpy(e->lower, Clp_columnLower(model), (size_t)own * sizeof *e->lower);
+    memcpy(e->upper, Clp_columnUpper(model), (size_t)own * sizeof *e->upper);
+    memcpy(e->row_lower, Clp_rowLower(model), (size_t)e->rows * sizeof *e->row_lower);
+    memcpy(e->row_upper, Clp_rowUpper(model), (size_t)e->rows * sizeof *e->row_upper);
     for (int j = own; j < e->columns; j++, at++) {
         e->row[at] = (j - own) / 2;
         e->value[at] = (j - own) % 2 ? -1 : 1;
@@ -210,25 +222,47 @@ static double largest_side(Clp_Simplex *model) {
     return most;
 }
 
-/* It has a point always, and a cost of 0 at least: what is least can be proved. */
-bool sp_claim_no_point(Clp_Simplex *model) {
-    elastic e;
+/* Steps that may be taken for ever, of 1 at most in each column. */
+static void fill_steps(Clp_Simplex *model, other *e) {
+    copy_matrix(model, e);
+    for (int j = 0; j < e->columns; j++) {
+        e->lower[j] = Clp_columnLower(model)[j] <= -DBL_MAX ? -1 : 0;
+        e->upper[j] = Clp_columnUpper(model)[j] >= DBL_MAX ? 1 : 0;
+        e->cost[j] = Clp_objective(model)[j];
+    }
+    for (int i = 0; i < e->rows; i++) {
+        e->row_lower[i] = Clp_rowLower(model)[i] <= -DBL_MAX ? -DBL_MAX : 0;
+        e->row_upper[i] = Clp_rowUpper(model)[i] >= DBL_MAX ? DBL_MAX : 0;
+    }
+}
+
+/* The least cost; NaN: it is not proved. Such a program has a point, and a least cost. */
+static double least_cost(Clp_Simplex *model, int more, void (*fill)(Clp_Simplex *, other *)) {
+    other e;
     Clp_Simplex *made = NULL;
-    bool none = false;
-    if (allocate_elastic(model, &e)) {
-        fill_elastic(model, &e);
-        made = sp_clp_load(e.columns, e.rows, e.start, e.row, e.value, e.lower, e.upper, e.cost,
-                           Clp_rowLower(model), Clp_rowUpper(model));
+    double least = NAN;
+    if (allocate(model, more, &e)) {
+        fill(model, &e);
+        made = sp_clp_load(e.columns, e.rows, e.start, e.row, e.value, e.lower, e.upper, e.cost, e.row_lower,
+                           e.row_upper);
     }
-    for (int by = 0; made && !none && by < 2; by++) {
-        sp_lp_status solved = sp_lp_meaning(by ? sp_clp_primal(made) : sp_clp_dual(made));
-        none = sp_claim_checked(made, solved) == SP_LP_OPTIMAL &&
-               sp_claim_cost(made) > MISSING * (1 + largest_side(model));
-    }
+    for (int by = 0; made && isnan(least) && by < 2; by++)
+        if (sp_claim_checked(made, sp_lp_meaning(by ? sp_clp_primal(made) : sp_clp_dual(made))) == SP_LP_OPTIMAL)
+            least = sp_claim_cost(made);
     if (made)
         Clp_deleteModel(made);
-    free_elastic(&e);
-    return none;
+    free_other(&e);
+    return least;
+}
+
+sp_lp_status sp_claim_without_answer(Clp_Simplex *model) {
+    double missing = least_cost(model, 2 * Clp_numberRows(model), fill_missing);
+    if (missing > ROUNDING * (1 + largest_side(model)))
+        return SP_LP_INFEASIBLE;
+    double fall = isnan(missing) ? NAN : least_cost(model, 0, fill_steps), size = 0;
+    for (int j = 0; j < Clp_numberColumns(model); j++)
+        size = fmax(size, fabs(Clp_objective(model)[j]));
+    return fall < -ROUNDING * size ? SP_LP_UNBOUNDED : SP_LP_STOPPED;
 }
 
 /* --- a cost without limit --- */

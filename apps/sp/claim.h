@@ -16,9 +16,10 @@ extern "C" {
  *   unbounded    a point that keeps all bounds, and a direction that keeps them and lowers the cost */
 sp_lp_status sp_claim_checked(Clp_Simplex *model, sp_lp_status said);
 
-/* Whether the program has no point at all: what is missing at least, in the sum of its rows, is proved to be more
- * than rounding. false also where memory ran out. */
-bool sp_claim_no_point(Clp_Simplex *model);
+/* Where CLP's word did not hold: infeasible, if what is missing to a point, in the sum of all rows, is proved to be
+ * more than rounding; unbounded, if there is a point, and a step lowers the cost that may be taken for ever;
+ * else SP_LP_STOPPED, as where memory ran out. The model stays as it is. */
+sp_lp_status sp_claim_without_answer(Clp_Simplex *model);
 
 double sp_claim_cost(Clp_Simplex *model); /* of the point, from the data */
 

@@ -195,7 +195,7 @@ sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try) {
     if (try == 0)
         solved = solve(lp);
     else if (try == 1)
-        solved = sp_claim_no_point(lp->model) ? SP_LP_INFEASIBLE : SP_LP_STOPPED;
+        solved = sp_claim_without_answer(lp->model);
     else
         solved = solve_by(lp, try == 3 ? sp_clp_dual : sp_clp_primal, &said);
     lp->spoiled = true; /* the next ones are solved as they always were */

@@ -144,8 +144,8 @@ sp_lp_status sp_table_solve(sp_table *table) {
         sp_clp_start_from_slacks(table->model);
         solved = solve(table);
     }
-    if (solved == SP_LP_STOPPED && sp_claim_no_point(table->model))
-        solved = SP_LP_INFEASIBLE;
+    if (solved == SP_LP_STOPPED)
+        solved = sp_claim_without_answer(table->model);
     if (solved == SP_LP_STOPPED)
         solved = solve_unscaled(table);
     if (solved == SP_LP_STOPPED) {
