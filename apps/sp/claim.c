@@ -299,5 +299,7 @@ sp_lp_status sp_claim_checked(Clp_Simplex *model, sp_lp_status said) {
                  : said == SP_LP_INFEASIBLE ? is_infeasible(model)
                  : said == SP_LP_UNBOUNDED  ? is_unbounded(model)
                                             : false;
-    return holds ? said : SP_LP_STOPPED;
+    if (holds)
+        return said;
+    return said != SP_LP_OPTIMAL && is_feasible(model) && is_least(model) ? SP_LP_OPTIMAL : SP_LP_STOPPED;
 }

@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* What CLP said of the last solve, or SP_LP_STOPPED where that does not follow:
+/* What CLP said of the last solve, where it follows; else SP_LP_OPTIMAL, if that does (CLP has no patience with a
+ * row without entries whose side is rounding), or SP_LP_STOPPED:
  *   optimal      the point keeps all bounds, and the duals prove that none costs less
  *   infeasible   a combination of rows that no point within the columns' bounds can reach
  *   unbounded    a point that keeps all bounds, and a direction that keeps them and lowers the cost */

@@ -190,14 +190,14 @@ sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try) {
     enum { UNSCALED = 0 };
     sp_lp_status said, solved = SP_LP_STOPPED;
     sp_clp_start_from_slacks(lp->model);
-    if (try >= 3)
+    if (try == 3 || try == 4)
         Clp_scaling(lp->model, UNSCALED);
     if (try == 0)
         solved = solve(lp);
     else if (try == 1)
         solved = sp_claim_without_answer(lp->model);
     else
-        solved = solve_by(lp, try == 3 ? sp_clp_dual : sp_clp_primal, &said);
+        solved = solve_by(lp, try == 3 ? sp_clp_dual : try == 5 ? sp_clp_presolved : sp_clp_primal, &said);
     lp->spoiled = true; /* the next ones are solved as they always were */
     return solved;
 }

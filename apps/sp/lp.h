@@ -41,7 +41,7 @@ sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
 /* For what the others leave unsolved: from no basis at all, in an instance that has solved nothing before,
  * and in other ways from try to try, 0 … SP_LP_TRIES − 1. Begins with a sp_lp_begin of its own. */
-enum { SP_LP_TRIES = 5 };
+enum { SP_LP_TRIES = 6 };
 kilter_status sp_lp_begin_anew(sp_lp *lp, int try, sp_lp_data *data, kilter_error *error);
 sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try);
 
