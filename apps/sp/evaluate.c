@@ -202,8 +202,9 @@ static void write_scenario(sp_evaluator *e, const size_t *outcome, const sp_lp_d
     set_rows(e, data);
 }
 
-/* From `start`, or where that is NULL from the mean scenario's basis; what that leaves unsolved is tried in a
- * new instance from the slack basis. */
+/* From `start`, or where that is NULL from the mean scenario's basis; what that leaves unsolved is tried
+ * anew.
+ */
 static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const unsigned char *start,
                                 sp_lp_status *solved, kilter_error *error) {
     sp_lp_data data;
@@ -212,13 +213,13 @@ static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const un
         return status;
     write_scenario(e, outcome, &data);
     *solved = start ? sp_lp_solve_from(e->lp, start) : sp_lp_solve(e->lp);
-    if (*solved != SP_LP_STOPPED)
-        return KILTER_OK;
-    status = sp_lp_begin(e->lp, &data, error);
-    if (status)
-        return status;
-    write_scenario(e, outcome, &data);
-    *solved = sp_lp_solve_from_slacks(e->lp);
+    for (int try = 0; *solved == SP_LP_STOPPED && try < SP_LP_TRIES; try++) {
+        status = sp_lp_begin_anew(e->lp, try, &data, error);
+        if (status)
+            return status;
+        write_scenario(e, outcome, &data);
+        *solved = sp_lp_solve_anew(e->lp, try);
+    }
     return KILTER_OK;
 }
 
@@ -351,6 +352,14 @@ kilter_status sp_evaluator_miss(sp_evaluator *e, sp_lp_status *solved, double *m
     data.cost = plain.cost; /* the scenario's costs are not the elastic program's */
     write_scenario(e, e->outcome, &data);
     *solved = sp_lp_solve(e->elastic);
+    for (int try = 0; *solved == SP_LP_STOPPED && try < SP_LP_TRIES; try++) {
+        status = sp_lp_begin_anew(e->elastic, try, &data, error);
+        if (status)
+            return status;
+        data.cost = plain.cost;
+        write_scenario(e, e->outcome, &data);
+        *solved = sp_lp_solve_anew(e->elastic, try);
+    }
     e->duals = sp_lp_duals(e->elastic);
     if (*solved == SP_LP_OPTIMAL)
         *missed = sp_lp_objective(e->elastic);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "clp_shim.h"
+#include "claim.h"
 
 struct sp_lp {
     Clp_Simplex *model;
@@ -61,13 +61,13 @@ static bool copy_program(sp_lp *lp, const sp_stage *stage, const sp_matrix *matr
     return true;
 }
 
-static kilter_status load(sp_lp *lp, kilter_error *error) {
+static kilter_status load(sp_lp *lp, bool often, kilter_error *error) {
     if (lp->model)
         Clp_deleteModel(lp->model);
     lp->model = sp_clp_load(lp->columns, lp->rows, lp->start, lp->row, lp->value, lp->lower, lp->upper,
                             lp->cost, lp->row_lower, lp->row_upper);
     lp->spoiled = !lp->model;
-    if (lp->model && !sp_clp_restart_often(lp->model))
+    if (lp->model && often && !sp_clp_restart_often(lp->model))
         lp->spoiled = true;
     if (lp->spoiled)
         return kl_fail(
@@ -95,7 +95,7 @@ kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **
     made->columns = stage->columns;
     kilter_status status = KILTER_ERR_MEMORY;
     if (copy_program(made, stage, matrix)) {
-        status = load(made, error);
+        status = load(made, true, error);
         if (!status && !make_start(made))
             status = KILTER_ERR_MEMORY;
     }
@@ -133,7 +133,7 @@ void sp_lp_free(sp_lp *lp) {
 
 kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error) {
     if (lp->spoiled) {
-        kilter_status status = load(lp, error);
+        kilter_status status = load(lp, true, error);
         if (status)
             return status;
     }
@@ -151,16 +151,23 @@ static void restore_start(sp_lp *lp) {
     memcpy(Clp_dualColumnSolution(lp->model), lp->reduced, columns * sizeof(double));
 }
 
-/* From the basis the model holds. */
-static sp_lp_status solve(sp_lp *lp) {
-    sp_lp_status solved = sp_lp_meaning(sp_clp_dual(lp->model));
+static sp_lp_status solve_by(sp_lp *lp, int (*method)(Clp_Simplex *), sp_lp_status *said) {
+    *said = sp_lp_meaning(method(lp->model));
     lp->pivots += Clp_numberIterations(lp->model);
+    sp_lp_status solved = sp_claim_checked(lp->model, *said);
     lp->spoiled = solved != SP_LP_OPTIMAL;
-    if (solved == SP_LP_OPTIMAL || solved == SP_LP_INFEASIBLE)
-        return solved; /* which the dual method proves; the primal one breaks off where there is no answer, or
-                          asserts */
-    solved = sp_lp_meaning(sp_clp_primal(lp->model));
-    lp->pivots += Clp_numberIterations(lp->model);
+    return solved;
+}
+
+/* From the basis the model holds. Where the dual method finds no answer the primal one breaks off, or
+ * asserts.
+ */
+static sp_lp_status solve(sp_lp *lp) {
+    sp_lp_status said, solved = solve_by(lp, sp_clp_dual, &said);
+    if (solved == SP_LP_STOPPED && said != SP_LP_INFEASIBLE) {
+        solved = solve_by(lp, sp_clp_primal, &said);
+        lp->spoiled = true;
+    }
     return solved;
 }
 
@@ -174,9 +181,25 @@ sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis) {
     return solve(lp);
 }
 
-sp_lp_status sp_lp_solve_from_slacks(sp_lp *lp) {
+kilter_status sp_lp_begin_anew(sp_lp *lp, int try, sp_lp_data *data, kilter_error *error) {
+    kilter_status status = load(lp, try == 0, error);
+    return status ? status : sp_lp_begin(lp, data, error);
+}
+
+sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try) {
+    enum { UNSCALED = 0 };
+    sp_lp_status said, solved = SP_LP_STOPPED;
     sp_clp_start_from_slacks(lp->model);
-    return solve(lp);
+    if (try == 3 || try == 4)
+        Clp_scaling(lp->model, UNSCALED);
+    if (try == 0)
+        solved = solve(lp);
+    else if (try == 1)
+        solved = sp_claim_without_answer(lp->model);
+    else
+        solved = solve_by(lp, try == 3 ? sp_clp_dual : try == 5 ? sp_clp_presolved : sp_clp_primal, &said);
+    lp->spoiled = true; /* the next ones are solved as they always were */
+    return solved;
 }
 
 size_t sp_lp_basis_bytes(const sp_lp *lp) {
@@ -197,18 +220,14 @@ void sp_lp_keep(sp_lp *lp) {
 }
 
 kilter_status sp_lp_forget(sp_lp *lp, kilter_error *error) {
-    kilter_status status = load(lp, error);
+    kilter_status status = load(lp, true, error);
     if (!status)
         sp_lp_keep(lp);
     return status;
 }
 
 double sp_lp_objective(const sp_lp *lp) {
-    const double *cost = Clp_objective(lp->model), *y = Clp_primalColumnSolution(lp->model);
-    double sum = 0;
-    for (int j = 0; j < lp->columns; j++)
-        sum += cost[j] * y[j];
-    return sum;
+    return sp_claim_cost(lp->model);
 }
 
 const double *sp_lp_duals(const sp_lp *lp) {

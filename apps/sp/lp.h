@@ -3,7 +3,8 @@
  *
  * Every solve starts from the kept basis and the point that belongs to it, with Dantzig's pricing in the dual
  * simplex method: nothing of an earlier solve is left over, so the answer's bits do not depend on which
- * problems were solved before, or where. One instance per thread. */
+ * problems were solved before, or where. No answer counts that does not follow from the program's own data
+ * (claim.h): SP_LP_STOPPED is said instead. One instance per thread. */
 #ifndef SP_LP_H
 #define SP_LP_H
 
@@ -38,8 +39,11 @@ sp_lp_status sp_lp_solve(sp_lp *lp);
  * in the answer's last bits. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
-/* From no basis at all: for what the others leave unsolved. */
-sp_lp_status sp_lp_solve_from_slacks(sp_lp *lp);
+/* For what the others leave unsolved: from no basis at all, in an instance that has solved nothing before,
+ * and in other ways from try to try, 0 … SP_LP_TRIES − 1. Begins with a sp_lp_begin of its own. */
+enum { SP_LP_TRIES = 6 };
+kilter_status sp_lp_begin_anew(sp_lp *lp, int try, sp_lp_data *data, kilter_error *error);
+sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try);
 
 /* The basis of the last solve, which was optimal: sp_lp_basis_bytes() bytes. */
 size_t sp_lp_basis_bytes(const sp_lp *lp);

@@ -78,7 +78,7 @@ static void every_start_leads_to_the_same_optimum(void **state) {
         data.cost[0] = 5;
         data.cost[1] = 1;
         sp_lp_status solved = start == 0   ? sp_lp_solve_from(lp, basis)
-                              : start == 1 ? sp_lp_solve_from_slacks(lp)
+                              : start == 1 ? sp_lp_solve_anew(lp, 0)
                                            : sp_lp_solve(lp);
         assert_int_equal(solved, SP_LP_OPTIMAL);
         assert_true(fabs(sp_lp_objective(lp) - 11) < 1e-9);

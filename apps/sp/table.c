@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "clp_shim.h"
+#include "claim.h"
 
 struct sp_table {
     Clp_Simplex *model;
@@ -112,64 +112,20 @@ kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_e
     return no_memory("dropping rows of a linear program", error);
 }
 
-/* ---- what CLP calls an optimum ---- */
+/* ---- solving ---- */
 
-/* A dual or reduced cost as large is what CLP takes for none. */
-static const double NO_PRICE = 1e-7;
-static const double UNPROVED = 1e-6; /* of an optimum, relative to what it is summed from */
-
-typedef struct proof {
-    double sum, size; /* of what the duals prove to be the least cost, and of its parts' absolute values */
-    bool holds;       /* no part is unbounded */
-} proof;
-
-/* A side without a limit that has a price proves nothing; what counts for none is weighed where the point
- * stands. */
-static void add_proof(proof *p, double price, double size, double lower, double upper, double at) {
-    double side = price > 0 ? lower : upper;
-    if (fabs(price) <= NO_PRICE * size)
-        side = at;
-    p->holds = p->holds && fabs(side) < DBL_MAX;
-    p->sum += price * side;
-    p->size += fabs(price * side);
+static sp_lp_status solve_by(sp_table *table, int (*method)(Clp_Simplex *), sp_lp_status *said) {
+    *said = sp_lp_meaning(method(table->model));
+    return sp_claim_checked(table->model, *said);
 }
 
-static void add_column(proof *p, Clp_Simplex *model, int j) {
-    const double *dual = Clp_dualRowSolution(model), *value = Clp_getElements(model);
-    const int *row = Clp_getIndices(model);
-    double price = Clp_objective(model)[j], size = 1 + fabs(price);
-    CoinBigIndex start = Clp_getVectorStarts(model)[j];
-    for (CoinBigIndex at = start; at < start + Clp_getVectorLengths(model)[j]; at++) {
-        price -= value[at] * dual[row[at]];
-        size += fabs(value[at] * dual[row[at]]);
-    }
-    add_proof(p, price, size, Clp_columnLower(model)[j], Clp_columnUpper(model)[j],
-              Clp_primalColumnSolution(model)[j]);
-}
-
-/* That no point costs less than this one follows from the duals, whatever CLP says of it. */
-static bool is_proved(const sp_table *table) {
-    Clp_Simplex *model = table->model;
-    proof p = {.holds = true};
-    for (int i = 0; i < Clp_numberRows(model); i++)
-        add_proof(&p, Clp_dualRowSolution(model)[i], 1, Clp_rowLower(model)[i], Clp_rowUpper(model)[i],
-                  Clp_primalRowSolution(model)[i]);
-    for (int j = 0; j < Clp_numberColumns(model); j++)
-        add_column(&p, model, j);
-    return p.holds && sp_table_objective(table) - p.sum <= UNPROVED * (1 + p.size);
-}
-
-/* What one method leaves unsolved, another may solve, and another start. That there is no answer the dual
- * method proves; the primal one may assert where it looks for one. */
+/* What one method leaves unsolved, another may solve. That there is no answer the dual method shows; the
+ * primal one may assert where it looks for one. */
 static sp_lp_status solve(sp_table *table) {
-    sp_lp_status solved = sp_lp_meaning(sp_clp_dual(table->model));
-    if (solved == SP_LP_UNBOUNDED || solved == SP_LP_STOPPED)
-        solved = sp_lp_meaning(sp_clp_primal(table->model));
-    if (solved == SP_LP_OPTIMAL)
-        return solved;
-    sp_clp_start_from_slacks(table->model);
-    return sp_lp_meaning(solved == SP_LP_INFEASIBLE ? sp_clp_dual(table->model)
-                                                    : sp_clp_primal(table->model));
+    sp_lp_status said, solved = solve_by(table, sp_clp_dual, &said);
+    if (solved == SP_LP_STOPPED && said != SP_LP_INFEASIBLE)
+        solved = solve_by(table, sp_clp_primal, &said);
+    return solved;
 }
 
 /* Scaling makes much of entries that are rounding. */
@@ -177,34 +133,43 @@ static sp_lp_status solve_unscaled(sp_table *table) {
     enum { UNSCALED = 0, BY_ITSELF = 3 };
     Clp_scaling(table->model, UNSCALED);
     sp_clp_start_from_slacks(table->model);
-    sp_lp_status solved = sp_lp_meaning(sp_clp_dual(table->model));
+    sp_lp_status solved = solve(table);
     Clp_scaling(table->model, BY_ITSELF);
-    return solved == SP_LP_OPTIMAL && !is_proved(table) ? SP_LP_STOPPED : solved;
+    return solved;
 }
 
 sp_lp_status sp_table_solve(sp_table *table) {
-    sp_lp_status solved = solve(table);
-    return solved == SP_LP_OPTIMAL && !is_proved(table) ? solve_unscaled(table) : solved;
+    sp_lp_status said, solved = solve(table);
+    if (solved == SP_LP_STOPPED) {
+        sp_clp_start_from_slacks(table->model);
+        solved = solve(table);
+    }
+    if (solved == SP_LP_STOPPED)
+        solved = sp_claim_without_answer(table->model);
+    if (solved == SP_LP_STOPPED)
+        solved = solve_unscaled(table);
+    if (solved == SP_LP_STOPPED) {
+        sp_clp_start_from_slacks(table->model);
+        solved = solve_by(table, sp_clp_primal, &said);
+    }
+    return solved;
 }
 
 sp_lp_status sp_table_solve_once(sp_table *table) {
-    int status = sp_clp_presolved(table->model);
-    return status ? sp_table_solve(table) : SP_LP_OPTIMAL;
+    sp_lp_status said, solved = solve_by(table, sp_clp_presolved, &said);
+    return solved == SP_LP_OPTIMAL ? solved : sp_table_solve(table);
 }
 
 sp_lp_status sp_table_solve_exactly(sp_table *table) {
     static const double TOLERANCE = 1e-11;
     Clp_setPrimalTolerance(table->model, TOLERANCE);
     Clp_setDualTolerance(table->model, TOLERANCE);
-    return sp_lp_meaning(sp_clp_primal(table->model));
+    sp_lp_status said;
+    return solve_by(table, sp_clp_primal, &said);
 }
 
 double sp_table_objective(const sp_table *table) {
-    const double *cost = Clp_objective(table->model), *x = Clp_primalColumnSolution(table->model);
-    double sum = 0;
-    for (int j = 0; j < Clp_numberColumns(table->model); j++)
-        sum += cost[j] * x[j];
-    return sum;
+    return sp_claim_cost(table->model);
 }
 
 const double *sp_table_point(const sp_table *table) {

@@ -1,0 +1,305 @@
+#include "claim.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A dual or reduced cost as large, against what it is summed from, is what CLP takes for none. */
+static const double NO_PRICE = 1e-7;
+/* Relative to what a sum is made of. CLP's own tolerance is 1e-7, of what it has scaled. */
+static const double UNPROVED = 1e-6;
+static const double ROUNDING = 1e-6; /* of the largest side of a row, or cost: less is none */
+
+double sp_claim_cost(Clp_Simplex *model) {
+    const double *cost = Clp_objective(model), *x = Clp_primalColumnSolution(model);
+    double sum = 0;
+    for (int j = 0; j < Clp_numberColumns(model); j++)
+        sum += cost[j] * x[j];
+    return sum;
+}
+
+/* --- sums over the matrix --- */
+
+typedef struct total {
+    double sum, size; /* size: of the parts' absolute values */
+} total;
+
+static void add(total *t, double part) {
+    t->sum += part;
+    t->size += fabs(part);
+}
+
+/* What `by_row` comes to in column j. */
+static total column_total(Clp_Simplex *model, const double *by_row, int j) {
+    const double *value = Clp_getElements(model);
+    const int *row = Clp_getIndices(model);
+    CoinBigIndex start = Clp_getVectorStarts(model)[j], end = start + Clp_getVectorLengths(model)[j];
+    total t = {0, 0};
+    for (CoinBigIndex at = start; at < end; at++)
+        add(&t, value[at] * by_row[row[at]]);
+    return t;
+}
+
+/* What `by_column` comes to in each row. NULL: no memory */
+static total *row_totals(Clp_Simplex *model, const double *by_column) {
+    const double *value = Clp_getElements(model);
+    const int *row = Clp_getIndices(model);
+    total *t = calloc((size_t)Clp_numberRows(model) + 1, sizeof *t);
+    for (int j = 0; t && j < Clp_numberColumns(model); j++) {
+        CoinBigIndex start = Clp_getVectorStarts(model)[j], end = start + Clp_getVectorLengths(model)[j];
+        for (CoinBigIndex at = start; at < end; at++)
+            add(&t[row[at]], value[at] * by_column[j]);
+    }
+    return t;
+}
+
+/* --- a point that keeps all bounds --- */
+
+static bool is_within(double lower, total value, double upper) {
+    double room = UNPROVED * (1 + value.size);
+    return value.sum >= lower - room && value.sum <= upper + room; /* false for what is no number */
+}
+
+static bool is_feasible(Clp_Simplex *model) {
+    const double *x = Clp_primalColumnSolution(model);
+    bool holds = true;
+    for (int j = 0; j < Clp_numberColumns(model) && holds; j++)
+        holds = is_within(Clp_columnLower(model)[j], (total){x[j], fabs(x[j])}, Clp_columnUpper(model)[j]);
+    total *rows = holds ? row_totals(model, x) : NULL;
+    holds = rows != NULL;
+    for (int i = 0; i < Clp_numberRows(model) && holds; i++)
+        holds = is_within(Clp_rowLower(model)[i], rows[i], Clp_rowUpper(model)[i]);
+    free(rows);
+    return holds;
+}
+
+/* --- a least cost --- */
+
+typedef struct proof {
+    total least; /* cost, as the duals prove it */
+    bool holds;  /* no part is unbounded */
+} proof;
+
+/* A side without a limit that has a price proves nothing; what counts for none is weighed where the point
+ * stands. */
+static void add_price(proof *p, double price, double size, double lower, double upper, double at) {
+    double side = price > 0 ? lower : upper;
+    if (fabs(price) <= NO_PRICE * size)
+        side = at;
+    p->holds = p->holds && fabs(side) < DBL_MAX;
+    add(&p->least, price * side);
+}
+
+static bool is_least(Clp_Simplex *model) {
+    const double *dual = Clp_dualRowSolution(model), *cost = Clp_objective(model);
+    proof p = {.holds = true};
+    for (int i = 0; i < Clp_numberRows(model); i++)
+        add_price(&p, dual[i], 1, Clp_rowLower(model)[i], Clp_rowUpper(model)[i],
+                  Clp_primalRowSolution(model)[i]);
+    for (int j = 0; j < Clp_numberColumns(model); j++) {
+        total priced = column_total(model, dual, j);
+        add_price(&p, cost[j] - priced.sum, 1 + fabs(cost[j]) + priced.size, Clp_columnLower(model)[j],
+                  Clp_columnUpper(model)[j], Clp_primalColumnSolution(model)[j]);
+    }
+    return p.holds && sp_claim_cost(model) - p.least.sum <= UNPROVED * (1 + p.least.size);
+}
+
+/* --- no point at all --- */
+
+/* The least that weight × value may be, for a value within its bounds. */
+static void add_least(proof *p, double weight, double size, double lower, double upper) {
+    double side = weight > 0 ? lower : upper;
+    if (fabs(weight) <= NO_PRICE * size)
+        return;
+    p->holds = p->holds && fabs(side) < DBL_MAX;
+    add(&p->least, weight * side);
+}
+
+/* Rows weighed by `way` × ray: what they must come to is more than the columns can. */
+static bool proves_infeasible(Clp_Simplex *model, const double *ray, double way) {
+    proof rows = {.holds = true}, columns = {.holds = true};
+    for (int i = 0; i < Clp_numberRows(model); i++)
+        add_least(&rows, way * ray[i], 0, Clp_rowLower(model)[i], Clp_rowUpper(model)[i]);
+    for (int j = 0; j < Clp_numberColumns(model); j++) {
+        total weight = column_total(model, ray, j);
+        add_least(&columns, -way * weight.sum, weight.size, Clp_columnLower(model)[j], Clp_columnUpper(model)[j]);
+    }
+    double most = -columns.least.sum, size = rows.least.size + columns.least.size;
+    return rows.holds && columns.holds && rows.least.sum - most > UNPROVED * size;
+}
+
+static bool has_crossed_bounds(Clp_Simplex *model) {
+    bool crossed = false;
+    for (int i = 0; i < Clp_numberRows(model); i++)
+        crossed |= Clp_rowLower(model)[i] > Clp_rowUpper(model)[i];
+    for (int j = 0; j < Clp_numberColumns(model); j++)
+        crossed |= Clp_columnLower(model)[j] > Clp_columnUpper(model)[j];
+    return crossed;
+}
+
+static bool is_infeasible(Clp_Simplex *model) {
+    if (has_crossed_bounds(model))
+        return true;
+    double *ray = Clp_infeasibilityRay(model);
+    bool holds = ray && (proves_infeasible(model, ray, 1) || proves_infeasible(model, ray, -1));
+    if (ray)
+        Clp_freeRay(model, ray);
+    return holds;
+}
+
+/* --- what there is, where CLP's word does not hold --- */
+
+typedef struct other { /* a program over the rows of a model, with its columns and others */
+    int rows, columns;
+    int *start, *row;
+    double *value, *lower, *upper, *cost, *row_lower, *row_upper;
+} other;
+
+static void free_other(other *e) {
+    free(e->start);
+    free(e->row);
+    free(e->value);
+    free(e->lower);
+    free(e->upper);
+    free(e->cost);
+    free(e->row_lower);
+    free(e->row_upper);
+}
+
+static bool allocate(Clp_Simplex *model, int more, other *e) {
+    *e = (other){.rows = Clp_numberRows(model), .columns = Clp_numberColumns(model) + more};
+    size_t columns = (size_t)e->columns + 1, rows = (size_t)e->rows + 1, entries = (size_t)more + 1;
+    for (int j = 0; j < Clp_numberColumns(model); j++)
+        entries += (size_t)Clp_getVectorLengths(model)[j];
+    e->start = calloc(columns, sizeof *e->start);
+    e->row = calloc(entries, sizeof *e->row);
+    e->value = calloc(entries, sizeof *e->value);
+    e->lower = calloc(columns, sizeof *e->lower);
+    e->upper = calloc(columns, sizeof *e->upper);
+    e->cost = calloc(columns, sizeof *e->cost);
+    e->row_lower = calloc(rows, sizeof *e->row_lower);
+    e->row_upper = calloc(rows, sizeof *e->row_upper);
+    return e->start && e->row && e->value && e->lower && e->upper && e->cost && e->row_lower && e->row_upper;
+}
+
+static int copy_matrix(Clp_Simplex *model, other *e) {
+    int at = 0;
+    for (int j = 0; j < Clp_numberColumns(model); j++) {
+        CoinBigIndex start = Clp_getVectorStarts(model)[j], end = start + Clp_getVectorLengths(model)[j];
+        for (CoinBigIndex from = start; from < end; from++, at++) {
+            e->row[at] = Clp_getIndices(model)[from];
+            e->value[at] = Clp_getElements(model)[from];
+        }
+        e->start[j + 1] = at;
+    }
+    return at;
+}
+
+/* Two more columns for each row make up what is missing there. */
+static void fill_missing(Clp_Simplex *model, other *e) {
+    int at = copy_matrix(model, e), own = Clp_numberColumns(model);
+    memcpy(e->lower, Clp_columnLower(model), (size_t)own * sizeof *e->lower);
+    memcpy(e->upper, Clp_columnUpper(model), (size_t)own * sizeof *e->upper);
+    memcpy(e->row_lower, Clp_rowLower(model), (size_t)e->rows * sizeof *e->row_lower);
+    memcpy(e->row_upper, Clp_rowUpper(model), (size_t)e->rows * sizeof *e->row_upper);
+    for (int j = own; j < e->columns; j++, at++) {
+        e->row[at] = (j - own) / 2;
+        e->value[at] = (j - own) % 2 ? -1 : 1;
+        e->upper[j] = DBL_MAX;
+        e->cost[j] = 1;
+        e->start[j + 1] = at + 1;
+    }
+}
+
+static double largest_side(Clp_Simplex *model) {
+    double most = 0;
+    for (int i = 0; i < Clp_numberRows(model); i++) {
+        double lower = fabs(Clp_rowLower(model)[i]), upper = fabs(Clp_rowUpper(model)[i]);
+        most = lower < DBL_MAX ? fmax(most, lower) : most;
+        most = upper < DBL_MAX ? fmax(most, upper) : most;
+    }
+    return most;
+}
+
+/* Steps that may be taken for ever, of 1 at most in each column. */
+static void fill_steps(Clp_Simplex *model, other *e) {
+    copy_matrix(model, e);
+    for (int j = 0; j < e->columns; j++) {
+        e->lower[j] = Clp_columnLower(model)[j] <= -DBL_MAX ? -1 : 0;
+        e->upper[j] = Clp_columnUpper(model)[j] >= DBL_MAX ? 1 : 0;
+        e->cost[j] = Clp_objective(model)[j];
+    }
+    for (int i = 0; i < e->rows; i++) {
+        e->row_lower[i] = Clp_rowLower(model)[i] <= -DBL_MAX ? -DBL_MAX : 0;
+        e->row_upper[i] = Clp_rowUpper(model)[i] >= DBL_MAX ? DBL_MAX : 0;
+    }
+}
+
+/* The least cost; NaN: it is not proved. Such a program has a point, and a least cost. */
+static double least_cost(Clp_Simplex *model, int more, void (*fill)(Clp_Simplex *, other *)) {
+    other e;
+    Clp_Simplex *made = NULL;
+    double least = NAN;
+    if (allocate(model, more, &e)) {
+        fill(model, &e);
+        made = sp_clp_load(e.columns, e.rows, e.start, e.row, e.value, e.lower, e.upper, e.cost, e.row_lower,
+                           e.row_upper);
+    }
+    for (int by = 0; made && isnan(least) && by < 2; by++)
+        if (sp_claim_checked(made, sp_lp_meaning(by ? sp_clp_primal(made) : sp_clp_dual(made))) == SP_LP_OPTIMAL)
+            least = sp_claim_cost(made);
+    if (made)
+        Clp_deleteModel(made);
+    free_other(&e);
+    return least;
+}
+
+sp_lp_status sp_claim_without_answer(Clp_Simplex *model) {
+    double missing = least_cost(model, 2 * Clp_numberRows(model), fill_missing);
+    if (missing > ROUNDING * (1 + largest_side(model)))
+        return SP_LP_INFEASIBLE;
+    double fall = isnan(missing) ? NAN : least_cost(model, 0, fill_steps), size = 0;
+    for (int j = 0; j < Clp_numberColumns(model); j++)
+        size = fmax(size, fabs(Clp_objective(model)[j]));
+    return fall < -ROUNDING * size ? SP_LP_UNBOUNDED : SP_LP_STOPPED;
+}
+
+/* --- a cost without limit --- */
+
+/* One may go on for ever in this direction. */
+static bool is_open(double lower, total step, double upper) {
+    double none = UNPROVED * step.size;
+    return (step.sum >= -none || lower <= -DBL_MAX) && (step.sum <= none || upper >= DBL_MAX);
+}
+
+static bool leads_down(Clp_Simplex *model, const double *ray) {
+    total *rows = row_totals(model, ray), fall = {0, 0};
+    bool holds = rows != NULL;
+    for (int i = 0; i < Clp_numberRows(model) && holds; i++)
+        holds = is_open(Clp_rowLower(model)[i], rows[i], Clp_rowUpper(model)[i]);
+    for (int j = 0; j < Clp_numberColumns(model) && holds; j++) {
+        holds = is_open(Clp_columnLower(model)[j], (total){ray[j], 0}, Clp_columnUpper(model)[j]);
+        add(&fall, Clp_objective(model)[j] * ray[j]);
+    }
+    free(rows);
+    return holds && fall.sum < -UNPROVED * fall.size;
+}
+
+static bool is_unbounded(Clp_Simplex *model) {
+    double *ray = Clp_unboundedRay(model);
+    bool holds = ray && is_feasible(model) && leads_down(model, ray);
+    if (ray)
+        Clp_freeRay(model, ray);
+    return holds;
+}
+
+sp_lp_status sp_claim_checked(Clp_Simplex *model, sp_lp_status said) {
+    bool holds = said == SP_LP_OPTIMAL      ? is_feasible(model) && is_least(model)
+                 : said == SP_LP_INFEASIBLE ? is_infeasible(model)
+                 : said == SP_LP_UNBOUNDED  ? is_unbounded(model)
+                                            : false;
+    if (holds)
+        return said;
+    return said != SP_LP_OPTIMAL && is_feasible(model) && is_least(model) ? SP_LP_OPTIMAL : SP_LP_STOPPED;
+}
