@@ -1,5 +1,5 @@
-/* Random two-stage problems whose deterministic equivalent is written out here, from the numbers the files are
- * made of, and solved by GLPK: neither the reader nor CLP has a part in that.
+/* Random two-stage problems whose deterministic equivalent is written out here, from the numbers the files
+ * are made of, and solved by GLPK: neither the reader nor CLP has a part in that.
  *
  *   sp_chance_test [PROBLEMS [FIRST_SEED]] */
 #include <math.h>
@@ -186,7 +186,7 @@ static void write_core(FILE *out, const model *m) {
     fprintf(out, "RHS\n");
     for (int stage = 0; stage < 2; stage++)
         for (int i = 0; i < m->rows[stage]; i++)
-            fprintf(out, " R %c%d %.17g\n", "AB"[stage], i, m->rhs[stage][i]);
+            fprintf(out, " R %c%d %.17g\n", "AB"[stage], i, m -> rhs[stage][i]);
     fprintf(out, "BOUNDS\n");
     write_bounds(out, m);
     fprintf(out, "ENDATA\n");
@@ -368,8 +368,8 @@ static answer at_once(const sp_problem *problem, int scenarios) {
 }
 
 /* That there is no optimum may have two reasons at once: one scenario that cannot be met, and another whose
- * cost falls without limit. Where only the whole problem is unbounded, decisions grow until rounding ends it, in one
- * of a thousand problems: that is said, but not why. */
+ * cost falls without limit. Where only the whole problem is unbounded, decisions grow until rounding ends it,
+ * in one of a thousand problems: that is said, but not why. */
 static bool is_right(const answer *a, int status, double cost) {
     if (status == GLP_OPT)
         return a->status == KILTER_OK && fabs(a->cost - cost) <= 1e-6 * (1 + fabs(cost));

@@ -123,7 +123,8 @@ static bool proves_infeasible(Clp_Simplex *model, const double *ray, double way)
         add_least(&rows, way * ray[i], 0, Clp_rowLower(model)[i], Clp_rowUpper(model)[i]);
     for (int j = 0; j < Clp_numberColumns(model); j++) {
         total weight = column_total(model, ray, j);
-        add_least(&columns, -way * weight.sum, weight.size, Clp_columnLower(model)[j], Clp_columnUpper(model)[j]);
+        add_least(&columns, -way * weight.sum, weight.size, Clp_columnLower(model)[j],
+                  Clp_columnUpper(model)[j]);
     }
     double most = -columns.least.sum, size = rows.least.size + columns.least.size;
     return rows.holds && columns.holds && rows.least.sum - most > UNPROVED * size;
@@ -247,7 +248,8 @@ static double least_cost(Clp_Simplex *model, int more, void (*fill)(Clp_Simplex 
                            e.row_upper);
     }
     for (int by = 0; made && isnan(least) && by < 2; by++)
-        if (sp_claim_checked(made, sp_lp_meaning(by ? sp_clp_primal(made) : sp_clp_dual(made))) == SP_LP_OPTIMAL)
+        if (sp_claim_checked(made, sp_lp_meaning(by ? sp_clp_primal(made) : sp_clp_dual(made))) ==
+            SP_LP_OPTIMAL)
             least = sp_claim_cost(made);
     if (made)
         Clp_deleteModel(made);
