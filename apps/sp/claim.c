@@ -9,7 +9,7 @@
 static const double NO_PRICE = 1e-7;
 /* Relative to what a sum is made of. CLP's own tolerance is 1e-7, of what it has scaled. */
 static const double UNPROVED = 1e-6;
-static const double ROUNDING = 1e-6; /* of the largest side of a row, or cost: less is none */
+static const double ROUNDING = 1e-6; /* of the largest side of a row, or cost: less counts for none */
 
 double sp_claim_cost(Clp_Simplex *model) {
     const double *cost = Clp_objective(model), *x = Clp_primalColumnSolution(model);
@@ -149,7 +149,7 @@ static bool is_infeasible(Clp_Simplex *model) {
     return holds;
 }
 
-/* --- what there is, where CLP's word does not hold --- */
+/* --- programs for which CLP has no answer that follows --- */
 
 typedef struct other { /* a program over the rows of a model, with its columns and others */
     int rows, columns;
@@ -223,13 +223,22 @@ static double largest_side(Clp_Simplex *model) {
     return most;
 }
 
-/* Steps that may be taken for ever, of 1 at most in each column. */
+static double largest_cost(Clp_Simplex *model) {
+    double most = 0;
+    for (int j = 0; j < Clp_numberColumns(model); j++)
+        most = fmax(most, fabs(Clp_objective(model)[j]));
+    return most;
+}
+
+/* Steps that may be taken for ever, of 1 at most in each column; costs of 1 at most, as those of a scenario
+ * are as small as its weight. */
 static void fill_steps(Clp_Simplex *model, other *e) {
+    double most = largest_cost(model);
     copy_matrix(model, e);
     for (int j = 0; j < e->columns; j++) {
         e->lower[j] = Clp_columnLower(model)[j] <= -DBL_MAX ? -1 : 0;
         e->upper[j] = Clp_columnUpper(model)[j] >= DBL_MAX ? 1 : 0;
-        e->cost[j] = Clp_objective(model)[j];
+        e->cost[j] = most > 0 ? Clp_objective(model)[j] / most : 0;
     }
     for (int i = 0; i < e->rows; i++) {
         e->row_lower[i] = Clp_rowLower(model)[i] <= -DBL_MAX ? -DBL_MAX : 0;
@@ -261,10 +270,8 @@ sp_lp_status sp_claim_without_answer(Clp_Simplex *model) {
     double missing = least_cost(model, 2 * Clp_numberRows(model), fill_missing);
     if (missing > ROUNDING * (1 + largest_side(model)))
         return SP_LP_INFEASIBLE;
-    double fall = isnan(missing) ? NAN : least_cost(model, 0, fill_steps), size = 0;
-    for (int j = 0; j < Clp_numberColumns(model); j++)
-        size = fmax(size, fabs(Clp_objective(model)[j]));
-    return fall < -ROUNDING * size ? SP_LP_UNBOUNDED : SP_LP_STOPPED;
+    double fall = isnan(missing) ? NAN : least_cost(model, 0, fill_steps);
+    return fall < -ROUNDING ? SP_LP_UNBOUNDED : SP_LP_STOPPED;
 }
 
 /* --- a cost without limit --- */

@@ -263,6 +263,27 @@ static kilter_status run(const sp_solve_options *options, sp_master *master, sp_
     return status || solving.step == SP_SOLVED ? status : ended_badly(options, solving.step, progress, error);
 }
 
+static bool is_far(const sp_problem *problem, const double *x) {
+    static const double FAR = 1e6;
+    double most = 0;
+    for (int j = 0; j < problem->stage[0].columns; j++)
+        most = fmax(most, fabs(x[j]));
+    return most > FAR;
+}
+
+/* Decisions that go on for ever end in rounding, at whatever it stops first. */
+static kilter_status explain(const sp_problem *problem, const sp_sampling *sampling, kilter_error *error) {
+    sp_program program;
+    sp_table *table = NULL;
+    if (sp_extensive(problem, sampling, &program, NULL))
+        return KILTER_ERR_TASK;
+    bool unbounded = sp_table_new(&program, &table, NULL) == KILTER_OK &&
+                     sp_table_without_answer(table) == SP_LP_UNBOUNDED;
+    sp_table_free(table);
+    sp_program_free(&program);
+    return unbounded ? is_unbounded(sampling, "its", error) : KILTER_ERR_TASK;
+}
+
 static kilter_status solve_from(const sp_problem *problem, const sp_solve_options *options,
                                 sp_solution *solution, kilter_error *error) {
     size_t columns = (size_t)problem->stage[0].columns;
@@ -271,6 +292,8 @@ static kilter_status solve_from(const sp_problem *problem, const sp_solve_option
         sp_master_new(problem, options->clusters, options->basket, options->gap, solution->x, &master, error);
     if (!status)
         status = run(options, master, &solution->progress, error);
+    if (master && status == KILTER_ERR_TASK && is_far(problem, sp_master_candidate(master, 0)))
+        status = explain(problem, &options->sampling, error);
     if (!status)
         memcpy(solution->x, sp_master_incumbent(master), columns * sizeof(double));
     sp_master_free(master);
@@ -307,54 +330,6 @@ void sp_solution_free(sp_solution *solution) {
     solution->x = NULL;
 }
 
-static double open_side(double side, double open) {
-    return isinf(side) ? open : 0;
-}
-
-static void scale_costs(sp_program *program) {
-    double largest = 0;
-    for (int j = 0; j < program->columns; j++)
-        largest = fmax(largest, fabs(program->cost[j]));
-    for (int j = 0; largest > 0 && j < program->columns; j++)
-        program->cost[j] /= largest;
-}
-
-/* What is left are the directions in which a point may go on for ever, of length 1, with costs of 1 at most:
- * those of a scenario are as small as its weight. */
-static void keep_directions(sp_program *program) {
-    scale_costs(program);
-    for (int i = 0; i < program->rows; i++) {
-        program->row_lower[i] = open_side(program->row_lower[i], -INFINITY);
-        program->row_upper[i] = open_side(program->row_upper[i], INFINITY);
-    }
-    for (int j = 0; j < program->columns; j++) {
-        program->lower[j] = open_side(program->lower[j], -1);
-        program->upper[j] = open_side(program->upper[j], 1);
-    }
-}
-
-typedef void change_fn(sp_program *program);
-
-/* The deterministic equivalent, changed before it is solved. */
-static kilter_status solve_changed(const sp_problem *problem, const sp_sampling *sampling, change_fn *change,
-                                   double *x, optimum *found, kilter_error *error) {
-    sp_program program;
-    kilter_status status = sp_extensive(problem, sampling, &program, error);
-    if (status)
-        return status;
-    change(&program);
-    return solve_program(problem, &program, ANY_GAP, x, found, error);
-}
-
-/* Do the costs fall along some direction? */
-static kilter_status has_falling_direction(const sp_problem *problem, const sp_sampling *sampling, double *x,
-                                           bool *falls, kilter_error *error) {
-    optimum steepest;
-    kilter_status status = solve_changed(problem, sampling, keep_directions, x, &steepest, error);
-    *falls = !status && steepest.status == SP_LP_OPTIMAL && steepest.objective < -NO_PRICE;
-    return status;
-}
-
 static kilter_status is_infeasible(const sp_sampling *sampling, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_TASK,
                    "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision lets "
@@ -362,22 +337,15 @@ static kilter_status is_infeasible(const sp_sampling *sampling, kilter_error *er
                    (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed);
 }
 
-/* Why there is no optimum. CLP calls some programs infeasible that are unbounded, and gives up on others.
- * What falls is unbounded only where a point is known. */
+/* Why there is no optimum. */
 static kilter_status no_optimum(const sp_problem *problem, const sp_sampling *sampling, sp_lp_status solved,
                                 double *x, kilter_error *error) {
-    optimum any;
-    bool falls = solved == SP_LP_UNBOUNDED;
     kilter_status status = start_from_first_stage(problem, x, error);
-    if (!status)
-        status = solve_changed(problem, sampling, forget_costs, x, &any, error);
-    if (!status && any.status == SP_LP_OPTIMAL && !falls)
-        status = has_falling_direction(problem, sampling, x, &falls, error);
     if (status)
         return status;
-    if (any.status == SP_LP_INFEASIBLE)
+    if (solved == SP_LP_INFEASIBLE)
         return is_infeasible(sampling, error);
-    if (any.status == SP_LP_OPTIMAL && falls)
+    if (solved == SP_LP_UNBOUNDED)
         return is_unbounded(sampling, "its", error);
     return kl_fail(
         error, KILTER_ERR_TASK,

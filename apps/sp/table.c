@@ -155,6 +155,10 @@ sp_lp_status sp_table_solve(sp_table *table) {
     return solved;
 }
 
+sp_lp_status sp_table_without_answer(sp_table *table) {
+    return sp_claim_without_answer(table->model);
+}
+
 sp_lp_status sp_table_solve_once(sp_table *table) {
     sp_lp_status said, solved = solve_by(table, sp_clp_presolved, &said);
     return solved == SP_LP_OPTIMAL ? solved : sp_table_solve(table);

@@ -35,9 +35,12 @@ kilter_status sp_table_add(sp_table *table, int count, const double *lower, cons
 /* Rows behind a dropped one move up. */
 kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error);
 
-/* SP_LP_OPTIMAL: the duals prove it, up to rounding; CLP alone calls others so, too. */
+/* What follows from the program's own data (claim.h), up to rounding; else SP_LP_STOPPED. */
 sp_lp_status sp_table_solve(sp_table *table);
 sp_lp_status sp_table_solve_once(sp_table *table); /* a large program, with presolve */
+/* The program as it is: why it has no answer, SP_LP_INFEASIBLE or SP_LP_UNBOUNDED; SP_LP_STOPPED: not known.
+ */
+sp_lp_status sp_table_without_answer(sp_table *table);
 /* Once more, from the basis of the last solve, as exactly as CLP can. */
 sp_lp_status sp_table_solve_exactly(sp_table *table);
 
