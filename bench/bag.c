@@ -37,7 +37,7 @@ static void wait_s(double seconds) {
     nanosleep(&left, NULL);
 }
 
-/* The workers hear of the number by their arguments, as they are the same program. */
+/* Master and workers are the same program: each reads its own arguments. */
 static double read_number(int argc, char **argv, const char *name, double otherwise) {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], name) == 0) {

@@ -13,8 +13,9 @@ static const double ROUNDING = 1e-6; /* of the largest side of a row, or cost: l
 
 double sp_claim_cost(Clp_Simplex *model) {
     const double *cost = Clp_objective(model), *x = Clp_primalColumnSolution(model);
+    int columns = Clp_numberColumns(model);
     double sum = 0;
-    for (int j = 0; j < Clp_numberColumns(model); j++)
+    for (int j = 0; j < columns; j++)
         sum += cost[j] * x[j];
     return sum;
 }
@@ -30,27 +31,34 @@ static void add(total *t, double part) {
     t->size += fabs(part);
 }
 
+typedef struct matrix { /* CLP's, by columns */
+    const CoinBigIndex *start;
+    const int *length, *row;
+    const double *value;
+} matrix;
+
+static matrix matrix_of(Clp_Simplex *model) {
+    return (matrix){Clp_getVectorStarts(model), Clp_getVectorLengths(model), Clp_getIndices(model),
+                    Clp_getElements(model)};
+}
+
 /* What `by_row` comes to in column j. */
-static total column_total(Clp_Simplex *model, const double *by_row, int j) {
-    const double *value = Clp_getElements(model);
-    const int *row = Clp_getIndices(model);
-    CoinBigIndex start = Clp_getVectorStarts(model)[j], end = start + Clp_getVectorLengths(model)[j];
+static total column_total(const matrix *m, const double *by_row, int j) {
+    CoinBigIndex end = m->start[j] + m->length[j];
     total t = {0, 0};
-    for (CoinBigIndex at = start; at < end; at++)
-        add(&t, value[at] * by_row[row[at]]);
+    for (CoinBigIndex at = m->start[j]; at < end; at++)
+        add(&t, m->value[at] * by_row[m->row[at]]);
     return t;
 }
 
 /* What `by_column` comes to in each row. NULL: no memory */
 static total *row_totals(Clp_Simplex *model, const double *by_column) {
-    const double *value = Clp_getElements(model);
-    const int *row = Clp_getIndices(model);
+    const matrix m = matrix_of(model);
+    int columns = Clp_numberColumns(model);
     total *t = calloc((size_t)Clp_numberRows(model) + 1, sizeof *t);
-    for (int j = 0; t && j < Clp_numberColumns(model); j++) {
-        CoinBigIndex start = Clp_getVectorStarts(model)[j], end = start + Clp_getVectorLengths(model)[j];
-        for (CoinBigIndex at = start; at < end; at++)
-            add(&t[row[at]], value[at] * by_column[j]);
-    }
+    for (int j = 0; t && j < columns; j++)
+        for (CoinBigIndex at = m.start[j]; by_column[j] != 0 && at < m.start[j] + m.length[j]; at++)
+            add(&t[m.row[at]], m.value[at] * by_column[j]);
     return t;
 }
 
@@ -62,10 +70,12 @@ static bool is_within(double lower, total value, double upper) {
 }
 
 static bool is_feasible(Clp_Simplex *model) {
-    const double *x = Clp_primalColumnSolution(model);
+    const double *x = Clp_primalColumnSolution(model), *lower = Clp_columnLower(model),
+                 *upper = Clp_columnUpper(model);
+    int columns = Clp_numberColumns(model);
     bool holds = true;
-    for (int j = 0; j < Clp_numberColumns(model) && holds; j++)
-        holds = is_within(Clp_columnLower(model)[j], (total){x[j], fabs(x[j])}, Clp_columnUpper(model)[j]);
+    for (int j = 0; j < columns && holds; j++)
+        holds = is_within(lower[j], (total){x[j], fabs(x[j])}, upper[j]);
     total *rows = holds ? row_totals(model, x) : NULL;
     holds = rows != NULL;
     for (int i = 0; i < Clp_numberRows(model) && holds; i++)
@@ -92,15 +102,19 @@ static void add_price(proof *p, double price, double size, double lower, double 
 }
 
 static bool is_least(Clp_Simplex *model) {
-    const double *dual = Clp_dualRowSolution(model), *cost = Clp_objective(model);
+    const matrix m = matrix_of(model);
+    const double *dual = Clp_dualRowSolution(model), *cost = Clp_objective(model),
+                 *x = Clp_primalColumnSolution(model), *lower = Clp_columnLower(model),
+                 *upper = Clp_columnUpper(model);
+    int rows = Clp_numberRows(model), columns = Clp_numberColumns(model);
     proof p = {.holds = true};
-    for (int i = 0; i < Clp_numberRows(model); i++)
-        add_price(&p, dual[i], 1, Clp_rowLower(model)[i], Clp_rowUpper(model)[i],
-                  Clp_primalRowSolution(model)[i]);
-    for (int j = 0; j < Clp_numberColumns(model); j++) {
-        total priced = column_total(model, dual, j);
-        add_price(&p, cost[j] - priced.sum, 1 + fabs(cost[j]) + priced.size, Clp_columnLower(model)[j],
-                  Clp_columnUpper(model)[j], Clp_primalColumnSolution(model)[j]);
+    for (int i = 0; i < rows; i++)
+        if (dual[i] != 0)
+            add_price(&p, dual[i], 1, Clp_rowLower(model)[i], Clp_rowUpper(model)[i],
+                      Clp_primalRowSolution(model)[i]);
+    for (int j = 0; j < columns && p.holds; j++) {
+        total priced = column_total(&m, dual, j);
+        add_price(&p, cost[j] - priced.sum, 1 + fabs(cost[j]) + priced.size, lower[j], upper[j], x[j]);
     }
     return p.holds && sp_claim_cost(model) - p.least.sum <= UNPROVED * (1 + p.least.size);
 }
@@ -118,11 +132,12 @@ static void add_least(proof *p, double weight, double size, double lower, double
 
 /* Rows weighed by `way` × ray: what they must come to is more than the columns can. */
 static bool proves_infeasible(Clp_Simplex *model, const double *ray, double way) {
+    const matrix m = matrix_of(model);
     proof rows = {.holds = true}, columns = {.holds = true};
     for (int i = 0; i < Clp_numberRows(model); i++)
         add_least(&rows, way * ray[i], 0, Clp_rowLower(model)[i], Clp_rowUpper(model)[i]);
     for (int j = 0; j < Clp_numberColumns(model); j++) {
-        total weight = column_total(model, ray, j);
+        total weight = column_total(&m, ray, j);
         add_least(&columns, -way * weight.sum, weight.size, Clp_columnLower(model)[j],
                   Clp_columnUpper(model)[j]);
     }

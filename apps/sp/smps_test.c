@@ -298,7 +298,7 @@ static void ranges_widen_rows_to_their_open_side(void **state) {
 
 /* ---- refusals ---- */
 
-/* Names of sections that do not begin in column 1, and lines that stand twice. */
+/* Section names may be indented, and a line may be repeated. */
 static void what_is_said_twice_counts_once(void **state) {
     (void)state;
     sp_problem *p = read_texts("  NAME TWICE\n  ROWS\n N COST\n L LIMIT\n L LIMIT\n G NEED\n\tCOLUMNS\n"

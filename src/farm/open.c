@@ -187,10 +187,10 @@ kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, ch
     kilter_status status = kl_settings_read(options, argc, argv, &settings, error);
     if (status != KILTER_OK)
         return status;
-    if (is_first_rank())
-        kl_settings_warn(stderr, environ, argc ? *argc : 0, argv);
     const char *transport = settings.transport;
     bool simulated = kl_clock_system().simulated;
+    if (!simulated && is_first_rank())
+        kl_settings_warn(stderr, environ, argc ? *argc : 0, argv);
     bool mpi = transport ? strcmp(transport, "mpi") == 0
                          : !settings.listen && !settings.join && (simulated || launched_ranks() > 1);
     if (settings.record && strcmp(settings.record, "none") != 0 && !settings.join)

@@ -1,4 +1,4 @@
-/* Words that are nearly an option's name: whoever wrote them hears of it, as nobody else will tell. */
+/* Words close to the name of an option or variable: a warning says which one is probably meant. */
 #include <string.h>
 
 #include "farm/farm.h"

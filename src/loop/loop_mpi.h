@@ -76,8 +76,7 @@ kilter_status kl_loop_most_f64(kilter_loop *l, double *values, size_t count, kil
 typedef struct kl_array {
     kl_rows rows;
     uint64_t ghost;
-    uint64_t
-        room; /* rows on either side of the own ones that have memory: as many ghost rows as there may be */
+    uint64_t room; /* rows with memory on either side of the own ones */
 } kl_array;
 
 typedef struct kl_leg { /* of an exchange: rows of an array from or to a peer */
@@ -106,8 +105,7 @@ typedef struct kl_round {
     bool adds_up;  /* the next report comes before it is time to decide, as far as is known */
     kl_rank_report mine, *heard, *all; /* all: since the last decision */
     kl_batch batch;
-    double heard_s,
-        asked_s; /* the clock (kl_steer_clock) at the last one, and at the last that was decided by */
+    double heard_s, asked_s; /* by kl_steer_clock() at the last one, and at the last decision */
 } kl_round;
 
 typedef struct kl_measured { /* since the last report */

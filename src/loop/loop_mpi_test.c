@@ -112,12 +112,15 @@ static void run_forced(const shape *s, bool scattered, bool deep, uint64_t seed)
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, error));
     attach(loop, s, &a);
     force_moves(loop, seed);
-    for (int e = 0; e < executions; e++)
-        execute(loop, s, &a, e, NULL);
     kilter_loop_summary summary;
-    kilter_loop_summary_get(loop, &summary);
+    uint64_t deepest = 1;
+    for (int e = 0; e < executions; e++) {
+        execute(loop, s, &a, e, NULL);
+        kilter_loop_summary_get(loop, &summary);
+        deepest = summary.depth > deepest ? summary.depth : deepest;
+    }
     CHECK(ranks == 1 || s->n < 8 || summary.moved > 0);
-    CHECK(summary.depth == 1 || deep);
+    CHECK((deepest > 1) == deep);
     check_result(loop, s, &a, executions);
     CHECK_OK(kilter_loop_close(loop, error));
 }

@@ -354,8 +354,8 @@ static void set_depth(kilter_loop *l, uint64_t depth) {
     l->depth = depth;
 }
 
-/* Any places at all: now and then a rank without rows, or with all of them, or a bound that stays; and any
- * depth, some of which are seen to their end. */
+/* Any places at all: now and then a rank without rows, or with all of them, or a bound that stays; of a
+ * deep loop any depth, and not in each execution, so that some exchanges are used to their end. */
 static void force(kilter_loop *l) {
     uint64_t seed = kl_mix64(l->seed + l->passed), n = l->options.iterations, rest = n;
     if (l->deepest > 1 && seed % 4 > 0)

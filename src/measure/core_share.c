@@ -40,8 +40,8 @@ static void hold(kl_core_share *c) {
     c->hold_s = longer_s < LONGEST_HOLD_S ? longer_s : LONGEST_HOLD_S;
 }
 
-/* A turn of the thread's own, or of another if those are shorter: whoever seldom wants the core leaves it for
- * long. Turns that are given up before their end make them seem shorter. */
+/* The shorter of this thread's turns and the others': between others that seldom want the core, its own turns
+ * are long. Turns that are given up before their end make slices seem shorter. */
 static void learn_quantum(kl_core_share *c, double quantum_s) {
     quantum_s = quantum_s > LEAST_QUANTUM_S ? quantum_s : LEAST_QUANTUM_S;
     c->quantum_s += (c->quantum_s > 0 ? 0.5 : 1) * (quantum_s - c->quantum_s);

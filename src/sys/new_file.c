@@ -11,24 +11,21 @@
 
 #include "sys/sys.h"
 
-/* As a file that fopen() makes, or as the one that is replaced. */
-static mode_t mode_for(const struct stat *old) {
-    mode_t mask = umask(0);
-    umask(mask);
-    return old ? old->st_mode & 07777 : 0666 & ~mask;
-}
-
+/* With the rights of one that fopen() makes, or of the one that is replaced. */
 static bool open_beside(kl_new_file *file, const struct stat *old) {
-    file->part = kl_text("%s.XXXXXX", file->path);
-    int fd = file->part ? mkostemp(file->part, O_CLOEXEC) : -1;
-    if (fd < 0)
-        return false;
-    file->out = fchmod(fd, mode_for(old)) == 0 ? fdopen(fd, "w") : NULL;
+    file->part = kl_text("%s.%016llx", file->path, (unsigned long long)kl_token());
+    int fd = file->part ? open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    bool right = fd >= 0 && (!old || fchmod(fd, old->st_mode & 07777) == 0);
+    file->out = right ? fdopen(fd, "w") : NULL;
     if (file->out)
         return true;
     int why = errno;
-    close(fd);
-    unlink(file->part);
+    if (fd >= 0) {
+        close(fd);
+        unlink(file->part);
+    }
+    free(file->part);
+    file->part = NULL;
     errno = why;
     return false;
 }
@@ -53,10 +50,11 @@ kilter_status kl_new_file_open(const char *path, kl_new_file *file, kilter_error
     *file = (kl_new_file){.path = is_there ? realpath(path, NULL) : kl_text("%s", path)};
     if (!file->path)
         return failed(file, errno, error);
-    if (is_there && !S_ISREG(old.st_mode))
-        file->out = fopen(file->path, "we"); /* a device or a pipe has no place beside it */
-    else if (!is_there || access(file->path, W_OK) == 0)
-        open_beside(file, is_there ? &old : NULL);
+    bool beside = !is_there || (S_ISREG(old.st_mode) && access(file->path, W_OK) == 0);
+    if (beside)
+        beside = open_beside(file, is_there ? &old : NULL);
+    if (!beside && is_there) /* a device, a pipe, or a file in a folder that takes no other */
+        file->out = fopen(file->path, "we");
     return file->out ? KILTER_OK : failed(file, errno, error);
 }
 

@@ -8,7 +8,7 @@
 #include "base/base.h"
 
 /* A file that gets its new content whole, or stays as it was: what is written to `out` lies beside it until
- * the end. What is no plain file is written in place. */
+ * the end. What is no plain file, or lies in a folder where no other can be made, is written in place. */
 typedef struct kl_new_file {
     FILE *out;
     char *path, *part; /* part NULL: in place */
