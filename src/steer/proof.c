@@ -1,30 +1,46 @@
 /* Forecasts say what equal shares would take; they may be wrong, as when rows are dear because of where they
- * lie. So they are tried: rarely, as a try costs what is gained otherwise. */
+ * lie, or when speeds change faster than rows can follow. So they are tried: rarely, as a try costs what is
+ * gained otherwise. */
 #include "steer/proof.h"
 
 #include <math.h>
 
 enum {
     HERE_ROUNDS = 6, /* are measured before a try … */
-    TRY_ROUNDS = 2,  /* … and in it */
+    TRY_ROUNDS = 2,  /* … and in it; so many to believe that equal shares are better: */
+    SURE_ROUNDS = 6,
     PAUSE_ROUNDS = 12,
     MOST_PASSED = 4
 };
-static const double PART = 100, DOUBTFUL = 10; /* of the time between two tries, a try may cost one */
+static const double PART = 100, DOUBTFUL = 20; /* of the time between two tries, a try may cost one */
 static const double KEPT = 0.8;                /* of what was measured before, in each round */
 static const double BETTER = 0.98;
+static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100;
+static const double CHANGED = 1.2; /* executions take so much longer: what was proved no longer holds */
 
-void kl_proof_round(kl_proof *p, double executions, double elapsed_s, bool equal, bool came) {
-    if (came) {
-        p->rounds = 0;
-        p->executions = p->elapsed_s = 0;
+static void begin_anew(kl_proof *p) {
+    p->rounds = 0;
+    p->executions = p->elapsed_s = 0;
+}
+
+static void end_rest(kl_proof *p, double now_s) {
+    p->rests_until_s = 0;
+    p->since_s = now_s;
+}
+
+void kl_proof_round(kl_proof *p, double now_s, double executions, double elapsed_s, bool equal) {
+    if (equal != p->equal) {
+        p->equal = equal;
+        begin_anew(p);
         return;
     }
     p->rounds++;
     p->executions = KEPT * p->executions + executions;
     p->elapsed_s = KEPT * p->elapsed_s + elapsed_s;
     if (equal && executions > 0)
-        p->equal_s = elapsed_s / executions;
+        p->equal_s = kl_proof_execution_s(p);
+    if (kl_proof_rests(p, now_s) && kl_proof_execution_s(p) > CHANGED * p->rested_s)
+        end_rest(p, now_s);
 }
 
 double kl_proof_execution_s(const kl_proof *p) {
@@ -34,7 +50,7 @@ double kl_proof_execution_s(const kl_proof *p) {
 bool kl_proof_due(const kl_proof *p, double now_s, double cost_s, double round_s) {
     bool doubtful = BETTER * kl_proof_execution_s(p) > p->equal_s;
     double pause_s = fmax((p->equal_s > 0 && doubtful ? DOUBTFUL : PART) * cost_s, PAUSE_ROUNDS * round_s);
-    return !p->tries && p->rounds >= HERE_ROUNDS && p->executions > 0 &&
+    return !p->tries && !p->equal && p->rounds >= HERE_ROUNDS && p->executions > 0 &&
            now_s - p->since_s >= pause_s * (double)(1 << p->passed);
 }
 
@@ -45,16 +61,35 @@ void kl_proof_begin(kl_proof *p) {
 
 kl_proved kl_proof_verdict(const kl_proof *p) {
     double equal_s = kl_proof_execution_s(p);
-    if (!p->tries || p->rounds < TRY_ROUNDS || equal_s == 0)
+    if (!p->tries || !p->equal || p->rounds < TRY_ROUNDS || equal_s == 0)
         return KL_PROVED_NOTHING;
-    return equal_s < BETTER * p->here_s ? KL_EQUAL_IS_BETTER : KL_BALANCING_PAYS;
+    if (equal_s >= BETTER * p->here_s)
+        return KL_BALANCING_PAYS;
+    return p->rounds < SURE_ROUNDS ? KL_PROVED_NOTHING : KL_EQUAL_IS_BETTER;
+}
+
+static void rest(kl_proof *p, double now_s) {
+    double longer_s = fmax(FIRST_REST * (now_s - p->since_s), NEXT_REST * p->rest_s);
+    p->rest_s = fmin(longer_s, LONGEST_REST_S);
+    p->rested_s = kl_proof_execution_s(p);
+    p->since_s = p->rests_until_s = now_s + p->rest_s;
 }
 
 void kl_proof_end(kl_proof *p, double now_s, kl_proved proved) {
     p->tries = false;
-    p->since_s = now_s;
-    if (proved != KL_BALANCING_PAYS)
+    if (proved == KL_BALANCING_PAYS) {
+        p->rest_s = p->won = 0;
+        p->passed += p->passed < MOST_PASSED;
+    } else if (proved == KL_EQUAL_IS_BETTER) {
         p->passed = 0;
-    else if (p->passed < MOST_PASSED)
-        p->passed++;
+        p->won++;
+    }
+    if (proved == KL_EQUAL_IS_BETTER && p->won > 1)
+        rest(p, now_s);
+    else
+        p->since_s = now_s;
+}
+
+bool kl_proof_rests(const kl_proof *p, double now_s) {
+    return now_s < p->rests_until_s;
 }

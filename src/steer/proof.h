@@ -1,5 +1,5 @@
 /* Whether balancing pays, by measurement: now and then a loop goes back to equal shares, to see what an
- * execution takes with them. Within room steer. */
+ * execution takes with them, and stays there for a while if that is less. Within room steer. */
 #ifndef KL_STEER_PROOF_H
 #define KL_STEER_PROOF_H
 
@@ -7,26 +7,33 @@
 
 typedef struct kl_proof {         /* zeroed: nothing is proved yet */
     bool tries;                   /* equal shares are in force, to be measured */
-    uint32_t rounds;              /* with the present shares, without the one in which they came */
+    bool equal;                   /* they were in the last round */
+    uint32_t rounds;              /* since they came or went, without the one in which that was */
     double executions, elapsed_s; /* in them; of what was long ago less and less */
     double here_s;                /* an execution took before the try */
     double equal_s;               /* and in the last round with equal shares; 0: not known */
-    double since_s;               /* when the last try ended */
-    uint32_t passed;              /* tries in a row that equal shares lost */
+    double since_s;               /* when the last try ended, or the rest after it */
+    uint32_t passed, won;         /* tries in a row that equal shares lost, and won */
+    double rest_s, rests_until_s; /* the last rest after tries that they won; 0: they lost since */
+    double rested_s;              /* an execution took when it began */
 } kl_proof;
 
 typedef enum kl_proved { KL_PROVED_NOTHING, KL_BALANCING_PAYS, KL_EQUAL_IS_BETTER } kl_proved;
 
-/* A round is over, with equal shares or others; came: with it came other ones. */
-void kl_proof_round(kl_proof *proof, double executions, double elapsed_s, bool equal, bool came);
-/* Is it time for a try that costs so much? Less than a hundredth of the time goes to tries, or a tenth while
- * executions take longer than the last ones with equal shares did; and at most one in 12 rounds. Each try
- * that equal shares lose doubles the time to the next one, up to 16 times. */
+/* A round is over, with equal shares or others; its time without moving, which the account counts. */
+void kl_proof_round(kl_proof *proof, double now_s, double executions, double elapsed_s, bool equal);
+/* Is it time for a try that costs so much? Less than a hundredth of the time goes to tries, or a twentieth
+ * while executions take longer than the last ones with equal shares did; and at most one in 12 rounds. Each
+ * try that equal shares lose doubles the time to the next one, up to 16 times. */
 bool kl_proof_due(const kl_proof *proof, double now_s, double cost_s, double round_s);
 void kl_proof_begin(kl_proof *proof);
 /* In a try: are other shares better than equal ones? */
 kl_proved kl_proof_verdict(const kl_proof *proof);
+/* If equal shares are better, there is a rest: three times as long as it took to find that out, or twice the
+ * rest before, and at most 100 s. */
 void kl_proof_end(kl_proof *proof, double now_s, kl_proved proved);
-double kl_proof_execution_s(const kl_proof *proof); /* with the present shares; 0: not known */
+/* Equal shares are to stay. That ends early if executions take 1.2 times as long as when it began. */
+bool kl_proof_rests(const kl_proof *proof, double now_s);
+double kl_proof_execution_s(const kl_proof *proof); /* with such shares as now; 0: not known */
 
 #endif

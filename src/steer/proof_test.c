@@ -1,3 +1,4 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double cost_s, int rounds) {
     int n = 0;
     while (n < rounds && !kl_proof_due(p, *now_s, cost_s, 1)) {
-        kl_proof_round(p, 1 / here_s, 1, false, false);
+        kl_proof_round(p, *now_s, 1 / here_s, 1, false);
         *now_s += 1;
         n++;
     }
@@ -20,10 +21,10 @@ static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double co
 
 static kl_proved try(kl_proof *p, double *now_s, double equal_s) {
     kl_proof_begin(p);
-    kl_proof_round(p, 3, 1, true, true); /* partly with the shares before */
+    kl_proof_round(p, *now_s, 3, 1, true); /* partly with the shares before */
     assert_int_equal(kl_proof_verdict(p), KL_PROVED_NOTHING);
     for (int n = 0; kl_proof_verdict(p) == KL_PROVED_NOTHING && n < 10; n++, *now_s += 1)
-        kl_proof_round(p, 1 / equal_s, 1, true, false);
+        kl_proof_round(p, *now_s, 1 / equal_s, 1, true);
     kl_proved proved = kl_proof_verdict(p);
     kl_proof_end(p, *now_s, proved);
     return proved;
@@ -57,27 +58,79 @@ static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
     }
 }
 
+static void learn_equal(kl_proof *p, double equal_s) {
+    kl_proof_round(p, 0, 1, 1, true);
+    kl_proof_round(p, 0, 1 / equal_s, 1, true);
+    kl_proof_round(p, 0, 1, 1, false);
+}
+
 /* Executions were faster with equal shares: that is looked into sooner. */
 static void doubts_are_looked_into_soon(void **state) {
     (void)state;
     double sure_s = 0, doubting_s = 0;
     kl_proof sure = {0}, doubting = {0};
-    kl_proof_round(&sure, 1, 0.2, true, false);
-    kl_proof_round(&doubting, 1, 0.09, true, false);
-    kl_proof_round(&sure, 1, 0.1, false, true);
-    kl_proof_round(&doubting, 1, 0.1, false, true);
+    learn_equal(&sure, 0.2);
+    learn_equal(&doubting, 0.09);
     rounds_until_due(&sure, &sure_s, 0.1, 1, 1 << 20);
     rounds_until_due(&doubting, &doubting_s, 0.1, 1, 1 << 20);
     assert_true(doubting_s >= 12 && doubting_s < sure_s / 2);
 }
 
-static void nothing_is_due_while_rows_move(void **state) {
+/* Balanced rounds until equal shares have won two tries. */
+static int rounds_until_rest(kl_proof *p, double *now_s) {
+    int n = 0;
+    while (n < 1000 && !kl_proof_rests(p, *now_s)) {
+        n += rounds_until_due(p, now_s, 0.1, 0.01, 1000);
+        assert_int_equal(try(p, now_s, 0.05), KL_EQUAL_IS_BETTER);
+    }
+    return n;
+}
+
+/* Once is chance: a load may have gone for as long as the try. */
+static void what_costs_rests_ever_longer(void **state) {
     (void)state;
     kl_proof p = {0};
-    for (int n = 0; n < 1000; n++) {
-        kl_proof_round(&p, 10, 1, false, n % 5 == 0);
-        assert_false(kl_proof_due(&p, n, 1e-9, 1));
+    double now_s = 0, balanced_s = 0, least_s = 0;
+    for (int t = 0; t < 6; t++) {
+        int rounds = rounds_until_rest(&p, &now_s);
+        balanced_s += rounds;
+        assert_true(t == 0 ? rounds == 24 : rounds == 12);
+        assert_true(p.rest_s > least_s && p.rest_s <= 100);
+        least_s = fmin(1.99 * p.rest_s, 99);
+        while (kl_proof_rests(&p, now_s))
+            kl_proof_round(&p, now_s += 1, 20, 1, true);
     }
+    assert_true(balanced_s < 0.2 * now_s);
+    rounds_until_due(&p, &now_s, 0.1, 0.01, 1000);
+    assert_int_equal(try(&p, &now_s, 0.2), KL_BALANCING_PAYS);
+    assert_true(p.rest_s == 0 && !kl_proof_rests(&p, now_s));
+}
+
+/* Another load: what was found out before it came says nothing now. A single bad round is none. */
+static void a_rest_ends_when_executions_take_longer(void **state) {
+    (void)state;
+    for (int bad = 0; bad < 10; bad++) {
+        kl_proof p = {0};
+        double now_s = 0;
+        rounds_until_rest(&p, &now_s);
+        for (int n = 0; n < bad; n++)
+            kl_proof_round(&p, now_s += 1, 13, 1, true);
+        if (bad < 2)
+            assert_true(kl_proof_rests(&p, now_s));
+        if (bad > 3)
+            assert_false(kl_proof_rests(&p, now_s));
+    }
+}
+
+/* Balancing is what is judged, however often its shares change. */
+static void rounds_count_whether_rows_move_or_not(void **state) {
+    (void)state;
+    kl_proof p = {0};
+    double now_s = 0;
+    rounds_until_due(&p, &now_s, 0.1, 1e-9, 1000);
+    assert_true(now_s == 12);
+    kl_proof_round(&p, now_s, 10, 1, true); /* by itself */
+    assert_false(kl_proof_due(&p, now_s + 100, 1e-9, 1));
 }
 
 int main(void) {
@@ -85,7 +138,9 @@ int main(void) {
         cmocka_unit_test(equal_shares_are_judged_by_what_they_take),
         cmocka_unit_test(tries_cost_a_hundredth_at_most_and_ever_less),
         cmocka_unit_test(doubts_are_looked_into_soon),
-        cmocka_unit_test(nothing_is_due_while_rows_move),
+        cmocka_unit_test(what_costs_rests_ever_longer),
+        cmocka_unit_test(a_rest_ends_when_executions_take_longer),
+        cmocka_unit_test(rounds_count_whether_rows_move_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -726,7 +726,7 @@ static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_stee
 static void try_equal(kl_steer *s, kl_steer_plan *plan) {
     const place *at = s->here;
     double loss = 1 - time_with(s, at, s->loads.raw) / time_with(s, s->equal, s->loads.raw);
-    double cost_s = TRY_TAKES * s->round_s * larger(loss, 0) + 2 * move_s(s, s->equal);
+    double cost_s = TRY_TAKES * s->round_s * larger(loss, 0) * share_of_time(s) + 2 * move_s(s, s->equal);
     if (plan->move || s->options.scattered || s->lag_s > 0 || volume(s, s->equal) == 0 ||
         s->now_s < s->account.rests_until_s || !kl_proof_due(&s->proof, s->now_s, cost_s, s->round_s))
         return;
@@ -752,7 +752,8 @@ static void end_try(kl_steer *s, kl_proved proved, double unit_s, kl_steer_plan 
         kl_account_rest(&s->account, s->now_s, unit_s);
         snprintf(j->reason, KL_REASON_BYTES,
                  "balancing rests for %s: an execution takes %s with equal shares, and took %s with others",
-                 kl_say_s(s->account.rest_s).text, kl_say_s(equal_s).text, kl_say_s(kept_s).text);
+                 kl_say_s(larger(s->account.rest_s, s->proof.rests_until_s - s->now_s)).text,
+                 kl_say_s(equal_s).text, kl_say_s(kept_s).text);
         return;
     }
     s->proposed = s->kept;
@@ -763,8 +764,20 @@ static void end_try(kl_steer *s, kl_proved proved, double unit_s, kl_steer_plan 
              kl_say_s(kept_s).text, kl_say_s(equal_s).text);
 }
 
-/* A try is under way, and nothing else is decided. */
-static bool tries_equal(kl_steer *s, double unit_s, kl_steer_plan *plan) {
+static void rest(kl_steer *s, kl_steer_plan *plan) {
+    stay(s, KL_STAY_RESTING, plan);
+    plan->now_s = plan->then_s = kl_proof_execution_s(&s->proof);
+    snprintf(plan->judgement.reason, KL_REASON_BYTES,
+             "balancing rests for another %s: when tried, equal shares were better",
+             kl_say_s(s->proof.rests_until_s - s->now_s).text);
+}
+
+/* A try is under way, or the rest after one, and nothing else is decided. */
+static bool keeps_equal(kl_steer *s, double unit_s, kl_steer_plan *plan) {
+    if (kl_proof_rests(&s->proof, s->now_s) && volume(s, s->equal) == 0) {
+        rest(s, plan);
+        return true;
+    }
     if (!s->proof.tries)
         return false;
     if (volume(s, s->equal) > 0) { /* the move was refused */
@@ -906,7 +919,8 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     *plan = (kl_steer_plan){.judgement.verdict = KL_STAY_WAITING, .depth = 1};
     tick(s, reports);
     double spent_s = learn_movements(s, reports);
-    kl_proof_round(&s->proof, s->executions, s->step_s, volume(s, s->equal) == 0, s->moved);
+    kl_proof_round(&s->proof, s->now_s, s->executions, s->step_s - smaller(spent_s, s->step_s),
+                   volume(s, s->equal) == 0);
     s->moved = false;
     learn_quantum(s, reports);
     learn_cores(s, reports);
@@ -929,7 +943,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
         status = decide_by_trying(s, spent_s, plan, &tries);
     if (status != KILTER_OK)
         return status;
-    if (!tries && !tries_equal(s, unit_s(s, plan->period.target_s), plan)) {
+    if (!tries && !keeps_equal(s, unit_s(s, plan->period.target_s), plan)) {
         decide(s, count, rests ? rest_begins : NULL, plan);
         try_equal(s, plan);
     }
