@@ -9,7 +9,6 @@ enum {
     HERE_ROUNDS = 6, /* are measured before a try … */
     TRY_ROUNDS = 2,  /* … and in it; so many to believe that equal shares are better: */
     SURE_ROUNDS = 6,
-    PAUSE_ROUNDS = 12,
     MOST_PASSED = 4
 };
 static const double PART = 100, DOUBTFUL = 20; /* of the time between two tries, a try may cost one */
@@ -47,9 +46,12 @@ double kl_proof_execution_s(const kl_proof *p) {
     return p->executions > 0 ? p->elapsed_s / p->executions : 0;
 }
 
+bool kl_proof_doubts(const kl_proof *p) {
+    return p->equal_s > 0 && BETTER * kl_proof_execution_s(p) > p->equal_s;
+}
+
 bool kl_proof_due(const kl_proof *p, double now_s, double cost_s, double round_s) {
-    bool doubtful = BETTER * kl_proof_execution_s(p) > p->equal_s;
-    double pause_s = fmax((p->equal_s > 0 && doubtful ? DOUBTFUL : PART) * cost_s, PAUSE_ROUNDS * round_s);
+    double pause_s = fmax((kl_proof_doubts(p) ? DOUBTFUL : PART) * cost_s, HERE_ROUNDS * round_s);
     return !p->tries && !p->equal && p->rounds >= HERE_ROUNDS && p->executions > 0 &&
            now_s - p->since_s >= pause_s * (double)(1 << p->passed);
 }

@@ -22,9 +22,11 @@ typedef enum kl_proved { KL_PROVED_NOTHING, KL_BALANCING_PAYS, KL_EQUAL_IS_BETTE
 
 /* A round is over, with equal shares or others; its time without moving, which the account counts. */
 void kl_proof_round(kl_proof *proof, double now_s, double executions, double elapsed_s, bool equal);
+/* Executions take longer than the last ones with equal shares did. */
+bool kl_proof_doubts(const kl_proof *proof);
 /* Is it time for a try that costs so much? Less than a hundredth of the time goes to tries, or a twentieth
- * while executions take longer than the last ones with equal shares did; and at most one in 12 rounds. Each
- * try that equal shares lose doubles the time to the next one, up to 16 times. */
+ * while there are doubts; and six rounds at least lie between two. Each try that equal shares lose doubles
+ * the time to the next one, up to 16 times. */
 bool kl_proof_due(const kl_proof *proof, double now_s, double cost_s, double round_s);
 void kl_proof_begin(kl_proof *proof);
 /* In a try: are other shares better than equal ones? */

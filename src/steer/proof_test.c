@@ -51,7 +51,7 @@ static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
             double began_s = now_s;
             rounds_until_due(&p, &now_s, 0.1, cost_s, 1 << 20);
             double waited_s = now_s - began_s;
-            assert_true(waited_s >= 100 * cost_s && waited_s >= 12 && waited_s >= before_s);
+            assert_true(waited_s >= 100 * cost_s && waited_s >= 6 && waited_s >= before_s);
             before_s = waited_s - 1; /* in whole rounds */
             assert_int_equal(try(&p, &now_s, 0.2), KL_BALANCING_PAYS);
         }
@@ -73,7 +73,7 @@ static void doubts_are_looked_into_soon(void **state) {
     learn_equal(&doubting, 0.09);
     rounds_until_due(&sure, &sure_s, 0.1, 1, 1 << 20);
     rounds_until_due(&doubting, &doubting_s, 0.1, 1, 1 << 20);
-    assert_true(doubting_s >= 12 && doubting_s < sure_s / 2);
+    assert_true(doubting_s >= 6 && doubting_s < sure_s / 2);
 }
 
 /* Balanced rounds until equal shares have won two tries. */
@@ -94,7 +94,7 @@ static void what_costs_rests_ever_longer(void **state) {
     for (int t = 0; t < 6; t++) {
         int rounds = rounds_until_rest(&p, &now_s);
         balanced_s += rounds;
-        assert_true(t == 0 ? rounds == 24 : rounds == 12);
+        assert_true(t == 0 ? rounds == 13 : rounds == 7);
         assert_true(p.rest_s > least_s && p.rest_s <= 100);
         least_s = fmin(1.99 * p.rest_s, 99);
         while (kl_proof_rests(&p, now_s))
@@ -128,7 +128,7 @@ static void rounds_count_whether_rows_move_or_not(void **state) {
     kl_proof p = {0};
     double now_s = 0;
     rounds_until_due(&p, &now_s, 0.1, 1e-9, 1000);
-    assert_true(now_s == 12);
+    assert_true(now_s == 6);
     kl_proof_round(&p, now_s, 10, 1, true); /* by itself */
     assert_false(kl_proof_due(&p, now_s + 100, 1e-9, 1));
 }

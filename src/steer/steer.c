@@ -723,10 +723,15 @@ static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_stee
 
 /* --- by measurement --- */
 
+/* Executions that are slower meanwhile, as is expected, and moving there and back. */
+static double try_s(const kl_steer *s) {
+    double loss = 1 - time_with(s, s->here, s->loads.raw) / time_with(s, s->equal, s->loads.raw);
+    bool expected = !kl_proof_doubts(&s->proof) && loss > 0;
+    return 2 * move_s(s, s->equal) + (expected ? TRY_TAKES * s->round_s * loss * share_of_time(s) : 0);
+}
+
 static void try_equal(kl_steer *s, kl_steer_plan *plan) {
-    const place *at = s->here;
-    double loss = 1 - time_with(s, at, s->loads.raw) / time_with(s, s->equal, s->loads.raw);
-    double cost_s = TRY_TAKES * s->round_s * larger(loss, 0) * share_of_time(s) + 2 * move_s(s, s->equal);
+    double cost_s = try_s(s);
     if (plan->move || s->options.scattered || s->lag_s > 0 || volume(s, s->equal) == 0 ||
         s->now_s < s->account.rests_until_s || !kl_proof_due(&s->proof, s->now_s, cost_s, s->round_s))
         return;
