@@ -736,7 +736,34 @@ static void be_short_in_pipeline(void) {
     free(whole);
 }
 
+/* A rank has no memory for the rows of deep halos: then no rank has any. */
+static void be_short_of_room(void) {
+    shape s = {64, 1 << 14, 1}; /* rows of 128 KiB: 31 of them are 4 MiB */
+    kilter_loop *loop;
+    kilter_loop_summary summary;
+    arrays a;
+    CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = s.n, .deep = true}, &loop,
+                              error));
+    attach(loop, &s, &a);
+    force_moves(loop, 5);
+    struct rlimit limit = little_more();
+    if (rank == 1)
+        setrlimit(RLIMIT_DATA, &limit);
+    execute(loop, &s, &a, 0, NULL);
+    if (rank == 1)
+        setrlimit(RLIMIT_DATA, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY});
+    for (int e = 1; e < 4 * EXECUTIONS; e++) {
+        execute(loop, &s, &a, e, NULL);
+        kilter_loop_summary_get(loop, &summary);
+        CHECK(summary.depth == 1);
+    }
+    CHECK(summary.moves > 0);
+    check_result(loop, &s, &a, 4 * EXECUTIONS);
+    CHECK_OK(kilter_loop_close(loop, error));
+}
+
 static void test_memory(void) {
+    be_short_of_room();
     be_short_in_pipeline();
     be_short_of_memory(false);
     be_short_of_memory(true);

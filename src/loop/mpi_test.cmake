@@ -56,7 +56,7 @@ foreach(ranks 2 4)
     kilter_mpi_test(loop/mpi_waits_${ranks} ${ranks} misuse_mpi_test waits)
     kilter_mpi_test(loop/mpi_unclosed_${ranks} ${ranks} misuse_mpi_test unclosed)
 endforeach()
-foreach(kind halo scattered pipeline birth deaf)
+foreach(kind halo deep scattered pipeline birth deaf)
     add_test(NAME loop/mpi_death_${kind} COMMAND ${CMAKE_CURRENT_LIST_DIR}/death_test.sh ${MPIEXEC_EXECUTABLE}
                                                  $<TARGET_FILE:misuse_mpi_test> ${kind})
     set_tests_properties(loop/mpi_death_${kind} PROPERTIES LABELS mpi TIMEOUT 300 PROCESSORS 3)
