@@ -36,6 +36,12 @@ done
 grep -q '"policy":"auto"' out || fail "no row of auto: $(cat out)"
 ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "it waited for the stopped one: $(cat out)"
 
+# more of them than are looked at in one go, all with tasks that nobody else has
+for hosts in 230x1,25x1 20x1,40x1; do
+    "$kilter" simulate $events --platform "$hosts@freeze(0.5s,100s);master=1;link=5us,1000GB/s" --tasks '60000@exp(1ms)' --json >out
+    ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "it waited for the stopped ones of $hosts: $(cat out)"
+done
+
 # a record like any other, and its picture
 "$kilter" simulate $events --platform "$p" --tasks "$t" --record a.kilter --iterations 2 >out
 "$kilter" report a.kilter | grep -q 'kilter simulate' || fail "no report of the record"

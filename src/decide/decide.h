@@ -163,7 +163,8 @@ typedef struct kl_board {
 enum { KL_RESCUE_RECALLS = 3, KL_RESCUE_COPIES = 1 };
 
 bool kl_policy_rescues(const kl_policy *policy); /* AUTO: the others deal as they were published */
-/* Nothing is left to deal, and somebody waits: what is to be done about those that end late? O(log P). */
+/* Nothing is left to deal, and somebody waits: what is to be done about those that end late?
+ * O(log P + those that are late and hold nothing alone). */
 void kl_rescue_choose(const kl_snapshot *snapshot, const kl_board *board, kl_rescue *rescue);
 /* Seconds until the question is worth asking again, when it was answered with nothing; waited_s: since the
  * bag is empty, took_s: what the answer took. */

@@ -206,6 +206,15 @@ static bool copy_at_hand(const kl_snapshot *s, const kl_board *board, uint32_t w
     return true;
 }
 
+/* Many late workers may hold only tasks that others hold, too: they stay late for as long as they are frozen.
+ */
+static bool holds_some(const void *board, uint32_t worker) {
+    const kl_board *b = board;
+    kl_held held = {0};
+    b->held(b->self, worker, &held);
+    return held.tasks > 0;
+}
+
 void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r) {
     *r = (kl_rescue){.act = KL_RESCUE_NOTHING};
     const kl_crew_sums *all = kl_crew_total(s->crew);
@@ -214,12 +223,11 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
         return;
     }
     uint32_t late[KL_CREW_LATEST];
-    uint32_t count = kl_crew_latest(s->crew, RECALL_PAYS * move_s(s), late, KL_CREW_LATEST);
+    const kl_crew_choice some = {board, holds_some};
+    uint32_t count = kl_crew_latest(s->crew, RECALL_PAYS * move_s(s), &some, late, KL_CREW_LATEST);
     for (uint32_t i = 0; i < count; i++) {
         kl_held held = {0};
         board->held(board->self, late[i], &held);
-        if (held.tasks == 0)
-            continue;
         if (recall(s, board, late[i], &held, r) || copy_unanswered(s, board, late[i], &held, r) ||
             copy_all(s, board, late[i], &held, r) || copy_at_hand(s, board, late[i], &held, r))
             return;

@@ -178,6 +178,52 @@ static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
     }
 }
 
+enum { CROWD = 60 };
+
+/* The first is late and alone with its task; of all others that are late the tasks are at others, too. */
+static void held_by_the_first(const void *self, uint32_t worker, kl_held *held) {
+    (void)self;
+    *held = (kl_held){.tasks = worker == 0, .units = worker == 0, .first_units = 1, .kept = 1};
+    held->hand = (kl_hand){.heard_s = NOW_S - 5};
+}
+
+static bool is_the_last(const void *self, uint32_t worker) {
+    (void)self;
+    return worker == CROWD - 1;
+}
+
+static uint32_t one_waits(const void *self) {
+    (void)self;
+    return 1;
+}
+
+static void who_holds_nothing_alone_hides_nobody(void **state) {
+    (void)state;
+    kl_worker_view views[CROWD];
+    kl_snapshot s = {.now_s = NOW_S,
+                     .tasks = 1000,
+                     .units = 1000,
+                     .workers = views,
+                     .slots = CROWD,
+                     .present = CROWD,
+                     .answer_s = 10e-6,
+                     .round_trip_s = 200e-6};
+    for (int i = 0; i < 1000; i++)
+        kl_stat_add(&s.unit_s, 1e-3, 0);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        views[i] = (kl_worker_view){.present = true, .pace = {.seconds = 50e-3, .units = 50}};
+        views[i].queued_tasks = i < CROWD - 1;
+        views[i].queued_units = i < CROWD - 1;
+        views[i].queued_at_s = NOW_S - 5 - i; /* the others have been silent for longer */
+    }
+    kl_board board = {.held = held_by_the_first, .waits = is_the_last, .waiting = one_waits};
+    kl_crew *crew = crew_of(&s);
+    kl_rescue r;
+    kl_rescue_choose(&s, &board, &r);
+    kl_crew_free(crew);
+    assert_true(r.act == KL_RESCUE_COPY && r.from == 0 && r.to == CROWD - 1);
+}
+
 /* Whatever is held, a plan stays within it, and where all are alike and talk in time nothing happens. */
 static void plans_stay_within_what_is_there(void **state) {
     (void)state;
@@ -219,6 +265,7 @@ static void the_pause_grows_with_the_wait(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_slow_is_rescued_and_what_is_long_is_not),
+        cmocka_unit_test(who_holds_nothing_alone_hides_nobody),
         cmocka_unit_test(plans_stay_within_what_is_there),
         cmocka_unit_test(the_pause_grows_with_the_wait),
     };

@@ -363,6 +363,7 @@ double kl_crew_longest_s(const kl_crew *c) {
 
 /* The latest so far, the largest first. */
 typedef struct latest {
+    const kl_crew_choice *choice;
     uint32_t *workers, count, most;
     double *free_s;
 } latest;
@@ -387,14 +388,19 @@ static void find_latest(const kl_crew *c, uint32_t at, place where, const questi
     find_latest(c, likely, where, q, beyond_s, l);
     wait own = wait_of_one(c, at);
     double free_s = most_free_s(&own, where, q);
-    if (free_s > (l->count < l->most ? beyond_s : l->free_s[l->most - 1]))
+    if (free_s > (l->count < l->most ? beyond_s : l->free_s[l->most - 1]) &&
+        l->choice->counts(l->choice->self, at - 1))
         note_late(l, at - 1, free_s);
     find_latest(c, other, where, q, beyond_s, l);
 }
 
-uint32_t kl_crew_latest(const kl_crew *c, double beyond_s, uint32_t *workers, uint32_t most) {
+uint32_t kl_crew_latest(const kl_crew *c, double beyond_s, const kl_crew_choice *choice, uint32_t *workers,
+                        uint32_t most) {
     double free_s[KL_CREW_LATEST];
-    latest l = {.workers = workers, .most = most < KL_CREW_LATEST ? most : KL_CREW_LATEST, .free_s = free_s};
+    latest l = {.choice = choice,
+                .workers = workers,
+                .most = most < KL_CREW_LATEST ? most : KL_CREW_LATEST,
+                .free_s = free_s};
     question q = ask(c, UINT32_MAX);
     for (place where = BUSY; where < PLACES; where++)
         find_latest(c, c->roots[where], where, &q, beyond_s, &l);

@@ -173,27 +173,35 @@ static double free_s_of(const farm *f, uint32_t worker) {
     return kl_worker_lane(&f->views[worker], kl_crew_mean_rate(f->crew), f->now_s).free_s;
 }
 
+/* Some count, in no order. */
+static bool counts(const void *self, uint32_t worker) {
+    return kl_mix64(worker + *(const uint64_t *)self) % 3 > 0;
+}
+
 static void the_latest_are_found(farm *f, double beyond_s, uint32_t most) {
     uint32_t late[KL_CREW_LATEST], above = 0;
+    const uint64_t seed = draw(f, 1000);
+    const kl_crew_choice some = {&seed, counts};
     if (kl_crew_mean_rate(f->crew) == 0)
         return;
-    uint32_t count = kl_crew_latest(f->crew, beyond_s, late, most);
+    uint32_t count = kl_crew_latest(f->crew, beyond_s, &some, late, most);
     double off_s = 1e-12 * f->now_s, least_s = beyond_s;
     assert_true(count <= most);
     for (uint32_t i = 0; i < count; i++) {
         least_s = free_s_of(f, late[i]);
-        assert_true(f->views[late[i]].present && least_s > beyond_s - off_s);
+        assert_true(f->views[late[i]].present && counts(&seed, late[i]) && least_s > beyond_s - off_s);
         assert_true(i == 0 || least_s <= free_s_of(f, late[i - 1]) + off_s);
     }
     for (uint32_t i = 0; i < f->workers; i++)
-        above += f->views[i].present && free_s_of(f, i) > least_s + off_s;
+        above += f->views[i].present && counts(&seed, i) && free_s_of(f, i) > least_s + off_s;
     assert_true(above <= count); /* nobody later was left out */
     if (count < most)            /* all that are late enough */
         for (uint32_t i = 0; i < f->workers; i++) {
             bool listed = false;
             for (uint32_t k = 0; k < count; k++)
                 listed |= late[k] == i;
-            assert_true(listed || !f->views[i].present || free_s_of(f, i) <= beyond_s + off_s);
+            assert_true(listed || !f->views[i].present || !counts(&seed, i) ||
+                        free_s_of(f, i) <= beyond_s + off_s);
         }
 }
 

@@ -213,9 +213,14 @@ kl_crew_part kl_crew_free_within(const kl_crew *crew, double within_s, uint32_t 
 /* The largest free_s; 0: there is nobody. */
 double kl_crew_longest_s(const kl_crew *crew);
 enum { KL_CREW_LATEST = 16 };
-/* Those whose free_s is above beyond_s, at most `most` (and KL_CREW_LATEST) of them, the largest first;
- * returns how many. */
-uint32_t kl_crew_latest(const kl_crew *crew, double beyond_s, uint32_t *workers, uint32_t most);
+typedef struct kl_crew_choice {
+    const void *self;
+    bool (*counts)(const void *self, uint32_t worker);
+} kl_crew_choice;
+/* Those that count and whose free_s is above beyond_s, at most `most` (and KL_CREW_LATEST) of them, the
+ * largest first; returns how many. It costs a look at each that is late and does not count. */
+uint32_t kl_crew_latest(const kl_crew *crew, double beyond_s, const kl_crew_choice *choice, uint32_t *workers,
+                        uint32_t most);
 /* The least free_s + units/rate, and (unless NULL) whose it is; INFINITY: there is nobody. */
 double kl_crew_first_end_s(const kl_crew *crew, double units, uint32_t without, uint32_t *worker);
 
