@@ -14,7 +14,7 @@ enum {
 static const double PART = 100, DOUBTFUL = 20; /* of the time between two tries, a try may cost one */
 static const double KEPT = 0.8;                /* of what was measured before, in each round */
 static const double BETTER = 0.98;
-static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100;
+static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100, LONGEST_REST_ROUNDS = 50;
 static const double CHANGED = 1.2; /* executions take so much longer: what was proved no longer holds */
 
 static void begin_anew(kl_proof *p) {
@@ -33,6 +33,7 @@ void kl_proof_round(kl_proof *p, double now_s, double executions, double elapsed
         begin_anew(p);
         return;
     }
+    p->round_s = elapsed_s;
     p->rounds++;
     p->executions = KEPT * p->executions + executions;
     p->elapsed_s = KEPT * p->elapsed_s + elapsed_s;
@@ -72,7 +73,7 @@ kl_proved kl_proof_verdict(const kl_proof *p) {
 
 static void rest(kl_proof *p, double now_s) {
     double longer_s = fmax(FIRST_REST * (now_s - p->since_s), NEXT_REST * p->rest_s);
-    p->rest_s = fmin(longer_s, LONGEST_REST_S);
+    p->rest_s = fmin(longer_s, fmax(LONGEST_REST_S, LONGEST_REST_ROUNDS * p->round_s));
     p->rested_s = kl_proof_execution_s(p);
     p->since_s = p->rests_until_s = now_s + p->rest_s;
 }

@@ -13,8 +13,9 @@ typedef struct kl_proof {         /* zeroed: nothing is proved yet */
     double here_s;                /* an execution took before the try */
     double equal_s;               /* and in the last round with equal shares; 0: not known */
     double since_s;               /* when the last try ended, or the rest after it */
+    double round_s;               /* the last round's time */
     uint32_t passed, won;         /* tries in a row that equal shares lost, and won */
-    double rest_s, rests_until_s; /* the last rest after tries that they won; 0: they lost since */
+    double rest_s, rests_until_s; /* the last rest; rest_s 0: equal shares have lost a try since */
     double rested_s;              /* an execution took when it began */
 } kl_proof;
 
@@ -32,10 +33,10 @@ void kl_proof_begin(kl_proof *proof);
 /* In a try: are other shares better than equal ones? */
 kl_proved kl_proof_verdict(const kl_proof *proof);
 /* If equal shares are better, there is a rest: three times as long as it took to find that out, or twice the
- * rest before, and at most 100 s. */
+ * rest before, and at most 100 s or 50 rounds. */
 void kl_proof_end(kl_proof *proof, double now_s, kl_proved proved);
 /* Equal shares are to stay. That ends early if executions take 1.2 times as long as when it began. */
 bool kl_proof_rests(const kl_proof *proof, double now_s);
-double kl_proof_execution_s(const kl_proof *proof); /* with such shares as now; 0: not known */
+double kl_proof_execution_s(const kl_proof *proof); /* since equal shares came or went; 0: not known */
 
 #endif

@@ -723,7 +723,7 @@ static void decide(kl_steer *s, uint32_t count, const char *rest_begins, kl_stee
 
 /* --- by measurement --- */
 
-/* Executions that are slower meanwhile, as is expected, and moving there and back. */
+/* What a try costs: executions are slower meanwhile, if that is expected, and rows move there and back. */
 static double try_s(const kl_steer *s) {
     double loss = 1 - time_with(s, s->here, s->loads.raw) / time_with(s, s->equal, s->loads.raw);
     bool expected = !kl_proof_doubts(&s->proof) && loss > 0;
@@ -924,8 +924,11 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     *plan = (kl_steer_plan){.judgement.verdict = KL_STAY_WAITING, .depth = 1};
     tick(s, reports);
     double spent_s = learn_movements(s, reports);
+    bool rested = kl_proof_rests(&s->proof, s->now_s);
     kl_proof_round(&s->proof, s->now_s, s->executions, s->step_s - smaller(spent_s, s->step_s),
                    volume(s, s->equal) == 0);
+    if (rested && !kl_proof_rests(&s->proof, s->now_s)) /* another load has come */
+        kl_account_wake(&s->account);
     s->moved = false;
     learn_quantum(s, reports);
     learn_cores(s, reports);
