@@ -166,7 +166,9 @@ static void put_quoted(kl_buffer *out, const char *word) {
     put_text(out, "' ");
 }
 
-/* What a host's shell does: take the key, start the workers in the same folder if there is one, hand each the
+/* Shells that report on jobs are not to: nobody here knows of any.
+ *
+ * What a host's shell does: take the key, start the workers in the same folder if there is one, hand each the
  * key, start one that was killed again (SIGTERM asks it to go), and end them when nobody holds the other end
  * of its input any more. Shells print within themselves, so that the key is in no list of processes. */
 static void put_script(const run_state *r, const run_host *host, kl_buffer *out) {
@@ -178,9 +180,9 @@ static void put_script(const run_state *r, const run_host *host, kl_buffer *out)
         put_quoted(out, folder);
         put_text(out, "2>/dev/null; ");
     }
-    put_text(out,
-             "key=; while IFS= read -r line && [ \"$line\" != end ]; do key=\"$key$line\n\"; done; "
-             "one() { trap 'kill $worker; wait $worker; exit 143' TERM; while :; do printf %s \"$key\" | ");
+    put_text(out, "key=; while IFS= read -r line && [ \"$line\" != end ]; do key=\"$key$line\n\"; done; "
+                  "one() { trap '{ kill $worker; wait $worker; } 2>/dev/null; exit 143' TERM; while :; do "
+                  "printf %s \"$key\" | ");
     for (size_t i = 0; i < own; i++)
         put_quoted(out, program[i]);
     put_text(out, "--join ");
@@ -201,7 +203,8 @@ static void put_script(const run_state *r, const run_host *host, kl_buffer *out)
              "; exec 3<&0; all=; while [ \"$left\" -gt 0 ]; do one 3<&- & all=\"$all $!\"; left=$((left - "
              "1)); done; "
              "(while read -r line; do :; done; kill $all) <&3 >/dev/null 2>&1 & guard=$!; exec 3<&-; "
-             "code=0; for one in $all; do wait $one || code=$?; done; kill $guard 2>/dev/null; exit $code");
+             "code=0; for one in $all; do wait $one || code=$?; done; { kill $guard; wait $guard; } "
+             "2>/dev/null; exit $code");
     kl_put_u8(out, 0);
 }
 
@@ -218,6 +221,23 @@ static pid_t start(char *const *words, int input, const sigset_t *signals) {
     execvp(words[0], words);
     fprintf(stderr, "kilter run: starting %s: %s\n", words[0], strerror(errno));
     _exit(127);
+}
+
+/* The first word of --ssh must be a command; else its shell would say something that nobody asked for. */
+static kilter_status check_ssh(const char *ssh, kilter_error *error) {
+    size_t bytes = strcspn(ssh, " \t");
+    char *word = strndup(ssh, bytes);
+    char *const words[] = {"sh", "-c", "command -v \"$1\" >/dev/null 2>&1", "sh", word, NULL};
+    sigset_t none;
+    int status = -1;
+    sigemptyset(&none);
+    pid_t child = word && *word && *word != '-' ? start(words, -1, &none) : -1;
+    bool found =
+        child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    free(word);
+    return found
+               ? KILTER_OK
+               : kl_fail(error, KILTER_ERR_USAGE, "--ssh: there is no command '%.*s' here", (int)bytes, ssh);
 }
 
 static kilter_status start_master(run_state *r, const sigset_t *signals, kilter_error *error) {
@@ -324,8 +344,9 @@ static void give_up_without_hosts(run_state *r) {
 static void wait_for_master(run_state *r, const sigset_t *awaited) {
     bool gave_up = false;
     while (r->master > 0) {
-        int signal = sigwaitinfo(awaited, NULL);
-        if (signal != SIGCHLD && signal > 0)
+        siginfo_t info;
+        int signal = sigwaitinfo(awaited, &info);
+        if (signal != SIGCHLD && signal > 0 && info.si_code != SI_KERNEL) /* a terminal's comes to all */
             kill(r->master, signal);
         reap(r);
         if (r->master > 0 && !gave_up && all_failed(r->options)) {
@@ -377,7 +398,10 @@ static int run_with(const run_options *options) {
         sigaddset(&awaited, signals[i]);
     sigprocmask(SIG_BLOCK, &awaited, &before);
     signal(SIGPIPE, SIG_IGN);
-    kilter_status status = choose_endpoints(&r, &error);
+    setenv("KILTER_RUN", "1", 1); /* the master need not ask for workers */
+    kilter_status status = check_ssh(options->ssh, &error);
+    if (status == KILTER_OK)
+        status = choose_endpoints(&r, &error);
     if (status == KILTER_OK)
         status = make_key(&r, &error);
     if (status == KILTER_OK)

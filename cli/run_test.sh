@@ -11,6 +11,8 @@ expect 2 "unknown option '--frob'" "$kilter" run --frob a -- true
 expect 2 "'true': write -- before the program" "$kilter" run --host a true x
 expect 2 "--host wants a value" "$kilter" run --host -- true
 expect 2 "--ssh: the value is empty" "$kilter" run --ssh '' -- true
+expect 2 "--ssh: there is no command '-x' here" "$kilter" run --ssh '-x y' --host a -- true
+expect 2 "--ssh: there is no command 'no-such-command' here" "$kilter" run --ssh 'no-such-command y' --host a -- true
 for count in 0 x 1x -1 '' 10001; do
     expect 2 "no number of workers" "$kilter" run --host "a:$count" -- true
 done
@@ -55,6 +57,7 @@ done <list
 code=0
 wait $pid || code=$?
 [ $code = 0 ] || fail "exit code $code: $(cat run.err)"
+! grep -v "^kilter run: nowhere cannot be reached\|^no such host" run.err || fail "said after a good run: $(cat run.err)"
 [ "$(sort reached | tr '\n' ' ')" = "a b nowhere " ] || fail "reached $(cat reached)"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 
