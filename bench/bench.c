@@ -118,7 +118,7 @@ static int echo_process(void *arg) {
     char binding[KL_BINDING_BYTES];
     kl_transport *t;
     kl_event event;
-    kl_bind_core(0, binding);
+    kl_bind_cores(0, 1, binding);
     if (kl_zmq_join(arg, &(kl_zmq_options){0}, &t, NULL) != KILTER_OK)
         return 1;
     while (kl_poll(t, -1, &event, NULL) == KILTER_OK && event.kind != KL_EVENT_LEFT)
@@ -183,7 +183,7 @@ static void bench_round_trip(void) {
 
 static int compete(void *arg) {
     char binding[KL_BINDING_BYTES];
-    kl_bind_core(*(uint32_t *)arg, binding);
+    kl_bind_cores(*(uint32_t *)arg, 1, binding);
     for (volatile unsigned long i = 0;; i++)
         ;
     return 0;

@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    kl_bind_core((uint32_t)core, binding);
+    kl_bind_cores((uint32_t)core, 1, binding);
     printf("%s\n", binding);
     fflush(stdout);
     for (double begun_s = kl_monotonic_s();; begun_s += on_s + off_s) {

@@ -21,29 +21,31 @@ static int print(const char *file, bool json) {
     return kl_cmd_printed();
 }
 
-static int draw(const char *file, int64_t run, const char *picture) {
+typedef struct request {
+    bool json, failed;
+    const char *file, *picture;
+    int64_t run; /* −1: all */
+} request;
+
+/* What is written only when it is whole. */
+static int write_whole(const request *r, const char *file) {
     kilter_error error;
     char *data = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&data, &size);
-    kilter_status status = out ? kl_gantt_write(file, run, out, &error)
-                               : kl_fail(&error, KILTER_ERR_MEMORY, "drawing '%s': memory ran out", file);
+    kilter_status status = !out ? kl_fail(&error, KILTER_ERR_MEMORY, "reading '%s': memory ran out", file)
+                           : r->failed ? kl_failures_print(file, r->json, out, &error)
+                                       : kl_gantt_write(file, r->run, out, &error);
     bool whole = out && fclose(out) == 0;
     int code = status != KILTER_OK ? kilter_exit("kilter", &error)
-               : whole             ? kl_cmd_save(picture, data, size)
+               : whole             ? kl_cmd_save(r->failed ? "-" : r->picture, data, size)
                                    : EXIT_FAILURE;
     free(data);
     return code;
 }
 
-typedef struct request {
-    bool json;
-    const char *file, *picture;
-    int64_t run; /* −1: all */
-} request;
-
 static int answer(const request *r, const char *file) {
-    return r->picture ? draw(file, r->run, r->picture) : print(file, r->json);
+    return r->picture || r->failed ? write_whole(r, file) : print(file, r->json);
 }
 
 static int answer_newest(const request *r) {
@@ -86,6 +88,8 @@ static int run(const kl_command *command, int argc, char **argv) {
             options = false;
         else if (options && strcmp(word, "--json") == 0)
             r.json = true;
+        else if (options && strcmp(word, "--failed") == 0)
+            r.failed = true;
         else if (options && word[0] == '-' && word[1])
             return kl_cmd_usage(command, "unknown option '%s'", word);
         else if (r.file)
@@ -95,6 +99,8 @@ static int run(const kl_command *command, int argc, char **argv) {
     }
     if (r.json && r.picture)
         return kl_cmd_usage(command, "--json and --gantt are two questions: ask one");
+    if (r.failed && r.picture)
+        return kl_cmd_usage(command, "--failed and --gantt are two questions: ask one");
     if (r.run >= 0 && !r.picture)
         return kl_cmd_usage(command, "--run says which run --gantt draws: there is no --gantt");
     return r.file ? answer(&r, r.file) : answer_newest(&r);
@@ -104,7 +110,7 @@ const kl_command kl_cmd_report = {
     .name = "report",
     .summary = "what each worker did in a run, and how near the run came to its bound",
     .help =
-        "usage: kilter report [--json] [FILE]\n"
+        "usage: kilter report [--failed] [--json] [FILE]\n"
         "       kilter report --gantt OUT.svg [--run N] [FILE]\n"
         "\n"
         "Prints the summary of a run from its record, also while the run goes on or after it was killed.\n"
@@ -112,6 +118,7 @@ const kl_command kl_cmd_report = {
         "~/.local/state/kilter.\n"
         "\n"
         "  --json            one JSON object; times in seconds, null where a number is not known\n"
+        "  --failed          the tasks that failed instead: each attempt, where, and why\n"
         "  --gantt OUT.svg   a picture instead: who computed what, when; of a distributed loop: which\n"
         "                    rank had how many iterations, when; - is the standard output\n"
         "  --run N           of run N alone (without it: of all, or the last 20)\n"

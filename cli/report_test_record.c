@@ -50,6 +50,13 @@ static void push_workers(kl_trace *t) {
                                               "cores 0-63", 7, 0.03});
 }
 
+static void push_failures(kl_trace *t) {
+    kl_trace_failure(
+        t, &(kl_trace_failure_row){1, 31, 1, 1, 0.5, true, UINT64_MAX, 9,
+                                   "worker 1 (process 102 on ada) was killed by signal 9 (Killed)"});
+    kl_trace_failure(t, &(kl_trace_failure_row){1, 31, 2, 0, 0.75, false, UINT64_MAX, UINT64_MAX, "no luck"});
+}
+
 static void push_messages(kl_trace *t) {
     kl_trace_measurement(t, &(kl_trace_measurement_row){0.1, -1, "message_fixed_s", 2.9e-5, 0, 20});
     kl_trace_measurement(t, &(kl_trace_measurement_row){0.1, -1, "message_per_byte_s", 8e-10, 0, 20});
@@ -60,6 +67,8 @@ static void push_messages(kl_trace *t) {
 static void push_finished(kl_trace *t, uint64_t iterations) {
     push_workers(t);
     push_messages(t);
+    if (iterations <= 3)
+        push_failures(t);
     for (uint64_t run = 0; run < iterations; run++) {
         double began_s = 1 + 10 * (double)run;
         push_iteration(t, run, began_s, 12, 0);

@@ -99,6 +99,11 @@ typedef struct kilter_farm_options {
 
     /** local workers, 0: one per core; with listen: how many to wait for, 0: 1 */
     uint32_t workers;
+    /** cores of each local worker process: "none": it may use all; "core": one; "3": so many; "auto": as
+     * many for each as there are, at least one, and where the program uses OpenMP as many as OMP_NUM_THREADS
+     * says. Such a program takes as many threads as its worker has cores, unless OMP_NUM_THREADS says how
+     * many. With a number, and no `workers`, as many are started as there are such parts. NULL: "auto" */
+    const char *bind;
     /** how many of them work: "all", or "auto", which lets those rest between runs that do not pay;
      * NULL: "auto" */
     const char *team;
@@ -137,6 +142,9 @@ typedef struct kilter_farm_options {
     /** a run record that also holds the results, so that they survive the master: made when it is not there,
      * else gone on with; NULL: results are not stored. See kilter_farm_run(). Not together with `record` */
     const char *resume;
+    /** go on with `resume` although the program's file or its arguments (without Kilter's) are not those that
+     * it was made with; else that is refused. Without `resume` it does nothing */
+    bool resume_anyway;
     /** the program's name in record and messages, the same on master and workers; NULL: from argv[0] */
     const char *name;
     /** print a progress line with the time left to stderr */
@@ -155,7 +163,7 @@ KILTER_API void kilter_farm_usage(FILE *out);
  *
  * Options meant for Kilter are taken out of argc/argv; the rest stays, in order.
  * Local workers are processes made with fork(): open the farm before starting threads, and in a thread that
- * lives as long as the farm, as they are killed when it ends. They are bound to one core each.
+ * lives as long as the farm, as they are killed when it ends. They are bound to cores as `bind` says.
  * They inherit what is open, but for sockets marked close-on-exec.
  *
  * @param argc, argv  as main() got them; both NULL when there is no command line
@@ -185,6 +193,7 @@ KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, in
  * is for the same tasks, inputs, weights and shared data only.
  *
  * @return KILTER_OK; KILTER_ERR_TASK when tasks failed (all others were done and delivered);
+ * KILTER_ERR_CANCELLED when kilter_farm_cancel(), Ctrl-C or SIGTERM ended it;
  * KILTER_ERR_NO_WORKER when the last worker was lost (a master that listens waits for another one instead);
  * KILTER_ERR_RANGE for a weight, work, input or shared data outside what kilter_run says; KILTER_ERR_USAGE
  * when the farm's last run has not returned, as in its callback, when the record asked for cannot be made, or
@@ -194,6 +203,17 @@ KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, in
  * KILTER_ERR_MEMORY, _SYSTEM
  */
 KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
+
+/**
+ * End the run that is on, early: the results that have come are given to `done`, and kilter_farm_run()
+ * returns KILTER_ERR_CANCELLED. From any thread, and from callbacks; it does nothing where no run is on. The
+ * farm can be used again. With `resume` the same command goes on from what is done.
+ *
+ * Ctrl-C and SIGTERM do the same to a master on which threads can be used (not under mpirun), if the program
+ * leaves these signals as they are when it opens the farm; a second one, or one where no run is on, ends the
+ * program at once. Of several farms in a process the one opened first hears them.
+ */
+KILTER_API void kilter_farm_cancel(kilter_farm *farm);
 
 /**
  * Add tasks to the run that is on.   Local, on the master, from the callback `done` of a run with `grows`.

@@ -35,7 +35,8 @@ extern "C" {
     X(ERR_MEMORY, "memory ran out")                                                                          \
     X(ERR_SYSTEM, "the operating system refused something")                                                  \
     X(ERR_RECORD, "the run record could not be written or read")                                             \
-    X(ERR_MPI, "MPI refused something")
+    X(ERR_MPI, "MPI refused something")                                                                      \
+    X(ERR_CANCELLED, "the run was cancelled")
 
 typedef enum kilter_status {
 #define KILTER_STATUS_ENUM(name, text) KILTER_##name,

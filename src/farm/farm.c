@@ -37,6 +37,19 @@ static void end_progress(const kilter_farm *f) {
         fprintf(stderr, "\r\033[K");
 }
 
+/* unbegun: it waited for workers. */
+static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *error) {
+    kilter_error why = {KILTER_OK, ""};
+    char more[KILTER_ERROR_TEXT_BYTES];
+    if (unbegun)
+        return kl_fail(error, KILTER_ERR_CANCELLED, "cancelled before it began");
+    kilter_status status = kl_master_cancel(f->master, &why);
+    if (status == KILTER_OK)
+        return KILTER_OK;
+    kl_farm_say_interrupt(f, more, sizeof more);
+    return kl_fail(error, status, "%s%s", why.text, more);
+}
+
 /* Begin what was requested, take in one event, hand over what came of it. */
 static void service_turn(kilter_farm *f, double timeout_s) {
     pthread_mutex_lock(&f->lock);
@@ -44,8 +57,10 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     bool deals = f->request && !kl_known_all(f->known, f->request->tasks);
     const kilter_run *request = f->gathered || !deals ? f->request : NULL;
     const kl_spans done = request ? (kl_spans){f->known->spans, f->known->first} : (kl_spans){0};
-    if (request)
+    bool cancel = f->cancelled, unbegun = cancel && f->request && !request;
+    if (request || unbegun)
         f->request = NULL;
+    f->cancelled = false;
     kl_master_unsafe(f->master, f->unstored_tasks, kl_farm_holds(f));
     if (!f->threaded && f->unstored.first && (timeout_s < 0 || timeout_s > STORED_S))
         timeout_s = STORED_S;
@@ -70,7 +85,7 @@ static void service_turn(kilter_farm *f, double timeout_s) {
         timeout_s = tend_s < HUGE_VAL ? tend_s : timeout_s;
     kilter_error error = {KILTER_OK, ""};
     kilter_status status = KILTER_OK;
-    bool was_running = kl_master_running(f->master) || request;
+    bool was_running = kl_master_running(f->master) || request || unbegun;
     if (request) {
         kl_master_spent(f->master, spent_s);
         kl_master_note_grain(f->master, &grain);
@@ -80,6 +95,8 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     }
     if (status == KILTER_OK)
         status = kl_farm_grow(f, &additions, grown, &error);
+    if (status == KILTER_OK && cancel)
+        status = cancel_run(f, unbegun, &error);
     if (status == KILTER_OK && (kl_master_running(f->master) || !was_running))
         status = kl_master_turn(f->master, timeout_s, &error);
     bool running = kl_master_running(f->master);
@@ -197,12 +214,22 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
     return ended;
 }
 
+/* What ended the run early, if anything did: the service thread notes it. */
+static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
+    pthread_mutex_lock(&f->lock);
+    kilter_error failure = f->failure;
+    pthread_mutex_unlock(&f->lock);
+    return failure.status == KILTER_OK ? KILTER_OK : kl_fail(error, failure.status, "%s", failure.text);
+}
+
 /* Deal, and give the results to the callback as they come. */
 static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *known,
                                kl_deliverer *deliverer, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     f->grows = run->grows;
     f->misgrown = (kilter_error){KILTER_OK, ""};
+    f->on = true;
+    f->cancelled = f->interrupted;
     f->run_ended = f->broken; /* then nobody is there to take the request */
     f->run_over = f->grown = false;
     f->known = known;
@@ -223,15 +250,13 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *
         note_taken(f, deliverer, status);
     }
     f->grows = false;
+    pthread_mutex_lock(&f->lock);
+    f->on = f->cancelled = false;
+    pthread_mutex_unlock(&f->lock);
     kl_farm_free_additions(f);
     if (status == KILTER_OK && f->misgrown.status != KILTER_OK)
         return kl_fail(error, f->misgrown.status, "%s", f->misgrown.text);
-    pthread_mutex_lock(&f->lock);
-    kilter_error failure = f->failure;
-    pthread_mutex_unlock(&f->lock);
-    if (status == KILTER_OK && failure.status != KILTER_OK)
-        return kl_fail(error, failure.status, "%s", failure.text);
-    return status;
+    return status == KILTER_OK ? tell_failure(f, error) : status;
 }
 
 static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_error *error) {
@@ -269,6 +294,15 @@ kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_erro
     return status;
 }
 
+void kilter_farm_cancel(kilter_farm *f) {
+    pthread_mutex_lock(&f->lock);
+    bool on = f->on;
+    f->cancelled |= on;
+    pthread_mutex_unlock(&f->lock);
+    if (on)
+        kl_transport_wake(f->transport);
+}
+
 void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {
     kilter_farm *f = (kilter_farm *)(uintptr_t)farm; /* const to the caller; the lock is not */
     pthread_mutex_lock(&f->lock);
@@ -285,6 +319,7 @@ kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
                        "closing the farm: a run has not returned; close it after that, and "
                        "not from the callback");
     kl_farm_close_control(f); /* nobody else uses the master now */
+    kl_farm_close_interrupt(f);
     pthread_mutex_lock(&f->lock);
     f->closing = true;
     pthread_mutex_unlock(&f->lock);

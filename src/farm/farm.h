@@ -93,6 +93,7 @@ typedef struct kl_master_options {
     bool chooses;                /* between runs: how many workers work */
     bool release;                /* those not needed leave the farm */
     bool quiet;                  /* no warnings on stderr */
+    double greeting_s; /* who joins and does not say who it is for so long is sent away; 0: it may */
     /* A worker is lost that was process `pid`; missed: it was ready, and not about to leave. May say how it
      * ended ("was killed by …"). NULL: nobody knows. */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
@@ -109,12 +110,15 @@ void kl_master_record(kl_master *master,
  * to the farm. */
 kilter_status kl_master_turn(kl_master *master, double timeout_s, kilter_error *error);
 
+/* The run that is on ends early. KILTER_ERR_CANCELLED; KILTER_OK: none is. */
+kilter_status kl_master_cancel(kl_master *master, kilter_error *error);
 double
 kl_master_due_s(const kl_master *master); /* when it wants its next turn, whatever comes; HUGE_VAL: never */
 
 uint32_t kl_master_ready(const kl_master *master);   /* workers that can be dealt work, or rest */
 uint32_t kl_master_refused(const kl_master *master); /* that came and could not work, or left unasked */
 bool kl_master_knows(const kl_master *master, uint64_t pid); /* is there a worker of this process, ready? */
+bool kl_master_sees(const kl_master *master, uint64_t pid);  /* a worker of this process has said who it is */
 /* So many workers are being started: a farm that has lost all others waits for them. */
 void kl_master_expect(kl_master *master, uint32_t coming);
 uint64_t kl_master_finished(const kl_master *master);     /* tasks, in all runs */
@@ -260,6 +264,8 @@ void kl_summary_sentence(const kl_balance *balance, const char *policy, const ki
 typedef struct kl_settings {
     kilter_farm_options options;
     char *team, *policy, *transport, *listen, *join, *key, *record, *resume, *name, *version;
+    char *bind;
+    char *arguments; /* the program's own; NULL: it did not show them */
 } kl_settings;
 
 /* KILTER_ENDED when help was asked for and printed. Takes its options out of argc/argv (both may be NULL)

@@ -16,6 +16,8 @@ typedef struct thread_worker { /* a worker that is a thread (inproc) */
 typedef struct local_worker { /* a worker that is a process started from here */
     pid_t pid;
     bool ended;
+    double started_s;
+    bool doomed;    /* it lives, does not answer and is to be killed */
     bool lost;      /* the master was told, and misses it */
     bool replacing; /* started in the place of a lost one, and not seen by the master yet */
     char how[80];   /* it ended */
@@ -69,10 +71,12 @@ struct kilter_farm {
     uint32_t workers;     /* started, or waited for */
     kl_nursery *nursery;  /* NULL: no local processes */
     local_worker *locals; /* `workers` of them */
+    uint32_t cores_each;  /* of a local worker; 0: they are not bound */
     uint32_t deaths;      /* of local workers, in a row, without a task finished in between */
     uint64_t finished_at_death;
     thread_worker *threads;
-    kl_control *control; /* NULL: none */
+    kl_control *control;            /* NULL: none */
+    struct kl_interrupt *interrupt; /* NULL: signals are not heard */
 
     bool threaded;
     pthread_t service;
@@ -102,6 +106,9 @@ struct kilter_farm {
     kl_addition *added;        /* what the master has of them, in any order */
     bool grown;                /* nothing more will be added */
     kilter_error misgrown;     /* why the run grows other than it did before; the caller's */
+    bool on;                   /* a run is: it can be cancelled */
+    bool cancelled;            /* it is to be */
+    bool interrupted;          /* by a signal: each run is, from now on */
     kl_delivery_list unstored; /* results on their way to the disk */
     size_t unstored_bytes;
     uint64_t unstored_tasks;
@@ -142,7 +149,7 @@ void kl_attendant_stop(kl_attendant *attendant); /* NULL does nothing */
 
 /* --- local.c: workers that the master starts itself --- */
 
-enum { KL_OTHER_FILES = 64 }; /* what a master has open, a connection for each worker aside, is less */
+enum { KL_OTHER_FILES = 32 }; /* what a master opens, a connection for each worker aside, is less */
 
 kilter_status kl_farm_start_processes(kilter_farm *farm, kilter_error *error);
 kilter_status kl_farm_start_threads(kilter_farm *farm, kilter_error *error);
@@ -169,6 +176,13 @@ void kl_farm_show_state(kilter_farm *farm, bool run_ended); /* to whoever waits 
 void kl_farm_answer_grain(kilter_farm *farm);               /* what was asked, under the lock */
 kl_grain_plan kl_farm_take_grain(kilter_farm *farm);        /* what was answered, under the lock */
 kl_expectation kl_farm_take_expectation(kilter_farm *farm); /* likewise what is expected */
+
+/* --- interrupt.c: Ctrl-C and SIGTERM --- */
+
+void kl_farm_open_interrupt(kilter_farm *farm); /* where it cannot be had, signals do what they did */
+void kl_farm_close_interrupt(kilter_farm *farm);
+/* What is to be said beside that the run was cancelled; "": nothing. */
+void kl_farm_say_interrupt(kilter_farm *farm, char *text, size_t size);
 
 /* --- recording.c: the farm's run record --- */
 

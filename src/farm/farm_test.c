@@ -1,5 +1,7 @@
 /* The public farm with real workers: processes over zmq, threads over inproc, and masters that listen. */
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -415,6 +417,227 @@ static void when_all_workers_are_dead_the_run_ends(void **state) {
     kilter_farm_close(farm, NULL);
 }
 
+/* The first lives; whoever is to take its place dies as it starts. */
+static int second_dies_at_start(const kilter_worker *worker, void **state) {
+    if (atomic_load(&((shared_counts *)worker->user)->started) > 0)
+        raise(SIGKILL);
+    return start(worker, state);
+}
+
+static void a_run_whose_last_replacement_does_not_come_ends(void **state) {
+    (void)state;
+    shared_counts *counts = new_counts();
+    kilter_farm_options options = counting(counts, 1);
+    options.work = fatal;
+    options.start = second_dies_at_start;
+    kilter_farm *farm = open_farm(options, "none");
+    kilter_error error;
+    assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 10}, &error), KILTER_ERR_NO_WORKER);
+    assert_non_null(strstr(error.text, "no worker is left with 10 of 10 tasks not done"));
+    kilter_farm_close(farm, NULL);
+    munmap(counts, sizeof *counts);
+}
+
+/* More attempts than workers are replaced in a row. */
+static void a_run_that_only_kills_its_workers_ends(void **state) {
+    (void)state;
+    kilter_farm *farm =
+        open_farm((kilter_farm_options){.work = fatal, .workers = 1, .attempts = 1000}, "none");
+    kilter_error error;
+    assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 1}, &error), KILTER_ERR_NO_WORKER);
+    assert_non_null(strstr(error.text, "was killed by signal 9"));
+    kilter_farm_close(farm, NULL);
+}
+
+/* The worker that begins the first task stops there, and does not go on by itself. */
+static int first_task_freezes(const kilter_task *task, kilter_result *result, void *state) {
+    int nobody = 0;
+    if (atomic_compare_exchange_strong(&((worker_state *)state)->counts->pid, &nobody, getpid()))
+        raise(SIGSTOP);
+    return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
+}
+
+static void a_frozen_worker_is_killed_and_replaced(void **state) {
+    (void)state;
+    shared_counts *counts = new_counts();
+    uint8_t seen[20] = {0};
+    kilter_farm_options options = counting(counts, 1);
+    options.work = first_task_freezes;
+    options.lost_after_s = 1;
+    kilter_farm *farm = open_farm(options, "none");
+    kilter_error error = {KILTER_OK, ""};
+    if (kilter_farm_run(farm, &(kilter_run){.tasks = 20, .done = see, .user = seen}, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(seen[i], 1);
+    assert_int_equal(kill(counts->pid, 0), -1); /* and no process of that number is left */
+    kilter_farm_close(farm, NULL);
+    munmap(counts, sizeof *counts);
+}
+
+/* --- cores --- */
+
+static int note_cores(const kilter_worker *worker, void **state) {
+    cpu_set_t mine;
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0)
+        return 1;
+    ((shared_counts *)worker->user)->pid = CPU_COUNT(&mine);
+    return start(worker, state);
+}
+
+static void workers_have_as_many_cores_as_is_said(void **state) {
+    (void)state;
+    static const char *const ways[] = {"none", "core", "auto", "1", "1000"};
+    cpu_set_t mine;
+    assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
+    int units = CPU_COUNT(&mine), cores = (int)kl_core_count(), core_units = units / cores;
+    int expected[] = {units, core_units, units, core_units, units};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        shared_counts *counts = new_counts();
+        kilter_farm_options options = counting(counts, 1);
+        options.start = note_cores;
+        options.bind = ways[i];
+        kilter_farm *farm = open_farm(options, "none");
+        assert_int_equal(counts->pid, expected[i]);
+        kilter_farm_close(farm, NULL);
+        munmap(counts, sizeof *counts);
+    }
+}
+
+/* --- runs that are cancelled --- */
+
+static int short_nap(const kilter_task *task, kilter_result *result, void *state) {
+    kl_nap_s(1e-3);
+    if (state)
+        atomic_fetch_add(&((worker_state *)state)->counts->done, 1);
+    return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
+}
+
+typedef struct canceller {
+    kilter_farm *farm;
+    uint64_t given, at;
+    atomic_uint seen; /* the same, for another thread */
+} canceller;
+
+static void cancel_at(const kilter_outcome *o, void *user) {
+    canceller *c = user;
+    (void)o;
+    atomic_store(&c->seen, 1);
+    if (++c->given == c->at)
+        kilter_farm_cancel(c->farm);
+}
+
+static void *cancel_when_begun(void *user) {
+    canceller *c = user;
+    while (atomic_load(&c->seen) == 0)
+        kl_nap_s(1e-4);
+    kilter_farm_cancel(c->farm);
+    return NULL;
+}
+
+/* From the callback, from another thread, before it begins; then the farm does its work as if nothing were.
+ */
+static void a_cancelled_run_ends_and_the_farm_goes_on(void **state) {
+    (void)state;
+    static const char *const transports[] = {"zmq", "inproc"};
+    for (int t = 0; t < 2; t++) {
+        kilter_error error;
+        canceller c = {.at = 5};
+        c.farm = open_farm((kilter_farm_options){.work = short_nap, .workers = 2, .transport = transports[t]},
+                           "none");
+        kilter_farm_cancel(c.farm); /* nothing is on */
+        for (int way = 0; way < 2; way++) {
+            pthread_t other;
+            c.given = 0;
+            c.seen = 0;
+            if (way == 1) {
+                c.at = 0;
+                assert_int_equal(pthread_create(&other, NULL, cancel_when_begun, &c), 0);
+            }
+            kilter_run run = {.tasks = 1000000, .done = cancel_at, .user = &c};
+            assert_int_equal(kilter_farm_run(c.farm, &run, &error), KILTER_ERR_CANCELLED);
+            assert_non_null(strstr(error.text, "cancelled with "));
+            assert_non_null(strstr(error.text, " of 1000000 tasks done"));
+            if (way == 1)
+                pthread_join(other, NULL);
+            uint8_t seen[20] = {0};
+            assert_int_equal(
+                kilter_farm_run(c.farm, &(kilter_run){.tasks = 20, .done = see, .user = seen}, &error),
+                KILTER_OK);
+            for (int i = 0; i < 20; i++)
+                assert_int_equal(seen[i], 1);
+        }
+        kilter_farm_close(c.farm, NULL);
+    }
+}
+
+/* A program whose first run a signal ends, and that tries another one. */
+static int interrupted_program(shared_counts *counts) {
+    kilter_farm_options options = counting(counts, 2);
+    options.work = short_nap;
+    setpgid(0, 0);
+    kilter_farm *farm = open_farm(options, "none");
+    kilter_error error;
+    for (int run = 0; run < 2; run++)
+        if (kilter_farm_run(farm, &(kilter_run){.tasks = 1000000}, &error) != KILTER_ERR_CANCELLED ||
+            !strstr(error.text, "with --resume FILE they would be kept"))
+            return 1;
+    kilter_farm_close(farm, NULL);
+    counts->pid = 1;
+    while (counts->pid == 1) /* no farm is there any more: the signal does what it ever did */
+        pause();
+    return 2;
+}
+
+static void signals_end_the_run_and_then_the_program(void **state) {
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM};
+    for (int i = 0; i < 2; i++) {
+        shared_counts *counts = new_counts();
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(interrupted_program(counts));
+        while (counts->done == 0)
+            kl_nap_s(1e-3);
+        kill(signals[i] == SIGINT ? -pid : pid, signals[i]); /* Ctrl-C comes to the workers, too */
+        int how;
+        while (counts->pid == 0 && waitpid(pid, &how, WNOHANG) == 0)
+            kl_nap_s(1e-3);
+        assert_int_equal(counts->pid, 1);
+        kill(pid, signals[i]);
+        assert_int_equal(waitpid(pid, &how, 0), pid);
+        assert_true(WIFSIGNALED(how) && WTERMSIG(how) == signals[i]);
+        munmap(counts, sizeof *counts);
+    }
+}
+
+static int killed_program(shared_counts *counts, const char *folder) {
+    setenv("TMPDIR", folder, 1);
+    unsetenv("XDG_RUNTIME_DIR");
+    kilter_farm_options options = counting(counts, 2);
+    options.work = short_nap;
+    kilter_farm *farm = open_farm(options, "none");
+    return kilter_farm_run(farm, &(kilter_run){.tasks = 1000000}, NULL);
+}
+
+static void a_killed_master_leaves_no_folder(void **state) {
+    (void)state;
+    char folder[] = "/tmp/kilter-test-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    shared_counts *counts = new_counts();
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(killed_program(counts, folder));
+    while (counts->done == 0)
+        kl_nap_s(1e-3);
+    assert_int_equal(rmdir(folder), -1);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    while (rmdir(folder) != 0)
+        kl_nap_s(1e-3);
+    munmap(counts, sizeof *counts);
+}
+
 static int refuse(const kilter_worker *worker, void **state) {
     (void)worker, (void)state;
     return 9;
@@ -712,6 +935,46 @@ static void too_many_workers_for_the_limit_of_files_are_an_error(void **state) {
     assert_int_equal(apart(open_with_few_files), 0);
 }
 
+/* As many as it needs, and not many more. */
+static int run_with_few_files(void) {
+    struct rlimit few = {64, 64};
+    setrlimit(RLIMIT_NOFILE, &few);
+    kilter_farm_options options = {.work = chatter, .workers = 2, .record = "none"};
+    kilter_farm *farm;
+    kilter_error error;
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_OK)
+        return 1;
+    if (kilter_farm_run(farm, &(kilter_run){.tasks = 10}, &error) != KILTER_OK)
+        return 2;
+    return kilter_farm_close(farm, NULL) == KILTER_OK ? 0 : 3;
+}
+
+static int open_with_little_memory(void) {
+    unsigned long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    if (!statm || fscanf(statm, "%lu", &pages) != 1)
+        return 1;
+    fclose(statm);
+    rlim_t bytes = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (20 << 20); /* two threads' stacks */
+    setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
+    kilter_farm_options options = {.work = chatter, .workers = 1, .record = "none"};
+    kilter_farm *farm;
+    kilter_error error;
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_ERR_SYSTEM)
+        return 2;
+    return strstr(error.text, "ulimit -v") ? 0 : 3;
+}
+
+static void limits_are_asked_for_first(void **state) {
+    (void)state;
+    assert_int_equal(apart(run_with_few_files), 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    assert_int_equal(apart(open_with_little_memory), 0); /* sanitizers take all the addresses there are */
+#else
+    (void)open_with_little_memory;
+#endif
+}
+
 static double peak_bytes(void) {
     char line[256];
     double kib = 0;
@@ -755,6 +1018,7 @@ static void a_million_tasks_fit_in_little_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_are_asked_for_first), /* before stacks of ended threads can be taken again */
         cmocka_unit_test(processes_do_every_task_once),
         cmocka_unit_test(threads_do_every_task_once),
         cmocka_unit_test(farms_live_side_by_side),
@@ -764,6 +1028,13 @@ int main(void) {
         cmocka_unit_test(the_last_task_of_a_stopped_worker_is_done_by_another),
         cmocka_unit_test(a_task_that_kills_its_workers_fails_and_the_run_goes_on),
         cmocka_unit_test(when_all_workers_are_dead_the_run_ends),
+        cmocka_unit_test(a_run_whose_last_replacement_does_not_come_ends),
+        cmocka_unit_test(a_run_that_only_kills_its_workers_ends),
+        cmocka_unit_test(a_frozen_worker_is_killed_and_replaced),
+        cmocka_unit_test(workers_have_as_many_cores_as_is_said),
+        cmocka_unit_test(a_cancelled_run_ends_and_the_farm_goes_on),
+        cmocka_unit_test(signals_end_the_run_and_then_the_program),
+        cmocka_unit_test(a_killed_master_leaves_no_folder),
         cmocka_unit_test(what_is_printed_to_a_closed_stream_hits_no_socket),
         cmocka_unit_test(too_many_workers_for_the_limit_of_files_are_an_error),
         cmocka_unit_test(workers_that_cannot_start_are_named),

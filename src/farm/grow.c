@@ -80,11 +80,11 @@ static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *err
     if (!over)
         add(&f->to_add, a);
     pthread_mutex_unlock(&f->lock);
+    f->known->tasks += a->count; /* also then: the record has them, and the next start adds them again */
     if (over) {
         free(a);
         return kl_fail(error, failure.status, "adding tasks: the run has ended: %s", failure.text);
     }
-    f->known->tasks += a->count;
     if (first)
         kl_transport_wake(f->transport);
     return KILTER_OK;

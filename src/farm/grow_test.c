@@ -577,6 +577,80 @@ static void a_run_that_grows_otherwise_is_refused(void **state) {
     munmap(b, sizeof *b);
 }
 
+/* --- workers lost while stored results are given --- */
+
+enum { CHAIN = 6 };
+
+typedef struct chain {
+    kilter_farm *farm;
+    bool first;            /* the first master, which ends with the chain */
+    atomic_uint *sessions; /* the second one's workers die: in task 1, and as they start */
+} chain;
+
+/* Task 1 fails, and is not stored. */
+static int chain_work(const kilter_task *task, kilter_result *result, void *state) {
+    chain *c = state;
+    if (!c->first)
+        raise(SIGKILL);
+    return task->index == 1 ? kilter_result_fail(result, "again") : 0;
+}
+
+static int chain_start(const kilter_worker *worker, void **state) {
+    chain *c = worker->user;
+    *state = c;
+    if (atomic_fetch_add(c->sessions, 1) >= 2)
+        raise(SIGKILL);
+    return 0;
+}
+
+static void await_end(kilter_farm *f) {
+    for (bool over = false; !over; kl_nap_s(1e-3)) {
+        pthread_mutex_lock(&f->lock);
+        over = f->run_over || f->broken;
+        pthread_mutex_unlock(&f->lock);
+    }
+}
+
+static void add_next(const kilter_outcome *o, void *user) {
+    chain *c = user;
+    if (o->index == 1)
+        return;
+    if (!c->first)
+        await_end(c->farm);
+    if (o->index < CHAIN)
+        kilter_farm_add(c->farm, 1, NULL, NULL, NULL);
+}
+
+static kilter_status walk_chain(chain *c, const char *file, kilter_error *error) {
+    kilter_farm_options options = {.work = chain_work,
+                                   .start = chain_start,
+                                   .user = c,
+                                   .workers = 1,
+                                   .transport = "zmq",
+                                   .resume = file,
+                                   .name = "grow_test"};
+    assert_int_equal(kilter_farm_open(&options, NULL, NULL, &c->farm, error), KILTER_OK);
+    kilter_run run = {.tasks = 2, .done = add_next, .user = c, .grows = true};
+    kilter_status status = kilter_farm_run(c->farm, &run, error);
+    kilter_farm_close(c->farm, NULL);
+    return status;
+}
+
+/* Not that the run grows otherwise, as nothing can be added any more. */
+static void the_loss_of_all_workers_is_what_is_told(void **state) {
+    const place *at = *state;
+    kilter_error error = {KILTER_OK, ""};
+    chain c = {.first = true,
+               .sessions =
+                   mmap(NULL, sizeof *c.sessions, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)};
+    assert_int_equal(walk_chain(&c, at->file, &error), KILTER_ERR_TASK);
+    c.first = false;
+    kilter_status status = walk_chain(&c, at->file, &error);
+    if (status != KILTER_ERR_NO_WORKER)
+        fail_msg("%d: %s", status, error.text);
+    munmap(c.sessions, sizeof *c.sessions);
+}
+
 int main(void) {
 #define AT_A_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
     const struct CMUnitTest tests[] = {
@@ -590,6 +664,7 @@ int main(void) {
         cmocka_unit_test(the_same_bytes_are_kept_once),
         AT_A_PLACE(killed_masters_are_followed_by_others),
         AT_A_PLACE(a_run_that_grows_otherwise_is_refused),
+        AT_A_PLACE(the_loss_of_all_workers_is_what_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,12 +7,30 @@
 #include "farm/farm_private.h"
 
 static const double FINISH_PATIENCE_S = 5; /* local workers get so long to end, all together */
+static const double JOIN_PATIENCE_S = 60;  /* a replacement has connected by then */
 static const double TEND_S = 0.05; /* while some are starting, it is looked so often what became of them */
+
+/* 0: they may use all. By default each gets as many as all others, or as its tasks' threads want. */
+static uint32_t cores_each(const kilter_farm *f) {
+    const char *bind = f->settings.bind ? f->settings.bind : "auto";
+    uint32_t cores = kl_core_count(), each = cores / f->workers, threads = kl_openmp_threads();
+    if (strcmp(bind, "none") == 0)
+        return 0;
+    if (strcmp(bind, "auto") == 0)
+        each = each > threads ? each : threads;
+    else
+        each = strcmp(bind, "core") == 0 ? 1 : (uint32_t)strtoul(bind, NULL, 10);
+    return each == 0 ? 1 : each < cores ? each : cores;
+}
 
 static int local_worker_process(void *arg, uint32_t number) {
     const kilter_farm *f = arg;
-    char binding[KL_BINDING_BYTES];
-    kl_bind_core(number, binding);
+    char binding[KL_BINDING_BYTES] = "";
+    kl_leave_interrupts();
+    if (f->cores_each > 0) {
+        kl_bind_cores(number, f->cores_each, binding);
+        kl_limit_openmp(f->cores_each);
+    }
     kilter_error error = {KILTER_OK, ""};
     kilter_status status = kl_farm_join(&f->settings, f->socket, binding, &error);
     /* what else went wrong the master has seen, and says */
@@ -28,6 +46,19 @@ static void *thread_worker_main(void *arg) {
     return NULL;
 }
 
+static void remove_socket(kilter_farm *f) {
+    if (f->socket)
+        unlink(f->socket + strlen("ipc://"));
+    kl_socket_dir_close(&f->socket_dir);
+    free(f->socket);
+    f->socket = NULL;
+}
+
+/* In the nursery, when the master was killed. */
+static void clear_up(void *arg) {
+    remove_socket(arg);
+}
+
 kilter_status kl_farm_start_processes(kilter_farm *f, kilter_error *error) {
     kilter_status status = kl_allow_files((uint64_t)f->workers + KL_OTHER_FILES, error);
     if (status == KILTER_OK)
@@ -40,7 +71,8 @@ kilter_status kl_farm_start_processes(kilter_farm *f, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_MEMORY, "starting %u local workers: memory ran out", f->workers);
     if (kl_zmq_check(f->socket, error) != KILTER_OK)
         return KILTER_ERR_USAGE;
-    status = kl_nursery_open(local_worker_process, f, &f->nursery, error);
+    f->cores_each = cores_each(f);
+    status = kl_nursery_open(local_worker_process, clear_up, f, &f->nursery, error);
     for (uint32_t i = 0; i < f->workers && status == KILTER_OK; i++)
         status = kl_nursery_start(f->nursery, i, error);
     return status == KILTER_OK
@@ -76,6 +108,8 @@ static void take_news(kilter_farm *f, const kl_child_news *news) {
     local_worker *local = &f->locals[news->number];
     local->pid = news->pid;
     local->ended = news->ended;
+    local->started_s = kl_now_s(&f->clock);
+    local->doomed &= !news->ended;
     snprintf(local->how, sizeof local->how, "%s", news->how);
     if (!news->ended || kl_master_knows(f->master, (uint64_t)news->pid))
         local->lost = false; /* if it is, the master will see that now */
@@ -124,9 +158,22 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     if (!local)
         return;
     local->lost = missed;
+    local->doomed = !local->ended && (missed || local->replacing);
     tell_who_comes(f);
     if (local->ended)
         snprintf(how, size, "%s", local->how);
+    else if (local->doomed)
+        snprintf(how, size, "no longer answers");
+}
+
+/* One that is frozen would never be replaced. Not while a debugger has it, or its core is written. */
+static void end_doomed(kilter_farm *f, uint32_t number) {
+    local_worker *local = &f->locals[number];
+    bool unseen = local->replacing && !local->ended && local->pid > 0 &&
+                  kl_now_s(&f->clock) > local->started_s + JOIN_PATIENCE_S &&
+                  !kl_master_sees(f->master, (uint64_t)local->pid);
+    if ((local->doomed || unseen) && !kl_process_is_held(local->pid))
+        kl_nursery_end(f->nursery, number);
 }
 
 /* Where workers die and die and nothing gets done, starting more helps nobody. */
@@ -147,7 +194,8 @@ double kl_farm_tend_local(kilter_farm *f) {
     for (uint32_t i = 0; f->nursery && i < f->workers; i++) {
         local_worker *local = &f->locals[i];
         if (local->lost && !local->ended && kl_master_knows(f->master, (uint64_t)local->pid))
-            local->lost = false; /* it came back */
+            local->lost = local->doomed = false; /* it came back */
+        end_doomed(f, i);
         if (local->ended && local->lost) {
             local->lost = false;
             local->replacing = is_worth_replacing(f) && kl_nursery_start(f->nursery, i, NULL) == KILTER_OK;
@@ -194,14 +242,6 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
         fprintf(stderr, "%s: going on with %u of %u workers; one that could not start: %s\n",
                 f->settings.name, kl_master_ready(f->master), f->workers, *loss ? loss : how);
     return KILTER_OK;
-}
-
-static void remove_socket(kilter_farm *f) {
-    if (f->socket)
-        unlink(f->socket + strlen("ipc://"));
-    kl_socket_dir_close(&f->socket_dir);
-    free(f->socket);
-    f->socket = NULL;
 }
 
 void kl_farm_finish_local(kilter_farm *f) {

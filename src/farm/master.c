@@ -92,6 +92,12 @@ bool kl_master_knows(const kl_master *m, uint64_t pid) {
             return true;
     return false;
 }
+bool kl_master_sees(const kl_master *m, uint64_t pid) {
+    for (size_t i = 0; i < m->member_count; i++)
+        if (m->members[i].stage > GREETING && m->members[i].stage < GONE && m->members[i].hello.pid == pid)
+            return true;
+    return false;
+}
 void kl_master_expect(kl_master *m, uint32_t coming) {
     m->coming = coming;
 }
@@ -488,24 +494,49 @@ void kl_master_grown(kl_master *m) {
     end_if_done(m);
 }
 
-/* Nobody is left, and nobody will come: that is the end of the run. */
-static kilter_status check_workers(kl_master *m, kilter_error *error) {
+kilter_status kl_master_cancel(kl_master *m, kilter_error *error) {
+    if (!m->running)
+        return KILTER_OK;
+    end_run(m, "cancelled");
+    return kl_fail(error, KILTER_ERR_CANCELLED, "cancelled with %llu of %llu tasks done",
+                   (unsigned long long)m->done, (unsigned long long)m->summary.tasks);
+}
+
+/* Nobody is left, and nobody will come. */
+static bool is_abandoned(const kl_master *m) {
     bool done = m->done == m->summary.tasks; /* more may come, or not */
     if (!m->running || done || m->ready > 0 || m->coming > 0 || m->options.may_join)
-        return KILTER_OK;
+        return false;
     for (size_t i = 0; i < m->member_count; i++)
         if (m->members[i].stage != GONE)
-            return KILTER_OK;
+            return false;
+    return true;
+}
+
+static kilter_status check_workers(kl_master *m, kilter_error *error) {
+    if (!is_abandoned(m))
+        return KILTER_OK;
     end_run(m, "no worker left");
     return kl_fail(
         error, KILTER_ERR_NO_WORKER, "no worker is left with %llu of %llu tasks not done; the last one: %s",
         (unsigned long long)(m->summary.tasks - m->done), (unsigned long long)m->summary.tasks, m->last_loss);
 }
 
-double kl_master_due_s(const kl_master *m) {
+static double work_due_s(const kl_master *m) {
+    if (is_abandoned(m))
+        return 0;
     if (!m->running || m->holds)
         return HUGE_VAL;
     return m->feed_all ? 0 : m->look_again_s > 0 ? m->look_again_s : HUGE_VAL;
+}
+
+/* When somebody is to be sent away who has not said who it is. */
+static double silent_due_s(const kl_master *m) {
+    return m->greeting > 0 && m->options.greeting_s > 0 ? m->silent_s : HUGE_VAL;
+}
+
+double kl_master_due_s(const kl_master *m) {
+    return fmin(work_due_s(m), silent_due_s(m));
 }
 
 static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
@@ -522,6 +553,8 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
         kl_master_declare_answer(m);
     if (status == KILTER_OK)
         status = on_event(m, &event, error);
+    if (status == KILTER_OK && event.kind == KL_EVENT_NONE && kl_now_s(&m->options.clock) >= silent_due_s(m))
+        status = kl_master_expel_silent(m, error);
     if (status == KILTER_OK && m->running && !m->holds)
         status = feed_hungry(m, event.kind == KL_EVENT_MESSAGE ? kl_master_find(m, event.peer) : NULL, error);
     if (m->running && event.kind == KL_EVENT_MESSAGE && m->balance.chunks == chunks + 1)

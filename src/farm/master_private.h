@@ -58,7 +58,9 @@ struct kl_master {
     uint32_t peer_count;
     uint32_t ready, resting, refused; /* ready: those resting included */
     uint32_t probing, leaving;
-    uint32_t coming; /* workers being started */
+    uint32_t coming;   /* workers being started */
+    uint32_t greeting; /* have joined, and not said who they are */
+    double silent_s;   /* then the first of them is sent away */
     char last_loss[256];
 
     kl_buffer shared; /* the SHARED message in force */
@@ -110,6 +112,8 @@ member *kl_master_find(kl_master *master, kl_peer peer);            /* NULL: nob
 member *kl_master_member(const kl_master *master, uint32_t worker); /* by its place; NULL: it is gone */
 /* Whoever is gone is forgotten. */
 kilter_status kl_master_add(kl_master *master, kl_peer peer, kilter_error *error);
+/* Whoever joined too long ago and has not said who it is goes. */
+kilter_status kl_master_expel_silent(kl_master *master, kilter_error *error);
 void kl_master_warn(const kl_master *master, const char *text, const char *more);
 /* The member is gone: what it had not finished is dealt again. is_lost: it did not go by itself, so that one
  * of its tasks may be to blame. */

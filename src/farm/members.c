@@ -1,4 +1,5 @@
 /* Who is in the farm: workers are greeted, told apart from others, timed, and lost. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,8 @@ kilter_status kl_master_add(kl_master *m, kl_peer peer, kilter_error *error) {
     memmove(place + 1, place, (size_t)(m->members + m->member_count - place) * sizeof *place);
     *place = (member){.peer = peer, .joined_s = kl_now_s(&m->options.clock)};
     m->member_count++;
+    if (m->greeting++ == 0)
+        m->silent_s = place->joined_s + m->options.greeting_s;
     return KILTER_OK;
 }
 
@@ -98,6 +101,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     bool expected = one->stage == LEAVING && !is_lost;
     note_loss(m, one, why);
     m->refused += !expected;
+    m->greeting -= one->stage == GREETING;
     for (size_t i = 0; i < one->chunk_count; i++)
         unfinished += one->chunks[i].stale ? 0 : one->chunks[i].hi - one->chunks[i].at;
     kilter_status status = kl_master_take_all_back(m, one, is_lost, error);
@@ -144,6 +148,24 @@ kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter
     kilter_status status = kl_master_lose(m, one, why, false, error);
     if (!m->running)
         kl_master_warn(m, m->last_loss, "");
+    return status;
+}
+
+kilter_status kl_master_expel_silent(kl_master *m, kilter_error *error) {
+    double now_s = kl_now_s(&m->options.clock), next_s = HUGE_VAL;
+    kilter_status status = KILTER_OK;
+    char last_loss[sizeof m->last_loss]; /* of a worker: a stranger's tells nobody why a run ends */
+    memcpy(last_loss, m->last_loss, sizeof last_loss);
+    for (size_t i = 0; i < m->member_count && status == KILTER_OK; i++) {
+        member *one = &m->members[i];
+        double until_s = one->joined_s + m->options.greeting_s;
+        if (one->stage == GREETING && now_s >= until_s)
+            status = kl_master_expel(m, one, "sent no greeting, and was disconnected", error);
+        else if (one->stage == GREETING)
+            next_s = until_s < next_s ? until_s : next_s;
+    }
+    m->silent_s = next_s;
+    memcpy(m->last_loss, last_loss, sizeof last_loss);
     return status;
 }
 
@@ -200,6 +222,7 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
     one->has_place = true;
     one->number = m->balance.views[one->worker].number;
     one->stage = STARTING;
+    m->greeting--;
     kl_buffer welcome = {0};
     kl_wire_put_welcome(&welcome, one->number);
     status = send_or_lose(m, one, &welcome, error);

@@ -30,8 +30,9 @@ static kilter_status listen_for_workers(kilter_farm *f, kilter_error *error) {
     address_for_others(bound, address, sizeof address);
     if (options.key)
         snprintf(with_key, sizeof with_key, " --key FILE, a copy of %s", key.file);
-    fprintf(stderr, "%s: waiting for %u worker%s; start each with --join %s%s\n", f->settings.name,
-            f->workers, f->workers == 1 ? "" : "s", address, with_key);
+    if (!getenv("KILTER_RUN")) /* kilter run starts them */
+        fprintf(stderr, "%s: waiting for %u worker%s; start each with --join %s%s\n", f->settings.name,
+                f->workers, f->workers == 1 ? "" : "s", address, with_key);
     free(bound);
     return KILTER_OK;
 }
@@ -82,6 +83,13 @@ static kilter_farm *new_farm(kl_settings *settings) {
     return f;
 }
 
+/* Anybody may connect there; ranks and threads are known. */
+static double greeting_s(const kilter_farm *f) {
+    static const double LEAST_S = 10;
+    double lost_after_s = f->settings.options.lost_after_s;
+    return lost_after_s > LEAST_S ? lost_after_s : LEAST_S;
+}
+
 /* Workers are under way: become their master. Takes the farm over, whatever happens. */
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
@@ -94,6 +102,7 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .may_join = f->settings.listen != NULL,
                                  .chooses = !f->settings.team || strcmp(f->settings.team, "auto") == 0,
                                  .release = f->settings.options.release,
+                                 .greeting_s = f->nursery || f->settings.listen ? greeting_s(f) : 0,
                                  .lost = f->nursery ? kl_farm_local_lost : NULL,
                                  .self = f};
     if (status == KILTER_OK)
@@ -104,6 +113,8 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
         kl_master_state(f->master, &f->state);
     if (status == KILTER_OK)
         status = kl_farm_start_service(f, error);
+    if (status == KILTER_OK)
+        kl_farm_open_interrupt(f);
     if (status != KILTER_OK) {
         kl_farm_tear_down(f, NULL);
         return status;
@@ -112,12 +123,19 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
     return KILTER_OK;
 }
 
+/* One for each core, or for each part of so many. */
+static uint32_t default_workers(const kl_settings *s) {
+    bool threads = s->transport && strcmp(s->transport, "inproc") == 0;
+    uint32_t cores = kl_core_count(), each = s->bind && !threads ? (uint32_t)strtoul(s->bind, NULL, 10) : 0;
+    return each > cores ? 1 : each > 0 ? cores / each : cores;
+}
+
 static kilter_status open_master(kl_settings *settings, kilter_farm **farm, kilter_error *error) {
     kilter_farm *f = new_farm(settings);
     if (!f)
         return kl_fail(error, KILTER_ERR_MEMORY, "opening the farm: memory ran out");
     const kl_settings *s = &f->settings;
-    f->workers = s->options.workers ? s->options.workers : s->listen ? 1 : kl_core_count();
+    f->workers = s->options.workers ? s->options.workers : s->listen ? 1 : default_workers(s);
     kilter_status status = s->listen ? listen_for_workers(f, error)
                            : s->transport && strcmp(s->transport, "inproc") == 0
                                ? kl_farm_start_threads(f, error)

@@ -24,6 +24,11 @@ static const option OPTIONS[] = {
     {"workers", "N",
      "local workers to start, or with --listen how many to wait for (default: one per core; 1)", NUMBER,
      FIELD(options.workers)},
+    {"bind", "HOW",
+     "cores of a local worker process: none (it may use all), core (one), or so many; auto: as many for "
+     "each, "
+     "and for the threads of OpenMP (default: auto)",
+     TEXT, FIELD(bind)},
     {"team", "HOW", "how many workers work: all, or auto: as many as pay (default: auto)", TEXT, FIELD(team)},
     {"release", NULL, "workers that do not pay leave the farm, instead of resting until they do", SWITCH,
      FIELD(options.release)},
@@ -49,6 +54,9 @@ static const option OPTIONS[] = {
     {"resume", "FILE",
      "store results in this record, and go on from those that are there: start the same command again", TEXT,
      FIELD(resume)},
+    {"resume-anyway", NULL,
+     "go on with --resume although the program, or its arguments, are not those of then", SWITCH,
+     FIELD(options.resume_anyway)},
     {"progress", NULL, "show a progress line with the time left", SWITCH, FIELD(options.progress)},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
@@ -99,12 +107,17 @@ static bool one_of(const char *text, const char *const *list) {
 /* Values out of a list are checked where they come from, so that the message names that. */
 static kilter_status check_listed(const char *said, const char *text, const kl_settings *s,
                                   char *const *field, kilter_error *error) {
-    const char *const transports[] = {"zmq", "mpi", "inproc", NULL}, *const teams[] = {"all", "auto", NULL};
+    const char *const transports[] = {"zmq", "mpi", "inproc", NULL}, *const teams[] = {"all", "auto", NULL},
+                      *const binds[] = {"auto", "none", "core", NULL};
     if (field == &s->policy && !kl_policy_find(text))
         return kl_fail(error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; --kilter-help lists them", said,
                        text);
     if (field == &s->transport && !one_of(text, transports))
         return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is none of zmq, mpi, inproc", said, text);
+    uint32_t cores;
+    if (field == &s->bind && !one_of(text, binds) && set_number(said, text, &cores, NULL) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "%s: '%s' is none of auto, none and core, and no number of cores", said, text);
     if (field == &s->team && !one_of(text, teams))
         return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is neither all nor auto", said, text);
     return KILTER_OK;
@@ -171,6 +184,7 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
         const char *said, *text;
         char **field;
     } texts[] = {
+        {"bind", options->bind, &settings->bind},
         {"team", options->team, &settings->team},
         {"policy", options->policy, &settings->policy},
         {"transport", options->transport, &settings->transport},
@@ -291,6 +305,12 @@ static kilter_status check(const kl_settings *s, kilter_error *error) {
     return KILTER_OK;
 }
 
+static kilter_status keep_arguments(int count, char *const *words, kl_settings *s, kilter_error *error) {
+    s->arguments = kl_words_text(count > 0 ? (size_t)count - 1 : 0, words + 1);
+    return s->arguments ? KILTER_OK
+                        : kl_fail(error, KILTER_ERR_MEMORY, "reading the options: memory ran out");
+}
+
 static kilter_status default_name(const char *argv0, kl_settings *s, kilter_error *error) {
     if (s->name)
         return KILTER_OK;
@@ -316,6 +336,8 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
         status = check(&read, error);
     if (status == KILTER_OK)
         status = default_name(count ? argv[0] : NULL, &read, error);
+    if (status == KILTER_OK && count > 0)
+        status = keep_arguments(kept, copy, &read, error);
     if (status == KILTER_OK) {
         for (int i = 0; i < count; i++)
             argv[i] = i < kept ? copy[i] : NULL;
@@ -332,7 +354,7 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
 void kl_settings_warn(FILE *out, char *const *environment, int argc, char *const *argv) {
     static const char *const OTHERS[] = {"KILTER_RECORD_DIR", "KILTER_MPI_START_S", "KILTER_MPI_SHIELD",
                                          "KILTER_CHECK",      "KILTER_LIBEXEC",     "KILTER_ANSWER_S",
-                                         "KILTER_QUANTUM_S"};
+                                         "KILTER_QUANTUM_S",  "KILTER_RUN"};
     enum { OTHER_COUNT = sizeof OTHERS / sizeof *OTHERS };
     char names[OPTION_COUNT][VARIABLE_BYTES];
     const char *variables[OPTION_COUNT + OTHER_COUNT], *options[OPTION_COUNT + 1];
@@ -349,8 +371,8 @@ void kl_settings_warn(FILE *out, char *const *environment, int argc, char *const
 }
 
 void kl_settings_free(kl_settings *s) {
-    char *texts[] = {s->team, s->policy, s->transport, s->listen, s->join,
-                     s->key,  s->record, s->resume,    s->name,   s->version};
+    char *texts[] = {s->team,   s->policy, s->transport, s->listen,  s->join, s->key,
+                     s->record, s->resume, s->name,      s->version, s->bind, s->arguments};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         free(texts[i]);
     *s = (kl_settings){0};

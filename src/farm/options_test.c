@@ -76,6 +76,8 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
         {"prog --lost-after=", "--lost-after: ''"},
         {"prog --policy best", "no policy 'best'"},
         {"prog --policy=", "--policy: the value is empty"},
+        {"prog --bind cores", "--bind: 'cores' is none of"},
+        {"prog --bind 0", "--bind: '0' is none of"},
         {"prog --team some", "--team: 'some' is neither all nor auto"},
         {"prog --release=yes", "--release: 'yes' is neither 0 nor 1"},
         {"prog --transport pigeon", "'pigeon'"},
@@ -96,6 +98,20 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
         assert_string_equal(rest, strchr(rows[i].line, ' ') + 1);
         assert_int_equal(kilter_exit(NULL, &error), 2);
     }
+}
+
+static void good_options_are_taken(void **state) {
+    (void)state;
+    kl_settings s;
+    char rest[256];
+    assert_int_equal(read_line("prog a --bind 2 --resume-anyway b --resume f", &s, rest, NULL), KILTER_OK);
+    assert_string_equal(s.bind, "2");
+    assert_true(s.options.resume_anyway);
+    assert_string_equal(s.arguments, "a b");
+    kl_settings_free(&s);
+    assert_int_equal(read_line("prog --bind none --resume-anyway", &s, rest, NULL), KILTER_OK);
+    assert_string_equal(s.arguments, "");
+    kl_settings_free(&s);
 }
 
 static void the_environment_stands_between_program_and_command_line(void **state) {
@@ -161,6 +177,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_are_taken_and_the_rest_is_left),
         cmocka_unit_test(bad_options_are_named_and_nothing_is_taken),
+        cmocka_unit_test(good_options_are_taken),
         cmocka_unit_test(the_environment_stands_between_program_and_command_line),
         cmocka_unit_test(seconds_out_of_range_are_refused_from_the_program_too),
         cmocka_unit_test(a_farm_without_work_function_is_refused),

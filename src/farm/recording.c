@@ -63,12 +63,18 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     if (status == KILTER_OK && !f->clock.simulated) /* there, no thread runs beside the ranks */
         kl_farm_open_control(f);
     kl_host_name(host);
+    char *words = resume && !f->settings.arguments ? kl_own_words(1) : NULL, build[KL_BUILD_BYTES] = "";
+    if (resume)
+        kl_own_build(build);
     kl_trace_run_row row = {.program = f->settings.name,
                             .version = KILTER_VERSION,
                             .transport = f->transport->ops->name,
                             .policy = f->settings.policy ? f->settings.policy : "auto",
                             .host = host,
                             .program_version = f->settings.version,
+                            .arguments = words ? words : f->settings.arguments,
+                            .build = build,
+                            .anyway = f->settings.options.resume_anyway,
                             .began_unix_s = f->opened_unix_s,
                             .pid = getpid(),
                             .simulated = f->clock.simulated,
@@ -78,6 +84,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     else if (status == KILTER_OK)
         status = kl_trace_open(asked ? asked : path, &row, &trace, &problem);
     free(path);
+    free(words);
     if (status != KILTER_OK)
         kl_farm_close_control(f);                          /* nobody would find it */
     f->recording_decided = status == KILTER_OK || !resume; /* no run goes on without */

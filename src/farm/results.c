@@ -189,6 +189,36 @@ static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     return failures;
 }
 
+static void record_failure(kl_master *m, const member *one, uint64_t task, bool lost, const char *text) {
+    kl_trace_failure_row row = {.run = m->runs,
+                                .task = task,
+                                .attempt = kl_tally_of(&m->balance.ledger.losses, task) + !lost,
+                                .worker = one->number,
+                                .at_s = kl_now_s(&m->options.clock) - m->opened_s,
+                                .lost = lost,
+                                .code = UINT64_MAX,
+                                .signal = UINT64_MAX,
+                                .text = text};
+    if (lost)
+        kl_read_end(text, &row.code, &row.signal);
+    kl_trace_failure(m->trace, &row);
+}
+
+/* Of the results of `tasks`, where the reader stands. */
+static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_reader reader) {
+    for (uint64_t task = tasks.lo; task < tasks.hi; task++) {
+        bool failed;
+        kilter_bytes bytes;
+        char text[KILTER_ERROR_TEXT_BYTES];
+        kl_wire_next_result(&reader, &failed, &bytes);
+        if (!failed)
+            continue;
+        snprintf(text, sizeof text, "%.*s", (int)(bytes.size < sizeof text ? bytes.size : sizeof text - 1),
+                 bytes.size > 0 ? (const char *)bytes.data : "");
+        record_failure(m, one, task, false, text);
+    }
+}
+
 static void count_done(kl_master *m, kl_span tasks, uint64_t failures) {
     kl_ledger_do(&m->balance.ledger, tasks);
     m->done += tasks.hi - tasks.lo;
@@ -204,11 +234,14 @@ static kilter_status count_new(kl_master *m, const member *one, kl_span tasks, u
         bool done = false;
         kl_span alike = m->copied ? kl_ledger_alike(&m->balance.ledger, tasks, &done) : tasks;
         size_t from = reader->at;
+        kl_reader before = *reader;
         uint64_t failures = read_results(reader, alike);
         alone &= alike.lo == tasks.lo && alike.hi == tasks.hi;
         if (!done) {
             *counted += alike.hi - alike.lo;
             count_done(m, alike, failures);
+            if (failures > 0)
+                record_failures(m, one, alike, before);
             status = deliver_later(m, one, alike, reader, from, message, alone, error);
         }
         tasks.lo = alike.hi;
@@ -340,6 +373,13 @@ kilter_status kl_master_deal_again(kl_master *m, const member *last, kl_span spa
     return status;
 }
 
+enum { RECORDED_LOSSES = 16 }; /* of tasks that one loss puts under suspicion */
+
+static void record_losses(kl_master *m, const member *one, kl_span blamed) {
+    for (uint64_t task = blamed.lo; task < blamed.hi && task < blamed.lo + RECORDED_LOSSES; task++)
+        record_failure(m, one, task, true, m->last_loss);
+}
+
 /* `one` will not do it. Of what is not done the first *blamed tasks may have cost it its life; and unless
  * another worker has it, too, it is dealt again. */
 static kilter_status take_back(kl_master *m, const member *one, kl_span span, bool is_shared,
@@ -356,6 +396,7 @@ static kilter_status take_back(kl_master *m, const member *one, kl_span span, bo
         if (begun > 0 && kl_tally_add(&m->balance.ledger.losses, (kl_span){alike.lo, alike.lo + begun}))
             return kl_fail(error, KILTER_ERR_MEMORY,
                            "taking back the tasks of a lost worker: memory ran out");
+        record_losses(m, one, (kl_span){alike.lo, alike.lo + begun});
         if (!is_shared)
             status = kl_master_deal_again(m, one, alike, error);
     }

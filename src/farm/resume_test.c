@@ -96,6 +96,8 @@ typedef struct plan {
     bool weighted;
     uint64_t other_input, other_weight, other_shared; /* so much is added, in the second run */
     const char *name, *version;
+    const char *word; /* its only argument; NULL: it does not show them */
+    bool anyway;
     kilter_order order;
     rlim_t file_bytes_max; /* 0: no limit */
     uint64_t kill_at;      /* results delivered in this session; 0: it lives */
@@ -185,9 +187,13 @@ static kilter_status all_runs(board *b, const plan *p, kilter_error *error) {
                                    .listen = p->listen,
                                    .resume = p->file,
                                    .name = p->name,
+                                   .resume_anyway = p->anyway,
                                    .version = p->version};
+    char *words[] = {"resume_test", (char *)p->word, "--team=all", NULL};
+    int count = 3;
     kilter_farm *farm;
-    kilter_status status = kilter_farm_open(&options, NULL, NULL, &farm, error);
+    kilter_status status =
+        kilter_farm_open(&options, p->word ? &count : NULL, p->word ? words : NULL, &farm, error);
     if (status != KILTER_OK)
         return status;
     for (uint64_t run = 0; run < RUNS && status == KILTER_OK; run++)
@@ -408,6 +414,49 @@ static void do_sql(const char *file, const char *sql) {
     sqlite3_close(db);
 }
 
+static void results_of_other_arguments_are_refused(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    b->lucky = true;
+    plan p = usual(at->file);
+    p.word = "it's 1";
+    expect_well(b, &p);
+    expect_well(b, &p);
+    assert_int_equal(tasks_done(b), 0);
+    p.word = "2";
+    expect_refused(b, &p, KILTER_ERR_USAGE,
+                   "the results have other arguments, 'it'\\''s 1' there and 2 here");
+    p.anyway = true;
+    expect_well(b, &p);
+    assert_int_equal(tasks_done(b), 0);
+    p.anyway = false;
+    expect_well(b, &p); /* these are its arguments now, too */
+    p.word = "it's 1";
+    expect_well(b, &p);
+    do_sql(at->file, "UPDATE origin SET build = 'x'");
+    expect_refused(b, &p, KILTER_ERR_USAGE, "other builds of the program, x there");
+    p.anyway = true;
+    expect_well(b, &p);
+    munmap(b, sizeof *b);
+}
+
+/* Of a run in the middle, of the last one, and of all. */
+static void a_record_without_a_run_is_damaged(void **state) {
+    const place *at = *state;
+    static const char *const cuts[] = {"DELETE FROM call WHERE call = 1", "DELETE FROM call WHERE call = 2",
+                                       "DELETE FROM call", "DELETE FROM origin"};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        board *b = new_board();
+        b->lucky = true;
+        plan p = usual(at->file);
+        expect_well(b, &p);
+        do_sql(at->file, cuts[i]);
+        expect_refused(b, &p, KILTER_ERR_RECORD, "it is damaged or cut");
+        unlink(at->file);
+        munmap(b, sizeof *b);
+    }
+}
+
 static void other_files_are_refused_and_left_as_they_are(void **state) {
     const place *at = *state;
     board *b = new_board();
@@ -435,7 +484,25 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
     expect_refused(b, &p, KILTER_ERR_RECORD, "it holds no results");
     unlink(at->file);
 
-    b->lucky = true;
+    for (int whole = 0; whole < 2; whole++) { /* an empty one, and one with results */
+        b->lucky = true;
+        memset(b->counted, 0, sizeof b->counted); /* the file is gone */
+        if (whole)
+            expect_well(b, &p);
+        else
+            write_file(at->file, "", 0);
+        static const mode_t others[] = {002, 020};
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(chmod(at->file, 0600 | others[i]), 0);
+            expect_refused(b, &p, KILTER_ERR_RECORD, "may write it");
+        }
+        assert_int_equal(chmod(at->file, 0600), 0);
+        b->lucky = true;
+        expect_well(b, &p);
+        unlink(at->file);
+    }
+
+    memset(b->counted, 0, sizeof b->counted);
     expect_well(b, &p);
     do_sql(at->file, "PRAGMA user_version = 2");
     expect_refused(b, &p, KILTER_ERR_RECORD, "of a later version of Kilter");
@@ -459,6 +526,7 @@ static void an_empty_file_is_taken_for_a_name(void **state) {
     b->lucky = true;
     plan p = usual(at->file);
     write_file(at->file, "", 0);
+    assert_int_equal(chmod(at->file, 0600), 0);
     expect_well(b, &p);
     munmap(b, sizeof *b);
 }
@@ -479,12 +547,13 @@ static void a_second_master_is_refused(void **state) {
     if (first == 0) { /* holds the record, as a master does that computes between two runs */
         kl_trace *trace;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        const kl_trace_run_row row = {.program = "resume_test", .host = "ada"};
+        const kl_trace_run_row row = {.program = "resume_test", .host = "ada", .anyway = true};
         char told = kl_trace_resume(at->file, &row, ignore_stored, NULL, &trace, NULL) == KILTER_OK;
         _exit(write(lock[1], &told, 1) != 1 || pause() == 0);
     }
     char told = 0;
     assert_int_equal(read(lock[0], &told, 1), 1);
+    assert_int_equal(told, 1);
     expect_refused(b, &p, KILTER_ERR_RECORD, "another master is writing it");
     kill(first, SIGKILL);
     waitpid(first, NULL, 0);
@@ -741,6 +810,8 @@ int main(int argc, char **argv) {
         AT_A_PLACE(killed_masters_are_followed_by_others),
         AT_A_PLACE(workers_outlive_their_masters),
         AT_A_PLACE(another_run_is_refused),
+        AT_A_PLACE(results_of_other_arguments_are_refused),
+        AT_A_PLACE(a_record_without_a_run_is_damaged),
         AT_A_PLACE(other_files_are_refused_and_left_as_they_are),
         AT_A_PLACE(an_empty_file_is_taken_for_a_name),
         AT_A_PLACE(a_second_master_is_refused),

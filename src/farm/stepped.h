@@ -44,11 +44,14 @@ typedef struct stepped_farm {
     kl_master *master;
     stepped_actor *workers;
     uint32_t count;
-    double send_s;        /* the sender's own time for a message */
-    bool release;         /* set before opening */
-    bool whole_team;      /* likewise: nobody rests */
-    uint32_t room;        /* likewise: so many more may join later */
-    bool attended;        /* likewise: workers look for messages in the middle of a task, too */
+    double send_s;   /* the sender's own time for a message */
+    bool release;    /* set before opening */
+    bool whole_team; /* likewise: nobody rests */
+    uint32_t room;   /* likewise: so many more may join later */
+    bool attended;   /* likewise: workers look for messages in the middle of a task, too */
+    void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size); /* likewise; of `user` */
+    double greeting_s; /* likewise: who says nothing for so long is sent away; 0: never */
+    void *user;
     double task_s;        /* what a task of stepped_task() takes at speed 1 */
     uint64_t tasks;       /* of the run, with those added */
     kilter_error failure; /* of the master, while others caught up */
@@ -101,9 +104,15 @@ static double actor_now_s(void *self) {
     return ((stepped_actor *)self)->now_s;
 }
 
+/* Who is no actor of the farm's goes by the master's clock. */
 static double endpoint_now_s(void *clock, kl_peer endpoint) {
     stepped_farm *f = clock;
-    return endpoint == 1 ? f->master_actor.now_s : f->workers[endpoint - 2].now_s;
+    for (uint32_t i = endpoint < 2 ? f->count : 0; i < f->count; i++) {
+        uint32_t at = (uint32_t)((endpoint - 2 + i) % f->count); /* mostly the first one looked at */
+        if (f->workers[at].endpoint == endpoint)
+            return f->workers[at].now_s;
+    }
+    return f->master_actor.now_s;
 }
 
 static int stepped_start(const kilter_worker *worker, void **state) {
@@ -171,7 +180,10 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
                                 .program = "test",
                                 .quiet = true,
                                 .chooses = !f->whole_team,
-                                .release = f->release};
+                                .release = f->release,
+                                .greeting_s = f->greeting_s,
+                                .lost = f->lost,
+                                .self = f->user};
     master.clock = (kl_clock){.now_s = actor_now_s, .self = &f->master_actor};
     status = kl_master_new(&master, f->master_actor.transport, &f->master, NULL);
     assert(status == KILTER_OK);

@@ -1,5 +1,6 @@
 /* What a real farm records is what the report tells. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,6 +46,40 @@ static void a_run_leaves_a_record_that_can_be_read(void **state) {
     assert_int_equal(report->iterations[0].failed, 1);
     assert_int_equal(report->iterations[1].tasks, 5);
     kl_report_free(report);
+}
+
+/* A task kills whoever begins it, and one says why it fails. */
+static int deadly(const kilter_task *task, kilter_result *result, void *state) {
+    (void)state;
+    if (task->index == 3)
+        raise(SIGKILL);
+    return task->index == 7 ? kilter_result_fail(result, "seven") : 0;
+}
+
+static void what_failed_is_recorded_with_each_attempt(void **state) {
+    const char *file = ((place *)*state)->file;
+    kilter_farm *farm;
+    kilter_error error = {KILTER_OK, ""};
+    kilter_farm_options options = {
+        .work = deadly, .workers = 2, .attempts = 3, .policy = "ss", .record = file, .name = "recorded"};
+    assert_int_equal(kilter_farm_open(&options, NULL, NULL, &farm, &error), KILTER_OK);
+    assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 20}, &error), KILTER_ERR_TASK);
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(kl_failures_print(file, true, out, &error), KILTER_OK);
+    fclose(out);
+    char want[100];
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        snprintf(want, sizeof want, "\"run\":0,\"task\":3,\"attempt\":%d,", attempt);
+        assert_non_null(strstr(text, want));
+    }
+    assert_null(strstr(text, "\"attempt\":4"));
+    assert_non_null(strstr(text, "\"lost\":true,\"code\":null,\"signal\":9,"));
+    assert_non_null(strstr(text, "\"task\":7,\"attempt\":"));
+    assert_non_null(strstr(text, "\"lost\":false,\"code\":null,\"signal\":null,\"text\":\"seven\"}"));
+    free(text);
 }
 
 /* --- the number of workers, under a fake clock --- */
@@ -141,6 +176,7 @@ static void a_run_that_grows_is_recorded_as_it_ended(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_run_leaves_a_record_that_can_be_read, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(what_failed_is_recorded_with_each_attempt, make_place, remove_place),
         cmocka_unit_test_setup_teardown(a_choice_is_recorded_with_forecast_and_outcome, make_place,
                                         remove_place),
         cmocka_unit_test_setup_teardown(who_is_too_slow_to_help_is_recorded, make_place, remove_place),

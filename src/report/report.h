@@ -158,6 +158,10 @@ kilter_status kl_report_rounds(const char *path, uint64_t run, uint32_t workers,
 void kl_report_print_text(const kl_report *report, FILE *out); /* at most 110 columns, UTF-8 */
 void kl_report_print_json(const kl_report *report, FILE *out); /* one object; not known is null */
 
+/* Print each failure of a task there is in the record: a line for each attempt, or as JSON an array. Errors
+ * of kl_report_read(). */
+kilter_status kl_failures_print(const char *path, bool json, FILE *out, kilter_error *error);
+
 /* Draw an iteration, or with run −1 all of them (of many, the last ones), as SVG: a row for each worker, of
  * very many some of them, with its chunks over time. Errors of kl_report_read(); KILTER_ERR_INPUT when there
  * is no such iteration or no chunk in it. Nothing is written then; whether all was, ferror(out) says. */

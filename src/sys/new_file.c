@@ -51,9 +51,9 @@ kilter_status kl_new_file_open(const char *path, kl_new_file *file, kilter_error
     if (!file->path)
         return failed(file, errno, error);
     bool beside = !is_there || (S_ISREG(old.st_mode) && access(file->path, W_OK) == 0);
-    if (beside)
-        beside = open_beside(file, is_there ? &old : NULL);
-    if (!beside && is_there) /* a device, a pipe, or a file in a folder that takes no other */
+    bool opened = beside && open_beside(file, is_there ? &old : NULL);
+    bool closed_folder = beside && is_there && !opened && (errno == EACCES || errno == EPERM);
+    if (is_there && (!beside || closed_folder)) /* a device, a pipe, or in a folder that takes no other */
         file->out = fopen(file->path, "we");
     return file->out ? KILTER_OK : failed(file, errno, error);
 }

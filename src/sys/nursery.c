@@ -5,7 +5,8 @@
  *          │  START number ─────▶ │
  *          │ ◀───── STARTED, ENDED│            (SIGCHLD, waitpid)
  *
- * It dies with the process that opened it, and the workers die with it. */
+ * It ends with the process that opened it, and the workers with it; what that process can no longer do then
+ * is done here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,7 +22,7 @@
 
 #include "sys/sys.h"
 
-enum { START = 1, END_ONE, STARTED, NOT_STARTED, ENDED };
+enum { START = 1, END_ONE, FAREWELL, STARTED, NOT_STARTED, ENDED };
 
 typedef struct note { /* both ways; between two ends of one program */
     int32_t kind;
@@ -49,7 +51,9 @@ typedef struct child {
 
 typedef struct house {
     int (*body)(void *arg, uint32_t number);
+    void (*bereaved)(void *arg);
     void *arg;
+    bool dismissed; /* its master closes it, and is not dead */
     int fd, signals;
     sigset_t mask; /* as the program has it */
     struct sigaction on_child;
@@ -95,10 +99,12 @@ static void start_one(house *h, uint32_t number) {
     tell(h, &(note){.kind = STARTED, .number = number, .pid = pid});
 }
 
-static void reap(house *h) {
-    struct signalfd_siginfo unused;
-    while (read(h->signals, &unused, sizeof unused) > 0)
-        ;
+/* false: whoever opened it is dead. */
+static bool reap(house *h) {
+    struct signalfd_siginfo signal;
+    bool alive = true;
+    while (read(h->signals, &signal, sizeof signal) > 0)
+        alive &= signal.ssi_signo == SIGCHLD;
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
         for (size_t i = 0; i < h->count; i++)
@@ -108,6 +114,7 @@ static void reap(house *h) {
                 h->children[i] = h->children[--h->count];
                 break;
             }
+    return alive;
 }
 
 static const uint32_t EVERYBODY = UINT32_MAX;
@@ -126,38 +133,45 @@ static bool answer(house *h) {
         start_one(h, n.number);
     else if (got == (ssize_t)sizeof n && n.kind == END_ONE)
         end_children(h, n.number);
+    h->dismissed |= got == (ssize_t)sizeof n && n.kind == FAREWELL;
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
 static int keep_house(void *self) {
     house *h = self;
     fcntl(h->fd, F_SETFD, FD_CLOEXEC); /* not for the workers */
-    sigset_t all, child_ended;
+    sigset_t all, news;
+    int death = SIGRTMAX; /* not to be killed at once by it */
     sigfillset(
         &all); /* a handler of the program has nothing to do here, and Ctrl-C is the master's to answer */
     sigprocmask(SIG_SETMASK, &all, &h->mask);
     struct sigaction plain = {.sa_handler = SIG_DFL};
     sigaction(SIGCHLD, &plain, &h->on_child); /* or nobody would tell how they ended */
-    sigemptyset(&child_ended);
-    sigaddset(&child_ended, SIGCHLD);
-    h->signals = signalfd(-1, &child_ended, SFD_CLOEXEC | SFD_NONBLOCK);
+    sigemptyset(&news);
+    sigaddset(&news, SIGCHLD);
+    sigaddset(&news, death);
+    h->signals = signalfd(-1, &news, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (h->signals >= 0)
+        prctl(PR_SET_PDEATHSIG, death);
     struct pollfd both[] = {{.fd = h->fd, .events = POLLIN}, {.fd = h->signals, .events = POLLIN}};
     for (bool open = h->signals >= 0; open;) {
         if (poll(both, 2, -1) < 0 && errno != EINTR)
             break;
         if (both[1].revents)
-            reap(h);
+            open = reap(h);
         if (both[0].revents)
-            open = answer(h);
+            open &= answer(h);
     }
     end_children(h, EVERYBODY);
+    if (!h->dismissed && h->bereaved)
+        h->bereaved(h->arg);
     return 0;
 }
 
 /* --- at the master --- */
 
-kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void *arg, kl_nursery **nursery,
-                              kilter_error *error) {
+kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*bereaved)(void *arg), void *arg,
+                              kl_nursery **nursery, kilter_error *error) {
     int ends[2];
     kl_nursery *n = calloc(1, sizeof *n);
     if (!n)
@@ -167,7 +181,7 @@ kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void *arg
         free(n);
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting worker processes: %s", strerror(code));
     }
-    house h = {.body = body, .arg = arg, .fd = ends[1]};
+    house h = {.body = body, .bereaved = bereaved, .arg = arg, .fd = ends[1]};
     fcntl(ends[1], F_SETFD, 0); /* one private socket that this child is to keep */
     kilter_status status = kl_process_start(keep_house, &h, &n->pid, error);
     close(ends[1]);
@@ -279,6 +293,8 @@ void kl_nursery_close(kl_nursery *n, double patience_s) {
     kl_child_news unused;
     while (n->under_way > 0 && kl_monotonic_s() < until_s)
         kl_nursery_next(n, until_s - kl_monotonic_s(), &unused);
+    const note farewell = {.kind = FAREWELL};
+    (void)!send(n->fd, &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(n->fd); /* it ends those left, and itself */
     kl_process_finish(n->pid, 1);
     free(n->heard);

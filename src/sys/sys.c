@@ -77,19 +77,56 @@ uint32_t kl_core_count(void) {
     return cores < 1 ? 1 : (uint32_t)cores;
 }
 
-void kl_bind_core(uint32_t i, char binding[KL_BINDING_BYTES]) {
+/* One core by its number, several by those of their processing units, which no two of a machine share. */
+static void say_binding(hwloc_obj_t core, hwloc_const_bitmap_t units, uint32_t count,
+                        char binding[KL_BINDING_BYTES]) {
+    unsigned number = core->os_index == HWLOC_UNKNOWN_INDEX ? core->logical_index : core->os_index;
+    char list[KL_BINDING_BYTES - sizeof "cpus "];
+    if (count == 1) {
+        snprintf(binding, KL_BINDING_BYTES, "core %u", number);
+        return;
+    }
+    if (hwloc_bitmap_list_snprintf(list, sizeof list, units) >= (int)sizeof list)
+        memcpy(list + sizeof list - 4, "...", 4);
+    snprintf(binding, KL_BINDING_BYTES, "cpus %s", list);
+}
+
+static hwloc_obj_t nth_core(hwloc_topology_t topology, uint64_t n, int *cores) {
+    hwloc_obj_type_t type =
+        hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+    *cores = hwloc_get_nbobjs_by_type(topology, type);
+    return *cores > 0 ? hwloc_get_obj_by_type(topology, type, (unsigned)(n % (uint64_t)*cores)) : NULL;
+}
+
+void kl_bind_cores(uint32_t i, uint32_t count, char binding[KL_BINDING_BYTES]) {
     binding[0] = '\0';
     hwloc_topology_t topology = load_topology();
-    if (!topology)
-        return;
-    int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-    hwloc_obj_type_t type = cores > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-    cores = hwloc_get_nbobjs_by_type(topology, type);
-    hwloc_obj_t core = cores > 0 ? hwloc_get_obj_by_type(topology, type, i % (uint32_t)cores) : NULL;
-    if (core && hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_PROCESS) == 0)
-        snprintf(binding, KL_BINDING_BYTES, "core %u",
-                 core->os_index == HWLOC_UNKNOWN_INDEX ? core->logical_index : core->os_index);
-    hwloc_topology_destroy(topology);
+    hwloc_bitmap_t units = hwloc_bitmap_alloc();
+    int cores = 0;
+    uint64_t from = (uint64_t)i * count;
+    hwloc_obj_t first = topology && units ? nth_core(topology, from, &cores) : NULL;
+    bool all = count > 1 && (uint64_t)count >= (uint64_t)cores;
+    for (uint32_t k = 0; first && !all && k < count; k++)
+        hwloc_bitmap_or(units, units, nth_core(topology, from + k, &cores)->cpuset);
+    if (first && !all && hwloc_set_cpubind(topology, units, HWLOC_CPUBIND_PROCESS) == 0)
+        say_binding(first, units, count, binding);
+    hwloc_bitmap_free(units);
+    if (topology)
+        hwloc_topology_destroy(topology);
+}
+
+/* There, if the program was linked with OpenMP. It counted cores before this process was bound. */
+extern void omp_set_num_threads(int threads) __attribute__((weak));
+
+uint32_t kl_openmp_threads(void) {
+    const char *text = getenv("OMP_NUM_THREADS"); /* a list has one number for each level */
+    unsigned long threads = omp_set_num_threads && text ? strtoul(text, NULL, 10) : 0;
+    return threads < 100000 ? (uint32_t)threads : 0;
+}
+
+void kl_limit_openmp(uint32_t threads) {
+    if (omp_set_num_threads && kl_openmp_threads() == 0)
+        omp_set_num_threads((int)threads);
 }
 
 /* Sockets that no program started from here was to have, a child is not to have either: as long as it held
@@ -113,8 +150,19 @@ void kl_keep_standard_streams(void) {
             open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* the lowest free: this one */
 }
 
-kilter_status kl_allow_files(uint64_t files, kilter_error *error) {
+static uint64_t count_open_files(void) {
+    uint64_t count = 0;
+    DIR *open_files = opendir("/proc/self/fd");
+    for (struct dirent *entry; open_files && (entry = readdir(open_files));)
+        count += entry->d_name[0] != '.';
+    if (open_files)
+        closedir(open_files);
+    return count;
+}
+
+kilter_status kl_allow_files(uint64_t more, kilter_error *error) {
     struct rlimit limit;
+    uint64_t files = count_open_files() + more;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= files)
         return KILTER_OK;
     rlim_t most = limit.rlim_max;
@@ -125,6 +173,36 @@ kilter_status kl_allow_files(uint64_t files, kilter_error *error) {
                    "opening %llu files at once: the limit is %llu; lower the number of workers, or raise the "
                    "limit (ulimit -n)",
                    (unsigned long long)files, (unsigned long long)most);
+}
+
+static void *wait_for_others(void *gate) {
+    pthread_mutex_lock(gate); /* until all are there */
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+enum { THREADS_MOST = 16 };
+
+kilter_status kl_allow_threads(uint32_t threads, kilter_error *error) {
+    pthread_t thread[THREADS_MOST];
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    uint32_t started = 0;
+    int code = 0;
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_mutex_lock(&gate);
+    while (started < threads && started < THREADS_MOST && code == 0)
+        started += (code = pthread_create(&thread[started], NULL, wait_for_others, &gate)) == 0;
+    pthread_mutex_unlock(&gate);
+    for (uint32_t i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return code == 0 ? KILTER_OK
+                     : kl_fail(error, KILTER_ERR_SYSTEM,
+                               "starting %u threads: %s; raise the limits of processes (ulimit -u) or memory "
+                               "(ulimit -v)",
+                               threads, strerror(code));
 }
 
 static void child_setup(pid_t parent) {
@@ -163,6 +241,13 @@ void kl_describe_end(int status, char *how, size_t size) {
         snprintf(how, size, "exited with code %d", WEXITSTATUS(status));
 }
 
+void kl_read_end(const char *text, uint64_t *code, uint64_t *signal) {
+    static const char by_signal[] = "was killed by signal ", by_itself[] = "exited with code ";
+    const char *killed = strstr(text, by_signal), *exited = strstr(text, by_itself);
+    *signal = killed ? strtoul(killed + strlen(by_signal), NULL, 10) : UINT64_MAX;
+    *code = exited && !killed ? strtoul(exited + strlen(by_itself), NULL, 10) : UINT64_MAX;
+}
+
 bool kl_process_ended(pid_t pid, char *how, size_t size) {
     int status = 0;
     pid_t got = waitpid(pid, &status, WNOHANG);
@@ -173,6 +258,20 @@ bool kl_process_ended(pid_t pid, char *how, size_t size) {
     else if (how)
         kl_describe_end(status, how, size);
     return true;
+}
+
+bool kl_process_is_held(pid_t pid) {
+    char path[40], line[128];
+    long tracer = 0, dumping = 0;
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    FILE *status = fopen(path, "re");
+    while (status && fgets(line, sizeof line, status)) {
+        sscanf(line, "TracerPid: %ld", &tracer);
+        sscanf(line, "CoreDumping: %ld", &dumping);
+    }
+    if (status)
+        fclose(status);
+    return tracer != 0 || dumping != 0;
 }
 
 void kl_process_finish(pid_t pid, double patience_s) {

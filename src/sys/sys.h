@@ -74,9 +74,13 @@ void kl_bells_get_up(kl_bells *bells);
 
 uint32_t kl_core_count(void); /* cores this process may use, at least 1 */
 enum { KL_BINDING_BYTES = 32 };
-/* Bind the calling process to the `i`-th core it may use (modulo their number) and say so in `binding`; ""
- * when the system refuses. */
-void kl_bind_core(uint32_t i, char binding[KL_BINDING_BYTES]);
+/* Cut the cores it may use into pieces of `count`, bind the calling process to the `i`-th (behind the last
+ * core the first follows) and say so in `binding`; "": there are no more cores than that, or the system
+ * refuses. */
+void kl_bind_cores(uint32_t i, uint32_t count, char binding[KL_BINDING_BYTES]);
+/* If this program uses OpenMP, it takes so many threads, unless OMP_NUM_THREADS says how many. */
+void kl_limit_openmp(uint32_t threads);
+uint32_t kl_openmp_threads(void); /* OMP_NUM_THREADS; 0: it says nothing, or nobody would hear it */
 
 /* Bytes of memory that this process could have now: the least of what the host, and each control group above
  * the process, has left or could drop of files. UINT64_MAX: not known. Below `root`, "", are /proc and /sys.
@@ -86,11 +90,23 @@ uint64_t kl_memory_left(const char *root);
 enum { KL_HOST_BYTES = 256 };
 void kl_host_name(char name[KL_HOST_BYTES]);
 
+/* Words as a shell takes them. The caller frees it. NULL: no memory */
+char *kl_words_text(size_t count, char *const *words);
+/* Those this process was started with, from the first-th on; 0 is its name. malloc'd; NULL: not known */
+char *kl_own_words(int first);
+/* What tells a program from another build of it: a hash of the mark that its linker made, or of its file; "":
+ * not known. */
+enum { KL_BUILD_BYTES = 17 };
+void kl_own_build(char build[KL_BUILD_BYTES]);
+
 /* Put something in the place of standard streams the process was started without, so that no file or socket
  * opened from now on is taken for one. What is read or written there fails, as before. */
 void kl_keep_standard_streams(void);
-/* Let the process have `files` open at once, as far as the system allows that. */
+/* Let the process open `files` more than are open now, as far as the system allows that. */
 kilter_status kl_allow_files(uint64_t files, kilter_error *error);
+/* Can the process have so many threads more? Libraries end it where they cannot start one. KILTER_ERR_SYSTEM
+ */
+kilter_status kl_allow_threads(uint32_t threads, kilter_error *error);
 
 /* Fork a child that runs `body` and exits with what it returns (stdin from /dev/null; sockets marked
  * close-on-exec are closed). Call it before the process has threads. */
@@ -100,8 +116,11 @@ kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, ki
 bool kl_process_ended(pid_t pid, char *how, size_t size);
 /* Wait for the child for `patience_s`, then end it. */
 void kl_process_finish(pid_t pid, double patience_s);
+bool kl_process_is_held(pid_t pid); /* by a debugger, or by the system, which writes its core */
 /* How a child ended, from what waitpid() says: "was killed by signal 9 (Killed)", "exited with code 3". */
 void kl_describe_end(int status, char *how, size_t size);
+/* The numbers in such words, wherever they stand in `text`; UINT64_MAX: none. */
+void kl_read_end(const char *text, uint64_t *code, uint64_t *signal);
 
 /* Starts children while the process that opened it has threads: itself a child, forked before there were any.
  * They are as kl_process_start()'s. It and they are killed when the thread that opened it ends. */
@@ -113,9 +132,11 @@ typedef struct kl_child_news {
     char how[80]; /* of one that ended */
 } kl_child_news;
 
-/* Child `number` runs body(arg, number) and exits with what it returns; arg as it is now. */
-kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void *arg, kl_nursery **nursery,
-                              kilter_error *error);
+/* Child `number` runs body(arg, number) and exits with what it returns; arg as it is now. If the opener ends
+ * and has not closed it, bereaved(arg) (NULL: nothing) is called in a process of its own, after all children.
+ */
+kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*bereaved)(void *arg), void *arg,
+                              kl_nursery **nursery, kilter_error *error);
 /* Asks for a child; the news tell what comes of it. KILTER_ERR_SYSTEM: the nursery is gone. */
 kilter_status kl_nursery_start(kl_nursery *nursery, uint32_t number, kilter_error *error);
 /* Kill child `number`, if it lives; the news tell that it ended. */
@@ -130,6 +151,13 @@ void kl_nursery_close(kl_nursery *nursery, double patience_s);
  * program ignores the signal, or another fd has it, or memory ran out; nothing is changed. */
 typedef struct kl_sigterm kl_sigterm;
 kl_sigterm *kl_sigterm_to(int fd);
+/* The same of the first of SIGINT and SIGTERM that comes; the second ends the process. NULL also where the
+ * program does anything else than end by them. */
+kl_sigterm *kl_interrupts_to(int fd);
+void kl_sigterm_again(kl_sigterm *sigterm); /* the first one ends the process now; NULL does nothing */
+/* SIGINT is the master's business: it comes to all processes that a terminal started together. Programs that
+ * this one starts end by it as ever. */
+void kl_leave_interrupts(void);
 void kl_sigterm_restore(kl_sigterm *sigterm); /* what the program had set; NULL does nothing */
 
 /* A new folder only this user can enter; malloc'd. */

@@ -52,8 +52,10 @@ static void waiting_is_not_being_busy(void **state) {
 static int report_binding(void *arg) {
     char binding[KL_BINDING_BYTES];
     uint32_t core = *(uint32_t *)arg, before = kl_core_count();
-    kl_bind_core(core, binding);
-    return binding[0] ? kl_core_count() == 1 ? 0 : 2 : before == 1 ? 0 : 3;
+    kl_bind_cores(core, 1, binding);
+    return binding[0]    ? kl_core_count() == 1 && strncmp(binding, "core ", 5) == 0 ? 0 : 2
+           : before == 1 ? 0
+                         : 3;
 }
 
 /* Ends the child and tells how it ended. */
@@ -73,6 +75,49 @@ static void every_core_can_be_bound(void **state) {
         end_of(pid, how, sizeof how);
         assert_string_equal(how, "exited with code 0");
     }
+}
+
+/* In pieces of two: the last core may follow on the first. */
+static int report_pieces(void *arg) {
+    char binding[KL_BINDING_BYTES];
+    uint32_t cores = kl_core_count(), count = *(uint32_t *)arg;
+    kl_bind_cores(cores - 1, count, binding);
+    if (count > 1 && count >= cores)
+        return binding[0] || kl_core_count() != cores ? 2 : 0;
+    return kl_core_count() == count && strncmp(binding, count > 1 ? "cpus " : "core ", 5) == 0 ? 0 : 3;
+}
+
+static void cores_are_bound_in_pieces(void **state) {
+    (void)state;
+    for (uint32_t count = 1; count <= kl_core_count() + 1; count++) {
+        pid_t pid;
+        char how[64];
+        assert_int_equal(kl_process_start(report_pieces, &count, &pid, NULL), KILTER_OK);
+        end_of(pid, how, sizeof how);
+        assert_string_equal(how, "exited with code 0");
+    }
+}
+
+/* As if this program had been linked with OpenMP. */
+static int openmp_threads;
+void omp_set_num_threads(int threads);
+void omp_set_num_threads(int threads) {
+    openmp_threads = threads;
+}
+
+static void openmp_is_told_how_many_cores_there_are(void **state) {
+    (void)state;
+    unsetenv("OMP_NUM_THREADS");
+    kl_limit_openmp(3);
+    assert_int_equal(openmp_threads, 3);
+    assert_int_equal(kl_openmp_threads(), 0);
+    setenv("OMP_NUM_THREADS", "7,2", 1);
+    kl_limit_openmp(4);
+    assert_int_equal(openmp_threads, 3);
+    assert_int_equal(kl_openmp_threads(), 7);
+    setenv("OMP_NUM_THREADS", "-1", 1);
+    assert_int_equal(kl_openmp_threads(), 0);
+    unsetenv("OMP_NUM_THREADS");
 }
 
 static int exit_with(void *arg) {
@@ -145,7 +190,7 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     uint32_t code = 7;
     kl_nursery *nursery;
     signal(SIGCHLD, SIG_IGN); /* whatever the program does about its own children */
-    assert_int_equal(kl_nursery_open(be_number, &code, &nursery, NULL), KILTER_OK);
+    assert_int_equal(kl_nursery_open(be_number, NULL, &code, &nursery, NULL), KILTER_OK);
     const char *const ends[] = {"exited with code 7", "was killed by signal 9 (Killed)"};
     for (int round = 0; round < 50; round++) {
         uint32_t number = (uint32_t)round % 2;
@@ -166,7 +211,7 @@ static void many_children_are_asked_for_at_once(void **state) {
     enum { MANY = 700 };
     uint32_t code = 0, ended = 0;
     kl_nursery *nursery;
-    assert_int_equal(kl_nursery_open(be_number, &code, &nursery, NULL), KILTER_OK);
+    assert_int_equal(kl_nursery_open(be_number, NULL, &code, &nursery, NULL), KILTER_OK);
     for (uint32_t i = 0; i < MANY; i++)
         assert_int_equal(kl_nursery_start(nursery, 0, NULL), KILTER_OK);
     assert_int_equal(kl_nursery_under_way(nursery), MANY);
@@ -193,7 +238,7 @@ static void children_that_stay_are_ended(void **state) {
     (void)state;
     uint32_t code = 0;
     kl_nursery *nursery;
-    assert_int_equal(kl_nursery_open(be_number, &code, &nursery, NULL), KILTER_OK);
+    assert_int_equal(kl_nursery_open(be_number, NULL, &code, &nursery, NULL), KILTER_OK);
     kl_nursery_start(nursery, STAYS, NULL);
     pid_t pid = next_news(nursery).pid;
     kl_nursery_close(nursery, 0);
@@ -214,7 +259,7 @@ static shared_pids *share_pids(void) {
 static int open_a_nursery_and_stay(void *arg) {
     uint32_t code = 0;
     kl_nursery *nursery;
-    if (kl_nursery_open(be_number, &code, &nursery, NULL) != KILTER_OK)
+    if (kl_nursery_open(be_number, NULL, &code, &nursery, NULL) != KILTER_OK)
         return 1;
     kl_nursery_start(nursery, STAYS, NULL);
     ((shared_pids *)arg)->nursery_child = next_news(nursery).pid;
@@ -251,7 +296,7 @@ static void a_killed_nursery_takes_its_children_along_and_is_known_to_be_gone(vo
     kl_nursery *nursery;
     kl_child_news news;
     kilter_error error;
-    assert_int_equal(kl_nursery_open(be_number, &code, &nursery, NULL), KILTER_OK);
+    assert_int_equal(kl_nursery_open(be_number, NULL, &code, &nursery, NULL), KILTER_OK);
     kl_nursery_start(nursery, STAYS, NULL);
     pid_t child = next_news(nursery).pid;
     kill(parent_of(child), SIGKILL);
@@ -533,11 +578,43 @@ static void the_least_of_host_and_groups_is_left(void **state) {
     assert_true(kl_memory_left("") > 0);
 }
 
+static void words_are_quoted_as_a_shell_takes_them(void **state) {
+    (void)state;
+    char *words[] = {"plain-1.5", "two words", "", "it's", "a\nb"};
+    static const char *const texts[] = {"",
+                                        "plain-1.5",
+                                        "plain-1.5 'two words'",
+                                        "plain-1.5 'two words' ''",
+                                        "plain-1.5 'two words' '' 'it'\\''s'",
+                                        "plain-1.5 'two words' '' 'it'\\''s' 'a\nb'"};
+    for (size_t n = 0; n < sizeof texts / sizeof *texts; n++) {
+        char *text = kl_words_text(n, words);
+        assert_string_equal(text, texts[n]);
+        free(text);
+    }
+}
+
+static void a_program_knows_its_build(void **state) {
+    (void)state;
+    char build[KL_BUILD_BYTES], again[KL_BUILD_BYTES];
+    kl_own_build(build);
+    kl_own_build(again);
+    assert_int_equal(strlen(build), KL_BUILD_BYTES - 1);
+    assert_string_equal(build, again);
+    char *words = kl_own_words(0);
+    assert_non_null(strstr(words, "sys_test"));
+    free(words);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clocks_do_not_go_back),
+        cmocka_unit_test(words_are_quoted_as_a_shell_takes_them),
+        cmocka_unit_test(a_program_knows_its_build),
         cmocka_unit_test(waiting_is_not_being_busy),
         cmocka_unit_test(every_core_can_be_bound),
+        cmocka_unit_test(cores_are_bound_in_pieces),
+        cmocka_unit_test(openmp_is_told_how_many_cores_there_are),
         cmocka_unit_test(the_least_of_host_and_groups_is_left),
         cmocka_unit_test(processes_tell_how_they_ended),
         cmocka_unit_test(a_process_that_does_not_end_is_ended),

@@ -45,6 +45,19 @@ static bool ask(sqlite3 *db, const char *sql, char answer[ANSWER_BYTES]) {
     return got;
 }
 
+/* The same at any length, malloc'd. NULL: there is none, SQLite fails, or memory ran out. */
+static char *ask_long(sqlite3 *db, const char *sql) {
+    sqlite3_stmt *statement = NULL;
+    char *answer = NULL;
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(statement, 0);
+        answer = text ? strdup(text) : NULL;
+    }
+    sqlite3_finalize(statement);
+    return answer;
+}
+
 static int64_t ask_number(sqlite3 *db, const char *sql) {
     char answer[ANSWER_BYTES];
     return ask(db, sql, answer) ? strtoll(answer, NULL, 10) : -1;
@@ -61,7 +74,8 @@ static kilter_status check_format(sqlite3 *db, const char *path, kilter_error *e
         return fail(path, "it is of a later version of Kilter; use that one", error);
     if (ask_number(db, "SELECT count(*) FROM sqlite_master WHERE name IN ('call', 'result')") != 2)
         return fail(path, "it holds no results, as it was not made with --resume", error);
-    if (ask_number(db, "SELECT count(*) FROM sqlite_master WHERE name = 'addition'") != 1)
+    if (ask_number(db,
+                   "SELECT count(*) FROM sqlite_master WHERE name IN ('addition', 'origin', 'failure')") != 3)
         return fail(path, "its results are in the form of an earlier version of Kilter; use that one", error);
     return KILTER_OK;
 }
@@ -109,6 +123,66 @@ static kilter_status check_program(sqlite3 *db, const char *path, const kl_trace
     return status;
 }
 
+/* Where two texts begin to differ, or a little before. */
+static size_t first_difference(const char *a, const char *b) {
+    static const size_t SHOWN_BEFORE = 10;
+    size_t at = 0;
+    while (a[at] && a[at] == b[at])
+        at++;
+    return at > SHOWN_BEFORE ? at - SHOWN_BEFORE : 0;
+}
+
+static kilter_status fail_origin(const char *path, const char *what, const char *then, const char *now,
+                                 kilter_error *error) {
+    size_t from = first_difference(then, now);
+    const char *dots = from > 0 ? "…" : "";
+    return kl_fail(
+        error, KILTER_ERR_USAGE,
+        "--resume: start it as it was started then, name another file, or say --resume-anyway: the "
+        "results have other %s, %s%.60s there and %s%.60s here (%s)",
+        what, dots, *then ? then + from : "none", dots, *now ? now + from : "none", path);
+}
+
+/* Of some master that wrote here: what the newest one was started with may not have stored anything. */
+static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
+    sqlite3_stmt *origin = NULL;
+    bool found = sqlite3_prepare_v2(db, "SELECT 1 FROM origin WHERE arguments = ?1 AND build = ?2", -1,
+                                    &origin, NULL) == SQLITE_OK &&
+                 sqlite3_bind_text(origin, 1, arguments, -1, SQLITE_STATIC) == SQLITE_OK &&
+                 sqlite3_bind_text(origin, 2, build, -1, SQLITE_STATIC) == SQLITE_OK &&
+                 sqlite3_step(origin) == SQLITE_ROW;
+    sqlite3_finalize(origin);
+    return found;
+}
+
+/* Results are those of the same arguments and program, or of others that the user says make no difference. */
+static kilter_status check_origin(sqlite3 *db, const char *path, const kl_trace_run_row *run,
+                                  kilter_error *error) {
+    const char *arguments = run->arguments ? run->arguments : "", *build = run->build ? run->build : "";
+    char *then = ask_long(db, "SELECT arguments FROM origin ORDER BY session"),
+         *built = ask_long(db, "SELECT build FROM origin ORDER BY session");
+    kilter_status status = KILTER_OK;
+    if (!then || !built)
+        status = fail_damaged(path, "what it was made by is missing", error);
+    else if (!run->anyway && !has_origin(db, arguments, build))
+        status = strcmp(then, arguments) != 0
+                     ? fail_origin(path, "arguments", then, arguments, error)
+                     : fail_origin(path, "builds of the program", built, build, error);
+    free(then);
+    free(built);
+    return status;
+}
+
+/* Each run has its row, also where no result of it was stored. */
+static kilter_status check_calls(sqlite3 *db, const char *path, int64_t calls, kilter_error *error) {
+    int64_t there = ask_number(db, "SELECT count(*) FROM call"),
+            with_results = ask_number(db, "SELECT coalesce(max(call) + 1, 0) FROM result");
+    if (there < 0 || with_results < 0)
+        return kl_past_damaged(db, path, error);
+    return there == calls && with_results <= calls ? KILTER_OK
+                                                   : fail_damaged(path, "a run is missing in it", error);
+}
+
 static double ask_time(sqlite3 *db, const char *sql) {
     char answer[ANSWER_BYTES];
     return ask(db, sql, answer) ? strtod(answer, NULL) : NAN;
@@ -131,6 +205,8 @@ kilter_status kl_past_read(sqlite3 *db, const char *path, const kl_trace_run_row
         status = check_whole(db, path, error);
     if (status == KILTER_OK)
         status = check_program(db, path, run, error);
+    if (status == KILTER_OK)
+        status = check_origin(db, path, run, error);
     if (status != KILTER_OK)
         return status;
     int64_t runs = ask_number(db, "SELECT coalesce(max(run) + 1, 0) FROM iteration");
@@ -142,7 +218,7 @@ kilter_status kl_past_read(sqlite3 *db, const char *path, const kl_trace_run_row
                       .runs = runs,
                       .workers = workers,
                       .calls = (uint64_t)calls};
-    return KILTER_OK;
+    return check_calls(db, path, calls, error);
 }
 
 int kl_past_end(sqlite3 *db) {

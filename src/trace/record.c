@@ -70,6 +70,34 @@ static int exec_patiently(const kl_record *record, const char *sql) {
     return status;
 }
 
+/* What others may write may be anything by the time it is read. */
+static kilter_status check_owner(const char *path, const struct stat *info, kilter_error *error) {
+    if (info->st_uid != geteuid())
+        return kl_fail(
+            error, KILTER_ERR_RECORD,
+            "going on with the run record '%s': it is another user's; copy it, or name another file", path);
+    if ((info->st_mode & 022) != 0)
+        return kl_fail(error, KILTER_ERR_RECORD,
+                       "going on with the run record '%s': others may write it; chmod go-w, or name another "
+                       "file",
+                       path);
+    return KILTER_OK;
+}
+
+/* SQLite takes over what stands in these files. */
+static kilter_status check_logs(const char *path, kilter_error *error) {
+    static const char *const endings[] = {"-wal", "-journal"};
+    kilter_status status = KILTER_OK;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings && status == KILTER_OK; i++) {
+        struct stat info;
+        char *name = sqlite3_mprintf("%s%s", path, endings[i]);
+        if (name && stat(name, &info) == 0)
+            status = check_owner(name, &info, error);
+        sqlite3_free(name);
+    }
+    return status;
+}
+
 /* An empty file is taken as it is: it may be the caller's way to reserve a name. */
 static kilter_status reserve_file(const char *path, bool *created, kilter_error *error) {
     int file = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -101,6 +129,9 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
     if (!S_ISREG(info.st_mode))
         return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': it is not a file; name one",
                        record->path);
+    if (!*created && (check_owner(record->path, &info, error) != KILTER_OK ||
+                      check_logs(record->path, error) != KILTER_OK))
+        return KILTER_ERR_RECORD;
     if (info.st_size == 1) /* SQLite would take it for an empty one */
         return kl_fail(error, KILTER_ERR_RECORD,
                        "going on with the run record '%s': it is not a run record; name another file",
@@ -194,6 +225,8 @@ static kilter_status begin_session(kl_record *record, const kl_trace_run_row *ru
                                     .program_version = run->program_version,
                                     .pid = run->pid};
     kilter_status status = kl_record_put(record, KL_ROW_SESSION, &session, error);
+    if (status == KILTER_OK && record->resume)
+        status = kl_record_put(record, KL_ROW_ORIGIN, run, error);
     return status == KILTER_OK ? kl_record_commit(record, error) : status;
 }
 

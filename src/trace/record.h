@@ -18,7 +18,9 @@ typedef enum kl_row_kind {
     KL_ROW_CHUNK,
     KL_ROW_MEASUREMENT,
     KL_ROW_DECISION,
-    KL_ROW_CALL, /* these three: only in a record that holds results */
+    KL_ROW_FAILURE,
+    KL_ROW_ORIGIN, /* these four: only in a record that holds results */
+    KL_ROW_CALL,
     KL_ROW_ADDITION,
     KL_ROW_RESULT,
     KL_ROW_LOOP, /* from here on: only in a loop's */

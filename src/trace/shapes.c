@@ -98,6 +98,21 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
         .field_count = 9,
         .sql = {"INSERT INTO decision(run, chunk, at_s, worker, kind, count, reason, forecast_s, gain_s) "
                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"}},
+    [KL_ROW_FAILURE] = {SHAPE(kl_trace_failure_row), .bulk = true,
+        .fields = {FIELD(RUN, kl_trace_failure_row, run), FIELD(U64, kl_trace_failure_row, task),
+                   FIELD(U32, kl_trace_failure_row, attempt), FIELD(WORKER, kl_trace_failure_row, worker),
+                   FIELD(TIME, kl_trace_failure_row, at_s), FIELD(BOOL, kl_trace_failure_row, lost),
+                   FIELD(U64_OR_NULL, kl_trace_failure_row, code),
+                   FIELD(U64_OR_NULL, kl_trace_failure_row, signal),
+                   FIELD(TEXT, kl_trace_failure_row, text)},
+        .field_count = 9,
+        .sql = {"INSERT INTO failure(run, task, attempt, worker, at_s, lost, code, signal, text) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"}},
+    [KL_ROW_ORIGIN] = {SHAPE(kl_trace_run_row),
+        .fields = {FIELD(TEXT, kl_trace_run_row, arguments), FIELD(TEXT, kl_trace_run_row, build)},
+        .field_count = 2,
+        .sql = {"INSERT INTO origin(session, arguments, build) "
+                "VALUES ((SELECT max(session) FROM session), ?1, ?2)"}},
     [KL_ROW_CALL] = {SHAPE(kl_trace_call),
         .fields = {FIELD(U64, kl_trace_call, call), FIELD(U64, kl_trace_call, tasks),
                    FIELD(I64, kl_trace_call, inputs), FIELD(I64, kl_trace_call, weights),
@@ -213,10 +228,14 @@ static const char *const tables[] = {
     "CREATE TABLE decision(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, chunk INTEGER, at_s REAL, "
         "worker INTEGER, kind TEXT NOT NULL, count INTEGER NOT NULL, reason TEXT NOT NULL, "
         "forecast_s REAL, gain_s REAL, round INTEGER)",
+    "CREATE TABLE failure(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, task INTEGER NOT NULL, "
+        "attempt INTEGER NOT NULL, worker INTEGER NOT NULL, at_s REAL, lost INTEGER NOT NULL, code INTEGER, "
+        "signal INTEGER, text TEXT NOT NULL)",
     "CREATE TABLE session(session INTEGER PRIMARY KEY, began_s REAL, ended_s REAL, host INTEGER REFERENCES host, "
         "pid INTEGER NOT NULL, version TEXT NOT NULL, transport TEXT NOT NULL, policy TEXT NOT NULL, "
         "first_run INTEGER NOT NULL, first_worker INTEGER NOT NULL, program_version TEXT NOT NULL)",
-    /* These three: only in a record that holds results. */
+    /* These four: only in a record that holds results. */
+    "CREATE TABLE origin(session INTEGER PRIMARY KEY, arguments TEXT NOT NULL, build TEXT NOT NULL)",
     "CREATE TABLE call(call INTEGER PRIMARY KEY, tasks INTEGER NOT NULL, inputs INTEGER NOT NULL, "
         "weights INTEGER NOT NULL, shared INTEGER NOT NULL)",
     "CREATE TABLE addition(id INTEGER PRIMARY KEY, call INTEGER NOT NULL, lo INTEGER NOT NULL, "
@@ -239,7 +258,7 @@ static const char *const tables[] = {
     "CREATE TABLE rank(rank INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, elapsed_s REAL, waited_s REAL, "
         "moving_s REAL)",
 };
-enum { TABLES = sizeof tables / sizeof *tables, LOOP_TABLES = 6, RESULT_TABLES = 3 };
+enum { TABLES = sizeof tables / sizeof *tables, LOOP_TABLES = 6, RESULT_TABLES = 4 };
 /* clang-format on */
 
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind) {
@@ -247,7 +266,7 @@ const kl_row_shape *kl_row_shape_of(kl_row_kind kind) {
 }
 
 bool kl_row_is_in(kl_row_kind kind, kl_record_parts parts) {
-    return kind < KL_ROW_CALL ? true : kind < KL_ROW_LOOP ? parts.results : parts.loop;
+    return kind < KL_ROW_ORIGIN ? true : kind < KL_ROW_LOOP ? parts.results : parts.loop;
 }
 
 size_t kl_record_tables(void) {

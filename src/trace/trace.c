@@ -200,6 +200,10 @@ void kl_trace_decision(kl_trace *trace, const kl_trace_decision_row *row) {
     push(trace, KL_ROW_DECISION, row);
 }
 
+void kl_trace_failure(kl_trace *trace, const kl_trace_failure_row *row) {
+    push(trace, KL_ROW_FAILURE, row);
+}
+
 void kl_trace_loop(kl_trace *trace, const kl_trace_loop_row *row) {
     push(trace, KL_ROW_LOOP, row);
 }

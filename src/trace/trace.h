@@ -21,6 +21,9 @@ enum { KL_RECORD_APPLICATION = 0x4b6c7472, KL_RECORD_FORMAT = 1 };
 typedef struct kl_trace_run_row {
     const char *program, *version, *transport, *policy, *host;
     const char *program_version; /* NULL: "" */
+    /* In a record with results: what started the program. NULL: "". A record is gone on with by the same. */
+    const char *arguments, *build;
+    bool anyway; /* not written: by another, too */
     double began_unix_s;
     int64_t pid;
     bool simulated;      /* not written: rows wait for the disk, as simulated time stands still meanwhile */
@@ -82,6 +85,16 @@ typedef struct kl_trace_decision_row {
     double gain_s;
 } kl_trace_decision_row;
 
+typedef struct kl_trace_failure_row { /* a task did not succeed: one row for each attempt */
+    uint64_t run, task;
+    uint32_t attempt; /* 1: the first */
+    uint32_t worker;
+    double at_s;
+    bool lost;             /* its worker was; else the task said so itself */
+    uint64_t code, signal; /* the worker ended with; UINT64_MAX: not known */
+    const char *text;
+} kl_trace_failure_row;
+
 /* Create `path`; KILTER_ERR_RECORD naming it when it cannot be written or holds something already. */
 kilter_status kl_trace_open(const char *path, const kl_trace_run_row *run, kl_trace **trace,
                             kilter_error *error);
@@ -92,6 +105,7 @@ void kl_trace_iteration_ended(kl_trace *trace, const kl_trace_iteration_end *row
 void kl_trace_chunk(kl_trace *trace, const kl_trace_chunk_row *row);
 void kl_trace_measurement(kl_trace *trace, const kl_trace_measurement_row *row);
 void kl_trace_decision(kl_trace *trace, const kl_trace_decision_row *row);
+void kl_trace_failure(kl_trace *trace, const kl_trace_failure_row *row);
 const char *kl_trace_path(const kl_trace *trace); /* the trace's; NULL for a NULL trace */
 /* Write what is left, mark the run ended at ended_s, free. KILTER_ERR_RECORD when rows could not be written.
  */

@@ -783,6 +783,9 @@ static kilter_status copy_key(endpoint *e, const kl_key *key, kilter_error *erro
     return KILTER_OK;
 }
 
+/* Two of libzmq's, which aborts where it gets none, and those of the farm. */
+enum { MASTER_THREADS = 6, WORKER_THREADS = 3 };
+
 static kilter_status new_endpoint(const char *address, const kl_zmq_options *options, bool is_master,
                                   endpoint **made, kilter_error *error) {
     endpoint *e = calloc(1, sizeof *e);
@@ -803,7 +806,9 @@ static kilter_status new_endpoint(const char *address, const kl_zmq_options *opt
     if (!(e->options.lost_after_s > 0))
         e->options.lost_after_s = KL_LOST_AFTER_S;
     atomic_init(&e->woken, false);
-    kilter_status status = e->is_tcp ? copy_key(e, options->key, error) : KILTER_OK;
+    kilter_status status = kl_allow_threads(is_master ? MASTER_THREADS : WORKER_THREADS, error);
+    if (!status && e->is_tcp)
+        status = copy_key(e, options->key, error);
     e->context = e->wake_fd < 0 || status ? NULL : zmq_ctx_new();
     if (!e->context && !status)
         status = kl_fail(error, KILTER_ERR_SYSTEM, "opening \"%.200s\": %s; close files or raise their limit",

@@ -1,0 +1,106 @@
+/* Ctrl-C and SIGTERM on a master: the run that is on is cancelled, and its error says how to go on.
+ *
+ *   handler ── an eventfd ──▶ a thread of this farm ── kilter_farm_cancel() ──▶ the service */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "farm/farm_private.h"
+
+typedef struct kl_interrupt {
+    kilter_farm *farm;
+    pthread_t thread;
+    int call; /* an eventfd: signals, or END */
+    kl_sigterm *signals;
+} kl_interrupt;
+
+static const uint64_t END = (uint64_t)1 << 32;
+
+/* The run that is on, and each that is begun later, is over; where there is none, the program is. */
+static void interrupt(kl_interrupt *self) {
+    kilter_farm *f = self->farm;
+    pthread_mutex_lock(&f->lock);
+    bool on = f->on;
+    f->interrupted |= on;
+    pthread_mutex_unlock(&f->lock);
+    if (on)
+        kilter_farm_cancel(f);
+    else
+        kl_sigterm_again(self->signals);
+}
+
+static void *hear(void *arg) {
+    kl_interrupt *self = arg;
+    for (;;) {
+        uint64_t calls = 0;
+        if (read(self->call, &calls, sizeof calls) < 0 && errno != EINTR)
+            return NULL;
+        if (calls >= END)
+            return NULL;
+        if (calls > 0)
+            interrupt(self);
+    }
+}
+
+static int start_thread(kl_interrupt *self) {
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int code = pthread_create(&self->thread, NULL, hear, self);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return code;
+}
+
+/* Signals before the thread: what comes meanwhile is read later. */
+static bool listen_to(kl_interrupt *self) {
+    self->call = eventfd(0, EFD_CLOEXEC);
+    self->signals = self->call >= 0 ? kl_interrupts_to(self->call) : NULL;
+    if (self->signals && start_thread(self) == 0)
+        return true;
+    kl_sigterm_restore(self->signals);
+    if (self->call >= 0)
+        close(self->call);
+    return false;
+}
+
+void kl_farm_open_interrupt(kilter_farm *f) {
+    kl_interrupt *self = f->threaded ? calloc(1, sizeof *self) : NULL;
+    if (!self)
+        return;
+    self->farm = f;
+    if (listen_to(self))
+        f->interrupt = self;
+    else
+        free(self);
+}
+
+void kl_farm_close_interrupt(kilter_farm *f) {
+    kl_interrupt *self = f->interrupt;
+    if (!self)
+        return;
+    f->interrupt = NULL;
+    kl_sigterm_restore(self->signals);
+    while (write(self->call, &END, sizeof END) < 0 && errno == EINTR)
+        ;
+    pthread_join(self->thread, NULL);
+    close(self->call);
+    free(self);
+}
+
+void kl_farm_say_interrupt(kilter_farm *f, char *text, size_t size) {
+    text[0] = '\0';
+    pthread_mutex_lock(&f->lock);
+    bool interrupted = f->interrupted;
+    pthread_mutex_unlock(&f->lock);
+    if (!interrupted)
+        return;
+    char *command = kl_own_words(0);
+    if (f->settings.resume && command)
+        snprintf(text, size, "; they are kept, and the same command goes on: %s", command);
+    else if (!f->settings.resume)
+        snprintf(text, size, "; with --resume FILE they would be kept");
+    free(command);
+}

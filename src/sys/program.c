@@ -1,0 +1,113 @@
+/* What this process was started as: its words, and the file that runs. */
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sys/sys.h"
+
+static const char PLAIN[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+@%-"; /* needs no quotes */
+
+static void put_word(FILE *out, const char *word) {
+    if (*word && word[strspn(word, PLAIN)] == '\0') {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word, out);
+    fputc('\'', out);
+}
+
+char *kl_words_text(size_t count, char *const *words) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    for (size_t i = 0; out && i < count; i++) {
+        if (i > 0)
+            fputc(' ', out);
+        put_word(out, words[i]);
+    }
+    bool good = out && !ferror(out);
+    good &= out && fclose(out) == 0;
+    if (good)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* The system has them one after the other, each with its end. */
+char *kl_own_words(int first) {
+    FILE *in = fopen("/proc/self/cmdline", "re");
+    char *word = NULL, *text = NULL;
+    size_t room = 0, size = 0;
+    FILE *out = in ? open_memstream(&text, &size) : NULL;
+    for (int i = 0; out && getdelim(&word, &room, '\0', in) > 0; i++) {
+        if (i > first)
+            fputc(' ', out);
+        if (i >= first)
+            put_word(out, word);
+    }
+    free(word);
+    if (out)
+        fclose(out);
+    if (in)
+        fclose(in);
+    return text;
+}
+
+/* In notes: three numbers, a name, and what they are about, each on a multiple of 4 bytes. */
+static void find_build_id(const uint8_t *notes, size_t size, char *build) {
+    static const uint32_t GNU_BUILD_ID = 3;
+    while (size >= 12) {
+        uint32_t head[3];
+        memcpy(head, notes, sizeof head);
+        size_t name = 12 + (((size_t)head[0] + 3) & ~(size_t)3), whole = name + (((size_t)head[1] + 3) & ~(size_t)3);
+        if (whole > size)
+            return;
+        if (head[2] == GNU_BUILD_ID && head[0] == 4 && memcmp(notes + 12, "GNU", 4) == 0)
+            snprintf(build, KL_BUILD_BYTES, "%016llx",
+                     (unsigned long long)kl_hash(notes + name, head[1], 0));
+        notes += whole;
+        size -= whole;
+    }
+}
+
+/* The program is the first object there is. */
+static int read_notes(struct dl_phdr_info *object, size_t size, void *build) {
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_NOTE)
+            find_build_id((const uint8_t *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr),
+                          object->dlpi_phdr[i].p_memsz, build);
+    return 1;
+}
+
+static void hash_own_file(char *build) {
+    struct stat info;
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    bool found = fd >= 0 && fstat(fd, &info) == 0 && info.st_size > 0;
+    void *bytes = found ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (bytes != MAP_FAILED) {
+        snprintf(build, KL_BUILD_BYTES, "%016llx",
+                 (unsigned long long)kl_hash(bytes, (size_t)info.st_size, 0));
+        munmap(bytes, (size_t)info.st_size);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+void kl_own_build(char build[KL_BUILD_BYTES]) {
+    build[0] = '\0';
+    dl_iterate_phdr(read_notes, build);
+    if (!build[0])
+        hash_own_file(build);
+}
