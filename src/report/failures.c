@@ -64,8 +64,9 @@ static void note_table(void *context, sqlite3_stmt *row) {
 kilter_status kl_failures_print(const char *path, bool json, FILE *out, kilter_error *error) {
     bool there = false;
     failures f = {.out = out, .json = json, .array = {.out = out, .first = true}};
-    kilter_status status = kl_record_ask(
-        path, "SELECT count(*) FROM sqlite_master WHERE name = 'failure' AND ?1 = 0", 0, note_table, &there, error);
+    kilter_status status =
+        kl_record_ask(path, "SELECT count(*) FROM sqlite_master WHERE name = 'failure' AND ?1 = 0", 0,
+                      note_table, &there, error);
     if (status == KILTER_OK && !there)
         return kl_fail(error, KILTER_ERR_INPUT,
                        "reading the run record '%s': it is of an earlier version of Kilter, which kept no "

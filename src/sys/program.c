@@ -70,12 +70,12 @@ static void find_build_id(const uint8_t *notes, size_t size, char *build) {
     while (size >= 12) {
         uint32_t head[3];
         memcpy(head, notes, sizeof head);
-        size_t name = 12 + (((size_t)head[0] + 3) & ~(size_t)3), whole = name + (((size_t)head[1] + 3) & ~(size_t)3);
+        size_t name = 12 + (((size_t)head[0] + 3) & ~(size_t)3),
+               whole = name + (((size_t)head[1] + 3) & ~(size_t)3);
         if (whole > size)
             return;
         if (head[2] == GNU_BUILD_ID && head[0] == 4 && memcmp(notes + 12, "GNU", 4) == 0)
-            snprintf(build, KL_BUILD_BYTES, "%016llx",
-                     (unsigned long long)kl_hash(notes + name, head[1], 0));
+            snprintf(build, KL_BUILD_BYTES, "%016llx", (unsigned long long)kl_hash(notes + name, head[1], 0));
         notes += whole;
         size -= whole;
     }
