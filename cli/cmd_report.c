@@ -100,7 +100,7 @@ static int run(const kl_command *command, int argc, char **argv) {
     if (r.json && r.picture)
         return kl_cmd_usage(command, "--json and --gantt are two questions: ask one");
     if (r.failed && r.picture)
-        return kl_cmd_usage(command, "--failed and --gantt are two questions: ask one");
+        return kl_cmd_usage(command, "--failed and --gantt cannot be combined");
     if (r.run >= 0 && !r.picture)
         return kl_cmd_usage(command, "--run says which run --gantt draws: there is no --gantt");
     return r.file ? answer(&r, r.file) : answer_newest(&r);

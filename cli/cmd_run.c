@@ -225,7 +225,10 @@ static pid_t start(char *const *words, int input, const sigset_t *signals) {
 
 /* The first word of --ssh must be a command; else its shell would say something that nobody asked for. */
 static kilter_status check_ssh(const char *ssh, kilter_error *error) {
+    ssh += strspn(ssh, " \t");
     size_t bytes = strcspn(ssh, " \t");
+    if (strcspn(ssh, "\"'\\$~`(") < bytes) /* the shell's to understand */
+        return KILTER_OK;
     char *word = strndup(ssh, bytes);
     char *const words[] = {"sh", "-c", "command -v \"$1\" >/dev/null 2>&1", "sh", word, NULL};
     sigset_t none;
@@ -346,7 +349,8 @@ static void wait_for_master(run_state *r, const sigset_t *awaited) {
     while (r->master > 0) {
         siginfo_t info;
         int signal = sigwaitinfo(awaited, &info);
-        if (signal != SIGCHLD && signal > 0 && info.si_code != SI_KERNEL) /* a terminal's comes to all */
+        bool from_terminal = signal == SIGINT && info.si_code == SI_KERNEL; /* it comes to the master, too */
+        if (signal != SIGCHLD && signal > 0 && !from_terminal)
             kill(r->master, signal);
         reap(r);
         if (r->master > 0 && !gave_up && all_failed(r->options)) {

@@ -27,10 +27,11 @@ grep -q '"ended":false,"ended_s":null' killed.json || fail "a killed run that en
 "$kilter" report --failed finished.kilter >failed.out
 grep -q '^task 31 *run 1, attempt 1, at worker 1 on ada, after 500 ms: worker 1 (process 102 on ada) was killed' failed.out || fail "not the first attempt: $(cat failed.out)"
 grep -q '^task 31 *run 1, attempt 2, at worker 0 on ada, after 750 ms: no luck' failed.out || fail "not the second attempt: $(cat failed.out)"
+! grep -q 'task 40' failed.out || fail "a task that did not fail: $(cat failed.out)"
 "$kilter" report --failed --json finished.kilter >failed.json
 grep -q '^\[{"run":1,"task":31,"attempt":1,"worker":1,"host":"ada","at_s":0.5,"lost":true,"code":null,"signal":9,' failed.json || fail "JSON: $(cat failed.json)"
 [ "$("$kilter" report --failed many.kilter)" = "no task failed" ] || fail "a failure out of nothing"
-expect 2 "two questions" "$kilter" report --failed --gantt x.svg finished.kilter
+expect 2 "cannot be combined" "$kilter" report --failed --gantt x.svg finished.kilter
 
 # the picture: of all runs, of one, and none where there is nothing to draw
 "$kilter" report --gantt all.svg finished.kilter

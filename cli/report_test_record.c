@@ -50,11 +50,15 @@ static void push_workers(kl_trace *t) {
                                               "cores 0-63", 7, 0.03});
 }
 
+/* Task 40 was only suspected. */
 static void push_failures(kl_trace *t) {
-    kl_trace_failure(
-        t, &(kl_trace_failure_row){1, 31, 1, 1, 0.5, true, UINT64_MAX, 9,
-                                   "worker 1 (process 102 on ada) was killed by signal 9 (Killed)"});
-    kl_trace_failure(t, &(kl_trace_failure_row){1, 31, 2, 0, 0.75, false, UINT64_MAX, UINT64_MAX, "no luck"});
+    static const char lost[] = "worker 1 (process 102 on ada) was killed by signal 9 (Killed)";
+    kl_trace_failure(t, &(kl_trace_failure_row){1, 31, 1, 1, 0.5, .lost = true, .code = UINT64_MAX,
+                                                .signal = 9, .text = lost});
+    kl_trace_failure(t, &(kl_trace_failure_row){1, 40, 1, 1, 0.5, .lost = true, .code = UINT64_MAX,
+                                                .signal = 9, .text = lost});
+    kl_trace_failure(t, &(kl_trace_failure_row){1, 31, 2, 0, 0.75, .final = true, .code = UINT64_MAX,
+                                                .signal = UINT64_MAX, .text = "no luck"});
 }
 
 static void push_messages(kl_trace *t) {

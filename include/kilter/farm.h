@@ -99,10 +99,10 @@ typedef struct kilter_farm_options {
 
     /** local workers, 0: one per core; with listen: how many to wait for, 0: 1 */
     uint32_t workers;
-    /** cores of each local worker process: "none": it may use all; "core": one; "3": so many; "auto": as
-     * many for each as there are, at least one, and where the program uses OpenMP as many as OMP_NUM_THREADS
-     * says. Such a program takes as many threads as its worker has cores, unless OMP_NUM_THREADS says how
-     * many. With a number, and no `workers`, as many are started as there are such parts. NULL: "auto" */
+    /** cores of each local worker process: "none": it may use all; "core": one; "3": so many; "auto": the
+     * cores divided by the number of workers, at least one, and at least OMP_NUM_THREADS where the program
+     * uses OpenMP. OpenMP takes as many threads as its worker has cores, unless OMP_NUM_THREADS says how
+     * many. With a number N and no `workers`, one worker is started for every N cores. NULL: "auto" */
     const char *bind;
     /** how many of them work: "all", or "auto", which lets those rest between runs that do not pay;
      * NULL: "auto" */
@@ -206,12 +206,14 @@ KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *ru
 
 /**
  * End the run that is on, early: the results that have come are given to `done`, and kilter_farm_run()
- * returns KILTER_ERR_CANCELLED. From any thread, and from callbacks; it does nothing where no run is on. The
- * farm can be used again. With `resume` the same command goes on from what is done.
+ * returns KILTER_ERR_CANCELLED. From any thread and from callbacks, but not from a signal handler, and not
+ * once the farm is being closed; it does nothing where no run is on. The farm can be used again. With
+ * `resume` the same command goes on from what is done.
  *
- * Ctrl-C and SIGTERM do the same to a master on which threads can be used (not under mpirun), if the program
- * leaves these signals as they are when it opens the farm; a second one, or one where no run is on, ends the
- * program at once. Of several farms in a process the one opened first hears them.
+ * Ctrl-C and SIGTERM do the same to a master on which threads can be used (not under mpirun), where the
+ * program neither handles nor ignores them when it opens the farm; later runs are cancelled, too. One that
+ * comes more than a second later, or while no run is on, ends the program at once. Of several farms in a
+ * process the one opened first hears them.
  */
 KILTER_API void kilter_farm_cancel(kilter_farm *farm);
 

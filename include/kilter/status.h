@@ -60,7 +60,8 @@ KILTER_API const char *kilter_status_text(kilter_status status);
 
 /**
  * Print `error` to stderr as "PROGRAM: text" unless it is KILTER_OK or KILTER_ENDED, and give main()'s exit
- * code: 0 for KILTER_OK and KILTER_ENDED, 2 for what the user can mend (USAGE, INPUT, RANGE), 1 for the rest.
+ * code: 0 for KILTER_OK and KILTER_ENDED, 2 for what the user can mend (USAGE, INPUT, RANGE), 128 + N where a
+ * farm was cancelled by signal N, 1 for the rest.
  * Local.
  *
  * @param program  name in front of the text; NULL leaves it out

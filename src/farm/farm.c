@@ -228,8 +228,6 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *
     pthread_mutex_lock(&f->lock);
     f->grows = run->grows;
     f->misgrown = (kilter_error){KILTER_OK, ""};
-    f->on = true;
-    f->cancelled = f->interrupted;
     f->run_ended = f->broken; /* then nobody is there to take the request */
     f->run_over = f->grown = false;
     f->known = known;
@@ -250,9 +248,6 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *
         note_taken(f, deliverer, status);
     }
     f->grows = false;
-    pthread_mutex_lock(&f->lock);
-    f->on = f->cancelled = false;
-    pthread_mutex_unlock(&f->lock);
     kl_farm_free_additions(f);
     if (status == KILTER_OK && f->misgrown.status != KILTER_OK)
         return kl_fail(error, f->misgrown.status, "%s", f->misgrown.text);
@@ -285,22 +280,31 @@ static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_er
     return status;
 }
 
+/* From now on it can be cancelled, or not any more. */
+static void set_on(kilter_farm *f, bool on) {
+    pthread_mutex_lock(&f->lock);
+    f->on = on;
+    f->cancelled = on && f->interrupted;
+    pthread_mutex_unlock(&f->lock);
+}
+
 kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *error) {
     kilter_status status = kl_farm_begin_use(f, "starting a run", error);
     if (status != KILTER_OK)
         return status;
+    set_on(f, true);
     status = run_in_use(f, run, error);
+    set_on(f, false);
     kl_farm_end_use(f);
     return status;
 }
 
 void kilter_farm_cancel(kilter_farm *f) {
     pthread_mutex_lock(&f->lock);
-    bool on = f->on;
-    f->cancelled |= on;
-    pthread_mutex_unlock(&f->lock);
-    if (on)
+    f->cancelled |= f->on;
+    if (f->on)
         kl_transport_wake(f->transport);
+    pthread_mutex_unlock(&f->lock);
 }
 
 void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {

@@ -17,7 +17,7 @@ typedef struct local_worker { /* a worker that is a process started from here */
     pid_t pid;
     bool ended;
     double started_s;
-    bool doomed;    /* it lives, does not answer and is to be killed */
+    bool to_kill;   /* it lives, does not answer and is to be killed */
     bool lost;      /* the master was told, and misses it */
     bool replacing; /* started in the place of a lost one, and not seen by the master yet */
     char how[80];   /* it ended */

@@ -19,6 +19,8 @@ typedef struct kl_interrupt {
 
 static const uint64_t END = (uint64_t)1 << 32;
 
+enum { COMMAND_BYTES = 380 }; /* a longer one has no room in an error */
+
 /* The run that is on, and each that is begun later, is over; where there is none, the program is. */
 static void interrupt(kl_interrupt *self) {
     kilter_farm *f = self->farm;
@@ -97,10 +99,15 @@ void kl_farm_say_interrupt(kilter_farm *f, char *text, size_t size) {
     pthread_mutex_unlock(&f->lock);
     if (!interrupted)
         return;
-    char *command = kl_own_words(0);
-    if (f->settings.resume && command)
-        snprintf(text, size, "; they are kept, and the same command goes on: %s", command);
-    else if (!f->settings.resume)
+    if (!f->settings.resume) {
         snprintf(text, size, "; with --resume FILE they would be kept");
+        return;
+    }
+    /* under kilter run this program was given options that only it knows */
+    char *command = getenv("KILTER_RUN") ? NULL : kl_own_words(0);
+    if (command && strlen(command) < COMMAND_BYTES)
+        snprintf(text, size, "; they are kept, and the same command goes on: %s", command);
+    else
+        snprintf(text, size, "; they are kept, and the same command goes on");
     free(command);
 }

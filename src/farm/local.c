@@ -109,7 +109,7 @@ static void take_news(kilter_farm *f, const kl_child_news *news) {
     local->pid = news->pid;
     local->ended = news->ended;
     local->started_s = kl_now_s(&f->clock);
-    local->doomed &= !news->ended;
+    local->to_kill &= !news->ended;
     snprintf(local->how, sizeof local->how, "%s", news->how);
     if (!news->ended || kl_master_knows(f->master, (uint64_t)news->pid))
         local->lost = false; /* if it is, the master will see that now */
@@ -158,21 +158,21 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     if (!local)
         return;
     local->lost = missed;
-    local->doomed = !local->ended && (missed || local->replacing);
+    local->to_kill = !local->ended && (missed || local->replacing);
     tell_who_comes(f);
     if (local->ended)
         snprintf(how, size, "%s", local->how);
-    else if (local->doomed)
+    else if (local->to_kill)
         snprintf(how, size, "no longer answers");
 }
 
 /* One that is frozen would never be replaced. Not while a debugger has it, or its core is written. */
-static void end_doomed(kilter_farm *f, uint32_t number) {
+static void kill_frozen(kilter_farm *f, uint32_t number) {
     local_worker *local = &f->locals[number];
     bool unseen = local->replacing && !local->ended && local->pid > 0 &&
                   kl_now_s(&f->clock) > local->started_s + JOIN_PATIENCE_S &&
                   !kl_master_sees(f->master, (uint64_t)local->pid);
-    if ((local->doomed || unseen) && !kl_process_is_held(local->pid))
+    if ((local->to_kill || unseen) && !kl_process_is_held(local->pid))
         kl_nursery_end(f->nursery, number);
 }
 
@@ -194,8 +194,8 @@ double kl_farm_tend_local(kilter_farm *f) {
     for (uint32_t i = 0; f->nursery && i < f->workers; i++) {
         local_worker *local = &f->locals[i];
         if (local->lost && !local->ended && kl_master_knows(f->master, (uint64_t)local->pid))
-            local->lost = local->doomed = false; /* it came back */
-        end_doomed(f, i);
+            local->lost = local->to_kill = false; /* it came back */
+        kill_frozen(f, i);
         if (local->ended && local->lost) {
             local->lost = false;
             local->replacing = is_worth_replacing(f) && kl_nursery_start(f->nursery, i, NULL) == KILTER_OK;

@@ -457,7 +457,7 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
     uint64_t left = m->balance.bag.left;
     m->began_s = m->ended_s = kl_now_s(&m->options.clock);
     m->done = run->tasks - left;
-    m->failed = 0;
+    m->failed = m->failures_recorded = 0;
     m->look_again_s = m->empty_s = 0;
     m->asked_count = 0;
     m->feed_all = true;

@@ -71,7 +71,8 @@ struct kl_master {
     bool open;  /* more tasks may come */
     bool grown; /* some have */
     uint64_t runs, done, failed;
-    uint64_t finished; /* tasks, in all runs */
+    uint64_t finished;          /* tasks, in all runs */
+    uint64_t failures_recorded; /* of this run */
     double began_s, ended_s;
     kl_spans done_before; /* of the next run */
     uint64_t unsafe;      /* results taken, of those in `done`, that may still be lost */

@@ -189,18 +189,19 @@ static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     return failures;
 }
 
-static void record_failure(kl_master *m, const member *one, uint64_t task, bool lost, const char *text) {
-    kl_trace_failure_row row = {.run = m->runs,
-                                .task = task,
-                                .attempt = kl_tally_of(&m->balance.ledger.losses, task) + !lost,
-                                .worker = one->number,
-                                .at_s = kl_now_s(&m->options.clock) - m->opened_s,
-                                .lost = lost,
-                                .code = UINT64_MAX,
-                                .signal = UINT64_MAX,
-                                .text = text};
-    if (lost)
-        kl_read_end(text, &row.code, &row.signal);
+enum { FAILURES_RECORDED = 10000 }; /* of a run; more would tell nobody anything */
+
+static void record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {
+    uint32_t losses = kl_tally_of(&m->balance.ledger.losses, row.task);
+    if (m->failures_recorded++ >= FAILURES_RECORDED)
+        return;
+    row.run = m->runs;
+    row.attempt = row.lost ? losses : losses + 1;
+    row.worker = one->number;
+    row.at_s = kl_now_s(&m->options.clock) - m->opened_s;
+    row.code = row.signal = UINT64_MAX;
+    if (row.lost)
+        kl_read_end(row.text, &row.code, &row.signal);
     kl_trace_failure(m->trace, &row);
 }
 
@@ -215,7 +216,7 @@ static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_r
             continue;
         snprintf(text, sizeof text, "%.*s", (int)(bytes.size < sizeof text ? bytes.size : sizeof text - 1),
                  bytes.size > 0 ? (const char *)bytes.data : "");
-        record_failure(m, one, task, false, text);
+        record_failure(m, one, (kl_trace_failure_row){.task = task, .final = true, .text = text});
     }
 }
 
@@ -373,11 +374,16 @@ kilter_status kl_master_deal_again(kl_master *m, const member *last, kl_span spa
     return status;
 }
 
-enum { RECORDED_LOSSES = 16 }; /* of tasks that one loss puts under suspicion */
+enum { SUSPECTS_RECORDED = 16 }; /* of tasks in a row that a lost worker may have begun */
 
-static void record_losses(kl_master *m, const member *one, kl_span blamed) {
-    for (uint64_t task = blamed.lo; task < blamed.hi && task < blamed.lo + RECORDED_LOSSES; task++)
-        record_failure(m, one, task, true, m->last_loss);
+/* is_shared: another worker has them, too, and may do them. */
+static void record_losses(kl_master *m, const member *one, kl_span blamed, bool is_shared) {
+    for (uint64_t task = blamed.lo; task < blamed.hi && task < blamed.lo + SUSPECTS_RECORDED; task++) {
+        bool last = kl_tally_of(&m->balance.ledger.losses, task) >= m->options.attempts;
+        record_failure(m, one,
+                       (kl_trace_failure_row){
+                           .task = task, .lost = true, .final = last && !is_shared, .text = m->last_loss});
+    }
 }
 
 /* `one` will not do it. Of what is not done the first *blamed tasks may have cost it its life; and unless
@@ -396,7 +402,7 @@ static kilter_status take_back(kl_master *m, const member *one, kl_span span, bo
         if (begun > 0 && kl_tally_add(&m->balance.ledger.losses, (kl_span){alike.lo, alike.lo + begun}))
             return kl_fail(error, KILTER_ERR_MEMORY,
                            "taking back the tasks of a lost worker: memory ran out");
-        record_losses(m, one, (kl_span){alike.lo, alike.lo + begun});
+        record_losses(m, one, (kl_span){alike.lo, alike.lo + begun}, is_shared);
         if (!is_shared)
             status = kl_master_deal_again(m, one, alike, error);
     }

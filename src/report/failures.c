@@ -79,6 +79,7 @@ kilter_status kl_failures_print(const char *path, bool json, FILE *out, kilter_e
                                "SELECT f.run, f.task, f.attempt, f.worker, h.name, f.at_s, f.lost, f.code, "
                                "f.signal, f.text FROM failure f LEFT JOIN worker w ON w.worker = f.worker "
                                "LEFT JOIN host h ON h.host = w.host WHERE f.run >= ?1 "
+                               "AND (f.run, f.task) IN (SELECT run, task FROM failure WHERE final) "
                                "ORDER BY f.run, f.task, f.id",
                                0, print_failure, &f, error);
     if (json)

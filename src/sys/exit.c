@@ -7,6 +7,8 @@ int kilter_exit(const char *program, const kilter_error *error) {
     if (error->status == KILTER_OK || error->status == KILTER_ENDED)
         return 0;
     fprintf(stderr, "%s%s%s\n", program ? program : "", program ? ": " : "", error->text);
+    if (error->status == KILTER_ERR_CANCELLED && kl_interrupted_by() > 0)
+        return 128 + kl_interrupted_by(); /* as a shell has it of who ends by a signal */
     switch (error->status) {
     case KILTER_ERR_USAGE:
     case KILTER_ERR_INPUT:

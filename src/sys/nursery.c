@@ -22,7 +22,7 @@
 
 #include "sys/sys.h"
 
-enum { START = 1, END_ONE, FAREWELL, STARTED, NOT_STARTED, ENDED };
+enum { START = 1, END_ONE, CLOSING, STARTED, NOT_STARTED, ENDED };
 
 typedef struct note { /* both ways; between two ends of one program */
     int32_t kind;
@@ -51,9 +51,10 @@ typedef struct child {
 
 typedef struct house {
     int (*body)(void *arg, uint32_t number);
-    void (*bereaved)(void *arg);
+    void (*on_death)(void *arg);
     void *arg;
-    bool dismissed; /* its master closes it, and is not dead */
+    bool closed; /* its opener closes it, and is not dead */
+    pid_t opener;
     int fd, signals;
     sigset_t mask; /* as the program has it */
     struct sigaction on_child;
@@ -133,8 +134,18 @@ static bool answer(house *h) {
         start_one(h, n.number);
     else if (got == (ssize_t)sizeof n && n.kind == END_ONE)
         end_children(h, n.number);
-    h->dismissed |= got == (ssize_t)sizeof n && n.kind == FAREWELL;
+    h->closed |= got == (ssize_t)sizeof n && n.kind == CLOSING;
     return got > 0 || (got < 0 && errno == EINTR);
+}
+
+enum { ORPHANED_LOOKS = 100 };
+static const double ORPHANED_LOOK_S = 0.01;
+
+/* Files of a process that dies are closed a moment before it is gone. Its thread may have ended alone. */
+static bool is_orphaned(const house *h) {
+    for (int look = 0; look < ORPHANED_LOOKS && getppid() == h->opener; look++)
+        kl_nap_s(ORPHANED_LOOK_S);
+    return getppid() != h->opener;
 }
 
 static int keep_house(void *self) {
@@ -163,14 +174,14 @@ static int keep_house(void *self) {
             open &= answer(h);
     }
     end_children(h, EVERYBODY);
-    if (!h->dismissed && h->bereaved)
-        h->bereaved(h->arg);
+    if (!h->closed && h->on_death && is_orphaned(h))
+        h->on_death(h->arg);
     return 0;
 }
 
 /* --- at the master --- */
 
-kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*bereaved)(void *arg), void *arg,
+kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg), void *arg,
                               kl_nursery **nursery, kilter_error *error) {
     int ends[2];
     kl_nursery *n = calloc(1, sizeof *n);
@@ -181,7 +192,7 @@ kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*be
         free(n);
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting worker processes: %s", strerror(code));
     }
-    house h = {.body = body, .bereaved = bereaved, .arg = arg, .fd = ends[1]};
+    house h = {.body = body, .on_death = on_death, .arg = arg, .fd = ends[1], .opener = getpid()};
     fcntl(ends[1], F_SETFD, 0); /* one private socket that this child is to keep */
     kilter_status status = kl_process_start(keep_house, &h, &n->pid, error);
     close(ends[1]);
@@ -293,8 +304,8 @@ void kl_nursery_close(kl_nursery *n, double patience_s) {
     kl_child_news unused;
     while (n->under_way > 0 && kl_monotonic_s() < until_s)
         kl_nursery_next(n, until_s - kl_monotonic_s(), &unused);
-    const note farewell = {.kind = FAREWELL};
-    (void)!send(n->fd, &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const note closing = {.kind = CLOSING};
+    (void)!send(n->fd, &closing, sizeof closing, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(n->fd); /* it ends those left, and itself */
     kl_process_finish(n->pid, 1);
     free(n->heard);

@@ -5,16 +5,18 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sys/sys.h"
 
 struct kl_sigterm {
-    bool interrupts; /* SIGINT, too */
-    struct sigaction term, interrupt;
+    struct sigaction term, interrupt; /* what the program had set */
 };
 
 static atomic_int sigterm_fd = -1, sigterm_pid, interrupted; /* interrupted: by this signal */
+static atomic_llong interrupted_ns;                          /* on CLOCK_MONOTONIC; 0: not yet */
+static const long long SAME_NS = 1000000000; /* what comes so soon after the first is the same request */
 
 static void end_by(int number) {
     signal(number, SIG_DFL);
@@ -37,49 +39,90 @@ static void on_sigterm(int number) {
         end_by(number);
 }
 
-static void on_interrupt(int number) {
-    int first = 0;
-    if (getpid() == atomic_load(&sigterm_pid) && atomic_compare_exchange_strong(&interrupted, &first, number))
-        tell();
-    else
-        end_by(number);
+static long long now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* Of the descriptor, if nobody has it. */
+/* Who stops a whole group of processes may send it twice: to the group, and to one in it. */
+static void on_interrupt(int number) {
+    int first = 0;
+    if (getpid() != atomic_load(&sigterm_pid)) {
+        end_by(number);
+    } else if (atomic_compare_exchange_strong(&interrupted, &first, number)) {
+        atomic_store(&interrupted_ns, now_ns());
+        tell();
+    } else {
+        long long since_ns = atomic_load(&interrupted_ns);
+        if (since_ns != 0 && now_ns() - since_ns > SAME_NS)
+            end_by(number);
+    }
+}
+
+static bool is_ours(const struct sigaction *action) {
+    return action->sa_handler == on_sigterm || action->sa_handler == on_interrupt;
+}
+
+/* What the program has set; in a child of a process that hears signals, as if nothing were. */
+static bool read_action(int number, struct sigaction *action) {
+    bool read = sigaction(number, NULL, action) == 0;
+    if (read && is_ours(action))
+        *action = (struct sigaction){.sa_handler = SIG_DFL};
+    return read;
+}
+
+/* The descriptor, if nobody in this process has it. */
 static kl_sigterm *take(int fd) {
     int none = -1;
+    if (atomic_load(&sigterm_pid) != getpid())
+        atomic_store(&sigterm_fd, -1);
     kl_sigterm *s = calloc(1, sizeof *s);
-    if (!s || sigaction(SIGTERM, NULL, &s->term) != 0 || sigaction(SIGINT, NULL, &s->interrupt) != 0 ||
-        s->term.sa_handler == SIG_IGN || !atomic_compare_exchange_strong(&sigterm_fd, &none, fd)) {
+    if (!s || !read_action(SIGTERM, &s->term) || !read_action(SIGINT, &s->interrupt) ||
+        !atomic_compare_exchange_strong(&sigterm_fd, &none, fd)) {
         free(s);
         return NULL;
     }
     atomic_store(&sigterm_pid, getpid());
-    atomic_store(&interrupted, 0);
     return s;
+}
+
+static void give_back(kl_sigterm *s) {
+    atomic_store(&sigterm_fd, -1); /* one that is being handled now writes there, which does nothing */
+    free(s);
 }
 
 kl_sigterm *kl_sigterm_to(int fd) {
     const struct sigaction action = {.sa_handler = on_sigterm, .sa_flags = SA_RESTART};
     kl_sigterm *s = take(fd);
+    if (s && s->term.sa_handler == SIG_IGN) {
+        give_back(s);
+        return NULL;
+    }
     if (s)
         sigaction(SIGTERM, &action, NULL);
     return s;
 }
 
+static bool is_handled(const struct sigaction *action) {
+    return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
+
 kl_sigterm *kl_interrupts_to(int fd) {
     const struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
     kl_sigterm *s = take(fd);
-    if (s && (s->term.sa_handler != SIG_DFL || s->interrupt.sa_handler != SIG_DFL)) {
-        atomic_store(&sigterm_fd, -1);
-        free(s);
+    if (s && (is_handled(&s->term) || is_handled(&s->interrupt))) {
+        give_back(s);
         return NULL;
     }
-    if (s) {
-        s->interrupts = true;
+    if (!s)
+        return NULL;
+    atomic_store(&interrupted, 0);
+    atomic_store(&interrupted_ns, 0);
+    if (s->term.sa_handler == SIG_DFL)
         sigaction(SIGTERM, &action, NULL);
+    if (s->interrupt.sa_handler == SIG_DFL)
         sigaction(SIGINT, &action, NULL);
-    }
     return s;
 }
 
@@ -91,24 +134,37 @@ void kl_sigterm_again(kl_sigterm *s) {
     kill(getpid(), number);
 }
 
-static void do_nothing(int number) {
-    (void)number;
+int kl_interrupted_by(void) {
+    return atomic_load(&interrupted);
+}
+
+static atomic_int worker_pid;
+
+/* A child that a task forked ends by it. */
+static void leave_to_master(int number) {
+    if (getpid() != atomic_load(&worker_pid))
+        end_by(number);
 }
 
 void kl_leave_interrupts(void) {
-    const struct sigaction nothing = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
+    const struct sigaction nothing = {.sa_handler = leave_to_master, .sa_flags = SA_RESTART};
     struct sigaction before;
-    if (sigaction(SIGINT, NULL, &before) == 0 &&
-        (before.sa_handler == SIG_DFL || before.sa_handler == on_interrupt))
+    atomic_store(&worker_pid, getpid());
+    if (read_action(SIGINT, &before) && before.sa_handler == SIG_DFL)
         sigaction(SIGINT, &nothing, NULL);
+}
+
+/* Unless the program has set something else meanwhile. */
+static void restore(int number, const struct sigaction *before) {
+    struct sigaction now;
+    if (sigaction(number, NULL, &now) == 0 && is_ours(&now))
+        sigaction(number, before, NULL);
 }
 
 void kl_sigterm_restore(kl_sigterm *s) {
     if (!s)
         return;
-    sigaction(SIGTERM, &s->term, NULL);
-    if (s->interrupts)
-        sigaction(SIGINT, &s->interrupt, NULL);
-    atomic_store(&sigterm_fd, -1); /* one that is being handled now writes there, which does nothing */
-    free(s);
+    restore(SIGTERM, &s->term);
+    restore(SIGINT, &s->interrupt);
+    give_back(s);
 }

@@ -133,9 +133,9 @@ typedef struct kl_child_news {
 } kl_child_news;
 
 /* Child `number` runs body(arg, number) and exits with what it returns; arg as it is now. If the opener ends
- * and has not closed it, bereaved(arg) (NULL: nothing) is called in a process of its own, after all children.
+ * and has not closed it, on_death(arg) (NULL: nothing) is called in a process of its own, after all children.
  */
-kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*bereaved)(void *arg), void *arg,
+kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg), void *arg,
                               kl_nursery **nursery, kilter_error *error);
 /* Asks for a child; the news tell what comes of it. KILTER_ERR_SYSTEM: the nursery is gone. */
 kilter_status kl_nursery_start(kl_nursery *nursery, uint32_t number, kilter_error *error);
@@ -151,14 +151,15 @@ void kl_nursery_close(kl_nursery *nursery, double patience_s);
  * program ignores the signal, or another fd has it, or memory ran out; nothing is changed. */
 typedef struct kl_sigterm kl_sigterm;
 kl_sigterm *kl_sigterm_to(int fd);
-/* The same of the first of SIGINT and SIGTERM that comes; the second ends the process. NULL also where the
- * program does anything else than end by them. */
+/* The same of the first of SIGINT and SIGTERM that comes, as far as the program does not ignore them; one
+ * that comes more than a second later ends the process. NULL also where the program handles one of them. */
 kl_sigterm *kl_interrupts_to(int fd);
 void kl_sigterm_again(kl_sigterm *sigterm); /* the first one ends the process now; NULL does nothing */
-/* SIGINT is the master's business: it comes to all processes that a terminal started together. Programs that
- * this one starts end by it as ever. */
+int kl_interrupted_by(void);                /* the number of that signal; 0: none has come */
+/* SIGINT is the master's business: it comes to all processes that a terminal started together. Processes that
+ * this one starts end by it as ever. Does nothing where the program handles it. */
 void kl_leave_interrupts(void);
-void kl_sigterm_restore(kl_sigterm *sigterm); /* what the program had set; NULL does nothing */
+void kl_sigterm_restore(kl_sigterm *sigterm); /* what the program had set, if it set nothing since */
 
 /* A new folder only this user can enter; malloc'd. */
 kilter_status kl_private_dir(char **path, kilter_error *error);

@@ -102,12 +102,13 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
         .fields = {FIELD(RUN, kl_trace_failure_row, run), FIELD(U64, kl_trace_failure_row, task),
                    FIELD(U32, kl_trace_failure_row, attempt), FIELD(WORKER, kl_trace_failure_row, worker),
                    FIELD(TIME, kl_trace_failure_row, at_s), FIELD(BOOL, kl_trace_failure_row, lost),
+                   FIELD(BOOL, kl_trace_failure_row, final),
                    FIELD(U64_OR_NULL, kl_trace_failure_row, code),
                    FIELD(U64_OR_NULL, kl_trace_failure_row, signal),
                    FIELD(TEXT, kl_trace_failure_row, text)},
-        .field_count = 9,
-        .sql = {"INSERT INTO failure(run, task, attempt, worker, at_s, lost, code, signal, text) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"}},
+        .field_count = 10,
+        .sql = {"INSERT INTO failure(run, task, attempt, worker, at_s, lost, final, code, signal, text) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"}},
     [KL_ROW_ORIGIN] = {SHAPE(kl_trace_run_row),
         .fields = {FIELD(TEXT, kl_trace_run_row, arguments), FIELD(TEXT, kl_trace_run_row, build)},
         .field_count = 2,
@@ -229,7 +230,8 @@ static const char *const tables[] = {
         "worker INTEGER, kind TEXT NOT NULL, count INTEGER NOT NULL, reason TEXT NOT NULL, "
         "forecast_s REAL, gain_s REAL, round INTEGER)",
     "CREATE TABLE failure(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, task INTEGER NOT NULL, "
-        "attempt INTEGER NOT NULL, worker INTEGER NOT NULL, at_s REAL, lost INTEGER NOT NULL, code INTEGER, "
+        "attempt INTEGER NOT NULL, worker INTEGER NOT NULL, at_s REAL, lost INTEGER NOT NULL, "
+        "final INTEGER NOT NULL, code INTEGER, "
         "signal INTEGER, text TEXT NOT NULL)",
     "CREATE TABLE session(session INTEGER PRIMARY KEY, began_s REAL, ended_s REAL, host INTEGER REFERENCES host, "
         "pid INTEGER NOT NULL, version TEXT NOT NULL, transport TEXT NOT NULL, policy TEXT NOT NULL, "

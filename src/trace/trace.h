@@ -91,6 +91,7 @@ typedef struct kl_trace_failure_row { /* a task did not succeed: one row for eac
     uint32_t worker;
     double at_s;
     bool lost;             /* its worker was; else the task said so itself */
+    bool final;            /* it is not tried again */
     uint64_t code, signal; /* the worker ended with; UINT64_MAX: not known */
     const char *text;
 } kl_trace_failure_row;
