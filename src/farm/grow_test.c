@@ -651,6 +651,53 @@ static void the_loss_of_all_workers_is_what_is_told(void **state) {
     munmap(c.sessions, sizeof *c.sessions);
 }
 
+/* --- a growing run that is cancelled, and gone on with --- */
+
+typedef struct cancelled {
+    kilter_farm *farm;
+    uint64_t given, cancel_at; /* cancel_at: results; 0: never */
+} cancelled;
+
+static int nothing(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result, (void)state;
+    return 0;
+}
+
+/* Each of the first results brings one task more, whether it can still be added or not. */
+static void add_for_each(const kilter_outcome *o, void *user) {
+    cancelled *c = user;
+    if (++c->given == c->cancel_at)
+        kilter_farm_cancel(c->farm);
+    if (o->index < 8)
+        kilter_farm_add(c->farm, 1, NULL, NULL, NULL);
+}
+
+static kilter_status run_cancelled(const char *file, uint64_t cancel_at, kilter_error *error) {
+    cancelled c = {.cancel_at = cancel_at};
+    kilter_farm_options options = {
+        .work = nothing, .workers = 2, .transport = "inproc", .resume = file, .name = "grow_test"};
+    assert_int_equal(kilter_farm_open(&options, NULL, NULL, &c.farm, error), KILTER_OK);
+    kilter_run run = {.tasks = 8, .done = add_for_each, .user = &c, .grows = true, .order = KILTER_BY_INDEX};
+    kilter_status status = kilter_farm_run(c.farm, &run, error);
+    if (status == KILTER_OK)
+        assert_int_equal(c.given, 16);
+    kilter_farm_close(c.farm, NULL);
+    return status;
+}
+
+static void what_was_added_too_late_is_added_again(void **state) {
+    const place *at = *state;
+    for (uint64_t cancel_at = 1; cancel_at <= 8; cancel_at++) {
+        kilter_error error = {KILTER_OK, ""};
+        kilter_status status = run_cancelled(at->file, cancel_at, &error);
+        assert_true(status == KILTER_ERR_CANCELLED ||
+                    status == KILTER_OK); /* it may have been done already */
+        if (run_cancelled(at->file, 0, &error) != KILTER_OK)
+            fail_msg("%s", error.text);
+        unlink(at->file);
+    }
+}
+
 int main(void) {
 #define AT_A_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
     const struct CMUnitTest tests[] = {
@@ -665,6 +712,7 @@ int main(void) {
         AT_A_PLACE(killed_masters_are_followed_by_others),
         AT_A_PLACE(a_run_that_grows_otherwise_is_refused),
         AT_A_PLACE(the_loss_of_all_workers_is_what_is_told),
+        AT_A_PLACE(what_was_added_too_late_is_added_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
