@@ -57,10 +57,12 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     bool deals = f->request && !kl_known_all(f->known, f->request->tasks);
     const kilter_run *request = f->gathered || !deals ? f->request : NULL;
     const kl_spans done = request ? (kl_spans){f->known->spans, f->known->first} : (kl_spans){0};
-    bool cancel = f->cancelled, unbegun = cancel && f->request && !request;
+    /* what comes before there is a request is kept for it */
+    bool cancel = f->cancelled && (f->request || kl_master_running(f->master));
+    bool unbegun = cancel && f->request && !request;
     if (request || unbegun)
         f->request = NULL;
-    f->cancelled = false;
+    f->cancelled &= !cancel;
     kl_master_unsafe(f->master, f->unstored_tasks, kl_farm_holds(f));
     if (!f->threaded && f->unstored.first && (timeout_s < 0 || timeout_s > STORED_S))
         timeout_s = STORED_S;

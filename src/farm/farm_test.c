@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "farm/farm.h"
+#include "farm/farm_private.h"
 
 /* --- a task that tells what it saw --- */
 
@@ -571,6 +571,34 @@ static void a_cancelled_run_ends_and_the_farm_goes_on(void **state) {
     }
 }
 
+static void *wake_often(void *user) {
+    canceller *c = user;
+    for (; atomic_load(&c->seen) == 0; kl_nap_s(1e-6))
+        kl_transport_wake(c->farm->transport);
+    return NULL;
+}
+
+/* Whatever the service does between the beginning of a run and its request. */
+static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
+    (void)state;
+    canceller c = {0};
+    pthread_t other;
+    c.farm = open_farm((kilter_farm_options){.work = short_nap, .workers = 1, .transport = "inproc"}, "none");
+    pthread_mutex_lock(&c.farm->lock);
+    c.farm->interrupted = true;
+    pthread_mutex_unlock(&c.farm->lock);
+    assert_int_equal(pthread_create(&other, NULL, wake_often, &c), 0);
+    enum { INPUTS = 300000 }; /* which are looked at first */
+    kilter_bytes *inputs = calloc(INPUTS, sizeof *inputs);
+    kilter_run run = {.tasks = INPUTS, .inputs = inputs};
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(kilter_farm_run(c.farm, &run, NULL), KILTER_ERR_CANCELLED);
+    free(inputs);
+    atomic_store(&c.seen, 1);
+    pthread_join(other, NULL);
+    kilter_farm_close(c.farm, NULL);
+}
+
 /* A program whose first run a signal ends, and that tries another one. */
 static int interrupted_program(shared_counts *counts) {
     kilter_farm_options options = counting(counts, 2);
@@ -1034,6 +1062,7 @@ int main(void) {
         cmocka_unit_test(a_frozen_worker_is_killed_and_replaced),
         cmocka_unit_test(workers_have_as_many_cores_as_is_said),
         cmocka_unit_test(a_cancelled_run_ends_and_the_farm_goes_on),
+        cmocka_unit_test(no_cancelling_is_lost_before_a_run_is_asked_for),
         cmocka_unit_test(signals_end_the_run_and_then_the_program),
         cmocka_unit_test(a_killed_master_leaves_no_folder),
         cmocka_unit_test(what_is_printed_to_a_closed_stream_hits_no_socket),
