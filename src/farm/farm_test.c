@@ -628,7 +628,6 @@ static void signals_end_the_run_and_then_the_program(void **state) {
         while (counts->done == 0)
             kl_nap_s(1e-3);
         kill(signals[i] == SIGINT ? -pid : pid, signals[i]); /* Ctrl-C comes to the workers, too */
-        kill(pid, signals[i]);                               /* the same once more: see `timeout` */
         int how;
         while (counts->pid == 0 && waitpid(pid, &how, WNOHANG) == 0)
             kl_nap_s(1e-3);

@@ -444,6 +444,42 @@ static void exit_codes_tell_who_can_mend_it(void **state) {
     }
 }
 
+/* How often it was told of it, or how it failed. */
+static int is_asked_twice(void) {
+    uint64_t calls = 0;
+    int called = eventfd(0, EFD_CLOEXEC);
+    if (!kl_interrupts_to(called))
+        return 100;
+    raise(SIGTERM);
+    raise(SIGTERM); /* at once: the same request */
+    return read(called, &calls, sizeof calls) == sizeof calls ? (int)calls : 101;
+}
+
+static int is_asked_until_it_ends(void) {
+    if (!kl_interrupts_to(eventfd(0, EFD_CLOEXEC)))
+        return 100;
+    for (;; kl_nap_s(0.01))
+        raise(SIGTERM);
+}
+
+static int end_of_child(int (*run)(void)) {
+    int how = -1;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(run());
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    return how;
+}
+
+static void a_request_to_end_that_comes_twice_counts_once(void **state) {
+    (void)state;
+    int how = end_of_child(is_asked_twice);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 1);
+    how = end_of_child(is_asked_until_it_ends);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM);
+}
+
 /* What a task forks, and then ends. */
 static void who_was_forked_dies_of_its_own_sigterm(void **state) {
     (void)state;
@@ -628,6 +664,7 @@ int main(void) {
         cmocka_unit_test(folders_are_made_with_those_above_them),
         cmocka_unit_test(records_go_where_the_environment_says),
         cmocka_unit_test(exit_codes_tell_who_can_mend_it),
+        cmocka_unit_test(a_request_to_end_that_comes_twice_counts_once),
         cmocka_unit_test(who_was_forked_dies_of_its_own_sigterm),
         cmocka_unit_test(a_wait_ends_when_it_is_to_however_long_the_machine_is_up),
     };
