@@ -111,6 +111,21 @@ typedef struct kilter_farm_options {
     bool release;
     /** a task that was at so many workers that were lost is not tried again, but reported as failed; 0: 5 */
     uint32_t attempts;
+    /** how long a task may take: "30": so many seconds, from 0.5; "10x": ten times as long as tasks of its
+     * weight have taken its worker so far. One that takes longer has failed, and its worker's process is
+     * ended within half a second, as nothing else would end the task; another one takes its place. NULL: as
+     * long as it takes. Not with transport mpi or inproc, whose workers cannot be ended one by one */
+    const char *task_timeout;
+    /** so often a task that has failed, by itself or by the limits here, is tried again: when nothing else is
+     * left, and at another worker if there is one */
+    uint32_t retries;
+    /** most memory of a worker's process, "500M" or "2G", in bytes of 1000 to a K. A task in which it gets
+     * more has failed, as by task_timeout; one that has nine tenths of it is renewed after its task. Looked
+     * at every tenth of a second while tasks run. NULL: no limit. Not with mpi or inproc */
+    const char *worker_memory;
+    /** a worker that has done so many tasks is renewed: its process ends, and another one takes its place; 0:
+     * never. Not with mpi or inproc */
+    uint64_t worker_tasks;
     /** the program's version, the same on master and workers: workers of another one are sent away; NULL: ""
      */
     const char *version;

@@ -76,8 +76,9 @@ kl_span kl_tally_alike(const kl_tally *tally, kl_span span, uint32_t *times);
 typedef struct kl_ledger {
     uint64_t *done; /* a bit a task */
     uint64_t tasks, done_count, words;
-    kl_tally losses;  /* they were at workers that were lost, and may be to blame */
-    kl_tally recalls; /* they were taken back from workers that went on */
+    kl_tally losses;   /* they were at workers that were lost, and may be to blame */
+    kl_tally failures; /* they failed, and were to be tried again */
+    kl_tally recalls;  /* they were taken back from workers that went on */
 } kl_ledger;
 
 kilter_status kl_ledger_begin(kl_ledger *ledger, uint64_t tasks); /* KILTER_ERR_MEMORY */

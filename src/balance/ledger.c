@@ -34,6 +34,7 @@ kilter_status kl_ledger_grow(kl_ledger *l, uint64_t count) {
 void kl_ledger_free(kl_ledger *l) {
     free(l->done);
     free(l->losses.spans);
+    free(l->failures.spans);
     free(l->recalls.spans);
     *l = (kl_ledger){0};
 }

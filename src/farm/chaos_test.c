@@ -22,6 +22,9 @@ typedef struct chaos {
     uint32_t begun[MOST_TASKS];       /* how often, in this run */
     uint8_t seen[MOST_TASKS];         /* results that counted */
     uint8_t suspected[MOST_TASKS];    /* waited to be tried alone, in this run */
+    bool fails;                       /* tasks do, up to twice each, and may be tried again */
+    uint8_t failed[MOST_TASKS];       /* how often, in this run */
+    uint64_t failures, ended;         /* in all runs; ended: workers, as a task took too much */
     char why[FATAL][400];             /* fatal tasks failed */
     uint64_t recalled, copied, again; /* in all runs; again: tasks begun more than once */
 } chaos;
@@ -42,6 +45,11 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
         c->begun[task->index]++;
     for (int i = 0; i < FATAL; i++)
         actor->killed |= task->index == c->fatal[i];
+    if (c->fails && task->run == c->run && c->failed[task->index] < kl_mix64(task->index + c->run) % 3) {
+        c->failed[task->index]++;
+        c->failures++;
+        return kilter_result_fail(result, "not this time");
+    }
     uint64_t salt;
     memcpy(&salt, task->shared.data, sizeof salt);
     uint64_t answer[] = {task->index * salt, task->run};
@@ -122,6 +130,22 @@ static void send_one_home(chaos *c) {
     kl_master_drain(c->farm.master, &drain, answer, NULL); /* it may be gone */
 }
 
+/* As if its task took too long. */
+static void end_one(chaos *c) {
+    kl_master *m = c->farm.master;
+    member *one = &m->members[draw(c, m->member_count)];
+    if (one->stage != WORKING || one->number == 0 || one->chunk_count == 0)
+        return;
+    kl_limits kept = m->limits;
+    m->limits.task_s = 1;
+    one->pulse = (kl_pulse){.chunk = one->chunks[0].id, .task = one->chunks[0].at, .elapsed_s = 2};
+    one->pulse_s = c->farm.master_actor.now_s;
+    assert_int_equal(kl_master_check_hand(m, one, NULL), KILTER_OK);
+    assert_int_equal(one->stage, GONE);
+    m->limits = kept;
+    c->ended++;
+}
+
 /* --- where tasks may be --- */
 
 static void count_span(uint8_t *places, kl_span span) {
@@ -140,7 +164,7 @@ static void check_places(const chaos *c) {
         for (size_t i = homes->home[h].first; i < homes->home[h].end; i++)
             count_span(waiting, homes->spans[i]);
     for (size_t i = 0; i < m->suspect_count; i++)
-        count_span(waiting, m->suspects[i]);
+        count_span(waiting, m->suspects[i].span);
     for (size_t i = 0; i < m->member_count; i++)
         for (size_t k = 0; k < m->members[i].chunk_count; k++)
             if (!m->members[i].chunks[k].stale)
@@ -166,6 +190,8 @@ static void something_happens(chaos *c) {
         kill_one(c);
     if (once_in(c, 600))
         send_one_home(c);
+    if (c->fails && once_in(c, 300))
+        end_one(c);
 }
 
 /* --- runs --- */
@@ -179,6 +205,7 @@ static void run(chaos *c, uint64_t tasks, kilter_order order, void (*meanwhile)(
     memset(c->seen, 0, sizeof c->seen);
     memset(c->begun, 0, sizeof c->begun);
     memset(c->suspected, 0, sizeof c->suspected);
+    memset(c->failed, 0, sizeof c->failed);
     const kilter_run what = {.tasks = tasks,
                              .shared = {&c->salt, sizeof c->salt},
                              .order = order,
@@ -207,12 +234,14 @@ static void run(chaos *c, uint64_t tasks, kilter_order order, void (*meanwhile)(
 
 static void each_task_counts_once_whatever_happens(void **state) {
     (void)state;
-    uint64_t recalled = 0, copied = 0, again = 0, gone = 0;
+    uint64_t recalled = 0, copied = 0, again = 0, gone = 0, failures = 0, ended = 0;
     for (uint64_t seed = 0; seed < 300; seed++) {
         chaos c;
         const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
         open_chaos(&c, seed, kl_policy_name(policy), 2 + (uint32_t)(kl_mix64(seed) % 7));
-        c.farm.master->options.attempts = 1000;       /* these are innocent */
+        c.farm.master->options.attempts = 1000; /* these are innocent */
+        c.farm.master->options.limits.retries = 1000;
+        c.fails = seed % 3 == 0;
         for (uint32_t i = 1; i < c.farm.count; i++) { /* some come late, and some are slow */
             c.farm.workers[i].now_s = 1e-3 * (double)draw(&c, 500);
             c.farm.workers[i].speed = pow(10, (double)draw(&c, 300) / 100 - 2);
@@ -228,11 +257,14 @@ static void each_task_counts_once_whatever_happens(void **state) {
         recalled += c.recalled;
         copied += c.copied;
         again += c.again;
+        failures += c.failures;
+        ended += c.ended;
         for (uint32_t i = 0; i < c.farm.count; i++)
             gone += c.farm.workers[i].worker == NULL;
         stepped_close(&c.farm);
     }
     assert_true(recalled > 1000 && copied > 1000 && again > 1000 && gone > 100); /* it did happen */
+    assert_true(failures > 1000 && ended > 30);
 }
 
 /* --- tasks that kill --- */
@@ -243,7 +275,7 @@ static void check_suspects_are_alone(chaos *c) {
     if (once_in(c, 3))
         recall_some(c);
     for (size_t i = 0; i < m->suspect_count; i++)
-        memset(c->suspected + m->suspects[i].lo, 1, m->suspects[i].hi - m->suspects[i].lo);
+        memset(c->suspected + m->suspects[i].span.lo, 1, m->suspects[i].span.hi - m->suspects[i].span.lo);
     for (size_t i = 0; i < m->member_count; i++)
         for (size_t k = 0; k < m->members[i].chunk_count; k++) {
             const kl_chunk *chunk = &m->members[i].chunks[k];

@@ -68,6 +68,10 @@ void kl_master_send_home(kl_master *m, member *one, const char *why) {
     kl_wire_put_plain(&home, KL_RELEASE);
     kl_send(m->transport, one->peer, &home, NULL); /* of one that is gone the transport tells */
     kl_buffer_free(&home);
+    kl_master_note_leaving(m, one, why);
+}
+
+void kl_master_note_leaving(kl_master *m, member *one, const char *why) {
     if (one->stage == WORKING) {
         kl_balance_present(&m->balance, one->worker, false);
         m->ready--;

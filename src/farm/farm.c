@@ -27,7 +27,7 @@ static void show_progress(kilter_farm *f) {
     if (!f->settings.options.progress || now_s < f->progress_at_s)
         return;
     f->progress_at_s = now_s + (terminal ? PROGRESS_S : PROGRESS_LOG_S);
-    char text[160];
+    char text[320];
     kl_master_progress(f->master, text, sizeof text);
     fprintf(stderr, terminal ? "\r%s: %s\033[K" : "%s: %s\n", f->settings.name, text);
 }

@@ -23,12 +23,17 @@ typedef struct kl_worker_options {
     kl_clock clock;
     double burst_s;    /* look for messages after working this long; 0: after each task */
     double patience_s; /* wait this long for a master to appear; < 0: for ever */
+    /* It is to begin anew, and not to end its task first: called by who attends, and does not return. NULL:
+     * the task is ended first. */
+    void (*abandon)(void *self);
+    void *self;
 } kl_worker_options;
 
 /* Another thread may attend while a task is done. */
 typedef struct kl_attendance {
     void (*works)(void *self, bool begins); /* called around the work function: the other may, or may not */
     double (*busy_s)(void *self);           /* CPU time of the thread that works; from both threads */
+    uint64_t (*memory)(void *self);         /* bytes that the process has; NULL: nobody can tell */
     void *self;
 } kl_attendance;
 
@@ -48,6 +53,9 @@ void kl_worker_leave(kl_worker *worker, const char *why);
 
 /* After KILTER_ERR_PEER: its master is gone, so another one may be waited for. */
 bool kl_worker_is_orphan(const kl_worker *worker);
+/* It has ended, or is to at once with its task undone, and one like it is to come in its place: the reason.
+ * NULL: no. */
+const char *kl_worker_renewal(const kl_worker *worker);
 /* Begin anew with the master at the other end of `transport`. What the last one gave is forgotten, and the
  * state that start made is kept. Nobody attends. */
 void kl_worker_adopt(kl_worker *worker, kl_transport *transport);
@@ -83,6 +91,15 @@ void kl_delivery_free(kl_delivery *delivery);
 
 typedef struct kl_master kl_master;
 
+/* What a task, and a worker, may take. 0: what it takes. */
+typedef struct kl_limits {
+    double task_s;          /* a task's time, */
+    double task_times;      /* or how many times as long as tasks of its weight usually take its worker */
+    uint32_t retries;       /* so often a task that has failed is tried again */
+    uint64_t worker_tasks;  /* so many a worker does, and then another one takes its place */
+    uint64_t worker_memory; /* bytes of its process */
+} kl_limits;
+
 typedef struct kl_master_options {
     const kl_policy *policy;
     kl_clock clock;
@@ -97,7 +114,11 @@ typedef struct kl_master_options {
     /* A worker is lost that was process `pid`; missed: it was ready, and not about to leave. May say how it
      * ended ("was killed by …"). NULL: nobody knows. */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
+    /* The worker that is process `pid` ends, at once or when it likes, and one like it is to take its place.
+     * NULL: it sees to that itself. */
+    void (*renew)(void *self, uint64_t pid, bool at_once);
     void *self;
+    kl_limits limits;
 } kl_master_options;
 
 kilter_status kl_master_new(const kl_master_options *options, kl_transport *transport, kl_master **master,
@@ -155,6 +176,14 @@ typedef struct kl_expectation {
 } kl_expectation;
 /* Before the run it begins with. */
 void kl_master_note_expectation(kl_master *master, const kl_expectation *expectation);
+/* The task that is at hand for longest, of those that take far longer than tasks of their weight did so far.
+ */
+typedef struct kl_late {
+    uint64_t task;
+    uint32_t worker;
+    double elapsed_s, usual_s; /* elapsed_s 0: there is none */
+} kl_late;
+kl_late kl_master_late(const kl_master *master);
 /* How far the run is: "42 % · 420/1,000 tasks · 2 workers · 12 to 14 s left". */
 void kl_master_progress(kl_master *master, char *text, size_t size);
 void kl_master_end(kl_master *master); /* tell every worker that the farm is closed */
@@ -219,6 +248,7 @@ typedef struct kl_farm_state {
     bool chooses;                   /* the farm chooses */
     kl_tuning pending;              /* takes effect when the next run begins */
     char decision[KL_REASON_BYTES]; /* the last one on workers, policy or factor; "" */
+    kl_late late;
 
     uint32_t listed; /* the first KL_STATE_WORKERS that are there */
     kl_worker_state worker[KL_STATE_WORKERS];
@@ -266,12 +296,17 @@ typedef struct kl_settings {
     char *team, *policy, *transport, *listen, *join, *key, *record, *resume, *name, *version;
     char *bind;
     char *arguments; /* the program's own; NULL: it did not show them */
+    char *task_timeout, *worker_memory;
+    kl_limits limits; /* of these two, and the options' others */
 } kl_settings;
 
 /* KILTER_ENDED when help was asked for and printed. Takes its options out of argc/argv (both may be NULL)
  * only on KILTER_OK. */
 kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,
                                kl_settings *settings, kilter_error *error);
+/* Can workers of this transport be held to the limits? KILTER_ERR_USAGE. */
+kilter_status kl_settings_check_transport(const kl_settings *settings, const char *transport,
+                                          kilter_error *error);
 void kl_settings_free(kl_settings *settings);
 /* A line for each variable that begins with KILTER_ and is none, and for each of the program's own arguments
  * that is nearly one of Kilter's. */

@@ -17,10 +17,10 @@ typedef struct local_worker { /* a worker that is a process started from here */
     pid_t pid;
     bool ended;
     double started_s;
-    bool to_kill;   /* it lives, does not answer and is to be killed */
-    bool lost;      /* the master was told, and misses it */
-    bool replacing; /* started in the place of a lost one, and not seen by the master yet */
-    char how[80];   /* it ended */
+    double kill_at_s; /* it lives, and is to be killed then; 0: it is not */
+    bool lost;        /* the master was told, and misses it */
+    bool replacing;   /* started in the place of a lost one, and not seen by the master yet */
+    char how[80];     /* it ended */
 } local_worker;
 
 typedef struct drain_request { /* lives as long as somebody waits for it */
@@ -157,6 +157,8 @@ kilter_status kl_farm_start_threads(kilter_farm *farm, kilter_error *error);
 kilter_status kl_farm_wait_for_workers(kilter_farm *farm, kilter_error *error);
 /* The master lost a local worker: says how it ended, if it did. For kl_master_options. */
 void kl_farm_local_lost(void *farm, uint64_t pid, bool missed, char *how, size_t size);
+/* It ends a local worker, or one ends, and another one is to take its place. Likewise. */
+void kl_farm_renew_local(void *farm, uint64_t pid, bool at_once);
 /* Replace those that were lost. Gives how long the next turn may take at most, as far as this goes. */
 double kl_farm_tend_local(kilter_farm *farm);
 /* The farm is closed: wait for those started from here, for a bounded time, and free what is known of them.

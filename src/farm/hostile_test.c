@@ -180,7 +180,7 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
 
 /* --- what it does --- */
 
-enum { TYPES = KL_PULSE + 2 };
+enum { TYPES = KL_RENEW + 2 };
 
 /* One byte, of any type, 0 and one too large included; what would be right at that step is left out. */
 static void say_one_byte(scene *s, uint32_t type) {
@@ -407,7 +407,7 @@ static void greet_as_another(scene *s, uint32_t variant) {
     kl_hello hello = {.version = KL_WIRE_VERSION, .pid = 17, .host = "there", .program = "test"};
     const char *why[] = {"process 17 on there runs version '2.1' of the program, this is ''",
                          "process 17 on there runs tset, this is test",
-                         "process 17 on there speaks protocol version 2, this is 3"};
+                         "process 17 on there speaks protocol version 2, this is 4"};
     if (variant == 0)
         snprintf(hello.program_version, sizeof hello.program_version, "2.1");
     else if (variant == 1)
@@ -493,7 +493,7 @@ static kilter_status worker_hears(bool welcomed, const kl_buffer *message, calls
     kilter_status status = KILTER_OK;
     if (welcomed) {
         kl_buffer out = {0};
-        kl_wire_put_welcome(&out, 3);
+        kl_wire_put_welcome(&out, &(kl_welcome){.worker = 3});
         assert_int_equal(kl_send(master, event.peer, &out, NULL), KILTER_OK);
         kl_buffer_free(&out);
         status = kl_worker_turn(worker, 0, error);
@@ -522,8 +522,8 @@ static void a_worker_ends_at_what_it_cannot_read(void **state) {
                 kilter_status status = worker_hears(welcomed, &out, &seen, NULL);
                 kl_part part;
                 bool recall = type == KL_RECALL && welcomed && kl_wire_get_part(out.data, out.size, &part);
-                bool meant = type == KL_PROBE || (type == KL_WELCOME && size == 5 && !welcomed) || recall;
-                bool ends = size == 1 && (type == KL_END || type == KL_RELEASE);
+                bool meant = type == KL_PROBE || (type == KL_WELCOME && size == 21 && !welcomed) || recall;
+                bool ends = type == KL_RENEW || (size == 1 && (type == KL_END || type == KL_RELEASE));
                 bool torn = type == KL_SHARED && welcomed && size > 8; /* its hash is another one's */
                 kilter_status expected = meant  ? KILTER_OK
                                          : ends ? KILTER_ENDED

@@ -109,7 +109,8 @@ static void take_news(kilter_farm *f, const kl_child_news *news) {
     local->pid = news->pid;
     local->ended = news->ended;
     local->started_s = kl_now_s(&f->clock);
-    local->to_kill &= !news->ended;
+    if (news->ended)
+        local->kill_at_s = 0;
     snprintf(local->how, sizeof local->how, "%s", news->how);
     if (!news->ended || kl_master_knows(f->master, (uint64_t)news->pid))
         local->lost = false; /* if it is, the master will see that now */
@@ -158,21 +159,38 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     if (!local)
         return;
     local->lost = missed;
-    local->to_kill = !local->ended && (missed || local->replacing);
+    bool to_kill = !local->ended && (missed || local->replacing);
+    local->kill_at_s = to_kill ? kl_now_s(&f->clock) : 0;
     tell_who_comes(f);
     if (local->ended)
         snprintf(how, size, "%s", local->how);
-    else if (local->to_kill)
+    else if (to_kill)
         snprintf(how, size, "no longer answers");
+}
+
+void kl_farm_renew_local(void *self, uint64_t pid, bool at_once) {
+    kilter_farm *f = self;
+    local_worker *local = find_local(f, pid);
+    if (!local) {
+        read_news(f);
+        local = find_local(f, pid);
+    }
+    if (!local)
+        return;
+    local->lost = true;
+    local->kill_at_s = local->ended ? 0 : kl_now_s(&f->clock) + (at_once ? 0 : FINISH_PATIENCE_S);
+    tell_who_comes(f);
 }
 
 /* One that is frozen would never be replaced. Not while a debugger has it, or its core is written. */
 static void kill_frozen(kilter_farm *f, uint32_t number) {
     local_worker *local = &f->locals[number];
+    double now_s = kl_now_s(&f->clock);
     bool unseen = local->replacing && !local->ended && local->pid > 0 &&
-                  kl_now_s(&f->clock) > local->started_s + JOIN_PATIENCE_S &&
+                  now_s > local->started_s + JOIN_PATIENCE_S &&
                   !kl_master_sees(f->master, (uint64_t)local->pid);
-    if ((local->to_kill || unseen) && !kl_process_is_held(local->pid))
+    bool to_kill = local->kill_at_s > 0 && now_s >= local->kill_at_s;
+    if ((to_kill || unseen) && !kl_process_is_held(local->pid))
         kl_nursery_end(f->nursery, number);
 }
 
@@ -194,7 +212,7 @@ double kl_farm_tend_local(kilter_farm *f) {
     for (uint32_t i = 0; f->nursery && i < f->workers; i++) {
         local_worker *local = &f->locals[i];
         if (local->lost && !local->ended && kl_master_knows(f->master, (uint64_t)local->pid))
-            local->lost = local->to_kill = false; /* it came back */
+            local->lost = false, local->kill_at_s = 0; /* it came back */
         kill_frozen(f, i);
         if (local->ended && local->lost) {
             local->lost = false;

@@ -205,10 +205,9 @@ static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
     for (size_t i = 0; i < m->member_count && status == KILTER_OK && m->suspect_count > 0; i++) {
         member *one = &m->members[i];
         kl_chunk chunk;
-        if (!one->hungry || one->resting || one->chunk_count > 0)
+        uint64_t task;
+        if (!one->hungry || one->resting || one->chunk_count > 0 || !kl_master_take_suspect(m, one, &task))
             continue;
-        uint64_t task = kl_master_next_suspect(m);
-        kl_master_take_suspect(m);
         status = kl_master_deal_span(m, one, (kl_span){task, task + 1}, 0, &chunk, error);
         if (status == KILTER_OK && one->stage == GONE)
             status = kl_master_deal_again(m, one, (kl_span){task, task + 1}, error);
@@ -293,7 +292,7 @@ static kilter_status on_pulse(kl_master *m, member *one, const kl_message *messa
         return kl_master_expel(m, one, "sent a malformed message", error);
     one->pulse = pulse;
     one->pulse_s = one->heard_s;
-    return KILTER_OK;
+    return kl_master_check_hand(m, one, error);
 }
 
 /* Said before it heard that it is to leave. */
@@ -318,6 +317,8 @@ static kilter_status on_message(kl_master *m, member *one, kl_message *message, 
         return kl_master_on_return(m, one, message, error);
     case KL_LEAVE:
         return kl_master_on_leave(m, one, message, error);
+    case KL_RENEW:
+        return kl_master_on_renewal(m, one, message, error);
     case KL_PULSE:
         return on_pulse(m, one, message, error);
     case KL_RESULTS:
@@ -444,6 +445,16 @@ void kl_master_unsafe(kl_master *m, uint64_t results, bool too_many) {
     m->holds = too_many;
 }
 
+/* The farm's, as far as the run has none of its own. */
+static kl_limits limits_of(const kl_master *m, const kilter_run *run) {
+    kl_limits limits = m->options.limits;
+    if (run->task_timeout_s > 0)
+        limits.task_s = run->task_timeout_s;
+    if (run->retries > 0)
+        limits.retries = run->retries;
+    return limits;
+}
+
 kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error *error) {
     m->open = run->grows;
     kilter_status status = kl_master_between_runs(m, error);
@@ -458,6 +469,7 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
     m->began_s = m->ended_s = kl_now_s(&m->options.clock);
     m->done = run->tasks - left;
     m->failed = m->failures_recorded = 0;
+    m->limits = limits_of(m, run);
     m->look_again_s = m->empty_s = 0;
     m->asked_count = 0;
     m->feed_all = true;
@@ -623,7 +635,15 @@ void kl_master_progress(kl_master *m, char *text, size_t size) {
     }
     uint64_t tasks = m->summary.tasks, done = m->done - m->unsafe;
     uint32_t present = m->ready - m->resting;
-    snprintf(text, size, "%3.0f %% · %llu of %llu tasks · %u worker%s · %s",
+    kl_late late = kl_master_late(m);
+    char usual[32], long_task[128] = "";
+    if (late.elapsed_s > 0) {
+        time_text(late.elapsed_s, low, sizeof low);
+        time_text(late.usual_s, usual, sizeof usual);
+        snprintf(long_task, sizeof long_task, " · task %llu at worker %u for %s, usually %s",
+                 (unsigned long long)late.task, late.worker, low, usual);
+    }
+    snprintf(text, size, "%3.0f %% · %llu of %llu tasks · %u worker%s · %s%s",
              tasks ? 100.0 * (double)done / (double)tasks : 100, (unsigned long long)done,
-             (unsigned long long)tasks, present, present == 1 ? "" : "s", left);
+             (unsigned long long)tasks, present, present == 1 ? "" : "s", left, long_task);
 }

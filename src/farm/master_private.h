@@ -39,6 +39,13 @@ typedef struct kl_twin {
     uint64_t lo, hi, first, second;
 } kl_twin;
 
+/* Tasks to be dealt when nothing else is left, each alone: `last` had them, and was lost with them, or they
+ * failed there. */
+typedef struct kl_suspect {
+    kl_span span;
+    uint32_t last; /* the worker's number */
+} kl_suspect;
+
 /* A worker was asked to give tasks of this chunk back. */
 typedef struct kl_asked {
     uint32_t worker;
@@ -67,6 +74,7 @@ struct kl_master {
     uint64_t shared_generation;
     uint64_t shared_bytes; /* of the data in it */
 
+    kl_limits limits; /* of this run */
     bool running;
     bool open;  /* more tasks may come */
     bool grown; /* some have */
@@ -79,8 +87,8 @@ struct kl_master {
     bool holds;           /* too many: nothing is dealt */
     kl_twin *twins;
     size_t twin_count, twin_capacity;
-    bool copied;       /* a task of this run was given to a second worker: it may be done twice */
-    kl_span *suspects; /* tasks that were at lost workers: dealt when nothing else is left, each alone */
+    bool copied; /* a task of this run was given to a second worker: it may be done twice */
+    kl_suspect *suspects;
     size_t suspect_count, suspect_capacity;
     uint64_t suspect_tasks;
     bool feed_all;       /* something changed for everybody */
@@ -136,11 +144,8 @@ kilter_status kl_master_on_leave(kl_master *master, member *one, const kl_messag
 void kl_master_record_worker(kl_master *master, const member *one);
 void kl_master_record_message_cost(kl_master *master, int64_t worker); /* −1: of the farm */
 
-/* --- results.c: what comes back from workers --- */
+/* --- twins.c: tasks that are at two workers --- */
 
-kilter_status kl_master_on_results(kl_master *master, member *one, kl_message *message, kilter_error *error);
-kilter_status kl_master_on_return(kl_master *master, member *one, const kl_message *message,
-                                  kilter_error *error);
 /* Ask for [from, chunk->hi) of its chunk back, as far as it is not begun. */
 kilter_status kl_master_recall(kl_master *master, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error);
@@ -149,6 +154,21 @@ kilter_status kl_master_copy(kl_master *master, const kl_chunk *chunk, uint64_t 
                              double finish_s, kilter_error *error);
 /* The tasks of the chunk from chunk->at to here are at no other worker. */
 uint64_t kl_master_alone_until(const kl_master *master, const kl_chunk *chunk);
+/* The first part of `span` that is at another worker, too, because of this chunk; empty: none. */
+kl_span kl_master_first_shared(const kl_master *master, uint64_t chunk, kl_span span);
+/* Of the tasks that this chunk shares with another, all may be done: then the other need not do them. */
+kilter_status kl_master_settle_twins(kl_master *master, uint64_t chunk, kilter_error *error);
+/* The chunk will not do `span`, its end: what is shared stays with the other alone. */
+void kl_master_part_twins(kl_master *master, uint64_t chunk, kl_span span);
+/* The chunk has not done this task of it, and will not. *at_other: a second worker has it, and may do it. */
+kilter_status kl_master_part_at(kl_master *master, uint64_t chunk, uint64_t task, bool *at_other,
+                                kilter_error *error);
+
+/* --- results.c: what comes back from workers --- */
+
+kilter_status kl_master_on_results(kl_master *master, member *one, kl_message *message, kilter_error *error);
+kilter_status kl_master_on_return(kl_master *master, member *one, const kl_message *message,
+                                  kilter_error *error);
 /* The member will not do [from, hi) of its i-th chunk: what nobody else has is dealt again, the first *blamed
  * of them singly. */
 kilter_status kl_master_give_up(kl_master *master, member *one, size_t i, uint64_t from, uint64_t *blamed,
@@ -163,8 +183,11 @@ bool kl_master_has_suspect(const kl_master *master, const member *one);
  * failed.
  */
 kilter_status kl_master_deal_again(kl_master *master, const member *last, kl_span span, kilter_error *error);
-uint64_t kl_master_next_suspect(const kl_master *master); /* while suspect_count > 0 */
-void kl_master_take_suspect(kl_master *master);
+/* One that may be dealt to this worker: where others are that can take it, not what it had before. */
+bool kl_master_take_suspect(kl_master *master, const member *to, uint64_t *task);
+/* This task, at hand there, has failed. It is tried again elsewhere, if it may be. */
+kilter_status kl_master_fail_attempt(kl_master *master, const member *one, const kl_chunk *chunk,
+                                     uint64_t task, const char *why, kilter_error *error);
 
 /* --- master.c: turns and runs --- */
 
@@ -175,9 +198,17 @@ kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, d
 /* Where no clock sees the master work, the time its work takes is declared. */
 void kl_master_declare_answer(const kl_master *master);
 
+/* --- limits.c: what a task may take --- */
+
+/* A pulse has come: has the task at hand taken too much? Then it has failed, and the worker is gone. */
+kilter_status kl_master_check_hand(kl_master *master, member *one, kilter_error *error);
+kilter_status kl_master_on_renewal(kl_master *master, member *one, const kl_message *message,
+                                   kilter_error *error);
+
 /* --- drain.c: who is sent home --- */
 
 void kl_master_send_home(kl_master *master, member *one, const char *why);
+void kl_master_note_leaving(kl_master *master, member *one, const char *why); /* it goes by itself */
 
 /* --- rescue.c: the end of a run --- */
 

@@ -224,7 +224,9 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
     one->stage = STARTING;
     m->greeting--;
     kl_buffer welcome = {0};
-    kl_wire_put_welcome(&welcome, one->number);
+    kl_wire_put_welcome(&welcome, &(kl_welcome){.worker = one->number,
+                                                .tasks_most = m->options.limits.worker_tasks,
+                                                .memory_most = m->options.limits.worker_memory});
     status = send_or_lose(m, one, &welcome, error);
     kl_buffer_free(&welcome);
     return status;

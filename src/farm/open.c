@@ -104,6 +104,8 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .release = f->settings.options.release,
                                  .greeting_s = f->nursery || f->settings.listen ? greeting_s(f) : 0,
                                  .lost = f->nursery ? kl_farm_local_lost : NULL,
+                                 .renew = f->nursery ? kl_farm_renew_local : NULL,
+                                 .limits = f->settings.limits,
                                  .self = f};
     if (status == KILTER_OK)
         status = kl_master_new(&options, f->transport, &f->master, error);
@@ -211,9 +213,11 @@ kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, ch
         kl_settings_warn(stderr, environ, argc ? *argc : 0, argv);
     bool mpi = transport ? strcmp(transport, "mpi") == 0
                          : !settings.listen && !settings.join && (simulated || launched_ranks() > 1);
-    if (settings.record && strcmp(settings.record, "none") != 0 && !settings.join)
+    if (mpi)
+        status = kl_settings_check_transport(&settings, "mpi", error);
+    if (status == KILTER_OK && settings.record && strcmp(settings.record, "none") != 0 && !settings.join)
         status = kl_farm_check_record(settings.record, error);
-    if (settings.resume && !settings.join)
+    if (status == KILTER_OK && settings.resume && !settings.join)
         status = kl_farm_check_resume(settings.resume, error);
     if (status == KILTER_OK && settings.resume && simulated)
         status = kl_fail(error, KILTER_ERR_USAGE, "--resume: a simulated machine stores no results");

@@ -8,7 +8,7 @@
 
 #include "farm/farm.h"
 
-typedef enum kind { NUMBER, SECONDS, TEXT, SWITCH } kind;
+typedef enum kind { NUMBER, LARGE_NUMBER, SECONDS, TEXT, SWITCH } kind;
 
 typedef struct option {
     const char *name, *value, *help;
@@ -16,7 +16,8 @@ typedef struct option {
     size_t offset; /* in kl_settings */
 } option;
 
-static const double LEAST_S = 0.5, MOST_S = 86400; /* of every option in seconds */
+static const double LEAST_S = 0.5, MOST_S = 86400;       /* of every option in seconds */
+static const double TIMES_LEAST = 1.5, LIMIT_MOST = 1e9; /* of a task's time */
 
 #define FIELD(member) offsetof(kl_settings, member)
 
@@ -34,6 +35,16 @@ static const option OPTIONS[] = {
      FIELD(options.release)},
     {"attempts", "N", "a task that was at N lost workers has failed (default: 5)", NUMBER,
      FIELD(options.attempts)},
+    {"task-timeout", "HOW",
+     "a task that takes longer has failed: so many seconds, or 10x: ten times its forecast (default: none)",
+     TEXT, FIELD(task_timeout)},
+    {"retries", "N", "a task that has failed is tried again so often (default: 0)", NUMBER,
+     FIELD(options.retries)},
+    {"worker-memory", "SIZE",
+     "a task that makes its worker's memory larger has failed: 500M or 2G (default: no limit)", TEXT,
+     FIELD(worker_memory)},
+    {"worker-tasks", "N", "a worker that has done so many tasks is replaced by a new one (default: never)",
+     LARGE_NUMBER, FIELD(options.worker_tasks)},
     {"policy", "NAME", "how tasks are dealt (default: auto)", TEXT, FIELD(policy)},
     {"transport", "NAME", "zmq, mpi or inproc (default: mpi under mpirun, else zmq)", TEXT, FIELD(transport)},
     {"listen", "ENDPOINT", "wait at tcp://ADDRESS:PORT for workers started elsewhere", TEXT, FIELD(listen)},
@@ -86,6 +97,51 @@ static kilter_status set_number(const char *said, const char *text, uint32_t *nu
     return KILTER_OK;
 }
 
+static kilter_status set_large_number(const char *said, const char *text, uint64_t *number,
+                                      kilter_error *error) {
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)text[0]) || *end || errno || value < 1)
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is not a number from 1 on", said, text);
+    *number = value;
+    return KILTER_OK;
+}
+
+/* "30" or "10x". */
+static kilter_status read_timeout(const char *said, const char *text, kl_limits *limits,
+                                  kilter_error *error) {
+    char *end;
+    double value = strtod(text, &end);
+    bool times = *end == 'x' && end[1] == '\0',
+         is_number = isdigit((unsigned char)text[0]) && (times || !*end);
+    double least = times ? TIMES_LEAST : LEAST_S;
+    if (!is_number || !(value >= least && value <= LIMIT_MOST))
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "%s: '%s' is neither a number of seconds from %g on, nor how many times its forecast a task "
+            "may take, as in 10x, from %gx on",
+            said, text, LEAST_S, TIMES_LEAST);
+    limits->task_s = times ? 0 : value;
+    limits->task_times = times ? value : 0;
+    return KILTER_OK;
+}
+
+/* "500M" or "2G". */
+static kilter_status read_memory(const char *said, const char *text, kl_limits *limits, kilter_error *error) {
+    static const char UNITS[] = "MGT";
+    char *end;
+    double value = strtod(text, &end), bytes = value * 1e6;
+    const char *unit = *end ? strchr(UNITS, *end) : NULL;
+    for (const char *u = UNITS; unit && u < unit; u++)
+        bytes *= 1000;
+    if (!isdigit((unsigned char)text[0]) || !unit || end[1] || !(bytes >= 1e6 && bytes <= 1e18))
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is no size of memory from 1M on, as in 500M or 2G",
+                       said, text);
+    limits->worker_memory = (uint64_t)bytes;
+    return KILTER_OK;
+}
+
 static kilter_status set_seconds(const char *said, const char *text, double *seconds, kilter_error *error) {
     char *end;
     double value = strtod(text, &end);
@@ -107,6 +163,7 @@ static bool one_of(const char *text, const char *const *list) {
 /* Values out of a list are checked where they come from, so that the message names that. */
 static kilter_status check_listed(const char *said, const char *text, const kl_settings *s,
                                   char *const *field, kilter_error *error) {
+    kl_limits limits;
     const char *const transports[] = {"zmq", "mpi", "inproc", NULL}, *const teams[] = {"all", "auto", NULL},
                       *const binds[] = {"auto", "none", "core", NULL};
     if (field == &s->policy && !kl_policy_find(text))
@@ -118,6 +175,10 @@ static kilter_status check_listed(const char *said, const char *text, const kl_s
     if (field == &s->bind && !one_of(text, binds) && set_number(said, text, &cores, NULL) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "%s: '%s' is none of auto, none and core, and no number of cores", said, text);
+    if (field == &s->task_timeout)
+        return read_timeout(said, text, &limits, error);
+    if (field == &s->worker_memory)
+        return read_memory(said, text, &limits, error);
     if (field == &s->team && !one_of(text, teams))
         return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is neither all nor auto", said, text);
     return KILTER_OK;
@@ -151,6 +212,8 @@ static kilter_status set(const option *o, const char *said, const char *text, kl
     switch (o->kind) {
     case NUMBER:
         return set_number(said, text, field, error);
+    case LARGE_NUMBER:
+        return set_large_number(said, text, field, error);
     case SECONDS:
         return set_seconds(said, text, field, error);
     case TEXT:
@@ -186,6 +249,8 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
     } texts[] = {
         {"bind", options->bind, &settings->bind},
         {"team", options->team, &settings->team},
+        {"task_timeout", options->task_timeout, &settings->task_timeout},
+        {"worker_memory", options->worker_memory, &settings->worker_memory},
         {"policy", options->policy, &settings->policy},
         {"transport", options->transport, &settings->transport},
         {"listen", options->listen, &settings->listen},
@@ -285,6 +350,18 @@ static kilter_status from_arguments(int argc, char **argv, int *kept, kl_setting
 
 /* --- do they fit together? --- */
 
+kilter_status kl_settings_check_transport(const kl_settings *s, const char *transport, kilter_error *error) {
+    const char *limit = s->task_timeout               ? "task-timeout"
+                        : s->worker_memory            ? "worker-memory"
+                        : s->options.worker_tasks > 0 ? "worker-tasks"
+                                                      : NULL;
+    if (!limit || strcmp(transport, "zmq") == 0)
+        return KILTER_OK;
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "--%s: workers of --transport %s cannot be ended one by one; those of zmq can", limit,
+                   transport);
+}
+
 static kilter_status check(const kl_settings *s, kilter_error *error) {
     if (s->record && s->resume)
         return kl_fail(error, KILTER_ERR_USAGE,
@@ -298,11 +375,22 @@ static kilter_status check(const kl_settings *s, kilter_error *error) {
     if (s->key && strcmp(s->key, "-") == 0 && !s->join)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "--key -: only a worker, with --join, reads its key there; name a file");
+    if (s->transport && kl_settings_check_transport(s, s->transport, error) != KILTER_OK)
+        return KILTER_ERR_USAGE;
     if (s->listen && kl_zmq_check(s->listen, error) != KILTER_OK)
         return KILTER_ERR_USAGE;
     if (s->join && kl_zmq_check(s->join, error) != KILTER_OK)
         return KILTER_ERR_USAGE;
     return KILTER_OK;
+}
+
+static void set_limits(kl_settings *s) {
+    s->limits.retries = s->options.retries;
+    s->limits.worker_tasks = s->options.worker_tasks;
+    if (s->task_timeout)
+        read_timeout("", s->task_timeout, &s->limits, NULL);
+    if (s->worker_memory)
+        read_memory("", s->worker_memory, &s->limits, NULL);
 }
 
 static kilter_status keep_arguments(int count, char *const *words, kl_settings *s, kilter_error *error) {
@@ -343,6 +431,7 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
             argv[i] = i < kept ? copy[i] : NULL;
         if (argc)
             *argc = kept;
+        set_limits(&read);
         *settings = read;
     } else {
         kl_settings_free(&read);
@@ -371,8 +460,9 @@ void kl_settings_warn(FILE *out, char *const *environment, int argc, char *const
 }
 
 void kl_settings_free(kl_settings *s) {
-    char *texts[] = {s->team,   s->policy, s->transport, s->listen,  s->join, s->key,
-                     s->record, s->resume, s->name,      s->version, s->bind, s->arguments};
+    char *texts[] = {s->team, s->policy,    s->transport,    s->listen,       s->join,
+                     s->key,  s->record,    s->resume,       s->name,         s->version,
+                     s->bind, s->arguments, s->task_timeout, s->worker_memory};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         free(texts[i]);
     *s = (kl_settings){0};

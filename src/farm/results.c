@@ -19,111 +19,64 @@ static void end_chunk(kl_master *m, member *one, size_t i, bool lost) {
     remove_chunk(one, i);
 }
 
-/* --- tasks at two workers --- */
+/* --- failures --- */
 
-static bool find_chunk(kl_master *m, uint64_t id, member **one, kl_chunk **chunk) {
-    for (size_t i = 0; i < m->member_count; i++)
-        for (size_t k = 0; k < m->members[i].chunk_count; k++)
-            if (m->members[i].chunks[k].id == id && !m->members[i].chunks[k].stale) {
-                *one = &m->members[i];
-                *chunk = &m->members[i].chunks[k];
-                return true;
-            }
-    return false;
+enum { FAILURES_RECORDED = 10000 }; /* of a run; more would tell nobody anything */
+
+static void record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {
+    const kl_ledger *ledger = &m->balance.ledger;
+    if (m->failures_recorded++ >= FAILURES_RECORDED)
+        return;
+    row.run = m->runs;
+    row.attempt = kl_tally_of(&ledger->losses, row.task) + kl_tally_of(&ledger->failures, row.task);
+    row.attempt += !row.lost; /* a loss is noted already */
+    row.worker = one->number;
+    row.at_s = kl_now_s(&m->options.clock) - m->opened_s;
+    row.code = row.signal = UINT64_MAX;
+    if (row.lost)
+        kl_read_end(row.text, &row.code, &row.signal);
+    kl_trace_failure(m->trace, &row);
 }
 
-kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint64_t from,
-                               kilter_error *error) {
-    if (chunk->recalled_s > 0 && chunk->recalled_from <= from)
-        return KILTER_OK; /* it is asked for more than that, and since then */
-    kl_buffer out = {0};
-    kl_wire_put_part(&out, KL_RECALL, &(kl_part){chunk->id, from, chunk->hi});
-    chunk->recalled_s = kl_now_s(&m->options.clock);
-    chunk->recalled_from = from;
-    kilter_status status = kl_send(m->transport, one->peer, &out, error);
-    kl_buffer_free(&out);
-    return status == KILTER_ERR_PEER ? KILTER_OK : status; /* the transport tells soon that it is gone */
-}
-
-static bool add_twin(kl_master *m, const kl_twin *twin) {
-    if (m->twin_count == m->twin_capacity) {
-        size_t capacity = m->twin_capacity ? 2 * m->twin_capacity : 8;
-        kl_twin *twins = realloc(m->twins, capacity * sizeof *twins);
-        if (!twins)
-            return false;
-        m->twins = twins;
-        m->twin_capacity = capacity;
-    }
-    m->twins[m->twin_count++] = *twin;
-    return true;
-}
-
-kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, uint64_t lo, uint64_t hi, member *to,
-                             double finish_s, kilter_error *error) {
-    kl_twin twin = {.lo = lo, .hi = hi, .first = chunk->id}; /* `chunk` may move when `to` gets another */
-    kl_chunk copy;
-    kilter_status status = kl_master_deal_span(m, to, (kl_span){lo, hi}, finish_s, &copy, error);
-    if (status != KILTER_OK || to->stage == GONE)
-        return status;
-    twin.second = copy.id;
-    m->copied = true;
-    return add_twin(m, &twin)
-               ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_MEMORY, "giving tasks to a second worker: memory ran out");
-}
-
-static bool is_all_done(const kl_master *m, const kl_twin *twin) {
-    bool done;
-    kl_span alike = kl_ledger_alike(&m->balance.ledger, (kl_span){twin->lo, twin->hi}, &done);
-    return done && alike.hi == twin->hi;
-}
-
-/* Of the tasks that chunk `id` shares with another, all may be done: then the other need not do them. */
-static kilter_status settle_twins(kl_master *m, uint64_t id, kilter_error *error) {
-    kilter_status status = KILTER_OK;
-    for (size_t i = 0; i < m->twin_count && status == KILTER_OK;) {
-        kl_twin twin = m->twins[i];
-        member *other;
-        kl_chunk *chunk;
-        if ((twin.first != id && twin.second != id) || !is_all_done(m, &twin)) {
-            i++;
+/* Of the results of `tasks`, where the reader stands. */
+static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_reader reader, bool final) {
+    for (uint64_t task = tasks.lo; task < tasks.hi; task++) {
+        bool failed;
+        kilter_bytes bytes;
+        char text[KILTER_ERROR_TEXT_BYTES];
+        kl_wire_next_result(&reader, &failed, &bytes);
+        if (!failed)
             continue;
-        }
-        m->twins[i] = m->twins[--m->twin_count];
-        if (find_chunk(m, twin.first == id ? twin.second : twin.first, &other, &chunk) &&
-            chunk->hi == twin.hi)
-            status = kl_master_recall(m, other, chunk, twin.lo, error);
-    }
-    return status;
-}
-
-/* The first part of `span` that is at another worker, too, because of chunk `id`; empty: none. */
-static kl_span first_shared(const kl_master *m, uint64_t id, kl_span span) {
-    kl_span first = {span.hi, span.hi};
-    for (size_t i = 0; i < m->twin_count; i++) {
-        const kl_twin *t = &m->twins[i];
-        uint64_t lo = t->lo > span.lo ? t->lo : span.lo, hi = t->hi < span.hi ? t->hi : span.hi;
-        if ((t->first == id || t->second == id) && lo < hi && lo < first.lo)
-            first = (kl_span){lo, hi};
-    }
-    return first;
-}
-
-/* Chunk `id` will not do `span`, its end: what is shared stays with the other alone. */
-static void part_twins(kl_master *m, uint64_t id, kl_span span) {
-    for (size_t i = 0; i < m->twin_count;) {
-        kl_twin *t = &m->twins[i];
-        if ((t->first == id || t->second == id) && t->hi > span.lo)
-            t->hi = t->lo > span.lo ? t->lo : span.lo;
-        if (t->lo == t->hi)
-            m->twins[i] = m->twins[--m->twin_count];
-        else
-            i++;
+        snprintf(text, sizeof text, "%.*s", (int)(bytes.size < sizeof text ? bytes.size : sizeof text - 1),
+                 bytes.size > 0 ? (const char *)bytes.data : "");
+        record_failure(m, one, (kl_trace_failure_row){.task = task, .final = final, .text = text});
     }
 }
 
-uint64_t kl_master_alone_until(const kl_master *m, const kl_chunk *chunk) {
-    return first_shared(m, chunk->id, (kl_span){chunk->at, chunk->hi}).lo;
+static kilter_status suspect(kl_master *m, const member *last, kl_span span, kilter_error *error) {
+    if (m->suspect_count == m->suspect_capacity) {
+        size_t capacity = m->suspect_capacity ? 2 * m->suspect_capacity : 8;
+        kl_suspect *suspects = realloc(m->suspects, capacity * sizeof *suspects);
+        if (!suspects)
+            return kl_fail(error, KILTER_ERR_MEMORY,
+                           "taking back the tasks of a lost worker: memory ran out");
+        m->suspects = suspects;
+        m->suspect_capacity = capacity;
+    }
+    m->suspects[m->suspect_count++] = (kl_suspect){span, last->number};
+    m->suspect_tasks += span.hi - span.lo;
+    return KILTER_OK;
+}
+
+/* The one task of the span has failed, where `result` stands. */
+static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *chunk, kl_span span,
+                               kl_reader result, kilter_error *error) {
+    bool at_other;
+    record_failures(m, one, span, result, false);
+    kilter_status status = kl_master_part_at(m, chunk->id, span.lo, &at_other, error);
+    if (status == KILTER_OK && kl_tally_add(&m->balance.ledger.failures, span) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "trying a task again: memory ran out");
+    return status == KILTER_OK && !at_other ? suspect(m, one, span, error) : status;
 }
 
 /* --- results --- */
@@ -189,37 +142,6 @@ static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     return failures;
 }
 
-enum { FAILURES_RECORDED = 10000 }; /* of a run; more would tell nobody anything */
-
-static void record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {
-    uint32_t losses = kl_tally_of(&m->balance.ledger.losses, row.task);
-    if (m->failures_recorded++ >= FAILURES_RECORDED)
-        return;
-    row.run = m->runs;
-    row.attempt = row.lost ? losses : losses + 1;
-    row.worker = one->number;
-    row.at_s = kl_now_s(&m->options.clock) - m->opened_s;
-    row.code = row.signal = UINT64_MAX;
-    if (row.lost)
-        kl_read_end(row.text, &row.code, &row.signal);
-    kl_trace_failure(m->trace, &row);
-}
-
-/* Of the results of `tasks`, where the reader stands. */
-static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_reader reader) {
-    for (uint64_t task = tasks.lo; task < tasks.hi; task++) {
-        bool failed;
-        kilter_bytes bytes;
-        char text[KILTER_ERROR_TEXT_BYTES];
-        kl_wire_next_result(&reader, &failed, &bytes);
-        if (!failed)
-            continue;
-        snprintf(text, sizeof text, "%.*s", (int)(bytes.size < sizeof text ? bytes.size : sizeof text - 1),
-                 bytes.size > 0 ? (const char *)bytes.data : "");
-        record_failure(m, one, (kl_trace_failure_row){.task = task, .final = true, .text = text});
-    }
-}
-
 static void count_done(kl_master *m, kl_span tasks, uint64_t failures) {
     kl_ledger_do(&m->balance.ledger, tasks);
     m->done += tasks.hi - tasks.lo;
@@ -227,22 +149,46 @@ static void count_done(kl_master *m, kl_span tasks, uint64_t failures) {
     m->failed += failures;
 }
 
+/* The first of the tasks, whose results stand there, that has failed and is to be tried again; hi: none. */
+static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader results) {
+    for (uint64_t task = tasks.lo; m->limits.retries > 0 && task < tasks.hi; task++) {
+        bool failed;
+        kilter_bytes bytes;
+        kl_wire_next_result(&results, &failed, &bytes);
+        if (failed && kl_tally_of(&m->balance.ledger.failures, task) < m->limits.retries)
+            return task;
+    }
+    return tasks.hi;
+}
+
+/* Of the results of these tasks, which are not done, those of the first that are taken alike: *again: it is
+ * one that failed, and is tried again. */
+static kl_span taken_alike(const kl_master *m, kl_span tasks, const kl_reader *results, bool *again) {
+    uint64_t failed = first_retried(m, tasks, *results);
+    *again = failed == tasks.lo && tasks.lo < tasks.hi;
+    return (kl_span){tasks.lo, *again ? failed + 1 : failed};
+}
+
 /* The results of `tasks`, of which some may be there already: the first one counts. */
-static kilter_status count_new(kl_master *m, const member *one, kl_span tasks, uint64_t *counted,
+static kilter_status count_new(kl_master *m, const member *one, kl_span tasks, kl_chunk *chunk,
                                kl_reader *reader, kl_message *message, bool alone, kilter_error *error) {
     kilter_status status = KILTER_OK;
     while (tasks.lo < tasks.hi && status == KILTER_OK) {
-        bool done = false;
+        bool done = false, again = false;
         kl_span alike = m->copied ? kl_ledger_alike(&m->balance.ledger, tasks, &done) : tasks;
+        if (!done)
+            alike = taken_alike(m, alike, reader, &again);
         size_t from = reader->at;
         kl_reader before = *reader;
         uint64_t failures = read_results(reader, alike);
         alone &= alike.lo == tasks.lo && alike.hi == tasks.hi;
-        if (!done) {
-            *counted += alike.hi - alike.lo;
+        if (again) {
+            status = try_again(m, one, chunk, alike, before, error);
+        } else if (!done) {
+            chunk->counted += alike.hi - alike.lo;
             count_done(m, alike, failures);
             if (failures > 0)
-                record_failures(m, one, alike, before);
+                record_failures(m, one, alike, before, true);
             status = deliver_later(m, one, alike, reader, from, message, alone, error);
         }
         tasks.lo = alike.hi;
@@ -264,13 +210,13 @@ static kilter_status take_segment(kl_master *m, member *one, kl_reader *reader, 
         *reader = ahead;
     } else {
         kl_balance_report(&m->balance, one->worker, chunk, &s, offset_s, ahead.at - reader->at, failures);
-        status = count_new(m, one, tasks, &chunk->counted, reader, message, alone, error);
+        status = count_new(m, one, tasks, chunk, reader, message, alone, error);
     }
     uint64_t id = chunk->id;
     if (s.last)
         end_chunk(m, one, 0, false);
     if (m->twin_count > 0 && status == KILTER_OK)
-        status = settle_twins(m, id, error);
+        status = kl_master_settle_twins(m, id, error);
     return status;
 }
 
@@ -297,12 +243,9 @@ kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *messag
 
 /* --- tasks that may cost a worker its life --- */
 
-static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, kilter_error *error) {
+static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, const char *why,
+                               kilter_error *error) {
     kl_buffer out = {0};
-    char why[400];
-    uint32_t losses = kl_tally_of(&m->balance.ledger.losses, task);
-    snprintf(why, sizeof why, "%u worker%s lost with it, it is not tried again; the last: %s", losses,
-             losses == 1 ? " was" : "s were", m->last_loss);
     size_t at = kl_wire_begin_result(&out);
     kl_put_bytes(&out, why, strlen(why));
     kl_wire_end_result(&out, at, true);
@@ -317,19 +260,12 @@ static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, 
     return status;
 }
 
-static kilter_status suspect(kl_master *m, kl_span span, kilter_error *error) {
-    if (m->suspect_count == m->suspect_capacity) {
-        size_t capacity = m->suspect_capacity ? 2 * m->suspect_capacity : 8;
-        kl_span *suspects = realloc(m->suspects, capacity * sizeof *suspects);
-        if (!suspects)
-            return kl_fail(error, KILTER_ERR_MEMORY,
-                           "taking back the tasks of a lost worker: memory ran out");
-        m->suspects = suspects;
-        m->suspect_capacity = capacity;
-    }
-    m->suspects[m->suspect_count++] = span;
-    m->suspect_tasks += span.hi - span.lo;
-    return KILTER_OK;
+static kilter_status fail_lost(kl_master *m, const member *last, uint64_t task, kilter_error *error) {
+    char why[400];
+    uint32_t losses = kl_tally_of(&m->balance.ledger.losses, task);
+    snprintf(why, sizeof why, "%u worker%s lost with it, it is not tried again; the last: %s", losses,
+             losses == 1 ? " was" : "s were", m->last_loss);
+    return fail_task(m, last, task, why, error);
 }
 
 bool kl_master_has_suspect(const kl_master *m, const member *one) {
@@ -337,38 +273,62 @@ bool kl_master_has_suspect(const kl_master *m, const member *one) {
            kl_tally_of(&m->balance.ledger.losses, one->chunks[0].at) > 0;
 }
 
-uint64_t kl_master_next_suspect(const kl_master *m) {
-    return m->suspects[m->suspect_count - 1].lo;
+bool kl_master_take_suspect(kl_master *m, const member *to, uint64_t *task) {
+    bool any = m->ready - m->resting <= 1; /* nobody else is there */
+    for (size_t i = m->suspect_count; i-- > 0;) {
+        kl_suspect *s = &m->suspects[i];
+        if (!any && s->last == to->number)
+            continue;
+        *task = s->span.lo++;
+        if (s->span.lo == s->span.hi)
+            *s = m->suspects[--m->suspect_count];
+        m->suspect_tasks--;
+        return true;
+    }
+    return false;
 }
 
-void kl_master_take_suspect(kl_master *m) {
-    kl_span *last = &m->suspects[m->suspect_count - 1];
-    last->lo++;
-    m->suspect_count -= last->lo == last->hi;
-    m->suspect_tasks--;
+/* --- tasks that fail, and are tried again --- */
+
+kilter_status kl_master_fail_attempt(kl_master *m, const member *one, const kl_chunk *chunk, uint64_t task,
+                                     const char *why, kilter_error *error) {
+    kl_span span = {task, task + 1};
+    kl_span shared = kl_master_first_shared(m, chunk->id, span);
+    uint32_t failures = kl_tally_of(&m->balance.ledger.failures, task);
+    bool final = shared.lo == shared.hi && failures >= m->limits.retries;
+    if (kl_ledger_is_done(&m->balance.ledger, task))
+        return KILTER_OK;
+    record_failure(m, one, (kl_trace_failure_row){.task = task, .final = final, .text = why});
+    if (final)
+        return fail_task(m, one, task, why, error);
+    return kl_tally_add(&m->balance.ledger.failures, span) == KILTER_OK
+               ? KILTER_OK
+               : kl_fail(error, KILTER_ERR_MEMORY, "trying a task again: memory ran out");
 }
 
 /* --- tasks that come back undone --- */
 
 /* The same has become of all of them. */
 static kilter_status deal_again_alike(kl_master *m, const member *last, kl_span span, uint32_t losses,
-                                      kilter_error *error) {
+                                      uint32_t failures, kilter_error *error) {
     kilter_status status = KILTER_OK;
-    if (losses == 0 && kl_balance_return(&m->balance, span) != KILTER_OK)
+    bool is_suspect = losses + failures > 0;
+    if (!is_suspect && kl_balance_return(&m->balance, span) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
-    if (losses > 0 && losses < m->options.attempts)
-        return suspect(m, span, error);
-    for (uint64_t task = span.lo; losses > 0 && task < span.hi && status == KILTER_OK; task++)
-        status = fail_task(m, last, task, error);
+    if (is_suspect && losses < m->options.attempts)
+        return suspect(m, last, span, error);
+    for (uint64_t task = span.lo; is_suspect && task < span.hi && status == KILTER_OK; task++)
+        status = fail_lost(m, last, task, error);
     return status;
 }
 
 kilter_status kl_master_deal_again(kl_master *m, const member *last, kl_span span, kilter_error *error) {
     kilter_status status = KILTER_OK;
     while (span.lo < span.hi && status == KILTER_OK) {
-        uint32_t losses;
+        uint32_t losses, failures;
         kl_span alike = kl_tally_alike(&m->balance.ledger.losses, span, &losses);
-        status = deal_again_alike(m, last, alike, losses, error);
+        alike = kl_tally_alike(&m->balance.ledger.failures, alike, &failures);
+        status = deal_again_alike(m, last, alike, losses, failures, error);
         span.lo = alike.hi;
     }
     return status;
@@ -418,13 +378,13 @@ kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t fr
     kilter_status status = KILTER_OK;
     kl_balance_cut(&m->balance, one->worker, chunk, from);
     while (!stale && rest.lo < rest.hi && status == KILTER_OK) {
-        kl_span shared = first_shared(m, id, rest);
+        kl_span shared = kl_master_first_shared(m, id, rest);
         status = take_back(m, one, (kl_span){rest.lo, shared.lo}, false, blamed, error);
         if (status == KILTER_OK)
             status = take_back(m, one, shared, true, blamed, error);
         rest.lo = shared.hi;
     }
-    part_twins(m, id, (kl_span){from, UINT64_MAX});
+    kl_master_part_twins(m, id, (kl_span){from, UINT64_MAX});
     m->feed_all = true;
     return status;
 }

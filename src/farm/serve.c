@@ -1,10 +1,34 @@
 /* Being a worker: serve a master until one of the two ends, and then the next one, if it comes back. */
+#include <string.h>
+#include <unistd.h>
+
 #include "farm/farm_private.h"
 
 static const double WAIT_FOR_MASTER_S = 60; /* unless the program says */
 static const double BURST_S = 200e-6;       /* a worker looks for messages so often */
 
-static kilter_status new_worker(const kl_settings *s, kl_transport *transport, const char *binding,
+/* A process that is nothing but a worker. */
+typedef struct process {
+    const kl_settings *settings;
+    const char *binding;
+    kl_key key; /* read once: it may have come from standard input */
+} process;
+
+/* One that is replaced only ends; one that somebody started elsewhere takes its own place. */
+static void begin_anew(void *self) {
+    const process *p = self;
+    const kl_settings *s = p->settings;
+    kl_buffer key = {0};
+    kilter_error error = {KILTER_OK, ""};
+    if (!s->join)
+        _exit(0);
+    if (s->key && strcmp(s->key, "-") == 0)
+        kl_key_write(&p->key, false, &key);
+    kl_begin_anew(key.data, key.size, &error);
+    _exit(kilter_exit(s->name, &error));
+}
+
+static kilter_status new_worker(const kl_settings *s, kl_transport *transport, process *self,
                                 double patience_s, kl_worker **worker, kilter_error *error) {
     kl_worker_options options = {
         .work = s->options.work,
@@ -14,10 +38,12 @@ static kilter_status new_worker(const kl_settings *s, kl_transport *transport, c
         .user = s->options.user,
         .program = s->name,
         .program_version = s->version,
-        .binding = binding,
+        .binding = self ? self->binding : "",
         .clock = kl_clock_system(),
         .burst_s = BURST_S,
         .patience_s = patience_s,
+        .abandon = self ? begin_anew : NULL,
+        .self = self,
     };
     return kl_worker_new(&options, transport, worker, error);
 }
@@ -37,7 +63,7 @@ static kilter_status serve_one(kl_worker *worker, const kl_transport *transport,
 
 kilter_status kl_serve(const kl_settings *s, kl_transport *transport, kilter_error *error) {
     kl_worker *worker;
-    kilter_status status = new_worker(s, transport, "", -1, &worker, error);
+    kilter_status status = new_worker(s, transport, NULL, -1, &worker, error);
     if (status != KILTER_OK)
         return status;
     status = serve_one(worker, transport, false, error);
@@ -47,16 +73,16 @@ kilter_status kl_serve(const kl_settings *s, kl_transport *transport, kilter_err
 
 kilter_status kl_farm_join(const kl_settings *s, const char *endpoint, const char *binding,
                            kilter_error *error) {
-    kl_key key; /* read once: it may have come from standard input */
+    process self = {.settings = s, .binding = binding};
     kl_zmq_options options;
     kl_transport *transport = NULL;
     kl_worker *worker = NULL;
     double patience_s = s->options.wait_for_master_s > 0 ? s->options.wait_for_master_s : WAIT_FOR_MASTER_S;
-    kilter_status status = kl_farm_zmq_options(s, endpoint, false, &key, &options, error);
+    kilter_status status = kl_farm_zmq_options(s, endpoint, false, &self.key, &options, error);
     if (status == KILTER_OK)
         status = kl_zmq_join(endpoint, &options, &transport, error);
     if (status == KILTER_OK)
-        status = new_worker(s, transport, binding, patience_s, &worker, error);
+        status = new_worker(s, transport, &self, patience_s, &worker, error);
     if (status == KILTER_OK)
         status = serve_one(worker, transport, true, error);
     while (status == KILTER_ERR_PEER && kl_worker_is_orphan(worker)) {
@@ -68,7 +94,12 @@ kilter_status kl_farm_join(const kl_settings *s, const char *endpoint, const cha
         kl_worker_adopt(worker, transport);
         status = serve_one(worker, transport, true, error);
     }
+    bool renewed = status == KILTER_ENDED && kl_worker_renewal(worker);
     kl_worker_free(worker);
     kl_transport_close(transport);
+    if (renewed && s->join) {
+        fflush(NULL);
+        begin_anew(&self);
+    }
     return status;
 }

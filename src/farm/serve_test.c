@@ -147,7 +147,7 @@ static void meet(part *m, plot *p) {
     *m = (part){.plot = p, .worker = start_process(be_worker, p)}; /* before there are threads */
     assert_int_equal(kl_zmq_listen(p->endpoint, &(kl_zmq_options){0}, NULL, &m->transport, NULL), KILTER_OK);
     await(m, KL_HELLO);
-    kl_wire_put_welcome(&m->out, 0);
+    kl_wire_put_welcome(&m->out, &(kl_welcome){0});
     say(m);
     await(m, KL_READY);
 }

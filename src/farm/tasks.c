@@ -203,6 +203,9 @@ static void do_task(kl_worker *w, queued *chunk, double began_s) {
     chunk->at++;
     w->queued_tasks--;
     w->tasks_done++;
+    if (w->limits.tasks_most > 0 && w->tasks_done >= w->limits.tasks_most)
+        kl_worker_renew(w, "has done its %llu task%s", (unsigned long long)w->tasks_done,
+                        w->tasks_done == 1 ? "" : "s");
     account_task(w, now_s - began_s, weight, now_s);
 }
 

@@ -76,17 +76,35 @@ void kl_worker_adopt(kl_worker *w, kl_transport *transport) {
                       .state = w->state,
                       .started = w->started,
                       .task_s = w->task_s,
+                      .tasks_done = w->tasks_done,
                       .usual_share = w->usual_share,
                       .shared = w->shared,
                       .input = w->input,
                       .making = w->making,
                       .out = w->out};
     atomic_init(&kept.leave_why, atomic_load(&w->leave_why));
+    memcpy(kept.renewal, w->renewal, sizeof kept.renewal);
     *w = kept;
     w->end = &w->first;
     kl_buffer_clear(&w->shared);
     kl_buffer_clear(&w->out);
     w->waiting_since_s = kl_now_s(&w->options.clock);
+}
+
+const char *kl_worker_renewal(const kl_worker *w) {
+    const char *why = atomic_load(&w->leave_why);
+    return *w->renewal && (!why || why == w->renewal) ? w->renewal : NULL; /* told to terminate, it does */
+}
+
+void kl_worker_renew(kl_worker *w, const char *format, ...) {
+    const char *none = NULL;
+    va_list args;
+    if (*w->renewal)
+        return;
+    va_start(args, format);
+    vsnprintf(w->renewal, sizeof w->renewal, format, args);
+    va_end(args);
+    atomic_compare_exchange_strong(&w->leave_why, &none, w->renewal);
 }
 
 void kl_worker_leave(kl_worker *w, const char *why) {
@@ -142,8 +160,9 @@ static kilter_status malformed(kilter_error *error) {
 }
 
 static kilter_status on_welcome(kl_worker *w, const kl_message *m, kilter_error *error) {
-    if (w->ready || !kl_wire_get_welcome(m->data, m->size, &w->self.index))
+    if (w->ready || !kl_wire_get_welcome(m->data, m->size, &w->limits))
         return malformed(error);
+    w->self.index = w->limits.worker;
     int code = !w->started && w->options.start ? w->options.start(&w->self, &w->state) : 0;
     if (code != 0)
         return kl_worker_refuse(w, error, "its start function returned %d", code);
@@ -275,7 +294,7 @@ static kilter_status leave(kl_worker *w, kilter_error *error) {
     if (status == KILTER_OK && kl_worker_has_results(w))
         status = kl_worker_flush(w, false, error);
     if (status == KILTER_OK && w->master != KL_NO_PEER)
-        status = send_text(w, KL_LEAVE, why, error);
+        status = send_text(w, kl_worker_renewal(w) ? KL_RENEW : KL_LEAVE, why, error);
     return status == KILTER_OK ? kl_fail(error, KILTER_ENDED, "worker %u leaves: %s", w->self.index, why)
                                : status;
 }
@@ -296,6 +315,14 @@ static kilter_status on_release(kl_worker *w, const kl_message *m, kilter_error 
     return KILTER_OK;
 }
 
+/* What is at hand counts no more. */
+static kilter_status on_renew(kl_worker *w, const kl_message *m, kilter_error *error) {
+    char why[sizeof w->renewal];
+    kl_wire_get_text(m->data, m->size, why, sizeof why);
+    kl_worker_renew(w, "%s", why);
+    return kl_fail(error, KILTER_ENDED, "worker %u begins anew: %s", w->self.index, why);
+}
+
 static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error) {
     switch (kl_wire_type(m->data, m->size)) {
     case KL_WELCOME:
@@ -310,6 +337,8 @@ static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error
         return on_recall(w, m, error);
     case KL_RELEASE:
         return on_release(w, m, error);
+    case KL_RENEW:
+        return on_renew(w, m, error);
     case KL_END:
         return on_end(w, m, error);
     default:
@@ -431,7 +460,7 @@ static bool is_still_at_it(kl_worker *w, double now_s) {
 }
 
 /* Before it was seen the task had its core, as far as anybody knows. */
-static kilter_status send_pulse(kl_worker *w, double now_s, kilter_error *error) {
+static kilter_status send_pulse(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     const queued *chunk = w->first;
     kl_pulse pulse = {.chunk = chunk->head.chunk,
@@ -439,7 +468,8 @@ static kilter_status send_pulse(kl_worker *w, double now_s, kilter_error *error)
                       .elapsed_s = now_s - w->task_began_s,
                       .cpu_s = w->attendance.busy_s(w->attendance.self) - a->busy_s +
                                (a->since_s - w->task_began_s),
-                      .usual_share = w->usual_share};
+                      .usual_share = w->usual_share,
+                      .memory = memory};
     kl_buffer out = {0};
     kl_wire_put_pulse(&out, &pulse);
     kilter_status status = kl_worker_send(w, &out, error);
@@ -448,9 +478,24 @@ static kilter_status send_pulse(kl_worker *w, double now_s, kilter_error *error)
     return status;
 }
 
+/* So near to what it may have, one that has more and more is renewed before a task is to blame. */
+static const double NEARLY_ALL = 0.9;
+
+static uint64_t look_at_memory(kl_worker *w) {
+    if (w->limits.memory_most == 0 || !w->attendance.memory)
+        return 0;
+    uint64_t memory = w->attendance.memory(w->attendance.self);
+    if ((double)memory > NEARLY_ALL * (double)w->limits.memory_most)
+        kl_worker_renew(w, "has %.0f MB of memory, and may have %.0f", 1e-6 * (double)memory,
+                        1e-6 * (double)w->limits.memory_most);
+    return memory;
+}
+
 /* What is done between tasks, but for doing one. */
-static kilter_status attend(kl_worker *w, double now_s, kilter_error *error) {
+static kilter_status attend(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
+    attended *a = &w->attended;
     kilter_status status = take_in(w, 0, error);
+    bool over = !a->over && w->limits.memory_most > 0 && memory > w->limits.memory_most;
     bool leaves = atomic_load(&w->leave_why);
     bool ask = !leaves && !w->asked && w->queued_tasks == 1;
     bool late = kl_worker_has_results(w) && now_s - w->first_result_s >= KL_FLUSH_S;
@@ -458,16 +503,22 @@ static kilter_status attend(kl_worker *w, double now_s, kilter_error *error) {
         status = give_all_back(w, error);
     if (status == KILTER_OK && (ask || late))
         status = kl_worker_flush(w, ask, error);
-    if (status == KILTER_OK && now_s >= w->attended.pulse_due_s)
-        status = send_pulse(w, now_s, error);
+    if (status == KILTER_OK && (over || now_s >= a->pulse_due_s))
+        status = send_pulse(w, now_s, memory, error);
+    a->over |= over;
     return status;
 }
 
 void kl_worker_attend(kl_worker *w) {
     double now_s = kl_now_s(&w->options.clock);
-    if (!w->at_work || w->failure.status != KILTER_OK || !is_still_at_it(w, now_s))
+    if (!w->at_work || w->failure.status != KILTER_OK)
+        return;
+    uint64_t memory = look_at_memory(w);
+    if (!is_still_at_it(w, now_s))
         return;
     kilter_error failure = {KILTER_OK, ""};
-    if (attend(w, now_s, &failure) != KILTER_OK)
+    if (attend(w, now_s, memory, &failure) != KILTER_OK)
         w->failure = failure;
+    if (failure.status == KILTER_ENDED && kl_worker_renewal(w) && w->options.abandon)
+        w->options.abandon(w->options.self);
 }

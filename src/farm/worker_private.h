@@ -23,6 +23,7 @@ typedef struct attended {
     bool seen;
     double since_s, busy_s; /* that was then, and the CPU time used by then */
     double pulse_due_s;
+    bool over; /* its process had more memory than it may, and the master was told */
 } attended;
 
 struct kl_worker {
@@ -36,6 +37,8 @@ struct kl_worker {
     bool orphan;         /* the master is gone */
     double waiting_since_s;
     _Atomic(const char *) leave_why; /* not NULL: asked to leave */
+    kl_welcome limits;               /* what it may do */
+    char renewal[128];               /* one like it is to take its place: why; "": no */
 
     queued *first, **end;
     uint64_t queued_tasks; /* not done */
@@ -85,5 +88,7 @@ kilter_status kl_worker_send(kl_worker *w, const kl_buffer *message, kilter_erro
 kilter_status kl_worker_refuse(kl_worker *w, kilter_error *error, const char *format, ...)
     KILTER_PRINTF(3, 4);
 void kl_worker_drop_first(kl_worker *w); /* of what is queued */
+/* It is to leave, and one like it to take its place. */
+void kl_worker_renew(kl_worker *w, const char *format, ...) KILTER_PRINTF(2, 3);
 
 #endif

@@ -203,7 +203,7 @@ static void greet(scene *s, uint32_t number) {
     assert_int_equal(turn(s, NULL), KILTER_OK);
     hear(s);
     assert_non_null(find(s, KL_HELLO));
-    kl_wire_put_welcome(&s->out, number);
+    kl_wire_put_welcome(&s->out, &(kl_welcome){.worker = number});
     say(s);
     assert_int_equal(turn(s, NULL), KILTER_OK);
     hear(s);

@@ -7,7 +7,7 @@ static const uint32_t MAGIC = 0x544c494b; /* "KILT" */
 
 kl_message_type kl_wire_type(const void *data, size_t size) {
     const uint8_t *bytes = data;
-    return size > 0 && bytes[0] >= KL_HELLO && bytes[0] <= KL_PULSE ? (kl_message_type)bytes[0]
+    return size > 0 && bytes[0] >= KL_HELLO && bytes[0] <= KL_RENEW ? (kl_message_type)bytes[0]
                                                                     : (kl_message_type)0;
 }
 
@@ -67,14 +67,18 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello) {
     return !r.bad && (kl_reader_done(&r) || hello->version != KL_WIRE_VERSION);
 }
 
-void kl_wire_put_welcome(kl_buffer *out, uint32_t worker) {
+void kl_wire_put_welcome(kl_buffer *out, const kl_welcome *welcome) {
     kl_put_u8(out, KL_WELCOME);
-    kl_put_u32(out, worker);
+    kl_put_u32(out, welcome->worker);
+    kl_put_u64(out, welcome->tasks_most);
+    kl_put_u64(out, welcome->memory_most);
 }
 
-bool kl_wire_get_welcome(const void *data, size_t size, uint32_t *worker) {
+bool kl_wire_get_welcome(const void *data, size_t size, kl_welcome *welcome) {
     kl_reader r = body_of(data, size);
-    *worker = kl_get_u32(&r);
+    welcome->worker = kl_get_u32(&r);
+    welcome->tasks_most = kl_get_u64(&r);
+    welcome->memory_most = kl_get_u64(&r);
     return kl_reader_done(&r);
 }
 
@@ -141,6 +145,7 @@ void kl_wire_put_pulse(kl_buffer *out, const kl_pulse *pulse) {
     kl_put_f64(out, pulse->elapsed_s);
     kl_put_f64(out, pulse->cpu_s);
     kl_put_f64(out, pulse->usual_share);
+    kl_put_u64(out, pulse->memory);
 }
 
 bool kl_wire_get_pulse(const void *data, size_t size, kl_pulse *pulse) {
@@ -150,6 +155,7 @@ bool kl_wire_get_pulse(const void *data, size_t size, kl_pulse *pulse) {
     pulse->elapsed_s = kl_get_f64(&r);
     pulse->cpu_s = kl_get_f64(&r);
     pulse->usual_share = kl_get_f64(&r);
+    pulse->memory = kl_get_u64(&r);
     return kl_reader_done(&r) && not_negative(pulse->elapsed_s) && not_negative(pulse->cpu_s) &&
            not_negative(pulse->usual_share);
 }

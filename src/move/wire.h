@@ -3,7 +3,7 @@
  *
  *   worker → master                        master → worker
  *   HELLO    who I am            ─────▶
- *                                ◀─────    WELCOME  you are worker i
+ *                                ◀─────    WELCOME  you are worker i, and may do so much
  *   READY or REFUSE              ─────▶
  *                                ◀─────    PROBE    some bytes; send them back
  *   ECHO                         ─────▶
@@ -15,14 +15,16 @@
  *   RETURN   its end comes back  ─────▶
  *                                ◀─────    RELEASE  finish the task at hand, give back the rest, and go
  *   LEAVE    I go, and why       ─────▶
- *                                ◀─────    END      the farm is closed; or why this worker is sent away */
+ *   RENEW    the same, and I come again, as new ─▶
+ *                                ◀─────    END      the farm is closed; or why this worker is sent away
+ *                                ◀─────    RENEW    begin anew at once, whatever is at hand: why */
 #ifndef KL_WIRE_H
 #define KL_WIRE_H
 
 #include "kilter/run.h"
 #include "measure/measure.h"
 
-enum { KL_WIRE_VERSION = 3 };
+enum { KL_WIRE_VERSION = 4 };
 /* Most bytes of one result, input or shared data: under the transports' limit of 1 GiB a message, with room
  * for the rest of it. */
 enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
@@ -43,6 +45,7 @@ typedef enum kl_message_type {
     KL_RETURN,
     KL_LEAVE,
     KL_PULSE,
+    KL_RENEW,
 } kl_message_type;
 
 /* The type of a message; 0 when it has none we know. */
@@ -60,14 +63,20 @@ typedef struct kl_hello {
 void kl_wire_put_hello(kl_buffer *out, const kl_hello *hello);
 bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello);
 
-void kl_wire_put_welcome(kl_buffer *out, uint32_t worker);
-bool kl_wire_get_welcome(const void *data, size_t size, uint32_t *worker);
+/* 0: as many, as much as it likes. */
+typedef struct kl_welcome {
+    uint32_t worker;
+    uint64_t tasks_most, memory_most; /* before it begins anew; memory in bytes */
+} kl_welcome;
+
+void kl_wire_put_welcome(kl_buffer *out, const kl_welcome *welcome);
+bool kl_wire_get_welcome(const void *data, size_t size, kl_welcome *welcome);
 
 void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY, RELEASE */
 bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
-                       size_t size); /* REFUSE, PROBE, ECHO, LEAVE, END */
+                       size_t size); /* REFUSE, PROBE, ECHO, LEAVE, RENEW, END */
 /* What is behind the type, as text somebody may print: cut to what fits, without control characters. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
@@ -90,6 +99,7 @@ typedef struct kl_pulse {
     double elapsed_s;   /* since it was begun */
     double cpu_s;       /* that the worker's thread has used for it */
     double usual_share; /* CPU time over elapsed time in the tasks it has finished; 0: not known */
+    uint64_t memory;    /* bytes its process has; 0: it was not asked to look */
 } kl_pulse;
 
 void kl_wire_put_pulse(kl_buffer *out, const kl_pulse *pulse);

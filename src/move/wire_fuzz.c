@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kl_chunk_head head;
     kl_reader weights, inputs;
     char text[40];
-    uint32_t worker;
+    kl_welcome welcome;
     uint64_t hash;
     kilter_bytes bytes;
     kl_part part;
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kl_wire_get_pulse(data, size, &pulse);
     kl_wire_type(data, size);
     kl_wire_get_hello(data, size, &hello);
-    kl_wire_get_welcome(data, size, &worker);
+    kl_wire_get_welcome(data, size, &welcome);
     kl_wire_get_text(data, size, text, sizeof text);
     kl_wire_get_chunk(data, size, &head, &weights, &inputs);
     read_results(data, size);

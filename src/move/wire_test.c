@@ -93,7 +93,7 @@ static void parts_of_chunks_survive(void **state) {
 static void pulses_survive(void **state) {
     (void)state;
     const kl_pulse sent[] = {
-        {3, 17, 0.5, 0.25, 0.9}, {3, 17, -1, 0, 0}, {3, 17, 1, NAN, 0}, {3, 17, 1, 1, INFINITY}};
+        {3, 17, 0.5, 0.25, 0.9, 7}, {3, 17, -1, 0, 0, 7}, {3, 17, 1, NAN, 0, 7}, {3, 17, 1, 1, INFINITY, 7}};
     for (int i = 0; i < 4; i++) {
         kl_buffer b = {0};
         kl_pulse got;
@@ -101,7 +101,7 @@ static void pulses_survive(void **state) {
         assert_int_equal(kl_wire_type(b.data, b.size), KL_PULSE);
         assert_int_equal(kl_wire_get_pulse(b.data, b.size, &got), i == 0);
         assert_true(i > 0 || (got.chunk == 3 && got.task == 17 && got.elapsed_s == 0.5 && got.cpu_s == 0.25 &&
-                              got.usual_share == 0.9));
+                              got.usual_share == 0.9 && got.memory == 7));
         kl_buffer_free(&b);
     }
 }

@@ -1,6 +1,8 @@
 /* What this process was started as: its words, and the file that runs. */
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +64,49 @@ char *kl_own_words(int first) {
     if (in)
         fclose(in);
     return text;
+}
+
+enum { WORDS_MOST = 4096 };
+
+/* words[count] is NULL; what they are in is kept. */
+static size_t read_words(char *words[WORDS_MOST + 1]) {
+    FILE *in = fopen("/proc/self/cmdline", "re");
+    size_t count = 0, room = 0;
+    while (in && count < WORDS_MOST) {
+        words[count] = NULL;
+        if (getdelim(&words[count], &room, '\0', in) <= 0)
+            break;
+        count++;
+        room = 0;
+    }
+    if (in)
+        fclose(in);
+    free(words[count]);
+    words[count] = NULL;
+    return count;
+}
+
+/* Without a name, so that nobody else can read it. */
+static bool put_at_standard_input(const void *input, size_t size) {
+    int file = memfd_create("input", 0);
+    bool put = file >= 0 && write(file, input, size) == (ssize_t)size && lseek(file, 0, SEEK_SET) == 0 &&
+               dup2(file, STDIN_FILENO) == STDIN_FILENO;
+    if (file > STDIN_FILENO)
+        close(file);
+    return put;
+}
+
+kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error) {
+    static char *words[WORDS_MOST + 1];
+    sigset_t none;
+    sigemptyset(&none);
+    if (size > 0 && !put_at_standard_input(input, size))
+        return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: %s", strerror(errno));
+    if (read_words(words) == 0)
+        return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: the command line cannot be read");
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+    execv("/proc/self/exe", words);
+    return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: %s", strerror(errno));
 }
 
 /* In notes: three numbers, a name, and what they are about, each on a multiple of 4 bytes. */

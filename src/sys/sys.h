@@ -29,6 +29,7 @@ static inline double kl_busy_s(const kl_clock *clock) {
 }
 /* The same of a thread that asked for its clock, from any thread while that one lives. */
 clockid_t kl_thread_cpu(void);
+uint64_t kl_process_memory(void); /* bytes of it in memory, those it shares with others too; 0: not known */
 double kl_cpu_s(clockid_t thread);
 double kl_unix_time_s(void);   /* of day, for the record's header only */
 void kl_nap_s(double seconds); /* wait, without using a core */
@@ -94,6 +95,9 @@ void kl_host_name(char name[KL_HOST_BYTES]);
 char *kl_words_text(size_t count, char *const *words);
 /* Those this process was started with, from the first-th on; 0 is its name. malloc'd; NULL: not known */
 char *kl_own_words(int first);
+/* The process runs its program from the beginning, with the same words and environment. input: what stands at
+ * its standard input then; size 0: what stands there now. Returns only on failure. */
+kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error);
 /* What tells a program from another build of it: a hash of the mark that its linker made, or of its file; "":
  * not known. */
 enum { KL_BUILD_BYTES = 17 };
