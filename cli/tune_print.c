@@ -67,6 +67,9 @@ static void print_tuning_points(const kl_control_state *s, FILE *out) {
         snprintf(leaving, sizeof leaving, ", %" PRIu64 " leaving", s->leaving);
     kl_say(out, "workers", "%" PRIu64 " at work, %" PRIu64 " resting%s; %s", s->present, s->resting, leaving,
            number);
+    if (s->late_s > 0)
+        kl_say(out, "late", "task %" PRIu64 ", at worker %" PRIu64 " for %s, usually %s", s->late_task,
+               s->late_worker, kl_time_words(s->late_s).text, kl_time_words(s->late_usual_s).text);
     if (*s->waiting)
         kl_say(out, "waiting", "%s: from the next iteration on", s->waiting);
     if (*s->decision)
@@ -144,6 +147,8 @@ static void put_counts(kl_json *j, const kl_control_state *s) {
     count_or_null(j, "capability", s->measured_workers ? s->capability : UINT32_MAX, UINT32_MAX);
     count_or_null(j, "best_workers", s->best_workers, 0);
     count_or_null(j, "workers_set", s->workers_set, 0);
+    count_or_null(j, "late_task", s->late_s > 0 ? s->late_task : UINT64_MAX, UINT64_MAX);
+    count_or_null(j, "late_worker", s->late_s > 0 ? s->late_worker : UINT64_MAX, UINT64_MAX);
 }
 
 static void put_workers(kl_json *j, const kl_control_state *s) {

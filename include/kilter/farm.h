@@ -210,12 +210,12 @@ KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, in
  * @return KILTER_OK; KILTER_ERR_TASK when tasks failed (all others were done and delivered);
  * KILTER_ERR_CANCELLED when kilter_farm_cancel(), Ctrl-C or SIGTERM ended it;
  * KILTER_ERR_NO_WORKER when the last worker was lost (a master that listens waits for another one instead);
- * KILTER_ERR_RANGE for a weight, work, input or shared data outside what kilter_run says; KILTER_ERR_USAGE
- * when the farm's last run has not returned, as in its callback, when the record asked for cannot be made, or
- * when the file to resume from holds results of a run that was about something else; KILTER_ERR_RECORD when
- * that file is damaged, another program's or just now another master's, before anything was delivered, or
- * when results cannot be stored (then the farm is of no more use, and what was stored is kept);
- * KILTER_ERR_MEMORY, _SYSTEM
+ * KILTER_ERR_RANGE for a weight, work, input, shared data or limit outside what kilter_run says;
+ * KILTER_ERR_USAGE when the run's workers cannot be held to its limit, when the farm's last run has not
+ * returned, as in its callback, when the record asked for cannot be made, or when the file to resume from
+ * holds results of a run that was about something else; KILTER_ERR_RECORD when that file is damaged, another
+ * program's or just now another master's, before anything was delivered, or when results cannot be stored
+ * (then the farm is of no more use, and what was stored is kept); KILTER_ERR_MEMORY, _SYSTEM
  */
 KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
 

@@ -63,8 +63,8 @@ typedef struct kilter_run {
      * worker that did it in the series' last run. 0, or another series than the last run's: nothing is known
      * of the tasks; nor is it of those that a growing run adds */
     uint64_t series;
-    /** a task that takes longer [s] has failed, as with kilter_farm_options.task_timeout; 0: what that says
-     */
+    /** a task that takes longer has failed, as by kilter_farm_options.task_timeout; in seconds, from 0.5; 0:
+     * what that says */
     double task_timeout_s;
     /** so often a task that has failed is tried again; 0: kilter_farm_options.retries */
     uint32_t retries;

@@ -12,7 +12,7 @@
 #include "base/base.h"
 
 enum {
-    KL_CONTROL_VERSION = 2,
+    KL_CONTROL_VERSION = 3,
     KL_CONTROL_WORKERS_MOST = 64, /* shown of a farm that has more: the first ones */
     KL_CONTROL_ANSWER_BYTES = 256,
     KL_CONTROL_DRAINED_MOST = 64, /* workers named in one request */
@@ -31,7 +31,9 @@ enum {
     X(measured_workers) /* that took part in the last iteration that ended; 0: none has */                   \
     X(capability)       /* most workers the master can feed; UINT32_MAX: no limit, 0: not known */           \
     X(best_workers)     /* where the performance index is smallest; 0: not known */                          \
-    X(workers_set)      /* by hand; 0: it was not */
+    X(workers_set)      /* by hand; 0: it was not */                                                         \
+    X(late_task)        /* at hand for far longer than is usual, where late_s is above 0: which, */          \
+    X(late_worker)      /* and at whom */
 /* NAN: not known */
 #define KL_CONTROL_NUMBERS(X)                                                                                \
     X(at_s)               /* since the farm was opened */                                                    \
@@ -53,7 +55,9 @@ enum {
     X(best_index)                                                                                            \
     X(quality)       /* of the last iteration's balance; 0: perfect */                                       \
     X(quality_bound) /* it need not be worse than this */                                                    \
-    X(factor)        /* partition factor in force; 0: the policy has none, or searches it */
+    X(factor)        /* partition factor in force; 0: the policy has none, or searches it */                 \
+    X(late_s)        /* the late task takes so long now; 0: there is none */                                 \
+    X(late_usual_s)  /* and tasks of its weight usually */
 
 typedef enum kl_control_activity {
     KL_CONTROL_STARTING,

@@ -358,10 +358,43 @@ static void what_another_has_done_is_not_waited_for(void **state) {
     stepped_close(f);
 }
 
+/* --- a task that takes far longer than usual --- */
+
+static void a_late_task_is_named(void **state) {
+    (void)state;
+    chaos c;
+    char text[320];
+    open_chaos(&c, 1, "ss", 2);
+    stepped_gather(&c.farm);
+    kl_master *m = c.farm.master;
+    c.tasks = 100;
+    const kilter_run what = {.tasks = 100, .shared = {&c.salt, sizeof c.salt}};
+    assert_int_equal(kl_master_begin(m, &what, NULL), KILTER_OK);
+    while (m->done < 50 || m->members[1].chunk_count == 0)
+        assert_int_equal(stepped_turn(&c.farm, NULL), KILTER_OK);
+    assert_true(kl_master_late(m).elapsed_s == 0);
+    member *one = &m->members[1];
+    uint64_t task = one->chunks[0].at;
+    one->pulse = (kl_pulse){.chunk = one->chunks[0].id, .task = task, .elapsed_s = 70};
+    one->pulse_s = c.farm.master_actor.now_s;
+    kl_late late = kl_master_late(m);
+    assert_true(late.task == task && late.worker == one->number && late.elapsed_s == 70);
+    assert_true(late.usual_s > 1e-4 && late.usual_s < 1e-2);
+    char expected[80];
+    snprintf(expected, sizeof expected, " · task %d at worker %u for 70 s, usually %.2g ms", (int)task,
+             one->number, 1e3 * late.usual_s);
+    kl_master_progress(m, text, sizeof text);
+    assert_non_null(strstr(text, expected));
+    one->pulse.task++; /* it has got on since then */
+    assert_true(kl_master_late(m).elapsed_s == 0);
+    stepped_close(&c.farm);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_task_counts_once_whatever_happens),
         cmocka_unit_test(a_task_that_kills_fails_and_all_others_are_done),
+        cmocka_unit_test(a_late_task_is_named),
         cmocka_unit_test(what_another_has_done_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,6 +181,19 @@ static void note_taken(kilter_farm *f, const kl_deliverer *deliverer, kilter_sta
         kl_farm_note_growth(f, status != KILTER_OK || kl_deliverer_given(deliverer) == f->known->tasks);
 }
 
+static kilter_status check_limits(const kilter_farm *f, const kilter_run *run, kilter_error *error) {
+    if (run->task_timeout_s != 0 && !(run->task_timeout_s >= KL_TIMEOUT_LEAST_S))
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "a task_timeout_s of %g: it is a number of seconds from %g on", run->task_timeout_s,
+                       KL_TIMEOUT_LEAST_S);
+    if (run->task_timeout_s > 0 && strcmp(f->transport->ops->name, "zmq") != 0)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "a run's task_timeout_s: workers of transport %s cannot be ended one by one; those of zmq can",
+            f->transport->ops->name);
+    return KILTER_OK;
+}
+
 static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
     if (run->shared.size > KL_WIRE_MOST_BYTES)
         return kl_fail(error, KILTER_ERR_RANGE, "shared data of %zu bytes: at most %d can be sent",
@@ -259,7 +272,9 @@ static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *
 static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_error *error) {
     kl_deliverer *deliverer = NULL;
     kl_known known = {.tasks = run->tasks};
-    kilter_status status = check_sizes(run, error);
+    kilter_status status = check_limits(f, run, error);
+    if (status == KILTER_OK)
+        status = check_sizes(run, error);
     if (status == KILTER_OK)
         status = kl_farm_start_record(f, error);
     if (status == KILTER_OK)

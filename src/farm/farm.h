@@ -91,6 +91,8 @@ void kl_delivery_free(kl_delivery *delivery);
 
 typedef struct kl_master kl_master;
 
+static const double KL_TIMEOUT_LEAST_S = 0.5; /* pulses come every KL_PULSE_S */
+
 /* What a task, and a worker, may take. 0: what it takes. */
 typedef struct kl_limits {
     double task_s;          /* a task's time, */

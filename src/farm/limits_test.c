@@ -241,6 +241,21 @@ static void a_run_has_a_limit_of_its_own(void **state) {
     close_scene(&s);
 }
 
+static void a_limit_that_cannot_be_kept_is_refused(void **state) {
+    (void)state;
+    scene s;
+    open_scene(&s, SHORT, SHORT, 0);
+    kilter_farm *farm = open_farm((kilter_farm_options){.transport = "inproc"});
+    kilter_run run = run_of(&s);
+    run.task_timeout_s = 5;
+    assert_int_equal(kilter_farm_run(farm, &run, NULL), KILTER_ERR_USAGE);
+    run.task_timeout_s = 0.1;
+    assert_int_equal(kilter_farm_run(farm, &run, NULL), KILTER_ERR_RANGE);
+    check_run(farm, &s, 0);
+    kilter_farm_close(farm, NULL);
+    close_scene(&s);
+}
+
 static void cancel_at_once(const kilter_outcome *o, void *user) {
     (void)o;
     kilter_farm_cancel(*(kilter_farm **)user);
@@ -373,6 +388,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_task_that_hangs_once_is_done_elsewhere),
         cmocka_unit_test(the_forecast_says_how_long_a_task_may_take),
         cmocka_unit_test(a_run_has_a_limit_of_its_own),
+        cmocka_unit_test(a_limit_that_cannot_be_kept_is_refused),
         cmocka_unit_test(a_task_that_nobody_waits_for_does_not_hold_the_next_run),
         cmocka_unit_test(tasks_that_fail_are_tried_again),
         cmocka_unit_test(a_task_that_eats_memory_fails),

@@ -617,7 +617,9 @@ void kl_master_end(kl_master *m) {
 /* --- progress --- */
 
 static void time_text(double seconds, char *text, size_t size) {
-    if (seconds < 120)
+    if (seconds > 0 && seconds < 0.0995)
+        snprintf(text, size, "%.2g ms", 1e3 * seconds);
+    else if (seconds < 120)
         snprintf(text, size, "%.*f s", seconds < 9.95 ? 1 : 0, seconds);
     else if (seconds < 7200)
         snprintf(text, size, "%.0f min", seconds / 60);

@@ -78,6 +78,19 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
         {"prog --policy=", "--policy: the value is empty"},
         {"prog --bind cores", "--bind: 'cores' is none of"},
         {"prog --bind 0", "--bind: '0' is none of"},
+        {"prog --task-timeout 0.1", "--task-timeout: '0.1' is neither a number of seconds from 0.5 on"},
+        {"prog --task-timeout x", "--task-timeout: 'x' is neither"},
+        {"prog --task-timeout 10xx", "--task-timeout: '10xx' is neither"},
+        {"prog --task-timeout 1x", "--task-timeout: '1x' is neither"},
+        {"prog --task-timeout nan", "--task-timeout: 'nan' is neither"},
+        {"prog --task-timeout 5 --transport inproc",
+         "--task-timeout: workers of --transport inproc cannot be"},
+        {"prog --worker-memory 500", "--worker-memory: '500' is no size of memory"},
+        {"prog --worker-memory 0.1M", "--worker-memory: '0.1M' is no size"},
+        {"prog --worker-memory 5GB", "--worker-memory: '5GB' is no size"},
+        {"prog --worker-memory 5G --transport mpi", "--worker-memory: workers of --transport mpi cannot be"},
+        {"prog --worker-tasks 0", "--worker-tasks: '0' is not a number"},
+        {"prog --retries -1", "--retries: '-1' is not a number"},
         {"prog --team some", "--team: 'some' is neither all nor auto"},
         {"prog --release=yes", "--release: 'yes' is neither 0 nor 1"},
         {"prog --transport pigeon", "'pigeon'"},
@@ -108,6 +121,13 @@ static void good_options_are_taken(void **state) {
     assert_string_equal(s.bind, "2");
     assert_true(s.options.resume_anyway);
     assert_string_equal(s.arguments, "a b");
+    kl_settings_free(&s);
+    assert_int_equal(read_line("prog --task-timeout 2.5x --worker-memory 1.5G --worker-tasks 5000000000 "
+                               "--retries 3",
+                               &s, rest, NULL),
+                     KILTER_OK);
+    assert_true(s.limits.task_s == 0 && s.limits.task_times == 2.5 && s.limits.retries == 3 &&
+                s.limits.worker_memory == 1500000000 && s.limits.worker_tasks == 5000000000);
     kl_settings_free(&s);
     assert_int_equal(read_line("prog --bind none --resume-anyway", &s, rest, NULL), KILTER_OK);
     assert_string_equal(s.arguments, "");

@@ -353,5 +353,6 @@ void kl_master_state(const kl_master *m, kl_farm_state *state) {
     state->workers = m->by_hand ? m->seats : 0;
     state->chooses = m->chooses;
     state->pending = m->pending;
+    state->late = kl_master_late(m);
     list_workers(m, state);
 }

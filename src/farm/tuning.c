@@ -91,7 +91,11 @@ void kl_tuning_show(const kl_farm_state *s, kl_control_state *shown) {
                                 .workers_set = s->workers,
                                 .at_s = s->at_s,
                                 .elapsed_s = s->elapsed_s,
-                                .factor = s->factor};
+                                .factor = s->factor,
+                                .late_task = s->late.task,
+                                .late_worker = s->late.worker,
+                                .late_s = s->late.elapsed_s,
+                                .late_usual_s = s->late.usual_s};
     snprintf(shown->policy, sizeof shown->policy, "%s", kl_policy_name(s->policy));
     snprintf(shown->decision, sizeof shown->decision, "%s", s->decision);
     show_waiting(&s->pending, shown->waiting, sizeof shown->waiting);
