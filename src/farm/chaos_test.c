@@ -134,7 +134,8 @@ static void send_one_home(chaos *c) {
 static void end_one(chaos *c) {
     kl_master *m = c->farm.master;
     member *one = &m->members[draw(c, m->member_count)];
-    if (one->stage != WORKING || one->number == 0 || one->chunk_count == 0)
+    bool is_there = one->stage == WORKING || one->stage == LEAVING;
+    if (!is_there || one->number == 0 || one->chunk_count == 0)
         return;
     kl_limits kept = m->limits;
     m->limits.task_s = 1;

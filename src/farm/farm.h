@@ -23,9 +23,9 @@ typedef struct kl_worker_options {
     kl_clock clock;
     double burst_s;    /* look for messages after working this long; 0: after each task */
     double patience_s; /* wait this long for a master to appear; < 0: for ever */
-    /* It is to begin anew, and not to end its task first: called by who attends, and does not return. NULL:
-     * the task is ended first. */
-    void (*abandon)(void *self);
+    /* It was sent away while its task is on, which counts no more, or is to begin anew: called by who
+     * attends, and does not return. NULL: the task is ended first. */
+    void (*abandon)(void *self, const kilter_error *why, bool anew);
     void *self;
 } kl_worker_options;
 

@@ -50,12 +50,13 @@ static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const 
                                 kilter_error *error) {
     char text[200];
     snprintf(text, sizeof text, "was ended in task %llu: %s", (unsigned long long)task, why);
-    kl_buffer renew = {0};
-    kl_wire_put_bytes(&renew, KL_RENEW, text, strlen(text));
-    kl_send(m->transport, one->peer, &renew, NULL); /* it may not be there any more */
-    kl_buffer_free(&renew);
+    bool leaves = one->stage == LEAVING; /* nobody is to take its place */
+    kl_buffer out = {0};
+    kl_wire_put_bytes(&out, leaves ? KL_END : KL_RENEW, text, strlen(text));
+    kl_send(m->transport, one->peer, &out, NULL); /* it may not be there any more */
+    kl_buffer_free(&out);
     kl_drop(m->transport, one->peer);
-    if (m->options.renew)
+    if (m->options.renew && !leaves)
         m->options.renew(m->options.self, one->hello.pid, true);
     return kl_master_lose(m, one, text, false, error);
 }

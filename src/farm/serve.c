@@ -14,18 +14,23 @@ typedef struct process {
     kl_key key; /* read once: it may have come from standard input */
 } process;
 
-/* One that is replaced only ends; one that somebody started elsewhere takes its own place. */
-static void begin_anew(void *self) {
-    const process *p = self;
+static void begin_anew(const process *p) {
     const kl_settings *s = p->settings;
     kl_buffer key = {0};
     kilter_error error = {KILTER_OK, ""};
-    if (!s->join)
-        _exit(0);
     if (s->key && strcmp(s->key, "-") == 0)
         kl_key_write(&p->key, false, &key);
     kl_begin_anew(key.data, key.size, &error);
     _exit(kilter_exit(s->name, &error));
+}
+
+/* One that its master started only ends, and is replaced; one that was started elsewhere takes its own place.
+ */
+static void abandon(void *self, const kilter_error *why, bool anew) {
+    const process *p = self;
+    if (anew && p->settings->join)
+        begin_anew(p);
+    _exit(anew ? 0 : kilter_exit(p->settings->name, why));
 }
 
 static kilter_status new_worker(const kl_settings *s, kl_transport *transport, process *self,
@@ -42,7 +47,7 @@ static kilter_status new_worker(const kl_settings *s, kl_transport *transport, p
         .clock = kl_clock_system(),
         .burst_s = BURST_S,
         .patience_s = patience_s,
-        .abandon = self ? begin_anew : NULL,
+        .abandon = self ? abandon : NULL,
         .self = self,
     };
     return kl_worker_new(&options, transport, worker, error);

@@ -519,6 +519,8 @@ void kl_worker_attend(kl_worker *w) {
     kilter_error failure = {KILTER_OK, ""};
     if (attend(w, now_s, memory, &failure) != KILTER_OK)
         w->failure = failure;
-    if (failure.status == KILTER_ENDED && kl_worker_renewal(w) && w->options.abandon)
-        w->options.abandon(w->options.self);
+    bool anew = failure.status == KILTER_ENDED && kl_worker_renewal(w);
+    bool sent_away = failure.status == KILTER_ERR_PEER && !w->orphan;
+    if ((anew || sent_away) && w->options.abandon)
+        w->options.abandon(w->options.self, &failure, anew);
 }
