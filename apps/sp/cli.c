@@ -223,7 +223,8 @@ static const struct option {
     {SOLVES, "--gap", "E", "relative gap at which to end (default 1e-6)", offsetof(sp_options, gap),
      take_gap},
     {SOLVE, "--grow", "LIST",
-     "sizes of samples instead, as 1000,5000: each starts where the one before ended",
+     "sizes of samples instead, as 1000,5000: each starts where the one before ended, the first as with "
+     "--scenarios",
      offsetof(sp_options, grow), take_stages},
     {SOLVE, "--lhs", NULL, "Latin hypercube sampling", offsetof(sp_options, latin), take_flag},
     {SOLVE, "--start", "FILE", "a first-stage decision to begin with", offsetof(sp_options, at), take_path},

@@ -148,8 +148,42 @@ static void candidates_follow_the_clusters(void **state) {
     assert_true(sp_candidates_after(22, 200, 200) == 22);
 }
 
+/* --- the samples on the way --- */
+
+static void check_ladder(const sp_stages *asked, const sp_stages *expected) {
+    sp_stages stages = sp_stages_through(asked);
+    assert_int_equal(stages.count, expected->count);
+    for (int i = 0; i < stages.count; i++)
+        assert_int_equal(stages.scenarios[i], expected->scenarios[i]);
+}
+
+static void samples_asked_for_have_smaller_ones_before_them(void **state) {
+    (void)state;
+    const struct {
+        sp_stages asked, ladder;
+    } rows[] = {
+        {{{5000, 10000}, 2}, {{50, 500, 5000, 10000}, 4}},
+        {{{49}, 1}, {{49}, 1}},
+        {{{7, 499}, 2}, {{7, 499}, 2}},
+        {{{7, 10000}, 2}, {{7, 100, 1000, 10000}, 4}},
+        {{{60, 1000, 100000}, 3}, {{60, 1000, 10000, 100000}, 4}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check_ladder(&rows[i].asked, &rows[i].ladder);
+    for (int count = 1; count <= SP_STAGES_MAX; count++) { /* it never gets too long, and none is left out */
+        sp_stages asked = {.count = count};
+        for (int i = 0; i < count; i++)
+            asked.scenarios[i] = 1000000000 - (uint64_t)(count - 1 - i) * 50000000;
+        sp_stages stages = sp_stages_through(&asked);
+        assert_true(stages.count >= count && stages.count <= SP_STAGES_MAX);
+        for (int i = 0; i < count; i++)
+            assert_int_equal(stages.scenarios[stages.count - count + i], asked.scenarios[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples_asked_for_have_smaller_ones_before_them),
         cmocka_unit_test(a_benchmark_takes_what_it_took),
         cmocka_unit_test(predict_and_the_farm_choose_alike),
         cmocka_unit_test(candidates_follow_the_clusters),

@@ -11,6 +11,7 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 
 /* The samples that are solved on the way to one of so many scenarios. */
 sp_stages sp_stages_towards(uint64_t scenarios);
+sp_stages sp_stages_through(const sp_stages *asked); /* of several such, each larger than the one before */
 
 /* With SP_CLUSTERS_AUTO: from how many clusters to how many, and the candidates that so many take, in any
  * unit. */
