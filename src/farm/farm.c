@@ -50,72 +50,88 @@ static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *erro
     return kl_fail(error, status, "%s%s", why.text, more);
 }
 
-/* Begin what was requested, take in one event, hand over what came of it. */
-static void service_turn(kilter_farm *f, double timeout_s) {
-    pthread_mutex_lock(&f->lock);
+/* What the other threads want of the next turn. */
+typedef struct orders {
+    const kilter_run *request; /* NULL: no run is to begin */
+    kl_spans done;             /* of it */
+    double spent_s;
+    kl_grain_plan grain;
+    kl_expectation expected;
+    bool cancel, unbegun; /* unbegun: a run that waits for workers */
+    kl_additions additions;
+    bool grown;
+    kl_trace *new_trace; /* NULL: nothing new */
+    kl_tuning tuning;
+} orders;
+
+static void take_request(kilter_farm *f, orders *o) {
     f->gathered |= !f->settings.listen || kl_master_ready(f->master) >= f->workers;
     bool deals = f->request && !kl_known_all(f->known, f->request->tasks);
-    const kilter_run *request = f->gathered || !deals ? f->request : NULL;
-    const kl_spans done = request ? (kl_spans){f->known->spans, f->known->first} : (kl_spans){0};
+    o->request = f->gathered || !deals ? f->request : NULL;
     /* what comes before there is a request is kept for it */
-    bool cancel = f->cancelled && (f->request || kl_master_running(f->master));
-    bool unbegun = cancel && f->request && !request;
-    if (request || unbegun)
+    o->cancel = f->cancelled && (f->request || kl_master_running(f->master));
+    o->unbegun = o->cancel && f->request && !o->request;
+    if (o->request || o->unbegun)
         f->request = NULL;
-    f->cancelled &= !cancel;
-    kl_master_unsafe(f->master, f->unstored_tasks, kl_farm_holds(f));
-    if (!f->threaded && f->unstored.first && (timeout_s < 0 || timeout_s > STORED_S))
-        timeout_s = STORED_S;
-    bool grown = false;
-    kl_additions additions = f->request ? (kl_additions){0} : kl_farm_take_additions(f, &grown);
-    double spent_s = f->spent_s;
-    kl_trace *new_trace = f->recorded ? NULL : f->trace;
-    f->recorded |= new_trace != NULL;
-    kl_tuning tuning = kl_farm_take_tuning(f);
-    kl_farm_take_drain(f);
+    f->cancelled &= !o->cancel;
+    if (!o->request)
+        return;
+    o->done = (kl_spans){f->known->spans, f->known->first};
+    o->spent_s = f->spent_s;
+    o->grain = kl_farm_take_grain(f);
+    o->expected = kl_farm_take_expectation(f);
+}
+
+/* Under the lock. */
+static void take_orders(kilter_farm *f, orders *o) {
+    *o = (orders){0};
     kl_farm_answer_grain(f);
-    kl_grain_plan grain = request ? kl_farm_take_grain(f) : (kl_grain_plan){0};
-    kl_expectation expected = request ? kl_farm_take_expectation(f) : (kl_expectation){0};
-    pthread_mutex_unlock(&f->lock);
-    if (new_trace)
-        kl_master_record(f->master, new_trace);
-    if (tuning.set)
-        kl_master_tune(f->master, &tuning, NULL); /* it was checked */
+    take_request(f, o);
+    if (!f->request)
+        o->additions = kl_farm_take_additions(f, &o->grown);
+    o->new_trace = f->recorded ? NULL : f->trace;
+    f->recorded |= o->new_trace != NULL;
+    o->tuning = kl_farm_take_tuning(f);
+    kl_farm_take_drain(f);
+}
 
-    double tend_s = kl_farm_tend_local(f);
-    if (timeout_s < 0 || timeout_s > tend_s)
-        timeout_s = tend_s < HUGE_VAL ? tend_s : timeout_s;
-    kilter_error error = {KILTER_OK, ""};
+static kilter_status begin_run(kilter_farm *f, const orders *o, kilter_error *error) {
+    kl_master_spent(f->master, o->spent_s);
+    kl_master_note_grain(f->master, &o->grain);
+    kl_master_note_expectation(f->master, &o->expected);
+    kl_master_done_before(f->master, o->done);
+    return kl_master_begin(f->master, o->request, error);
+}
+
+/* And take in one event. */
+static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_error *error) {
     kilter_status status = KILTER_OK;
-    bool was_running = kl_master_running(f->master) || request || unbegun;
-    if (request) {
-        kl_master_spent(f->master, spent_s);
-        kl_master_note_grain(f->master, &grain);
-        kl_master_note_expectation(f->master, &expected);
-        kl_master_done_before(f->master, done);
-        status = kl_master_begin(f->master, request, &error);
-    }
+    bool was_running = kl_master_running(f->master) || o->request || o->unbegun;
+    if (o->new_trace)
+        kl_master_record(f->master, o->new_trace);
+    if (o->tuning.set)
+        kl_master_tune(f->master, &o->tuning, NULL); /* it was checked */
+    if (o->request)
+        status = begin_run(f, o, error);
     if (status == KILTER_OK)
-        status = kl_farm_grow(f, &additions, grown, &error);
-    if (status == KILTER_OK && cancel)
-        status = cancel_run(f, unbegun, &error);
+        status = kl_farm_grow(f, &o->additions, o->grown, error);
+    if (status == KILTER_OK && o->cancel)
+        status = cancel_run(f, o->unbegun, error);
     if (status == KILTER_OK && (kl_master_running(f->master) || !was_running))
-        status = kl_master_turn(f->master, timeout_s, &error);
-    bool running = kl_master_running(f->master);
-    if (running)
-        show_progress(f);
-    else if (was_running)
-        end_progress(f);
+        status = kl_master_turn(f->master, timeout_s, error);
+    return status;
+}
 
+/* What came of it, to the caller's thread. Under the lock. */
+static void hand_over(kilter_farm *f, bool was_running, kilter_error *error) {
+    bool running = kl_master_running(f->master);
     kl_delivery_list results = kl_master_take(f->master);
-    pthread_mutex_lock(&f->lock);
-    kilter_status taken = kl_farm_take_results(f, &results, status == KILTER_OK ? &error : NULL);
-    status = status == KILTER_OK ? taken : status;
-    if (status != KILTER_OK) {
-        f->failure = error;
+    kilter_status taken = kl_farm_take_results(f, &results, error->status == KILTER_OK ? error : NULL);
+    if (error->status != KILTER_OK || taken != KILTER_OK) {
+        f->failure = *error;
         f->broken |= running || !was_running; /* not just the run is lost */
     }
-    if ((was_running && !running) || status != KILTER_OK) {
+    if ((was_running && !running) || error->status != KILTER_OK) {
         kl_farm_note_over(f);
         kl_master_summary(f->master, &f->summary);
         snprintf(f->decision, sizeof f->decision, "%s", f->summary.decision ? f->summary.decision : "");
@@ -123,6 +139,31 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     }
     kl_farm_show_state(f, f->run_ended);
     pthread_cond_signal(&f->news);
+}
+
+/* How long it may wait for an event. */
+static double patience_s(kilter_farm *f, double timeout_s) {
+    double tend_s = kl_farm_tend_local(f);
+    return tend_s < HUGE_VAL && (timeout_s < 0 || timeout_s > tend_s) ? tend_s : timeout_s;
+}
+
+static void service_turn(kilter_farm *f, double timeout_s) {
+    orders o;
+    kilter_error error = {KILTER_OK, ""};
+    pthread_mutex_lock(&f->lock);
+    take_orders(f, &o);
+    kl_master_unsafe(f->master, f->unstored_tasks, kl_farm_holds(f));
+    if (!f->threaded && f->unstored.first && (timeout_s < 0 || timeout_s > STORED_S))
+        timeout_s = STORED_S;
+    pthread_mutex_unlock(&f->lock);
+    bool was_running = kl_master_running(f->master) || o.request || o.unbegun;
+    follow(f, &o, patience_s(f, timeout_s), &error);
+    if (kl_master_running(f->master))
+        show_progress(f);
+    else if (was_running)
+        end_progress(f);
+    pthread_mutex_lock(&f->lock);
+    hand_over(f, was_running, &error);
     pthread_mutex_unlock(&f->lock);
 }
 
