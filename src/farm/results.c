@@ -273,8 +273,19 @@ bool kl_master_has_suspect(const kl_master *m, const member *one) {
            kl_tally_of(&m->balance.ledger.losses, one->chunks[0].at) > 0;
 }
 
+/* Does anybody else work on this run, or wait for some of it? */
+static bool others_work(const kl_master *m, const member *one) {
+    for (size_t i = 0; i < m->member_count; i++) {
+        const member *other = &m->members[i];
+        bool elsewhere = other->chunk_count > 0 && other->chunks[0].stale;
+        if (other != one && other->stage == WORKING && !other->resting && !elsewhere)
+            return true;
+    }
+    return false;
+}
+
 bool kl_master_take_suspect(kl_master *m, const member *to, uint64_t *task) {
-    bool any = m->ready - m->resting <= 1; /* nobody else is there */
+    bool any = !others_work(m, to);
     for (size_t i = m->suspect_count; i-- > 0;) {
         kl_suspect *s = &m->suspects[i];
         if (!any && s->last == to->number)
