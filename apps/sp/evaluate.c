@@ -13,11 +13,11 @@ struct sp_evaluator {
     double *x;
     sp_sampling sampling;
     double first_stage; /* constant + c'x */
-    bool random_cost;
+    bool random_cost, random_recourse;
     size_t *outcome;      /* by variable */
     double *fixed_shift;  /* by row: T x with CORE's T */
     double *rhs, *shift;  /* by row, of the present scenario */
-    double *target_value; /* by target; for the mean scenario */
+    double *target_value; /* by target; for the mean scenario, and where W is random */
     sp_lp *elastic;       /* made when first needed; its columns: y, then each row's shortfall and excess */
     const double *duals;  /* of the last solve */
     uint64_t remembered;  /* scenarios that start from a basis of their own */
@@ -34,8 +34,6 @@ static void fixed_part(sp_evaluator *e) {
         for (int at = problem->t.start[j]; at < problem->t.start[j + 1]; at++)
             e->fixed_shift[problem->t.row[at]] += problem->t.value[at] * e->x[j];
     }
-    for (int t = 0; t < problem->targets; t++)
-        e->random_cost |= problem->target[t].kind == SP_COST;
 }
 
 static void begin_scenario(sp_evaluator *e, const sp_lp_data *data) {
@@ -55,6 +53,8 @@ static void set_target(sp_evaluator *e, const sp_lp_data *data, int at, double v
     case SP_TECHNOLOGY:
         e->shift[target->row] += (value - target->core) * e->x[target->column];
         break;
+    case SP_RECOURSE: /* see write_recourse() */
+        break;
     case SP_COST:
         data->cost[target->column] = value;
         break;
@@ -70,15 +70,24 @@ static void set_rows(const sp_evaluator *e, const sp_lp_data *data) {
     }
 }
 
+/* The matrix comes before the rest, as the model is made of it. */
+static void write_recourse(const sp_evaluator *e, sp_lp *lp) {
+    const sp_problem *problem = e->problem;
+    for (int t = 0; t < problem->targets; t++)
+        if (problem->target[t].kind == SP_RECOURSE)
+            sp_lp_entries(lp)[problem->target[t].entry] = e->target_value[t];
+}
+
 /* The basis of the mean scenario at x starts every scenario. Where it has none (the mean may be infeasible
  * although every scenario is not, and the other way round) the slack basis does. */
 static kilter_status start_from_mean(sp_evaluator *e, kilter_error *error) {
     sp_lp_data data;
+    sp_target_means(e->problem, e->target_value);
+    write_recourse(e, e->lp);
     kilter_status status = sp_lp_begin(e->lp, &data, error);
     if (status)
         return status;
     begin_scenario(e, &data);
-    sp_target_means(e->problem, e->target_value);
     for (int t = 0; t < e->problem->targets; t++)
         set_target(e, &data, t, e->target_value[t]);
     set_rows(e, &data);
@@ -113,6 +122,10 @@ kilter_status sp_evaluator_new(const sp_problem *problem, const double *x, uint6
                        "preparing the second stage: memory ran out; use fewer workers");
     }
     memcpy(e->x, x, (size_t)problem->stage[0].columns * sizeof(double));
+    for (int t = 0; t < problem->targets; t++) {
+        e->random_cost |= problem->target[t].kind == SP_COST;
+        e->random_recourse |= problem->target[t].kind == SP_RECOURSE;
+    }
     fixed_part(e);
     kilter_status status = sp_lp_new(&problem->stage[1], &problem->w, &e->lp, error);
     if (!status)
@@ -190,6 +203,15 @@ static const char *failure_text(sp_lp_status status) {
     }
 }
 
+static kilter_status begin(const sp_evaluator *e, const size_t *outcome, sp_lp *lp, sp_lp_data *data,
+                           kilter_error *error) {
+    if (e->random_recourse) {
+        sp_target_values(e->problem, outcome, e->target_value);
+        write_recourse(e, lp);
+    }
+    return sp_lp_begin(lp, data, error);
+}
+
 /* Write the rows and costs of a scenario. */
 static void write_scenario(sp_evaluator *e, const size_t *outcome, const sp_lp_data *data) {
     const sp_problem *problem = e->problem;
@@ -208,7 +230,7 @@ static void write_scenario(sp_evaluator *e, const size_t *outcome, const sp_lp_d
 static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const unsigned char *start,
                                 sp_lp_status *solved, kilter_error *error) {
     sp_lp_data data;
-    kilter_status status = sp_lp_begin(e->lp, &data, error);
+    kilter_status status = begin(e, outcome, e->lp, &data, error);
     if (status)
         return status;
     write_scenario(e, outcome, &data);
@@ -344,7 +366,7 @@ kilter_status sp_evaluator_miss(sp_evaluator *e, sp_lp_status *solved, double *m
     kilter_status status = e->elastic ? KILTER_OK : make_elastic(e, error);
     sp_lp_data data, plain;
     if (!status)
-        status = sp_lp_begin(e->elastic, &data, error);
+        status = begin(e, e->outcome, e->elastic, &data, error);
     if (!status)
         status = sp_lp_begin(e->lp, &plain, error);
     if (status)

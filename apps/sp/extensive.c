@@ -70,15 +70,19 @@ static void put_first_stage(builder *b) {
 static void put_second_stage(builder *b, int scenario) {
     const sp_problem *p = b->problem;
     const sp_stage *two = &p->stage[1];
-    int first = b->at;
+    int first = b->at, first_entry = b->entries;
     double weight = b->weight[scenario];
     for (int j = 0; j < two->columns; j++) {
         put_entries(b, &p->w, j, p->stage[0].rows + scenario * two->rows);
         end_column(b, two, j, two->cost[j] * weight);
     }
-    for (int t = 0; t < p->targets; t++)
+    for (int t = 0; t < p->targets; t++) {
+        double value = values_of(b, scenario)[t];
         if (p->target[t].kind == SP_COST)
-            b->program->cost[first + p->target[t].column] = values_of(b, scenario)[t] * weight;
+            b->program->cost[first + p->target[t].column] = value * weight;
+        else if (p->target[t].kind == SP_RECOURSE)
+            b->program->matrix.value[first_entry + p->target[t].entry] = value;
+    }
 }
 
 static void put_rows(const builder *b, const sp_stage *stage, int first, const double *values) {

@@ -10,7 +10,7 @@
 
 struct sp_lp {
     Clp_Simplex *model;
-    bool spoiled; /* the last solve was no plain success: the model remembers things, so it is made anew */
+    bool spoiled; /* the model remembers things that do not hold for the next problem, so it is made anew */
     int rows, columns;
     long pivots;
     /* the program as loaded */
@@ -139,6 +139,11 @@ kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error) {
     }
     *data = (sp_lp_data){Clp_rowLower(lp->model), Clp_rowUpper(lp->model), Clp_objective(lp->model)};
     return KILTER_OK;
+}
+
+double *sp_lp_entries(sp_lp *lp) {
+    lp->spoiled = true;
+    return lp->value;
 }
 
 /* The basis alone is not all: a nonbasic column without bounds keeps its value from the last solve. */

@@ -1,5 +1,5 @@
-/* A linear program that is solved again and again with other row bounds and costs, always from the same
- * basis.
+/* A linear program that is solved again and again with other row bounds and costs, and sometimes another
+ * matrix, always from the same basis.
  *
  * Every solve starts from the kept basis and the point that belongs to it, with Dantzig's pricing in the dual
  * simplex method: nothing of an earlier solve is left over, so the answer's bits do not depend on which
@@ -33,6 +33,11 @@ typedef struct sp_lp_data {
 } sp_lp_data;
 
 kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error);
+
+/* The matrix's entries, by their places in the one given to sp_lp_new. What is written there holds from the
+ * next sp_lp_begin on, which makes a new model: one that was solved keeps its matrix in other forms, too. */
+double *sp_lp_entries(sp_lp *lp);
+
 sp_lp_status sp_lp_solve(sp_lp *lp);
 
 /* The same from another basis of this program: faster where it is close, but what was solved before can show

@@ -33,7 +33,7 @@ static void look_at_other(survey *s, place at) {
 
 /* Numbers of CORE that are never in force, as every outcome sets them. NULL: all are. */
 typedef struct replaced {
-    bool *entry;      /* of T */
+    bool *t, *w;      /* by entry */
     bool *rhs, *cost; /* of stage 2 */
 } replaced;
 
@@ -65,6 +65,9 @@ static void look_at_change(survey *s, const char *file, const sp_change *change)
     case SP_TECHNOLOGY:
         look_at_entry(s, (place){file, one->column_name[target->column], two->row_name[target->row], value});
         break;
+    case SP_RECOURSE:
+        look_at_entry(s, (place){file, two->column_name[target->column], two->row_name[target->row], value});
+        break;
     case SP_RHS:
         look_at_other(s, (place){file, NULL, two->row_name[target->row], value});
         break;
@@ -73,13 +76,14 @@ static void look_at_change(survey *s, const char *file, const sp_change *change)
     }
 }
 
-static void mark_replaced(const sp_problem *problem, const sp_target *target, const replaced *r) {
-    const sp_matrix *t = &problem->t;
+static void mark_replaced(const sp_target *target, const replaced *r) {
     switch (target->kind) {
     case SP_TECHNOLOGY:
-        for (int at = t->start[target->column]; at < t->start[target->column + 1]; at++)
-            if (t->row[at] == target->row)
-                r->entry[at] = true;
+        if (target->entry >= 0)
+            r->t[target->entry] = true;
+        break;
+    case SP_RECOURSE:
+        r->w[target->entry] = true;
         break;
     case SP_RHS:
         r->rhs[target->row] = true;
@@ -102,7 +106,8 @@ static void count_left(const sp_problem *problem, size_t *left) {
 }
 
 static void free_replaced(replaced *r) {
-    free(r->entry);
+    free(r->t);
+    free(r->w);
     free(r->rhs);
     free(r->cost);
     *r = (replaced){0};
@@ -111,15 +116,16 @@ static void free_replaced(replaced *r) {
 /* Where memory is short everything is looked at. */
 static replaced replaced_of(const sp_problem *problem) {
     const sp_stage *two = &problem->stage[1];
-    size_t entries = (size_t)problem->t.start[problem->stage[0].columns];
+    size_t t_entries = (size_t)problem->t.start[problem->stage[0].columns];
+    size_t w_entries = (size_t)problem->w.start[two->columns];
     size_t *left = calloc((size_t)problem->targets + 1, sizeof *left);
-    replaced r = {calloc(entries + 1, sizeof(bool)), calloc((size_t)two->rows + 1, sizeof(bool)),
-                  calloc((size_t)two->columns + 1, sizeof(bool))};
-    if (left && r.entry && r.rhs && r.cost) {
+    replaced r = {calloc(t_entries + 1, sizeof(bool)), calloc(w_entries + 1, sizeof(bool)),
+                  calloc((size_t)two->rows + 1, sizeof(bool)), calloc((size_t)two->columns + 1, sizeof(bool))};
+    if (left && r.t && r.w && r.rhs && r.cost) {
         count_left(problem, left);
         for (int t = 0; t < problem->targets; t++)
             if (left[t] == 0)
-                mark_replaced(problem, &problem->target[t], &r);
+                mark_replaced(&problem->target[t], &r);
     } else {
         free_replaced(&r);
     }
@@ -131,8 +137,8 @@ static survey survey_of(const sp_problem *problem, const char *core, const char 
     survey s = {.problem = problem, .least.value = INFINITY};
     replaced r = replaced_of(problem);
     look_at_matrix(&s, core, &problem->a, 0, 0, NULL);
-    look_at_matrix(&s, core, &problem->t, 1, 0, r.entry);
-    look_at_matrix(&s, core, &problem->w, 1, 1, NULL);
+    look_at_matrix(&s, core, &problem->t, 1, 0, r.t);
+    look_at_matrix(&s, core, &problem->w, 1, 1, r.w);
     look_at_stage(&s, core, &problem->stage[0], NULL, NULL);
     look_at_stage(&s, core, &problem->stage[1], r.rhs, r.cost);
     free_replaced(&r);

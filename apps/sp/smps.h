@@ -3,7 +3,8 @@
  *   min  constant + c'x + E[ min q'y ]      stage 1:  A x  within its rows,  x within its bounds
  *                                           stage 2:  T x + W y  within its rows,  y within its bounds
  *
- * Random are right-hand sides of stage 2, entries of T and costs q. docs/sp.md says what is read and refused.
+ * Random are right-hand sides of stage 2, entries of T and W, and costs q. docs/sp.md says what is read and
+ * refused.
  */
 #ifndef SP_SMPS_H
 #define SP_SMPS_H
@@ -31,7 +32,7 @@ enum {
 };
 
 /* Column-wise without gaps: column j holds entries [start[j], start[j+1]). Rows and columns count within
- * their stage. Entries that are 0 are left out. */
+ * their stage. Entries that are 0 are left out, but for random ones of W, which all have a place there. */
 typedef struct sp_matrix {
     int *start; /* columns + 1 */
     int *row;
@@ -46,13 +47,14 @@ typedef struct sp_stage {
     char **row_name, **column_name;
 } sp_stage;
 
-typedef enum sp_kind { SP_RHS, SP_TECHNOLOGY, SP_COST } sp_kind;
+typedef enum sp_kind { SP_RHS, SP_TECHNOLOGY, SP_RECOURSE, SP_COST } sp_kind;
 
 /* One random number of the problem. */
 typedef struct sp_target {
     sp_kind kind;
-    int row;       /* of stage 2; SP_RHS and SP_TECHNOLOGY */
-    int column;    /* of stage 1 for SP_TECHNOLOGY, of stage 2 for SP_COST */
+    int row;       /* of stage 2; not for SP_COST */
+    int column;    /* of stage 1 for SP_TECHNOLOGY, of stage 2 for SP_RECOURSE and SP_COST */
+    int entry;     /* its place in T or W; −1: T has none for it. SP_TECHNOLOGY and SP_RECOURSE */
     double core;   /* its value in CORE, in force where an outcome does not set it */
     int variable;  /* whose outcomes set it */
     uint64_t line; /* of STOCH, where it first appears */

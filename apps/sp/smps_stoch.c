@@ -82,22 +82,79 @@ static double core_value(const sp_problem *problem, const sp_target *target) {
     case SP_COST:
         return problem->stage[1].cost[target->column];
     default:
-        return 0; /* fill_technology() knows better */
+        return 0; /* find_entries() knows better */
     }
 }
 
-/* One pass over T instead of a search in it for each target. */
-static void fill_technology(reader *r) {
-    sp_problem *problem = r->problem;
-    if (r->slots == 0) /* nothing was named: there is no table to look in */
-        return;
-    for (int j = 0; j < problem->stage[0].columns; j++) {
-        for (int at = problem->t.start[j]; at < problem->t.start[j + 1]; at++) {
-            int found = r->slot[target_slot(r, SP_TECHNOLOGY, problem->t.row[at], j)];
-            if (found)
-                problem->target[found - 1].core = problem->t.value[at];
+/* Tell each target of the kind where the matrix has it: one pass instead of a search for each. */
+static void find_entries(const reader *r, sp_kind kind, const sp_matrix *matrix, int columns) {
+    for (int j = 0; j < columns; j++) {
+        for (int at = matrix->start[j]; at < matrix->start[j + 1]; at++) {
+            int found = r->slot[target_slot(r, kind, matrix->row[at], j)];
+            if (!found)
+                continue;
+            r->problem->target[found - 1].core = matrix->value[at];
+            r->problem->target[found - 1].entry = at;
         }
     }
+}
+
+static bool lacks_place(const sp_target *target) {
+    return target->kind == SP_RECOURSE && target->entry < 0;
+}
+
+/* Move the entries of W apart, so that behind those of column j there is room for more[j]; more[j] then says
+ * where that begins. */
+static void move_apart(sp_matrix *w, int columns, int *more, int added) {
+    for (int j = columns - 1, end = w->start[columns]; added > 0; j--) {
+        int begin = w->start[j], count = end - begin;
+        w->start[j + 1] = end + added;
+        added -= more[j];
+        more[j] = end + added;
+        memmove(w->row + begin + added, w->row + begin, (size_t)count * sizeof *w->row);
+        memmove(w->value + begin + added, w->value + begin, (size_t)count * sizeof *w->value);
+        end = begin;
+    }
+}
+
+/* `more`: room for a number by column of stage 2, all 0. */
+static bool add_places(sp_problem *problem, int *more) {
+    sp_matrix *w = &problem->w;
+    int columns = problem->stage[1].columns, added = 0;
+    for (int t = 0; t < problem->targets; t++)
+        if (lacks_place(&problem->target[t])) {
+            more[problem->target[t].column]++;
+            added++;
+        }
+    size_t entries = (size_t)w->start[columns], capacity[2] = {entries, entries};
+    if (!sp_grow(&w->row, &capacity[0], entries + (size_t)added, sizeof *w->row) ||
+        !sp_grow(&w->value, &capacity[1], entries + (size_t)added, sizeof *w->value))
+        return false;
+    move_apart(w, columns, more, added);
+    for (int t = 0; t < problem->targets; t++)
+        if (lacks_place(&problem->target[t])) {
+            int at = more[problem->target[t].column]++;
+            w->row[at] = problem->target[t].row;
+            w->value[at] = 0;
+        }
+    return true;
+}
+
+/* The targets that are entries of T and W learn their places. Those of W that CORE leaves out are given one. */
+static kilter_status place_entries(reader *r) {
+    sp_problem *problem = r->problem;
+    int columns = problem->stage[1].columns;
+    if (r->slots == 0) /* nothing was named: there is no table to look in */
+        return KILTER_OK;
+    find_entries(r, SP_TECHNOLOGY, &problem->t, problem->stage[0].columns);
+    find_entries(r, SP_RECOURSE, &problem->w, columns);
+    int *more = calloc((size_t)columns, sizeof *more);
+    bool placed = more && add_places(problem, more);
+    free(more);
+    if (!placed)
+        return sp_lines_memory(&r->lines);
+    find_entries(r, SP_RECOURSE, &problem->w, columns);
+    return KILTER_OK;
 }
 
 static kilter_status add_target(reader *r, sp_target target, int *index) {
@@ -115,6 +172,7 @@ static kilter_status add_target(reader *r, sp_target target, int *index) {
         return sp_lines_memory(&r->lines);
     target.core = core_value(problem, &target);
     target.line = r->lines.line;
+    target.entry = -1;
     target.variable = -1;
     problem->target[count] = target;
     r->last_outcome[count] = 0;
@@ -139,7 +197,7 @@ static kilter_status unknown_column(const reader *r, sp_token name) {
     if (bound)
         return sp_lines_fail(&r->lines,
                              "random bounds and ranges (%s) are not read, expected random right-hand sides, "
-                             "technology entries or costs",
+                             "entries of the matrix or costs",
                              sp_show(name).text);
     return sp_lines_fail(&r->lines,
                          "%s is neither a column of CORE nor its right-hand side, expected one of them",
@@ -177,14 +235,11 @@ static kilter_status classify(const reader *r, sp_token column_name, sp_token ro
             "row %s is of stage 1, which is decided before anything random is known; expected "
             "one of stage 2",
             sp_show(row_name).text);
-    if (!rhs && column_place.stage == 1)
-        return sp_lines_fail(
-            lines,
-            "a random entry of the recourse matrix (column %s of stage 2) is not read, expected "
-            "right-hand sides, technology entries or costs",
-            sp_show(column_name).text);
-    *target = rhs ? (sp_target){.kind = SP_RHS, .row = row_place.index}
-                  : (sp_target){.kind = SP_TECHNOLOGY, .row = row_place.index, .column = column_place.index};
+    *target = (sp_target){.kind = rhs                       ? SP_RHS
+                                  : column_place.stage == 0 ? SP_TECHNOLOGY
+                                                            : SP_RECOURSE,
+                          .row = row_place.index,
+                          .column = column_place.index};
     return KILTER_OK;
 }
 
@@ -500,8 +555,7 @@ static kilter_status write_all(reader *r) {
     r->where = calloc((size_t)r->problem->targets + 1, sizeof *r->where);
     if (!r->problem->outcome || !r->where)
         return sp_lines_memory(&r->lines);
-    fill_technology(r);
-    kilter_status status = KILTER_OK;
+    kilter_status status = place_entries(r);
     for (int v = 0; !status && v < r->problem->variables; v++)
         status = write_variable(r, &r->problem->variable[v]);
     return status;
