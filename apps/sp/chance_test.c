@@ -1,5 +1,6 @@
 /* Random two-stage problems whose deterministic equivalent is written out here, from the numbers the files
- * are made of, and solved by GLPK: neither the reader nor CLP has a part in that.
+ * are made of, and solved by GLPK: neither the reader nor CLP has a part in that. What kilter-sp writes as MPS
+ * is read and solved by CLP alone.
  *
  *   sp_chance_test [PROBLEMS [FIRST_SEED]] */
 #include <math.h>
@@ -12,15 +13,16 @@
 #include <glpk.h>
 
 #include "players.h"
+#include "read_elsewhere.h"
 
 enum { ROWS = 4, COLUMNS = 5, VARIABLES = 3, OUTCOMES = 3, CHANGES = 3, SCENARIOS = 27 };
 
 typedef enum format { INDEP, BLOCKS, WHOLE_SCENARIOS, FORMATS } format;
-typedef enum what { RHS, TECHNOLOGY, COST } what;
+typedef enum what { RHS, TECHNOLOGY, RECOURSE, COST, WHATS } what;
 
 typedef struct target {
     what kind;
-    int row, column; /* column: of stage 1 for TECHNOLOGY, of stage 2 for COST */
+    int row, column; /* column: of stage 1 for TECHNOLOGY, of stage 2 for RECOURSE and COST */
 } target;
 
 typedef struct variable {
@@ -57,7 +59,7 @@ static void draw_matrix(model *m, double matrix[ROWS][COLUMNS], int rows, int co
 }
 
 static void draw_stage(model *m, int stage) {
-    m->rows[stage] = 1 + below(m, ROWS);
+    m->rows[stage] = stage == 0 && below(m, 5) == 0 ? 0 : 1 + below(m, ROWS);
     m->columns[stage] = 1 + below(m, COLUMNS);
     bool friendly = below(m, 3) > 0; /* costs that keep most problems bounded */
     for (int i = 0; i < m->rows[stage]; i++) {
@@ -89,9 +91,9 @@ static void draw_recourse(model *m) {
 
 static target draw_target(model *m) {
     for (;;) {
-        what kind = (what)below(m, 3);
-        target t = {kind, below(m, m->rows[1]), below(m, m->columns[kind == COST])};
-        if (kind == RHS || (kind == COST && m->cost[1][t.column] != 0) ||
+        what kind = (what)below(m, WHATS);
+        target t = {kind, below(m, m->rows[1]), below(m, m->columns[kind == RECOURSE || kind == COST])};
+        if (kind == RHS || kind == RECOURSE || (kind == COST && m->cost[1][t.column] != 0) ||
             (kind == TECHNOLOGY && m->t[t.row][t.column] != 0))
             return t;
     }
@@ -198,7 +200,7 @@ static void write_target(FILE *out, target t) {
     else if (t.kind == COST)
         fprintf(out, " Y%d COST", t.column);
     else
-        fprintf(out, " X%d B%d", t.column, t.row);
+        fprintf(out, " %c%d B%d", t.kind == RECOURSE ? 'Y' : 'X', t.column, t.row);
 }
 
 static void write_outcome(FILE *out, const model *m, int k, int o) {
@@ -225,12 +227,17 @@ static void write_stoch(FILE *out, const model *m) {
     fprintf(out, "ENDATA\n");
 }
 
+/* Without rows of its own, stage 1 may begin at the objective or where stage 2 does. */
+static const char *first_row(const model *m) {
+    return m->rows[0] > 0 ? "A0" : m->seed % 2 ? "COST" : "B0";
+}
+
 static sp_problem *as_problem(const model *m) {
     static char core[1 << 14], time[200], stoch[1 << 13];
     FILE *out = fmemopen(core, sizeof core, "w");
     write_core(out, m);
     fclose(out);
-    snprintf(time, sizeof time, "PERIODS\n X0 A0 ONE\n Y0 B0 TWO\nENDATA\n");
+    snprintf(time, sizeof time, "PERIODS\n X0 %s ONE\n Y0 B0 TWO\nENDATA\n", first_row(m));
     out = fmemopen(stoch, sizeof stoch, "w");
     write_stoch(out, m);
     fclose(out);
@@ -252,9 +259,10 @@ static double scenario_of(const model *m, int s, model *here) {
         probability *= v->probability[o];
         for (int c = 0; c < v->targets; c++) {
             target t = v->target[c];
-            double *place = t.kind == RHS    ? &here->rhs[1][t.row]
-                            : t.kind == COST ? &here->cost[1][t.column]
-                                             : &here->t[t.row][t.column];
+            double *place = t.kind == RHS        ? &here->rhs[1][t.row]
+                            : t.kind == COST     ? &here->cost[1][t.column]
+                            : t.kind == RECOURSE ? &here->w[t.row][t.column]
+                                                 : &here->t[t.row][t.column];
             *place = v->value[o][c];
         }
     }
@@ -288,6 +296,8 @@ static int add_columns(glp_prob *lp, const model *m, int stage, double weight) {
 
 /* Rows of a stage over the columns that begin at `x`, and at `y` if that is not 0. */
 static void add_rows(glp_prob *lp, const model *m, int stage, int x, int y) {
+    if (m->rows[stage] == 0)
+        return;
     int first = glp_add_rows(lp, m->rows[stage]);
     for (int i = 0; i < m->rows[stage]; i++) {
         int index[2 * COLUMNS + 1], count = 0;
@@ -367,6 +377,21 @@ static answer at_once(const sp_problem *problem, int scenarios) {
     return a;
 }
 
+/* As MPS, which CLP reads. For problems that have an optimum: CLP alone calls some that fall for ever optimal. */
+static answer as_written(const sp_problem *problem, int scenarios) {
+    sp_sampling sampling = {SP_ALL, 1, (uint64_t)scenarios};
+    sp_program program;
+    assert_int_equal(sp_extensive(problem, &sampling, &program, NULL), KILTER_OK);
+    Clp_Simplex *model = read_elsewhere(problem, &program);
+    sp_program_free(&program);
+    Clp_initialSolve(model);
+    answer a = {.status = Clp_status(model) == 0 ? KILTER_OK : KILTER_ERR_TASK,
+                .cost = Clp_objectiveValue(model),
+                .error = {.text = ""}};
+    Clp_deleteModel(model);
+    return a;
+}
+
 /* That there is no optimum may have two reasons at once: one scenario that cannot be met, and another whose
  * cost falls without limit. */
 static bool is_right(const answer *a, int status, double cost) {
@@ -377,7 +402,7 @@ static bool is_right(const answer *a, int status, double cost) {
 }
 
 static bool check(uint64_t seed, int counts[3]) {
-    static const char *const WAY[] = {"decomposed", "with bases kept", "at once"};
+    static const char *const WAY[] = {"decomposed", "with bases kept", "at once", "written as MPS"};
     model m = draw_model(seed);
     if (m.variables == 0)
         return true;
@@ -385,10 +410,11 @@ static bool check(uint64_t seed, int counts[3]) {
     int status = by_glpk(&m, &cost), scenarios = scenarios_of(&m);
     counts[status == GLP_OPT ? 0 : status == GLP_NOFEAS ? 1 : 2]++;
     sp_problem *problem = as_problem(&m);
+    int ways = status == GLP_OPT ? 4 : 3;
     answer answers[] = {decomposed(problem, scenarios, false), decomposed(problem, scenarios, true),
-                        at_once(problem, scenarios)};
+                        at_once(problem, scenarios), as_written(problem, scenarios)};
     bool right = true;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < ways; i++)
         if (!is_right(&answers[i], status, cost)) {
             printf("seed %llu, %s: %.12g (%s), GLPK: %s %.12g\n", (unsigned long long)seed, WAY[i],
                    answers[i].cost, answers[i].error.text,

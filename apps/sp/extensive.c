@@ -355,6 +355,11 @@ static void write_bound(FILE *out, const char *type, const namer *n, int j) {
 static void write_bounds(FILE *out, const namer *n, const sp_program *program) {
     fprintf(out, "BOUNDS\n");
     for (int j = 0; j < program->columns; j++) {
+        if (program->lower[j] == program->upper[j]) {
+            write_bound(out, "FX", n, j);
+            fprintf(out, " %.17g\n", program->upper[j]);
+            continue;
+        }
         if (program->lower[j] == -INFINITY) {
             write_bound(out, "MI", n, j);
             fputc('\n', out);
@@ -371,7 +376,7 @@ static void write_bounds(FILE *out, const namer *n, const sp_program *program) {
 
 void sp_extensive_write(FILE *out, const sp_problem *problem, const sp_program *program) {
     namer n = namer_of(problem);
-    fprintf(out, "NAME SAMPLE\n");
+    fprintf(out, "NAME SAMPLE FREE\n"); /* CLP guesses else, and takes "BOUND X1" for one name */
     write_rows(out, &n, program);
     write_columns(out, &n, program);
     write_right_hand_sides(out, &n, program);

@@ -3,15 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include <Clp_C_Interface.h>
-
-#include "extensive.h"
 #include "job.h"
 #include "players.h"
+#include "read_elsewhere.h"
 
 static const char *const SUPPLY[] = {"supply/supply.cor", "supply/supply.tim", "supply/supply.sto", NULL};
 
@@ -658,23 +655,12 @@ static void damaged_orders_are_refused(void **state) {
 
 /* As another reader finds the program; `optimum` may be NULL. Returns CLP's status. */
 static int solved_elsewhere(const sp_problem *problem, const sp_program *program, double *optimum) {
-    char path[] = "/tmp/kilter_mps_XXXXXX";
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    FILE *out = fdopen(file, "w");
-    sp_extensive_write(out, problem, program);
-    assert_int_equal(fclose(out), 0);
-    Clp_Simplex *model = Clp_newModel();
-    Clp_setLogLevel(model, 0);
-    assert_int_equal(Clp_readMps(model, path, 0, 0), 0);
-    assert_int_equal(Clp_numberRows(model), program->rows);
-    assert_int_equal(Clp_numberColumns(model), program->columns);
+    Clp_Simplex *model = read_elsewhere(problem, program);
     Clp_primal(model, 0);
     int status = Clp_status(model);
     if (optimum)
         *optimum = Clp_objectiveValue(model);
     Clp_deleteModel(model);
-    unlink(path);
     return status;
 }
 
