@@ -1,6 +1,6 @@
 /* Random two-stage problems whose deterministic equivalent is written out here, from the numbers the files
- * are made of, and solved by GLPK: neither the reader nor CLP has a part in that. What kilter-sp writes as MPS
- * is read and solved by CLP alone.
+ * are made of, and solved by GLPK: neither the reader nor CLP has a part in that. What kilter-sp writes as
+ * MPS is read and solved by CLP alone.
  *
  *   sp_chance_test [PROBLEMS [FIRST_SEED]] */
 #include <math.h>
@@ -377,7 +377,8 @@ static answer at_once(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* As MPS, which CLP reads. For problems that have an optimum: CLP alone calls some that fall for ever optimal. */
+/* As MPS, which CLP reads. For problems that have an optimum: CLP alone calls some that fall for ever
+ * optimal. */
 static answer as_written(const sp_problem *problem, int scenarios) {
     sp_sampling sampling = {SP_ALL, 1, (uint64_t)scenarios};
     sp_program program;

@@ -152,6 +152,32 @@ static void every_kind_of_random_number_counts(void **state) {
     sp_problem_free(p);
 }
 
+/* Each scenario has its own W, also where CORE has no entry, and none keeps another one's. */
+static void every_scenario_has_its_own_recourse(void **state) {
+    (void)state;
+    /* NEED: w Y + F >= 6, CAP: v Y <= 8; Y at 1, F at 40. */
+    static const char core[] = "ROWS\n N COST\n G NEED\n L CAP\nCOLUMNS\n X COST 1\n Y COST 1 NEED 1\n"
+                               " F COST 40 NEED 1\nRHS\n RHS NEED 6 CAP 8\nENDATA\n";
+    static const char stoch[] = "INDEP DISCRETE\n Y NEED 0 0.25\n Y NEED 1 0.5\n Y NEED 3 0.25\n"
+                                " Y CAP 0 0.5\n Y CAP 2 0.5\nENDATA\n";
+    static const double EXPECTED[3][2] = {
+        {6 * 40, 6 * 40},   /* Y is of no use */
+        {6, 4 + 2 * 40},    /* Y = 6, or at most 4 */
+        {6.0 / 3, 6.0 / 3}, /* Y = 2 */
+    };
+    sp_problem *p = read_texts(core, "PERIODS\n X NEED 1\n Y NEED 2\nENDATA\n", stoch);
+    double x[] = {0};
+    sp_evaluator *e = evaluator_of(p, x, 1);
+    for (size_t i = 0; i < 36; i++) {
+        size_t outcome[] = {i * 7 % 3, 3 + i * 5 % 2};
+        double cost = NAN;
+        assert_int_equal(sp_evaluator_cost_of(e, outcome, &cost, NULL), KILTER_OK);
+        assert_true(fabs(cost - EXPECTED[outcome[0]][outcome[1] - 3]) < 1e-9);
+    }
+    sp_evaluator_free(e);
+    sp_problem_free(p);
+}
+
 /* ---- bits ---- */
 
 /* Costs of `n` scenarios, from one evaluator in order; then again in other orders and by several. */
@@ -187,8 +213,11 @@ static void bits_do_not_depend_on_order_or_workers(void **state) {
         free(x);
     }
     sp_problem *problem = read_texts(CORE, TIME, ALL_RANDOM);
-    double x[] = {2, 1.0 / 3};
+    double x[] = {2, 1.0 / 3}, contracts[] = {100.0 / 3, 7};
     assert_bits_do_not_depend_on_order(problem, x, 200);
+    sp_problem_free(problem);
+    problem = load_problem(SP_PROBLEMS, MILL, NULL);
+    assert_bits_do_not_depend_on_order(problem, contracts, 200);
     sp_problem_free(problem);
 }
 
@@ -340,6 +369,7 @@ int main(void) {
         cmocka_unit_test(aircraft_cost_what_was_published),
         cmocka_unit_test(a_sample_agrees_with_the_published_optimum),
         cmocka_unit_test(every_kind_of_random_number_counts),
+        cmocka_unit_test(every_scenario_has_its_own_recourse),
         cmocka_unit_test(hopeless_scenarios_are_named_and_leave_no_trace),
         cmocka_unit_test(sums_are_exact_where_plain_ones_are_not),
         cmocka_unit_test(estimates_are_those_of_the_textbook),

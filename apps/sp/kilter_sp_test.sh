@@ -48,6 +48,26 @@ if [ -n "$ranks" ]; then
     same solve $ranks "$sp" --record none
 fi
 
+# Random recourse, and a first stage without rows: the same bits, and the same cost by every way.
+solve_mill() {
+    timeout 60 "$@" solve "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --scenarios 40 --seed 5 --check 200 \
+        --json --record none
+}
+solve_mill "$sp" --workers 1 >"$work/out" || complain "random recourse"
+expect cost_bits estimate_bits candidates decision
+cost >"$work/costs"
+same solve_mill "$sp" --workers 3
+for more in "--method de" "--mode fast" "--clusters 3"; do
+    # shellcheck disable=SC2086 # a list
+    timeout 60 "$sp" solve "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --scenarios 40 --seed 5 $more --json \
+        --decision "$work/mill.at" --workers 2 --record none >"$work/out" || complain "random recourse, $more"
+    cost >>"$work/costs"
+done
+awk 'NR == 1 { c = $1 } ($1-c)^2 > (2e-6*c)^2 { bad = 1 } END { exit NR != 4 || bad }' "$work/costs" ||
+    complain "costs differ: $(cat "$work/costs")"
+timeout 60 "$sp" evaluate "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --at "$work/mill.at" --scenarios 50 \
+    --workers 2 --record none >"$work/out" || complain "random recourse cannot be evaluated"
+
 # The two methods and modes agree, and the sampled problem is written.
 for more in "--method de" "--mode fast" "--lhs --method de" "--lhs" "--scenarios=all"; do
     scenarios="--scenarios 60"

@@ -120,7 +120,8 @@ static replaced replaced_of(const sp_problem *problem) {
     size_t w_entries = (size_t)problem->w.start[two->columns];
     size_t *left = calloc((size_t)problem->targets + 1, sizeof *left);
     replaced r = {calloc(t_entries + 1, sizeof(bool)), calloc(w_entries + 1, sizeof(bool)),
-                  calloc((size_t)two->rows + 1, sizeof(bool)), calloc((size_t)two->columns + 1, sizeof(bool))};
+                  calloc((size_t)two->rows + 1, sizeof(bool)),
+                  calloc((size_t)two->columns + 1, sizeof(bool))};
     if (left && r.t && r.w && r.rhs && r.cost) {
         count_left(problem, left);
         for (int t = 0; t < problem->targets; t++)

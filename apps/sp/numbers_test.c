@@ -104,11 +104,27 @@ static void placeholders_do_not_stand_out(void **state) {
     }
 }
 
+static void random_recourse_takes_the_place_of_core(void **state) {
+    (void)state;
+    static const char CORE[] = "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n"
+                               " Y COST 1 NEED 1e9\nENDATA\n";
+    static const char *const STOCH[] = {"INDEP DISCRETE\n Y NEED 0 0.5\n Y NEED 2 0.5\nENDATA\n",
+                                        "INDEP DISCRETE\n Y NEED 1 0.5\n Y NEED 2e9 0.5\nENDATA\n"};
+    for (int i = 0; i < 2; i++) {
+        char text[1024] = "stoch: the matrix has 2e+09 (column Y, row NEED)";
+        sp_problem *problem = read_texts(CORE, TIME, STOCH[i]);
+        assert_int_equal(sp_numbers_stand_out(problem, "core", "stoch", text, sizeof text), i);
+        sp_problem_free(problem);
+        assert_non_null(strstr(text, "stoch: the matrix has 2e+09 (column Y, row NEED)"));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_number_is_named_with_its_file),
         cmocka_unit_test(what_is_not_there_does_not_stand_out),
         cmocka_unit_test(placeholders_do_not_stand_out),
+        cmocka_unit_test(random_recourse_takes_the_place_of_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

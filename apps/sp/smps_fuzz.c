@@ -25,7 +25,25 @@ static void draw_one(const sp_problem *problem, const sp_sampling *sampling, uin
         abort();
 }
 
+/* Random entries of a matrix stand where they are said to. */
+static void check_entry(const sp_target *target, const sp_matrix *matrix) {
+    if (target->entry < matrix->start[target->column] || target->entry >= matrix->start[target->column + 1] ||
+        matrix->row[target->entry] != target->row || matrix->value[target->entry] != target->core)
+        abort();
+}
+
+static void check_entries(const sp_problem *problem) {
+    for (int t = 0; t < problem->targets; t++) {
+        const sp_target *target = &problem->target[t];
+        if (target->kind == SP_RECOURSE)
+            check_entry(target, &problem->w);
+        else if (target->kind == SP_TECHNOLOGY && target->entry >= 0)
+            check_entry(target, &problem->t);
+    }
+}
+
 static void use(const sp_problem *problem) {
+    check_entries(problem);
     double *mean = calloc((size_t)problem->targets + 1, sizeof *mean);
     size_t *outcome = calloc((size_t)problem->variables + 1, sizeof *outcome);
     if (mean && outcome) {

@@ -29,17 +29,21 @@ static bool parse_number(sp_token token, double *value) {
     return *end == 0;
 }
 
-/* Sections that stand alone on a line, which no other line of one field does, and those with another word,
- * which is no number. */
+/* Sections that stand alone on a line, which no other line of one field does; those with another word, which
+ * is no number; and INDEP DISCRETE REPLACE and the like. */
 static bool is_section(const sp_lines *lines) {
-    static const char *const ALONE[] = {"ROWS",    "COLUMNS", "RHS",  "RANGES", "BOUNDS", "ENDATA",
-                                        "PERIODS", "NAME",    "TIME", "STOCH",  NULL};
+    static const char *const ALONE[] = {"ROWS",    "COLUMNS", "RHS",  "RANGES", "BOUNDS",    "ENDATA",
+                                        "PERIODS", "NAME",    "TIME", "STOCH",  "SCENARIOS", NULL};
     static const char *const TWO[] = {"NAME",  "TIME",   "STOCH",     "PERIODS",
                                       "INDEP", "BLOCKS", "SCENARIOS", NULL};
+    static const char *const THREE[] = {"INDEP", "BLOCKS", "SCENARIOS", NULL};
+    static const char *const *const WORDS[] = {ALONE, TWO, THREE};
     double number;
-    const char *const *word = lines->count == 1 ? ALONE : lines->count == 2 ? TWO : NULL;
-    if (!word || (lines->count == 2 && parse_number(lines->token[1], &number)))
+    if (lines->count < 1 || lines->count > 3 ||
+        (lines->count == 2 && parse_number(lines->token[1], &number)) ||
+        (lines->count == 3 && !sp_token_is(lines->token[1], "DISCRETE")))
         return false;
+    const char *const *word = WORDS[lines->count - 1];
     while (*word && !sp_token_is(lines->token[0], *word))
         word++;
     return *word != NULL;

@@ -140,7 +140,8 @@ static bool add_places(sp_problem *problem, int *more) {
     return true;
 }
 
-/* The targets that are entries of T and W learn their places. Those of W that CORE leaves out are given one. */
+/* The targets that are entries of T and W learn their places. Those of W that CORE leaves out are given one.
+ */
 static kilter_status place_entries(reader *r) {
     sp_problem *problem = r->problem;
     int columns = problem->stage[1].columns;
@@ -522,7 +523,7 @@ static kilter_status write_outcome(reader *r, size_t at) {
 
 /* What is off by more than rounding was cut to a few digits, each of them. */
 static kilter_status scale_of(reader *r, const sp_variable *variable, double *scale) {
-    static const double ROUNDING = 1e-9, CUT = 1e-3;
+    static const double ROUNDING = 1e-9, CUT = 1e-3 + 1e-9;
     double sum = 0;
     for (size_t i = variable->first; i < variable->end; i++)
         sum += r->raw[i].probability;

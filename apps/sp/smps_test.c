@@ -162,6 +162,26 @@ static void a_scenario_takes_the_rest_from_its_parent(void **state) {
 
 /* ---- traps of the format, each once met in a published file ---- */
 
+/* Random entries of W stand in order with the others, those that CORE leaves out behind their column's. */
+static void random_recourse_has_its_place_in_w(void **state) {
+    (void)state;
+    static const int ROW[] = {0, 1, 1, 0}, START[] = {0, 2, 4};
+    static const double VALUE[] = {1, 1, -1, 0};
+    sp_problem *p = read_texts(CORE, TIME,
+                               "STOCH\nINDEP DISCRETE\n S NEED 4 0.5\n S NEED 5 0.5\n Y MIX 2 0.5\n"
+                               " Y MIX 3 0.5\n X MIX 7 1\nENDATA\n");
+    assert_memory_equal(p->w.start, START, sizeof START);
+    assert_memory_equal(p->w.row, ROW, sizeof ROW);
+    assert_memory_equal(p->w.value, VALUE, sizeof VALUE);
+    assert_near(value_in(p, 1, SP_RECOURSE, 0, 1), 5);
+    assert_int_equal(p->target[0].entry, 3);
+    assert_near(p->target[0].core, 0);
+    assert_int_equal(p->target[1].entry, 1);
+    assert_near(p->target[1].core, 1);
+    assert_int_equal(p->target[2].entry, -1); /* T has no X in MIX, and needs none */
+    sp_problem_free(p);
+}
+
 static void names_of_the_problem_may_be_missing(void **state) {
     (void)state;
     sp_problem_free(read_changed(CORE, "NAME          TINY", "NAME"));
@@ -235,6 +255,24 @@ static void period_one_may_begin_at_the_objective(void **state) {
     char *time = replaced(TIME, "X  LIMIT", "X  COST");
     sp_problem_free(read_texts(CORE, time, STOCH));
     free(time);
+}
+
+static void stage_one_may_have_no_rows(void **state) {
+    (void)state;
+    static const char first[] =
+        "ROWS\n N COST\n G NEED\nCOLUMNS\n X COST 1 NEED 1\n Y COST 5 NEED 1\nENDATA\n";
+    static const char last[] =
+        "ROWS\n G NEED\n N COST\nCOLUMNS\n X COST 1 NEED 1\n Y COST 5 NEED 1\nENDATA\n";
+    for (int i = 0; i < 4; i++) {
+        char *time = replaced(TIME, "X  LIMIT", i % 2 ? "X  COST" : "X  NEED");
+        sp_problem *p =
+            read_texts(i / 2 ? last : first, time, "STOCH\nINDEP DISCRETE\n RHS NEED 1 1\nENDATA\n");
+        assert_int_equal(p->stage[0].rows, 0);
+        assert_int_equal(p->stage[1].rows, 1);
+        assert_int_equal(p->t.start[1], 1);
+        sp_problem_free(p);
+        free(time);
+    }
 }
 
 static void numbers_may_be_written_as_fortran_prints_them(void **state) {
@@ -318,6 +356,18 @@ static void what_is_said_twice_counts_once(void **state) {
     sp_problem_free(p);
 }
 
+static void sections_of_stoch_may_be_indented(void **state) {
+    (void)state;
+    static const char *const stochs[] = {
+        " STOCH\n SCENARIOS\n SC A ROOT 1 LATER\n RHS NEED 1\n ENDATA\n",
+        "\tSCENARIOS DISCRETE REPLACE\n SC A ROOT 1 LATER\n RHS NEED 1\n ENDATA\n",
+        "  BLOCKS DISCRETE REPLACE\n BL A LATER 1\n RHS NEED 1\n ENDATA\n",
+        " STOCH\n INDEP DISCRETE REPLACE\n RHS NEED 1 1\n ENDATA\n",
+    };
+    for (size_t i = 0; i < sizeof stochs / sizeof *stochs; i++)
+        sp_problem_free(read_texts(CORE, TIME, stochs[i]));
+}
+
 /* Cut to three digits, each of them: none gets what is missing. */
 static void probabilities_are_divided_by_their_sum(void **state) {
     (void)state;
@@ -328,10 +378,13 @@ static void probabilities_are_divided_by_their_sum(void **state) {
                                "STOCH\nINDEP DISCRETE\n R NEED 4 0.333\n R NEED 5 0.333\n R NEED 6 0.333\n"
                                "ENDATA\n");
     for (int i = 0; i < 3; i++)
-        assert_true(fabs(p->outcome[i].below - (i + 1) / 3.0) < 1e-12);
+        assert_near(p->outcome[i].below, (i + 1) / 3.0);
     assert_true(p->outcome[2].below == 1);
     assert_int_equal(p->scaled_line, 3);
-    assert_true(fabs(p->scaled_sum - 0.999) < 1e-12);
+    assert_near(p->scaled_sum, 0.999);
+    sp_problem_free(p);
+    p = read_texts(core, time, "STOCH\nINDEP DISCRETE\n R NEED 4 0.5\n R NEED 5 0.499\nENDATA\n");
+    assert_near(p->outcome[0].below, 0.5 / 0.999);
     sp_problem_free(p);
 }
 
@@ -421,14 +474,13 @@ static const struct refusal {
     {IN_STOCH, "0.25", "-0.25", "stoch:3: ", "probability -0.25 is outside 0 to 1"},
     {IN_STOCH, "0.25", "1.25", "stoch:3: ", "probability 1.25 is outside 0 to 1"},
     {IN_STOCH, "0.25", "0.24", "stoch:3: ", "add up to 0.99, expected 1"},
+    {IN_STOCH, "0.25", "0.2489", "stoch:3: ", "add up to 0.9989, expected 1"},
     {IN_STOCH, "0.25", "lots", "stoch:3: ", "\"lots\" is not a number"},
     {IN_STOCH, "RHS  NEED  2", "RHS  NOED  2", "stoch:3: ", "there is no row NOED"},
     {IN_STOCH, "RHS  NEED  2", "RHS  LIMIT  2", "stoch:3: ", "row LIMIT is of stage 1"},
     {IN_STOCH, "RHS  NEED  2", "RHS  COST  2", "stoch:3: ", "row COST of type N cannot be random"},
     {IN_STOCH, "RHS  NEED  2", "Q  NEED  2",
      "stoch:3: ", "Q is neither a column of CORE nor its right-hand side"},
-    {IN_STOCH, "RHS  NEED  2", "Y  NEED  2",
-     "stoch:3: ", "recourse matrix (column Y of stage 2) is not read"},
     {IN_STOCH, "RHS  NEED  2", "X  COST  2", "stoch:3: ", "row COST of type N cannot be random"},
     {IN_STOCH, "RHS  NEED  2", "X  LIMIT  2", "stoch:3: ", "row LIMIT is of stage 1"},
     {IN_STOCH, "RHS  NEED  2", "BND  X  2", "stoch:3: ", "random bounds and ranges (BND) are not read"},
@@ -763,6 +815,7 @@ int main(void) {
         cmocka_unit_test(indep_has_a_variable_per_number),
         cmocka_unit_test(later_outcomes_of_a_block_differ_from_its_first),
         cmocka_unit_test(a_scenario_takes_the_rest_from_its_parent),
+        cmocka_unit_test(random_recourse_has_its_place_in_w),
         cmocka_unit_test(names_of_the_problem_may_be_missing),
         cmocka_unit_test(comments_and_blanks_do_not_count),
         cmocka_unit_test(the_last_newline_may_be_missing),
@@ -772,6 +825,8 @@ int main(void) {
         cmocka_unit_test(the_constant_is_minus_the_objectives_rhs),
         cmocka_unit_test(further_free_rows_are_dropped),
         cmocka_unit_test(period_one_may_begin_at_the_objective),
+        cmocka_unit_test(stage_one_may_have_no_rows),
+        cmocka_unit_test(sections_of_stoch_may_be_indented),
         cmocka_unit_test(numbers_may_be_written_as_fortran_prints_them),
         cmocka_unit_test(every_type_of_bound_is_read),
         cmocka_unit_test(ranges_widen_rows_to_their_open_side),

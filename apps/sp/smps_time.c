@@ -39,19 +39,22 @@ static int first_constraint(const sp_core *core) {
     return row;
 }
 
-/* A stage is a position in CORE: period 1 must begin where CORE does, or something would lie before it. */
+/* A stage is a position in CORE: period 1 must begin where CORE does, or something would lie before it. The
+ * objective stands for CORE's first row, wherever it is. */
 static kilter_status check_period(const reader *r, int row, int column) {
     const sp_lines *lines = &r->lines;
     int first = first_constraint(r->core);
     if (r->periods == 0 && column != 0)
         return sp_lines_fail(lines, "period 1 begins at column %s, expected CORE's first column %s",
                              sp_show(lines->token[0]).text, sp_show(r->core->column_names.name[0]).text);
-    if (r->periods == 0 && row > first)
-        return sp_lines_fail(lines, "period 1 begins at row %s, expected CORE's first row",
+    if (r->periods == 0 && row > first && row != r->core->objective)
+        return sp_lines_fail(lines, "period 1 begins at row %s, expected CORE's first row or the objective",
                              sp_show(lines->token[1]).text);
     if (r->periods == 1 && column == 0)
-        return sp_lines_fail(lines, "period 2 begins at CORE's first column %s, expected a later one",
-                             sp_show(lines->token[0]).text);
+        return sp_lines_fail(
+            lines,
+            "period 2 begins at CORE's first column %s, expected a later one: stage 1 has a column at least",
+            sp_show(lines->token[0]).text);
     if (r->periods == 1 && r->core->row[row].type == 'N')
         return sp_lines_fail(lines, "period 2 begins at row %s of type N, expected a row of type E, L or G",
                              sp_show(lines->token[1]).text);

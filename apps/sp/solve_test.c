@@ -28,10 +28,10 @@ static const char ALL_RANDOM[] =
     " Z MIX 1\n BL A 2 0.2\n Y COST 60\n RHS MIX -2\nINDEP DISCRETE\n S COST 0.25 0.5\n S COST 1 "
     "0.5\nENDATA\n";
 
-enum { PROBLEMS = 4 };
+enum { PROBLEMS = 5 };
 static sp_problem *problem_of(int i) {
-    static const char *const *const FILES[] = {LANDS, AIRCRAFT, SUPPLY};
-    if (i == 3)
+    static const char *const *const FILES[] = {LANDS, AIRCRAFT, SUPPLY, MILL};
+    if (i == 4)
         return read_texts(CORE, TIME, ALL_RANDOM);
     const char *names[4] = {FILES[i][0], FILES[i][1], FILES[i][2], NULL};
     return load_problem(SP_PROBLEMS, names, NULL);

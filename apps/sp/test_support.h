@@ -55,6 +55,7 @@ static const char *const THREE_BLOCKS[] = {"lands/lands.cor", "lands/lands.tim",
                                            "lands/three.at"};
 static const char *const THREE_SCENARIOS[] = {"lands/lands.cor", "lands/lands.tim",
                                               "lands/three-scenarios.sto", "lands/three.at"};
+static const char *const MILL[] = {"mill/mill.cor", "mill/mill.tim", "mill/mill.sto", NULL};
 static const char *const AIRCRAFT[] = {"aircraft/aircraft.cor", "aircraft/aircraft.tim",
                                        "aircraft/aircraft.sto", "aircraft/aircraft.at"};
 

@@ -3,6 +3,7 @@
 sp=$1
 lands=$2/lands
 supply=$2/supply
+mill=$2/mill
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0
