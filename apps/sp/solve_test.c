@@ -705,9 +705,16 @@ static void a_scenario_that_is_written_shows_its_trouble_again(void **state) {
     static const char ENDLESS[] = "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n"
                                   " Y COST 5 NEED 1\nRHS\n RHS LIMIT 9\nENDATA\n";
     static const char FALLING[] = "INDEP DISCRETE\n RHS NEED 1 1\n Y COST 5 0.5\n Y COST -5 0.5\nENDATA\n";
+    static const char RECOURSE[] = "ROWS\n N COST\n L LIMIT\n G NEED\n L CAP\nCOLUMNS\n X COST 1 LIMIT 1\n"
+                                   " Y COST 5 NEED 1\n Z COST -1 CAP 1\nRHS\n RHS LIMIT 9 NEED 3\n"
+                                   " RHS CAP 4\nENDATA\n";
+    static const char USELESS[] = "BLOCKS DISCRETE\n BL A 2 0.4\n Y NEED 2\n Z CAP 3\n BL A 2 0.3\n Y NEED "
+                                  "0\n BL A 2 0.3\n Z CAP 0\nENDATA\n";
+    static const char *const CORES[] = {PLAIN, ENDLESS, RECOURSE}, *const STOCHS[] = {STOCH, FALLING,
+                                                                                      USELESS};
     int seen[3] = {0};
-    for (int p = 0; p < 2; p++) {
-        sp_problem *problem = read_texts(p ? ENDLESS : PLAIN, TIME, p ? FALLING : STOCH);
+    for (int p = 0; p < 3; p++) {
+        sp_problem *problem = read_texts(CORES[p], TIME, STOCHS[p]);
         sp_sampling sampling = sample_of(1, 40);
         const double x[] = {2};
         sp_evaluator *evaluator = NULL;
