@@ -318,6 +318,9 @@ static kilter_status simulate_described(const question *q, const simulation *sim
 
 static kilter_status simulate(const question *q, const simulation *sim, const kl_policy *policy,
                               const char *record, kl_simulated *results, kilter_error *error) {
+    struct stat found;
+    if (record && stat(record, &found) == 0 && found.st_size > 0)
+        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s exists; name another file", record);
     if (!sim->smpi)
         return simulate_events(sim, policy, record, results, error);
     if (sim->file)

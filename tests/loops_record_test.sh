@@ -30,7 +30,8 @@ grep -q '^gained .* was forecast, .* came of it' "$work/report" || fail "no outc
 "$kilter" report --gantt "$work/a.svg" "$record"
 [ "$(grep -c 'class="c[0-2]" d=' "$work/a.svg")" = 3 ] || fail "not three bands"
 
-if "$@" 3 "$program" 60 1 --record "$record" >"$work/out" 2>&1; then
-    fail "a record was written over"
-fi
-grep -q "it exists; name another file" "$work/out" || fail "not the record's fault: $(cat "$work/out")"
+before=$(cksum <"$record")
+"$@" 3 "$program" 60 1 --record "$record" >"$work/out" 2>&1
+[ "$before" = "$(cksum <"$record")" ] || fail "a record was written over"
+grep -q "a.kilter' exists: the run record of loop .* is '.*a-2.kilter'" "$work/out" || fail "not said: $(cat "$work/out")"
+"$kilter" report "$work/a-2.kilter" | grep -q "^loop " || fail "no second record"

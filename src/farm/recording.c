@@ -11,8 +11,9 @@
 
 kilter_status kl_farm_check_record(const char *path, kilter_error *error) {
     struct stat found;
-    if (stat(path, &found) == 0 && found.st_size > 0)
-        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s exists; name another file or remove it", path);
+    if (stat(path, &found) == 0 && !S_ISREG(found.st_mode))
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--record: %s exists and is no file; name a file", path);
     return kl_farm_check_folder("--record", path, error);
 }
 
@@ -43,10 +44,6 @@ static kilter_status default_record(const kilter_farm *f, char **path, kilter_er
     struct tm local;
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
     *path = kl_text("%s/%s-%s-%d.kilter", folder, f->settings.name, stamp, (int)getpid());
-    for (int i = 2; *path && access(*path, F_OK) == 0; i++) {
-        free(*path);
-        *path = kl_text("%s/%s-%s-%d-%d.kilter", folder, f->settings.name, stamp, (int)getpid(), i);
-    }
     free(folder);
     return *path ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "naming the run record: memory ran out");
 }
@@ -64,6 +61,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
         kl_farm_open_control(f);
     kl_host_name(host);
     char *words = resume && !f->settings.arguments ? kl_own_words(1) : NULL, build[KL_BUILD_BYTES] = "";
+    char *here = getcwd(NULL, 0);
     if (resume)
         kl_own_build(build);
     kl_trace_run_row row = {.program = f->settings.name,
@@ -78,13 +76,15 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
                             .began_unix_s = f->opened_unix_s,
                             .pid = getpid(),
                             .simulated = f->clock.simulated,
-                            .control = kl_control_path(f->control)};
+                            .control = kl_control_path(f->control),
+                            .folder = here};
     if (status == KILTER_OK && resume)
         status = kl_farm_open_stored(f, &row, &trace, &problem);
     else if (status == KILTER_OK)
         status = kl_trace_open(asked ? asked : path, &row, &trace, &problem);
     free(path);
     free(words);
+    free(here);
     if (status != KILTER_OK)
         kl_farm_close_control(f);                          /* nobody would find it */
     f->recording_decided = status == KILTER_OK || !resume; /* no run goes on without */
@@ -94,6 +94,9 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE, "--record: %s", problem.text);
     if (status != KILTER_OK)
         fprintf(stderr, "%s: no run record: %s\n", f->settings.name, problem.text);
+    const char *made = kl_trace_path(trace);
+    if (made && asked && strcmp(made, asked) != 0)
+        fprintf(stderr, "%s: '%s' exists: the run record is '%s'\n", f->settings.name, asked, made);
     pthread_mutex_lock(&f->lock);
     f->trace = trace;
     pthread_mutex_unlock(&f->lock);

@@ -69,6 +69,7 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
     const kilter_loop_options *o = &l->options;
     char host[KL_HOST_BYTES];
     kl_host_name(host);
+    char *here = getcwd(NULL, 0);
     const kl_trace_run_row run = {.program = program_invocation_short_name,
                                   .version = KILTER_VERSION,
                                   .transport = "mpi",
@@ -77,15 +78,20 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
                                   .began_unix_s = kl_unix_time_s(),
                                   .pid = getpid(),
                                   .simulated = l->clock.simulated,
+                                  .folder = here,
                                   .loop = true};
     struct kl_loop_record *r = new_record(l->ranks);
-    if (!r)
-        return kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
-    kilter_status status = kl_trace_open(path, &run, &r->trace, error);
+    kilter_status status =
+        r ? kl_trace_open(path, &run, &r->trace, error)
+          : kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
+    free(here);
     if (status != KILTER_OK) {
         free_record(r);
         return status;
     }
+    if (strcmp(kl_trace_path(r->trace), path) != 0)
+        fprintf(stderr, "%s: '%s' exists: the run record of loop '%s' is '%s'\n", run.program, path, l->name,
+                kl_trace_path(r->trace));
     kl_trace_loop(r->trace, &(kl_trace_loop_row){.name = l->name,
                                                  .kind = kind_of(o),
                                                  .iterations = o->iterations,

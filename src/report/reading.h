@@ -9,11 +9,20 @@
 /* What a step of reading a report works on, in one snapshot. `memory`: an allocation failed. */
 typedef struct kl_reading {
     sqlite3 *db;
-    kl_report *report;
+    kl_report *report;   /* of these two the one that is read */
+    kl_outline *outline;
     bool run_only, memory;
 } kl_reading;
 
 typedef void (*kl_row_fn)(kl_reading *r, sqlite3_stmt *row);
+
+/* A snapshot of the record in r->db, which the caller closes, also after an error. Errors are those of
+ * kl_report_read(). */
+kilter_status kl_reading_open(kl_reading *r, const char *path, kilter_error *error);
+kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_error *error); /* says why */
+/* Records of earlier versions lack some. */
+bool kl_has_table(const kl_reading *r, const char *name);
+bool kl_has_column(const kl_reading *r, const char *table, const char *name);
 
 bool kl_each_row(kl_reading *r, const char *sql, kl_row_fn take); /* false: SQLite fails, or memory ran out */
 uint64_t kl_count_at(sqlite3_stmt *row, int column);

@@ -118,7 +118,7 @@ static int harden(sqlite3 *db) {
     return sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; BEGIN", NULL, NULL, NULL);
 }
 
-static kilter_status fail_reading(const kl_reading *r, const char *path, kilter_error *error) {
+kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_error *error) {
     int code = r->db ? sqlite3_errcode(r->db) & 0xff : SQLITE_NOMEM;
     if (r->memory || code == SQLITE_NOMEM)
         return kl_fail(error, KILTER_ERR_MEMORY, "reading the run record '%s': memory ran out", path);
@@ -134,7 +134,7 @@ static kilter_status fail_reading(const kl_reading *r, const char *path, kilter_
 static kilter_status check_format(const kl_reading *r, const char *path, kilter_error *error) {
     int64_t application = pragma(r->db, "PRAGMA application_id");
     if (sqlite3_errcode(r->db) != SQLITE_OK)
-        return fail_reading(r, path, error);
+        return kl_reading_failed(r, path, error);
     int64_t format = pragma(r->db, "PRAGMA user_version");
     if (application != KL_RECORD_APPLICATION || format < 1)
         return no_record(path, "it is an SQLite file, but not a run record", error);
@@ -156,12 +156,12 @@ static kilter_status check_last_page(const kl_reading *r, const char *path, kilt
     return KILTER_OK;
 }
 
-static kilter_status open_record(kl_reading *r, const char *path, kilter_error *error) {
+kilter_status kl_reading_open(kl_reading *r, const char *path, kilter_error *error) {
     kilter_status status = check_file(path, error);
     if (status != KILTER_OK)
         return status;
     if (open_database(path, &r->db) != SQLITE_OK || harden(r->db) != SQLITE_OK)
-        return fail_reading(r, path, error);
+        return kl_reading_failed(r, path, error);
     status = check_format(r, path, error);
     return status == KILTER_OK ? check_last_page(r, path, error) : status;
 }
@@ -170,14 +170,14 @@ kilter_status kl_record_ask(const char *path, const char *sql, int64_t number, k
                             void *context, kilter_error *error) {
     kl_reading r = {0};
     sqlite3_stmt *statement = NULL;
-    kilter_status status = open_record(&r, path, error);
+    kilter_status status = kl_reading_open(&r, path, error);
     if (status == KILTER_OK) {
         int step = sqlite3_prepare_v2(r.db, sql, -1, &statement, NULL);
         if (step == SQLITE_OK && sqlite3_bind_int64(statement, 1, number) == SQLITE_OK)
             while ((step = sqlite3_step(statement)) == SQLITE_ROW)
                 take(context, statement);
         if (step != SQLITE_DONE)
-            status = fail_reading(&r, path, error);
+            status = kl_reading_failed(&r, path, error);
     }
     sqlite3_finalize(statement);
     sqlite3_close(r.db);
@@ -249,7 +249,7 @@ static void take_control(kl_reading *r, sqlite3_stmt *row) {
 
 /* Records of earlier versions have no such column. */
 static bool read_control(kl_reading *r) {
-    bool has = pragma(r->db, "SELECT count(*) FROM pragma_table_info('run') WHERE name = 'control'") > 0;
+    bool has = kl_has_column(r, "run", "control");
     return kl_each_row(r, has ? "SELECT control FROM run LIMIT 1" : "SELECT ''", take_control);
 }
 
@@ -262,16 +262,22 @@ static void take_session(kl_reading *r, sqlite3_stmt *row) {
                                  .first_run = kl_count_at(row, 2)};
 }
 
-static bool has_table(const kl_reading *r, const char *name) {
+bool kl_has_table(const kl_reading *r, const char *name) {
     char sql[128];
     snprintf(sql, sizeof sql, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '%s'",
              name);
     return pragma(r->db, sql) > 0;
 }
 
+bool kl_has_column(const kl_reading *r, const char *table, const char *name) {
+    char sql[128];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM pragma_table_info('%s') WHERE name = '%s'", table, name);
+    return pragma(r->db, sql) > 0;
+}
+
 /* Nor have they sessions. */
 static bool read_sessions(kl_reading *r) {
-    return !has_table(r, "session") ||
+    return !kl_has_table(r, "session") ||
            kl_each_row(r, "SELECT began_s, ended_s, first_run FROM session ORDER BY session", take_session);
 }
 
@@ -330,7 +336,7 @@ static void take_stored(kl_reading *r, sqlite3_stmt *row) {
 
 /* Records of earlier versions do not tell what was stored. */
 static bool read_stored(kl_reading *r) {
-    bool has = pragma(r->db, "SELECT count(*) FROM pragma_table_info('iteration') WHERE name = 'stored'") > 0;
+    bool has = kl_has_column(r, "iteration", "stored");
     return !has || kl_each_row(r, "SELECT run, stored FROM iteration WHERE stored > 0", take_stored);
 }
 
@@ -533,19 +539,19 @@ static void derive(kl_reading *r) {
 }
 
 static kilter_status read_all(kl_reading *r, const char *path, kilter_error *error) {
-    kilter_status status = open_record(r, path, error);
+    kilter_status status = kl_reading_open(r, path, error);
     size_t count = r->run_only ? 1 : sizeof queries / sizeof *queries;
     for (size_t i = 0; status == KILTER_OK && i < count; i++)
         if (!kl_each_row(r, queries[i].sql, queries[i].take))
-            status = fail_reading(r, path, error);
+            status = kl_reading_failed(r, path, error);
     if (status == KILTER_OK && !r->report->run.program)
         status = no_record(path, "it is damaged (no run in it)", error);
     if (status == KILTER_OK && (!read_control(r) || !read_sessions(r) || !read_stored(r) ||
-                                (has_table(r, "loop") && !r->run_only && !kl_loop_read(r))))
-        status = fail_reading(r, path, error);
+                                (kl_has_table(r, "loop") && !r->run_only && !kl_loop_read(r))))
+        status = kl_reading_failed(r, path, error);
     if (status == KILTER_OK)
         derive(r);
-    return status == KILTER_OK && r->memory ? fail_reading(r, path, error) : status;
+    return status == KILTER_OK && r->memory ? kl_reading_failed(r, path, error) : status;
 }
 
 static kilter_status read_record(const char *path, bool run_only, kl_report **report, kilter_error *error) {
@@ -553,7 +559,7 @@ static kilter_status read_record(const char *path, bool run_only, kl_report **re
     if (r.report)
         r.report->path = strdup(path);
     r.memory = !r.report || !r.report->path;
-    kilter_status status = r.memory ? fail_reading(&r, path, error) : read_all(&r, path, error);
+    kilter_status status = r.memory ? kl_reading_failed(&r, path, error) : read_all(&r, path, error);
     sqlite3_close(r.db);
     if (status != KILTER_OK) {
         kl_report_free(r.report);

@@ -141,6 +141,22 @@ typedef struct kl_report {
     size_t measurement_count;
 } kl_report;
 
+/* What a list of records says of one. */
+typedef struct kl_outline {
+    char *program, *folder; /* folder: where it was started; "": not known */
+    char *status;           /* of the loop or the last run: "done", or why it ended early; NULL: it did not end */
+    double began_unix_s;
+    double elapsed_s; /* until it was closed, or until the last that is known of it; NAN: nothing is */
+    bool ended;       /* it was closed */
+    bool loop, results;
+    uint64_t runs, tasks, failed; /* of a farm: all of its runs, their tasks, and the tasks that failed */
+    uint64_t executions, rounds;  /* of a loop */
+} kl_outline;
+
+/* Costs no reading of chunks. Errors of kl_report_read(): nothing is to be freed then. */
+kilter_status kl_outline_read(const char *path, kl_outline *outline, kilter_error *error);
+void kl_outline_free(kl_outline *outline);
+
 /* KILTER_ERR_INPUT naming the file when it cannot be read, is no record, is damaged or of a newer format;
  * KILTER_ERR_MEMORY. Writes nothing into the record. */
 kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error);

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sys/sys.h"
+
 enum {
+    NUMBER_MOST = 9999, /* of a name that others of the same name are numbered after */
     BUSY_MS = 10000,    /* how long a batch waits for somebody else's transaction */
     UNWIND_MS = 2000,   /* how long closing waits for readers to be gone */
     UNWIND_STEP_MS = 20 /* how often it looks */
@@ -23,7 +25,7 @@ struct kl_record {
     sqlite3 *db;
     sqlite3_stmt *statements[KL_ROW_KINDS][KL_ROW_STATEMENTS_MAX];
     bool moved, resume, loop;
-    int lock; /* of a record that is gone on with: no other master has it; −1: none */
+    int lock; /* the file, locked: no other master has it; −1: none */
     kl_past past;
 };
 
@@ -42,9 +44,8 @@ static kilter_status fail_moved(const kl_record *record, kilter_error *error) {
                    record->path);
 }
 
-static kilter_status fail_exists(const char *path, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_RECORD,
-                   "creating the run record '%s': it exists; name another file or remove it", path);
+static kilter_status fail_memory(const char *path, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
 }
 
 static kilter_status cannot(kl_record *record, const char *doing, kilter_error *error) {
@@ -98,25 +99,61 @@ static kilter_status check_logs(const char *path, kilter_error *error) {
     return status;
 }
 
-/* An empty file is taken as it is: it may be the caller's way to reserve a name. */
-static kilter_status reserve_file(const char *path, bool *created, kilter_error *error) {
-    int file = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    if (file >= 0) {
-        close(file); /* before SQLite opens it: closing later would drop SQLite's locks */
-        *created = true;
-        return KILTER_OK;
-    }
-    struct stat info;
-    if (errno == EEXIST && stat(path, &info) == 0) {
-        if (S_ISREG(info.st_mode) && info.st_size == 0)
+/* Claim a new file, or an empty one, which may be the caller's way to reserve a name. *taken: it holds
+ * something, or is another master's. Looks before it opens: closing a record that this process writes would
+ * drop SQLite's locks. */
+static kilter_status claim_file(kl_record *record, bool *created, bool *taken, kilter_error *error) {
+    struct stat info = {.st_size = 0};
+    record->lock = open(record->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    *created = record->lock >= 0;
+    if (!*created && errno == EEXIST && stat(record->path, &info) == 0) {
+        if (!S_ISREG(info.st_mode))
+            return kl_fail(error, KILTER_ERR_RECORD,
+                           "creating the run record '%s': something that is no file exists there; name a file",
+                           record->path);
+        *taken = info.st_size > 0;
+        if (*taken)
             return KILTER_OK;
-        return fail_exists(path, error);
+        record->lock = open(record->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     }
-    return kl_fail(error, KILTER_ERR_RECORD, "creating the run record '%s': %s; name another file", path,
-                   strerror(errno));
+    if (record->lock < 0)
+        return kl_fail(error, KILTER_ERR_RECORD, "creating the run record '%s': %s; name another file",
+                       record->path, strerror(errno));
+    bool others = !kl_record_lock(record->lock) && errno == EAGAIN; /* else there are no locks here */
+    *taken = others || fstat(record->lock, &info) != 0 || info.st_size > 0;
+    *created &= !*taken;
+    return KILTER_OK;
 }
 
-/* The lock is not one of SQLite's: those let several write in turn. */
+/* "a-2.kilter" for "a.kilter": records are found by the ending. */
+static char *numbered_name(const char *path, unsigned number) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    int stem = (int)(dot && dot > name ? (size_t)(dot - path) : strlen(path));
+    return number == 1 ? strdup(path) : kl_text("%.*s-%u%s", stem, path, number, path + stem);
+}
+
+/* Claim `path`, or the first name numbered after it that is free. */
+static kilter_status claim_free_file(kl_record *record, const char *path, bool *created,
+                                     kilter_error *error) {
+    for (unsigned number = 1; number <= NUMBER_MOST; number++) {
+        bool taken = false;
+        free(record->path);
+        record->path = numbered_name(path, number);
+        if (!record->path)
+            return fail_memory(path, error);
+        kilter_status status = claim_file(record, created, &taken, error);
+        if (status != KILTER_OK || !taken)
+            return status;
+        if (record->lock >= 0)
+            close(record->lock);
+        record->lock = -1;
+    }
+    return kl_fail(error, KILTER_ERR_RECORD,
+                   "creating the run record '%s': it exists, and so do %d names numbered after it; name "
+                   "another file",
+                   path, NUMBER_MOST - 1);
+}
+
 static kilter_status lock_file(kl_record *record, bool *created, kilter_error *error) {
     struct stat info;
     record->lock = open(record->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -136,10 +173,10 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
         return kl_fail(error, KILTER_ERR_RECORD,
                        "going on with the run record '%s': it is not a run record; name another file",
                        record->path);
-    if (flock(record->lock, LOCK_EX | LOCK_NB) != 0) {
+    if (!kl_record_lock(record->lock)) {
         *created = false; /* whoever has the lock has the file */
         return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': %s", record->path,
-                       errno == EWOULDBLOCK
+                       errno == EAGAIN
                            ? "another master is writing it; let that one end, or name another file"
                            : strerror(errno));
     }
@@ -150,8 +187,7 @@ static kilter_status open_database(kl_record *record, kilter_error *error) {
     /* With "./" in front no name is special to SQLite (":memory:", "file:…"). */
     char *name = sqlite3_mprintf("%s%s", record->path[0] == '/' ? "" : "./", record->path);
     if (!name)
-        return kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out",
-                       record->path);
+        return fail_memory(record->path, error);
     int status = sqlite3_open_v2(name, &record->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     sqlite3_free(name);
     if (status != SQLITE_OK)
@@ -241,7 +277,9 @@ static kilter_status fill(kl_record *record, const kl_trace_run_row *run, bool *
         return record->resume ? kl_past_damaged(record->db, record->path, error)
                               : cannot(record, "creating", error);
     if (*taken && !record->resume)
-        return fail_exists(record->path, error);
+        return kl_fail(error, KILTER_ERR_RECORD,
+                       "creating the run record '%s': another program writes it; name another file",
+                       record->path);
     kilter_status status = *taken ? go_on(record, run, error) : create(record, run, error);
     if (status == KILTER_OK)
         status = begin_session(record, run, error);
@@ -256,8 +294,8 @@ static void free_record(kl_record *record) {
         for (int i = 0; i < KL_ROW_STATEMENTS_MAX; i++)
             sqlite3_finalize(record->statements[kind][i]);
     sqlite3_close(record->db);
-    if (record->lock >= 0) {          /* after SQLite has closed the file: closing it drops SQLite's locks */
-        flock(record->lock, LOCK_UN); /* a child that was forked meanwhile may have it open, too */
+    if (record->lock >= 0) { /* after SQLite has closed the file: closing it drops SQLite's locks */
+        kl_record_unlock(record->lock);
         close(record->lock);
     }
     free(record->path);
@@ -271,7 +309,7 @@ static kilter_status new_record(const char *path, kl_record_parts parts, kl_reco
         *r = (kl_record){.path = strdup(path), .resume = parts.results, .loop = parts.loop, .lock = -1};
     if (!r || !r->path) {
         free(r);
-        return kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
+        return fail_memory(path, error);
     }
     *record = r;
     return KILTER_OK;
@@ -285,19 +323,23 @@ kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool
     kilter_status status = new_record(path, parts, &record, error);
     if (status != KILTER_OK)
         return status;
-    status = resume ? lock_file(record, &created, error) : reserve_file(path, &created, error);
+    status = resume ? lock_file(record, &created, error) : claim_free_file(record, path, &created, error);
     if (status == KILTER_OK)
         status = open_database(record, error);
     if (status == KILTER_OK)
         status = fill(record, run, &taken, error);
     if (status != KILTER_OK) {
         if (created && !taken) /* what another master has filled is not ours to remove */
-            unlink(path);
+            unlink(record->path);
         free_record(record);
         return status;
     }
     *out = record;
     return KILTER_OK;
+}
+
+const char *kl_record_path(const kl_record *record) {
+    return record->path;
 }
 
 uint64_t kl_record_calls(const kl_record *record) {

@@ -8,15 +8,16 @@
     .fields = {FIELD(TEXT, kl_trace_run_row, program), FIELD(TEXT, kl_trace_run_row, version), \
                FIELD(TEXT, kl_trace_run_row, transport), FIELD(TEXT, kl_trace_run_row, policy), \
                FIELD(TEXT, kl_trace_run_row, host), FIELD(F64, kl_trace_run_row, began_unix_s), \
-               FIELD(I64, kl_trace_run_row, pid), FIELD(TEXT, kl_trace_run_row, control)}, \
-    .field_count = 8
+               FIELD(I64, kl_trace_run_row, pid), FIELD(TEXT, kl_trace_run_row, control), \
+               FIELD(TEXT, kl_trace_run_row, folder)}, \
+    .field_count = 9
 
 /* "OR REPLACE" and keys that nobody else gives: a row that comes twice must not end the recording. */
 static const kl_row_shape shapes[KL_ROW_KINDS] = {
     [KL_ROW_RUN] = {SHAPE(kl_trace_run_row), RUN_FIELDS,
         .sql = {"INSERT OR IGNORE INTO host(name) VALUES (?5)",
-                "INSERT INTO run(program, version, transport, policy, host, began_unix_s, pid, control) "
-                "VALUES (?1, ?2, ?3, ?4, (SELECT host FROM host WHERE name = ?5), ?6, ?7, ?8)"}},
+                "INSERT INTO run(program, version, transport, policy, host, began_unix_s, pid, control, "
+                "folder) VALUES (?1, ?2, ?3, ?4, (SELECT host FROM host WHERE name = ?5), ?6, ?7, ?8, ?9)"}},
     [KL_ROW_RUN_AGAIN] = {SHAPE(kl_trace_run_row), RUN_FIELDS,
         .sql = {"INSERT OR IGNORE INTO host(name) VALUES (?5)",
                 "UPDATE run SET version = ?2, transport = ?3, policy = ?4, pid = ?7, control = ?8, "
@@ -213,7 +214,7 @@ static const char *const tables[] = {
     "CREATE TABLE host(host INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     "CREATE TABLE run(program TEXT NOT NULL, version TEXT NOT NULL, transport TEXT NOT NULL, "
         "policy TEXT NOT NULL, host INTEGER REFERENCES host, began_unix_s REAL, pid INTEGER NOT NULL, "
-        "ended_s REAL, dropped_rows INTEGER NOT NULL DEFAULT 0, control TEXT)",
+        "ended_s REAL, dropped_rows INTEGER NOT NULL DEFAULT 0, control TEXT, folder TEXT)",
     "CREATE TABLE worker(worker INTEGER PRIMARY KEY, host INTEGER REFERENCES host, binding TEXT NOT NULL, "
         "pid INTEGER NOT NULL, joined_s REAL, left_s REAL, why TEXT)",
     "CREATE TABLE iteration(run INTEGER PRIMARY KEY, tasks INTEGER NOT NULL, units REAL, "

@@ -449,8 +449,13 @@ static void *writer(void *argument) {
     kilter_error error;
     kilter_status status =
         kl_record_open(trace->path, trace->run, trace->stored != NULL, &trace->record, &error);
+    char *path = status == KILTER_OK ? strdup(kl_record_path(trace->record)) : NULL;
     pthread_mutex_lock(&trace->lock);
     trace->opened = true;
+    if (path) {
+        free(trace->path);
+        trace->path = path;
+    }
     if (status != KILTER_OK) {
         trace->failed = true;
         trace->first = error;

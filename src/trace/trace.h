@@ -28,6 +28,7 @@ typedef struct kl_trace_run_row {
     int64_t pid;
     bool simulated;      /* not written: rows wait for the disk, as simulated time stands still meanwhile */
     const char *control; /* path of the socket for `kilter tune`; "": none */
+    const char *folder;  /* the program's working folder; NULL: not known */
     bool loop;           /* not written: the run is a loop over ranks, whose rows are the last ones below */
 } kl_trace_run_row;
 
@@ -96,7 +97,8 @@ typedef struct kl_trace_failure_row { /* a task did not succeed: one row for eac
     const char *text;
 } kl_trace_failure_row;
 
-/* Create `path`; KILTER_ERR_RECORD naming it when it cannot be written or holds something already. */
+/* Create `path`, or where that holds something already the first name numbered after it that is free:
+ * a-2.kilter after a.kilter. KILTER_ERR_RECORD naming it when it cannot be written. */
 kilter_status kl_trace_open(const char *path, const kl_trace_run_row *run, kl_trace **trace,
                             kilter_error *error);
 void kl_trace_worker(kl_trace *trace, const kl_trace_worker_row *row);
@@ -107,7 +109,7 @@ void kl_trace_chunk(kl_trace *trace, const kl_trace_chunk_row *row);
 void kl_trace_measurement(kl_trace *trace, const kl_trace_measurement_row *row);
 void kl_trace_decision(kl_trace *trace, const kl_trace_decision_row *row);
 void kl_trace_failure(kl_trace *trace, const kl_trace_failure_row *row);
-const char *kl_trace_path(const kl_trace *trace); /* the trace's; NULL for a NULL trace */
+const char *kl_trace_path(const kl_trace *trace); /* the file's name; NULL for a NULL trace */
 /* Write what is left, mark the run ended at ended_s, free. KILTER_ERR_RECORD when rows could not be written.
  */
 kilter_status kl_trace_close(kl_trace *trace, double ended_s, kilter_error *error);
@@ -237,5 +239,12 @@ kilter_status kl_stored_additions(kl_stored *stored, kl_trace_addition **additio
  * it is not what was written. */
 kilter_status kl_stored_next(kl_stored *stored, kl_trace_result_row *row, bool *got, kilter_error *error);
 void kl_stored_free(kl_stored *stored);
+
+/* --- who writes a record: its writer holds a lock on the file, and the system ends that with the process ---
+ */
+
+bool kl_record_lock(int file); /* false: errno says why; EAGAIN: another has it */
+void kl_record_unlock(int file);
+bool kl_record_is_locked(int file); /* by another descriptor */
 
 #endif

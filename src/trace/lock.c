@@ -1,0 +1,28 @@
+/* The lock that says who writes a record. It is none of SQLite's, which let several write in turn, and of the
+ * kind that closing another descriptor of the file does not drop. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "trace/trace.h"
+
+enum { LOCK_BYTE = 0x40000400 }; /* behind those SQLite locks */
+
+static struct flock lock_of(short type) {
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1};
+}
+
+bool kl_record_lock(int file) {
+    struct flock lock = lock_of(F_WRLCK);
+    return fcntl(file, F_OFD_SETLK, &lock) == 0;
+}
+
+/* A child that was forked meanwhile may have the file open, too. */
+void kl_record_unlock(int file) {
+    struct flock lock = lock_of(F_UNLCK);
+    fcntl(file, F_OFD_SETLK, &lock);
+}
+
+bool kl_record_is_locked(int file) {
+    struct flock lock = lock_of(F_WRLCK);
+    return fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
