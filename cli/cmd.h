@@ -16,7 +16,9 @@ typedef struct kl_command {
 } kl_command;
 
 extern const kl_command kl_cmd_drain;
+extern const kl_command kl_cmd_list;
 extern const kl_command kl_cmd_predict;
+extern const kl_command kl_cmd_prune;
 extern const kl_command kl_cmd_report;
 extern const kl_command kl_cmd_run;
 extern const kl_command kl_cmd_simulate;
@@ -24,8 +26,6 @@ extern const kl_command kl_cmd_tune;
 
 /* Say on stderr why the command line cannot be used, and where to look it up. Gives the exit code. */
 int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);
-/* The *.kilter that changed last in the folder of records; malloc'd. NULL: none, and `error` says why. */
-char *kl_cmd_newest_record(kilter_error *error);
 /* Write a picture; says on stderr what went wrong. Gives the exit code. */
 int kl_cmd_save(const char *file, const char *data, size_t size);
 /* Everything was printed: did it arrive? Gives the exit code. */

@@ -7,11 +7,12 @@
 
 #include "cmd.h"
 #include "predict.h"
+#include "records.h"
 
 enum { WORKERS_MOST = 1000000 };
 
 typedef struct request {
-    const char *file, *speeds, *hosts, *picture;
+    const char *file, *program, *speeds, *hosts, *picture;
     int64_t run; /* −1: the last that ended */
     uint32_t most;
     double iterations; /* 0: of one only */
@@ -57,6 +58,7 @@ static int take_value(const kl_command *command, const char *option, const char 
                                      : take_input(command, &kl_inputs[i], text, &basis->in[i]);
     if (strcmp(option, "--speeds") == 0       ? r->speeds != NULL
         : strcmp(option, "--hosts") == 0      ? r->hosts != NULL
+        : strcmp(option, "--program") == 0    ? r->program != NULL
         : strcmp(option, "--plot") == 0       ? r->picture != NULL
         : strcmp(option, "--run") == 0        ? r->run >= 0
         : strcmp(option, "--iterations") == 0 ? r->iterations > 0
@@ -68,6 +70,8 @@ static int take_value(const kl_command *command, const char *option, const char 
         r->speeds = text;
     } else if (strcmp(option, "--hosts") == 0) {
         r->hosts = text;
+    } else if (strcmp(option, "--program") == 0) {
+        r->program = text;
     } else if (strcmp(option, "--plot") == 0) {
         r->picture = text;
     } else if (strcmp(option, "--run") == 0) {
@@ -87,8 +91,8 @@ static int take_value(const kl_command *command, const char *option, const char 
 }
 
 static bool takes_value(const char *word) {
-    static const char *const others[] = {"--speeds", "--hosts",       "--plot",
-                                         "--run",    "--max-workers", "--iterations"};
+    static const char *const others[] = {"--speeds", "--hosts",       "--plot",      "--run",
+                                         "--program", "--max-workers", "--iterations"};
     for (int i = 0; i < KL_INPUTS; i++)
         if (strcmp(word, kl_inputs[i].option) == 0)
             return true;
@@ -120,6 +124,8 @@ static int parse(const kl_command *command, int argc, char **argv, request *r, k
             r->file = word;
         }
     }
+    if (r->file && r->program)
+        return kl_cmd_usage(command, "%s", kl_file_and_program);
     if (r->speeds && r->hosts)
         return kl_cmd_usage(command, "--speeds and --hosts both say which workers: give one");
     if (r->run >= 0 && !r->file && basis->in[KL_IN_WORK_S].from)
@@ -133,7 +139,7 @@ static kilter_status read_basis(const request *r, kl_basis *basis, kilter_error 
     if (r->file) {
         status = kl_basis_read(basis, r->file, r->run, error);
     } else if (!basis->in[KL_IN_WORK_S].from) {
-        char *newest = kl_cmd_newest_record(error);
+        char *newest = kl_record_choose(r->program, false, error);
         status = newest ? kl_basis_read(basis, newest, r->run, error) : KILTER_ERR_INPUT;
         free(newest);
     }
@@ -202,13 +208,15 @@ const kl_command kl_cmd_predict = {
             "\n"
             "Prints how long an iteration would take on n workers, with which efficiency and performance "
             "index, and\n"
-            "how many workers pay. Its numbers come from the last run that ended in FILE, a run record, and "
-            "from the\n"
-            "options, which go before. Without FILE and --work-s: from the newest *.kilter in "
-            "$KILTER_RECORD_DIR,\n"
-            "else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
+            "how many workers pay. Its numbers come from the last run of FILE, a run record, whose tasks are "
+            "all done,\n"
+            "and from the options, which go before. Where no run is done, as after Ctrl-C: from the tasks of "
+            "the last\n"
+            "one that were. With --work-s no record is needed.\n"
+            KL_RECORD_CHOICE_HELP
             "\n"
             "  --run N            run N of the record\n"
+            "  --program NAME     the newest record of this program\n"
             "  --work-s S         T_c: seconds to compute everything on one worker\n"
             "  --bytes B          V: bytes of all messages, both ways (0)\n"
             "  --alpha A          α: the part of them that goes to the workers, 0 to 1 (0.5)\n"

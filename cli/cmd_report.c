@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "records.h"
 #include "report/report.h"
 #include "sys/sys.h"
 
@@ -23,7 +24,7 @@ static int print(const char *file, bool json) {
 
 typedef struct request {
     bool json, failed;
-    const char *file, *picture;
+    const char *file, *picture, *program;
     int64_t run; /* −1: all */
 } request;
 
@@ -50,7 +51,7 @@ static int answer(const request *r, const char *file) {
 
 static int answer_newest(const request *r) {
     kilter_error error;
-    char *file = kl_cmd_newest_record(&error);
+    char *file = kl_record_choose(r->program, false, &error);
     if (!file)
         return kilter_exit("kilter", &error);
     int code = answer(r, file);
@@ -68,21 +69,34 @@ static bool parse_run(const char *text, int64_t *run) {
     return true;
 }
 
+static bool takes_value(const char *word) {
+    return strcmp(word, "--gantt") == 0 || strcmp(word, "--run") == 0 || strcmp(word, "--program") == 0;
+}
+
+static int take_value(const kl_command *command, const char *option, const char *value, request *r) {
+    bool gantt = strcmp(option, "--gantt") == 0, run = strcmp(option, "--run") == 0;
+    if (!value)
+        return kl_cmd_usage(command, "%s wants a value", option);
+    if (run ? r->run >= 0 : (gantt ? r->picture : r->program) != NULL)
+        return kl_cmd_usage(command, "%s is given twice", option);
+    if (run && !parse_run(value, &r->run))
+        return kl_cmd_usage(command, "--run %s: it is no number of a run", value);
+    if (gantt)
+        r->picture = value;
+    else if (!run)
+        r->program = value;
+    return EXIT_SUCCESS;
+}
+
 static int run(const kl_command *command, int argc, char **argv) {
     request r = {.run = -1};
     bool options = true;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        bool gantt = options && strcmp(word, "--gantt") == 0;
-        if (gantt || (options && strcmp(word, "--run") == 0)) {
-            if (!value)
-                return kl_cmd_usage(command, "%s wants a value", word);
-            if (gantt ? r.picture != NULL : r.run >= 0)
-                return kl_cmd_usage(command, "%s is given twice", word);
-            if (gantt)
-                r.picture = value;
-            else if (!parse_run(value, &r.run))
-                return kl_cmd_usage(command, "--run %s: it is no number of a run", value);
+        if (options && takes_value(word)) {
+            int code = take_value(command, word, value, &r);
+            if (code != EXIT_SUCCESS)
+                return code;
             i++;
         } else if (options && strcmp(word, "--") == 0)
             options = false;
@@ -103,6 +117,8 @@ static int run(const kl_command *command, int argc, char **argv) {
         return kl_cmd_usage(command, "--failed and --gantt cannot be combined");
     if (r.run >= 0 && !r.picture)
         return kl_cmd_usage(command, "--run says which run --gantt draws: there is no --gantt");
+    if (r.file && r.program)
+        return kl_cmd_usage(command, "%s", kl_file_and_program);
     return r.file ? answer(&r, r.file) : answer_newest(&r);
 }
 
@@ -114,14 +130,14 @@ const kl_command kl_cmd_report = {
         "       kilter report --gantt OUT.svg [--run N] [FILE]\n"
         "\n"
         "Prints the summary of a run from its record, also while the run goes on or after it was killed.\n"
-        "Without FILE: the newest *.kilter in $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else\n"
-        "~/.local/state/kilter.\n"
+        KL_RECORD_CHOICE_HELP
         "\n"
         "  --json            one JSON object; times in seconds, null where a number is not known\n"
         "  --failed          the tasks that failed instead: each attempt, where, and why\n"
         "  --gantt OUT.svg   a picture instead: who computed what, when; of a distributed loop: which\n"
         "                    rank had how many iterations, when; - is the standard output\n"
         "  --run N           of run N alone (without it: of all, or the last 20)\n"
+        "  --program NAME    the newest record of this program\n"
         "  --help            this text\n",
     .run = run,
 };

@@ -11,12 +11,13 @@
 #include "attach.h"
 #include "cmd.h"
 #include "decide/decide.h"
+#include "records.h"
 #include "tune_print.h"
 
 static const char doing[] = "tuning";
 
 typedef struct tune_options {
-    const char *file;
+    const char *file, *program;
     bool once, json, set;
     double interval_s;
     kl_control_setting setting;
@@ -101,13 +102,15 @@ static int read_option(const kl_command *command, int argc, char **argv, int *at
         options->json = true;
         return EXIT_SUCCESS;
     }
-    bool set = strcmp(option, "--set") == 0;
-    if (!set && strcmp(option, "--interval-s") != 0)
+    bool set = strcmp(option, "--set") == 0, program = strcmp(option, "--program") == 0;
+    if (!set && !program && strcmp(option, "--interval-s") != 0)
         return kl_cmd_usage(command, "unknown option '%s'", option);
     if (*at + 1 == argc)
         return kl_cmd_usage(command, "%s wants a value", option);
     const char *value = argv[++*at];
-    return set ? read_setting(command, value, options) : read_interval(command, value, options);
+    if (program)
+        options->program = value;
+    return program ? EXIT_SUCCESS : set ? read_setting(command, value, options) : read_interval(command, value, options);
 }
 
 static int read_options(const kl_command *command, int argc, char **argv, tune_options *options) {
@@ -202,7 +205,7 @@ static int tune(const char *file, const tune_options *options) {
 
 static int tune_newest(const tune_options *options) {
     kilter_error error;
-    char *file = kl_cmd_newest_record(&error);
+    char *file = kl_record_choose(options->program, true, &error);
     if (!file)
         return kilter_exit("kilter", &error);
     int code = tune(file, options);
@@ -215,6 +218,8 @@ static int run(const kl_command *command, int argc, char **argv) {
     int code = read_options(command, argc, argv, &options);
     if (code != EXIT_SUCCESS)
         return code;
+    if (options.file && options.program)
+        return kl_cmd_usage(command, "%s", kl_file_and_program);
     return options.file ? tune(options.file, &options) : tune_newest(&options);
 }
 
@@ -228,8 +233,8 @@ const kl_command kl_cmd_tune = {
         "Attaches to the running farm whose record is FILE, on the machine of its master, and shows what it\n"
         "measures, what its model expects of that, and what is decided; or sets tuning points by hand and\n"
         "says when that takes effect. Without it the farm tunes itself. Only the owner of FILE may attach.\n"
-        "Without FILE: the newest *.kilter in $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else\n"
-        "~/.local/state/kilter.\n"
+        KL_RECORD_CHOICE_HELP
+        "Records of farms that run go before those of farms that have ended.\n"
         "\n"
         "  --set policy=NAME    deal by this policy from the next iteration on; auto: the farm chooses\n"
         "  --set factor=F       partition factor of FSC and DPF from the next batch on, above 0 and at\n"
@@ -237,6 +242,7 @@ const kl_command kl_cmd_tune = {
         "  --set workers=N      so many work from the next iteration on, the fastest; auto: the farm\n"
         "                       chooses\n"
         "  --interval-s S       seconds between two looks; 1 by itself\n"
+        "  --program NAME       the newest record of this program\n"
         "  --once               one look\n"
         "  --json               one JSON object a look, on a line; times in seconds, null where a number is\n"
         "                       not known\n"

@@ -48,6 +48,8 @@ typedef struct kl_basis {
     kl_number in[KL_INPUTS];
     char *record; /* NULL: all was given */
     char *program;
+    char *cut;          /* how the run ended before its tasks were done, "": not known; NULL: they are */
+    double done, tasks; /* of these tasks so many were done */
     uint64_t run;
     uint32_t workers; /* that did it; 0: no record */
     double rate;      /* units a busy second of the mean one of them */
@@ -67,7 +69,8 @@ typedef struct kl_basis {
     const char *speeds_from;
 } kl_basis;
 
-/* Fill what was not given from run `run` (−1: the last that ended) of the record. KILTER_ERR_INPUT when there
+/* Fill what was not given from run `run` of the record (−1: the last whose tasks are all done, or else the last
+ * with some done, which then stand for the others). KILTER_ERR_INPUT when there
  * is no such run or nothing can be learned from it; errors of kl_report_read(). */
 kilter_status kl_basis_read(kl_basis *basis, const char *path, int64_t run, kilter_error *error);
 /* What is still not known follows from the rest, or is 0. KILTER_ERR_INPUT when T_c is not known. */

@@ -47,6 +47,33 @@ static bool given(const kl_basis *b, int input) {
 
 /* ---- from a record ---- */
 
+static bool is_whole(const kl_report_iteration *it) {
+    return it->ended && it->status && strcmp(it->status, "done") == 0;
+}
+
+/* A run as it is, or with all of its tasks if those that were done are like the others. */
+typedef struct work {
+    double workers, rate; /* rate: units a second of the mean worker */
+    double work_s, tasks; /* work_s: on one worker of the mean speed */
+    double times;         /* so many times what was done */
+} work;
+
+static work work_of(const kl_report_iteration *it) {
+    double units = 0, rates = 0, workers = 0, tasks = (double)it->tasks_done;
+    if (is_whole(it)) {
+        double work_s = it->bound_s * it->workers;
+        return (work){it->workers, it->units / work_s, work_s, tasks, 1};
+    }
+    for (size_t i = 0; i < it->share_count; i++)
+        if (it->shares[i].busy_s > 0 && it->shares[i].units > 0) {
+            units += it->shares[i].units;
+            rates += it->shares[i].units / it->shares[i].busy_s;
+            workers++;
+        }
+    double all = fmax(units, it->units), rate = rates / workers;
+    return (work){workers, rate, all / rate, fmax(tasks, (double)it->tasks), all / units};
+}
+
 static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report_iteration **chosen,
                                 kilter_error *error) {
     if (r->loop)
@@ -55,20 +82,23 @@ static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report
             "predicting from '%s': it is the record of a distributed loop, and the model is one of "
             "farms; take a farm's record, or give --work-s",
             r->path);
-    const kl_report_iteration *found = NULL;
+    const kl_report_iteration *found = NULL, *part = NULL;
     for (size_t i = 0; i < r->iteration_count; i++) {
         const kl_report_iteration *it = &r->iterations[i];
-        if (run < 0 ? it->ended : it->run == (uint64_t)run)
+        if (run < 0 ? is_whole(it) : it->run == (uint64_t)run)
             found = it;
+        if (it->tasks_done > 0)
+            part = it;
     }
     if (!found && run >= 0)
         return kl_fail(error, KILTER_ERR_INPUT, "predicting from '%s': there is no run %" PRId64 " in it",
                        r->path, run);
-    if (!found || !found->ended)
+    found = found ? found : part;
+    if (!found)
         return kl_fail(error, KILTER_ERR_INPUT,
-                       "predicting from '%s': %s; take a record of a finished run, or give --work-s", r->path,
-                       found ? "that run did not end" : "no run in it ended");
-    if (!(found->bound_s > 0) || !(found->elapsed_s > 0) || found->workers == 0)
+                       "predicting from '%s': no task in it is done; take another record, or give --work-s",
+                       r->path);
+    if (!(work_of(found).work_s > 0) || !(found->elapsed_s > 0))
         return kl_fail(error, KILTER_ERR_INPUT,
                        "predicting from '%s': nothing was computed in run %" PRIu64
                        "; choose another with --run",
@@ -119,7 +149,7 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
         return kl_fail(error, KILTER_ERR_MEMORY, "predicting from '%s': memory ran out", r->path);
     for (size_t i = 0; i < r->iteration_count; i++) {
         const kl_report_iteration *it = &r->iterations[i];
-        if (it->ended && it->workers > 0 && it->elapsed_s > 0 && isfinite(it->elapsed_s))
+        if (is_whole(it) && it->workers > 0 && it->elapsed_s > 0 && isfinite(it->elapsed_s))
             b->measured[b->measured_count++] =
                 (kl_measured){it->run, it->workers, it->elapsed_s + gap_before(r, it)};
     }
@@ -127,20 +157,22 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
 }
 
 static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
-    double workers = it->workers, bytes = it->bytes_out + it->bytes_in, tasks = (double)it->tasks_done;
-    double work_s = it->bound_s * workers, mean_s = work_s / tasks;
+    const work w = work_of(it);
+    double bytes = (it->bytes_out + it->bytes_in) * w.times, mean_s = w.work_s / w.tasks;
     b->run = it->run;
-    b->workers = it->workers;
-    b->rate = it->units / work_s;
+    b->workers = (uint32_t)w.workers;
+    b->rate = w.rate;
+    b->tasks = w.tasks;
+    b->done = (double)it->tasks_done;
     b->uneven = differ(it);
-    learn(b, KL_IN_WORK_S, work_s, "the run's work, on a worker of the mean speed");
+    learn(b, KL_IN_WORK_S, w.work_s, "the run's work, on a worker of the mean speed");
     learn(b, KL_IN_BYTES, bytes, "bytes of the run's chunks, there and back");
-    learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out / bytes : 0.5, "bytes of the run's chunks");
+    learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out * w.times / bytes : 0.5, "bytes of the run's chunks");
     learn(b, KL_IN_STARTUP_S, kl_report_measured(r, "message_fixed_s"), "measured by the farm");
     learn(b, KL_IN_PER_BYTE_S, kl_report_measured(r, "message_per_byte_s"), "measured by the farm");
     learn(b, KL_IN_MASTER_S, gap_before(r, it), "from the end of the run before to the begin of this one");
     learn(b, KL_IN_ANSWER_S, kl_report_measured(r, "answer_s"), "measured by the farm");
-    learn(b, KL_IN_TASKS, tasks, "tasks of the run");
+    learn(b, KL_IN_TASKS, w.tasks, "tasks of the run");
     learn(b, KL_IN_TASK_MEAN_S, mean_s, "the run's work over its tasks");
     learn(b, KL_IN_TASK_SD_S, task_cv(it) * mean_s, "spread of the tasks on each worker");
 }
@@ -182,13 +214,14 @@ kilter_status kl_basis_read(kl_basis *b, const char *path, int64_t run, kilter_e
         status = choose_run(report, run, &it, error);
     if (status == KILTER_OK)
         status = note_measured(b, report, error);
-    if (status == KILTER_OK)
+    if (status == KILTER_OK && is_whole(it))
         status = kl_report_rounds(path, it->run, it->workers, &b->part, &b->part_count, error);
     if (status == KILTER_OK) {
         learn_from(b, report, it);
         b->record = strdup(path);
         b->program = strdup(report->run.program);
-        status = b->record && b->program
+        b->cut = is_whole(it) ? NULL : strdup(it->status ? it->status : "");
+        status = b->record && b->program && (b->cut || is_whole(it))
                      ? note_own_speeds(b, it, error)
                      : kl_fail(error, KILTER_ERR_MEMORY, "predicting from '%s': memory ran out", path);
     }
@@ -307,7 +340,7 @@ kilter_status kl_basis_hosts(kl_basis *b, const char *path, kilter_error *error)
         status = kl_fail(error, KILTER_ERR_MEMORY, "reading the workers of '%s': memory ran out", path);
     if (status == KILTER_OK) {
         bool same = b->rate > 0 && strcmp(b->program, report->run.program) == 0;
-        uint32_t count = list_speeds(it, same ? b->rate : it->units / (it->bound_s * it->workers), speeds);
+        uint32_t count = list_speeds(it, same ? b->rate : work_of(it).rate, speeds);
         if (count > 0)
             sum_speeds(b, speeds, count,
                        same ? "--hosts, 1 being the mean worker of the run"
@@ -325,6 +358,7 @@ kilter_status kl_basis_hosts(kl_basis *b, const char *path, kilter_error *error)
 void kl_basis_free(kl_basis *b) {
     free(b->record);
     free(b->program);
+    free(b->cut);
     free(b->measured);
     free(b->part);
     free(b->scratch);

@@ -45,6 +45,12 @@ static void print_inputs(const kl_basis *b, FILE *out) {
         kl_say(out, "rounds", "%s", b->part_count ? "as the run's chunks were dealt" : "as DAF deals them");
 }
 
+static void print_cut(const kl_basis *b, FILE *out) {
+    if (b->cut)
+        kl_say(out, "part", "the run %s%s: %.0f of its %.0f tasks were done, and the others are taken to be like them",
+               *b->cut ? "ended early: " : "was cut off, or still goes on", b->cut, b->done, b->tasks);
+}
+
 static kl_words off_by(double model_s, double measured_s) {
     kl_words w;
     snprintf(w.text, sizeof w.text, "%+.1f %%", 100 * (model_s / measured_s - 1));
@@ -207,6 +213,7 @@ void kl_prediction_print_text(const kl_prediction *p, FILE *out) {
     if (b->record)
         kl_say(out, "record", "%s, run %" PRIu64 " of %s on %" PRIu32 " workers", b->record, b->run,
                b->program, b->workers);
+    print_cut(b, out);
     print_inputs(b, out);
     print_measured(b, out);
     print_program(&p->program, out);
@@ -309,6 +316,8 @@ void kl_prediction_print_json(const kl_prediction *p, FILE *out) {
         kl_json_count(&j, "run", b->run);
     else
         kl_json_text(&j, "run", NULL);
+    kl_json_truth(&j, "run_done", b->record && !b->cut);
+    kl_json_number(&j, "tasks_done", b->record ? b->done : (double)NAN);
     put_inputs(&j, b);
     kl_json_text(&j, "speeds_from", b->speeds_from);
     kl_json_text(&j, "rounds", isnan(b->in[KL_IN_TASKS].value) ? NULL : b->part_count ? "recorded" : "daf");

@@ -98,6 +98,17 @@ kl_words kl_percent(double share) {
     return w;
 }
 
+kl_words kl_bytes_words(uint64_t bytes) {
+    static const char *const units[] = {"kB", "MB", "GB", "TB", "PB"};
+    kl_words w;
+    double size = (double)bytes / 1e3;
+    size_t unit = 0;
+    for (; size >= 999.95 && unit + 1 < sizeof units / sizeof *units; size /= 1e3)
+        unit++;
+    snprintf(w.text, sizeof w.text, "%.*f %s", size >= 100 ? 0 : 1, size, units[unit]);
+    return w;
+}
+
 /* ---- tables ---- */
 
 /* A column with nothing in it is left out: its width is 0. */
@@ -127,7 +138,7 @@ static void shrink(const kl_column *columns, size_t count, size_t *width) {
     while (total_width(width, count) > KL_WIDTH) {
         size_t widest = count;
         for (size_t c = 0; c < count; c++)
-            if (columns[c].text && width[c] > NARROWEST && (widest == count || width[c] > width[widest]))
+            if (columns[c].text == true && width[c] > NARROWEST && (widest == count || width[c] > width[widest]))
                 widest = c;
         if (widest == count)
             return;
@@ -158,7 +169,7 @@ void kl_print_table(FILE *out, const kl_column *columns, size_t count, const voi
                 continue;
             if (row > 0)
                 columns[c].cell(context, row - 1, cell);
-            at = put_cell(line, at, row == 0 ? columns[c].head : cell, width[c], columns[c].text);
+            at = put_cell(line, at, row == 0 ? columns[c].head : cell, width[c], columns[c].text != false);
         }
         while (at > 0 && line[at - 1] == ' ')
             at--;

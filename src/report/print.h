@@ -11,6 +11,7 @@ enum {
     KL_CELL_BYTES = 160,
     KL_CELL_COLUMNS = 32, /* of a cell that holds text of the user's */
     KL_COLUMNS_MAX = 16,
+    KL_WHOLE = 2, /* see kl_column */
 };
 
 typedef struct kl_words {
@@ -21,6 +22,7 @@ typedef struct kl_words {
 kl_words kl_digits(double value);       /* four digits of it */
 kl_words kl_time_words(double seconds); /* with the unit that suits it */
 kl_words kl_percent(double share);      /* share 1: 100 % */
+kl_words kl_bytes_words(uint64_t bytes);
 
 /* A line: the label, then text in printf's manner; what does not fit goes on below. */
 void kl_say(FILE *out, const char *label, const char *format, ...) KILTER_PRINTF(3, 4);
@@ -30,7 +32,7 @@ typedef void (*kl_cell_fn)(const void *context, size_t row, char *cell);
 
 typedef struct kl_column {
     const char *head;
-    bool text; /* to the left, and shrinks */
+    int text; /* true: to the left, and shrinks; KL_WHOLE: to the left, and is never cut */
     kl_cell_fn cell;
 } kl_column;
 

@@ -1,0 +1,219 @@
+/* kilter list: the records there are. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "records.h"
+#include "report/print.h"
+#include "sys/sys.h"
+
+enum { PROGRAM_COLUMNS = 15 }; /* of a longer name, so many */
+
+/* --- for people --- */
+
+static const kl_record_file *file_at(const void *context, size_t row) {
+    return ((const kl_record_file *const *)context)[row];
+}
+
+/* As ls shows it: the year in the place of the time where it is long ago. */
+static void cell_began(const void *context, size_t row, char *cell) {
+    static const double LONG_S = 180.0 * 86400;
+    double began_s = file_at(context, row)->outline.began_unix_s;
+    time_t began = isfinite(began_s) && fabs(began_s) < 1e11 ? (time_t)began_s : 0;
+    double age_s = difftime(time(NULL), began);
+    struct tm local;
+    strftime(cell, KL_CELL_BYTES, age_s >= 0 && age_s < LONG_S ? "%b %e %H:%M" : "%b %e  %Y",
+             localtime_r(&began, &local));
+}
+
+static void cell_program(const void *context, size_t row, char *cell) {
+    const char *program = file_at(context, row)->outline.program;
+    kl_cell(cell, strlen(program) > PROGRAM_COLUMNS ? "%.*s…" : "%.*s", PROGRAM_COLUMNS, program);
+}
+
+static const char *kind_of(const kl_outline *o) {
+    return o->loop ? "loop" : "farm";
+}
+
+static void cell_kind(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%s", kind_of(&file_at(context, row)->outline));
+}
+
+static void cell_work(const void *context, size_t row, char *cell) {
+    const kl_outline *o = &file_at(context, row)->outline;
+    if (o->loop)
+        kl_cell(cell, "%" PRIu64 " sweeps", o->executions);
+    else
+        kl_cell(cell, "%" PRIu64 " tasks", o->tasks);
+}
+
+static void cell_took(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%s", kl_time_words(file_at(context, row)->outline.elapsed_s).text);
+}
+
+static void cell_state(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%s", kl_record_state_name(file_at(context, row)->state));
+}
+
+static void cell_size(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%s", kl_bytes_words(file_at(context, row)->bytes).text);
+}
+
+static void cell_file(const void *context, size_t row, char *cell) {
+    kl_cell(cell, "%s", file_at(context, row)->name);
+}
+
+static void print_table(const kl_record_file *const *readable, size_t count) {
+    static const kl_column columns[] = {
+        {"began", KL_WHOLE, cell_began},   {"program", KL_WHOLE, cell_program},
+        {"kind", true, cell_kind},     {"work", false, cell_work},
+        {"took", false, cell_took},    {"state", KL_WHOLE, cell_state},
+        {"size", false, cell_size},    {"file", KL_WHOLE, cell_file},
+    };
+    if (count > 0)
+        kl_print_table(stdout, columns, sizeof columns / sizeof *columns, readable, count);
+}
+
+static void print_text(const char *folder, const kl_record_list *list) {
+    const kl_record_file **readable = calloc(list->count + 1, sizeof *readable);
+    uint64_t bytes = 0;
+    size_t count = 0;
+    for (size_t i = 0; readable && i < list->count; i++) {
+        bytes += list->files[i].bytes;
+        if (list->files[i].state != KL_RECORD_UNREADABLE)
+            readable[count++] = &list->files[i];
+    }
+    print_table(readable, count);
+    for (size_t i = 0; i < list->count; i++)
+        if (list->files[i].state == KL_RECORD_UNREADABLE)
+            kl_say(stdout, "unreadable", "%s", list->files[i].error.text);
+    printf("%zu record%s, %s, in %s%s\n", count, count == 1 ? "" : "s", kl_bytes_words(bytes).text, folder,
+           count > 0 ? "; kilter prune deletes old ones" : "");
+    free(readable);
+}
+
+/* --- for programs --- */
+
+static void put_outline(kl_json *j, const kl_outline *o) {
+    kl_json_text(j, "program", o->program);
+    kl_json_text(j, "folder", *o->folder ? o->folder : NULL);
+    kl_json_text(j, "kind", kind_of(o));
+    kl_json_number(j, "began_unix_s", o->began_unix_s);
+    kl_json_number(j, "elapsed_s", o->elapsed_s);
+    kl_json_text(j, "status", o->status);
+    if (o->loop) {
+        kl_json_count(j, "executions", o->executions);
+        kl_json_count(j, "rounds", o->rounds);
+    } else {
+        kl_json_count(j, "runs", o->runs);
+        kl_json_count(j, "tasks", o->tasks);
+        kl_json_count(j, "failed", o->failed);
+    }
+    kl_json_truth(j, "results", o->results);
+}
+
+static void put_file(kl_json *j, const kl_record_file *file) {
+    kl_json_open(j, NULL, '{');
+    kl_json_text(j, "file", file->path);
+    kl_json_number(j, "written_unix_s", (double)file->written.tv_sec + 1e-9 * (double)file->written.tv_nsec);
+    kl_json_count(j, "bytes", file->bytes);
+    kl_json_text(j, "state", kl_record_state_name(file->state));
+    if (file->state == KL_RECORD_UNREADABLE)
+        kl_json_text(j, "error", file->error.text);
+    else
+        put_outline(j, &file->outline);
+    kl_json_close(j, '}');
+}
+
+/* --- all of it --- */
+
+/* j: NULL: for people. A folder of records that nobody has made yet has none. */
+static int list_folder(const char *folder, bool may_lack, kl_json *j) {
+    kl_record_list list = {0};
+    kilter_error error;
+    kilter_status status = KILTER_OK;
+    if (!may_lack || access(folder, F_OK) == 0)
+        status = kl_records_find(folder, &list, &error);
+    for (size_t i = 0; status == KILTER_OK && i < list.count; i++) {
+        kl_record_file_read(&list.files[i]);
+        if (j)
+            put_file(j, &list.files[i]);
+    }
+    if (status == KILTER_OK && !j)
+        print_text(folder, &list);
+    kl_records_free(&list);
+    return status == KILTER_OK ? EXIT_SUCCESS : kilter_exit("kilter", &error);
+}
+
+static int list_own_folder(kl_json *j) {
+    kilter_error error;
+    char *folder;
+    if (kl_record_dir(&folder, &error) != KILTER_OK)
+        return kilter_exit("kilter", &error);
+    int code = list_folder(folder, true, j);
+    free(folder);
+    return code;
+}
+
+static int list_all(char **folders, int count, kl_json *j) {
+    int code = count == 0 ? list_own_folder(j) : EXIT_SUCCESS;
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && !j)
+            putchar('\n');
+        int got = list_folder(folders[i], false, j);
+        code = got == EXIT_SUCCESS ? code : got;
+    }
+    return code;
+}
+
+static int list_as_json(char **folders, int count) {
+    kl_json j = {.out = stdout, .first = true};
+    kl_json_open(&j, NULL, '{');
+    kl_json_open(&j, "records", '[');
+    int code = list_all(folders, count, &j);
+    kl_json_close(&j, ']');
+    kl_json_close(&j, '}');
+    putchar('\n');
+    return code;
+}
+
+static int run(const kl_command *command, int argc, char **argv) {
+    bool json = false, options = true;
+    int count = 0; /* folders, from argv[1] on */
+    for (int i = 1; i < argc; i++) {
+        if (options && strcmp(argv[i], "--") == 0)
+            options = false;
+        else if (options && strcmp(argv[i], "--json") == 0)
+            json = true;
+        else if (options && argv[i][0] == '-')
+            return kl_cmd_usage(command, "unknown option '%s'", argv[i]);
+        else
+            argv[++count] = argv[i];
+    }
+    int code = json ? list_as_json(argv + 1, count) : list_all(argv + 1, count, NULL);
+    int printed = kl_cmd_printed();
+    return code == EXIT_SUCCESS ? printed : code;
+}
+
+const kl_command kl_cmd_list = {
+    .name = "list",
+    .summary = "the records there are: when, which program, how it ended",
+    .help = "usage: kilter list [--json] [FOLDER]…\n"
+            "\n"
+            "Lists the records (*.kilter) in FOLDER, the one written last first: when the program began, how "
+            "much\n"
+            "it had to do, how long it took and how it ended. Without FOLDER: those in $KILTER_RECORD_DIR, "
+            "else\n"
+            "$XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
+            "\n"
+            "  state             running; finished; cancelled, as by Ctrl-C; failed; cut off: the program was\n"
+            "                    killed or crashed, and the record ends there\n"
+            "  --json            one JSON object; times in seconds, null where a number is not known\n"
+            "  --help            this text\n",
+    .run = run,
+};

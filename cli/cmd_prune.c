@@ -1,0 +1,267 @@
+/* kilter prune: deletes old records. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "records.h"
+#include "report/print.h"
+#include "sys/sys.h"
+#include "trace/trace.h"
+
+typedef struct request {
+    int64_t keep;      /* so many of each program stay; −1: not said */
+    double older_s;    /* what was written since stays; NAN: not said */
+    const char *program; /* NULL: of all programs */
+    bool results, dry_run;
+    double now_unix_s;
+} request;
+
+/* What came of it. */
+typedef struct tally {
+    size_t deleted, kept, unreadable, failed;
+    uint64_t bytes; /* of those deleted */
+} tally;
+
+/* --- what is to go --- */
+
+/* How many of its program were written later. */
+static int64_t place_of(const kl_record_list *list, size_t i) {
+    int64_t place = 0;
+    for (size_t k = 0; k < i; k++)
+        place += list->files[k].state != KL_RECORD_UNREADABLE &&
+                 strcmp(list->files[k].outline.program, list->files[i].outline.program) == 0;
+    return place;
+}
+
+static bool is_old(const request *r, const kl_record_list *list, size_t i) {
+    const kl_record_file *file = &list->files[i];
+    if (r->program && strcmp(file->outline.program, r->program) != 0)
+        return false;
+    return (isnan(r->older_s) || r->now_unix_s - (double)file->written.tv_sec > r->older_s) &&
+           (r->keep < 0 || place_of(list, i) >= r->keep);
+}
+
+/* --- deleting --- */
+
+/* Is the open file still the one that was read? */
+static const char *why_not_that_one(const kl_record_file *file, int fd) {
+    struct stat opened, named;
+    struct timespec written;
+    uint64_t bytes;
+    if (fstat(fd, &opened) != 0 || stat(file->path, &named) != 0 || opened.st_ino != named.st_ino ||
+        opened.st_dev != named.st_dev || !kl_record_file_look(file->path, &written, &bytes) ||
+        written.tv_sec != file->written.tv_sec || written.tv_nsec != file->written.tv_nsec)
+        return "it was written meanwhile";
+    return opened.st_uid != geteuid() ? "it is another user's" : NULL;
+}
+
+/* The log goes first: who is killed in between leaves no log that a new record would find. */
+static int delete_files(const kl_record_file *file) {
+    for (const char *const *ending = kl_record_files_of; *ending; ending++) {
+        char *name = kl_text("%s%s", file->path, *ending);
+        bool gone = name && (unlink(name) == 0 || errno == ENOENT);
+        int code = name ? errno : ENOMEM;
+        free(name);
+        if (!gone)
+            return code;
+    }
+    return 0;
+}
+
+static void say_kept(const kl_record_file *file, const char *why, tally *t) {
+    printf("kept      %s: %s\n", file->name, why);
+    t->kept++;
+}
+
+static void say_failed(const kl_record_file *file, int code, tally *t) {
+    fflush(stdout);
+    fprintf(stderr, "kilter: deleting '%s': %s\n", file->path, strerror(code));
+    t->failed++;
+}
+
+static void say_deleted(const request *r, const kl_record_file *file, tally *t) {
+    printf("%s  %s  %s\n", r->dry_run ? "would go" : "deleted ", file->name, kl_bytes_words(file->bytes).text);
+    t->deleted++;
+    t->bytes += file->bytes;
+}
+
+/* Holds the lock that a program holds which writes it: neither can begin while the other is at it. */
+static void delete_locked(const request *r, const kl_record_file *file, int fd, tally *t) {
+    const char *not = kl_record_lock(fd)  ? why_not_that_one(file, fd)
+                      : errno == EAGAIN ? "it is being written"
+                                        : strerror(errno);
+    if (not) {
+        say_kept(file, not, t);
+        return;
+    }
+    int code = r->dry_run ? 0 : delete_files(file);
+    if (code == 0)
+        say_deleted(r, file, t);
+    else
+        say_failed(file, code, t);
+}
+
+static void delete_record(const request *r, const kl_record_file *file, tally *t) {
+    int fd = open(file->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return; /* somebody else has deleted it */
+    if (fd < 0 && errno == ELOOP)
+        say_kept(file, "it is a link", t);
+    else if (fd < 0)
+        say_failed(file, errno, t);
+    else
+        delete_locked(r, file, fd, t);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void consider(const request *r, const kl_record_list *list, size_t i, tally *t) {
+    const kl_record_file *file = &list->files[i];
+    if (file->state == KL_RECORD_UNREADABLE)
+        t->unreadable++;
+    else if (!is_old(r, list, i))
+        t->kept++;
+    else if (file->state == KL_RECORD_RUNNING)
+        say_kept(file, "it is being written", t);
+    else if (file->outline.results && !r->results)
+        say_kept(file, "it holds results that --resume goes on from; --results deletes these, too", t);
+    else
+        delete_record(r, file, t);
+}
+
+static kilter_status prune(const request *r, const char *folder, tally *t, kilter_error *error) {
+    kl_record_list list;
+    kilter_status status = kl_records_find(folder, &list, error);
+    for (size_t i = 0; status == KILTER_OK && i < list.count; i++)
+        kl_record_file_read(&list.files[i]);
+    for (size_t i = list.count; status == KILTER_OK && i > 0; i--) /* the oldest first */
+        consider(r, &list, i - 1, t);
+    kl_records_free(&list);
+    return status;
+}
+
+/* --- all of it --- */
+
+static void print_tally(const request *r, const tally *t) {
+    printf("%zu record%s %s, %s %s; %zu kept\n", t->deleted, t->deleted == 1 ? "" : "s",
+           r->dry_run ? "would go" : "deleted", kl_bytes_words(t->bytes).text,
+           r->dry_run ? "would be freed" : "freed", t->kept);
+    if (t->unreadable > 0)
+        printf("%zu file%s that cannot be read as a record left alone; kilter list names %s\n", t->unreadable,
+               t->unreadable == 1 ? "" : "s", t->unreadable == 1 ? "it" : "them");
+}
+
+static int prune_all(const request *r, char **folders, int count) {
+    tally t = {0};
+    kilter_error error;
+    char *own = NULL;
+    kilter_status status = count == 0 ? kl_record_dir(&own, &error) : KILTER_OK;
+    if (own && access(own, F_OK) == 0) /* else there is no record */
+        status = prune(r, own, &t, &error);
+    for (int i = 0; i < count && status == KILTER_OK; i++)
+        status = prune(r, folders[i], &t, &error);
+    free(own);
+    if (status != KILTER_OK)
+        return kilter_exit("kilter", &error);
+    print_tally(r, &t);
+    int code = kl_cmd_printed();
+    return t.failed > 0 ? EXIT_FAILURE : code;
+}
+
+/* --- the command line --- */
+
+/* "90s", "12h", "30d"; NAN: it is none. */
+static double parse_duration(const char *text) {
+    static const char units[] = "smhdw";
+    static const double seconds[] = {1, 60, 3600, 86400, 604800};
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    bool good = end != text && *text >= '0' && *text <= '9' && unit && end[1] == '\0' && !errno && isfinite(value);
+    return good ? value * seconds[unit - units] : (double)NAN;
+}
+
+static bool parse_count(const char *text, int64_t *count) {
+    char *end;
+    errno = 0;
+    *count = strtoll(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
+}
+
+static int take_value(const kl_command *command, const char *option, const char *value, request *r) {
+    bool keep = strcmp(option, "--keep") == 0, older = strcmp(option, "--older") == 0;
+    if (!value)
+        return kl_cmd_usage(command, "%s wants a value", option);
+    if (keep ? r->keep >= 0 : older ? !isnan(r->older_s) : r->program != NULL)
+        return kl_cmd_usage(command, "%s is given twice", option);
+    if (keep && !parse_count(value, &r->keep))
+        return kl_cmd_usage(command, "--keep %s: it is no number of records", value);
+    if (older && isnan(r->older_s = parse_duration(value)))
+        return kl_cmd_usage(command, "--older %s: write a number with its unit, s, m, h, d or w, as in 30d",
+                            value);
+    if (!keep && !older)
+        r->program = value;
+    return EXIT_SUCCESS;
+}
+
+static bool takes_value(const char *word) {
+    return strcmp(word, "--keep") == 0 || strcmp(word, "--older") == 0 || strcmp(word, "--program") == 0;
+}
+
+/* The folders are moved to the front: argv[1 … *count]. */
+static int read_words(const kl_command *command, int argc, char **argv, request *r, int *count) {
+    bool options = true;
+    int code = EXIT_SUCCESS;
+    for (int i = 1; i < argc && code == EXIT_SUCCESS; i++) {
+        if (options && strcmp(argv[i], "--") == 0)
+            options = false;
+        else if (options && strcmp(argv[i], "--results") == 0)
+            r->results = true;
+        else if (options && strcmp(argv[i], "--dry-run") == 0)
+            r->dry_run = true;
+        else if (options && takes_value(argv[i])) {
+            code = take_value(command, argv[i], i + 1 < argc ? argv[i + 1] : NULL, r);
+            i++;
+        } else if (options && argv[i][0] == '-')
+            code = kl_cmd_usage(command, "unknown option '%s'", argv[i]);
+        else
+            argv[++*count] = argv[i];
+    }
+    if (code == EXIT_SUCCESS && r->keep < 0 && isnan(r->older_s))
+        code = kl_cmd_usage(command, "which are old? Give --keep, --older or both");
+    return code;
+}
+
+static int run(const kl_command *command, int argc, char **argv) {
+    request r = {.keep = -1, .older_s = (double)NAN, .now_unix_s = kl_unix_time_s()};
+    int folders = 0, code = read_words(command, argc, argv, &r, &folders);
+    return code == EXIT_SUCCESS ? prune_all(&r, argv + 1, folders) : code;
+}
+
+const kl_command kl_cmd_prune = {
+    .name = "prune",
+    .summary = "delete old records",
+    .help =
+        "usage: kilter prune [--keep N] [--older TIME] [--program NAME] [--results] [--dry-run] [FOLDER]…\n"
+        "\n"
+        "Deletes the records (*.kilter) in FOLDER that are old, and says how much that freed. With --keep and\n"
+        "--older, those go that both call old. Without FOLDER: in $KILTER_RECORD_DIR, else\n"
+        "$XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
+        "Records that a program is writing stay, and so do files that are no records of Kilter's.\n"
+        "\n"
+        "  --keep N          old: those of each program but the N written last\n"
+        "  --older TIME      old: those not written to for TIME: 90s, 30m, 12h, 30d or 2w\n"
+        "  --program NAME    of this program alone\n"
+        "  --results         also those with results that --resume goes on from, which stay otherwise\n"
+        "  --dry-run         delete nothing, but say what would be\n"
+        "  --help            this text\n",
+    .run = run,
+};
