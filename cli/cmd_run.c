@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,7 +42,7 @@ typedef struct run_options {
 
 typedef struct run_state {
     const run_options *options;
-    char *folder, *key_file, *listen, *join;
+    char *key_file, *listen, *join;
     kl_key key;
     pid_t master;
     int code; /* the master's, once it has ended */
@@ -123,22 +125,22 @@ static kilter_status choose_endpoints(run_state *r, kilter_error *error) {
     return kl_zmq_check(r->listen, error) == KILTER_OK ? kl_zmq_check(r->join, error) : KILTER_ERR_USAGE;
 }
 
-/* A key of this run alone, for the master in a folder that goes with it. */
+/* A key of this run alone, for the master in memory, under a name that it can open: whoever is killed leaves
+ * nothing. No program started from here inherits the file. */
 static kilter_status make_key(run_state *r, kilter_error *error) {
-    kilter_status status = kl_private_dir(&r->folder, error);
+    kl_buffer text = {0};
+    kilter_status status = kl_key_make(&r->key, error);
     if (status != KILTER_OK)
         return status;
-    r->key_file = kl_text("%s/farm.key", r->folder);
-    if (!r->key_file)
-        return kl_fail(error, KILTER_ERR_MEMORY, "making the key of the run: memory ran out");
-    return kl_key_read_or_make(r->key_file, &r->key, error);
-}
-
-static void remove_key(run_state *r) {
-    if (r->key_file)
-        unlink(r->key_file);
-    if (r->folder)
-        rmdir(r->folder);
+    kl_key_write(&r->key, true, &text);
+    int file = memfd_create("farm.key", MFD_CLOEXEC); /* open until this process ends */
+    bool made = file >= 0 && fchmod(file, 0600) == 0 && !text.failed &&
+                write(file, text.data, text.size) == (ssize_t)text.size;
+    if (made)
+        r->key_file = kl_text("/proc/%ld/fd/%d", (long)getpid(), file);
+    kl_buffer_free(&text);
+    return r->key_file ? KILTER_OK
+                       : kl_fail(error, KILTER_ERR_SYSTEM, "making the key of the run: %s", strerror(errno));
 }
 
 /* --- what runs where --- */
@@ -410,8 +412,6 @@ static int run_with(const run_options *options) {
         status = make_key(&r, &error);
     if (status == KILTER_OK)
         status = run_all(&r, &awaited, &before, &error);
-    remove_key(&r);
-    free(r.folder);
     free(r.key_file);
     free(r.listen);
     free(r.join);

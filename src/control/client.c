@@ -14,7 +14,7 @@
 
 struct kl_tuner {
     int fd;
-    char *path;
+    bool ended; /* the farm said so */
     double patience_s;
     kl_buffer request;
     uint8_t reply[KL_REPLY_BYTES_MOST];
@@ -23,7 +23,8 @@ struct kl_tuner {
 
 static kilter_status not_running(const kl_tuner *t, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_PEER, "the farm %s",
-                   kl_tuner_ended(t) ? "has ended" : "is not running any more: it was killed, or crashed");
+                   t->ended ? "has ended"
+                            : "is not running any more: it was killed, crashed, or is just ending");
 }
 
 static kilter_status no_answer(const kl_tuner *t, kilter_error *error) {
@@ -34,7 +35,6 @@ static kilter_status no_answer(const kl_tuner *t, kilter_error *error) {
 
 static kilter_status cannot_attach(const kl_tuner *t, int code, kilter_error *error) {
     switch (code) {
-    case ENOENT:
     case ECONNREFUSED:
         return not_running(t, error);
     case EAGAIN:
@@ -43,28 +43,41 @@ static kilter_status cannot_attach(const kl_tuner *t, int code, kilter_error *er
     case EPERM:
         return kl_fail(error, KILTER_ERR_USAGE, "the farm is another user's, and only its owner may attach");
     default:
-        return kl_fail(error, KILTER_ERR_SYSTEM, "attaching at %s: %s", t->path, strerror(code));
+        return kl_fail(error, KILTER_ERR_SYSTEM, "attaching to it: %s", strerror(code));
     }
 }
 
-kilter_status kl_tuner_attach(const char *path, double patience_s, kl_tuner **tuner, kilter_error *error) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t size = strlen(path);
-    if (size == 0 || size >= sizeof address.sun_path)
-        return kl_fail(error, KILTER_ERR_INPUT, "attaching at '%.120s': it is no path of a socket", path);
-    memcpy(address.sun_path, path, size + 1);
+/* When a farm is gone, anybody may listen under its name. */
+static bool is_owners(int fd) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (geteuid() == 0 || peer.uid == geteuid() || peer.uid == 0);
+}
+
+static bool reach(int fd, const struct sockaddr_un *address, socklen_t size) {
+    if (connect(fd, (const struct sockaddr *)address, size) != 0)
+        return false;
+    errno = EPERM;
+    return is_owners(fd);
+}
+
+kilter_status kl_tuner_attach(const char *name, double patience_s, kl_tuner **tuner, kilter_error *error) {
+    struct sockaddr_un address;
+    socklen_t size;
+    if (!kl_control_address(name, &address, &size))
+        return kl_fail(error, KILTER_ERR_INPUT, "attaching at '%.120s': it is no name of a farm's socket",
+                       name);
     kl_tuner *t = calloc(1, sizeof *t);
-    if (!t || !(t->path = kl_text("%s", path))) {
-        free(t);
+    if (!t)
         return kl_fail(error, KILTER_ERR_MEMORY, "attaching to the farm: memory ran out");
-    }
     t->patience_s = patience_s;
     t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     /* connecting waits where many others do, and sending where a request was not read yet */
     struct timeval patience = {.tv_sec = (time_t)patience_s,
                                .tv_usec = (suseconds_t)(1e6 * fmod(patience_s, 1))};
     if (t->fd < 0 || setsockopt(t->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0 ||
-        connect(t->fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        !reach(t->fd, &address, size)) {
         kilter_status status = cannot_attach(t, errno, error);
         kl_tuner_detach(t);
         return status;
@@ -79,12 +92,11 @@ void kl_tuner_detach(kl_tuner *t) {
     if (t->fd >= 0)
         close(t->fd);
     kl_buffer_free(&t->request);
-    free(t->path);
     free(t);
 }
 
 bool kl_tuner_ended(const kl_tuner *t) {
-    return access(t->path, F_OK) != 0;
+    return t->ended;
 }
 
 static kilter_status wait_for_reply(kl_tuner *t, kilter_error *error) {
@@ -94,13 +106,14 @@ static kilter_status wait_for_reply(kl_tuner *t, kilter_error *error) {
         if (poll(&wanted, 1, (int)(1e3 * left_s) + 1) <= 0)
             continue; /* a signal, or the time is up */
         ssize_t size = recv(t->fd, t->reply, sizeof t->reply, MSG_DONTWAIT | MSG_TRUNC);
-        if (size < 0 && (errno == EAGAIN || errno == EINTR))
-            continue;
+        if (size < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
+            continue; /* what came before a reset is read after it */
         if (size <= 0)
             return not_running(t, error);
         /* a longer one is cut, and so malformed */
         t->reply_size = (size_t)size < sizeof t->reply ? (size_t)size : sizeof t->reply;
-        return KILTER_OK;
+        t->ended = kl_talk_get_ended(t->reply, t->reply_size);
+        return t->ended ? not_running(t, error) : KILTER_OK;
     }
     return no_answer(t, error);
 }
@@ -112,15 +125,15 @@ static kilter_status malformed(const kl_tuner *t, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE,
                        "the farm speaks version %u and this tool %d; use the farm's kilter", version,
                        KL_CONTROL_VERSION);
-    return kl_fail(error, KILTER_ERR_INPUT, "what answers at %s is no farm", t->path);
+    return kl_fail(error, KILTER_ERR_INPUT, "what answers there is no farm");
 }
 
 /* t->request → t->reply, which is no refusal. */
 static kilter_status ask(kl_tuner *t, kilter_error *error) {
     if (t->request.failed)
         return kl_fail(error, KILTER_ERR_MEMORY, "asking the farm: memory ran out");
-    if (send(t->fd, t->request.data, t->request.size, MSG_NOSIGNAL) < 0)
-        return errno == EAGAIN ? no_answer(t, error) : not_running(t, error);
+    if (send(t->fd, t->request.data, t->request.size, MSG_NOSIGNAL) < 0 && errno == EAGAIN)
+        return no_answer(t, error);
     kilter_status status = wait_for_reply(t, error);
     kilter_error refusal;
     if (status == KILTER_OK && kl_talk_get_refused(t->reply, t->reply_size, &refusal))

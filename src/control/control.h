@@ -125,11 +125,11 @@ typedef struct kl_control_farm {
 
 typedef struct kl_control kl_control;
 
-/* Open the socket, in a new folder that only this user can enter, and start the server's thread.
- * KILTER_ERR_USAGE, _SYSTEM, _MEMORY: there is no server, and nothing else is lost. */
+/* Open the socket, which takes this user alone, and start the server's thread. It is in no folder, so that a
+ * killed master leaves nothing. KILTER_ERR_SYSTEM, _MEMORY: there is no server, and nothing else is lost. */
 kilter_status kl_control_open(const kl_control_farm *farm, kl_control **control, kilter_error *error);
-const char *kl_control_path(const kl_control *control); /* the socket's; "" for NULL */
-/* Returns when no callback runs any more; folder and socket are gone. NULL does nothing. */
+const char *kl_control_name(const kl_control *control); /* the socket's; "" for NULL */
+/* Tells all who are attached. Returns when no callback runs any more. NULL does nothing. */
 void kl_control_close(kl_control *control);
 
 /* --- the tool's side --- */
@@ -139,7 +139,7 @@ typedef struct kl_tuner kl_tuner; /* attached to one farm; used by one thread */
 /* All of these take at most `patience_s`. KILTER_ERR_PEER: the farm is not running any more, or does not
  * answer in time; KILTER_ERR_USAGE: this user may not look, or farm and tool are of different versions;
  * KILTER_ERR_INPUT: what answers there is no farm. */
-kilter_status kl_tuner_attach(const char *path, double patience_s, kl_tuner **tuner, kilter_error *error);
+kilter_status kl_tuner_attach(const char *name, double patience_s, kl_tuner **tuner, kilter_error *error);
 void kl_tuner_detach(kl_tuner *tuner);
 kilter_status kl_tuner_look(kl_tuner *tuner, kl_control_state *state, kilter_error *error);
 /* These two KILTER_ERR_RANGE too: the farm refuses, and says why. */

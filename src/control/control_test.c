@@ -83,16 +83,17 @@ static int close_farm(void **state) {
 
 static kl_tuner *attach(const fake_farm *f) {
     kl_tuner *tuner;
-    assert_int_equal(kl_tuner_attach(kl_control_path(f->control), PATIENCE_S, &tuner, NULL), KILTER_OK);
+    assert_int_equal(kl_tuner_attach(kl_control_name(f->control), PATIENCE_S, &tuner, NULL), KILTER_OK);
     return tuner;
 }
 
 /* A connection of no tool. */
 static int connect_raw(const fake_farm *f) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", kl_control_path(f->control));
+    struct sockaddr_un address;
+    socklen_t size;
+    assert_true(kl_control_address(kl_control_name(f->control), &address, &size));
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, size), 0);
     return fd;
 }
 
@@ -154,36 +155,26 @@ static void drains_reach_the_farm_or_are_refused(void **state) {
     kl_tuner_detach(tuner);
 }
 
-static void only_the_owner_can_enter(void **state) {
-    fake_farm *f = *state;
-    struct stat folder;
-    char path[200];
-    snprintf(path, sizeof path, "%s", kl_control_path(f->control));
-    *strrchr(path, '/') = '\0';
-    assert_int_equal(stat(path, &folder), 0);
-    assert_int_equal(folder.st_mode & 0777, 0700);
-    assert_int_equal(folder.st_uid, geteuid());
+static void the_socket_is_in_no_folder(void **state) {
+    const char *name = kl_control_name(((fake_farm *)*state)->control);
+    assert_int_equal(name[0], '@');
+    assert_null(strchr(name, '/'));
 }
 
-/* Even where somebody has opened the folder. */
+/* Anybody can reach it. */
 static void another_user_is_sent_away(void **state) {
     fake_farm *f = *state;
     if (geteuid() != 0) {
         print_message("only root can be somebody else: not tried\n");
         skip();
     }
-    char path[200];
-    snprintf(path, sizeof path, "%s", kl_control_path(f->control));
-    assert_int_equal(chmod(path, 0777), 0);
-    *strrchr(path, '/') = '\0';
-    assert_int_equal(chmod(path, 0777), 0);
     pid_t child = fork();
     if (child == 0) {
         kl_control_state seen;
         kl_tuner *tuner;
         kilter_status status = setuid(65534) == 0 ? KILTER_OK : KILTER_ERR_SYSTEM;
         if (status == KILTER_OK)
-            status = kl_tuner_attach(kl_control_path(f->control), PATIENCE_S, &tuner, NULL);
+            status = kl_tuner_attach(kl_control_name(f->control), PATIENCE_S, &tuner, NULL);
         if (status == KILTER_OK)
             status = kl_tuner_look(tuner, &seen, NULL);
         _exit((int)status);
@@ -295,7 +286,7 @@ static void *ask_often(void *arg) {
     asker *a = arg;
     kl_tuner *tuner;
     kl_control_state seen;
-    if (kl_tuner_attach(kl_control_path(a->farm->control), PATIENCE_S, &tuner, NULL) != KILTER_OK)
+    if (kl_tuner_attach(kl_control_name(a->farm->control), PATIENCE_S, &tuner, NULL) != KILTER_OK)
         return NULL;
     for (int i = 0; i < 20; i++)
         a->answered += kl_tuner_look(tuner, &seen, NULL) == KILTER_OK;
@@ -317,13 +308,18 @@ static void all_of_many_are_answered(void **state) {
     assert_int_equal(f->looks, 160);
 }
 
-static void an_end_is_told_and_leaves_no_files(void **state) {
+static void *close_in_thread(void *control) {
+    kl_control_close(control);
+    return NULL;
+}
+
+static void an_end_is_told(void **state) {
     (void)state;
     void *own;
     assert_int_equal(open_farm(&own), KILTER_OK);
     fake_farm *f = own;
-    char path[200];
-    snprintf(path, sizeof path, "%s", kl_control_path(f->control));
+    char name[200];
+    snprintf(name, sizeof name, "%s", kl_control_name(f->control));
     kl_tuner *tuner = attach(f);
     kl_control_state seen;
     assert_int_equal(kl_tuner_look(tuner, &seen, NULL), KILTER_OK);
@@ -333,12 +329,34 @@ static void an_end_is_told_and_leaves_no_files(void **state) {
     assert_string_equal(error.text, "the farm has ended");
     assert_true(kl_tuner_ended(tuner));
     kl_tuner_detach(tuner);
-    assert_int_equal(kl_tuner_attach(path, PATIENCE_S, &tuner, &error), KILTER_ERR_PEER);
-    *strrchr(path, '/') = '\0';
-    assert_int_not_equal(access(path, F_OK), 0);
+    assert_int_equal(kl_tuner_attach(name, PATIENCE_S, &tuner, &error), KILTER_ERR_PEER);
 }
 
-/* A process that is killed leaves its socket behind, with nobody at the other end. */
+/* Its request is still unread then, or is answered before: either way the end is told. */
+static void an_end_is_told_to_who_has_just_asked(void **state) {
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        void *own;
+        assert_int_equal(open_farm(&own), KILTER_OK);
+        fake_farm *f = own;
+        kl_tuner *tuner = attach(f);
+        kl_control_state seen;
+        kilter_error error;
+        assert_int_equal(kl_tuner_look(tuner, &seen, NULL), KILTER_OK);
+        pthread_t closing;
+        assert_int_equal(pthread_create(&closing, NULL, close_in_thread, f->control), 0);
+        while (kl_tuner_look(tuner, &seen, &error) == KILTER_OK)
+            ;
+        assert_int_equal(error.status, KILTER_ERR_PEER);
+        assert_string_equal(error.text, "the farm has ended");
+        pthread_join(closing, NULL);
+        kl_tuner_detach(tuner);
+        pthread_mutex_destroy(&f->lock);
+        free(f);
+    }
+}
+
+/* Of a process that is killed nobody tells. */
 static void a_crash_is_told_from_an_end(void **state) {
     (void)state;
     int pipes[2];
@@ -348,7 +366,7 @@ static void a_crash_is_told_from_an_end(void **state) {
     if (child == 0) {
         void *own = NULL;
         open_farm(&own);
-        const char *where = kl_control_path(((fake_farm *)own)->control);
+        const char *where = kl_control_name(((fake_farm *)own)->control);
         if (write(pipes[1], where, strlen(where) + 1) > 0)
             pause();
         _exit(1);
@@ -367,9 +385,6 @@ static void a_crash_is_told_from_an_end(void **state) {
     kl_tuner_detach(tuner);
     assert_int_equal(kl_tuner_attach(path, PATIENCE_S, &tuner, &error), KILTER_ERR_PEER);
     assert_non_null(strstr(error.text, "not running any more"));
-    unlink(path);
-    *strrchr(path, '/') = '\0';
-    rmdir(path);
     close(pipes[0]);
     close(pipes[1]);
 }
@@ -377,13 +392,13 @@ static void a_crash_is_told_from_an_end(void **state) {
 /* Listens, and never answers. */
 static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     (void)state;
-    char *folder, path[108];
-    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
-    snprintf(path, sizeof path, "%s/control", folder);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    char path[60];
+    snprintf(path, sizeof path, "@kilter-test-%ld", (long)getpid());
+    struct sockaddr_un address;
+    socklen_t size;
+    assert_true(kl_control_address(path, &address, &size));
     int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(fd, 1), 0);
     kl_tuner *tuner;
     kl_control_state seen;
@@ -393,9 +408,34 @@ static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     assert_non_null(strstr(error.text, "does not answer within 0.01 s"));
     kl_tuner_detach(tuner);
     close(fd);
-    unlink(path);
-    rmdir(folder);
-    free(folder);
+}
+
+/* A farm that is gone has left its name to whoever takes it. */
+static void another_users_socket_is_not_attached_to(void **state) {
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("only root can be somebody else: not tried\n");
+        skip();
+    }
+    char name[60];
+    snprintf(name, sizeof name, "@kilter-test-%ld", (long)getpid());
+    struct sockaddr_un address;
+    socklen_t size;
+    assert_true(kl_control_address(name, &address, &size));
+    pid_t child = fork();
+    if (child == 0) {
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), ok = setresuid(65533, 65533, 0) == 0;
+        ok = ok && bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 1) == 0;
+        kl_tuner *tuner;
+        kilter_error error;
+        ok = ok && seteuid(0) == 0 && setresuid(0, 65534, 0) == 0;
+        kilter_status status = kl_tuner_attach(name, 1, &tuner, &error);
+        _exit(ok ? (int)status : 0);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), KILTER_ERR_USAGE);
 }
 
 static void what_is_no_socket_is_refused(void **state) {
@@ -404,11 +444,12 @@ static void what_is_no_socket_is_refused(void **state) {
     kilter_error error;
     char longest[300];
     memset(longest, 'a', sizeof longest - 1);
-    longest[0] = '/';
+    longest[0] = '@';
     longest[sizeof longest - 1] = '\0';
     assert_int_equal(kl_tuner_attach("", 1, &tuner, &error), KILTER_ERR_INPUT);
     assert_int_equal(kl_tuner_attach(longest, 1, &tuner, &error), KILTER_ERR_INPUT);
-    assert_int_equal(kl_tuner_attach("/nowhere/control", 1, &tuner, &error), KILTER_ERR_PEER);
+    assert_int_equal(kl_tuner_attach("/nowhere/control", 1, &tuner, &error), KILTER_ERR_INPUT);
+    assert_int_equal(kl_tuner_attach("@kilter-nobody", 1, &tuner, &error), KILTER_ERR_PEER);
 }
 
 int main(void) {
@@ -417,7 +458,7 @@ int main(void) {
         WITH_FARM(looks_and_settings_reach_the_farm),
         WITH_FARM(a_refusal_says_why_and_ends_nothing),
         WITH_FARM(drains_reach_the_farm_or_are_refused),
-        WITH_FARM(only_the_owner_can_enter),
+        WITH_FARM(the_socket_is_in_no_folder),
         WITH_FARM(another_user_is_sent_away),
         WITH_FARM(garbage_is_refused),
         WITH_FARM(another_version_is_told_so),
@@ -426,9 +467,11 @@ int main(void) {
         WITH_FARM(many_that_say_nothing_keep_nobody_out),
         WITH_FARM(who_reads_no_answers_is_dropped),
         WITH_FARM(all_of_many_are_answered),
-        cmocka_unit_test(an_end_is_told_and_leaves_no_files),
+        cmocka_unit_test(an_end_is_told),
+        cmocka_unit_test(an_end_is_told_to_who_has_just_asked),
         cmocka_unit_test(a_crash_is_told_from_an_end),
         cmocka_unit_test(nobody_waits_for_a_master_that_does_not_answer),
+        cmocka_unit_test(another_users_socket_is_not_attached_to),
         cmocka_unit_test(what_is_no_socket_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* The farm's side: one thread that answers one request of each client in turn, and then rests a moment, so
  * that a flood of requests costs the farm's machine little. Nothing here waits for a client. */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -26,8 +27,7 @@ enum {
 
 struct kl_control {
     kl_control_farm farm;
-    kl_socket_dir folder;
-    char *path;
+    char *name;
     pthread_t thread;
     struct pollfd polled[CLIENTS + CLIENTS_MOST]; /* the server's thread's; fd −1: none */
     uint64_t heard[CLIENTS_MOST], rounds;         /* the round each client was last heard in */
@@ -37,7 +37,7 @@ struct kl_control {
 
 /* --- clients --- */
 
-/* The folder keeps others out; this holds where somebody has opened it. */
+/* Anybody can reach the socket. */
 static bool is_owner(int fd) {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -172,26 +172,20 @@ static void *server_main(void *arg) {
 
 /* --- life --- */
 
-static kilter_status no_socket(const kl_control *c, const char *doing, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_SYSTEM, "%s the control socket in %s: %s", doing, c->folder.path,
-                   strerror(errno));
+static kilter_status no_socket(const char *doing, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_SYSTEM, "%s the control socket: %s", doing, strerror(errno));
 }
 
 static kilter_status open_socket(kl_control *c, kilter_error *error) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t size = strlen(c->path);
-    if (size >= sizeof address.sun_path)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "opening the control socket %.120s: its path has %zu bytes, and the system takes %zu; "
-                       "set TMPDIR to a shorter one",
-                       c->path, size, sizeof address.sun_path - 1);
-    memcpy(address.sun_path, c->path, size + 1);
+    struct sockaddr_un address;
+    socklen_t size;
+    kl_control_address(c->name, &address, &size);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     c->polled[LISTENER] = (struct pollfd){.fd = fd, .events = POLLIN};
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, WAITING_MOST) != 0)
-        return no_socket(c, "opening", error);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0 || listen(fd, WAITING_MOST) != 0)
+        return no_socket("opening", error);
     c->polled[WAKE] = (struct pollfd){.fd = eventfd(0, EFD_CLOEXEC), .events = POLLIN};
-    return c->polled[WAKE].fd < 0 ? no_socket(c, "serving", error) : KILTER_OK;
+    return c->polled[WAKE].fd < 0 ? no_socket("serving", error) : KILTER_OK;
 }
 
 static kilter_status start_thread(kl_control *c, kilter_error *error) {
@@ -204,16 +198,21 @@ static kilter_status start_thread(kl_control *c, kilter_error *error) {
                      : kl_fail(error, KILTER_ERR_SYSTEM, "starting the control thread: %s", strerror(code));
 }
 
-/* The name goes before the connections do: by that a client tells an end from a crash. */
+/* By this a client tells an end from a crash. */
+static void say_ended(kl_control *c) {
+    kl_buffer_clear(&c->reply);
+    kl_talk_put_ended(&c->reply);
+    for (int i = CLIENTS; i < CLIENTS + CLIENTS_MOST && !c->reply.failed; i++)
+        if (c->polled[i].fd >= 0)
+            (void)!send(c->polled[i].fd, c->reply.data, c->reply.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static void close_all(kl_control *c) {
-    if (c->path)
-        unlink(c->path);
-    kl_socket_dir_close(&c->folder);
     for (int i = 0; i < CLIENTS + CLIENTS_MOST; i++)
         if (c->polled[i].fd >= 0)
             close(c->polled[i].fd);
     kl_buffer_free(&c->reply);
-    free(c->path);
+    free(c->name);
     free(c);
 }
 
@@ -224,11 +223,10 @@ kilter_status kl_control_open(const kl_control_farm *farm, kl_control **control,
     c->farm = *farm;
     for (int i = 0; i < CLIENTS + CLIENTS_MOST; i++)
         c->polled[i].fd = -1;
-    kilter_status status = kl_socket_dir_open(&c->folder, error);
-    if (status == KILTER_OK && !(c->path = kl_text("%s/control", c->folder.path)))
-        status = kl_fail(error, KILTER_ERR_MEMORY, "opening the control socket: memory ran out");
-    if (status == KILTER_OK)
-        status = open_socket(c, error);
+    c->name = kl_text("@kilter-%016" PRIx64 "%016" PRIx64, kl_token(), kl_token());
+    kilter_status status =
+        c->name ? open_socket(c, error)
+                : kl_fail(error, KILTER_ERR_MEMORY, "opening the control socket: memory ran out");
     if (status == KILTER_OK)
         status = start_thread(c, error);
     if (status != KILTER_OK) {
@@ -239,8 +237,8 @@ kilter_status kl_control_open(const kl_control_farm *farm, kl_control **control,
     return KILTER_OK;
 }
 
-const char *kl_control_path(const kl_control *c) {
-    return c ? c->path : "";
+const char *kl_control_name(const kl_control *c) {
+    return c ? c->name : "";
 }
 
 void kl_control_close(kl_control *c) {
@@ -248,5 +246,6 @@ void kl_control_close(kl_control *c) {
         return;
     eventfd_write(c->polled[WAKE].fd, 1);
     pthread_join(c->thread, NULL);
+    say_ended(c);
     close_all(c);
 }

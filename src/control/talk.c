@@ -16,7 +16,7 @@ kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version) {
     uint32_t theirs = kl_get_u32(&r);
     uint8_t kind = kl_get_u8(&r);
     *version = ours && !r.bad ? theirs : 0;
-    return *version == KL_CONTROL_VERSION && kind <= KL_TALK_REFUSED ? (kl_talk)kind : KL_TALK_NONE;
+    return *version == KL_CONTROL_VERSION && kind <= KL_TALK_ENDED ? (kl_talk)kind : KL_TALK_NONE;
 }
 
 /* Behind the head; `bad` when the message is of another kind. */
@@ -60,6 +60,15 @@ void kl_talk_put_look(kl_buffer *out) {
 
 bool kl_talk_get_look(const void *data, size_t size) {
     kl_reader r = body_of(data, size, KL_TALK_LOOK);
+    return kl_reader_done(&r);
+}
+
+void kl_talk_put_ended(kl_buffer *out) {
+    put_head(out, KL_TALK_ENDED);
+}
+
+bool kl_talk_get_ended(const void *data, size_t size) {
+    kl_reader r = body_of(data, size, KL_TALK_ENDED);
     return kl_reader_done(&r);
 }
 

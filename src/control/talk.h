@@ -5,6 +5,9 @@
 #ifndef KL_CONTROL_TALK_H
 #define KL_CONTROL_TALK_H
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "control/control.h"
 
 enum { KL_REQUEST_BYTES_MOST = 512, KL_REPLY_BYTES_MOST = 16 * 1024 };
@@ -17,11 +20,18 @@ typedef enum kl_talk {
     KL_TALK_STATE, /* replies */
     KL_TALK_TAKEN,
     KL_TALK_REFUSED,
+    KL_TALK_ENDED, /* unasked: the farm's last word */
 } kl_talk;
+
+/* The address of a socket by its name in the record: "@…", in no folder, which the system forgets with the
+ * process. false: it is no such name. */
+bool kl_control_address(const char *name, struct sockaddr_un *address, socklen_t *size);
 
 /* The kind, as far as this version knows it, and the version it is of (0: no message of ours). */
 kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version);
 
+void kl_talk_put_ended(kl_buffer *out);
+bool kl_talk_get_ended(const void *data, size_t size);
 void kl_talk_put_look(kl_buffer *out);
 bool kl_talk_get_look(const void *data, size_t size);
 void kl_talk_put_set(kl_buffer *out, const kl_control_setting *setting);

@@ -76,7 +76,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
                             .began_unix_s = f->opened_unix_s,
                             .pid = getpid(),
                             .simulated = f->clock.simulated,
-                            .control = kl_control_path(f->control),
+                            .control = kl_control_name(f->control),
                             .folder = here};
     if (status == KILTER_OK && resume)
         status = kl_farm_open_stored(f, &row, &trace, &problem);

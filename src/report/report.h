@@ -21,7 +21,7 @@ typedef struct kl_report_run {
     bool ended;
     double ended_s;        /* since began_unix_s */
     uint64_t dropped_rows; /* missing from the record */
-    char *control;         /* path of the socket for `kilter tune`; "": none, or the record is too old */
+    char *control;         /* name of the socket for `kilter tune`; "": none, or the record is too old */
 } kl_report_run;
 
 typedef struct kl_report_worker {

@@ -27,7 +27,7 @@ typedef struct kl_trace_run_row {
     double began_unix_s;
     int64_t pid;
     bool simulated;      /* not written: rows wait for the disk, as simulated time stands still meanwhile */
-    const char *control; /* path of the socket for `kilter tune`; "": none */
+    const char *control; /* name of the socket for `kilter tune`; "": none */
     const char *folder;  /* the program's working folder; NULL: not known */
     bool loop;           /* not written: the run is a loop over ranks, whose rows are the last ones below */
 } kl_trace_run_row;
