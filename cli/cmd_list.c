@@ -79,6 +79,13 @@ static void print_table(const kl_record_file *const *readable, size_t count) {
         kl_print_table(stdout, columns, sizeof columns / sizeof *columns, readable, count);
 }
 
+/* The error without the name of the file. */
+static const char *why_unreadable(const kl_record_file *file) {
+    const char *name = strstr(file->error.text, file->path);
+    const char *why = name ? strstr(name + strlen(file->path), ": ") : NULL;
+    return why ? why + 2 : file->error.text;
+}
+
 static void print_text(const char *folder, const kl_record_list *list) {
     const kl_record_file **readable = calloc(list->count + 1, sizeof *readable);
     uint64_t bytes = 0;
@@ -91,7 +98,7 @@ static void print_text(const char *folder, const kl_record_list *list) {
     print_table(readable, count);
     for (size_t i = 0; i < list->count; i++)
         if (list->files[i].state == KL_RECORD_UNREADABLE)
-            kl_say(stdout, "unreadable", "%s", list->files[i].error.text);
+            kl_say(stdout, "unreadable", "%s: %s", list->files[i].name, why_unreadable(&list->files[i]));
     printf("%zu record%s, %s, in %s%s\n", count, count == 1 ? "" : "s", kl_bytes_words(bytes).text, folder,
            count > 0 ? "; kilter prune deletes old ones" : "");
     free(readable);

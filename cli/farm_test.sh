@@ -24,6 +24,10 @@ until_so() {
     done
 }
 
+left_nothing() { # no file of a master's, for workers or tools
+    [ -z "$(ls -A "$TMPDIR")" ]
+}
+
 shows() { # WORDS: a look holds them
     "$kilter" tune --once "$record" | grep -q -- "$1"
 }

@@ -236,6 +236,18 @@ static void put_inputs(kl_json *j, const kl_basis *b) {
     kl_json_close(j, '}');
 }
 
+static void put_cut(kl_json *j, const kl_basis *b) {
+    if (!b->cut) {
+        kl_json_text(j, "cut", NULL);
+        return;
+    }
+    kl_json_open(j, "cut", '{');
+    kl_json_text(j, "status", *b->cut ? b->cut : NULL);
+    kl_json_number(j, "tasks_done", b->done);
+    kl_json_number(j, "tasks", b->tasks);
+    kl_json_close(j, '}');
+}
+
 static void put_measured(kl_json *j, const kl_basis *b) {
     kl_json_open(j, "measured", '[');
     for (size_t i = 0; i < b->measured_count; i++) {
@@ -316,8 +328,7 @@ void kl_prediction_print_json(const kl_prediction *p, FILE *out) {
         kl_json_count(&j, "run", b->run);
     else
         kl_json_text(&j, "run", NULL);
-    kl_json_truth(&j, "run_done", b->record && !b->cut);
-    kl_json_number(&j, "tasks_done", b->record ? b->done : (double)NAN);
+    put_cut(&j, b);
     put_inputs(&j, b);
     kl_json_text(&j, "speeds_from", b->speeds_from);
     kl_json_text(&j, "rounds", isnan(b->in[KL_IN_TASKS].value) ? NULL : b->part_count ? "recorded" : "daf");

@@ -113,10 +113,30 @@ expect 2 "'missing.kilter': No such file" "$kilter" predict missing.kilter
 expect 2 "'missing.kilter': No such file" "$kilter" predict --work-s 1 --hosts missing.kilter
 expect 2 "there is no run 9 in it" "$kilter" predict --run 9 finished.kilter
 "$writer" killed killed.kilter
-expect 2 "'killed.kilter': no run in it ended" "$kilter" predict killed.kilter
-expect 2 "'killed.kilter': that run did not end" "$kilter" predict --run 0 killed.kilter
+"$kilter" predict killed.kilter >cut.out
+grep -q "^part .*the run was cut off, or still goes on: 120 of its 120 tasks were done" cut.out || fail "killed: $(cat cut.out)"
+"$kilter" predict --run 0 killed.kilter | same cut.out - "the same run, named"
+
+# a run that was cancelled: what was done stands for the rest
+"$writer" cancelled cancelled.kilter
+"$kilter" predict cancelled.kilter >cut.out
+holds cut.out 'the run ended early: cancelled: 90 of its 120 tasks were done'
+holds cut.out '4.00 s to compute, on one worker'
+holds cut.out '2880 bytes in messages'
+holds cut.out '120 tasks (tasks of the run)'
+holds cut.out '33.3 ms a task'
+! grep -q "^measured" cut.out || fail "a run that was cut short as measured"
+"$kilter" predict --json cancelled.kilter | grep -qF '"cut":{"status":"cancelled","tasks_done":90,"tasks":120}' ||
+    fail "cut as JSON"
+"$kilter" predict --iterations 3 --hosts cancelled.kilter cancelled.kilter >cut.out
+holds cut.out 'together 1.33333 times as fast'
+"$writer" later cancelled-later.kilter # one that is done before it is taken
+"$kilter" predict cancelled-later.kilter >whole.out
+holds whole.out 'cancelled-later.kilter, run 0 of'
+! grep -q "^part" whole.out || fail "a whole run as a part"
+"$kilter" predict --run 1 cancelled-later.kilter | grep -q "^part" || fail "a part as a whole run"
 "$writer" empty empty.kilter
-expect 2 "'empty.kilter': no run in it ended" "$kilter" predict empty.kilter
+expect 2 "'empty.kilter': no task in it is done" "$kilter" predict empty.kilter
 head -c 5000 finished.kilter >cut.kilter
 expect 2 "'cut.kilter': it is damaged or cut" "$kilter" predict cut.kilter
 expect 1 "nowhere/a.svg': No such file" "$kilter" predict $example --plot nowhere/a.svg
@@ -125,6 +145,7 @@ expect 1 "nowhere/a.svg': No such file" "$kilter" predict $example --plot nowher
 # without FILE: the newest record
 mkdir -p home/.local/state/kilter
 cp finished.kilter home/.local/state/kilter/
-"$kilter" predict | grep -q "home/.local/state/kilter/finished.kilter, run 2" || fail "not the newest record"
+"$kilter" predict 2>err | grep -q "home/.local/state/kilter/finished.kilter, run 2" || fail "not the newest record"
+grep -q "^kilter: $place/home/.local/state/kilter/finished.kilter: the newest record of all" err || fail "not named: $(cat err)"
 
 "$kilter" help predict | grep -q '^usage: kilter predict' || fail "help predict"

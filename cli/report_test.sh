@@ -112,6 +112,7 @@ cp killed.kilter own/0.kilter
 cp killed.kilter-wal own/0.kilter-wal
 touch -d 2018-01-01 own/0.kilter
 "$kilter" report | grep -q "own/0.kilter" || fail "not the one being written"
+expect 2 "it cannot be reached" "$kilter" tune --once killed_loop.kilter
 env -u HOME -u KILTER_RECORD_DIR "$kilter" report 2>err && fail "a report from nowhere"
 grep -q "name the file" err || fail "from nowhere: $(cat err)"
 

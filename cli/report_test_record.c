@@ -9,10 +9,13 @@
 
 #include "trace/trace.h"
 
-/* Two workers, the second at half speed, over `chunks` chunks of 10 tasks each. */
-static void push_iteration(kl_trace *t, uint64_t run, double began_s, uint64_t chunks, uint64_t stored) {
+static void push_begin(kl_trace *t, uint64_t run, double began_s, uint64_t chunks, uint64_t stored) {
     kl_trace_iteration(
         t, &(kl_trace_iteration_row){run, 10 * chunks, 10.0 * (double)chunks, "auto", 4096, began_s, stored});
+}
+
+/* Two workers, the second at half speed, over `chunks` chunks of 10 tasks each. */
+static void push_work(kl_trace *t, uint64_t run, double began_s, uint64_t chunks) {
     kl_trace_decision(t, &(kl_trace_decision_row){run, UINT64_MAX, began_s, -1, "workers", 2,
                                                   "stays at 2 workers: 1 would have index 3.1 for 4.3, seen "
                                                   "in 1 of 3 iterations",
@@ -31,6 +34,11 @@ static void push_iteration(kl_trace *t, uint64_t run, double began_s, uint64_t c
         kl_trace_measurement(t,
                              &(kl_trace_measurement_row){began_s + 0.5, worker, "unit_s",
                                                          worker ? 0.05 : 0.025, worker ? 0.01 : 0.005, 40});
+}
+
+static void push_iteration(kl_trace *t, uint64_t run, double began_s, uint64_t chunks, uint64_t stored) {
+    push_begin(t, run, began_s, chunks, stored);
+    push_work(t, run, began_s, chunks);
 }
 
 static void push_end(kl_trace *t, uint64_t run, double ended_s) {
@@ -79,6 +87,15 @@ static void push_finished(kl_trace *t, uint64_t iterations) {
         push_end(t, run, began_s + 2.125);
     }
     kl_trace_worker_left(t, 2, 1.5, "its host was shut down\033[31m");
+}
+
+/* Of 120 tasks the first 90 were done. */
+static void push_cancelled(kl_trace *t, uint64_t run) {
+    double began_s = 1 + 10 * (double)run;
+    push_begin(t, run, began_s, 12, 0);
+    push_work(t, run, began_s, 9);
+    kl_trace_iteration_ended(
+        t, &(kl_trace_iteration_end){run, 2, 9, 2, began_s + 3, 1.5, 3.0, "stopped", "cancelled"});
 }
 
 /* As a kill would leave it: rows committed, nothing said about an end. */
@@ -179,18 +196,20 @@ static void push_loop_end(kl_trace *t, const char *status) {
 }
 
 static int usage(void) {
-    fputs("usage: report_test_record finished|many|killed|empty|resumed|loop|ended_loop|killed_loop FILE\n",
+    fputs("usage: report_test_record finished|many|killed|cancelled|later|empty|resumed|loop|ended_loop|"
+          "killed_loop FILE [PROGRAM [FOLDER]]\n",
           stderr);
     return 2;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3)
+    if (argc < 3 || argc > 5)
         return usage();
     const char *kind = argv[1], *file = argv[2];
     kilter_error error;
     kl_trace *t;
-    kl_trace_run_row run = {.program = "squares",
+    kl_trace_run_row run = {.program = argc > 3 ? argv[3] : "squares",
+                            .folder = argc > 4 ? argv[4] : NULL,
                             .version = "0.1.0",
                             .transport = "zmq",
                             .policy = "auto",
@@ -217,6 +236,12 @@ int main(int argc, char **argv) {
         die_when_written(file, "move WHERE refused = 1", 1); /* the last row pushed */
     } else if (strcmp(kind, "finished") == 0) {
         push_finished(t, 3);
+    } else if (strcmp(kind, "cancelled") == 0) {
+        push_workers(t);
+        push_cancelled(t, 0);
+    } else if (strcmp(kind, "later") == 0) {
+        push_finished(t, 1);
+        push_cancelled(t, 1);
     } else if (strcmp(kind, "many") == 0) {
         push_finished(t, 20);
     } else if (strcmp(kind, "killed") == 0) {

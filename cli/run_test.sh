@@ -116,3 +116,13 @@ gone() {
     ! grep -qF "/killed'" list
 }
 until_so gone
+until_so left_nothing
+
+# --- nor when its master is
+begin master --host a:2
+until_so shows "^workers  *2 at work"
+kill -9 "$(ps -eo pid=,args= | awk '/--listen/ && /--key/ && /master.s stop/ && !/kilter run/ && !/awk/ { print $1; exit }')"
+code=0
+wait $pid || code=$?
+[ $code = 137 ] || fail "a killed master: exit code $code: $(cat run.err)"
+left_nothing || fail "left behind: $(ls -A "$TMPDIR")"

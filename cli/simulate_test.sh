@@ -84,7 +84,7 @@ refuses 2 "--answer-s '-1': give seconds" --platform "$p" --tasks "$t" --answer-
 refuses 2 "--answer-s 'nan': give seconds" --platform "$p" --tasks "$t" --answer-s nan
 refuses 2 "--task-bytes '1e3': give a whole number" --platform "$p" --tasks "$t" --task-bytes 1e3
 refuses 2 "--gantt draws one policy: 2 were given" --platform "$p" --tasks "$t" --policy gss,auto --gantt e.svg
-refuses 1 "'a.kilter'" $events --platform "$p" --tasks "$t" --record a.kilter
+refuses 2 "a.kilter exists" $events --platform "$p" --tasks "$t" --record a.kilter
 refuses 1 "writing 'no/e.svg'" $events --platform "$p" --tasks "$t" --gantt no/e.svg
 refuses 1 "writing 'no/e.xml'" --platform "$p" --write-platform no/e.xml
 "$kilter" simulate $events --platform "$p" --tasks "$t" >/dev/full 2>err && fail "a full disk went unnoticed"

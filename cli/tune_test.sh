@@ -128,6 +128,13 @@ wait $watcher || got=$?
 [ $got = 1 ] || fail "a watched crash: exit code $got"
 grep -q "not running any more: it was killed" crash.err || fail "a watched crash: $(cat crash.err)"
 expect 1 "not running any more: it was killed" "$kilter" tune --once "$record"
+until_so left_nothing
+
+# --- one whose workers are threads
+start killed_threads --workers 2 --transport inproc
+kill -9 $pid
+wait $pid 2>/dev/null || :
+left_nothing || fail "left behind: $(ls "$TMPDIR")"
 
 # --- workers that are threads; the newest record is the one that is there
 mkdir -p home/.local/state/kilter
@@ -136,19 +143,10 @@ until_so shows "over inproc"
 "$kilter" tune --set workers=1 "$record" >out
 until_so shows "1 at work, 1 resting; 1 set by hand"
 cp "$record" home/.local/state/kilter/
-"$kilter" tune --once | grep -q "over inproc" || fail "the newest"
+"$kilter" tune --once 2>err | grep -q "over inproc" || fail "the newest"
+grep -q "inproc.kilter: the newest record of this folder's programs" err || fail "not named: $(cat err)"
+"$kilter" tune --once --program "$(basename "$farm")" 2>err | grep -q "over inproc" || fail "the newest of the program"
+expect 2 "there is none in" "$kilter" tune --once --program nobody
+expect 2 "give one" "$kilter" tune --program nobody "$record"
 : >"$stop"
 wait $pid || fail "the farm of threads: $(cat farm.err)"
-
-# --- no socket, no harm
-TMPDIR=$place/tmp/$(printf '%0100d' 0)
-mkdir "$TMPDIR"
-"$farm" no.stop --record far.kilter --transport inproc --workers 1 2>far.err &
-pid=$!
-children="$children $pid"
-until_so test -s far.err
-grep -q "kilter tune will not reach this run: .*its path has" far.err || fail "no socket: $(cat far.err)"
-until_so test -s far.kilter
-expect 2 "it cannot be reached" "$kilter" tune --once far.kilter
-: >no.stop
-wait $pid || fail "a farm without a socket: $(cat far.err)"

@@ -1,0 +1,214 @@
+#!/bin/sh
+# kilter list and prune, and which record is meant where none is named: records_test.sh KILTER FARM RECORD_WRITER
+set -eu
+. "$(dirname "$0")/farm_test.sh"
+writer=$3
+state=$place/home/.local/state/kilter
+
+# holds FILE WORDS
+holds() {
+    grep -qF -- "$2" "$1" || fail "no '$2' in: $(cat "$1")"
+}
+lacks() {
+    ! grep -qF -- "$2" "$1" || fail "'$2' in: $(cat "$1")"
+}
+# record NAME DAY KIND PROGRAM [FOLDER]: one in the state folder, written last on that day of 2020-01
+record() {
+    "$writer" "$3" "$state/$1.kilter" "$4" ${5+"$5"}
+    touch -d "2020-01-$2" "$state/$1.kilter"
+    [ ! -e "$state/$1.kilter-wal" ] || touch -d "2020-01-$2" "$state/$1.kilter-wal"
+}
+there() { # the records in the state folder, in one line
+    (cd "$state" && ls | grep -v "wal$\|shm$" | tr '\n' ' ')
+}
+# is_there NAME…
+is_there() {
+    [ "$(there)" = "$*${*:+ }" ] || fail "there is $(there), not $*"
+}
+
+# --- no record, no folder
+"$kilter" list >out
+holds out "0 records, 0.0 kB, in $state"
+[ "$("$kilter" list --json)" = '{"records":[]}' ] || fail "none as JSON"
+"$kilter" prune --keep 1 | grep -q "^0 records deleted" || fail "pruned what is not there"
+expect 2 "No such file" "$kilter" list "$place/nowhere"
+expect 2 "No such file" "$kilter" prune --keep 1 "$place/nowhere"
+expect 2 "unknown option '--frob'" "$kilter" list --frob
+
+# --- a line for each, the one written last first
+mkdir -p "$state"
+record finished 09 finished squares
+record cancelled 08 cancelled squares "$place"
+record killed 07 killed cubes
+record loop 06 loop waves
+record ended_loop 05 ended_loop waves
+record killed_loop 04 killed_loop waves
+record resumed 03 resumed squares
+record empty 02 empty "a program of a very long name"
+record farm 01 many squares
+echo "no record" >"$state/junk.kilter"
+head -c 5000 "$state/finished.kilter" >"$state/cut.kilter"
+: >"$state/new.kilter"
+echo key >"$state/farm.key"
+TZ=UTC0 "$kilter" list >list
+grep -n "" list | grep -q "^1:began  *program  *kind  *work  *took  *state  *size  *file$" || fail "heads: $(cat list)"
+[ "$(sed -n '2,10s/.* //p' list | tr '\n' ' ')" = "finished.kilter cancelled.kilter killed.kilter loop.kilter ended_loop.kilter killed_loop.kilter resumed.kilter empty.kilter farm.kilter " ] ||
+    fail "order: $(cat list)"
+grep -q "^Nov 14  2023  squares  *farm  *360 tasks  *42.50 s  *finished  *[0-9.]* kB  *finished.kilter$" list || fail "$(cat list)"
+grep -q " squares  *farm  *120 tasks .* cancelled  .* cancelled.kilter$" list || fail "$(cat list)"
+grep -q " cubes  *farm  *120 tasks .* cut off  .* killed.kilter$" list || fail "$(cat list)"
+grep -q " waves  *loop  *16 sweeps .* finished .* loop.kilter$" list || fail "$(cat list)"
+grep -q " waves  *loop  *16 sweeps .* failed .* ended_loop.kilter$" list || fail "$(cat list)"
+grep -q " waves  *loop  *8 sweeps  *4.00 s  *cut off .* killed_loop.kilter$" list || fail "$(cat list)"
+grep -q " a program of a …  *farm  *0 tasks .* finished .* empty.kilter$" list || fail "$(cat list)"
+grep -q "^unreadable  *cut.kilter: it is damaged or cut" list || fail "$(cat list)"
+grep -q "^unreadable  *junk.kilter: it is not a run record$" list || fail "$(cat list)"
+grep -q "^unreadable  *new.kilter: it is empty" list || fail "$(cat list)"
+lacks list farm.key
+holds list "9 records, "
+[ "$(awk '{ n = length($0); if (n > most) most = n } END { print most }' list)" -le 120 ] || fail "too wide: $(cat list)"
+"$kilter" list --json >list.json
+if command -v sqlite3 >/dev/null; then
+    ask() { sqlite3 :memory: "SELECT $1 FROM json_each(readfile('list.json'), '$.records')"; }
+    [ "$(ask "count(*), sum(value ->> '$.bytes')")" = "12|$(cat "$state"/*.kilter "$state"/*-wal "$state"/*-shm | wc -c)" ] ||
+        fail "bytes as JSON: $(cat list.json)"
+    [ "$(ask "group_concat(value ->> '$.state')")" = "unreadable,unreadable,unreadable,finished,cancelled,cut off,finished,failed,cut off,finished,finished,finished" ] ||
+        fail "states as JSON: $(cat list.json)"
+    [ "$(ask "group_concat(value ->> '$.folder')")" = "$place" ] || fail "folders as JSON: $(cat list.json)"
+    [ "$(ask "sum(value ->> '$.results')")" = 1 ] || fail "results as JSON: $(cat list.json)"
+fi
+mkdir other
+cp "$state/loop.kilter" other
+"$kilter" list "$state" other >both
+holds both "1 record, "
+"$kilter" list other/nowhere other >both 2>err && fail "a folder that is not there"
+holds both "loop.kilter"
+holds err "other/nowhere"
+
+# --- which record is meant: this folder's, the program's, the newest
+"$kilter" report 2>err | holds /dev/stdin "cancelled.kilter"
+holds err "kilter: $state/cancelled.kilter: the newest record of this folder's programs"
+(cd other && "$kilter" report --json 2>err | grep -q '"record":"[^"]*/finished.kilter"') || fail "not the newest of all"
+holds other/err "kilter: $state/finished.kilter: the newest record of all"
+"$kilter" report --program cubes 2>err | holds /dev/stdin "killed.kilter"
+holds err "kilter: $state/killed.kilter: the newest record of this program"
+"$kilter" predict --program squares 2>err | holds /dev/stdin "finished.kilter, run 2"
+expect 2 "the newest record of 'nobody': there is none in '$state'" "$kilter" report --program nobody
+expect 2 "give one" "$kilter" report --program cubes a.kilter
+expect 2 "give one" "$kilter" predict --program cubes a.kilter
+expect 2 "--program is given twice" "$kilter" report --program cubes --program squares
+expect 2 "--program wants a value" "$kilter" report --program
+
+# --- what prune is asked
+expect 2 "which are old?" "$kilter" prune
+expect 2 "which are old?" "$kilter" prune --program squares
+for count in -1 x 1x ''; do
+    expect 2 "no number of records" "$kilter" prune --keep "$count"
+done
+for time in 5 d x5d 5dd -5d 1e999d nan ''; do
+    expect 2 "a number with its unit" "$kilter" prune --older "$time"
+done
+expect 2 "--keep is given twice" "$kilter" prune --keep 1 --keep 2
+
+# --- nothing without need: foreign and damaged files, results, what is not old
+before=$(there)
+"$kilter" prune --keep 1 --dry-run >out
+[ "$(there)" = "$before" ] || fail "a dry run deleted something"
+holds out "4 records would go, "
+"$kilter" prune --older 520w >out
+holds out "0 records deleted, 0.0 kB freed; 9 kept"
+holds out "3 files that cannot be read as a record left alone"
+"$kilter" prune --keep 1 --program squares >out
+holds out "deleted   cancelled.kilter"
+holds out "deleted   farm.kilter"
+holds out "kept      resumed.kilter: it holds results that --resume goes on from"
+holds out "2 records deleted, "
+is_there cut.kilter empty.kilter ended_loop.kilter farm.key finished.kilter junk.kilter killed.kilter killed_loop.kilter loop.kilter new.kilter resumed.kilter
+
+# --- both: only what both call old; logs go with their record
+touch "$state/ended_loop.kilter"
+"$kilter" prune --keep 1 --older 1h >out
+is_there cut.kilter empty.kilter ended_loop.kilter farm.key finished.kilter junk.kilter killed.kilter new.kilter resumed.kilter
+freed=$(cat "$state"/killed.kilter* "$state/empty.kilter" "$state/ended_loop.kilter" "$state/finished.kilter" | wc -c)
+"$kilter" prune --keep 0 >out
+holds out "4 records deleted, $(awk -v bytes="$freed" 'BEGIN { printf "%.0f kB", bytes / 1000 }') freed; 1 kept"
+[ -z "$(ls "$state" | grep "killed")" ] || fail "a log is left: $(ls "$state")"
+is_there cut.kilter farm.key junk.kilter new.kilter resumed.kilter
+"$kilter" prune --keep 0 --results >out
+is_there cut.kilter farm.key junk.kilter new.kilter
+
+# --- a link is no record; one that cannot be deleted is named, and the others go
+ln -s "$place/other/loop.kilter" "$state/link.kilter"
+"$kilter" prune --keep 0 >out
+holds out "kept      link.kilter: it is a link"
+rm "$state/link.kilter"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    chmod 0755 "$place"
+    mkdir closed
+    "$writer" finished closed/a.kilter
+    chown -R 65534 closed
+    chmod 0500 closed
+    got=0
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" prune --keep 0 closed >out 2>err || got=$?
+    [ $got = 1 ] || fail "a closed folder: exit code $got"
+    holds err "deleting 'closed/a.kilter': Permission denied"
+    holds out "0 records deleted, "
+    chown 65533 closed/a.kilter
+    chmod 0666 closed/a.kilter
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" prune --keep 0 closed >out
+    holds out "kept      a.kilter: it is another user's"
+else
+    echo "not root, or no setpriv here: closed folders were not tried"
+fi
+
+# --- one that is being written stays, whatever is asked; tune finds it, also from elsewhere
+cp -r other own
+start own/running --workers 2
+export KILTER_RECORD_DIR=$place/own
+touch own/loop.kilter
+"$kilter" list >list
+grep -q " running .* running.kilter$" list || fail "not running: $(cat list)"
+(cd other && "$kilter" tune --once 2>err) | grep -q "^farm " || fail "the running one was not found: $(cat other/err)"
+"$kilter" prune --keep 0 --results >out
+holds out "kept      running.kilter: it is being written"
+holds out "1 record deleted, "
+[ -e own/running.kilter ] || fail "what is being written was deleted"
+until_so "$kilter" predict own/running.kilter
+kill -9 $pid
+wait $pid 2>/dev/null || :
+until_so left_nothing
+"$kilter" list | grep -q " cut off .* running.kilter$" || fail "not cut off: $("$kilter" list)"
+"$kilter" predict own/running.kilter >out || fail "no prediction from it"
+unset KILTER_RECORD_DIR
+
+# --- the default name lies there; a name given twice is numbered, and that is said
+first=$place/twice.kilter
+for stop in one two; do
+    : >$stop.now
+    "$farm" "$place/never" --record "$first" --workers 1 2>$stop.err &
+    pid=$!
+    children="$children $pid"
+    [ $stop = two ] || until_so "$kilter" tune --once "$first"
+done
+until_so "$kilter" tune --once "$place/twice-2.kilter"
+holds two.err "'$first' exists: the run record is '$place/twice-2.kilter'"
+lacks one.err "exists"
+
+# --- a request to end cancels the run, and the record says so
+kill -TERM $pid # the shell has SIGINT ignored in what it starts in the background
+wait $pid || :
+"$kilter" predict "$place/twice-2.kilter" >out || fail "no prediction from it"
+"$kilter" list "$place" | grep -q " cancelled .* twice-2.kilter$" || fail "not cancelled: $("$kilter" list "$place")"
+
+# --- two that prune at once delete each record once
+mkdir many
+for i in 1 2 3 4 5 6 7 8 9; do
+    cp other/loop.kilter many/$i.kilter
+    cp other/loop.kilter many/1$i.kilter
+done
+"$kilter" prune --keep 0 many >one &
+pruner=$!
+"$kilter" prune --keep 0 many >two
+wait $pruner || fail "one of two pruners"
+[ -z "$(ls many)" ] || fail "left: $(ls many)"
+[ "$(cat one two | grep "^deleted" | sort | uniq -c | awk '$1 > 1' | wc -l)" = 0 ] || fail "twice: $(cat one two)"
