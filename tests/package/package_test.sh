@@ -4,7 +4,7 @@
 # usage: package_test.sh SOURCE BUILD shared|static [PROGRAM…]
 #   shared  installs BUILD itself, as users do; PROGRAMs must be among what is installed, and run
 #   static  configures BUILD/package-static with BUILD's settings and installs the library from there
-# CMAKE, CC, CXX and MPI (ON, OFF) come from the environment, MPI_C_COMPILER too.
+# CMAKE, CC, CXX, BUILD_TYPE and MPI (ON, OFF) come from the environment, MPI_C_COMPILER too.
 set -euo pipefail
 source=$1 build=$2 kind=$3
 shift 3
@@ -39,6 +39,17 @@ if [ "$kind" = shared ]; then
     LC_ALL=C diff <(LC_ALL=C sort "$work/declared") <(LC_ALL=C sort "$work/exported") >"$work/difference" ||
         fail "declared (<) and exported (>) differ:"$'\n'"$(grep '^[<>]' "$work/difference")"
 fi
+
+# --- all of what is installed and run is hardened
+hardened=()
+[ "$BUILD_TYPE" = Debug ] && hardened=(--debug)
+while read -r file; do
+    case $file in
+    *.a) hardened+=("$file") ;;
+    *) [ "$(head -c 4 "$file" | tr -d '\0')" != $'\x7fELF' ] || hardened+=("$file") ;;
+    esac
+done < <(find "$prefix" -type f)
+"$source/tests/rules/hardened_test.sh" "${hardened[@]}" >"$work/soft" || fail "not hardened: $(cat "$work/soft")"
 
 # --- programs
 for program in "$@"; do
