@@ -70,10 +70,9 @@ static void cell_file(const void *context, size_t row, char *cell) {
 
 static void print_table(const kl_record_file *const *readable, size_t count) {
     static const kl_column columns[] = {
-        {"began", KL_WHOLE, cell_began},   {"program", KL_WHOLE, cell_program},
-        {"kind", true, cell_kind},     {"work", false, cell_work},
-        {"took", false, cell_took},    {"state", KL_WHOLE, cell_state},
-        {"size", false, cell_size},    {"file", KL_WHOLE, cell_file},
+        {"began", KL_WHOLE, cell_began}, {"program", KL_WHOLE, cell_program}, {"kind", true, cell_kind},
+        {"work", false, cell_work},      {"took", false, cell_took},          {"state", KL_WHOLE, cell_state},
+        {"size", false, cell_size},      {"file", KL_WHOLE, cell_file},
     };
     if (count > 0)
         kl_print_table(stdout, columns, sizeof columns / sizeof *columns, readable, count);
@@ -210,17 +209,18 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_list = {
     .name = "list",
     .summary = "the records there are: when, which program, how it ended",
-    .help = "usage: kilter list [--json] [FOLDER]…\n"
-            "\n"
-            "Lists the records (*.kilter) in FOLDER, the one written last first: when the program began, how "
-            "much\n"
-            "it had to do, how long it took and how it ended. Without FOLDER: those in $KILTER_RECORD_DIR, "
-            "else\n"
-            "$XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
-            "\n"
-            "  state             running; finished; cancelled, as by Ctrl-C; failed; cut off: the program was\n"
-            "                    killed or crashed, and the record ends there\n"
-            "  --json            one JSON object; times in seconds, null where a number is not known\n"
-            "  --help            this text\n",
+    .help =
+        "usage: kilter list [--json] [FOLDER]…\n"
+        "\n"
+        "Lists the records (*.kilter) in FOLDER, the one written last first: when the program began, how "
+        "much\n"
+        "it had to do, how long it took and how it ended. Without FOLDER: those in $KILTER_RECORD_DIR, "
+        "else\n"
+        "$XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
+        "\n"
+        "  state             running; finished; cancelled, as by Ctrl-C; failed; cut off: the program was\n"
+        "                    killed or crashed, and the record ends there\n"
+        "  --json            one JSON object; times in seconds, null where a number is not known\n"
+        "  --help            this text\n",
     .run = run,
 };

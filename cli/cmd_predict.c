@@ -91,7 +91,7 @@ static int take_value(const kl_command *command, const char *option, const char 
 }
 
 static bool takes_value(const char *word) {
-    static const char *const others[] = {"--speeds", "--hosts",       "--plot",      "--run",
+    static const char *const others[] = {"--speeds",  "--hosts",       "--plot",      "--run",
                                          "--program", "--max-workers", "--iterations"};
     for (int i = 0; i < KL_INPUTS; i++)
         if (strcmp(word, kl_inputs[i].option) == 0)
@@ -212,9 +212,7 @@ const kl_command kl_cmd_predict = {
             "all done,\n"
             "and from the options, which go before. Where no run is done, as after Ctrl-C: from the tasks of "
             "the last\n"
-            "one that were. With --work-s no record is needed.\n"
-            KL_RECORD_CHOICE_HELP
-            "\n"
+            "one that were. With --work-s no record is needed.\n" KL_RECORD_CHOICE_HELP "\n"
             "  --run N            run N of the record\n"
             "  --program NAME     the newest record of this program\n"
             "  --work-s S         T_c: seconds to compute everything on one worker\n"

@@ -16,8 +16,8 @@
 #include "trace/trace.h"
 
 typedef struct request {
-    int64_t keep;      /* so many of each program stay; −1: not said */
-    double older_s;    /* what was written since stays; NAN: not said */
+    int64_t keep;        /* so many of each program stay; −1: not said */
+    double older_s;      /* what was written since stays; NAN: not said */
     const char *program; /* NULL: of all programs */
     bool results, dry_run;
     double now_unix_s;
@@ -87,17 +87,18 @@ static void say_failed(const kl_record_file *file, int code, tally *t) {
 }
 
 static void say_deleted(const request *r, const kl_record_file *file, tally *t) {
-    printf("%s  %s  %s\n", r->dry_run ? "would go" : "deleted ", file->name, kl_bytes_words(file->bytes).text);
+    printf("%s  %s  %s\n", r->dry_run ? "would go" : "deleted ", file->name,
+           kl_bytes_words(file->bytes).text);
     t->deleted++;
     t->bytes += file->bytes;
 }
 
 /* Holds the lock that a program holds which writes it: neither can begin while the other is at it. */
 static void delete_locked(const request *r, const kl_record_file *file, int fd, tally *t) {
-    const char *not = kl_record_lock(fd)  ? why_not_that_one(file, fd)
-                      : errno == EAGAIN ? "it is being written"
-                                        : strerror(errno);
-    if (not) {
+    const char *not = kl_record_lock(fd) ? why_not_that_one(file, fd)
+                      : errno == EAGAIN  ? "it is being written"
+                                         : strerror(errno);
+    if (not ) {
         say_kept(file, not, t);
         return;
     }
@@ -185,7 +186,8 @@ static double parse_duration(const char *text) {
     errno = 0;
     double value = strtod(text, &end);
     const char *unit = *end ? strchr(units, *end) : NULL;
-    bool good = end != text && *text >= '0' && *text <= '9' && unit && end[1] == '\0' && !errno && isfinite(value);
+    bool good =
+        end != text && *text >= '0' && *text <= '9' && unit && end[1] == '\0' && !errno && isfinite(value);
     return good ? value * seconds[unit - units] : (double)NAN;
 }
 
@@ -252,7 +254,8 @@ const kl_command kl_cmd_prune = {
     .help =
         "usage: kilter prune [--keep N] [--older TIME] [--program NAME] [--results] [--dry-run] [FOLDER]…\n"
         "\n"
-        "Deletes the records (*.kilter) in FOLDER that are old, and says how much that freed. With --keep and\n"
+        "Deletes the records (*.kilter) in FOLDER that are old, and says how much that freed. With --keep "
+        "and\n"
         "--older, those go that both call old. Without FOLDER: in $KILTER_RECORD_DIR, else\n"
         "$XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
         "Records that a program is writing stay, and so do files that are no records of Kilter's.\n"

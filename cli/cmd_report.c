@@ -125,19 +125,17 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_report = {
     .name = "report",
     .summary = "what each worker did in a run, and how near the run came to its bound",
-    .help =
-        "usage: kilter report [--failed] [--json] [FILE]\n"
-        "       kilter report --gantt OUT.svg [--run N] [FILE]\n"
-        "\n"
-        "Prints the summary of a run from its record, also while the run goes on or after it was killed.\n"
-        KL_RECORD_CHOICE_HELP
-        "\n"
-        "  --json            one JSON object; times in seconds, null where a number is not known\n"
-        "  --failed          the tasks that failed instead: each attempt, where, and why\n"
-        "  --gantt OUT.svg   a picture instead: who computed what, when; of a distributed loop: which\n"
-        "                    rank had how many iterations, when; - is the standard output\n"
-        "  --run N           of run N alone (without it: of all, or the last 20)\n"
-        "  --program NAME    the newest record of this program\n"
-        "  --help            this text\n",
+    .help = "usage: kilter report [--failed] [--json] [FILE]\n"
+            "       kilter report --gantt OUT.svg [--run N] [FILE]\n"
+            "\n"
+            "Prints the summary of a run from its record, also while the run goes on or after it was "
+            "killed.\n" KL_RECORD_CHOICE_HELP "\n"
+            "  --json            one JSON object; times in seconds, null where a number is not known\n"
+            "  --failed          the tasks that failed instead: each attempt, where, and why\n"
+            "  --gantt OUT.svg   a picture instead: who computed what, when; of a distributed loop: which\n"
+            "                    rank had how many iterations, when; - is the standard output\n"
+            "  --run N           of run N alone (without it: of all, or the last 20)\n"
+            "  --program NAME    the newest record of this program\n"
+            "  --help            this text\n",
     .run = run,
 };

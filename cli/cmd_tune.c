@@ -110,7 +110,9 @@ static int read_option(const kl_command *command, int argc, char **argv, int *at
     const char *value = argv[++*at];
     if (program)
         options->program = value;
-    return program ? EXIT_SUCCESS : set ? read_setting(command, value, options) : read_interval(command, value, options);
+    return program ? EXIT_SUCCESS
+           : set   ? read_setting(command, value, options)
+                   : read_interval(command, value, options);
 }
 
 static int read_options(const kl_command *command, int argc, char **argv, tune_options *options) {
@@ -232,8 +234,8 @@ const kl_command kl_cmd_tune = {
         "\n"
         "Attaches to the running farm whose record is FILE, on the machine of its master, and shows what it\n"
         "measures, what its model expects of that, and what is decided; or sets tuning points by hand and\n"
-        "says when that takes effect. Without it the farm tunes itself. Only the owner of FILE may attach.\n"
-        KL_RECORD_CHOICE_HELP
+        "says when that takes effect. Without it the farm tunes itself. Only the owner of FILE may "
+        "attach.\n" KL_RECORD_CHOICE_HELP
         "Records of farms that run go before those of farms that have ended.\n"
         "\n"
         "  --set policy=NAME    deal by this policy from the next iteration on; auto: the farm chooses\n"

@@ -11,8 +11,8 @@
 #include "kilter/version.h"
 
 static const kl_command *const commands[] = {
-    &kl_cmd_drain, &kl_cmd_list, &kl_cmd_predict,  &kl_cmd_prune, &kl_cmd_report,
-    &kl_cmd_run,   &kl_cmd_simulate, &kl_cmd_tune, NULL,
+    &kl_cmd_drain, &kl_cmd_list,     &kl_cmd_predict, &kl_cmd_prune, &kl_cmd_report,
+    &kl_cmd_run,   &kl_cmd_simulate, &kl_cmd_tune,    NULL,
 };
 
 static void say_usage(const kl_command *command, const char *format, va_list args) {

@@ -69,9 +69,9 @@ typedef struct kl_basis {
     const char *speeds_from;
 } kl_basis;
 
-/* Fill what was not given from run `run` of the record (−1: the last whose tasks are all done, or else the last
- * with some done, which then stand for the others). KILTER_ERR_INPUT when there
- * is no such run or nothing can be learned from it; errors of kl_report_read(). */
+/* Fill what was not given from run `run` of the record (−1: the last whose tasks are all done, or else the
+ * last with some done, which then stand for the others). KILTER_ERR_INPUT when there is no such run or
+ * nothing can be learned from it; errors of kl_report_read(). */
 kilter_status kl_basis_read(kl_basis *basis, const char *path, int64_t run, kilter_error *error);
 /* What is still not known follows from the rest, or is 0. KILTER_ERR_INPUT when T_c is not known. */
 kilter_status kl_basis_complete(kl_basis *basis, kilter_error *error);

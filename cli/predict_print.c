@@ -47,7 +47,8 @@ static void print_inputs(const kl_basis *b, FILE *out) {
 
 static void print_cut(const kl_basis *b, FILE *out) {
     if (b->cut)
-        kl_say(out, "part", "the run %s%s: %.0f of its %.0f tasks were done, and the others are taken to be like them",
+        kl_say(out, "part",
+               "the run %s%s: %.0f of its %.0f tasks were done, and the others are taken to be like them",
                *b->cut ? "ended early: " : "was cut off, or still goes on", b->cut, b->done, b->tasks);
 }
 

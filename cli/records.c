@@ -105,7 +105,7 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
         return KL_RECORD_CUT_OFF;
     if (o->runs == 0 && !o->loop) /* nothing was to be done */
         return KL_RECORD_FINISHED;
-    return !o->status                             ? KL_RECORD_FAILED
+    return !o->status                            ? KL_RECORD_FAILED
            : strcmp(o->status, "done") == 0      ? KL_RECORD_FINISHED
            : strcmp(o->status, "cancelled") == 0 ? KL_RECORD_CANCELLED
                                                  : KL_RECORD_FAILED;
@@ -120,9 +120,10 @@ void kl_record_file_read(kl_record_file *file) {
 }
 
 const char *kl_record_state_name(kl_record_state state) {
-    static const char *const names[] = {[KL_RECORD_RUNNING] = "running",   [KL_RECORD_FINISHED] = "finished",
-                                        [KL_RECORD_CANCELLED] = "cancelled", [KL_RECORD_FAILED] = "failed",
-                                        [KL_RECORD_CUT_OFF] = "cut off",   [KL_RECORD_UNREADABLE] = "unreadable"};
+    static const char *const names[] = {
+        [KL_RECORD_RUNNING] = "running",     [KL_RECORD_FINISHED] = "finished",
+        [KL_RECORD_CANCELLED] = "cancelled", [KL_RECORD_FAILED] = "failed",
+        [KL_RECORD_CUT_OFF] = "cut off",     [KL_RECORD_UNREADABLE] = "unreadable"};
     return names[state];
 }
 
@@ -165,9 +166,9 @@ static choice choose(const kl_record_list *list, const char *program, bool runni
 }
 
 static void say_choice(const choice *chosen, const char *program) {
-    const char *which = program                                ? "of this program"
-                        : chosen->match % RUNNING == OF_HERE   ? "of this folder's programs"
-                                                               : "of all, as none is of this folder's programs";
+    const char *which = program                              ? "of this program"
+                        : chosen->match % RUNNING == OF_HERE ? "of this folder's programs"
+                                                             : "of all, as none is of this folder's programs";
     fprintf(stderr, "kilter: %s: the newest record %s\n", chosen->file->path, which);
 }
 

@@ -32,8 +32,8 @@ typedef struct kl_record_list {
 
 extern const char *const kl_record_files_of[]; /* endings of the names: of the log, …, of the record; NULL */
 
-/* List the *.kilter of a folder, not read yet. KILTER_ERR_INPUT: the folder cannot be read; KILTER_ERR_MEMORY.
- * The list is to be freed in either case. */
+/* List the *.kilter of a folder, not read yet. KILTER_ERR_INPUT: the folder cannot be read;
+ * KILTER_ERR_MEMORY. The list is to be freed in either case. */
 kilter_status kl_records_find(const char *folder, kl_record_list *list, kilter_error *error);
 void kl_records_free(kl_record_list *list);
 void kl_record_file_read(kl_record_file *file);
@@ -47,9 +47,9 @@ bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *b
     "*.kilter in $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
 extern const char kl_file_and_program[]; /* why both at a time cannot be used */
 
-/* Choose the record that is meant where none is named: the one written last of `program`, or when that is NULL,
- * of programs started in this folder, or else of all. With `running`, one that is being written goes before all
- * others. Says on stderr which it is; malloc'd. NULL: there is none, and `error` says why. */
+/* Choose the record that is meant where none is named: the one written last of `program`, or when that is
+ * NULL, of programs started in this folder, or else of all. With `running`, one that is being written goes
+ * before all others. Says on stderr which it is; malloc'd. NULL: there is none, and `error` says why. */
 char *kl_record_choose(const char *program, bool running, kilter_error *error);
 
 #endif

@@ -151,8 +151,8 @@ typedef struct kilter_farm_options {
      * with the state its start function made; it comes back like this, too, when it was stopped for longer
      * than lost_after_s. */
     double wait_for_master_s;
-    /** the run record's file; "none": no record, and no kilter tune; NULL: a new file in the user's state
-     * folder */
+    /** the run record's file, where that exists numbered, as in a-2.kilter; "none": no record, and no kilter
+     * tune; NULL: a new file in the user's state folder */
     const char *record;
     /** a run record that also holds the results, so that they survive the master: made when it is not there,
      * else gone on with; NULL: results are not stored. See kilter_farm_run(). Not together with `record` */

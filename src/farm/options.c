@@ -60,8 +60,10 @@ static const option OPTIONS[] = {
      "a worker waits so long for its master to appear, or to come back (default: 60)", SECONDS,
      FIELD(options.wait_for_master_s)},
     {"record", "FILE",
-     "write the run record there; none: no record (default: a new file in the state folder)", TEXT,
-     FIELD(record)},
+     "write the run record there, or under a name numbered after it; none: no record (default: a new file in "
+     "the "
+     "state folder)",
+     TEXT, FIELD(record)},
     {"resume", "FILE",
      "store results in this record, and go on from those that are there: start the same command again", TEXT,
      FIELD(resume)},

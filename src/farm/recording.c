@@ -12,8 +12,7 @@
 kilter_status kl_farm_check_record(const char *path, kilter_error *error) {
     struct stat found;
     if (stat(path, &found) == 0 && !S_ISREG(found.st_mode))
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "--record: %s exists and is no file; name a file", path);
+        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s exists and is no file; name a file", path);
     return kl_farm_check_folder("--record", path, error);
 }
 

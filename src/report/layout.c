@@ -138,7 +138,8 @@ static void shrink(const kl_column *columns, size_t count, size_t *width) {
     while (total_width(width, count) > KL_WIDTH) {
         size_t widest = count;
         for (size_t c = 0; c < count; c++)
-            if (columns[c].text == true && width[c] > NARROWEST && (widest == count || width[c] > width[widest]))
+            if (columns[c].text == true && width[c] > NARROWEST &&
+                (widest == count || width[c] > width[widest]))
                 widest = c;
         if (widest == count)
             return;

@@ -9,7 +9,7 @@
 /* What a step of reading a report works on, in one snapshot. `memory`: an allocation failed. */
 typedef struct kl_reading {
     sqlite3 *db;
-    kl_report *report;   /* of these two the one that is read */
+    kl_report *report; /* of these two the one that is read */
     kl_outline *outline;
     bool run_only, memory;
 } kl_reading;

@@ -144,7 +144,7 @@ typedef struct kl_report {
 /* What a list of records says of one. */
 typedef struct kl_outline {
     char *program, *folder; /* folder: where it was started; "": not known */
-    char *status;           /* of the loop or the last run: "done", or why it ended early; NULL: it did not end */
+    char *status; /* of the loop or the last run: "done", or why it ended early; NULL: it did not end */
     double began_unix_s;
     double elapsed_s; /* until it was closed, or until the last that is known of it; NAN: nothing is */
     bool ended;       /* it was closed */

@@ -108,9 +108,10 @@ static kilter_status claim_file(kl_record *record, bool *created, bool *taken, k
     *created = record->lock >= 0;
     if (!*created && errno == EEXIST && stat(record->path, &info) == 0) {
         if (!S_ISREG(info.st_mode))
-            return kl_fail(error, KILTER_ERR_RECORD,
-                           "creating the run record '%s': something that is no file exists there; name a file",
-                           record->path);
+            return kl_fail(
+                error, KILTER_ERR_RECORD,
+                "creating the run record '%s': something that is no file exists there; name a file",
+                record->path);
         *taken = info.st_size > 0;
         if (*taken)
             return KILTER_OK;

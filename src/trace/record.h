@@ -120,12 +120,12 @@ kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error
 typedef struct kl_record kl_record;
 
 /* Create `path`, or where that exists a name numbered after it, with the tables and the run's row; on failure
- * nothing is left behind that was not there before. With `resume` it is to hold results, and one that does already is gone on with. KILTER_ERR_RECORD,
- * KILTER_ERR_MEMORY. */
+ * nothing is left behind that was not there before. With `resume` it is to hold results, and one that does
+ * already is gone on with. KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
 kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool resume, kl_record **record,
                              kilter_error *error);
 const char *kl_record_path(const kl_record *record); /* the file's name */
-uint64_t kl_record_calls(const kl_record *record); /* of earlier masters */
+uint64_t kl_record_calls(const kl_record *record);   /* of earlier masters */
 /* Over everything that is stored with a result; `worker` as it is stored. */
 uint64_t kl_result_sum(const kl_trace_result_row *row);
 /* A batch: begin, put …, commit. After a failure of either: rollback. KILTER_ERR_RECORD. */

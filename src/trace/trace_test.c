@@ -171,7 +171,8 @@ static void every_kind_of_row_comes_back(void **state) {
     expect(db, "PRAGMA journal_mode", "delete");
     expect(db, "SELECT group_concat(name) FROM host", "ada,bob's");
     expect(db, "SELECT r.*, h.name FROM run r JOIN host h USING (host)",
-           "prog'); DROP TABLE run; --|1.2.3|zmq|auto|1|1700000000.0|4242|4.5|0|/run/kilter-1/control|/home/ada's work|ada");
+           "prog'); DROP TABLE run; "
+           "--|1.2.3|zmq|auto|1|1700000000.0|4242|4.5|0|/run/kilter-1/control|/home/ada's work|ada");
     expect(db, "SELECT * FROM worker WHERE worker = 0", "0|1|core 1|77|0.5|NULL|NULL");
     expect(db, "SELECT * FROM worker WHERE worker = 1", "1|2||78|0.75|3.5|lost; -- connection");
     expect(db, "SELECT * FROM iteration",
@@ -379,8 +380,14 @@ static void a_name_that_exists_is_numbered(void **state) {
     kl_trace *first = open_trace(p->file); /* one is being written, too */
     static const struct {
         const char *asked, *wanted;
-    } rows[] = {{"a.kilter", "a-2.kilter"}, {"a.kilter", "a-3.kilter"}, {"b", "b"},   {"b", "b-2"},
-                {".b", ".b"},               {".b", ".b-2"},             {"c.d/e", ""}, {"a-2.kilter", "a-2-2.kilter"}};
+    } rows[] = {{"a.kilter", "a-2.kilter"},
+                {"a.kilter", "a-3.kilter"},
+                {"b", "b"},
+                {"b", "b-2"},
+                {".b", ".b"},
+                {".b", ".b-2"},
+                {"c.d/e", ""},
+                {"a-2.kilter", "a-2-2.kilter"}};
     char path[300];
     snprintf(path, sizeof path, "%s/c.d", p->folder);
     assert_int_equal(mkdir(path, 0700), 0);
@@ -396,7 +403,8 @@ static void a_name_that_exists_is_numbered(void **state) {
     expect_file(p->file, "SELECT ended_s FROM run", "1.0");
     snprintf(path, sizeof path, "%s/a-3.kilter", p->folder);
     expect_file(path, "SELECT ended_s FROM run", "3.0");
-    static const char *const made[] = {"a-2.kilter", "a-3.kilter", "a-2-2.kilter", "b", "b-2", ".b", ".b-2", "c.d/e"};
+    static const char *const made[] = {"a-2.kilter", "a-3.kilter", "a-2-2.kilter", "b",
+                                       "b-2",        ".b",         ".b-2",         "c.d/e"};
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", p->folder, made[i]);
         assert_int_equal(unlink(path), 0);
@@ -772,7 +780,8 @@ int main(void) {
         IN_A_PLACE(a_million_chunks),
         IN_A_PLACE(two_threads_push_and_readers_read),
         IN_A_PLACE(a_reader_that_stays_loses_nothing),
-        IN_A_PLACE(what_exists_is_not_touched), IN_A_PLACE(a_name_that_exists_is_numbered),
+        IN_A_PLACE(what_exists_is_not_touched),
+        IN_A_PLACE(a_name_that_exists_is_numbered),
         IN_A_PLACE(a_record_is_locked_while_it_is_written),
         IN_A_PLACE(masters_that_begin_at_once_get_a_file_each),
         IN_A_PLACE(an_empty_file_is_taken),
