@@ -24,7 +24,11 @@ static const kl_record_file *file_at(const void *context, size_t row) {
 static void cell_began(const void *context, size_t row, char *cell) {
     static const double LONG_S = 180.0 * 86400;
     double began_s = file_at(context, row)->outline.began_unix_s;
-    time_t began = isfinite(began_s) && fabs(began_s) < 1e11 ? (time_t)began_s : 0;
+    if (!(fabs(began_s) < 1e11)) {
+        kl_cell(cell, "-");
+        return;
+    }
+    time_t began = (time_t)began_s;
     double age_s = difftime(time(NULL), began);
     struct tm local;
     strftime(cell, KL_CELL_BYTES, age_s >= 0 && age_s < LONG_S ? "%b %e %H:%M" : "%b %e  %Y",

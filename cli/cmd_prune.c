@@ -62,7 +62,7 @@ static const char *why_not_that_one(const kl_record_file *file, int fd) {
     return opened.st_uid != geteuid() ? "it is another user's" : NULL;
 }
 
-/* The log goes first: who is killed in between leaves no log that a new record would find. */
+/* The log goes first: one that is left alone would lie beside a new record of that name. */
 static int delete_files(const kl_record_file *file) {
     for (const char *const *ending = kl_record_files_of; *ending; ending++) {
         char *name = kl_text("%s%s", file->path, *ending);

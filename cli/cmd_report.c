@@ -125,8 +125,8 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_report = {
     .name = "report",
     .summary = "what each worker did in a run, and how near the run came to its bound",
-    .help = "usage: kilter report [--failed] [--json] [FILE]\n"
-            "       kilter report --gantt OUT.svg [--run N] [FILE]\n"
+    .help = "usage: kilter report [--failed] [--json] [FILE | --program NAME]\n"
+            "       kilter report --gantt OUT.svg [--run N] [FILE | --program NAME]\n"
             "\n"
             "Prints the summary of a run from its record, also while the run goes on or after it was "
             "killed.\n" KL_RECORD_CHOICE_HELP "\n"

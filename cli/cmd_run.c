@@ -125,8 +125,8 @@ static kilter_status choose_endpoints(run_state *r, kilter_error *error) {
     return kl_zmq_check(r->listen, error) == KILTER_OK ? kl_zmq_check(r->join, error) : KILTER_ERR_USAGE;
 }
 
-/* A key of this run alone, for the master in memory, under a name that it can open: whoever is killed leaves
- * nothing. No program started from here inherits the file. */
+/* A key of this run alone, for the master in memory, under a name that it can open: a process that is killed
+ * leaves nothing. No program started from here inherits the file. */
 static kilter_status make_key(run_state *r, kilter_error *error) {
     kl_buffer text = {0};
     kilter_status status = kl_key_make(&r->key, error);

@@ -229,8 +229,8 @@ const kl_command kl_cmd_tune = {
     .name = "tune",
     .summary = "what a running farm measures, expects and decides, live; and set that by hand",
     .help =
-        "usage: kilter tune [--once] [--json] [--interval-s S] [FILE]\n"
-        "       kilter tune --set POINT=VALUE [--set …] [--json] [FILE]\n"
+        "usage: kilter tune [--once] [--json] [--interval-s S] [FILE | --program NAME]\n"
+        "       kilter tune --set POINT=VALUE [--set …] [--json] [FILE | --program NAME]\n"
         "\n"
         "Attaches to the running farm whose record is FILE, on the machine of its master, and shows what it\n"
         "measures, what its model expects of that, and what is decided; or sets tuning points by hand and\n"

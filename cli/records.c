@@ -111,7 +111,7 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
                                                  : KL_RECORD_FAILED;
 }
 
-/* Looks at the lock first: who ends in between has written the end before. */
+/* Looks at the lock first: a program that ends in between has written its end by then. */
 void kl_record_file_read(kl_record_file *file) {
     bool written = is_being_written(file->path);
     kilter_status status = kl_outline_read(file->path, &file->outline, &file->error);

@@ -12,7 +12,7 @@
 #include "base/base.h"
 
 enum {
-    KL_CONTROL_VERSION = 3,
+    KL_CONTROL_VERSION = 4,
     KL_CONTROL_WORKERS_MOST = 64, /* shown of a farm that has more: the first ones */
     KL_CONTROL_ANSWER_BYTES = 256,
     KL_CONTROL_DRAINED_MOST = 64, /* workers named in one request */
