@@ -444,10 +444,20 @@ static void answers_are_those_of_another_solver(void **state) {
             assert_true(counts[i] > 0);
 }
 
+/* The master calls a decision of 1e9 optimal, and the cost there. */
+static void a_decision_that_runs_away_is_no_optimum(void **state) {
+    (void)state;
+    enum { UNBOUNDED_SEED = 508157 };
+    int counts[3] = {0};
+    assert_true(check(UNBOUNDED_SEED, counts));
+    assert_int_equal(counts[2], 1);
+}
+
 int main(int argc, char **argv) {
     problems = argc > 1 ? strtoull(argv[1], NULL, 10) : problems;
     first_seed = argc > 2 ? strtoull(argv[2], NULL, 10) : first_seed;
     glp_term_out(GLP_OFF);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(answers_are_those_of_another_solver)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(answers_are_those_of_another_solver),
+                                       cmocka_unit_test(a_decision_that_runs_away_is_no_optimum)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

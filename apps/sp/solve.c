@@ -263,25 +263,52 @@ static kilter_status run(const sp_solve_options *options, sp_master *master, sp_
     return status || solving.step == SP_SOLVED ? status : ended_badly(options, solving.step, progress, error);
 }
 
-static bool is_far(const sp_problem *problem, const double *x) {
+static bool is_far(const sp_problem *problem, const double *x, double unit) {
     static const double FAR = 1e6;
     double most = 0;
     for (int j = 0; j < problem->stage[0].columns; j++)
         most = fmax(most, fabs(x[j]));
-    return most > FAR;
+    return most > FAR * unit;
 }
 
-/* Decisions that go on for ever end in rounding, at whatever it stops first. */
-static kilter_status explain(const sp_problem *problem, const sp_sampling *sampling, kilter_error *error) {
+static double larger(double most, double side) {
+    return isfinite(side) ? fmax(most, fabs(side)) : most;
+}
+
+/* The largest side of a row or column, at least 1. */
+static double largest_side(const sp_problem *problem) {
+    double most = 1;
+    for (const sp_stage *stage = problem->stage; stage < problem->stage + 2; stage++) {
+        for (int i = 0; i < stage->rows; i++)
+            most = larger(larger(larger(most, stage->rhs[i]), stage->below[i]), stage->above[i]);
+        for (int j = 0; j < stage->columns; j++)
+            most = larger(larger(most, stage->lower[j]), stage->upper[j]);
+    }
+    const sp_outcome *last = &problem->outcome[problem->variable[problem->variables - 1].end - 1];
+    for (size_t c = 0; c < last->end; c++)
+        if (problem->target[problem->change[c].target].kind == SP_RHS)
+            most = larger(most, problem->change[c].value);
+    return most;
+}
+
+/* Decisions that go on for ever end in rounding, at whatever it stops first. It may look like an optimum. */
+static bool runs_away(const sp_problem *problem, const sp_master *master, kilter_status status) {
+    if (status == KILTER_OK)
+        return is_far(problem, sp_master_incumbent(master), largest_side(problem));
+    return master && status == KILTER_ERR_TASK && is_far(problem, sp_master_candidate(master, 0), 1);
+}
+
+/* By the deterministic equivalent. */
+static bool falls_for_ever(const sp_problem *problem, const sp_sampling *sampling) {
     sp_program program;
     sp_table *table = NULL;
     if (sp_extensive(problem, sampling, &program, NULL))
-        return KILTER_ERR_TASK;
+        return false;
     bool unbounded = sp_table_new(&program, &table, NULL) == KILTER_OK &&
                      sp_table_without_answer(table) == SP_LP_UNBOUNDED;
     sp_table_free(table);
     sp_program_free(&program);
-    return unbounded ? is_unbounded(sampling, "its", error) : KILTER_ERR_TASK;
+    return unbounded;
 }
 
 static kilter_status solve_from(const sp_problem *problem, const sp_solve_options *options,
@@ -292,8 +319,8 @@ static kilter_status solve_from(const sp_problem *problem, const sp_solve_option
         sp_master_new(problem, options->clusters, options->basket, options->gap, solution->x, &master, error);
     if (!status)
         status = run(options, master, &solution->progress, error);
-    if (master && status == KILTER_ERR_TASK && is_far(problem, sp_master_candidate(master, 0)))
-        status = explain(problem, &options->sampling, error);
+    if (runs_away(problem, master, status) && falls_for_ever(problem, &options->sampling))
+        status = is_unbounded(&options->sampling, "its", error);
     if (!status)
         memcpy(solution->x, sp_master_incumbent(master), columns * sizeof(double));
     sp_master_free(master);
