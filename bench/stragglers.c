@@ -1,0 +1,262 @@
+/* stragglers [--each] [PLATFORMS [SEED]]: AUTO against the best of the other policies, chosen in hindsight, on
+ * random platforms; prints Markdown. With --each a line for every platform instead, to compare two builds: its
+ * seed, whether its speeds are constant, AUTO's time, that over the best one's, the best policy, platform and
+ * tasks. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/cluster.h"
+#include "decide/decide.h"
+
+enum { SPEC_BYTES = 512, WORST = 10, MOST_PLATFORMS = 1000000 };
+static const double ANSWER_S = 1e-5, LOOK_PART = 0.1; /* as `kilter simulate` has them */
+static const double NEAR = 1.01;
+
+typedef struct platform {
+    uint64_t seed;
+    char hosts[SPEC_BYTES], tasks[SPEC_BYTES];
+    bool steady; /* no host's speed changes */
+} platform;
+
+typedef struct row {
+    platform p;
+    double auto_s, best_s;
+    const kl_policy *best;
+    uint64_t executed, tasks; /* by AUTO; a task done twice counts twice in `executed` */
+} row;
+
+/* --- random platforms --- */
+
+typedef struct dice {
+    uint64_t state;
+} dice;
+
+static double chance(dice *d) {
+    return ((double)(kl_mix64(++d->state) >> 11) + 0.5) * 0x1p-53;
+}
+
+static double between(dice *d, double least, double most) {
+    return least + (most - least) * chance(d);
+}
+
+/* Every factor is as likely. */
+static double scaled(dice *d, double least, double most) {
+    return least * pow(most / least, chance(d));
+}
+
+static uint32_t one_of(dice *d, uint32_t count) {
+    return (uint32_t)(chance(d) * count);
+}
+
+static void add(char *spec, const char *format, ...) KILTER_PRINTF(2, 3);
+static void add(char *spec, const char *format, ...) {
+    size_t used = strlen(spec);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(spec + used, SPEC_BYTES - used, format, args);
+    va_end(args);
+}
+
+/* A change of a host's speed in a run that takes about ideal_s; half of the groups have none. */
+static bool add_profile(dice *d, char *hosts, double ideal_s) {
+    uint32_t kind = one_of(d, 6);
+    double at = chance(d), how_long = chance(d), factor = scaled(d, 0.02, 0.8);
+    double from_s = 1.2 * at * ideal_s;
+    if (kind == 0) {
+        add(hosts, "@drop(%.6gs,%.3g)", from_s, factor);
+    } else if (kind == 1) {
+        add(hosts, "@freeze(%.6gs,%.6gs)", from_s, from_s + 0.05 * pow(60, how_long) * ideal_s);
+    } else if (kind == 2) {
+        double period_s = 0.02 * pow(100, how_long) * ideal_s;
+        add(hosts, "@osc(%.6gs,%.6gs,%.3g)", period_s, (0.1 + 0.8 * at) * period_s, factor);
+    }
+    return kind < 3;
+}
+
+static void add_law(dice *d, char *tasks, double mean_s) {
+    switch (one_of(d, 5)) {
+    case 0:
+        add(tasks, "const(%.6gs)", mean_s);
+        break;
+    case 1:
+        add(tasks, "uniform(%.6gs,%.3g)", mean_s, between(d, 0.05, 0.57));
+        break;
+    case 2:
+        add(tasks, "exp(%.6gs)", mean_s);
+        break;
+    default:
+        add(tasks, "lognormal(%.6gs,%.3g)", mean_s, scaled(d, 0.1, 3));
+    }
+}
+
+static platform platform_of(uint64_t seed) {
+    enum { GROUPS = 3 };
+    dice d = {kl_mix64(seed)};
+    platform p = {.seed = seed, .steady = true};
+    uint32_t groups = 1 + one_of(&d, GROUPS), counts[GROUPS], workers = 0;
+    double speeds[GROUPS], speed = 0;
+    for (uint32_t i = 0; i < groups; i++) {
+        counts[i] = 1 + one_of(&d, 8);
+        speeds[i] = scaled(&d, 0.1, 2);
+        workers += counts[i];
+        speed += counts[i] * speeds[i];
+    }
+    double mean_s = scaled(&d, 1e-3, 1);
+    uint64_t tasks = (uint64_t)ceil(workers * scaled(&d, 5, 200));
+    double ideal_s = (double)tasks * mean_s / speed;
+    for (uint32_t i = 0; i < groups; i++) {
+        add(p.hosts, "%s%ux%.3g", i ? "," : "", (unsigned)counts[i], speeds[i]);
+        p.steady &= !add_profile(&d, p.hosts, ideal_s);
+    }
+    double latency_s = scaled(&d, 1e-5, 1e-3);
+    add(p.hosts, ";link=%.4gs,%.4gMB/s", latency_s, scaled(&d, 10, 1000));
+    if (one_of(&d, 2))
+        add(p.hosts, ";master=1");
+    add(p.tasks, "%llu@", (unsigned long long)tasks);
+    add_law(&d, p.tasks, mean_s);
+    return p;
+}
+
+/* --- a run --- */
+
+static void fail(const char *text) {
+    fprintf(stderr, "stragglers: %s\n", text);
+    exit(1);
+}
+
+static double task_s(void *self, uint64_t run, uint64_t index) {
+    return kl_task_s(self, run, index);
+}
+
+static void count_tasks(void *self, const kl_play_chunk *chunk) {
+    row *r = self;
+    r->executed += chunk->done;
+    r->tasks += chunk->counted;
+}
+
+static double elapsed_s(const kl_cluster *cluster, const kl_tasks *tasks, const kl_policy *policy, row *r) {
+    kl_rehearsal *rehearsal = kl_rehearsal_new(cluster, policy, NULL);
+    kl_play_run run = {.tasks = tasks->count,
+                       .task_s = tasks->law == KL_LAW_CONST ? NULL : task_s,
+                       .task_self = (void *)tasks,
+                       .even_s = tasks->mean_s,
+                       .answer_s = ANSWER_S,
+                       .look_s = LOOK_PART * ANSWER_S};
+    kl_rehearsal_watch watch = {.self = r, .ended = count_tasks};
+    kl_play_outcome outcome;
+    kilter_error error;
+    r->executed = r->tasks = 0;
+    if (!rehearsal)
+        fail("memory ran out");
+    if (kl_rehearse(rehearsal, &run, &watch, &outcome, &error) != KILTER_OK)
+        fail(error.text);
+    kl_rehearsal_free(rehearsal);
+    if (r->tasks != tasks->count)
+        fail("a task was not counted exactly once");
+    return outcome.elapsed_s;
+}
+
+/* ECT is AUTO in a first run, and so none of the others. */
+static bool is_other(const kl_policy *policy) {
+    return policy != kl_policy_find("auto") && policy != kl_policy_find("ect");
+}
+
+static row measure(uint64_t seed) {
+    row r = {.p = platform_of(seed), .best_s = INFINITY};
+    kl_cluster cluster;
+    kl_tasks tasks;
+    kilter_error error;
+    if (kl_cluster_parse(r.p.hosts, &cluster, &error) != KILTER_OK ||
+        kl_tasks_parse(r.p.tasks, &tasks, &error) != KILTER_OK)
+        fail(error.text);
+    tasks.seed = 1;
+    for (size_t i = 0; i < kl_policy_count(); i++) {
+        const kl_policy *policy = kl_policy_at(i);
+        double took_s = is_other(policy) ? elapsed_s(&cluster, &tasks, policy, &r) : INFINITY;
+        if (took_s < r.best_s) {
+            r.best_s = took_s;
+            r.best = policy;
+        }
+    }
+    r.auto_s = elapsed_s(&cluster, &tasks, kl_policy_find("auto"), &r);
+    kl_cluster_free(&cluster);
+    kl_tasks_free(&tasks);
+    return r;
+}
+
+/* --- what came out --- */
+
+static double ratio(const row *r) {
+    return r->auto_s / r->best_s;
+}
+
+static void print_group(const row *rows, size_t count, const char *name, int steady) {
+    double sum = 0, worst = 0, near = 0, n = 0, executed = 0, tasks = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (steady >= 0 && rows[i].p.steady != steady)
+            continue;
+        n++;
+        sum += ratio(&rows[i]);
+        near += ratio(&rows[i]) <= NEAR;
+        worst = fmax(worst, ratio(&rows[i]));
+        executed += (double)rows[i].executed;
+        tasks += (double)rows[i].tasks;
+    }
+    if (n > 0)
+        printf("| %s | %.0f | %.3f | %.1f %% | %.2f | %.2f %% |\n", name, n, sum / n, 100 * near / n, worst,
+               100 * (executed / tasks - 1));
+}
+
+static int by_ratio(const void *a, const void *b) {
+    double x = ratio(a), y = ratio(b);
+    return (x < y) - (x > y);
+}
+
+static void print_page(row *rows, size_t count) {
+    printf("| speeds | platforms | mean of AUTO's time over the best one's | within 1 %% or better | worst | "
+           "tasks done twice |\n|---|---|---|---|---|---|\n");
+    print_group(rows, count, "all", -1);
+    print_group(rows, count, "constant", 1);
+    print_group(rows, count, "changing", 0);
+    qsort(rows, count, sizeof *rows, by_ratio);
+    printf("\nThe %d on which AUTO is furthest behind:\n\n| seed | AUTO / best | best | platform | tasks |\n"
+           "|---|---|---|---|---|\n",
+           WORST);
+    for (size_t i = 0; i < count && i < WORST; i++)
+        printf("| %llu | %.3f | `%s` | `%s` | `%s` |\n", (unsigned long long)rows[i].p.seed, ratio(&rows[i]),
+               kl_policy_name(rows[i].best), rows[i].p.hosts, rows[i].p.tasks);
+}
+
+static uint64_t number(const char *text, uint64_t most) {
+    char *end;
+    uint64_t value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || value > most) {
+        fprintf(stderr, "usage: stragglers [--each] [PLATFORMS [SEED]]\n");
+        exit(2);
+    }
+    return value;
+}
+
+int main(int argc, char **argv) {
+    bool each = argc > 1 && strcmp(argv[1], "--each") == 0;
+    argc -= each;
+    argv += each;
+    size_t count = argc > 1 ? number(argv[1], MOST_PLATFORMS) : 600;
+    uint64_t seed = argc > 2 ? number(argv[2], UINT32_MAX) : 1;
+    row *rows = calloc(count + 1, sizeof *rows);
+    if (!rows)
+        fail("memory ran out");
+    for (size_t i = 0; i < count; i++) {
+        rows[i] = measure(seed + i);
+        if (each)
+            printf("%llu\t%d\t%.9g\t%.6f\t%s\t%s\t%s\n", (unsigned long long)rows[i].p.seed, rows[i].p.steady,
+                   rows[i].auto_s, ratio(&rows[i]), kl_policy_name(rows[i].best), rows[i].p.hosts,
+                   rows[i].p.tasks);
+    }
+    if (!each)
+        print_page(rows, count);
+    free(rows);
+}
