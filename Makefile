@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo check bench paper1 paper2 paper3 shared faults install fuzz tidy format clean packages release
+.PHONY: demo check bench stragglers paper1 paper2 paper3 shared faults install fuzz tidy format clean packages release
 
 demo: packages        ## a real planning problem on unequal workers, start to end
 	tools/demo
@@ -12,6 +12,9 @@ check: packages       ## everything that must hold: builds, tests, sanitizers, f
 
 bench: release        ## what Kilter costs and what it reaches
 	build/release/bench/kilter-bench
+
+stragglers: release   ## docs/results/stragglers.md: AUTO against the best of the other policies on random platforms
+	tools/stragglers
 
 paper1: release       ## docs/results/paper1.md: the first paper's figures, and what is reached beyond them
 	tools/paper1

@@ -1,7 +1,10 @@
-/* stragglers [--each] [PLATFORMS [SEED]]: AUTO against the best of the other policies, chosen in hindsight, on
- * random platforms; prints Markdown. With --each a line for every platform instead, to compare two builds: its
- * seed, whether its speeds are constant, AUTO's time, that over the best one's, the best policy, platform and
- * tasks. */
+/* stragglers [--few] [--orders] [--each] [PLATFORMS [SEED]]: AUTO against the best of the other policies,
+ * chosen in hindsight, on random platforms; prints Markdown. --few: with 5 to 20 tasks a worker instead of 20
+ * to 400.
+ * --orders: against the best of AUTO itself on twelve other orders of the same tasks, which shows what chance
+ * does.
+ * --each: a line for every platform instead, to compare two builds: its seed, whether its speeds are
+ * constant, AUTO's time, that over the best one's, the best policy, platform and tasks. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -92,7 +95,7 @@ static void add_law(dice *d, char *tasks, double mean_s) {
     }
 }
 
-static platform platform_of(uint64_t seed) {
+static platform platform_of(uint64_t seed, bool few) {
     enum { GROUPS = 3 };
     dice d = {kl_mix64(seed)};
     platform p = {.seed = seed, .steady = true};
@@ -105,7 +108,7 @@ static platform platform_of(uint64_t seed) {
         speed += counts[i] * speeds[i];
     }
     double mean_s = scaled(&d, 1e-3, 1);
-    uint64_t tasks = (uint64_t)ceil(workers * scaled(&d, 5, 200));
+    uint64_t tasks = (uint64_t)ceil(workers * (few ? scaled(&d, 5, 20) : scaled(&d, 20, 400)));
     double ideal_s = (double)tasks * mean_s / speed;
     for (uint32_t i = 0; i < groups; i++) {
         add(p.hosts, "%s%ux%.3g", i ? "," : "", (unsigned)counts[i], speeds[i]);
@@ -127,8 +130,15 @@ static void fail(const char *text) {
     exit(1);
 }
 
+/* Tasks in another order: from the `first` on, and round. */
+typedef struct order {
+    const kl_tasks *tasks;
+    uint64_t first;
+} order;
+
 static double task_s(void *self, uint64_t run, uint64_t index) {
-    return kl_task_s(self, run, index);
+    const order *o = self;
+    return kl_task_s(o->tasks, run, (index + o->first) % o->tasks->count);
 }
 
 static void count_tasks(void *self, const kl_play_chunk *chunk) {
@@ -137,11 +147,12 @@ static void count_tasks(void *self, const kl_play_chunk *chunk) {
     r->tasks += chunk->counted;
 }
 
-static double elapsed_s(const kl_cluster *cluster, const kl_tasks *tasks, const kl_policy *policy, row *r) {
+static double elapsed_s(const kl_cluster *cluster, order o, const kl_policy *policy, row *r) {
+    const kl_tasks *tasks = o.tasks;
     kl_rehearsal *rehearsal = kl_rehearsal_new(cluster, policy, NULL);
     kl_play_run run = {.tasks = tasks->count,
                        .task_s = tasks->law == KL_LAW_CONST ? NULL : task_s,
-                       .task_self = (void *)tasks,
+                       .task_self = &o,
                        .even_s = tasks->mean_s,
                        .answer_s = ANSWER_S,
                        .look_s = LOOK_PART * ANSWER_S};
@@ -164,8 +175,23 @@ static bool is_other(const kl_policy *policy) {
     return policy != kl_policy_find("auto") && policy != kl_policy_find("ect");
 }
 
-static row measure(uint64_t seed) {
-    row r = {.p = platform_of(seed), .best_s = INFINITY};
+enum { ORDERS = 12 };
+
+static void find_best(row *r, const kl_cluster *cluster, const kl_tasks *tasks, bool orders) {
+    const kl_policy *own = kl_policy_find("auto");
+    for (size_t i = 0; i < (orders ? ORDERS : kl_policy_count()); i++) {
+        const kl_policy *policy = orders ? own : kl_policy_at(i);
+        order o = {tasks, orders ? (i + 1) * tasks->count / (ORDERS + 1) : 0};
+        double took_s = orders || is_other(policy) ? elapsed_s(cluster, o, policy, r) : INFINITY;
+        if (took_s < r->best_s) {
+            r->best_s = took_s;
+            r->best = policy;
+        }
+    }
+}
+
+static row measure(uint64_t seed, bool few, bool orders) {
+    row r = {.p = platform_of(seed, few), .best_s = INFINITY};
     kl_cluster cluster;
     kl_tasks tasks;
     kilter_error error;
@@ -173,15 +199,8 @@ static row measure(uint64_t seed) {
         kl_tasks_parse(r.p.tasks, &tasks, &error) != KILTER_OK)
         fail(error.text);
     tasks.seed = 1;
-    for (size_t i = 0; i < kl_policy_count(); i++) {
-        const kl_policy *policy = kl_policy_at(i);
-        double took_s = is_other(policy) ? elapsed_s(&cluster, &tasks, policy, &r) : INFINITY;
-        if (took_s < r.best_s) {
-            r.best_s = took_s;
-            r.best = policy;
-        }
-    }
-    r.auto_s = elapsed_s(&cluster, &tasks, kl_policy_find("auto"), &r);
+    find_best(&r, &cluster, &tasks, orders);
+    r.auto_s = elapsed_s(&cluster, (order){&tasks, 0}, kl_policy_find("auto"), &r);
     kl_cluster_free(&cluster);
     kl_tasks_free(&tasks);
     return r;
@@ -234,23 +253,29 @@ static uint64_t number(const char *text, uint64_t most) {
     char *end;
     uint64_t value = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || value > most) {
-        fprintf(stderr, "usage: stragglers [--each] [PLATFORMS [SEED]]\n");
+        fprintf(stderr, "usage: stragglers [--few] [--orders] [--each] [PLATFORMS [SEED]]\n");
         exit(2);
     }
     return value;
 }
 
+static bool takes(int *argc, char ***argv, const char *option) {
+    bool given = *argc > 1 && strcmp((*argv)[1], option) == 0;
+    *argc -= given;
+    *argv += given;
+    return given;
+}
+
 int main(int argc, char **argv) {
-    bool each = argc > 1 && strcmp(argv[1], "--each") == 0;
-    argc -= each;
-    argv += each;
+    bool few = takes(&argc, &argv, "--few"), orders = takes(&argc, &argv, "--orders");
+    bool each = takes(&argc, &argv, "--each");
     size_t count = argc > 1 ? number(argv[1], MOST_PLATFORMS) : 600;
     uint64_t seed = argc > 2 ? number(argv[2], UINT32_MAX) : 1;
     row *rows = calloc(count + 1, sizeof *rows);
     if (!rows)
         fail("memory ran out");
     for (size_t i = 0; i < count; i++) {
-        rows[i] = measure(seed + i);
+        rows[i] = measure(seed + i, few, orders);
         if (each)
             printf("%llu\t%d\t%.9g\t%.6f\t%s\t%s\t%s\n", (unsigned long long)rows[i].p.seed, rows[i].p.steady,
                    rows[i].auto_s, ratio(&rows[i]), kl_policy_name(rows[i].best), rows[i].p.hosts,

@@ -458,6 +458,7 @@ void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl
     kl_stat_merge(&b->run_unit_s, &unit_s);
     kl_stat_merge(&b->snapshot.unit_s, &unit_s);
     kl_view_reported(&b->views[worker], &unit_s, segment->busy_s, units, b->snapshot.unit_s.mean, now_s);
+    kl_sizes_add(&b->snapshot.sizes, &unit_s, kl_worker_rate(&b->views[worker]));
     kl_crew_update(b->crew, b->views, worker);
     double weight = (double)segment->count / (double)b->run_unit_s.count;
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);
@@ -483,6 +484,7 @@ void kl_balance_abandon(kl_balance *b, uint32_t worker, kl_chunk *chunk) {
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, chunk->at});
     kl_balance_end_chunk(b, worker, chunk, false); /* others did the rest */
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->at, next});
+    kl_view_abandoned(&b->views[worker], chunk->units, b->snapshot.unit_s.mean, kl_now_s(&b->clock));
     chunk->hi = hi;
     chunk->stale = true;
 }

@@ -160,7 +160,7 @@ typedef struct kl_board {
 } kl_board;
 
 /* Most times a task is taken back, and that it is started while it is at another worker, too. */
-enum { KL_RESCUE_RECALLS = 3, KL_RESCUE_COPIES = 1 };
+enum { KL_RESCUE_RECALLS = 3, KL_RESCUE_COPIES = 2 };
 
 bool kl_policy_rescues(const kl_policy *policy); /* AUTO: the others deal as they were published */
 /* Nothing is left to deal, and somebody waits: what is to be done about those that end late?

@@ -113,6 +113,7 @@ static void reported(void *self, const kl_play_segment *segment, double now_s) {
     kl_stat_merge(&r->snapshot.unit_s, &segment->task_s);
     kl_view_reported(&r->views[segment->worker], &segment->task_s, segment->busy_s,
                      (double)segment->task_s.count, r->snapshot.unit_s.mean, now_s);
+    kl_sizes_add(&r->snapshot.sizes, &segment->task_s, kl_worker_rate(&r->views[segment->worker]));
     note_change(r, segment->worker);
 }
 
@@ -215,6 +216,11 @@ kilter_status kl_rehearse(kl_rehearsal *r, const kl_play_run *run, const kl_rehe
         dealer.rescue = rescue;
         dealer.returned = returned;
         dealer.recalls = KL_RESCUE_RECALLS;
+        dealer.copies = KL_RESCUE_COPIES;
     }
-    return kl_play_run_out(r->play, &numbered, &dealer, outcome, error);
+    kilter_status status = kl_play_run_out(r->play, &numbered, &dealer, outcome, error);
+    for (uint32_t i = 0; i < s->slots && status == KILTER_OK; i++)
+        if (kl_play_is_late(r->play, i))
+            kl_view_abandoned(&r->views[i], 1, s->unit_s.mean, run->begins_s + outcome->elapsed_s);
+    return status;
 }

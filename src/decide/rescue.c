@@ -9,10 +9,12 @@
 
 static const double MOVE_UNKNOWN_S = 20e-6; /* what moving costs, while nothing is measured */
 static const double RECALL_PAYS = 2;        /* times what moving costs must be gained */
-static const double COPY_PAYS = 1.25;       /* the copy must be done in so much less of the time */
-static const double UNSURE = 2;             /* standard errors a pace may be better than it looks */
-static const double UNANSWERED_S = 0.1;     /* a worker that is well has answered by then, */
+static const double UNANSWERED_S = 20e-3;   /* a worker that is well looks twice until then, and answers, */
 static const double UNATTENDED_S = 5e-3;    /* or is at a longer task, if it does not answer before its end */
+static const double COPY_PART = 0.1;        /* of what a task will still take must be gained */
+static const double STOPPED = 0.01;         /* chance that a worker that tells nothing stands still, */
+static const double MISJUDGED = 0.2;        /* and that one of which no task was measured */
+static const double MISJUDGED_RATE = 1.0 / 3; /* does only so much of what is expected of it */
 static const double SLOW_SHARE = 0.5;  /* of the usual share of a core: below, a task at hand is slowed, */
 static const double SLOW_FOR_S = 0.75; /* if it is for so long: a short burst of other work passes */
 static const double AGREE_S = 1;       /* so far may what it tells of time and what is seen of it differ */
@@ -47,19 +49,27 @@ static double spread(const kl_snapshot *s, double tasks) {
     return kl_stat_cv(&s->unit_s) * sqrt(tasks);
 }
 
-/* Silent for no longer than the queue may well take: that is no sign of anything. */
-static bool is_on_time(const kl_snapshot *s, uint32_t worker) {
+/* What its worker told of the task at hand, if it can be believed: a task that is older than the last report
+ * but one comes from a clock that has jumped. */
+static bool is_told(const kl_snapshot *s, uint32_t worker, const kl_hand *h) {
+    return h->elapsed_s > 0 && h->elapsed_s < h->heard_s - s->workers[worker].queued_at_s + AGREE_S;
+}
+
+/* Silent for no longer than the queue may well take: that is no sign of anything, unless its worker tells of
+ * a task that lasts. */
+static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *held) {
     const kl_worker_view *v = &s->workers[worker];
     double rate = rate_of(s, worker), tasks = (double)v->queued_tasks;
     double silent_s = s->now_s - v->queued_at_s, due_s = v->queued_units / rate;
-    return silent_s > due_s && silent_s < due_s * (1 + spread(s, tasks) / tasks) + move_s(s);
+    return !is_told(s, worker, &held->hand) && silent_s > due_s &&
+           silent_s < due_s * (1 + spread(s, tasks) / tasks) + move_s(s);
 }
 
 /* --- taking back --- */
 
 static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                    kl_rescue *r) {
-    if (held->asked_s > 0 || held->kept >= held->tasks || is_on_time(s, worker))
+    if (held->asked_s > 0 || held->kept >= held->tasks || is_on_time(s, worker, held))
         return false;
     kl_lane lane = kl_worker_lane(&s->workers[worker], kl_crew_mean_rate(s->crew), s->now_s);
     double task_units = held->units / (double)held->tasks;
@@ -92,12 +102,16 @@ static uint64_t maybe_begun(const kl_snapshot *s, uint32_t worker, const kl_held
     return begun < (double)held->tasks ? (uint64_t)begun : held->tasks;
 }
 
+/* It was asked to give tasks back, for longer than a worker that is well needs. */
+static bool is_unanswered(const kl_snapshot *s, const kl_held *held) {
+    double patience_s = held->hand.heard_s > 0 ? UNANSWERED_S : UNATTENDED_S;
+    return held->asked_s > 0 && s->now_s - held->asked_s >= fmax(patience_s, 4 * move_s(s));
+}
+
 /* A worker that does not answer has not begun the last of its tasks, or is gone. */
 static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                             kl_rescue *r) {
-    double silent_s = s->now_s - held->asked_s;
-    double patience_s = held->hand.heard_s > 0 ? UNANSWERED_S : UNATTENDED_S;
-    if (!(held->asked_s > 0) || held->tasks <= held->kept || silent_s < fmax(patience_s, 4 * move_s(s)))
+    if (!is_unanswered(s, held) || held->tasks <= held->kept)
         return false;
     double task_units = held->units / (double)held->tasks;
     uint64_t begun = held->hand.heard_s > 0 ? 0 : maybe_begun(s, worker, held, task_units);
@@ -114,7 +128,8 @@ static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_
                      .to = to,
                      .tasks = (tasks + waiting - 1) / waiting,
                      .finish_s = s->now_s + end_s};
-    say(r, "asked back from worker %u %s ago, no answer", s->workers[worker].number, kl_say_s(silent_s).text);
+    say(r, "asked back from worker %u %s ago, no answer", s->workers[worker].number,
+        kl_say_s(s->now_s - held->asked_s).text);
     return true;
 }
 
@@ -143,67 +158,125 @@ static bool copy_all(const kl_snapshot *s, const kl_board *board, uint32_t worke
     return true;
 }
 
-/* The task a worker has at hand, as far as it is done. */
-typedef struct progress {
-    double rate; /* units per second it is done with */
-    double done; /* units */
-    double rest_s;
-    const char *why;
-} progress;
+/* What may be true of the last task at a worker, and what a copy comes to then: sums weighed by the chance of
+ * each case. */
+typedef struct outlook {
+    double chance;
+    double rest_s;   /* until its worker has done it */
+    double gain_s;   /* that much sooner, where the copy is sooner, */
+    double wasted_s; /* and for so long the copy goes on, where it is not */
+} outlook;
 
-/* No slower than it looks for chance: its pace was taken from few tasks, and tasks differ. */
-static double surely(const kl_snapshot *s, const kl_worker_view *v, double rate) {
-    double tasks = v->pace.units / kl_task_units(s);
-    return tasks > 0 && !kl_worker_slowed(v) ? rate * (1 + UNSURE * spread(s, tasks) / tasks) : rate;
+static void weigh(outlook *o, double chance, double rest_s, double copy_s) {
+    o->chance += chance;
+    o->rest_s += chance * rest_s;
+    o->gain_s += chance * fmax(rest_s - copy_s, 0);
+    o->wasted_s += chance * fmax(copy_s - rest_s, 0);
 }
 
-static progress progress_of(const kl_snapshot *s, uint32_t worker, const kl_held *held) {
-    const kl_worker_view *v = &s->workers[worker];
+/* The last task at a worker, and where a copy would be. */
+typedef struct trial {
+    const kl_sizes *sizes;
+    double units;     /* as predicted */
+    double elapsed_s; /* of the task; below 0: until it begins */
+    double rate, to_rate, move_s;
+} trial;
+
+/* The task has `size` times its units, of which `done` are done. */
+static void weigh_size(outlook *o, const trial *t, double chance, double size, double done) {
+    double wait_s = fmax(-t->elapsed_s, 0);
+    weigh(o, chance, wait_s + (size - done) * t->units / t->rate, size * t->units / t->to_rate + t->move_s);
+}
+
+/* The task is like those seen that are larger than what is done of it, or larger than all of them: what took
+ * so long is expected to take as long again. */
+static void weigh_sizes(outlook *o, const trial *t, double chance) {
+    double done = fmax(t->rate * t->elapsed_s / t->units, 0), largest = 1;
+    double each = chance / (t->sizes->count + 1);
+    for (uint32_t i = 0; i < KL_SIZE_BINS; i++) {
+        if (!(t->sizes->tasks[i] > 0))
+            continue;
+        double least = kl_sizes_bin(i, &largest);
+        if (largest <= done)
+            continue;
+        double from = fmax(least, done), part = log(largest / from) / log(largest / least);
+        weigh_size(o, t, each * t->sizes->tasks[i] * part, sqrt(largest * from), done);
+    }
+    double longer = fmax(done, largest), seldom = largest / longer;
+    weigh_size(o, t, each * seldom * seldom, 2 * longer, done);
+}
+
+static trial trial_of(const kl_snapshot *s, uint32_t worker, const kl_held *held, double to_rate) {
     const kl_hand *h = &held->hand;
-    double own = rate_of(s, worker), elapsed_s = fmax(s->now_s - v->queued_at_s, 0);
-    progress p = {.why = "as slow as in its last tasks"};
-    /* A task that is older than the last report but one: its worker's clock has jumped. */
-    bool told = h->elapsed_s > 0 && h->elapsed_s < h->heard_s - v->queued_at_s + AGREE_S;
-    bool slowed = told && h->share < SLOW_SHARE;
-    if (told)
-        elapsed_s = h->elapsed_s + fmax(s->now_s - h->heard_s, 0);
-    if (is_silent(s, held)) {
-        p.done = told ? own * h->share * h->elapsed_s : 0;
-        p.rate = p.done / elapsed_s;
-        p.rest_s = elapsed_s; /* what took so long is expected to take as long again */
-        p.why = "not heard of any more";
-        return p;
-    }
-    if (slowed && h->elapsed_s >= SLOW_FOR_S) {
-        p.rate = own * h->share;
-        p.why = "gets too little of its processor";
-    } else {
-        p.rate = surely(s, v, own);
-    }
-    p.done = p.rate * elapsed_s;
-    p.rest_s = fmax(held->first_units - p.done, p.done) / p.rate;
-    return p;
+    trial t = {&s->sizes, held->first_units, 0, rate_of(s, worker), to_rate, move_s(s)};
+    if (held->tasks > 1)
+        t.units = held->units / (double)held->tasks;
+    t.elapsed_s = fmax(s->now_s - s->workers[worker].queued_at_s, 0);
+    if (is_told(s, worker, h))
+        t.elapsed_s = h->elapsed_s + fmax(s->now_s - h->heard_s, 0);
+    t.elapsed_s -= t.units * (double)(held->tasks - 1) / t.rate;
+    if (is_told(s, worker, h) && h->share < SLOW_SHARE && h->elapsed_s >= SLOW_FOR_S)
+        t.rate *= h->share;
+    return t;
 }
 
-static bool copy_at_hand(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
-                         kl_rescue *r) {
-    if (held->tasks != 1)
+static outlook outlook_of(const kl_snapshot *s, uint32_t worker, const kl_held *held, double to_rate) {
+    trial t = trial_of(s, worker, held, to_rate);
+    outlook o = {0};
+    double anew_s = t.units / to_rate + t.move_s, stopped_s = fmax(t.elapsed_s, 0);
+    if (is_silent(s, held)) {
+        weigh(&o, 1, stopped_s, anew_s);
+        return o;
+    }
+    weigh_sizes(&o, &t, 1);
+    if (!is_told(s, worker, &held->hand))
+        weigh(&o, STOPPED, stopped_s, anew_s);
+    double measured = s->workers[worker].pace.units / kl_task_units(s);
+    t.rate *= MISJUDGED_RATE;
+    weigh_sizes(&o, &t, MISJUDGED / (1 + measured));
+    return (outlook){1, o.rest_s / o.chance, o.gain_s / o.chance, o.wasted_s / o.chance};
+}
+
+/* What the next run loses while `to` still goes on with a copy that is not needed. */
+static double next_run_loses_s(const kl_snapshot *s, const outlook *o, double to_rate) {
+    return o->wasted_s * to_rate / kl_crew_total(s->crew)->rates;
+}
+
+/* May some of what is held here be given back? Then it is asked for first. */
+static bool may_be_recalled(const kl_snapshot *s, const kl_held *held) {
+    return held->asked_s > 0 ? !is_unanswered(s, held) : held->kept < held->tasks;
+}
+
+/* Nobody is at fault: a worker that waits may do the last task here, too, when that is sooner on average. */
+static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
+                      kl_rescue *r) {
+    uint32_t to, sooner;
+    double to_rate = kl_crew_fastest_idle(s->crew, worker, &to);
+    if (held->tasks == 0 || (held->tasks > 1 && may_be_recalled(s, held)) || to == UINT32_MAX ||
+        !board->waits(board->self, to))
         return false;
-    progress p = progress_of(s, worker, held);
-    double units = fmax(held->first_units, p.done + p.rest_s * p.rate);
-    uint32_t to;
-    double end_s = kl_crew_first_end_s(s->crew, units, worker, &to) + move_s(s);
-    if (to == UINT32_MAX || !board->waits(board->self, to) || !(p.rest_s > COPY_PAYS * end_s + move_s(s)))
+    outlook o = outlook_of(s, worker, held, to_rate);
+    double costs_s = move_s(s) + next_run_loses_s(s, &o, to_rate);
+    if (!(o.gain_s > COPY_PART * o.rest_s + costs_s))
+        return false;
+    kl_crew_first_end_s(s->crew, held->first_units, worker, &sooner);
+    if (!board->waits(board->self, sooner)) /* somebody faster is about to be free */
         return false;
     *r = (kl_rescue){.act = KL_RESCUE_COPY,
                      .from = worker,
                      .to = to,
                      .tasks = 1,
-                     .finish_s = s->now_s + end_s,
-                     .gain_s = p.rest_s - end_s};
-    say(r, "at worker %u it would end in %s, begun anew in %s: %s", s->workers[worker].number,
-        kl_say_s(p.rest_s).text, kl_say_s(end_s).text, p.why);
+                     .finish_s = s->now_s + o.rest_s - o.gain_s,
+                     .gain_s = o.gain_s};
+    say(r, "at worker %u it would end in %s, a copy may end %s sooner%s", s->workers[worker].number,
+        kl_say_s(o.rest_s).text, kl_say_s(o.gain_s).text,
+        is_silent(s, held) ? ": not heard of any more" : "");
     return true;
+}
+
+/* The one that would end last without it. */
+static bool is_more_urgent(const kl_rescue *r, const kl_rescue *than) {
+    return than->act == KL_RESCUE_NOTHING || r->finish_s + r->gain_s > than->finish_s + than->gain_s;
 }
 
 /* Many late workers may hold only tasks that others hold, too: they stay late for as long as they are frozen.
@@ -229,10 +302,14 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
         kl_held held = {0};
         board->held(board->self, late[i], &held);
         if (recall(s, board, late[i], &held, r) || copy_unanswered(s, board, late[i], &held, r) ||
-            copy_all(s, board, late[i], &held, r) || copy_at_hand(s, board, late[i], &held, r))
+            copy_all(s, board, late[i], &held, r))
             return;
+        kl_rescue copy;
+        if (speculate(s, board, late[i], &held, &copy) && is_more_urgent(&copy, r))
+            *r = copy;
     }
-    say(r, "none of the %u that end last would be done sooner elsewhere", (unsigned)count);
+    if (r->act == KL_RESCUE_NOTHING)
+        say(r, "none of the %u that end last would be done sooner elsewhere", (unsigned)count);
 }
 
 double kl_rescue_pause_s(const kl_snapshot *s, double waited_s, double took_s) {

@@ -56,8 +56,19 @@ static const situation situations[] = {
      .heard_ago_s = 2, .act = KL_RESCUE_COPY, .copied = 1},
     {"tasks it was to keep, not a single pulse for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
      .heard_ago_s = 2, .act = KL_RESCUE_COPY, .copied = 2},
+    /* Not known to be slow. */
+    {"100 times the mean, nothing told of it", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_RESCUE_COPY,
+     .copied = 1},
+    {"a third as fast, its task just begun", 3e-3, 1e-3, 50, 0.3, 0.1e-3, 1, 1, .act = KL_RESCUE_COPY,
+     .copied = 1},
+    {"two tasks that cannot be recalled, a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 2, 2,
+     .act = KL_RESCUE_COPY, .copied = 1},
+    {"a quarter as fast, in a task of 10 times the mean", 4e-3, 1e-3, 50, 0.9, 40e-3, 1, 1,
+     .elapsed_s = 40e-3, .share = 1, .act = KL_RESCUE_COPY, .copied = 1},
+    {"may be at any of its tasks, and that may be long", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1,
+     .asked_ago_s = 20e-3, .act = KL_RESCUE_COPY, .copied = 1},
+    {"all begun, or moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10, .act = KL_RESCUE_COPY, .copied = 1},
     /* Not slow. */
-    {"100 times the mean, nothing told of it", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_RESCUE_NOTHING},
     {"100 times the mean, its usual share", 10e-3, 10e-3, 50, 0.3, 1, 1, 1, .elapsed_s = 1, .share = 1,
      .act = KL_RESCUE_NOTHING},
     {"ten minutes, and pulses come", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600, .share = 0.95,
@@ -70,19 +81,16 @@ static const situation situations[] = {
      .act = KL_RESCUE_NOTHING},
     {"one other program on its core", 1, 1, 50, 0.3, 2, 1, 1, .elapsed_s = 2, .share = 0.52,
      .act = KL_RESCUE_NOTHING},
-    {"its clock jumped ahead by an hour", 1, 1, 50, 0.3, 2, 1, 1, .elapsed_s = 3600, .share = 1e-4,
+    {"its clock jumped ahead by an hour", 1, 1, 50, 0.3, 1.1, 1, 1, .elapsed_s = 3600, .share = 1e-4,
      .act = KL_RESCUE_NOTHING},
-    {"its clock jumped back", 1, 1, 50, 0.3, 2, 1, 1, .elapsed_s = -3600, .share = -0.1,
+    {"its clock jumped back", 1, 1, 50, 0.3, 1.1, 1, 1, .elapsed_s = -3600, .share = -0.1,
      .act = KL_RESCUE_NOTHING},
     {"its report waits for the master", 1e-3, 1e-3, 50, 0.3, 5.3e-3, 5, 1, .act = KL_RESCUE_NOTHING},
     {"tasks differ by as much", 1e-3, 1e-3, 50, 1, 7e-3, 5, 1, .act = KL_RESCUE_NOTHING},
     {"a third slower in three tasks, for chance", 1.5e-3, 1e-3, 3, 1, 0.1e-3, 1, 1, .act = KL_RESCUE_NOTHING},
     {"too short to pay for the way", 0.2e-3, 1e-3, 50, 0.3, 0, 3, 1, .act = KL_RESCUE_NOTHING},
-    {"may be at any of its tasks, and that may be long", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1,
-     .asked_ago_s = 20e-3, .act = KL_RESCUE_NOTHING},
     {"asked back a moment ago", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 1e-3,
      .act = KL_RESCUE_NOTHING},
-    {"all begun, or moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10, .act = KL_RESCUE_NOTHING},
     {"there is work for those that wait", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .left = 100,
      .act = KL_RESCUE_NOTHING},
     {"nobody waits for a copy", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .busy = true, .act = KL_RESCUE_NOTHING},
@@ -115,6 +123,7 @@ static void make_world(world *w, const situation *what) {
                          .round_trip_s = 200e-6};
     for (int i = 0; i < 1000; i++)
         kl_stat_add(&w->s.unit_s, what->others_s * (1 + (i % 2 ? what->cv : -what->cv)), 0);
+    kl_sizes_add(&w->s.sizes, &w->s.unit_s, 1 / what->others_s);
     for (uint32_t i = 1; i < WORKERS; i++)
         know(w, i, what->others_s, 50);
     know(w, 0, what->unit_s, what->measured);

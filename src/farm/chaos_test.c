@@ -154,7 +154,8 @@ static void count_span(uint8_t *places, kl_span span) {
         places[i]++;
 }
 
-/* Each task that is not done waits at one place, or is at one worker or two. */
+/* Each task that is not done waits at one place, or is at one worker and at most so many more as may copy it.
+ */
 static void check_places(const chaos *c) {
     const kl_master *m = c->farm.master;
     uint8_t waiting[MOST_TASKS] = {0}, at_workers[MOST_TASKS] = {0};
@@ -175,7 +176,7 @@ static void check_places(const chaos *c) {
         bool is_done = kl_ledger_is_done(&m->balance.ledger, i);
         done += is_done;
         assert_true(waiting[i] ? waiting[i] == 1 && at_workers[i] == 0 && !is_done
-                               : is_done || (at_workers[i] >= 1 && at_workers[i] <= 2));
+                               : is_done || (at_workers[i] >= 1 && at_workers[i] <= 1 + KL_RESCUE_COPIES));
     }
     assert_int_equal(done, m->done);
 }

@@ -129,19 +129,39 @@ static void workers_that_all_but_stop_keep_little(void **state) {
     stepped_close(&f);
 }
 
-/* Equal workers, one task that takes 10 to 300 times as long, anywhere: it is nobody's fault. */
-static void a_long_task_is_done_once(void **state) {
+/* Equal workers, one task that takes 10 to 300 times as long, anywhere: it is nobody's fault. Idle workers
+ * may try it, which delays nothing. */
+static void a_long_task_takes_its_time_and_no_more(void **state) {
     (void)state;
     for (uint64_t at = 0; at < 400; at += 19)
         for (double times = 10; times < 400; times *= 5.4) {
             stepped_farm f;
             now = (scenario){.task_s = 1e-3, .long_task = at, .long_times = times};
             open_farm(&f, 4);
-            run_s(&f, 400, false);
-            assert_int_equal(now.executed[at], 1);
-            assert_true(twice(400) <= 4); /* of those behind it, if it was asked in vain */
+            double elapsed_s = run_s(&f, 400, false);
+            if (elapsed_s > 400 * 1e-3 / 4 + times * 1e-3 + 5e-3)
+                fail_msg("task %d, %.0f times as long: %.1f ms", (int)at, times, elapsed_s * 1e3);
+            assert_true(twice(400) <= 16); /* it, and those behind it, as it does not answer */
             stepped_close(&f);
         }
+}
+
+/* The slow worker would need 0.5 s for the long task, an idle one 50 ms. */
+static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
+    (void)state;
+    uint64_t copied = 0;
+    for (uint64_t at = 0; at < 400; at++) {
+        stepped_farm f;
+        now = (scenario){.task_s = 1e-3, .long_task = at, .long_times = 50, .slow = 1, .factor = 0.1};
+        open_farm(&f, 4);
+        double elapsed_s = run_s(&f, 400, false);
+        double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3; /* and the two looks of an answer */
+        if (elapsed_s > all_s + begun_late_s + 40e-3)
+            fail_msg("task %d: %.1f ms", (int)at, elapsed_s * 1e3);
+        copied += now.executed[at] > 1;
+        stepped_close(&f);
+    }
+    assert_true(copied > 4); /* else it shows nothing */
 }
 
 /* Tasks end up done once whatever the speeds do from one moment to the next, and whoever dies. */
@@ -173,7 +193,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_drop_costs_little_whenever_it_comes),
         cmocka_unit_test(workers_that_all_but_stop_keep_little),
-        cmocka_unit_test(a_long_task_is_done_once),
+        cmocka_unit_test(a_long_task_takes_its_time_and_no_more),
+        cmocka_unit_test(a_long_task_at_a_slow_worker_is_begun_anew),
         cmocka_unit_test(speeds_may_change_at_any_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

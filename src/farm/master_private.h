@@ -34,9 +34,11 @@ typedef struct member {
     size_t chunk_count, chunk_capacity;
 } member;
 
-/* Tasks [lo, hi) that are at two workers: the end of chunk `first`, and of chunk `second`, begun later. */
+/* Tasks [lo, hi) that are at two workers: the end of chunk `first`, and chunk `second`, a copy, of which
+ * there may be a copy again. */
 typedef struct kl_twin {
     uint64_t lo, hi, first, second;
+    uint32_t copies; /* of the same tasks so far, this one included */
 } kl_twin;
 
 /* Tasks to be dealt when nothing else is left, each alone: `last` had them, and was lost with them, or they
@@ -87,7 +89,7 @@ struct kl_master {
     bool holds;           /* too many: nothing is dealt */
     kl_twin *twins;
     size_t twin_count, twin_capacity;
-    bool copied; /* a task of this run was given to a second worker: it may be done twice */
+    bool copied; /* a task of this run was given to a second worker: it may be done again */
     kl_suspect *suspects;
     size_t suspect_count, suspect_capacity;
     uint64_t suspect_tasks;
@@ -144,25 +146,26 @@ kilter_status kl_master_on_leave(kl_master *master, member *one, const kl_messag
 void kl_master_record_worker(kl_master *master, const member *one);
 void kl_master_record_message_cost(kl_master *master, int64_t worker); /* −1: of the farm */
 
-/* --- twins.c: tasks that are at two workers --- */
+/* --- twins.c: tasks that are at several workers --- */
 
 /* Ask for [from, chunk->hi) of its chunk back, as far as it is not begun. */
 kilter_status kl_master_recall(kl_master *master, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error);
+bool kl_master_is_copy(const kl_master *master, const kl_chunk *chunk);
 /* Deal [lo, hi), the end of `chunk` or of what is in it at one worker alone, to `to` as well. */
 kilter_status kl_master_copy(kl_master *master, const kl_chunk *chunk, uint64_t lo, uint64_t hi, member *to,
                              double finish_s, kilter_error *error);
-/* The tasks of the chunk from chunk->at to here are at no other worker. */
+/* The tasks of the chunk from chunk->at to here may be given to another worker, too: none was after this one,
+ * and they are not at the most already. */
 uint64_t kl_master_alone_until(const kl_master *master, const kl_chunk *chunk);
 /* The first part of `span` that is at another worker, too, because of this chunk; empty: none. */
 kl_span kl_master_first_shared(const kl_master *master, uint64_t chunk, kl_span span);
-/* Of the tasks that this chunk shares with another, all may be done: then the other need not do them. */
-kilter_status kl_master_settle_twins(kl_master *master, uint64_t chunk, kilter_error *error);
-/* The chunk will not do `span`, its end: what is shared stays with the other alone. */
-void kl_master_part_twins(kl_master *master, uint64_t chunk, kl_span span);
-/* The chunk has not done this task of it, and will not. *at_other: a second worker has it, and may do it. */
-kilter_status kl_master_part_at(kl_master *master, uint64_t chunk, uint64_t task, bool *at_other,
-                                kilter_error *error);
+/* `tasks` are done: who has them besides need not do them. */
+kilter_status kl_master_settle_twins(kl_master *master, kl_span tasks, kilter_error *error);
+/* The chunk will not do `span` of it: what is shared stays with the others. *at_other: one of them has some
+ * of it, and may do it. */
+kilter_status kl_master_part_twins(kl_master *master, uint64_t chunk, kl_span span, bool *at_other,
+                                   kilter_error *error);
 
 /* --- results.c: what comes back from workers --- */
 

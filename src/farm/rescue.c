@@ -12,7 +12,9 @@ static bool is_suspect(const kl_master *m, const kl_chunk *chunk) {
     return chunk->at < chunk->hi && kl_tally_of(&m->balance.ledger.losses, chunk->at) > 0;
 }
 
-/* The first tasks of a chunk that are not done, here or elsewhere, and at no other worker. */
+/* The first tasks of a chunk that are not done, here or elsewhere, and that nobody was given after its
+ * worker.
+ */
 static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
     kl_span own = {chunk->at, chunk->stale ? chunk->at : kl_master_alone_until(m, chunk)};
     bool done = m->copied;
@@ -27,8 +29,8 @@ static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
 }
 
 static bool may_be_recalled(const kl_master *m, const kl_chunk *chunk) {
-    return !chunk->stale && !chunk->begun && !(chunk->recalled_s > 0) && !is_suspect(m, chunk) &&
-           kl_tally_of(&m->balance.ledger.recalls, chunk->at) < KL_RESCUE_RECALLS;
+    return !chunk->stale && !chunk->begun && !kl_master_is_copy(m, chunk) && !(chunk->recalled_s > 0) &&
+           !is_suspect(m, chunk) && kl_tally_of(&m->balance.ledger.recalls, chunk->at) < KL_RESCUE_RECALLS;
 }
 
 /* Tasks of it that were asked back and have not come. */

@@ -73,7 +73,7 @@ static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *
                                kl_reader result, kilter_error *error) {
     bool at_other;
     record_failures(m, one, span, result, false);
-    kilter_status status = kl_master_part_at(m, chunk->id, span.lo, &at_other, error);
+    kilter_status status = kl_master_part_twins(m, chunk->id, span, &at_other, error);
     if (status == KILTER_OK && kl_tally_add(&m->balance.ledger.failures, span) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "trying a task again: memory ran out");
     return status == KILTER_OK && !at_other ? suspect(m, one, span, error) : status;
@@ -212,11 +212,10 @@ static kilter_status take_segment(kl_master *m, member *one, kl_reader *reader, 
         kl_balance_report(&m->balance, one->worker, chunk, &s, offset_s, ahead.at - reader->at, failures);
         status = count_new(m, one, tasks, chunk, reader, message, alone, error);
     }
-    uint64_t id = chunk->id;
     if (s.last)
         end_chunk(m, one, 0, false);
     if (m->twin_count > 0 && status == KILTER_OK)
-        status = kl_master_settle_twins(m, id, error);
+        status = kl_master_settle_twins(m, tasks, error);
     return status;
 }
 
@@ -395,9 +394,11 @@ kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t fr
             status = take_back(m, one, shared, true, blamed, error);
         rest.lo = shared.hi;
     }
-    kl_master_part_twins(m, id, (kl_span){from, UINT64_MAX});
+    bool at_other;
+    kilter_status parted = kl_master_part_twins(m, id, (kl_span){from, UINT64_MAX}, &at_other,
+                                                status == KILTER_OK ? error : NULL);
     m->feed_all = true;
-    return status;
+    return status == KILTER_OK ? parted : status;
 }
 
 /* So many tasks may have been begun since the last report: its results come in batches. */

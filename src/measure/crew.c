@@ -451,6 +451,15 @@ double kl_crew_first_end_s(const kl_crew *c, double units, uint32_t without, uin
     return first_s;
 }
 
+double kl_crew_fastest_idle(const kl_crew *c, uint32_t without, uint32_t *worker) {
+    question q = ask(c, without);
+    q.units = 1;
+    double first_s = INFINITY;
+    *worker = UINT32_MAX;
+    find_first_end(c, c->roots[IDLE], IDLE, &q, &first_s, worker);
+    return 1 / first_s;
+}
+
 /* --- who is how fast --- */
 
 static void sum_up_ranks(kl_crew *c, uint32_t at) {

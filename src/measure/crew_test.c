@@ -229,6 +229,24 @@ static void ranks_are_right(const farm *f) {
     assert_true(near(kl_crew_fastest_speed(f->crew, UINT32_MAX), sum));
 }
 
+static void the_fastest_idle_one_is_found(farm *f, uint32_t without) {
+    double mean = kl_crew_mean_rate(f->crew), best = 0;
+    uint32_t whose;
+    for (uint32_t i = 0; i < f->workers; i++) {
+        const kl_worker_view *v = &f->views[i];
+        if (v->present && !(v->queued_units > 0) && i != without)
+            best = fmax(best, kl_worker_lane(v, mean, f->now_s).rate);
+    }
+    if (!(mean > 0))
+        return;
+    assert_true(near(kl_crew_fastest_idle(f->crew, without, &whose), best));
+    if (best > 0)
+        assert_true(whose != without && f->views[whose].present && !(f->views[whose].queued_units > 0) &&
+                    near(kl_worker_lane(&f->views[whose], mean, f->now_s).rate, best));
+    else
+        assert_int_equal(whose, UINT32_MAX);
+}
+
 static void everything_is_right(farm *f) {
     totals_are_right(f);
     ranks_are_right(f);
@@ -236,6 +254,7 @@ static void everything_is_right(farm *f) {
         double within_s = k == 0 ? INFINITY : draw_01(f) * (draw(f, 2) ? 10 : 0.2);
         uint32_t without = draw(f, 2) ? UINT32_MAX : (uint32_t)draw(f, f->workers);
         questions_are_answered(f, within_s, without);
+        the_fastest_idle_one_is_found(f, without);
         the_latest_are_found(f, within_s, 1 + (uint32_t)draw(f, KL_CREW_LATEST));
     }
 }

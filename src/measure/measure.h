@@ -205,7 +205,7 @@ void kl_crew_look_again(kl_crew *crew, const kl_worker_view *views, double now_s
 const kl_crew_sums *kl_crew_total(const kl_crew *crew);
 double kl_crew_mean_rate(const kl_crew *crew); /* of those known; 0: none is */
 
-/* The next three need a mean rate above 0, and leave out worker `without` (UINT32_MAX: nobody).
+/* The next ones need a mean rate above 0, and leave out worker `without` (UINT32_MAX: nobody).
  *
  * Those with free_s < within_s. Overdue workers whose silences differ by less than a fifth are taken
  * together, which makes their rate at most 0.83 % too low; all else is exact. */
@@ -221,6 +221,9 @@ typedef struct kl_crew_choice {
  * largest first; returns how many. It costs a look at each that is late and does not count. */
 uint32_t kl_crew_latest(const kl_crew *crew, double beyond_s, const kl_crew_choice *choice, uint32_t *workers,
                         uint32_t most);
+/* The highest rate of those with nothing queued, and whose it is; 0: there is nobody. One that is not known
+ * counts as the mean. */
+double kl_crew_fastest_idle(const kl_crew *crew, uint32_t without, uint32_t *worker);
 /* The least free_s + units/rate, and (unless NULL) whose it is; INFINITY: there is nobody. */
 double kl_crew_first_end_s(const kl_crew *crew, double units, uint32_t without, uint32_t *worker);
 
@@ -247,6 +250,19 @@ typedef struct kl_held {
     kl_hand hand;
 } kl_held;
 
+/* How large tasks are, against what was predicted of them: time × the worker's rate over the units. 1 is as
+ * predicted. Bins of a quarter of a doubling, the middle one begins at 1. Zeroed is empty. */
+enum { KL_SIZE_BINS = 128 };
+typedef struct kl_sizes {
+    double count; /* of tasks */
+    double tasks[KL_SIZE_BINS];
+} kl_sizes;
+
+/* Tasks of unit_s seconds per unit, done at `rate` units per second. Of many only mean and extremes are
+ * known: those between the extremes count as equal. */
+void kl_sizes_add(kl_sizes *sizes, const kl_stat *unit_s, double rate);
+double kl_sizes_bin(uint32_t bin, double *most); /* its least and its most size */
+
 /* Everything a decision may look at. Kept up to date in place by the farm; nobody rebuilds it per decision.
  */
 typedef struct kl_snapshot {
@@ -260,6 +276,7 @@ typedef struct kl_snapshot {
     uint32_t slots, present;
     const kl_crew *crew; /* of the same workers, up to date */
     kl_stat unit_s;      /* of single tasks over all workers */
+    kl_sizes sizes;      /* of the same */
     kl_linear message;   /* m_o [s], λ [s/byte]: the least of what probes and traffic show */
     double answer_s;     /* master's own time to answer one request for work; 0: not known */
     double round_trip_s; /* of a small message; 0: not known */
@@ -276,6 +293,9 @@ void kl_view_dealt(kl_worker_view *view, uint64_t tasks, double units, double no
 void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units, double mean_s,
                       double now_s);
 void kl_view_returned(kl_worker_view *view, uint64_t tasks, double units); /* it will not do them */
+/* The run ends while it has a task of so many units, for which nobody waits: a worker of which nothing else
+ * is known is as slow as it has shown. */
+void kl_view_abandoned(kl_worker_view *view, double units, double mean_s, double now_s);
 void kl_views_begin(kl_worker_view *views, uint32_t slots);
 /* From now on a unit is `factor` times as much work as it was. */
 void kl_view_rescale(kl_worker_view *view, double factor);

@@ -227,6 +227,63 @@ static void a_first_report_makes_nobody_endlessly_fast(void **state) {
     }
 }
 
+/* A bin holds what lies between its ends, the bins lie side by side, and none of a stat's tasks is lost. */
+static void sizes_lie_in_their_bins(void **state) {
+    (void)state;
+    double most, least = kl_sizes_bin(KL_SIZE_BINS / 2, &most);
+    assert_true(fabs(least - 1) < 1e-12);
+    for (uint32_t i = 0; i + 1 < KL_SIZE_BINS; i++) {
+        kl_sizes_bin(i, &most);
+        assert_true(fabs(kl_sizes_bin(i + 1, &(double){0}) / most - 1) < 1e-12);
+    }
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        kl_sizes sizes = {0};
+        double size = exp(8 * (double)(kl_mix64(seed) >> 11) * 0x1p-53 - 4), rate = (double)seed;
+        kl_stat one = {0};
+        kl_stat_add(&one, size / rate, 0);
+        kl_sizes_add(&sizes, &one, rate);
+        uint32_t bin = 0;
+        while (!(sizes.tasks[bin] > 0))
+            bin++;
+        least = kl_sizes_bin(bin, &most);
+        assert_true(sizes.count == 1 && sizes.tasks[bin] == 1);
+        assert_true(least <= size * (1 + 1e-9) && size <= most * (1 + 1e-9));
+    }
+}
+
+static void of_many_tasks_the_extremes_are_kept(void **state) {
+    (void)state;
+    kl_sizes sizes = {0};
+    kl_stat many = {0};
+    for (int i = 0; i < 98; i++)
+        kl_stat_add(&many, 1.1, 0);
+    kl_stat_add(&many, 0.01, 0);
+    kl_stat_add(&many, 50, 0);
+    kl_sizes_add(&sizes, &many, 1);
+    kl_sizes_add(&sizes, &many, 0); /* of a worker whose rate is not known: nothing */
+    kl_sizes_add(&sizes, &(kl_stat){0}, 1);
+    double sum = 0, most = 0;
+    for (uint32_t i = 0; i < KL_SIZE_BINS; i++)
+        sum += sizes.tasks[i];
+    assert_true(fabs(sum - 100) < 1e-9 && fabs(sizes.count - 100) < 1e-9);
+    assert_true(sizes.tasks[KL_SIZE_BINS / 2] == 98);
+    for (uint32_t i = 0; i < KL_SIZE_BINS; i++)
+        if (sizes.tasks[i] > 0)
+            kl_sizes_bin(i, &most);
+    assert_true(most >= 50 && most < 60);
+}
+
+static void who_never_reported_is_as_slow_as_it_was_silent(void **state) {
+    (void)state;
+    kl_worker_view view = {.present = true, .queued_tasks = 1, .queued_units = 1, .queued_at_s = 10};
+    kl_view_abandoned(&view, 1, 0.1, 10.05); /* sooner than a task usually takes: that tells nothing */
+    assert_true(kl_worker_rate(&view) == 0);
+    kl_view_abandoned(&view, 1, 0.1, 12);
+    assert_true(fabs(kl_worker_rate(&view) - 0.5) < 1e-9);
+    kl_view_abandoned(&view, 1, 0.1, 20); /* something is known of it now */
+    assert_true(fabs(kl_worker_rate(&view) - 0.5) < 1e-9);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mean_and_deviation_are_those_of_two_passes),
@@ -242,6 +299,9 @@ int main(void) {
         cmocka_unit_test(message_cost_of_nothing_and_of_one_size),
         cmocka_unit_test(later_chunks_weigh_more),
         cmocka_unit_test(a_first_report_makes_nobody_endlessly_fast),
+        cmocka_unit_test(sizes_lie_in_their_bins),
+        cmocka_unit_test(of_many_tasks_the_extremes_are_kept),
+        cmocka_unit_test(who_never_reported_is_as_slow_as_it_was_silent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

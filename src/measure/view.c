@@ -54,6 +54,13 @@ void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s
     view->queued_at_s = now_s;
 }
 
+void kl_view_abandoned(kl_worker_view *view, double units, double mean_s, double now_s) {
+    double silent_s = now_s - view->queued_at_s;
+    if (kl_pace_unit_s(&view->pace) > 0 || !(units > 0) || !(silent_s > mean_s * units))
+        return;
+    kl_pace_add(&view->pace, silent_s, units, memory_of(mean_s));
+}
+
 void kl_views_begin(kl_worker_view *views, uint32_t slots) {
     double total = 0;
     uint32_t known = 0;

@@ -16,20 +16,20 @@ static const double HEAD_BYTES = 64;
 
 /* A chunk in its worker's queue, or done and not all reported. */
 typedef struct chunk {
-    kl_play_chunk told; /* what the master knows */
-    uint64_t at, end;   /* tasks done and to be done, by the worker */
-    uint32_t next;      /* in the worker's queue */
-    uint32_t after;     /* of those the master knows at this worker */
-    uint32_t moves;     /* how often its tasks have been given back */
-    bool begun;         /* all of it, as the worker said */
-    uint64_t alone;     /* its first tasks are at nobody else */
-    uint64_t asked_lo;  /* those from here on were asked back, */
-    double asked_s;     /* then; 0: there is no answer to wait for */
-    uint32_t original;  /* of a copy, while that one is there; NONE */
-    uint32_t copies;    /* the first of them, and */
-    uint32_t sibling;   /* the next copy of the same */
-    uint64_t elsewhere; /* of a copy: its first tasks that the original has done */
-    bool ended;         /* kept for its original's sake */
+    kl_play_chunk told;  /* what the master knows */
+    uint64_t at, end;    /* tasks done and to be done, by the worker */
+    uint32_t next;       /* in the worker's queue */
+    uint32_t after;      /* of those the master knows at this worker */
+    uint32_t moves;      /* how often its tasks have been given back */
+    bool begun;          /* all of it, as the worker said */
+    uint64_t alone;      /* its first tasks are at nobody else, those it is a copy of aside */
+    uint64_t asked_lo;   /* those from here on were asked back, */
+    double asked_s;      /* then; 0: there is no answer to wait for */
+    uint32_t original;   /* of a copy, or of what it is a copy of; NONE */
+    uint32_t copies;     /* of an original: the first of them, and */
+    uint32_t sibling;    /* the next copy of the same original */
+    uint32_t executions; /* of its tasks before this one */
+    bool ended;          /* kept while others of the same original are there */
 } chunk;
 
 /* Tasks done and not reported yet, or in a message. */
@@ -648,7 +648,7 @@ static uint32_t send_chunk(kl_play *p, uint32_t i, span tasks, uint32_t original
                           .dealt_s = p->master_free_s,
                           .bytes_out = bytes},
                  .end = tasks.count,
-                 .alone = original == NONE ? tasks.count : 0,
+                 .alone = tasks.count,
                  .moves = tasks.moves,
                  .next = NONE,
                  .after = NONE,
@@ -738,9 +738,34 @@ static void feed_all(kl_play *p) {
 
 /* --- what ends late --- */
 
-/* Tasks of a chunk that are at its worker only. */
-static uint64_t alone_of(const chunk *c) {
-    return c->told.copy || c->alone <= c->told.done ? 0 : c->alone - c->told.done;
+/* An original and its copies, one after the other from the original on. */
+static uint32_t original_of(const kl_play *p, uint32_t place) {
+    uint32_t original = chunk_at(p, place)->original;
+    return original == NONE ? place : original;
+}
+
+static uint32_t next_alike(const kl_play *p, uint32_t place) {
+    const chunk *c = chunk_at(p, place);
+    return c->original == NONE ? c->copies : c->sibling;
+}
+
+/* The first tasks of a chunk that others have done. */
+static uint64_t done_elsewhere(const kl_play *p, uint32_t place) {
+    const kl_play_chunk *c = &chunk_at(p, place)->told;
+    uint64_t end = c->lo;
+    for (uint32_t at = original_of(p, place); at != NONE; at = next_alike(p, at)) {
+        const kl_play_chunk *other = &chunk_at(p, at)->told;
+        if (at != place && other->lo <= c->lo && other->lo + other->done > end)
+            end = other->lo + other->done;
+    }
+    return end - c->lo < c->count ? end - c->lo : c->count;
+}
+
+/* Tasks of a chunk that are not done and that nobody was given after its worker. */
+static uint64_t alone_of(const kl_play *p, uint32_t place) {
+    const chunk *c = chunk_at(p, place);
+    uint64_t elsewhere = done_elsewhere(p, place), done = c->told.done > elsewhere ? c->told.done : elsewhere;
+    return c->alone > done ? c->alone - done : 0;
 }
 
 /* What a chunk that is asked back would bring. */
@@ -749,7 +774,7 @@ static uint64_t coming_of(const chunk *c) {
 }
 
 static bool may_be_recalled(const kl_play *p, const chunk *c) {
-    return !c->begun && c->asked_s == 0 && c->moves < p->dealer->recalls;
+    return !c->told.copy && !c->begun && c->asked_s == 0 && c->moves < p->dealer->recalls;
 }
 
 /* Slower than that, a host's worker says nothing. */
@@ -779,7 +804,7 @@ void kl_play_held(const kl_play *p, uint32_t i, kl_held *held) {
     *held = (kl_held){.first_units = 1, .kept = 1};
     for (uint32_t at = p->workers[i].told; at != NONE; at = chunk_at(p, at)->after) {
         const chunk *c = chunk_at(p, at);
-        uint64_t alone = alone_of(c), coming = c->asked_s > 0 ? coming_of(c) : 0;
+        uint64_t alone = alone_of(p, at), coming = c->asked_s > 0 ? coming_of(c) : 0;
         if (coming > 0 && held->asked_s == 0) {
             held->asked_s = c->asked_s;
             held->kept = held->tasks + (coming < alone ? alone - coming : 0);
@@ -824,7 +849,7 @@ static void send_recall(kl_play *p, uint32_t i, uint32_t place, uint64_t keep) {
 static void recall_tasks(kl_play *p, uint32_t i, uint64_t keep) {
     for (uint32_t at = p->workers[i].told; at != NONE; at = chunk_at(p, at)->after) {
         const chunk *c = chunk_at(p, at);
-        uint64_t alone = alone_of(c), kept = keep < alone ? keep : alone;
+        uint64_t alone = alone_of(p, at), kept = keep < alone ? keep : alone;
         keep -= kept;
         if (kept == alone || !may_be_recalled(p, c))
             continue;
@@ -837,12 +862,12 @@ static void recall_tasks(kl_play *p, uint32_t i, uint64_t keep) {
 static void copy_tasks(kl_play *p, uint32_t from, uint32_t to, uint64_t count) {
     uint32_t place = NONE;
     for (uint32_t at = p->workers[from].told; at != NONE; at = chunk_at(p, at)->after)
-        if (alone_of(chunk_at(p, at)) > 0)
+        if (alone_of(p, at) > 0)
             place = at;
     if (place == NONE)
         return;
     chunk *c = chunk_at(p, place);
-    uint64_t alone = alone_of(c);
+    uint64_t alone = alone_of(p, place);
     count = count < alone ? count : alone;
     if (c->asked_s > 0)
         p->coming -= coming_of(c);
@@ -850,12 +875,15 @@ static void copy_tasks(kl_play *p, uint32_t from, uint32_t to, uint64_t count) {
     if (c->asked_s > 0)
         p->coming += coming_of(c);
     span tasks = {.lo = c->told.lo + c->alone, .count = count, .moves = c->moves};
-    uint32_t copy = send_chunk(p, to, tasks, place);
+    uint32_t original = original_of(p, place), copy = send_chunk(p, to, tasks, original);
     if (copy == NONE)
         return;
-    c = chunk_at(p, place);
-    chunk_at(p, copy)->sibling = c->copies;
-    c->copies = copy;
+    chunk *made = chunk_at(p, copy), *first = chunk_at(p, original);
+    made->executions = chunk_at(p, place)->executions + 1;
+    if (made->executions >= p->dealer->copies)
+        made->alone = 0; /* there is no further copy */
+    made->sibling = first->copies;
+    first->copies = copy;
     p->outcome.copies++;
 }
 
@@ -900,39 +928,32 @@ static void feed_hungry(kl_play *p, uint32_t asking) {
 }
 
 /* Is this task of the chunk reported for the first time? */
-static bool is_news(const kl_play *p, const chunk *c, uint64_t k) {
-    if (c->told.copy && k < c->elsewhere)
-        return false;
-    for (uint32_t at = c->copies; at != NONE; at = chunk_at(p, at)->sibling) {
-        const kl_play_chunk *copy = &chunk_at(p, at)->told;
-        if (c->told.lo + k >= copy->lo && c->told.lo + k < copy->lo + copy->done)
+static bool is_news(const kl_play *p, uint32_t place, uint64_t task) {
+    for (uint32_t at = original_of(p, place); at != NONE; at = next_alike(p, at)) {
+        const kl_play_chunk *other = &chunk_at(p, at)->told;
+        if (at != place && task >= other->lo && task < other->lo + other->done)
             return false;
     }
     return true;
 }
 
 /* `count` more tasks of a chunk are reported. Each task counts once, whoever has done it first. */
-static void count_tasks(kl_play *p, chunk *c, uint64_t count, double work_s) {
+static void count_tasks(kl_play *p, uint32_t place, uint64_t count, double work_s) {
+    chunk *c = chunk_at(p, place);
     uint64_t news = count;
     if (c->told.copy || c->copies != NONE) {
         news = 0;
         work_s = 0;
-        for (uint64_t k = c->told.done; k < c->told.done + count; k++)
-            if (is_news(p, c, k)) {
+        for (uint64_t task = c->told.lo + c->told.done; task < c->told.lo + c->told.done + count; task++)
+            if (is_news(p, place, task)) {
                 news++;
-                work_s += task_work_s(p, c->told.lo + k);
+                work_s += task_work_s(p, task);
             }
     }
     c->told.done += count;
     c->told.counted += news;
     p->done += news;
     p->outcome.work_s += work_s;
-    for (uint32_t at = c->copies; at != NONE; at = chunk_at(p, at)->sibling) {
-        chunk *copy = chunk_at(p, at);
-        uint64_t lo = copy->told.lo - c->told.lo;
-        if (c->told.done > lo)
-            copy->elsewhere = c->told.done - lo < copy->told.count ? c->told.done - lo : copy->told.count;
-    }
 }
 
 /* The master's list of a worker's chunks without this one. */
@@ -946,16 +967,15 @@ static void strike_out(kl_play *p, uint32_t place) {
         w->told_last = last;
 }
 
-/* Its copies are on their own from now on. */
-static void let_go_of_copies(kl_play *p, chunk *c) {
-    for (uint32_t at = c->copies, next; at != NONE; at = next) {
-        chunk *copy = chunk_at(p, at);
-        next = copy->sibling;
-        copy->original = copy->sibling = NONE;
-        if (copy->ended)
-            pool_give_back(&p->chunks, at);
+/* An original and its copies are needed until all of them have ended. */
+static void forget_alike(kl_play *p, uint32_t original) {
+    for (uint32_t at = original; at != NONE; at = next_alike(p, at))
+        if (!chunk_at(p, at)->ended)
+            return;
+    for (uint32_t at = original, next; at != NONE; at = next) {
+        next = next_alike(p, at);
+        pool_give_back(&p->chunks, at);
     }
-    c->copies = NONE;
 }
 
 /* Nothing more is to come of it: it is all reported or given back. */
@@ -969,10 +989,8 @@ static void end_if_done(kl_play *p, uint32_t place) {
     strike_out(p, place);
     if (p->dealer->ended)
         p->dealer->ended(p->dealer->self, &c->told);
-    let_go_of_copies(p, c);
     c->ended = true;
-    if (c->original == NONE)
-        pool_give_back(&p->chunks, place);
+    forget_alike(p, original_of(p, place));
 }
 
 /* What a worker need not do, as it was done elsewhere, it is asked to leave. */
@@ -981,24 +999,25 @@ static void call_off(kl_play *p, uint32_t place) {
     uint64_t keep = c->told.count;
     if (c->asked_s > 0 || c->begun || c->told.done == c->told.count)
         return;
-    if (c->told.copy && c->elsewhere == c->told.count)
+    if (c->told.copy && done_elsewhere(p, place) == c->told.count)
         keep = c->told.done;
-    for (uint32_t at = c->copies; at != NONE; at = chunk_at(p, at)->sibling) {
-        const kl_play_chunk *copy = &chunk_at(p, at)->told;
-        if (copy->done == copy->count && copy->lo + copy->count == c->told.lo + keep)
-            keep = copy->lo - c->told.lo;
+    for (uint32_t at = original_of(p, place); at != NONE; at = next_alike(p, at)) {
+        const kl_play_chunk *other = &chunk_at(p, at)->told;
+        if (at != place && other->lo >= c->told.lo && other->done == other->count &&
+            other->lo + other->count == c->told.lo + keep)
+            keep = other->lo - c->told.lo;
     }
-    if (keep < c->told.count)
-        send_recall(p, c->told.worker, place, keep);
+    if (keep == c->told.count)
+        return;
+    c->alone = c->alone < keep ? c->alone : keep;
+    send_recall(p, c->told.worker, place, keep);
 }
 
-/* Something of this chunk was reported: its twins need not do it. */
-static void call_off_twins(kl_play *p, uint32_t place) {
-    const chunk *c = chunk_at(p, place);
-    if (c->told.copy && c->original != NONE && c->told.done == c->told.count)
-        call_off(p, c->original);
-    for (uint32_t at = c->copies; at != NONE; at = chunk_at(p, at)->sibling)
-        call_off(p, at);
+/* Something of this chunk was reported: the others need not do it. */
+static void call_off_others(kl_play *p, uint32_t place) {
+    for (uint32_t at = original_of(p, place); at != NONE; at = next_alike(p, at))
+        if (at != place)
+            call_off(p, at);
 }
 
 static void take_report(kl_play *p, uint32_t place) {
@@ -1014,9 +1033,9 @@ static void take_report(kl_play *p, uint32_t place) {
         c->told.bytes_in += p->run->result_bytes * (double)count;
         p->busy_s += s->told.busy_s;
         p->reported += count;
-        count_tasks(p, c, count, s->work_s);
+        count_tasks(p, whose, count, s->work_s);
         p->dealer->reported(p->dealer->self, &s->told, p->master_free_s);
-        call_off_twins(p, whose);
+        call_off_others(p, whose);
         end_if_done(p, whose);
         pool_give_back(&p->segments, place);
         place = next;

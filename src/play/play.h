@@ -115,7 +115,8 @@ typedef struct kl_play_dealer {
     /* Nothing is left to deal, since empty_s, and somebody waits; kl_play_held() and kl_play_waits() tell
      * more. NULL: nothing is done about it. */
     void (*rescue)(void *self, const kl_play *play, double empty_s, double now_s, kl_play_rescue *rescue);
-    uint32_t recalls; /* a task is asked back at most so often */
+    uint32_t recalls; /* a task is asked back at most so often, */
+    uint32_t copies;  /* and given to so many others that are to do it, too */
     /* `worker` has given tasks back, of which `left` are dealt again; not NULL where rescue() is not. */
     void (*returned)(void *self, uint32_t worker, uint64_t tasks, uint64_t left);
 } kl_play_dealer;

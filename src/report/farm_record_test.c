@@ -123,8 +123,8 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     kl_report_free(report);
 }
 
-/* Of four workers one is a thousand times slower: from when that is known on it gets nothing, and each run
- * says so beside its forecast. */
+/* Of four workers one is a thousand times slower: as soon as its silence shows it, it gets nothing, and each
+ * run says so beside its forecast. */
 static void who_is_too_slow_to_help_is_recorded(void **state) {
     enum { RUNS = 6 };
     const char *file = ((place *)*state)->file;
@@ -137,7 +137,7 @@ static void who_is_too_slow_to_help_is_recorded(void **state) {
     kl_report *report = close_recorded(&f, trace, file);
     const kl_report_decision *withheld = decision_of(report, "withhold"),
                              *assigned = decision_of(report, "assign");
-    assert_non_null(strstr(withheld->last_reason, "too slow to help: a task would end here in 1 s"));
+    assert_non_null(strstr(withheld->last_reason, "too slow to help: a task would end here in "));
     assert_non_null(strstr(assigned->last_reason, "to 3 workers"));
     assert_non_null(strstr(assigned->last_reason, "too slow to help: 1"));
     assert_true(assigned->forecasts == assigned->decisions && assigned->decisions >= RUNS - 2);
