@@ -1,3 +1,5 @@
+#include <climits>
+
 #include <ClpDualRowDantzig.hpp>
 #include <ClpSimplex.hpp>
 #include <ClpSolve.hpp>
@@ -5,6 +7,12 @@
 /* The C interface's handle is a struct for those who define this. */
 #define CLP_EXTERN_C
 #include "clp_shim.h"
+
+/* CLP may go round for ever. No solve of published problems comes near this. */
+static int most_iterations(int rows, int columns) {
+    double most = 1e5 + 100.0 * rows + 100.0 * columns;
+    return most < INT_MAX ? (int)most : INT_MAX;
+}
 
 extern "C" Clp_Simplex *sp_clp_load(int columns, int rows, const int *start, const int *row,
                                     const double *value, const double *column_lower,
@@ -16,6 +24,7 @@ extern "C" Clp_Simplex *sp_clp_load(int columns, int rows, const int *start, con
         Clp_setLogLevel(model, 0);
         Clp_loadProblem(model, columns, rows, start, row, value, column_lower, column_upper, cost, row_lower,
                         row_upper);
+        Clp_setMaximumIterations(model, most_iterations(rows, columns));
         return model;
     } catch (...) {
         if (model)

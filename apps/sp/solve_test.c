@@ -363,6 +363,29 @@ static void what_falls_for_ever_is_not_called_infeasible(void **state) {
     sp_problem_free(problem);
 }
 
+/* CLP's primal method goes round in circles here, for ever if it is let. */
+static void a_solver_that_goes_round_in_circles_is_stopped(void **state) {
+    (void)state;
+    sp_problem *problem = read_texts(
+        "ROWS\n N C\n G A0\n G A1\n L B0\n E B1\n L B2\n L B3\nCOLUMNS\n X0 C 1.5 A1 -3\n X0 B1 0.25 B2 "
+        "-0.25\n"
+        " X1 C -3 A1 1.75\n X1 B1 2 B3 -1.75\n X2 C -1.25 B3 1.25\n X3 C -0.25 A0 -1.75\n X3 A1 1.5 B0 1.25\n"
+        " X3 B2 -0.75\n Y0 C 5.25 B0 1\n Y0 B1 2 B2 2\n Y0 B3 1\n Y1 C 5.5 B0 -1\n Y1 B1 -1 B2 -1\n Y1 B3 "
+        "-2\n"
+        " Y2 C 1.75 B0 2.25\n Y3 C 3 B0 -3\n Y3 B1 2.25 B2 2.75\n Y3 B3 1\nRHS\n R A0 -5 A1 -4.5\n"
+        " R B0 1.25 B1 -2.75\n R B2 -2 B3 3.25\nBOUNDS\n LO B X1 -2\n UP B X1 3\n LO B X2 -2\n UP B X2 4\n"
+        " FR B X3\n FR B Y2\n LO B Y3 -2\n UP B Y3 4\nENDATA\n",
+        "PERIODS\n X0 A0 1\n Y0 B0 2\nENDATA\n",
+        "INDEP DISCRETE\n Y0 C -2.5 0.5\n Y0 C 3 0.25\n Y0 C 3 0.25\n Y3 C -1.5 0.25\n Y3 C 2.75 0.75\n"
+        " Y1 C -3.75 0.5\n Y1 C 1.75 0.25\n Y1 C -2.25 0.25\nENDATA\n");
+    sp_sampling sampling = {SP_ALL, 1, 18};
+    sp_solution solution;
+    kilter_error error = {.text = ""};
+    assert_int_equal(sp_solve_extensive(problem, &sampling, 1e-6, &solution, &error), KILTER_ERR_TASK);
+    assert_non_null(strstr(error.text, "the problem is unbounded"));
+    sp_problem_free(problem);
+}
+
 /* LandS with an entry of 1e10: a column that CLP leaves 3e-10 below its bound is worth some units. */
 static void an_answer_beside_its_rows_is_none(void **state) {
     (void)state;
@@ -750,6 +773,7 @@ int main(void) {
         cmocka_unit_test(hopeless_problems_are_told_apart),
         cmocka_unit_test(a_bound_holds_beyond_any_trust_region),
         cmocka_unit_test(what_falls_for_ever_is_not_called_infeasible),
+        cmocka_unit_test(a_solver_that_goes_round_in_circles_is_stopped),
         cmocka_unit_test(an_answer_beside_its_rows_is_none),
         cmocka_unit_test(rounding_does_not_refuse_an_answer),
         cmocka_unit_test(what_falls_for_ever_is_said_to),
