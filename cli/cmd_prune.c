@@ -166,14 +166,14 @@ static int prune_all(const request *r, char **folders, int count) {
     kilter_status status = count == 0 ? kl_record_dir(&own, &error) : KILTER_OK;
     if (own && access(own, F_OK) == 0) /* else there is no record */
         status = prune(r, own, &t, &error);
-    for (int i = 0; i < count && status == KILTER_OK; i++)
-        status = prune(r, folders[i], &t, &error);
+    int code = status == KILTER_OK ? EXIT_SUCCESS : kilter_exit("kilter", &error);
+    for (int i = 0; i < count; i++)
+        if (prune(r, folders[i], &t, &error) != KILTER_OK)
+            code = kilter_exit("kilter", &error);
     free(own);
-    if (status != KILTER_OK)
-        return kilter_exit("kilter", &error);
     print_tally(r, &t);
-    int code = kl_cmd_printed();
-    return t.failed > 0 ? EXIT_FAILURE : code;
+    int printed = kl_cmd_printed();
+    return code != EXIT_SUCCESS ? code : t.failed > 0 ? EXIT_FAILURE : printed;
 }
 
 /* --- the command line --- */

@@ -40,11 +40,6 @@ static double worker_busy_s(void *self) {
     return kl_cpu_s(((kl_attendant *)self)->cpu);
 }
 
-static uint64_t process_memory(void *self) {
-    (void)self;
-    return kl_process_memory();
-}
-
 /* Sleeps until somebody calls; 0: nobody did. */
 static uint64_t sleep_for(const kl_attendant *a, double seconds) {
     struct pollfd call = {.fd = a->call, .events = POLLIN};
@@ -98,9 +93,7 @@ kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_atten
         free(a);
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting a worker's second thread: %s", strerror(code));
     }
-    kl_worker_let_attend(
-        worker,
-        &(kl_attendance){.works = let_attend, .busy_s = worker_busy_s, .memory = process_memory, .self = a});
+    kl_worker_let_attend(worker, &(kl_attendance){.works = let_attend, .busy_s = worker_busy_s, .self = a});
     if (hears_sigterm)
         a->sigterm = kl_sigterm_to(a->call);
     *attendant = a;

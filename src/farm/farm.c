@@ -58,6 +58,7 @@ typedef struct orders {
     kl_grain_plan grain;
     kl_expectation expected;
     bool cancel, unbegun; /* unbegun: a run that waits for workers */
+    bool was_running;     /* or is to begin */
     kl_additions additions;
     bool grown;
     kl_trace *new_trace; /* NULL: nothing new */
@@ -106,7 +107,6 @@ static kilter_status begin_run(kilter_farm *f, const orders *o, kilter_error *er
 /* And take in one event. */
 static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_error *error) {
     kilter_status status = KILTER_OK;
-    bool was_running = kl_master_running(f->master) || o->request || o->unbegun;
     if (o->new_trace)
         kl_master_record(f->master, o->new_trace);
     if (o->tuning.set)
@@ -117,21 +117,22 @@ static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_
         status = kl_farm_grow(f, &o->additions, o->grown, error);
     if (status == KILTER_OK && o->cancel)
         status = cancel_run(f, o->unbegun, error);
-    if (status == KILTER_OK && (kl_master_running(f->master) || !was_running))
+    if (status == KILTER_OK && (kl_master_running(f->master) || !o->was_running))
         status = kl_master_turn(f->master, timeout_s, error);
     return status;
 }
 
 /* What came of it, to the caller's thread. Under the lock. */
-static void hand_over(kilter_farm *f, bool was_running, kilter_error *error) {
+static void hand_over(kilter_farm *f, bool was_running, kilter_status status, kilter_error *error) {
     bool running = kl_master_running(f->master);
     kl_delivery_list results = kl_master_take(f->master);
-    kilter_status taken = kl_farm_take_results(f, &results, error->status == KILTER_OK ? error : NULL);
-    if (error->status != KILTER_OK || taken != KILTER_OK) {
+    kilter_status taken = kl_farm_take_results(f, &results, status == KILTER_OK ? error : NULL);
+    status = status == KILTER_OK ? taken : status;
+    if (status != KILTER_OK) {
         f->failure = *error;
         f->broken |= running || !was_running; /* not just the run is lost */
     }
-    if ((was_running && !running) || error->status != KILTER_OK) {
+    if ((was_running && !running) || status != KILTER_OK) {
         kl_farm_note_over(f);
         kl_master_summary(f->master, &f->summary);
         snprintf(f->decision, sizeof f->decision, "%s", f->summary.decision ? f->summary.decision : "");
@@ -156,14 +157,14 @@ static void service_turn(kilter_farm *f, double timeout_s) {
     if (!f->threaded && f->unstored.first && (timeout_s < 0 || timeout_s > STORED_S))
         timeout_s = STORED_S;
     pthread_mutex_unlock(&f->lock);
-    bool was_running = kl_master_running(f->master) || o.request || o.unbegun;
-    follow(f, &o, patience_s(f, timeout_s), &error);
+    o.was_running = kl_master_running(f->master) || o.request || o.unbegun;
+    kilter_status status = follow(f, &o, patience_s(f, timeout_s), &error);
     if (kl_master_running(f->master))
         show_progress(f);
-    else if (was_running)
+    else if (o.was_running)
         end_progress(f);
     pthread_mutex_lock(&f->lock);
-    hand_over(f, was_running, &error);
+    hand_over(f, o.was_running, status, &error);
     pthread_mutex_unlock(&f->lock);
 }
 

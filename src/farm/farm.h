@@ -23,8 +23,9 @@ typedef struct kl_worker_options {
     kl_clock clock;
     double burst_s;    /* look for messages after working this long; 0: after each task */
     double patience_s; /* wait this long for a master to appear; < 0: for ever */
-    /* It was sent away while its task is on, which counts no more, or is to begin anew: called by who
-     * attends, and does not return. NULL: the task is ended first. */
+    /* End the process now: called by who attends when the master dismisses the worker in the middle of a
+     * task; does not return. anew: a new worker is to take its place. NULL: the worker finishes its task
+     * first. */
     void (*abandon)(void *self, const kilter_error *why, bool anew);
     void *self;
 } kl_worker_options;
@@ -33,7 +34,6 @@ typedef struct kl_worker_options {
 typedef struct kl_attendance {
     void (*works)(void *self, bool begins); /* called around the work function: the other may, or may not */
     double (*busy_s)(void *self);           /* CPU time of the thread that works; from both threads */
-    uint64_t (*memory)(void *self);         /* bytes that the process has; NULL: nobody can tell */
     void *self;
 } kl_attendance;
 
@@ -53,8 +53,7 @@ void kl_worker_leave(kl_worker *worker, const char *why);
 
 /* After KILTER_ERR_PEER: its master is gone, so another one may be waited for. */
 bool kl_worker_is_orphan(const kl_worker *worker);
-/* It has ended, or is to at once with its task undone, and one like it is to come in its place: the reason.
- * NULL: no. */
+/* Why a new worker is to take this one's place; NULL: none is. */
 const char *kl_worker_renewal(const kl_worker *worker);
 /* Begin anew with the master at the other end of `transport`. What the last one gave is forgotten, and the
  * state that start made is kept. Nobody attends. */
@@ -93,13 +92,13 @@ typedef struct kl_master kl_master;
 
 static const double KL_TIMEOUT_LEAST_S = 0.5; /* pulses come every KL_PULSE_S */
 
-/* What a task, and a worker, may take. 0: what it takes. */
+/* Limits of a task and of a worker; 0: none. */
 typedef struct kl_limits {
-    double task_s;          /* a task's time, */
-    double task_times;      /* or how many times as long as tasks of its weight usually take its worker */
-    uint32_t retries;       /* so often a task that has failed is tried again */
-    uint64_t worker_tasks;  /* so many a worker does, and then another one takes its place */
-    uint64_t worker_memory; /* bytes of its process */
+    double task_s;          /* time of a task, */
+    double task_times;      /* or how many times as long as usual for its weight */
+    uint32_t retries;       /* of a failed task */
+    uint64_t worker_tasks;  /* a worker does before it is replaced */
+    uint64_t worker_memory; /* bytes its process may take beyond what it had when it joined */
 } kl_limits;
 
 typedef struct kl_master_options {

@@ -19,6 +19,7 @@ typedef struct local_worker { /* a worker that is a process started from here */
     double started_s;
     double kill_at_s; /* it lives, and is to be killed then; 0: it is not */
     bool lost;        /* the master was told, and misses it */
+    bool renewed;     /* as its master or it wished, and so no sign of anything */
     bool replacing;   /* started in the place of a lost one, and not seen by the master yet */
     char how[80];     /* it ended */
 } local_worker;

@@ -33,17 +33,22 @@ static double limit_s(const kl_master *m, double task_usual_s) {
     return m->limits.task_times > 0 && task_usual_s > 0 ? m->limits.task_times * task_usual_s : HUGE_VAL;
 }
 
-static bool is_too_much(const kl_master *m, const member *one, const kl_chunk *chunk, char *why,
-                        size_t size) {
+typedef enum excess { NONE, TIME, MEMORY } excess;
+
+static excess excess_of(const kl_master *m, const member *one, const kl_chunk *chunk, double *most_s) {
     const kl_pulse *p = &one->pulse;
-    double most_s = limit_s(m, usual_s(m, one, chunk, p->task));
-    bool too_long = p->elapsed_s > most_s;
-    if (too_long)
-        snprintf(why, size, "it took more than the %.4g s it may take", most_s);
+    *most_s = limit_s(m, usual_s(m, one, chunk, p->task));
+    if (p->elapsed_s > *most_s)
+        return TIME;
+    return m->limits.worker_memory > 0 && p->memory > m->limits.worker_memory ? MEMORY : NONE;
+}
+
+static void say_excess(const kl_master *m, const member *one, excess what, double most_s, char why[120]) {
+    if (what == TIME)
+        snprintf(why, 120, "it took more than the %.4g s it may take", most_s);
     else
-        snprintf(why, size, "its worker had %.0f MB of memory, and may have %.0f", 1e-6 * (double)p->memory,
-                 1e-6 * (double)m->limits.worker_memory);
-    return too_long || (m->limits.worker_memory > 0 && p->memory > m->limits.worker_memory);
+        snprintf(why, 120, "its worker took %.0f MB of memory, and may take %.0f",
+                 1e-6 * (double)one->pulse.memory, 1e-6 * (double)m->limits.worker_memory);
 }
 
 static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const char *why,
@@ -64,8 +69,11 @@ static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const 
 kilter_status kl_master_check_hand(kl_master *m, member *one, kilter_error *error) {
     const kl_chunk *chunk = chunk_at_hand(one);
     char why[120];
-    if (!chunk || !is_too_much(m, one, chunk, why, sizeof why))
+    double most_s;
+    excess what = chunk ? excess_of(m, one, chunk, &most_s) : NONE;
+    if (what == NONE)
         return KILTER_OK;
+    say_excess(m, one, what, most_s, why);
     uint64_t task = one->pulse.task;
     kilter_status status = chunk->stale ? KILTER_OK : kl_master_fail_attempt(m, one, chunk, task, why, error);
     return status == KILTER_OK ? end_worker(m, one, task, why, error) : status;
@@ -81,7 +89,7 @@ kilter_status kl_master_on_renewal(kl_master *m, member *one, const kl_message *
     kl_wire_get_text(message->data, message->size, text, sizeof text);
     if (m->options.renew)
         m->options.renew(m->options.self, one->hello.pid, false);
-    kl_master_note_leaving(m, one, text);
+    kl_master_note_leaving(m, one, "was renewed");
     kl_drop(m->transport, one->peer);
     return kl_master_lose(m, one, text, false, error);
 }

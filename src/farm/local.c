@@ -177,7 +177,7 @@ void kl_farm_renew_local(void *self, uint64_t pid, bool at_once) {
     }
     if (!local)
         return;
-    local->lost = true;
+    local->lost = local->renewed = true;
     local->kill_at_s = local->ended ? 0 : kl_now_s(&f->clock) + (at_once ? 0 : FINISH_PATIENCE_S);
     tell_who_comes(f);
 }
@@ -197,7 +197,9 @@ static void kill_frozen(kilter_farm *f, uint32_t number) {
 /* Where workers die and die and nothing gets done, starting more helps nobody. */
 enum { DEATHS_MOST = 100 };
 
-static bool is_worth_replacing(kilter_farm *f) {
+static bool is_worth_replacing(kilter_farm *f, const local_worker *local) {
+    if (local->renewed)
+        return true;
     uint64_t finished = kl_master_finished(f->master);
     f->deaths = finished == f->finished_at_death ? f->deaths + 1 : 1;
     f->finished_at_death = finished;
@@ -216,8 +218,10 @@ double kl_farm_tend_local(kilter_farm *f) {
         kill_frozen(f, i);
         if (local->ended && local->lost) {
             local->lost = false;
-            local->replacing = is_worth_replacing(f) && kl_nursery_start(f->nursery, i, NULL) == KILTER_OK;
+            local->replacing =
+                is_worth_replacing(f, local) && kl_nursery_start(f->nursery, i, NULL) == KILTER_OK;
             local->ended = !local->replacing;
+            local->renewed = false;
             local->pid = 0;
         }
         if (local->replacing && local->ended)

@@ -169,6 +169,12 @@ void kl_master_declare_answer(const kl_master *m) {
         kl_spend_s(m->options.clock.answer_s);
 }
 
+/* It has left. What it said before, and that it left, comes with the next events. */
+static kilter_status wait_for_word(member *one) {
+    one->hungry = one->held = false;
+    return KILTER_OK;
+}
+
 /* Deal to one worker that asks. It stays hungry when there is nothing for it now. */
 static kilter_status feed(kl_master *m, member *one, kilter_error *error) {
     kl_chunk chunk;
@@ -178,7 +184,7 @@ static kilter_status feed(kl_master *m, member *one, kilter_error *error) {
         status = kl_balance_deal(&m->balance, one->worker, one->peer, one->asked_s, one->held, &chunk, &dealt,
                                  error);
     if (status == KILTER_ERR_PEER)
-        return kl_master_lose_connection(m, one, error);
+        return wait_for_word(one);
     if (status != KILTER_OK)
         return status;
     one->hungry = one->held = !dealt;
@@ -188,11 +194,14 @@ static kilter_status feed(kl_master *m, member *one, kilter_error *error) {
 kilter_status kl_master_deal_span(kl_master *m, member *to, kl_span span, double finish_s, kl_chunk *chunk,
                                   kilter_error *error) {
     kilter_status status = send_shared(m, to, error);
+    *chunk = (kl_chunk){0};
     if (status == KILTER_OK)
         status = kl_balance_deal_span(&m->balance, to->worker, to->peer, to->asked_s, span, finish_s, chunk,
                                       error);
-    if (status == KILTER_ERR_PEER)
-        return kl_master_lose_connection(m, to, error);
+    if (status == KILTER_ERR_PEER) {
+        *chunk = (kl_chunk){0};
+        return wait_for_word(to);
+    }
     if (status != KILTER_OK)
         return status;
     to->hungry = to->held = false;
@@ -209,7 +218,7 @@ static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
         if (!one->hungry || one->resting || one->chunk_count > 0 || !kl_master_take_suspect(m, one, &task))
             continue;
         status = kl_master_deal_span(m, one, (kl_span){task, task + 1}, 0, &chunk, error);
-        if (status == KILTER_OK && one->stage == GONE)
+        if (status == KILTER_OK && chunk.lo == chunk.hi)
             status = kl_master_deal_again(m, one, (kl_span){task, task + 1}, error);
         kl_master_declare_answer(m);
     }

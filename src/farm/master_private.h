@@ -194,7 +194,8 @@ kilter_status kl_master_fail_attempt(kl_master *master, const member *one, const
 
 /* --- master.c: turns and runs --- */
 
-/* Deal to `to` tasks that are not in the bag. It may be found to be gone: then its stage says so. */
+/* Deal to `to` tasks that are not in the bag. *chunk is empty, lo = hi, if it has left: then they are dealt
+ * to nobody. */
 kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, double finish_s,
                                   kl_chunk *chunk, kilter_error *error);
 

@@ -96,14 +96,27 @@ static void note_loss(kl_master *m, const member *one, const char *why) {
                  (unsigned long long)one->hello.pid, one->hello.host, why);
 }
 
+/* Tasks it has that are not done. */
+static uint64_t unfinished_at(const kl_master *m, const member *one) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < one->chunk_count; i++) {
+        kl_span rest = {one->chunks[i].at, one->chunks[i].stale ? one->chunks[i].at : one->chunks[i].hi};
+        while (rest.lo < rest.hi) {
+            bool done;
+            kl_span alike = kl_ledger_alike(&m->balance.ledger, rest, &done);
+            count += done ? 0 : alike.hi - alike.lo;
+            rest.lo = alike.hi;
+        }
+    }
+    return count;
+}
+
 kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is_lost, kilter_error *error) {
-    uint64_t unfinished = 0;
+    uint64_t unfinished = unfinished_at(m, one);
     bool expected = one->stage == LEAVING && !is_lost;
     note_loss(m, one, why);
     m->refused += !expected;
     m->greeting -= one->stage == GREETING;
-    for (size_t i = 0; i < one->chunk_count; i++)
-        unfinished += one->chunks[i].stale ? 0 : one->chunks[i].hi - one->chunks[i].at;
     kilter_status status = kl_master_take_all_back(m, one, is_lost, error);
     if (one->stage == WORKING) {
         kl_balance_present(&m->balance, one->worker, false);

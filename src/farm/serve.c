@@ -1,4 +1,6 @@
 /* Being a worker: serve a master until one of the two ends, and then the next one, if it comes back. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,9 +30,11 @@ static void begin_anew(const process *p) {
  */
 static void abandon(void *self, const kilter_error *why, bool anew) {
     const process *p = self;
-    if (anew && p->settings->join)
+    if (p->settings->join && anew)
         begin_anew(p);
-    _exit(anew ? 0 : kilter_exit(p->settings->name, why));
+    if (p->settings->join) /* of a local one the master says it; and the task may hold the lock of stderr */
+        dprintf(STDERR_FILENO, "%s: %s\n", p->settings->name, why->text);
+    _exit(anew ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 static kilter_status new_worker(const kl_settings *s, kl_transport *transport, process *self,

@@ -61,7 +61,7 @@ kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, uint64_t lo, u
                     .copies = before ? before->copies + 1 : 1};
     kl_chunk copy;
     kilter_status status = kl_master_deal_span(m, to, (kl_span){lo, hi}, finish_s, &copy, error);
-    if (status != KILTER_OK || to->stage == GONE)
+    if (status != KILTER_OK || copy.lo == copy.hi)
         return status;
     twin.second = copy.id;
     m->copied = true;

@@ -93,7 +93,7 @@ void kl_worker_adopt(kl_worker *w, kl_transport *transport) {
 
 const char *kl_worker_renewal(const kl_worker *w) {
     const char *why = atomic_load(&w->leave_why);
-    return *w->renewal && (!why || why == w->renewal) ? w->renewal : NULL; /* told to terminate, it does */
+    return *w->renewal && (!why || why == w->renewal) ? w->renewal : NULL; /* a SIGTERM outranks a renewal */
 }
 
 void kl_worker_renew(kl_worker *w, const char *format, ...) {
@@ -163,6 +163,7 @@ static kilter_status on_welcome(kl_worker *w, const kl_message *m, kilter_error 
     if (w->ready || !kl_wire_get_welcome(m->data, m->size, &w->limits))
         return malformed(error);
     w->self.index = w->limits.worker;
+    w->memory_before = kl_process_memory();
     int code = !w->started && w->options.start ? w->options.start(&w->self, &w->state) : 0;
     if (code != 0)
         return kl_worker_refuse(w, error, "its start function returned %d", code);
@@ -301,9 +302,10 @@ static kilter_status leave(kl_worker *w, kilter_error *error) {
 
 /* --- events --- */
 
-static kilter_status on_end(const kl_worker *w, const kl_message *m, kilter_error *error) {
+static kilter_status on_end(kl_worker *w, const kl_message *m, kilter_error *error) {
     char why[160];
     kl_wire_get_text(m->data, m->size, why, sizeof why);
+    w->dismissed = *why;
     return *why ? kl_fail(error, KILTER_ERR_PEER, "the master sent worker %u away: it %s", w->self.index, why)
                 : kl_fail(error, KILTER_ENDED, "the farm is closed");
 }
@@ -320,6 +322,7 @@ static kilter_status on_renew(kl_worker *w, const kl_message *m, kilter_error *e
     char why[sizeof w->renewal];
     kl_wire_get_text(m->data, m->size, why, sizeof why);
     kl_worker_renew(w, "%s", why);
+    w->dismissed = true;
     return kl_fail(error, KILTER_ENDED, "worker %u begins anew: %s", w->self.index, why);
 }
 
@@ -478,17 +481,18 @@ static kilter_status send_pulse(kl_worker *w, double now_s, uint64_t memory, kil
     return status;
 }
 
-/* So near to what it may have, one that has more and more is renewed before a task is to blame. */
+/* A worker with more than this part of its limit is replaced after its task, so that a slow leak fails no
+ * task. */
 static const double NEARLY_ALL = 0.9;
 
 static uint64_t look_at_memory(kl_worker *w) {
-    if (w->limits.memory_most == 0 || !w->attendance.memory)
+    if (w->limits.memory_most == 0)
         return 0;
-    uint64_t memory = w->attendance.memory(w->attendance.self);
-    if ((double)memory > NEARLY_ALL * (double)w->limits.memory_most)
-        kl_worker_renew(w, "has %.0f MB of memory, and may have %.0f", 1e-6 * (double)memory,
+    uint64_t now = kl_process_memory(), taken = now > w->memory_before ? now - w->memory_before : 0;
+    if ((double)taken > NEARLY_ALL * (double)w->limits.memory_most)
+        kl_worker_renew(w, "has taken %.0f MB of memory, and may take %.0f", 1e-6 * (double)taken,
                         1e-6 * (double)w->limits.memory_most);
-    return memory;
+    return taken;
 }
 
 /* What is done between tasks, but for doing one. */
@@ -519,8 +523,6 @@ void kl_worker_attend(kl_worker *w) {
     kilter_error failure = {KILTER_OK, ""};
     if (attend(w, now_s, memory, &failure) != KILTER_OK)
         w->failure = failure;
-    bool anew = failure.status == KILTER_ENDED && kl_worker_renewal(w);
-    bool sent_away = failure.status == KILTER_ERR_PEER && !w->orphan;
-    if ((anew || sent_away) && w->options.abandon)
-        w->options.abandon(w->options.self, &failure, anew);
+    if (w->dismissed && w->options.abandon)
+        w->options.abandon(w->options.self, &failure, kl_worker_renewal(w) != NULL);
 }

@@ -38,6 +38,8 @@ struct kl_worker {
     double waiting_since_s;
     _Atomic(const char *) leave_why; /* not NULL: asked to leave */
     kl_welcome limits;               /* what it may do */
+    bool dismissed;                  /* the master wants nothing more of it, its task at hand included */
+    uint64_t memory_before;          /* of its process when it was welcomed */
     char renewal[128];               /* one like it is to take its place: why; "": no */
 
     queued *first, **end;

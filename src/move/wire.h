@@ -99,7 +99,7 @@ typedef struct kl_pulse {
     double elapsed_s;   /* since it was begun */
     double cpu_s;       /* that the worker's thread has used for it */
     double usual_share; /* CPU time over elapsed time in the tasks it has finished; 0: not known */
-    uint64_t memory;    /* bytes its process has; 0: it was not asked to look */
+    uint64_t memory;    /* bytes its process took since it joined; 0: it was not asked to look */
 } kl_pulse;
 
 void kl_wire_put_pulse(kl_buffer *out, const kl_pulse *pulse);

@@ -1,7 +1,9 @@
 /* What this process was started as: its words, and the file that runs. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,8 +104,11 @@ kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error)
     sigemptyset(&none);
     if (size > 0 && !put_at_standard_input(input, size))
         return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: %s", strerror(errno));
-    if (read_words(words) == 0)
-        return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: the command line cannot be read");
+    size_t count = read_words(words);
+    if (count == 0 || count == WORDS_MOST)
+        return kl_fail(error, KILTER_ERR_SYSTEM,
+                       "beginning anew: the command line cannot be read, or has %d words", WORDS_MOST);
+    close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC); /* an older kernel leaves them open */
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     execv("/proc/self/exe", words);
     return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: %s", strerror(errno));

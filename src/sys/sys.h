@@ -95,8 +95,9 @@ void kl_host_name(char name[KL_HOST_BYTES]);
 char *kl_words_text(size_t count, char *const *words);
 /* Those this process was started with, from the first-th on; 0 is its name. malloc'd; NULL: not known */
 char *kl_own_words(int first);
-/* The process runs its program from the beginning, with the same words and environment. input: what stands at
- * its standard input then; size 0: what stands there now. Returns only on failure. */
+/* The process runs its program from the beginning, with the words it was started with, in the folder and
+ * environment of now, and with its three standard streams only. input: what stands at its standard input
+ * then; size 0: what stands there now. Returns only on failure. */
 kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error);
 /* What tells a program from another build of it: a hash of the mark that its linker made, or of its file; "":
  * not known. */
