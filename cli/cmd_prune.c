@@ -166,12 +166,15 @@ static int prune_all(const request *r, char **folders, int count) {
     kilter_status status = count == 0 ? kl_record_dir(&own, &error) : KILTER_OK;
     if (own && access(own, F_OK) == 0) /* else there is no record */
         status = prune(r, own, &t, &error);
-    int code = status == KILTER_OK ? EXIT_SUCCESS : kilter_exit("kilter", &error);
+    int code = status == KILTER_OK ? EXIT_SUCCESS : kilter_exit("kilter", &error), unread = 0;
     for (int i = 0; i < count; i++)
-        if (prune(r, folders[i], &t, &error) != KILTER_OK)
+        if (prune(r, folders[i], &t, &error) != KILTER_OK) {
             code = kilter_exit("kilter", &error);
+            unread++;
+        }
     free(own);
-    print_tally(r, &t);
+    if (code == EXIT_SUCCESS || unread < count)
+        print_tally(r, &t);
     int printed = kl_cmd_printed();
     return code != EXIT_SUCCESS ? code : t.failed > 0 ? EXIT_FAILURE : printed;
 }
@@ -238,7 +241,7 @@ static int read_words(const kl_command *command, int argc, char **argv, request 
             argv[++*count] = argv[i];
     }
     if (code == EXIT_SUCCESS && r->keep < 0 && isnan(r->older_s))
-        code = kl_cmd_usage(command, "which are old? Give --keep, --older or both");
+        code = kl_cmd_usage(command, "give --keep, --older or both");
     return code;
 }
 

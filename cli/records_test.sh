@@ -100,8 +100,8 @@ expect 2 "--program is given twice" "$kilter" report --program cubes --program s
 expect 2 "--program wants a value" "$kilter" report --program
 
 # --- what prune is asked
-expect 2 "which are old?" "$kilter" prune
-expect 2 "which are old?" "$kilter" prune --program squares
+expect 2 "give --keep, --older or both" "$kilter" prune
+expect 2 "give --keep, --older or both" "$kilter" prune --program squares
 for count in -1 x 1x ''; do
     expect 2 "no number of records" "$kilter" prune --keep "$count"
 done

@@ -111,20 +111,21 @@ typedef struct kilter_farm_options {
     bool release;
     /** a task that was at so many workers that were lost is not tried again, but reported as failed; 0: 5 */
     uint32_t attempts;
-    /** how long a task may take: "30": so many seconds, from 0.5; "10x": ten times as long as tasks of its
-     * weight have taken its worker so far. One that takes longer has failed, and its worker's process is
-     * ended within half a second, as nothing else would end the task; another one takes its place. NULL: as
-     * long as it takes. Not with transport mpi or inproc, whose workers cannot be ended one by one */
+    /** time limit of a task: "30", in seconds, from 0.5; or "10x": ten times as long as tasks of its weight
+     * have taken its worker so far. A task that exceeds it has failed; its worker's process, which nothing
+     * else would get out of it, is ended within half a second, and another one takes its place. NULL: no
+     * limit. Not with transport mpi or inproc, whose workers cannot be ended one by one */
     const char *task_timeout;
-    /** so often a task that has failed, by itself or by the limits here, is tried again: when nothing else is
-     * left, and at another worker if there is one */
+    /** how often a task is tried again that failed or exceeded a limit: when no other task is left, at
+     * another worker if there is one */
     uint32_t retries;
-    /** most memory of a worker's process, "500M" or "2G", in bytes of 1000 to a K. A task in which it gets
-     * more has failed, as by task_timeout; one that has nine tenths of it is renewed after its task. Looked
-     * at every tenth of a second while tasks run. NULL: no limit. Not with mpi or inproc */
+    /** memory limit of a worker's process, "500M" or "2G", 1M being 1,000,000 bytes: what it takes beyond
+     * what it had when it joined. A task in which it takes more has failed, as by task_timeout; a worker with
+     * nine tenths of it is replaced after its task. Looked at every tenth of a second while tasks run. NULL:
+     * no limit. Not with mpi or inproc */
     const char *worker_memory;
-    /** a worker that has done so many tasks is renewed: its process ends, and another one takes its place; 0:
-     * never. Not with mpi or inproc */
+    /** tasks that a worker does before its process ends and another one takes its place; 0: no limit. Not
+     * with mpi or inproc */
     uint64_t worker_tasks;
     /** the program's version, the same on master and workers: workers of another one are sent away; NULL: ""
      */
@@ -151,8 +152,8 @@ typedef struct kilter_farm_options {
      * with the state its start function made; it comes back like this, too, when it was stopped for longer
      * than lost_after_s. */
     double wait_for_master_s;
-    /** the run record's file, where that exists numbered, as in a-2.kilter; "none": no record, and no kilter
-     * tune; NULL: a new file in the user's state folder */
+    /** the run record's file; if it exists, a number is added to the name, as in a-2.kilter; "none": no
+     * record, and no kilter tune; NULL: a new file in the user's state folder */
     const char *record;
     /** a run record that also holds the results, so that they survive the master: made when it is not there,
      * else gone on with; NULL: results are not stored. See kilter_farm_run(). Not together with `record` */

@@ -23,8 +23,7 @@ struct kl_tuner {
 
 static kilter_status not_running(const kl_tuner *t, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_PEER, "the farm %s",
-                   t->ended ? "has ended"
-                            : "is not running any more: it was killed, crashed, or is just ending");
+                   t->ended ? "has ended" : "is not running any more: it was killed, crashed, or is ending");
 }
 
 static kilter_status no_answer(const kl_tuner *t, kilter_error *error) {

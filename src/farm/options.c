@@ -36,15 +36,14 @@ static const option OPTIONS[] = {
     {"attempts", "N", "a task that was at N lost workers has failed (default: 5)", NUMBER,
      FIELD(options.attempts)},
     {"task-timeout", "HOW",
-     "a task that takes longer has failed: so many seconds, or 10x: ten times its forecast (default: none)",
-     TEXT, FIELD(task_timeout)},
-    {"retries", "N", "a task that has failed is tried again so often (default: 0)", NUMBER,
-     FIELD(options.retries)},
+     "time limit of a task: 60 (seconds), or 10x (ten times its forecast) (default: none)", TEXT,
+     FIELD(task_timeout)},
+    {"retries", "N", "try a failed task again, up to N times (default: 0)", NUMBER, FIELD(options.retries)},
     {"worker-memory", "SIZE",
-     "a task that makes its worker's memory larger has failed: 500M or 2G (default: no limit)", TEXT,
+     "memory a worker may take, as 500M or 2G; a task that exceeds it has failed (default: no limit)", TEXT,
      FIELD(worker_memory)},
-    {"worker-tasks", "N", "a worker that has done so many tasks is replaced by a new one (default: never)",
-     LARGE_NUMBER, FIELD(options.worker_tasks)},
+    {"worker-tasks", "N", "replace a worker by a new one after N tasks (default: never)", LARGE_NUMBER,
+     FIELD(options.worker_tasks)},
     {"policy", "NAME", "how tasks are dealt (default: auto)", TEXT, FIELD(policy)},
     {"transport", "NAME", "zmq, mpi or inproc (default: mpi under mpirun, else zmq)", TEXT, FIELD(transport)},
     {"listen", "ENDPOINT", "wait at tcp://ADDRESS:PORT for workers started elsewhere", TEXT, FIELD(listen)},
@@ -60,9 +59,9 @@ static const option OPTIONS[] = {
      "a worker waits so long for its master to appear, or to come back (default: 60)", SECONDS,
      FIELD(options.wait_for_master_s)},
     {"record", "FILE",
-     "write the run record there, or under a name numbered after it; none: no record (default: a new file in "
-     "the "
-     "state folder)",
+     "write the run record to FILE, with a number in its name if it exists; none: no record (default: a new "
+     "file "
+     "in the state folder)",
      TEXT, FIELD(record)},
     {"resume", "FILE",
      "store results in this record, and go on from those that are there: start the same command again", TEXT,
@@ -360,7 +359,7 @@ kilter_status kl_settings_check_transport(const kl_settings *s, const char *tran
     if (!limit || strcmp(transport, "zmq") == 0)
         return KILTER_OK;
     return kl_fail(error, KILTER_ERR_USAGE,
-                   "--%s: workers of --transport %s cannot be ended one by one; those of zmq can", limit,
+                   "--%s: with --transport %s a single worker cannot be ended; it needs zmq", limit,
                    transport);
 }
 

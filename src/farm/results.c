@@ -161,8 +161,8 @@ static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader resul
     return tasks.hi;
 }
 
-/* Of the results of these tasks, which are not done, those of the first that are taken alike: *again: it is
- * one that failed, and is tried again. */
+/* The longest run of these tasks, none of them done, that is treated the same way; *again: it is one that
+ * failed and is tried again. */
 static kl_span taken_alike(const kl_master *m, kl_span tasks, const kl_reader *results, bool *again) {
     uint64_t failed = first_retried(m, tasks, *results);
     *again = failed == tasks.lo && tasks.lo < tasks.hi;
@@ -318,7 +318,7 @@ kilter_status kl_master_fail_attempt(kl_master *m, const member *one, const kl_c
 
 /* --- tasks that come back undone --- */
 
-/* The same has become of all of them. */
+/* Each of them was lost, and has failed, equally often. */
 static kilter_status deal_again_alike(kl_master *m, const member *last, kl_span span, uint32_t losses,
                                       uint32_t failures, kilter_error *error) {
     kilter_status status = KILTER_OK;

@@ -240,7 +240,8 @@ kilter_status kl_stored_additions(kl_stored *stored, kl_trace_addition **additio
 kilter_status kl_stored_next(kl_stored *stored, kl_trace_result_row *row, bool *got, kilter_error *error);
 void kl_stored_free(kl_stored *stored);
 
-/* --- the lock that the writer of a record holds on its file; the system ends it with the process --- */
+/* --- the lock that the writer of a record holds on its file; the system ends it with the process, and with
+ * those that it forked and that ran no other program --- */
 
 bool kl_record_lock(int file); /* false: errno says why; EAGAIN: another has it */
 void kl_record_unlock(int file);
