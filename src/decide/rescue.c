@@ -313,6 +313,8 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
 }
 
 double kl_rescue_pause_s(const kl_snapshot *s, double waited_s, double took_s) {
-    double pause_s = fmax(fmax(KL_HELD_S, KL_HELD_TASKS * s->unit_s.mean), KL_HELD_LOOKS * took_s);
+    static const double LOOK_MOST_S = 20e-3; /* a longer one: its host stood still meanwhile */
+    double looks_s = KL_HELD_LOOKS * fmin(took_s, LOOK_MOST_S);
+    double pause_s = fmax(fmax(KL_HELD_S, KL_HELD_TASKS * s->unit_s.mean), looks_s);
     return fmax(pause_s, PAUSE_PART * waited_s);
 }

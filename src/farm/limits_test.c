@@ -205,8 +205,8 @@ static void a_task_that_hangs_fails_and_the_others_are_done(void **state) {
         open_scene(&s, SHORT, habits[i % 2], 0);
         run_once(&s, (kilter_farm_options){.task_timeout = "2", .workers = 1 + i / 2}, 1);
         assert_string_equal(s.why, "it took more than the 2 s it may take");
-        uint32_t begun = s.counts->begun[VICTIM]; /* a second one may have had nothing else to do */
-        assert_true(begun >= 1 && begun <= 1 + i / 2);
+        uint32_t begun = s.counts->begun[VICTIM]; /* others may have had nothing else to do, and copied it */
+        assert_true(begun >= 1 && begun <= (i < 2 ? 1 : 1 + KL_RESCUE_COPIES));
         close_scene(&s);
     }
 }
@@ -292,7 +292,9 @@ static void tasks_that_fail_are_tried_again(void **state) {
         scene s;
         uint32_t retries = 1 + i / 2 % 2;
         open_scene(&s, i < 4 ? SHORT : FAILS, FAILS, 2);
-        kilter_farm_options options = {.retries = retries, .transport = transports[i % 2]};
+        /* A policy that copies nothing: idle workers may begin a task, too, and executions are counted here.
+         */
+        kilter_farm_options options = {.policy = "ss", .retries = retries, .transport = transports[i % 2]};
         run_once(&s, options, retries == 2 ? 0 : i < 4 ? 1 : TASKS);
         assert_string_equal(s.why, retries == 2 ? "" : "not this time");
         for (int task = 0; task < TASKS; task++)
