@@ -76,18 +76,18 @@ static int delete_files(const kl_record_file *file) {
 }
 
 static void say_kept(const kl_record_file *file, const char *why, tally *t) {
-    printf("kept      %s: %s\n", file->name, why);
+    printf("kept      %s: %s\n", kl_shown_name(file->name).text, why);
     t->kept++;
 }
 
 static void say_failed(const kl_record_file *file, int code, tally *t) {
     fflush(stdout);
-    fprintf(stderr, "kilter: deleting '%s': %s\n", file->path, strerror(code));
+    fprintf(stderr, "kilter: deleting '%s': %s\n", kl_shown_name(file->path).text, strerror(code));
     t->failed++;
 }
 
 static void say_deleted(const request *r, const kl_record_file *file, tally *t) {
-    printf("%s  %s  %s\n", r->dry_run ? "would go" : "deleted ", file->name,
+    printf("%s  %s  %s\n", r->dry_run ? "would go" : "deleted ", kl_shown_name(file->name).text,
            kl_bytes_words(file->bytes).text);
     t->deleted++;
     t->bytes += file->bytes;
@@ -126,7 +126,7 @@ static void delete_record(const request *r, const kl_record_file *file, tally *t
 static void consider(const request *r, const kl_record_list *list, size_t i, tally *t) {
     const kl_record_file *file = &list->files[i];
     if (file->state == KL_RECORD_UNREADABLE)
-        t->unreadable++;
+        t->unreadable += access(file->path, F_OK) == 0; /* else somebody else has just deleted it */
     else if (!is_old(r, list, i))
         t->kept++;
     else if (file->state == KL_RECORD_RUNNING)

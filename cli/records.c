@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "report/print.h"
 #include "sys/sys.h"
 #include "trace/trace.h"
 
@@ -169,7 +170,7 @@ static void say_choice(const choice *chosen, const char *program) {
     const char *which = program                              ? "of this program"
                         : chosen->match % RUNNING == OF_HERE ? "of this folder's programs"
                                                              : "of all, as none is of this folder's programs";
-    fprintf(stderr, "kilter: %s: the newest record %s\n", chosen->file->path, which);
+    fprintf(stderr, "kilter: %s: the newest record %s\n", kl_shown_name(chosen->file->path).text, which);
 }
 
 static char *choose_in(const char *folder, const char *program, bool running, kilter_error *error) {

@@ -85,6 +85,13 @@ holds both "1 record, "
 holds both "loop.kilter"
 holds err "other/nowhere"
 
+escape=$(printf '\033')
+cp "$state/loop.kilter" "other/x$escape[31m.kilter"
+"$kilter" prune --keep 0 --dry-run other >both
+holds both 'x?[31m.kilter'
+grep -q "$escape" both && fail "a name reaches the terminal as it is"
+rm other/x*
+
 # --- which record is meant: this folder's, the program's, the newest
 "$kilter" report 2>err | holds /dev/stdin "cancelled.kilter"
 holds err "kilter: $state/cancelled.kilter: the newest record of this folder's programs"

@@ -24,8 +24,8 @@ typedef struct kl_worker_options {
     double burst_s;    /* look for messages after working this long; 0: after each task */
     double patience_s; /* wait this long for a master to appear; < 0: for ever */
     /* End the process now: called by who attends when the master dismisses the worker in the middle of a
-     * task; does not return. anew: a new worker is to take its place. NULL: the worker finishes its task
-     * first. */
+     * task, or has been gone for some time; does not return. anew: a new worker is to take its place. NULL:
+     * the worker finishes its task first. */
     void (*abandon)(void *self, const kilter_error *why, bool anew);
     void *self;
 } kl_worker_options;

@@ -200,7 +200,7 @@ static void run_once(scene *s, kilter_farm_options options, uint32_t failed) {
 static void a_task_that_hangs_fails_and_the_others_are_done(void **state) {
     (void)state;
     static const habit habits[] = {HANGS, SPINS};
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 6; i++) { /* by up to three workers */
         scene s;
         open_scene(&s, SHORT, habits[i % 2], 0);
         run_once(&s, (kilter_farm_options){.task_timeout = "2", .workers = 1 + i / 2}, 1);
@@ -416,6 +416,44 @@ static void who_was_started_elsewhere_begins_anew(void **state) {
     free(folder);
 }
 
+typedef struct canceller {
+    kilter_farm *farm;
+    scene *scene;
+} canceller;
+
+static void cancel_when_it_hangs(const kilter_outcome *o, void *user) {
+    canceller *c = user;
+    (void)o;
+    while (atomic_load(&c->scene->counts->begun[1]) == 0)
+        kl_nap_s(1e-3);
+    kilter_farm_cancel(c->farm);
+}
+
+/* No limit ends it, and the farm is closed while it hangs. */
+static void who_hangs_ends_with_its_farm(void **state) {
+    (void)state;
+    char *folder, endpoint[128];
+    int how;
+    scene s;
+    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
+    snprintf(endpoint, sizeof endpoint, "ipc://%s/m", folder);
+    open_scene(&s, HANGS, HANGS, 0);
+    s.orders[0].habit = SHORT;
+    pid_t pid = start_worker(endpoint);
+    kilter_farm *farm = open_farm((kilter_farm_options){.listen = endpoint, .workers = 1, .policy = "ss"});
+    kilter_run run = run_of(&s);
+    run.done = cancel_when_it_hangs;
+    canceller c = {farm, &s};
+    run.user = &c;
+    assert_int_equal(kilter_farm_run(farm, &run, NULL), KILTER_ERR_CANCELLED);
+    kilter_farm_close(farm, NULL);
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    close_scene(&s);
+    rmdir(folder);
+    free(folder);
+}
+
 typedef struct signal_hung {
     scene *scene;
     pid_t pids[2];
@@ -471,6 +509,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(renewals_cost_no_attempts),
         cmocka_unit_test(what_a_worker_was_born_with_does_not_count),
         cmocka_unit_test(who_was_started_elsewhere_begins_anew),
+        cmocka_unit_test(who_hangs_ends_with_its_farm),
         cmocka_unit_test(who_was_told_to_go_is_still_ended_in_its_task),
     };
     if (argc > 2)

@@ -7,9 +7,12 @@
 
 /* --- what is at whom --- */
 
-/* A task that may cost a worker its life is at one worker at a time, and alone there. */
+/* A task that may cost a worker its life is at one worker at a time, and alone there; one that has failed is
+ * given to no second one either. */
 static bool is_suspect(const kl_master *m, const kl_chunk *chunk) {
-    return chunk->at < chunk->hi && kl_tally_of(&m->balance.ledger.losses, chunk->at) > 0;
+    const kl_ledger *ledger = &m->balance.ledger;
+    return chunk->at < chunk->hi &&
+           kl_tally_of(&ledger->losses, chunk->at) + kl_tally_of(&ledger->failures, chunk->at) > 0;
 }
 
 /* The first tasks of a chunk that are not done, here or elsewhere, and that nobody was given after its

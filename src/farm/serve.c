@@ -32,9 +32,11 @@ static void abandon(void *self, const kilter_error *why, bool anew) {
     const process *p = self;
     if (p->settings->join && anew)
         begin_anew(p);
-    if (p->settings->join) /* of a local one the master says it; and the task may hold the lock of stderr */
+    bool good = anew || why->status == KILTER_ENDED;
+    if (p->settings->join &&
+        !good) /* of a local one the master says it; and the task may hold the lock of stderr */
         dprintf(STDERR_FILENO, "%s: %s\n", p->settings->name, why->text);
-    _exit(anew ? EXIT_SUCCESS : EXIT_FAILURE);
+    _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 static kilter_status new_worker(const kl_settings *s, kl_transport *transport, process *self,

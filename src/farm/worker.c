@@ -513,16 +513,30 @@ static kilter_status attend(kl_worker *w, double now_s, uint64_t memory, kilter_
     return status;
 }
 
+static const double END_PATIENCE_S = 5; /* as long as a master waits for its local workers */
+
+/* The task at hand counts no more. It may end by itself, but not for ever. */
+static void leave_task(const kl_worker *w, double now_s) {
+    double patience_s = w->dismissed ? 0 : w->orphan ? w->options.patience_s : END_PATIENCE_S;
+    if (w->failure.status != KILTER_OK && w->options.abandon && patience_s >= 0 &&
+        now_s >= w->failed_s + patience_s)
+        w->options.abandon(w->options.self, &w->failure, kl_worker_renewal(w) != NULL);
+}
+
 void kl_worker_attend(kl_worker *w) {
     double now_s = kl_now_s(&w->options.clock);
-    if (!w->at_work || w->failure.status != KILTER_OK)
+    if (!w->at_work)
         return;
+    if (w->failure.status != KILTER_OK) {
+        leave_task(w, now_s);
+        return;
+    }
     uint64_t memory = look_at_memory(w);
     if (!is_still_at_it(w, now_s))
         return;
     kilter_error failure = {KILTER_OK, ""};
     if (attend(w, now_s, memory, &failure) != KILTER_OK)
         w->failure = failure;
-    if (w->dismissed && w->options.abandon)
-        w->options.abandon(w->options.self, &failure, kl_worker_renewal(w) != NULL);
+    w->failed_s = now_s;
+    leave_task(w, now_s);
 }

@@ -60,7 +60,8 @@ struct kl_worker {
     uint64_t tasks_done;
     kl_buffer making; /* its result, nobody else's to touch meanwhile */
     attended attended;
-    kilter_error failure;         /* came while a task was done, to be told after it */
+    kilter_error failure; /* came while a task was done, to be told after it; at failed_s */
+    double failed_s;
     double share_s, share_busy_s; /* since the share was looked at: time in tasks; CPU time then */
     double usual_share;
 

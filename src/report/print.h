@@ -57,4 +57,10 @@ void kl_json_count(kl_json *j, const char *name, uint64_t value);
 void kl_json_signed(kl_json *j, const char *name, int64_t value);
 void kl_json_truth(kl_json *j, const char *name, bool value);
 
+/* A file's name or path as a terminal may show it. */
+typedef struct kl_shown {
+    char text[1024];
+} kl_shown;
+kl_shown kl_shown_name(const char *name);
+
 #endif

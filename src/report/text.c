@@ -1,4 +1,5 @@
 #include "report/text.h"
+#include "report/print.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -55,4 +56,10 @@ void kl_printable(char *to, size_t size, const char *from, size_t columns) {
         return;
     }
     to[at] = '\0';
+}
+
+kl_shown kl_shown_name(const char *name) {
+    kl_shown shown;
+    kl_printable(shown.text, sizeof shown.text, name, sizeof shown.text / 4 - 1);
+    return shown;
 }
