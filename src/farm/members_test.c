@@ -258,7 +258,7 @@ static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
 }
 
 /* Which is no failure of the master's. */
-static void whose_end_is_noticed_in_sending_is_lost(void **state) {
+static void whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost(void **state) {
     (void)state;
     for (int greeted = 0; greeted < 2; greeted++) {
         scene *s = calloc(1, sizeof *s);
@@ -274,6 +274,9 @@ static void whose_end_is_noticed_in_sending_is_lost(void **state) {
             uint64_t tasks = kl_master_find(s->master, peer)->chunks[0].hi;
             s->wire.gone = true;
             report(s, peer, tasks, true);
+            const member *one = kl_master_find(s->master, peer); /* it may have said more before it left */
+            assert_true(one && one->chunk_count == 0 && !one->hungry);
+            happens(s, KL_EVENT_LEFT, peer);
         }
         assert_null(kl_master_find(s->master, peer));
         take_results(s);
@@ -318,7 +321,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_run_few_places_are_enough),
         cmocka_unit_test(in_a_run_those_gone_are_counted_and_forgotten),
-        cmocka_unit_test(whose_end_is_noticed_in_sending_is_lost),
+        cmocka_unit_test(whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost),
         cmocka_unit_test(a_chunk_took_no_less_time_than_its_tasks),
         cmocka_unit_test(who_has_just_come_is_told_of_the_end),
     };
