@@ -99,7 +99,7 @@ static int misbehave(habit h, kilter_result *result) {
         for (;;)
             pause();
     case SPINS:
-        for (volatile int i = 0;; i++)
+        for (volatile unsigned i = 0;; i++)
             ;
     case FAILS:
         return kilter_result_fail(result, "not this time");
