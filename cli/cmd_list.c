@@ -12,7 +12,7 @@
 #include "report/print.h"
 #include "sys/sys.h"
 
-enum { PROGRAM_COLUMNS = 15 }; /* of a longer name, so many */
+enum { PROGRAM_COLUMNS = 15 }; /* a longer name is cut to them */
 
 /* --- for people --- */
 

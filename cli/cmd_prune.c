@@ -16,7 +16,7 @@
 #include "trace/trace.h"
 
 typedef struct request {
-    int64_t keep;        /* so many of each program stay; −1: not said */
+    int64_t keep;        /* newest records of each program that stay; −1: not said */
     double older_s;      /* what was written since stays; NAN: not said */
     const char *program; /* NULL: of all programs */
     bool results, dry_run;

@@ -49,7 +49,7 @@ typedef struct kl_basis {
     char *record; /* NULL: all was given */
     char *program;
     char *cut;          /* how the run ended before its tasks were done, "": not known; NULL: they are */
-    double done, tasks; /* of these tasks so many were done */
+    double done, tasks; /* of the run's tasks, those that were done */
     uint64_t run;
     uint32_t workers; /* that did it; 0: no record */
     double rate;      /* units a busy second of the mean one of them */

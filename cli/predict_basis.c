@@ -55,7 +55,7 @@ static bool is_whole(const kl_report_iteration *it) {
 typedef struct work {
     double workers, rate; /* rate: units a second of the mean worker */
     double work_s, tasks; /* work_s: on one worker of the mean speed */
-    double times;         /* so many times what was done */
+    double times;         /* the whole run is this many times what was done */
 } work;
 
 static work work_of(const kl_report_iteration *it) {

@@ -1,4 +1,4 @@
-/* The records in a folder: what there is, and which of them is meant where none is named. */
+/* Finds the records of a folder, reads what they say of themselves, and chooses one. */
 #include "records.h"
 
 #include <dirent.h>

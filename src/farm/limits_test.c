@@ -393,27 +393,44 @@ static pid_t start_worker(const char *endpoint) {
     return pid;
 }
 
-static void who_was_started_elsewhere_begins_anew(void **state) {
-    (void)state;
+/* Where a master listens, in a folder of its own. */
+typedef struct place {
     char *folder, endpoint[128];
+} place;
+
+static void open_place(place *p) {
+    assert_int_equal(kl_private_dir(&p->folder, NULL), KILTER_OK);
+    snprintf(p->endpoint, sizeof p->endpoint, "ipc://%s/m", p->folder);
+}
+
+static void close_place(place *p) {
+    rmdir(p->folder);
+    free(p->folder);
+}
+
+static void expect_good_end(pid_t pid) {
     int how;
-    scene s;
-    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
-    snprintf(endpoint, sizeof endpoint, "ipc://%s/m", folder);
-    open_scene(&s, SHORT, HANGS, 1);
-    pid_t pid = start_worker(endpoint);
-    run_once(&s,
-             (kilter_farm_options){
-                 .listen = endpoint, .workers = 1, .task_timeout = "2", .retries = 1, .worker_tasks = 5},
-             0);
     assert_int_equal(waitpid(pid, &how, 0), pid);
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+
+static void who_was_started_elsewhere_begins_anew(void **state) {
+    (void)state;
+    place p;
+    scene s;
+    open_place(&p);
+    open_scene(&s, SHORT, HANGS, 1);
+    pid_t pid = start_worker(p.endpoint);
+    run_once(&s,
+             (kilter_farm_options){
+                 .listen = p.endpoint, .workers = 1, .task_timeout = "2", .retries = 1, .worker_tasks = 5},
+             0);
+    expect_good_end(pid);
     assert_true(s.counts->started >= TASKS / 5);
     for (uint32_t i = 0; i < s.counts->started; i++)
         assert_int_equal(s.counts->pid[i], pid);
     close_scene(&s);
-    rmdir(folder);
-    free(folder);
+    close_place(&p);
 }
 
 typedef struct canceller {
@@ -432,26 +449,22 @@ static void cancel_when_it_hangs(const kilter_outcome *o, void *user) {
 /* No limit ends it, and the farm is closed while it hangs. */
 static void who_hangs_ends_with_its_farm(void **state) {
     (void)state;
-    char *folder, endpoint[128];
-    int how;
+    place p;
     scene s;
-    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
-    snprintf(endpoint, sizeof endpoint, "ipc://%s/m", folder);
+    open_place(&p);
     open_scene(&s, HANGS, HANGS, 0);
     s.orders[0].habit = SHORT;
-    pid_t pid = start_worker(endpoint);
-    kilter_farm *farm = open_farm((kilter_farm_options){.listen = endpoint, .workers = 1, .policy = "ss"});
+    pid_t pid = start_worker(p.endpoint);
+    kilter_farm *farm = open_farm((kilter_farm_options){.listen = p.endpoint, .workers = 1, .policy = "ss"});
     kilter_run run = run_of(&s);
     run.done = cancel_when_it_hangs;
     canceller c = {farm, &s};
     run.user = &c;
     assert_int_equal(kilter_farm_run(farm, &run, NULL), KILTER_ERR_CANCELLED);
     kilter_farm_close(farm, NULL);
-    assert_int_equal(waitpid(pid, &how, 0), pid);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    expect_good_end(pid);
     close_scene(&s);
-    rmdir(folder);
-    free(folder);
+    close_place(&p);
 }
 
 typedef struct signal_hung {
@@ -472,15 +485,13 @@ static void *tell_who_hangs_to_go(void *arg) {
 /* A signal that it will not live to follow. */
 static void who_was_told_to_go_is_still_ended_in_its_task(void **state) {
     (void)state;
-    char *folder, endpoint[128];
-    int how;
+    place p;
     scene s;
-    assert_int_equal(kl_private_dir(&folder, NULL), KILTER_OK);
-    snprintf(endpoint, sizeof endpoint, "ipc://%s/m", folder);
+    open_place(&p);
     open_scene(&s, SHORT, HANGS, 1);
-    pid_t pids[2] = {start_worker(endpoint), start_worker(endpoint)};
+    pid_t pids[2] = {start_worker(p.endpoint), start_worker(p.endpoint)};
     kilter_farm *farm = open_farm(
-        (kilter_farm_options){.listen = endpoint, .task_timeout = "2", .retries = 1, .policy = "ss"});
+        (kilter_farm_options){.listen = p.endpoint, .task_timeout = "2", .retries = 1, .policy = "ss"});
     signal_hung hung = {&s, {pids[0], pids[1]}};
     pthread_t other;
     assert_int_equal(pthread_create(&other, NULL, tell_who_hangs_to_go, &hung), 0);
@@ -488,10 +499,9 @@ static void who_was_told_to_go_is_still_ended_in_its_task(void **state) {
     pthread_join(other, NULL);
     kilter_farm_close(farm, NULL);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(waitpid(pids[i], &how, 0), pids[i]);
+        expect_good_end(pids[i]);
     close_scene(&s);
-    rmdir(folder);
-    free(folder);
+    close_place(&p);
 }
 
 int main(int argc, char **argv) {

@@ -88,10 +88,10 @@ struct kl_master {
     uint64_t unsafe;      /* results taken, of those in `done`, that may still be lost */
     bool holds;           /* too many: nothing is dealt */
     kl_twin *twins;
-    size_t twin_count, twin_capacity;
+    uint64_t twin_count, twin_room;
     bool copied; /* a task of this run was given to a second worker: it may be done again */
     kl_suspect *suspects;
-    size_t suspect_count, suspect_capacity;
+    uint64_t suspect_count, suspect_room;
     uint64_t suspect_tasks;
     bool feed_all;       /* something changed for everybody */
     double look_again_s; /* at workers held back, or that end late; 0: at none */

@@ -54,15 +54,11 @@ static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_r
 }
 
 static kilter_status suspect(kl_master *m, const member *last, kl_span span, kilter_error *error) {
-    if (m->suspect_count == m->suspect_capacity) {
-        size_t capacity = m->suspect_capacity ? 2 * m->suspect_capacity : 8;
-        kl_suspect *suspects = realloc(m->suspects, capacity * sizeof *suspects);
-        if (!suspects)
-            return kl_fail(error, KILTER_ERR_MEMORY,
-                           "taking back the tasks of a lost worker: memory ran out");
-        m->suspects = suspects;
-        m->suspect_capacity = capacity;
-    }
+    kl_suspect *suspects =
+        kl_array_grow(m->suspects, &m->suspect_room, m->suspect_count + 1, sizeof *suspects);
+    if (!suspects)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking back the tasks of a lost worker: memory ran out");
+    m->suspects = suspects;
     m->suspects[m->suspect_count++] = (kl_suspect){span, last->number};
     m->suspect_tasks += span.hi - span.lo;
     return KILTER_OK;

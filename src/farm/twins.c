@@ -1,6 +1,4 @@
 /* Tasks that are at several workers: whose result comes first counts, and the others need not do them. */
-#include <stdlib.h>
-
 #include "farm/master_private.h"
 
 static bool find_chunk(kl_master *m, uint64_t id, member **one, kl_chunk **chunk) {
@@ -28,14 +26,10 @@ kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint6
 }
 
 static bool add_twin(kl_master *m, const kl_twin *twin) {
-    if (m->twin_count == m->twin_capacity) {
-        size_t capacity = m->twin_capacity ? 2 * m->twin_capacity : 8;
-        kl_twin *twins = realloc(m->twins, capacity * sizeof *twins);
-        if (!twins)
-            return false;
-        m->twins = twins;
-        m->twin_capacity = capacity;
-    }
+    kl_twin *twins = kl_array_grow(m->twins, &m->twin_room, m->twin_count + 1, sizeof *twins);
+    if (!twins)
+        return false;
+    m->twins = twins;
     m->twins[m->twin_count++] = *twin;
     return true;
 }
