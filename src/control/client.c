@@ -13,6 +13,8 @@
 #include "sys/sys.h"
 
 struct kl_tuner {
+    struct sockaddr_un address;
+    socklen_t address_size;
     int fd;
     bool ended; /* the farm said so */
     double patience_s;
@@ -54,42 +56,50 @@ static bool is_owners(int fd) {
            (geteuid() == 0 || peer.uid == geteuid() || peer.uid == 0);
 }
 
-static bool reach(int fd, const struct sockaddr_un *address, socklen_t size) {
-    if (connect(fd, (const struct sockaddr *)address, size) != 0)
+static void leave(kl_tuner *t) {
+    if (t->fd >= 0)
+        close(t->fd);
+    t->fd = -1;
+}
+
+static bool reach(kl_tuner *t) {
+    if (connect(t->fd, (const struct sockaddr *)&t->address, t->address_size) != 0)
         return false;
     errno = EPERM;
-    return is_owners(fd);
+    return is_owners(t->fd);
+}
+
+static kilter_status enter(kl_tuner *t, kilter_error *error) {
+    /* connecting waits where many others do, and sending where a request was not read yet */
+    struct timeval patience = {.tv_sec = (time_t)t->patience_s,
+                               .tv_usec = (suseconds_t)(1e6 * fmod(t->patience_s, 1))};
+    t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (t->fd < 0 || setsockopt(t->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0 || !reach(t))
+        return cannot_attach(t, errno, error);
+    return KILTER_OK;
 }
 
 kilter_status kl_tuner_attach(const char *name, double patience_s, kl_tuner **tuner, kilter_error *error) {
-    struct sockaddr_un address;
-    socklen_t size;
-    if (!kl_control_address(name, &address, &size))
-        return kl_fail(error, KILTER_ERR_INPUT, "attaching at '%.120s': it is no name of a farm's socket",
-                       name);
     kl_tuner *t = calloc(1, sizeof *t);
     if (!t)
         return kl_fail(error, KILTER_ERR_MEMORY, "attaching to the farm: memory ran out");
+    t->fd = -1;
     t->patience_s = patience_s;
-    t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    /* connecting waits where many others do, and sending where a request was not read yet */
-    struct timeval patience = {.tv_sec = (time_t)patience_s,
-                               .tv_usec = (suseconds_t)(1e6 * fmod(patience_s, 1))};
-    if (t->fd < 0 || setsockopt(t->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0 ||
-        !reach(t->fd, &address, size)) {
-        kilter_status status = cannot_attach(t, errno, error);
+    kilter_status status = kl_control_address(name, &t->address, &t->address_size)
+                               ? enter(t, error)
+                               : kl_fail(error, KILTER_ERR_INPUT,
+                                         "attaching at '%.120s': it is no name of a farm's socket", name);
+    if (status == KILTER_OK)
+        *tuner = t;
+    else
         kl_tuner_detach(t);
-        return status;
-    }
-    *tuner = t;
-    return KILTER_OK;
+    return status;
 }
 
 void kl_tuner_detach(kl_tuner *t) {
     if (!t)
         return;
-    if (t->fd >= 0)
-        close(t->fd);
+    leave(t);
     kl_buffer_free(&t->request);
     free(t);
 }
@@ -98,8 +108,9 @@ bool kl_tuner_ended(const kl_tuner *t) {
     return t->ended;
 }
 
-static kilter_status wait_for_reply(kl_tuner *t, kilter_error *error) {
-    double until_s = kl_monotonic_s() + t->patience_s, left_s;
+/* What the farm sent, or 0: it closed the connection. */
+static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *error) {
+    double left_s;
     while ((left_s = until_s - kl_monotonic_s()) > 0) {
         struct pollfd wanted = {.fd = t->fd, .events = POLLIN};
         if (poll(&wanted, 1, (int)(1e3 * left_s) + 1) <= 0)
@@ -107,14 +118,28 @@ static kilter_status wait_for_reply(kl_tuner *t, kilter_error *error) {
         ssize_t size = recv(t->fd, t->reply, sizeof t->reply, MSG_DONTWAIT | MSG_TRUNC);
         if (size < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
             continue; /* what came before a reset is read after it */
-        if (size <= 0)
-            return not_running(t, error);
+        t->reply_size = size < 0 ? 0 : (size_t)size;
         /* a longer one is cut, and so malformed */
-        t->reply_size = (size_t)size < sizeof t->reply ? (size_t)size : sizeof t->reply;
-        t->ended = kl_talk_get_ended(t->reply, t->reply_size);
-        return t->ended ? not_running(t, error) : KILTER_OK;
+        if (t->reply_size > sizeof t->reply)
+            t->reply_size = sizeof t->reply;
+        return KILTER_OK;
     }
     return no_answer(t, error);
+}
+
+/* t->request → t->reply. A farm that runs closes a connection only to give its place to another tool. */
+static kilter_status exchange(kl_tuner *t, kilter_error *error) {
+    double until_s = kl_monotonic_s() + t->patience_s;
+    for (;;) {
+        if (send(t->fd, t->request.data, t->request.size, MSG_NOSIGNAL) < 0 && errno == EAGAIN)
+            return no_answer(t, error);
+        kilter_status status = wait_for_reply(t, until_s, error);
+        if (status != KILTER_OK || t->reply_size > 0)
+            return status;
+        leave(t);
+        if ((status = enter(t, error)) != KILTER_OK)
+            return status;
+    }
 }
 
 static kilter_status malformed(const kl_tuner *t, kilter_error *error) {
@@ -131,13 +156,16 @@ static kilter_status malformed(const kl_tuner *t, kilter_error *error) {
 static kilter_status ask(kl_tuner *t, kilter_error *error) {
     if (t->request.failed)
         return kl_fail(error, KILTER_ERR_MEMORY, "asking the farm: memory ran out");
-    if (send(t->fd, t->request.data, t->request.size, MSG_NOSIGNAL) < 0 && errno == EAGAIN)
-        return no_answer(t, error);
-    kilter_status status = wait_for_reply(t, error);
+    kilter_status status = exchange(t, error);
+    if (status != KILTER_OK)
+        return status;
+    t->ended = kl_talk_get_ended(t->reply, t->reply_size);
+    if (t->ended)
+        return not_running(t, error);
     kilter_error refusal;
-    if (status == KILTER_OK && kl_talk_get_refused(t->reply, t->reply_size, &refusal))
+    if (kl_talk_get_refused(t->reply, t->reply_size, &refusal))
         return kl_fail(error, refusal.status, "%s", refusal.text);
-    return status;
+    return KILTER_OK;
 }
 
 kilter_status kl_tuner_look(kl_tuner *t, kl_control_state *state, kilter_error *error) {

@@ -263,6 +263,22 @@ static void many_that_say_nothing_keep_nobody_out(void **state) {
     check_alive(f);
 }
 
+static void who_gave_its_place_to_others_is_answered(void **state) {
+    fake_farm *f = *state;
+    kl_tuner *tuner;
+    kl_control_state seen;
+    int idle[64];
+    assert_int_equal(kl_tuner_attach(kl_control_name(f->control), PATIENCE_S, &tuner, NULL), KILTER_OK);
+    assert_int_equal(kl_tuner_look(tuner, &seen, NULL), KILTER_OK);
+    for (int i = 0; i < 64; i++)
+        idle[i] = connect_raw(f);
+    check_alive(f);
+    assert_int_equal(kl_tuner_look(tuner, &seen, NULL), KILTER_OK);
+    kl_tuner_detach(tuner);
+    for (int i = 0; i < 64; i++)
+        close(idle[i]);
+}
+
 /* Asks and never reads: once the socket is full it is dropped, and nobody else waits meanwhile. */
 static void who_reads_no_answers_is_dropped(void **state) {
     fake_farm *f = *state;
@@ -465,6 +481,7 @@ int main(void) {
         WITH_FARM(who_talks_too_long_is_dropped),
         WITH_FARM(clients_that_die_leave_nothing),
         WITH_FARM(many_that_say_nothing_keep_nobody_out),
+        WITH_FARM(who_gave_its_place_to_others_is_answered),
         WITH_FARM(who_reads_no_answers_is_dropped),
         WITH_FARM(all_of_many_are_answered),
         cmocka_unit_test(an_end_is_told),
