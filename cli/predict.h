@@ -53,6 +53,7 @@ typedef struct kl_basis {
     uint64_t run;
     uint32_t workers; /* that did it; 0: no record */
     double rate;      /* units a busy second of the mean one of them */
+    kl_load load;     /* that it put on what they share; zeroed: not known */
     bool uneven;      /* they differ */
     kl_measured *measured;
     size_t measured_count;
@@ -87,6 +88,7 @@ typedef struct kl_point {
     double time_s, efficiency, index_s;
     double rounds_time_s, rounds_efficiency, rounds_index_s; /* NAN: tasks are not known */
     double quality_bound;                                    /* NAN: likewise */
+    kl_limit limit;                                          /* likewise .times = 1 */
 } kl_point;
 
 enum { KL_ASYNCHRONOUS, KL_SYNCHRONOUS, KL_PROTOCOLS };

@@ -156,6 +156,32 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
     return KILTER_OK;
 }
 
+static double measured(const kl_report *r, const char *kind) {
+    double value = kl_report_measured(r, kind);
+    return value > 0 && isfinite(value) ? value : 0;
+}
+
+/* Of the last run in the record. */
+static void learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
+    double per_byte_s = measured(r, "message_per_byte_s"), bytes = it->bytes_out + it->bytes_in;
+    if (!is_whole(it) || it != &r->iterations[r->iteration_count - 1])
+        return;
+    b->load = (kl_load){.use = {.farm_s = measured(r, "farm_cpu_s"),
+                                .callbacks_s = measured(r, "callbacks_cpu_s"),
+                                .local_s = measured(r, "local_cpu_s"),
+                                .local_tasks = fmin(measured(r, "local_tasks"), (double)it->tasks_done),
+                                .tasks = (double)it->tasks_done,
+                                .messages = measured(r, "messages"),
+                                .bytes = bytes,
+                                .cores = (uint32_t)fmin(measured(r, "cores"), WORKERS_MOST)},
+                        .task_s = work_of(it).work_s / (double)it->tasks_done,
+                        .chunks = (double)it->chunks,
+                        .answer_s = measured(r, "answer_s"),
+                        .half_bytes = per_byte_s > 0 ? measured(r, "message_fixed_s") / per_byte_s : 0,
+                        .to_workers = bytes > 0 ? it->bytes_out / bytes : 0.5,
+                        .per_byte_s = per_byte_s};
+}
+
 static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     const work w = work_of(it);
     double bytes = (it->bytes_out + it->bytes_in) * w.times, mean_s = w.work_s / w.tasks;
@@ -165,6 +191,7 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
     b->tasks = w.tasks;
     b->done = (double)it->tasks_done;
     b->uneven = differ(it);
+    learn_load(b, r, it);
     learn(b, KL_IN_WORK_S, w.work_s, "the run's work, on a worker of the mean speed");
     learn(b, KL_IN_BYTES, bytes, "bytes of the run's chunks, there and back");
     learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out * w.times / bytes : 0.5, "bytes of the run's chunks");

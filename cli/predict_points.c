@@ -54,6 +54,15 @@ static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t w
     return rounds;
 }
 
+/* What the workers share makes their tasks longer; bytes that cross no link are in that. */
+static void slow_down(const kl_basis *b, uint32_t workers, kl_farm_model *m, kl_rounds *rounds, kl_limit *limit) {
+    *limit = kl_model_limit(&b->load, workers, (double)workers * (double)rounds->count);
+    m->work_s *= limit->times;
+    rounds->task_sd_s *= limit->times;
+    if (kl_load_known(&b->load) && b->load.use.local_tasks == b->load.use.tasks)
+        m->message.per_unit_s = 0;
+}
+
 static kl_point point_at(const kl_basis *b, uint32_t protocol, uint32_t workers, double speed, bool uneven) {
     kl_farm_model m = model_of(b, protocol);
     kl_point p = {.workers = workers,
@@ -66,11 +75,12 @@ static kl_point point_at(const kl_basis *b, uint32_t protocol, uint32_t workers,
     if (isfinite(value(b, KL_IN_TASKS))) {
         kl_rounds rounds = rounds_of(b, &m, workers);
         rounds.uneven = uneven;
+        slow_down(b, workers, &m, &rounds, &p.limit);
         p.rounds_time_s = kl_model_rounds_time_s(&m, workers, speed, &rounds);
         p.quality_bound =
             kl_model_quality_bound(value(b, KL_IN_TASK_MEAN_S), value(b, KL_IN_TASK_SD_S), workers);
     }
-    p.rounds_efficiency = m.work_s / (speed * p.rounds_time_s);
+    p.rounds_efficiency = value(b, KL_IN_WORK_S) / (speed * p.rounds_time_s);
     p.rounds_index_s = p.rounds_time_s / p.rounds_efficiency;
     return p;
 }

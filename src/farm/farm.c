@@ -19,6 +19,20 @@ static const double PROGRESS_S = 0.5;    /* between two progress lines on a term
 static const double PROGRESS_LOG_S = 10; /* and elsewhere */
 static const double STORED_S = 0.02;     /* without a service thread: between two looks at what is stored */
 
+/* --- what it costs --- */
+
+bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
+    kilter_farm *f = farm;
+    if (!f->threaded || f->clock.simulated)
+        return false;
+    pthread_mutex_lock(&f->lock);
+    bool in_use = f->in_use;
+    *callbacks_s = in_use ? kl_cpu_s(f->user_cpu) : 0;
+    pthread_mutex_unlock(&f->lock);
+    *farm_s = kl_cpu_s(CLOCK_PROCESS_CPUTIME_ID) - *callbacks_s;
+    return in_use;
+}
+
 /* --- the service --- */
 
 static void show_progress(kilter_farm *f) {
@@ -202,6 +216,8 @@ kilter_status kl_farm_start_service(kilter_farm *f, kilter_error *error) {
 kilter_status kl_farm_begin_use(kilter_farm *f, const char *what, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     bool in_use = f->in_use;
+    if (!in_use)
+        f->user_cpu = kl_thread_cpu();
     f->in_use = true;
     pthread_mutex_unlock(&f->lock);
     return in_use ? kl_fail(error, KILTER_ERR_USAGE,

@@ -21,6 +21,8 @@ typedef struct kl_worker_options {
     const char *program, *binding; /* for the master's record; not NULL */
     const char *program_version;   /* the same as the master's, or it sends this worker away; NULL: "" */
     kl_clock clock;
+    bool tells_cpu; /* the CPU time it uses, by this clock: its process's, or that of its thread */
+    clockid_t cpu;
     double burst_s;    /* look for messages after working this long; 0: after each task */
     double patience_s; /* wait this long for a master to appear; < 0: for ever */
     /* End the process now: called by who attends when the master dismisses the worker in the middle of a
@@ -118,6 +120,10 @@ typedef struct kl_master_options {
     /* The worker that is process `pid` ends, at once or when it likes, and one like it is to take its place.
      * NULL: it sees to that itself. */
     void (*renew)(void *self, uint64_t pid, bool at_once);
+    /* CPU time of the farm in the master's process so far, and of the program's callbacks. false: not known.
+     * NULL: never. */
+    bool (*used)(void *self, double *farm_s, double *callbacks_s);
+    uint32_t cores; /* that the master's process may use, and local workers with it; 0: not known */
     void *self;
     kl_limits limits;
 } kl_master_options;

@@ -98,7 +98,8 @@ struct kilter_farm {
     const kilter_run *request;
     double spent_s;     /* the caller's own time before the request */
     double run_ended_s; /* its thread's busy time when it saw a run end */
-    bool in_use;        /* a kilter_farm_run() has not returned */
+    bool in_use;        /* a kilter_farm_run() has not returned, */
+    clockid_t user_cpu; /* this is of the thread that called it */
     bool run_ended, closing;
     kl_delivery_list results;
     kl_known *known;           /* what is stored of the request */
@@ -123,6 +124,10 @@ struct kilter_farm {
     char decision[512];
     double progress_at_s;
 };
+
+/* CPU time of the farm in this process, its workers that are threads included, and of callbacks; for
+ * kl_master_options. */
+bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s);
 
 /* --- serve.c: being a worker --- */
 

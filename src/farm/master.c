@@ -127,6 +127,10 @@ static void record_measurement(kl_master *m, int64_t worker, const char *kind, d
                                                      .count = count});
 }
 
+void kl_master_record_measurement(kl_master *m, int64_t worker, const char *kind, double value) {
+    record_measurement(m, worker, kind, value, 0, 1);
+}
+
 void kl_master_record_message_cost(kl_master *m, int64_t worker) {
     const kl_balance *b = &m->balance;
     record_measurement(m, worker, "message_fixed_s", b->message_now.fixed_s, 0, b->message.count);
@@ -402,7 +406,8 @@ static void record_run_measurements(kl_master *m) {
     record_measurement(m, -1, "answer_s", m->balance.answer.mean, kl_stat_sd(&m->balance.answer),
                        m->balance.answer.count);
     kl_master_record_message_cost(m, -1);
-    record_measurement(m, -1, "master_s", m->master_s, 0, 1);
+    kl_master_record_measurement(m, -1, "master_s", m->master_s);
+    kl_master_record_use(m);
     record_measurement(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.round_trip.count);
 }
 
@@ -426,6 +431,7 @@ static void end_run(kl_master *m, const char *status) {
     m->ended_s = kl_now_s(&m->options.clock);
     m->runs++;
     sum_up(m);
+    kl_master_use_ends(m);
     kl_master_note_iteration(m);
     record_run_measurements(m);
     kl_trace_iteration_ended(m->trace, &(kl_trace_iteration_end){.run = m->runs - 1,
@@ -485,6 +491,7 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
     m->summary = (kilter_farm_summary){.tasks = run->tasks, .stored = m->done};
     m->running = true;
     m->grown = false;
+    kl_master_use_begins(m);
     for (size_t i = 0; i < m->member_count; i++)
         m->members[i].held = false;
     record_iteration(m);
@@ -570,6 +577,7 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
     if (!m->options.clock.busy_s)
         began_s = kl_now_s(&m->options.clock); /* it saw the waiting, too */
+    m->use.messages += event.kind == KL_EVENT_MESSAGE;
     if (event.kind == KL_EVENT_MESSAGE)
         kl_master_declare_answer(m);
     if (status == KILTER_OK)

@@ -26,9 +26,11 @@ typedef struct member {
     uint64_t shared;       /* generation of the shared data it has; 0: none */
     const char *sent_home; /* why, when LEAVING */
     bool hungry, held, resting;
-    double asked_s; /* since when it is hungry */
-    double heard_s; /* when anything came from it last */
-    kl_pulse pulse; /* the last one, which came at pulse_s; 0: none has */
+    double asked_s;   /* since when it is hungry */
+    double heard_s;   /* when anything came from it last */
+    double cpu_s;     /* that it has used so far, as it told last; 0: it never did */
+    double run_cpu_s; /* of it, in this run */
+    kl_pulse pulse;   /* the last one, which came at pulse_s; 0: none has */
     double pulse_s;
     kl_chunk *chunks; /* at the worker, oldest first */
     size_t chunk_count, chunk_capacity;
@@ -101,6 +103,10 @@ struct kl_master {
     kl_delivery_list results;
     char decision[512];
     kilter_farm_summary summary;
+
+    kl_use use;     /* of the last run; of the one that is on, only messages */
+    bool use_known; /* CPU time, when the run began: */
+    double farm_then_s, callbacks_then_s;
 
     kl_tuning pending; /* for the next run */
     uint32_t seats;    /* workers wanted in a run; 0: all */
@@ -199,6 +205,8 @@ kilter_status kl_master_fail_attempt(kl_master *master, const member *one, const
 kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, double finish_s,
                                   kl_chunk *chunk, kilter_error *error);
 
+/* worker: −1: of the farm as a whole */
+void kl_master_record_measurement(kl_master *master, int64_t worker, const char *kind, double value);
 /* Where no clock sees the master work, the time its work takes is declared. */
 void kl_master_declare_answer(const kl_master *master);
 
@@ -213,6 +221,13 @@ kilter_status kl_master_on_renewal(kl_master *master, member *one, const kl_mess
 
 void kl_master_send_home(kl_master *master, member *one, const char *why);
 void kl_master_note_leaving(kl_master *master, member *one, const char *why); /* it goes by itself */
+
+/* --- use.c: what a run costs --- */
+
+void kl_master_use_begins(kl_master *master);
+void kl_master_use_told(kl_master *master, member *one, double cpu_s);
+void kl_master_use_ends(kl_master *master);
+void kl_master_record_use(kl_master *master);
 
 /* --- rescue.c: the end of a run --- */
 

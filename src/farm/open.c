@@ -105,6 +105,8 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .greeting_s = f->nursery || f->settings.listen ? greeting_s(f) : 0,
                                  .lost = f->nursery ? kl_farm_local_lost : NULL,
                                  .renew = f->nursery ? kl_farm_renew_local : NULL,
+                                 .used = kl_farm_used,
+                                 .cores = kl_core_count(),
                                  .limits = f->settings.limits,
                                  .self = f};
     if (status == KILTER_OK)

@@ -51,6 +51,8 @@ static kilter_status new_worker(const kl_settings *s, kl_transport *transport, p
         .program_version = s->version,
         .binding = self ? self->binding : "",
         .clock = kl_clock_system(),
+        .tells_cpu = transport->ops->threads, /* a rank of MPI computes while it waits */
+        .cpu = self ? CLOCK_PROCESS_CPUTIME_ID : kl_thread_cpu(),
         .burst_s = BURST_S,
         .patience_s = patience_s,
         .abandon = self ? abandon : NULL,

@@ -13,6 +13,7 @@
 
 /* So much time in tasks is enough to tell which share of it was CPU time. */
 static const double SHARE_S = 10e-3;
+static const double CPU_LOOK_S = 1e-3; /* so seldom, where it costs little beside what was done since */
 
 struct kilter_result {
     kl_buffer *buffer;
@@ -67,11 +68,21 @@ static void begin_segment(kl_worker *w, kl_buffer *out, const queued *chunk, dou
     kl_wire_begin_segment(out, &w->segment);
 }
 
+/* Asking for it costs more than a small message may. */
+static double cpu_so_far(kl_worker *w, double now_s) {
+    if (w->options.tells_cpu && now_s >= w->cpu_due_s) {
+        w->cpu_so_far_s = kl_cpu_s(w->options.cpu);
+        w->cpu_due_s = now_s + CPU_LOOK_S;
+    }
+    return w->cpu_so_far_s;
+}
+
 kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
     end_segment(w);
     if (w->out.size == 0)
         kl_wire_begin_results(&w->out);
     kl_results_head head = {.segments = w->segments, .more = more, .sent_s = kl_now_s(&w->options.clock)};
+    head.cpu_s = cpu_so_far(w, head.sent_s);
     head.round_trip_s = w->round_trip_s;
     head.round_trip_bytes = w->round_trip_bytes;
     w->round_trip_s = w->round_trip_bytes = 0;

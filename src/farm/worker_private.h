@@ -65,6 +65,8 @@ struct kl_worker {
     double share_s, share_busy_s; /* since the share was looked at: time in tasks; CPU time then */
     double usual_share;
 
+    double cpu_so_far_s, cpu_due_s; /* CPU time when it was asked for last, and when it is again */
+
     kl_buffer out; /* results to be sent */
     uint32_t segments;
     size_t segment_at;

@@ -263,6 +263,18 @@ typedef struct kl_sizes {
 void kl_sizes_add(kl_sizes *sizes, const kl_stat *unit_s, double rate);
 double kl_sizes_bin(uint32_t bin, double *most); /* its least and its most size */
 
+/* What a run cost the master's host, in seconds of CPU time. Zeroed: not known. */
+typedef struct kl_use {
+    double farm_s;      /* in the master's process: messages and dealing */
+    double callbacks_s; /* in the program's callbacks */
+    double local_s;     /* in workers on that host, with their tasks and messages */
+    double local_tasks; /* done by them */
+    double tasks;       /* done by all */
+    double messages;    /* that the master took in or sent */
+    double bytes;       /* of tasks and results in them */
+    uint32_t cores;     /* that the master's process may use */
+} kl_use;
+
 /* Everything a decision may look at. Kept up to date in place by the farm; nobody rebuilds it per decision.
  */
 typedef struct kl_snapshot {

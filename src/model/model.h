@@ -62,6 +62,46 @@ double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double s
 size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean_s, double task_sd_s,
                           uint32_t workers, double *part, size_t most);
 
+/* What workers share, as a station: each task is there for task_s, and `servers` of them at once go on at full
+ * speed; more share it. */
+typedef struct kl_station {
+    double task_s, servers; /* servers ≥ 1 */
+} kl_station;
+
+/* Tasks per second when each of `workers` is away for away_s between two visits: exact for visits that share the
+ * station evenly, whatever their distribution. */
+double kl_station_rate(const kl_station *station, double away_s, uint32_t workers);
+
+/* What a run's tasks asked of all that its workers share. */
+typedef struct kl_load {
+    kl_use use;
+    double task_s;     /* of one task at its worker, if nobody else is there */
+    double chunks;     /* of the run */
+    double answer_s;   /* the dealing thread's part, for one chunk */
+    double half_bytes; /* of a message whose bytes cost as much as the message itself; 0: not known */
+    double to_workers; /* part of the bytes that goes to the workers, 0 … 1 */
+    double per_byte_s; /* on the master's link to other hosts */
+} kl_load;
+
+typedef enum kl_shared {
+    KL_SHARED_NOTHING, /* the tasks themselves */
+    KL_SHARED_CORES,
+    KL_SHARED_MESSAGES, /* one of the master's threads */
+    KL_SHARED_CALLBACKS,
+    KL_SHARED_LINK,
+} kl_shared;
+
+typedef struct kl_limit {
+    kl_shared what; /* that slows workers down most */
+    double times;   /* a task takes so many times as long as alone */
+    double used;    /* part of it that is busy; 0 of nothing */
+} kl_limit;
+
+bool kl_load_known(const kl_load *load); /* else nothing limits */
+/* With other numbers of workers and chunks than the run had. */
+kl_limit kl_model_limit(const kl_load *load, uint32_t workers, double chunks);
+const char *kl_shared_name(kl_shared what); /* "the cores of the master's host" */
+
 double kl_model_quality(double busy_s, uint32_t workers,
                         double elapsed_s); /* q = 1 − mean busy/elapsed; busy_s: of all together */
 double kl_model_quality_bound(double task_mean_s, double task_sd_s,

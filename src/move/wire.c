@@ -208,14 +208,14 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_re
     return kl_reader_done(&r);
 }
 
-/* type, flags, number of segments, when it was sent, a round trip's time and bytes */
-enum { FLAGS_AT = 1, SEGMENTS_AT = 2, RESULTS_HEAD_BYTES = 30 };
+/* type, flags, number of segments; when it was sent, CPU time, a round trip's time and bytes */
+enum { FLAGS_AT = 1, SEGMENTS_AT = 2, RESULTS_TIMES = 4, RESULTS_HEAD_BYTES = 6 + 8 * RESULTS_TIMES };
 
 void kl_wire_begin_results(kl_buffer *out) {
     kl_put_u8(out, KL_RESULTS);
     kl_put_u8(out, 0);
     kl_put_u32(out, 0);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < RESULTS_TIMES; i++)
         kl_put_f64(out, 0);
 }
 
@@ -264,6 +264,7 @@ void kl_wire_end_results(kl_buffer *out, const kl_results_head *head) {
     out->size = SEGMENTS_AT;
     kl_put_u32(out, head->segments);
     kl_put_f64(out, head->sent_s);
+    kl_put_f64(out, head->cpu_s);
     kl_put_f64(out, head->round_trip_s);
     kl_put_f64(out, head->round_trip_bytes);
     out->size = end;
@@ -319,10 +320,11 @@ bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head)
     *head = (kl_results_head){.more = flags & 1};
     head->segments = kl_get_u32(&r);
     head->sent_s = kl_get_f64(&r);
+    head->cpu_s = kl_get_f64(&r);
     head->round_trip_s = kl_get_f64(&r);
     head->round_trip_bytes = kl_get_f64(&r);
-    if (r.bad || flags > 1 || !not_negative(head->sent_s) || !not_negative(head->round_trip_s) ||
-        !not_negative(head->round_trip_bytes))
+    if (r.bad || flags > 1 || !not_negative(head->sent_s) || !not_negative(head->cpu_s) ||
+        !not_negative(head->round_trip_s) || !not_negative(head->round_trip_bytes))
         return false;
     kl_segment segment;
     for (uint32_t i = 0; i < head->segments; i++)

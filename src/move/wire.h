@@ -24,7 +24,7 @@
 #include "kilter/run.h"
 #include "measure/measure.h"
 
-enum { KL_WIRE_VERSION = 4 };
+enum { KL_WIRE_VERSION = 5 };
 /* Most bytes of one result, input or shared data: under the transports' limit of 1 GiB a message, with room
  * for the rest of it. */
 enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
@@ -142,6 +142,7 @@ typedef struct kl_results_head {
     uint32_t segments;
     bool more;     /* the worker asks for its next chunk */
     double sent_s; /* by the worker's clock */
+    double cpu_s;  /* CPU time the worker has used since it began, messages included; 0: not known */
     /* A request and the chunk it brought, while the worker had nothing else to do: the time both were under
      * way, and their bytes together. 0: there was none since the last message. */
     double round_trip_s, round_trip_bytes;

@@ -1,0 +1,74 @@
+/* What a run costs the master's host: CPU time of the farm, of the program's callbacks and of the workers
+ * there.
+ */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "farm/master_private.h"
+
+static bool look(const kl_master *m, double *farm_s, double *callbacks_s) {
+    return m->options.used && m->options.used(m->options.self, farm_s, callbacks_s);
+}
+
+void kl_master_use_begins(kl_master *m) {
+    m->use = (kl_use){0};
+    m->use_known = look(m, &m->farm_then_s, &m->callbacks_then_s);
+    for (size_t i = 0; i < m->member_count; i++)
+        m->members[i].run_cpu_s = 0;
+}
+
+void kl_master_use_told(kl_master *m, member *one, double cpu_s) {
+    double spent_s = cpu_s - one->cpu_s; /* of one that began anew it is less than before */
+    if (one->cpu_s > 0 && spent_s > 0 && m->running)
+        one->run_cpu_s += spent_s;
+    if (cpu_s > 0)
+        one->cpu_s = cpu_s;
+}
+
+/* Workers that are threads of the master's process are in its time, too. */
+static void add_local(kl_master *m) {
+    char host[KL_HOST_BYTES];
+    kl_host_name(host);
+    for (size_t i = 0; i < m->member_count; i++) {
+        const member *one = &m->members[i];
+        const kl_worker_view *v = one->has_place ? &m->balance.views[one->worker] : NULL;
+        if (!v || strncmp(one->hello.host, host, sizeof one->hello.host - 1) != 0 || !(one->run_cpu_s > 0))
+            continue;
+        m->use.local_s += one->run_cpu_s;
+        m->use.local_tasks += (double)v->run_unit_s.count;
+        if (one->hello.pid == (uint64_t)getpid())
+            m->use.farm_s -= one->run_cpu_s;
+    }
+    m->use.farm_s = fmax(0, m->use.farm_s);
+}
+
+void kl_master_use_ends(kl_master *m) {
+    const kl_snapshot *s = &m->balance.snapshot;
+    double farm_s, callbacks_s, messages = m->use.messages;
+    m->use = (kl_use){0};
+    if (!m->use_known || !look(m, &farm_s, &callbacks_s))
+        return;
+    m->use.farm_s = farm_s - m->farm_then_s;
+    m->use.callbacks_s = callbacks_s - m->callbacks_then_s;
+    m->use.messages = messages + (double)m->balance.chunks;
+    m->use.tasks = (double)(m->summary.tasks - m->summary.stored);
+    m->use.bytes = m->use.tasks * (s->task_bytes + s->result_bytes);
+    m->use.cores = m->options.cores;
+    add_local(m);
+}
+
+void kl_master_record_use(kl_master *m) {
+    const kl_use *u = &m->use;
+    if (!(u->farm_s > 0))
+        return;
+    kl_master_record_measurement(m, -1, "farm_cpu_s", u->farm_s);
+    kl_master_record_measurement(m, -1, "callbacks_cpu_s", u->callbacks_s);
+    kl_master_record_measurement(m, -1, "local_cpu_s", u->local_s);
+    kl_master_record_measurement(m, -1, "local_tasks", u->local_tasks);
+    kl_master_record_measurement(m, -1, "messages", u->messages);
+    kl_master_record_measurement(m, -1, "cores", u->cores);
+    for (size_t i = 0; i < m->member_count; i++)
+        if (m->members[i].run_cpu_s > 0)
+            kl_master_record_measurement(m, m->members[i].number, "cpu_s", m->members[i].run_cpu_s);
+}
