@@ -51,10 +51,11 @@ typedef struct kl_basis {
     char *cut;          /* how the run ended before its tasks were done, "": not known; NULL: they are */
     double done, tasks; /* of the run's tasks, those that were done */
     uint64_t run;
-    uint32_t workers; /* that did it; 0: no record */
-    double rate;      /* units a busy second of the mean one of them */
-    kl_load load;     /* that it put on what they share; zeroed: not known */
-    bool uneven;      /* they differ */
+    uint32_t workers;   /* that did it; 0: no record */
+    double rate;        /* units a busy second of the mean one of them */
+    kl_load load;       /* that it put on what they share; zeroed: not known */
+    bool uneven;        /* they differ */
+    double runs_differ; /* σ over mean of the runs alike; 0: too few */
     kl_measured *measured;
     size_t measured_count;
     double *part; /* its rounds; NULL: DAF's are taken */
@@ -89,6 +90,7 @@ typedef struct kl_point {
     double rounds_time_s, rounds_efficiency, rounds_index_s; /* NAN: tasks are not known */
     double quality_bound;                                    /* NAN: likewise */
     kl_limit limit;                                          /* likewise .times = 1 */
+    kl_interval within;                                      /* rounds_time_s */
 } kl_point;
 
 enum { KL_ASYNCHRONOUS, KL_SYNCHRONOUS, KL_PROTOCOLS };
@@ -112,9 +114,24 @@ typedef struct kl_program_prediction {
     kilter_prediction recorded; /* the same, predicted from the basis */
 } kl_program_prediction;
 
+/* What more workers bring: the fewest that are nearly as fast as any number looked at. */
+typedef struct kl_verdict {
+    kl_point enough; /* workers = 0: tasks are not known */
+    bool is_most;    /* more would be faster */
+} kl_verdict;
+
+typedef struct kl_what_if {
+    const char *key, *words;
+    kl_verdict verdict;
+} kl_what_if;
+
+enum { KL_WHAT_IFS = 3 };
+
 typedef struct kl_prediction {
     const kl_basis *basis;
-    uint32_t most; /* workers looked at */
+    kl_verdict verdict;
+    kl_what_if what_if[KL_WHAT_IFS]; /* words = NULL: what the workers share is not known */
+    uint32_t most;                   /* workers looked at */
     kl_program_prediction program;
     bool out_of_tasks; /* more were asked for, but there is no task for each */
     kl_protocol protocols[KL_PROTOCOLS];
@@ -129,6 +146,9 @@ kilter_status kl_predict_program(const kl_basis *basis, double iterations, kl_pr
                                  kilter_error *error);
 /* How an iteration of the record itself would be predicted: on as many of its own workers. */
 kl_point kl_predict_measured(const kl_basis *basis, uint32_t protocol, uint32_t workers);
+kl_point kl_predict_at(const kl_basis *basis, uint32_t protocol, uint32_t workers);
+/* The verdict of p->most workers, and what it would be otherwise. */
+void kl_predict_verdict(kl_prediction *p);
 void kl_prediction_free(kl_prediction *prediction);
 
 void kl_prediction_print_text(const kl_prediction *p, FILE *out);

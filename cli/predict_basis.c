@@ -8,7 +8,7 @@
 #include "predict.h"
 #include "report/report.h"
 
-enum { WORKERS_MOST = 1000000, DAF_ROUNDS_MOST = 4096 };
+enum { WORKERS_MOST = 1000000, DAF_ROUNDS_MOST = 4096, RUNS_ALIKE = 6, RUNS_LEAST = 3 };
 
 /* Beyond, the sums of the model would no longer be numbers. */
 #define MOST 1e15
@@ -143,6 +143,15 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
+/* Of the last ones with as many workers: the first of a record warm up. */
+static double runs_differ(const kl_basis *b, uint32_t workers) {
+    kl_stat times = {0};
+    for (size_t i = b->measured_count; i > 0 && times.count < RUNS_ALIKE; i--)
+        if (b->measured[i - 1].workers == workers)
+            kl_stat_add(&times, b->measured[i - 1].time_s, 0);
+    return times.count >= RUNS_LEAST ? kl_stat_cv(&times) : 0;
+}
+
 static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error *error) {
     b->measured = calloc(r->iteration_count, sizeof *b->measured);
     if (!b->measured)
@@ -161,38 +170,42 @@ static double measured(const kl_report *r, const char *kind) {
     return value > 0 && isfinite(value) ? value : 0;
 }
 
-/* Of the last run in the record. */
-static void learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
+/* Of the last run in the record: it is what measurements are of. Gives kl_model_alone(). */
+static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, "message_per_byte_s"), bytes = it->bytes_out + it->bytes_in;
     if (!is_whole(it) || it != &r->iterations[r->iteration_count - 1])
-        return;
+        return 1;
     b->load = (kl_load){.use = {.farm_s = measured(r, "farm_cpu_s"),
                                 .callbacks_s = measured(r, "callbacks_cpu_s"),
                                 .local_s = measured(r, "local_cpu_s"),
                                 .local_tasks = fmin(measured(r, "local_tasks"), (double)it->tasks_done),
+                                .delay_s = measured(r, "delay_s"),
                                 .tasks = (double)it->tasks_done,
                                 .messages = measured(r, "messages"),
                                 .bytes = bytes,
                                 .cores = (uint32_t)fmin(measured(r, "cores"), WORKERS_MOST)},
-                        .task_s = work_of(it).work_s / (double)it->tasks_done,
+                        .workers = it->workers,
                         .chunks = (double)it->chunks,
                         .answer_s = measured(r, "answer_s"),
-                        .half_bytes = per_byte_s > 0 ? measured(r, "message_fixed_s") / per_byte_s : 0,
                         .to_workers = bytes > 0 ? it->bytes_out / bytes : 0.5,
                         .per_byte_s = per_byte_s};
+    double task_s = work_of(it).work_s / (double)it->tasks_done, alone = kl_model_alone(task_s, &b->load.use);
+    b->load.task_s = alone * task_s;
+    return alone;
 }
 
 static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     const work w = work_of(it);
-    double bytes = (it->bytes_out + it->bytes_in) * w.times, mean_s = w.work_s / w.tasks;
+    double bytes = (it->bytes_out + it->bytes_in) * w.times, alone = learn_load(b, r, it);
+    double work_s = alone * w.work_s, mean_s = work_s / w.tasks;
     b->run = it->run;
     b->workers = (uint32_t)w.workers;
     b->rate = w.rate;
     b->tasks = w.tasks;
     b->done = (double)it->tasks_done;
     b->uneven = differ(it);
-    learn_load(b, r, it);
-    learn(b, KL_IN_WORK_S, w.work_s, "the run's work, on a worker of the mean speed");
+    b->runs_differ = runs_differ(b, it->workers);
+    learn(b, KL_IN_WORK_S, work_s, "the run's work, on a worker of the mean speed");
     learn(b, KL_IN_BYTES, bytes, "bytes of the run's chunks, there and back");
     learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out * w.times / bytes : 0.5, "bytes of the run's chunks");
     learn(b, KL_IN_STARTUP_S, kl_report_measured(r, "message_fixed_s"), "measured by the farm");

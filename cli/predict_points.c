@@ -24,9 +24,16 @@ static kl_farm_model model_of(const kl_basis *b, uint32_t protocol) {
                            .synchronous = protocol == KL_SYNCHRONOUS};
 }
 
-/* The recorded rounds, those too small for a task each joined with the next. */
+/* Tasks of the least chunk that keeps so many workers fed. */
+static double least_chunk(const kl_basis *b, uint32_t workers) {
+    double answer_s = value(b, KL_IN_ANSWER_S);
+    double least_s = kl_model_min_chunk_s(isfinite(answer_s) ? answer_s : value(b, KL_IN_STARTUP_S), workers);
+    return fmax(1, least_s / value(b, KL_IN_TASK_MEAN_S));
+}
+
+/* The recorded rounds, those too small for each worker joined with the next. */
 static size_t recorded_rounds(const kl_basis *b, uint32_t workers) {
-    double least = workers / value(b, KL_IN_TASKS) * (1 - 1e-9), part = 0;
+    double least = workers * least_chunk(b, workers) / value(b, KL_IN_TASKS) * (1 - 1e-9), part = 0;
     size_t count = 0;
     for (size_t i = 0; i < b->part_count; i++) {
         part += b->part[i];
@@ -55,8 +62,9 @@ static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t w
 }
 
 /* What the workers share makes their tasks longer; bytes that cross no link are in that. */
-static void slow_down(const kl_basis *b, uint32_t workers, kl_farm_model *m, kl_rounds *rounds, kl_limit *limit) {
-    *limit = kl_model_limit(&b->load, workers, (double)workers * (double)rounds->count);
+static void slow_down(const kl_basis *b, uint32_t workers, kl_farm_model *m, kl_rounds *rounds,
+                      kl_limit *limit) {
+    *limit = kl_model_limit(&b->load, workers);
     m->work_s *= limit->times;
     rounds->task_sd_s *= limit->times;
     if (kl_load_known(&b->load) && b->load.use.local_tasks == b->load.use.tasks)
@@ -71,12 +79,16 @@ static kl_point point_at(const kl_basis *b, uint32_t protocol, uint32_t workers,
                   .efficiency = kl_model_efficiency_with(&m, workers, speed),
                   .index_s = kl_model_index_with(&m, workers, speed),
                   .rounds_time_s = (double)NAN,
+                  .within = {(double)NAN, (double)NAN},
+                  .limit = {.times = 1},
                   .quality_bound = (double)NAN};
     if (isfinite(value(b, KL_IN_TASKS))) {
         kl_rounds rounds = rounds_of(b, &m, workers);
         rounds.uneven = uneven;
         slow_down(b, workers, &m, &rounds, &p.limit);
         p.rounds_time_s = kl_model_rounds_time_s(&m, workers, speed, &rounds);
+        kl_doubt doubt = {.runs = b->runs_differ, .known = b->workers};
+        p.within = kl_model_interval(p.rounds_time_s, &doubt, workers, &p.limit);
         p.quality_bound =
             kl_model_quality_bound(value(b, KL_IN_TASK_MEAN_S), value(b, KL_IN_TASK_SD_S), workers);
     }
@@ -85,7 +97,7 @@ static kl_point point_at(const kl_basis *b, uint32_t protocol, uint32_t workers,
     return p;
 }
 
-static kl_point predict_at(const kl_basis *b, uint32_t protocol, uint32_t workers) {
+kl_point kl_predict_at(const kl_basis *b, uint32_t protocol, uint32_t workers) {
     double speed = b->speeds ? b->speeds[workers - 1] : workers;
     return point_at(b, protocol, workers, speed, b->speeds ? b->speeds_uneven : b->uneven);
 }
@@ -109,7 +121,7 @@ static void keep_smaller(kl_point *kept, const kl_point *p, double kept_value, d
 
 static void find_best(const kl_basis *b, uint32_t protocol, uint32_t most, kl_protocol *found) {
     for (uint32_t n = 1; n <= most; n++) {
-        kl_point p = predict_at(b, protocol, n);
+        kl_point p = kl_predict_at(b, protocol, n);
         if (n <= found->capability)
             keep_smaller(&found->best, &p, found->best.index_s, p.index_s);
         keep_smaller(&found->fastest, &p, found->fastest.time_s, p.time_s);
@@ -144,7 +156,7 @@ static kilter_status show(const kl_basis *b, uint32_t protocol, uint32_t most, k
         return kl_fail(error, KILTER_ERR_MEMORY, "predicting for %u workers: memory ran out", (unsigned)most);
     for (uint32_t n = 1; n <= most; n++)
         if (is_shown(b, p, n, most))
-            p->points[p->count++] = predict_at(b, protocol, n);
+            p->points[p->count++] = kl_predict_at(b, protocol, n);
     return KILTER_OK;
 }
 
@@ -173,6 +185,7 @@ kilter_status kl_predict(const kl_basis *b, uint32_t most, kl_prediction *predic
         find_best(b, i, p.most, &p.protocols[i]);
         status = show(b, i, p.most, &p.protocols[i], error);
     }
+    kl_predict_verdict(&p);
     *prediction = p;
     if (status != KILTER_OK)
         kl_prediction_free(prediction);

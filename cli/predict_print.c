@@ -90,6 +90,47 @@ static void print_program(const kl_program_prediction *p, FILE *out) {
                off_by(p->recorded.total_s, p->measured_s).text);
 }
 
+static void print_limit(const kl_verdict *v, FILE *out) {
+    const kl_limit *l = &v->enough.limit;
+    if (l->what == KL_SHARED_NOTHING)
+        kl_say(out, "limit", "the tasks themselves: nothing that workers share slows them down");
+    else if (l->what == KL_SHARED_CORES)
+        kl_say(out, "limit", "%s: %.0f %% busy, %.0f %% of that with sending and receiving",
+               kl_shared_name(l->what), 100 * l->used, 100 * l->sending);
+    else
+        kl_say(out, "limit", "%s: %.0f %% busy", kl_shared_name(l->what), 100 * l->used);
+}
+
+static const char *enough_words(const kl_verdict *v) {
+    if (v->enough.workers == 1)
+        return "1 worker is as fast as more";
+    return v->is_most ? "workers are the fastest of those looked at" : "workers are as fast as more";
+}
+
+static void print_forecast(const kl_verdict *v, FILE *out) {
+    const kl_point *p = &v->enough;
+    char number[16] = "";
+    if (p->workers > 1)
+        snprintf(number, sizeof number, "%" PRIu32 " ", p->workers);
+    kl_say(out, "forecast", "%s%s: %s; with %.0f %% probability %s to %s", number, enough_words(v),
+           kl_time_words(p->rounds_time_s).text, 100 * KL_SURE, kl_time_words(p->within.low_s).text,
+           kl_time_words(p->within.high_s).text);
+}
+
+static void print_verdict(const kl_prediction *p, FILE *out) {
+    if (p->verdict.enough.workers == 0)
+        return;
+    print_forecast(&p->verdict, out);
+    if (!kl_load_known(&p->basis->load))
+        return;
+    print_limit(&p->verdict, out);
+    for (int i = 0; i < KL_WHAT_IFS; i++) {
+        const kl_point *other = &p->what_if[i].verdict.enough;
+        kl_say(out, i == 0 ? "what if" : "", "%s: %s with %" PRIu32, p->what_if[i].words,
+               kl_time_words(other->rounds_time_s).text, other->workers);
+    }
+}
+
 typedef struct table {
     const kl_prediction *prediction;
     const kl_protocol *protocol;
@@ -211,6 +252,7 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
 
 void kl_prediction_print_text(const kl_prediction *p, FILE *out) {
     const kl_basis *b = p->basis;
+    print_verdict(p, out);
     if (b->record)
         kl_say(out, "record", "%s, run %" PRIu64 " of %s on %" PRIu32 " workers", b->record, b->run,
                b->program, b->workers);
@@ -290,6 +332,10 @@ static void put_point(kl_json *j, const char *name, const kl_point *p) {
     kl_json_number(j, "efficiency", p->efficiency);
     kl_json_number(j, "index_s", p->index_s);
     kl_json_number(j, "rounds_time_s", p->rounds_time_s);
+    kl_json_number(j, "low_s", p->within.low_s);
+    kl_json_number(j, "high_s", p->within.high_s);
+    kl_json_text(j, "limit", p->limit.what == KL_SHARED_NOTHING ? NULL : kl_shared_name(p->limit.what));
+    kl_json_number(j, "limit_used", p->limit.used);
     kl_json_number(j, "rounds_efficiency", p->rounds_efficiency);
     kl_json_number(j, "rounds_index_s", p->rounds_index_s);
     kl_json_number(j, "quality_bound", p->quality_bound);
@@ -301,6 +347,17 @@ static void put_point_if_known(kl_json *j, const char *name, const kl_point *p) 
         put_point(j, name, p);
     else
         kl_json_text(j, name, NULL);
+}
+
+static void put_verdict(kl_json *j, const kl_prediction *p) {
+    const kl_verdict *v = &p->verdict;
+    put_point_if_known(j, "enough", &v->enough);
+    kl_json_number(j, "probability", KL_SURE);
+    kl_json_open(j, "what_if", '{');
+    for (int i = 0; i < KL_WHAT_IFS; i++)
+        if (p->what_if[i].key)
+            put_point(j, p->what_if[i].key, &p->what_if[i].verdict.enough);
+    kl_json_close(j, '}');
 }
 
 static void put_protocol(kl_json *j, const kl_protocol *p) {
@@ -334,6 +391,7 @@ void kl_prediction_print_json(const kl_prediction *p, FILE *out) {
     kl_json_text(&j, "speeds_from", b->speeds_from);
     kl_json_text(&j, "rounds", isnan(b->in[KL_IN_TASKS].value) ? NULL : b->part_count ? "recorded" : "daf");
     kl_json_count(&j, "max_workers", p->most);
+    put_verdict(&j, p);
     put_measured(&j, b);
     put_program(&j, &p->program);
     for (uint32_t i = 0; i < KL_PROTOCOLS; i++)

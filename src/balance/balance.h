@@ -196,11 +196,13 @@ void kl_balance_end_chunk(kl_balance *balance, uint32_t worker, const kl_chunk *
 /* Nothing is left to deal: what is to be done about workers that end late? */
 void kl_balance_rescue(kl_balance *balance, const kl_board *board, kl_rescue *rescue);
 kl_forecast kl_balance_forecast(kl_balance *balance);
-/* What the run that has ended showed. elapsed_s: its time; master_s: the master's own [l_m]; shared_bytes: of
- * shared data that it sent to each worker, which makes a worker's start dearer. `speeds` is good until the
- * balance changes. */
-kl_iteration kl_balance_iteration(kl_balance *balance, double elapsed_s, double master_s,
-                                  double shared_bytes);
+typedef struct kl_run_times {
+    double elapsed_s, master_s; /* the run's; the master's own before it [l_m] */
+} kl_run_times;
+/* What the run that has ended showed. shared_bytes: of shared data that it sent to each worker, which makes a
+ * worker's start dearer. `speeds` is good until the balance changes. */
+kl_iteration kl_balance_iteration(kl_balance *balance, const kl_run_times *times, double shared_bytes,
+                                  const kl_use *use);
 
 /* For the choice of the next run's number of tasks, all but t_M: of the last run and those present now.
  * work: of the next run; 0: as the last one's. lanes: room for snapshot.present. */

@@ -49,11 +49,34 @@ static effort effort_of(const kl_snapshot *s) {
     return e;
 }
 
-kl_iteration kl_balance_iteration(kl_balance *b, double elapsed_s, double master_s, double shared_bytes) {
+/* What the run put on all that its workers share; and its tasks become those of workers alone. */
+static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
+    double alone = kl_model_alone(it->task_mean_s, use);
+    it->load = (kl_load){.use = *use,
+                         .task_s = alone * it->task_mean_s,
+                         .workers = it->workers,
+                         .chunks = (double)it->chunks,
+                         .answer_s = it->answer_s,
+                         .to_workers = it->model.to_workers,
+                         .per_byte_s = b->message_now.per_unit_s};
+    if (!kl_load_known(&it->load))
+        return;
+    it->model.work_s *= alone;
+    it->task_mean_s *= alone;
+    it->task_sd_s *= alone;
+    if (use->local_tasks >= use->tasks)
+        it->model.message.per_unit_s = 0; /* their bytes are in the cores' work */
+}
+
+kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, double shared_bytes,
+                                  const kl_use *use) {
     const kl_snapshot *s = &b->snapshot;
     effort e = effort_of(s);
-    kl_iteration it = {
-        .run = s->run, .tasks = s->tasks, .chunks = b->chunks, .workers = e.workers, .elapsed_s = elapsed_s};
+    kl_iteration it = {.run = s->run,
+                       .tasks = s->tasks,
+                       .chunks = b->chunks,
+                       .workers = e.workers,
+                       .elapsed_s = times->elapsed_s};
     if (e.workers == 0)
         return it;
     double mean = e.rate / e.workers, bytes = s->task_bytes + s->result_bytes;
@@ -61,7 +84,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, double elapsed_s, double master
                                .work_s = e.units / mean,
                                .bytes = bytes * (double)s->tasks,
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
-                               .master_s = master_s};
+                               .master_s = times->master_s};
     it.answer_s = b->answer.mean;
     /* The probe and the traffic tell how long a message is under way. Only what the master itself takes for
      * one stands in the way of the next. */
@@ -73,10 +96,11 @@ kl_iteration kl_balance_iteration(kl_balance *b, double elapsed_s, double master
     it.model.message.fixed_s += b->message_now.per_unit_s * shared_bytes;
     it.task_mean_s = it.model.work_s / e.tasks;
     it.task_sd_s = it.task_mean_s * sqrt(e.variance / e.tasks);
-    it.quality = kl_model_quality(e.busy_s, e.workers, elapsed_s);
+    it.quality = kl_model_quality(e.busy_s, e.workers, times->elapsed_s);
     b->mean_rate = mean;
     it.speeds = (kl_speeds){of_fastest, b};
     it.most = e.there;
+    add_load(b, use, &it);
     return it;
 }
 

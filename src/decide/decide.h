@@ -185,6 +185,7 @@ typedef struct kl_iteration {
     kl_speeds
         speeds; /* of the `most` that are there, resting ones, too; 1: the mean of those that took part */
     uint32_t most;
+    kl_load load; /* zeroed: not known */
 } kl_iteration;
 
 enum { KL_TEAM_PERSISTS = 3 }; /* iterations that must agree before anything changes, or is judged */

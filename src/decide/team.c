@@ -42,7 +42,9 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     double chunks = (double)it->chunks * n / it->workers, start_s = it->model.message.fixed_s;
     double answer_s = it->answer_s > 0 ? it->answer_s : start_s;
     double served_s = chunks * answer_s + start_s;
-    return it->way_s + fmax(kl_model_time_with_s(&it->model, n, speed) - it->model.master_s, served_s);
+    kl_farm_model slowed = it->model;
+    slowed.work_s *= kl_model_limit(&it->load, n).times;
+    return it->way_s + fmax(kl_model_time_with_s(&slowed, n, speed) - it->model.master_s, served_s);
 }
 
 /* What was lost to more than the model knows of is expected to be lost again. */
@@ -62,6 +64,17 @@ static double present_index(const kl_iteration *it) {
 
 static double index_with(const kl_iteration *it, uint32_t n) {
     return index_of(it, kl_speed_of(it->speeds, n), forecast_s(it, n));
+}
+
+static double index_at(const void *iteration, uint32_t n) {
+    return index_with(iteration, n);
+}
+
+/* With the smallest index among those the master can feed. */
+static uint32_t best_of(const kl_iteration *it, uint32_t most) {
+    if (!kl_load_known(&it->load))
+        return kl_model_best_of(&it->model, it->speeds, most);
+    return kl_model_lowest(&(kl_index){index_at, it}, kl_model_capability_of(&it->model, it->speeds, most));
 }
 
 static kl_team_cost cost_of(const kl_iteration *it) {
@@ -105,8 +118,12 @@ static bool on_trial(const kl_team *team, const kl_iteration *it) {
 
 static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
     kl_team_cost now = least_lately(team, it);
-    if (team->measured + 1 < KL_TEAM_PERSISTS || !worse(now, team->before))
+    if (team->measured + 1 < KL_TEAM_PERSISTS || !worse(now, team->before)) {
+        snprintf(plan->reason, sizeof plan->reason, "stays at %u worker%s, on trial: iteration %u of %d",
+                 (unsigned)it->workers, it->workers == 1 ? "" : "s", (unsigned)team->measured + 1,
+                 KL_TEAM_PERSISTS);
         return;
+    }
     uint32_t back = team->tried_from < it->most ? team->tried_from : it->most;
     plan->verdict = KL_TEAM_BACK;
     plan->way = way_to(back, it->workers); /* what did not pay */
@@ -158,7 +175,7 @@ static bool finding(const kl_iteration *it, uint32_t n) {
 
 /* More would pay, were there a way to keep them all busy. */
 static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_team_plan *plan) {
-    uint32_t n = kl_model_best_of(&it->model, it->speeds, it->most);
+    uint32_t n = best_of(it, it->most);
     if (n <= limit || n <= it->workers || !finding(it, n))
         return;
     char why[WHY_BYTES];
@@ -188,10 +205,22 @@ static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl
     return plan->seen < KL_TEAM_PERSISTS;
 }
 
+static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
+    int at = snprintf(plan->reason, sizeof plan->reason,
+                      "stays at %u worker%s: none of 1 to %u has an index below %.0f %% of ",
+                      (unsigned)it->workers, it->workers == 1 ? "" : "s", (unsigned)it->most, 100 * FINDING);
+    if (at > 0 && (size_t)at < sizeof plan->reason)
+        snprintf(plan->reason + at, sizeof plan->reason - (size_t)at,
+                 "%.3g; the best, %u, is expected at %.3g", present_index(it), (unsigned)n,
+                 index_with(it, n));
+}
+
 static void look_around(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
-    uint32_t limit = kl_team_balanceable(it), n = kl_model_best_of(&it->model, it->speeds, limit);
+    uint32_t limit = kl_team_balanceable(it), n = best_of(it, limit);
     if (!finding(it, n)) {
         mention_unbalanceable(it, limit, plan);
+        if (plan->verdict == KL_TEAM_NOTHING)
+            say_nothing_better(it, n, plan);
         return;
     }
     char why[WHY_BYTES];

@@ -26,11 +26,11 @@ typedef struct member {
     uint64_t shared;       /* generation of the shared data it has; 0: none */
     const char *sent_home; /* why, when LEAVING */
     bool hungry, held, resting;
-    double asked_s;   /* since when it is hungry */
-    double heard_s;   /* when anything came from it last */
-    double cpu_s;     /* that it has used so far, as it told last; 0: it never did */
-    double run_cpu_s; /* of it, in this run */
-    kl_pulse pulse;   /* the last one, which came at pulse_s; 0: none has */
+    double asked_s;                /* since when it is hungry */
+    double heard_s;                /* when anything came from it last */
+    double cpu_s, delay_s;         /* of its process so far, as it told last; 0: it never did */
+    double run_cpu_s, run_delay_s; /* of them, in this run */
+    kl_pulse pulse;                /* the last one, which came at pulse_s; 0: none has */
     double pulse_s;
     kl_chunk *chunks; /* at the worker, oldest first */
     size_t chunk_count, chunk_capacity;
@@ -225,7 +225,7 @@ void kl_master_note_leaving(kl_master *master, member *one, const char *why); /*
 /* --- use.c: what a run costs --- */
 
 void kl_master_use_begins(kl_master *master);
-void kl_master_use_told(kl_master *master, member *one, double cpu_s);
+void kl_master_use_told(const kl_master *master, member *one, const kl_results_head *head);
 void kl_master_use_ends(kl_master *master);
 void kl_master_record_use(kl_master *master);
 

@@ -222,7 +222,7 @@ kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *messag
         !kl_wire_check_results(message->data, message->size, &head) ||
         !segments_fit(one, message, head.segments))
         return kl_master_expel(m, one, "sent malformed results", error);
-    kl_master_use_told(m, one, head.cpu_s);
+    kl_master_use_told(m, one, &head);
     if (head.round_trip_s > 0)
         kl_balance_message_cost(&m->balance, head.round_trip_bytes / 2, head.round_trip_s / 2, false);
     kl_reader reader = kl_wire_read_results(message->data, message->size);

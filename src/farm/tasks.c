@@ -69,12 +69,15 @@ static void begin_segment(kl_worker *w, kl_buffer *out, const queued *chunk, dou
 }
 
 /* Asking for it costs more than a small message may. */
-static double cpu_so_far(kl_worker *w, double now_s) {
-    if (w->options.tells_cpu && now_s >= w->cpu_due_s) {
-        w->cpu_so_far_s = kl_cpu_s(w->options.cpu);
-        w->cpu_due_s = now_s + CPU_LOOK_S;
+static void look_at_cpu(kl_worker *w, kl_results_head *head) {
+    double run_s, slices;
+    if (w->options.tells_cpu && head->sent_s >= w->cpu_due_s) {
+        w->cpu_s = kl_cpu_s(w->options.cpu);
+        kl_core_read(&w->meter, &run_s, &w->delay_s, &slices);
+        w->cpu_due_s = head->sent_s + CPU_LOOK_S;
     }
-    return w->cpu_so_far_s;
+    head->cpu_s = w->cpu_s;
+    head->delay_s = w->delay_s;
 }
 
 kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
@@ -82,7 +85,7 @@ kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
     if (w->out.size == 0)
         kl_wire_begin_results(&w->out);
     kl_results_head head = {.segments = w->segments, .more = more, .sent_s = kl_now_s(&w->options.clock)};
-    head.cpu_s = cpu_so_far(w, head.sent_s);
+    look_at_cpu(w, &head);
     head.round_trip_s = w->round_trip_s;
     head.round_trip_bytes = w->round_trip_bytes;
     w->round_trip_s = w->round_trip_bytes = 0;

@@ -90,7 +90,8 @@ void kl_master_wake_for_lost(kl_master *m) {
 /* --- what takes effect between runs --- */
 
 static kl_iteration iteration(kl_master *m) {
-    return kl_balance_iteration(&m->balance, m->summary.elapsed_s, m->master_s, (double)m->shared_sent);
+    const kl_run_times times = {m->summary.elapsed_s, m->master_s};
+    return kl_balance_iteration(&m->balance, &times, (double)m->shared_sent, &m->use);
 }
 
 void kl_master_spent(kl_master *m, double seconds) {
@@ -176,12 +177,12 @@ static bool choose(kl_master *m) {
     kl_team_plan plan;
     kl_team_choose(&m->team, &it, &plan);
     kl_team_commit(&m->team, &it, &plan);
-    if (plan.verdict == KL_TEAM_NOTHING)
+    if (!*plan.reason)
         return false;
     snprintf(m->state.decision, sizeof m->state.decision, "%s", plan.reason);
     double now_s = kl_now_s(&m->options.clock) - m->opened_s;
     record(m, "workers", plan.workers, now_s + plan.forecast_s, plan.gain_s);
-    if (plan.verdict == KL_TEAM_REFUSED)
+    if (plan.verdict < KL_TEAM_CHANGED)
         return false;
     m->seats = plan.workers;
     return true;

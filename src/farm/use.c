@@ -15,24 +15,31 @@ void kl_master_use_begins(kl_master *m) {
     m->use = (kl_use){0};
     m->use_known = look(m, &m->farm_then_s, &m->callbacks_then_s);
     for (size_t i = 0; i < m->member_count; i++)
-        m->members[i].run_cpu_s = 0;
+        m->members[i].run_cpu_s = m->members[i].run_delay_s = 0;
 }
 
-void kl_master_use_told(kl_master *m, member *one, double cpu_s) {
-    double spent_s = cpu_s - one->cpu_s; /* of one that began anew it is less than before */
-    if (one->cpu_s > 0 && spent_s > 0 && m->running)
-        one->run_cpu_s += spent_s;
-    if (cpu_s > 0)
-        one->cpu_s = cpu_s;
+/* What has come to it since; of one that began anew it is less than before. */
+static double gained(double now_s, double before_s) {
+    return before_s > 0 ? fmax(0, now_s - before_s) : 0;
+}
+
+void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *head) {
+    if (m->running) {
+        one->run_cpu_s += gained(head->cpu_s, one->cpu_s);
+        one->run_delay_s += gained(head->delay_s, one->delay_s);
+    }
+    one->cpu_s = head->cpu_s;
+    one->delay_s = head->delay_s;
 }
 
 /* Workers that are threads of the master's process are in its time, too. */
-static void add_local(kl_master *m) {
+static void add_workers(kl_master *m) {
     char host[KL_HOST_BYTES];
     kl_host_name(host);
     for (size_t i = 0; i < m->member_count; i++) {
         const member *one = &m->members[i];
         const kl_worker_view *v = one->has_place ? &m->balance.views[one->worker] : NULL;
+        m->use.delay_s += one->run_delay_s;
         if (!v || strncmp(one->hello.host, host, sizeof one->hello.host - 1) != 0 || !(one->run_cpu_s > 0))
             continue;
         m->use.local_s += one->run_cpu_s;
@@ -55,7 +62,7 @@ void kl_master_use_ends(kl_master *m) {
     m->use.tasks = (double)(m->summary.tasks - m->summary.stored);
     m->use.bytes = m->use.tasks * (s->task_bytes + s->result_bytes);
     m->use.cores = m->options.cores;
-    add_local(m);
+    add_workers(m);
 }
 
 void kl_master_record_use(kl_master *m) {
@@ -66,6 +73,7 @@ void kl_master_record_use(kl_master *m) {
     kl_master_record_measurement(m, -1, "callbacks_cpu_s", u->callbacks_s);
     kl_master_record_measurement(m, -1, "local_cpu_s", u->local_s);
     kl_master_record_measurement(m, -1, "local_tasks", u->local_tasks);
+    kl_master_record_measurement(m, -1, "delay_s", u->delay_s);
     kl_master_record_measurement(m, -1, "messages", u->messages);
     kl_master_record_measurement(m, -1, "cores", u->cores);
     for (size_t i = 0; i < m->member_count; i++)

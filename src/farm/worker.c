@@ -23,6 +23,9 @@ kilter_status kl_worker_new(const kl_worker_options *options, kl_transport *tran
     w->transport = transport;
     w->end = &w->first;
     w->self.user = options->user;
+    w->meter = (kl_core_meter){-1, -1};
+    if (options->tells_cpu && options->cpu == CLOCK_PROCESS_CPUTIME_ID)
+        kl_core_meter_open(&w->meter);
     w->waiting_since_s = kl_now_s(&options->clock);
     *worker = w;
     return KILTER_OK;
@@ -53,6 +56,7 @@ void kl_worker_free(kl_worker *w) {
     if (w->started && w->options.stop)
         w->options.stop(w->state);
     drop_all(w);
+    kl_core_meter_close(&w->meter);
     kl_buffer_free(&w->shared);
     kl_buffer_free(&w->input);
     kl_buffer_free(&w->making);
@@ -77,6 +81,7 @@ void kl_worker_adopt(kl_worker *w, kl_transport *transport) {
                       .started = w->started,
                       .task_s = w->task_s,
                       .tasks_done = w->tasks_done,
+                      .meter = w->meter,
                       .usual_share = w->usual_share,
                       .shared = w->shared,
                       .input = w->input,

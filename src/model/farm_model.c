@@ -96,15 +96,14 @@ static uint32_t further(uint32_t n, uint32_t step, uint32_t most) {
 }
 
 /* Of low, … , high, `step` apart or, with step 0, ever further apart: the best, and its neighbours. */
-static best look_through(const kl_farm_model *m, kl_speeds speeds, uint32_t step, uint32_t *low,
-                         uint32_t *high) {
+static best look_through(const kl_index *index, uint32_t step, uint32_t *low, uint32_t *high) {
     uint32_t last = *high, before = *low;
     best found = {*low, INFINITY};
     for (uint32_t n = *low, next;; before = n, n = next) {
         next = further(n, step ? step : n / COARSE + 1, last);
-        double index = kl_model_index_with(m, n, kl_speed_of(speeds, n));
-        if (index < found.index) {
-            found = (best){n, index};
+        double here = index->of(index->self, n);
+        if (here < found.index) {
+            found = (best){n, here};
             *low = before;
             *high = next;
         }
@@ -113,17 +112,32 @@ static best look_through(const kl_farm_model *m, kl_speeds speeds, uint32_t step
     }
 }
 
-/* P_i falls and then rises: look at numbers ever further apart, then ever closer around the best of them. */
-uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most) {
-    uint32_t low = 1, high = kl_model_capability_of(m, speeds, most);
-    best found = look_through(m, speeds, 0, &low, &high);
+/* It falls and then rises: look at numbers ever further apart, then ever closer around the best of them. */
+uint32_t kl_model_lowest(const kl_index *index, uint32_t most) {
+    uint32_t low = 1, high = most;
+    best found = look_through(index, 0, &low, &high);
     while (found.index < INFINITY && high > low + 1) { /* not less: no number has an index */
         uint32_t step = (high - low) / COARSE + 1;
-        found = look_through(m, speeds, step, &low, &high);
+        found = look_through(index, step, &low, &high);
         if (step == 1)
             break;
     }
     return found.workers;
+}
+
+typedef struct workers_of {
+    const kl_farm_model *model;
+    kl_speeds speeds;
+} workers_of;
+
+static double index_of_fastest(const void *self, uint32_t n) {
+    const workers_of *w = self;
+    return kl_model_index_with(w->model, n, kl_speed_of(w->speeds, n));
+}
+
+uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most) {
+    workers_of w = {m, speeds};
+    return kl_model_lowest(&(kl_index){index_of_fastest, &w}, kl_model_capability_of(m, speeds, most));
 }
 
 double kl_model_quality(double busy_s, uint32_t workers, double elapsed_s) {

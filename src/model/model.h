@@ -37,6 +37,13 @@ kl_speeds kl_speeds_listed(const double *sums); /* sums[n−1]; used, not kept *
 static inline double kl_speed_of(kl_speeds speeds, uint32_t n) {
     return speeds.of_fastest(speeds.self, n);
 }
+/* Something of n workers that falls and then rises: where it is lowest, of 1 … most; ties: the fewest. It is
+ * asked for O(log most) values. */
+typedef struct kl_index {
+    double (*of)(const void *self, uint32_t n);
+    const void *self;
+} kl_index;
+uint32_t kl_model_lowest(const kl_index *index, uint32_t most);
 /* As kl_model_capability(), for the fastest of `most` ≥ 1 workers; and how many of them have the smallest
  * P_i, never above that; ties: the fewest. Both ask for O(log most) speeds. */
 uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most);
@@ -62,25 +69,26 @@ double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double s
 size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean_s, double task_sd_s,
                           uint32_t workers, double *part, size_t most);
 
-/* What workers share, as a station: each task is there for task_s, and `servers` of them at once go on at full
- * speed; more share it. */
+/* What workers share, as a station: each task is there for task_s, and `servers` of them at once go on at
+ * full speed; more share it. */
 typedef struct kl_station {
     double task_s, servers; /* servers ≥ 1 */
 } kl_station;
 
-/* Tasks per second when each of `workers` is away for away_s between two visits: exact for visits that share the
- * station evenly, whatever their distribution. */
+/* Tasks per second when each of `workers` is away for away_s between two visits: exact for visits that share
+ * the station evenly, whatever their distribution. */
 double kl_station_rate(const kl_station *station, double away_s, uint32_t workers);
 
 /* What a run's tasks asked of all that its workers share. */
 typedef struct kl_load {
     kl_use use;
-    double task_s;     /* of one task at its worker, if nobody else is there */
+    double task_s;     /* of one task at its worker, if nobody else were there: kl_model_alone() of it */
+    uint32_t workers;  /* that did the run */
     double chunks;     /* of the run */
     double answer_s;   /* the dealing thread's part, for one chunk */
-    double half_bytes; /* of a message whose bytes cost as much as the message itself; 0: not known */
     double to_workers; /* part of the bytes that goes to the workers, 0 … 1 */
     double per_byte_s; /* on the master's link to other hosts */
+    bool apart;        /* the master has cores of its own */
 } kl_load;
 
 typedef enum kl_shared {
@@ -95,12 +103,27 @@ typedef struct kl_limit {
     kl_shared what; /* that slows workers down most */
     double times;   /* a task takes so many times as long as alone */
     double used;    /* part of it that is busy; 0 of nothing */
+    double sending; /* of cores: part of what they do that is sending and receiving */
 } kl_limit;
 
+/* The part of the workers' time with tasks, task_s on average, in which nobody kept them from their cores. */
+double kl_model_alone(double task_s, const kl_use *use);
 bool kl_load_known(const kl_load *load); /* else nothing limits */
-/* With other numbers of workers and chunks than the run had. */
-kl_limit kl_model_limit(const kl_load *load, uint32_t workers, double chunks);
+kl_limit kl_model_limit(const kl_load *load, uint32_t workers);
 const char *kl_shared_name(kl_shared what); /* "the cores of the master's host" */
+kl_load kl_load_with_bytes(const kl_load *load,
+                           double times); /* were messages' contents so many times as large */
+
+/* Where the time of a run lies with probability KL_SURE, when time_s is forecast. */
+static const double KL_SURE = 0.9;
+typedef struct kl_interval {
+    double low_s, high_s;
+} kl_interval;
+typedef struct kl_doubt {
+    double runs;    /* σ of runs alike over their mean; 0: not known */
+    uint32_t known; /* number of workers that was measured; 0: none was */
+} kl_doubt;
+kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t workers, const kl_limit *limit);
 
 double kl_model_quality(double busy_s, uint32_t workers,
                         double elapsed_s); /* q = 1 − mean busy/elapsed; busy_s: of all together */

@@ -209,7 +209,7 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_re
 }
 
 /* type, flags, number of segments; when it was sent, CPU time, a round trip's time and bytes */
-enum { FLAGS_AT = 1, SEGMENTS_AT = 2, RESULTS_TIMES = 4, RESULTS_HEAD_BYTES = 6 + 8 * RESULTS_TIMES };
+enum { FLAGS_AT = 1, SEGMENTS_AT = 2, RESULTS_TIMES = 5, RESULTS_HEAD_BYTES = 6 + 8 * RESULTS_TIMES };
 
 void kl_wire_begin_results(kl_buffer *out) {
     kl_put_u8(out, KL_RESULTS);
@@ -265,6 +265,7 @@ void kl_wire_end_results(kl_buffer *out, const kl_results_head *head) {
     kl_put_u32(out, head->segments);
     kl_put_f64(out, head->sent_s);
     kl_put_f64(out, head->cpu_s);
+    kl_put_f64(out, head->delay_s);
     kl_put_f64(out, head->round_trip_s);
     kl_put_f64(out, head->round_trip_bytes);
     out->size = end;
@@ -321,10 +322,12 @@ bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head)
     head->segments = kl_get_u32(&r);
     head->sent_s = kl_get_f64(&r);
     head->cpu_s = kl_get_f64(&r);
+    head->delay_s = kl_get_f64(&r);
     head->round_trip_s = kl_get_f64(&r);
     head->round_trip_bytes = kl_get_f64(&r);
     if (r.bad || flags > 1 || !not_negative(head->sent_s) || !not_negative(head->cpu_s) ||
-        !not_negative(head->round_trip_s) || !not_negative(head->round_trip_bytes))
+        !not_negative(head->delay_s) || !not_negative(head->round_trip_s) ||
+        !not_negative(head->round_trip_bytes))
         return false;
     kl_segment segment;
     for (uint32_t i = 0; i < head->segments; i++)

@@ -142,7 +142,9 @@ typedef struct kl_results_head {
     uint32_t segments;
     bool more;     /* the worker asks for its next chunk */
     double sent_s; /* by the worker's clock */
-    double cpu_s;  /* CPU time the worker has used since it began, messages included; 0: not known */
+    /* CPU time the worker has used since it began, messages included, and how long it was ready to compute
+     * while others had its core; 0: not known. */
+    double cpu_s, delay_s;
     /* A request and the chunk it brought, while the worker had nothing else to do: the time both were under
      * way, and their bytes together. 0: there was none since the last message. */
     double round_trip_s, round_trip_bytes;

@@ -157,9 +157,13 @@ static void put_results(kl_buffer *b) {
         kl_wire_end_segment(b, at, &one);
         one = (kl_segment){.chunk = 8, .lo = 100, .began_s = 2};
     }
-    kl_wire_end_results(
-        b, &(kl_results_head){
-               .segments = 2, .more = true, .sent_s = 2.5, .round_trip_s = 0.125, .round_trip_bytes = 300});
+    kl_wire_end_results(b, &(kl_results_head){.segments = 2,
+                                              .more = true,
+                                              .sent_s = 2.5,
+                                              .cpu_s = 1.5,
+                                              .delay_s = 0.5,
+                                              .round_trip_s = 0.125,
+                                              .round_trip_bytes = 300});
 }
 
 static void results_survive(void **state) {
@@ -169,6 +173,7 @@ static void results_survive(void **state) {
     kl_results_head head;
     assert_true(kl_wire_check_results(b.data, b.size, &head));
     assert_true(head.more && head.segments == 2 && head.sent_s == 2.5);
+    assert_true(head.cpu_s == 1.5 && head.delay_s == 0.5);
     assert_true(head.round_trip_s == 0.125 && head.round_trip_bytes == 300);
     kl_reader r = kl_wire_read_results(b.data, b.size);
     for (uint32_t k = 0; k < 2; k++) {

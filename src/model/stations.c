@@ -1,0 +1,176 @@
+/* What workers share slows all of them down: cores, the master's threads, a link. Each is a station with its
+ * load.
+ */
+#include <math.h>
+
+#include "model/model.h"
+
+/* Bytes that cost as much as the message they are in, and what one more message costs a farm that has many,
+ * over what it costs one that has few: those wake threads, and find cold caches. docs/model.md says where
+ * both are from. */
+static const double HALF_BYTES = 48e3, AMONG_MANY = 0.4;
+/* Of a task's time, however long it is said to have been kept from its core. */
+static const double LEAST_ALONE = 0.02;
+static const double NOTHING = 1e-12; /* a state less likely than this part of the likeliest one */
+
+/* --- one station --- */
+
+/* How much likelier it is that k + 1 are there than that k are. */
+static double step_up(const kl_station *s, double away_s, double n, double k) {
+    return (n - k) * s->task_s / (away_s * fmin(k + 1, s->servers));
+}
+
+static double likeliest(const kl_station *s, double away_s, double n) {
+    double few = (n * s->task_s - away_s) / (away_s + s->task_s);
+    double k = few < s->servers ? few : n - away_s * s->servers / s->task_s;
+    return floor(fmin(n, fmax(0, k)));
+}
+
+/* Σ over the states, from the likeliest one outwards, of its weight and of what is served then. */
+typedef struct served {
+    double weight, servers;
+} served;
+
+static void add_state(const kl_station *s, served *sum, double weight, double k) {
+    sum->weight += weight;
+    sum->servers += weight * fmin(k, s->servers);
+}
+
+double kl_station_rate(const kl_station *s, double away_s, uint32_t workers) {
+    double n = workers;
+    if (!(s->task_s > 0))
+        return away_s > 0 ? n / away_s : INFINITY;
+    if (!(away_s > s->task_s * NOTHING))
+        return fmin(n, s->servers) / s->task_s;
+    double middle = likeliest(s, away_s, n), weight = 1;
+    served sum = {0};
+    add_state(s, &sum, 1, middle);
+    for (double k = middle; k < n && weight > NOTHING; k++)
+        add_state(s, &sum, weight *= step_up(s, away_s, n, k), k + 1);
+    weight = 1;
+    for (double k = middle; k > 0 && weight > NOTHING; k--)
+        add_state(s, &sum, weight /= step_up(s, away_s, n, k - 1), k - 1);
+    return sum.servers / sum.weight / s->task_s;
+}
+
+/* --- a farm's --- */
+
+/* Of the cost of messages, the part that is there however small they are. */
+static double message_part(const kl_load *l) {
+    double each = l->use.messages > 0 ? l->use.bytes / l->use.messages : 0;
+    return HALF_BYTES / (HALF_BYTES + each);
+}
+
+/* Of the master's process for messages and dealing, beyond what it was, when there are so many chunks. */
+static double more_s(const kl_load *l, double chunks) {
+    double change = chunks / l->chunks - 1;
+    return message_part(l) * l->use.farm_s * (change > 0 ? AMONG_MANY * change : change);
+}
+
+/* Workers have one thread to wake where the master has two. */
+static const double THEIRS = 0.5;
+
+static kl_station cores_of(const kl_load *l, double chunks) {
+    double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
+    double theirs_s = l->use.local_s + THEIRS * more_s(l, chunks) * l->use.local_tasks / l->use.tasks;
+    return (kl_station){(own_s + theirs_s) / l->use.tasks, l->use.cores};
+}
+
+/* For their side of messages workers are taken to need as much as the master. */
+static double sending_s(const kl_load *l, double chunks) {
+    double farm_s = l->use.farm_s + more_s(l, chunks);
+    return fmin(l->use.local_s, farm_s * l->use.local_tasks / l->use.tasks) + (l->apart ? 0 : farm_s);
+}
+
+static kl_station messages_of(const kl_load *l, double chunks) {
+    double others_s = fmax(0, l->use.farm_s - l->answer_s * l->chunks); /* beside the thread that deals */
+    double times = 1 + more_s(l, chunks) / l->use.farm_s;
+    return (kl_station){times * fmax(l->answer_s * l->chunks, others_s) / l->use.tasks, 1};
+}
+
+static kl_station callbacks_of(const kl_load *l) {
+    return (kl_station){l->use.callbacks_s / l->use.tasks, 1};
+}
+
+/* The busier direction of the master's link. */
+static kl_station link_of(const kl_load *l) {
+    double part = fmax(l->to_workers, 1 - l->to_workers);
+    double away = 1 - l->use.local_tasks / l->use.tasks;
+    return (kl_station){away * part * l->use.bytes * l->per_byte_s / l->use.tasks, 1};
+}
+
+static void consider(const kl_load *l, kl_shared what, kl_station s, uint32_t workers, kl_limit *limit) {
+    double rate = kl_station_rate(&s, fmax(0, l->task_s - s.task_s), workers);
+    double times = workers / (rate * l->task_s);
+    if (times > limit->times)
+        *limit = (kl_limit){.what = what, .times = times, .used = rate * s.task_s / s.servers};
+}
+
+double kl_model_alone(double task_s, const kl_use *use) {
+    double delay_s = use->tasks > 0 ? use->delay_s / use->tasks : 0;
+    return fmax(1 - delay_s / task_s, LEAST_ALONE);
+}
+
+bool kl_load_known(const kl_load *l) {
+    return l->use.cores > 0 && l->use.tasks > 0 && l->use.farm_s > 0 && l->chunks > 0 && l->task_s > 0 &&
+           l->workers > 0;
+}
+
+/* With more workers each of them gets fewer chunks, where they get several. */
+static const double CHUNKS_GROW = 0.7, SEVERAL = 2;
+
+static double chunks_of(const kl_load *l, uint32_t workers) {
+    double times = workers / (double)l->workers;
+    return l->chunks * (l->chunks > SEVERAL * l->workers ? pow(times, CHUNKS_GROW) : times);
+}
+
+kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
+    kl_limit limit = {.what = KL_SHARED_NOTHING, .times = 1};
+    if (!kl_load_known(l))
+        return limit;
+    double chunks = chunks_of(l, workers);
+    kl_station cores = cores_of(l, chunks);
+    consider(l, KL_SHARED_CORES, cores, workers, &limit);
+    limit.sending = fmin(1, sending_s(l, chunks) / (cores.task_s * l->use.tasks));
+    consider(l, KL_SHARED_MESSAGES, messages_of(l, chunks), workers, &limit);
+    consider(l, KL_SHARED_CALLBACKS, callbacks_of(l), workers, &limit);
+    consider(l, KL_SHARED_LINK, link_of(l), workers, &limit);
+    return limit;
+}
+
+const char *kl_shared_name(kl_shared what) {
+    static const char *const names[] = {[KL_SHARED_NOTHING] = "the tasks",
+                                        [KL_SHARED_CORES] = "the cores of the master's host",
+                                        [KL_SHARED_MESSAGES] = "the master's messages",
+                                        [KL_SHARED_CALLBACKS] = "the program's callbacks",
+                                        [KL_SHARED_LINK] = "the master's link"};
+    return names[what];
+}
+
+kl_load kl_load_with_bytes(const kl_load *l, double times) {
+    kl_load other = *l;
+    if (!kl_load_known(l))
+        return other;
+    double less_s = (1 - message_part(l)) * l->use.farm_s * (1 - times);
+    other.use.farm_s -= less_s;
+    other.use.local_s -= fmin(other.use.local_s, less_s * l->use.local_tasks / l->use.tasks);
+    other.use.bytes *= times;
+    return other;
+}
+
+/* --- how sure --- */
+
+static const double RUNS_DIFFER = 0.03; /* where that was not measured; runs never differ by less than */
+static const double RUNS_DIFFER_LEAST = 0.01;
+static const double DOUBLING =
+    0.02; /* what a model may be off by, for each doubling of the number of workers */
+static const double SHARING = 0.15;      /* and of what sharing adds */
+static const double SURE_SIGMAS = 1.645; /* of a normal distribution, for KL_SURE */
+
+kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t workers, const kl_limit *limit) {
+    double runs = doubt->runs > 0 ? fmax(doubt->runs, RUNS_DIFFER_LEAST) : RUNS_DIFFER;
+    double reach = DOUBLING * log2((double)workers / (doubt->known > 0 ? doubt->known : 1));
+    double sharing = SHARING * fmax(0, 1 - 1 / limit->times);
+    double sigma = sqrt(runs * runs + reach * reach + sharing * sharing);
+    return (kl_interval){time_s * exp(-SURE_SIGMAS * sigma), time_s * exp(SURE_SIGMAS * sigma)};
+}
