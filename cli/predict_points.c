@@ -24,10 +24,15 @@ static kl_farm_model model_of(const kl_basis *b, uint32_t protocol) {
                            .synchronous = protocol == KL_SYNCHRONOUS};
 }
 
+static double answer_s(const kl_basis *b, uint32_t workers) {
+    bool recorded = kl_load_known(&b->load) && value(b, KL_IN_ANSWER_S) == b->load.answer_s;
+    return recorded ? kl_model_answer_s(&b->load, workers) : value(b, KL_IN_ANSWER_S);
+}
+
 /* Tasks of the least chunk that keeps so many workers fed. */
 static double least_chunk(const kl_basis *b, uint32_t workers) {
-    double answer_s = value(b, KL_IN_ANSWER_S);
-    double least_s = kl_model_min_chunk_s(isfinite(answer_s) ? answer_s : value(b, KL_IN_STARTUP_S), workers);
+    double answer = answer_s(b, workers);
+    double least_s = kl_model_min_chunk_s(isfinite(answer) ? answer : value(b, KL_IN_STARTUP_S), workers);
     return fmax(1, least_s / value(b, KL_IN_TASK_MEAN_S));
 }
 
@@ -52,7 +57,7 @@ static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t w
     kl_rounds rounds = {
         .part = b->scratch, .tasks = value(b, KL_IN_TASKS), .task_sd_s = value(b, KL_IN_TASK_SD_S)};
     if (isfinite(value(b, KL_IN_ANSWER_S)))
-        rounds.answer_s = value(b, KL_IN_ANSWER_S);
+        rounds.answer_s = answer_s(b, workers);
     if (b->part_count > 0)
         rounds.count = recorded_rounds(b, workers);
     else

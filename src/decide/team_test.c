@@ -66,7 +66,7 @@ static kl_team_plan step(world *w, kl_team *team) {
     kl_team_choose(team, &it, &plan);
     kl_team_commit(team, &it, &plan);
     assert_true(plan.workers >= 1 && plan.workers <= w->most);
-    assert_int_equal(plan.verdict == KL_TEAM_NOTHING, plan.reason[0] == '\0');
+    assert_true(plan.reason[0] != '\0'); /* every look says why */
     if (plan.verdict == KL_TEAM_NOTHING || plan.verdict == KL_TEAM_REFUSED)
         assert_int_equal(plan.workers, w->now);
     w->now = plan.workers;

@@ -110,6 +110,8 @@ typedef struct kl_limit {
 double kl_model_alone(double task_s, const kl_use *use);
 bool kl_load_known(const kl_load *load); /* else nothing limits */
 kl_limit kl_model_limit(const kl_load *load, uint32_t workers);
+/* load.answer_s then: smaller chunks have fewer bytes. The load is known. */
+double kl_model_answer_s(const kl_load *load, uint32_t workers);
 const char *kl_shared_name(kl_shared what); /* "the cores of the master's host" */
 kl_load kl_load_with_bytes(const kl_load *load,
                            double times); /* were messages' contents so many times as large */

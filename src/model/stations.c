@@ -56,9 +56,12 @@ double kl_station_rate(const kl_station *s, double away_s, uint32_t workers) {
 /* --- a farm's --- */
 
 /* Of the cost of messages, the part that is there however small they are. */
+static double fixed_part(double bytes, double messages) {
+    return HALF_BYTES / (HALF_BYTES + bytes / fmax(1, messages));
+}
+
 static double message_part(const kl_load *l) {
-    double each = l->use.messages > 0 ? l->use.bytes / l->use.messages : 0;
-    return HALF_BYTES / (HALF_BYTES + each);
+    return fixed_part(l->use.bytes, l->use.messages);
 }
 
 /* Of the master's process for messages and dealing, beyond what it was, when there are so many chunks. */
@@ -122,6 +125,11 @@ static const double CHUNKS_GROW = 0.7, SEVERAL = 2;
 static double chunks_of(const kl_load *l, uint32_t workers) {
     double times = workers / (double)l->workers;
     return l->chunks * (l->chunks > SEVERAL * l->workers ? pow(times, CHUNKS_GROW) : times);
+}
+
+double kl_model_answer_s(const kl_load *l, uint32_t workers) {
+    double fixed = fixed_part(l->to_workers * l->use.bytes, l->chunks);
+    return l->answer_s * (fixed + (1 - fixed) * l->chunks / chunks_of(l, workers));
 }
 
 kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {

@@ -107,7 +107,7 @@ static kl_report *close_recorded(stepped_farm *f, kl_trace *trace, const char *f
     return report;
 }
 
-/* Messages are dear: fewer workers are considered, refused twice and then taken. */
+/* Messages are dear: fewer workers are considered, refused twice, then taken, and are on trial. */
 static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     const char *file = ((place *)*state)->file;
     stepped_farm f = {.send_s = 5e-3};
@@ -117,8 +117,8 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
         assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 100}, NULL), KILTER_OK);
     kl_report *report = close_recorded(&f, trace, file);
     const kl_report_decision *workers = decision_of(report, "workers");
-    assert_true(workers->decisions == 3 && workers->forecasts == 3 && workers->tasks == 0);
-    assert_non_null(strstr(workers->last_reason, "3 workers instead of 16: index"));
+    assert_true(workers->decisions == 4 && workers->forecasts == 4 && workers->tasks == 0);
+    assert_non_null(strstr(workers->last_reason, "stays at 3 workers, on trial"));
     assert_true(workers->missed_s < 0.02); /* an iteration takes 60 to 100 ms */
     kl_report_free(report);
 }

@@ -1,0 +1,171 @@
+/* What workers share: against a run of it, event by event; what it comes to for farms; and how sure a
+ * forecast is.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "model/model.h"
+
+static double random_01(uint64_t i) {
+    return ((double)(kl_mix64(i) >> 11) + 0.5) * 0x1p-53;
+}
+
+static double exponential(uint64_t *seed, double mean) {
+    return -mean * log(random_01(++*seed));
+}
+
+/* Tasks per second of a station played out: everybody is away, or there, for times that forget. */
+static double played_rate(const kl_station *s, double away_s, uint32_t workers, uint64_t seed) {
+    enum { EVENTS = 400000 };
+    double now_s = 0, there = 0, served = 0;
+    for (int i = 0; i < EVENTS; i++) {
+        double comes = (workers - there) / away_s, goes = fmin(there, s->servers) / s->task_s;
+        now_s += exponential(&seed, 1 / (comes + goes));
+        bool left = random_01(++seed) * (comes + goes) < goes;
+        there += left ? -1 : 1;
+        served += left;
+    }
+    return served / now_s;
+}
+
+static void a_station_serves_what_it_serves_when_played_out(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        kl_station s = {0.1 + random_01(7 * seed), 1 + (double)(kl_mix64(seed) % 4)};
+        double away_s = 10 * random_01(11 * seed) * s.task_s;
+        uint32_t workers = 1 + (uint32_t)(kl_mix64(3 * seed) % 30);
+        double played = played_rate(&s, away_s, workers, seed << 32),
+               told = kl_station_rate(&s, away_s, workers);
+        assert_true(fabs(told / played - 1) < 0.02);
+    }
+}
+
+/* Nobody can be faster than alone, and nobody faster than the station; one more worker never makes it slower.
+ */
+static void a_station_keeps_its_bounds(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        kl_station s = {pow(10, -6 * random_01(5 * seed)), 1 + (double)(kl_mix64(seed) % 64)};
+        double away_s = s.task_s * pow(10, 8 * random_01(13 * seed) - 3), before = 0;
+        for (uint32_t n = 1; n < 2000; n += 1 + n / 4) {
+            double rate = kl_station_rate(&s, away_s, n);
+            assert_true(rate <= n / (away_s + s.task_s) * (1 + 1e-9) &&
+                        rate <= s.servers / s.task_s * (1 + 1e-9));
+            assert_true(rate >= before * (1 - 1e-9));
+            before = rate;
+        }
+    }
+}
+
+static void a_million_workers_are_no_trouble(void **state) {
+    (void)state;
+    kl_station s = {1e-6, 4};
+    assert_true(fabs(kl_station_rate(&s, 1, 1000000) / (1e6 / (1 + 1e-6)) - 1) < 1e-6);
+    assert_true(fabs(kl_station_rate(&s, 1, 100000000) / 4e6 - 1) < 1e-6);
+    assert_true(fabs(kl_station_rate(&s, 0, 1000000) / 4e6 - 1) < 1e-12);
+    assert_true(kl_station_rate(&(kl_station){0, 1}, 2, 10) == 5);
+}
+
+/* 1,000 tasks of 1 ms on two cores, and 10 ms of messages. */
+static kl_load computing(void) {
+    return (kl_load){
+        .use =
+            {.farm_s = 0.01, .local_s = 1.0, .local_tasks = 1000, .tasks = 1000, .messages = 100, .cores = 2},
+        .task_s = 1e-3,
+        .workers = 2,
+        .chunks = 60};
+}
+
+static void more_workers_than_cores_compute_no_faster(void **state) {
+    (void)state;
+    kl_load load = computing();
+    assert_true(fabs(kl_model_limit(&load, 1).times - 1.01) < 0.01);
+    for (uint32_t n = 2; n <= 32; n *= 2) {
+        kl_limit limit = kl_model_limit(&load, n);
+        assert_int_equal(limit.what, KL_SHARED_CORES);
+        assert_true(limit.times >= n / 2.0 && limit.times < n / 2.0 * 1.1);
+        assert_true(limit.used > 0.99);
+    }
+    load.use.local_s = 0.01; /* they sleep */
+    assert_true(kl_model_limit(&load, 8).times < 1.05);
+    assert_true(kl_model_limit(&load, 256).times > 1.5);
+}
+
+static void what_is_needed_most_limits(void **state) {
+    (void)state;
+    kl_load load = computing();
+    load.use.local_s = 0.01;
+    load.use.callbacks_s = 0.5;
+    assert_int_equal(kl_model_limit(&load, 8).what, KL_SHARED_CALLBACKS);
+    load = computing();
+    load.use.local_tasks = load.use.local_s = 0; /* workers are elsewhere */
+    load.use.bytes = 1e9;
+    load.per_byte_s = 1e-9;
+    assert_int_equal(kl_model_limit(&load, 8).what, KL_SHARED_LINK);
+    load.answer_s = 0.1;
+    load.use.farm_s = 7;
+    assert_int_equal(kl_model_limit(&load, 8).what, KL_SHARED_MESSAGES);
+    for (int what = KL_SHARED_NOTHING; what <= KL_SHARED_LINK; what++)
+        assert_true(kl_shared_name(what)[0] == 't');
+}
+
+static void nothing_known_limits_nothing(void **state) {
+    (void)state;
+    kl_limit limit = kl_model_limit(&(kl_load){0}, 1000);
+    assert_true(limit.what == KL_SHARED_NOTHING && limit.times == 1 && limit.used == 0);
+}
+
+static void cores_of_its_own_and_small_messages_take_load_away(void **state) {
+    (void)state;
+    kl_load load = computing(), apart = load;
+    load.use.farm_s = apart.use.farm_s = 0.4;
+    load.use.bytes = apart.use.bytes = 1e9;
+    apart.apart = true;
+    assert_true(kl_model_limit(&apart, 8).times < kl_model_limit(&load, 8).times);
+    kl_load small = kl_load_with_bytes(&load, 0.1);
+    assert_true(kl_model_limit(&small, 8).times < kl_model_limit(&load, 8).times);
+    assert_true(small.use.farm_s >= 0 && small.use.local_s >= 0);
+    kl_load same = kl_load_with_bytes(&load, 1);
+    assert_true(kl_model_limit(&same, 8).times == kl_model_limit(&load, 8).times);
+}
+
+static void time_kept_from_a_core_is_no_work(void **state) {
+    (void)state;
+    kl_use use = {.tasks = 100, .delay_s = 0.3};
+    assert_true(fabs(kl_model_alone(4e-3, &use) - 0.25) < 1e-12);
+    assert_true(kl_model_alone(1e-3, &use) > 0); /* clocks differ */
+    assert_true(kl_model_alone(4e-3, &(kl_use){0}) == 1);
+}
+
+static void an_interval_is_wider_the_further_it_reaches(void **state) {
+    (void)state;
+    kl_limit none = {.times = 1}, shared = {.what = KL_SHARED_CORES, .times = 4};
+    double before = 0;
+    for (uint32_t n = 2; n <= 64; n *= 2) {
+        kl_interval i = kl_model_interval(1, &(kl_doubt){.runs = 0.02, .known = 2}, n, &none);
+        kl_interval wide = kl_model_interval(1, &(kl_doubt){.runs = 0.02, .known = 2}, n, &shared);
+        assert_true(i.low_s < 1 && i.high_s > 1 && i.high_s - i.low_s > before);
+        assert_true(wide.low_s < i.low_s && wide.high_s > i.high_s);
+        before = i.high_s - i.low_s;
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_station_serves_what_it_serves_when_played_out),
+        cmocka_unit_test(a_station_keeps_its_bounds),
+        cmocka_unit_test(a_million_workers_are_no_trouble),
+        cmocka_unit_test(more_workers_than_cores_compute_no_faster),
+        cmocka_unit_test(what_is_needed_most_limits),
+        cmocka_unit_test(nothing_known_limits_nothing),
+        cmocka_unit_test(cores_of_its_own_and_small_messages_take_load_away),
+        cmocka_unit_test(time_kept_from_a_core_is_no_work),
+        cmocka_unit_test(an_interval_is_wider_the_further_it_reaches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
