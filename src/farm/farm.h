@@ -293,7 +293,7 @@ uint64_t kl_deliverer_failed(const kl_deliverer *deliverer, char *first,
 
 /* One sentence on what was decided and gained. */
 void kl_summary_sentence(const kl_balance *balance, const char *policy, const kilter_farm_summary *summary,
-                         char *text, size_t size);
+                         const kl_interval *equal, char *text, size_t size);
 
 /* --- options --- */
 

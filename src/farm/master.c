@@ -373,6 +373,17 @@ static kilter_status set_shared(kl_master *m, kilter_bytes shared, kilter_error 
     return KILTER_OK;
 }
 
+/* Else a forecast for all tasks would stand beside the time of some. */
+static kl_interval equal_split(kl_master *m) {
+    kl_iteration it = kl_master_iteration(m);
+    double time_s = m->done == m->summary.tasks ? kl_model_equal_split_s(&m->balance.snapshot) : 0;
+    if (time_s > 0)
+        time_s = fmax(time_s, kl_model_shared_s(&it.load, it.workers));
+    kl_limit limit = kl_model_limit(&it.load, it.workers);
+    m->summary.equal_split_s = time_s;
+    return kl_model_interval(time_s, &(kl_doubt){.known = it.workers}, it.workers, &limit);
+}
+
 static void sum_up(kl_master *m) {
     kl_snapshot *s = &m->balance.snapshot;
     kilter_farm_summary *sum = &m->summary;
@@ -384,10 +395,9 @@ static void sum_up(kl_master *m) {
     sum->resting = m->resting;
     sum->bound_s = kl_model_bound_s(s);
     sum->efficiency = sum->elapsed_s > 0 ? sum->bound_s / sum->elapsed_s : 0;
-    if (m->done == sum->tasks) /* else a forecast for all tasks would stand beside the time of some */
-        sum->equal_split_s = kl_model_equal_split_s(s);
-    kl_summary_sentence(&m->balance, kl_policy_name(kl_dealer_policy(m->balance.dealer)), sum, m->decision,
-                        sizeof m->decision);
+    kl_interval equal = equal_split(m);
+    kl_summary_sentence(&m->balance, kl_policy_name(kl_dealer_policy(m->balance.dealer)), sum, &equal,
+                        m->decision, sizeof m->decision);
     sum->decision = m->decision;
 }
 
@@ -430,8 +440,8 @@ static void end_run(kl_master *m, const char *status) {
     kl_master_end_chunks(m);
     m->ended_s = kl_now_s(&m->options.clock);
     m->runs++;
-    sum_up(m);
     kl_master_use_ends(m);
+    sum_up(m);
     kl_master_note_iteration(m);
     record_run_measurements(m);
     kl_trace_iteration_ended(m->trace, &(kl_trace_iteration_end){.run = m->runs - 1,

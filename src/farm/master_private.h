@@ -245,6 +245,7 @@ kilter_status kl_master_seat(kl_master *master, kilter_error *error);
 void kl_master_wake_for_lost(kl_master *master);
 /* A run is about to begin: what was set or is to be decided between runs takes effect. */
 kilter_status kl_master_between_runs(kl_master *master, kilter_error *error);
-void kl_master_note_iteration(kl_master *master); /* a run has ended */
+kl_iteration kl_master_iteration(kl_master *master); /* of the last run that ended, in the model's terms */
+void kl_master_note_iteration(kl_master *master);    /* a run has ended */
 
 #endif

@@ -29,20 +29,28 @@ static void speeds_text(const kl_snapshot *s, char *text, size_t size) {
         snprintf(text + at, size - at, " : … (%u workers)", worked);
 }
 
-void kl_summary_sentence(const kl_balance *b, const char *policy, const kilter_farm_summary *sum, char *text,
-                         size_t size) {
-    char speeds[160], gain[160] = "", resting[48] = "";
+/* What an equal split would have come to, as far as that can be told. */
+static void gain_text(const kilter_farm_summary *sum, const kl_interval *equal, char *text, size_t size) {
+    double low = equal->low_s / sum->elapsed_s, high = equal->high_s / sum->elapsed_s;
+    text[0] = '\0';
+    if (sum->workers < 2 || !(sum->elapsed_s > 0) || !(equal->low_s > 0))
+        return;
+    if (low <= 1 && high >= 1)
+        snprintf(text, size, "; an equal split made up front would have done about as well");
+    else
+        snprintf(text, size, "; an equal split made up front would have taken %.2f to %.2f times as long",
+                 low, high);
+}
+
+void kl_summary_sentence(const kl_balance *b, const char *policy, const kilter_farm_summary *sum,
+                         const kl_interval *equal, char *text, size_t size) {
+    char speeds[160], gain[160], resting[48] = "";
     if (sum->chunks == 0) {
         snprintf(text, size, "Nothing to deal.");
         return;
     }
     speeds_text(&b->snapshot, speeds, sizeof speeds);
-    double ratio = sum->elapsed_s > 0 ? sum->equal_split_s / sum->elapsed_s : 0;
-    if (sum->workers > 1 && ratio > 0.95 && ratio <= 1.005)
-        snprintf(gain, sizeof gain, "; an equal split made up front would have done as well");
-    else if (sum->workers > 1 && ratio > 0)
-        snprintf(gain, sizeof gain, "; an equal split made up front would have taken %.2f times as long",
-                 ratio);
+    gain_text(sum, equal, gain, sizeof gain);
     if (sum->resting > 0)
         snprintf(resting, sizeof resting, "; %u more rested", sum->resting);
     snprintf(

@@ -89,7 +89,7 @@ void kl_master_wake_for_lost(kl_master *m) {
 
 /* --- what takes effect between runs --- */
 
-static kl_iteration iteration(kl_master *m) {
+kl_iteration kl_master_iteration(kl_master *m) {
     const kl_run_times times = {m->summary.elapsed_s, m->master_s};
     return kl_balance_iteration(&m->balance, &times, (double)m->shared_sent, &m->use);
 }
@@ -173,7 +173,7 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
 
 /* After the last run, which was whole: how many in the next one? */
 static bool choose(kl_master *m) {
-    kl_iteration it = iteration(m);
+    kl_iteration it = kl_master_iteration(m);
     kl_team_plan plan;
     kl_team_choose(&m->team, &it, &plan);
     kl_team_commit(&m->team, &it, &plan);
@@ -289,7 +289,7 @@ void kl_master_record_expectation(kl_master *m) {
 
 void kl_master_note_iteration(kl_master *m) {
     kl_farm_state *state = &m->state;
-    kl_iteration it = iteration(m);
+    kl_iteration it = kl_master_iteration(m);
     if (it.workers == 0 || m->done < m->summary.tasks)
         return;
     double speed = it.workers;

@@ -110,6 +110,8 @@ typedef struct kl_limit {
 double kl_model_alone(double task_s, const kl_use *use);
 bool kl_load_known(const kl_load *load); /* else nothing limits */
 kl_limit kl_model_limit(const kl_load *load, uint32_t workers);
+/* The least time in which what they share can do its part of the run, in so many chunks; 0: not known. */
+double kl_model_shared_s(const kl_load *load, double chunks);
 /* load.answer_s then: smaller chunks have fewer bytes. The load is known. */
 double kl_model_answer_s(const kl_load *load, uint32_t workers);
 const char *kl_shared_name(kl_shared what); /* "the cores of the master's host" */

@@ -132,17 +132,37 @@ double kl_model_answer_s(const kl_load *l, uint32_t workers) {
     return l->answer_s * (fixed + (1 - fixed) * l->chunks / chunks_of(l, workers));
 }
 
+enum { SHARED = KL_SHARED_LINK + 1 };
+
+static void stations_of(const kl_load *l, double chunks, kl_station stations[SHARED]) {
+    stations[KL_SHARED_NOTHING] = (kl_station){0, 1};
+    stations[KL_SHARED_CORES] = cores_of(l, chunks);
+    stations[KL_SHARED_MESSAGES] = messages_of(l, chunks);
+    stations[KL_SHARED_CALLBACKS] = callbacks_of(l);
+    stations[KL_SHARED_LINK] = link_of(l);
+}
+
+double kl_model_shared_s(const kl_load *l, double chunks) {
+    kl_station stations[SHARED];
+    double longest_s = 0;
+    if (!kl_load_known(l))
+        return 0;
+    stations_of(l, chunks, stations);
+    for (int i = 0; i < SHARED; i++)
+        longest_s = fmax(longest_s, l->use.tasks * stations[i].task_s / stations[i].servers);
+    return longest_s;
+}
+
 kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     kl_limit limit = {.what = KL_SHARED_NOTHING, .times = 1};
+    kl_station stations[SHARED];
     if (!kl_load_known(l))
         return limit;
     double chunks = chunks_of(l, workers);
-    kl_station cores = cores_of(l, chunks);
-    consider(l, KL_SHARED_CORES, cores, workers, &limit);
-    limit.sending = fmin(1, sending_s(l, chunks) / (cores.task_s * l->use.tasks));
-    consider(l, KL_SHARED_MESSAGES, messages_of(l, chunks), workers, &limit);
-    consider(l, KL_SHARED_CALLBACKS, callbacks_of(l), workers, &limit);
-    consider(l, KL_SHARED_LINK, link_of(l), workers, &limit);
+    stations_of(l, chunks, stations);
+    for (int i = KL_SHARED_CORES; i < SHARED; i++)
+        consider(l, (kl_shared)i, stations[i], workers, &limit);
+    limit.sending = fmin(1, sending_s(l, chunks) / (stations[KL_SHARED_CORES].task_s * l->use.tasks));
     return limit;
 }
 
