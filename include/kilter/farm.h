@@ -104,7 +104,8 @@ typedef struct kilter_farm_options {
      * uses OpenMP. OpenMP takes as many threads as its worker has cores, unless OMP_NUM_THREADS says how
      * many. With a number N and no `workers`, one worker is started for every N cores. NULL: "auto" */
     const char *bind;
-    /** how many of them work: "all", or "auto", which lets those rest between runs that do not pay;
+    /** how many of them work: "all"; "auto", which lets those rest between runs that do not pay; or a file
+     * "*.kilter", the record of a farm of the same program: as "auto", beginning with as many as that says.
      * NULL: "auto" */
     const char *team;
     /** those that do not pay leave the farm for good, instead of waiting to be wanted again */

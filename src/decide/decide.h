@@ -241,6 +241,8 @@ uint32_t kl_team_balanceable(const kl_iteration *iteration);
 /* The number with the smallest index that the master can feed and that can be balanced, or as now if that is
  * not 5 % better; acted on when KL_TEAM_PERSISTS iterations agree and their load was balanced. */
 void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan);
+/* Of a farm that is about to begin, as far as one iteration tells: with how many workers? */
+uint32_t kl_team_expect(const kl_iteration *iteration, char reason[KL_REASON_BYTES]);
 /* Once for each iteration that was chosen after. */
 void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_plan *plan);
 

@@ -250,6 +250,18 @@ void kl_team_choose(const kl_team *team, const kl_iteration *it, kl_team_plan *p
         look_around(team, it, plan);
 }
 
+uint32_t kl_team_expect(const kl_iteration *it, char reason[KL_REASON_BYTES]) {
+    *reason = '\0';
+    if (!usable(it))
+        return 0;
+    uint32_t n = best_of(it, kl_team_balanceable(it));
+    if (!finding(it, n))
+        n = it->workers;
+    snprintf(reason, KL_REASON_BYTES, "a farm like this one: %u worker%s, index %.3g; %u had %.3g",
+             (unsigned)n, n == 1 ? "" : "s", index_with(it, n), (unsigned)it->workers, present_index(it));
+    return n;
+}
+
 static void bar(kl_team *team, kl_team_way way, uint64_t run) {
     uint32_t failures = team->failures[way]++;
     team->barred_until[way] =

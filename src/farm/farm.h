@@ -111,6 +111,7 @@ typedef struct kl_master_options {
     uint32_t attempts;           /* a task that was at so many lost workers has failed; > 0 */
     bool may_join;               /* workers may come later: a farm without any waits for them */
     bool chooses;                /* between runs: how many workers work */
+    uint32_t seats;              /* so many in the first run; 0: all */
     bool release;                /* those not needed leave the farm */
     bool quiet;                  /* no warnings on stderr */
     double greeting_s; /* who joins and does not say who it is for so long is sent away; 0: it may */
@@ -193,7 +194,8 @@ typedef struct kl_late {
 kl_late kl_master_late(const kl_master *master);
 /* How far the run is: "42 % · 420/1,000 tasks · 2 workers · 12 to 14 s left". */
 void kl_master_progress(kl_master *master, char *text, size_t size);
-void kl_master_end(kl_master *master); /* tell every worker that the farm is closed */
+void kl_master_advise(kl_master *master); /* the record gets what the last run says for another farm */
+void kl_master_end(kl_master *master);    /* tell every worker that the farm is closed */
 
 /* --- tuning from outside --- */
 
@@ -314,6 +316,7 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
 /* Can workers of this transport be held to the limits? KILTER_ERR_USAGE. */
 kilter_status kl_settings_check_transport(const kl_settings *settings, const char *transport,
                                           kilter_error *error);
+bool kl_settings_name_record(const kl_settings *settings); /* as the team: that of an earlier farm */
 void kl_settings_free(kl_settings *settings);
 /* A line for each variable that begins with KILTER_ and is none, and for each of the program's own arguments
  * that is nearly one of Kilter's. */

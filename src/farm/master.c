@@ -45,6 +45,7 @@ kilter_status kl_master_new(const kl_master_options *options, kl_transport *tran
     m->options = *options;
     m->transport = transport;
     m->chooses = options->chooses;
+    m->seats = options->seats;
     if (m->options.attempts == 0)
         m->options.attempts = ATTEMPTS;
     m->opened_s = kl_now_s(&options->clock);

@@ -48,8 +48,10 @@ static void free_deliveries(kl_delivery_list *list) {
 /* The record is closed when nobody has rows for it any more, and before what it may still store is freed. */
 kilter_status kl_farm_tear_down(kilter_farm *f, kilter_error *error) {
     double closed_s = kl_now_s(&f->clock) - f->opened_s;
-    if (f->master)
+    if (f->master) {
+        kl_master_advise(f->master);
         kl_master_end(f->master);
+    }
     kl_transport_close(f->transport);
     kl_farm_finish_local(f);
     kl_master_free(f->master);
@@ -100,7 +102,8 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .program_version = f->settings.version,
                                  .attempts = f->settings.options.attempts,
                                  .may_join = f->settings.listen != NULL,
-                                 .chooses = !f->settings.team || strcmp(f->settings.team, "auto") == 0,
+                                 .chooses = !f->settings.team || strcmp(f->settings.team, "all") != 0,
+                                 .seats = f->seats,
                                  .release = f->settings.options.release,
                                  .greeting_s = f->nursery || f->settings.listen ? greeting_s(f) : 0,
                                  .lost = f->nursery ? kl_farm_local_lost : NULL,
@@ -140,10 +143,12 @@ static kilter_status open_master(kl_settings *settings, kilter_farm **farm, kilt
         return kl_fail(error, KILTER_ERR_MEMORY, "opening the farm: memory ran out");
     const kl_settings *s = &f->settings;
     f->workers = s->options.workers ? s->options.workers : s->listen ? 1 : default_workers(s);
-    kilter_status status = s->listen ? listen_for_workers(f, error)
-                           : s->transport && strcmp(s->transport, "inproc") == 0
-                               ? kl_farm_start_threads(f, error)
-                               : kl_farm_start_processes(f, error);
+    kilter_status status =
+        kl_settings_name_record(s) ? kl_record_team(s->team, s->name, &f->seats, error) : KILTER_OK;
+    if (status == KILTER_OK)
+        status = s->listen                                             ? listen_for_workers(f, error)
+                 : s->transport && strcmp(s->transport, "inproc") == 0 ? kl_farm_start_threads(f, error)
+                                                                       : kl_farm_start_processes(f, error);
     return become_master(f, status, farm, error);
 }
 

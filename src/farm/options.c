@@ -30,7 +30,10 @@ static const option OPTIONS[] = {
      "each, "
      "and for the threads of OpenMP (default: auto)",
      TEXT, FIELD(bind)},
-    {"team", "HOW", "how many workers work: all, or auto: as many as pay (default: auto)", TEXT, FIELD(team)},
+    {"team", "HOW",
+     "how many workers work: all; auto: as many as pay (default); or FILE.kilter: auto, beginning with as "
+     "many as this record of the same program says",
+     TEXT, FIELD(team)},
     {"release", NULL, "workers that do not pay leave the farm, instead of resting until they do", SWITCH,
      FIELD(options.release)},
     {"attempts", "N", "a task that was at N lost workers has failed (default: 5)", NUMBER,
@@ -161,6 +164,16 @@ static bool one_of(const char *text, const char *const *list) {
     return false;
 }
 
+static bool is_record(const char *text) {
+    static const char end[] = ".kilter";
+    size_t size = strlen(text);
+    return size >= sizeof end && strcmp(text + size - (sizeof end - 1), end) == 0;
+}
+
+bool kl_settings_name_record(const kl_settings *s) {
+    return s->team && is_record(s->team);
+}
+
 /* Values out of a list are checked where they come from, so that the message names that. */
 static kilter_status check_listed(const char *said, const char *text, const kl_settings *s,
                                   char *const *field, kilter_error *error) {
@@ -180,8 +193,9 @@ static kilter_status check_listed(const char *said, const char *text, const kl_s
         return read_timeout(said, text, &limits, error);
     if (field == &s->worker_memory)
         return read_memory(said, text, &limits, error);
-    if (field == &s->team && !one_of(text, teams))
-        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is neither all nor auto", said, text);
+    if (field == &s->team && !one_of(text, teams) && !is_record(text))
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is neither all nor auto, and no file *.kilter",
+                       said, text);
     return KILTER_OK;
 }
 

@@ -92,7 +92,7 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
          "--worker-memory: with --transport mpi a single worker cannot be"},
         {"prog --worker-tasks 0", "--worker-tasks: '0' is not a number"},
         {"prog --retries -1", "--retries: '-1' is not a number"},
-        {"prog --team some", "--team: 'some' is neither all nor auto"},
+        {"prog --team some", "--team: 'some' is neither all nor auto, and no file *.kilter"},
         {"prog --release=yes", "--release: 'yes' is neither 0 nor 1"},
         {"prog --transport pigeon", "'pigeon'"},
         {"prog --listen tcp://127.0.0.1:5 --join tcp://127.0.0.1:5", "--listen and --join"},

@@ -47,6 +47,7 @@ typedef struct stepped_farm {
     double send_s;   /* the sender's own time for a message */
     bool release;    /* set before opening */
     bool whole_team; /* likewise: nobody rests */
+    uint32_t seats;  /* likewise: so many work in the first run; 0: all */
     uint32_t room;   /* likewise: so many more may join later */
     bool attended;   /* likewise: workers look for messages in the middle of a task, too */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size); /* likewise; of `user` */
@@ -180,6 +181,7 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
                                 .program = "test",
                                 .quiet = true,
                                 .chooses = !f->whole_team,
+                                .seats = f->seats,
                                 .release = f->release,
                                 .greeting_s = f->greeting_s,
                                 .lost = f->lost,

@@ -188,6 +188,15 @@ static bool choose(kl_master *m) {
     return true;
 }
 
+void kl_master_advise(kl_master *m) {
+    if (m->runs == 0 || !m->chooses || m->done < m->summary.tasks || m->grown)
+        return;
+    kl_iteration it = kl_master_iteration(m);
+    uint32_t workers = kl_team_expect(&it, m->state.decision);
+    if (workers > 0)
+        record(m, "team", workers, 0, 0);
+}
+
 /* While a smaller number is on trial, the others must be there to come back. */
 static bool may_release(const kl_master *m) {
     return m->options.release && m->resting > 0 &&
@@ -200,7 +209,8 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     if (status != KILTER_OK)
         return status;
     bool looked = m->runs > 0 && m->done == m->summary.tasks && !m->grown && !m->open;
-    bool crowded = m->by_hand && m->ready - m->resting > m->seats; /* some have joined since */
+    bool fixed = m->by_hand || m->runs == 0;
+    bool crowded = fixed && m->seats > 0 && m->ready - m->resting > m->seats; /* some have joined since */
     if (number_set || crowded || (m->chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
     if (may_release(m))

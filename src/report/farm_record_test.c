@@ -115,12 +115,56 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     stepped_gather(&f);
     for (int run = 0; run < 5; run++)
         assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 100}, NULL), KILTER_OK);
+    kl_master_advise(f.master);
     kl_report *report = close_recorded(&f, trace, file);
     const kl_report_decision *workers = decision_of(report, "workers");
     assert_true(workers->decisions == 4 && workers->forecasts == 4 && workers->tasks == 0);
     assert_non_null(strstr(workers->last_reason, "stays at 3 workers, on trial"));
     assert_true(workers->missed_s < 0.02); /* an iteration takes 60 to 100 ms */
     kl_report_free(report);
+    uint32_t team = 0;
+    assert_int_equal(kl_record_team(file, "test", &team, NULL), KILTER_OK);
+    assert_int_equal(team, 3);
+}
+
+/* What a farm that ran once has learned, another one begins with. */
+static void a_farm_begins_as_the_record_of_an_earlier_one_says(void **state) {
+    const char *file = ((place *)*state)->file;
+    stepped_farm f = {.send_s = 5e-3};
+    kl_trace *trace = open_recorded(&f, "static", 16, file);
+    stepped_gather(&f);
+    assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 100}, NULL), KILTER_OK);
+    kl_master_advise(f.master);
+    kl_report_free(close_recorded(&f, trace, file));
+    stepped_farm next = {.send_s = 5e-3};
+    assert_int_equal(kl_record_team(file, "test", &next.seats, NULL), KILTER_OK);
+    assert_in_range(next.seats, 1, 8);
+    stepped_open(&next, "static", 16, 50e-6, work_1ms);
+    stepped_gather(&next);
+    assert_int_equal(stepped_run(&next, &(kilter_run){.tasks = 100}, NULL), KILTER_OK);
+    kilter_farm_summary summary;
+    kl_master_summary(next.master, &summary);
+    assert_int_equal(summary.workers, next.seats);
+    assert_int_equal(summary.resting, 16 - next.seats);
+    stepped_close(&next);
+}
+
+static void advice_is_that_of_the_same_program_or_none(void **state) {
+    const char *file = ((place *)*state)->file;
+    stepped_farm f = {.send_s = 5e-3};
+    kl_trace *trace = open_recorded(&f, "static", 4, file);
+    stepped_gather(&f);
+    kl_master_advise(f.master); /* nothing has run */
+    kl_report_free(close_recorded(&f, trace, file));
+    uint32_t team = 7;
+    kilter_error error;
+    assert_int_equal(kl_record_team(file, "test", &team, &error), KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "does not say how many workers pay"));
+    assert_int_equal(kl_record_team(file, "other", &team, &error), KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "it is a record of program 'test', this is 'other'"));
+    assert_int_equal(kl_record_team("missing.kilter", "test", &team, &error), KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "--team missing.kilter: No such file"));
+    assert_int_equal(team, 7);
 }
 
 /* Of four workers one is a thousand times slower: as soon as its silence shows it, it gets nothing, and each
@@ -179,6 +223,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_failed_is_recorded_with_each_attempt, make_place, remove_place),
         cmocka_unit_test_setup_teardown(a_choice_is_recorded_with_forecast_and_outcome, make_place,
                                         remove_place),
+        cmocka_unit_test_setup_teardown(a_farm_begins_as_the_record_of_an_earlier_one_says, make_place,
+                                        remove_place),
+        cmocka_unit_test_setup_teardown(advice_is_that_of_the_same_program_or_none, make_place, remove_place),
         cmocka_unit_test_setup_teardown(who_is_too_slow_to_help_is_recorded, make_place, remove_place),
         cmocka_unit_test_setup_teardown(a_run_that_grows_is_recorded_as_it_ended, make_place, remove_place),
     };

@@ -78,7 +78,7 @@ typedef struct kl_trace_decision_row {
     double at_s;
     int64_t worker;
     const char *kind; /* "deal", "withhold", "recall", "copy", "policy", "factor", "workers", "assign",
-                         "grain", "program" */
+                         "grain", "program", "team" */
     uint64_t count;   /* tasks given; of "workers": how many */
     const char *reason;
     double forecast_s; /* when it was expected to be finished; 0: no forecast. What came of it: the chunk's
@@ -239,6 +239,10 @@ kilter_status kl_stored_additions(kl_stored *stored, kl_trace_addition **additio
  * it is not what was written. */
 kilter_status kl_stored_next(kl_stored *stored, kl_trace_result_row *row, bool *got, kilter_error *error);
 void kl_stored_free(kl_stored *stored);
+
+/* How many workers a farm of `program` should begin with, as the record of an earlier one says.
+ * KILTER_ERR_USAGE: it is another program's, or does not say. */
+kilter_status kl_record_team(const char *path, const char *program, uint32_t *workers, kilter_error *error);
 
 /* --- the lock that the writer of a record holds on its file; the system ends it with the process, and with
  * those that it forked and that ran no other program --- */

@@ -1,0 +1,51 @@
+/* What the record of an earlier farm says for one that begins. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/record.h"
+
+static kilter_status fail(const char *path, const char *why, kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_USAGE, "--team %s: %s; name another record, or say auto", path, why);
+}
+
+/* Column 0: the program, column 1: the number, NULL where there is none. */
+static kilter_status take(sqlite3_stmt *row, const char *path, const char *program, uint32_t *workers,
+                          kilter_error *error) {
+    const char *of = (const char *)sqlite3_column_text(row, 0);
+    char why[320];
+    if (!of || strcmp(of, program) != 0) {
+        snprintf(why, sizeof why, "it is a record of program '%.100s', this is '%.100s'", of ? of : "",
+                 program);
+        return fail(path, why, error);
+    }
+    int64_t number = sqlite3_column_int64(row, 1);
+    if (number < 1 || number > UINT32_MAX)
+        return fail(path,
+                    "it does not say how many workers pay: its farm was not closed, or had no whole run",
+                    error);
+    *workers = (uint32_t)number;
+    return KILTER_OK;
+}
+
+kilter_status kl_record_team(const char *path, const char *program, uint32_t *workers, kilter_error *error) {
+    static const char sql[] =
+        "SELECT program, (SELECT count FROM decision WHERE kind = 'team' ORDER BY id DESC) "
+        "FROM run";
+    sqlite3 *db = NULL;
+    sqlite3_stmt *row = NULL;
+    kilter_status status;
+    if (access(path, R_OK) != 0)
+        return fail(path, strerror(errno), error);
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(db, sql, -1, &row, NULL) != SQLITE_OK)
+        status = fail(path, db ? sqlite3_errmsg(db) : "memory ran out", error);
+    else if (sqlite3_step(row) != SQLITE_ROW)
+        status = fail(path, "it is no run record of a farm, or damaged", error);
+    else
+        status = take(row, path, program, workers, error);
+    sqlite3_finalize(row);
+    sqlite3_close(db);
+    return status;
+}
