@@ -441,7 +441,7 @@ static void end_run(kl_master *m, const char *status) {
     kl_master_end_chunks(m);
     m->ended_s = kl_now_s(&m->options.clock);
     m->runs++;
-    kl_master_use_ends(m);
+    m->use = kl_master_use_so_far(m);
     sum_up(m);
     kl_master_note_iteration(m);
     record_run_measurements(m);
@@ -503,6 +503,7 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
     m->running = true;
     m->grown = false;
     kl_master_use_begins(m);
+    kl_master_glance_begins(m);
     for (size_t i = 0; i < m->member_count; i++)
         m->members[i].held = false;
     record_iteration(m);
@@ -588,13 +589,15 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
     if (!m->options.clock.busy_s)
         began_s = kl_now_s(&m->options.clock); /* it saw the waiting, too */
-    m->use.messages += event.kind == KL_EVENT_MESSAGE;
+    m->messages += event.kind == KL_EVENT_MESSAGE;
     if (event.kind == KL_EVENT_MESSAGE)
         kl_master_declare_answer(m);
     if (status == KILTER_OK)
         status = on_event(m, &event, error);
     if (status == KILTER_OK && event.kind == KL_EVENT_NONE && kl_now_s(&m->options.clock) >= silent_due_s(m))
         status = kl_master_expel_silent(m, error);
+    if (status == KILTER_OK)
+        status = kl_master_glance(m, error);
     if (status == KILTER_OK && m->running && !m->holds)
         status = feed_hungry(m, event.kind == KL_EVENT_MESSAGE ? kl_master_find(m, event.peer) : NULL, error);
     if (m->running && event.kind == KL_EVENT_MESSAGE && m->balance.chunks == chunks + 1)

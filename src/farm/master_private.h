@@ -56,6 +56,16 @@ typedef struct kl_asked {
     uint64_t chunk;
 } kl_asked;
 
+/* Looks at the number of workers within a run. */
+typedef struct kl_glance {
+    uint64_t at_done; /* the next one, when so many tasks are done; UINT64_MAX: none */
+    double then_s;    /* the last one, or the run's begin, */
+    uint64_t then_done;
+    uint32_t agree, best; /* looks in a row that found fewer to be better; the most they found */
+    uint32_t from;        /* a smaller number is on trial: from how many; 0: it is not */
+    double cost;          /* n·T² of a task before it */
+} kl_glance;
+
 struct kl_master {
     kl_master_options options;
     kl_transport *transport;
@@ -104,8 +114,9 @@ struct kl_master {
     char decision[512];
     kilter_farm_summary summary;
 
-    kl_use use;     /* of the last run; of the one that is on, only messages */
-    bool use_known; /* CPU time, when the run began: */
+    kl_use use;        /* of the last run */
+    uint64_t messages; /* taken in, in this one */
+    bool use_known;    /* CPU time, when it began: */
     double farm_then_s, callbacks_then_s;
 
     kl_tuning pending; /* for the next run */
@@ -113,6 +124,7 @@ struct kl_master {
     bool by_hand;      /* `seats` was set from outside */
     bool chooses;      /* the farm chooses `seats` itself */
     kl_team team;
+    kl_glance glance;
     kl_line alone;           /* that time against the tasks of the run before it [t_M(T)] */
     double lost_s;           /* of a run, to more than the model of fork and join knows of */
     uint64_t lost_runs;      /* that this was learned from, those before them included */
@@ -226,8 +238,14 @@ void kl_master_note_leaving(kl_master *master, member *one, const char *why); /*
 
 void kl_master_use_begins(kl_master *master);
 void kl_master_use_told(const kl_master *master, member *one, const kl_results_head *head);
-void kl_master_use_ends(kl_master *master);
+kl_use kl_master_use_so_far(const kl_master *master); /* of the run that is on; zeroed: not known */
 void kl_master_record_use(kl_master *master);
+
+/* --- glance.c: the number of workers within a run --- */
+
+void kl_master_glance_begins(kl_master *master);
+/* Tasks have ended: is it time for a look? Then it may let workers rest. */
+kilter_status kl_master_glance(kl_master *master, kilter_error *error);
 
 /* --- rescue.c: the end of a run --- */
 
@@ -246,6 +264,8 @@ void kl_master_wake_for_lost(kl_master *master);
 /* A run is about to begin: what was set or is to be decided between runs takes effect. */
 kilter_status kl_master_between_runs(kl_master *master, kilter_error *error);
 kl_iteration kl_master_iteration(kl_master *master); /* of the last run that ended, in the model's terms */
-void kl_master_note_iteration(kl_master *master);    /* a run has ended */
+kl_iteration
+kl_master_iteration_so_far(kl_master *master);    /* of the part that is done of the run that is on */
+void kl_master_note_iteration(kl_master *master); /* a run has ended */
 
 #endif

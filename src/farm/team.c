@@ -89,6 +89,14 @@ void kl_master_wake_for_lost(kl_master *m) {
 
 /* --- what takes effect between runs --- */
 
+kl_iteration kl_master_iteration_so_far(kl_master *m) {
+    const kl_run_times times = {kl_now_s(&m->options.clock) - m->began_s, m->master_s};
+    const kl_use use = kl_master_use_so_far(m);
+    kl_iteration it = kl_balance_iteration(&m->balance, &times, (double)m->shared_sent, &use);
+    it.model.bytes *= use.tasks / (double)m->summary.tasks;
+    return it;
+}
+
 kl_iteration kl_master_iteration(kl_master *m) {
     const kl_run_times times = {m->summary.elapsed_s, m->master_s};
     return kl_balance_iteration(&m->balance, &times, (double)m->shared_sent, &m->use);
@@ -191,10 +199,13 @@ static bool choose(kl_master *m) {
 void kl_master_advise(kl_master *m) {
     if (m->runs == 0 || !m->chooses || m->done < m->summary.tasks || m->grown)
         return;
+    bool mixed = m->glance.from > 0; /* its number changed within it */
     kl_iteration it = kl_master_iteration(m);
     uint32_t workers = kl_team_expect(&it, m->state.decision);
+    if (mixed)
+        snprintf(m->state.decision, sizeof m->state.decision, "as many as at the end of the last run");
     if (workers > 0)
-        record(m, "team", workers, 0, 0);
+        record(m, "team", mixed ? m->ready - m->resting : workers, 0, 0);
 }
 
 /* While a smaller number is on trial, the others must be there to come back. */
@@ -208,7 +219,7 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     kilter_status status = apply_pending(m, error);
     if (status != KILTER_OK)
         return status;
-    bool looked = m->runs > 0 && m->done == m->summary.tasks && !m->grown && !m->open;
+    bool looked = m->runs > 0 && m->done == m->summary.tasks && !m->grown && !m->open && m->glance.from == 0;
     bool fixed = m->by_hand || m->runs == 0;
     bool crowded = fixed && m->seats > 0 && m->ready - m->resting > m->seats; /* some have joined since */
     if (number_set || crowded || (m->chooses && looked && choose(m)))

@@ -12,7 +12,7 @@ static bool look(const kl_master *m, double *farm_s, double *callbacks_s) {
 }
 
 void kl_master_use_begins(kl_master *m) {
-    m->use = (kl_use){0};
+    m->messages = 0;
     m->use_known = look(m, &m->farm_then_s, &m->callbacks_then_s);
     for (size_t i = 0; i < m->member_count; i++)
         m->members[i].run_cpu_s = m->members[i].run_delay_s = 0;
@@ -33,36 +33,36 @@ void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *
 }
 
 /* Workers that are threads of the master's process are in its time, too. */
-static void add_workers(kl_master *m) {
+static void add_workers(const kl_master *m, kl_use *use) {
     char host[KL_HOST_BYTES];
     kl_host_name(host);
     for (size_t i = 0; i < m->member_count; i++) {
         const member *one = &m->members[i];
         const kl_worker_view *v = one->has_place ? &m->balance.views[one->worker] : NULL;
-        m->use.delay_s += one->run_delay_s;
+        use->delay_s += one->run_delay_s;
         if (!v || strncmp(one->hello.host, host, sizeof one->hello.host - 1) != 0 || !(one->run_cpu_s > 0))
             continue;
-        m->use.local_s += one->run_cpu_s;
-        m->use.local_tasks += (double)v->run_unit_s.count;
+        use->local_s += one->run_cpu_s;
+        use->local_tasks += (double)v->run_unit_s.count;
         if (one->hello.pid == (uint64_t)getpid())
-            m->use.farm_s -= one->run_cpu_s;
+            use->farm_s -= one->run_cpu_s;
     }
-    m->use.farm_s = fmax(0, m->use.farm_s);
+    use->farm_s = fmax(0, use->farm_s);
 }
 
-void kl_master_use_ends(kl_master *m) {
+kl_use kl_master_use_so_far(const kl_master *m) {
     const kl_snapshot *s = &m->balance.snapshot;
-    double farm_s, callbacks_s, messages = m->use.messages;
-    m->use = (kl_use){0};
+    double farm_s, callbacks_s, tasks = (double)(m->done - m->summary.stored);
     if (!m->use_known || !look(m, &farm_s, &callbacks_s))
-        return;
-    m->use.farm_s = farm_s - m->farm_then_s;
-    m->use.callbacks_s = callbacks_s - m->callbacks_then_s;
-    m->use.messages = messages + (double)m->balance.chunks;
-    m->use.tasks = (double)(m->summary.tasks - m->summary.stored);
-    m->use.bytes = m->use.tasks * (s->task_bytes + s->result_bytes);
-    m->use.cores = m->options.cores;
-    add_workers(m);
+        return (kl_use){0};
+    kl_use use = {.farm_s = farm_s - m->farm_then_s,
+                  .callbacks_s = callbacks_s - m->callbacks_then_s,
+                  .tasks = tasks,
+                  .messages = (double)(m->messages + m->balance.chunks),
+                  .bytes = tasks * (s->task_bytes + s->result_bytes),
+                  .cores = m->options.cores};
+    add_workers(m, &use);
+    return use;
 }
 
 void kl_master_record_use(kl_master *m) {

@@ -48,6 +48,34 @@ static void a_run_leaves_a_record_that_can_be_read(void **state) {
     kl_report_free(report);
 }
 
+/* 50 µs or so of computing. */
+static int compute(const kilter_task *task, kilter_result *result, void *state) {
+    (void)state;
+    volatile double sum = 0;
+    for (int i = 0; i < 50000; i++)
+        sum += (double)task->index / (i + 1);
+    return kilter_result_put(result, (const void *)&sum, sizeof sum);
+}
+
+/* More workers than cores: what comes of the looks depends on the machine, that there are some does not. */
+static void looks_within_the_first_run_are_recorded(void **state) {
+    const char *file = ((place *)*state)->file;
+    kilter_farm *farm;
+    kilter_farm_options options = {.work = compute, .workers = 8, .record = file, .name = "recorded"};
+    assert_int_equal(kilter_farm_open(&options, NULL, NULL, &farm, NULL), KILTER_OK);
+    assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 2000}, NULL), KILTER_OK);
+    kilter_farm_summary summary;
+    kilter_farm_summary_get(farm, &summary);
+    assert_int_equal(summary.tasks, 2000);
+    assert_in_range(summary.resting, 0, 7);
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+    kl_report *report;
+    assert_int_equal(kl_report_read(file, &report, NULL), KILTER_OK);
+    assert_true(decision_of(report, "workers")->decisions > 0);
+    assert_int_equal(decision_of(report, "team")->decisions, 1);
+    kl_report_free(report);
+}
+
 /* A task kills whoever begins it, and one says why it fails. */
 static int deadly(const kilter_task *task, kilter_result *result, void *state) {
     (void)state;
@@ -220,6 +248,7 @@ static void a_run_that_grows_is_recorded_as_it_ended(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_run_leaves_a_record_that_can_be_read, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(looks_within_the_first_run_are_recorded, make_place, remove_place),
         cmocka_unit_test_setup_teardown(what_failed_is_recorded_with_each_attempt, make_place, remove_place),
         cmocka_unit_test_setup_teardown(a_choice_is_recorded_with_forecast_and_outcome, make_place,
                                         remove_place),
