@@ -28,13 +28,24 @@ const char *kilter_status_text(kilter_status status) {
 }
 
 void kl_buffer_free(kl_buffer *buffer) {
-    free(buffer->data);
+    if (!buffer->borrowed)
+        free(buffer->data);
     *buffer = (kl_buffer){0};
 }
 
 void kl_buffer_clear(kl_buffer *buffer) {
     buffer->size = 0;
     buffer->failed = false;
+}
+
+/* As realloc() does. NULL: no memory, and the bytes are where they were. */
+static uint8_t *move_bytes(const kl_buffer *buffer, size_t capacity) {
+    if (!buffer->borrowed)
+        return realloc(buffer->data, capacity);
+    uint8_t *data = malloc(capacity);
+    if (data)
+        memcpy(data, buffer->data, buffer->size);
+    return data;
 }
 
 static bool reserve(kl_buffer *buffer, size_t more) {
@@ -46,13 +57,14 @@ static bool reserve(kl_buffer *buffer, size_t more) {
     if (needed <= buffer->capacity)
         return true;
     size_t capacity = buffer->capacity * 2 > needed ? buffer->capacity * 2 : needed < 64 ? 64 : needed;
-    uint8_t *data = realloc(buffer->data, capacity);
+    uint8_t *data = move_bytes(buffer, capacity);
     if (!data) {
         buffer->failed = true;
         return false;
     }
     buffer->data = data;
     buffer->capacity = capacity;
+    buffer->borrowed = false;
     return true;
 }
 

@@ -21,6 +21,7 @@ typedef struct kl_buffer {
     uint8_t *data;
     size_t size, capacity;
     bool failed;
+    bool borrowed; /* the memory is somebody else's: a buffer that outgrows it goes on in its own */
 } kl_buffer;
 
 void kl_buffer_free(kl_buffer *buffer);  /* leaves it zeroed */

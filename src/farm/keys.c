@@ -30,6 +30,7 @@ kilter_status kl_farm_zmq_options(const kl_settings *s, const char *endpoint, bo
         *options = (kl_zmq_options){.lost_after_s = s->options.lost_after_s,
                                     .key = is_tcp ? key : NULL,
                                     .complain = print_complaint,
-                                    .complain_to = s->name};
+                                    .complain_to = s->name,
+                                    .arenas = is_tcp ? NULL : s->arenas};
     return status;
 }

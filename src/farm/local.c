@@ -72,11 +72,14 @@ kilter_status kl_farm_start_processes(kilter_farm *f, kilter_error *error) {
     if (kl_zmq_check(f->socket, error) != KILTER_OK)
         return KILTER_ERR_USAGE;
     f->cores_each = cores_each(f);
+    f->settings.arenas = kl_arenas_open(f->workers);
     status = kl_nursery_open(local_worker_process, clear_up, f, &f->nursery, error);
     for (uint32_t i = 0; i < f->workers && status == KILTER_OK; i++)
         status = kl_nursery_start(f->nursery, i, error);
     return status == KILTER_OK
-               ? kl_zmq_listen(f->socket, &(kl_zmq_options){.lost_after_s = f->settings.options.lost_after_s},
+               ? kl_zmq_listen(f->socket,
+                               &(kl_zmq_options){.lost_after_s = f->settings.options.lost_after_s,
+                                                 .arenas = f->settings.arenas},
                                NULL, &f->transport, error)
                : status;
 }
@@ -275,6 +278,7 @@ void kl_farm_finish_local(kilter_farm *f) {
         if (f->threads[i].started)
             pthread_join(f->threads[i].thread, NULL);
     kl_inproc_free(f->hub);
+    kl_arenas_close(f->settings.arenas);
     remove_socket(f);
     free(f->locals);
     free(f->threads);

@@ -97,6 +97,8 @@ kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
         w->asked = true;
     }
     kl_buffer_clear(&w->out);
+    if (w->out.borrowed) /* it went with the message, if that was large */
+        kl_lend(w->transport, w->master, 0, &w->out);
     w->segments = 0;
     return status;
 }
@@ -190,6 +192,15 @@ static void swap_buffers(kl_buffer *a, kl_buffer *b) {
     *b = kept;
 }
 
+/* With the result of the next task, where the master can read it. */
+static void begin_message(kl_worker *w, const queued *chunk, double began_s) {
+    if (w->out.borrowed)
+        swap_buffers(&w->out, &w->making);
+    else if (!w->making.borrowed)
+        kl_lend(w->transport, w->master, 0, &w->making);
+    begin_segment(w, &w->making, chunk, began_s);
+}
+
 static void do_task(kl_worker *w, queued *chunk, double began_s) {
     kilter_task task = {.index = chunk->head.lo + chunk->at, .run = chunk->head.run};
     task.shared = (kilter_bytes){w->shared.data, w->shared.size};
@@ -202,7 +213,7 @@ static void do_task(kl_worker *w, queued *chunk, double began_s) {
     bool alone = w->out.size == 0; /* then it becomes the message, and large results are not copied */
     kl_buffer_clear(&w->making);
     if (alone)
-        begin_segment(w, &w->making, chunk, began_s);
+        begin_message(w, chunk, began_s);
     kilter_result result = {.buffer = &w->making, .at = kl_wire_begin_result(&w->making)};
     w->task_began_s = began_s;
     make_result(w, &task, &result);

@@ -87,6 +87,10 @@ void kl_worker_adopt(kl_worker *w, kl_transport *transport) {
                       .input = w->input,
                       .making = w->making,
                       .out = w->out};
+    if (kept.out.borrowed) /* of the master that is gone */
+        kl_buffer_free(&kept.out);
+    if (kept.making.borrowed)
+        kl_buffer_free(&kept.making);
     atomic_init(&kept.leave_why, atomic_load(&w->leave_why));
     memcpy(kept.renewal, w->renewal, sizeof kept.renewal);
     *w = kept;

@@ -1,19 +1,33 @@
 #include "move/move.h"
 
+/* At most, of the message. */
+static size_t chunk_bytes(const kl_chunk_head *head, const kilter_bytes *inputs) {
+    size_t bytes = sizeof *head + (size_t)head->count * (sizeof(double) + sizeof(uint32_t));
+    for (uint64_t i = 0; i < head->count; i++)
+        bytes += inputs[head->lo + i].size;
+    return bytes;
+}
+
 kilter_status kl_move_chunk(kl_transport *transport, kl_peer peer, const kl_chunk_head *head,
                             const double *weights, double scale, const kilter_bytes *inputs,
                             kl_buffer *scratch, kl_receipt *receipt, kilter_error *error) {
-    kl_buffer_clear(scratch);
+    kl_buffer lent = {0}, *out = scratch;
     kl_chunk_head sent = *head;
     sent.weighted = weights != NULL;
     sent.inputs = inputs != NULL;
-    kl_wire_put_chunk(scratch, &sent);
+    if (inputs)
+        kl_lend(transport, peer, chunk_bytes(&sent, inputs), &lent);
+    if (lent.borrowed)
+        out = &lent;
+    kl_buffer_clear(out);
+    kl_wire_put_chunk(out, &sent);
     for (uint64_t i = 0; weights && i < head->count; i++)
-        kl_put_f64(scratch, scale * weights[head->lo + i]);
+        kl_put_f64(out, scale * weights[head->lo + i]);
     for (uint64_t i = 0; inputs && i < head->count; i++)
-        kl_put_span(scratch, inputs[head->lo + i].data, inputs[head->lo + i].size);
-    kilter_status status = kl_send(transport, peer, scratch, error);
+        kl_put_span(out, inputs[head->lo + i].data, inputs[head->lo + i].size);
+    kilter_status status = kl_send(transport, peer, out, error);
     if (status == KILTER_OK)
-        receipt->bytes = scratch->size;
+        receipt->bytes = out->size;
+    kl_buffer_free(&lent);
     return status;
 }

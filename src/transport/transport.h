@@ -54,6 +54,8 @@ typedef struct kl_transport_ops {
     void (*wake)(kl_transport *transport);
     /* Deliver what was queued (for a bounded time), tell the peers, free everything. */
     void (*close)(kl_transport *transport);
+    /* See kl_lend(). NULL: it has nothing to lend. */
+    void (*lend)(kl_transport *transport, kl_peer peer, size_t size, kl_buffer *buffer);
 } kl_transport_ops;
 
 struct kl_transport {
@@ -84,6 +86,14 @@ kilter_status kl_key_read(const char *path, kl_key *key, kilter_error *error);
 kilter_status kl_key_read_or_make(const char *path, kl_key *key, kilter_error *error);
 kilter_status kl_key_default_path(char **path, kilter_error *error); /* in the folder of records; malloc'd */
 
+/* Memory that a master shares with the workers it forks afterwards, `workers` at a time: large messages
+ * between them lie there, and the socket tells where. It has no name, and is freed with the last process that
+ * has it. NULL: it is not to be had, or the address space is limited (ulimit -v); all goes through the socket
+ * then. */
+typedef struct kl_arenas kl_arenas;
+kl_arenas *kl_arenas_open(uint32_t workers);
+void kl_arenas_close(kl_arenas *arenas); /* messages that lie there stay until they are released. NULL: nothing */
+
 typedef struct kl_zmq_options {
     /* A peer of which nothing was heard for so long has left; both ends ask often enough, in a thread of
      * libzmq's, so that one that only does not poll answers. 0: KL_LOST_AFTER_S. */
@@ -92,6 +102,7 @@ typedef struct kl_zmq_options {
     /* A master says there, in a sentence and not too often, that strangers tried to get in. NULL: nowhere. */
     void (*complain)(void *self, const char *sentence);
     void *complain_to;
+    kl_arenas *arenas; /* at both ends; NULL: none. Closed after them */
 } kl_zmq_options;
 
 /* Master's end, bound to `endpoint` (ipc://PATH in a folder nobody else can enter, tcp://ADDRESS:PORT;
@@ -146,6 +157,13 @@ static inline kilter_status kl_send(kl_transport *t, kl_peer peer, const kl_buff
     if (buffer->failed)
         return kl_fail(error, KILTER_ERR_MEMORY, "building a message: memory ran out");
     return t->ops->send(t, peer, buffer->data, buffer->size, error);
+}
+/* Let an empty buffer lie where `peer` can read it, when it is to hold a large message: sending it is then no
+ * copy. size: its bytes; 0: as many as messages to this peer had lately. The buffer's memory is given away
+ * when it is sent: lend it again before more is put into it. One buffer of each peer at a time. */
+static inline void kl_lend(kl_transport *t, kl_peer peer, size_t size, kl_buffer *buffer) {
+    if (t->ops->lend)
+        t->ops->lend(t, peer, size, buffer);
 }
 static inline kilter_status kl_poll(kl_transport *t, double timeout_s, kl_event *event, kilter_error *error) {
     return t->ops->poll(t, timeout_s, event, error);

@@ -11,6 +11,9 @@
  *       | <------- STILL_THERE -------- |     (nothing; the master wants to know whether it can be sent)
  *       | ----------- BYE ------------> |     LEFT      (or the other way round; a BYE is answered with BYE)
  *
+ * A worker that was forked from its master says so in its HELLO, and WELCOME names the arenas they share: a
+ * large message between them lies there (arena.h), and its only frame, LIES, says where.
+ *
  * A side that dies says no BYE; then the end of the connection, which the socket's monitor reports, is what
  * makes LEFT, after everything that had come in. One DEALER is one connection: libzmq's own reconnecting
  * would take up with a restarted master in the middle of a conversation. */
@@ -27,6 +30,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "transport/arena.h"
 #include "transport/transport_private.h"
 #include "transport/zmq_curve.h"
 #include "transport/zmq_endpoint.h"
@@ -40,11 +44,18 @@ enum {
     STILL_THERE = 's',
     FIRST = 'f',
     PART = 'p',
-    LAST = 'l'
+    LAST = 'l',
+    LIES = 'r'
 };
 
 static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '2', HELLO}; /* 2: the version of all this */
 static const char welcome[] = {'k', 'i', 'l', 't', 'e', 'r', '2', WELCOME};
+enum {
+    VERSION_BYTES = sizeof hello - 1, /* of both; between it and the kind may stand: */
+    FORKED_BYTES = 16,                /* the arenas' token and the worker's process */
+    PAIR_BYTES = 4,                   /* the number of the worker's pair of arenas */
+    PLACE_BYTES = 20,                 /* of LIES: slot, place and size */
+};
 
 enum {
     MESSAGE_BYTES_MAX = 1 << 30,
@@ -96,6 +107,7 @@ typedef struct endpoint {
     unsigned dialled;
     double retry_at_s, retry_s;
     kl_buffer parts; /* of a message of the master's that has not come to its end */
+    kl_arena *arena; /* for large messages to the master; NULL: none */
 } endpoint;
 
 typedef struct frame {
@@ -183,8 +195,28 @@ static int send_kind(endpoint *e, uint32_t id, const uint8_t *data, size_t size,
     return send_frame(e, id, &body);
 }
 
+/* What is shared with the peer. NULL: nothing */
+static kl_arena *arena_of(const endpoint *e, uint32_t id) {
+    return e->is_master ? kl_zmq_peers_slot(&e->peers, id)->arena : e->arena;
+}
+
+static int send_place(endpoint *e, uint32_t id, const kl_arena_place *place) {
+    uint8_t bytes[PLACE_BYTES];
+    memcpy(bytes, &place->slot, 4);
+    memcpy(bytes + 4, &place->at, 8);
+    memcpy(bytes + 12, &place->size, 8);
+    int code = send_kind(e, id, bytes, sizeof bytes, LIES);
+    if (code)
+        kl_arena_take_back(arena_of(e, id), place);
+    return code;
+}
+
 /* A message whose later parts cannot be sent is forgotten by the other side when the next one begins. */
 static int send_message(endpoint *e, uint32_t id, const uint8_t *data, size_t size) {
+    kl_arena_place place;
+    kl_arena *arena = size >= KL_ARENA_LEAST_BYTES ? arena_of(e, id) : NULL;
+    if (arena && kl_arena_put(arena, data, size, &place))
+        return send_place(e, id, &place);
     if (size <= PART_BYTES)
         return send_kind(e, id, data, size, DATA);
     int code = send_kind(e, id, data, PART_BYTES, FIRST);
@@ -212,6 +244,15 @@ static kilter_status send_bytes(kl_transport *transport, kl_peer name, const voi
     return code ? kl_fail(error, KILTER_ERR_SYSTEM, "sending %zu bytes to peer %llu: %s", size, number,
                           zmq_strerror(code))
                 : KILTER_OK;
+}
+
+static void lend(kl_transport *transport, kl_peer name, size_t size, kl_buffer *buffer) {
+    endpoint *e = (endpoint *)transport;
+    kl_arena *arena = is_live(e, name) ? arena_of(e, id_of(name)) : NULL;
+    if (arena && (size == 0 || size >= KL_ARENA_LEAST_BYTES))
+        kl_arena_lend(arena, size, buffer);
+    else if (buffer->borrowed)
+        kl_buffer_free(buffer);
 }
 
 /* --- reports of the monitor --- */
@@ -326,10 +367,27 @@ static void hand_up_parts(endpoint *e, kl_buffer *parts, kl_peer from) {
     *parts = (kl_buffer){0};
 }
 
+static bool hand_up_lying(endpoint *e, frame *f, kl_arena *arena, kl_peer from) {
+    const uint8_t *bytes = zmq_msg_data(&f->body);
+    kl_arena_place place;
+    kl_event event = {.kind = KL_EVENT_MESSAGE, .peer = from};
+    if (!arena || zmq_msg_size(&f->body) != PLACE_BYTES + 1)
+        return false;
+    memcpy(&place.slot, bytes, 4);
+    memcpy(&place.at, bytes + 4, 8);
+    memcpy(&place.size, bytes + 12, 8);
+    if (!kl_arena_get(arena, &place, &event.message))
+        return false;
+    tell(e, &event);
+    return true;
+}
+
 /* Takes a frame that carries a message of `from` or a part of it. false: it is none, or fits nowhere. */
 static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     int kind = kind_of(f);
     size_t size = zmq_msg_size(&f->body) - 1;
+    if (kind == LIES)
+        return hand_up_lying(e, f, arena_of(e, f->id), from);
     bool begins = kind == FIRST || kind == DATA, goes_on = kind == PART || kind == LAST;
     if (!begins && !(goes_on && parts->size && size < MESSAGE_BYTES_MAX - parts->size))
         return false;
@@ -353,16 +411,49 @@ static void notice_who_is_gone(endpoint *e) {
     zmq_getsockopt(e->socket, ZMQ_EVENTS, &unused, &size);
 }
 
+/* Is it `plain`, with `size` bytes more before its kind? */
+static bool says_with(const frame *f, const char *plain, size_t size) {
+    const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
+    return f->whole && zmq_msg_size(&f->body) == VERSION_BYTES + size + 1 &&
+           memcmp(bytes, plain, VERSION_BYTES) == 0 && bytes[VERSION_BYTES + size] == (uint8_t)plain[VERSION_BYTES];
+}
+
+/* The arenas of a worker that was forked from here; NULL: it was not, or none are free. */
+static kl_arena *arena_for(const endpoint *e, const frame *f) {
+    uint64_t token, pid;
+    if (!e->options.arenas || !says_with(f, hello, FORKED_BYTES))
+        return NULL;
+    memcpy(&token, (char *)zmq_msg_data((zmq_msg_t *)&f->body) + VERSION_BYTES, 8);
+    memcpy(&pid, (char *)zmq_msg_data((zmq_msg_t *)&f->body) + VERSION_BYTES + 8, 8);
+    return token == kl_arenas_token(e->options.arenas) ? kl_arena_to_worker(e->options.arenas, pid) : NULL;
+}
+
+static int say_welcome(endpoint *e, uint32_t id, const kl_arena *arena) {
+    char with_pair[sizeof welcome + PAIR_BYTES];
+    if (!arena)
+        return say(e, id, welcome, sizeof welcome);
+    uint32_t pair = kl_arena_pair(arena);
+    memcpy(with_pair, welcome, VERSION_BYTES);
+    memcpy(with_pair + VERSION_BYTES, &pair, PAIR_BYTES);
+    with_pair[VERSION_BYTES + PAIR_BYTES] = WELCOME;
+    return say(e, id, with_pair, sizeof with_pair);
+}
+
 /* The first frame of a connection. Only a HELLO makes a peer; a stranger is told BYE and not heard again. */
 static void meet(endpoint *e, frame *f) {
     if (e->closing)
         return; /* it will find out */
-    bool ours = says(f, hello, sizeof hello);
+    bool ours = says(f, hello, sizeof hello) || says_with(f, hello, FORKED_BYTES);
+    kl_arena *arena = arena_for(e, f);
     read_reports(e);
     notice_who_is_gone(e);
-    bool reachable = (ours ? say(e, f->id, welcome, sizeof welcome) : say_bye(e, f->id)) == 0;
+    bool reachable = (ours ? say_welcome(e, f->id, arena) : say_bye(e, f->id)) == 0;
     kl_zmq_peers_add(&e->peers, f->id, ours ? KL_ZMQ_LIVE : KL_ZMQ_IGNORED, zmq_msg_get(&f->body, ZMQ_SRCFD),
                      reachable);
+    if (kl_zmq_peers_get(&e->peers, f->id) == KL_ZMQ_UNKNOWN)
+        kl_arena_close(arena, true);
+    else
+        kl_zmq_peers_slot(&e->peers, f->id)->arena = arena;
     if (ours)
         tell(e, &(kl_event){.kind = KL_EVENT_JOINED, .peer = name_of(f->id)});
 }
@@ -372,17 +463,29 @@ static void hear_as_master(endpoint *e, frame *f) {
     if (standing == KL_ZMQ_UNKNOWN) {
         meet(e, f);
     } else if (standing == KL_ZMQ_LIVE &&
-               !take_in(e, f, kl_zmq_peers_parts(&e->peers, f->id), name_of(f->id))) {
+               !take_in(e, f, &kl_zmq_peers_slot(&e->peers, f->id)->parts, name_of(f->id))) {
         /* BYE, or garbage, which is taken for one */
         if (!e->closing)
             say_bye(e, f->id);
-        kl_zmq_peers_ignore(&e->peers, f->id);
+        kl_zmq_peers_ignore(&e->peers, f->id, kind_of(f) == BYE);
         tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = name_of(f->id)});
     }
 }
 
+static bool is_welcome(endpoint *e, const frame *f) {
+    uint32_t pair;
+    if (says(f, welcome, sizeof welcome))
+        return true;
+    if (!e->options.arenas || !says_with(f, welcome, PAIR_BYTES))
+        return false;
+    memcpy(&pair, (char *)zmq_msg_data((zmq_msg_t *)&f->body) + VERSION_BYTES, PAIR_BYTES);
+    e->arena = kl_arena_to_master(e->options.arenas, pair);
+    e->out_of_memory |= !e->arena; /* the master will use it */
+    return true;
+}
+
 static void hear_as_worker(endpoint *e, frame *f) {
-    if (e->stage == SEEKING && says(f, welcome, sizeof welcome)) {
+    if (e->stage == SEEKING && is_welcome(e, f)) {
         e->stage = JOINED;
         tell(e, &(kl_event){.kind = KL_EVENT_JOINED, .peer = THE_MASTER});
     } else if (e->stage == SEEKING && kind_of(f) == BYE) {
@@ -514,6 +617,19 @@ static void drop_socket(endpoint *e) {
     e->socket = e->monitor = NULL;
 }
 
+static void say_hello(endpoint *e) {
+    char forked[sizeof hello + FORKED_BYTES];
+    if (!e->options.arenas) {
+        say(e, 0, hello, sizeof hello);
+        return;
+    }
+    const uint64_t words[] = {kl_arenas_token(e->options.arenas), (uint64_t)getpid()};
+    memcpy(forked, hello, VERSION_BYTES);
+    memcpy(forked + VERSION_BYTES, words, FORKED_BYTES);
+    forked[VERSION_BYTES + FORKED_BYTES] = HELLO;
+    say(e, 0, forked, sizeof forked);
+}
+
 static kilter_status dial(endpoint *e, kilter_error *error) {
     e->dialled++;
     e->lost = e->refused = e->was_answered = false;
@@ -530,7 +646,7 @@ static kilter_status dial(endpoint *e, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE, "joining \"%.200s\": %s; give the master's endpoint",
                        e->address, zmq_strerror(code));
     }
-    say(e, 0, hello, sizeof hello);
+    say_hello(e);
     return KILTER_OK;
 }
 
@@ -690,7 +806,7 @@ static void drop_peer(kl_transport *transport, kl_peer name) {
         return;
     say_bye(e, id_of(name));
     if (e->is_master)
-        kl_zmq_peers_ignore(&e->peers, id_of(name));
+        kl_zmq_peers_ignore(&e->peers, id_of(name), false);
     else
         e->stage = OVER;
 }
@@ -740,6 +856,7 @@ static void free_endpoint(endpoint *e) {
     if (e->wake_fd >= 0)
         close(e->wake_fd);
     kl_zmq_peers_free(&e->peers);
+    kl_arena_close(e->arena, true);
     kl_event_queue_free(&e->ready);
     kl_buffer_free(&e->parts);
     free((void *)e->options.key);
@@ -768,7 +885,8 @@ static const kl_transport_ops zmq_ops = {.name = "zmq",
                                          .poll = poll_event,
                                          .drop = drop_peer,
                                          .wake = wake_up,
-                                         .close = close_endpoint};
+                                         .close = close_endpoint,
+                                         .lend = lend};
 
 /* --- the beginning --- */
 

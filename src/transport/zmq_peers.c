@@ -2,10 +2,16 @@
 
 #include <stdlib.h>
 
+static void clear_slot(kl_zmq_slot *slot, bool ended) {
+    kl_buffer_free(&slot->parts);
+    kl_arena_close(slot->arena, ended);
+    slot->arena = NULL;
+}
+
 void kl_zmq_peers_free(kl_zmq_peers *peers) {
     for (size_t i = 0; i < peers->slot_count; i++)
         if (peers->slots[i].standing != KL_ZMQ_UNKNOWN)
-            kl_buffer_free(&peers->slots[i].parts);
+            clear_slot(&peers->slots[i], false);
     free(peers->slots);
     free(peers->connections);
     free(peers->cut);
@@ -42,7 +48,7 @@ static bool reserve_slot(kl_zmq_peers *peers) {
 static void remove_slot(kl_zmq_peers *peers, kl_zmq_slot *slot) {
     size_t mask = peers->slot_count - 1;
     size_t i = (size_t)(slot - peers->slots);
-    kl_buffer_free(&slot->parts);
+    clear_slot(slot, false);
     slot->standing = KL_ZMQ_UNKNOWN;
     peers->used--;
     while (peers->slots[i = (i + 1) & mask].standing != KL_ZMQ_UNKNOWN) {
@@ -71,8 +77,8 @@ static bool reserve_item(kl_zmq_peers *peers, void *list, size_t item_bytes, siz
     return true;
 }
 
-kl_buffer *kl_zmq_peers_parts(const kl_zmq_peers *peers, uint32_t id) {
-    return &slot_of(peers, id)->parts;
+kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id) {
+    return slot_of(peers, id);
 }
 
 static void cut(kl_zmq_peers *peers, uint32_t id) {
@@ -109,11 +115,11 @@ void kl_zmq_peers_add(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing
     }
 }
 
-void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id) {
+void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id, bool ended) {
     if (kl_zmq_peers_get(peers, id) != KL_ZMQ_LIVE)
         return;
     slot_of(peers, id)->standing = KL_ZMQ_IGNORED;
-    kl_buffer_free(kl_zmq_peers_parts(peers, id));
+    clear_slot(slot_of(peers, id), ended);
     peers->live--;
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "transport/arena.h"
 
 typedef enum kl_zmq_standing {
     KL_ZMQ_UNKNOWN,
@@ -26,6 +27,7 @@ typedef struct kl_zmq_slot {
     uint32_t id;
     kl_zmq_standing standing; /* UNKNOWN: the slot is free */
     kl_buffer parts;          /* of a message that has not come to its end */
+    kl_arena *arena;          /* for large messages to it; NULL: none */
 } kl_zmq_slot;
 
 typedef struct kl_zmq_connection {
@@ -57,8 +59,9 @@ kl_zmq_standing kl_zmq_peers_get(const kl_zmq_peers *peers, uint32_t id);
  * that of an open connection, the two belong together, or the peer is a rival of the one who has it;
  * otherwise the peer is already cut. */
 void kl_zmq_peers_add(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing, int fd, bool reachable);
-kl_buffer *kl_zmq_peers_parts(const kl_zmq_peers *peers, uint32_t id); /* of a peer that is known */
-void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id);
+kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id); /* of a peer that is known */
+/* It has left, but for its connection. ended: by its own word. */
+void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id, bool ended);
 void kl_zmq_peers_opened(kl_zmq_peers *peers, int fd);
 void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd);
 /* Of two who claim one connection, cut the one who cannot be reached (`reachable` tells, asked about both).
