@@ -88,13 +88,11 @@ static void results_looked_at(const job *j) {
     run(j, &(kilter_run){.done = look_at, .user = (void *)j});
 }
 
-#ifdef PAYLOAD_INTO
 static void results_into_array(const job *j) {
     run(j, &(kilter_run){.results = target, .result_bytes = j->bytes});
     for (uint64_t i = 0; i < j->count; i++)
         check(target + i * j->bytes, j->bytes, i);
 }
-#endif
 
 static void inputs(const job *j) {
     kilter_bytes *all = malloc(j->count * sizeof *all);
@@ -224,9 +222,9 @@ static void measure(const way *w, const job *j) {
 
 static const way ways[] = {
     {"results, looked at", results_looked_at},
-#ifdef PAYLOAD_INTO
+
     {"results, into an array", results_into_array},
-#endif
+
     {"inputs, looked at", inputs},
     {"pipe", through_pipe},
     {"zmq ipc, looked at", through_zmq},

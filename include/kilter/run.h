@@ -68,6 +68,12 @@ typedef struct kilter_run {
     double task_timeout_s;
     /** so often a task that has failed is tried again; 0: kilter_farm_options.retries */
     uint32_t retries;
+    /** results[0 … tasks·result_bytes−1], the caller's, with room for tasks that are added, too: that of task
+     * i is copied to results + i·result_bytes, before `done` is called for it. A task whose result has
+     * another size has failed; the place of one that failed is left as it is. NULL: results go to `done`
+     * only, and may have any size */
+    void *results;
+    size_t result_bytes; /**< of each result, from 1; 0 when results is NULL */
 } kilter_run;
 
 #ifdef __cplusplus

@@ -213,6 +213,7 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     s->units = s->left_units = b->bag.units;
     b->inputs = run->inputs;
     b->weights = run->weights;
+    b->result_bytes = run->results ? run->result_bytes : 0;
     b->chunks = b->largest = 0;
     b->smallest = UINT64_MAX;
     b->run_unit_s = (kl_stat){0};
@@ -330,6 +331,7 @@ static kilter_status send_span(kl_balance *b, kl_peer peer, double asked_s, kl_s
     kl_chunk_head head = {
         .run = b->snapshot.run, .chunk = chunk->id, .lo = span.lo, .count = span.hi - span.lo};
     head.shared = b->shared_hash;
+    head.result_bytes = b->result_bytes;
     head.lead_s = kl_lead_s(&b->snapshot);
     double now_s = kl_now_s(&b->clock);
     head.held_s = fmax(0, now_s - asked_s);

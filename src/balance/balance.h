@@ -111,7 +111,8 @@ typedef struct kl_balance {
     kl_dealer *dealer;
     kl_bag bag;
     kl_ledger ledger;
-    uint64_t shared_hash; /* of the shared data in force; 0: none */
+    uint64_t shared_hash;  /* of the shared data in force; 0: none */
+    uint64_t result_bytes; /* of each task of the run; 0: any number */
     kl_snapshot snapshot;
     kl_worker_view *views;      /* snapshot.workers, writable: the crew is told of every change */
     kl_crew *crew;              /* snapshot.crew */

@@ -1,9 +1,11 @@
-/* Results on their way to the user's callback, in order of arrival or of index. */
+/* Results on their way to the user's array and callback, in order of arrival or of index. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "farm/farm.h"
+
+static const char SPOILT[] = "its worker changed the message with its result after sending it";
 
 struct kl_deliverer {
     kilter_run run;
@@ -49,18 +51,38 @@ static void note_failure(kl_deliverer *d, uint64_t index, const char *why) {
         snprintf(d->first_error, sizeof d->first_error, "task %llu: %.200s", (unsigned long long)index, why);
 }
 
+/* Also where a worker or a record has another idea of it than the run. */
+static bool fits(const kl_deliverer *d, size_t bytes) {
+    return !d->run.results || bytes == d->run.result_bytes;
+}
+
+static void say_why(const kl_deliverer *d, bool failed, kilter_bytes bytes, char *why, size_t size) {
+    if (failed)
+        snprintf(why, size, "%.*s", (int)(bytes.size < size ? bytes.size : size - 1),
+                 bytes.size > 0 ? (const char *)bytes.data : "");
+    else
+        snprintf(why, size, "its result has %zu bytes, those of this run have %zu", bytes.size,
+                 d->run.result_bytes);
+}
+
+static void put_into_array(const kl_deliverer *d, uint64_t index, kilter_bytes bytes) {
+    if (d->run.results)
+        memcpy((uint8_t *)d->run.results + index * bytes.size, bytes.data, bytes.size);
+}
+
 static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
     char why[KILTER_ERROR_TEXT_BYTES];
     kilter_outcome outcome = {.index = index, .worker = worker, .result = bytes};
-    if (failed) {
-        snprintf(why, sizeof why, "%.*s", (int)(bytes.size < sizeof why ? bytes.size : sizeof why - 1),
-                 (const char *)bytes.data);
+    if (failed || !fits(d, bytes.size)) {
+        say_why(d, failed, bytes, why, sizeof why);
         note_failure(d, index, why);
         outcome.status = KILTER_ERR_TASK;
         outcome.result = (kilter_bytes){0};
         outcome.error = why;
     } else if (bytes.size > 0) {
-        outcome.result.data = kl_aligned(&d->scratch, bytes.data, bytes.size);
+        put_into_array(d, index, bytes);
+        if (d->run.done)
+            outcome.result.data = kl_aligned(&d->scratch, bytes.data, bytes.size);
         d->out_of_memory |= !outcome.result.data;
     }
     if (d->run.done && !d->out_of_memory)
@@ -72,7 +94,10 @@ static void give_all(kl_deliverer *d, kl_delivery *delivery) {
     for (uint64_t i = 0; i < delivery->count; i++) {
         bool failed;
         kilter_bytes bytes;
-        kl_wire_next_result(&reader, &failed, &bytes);
+        if (!kl_wire_next_result(&reader, &failed, &bytes)) { /* it was well-formed when it came */
+            failed = true;
+            bytes = (kilter_bytes){SPOILT, strlen(SPOILT)};
+        }
         give(d, delivery->worker, delivery->lo + i, failed, bytes);
     }
     d->next += delivery->count;

@@ -252,6 +252,18 @@ static kilter_status check_limits(const kilter_farm *f, const kilter_run *run, k
     return KILTER_OK;
 }
 
+static kilter_status check_results(const kilter_run *run, kilter_error *error) {
+    if (!run->results && run->result_bytes > 0)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "a run's result_bytes of %zu without results: give the array they are copied to",
+                       run->result_bytes);
+    if (run->results && (run->result_bytes == 0 || run->result_bytes > KL_WIRE_MOST_BYTES))
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "a run's result_bytes of %zu: each place of results has from 1 to %d bytes",
+                       run->result_bytes, KL_WIRE_MOST_BYTES);
+    return KILTER_OK;
+}
+
 static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
     if (run->shared.size > KL_WIRE_MOST_BYTES)
         return kl_fail(error, KILTER_ERR_RANGE, "shared data of %zu bytes: at most %d can be sent",
@@ -331,6 +343,8 @@ static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_er
     kl_deliverer *deliverer = NULL;
     kl_known known = {.tasks = run->tasks};
     kilter_status status = check_limits(f, run, error);
+    if (status == KILTER_OK)
+        status = check_results(run, error);
     if (status == KILTER_OK)
         status = check_sizes(run, error);
     if (status == KILTER_OK)

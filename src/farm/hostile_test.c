@@ -526,7 +526,7 @@ static void a_worker_ends_at_what_it_cannot_read(void **state) {
                 bool recall = type == KL_RECALL && welcomed && kl_wire_get_part(out.data, out.size, &part);
                 bool meant = type == KL_PROBE || (type == KL_WELCOME && size == 21 && !welcomed) || recall;
                 bool ends = type == KL_RENEW || (size == 1 && (type == KL_END || type == KL_RELEASE));
-                bool torn = type == KL_SHARED && welcomed && size > 8; /* its hash is another one's */
+                bool torn = type == KL_SHARED && welcomed && size > 15; /* its hash is another one's */
                 kilter_status expected = meant  ? KILTER_OK
                                          : ends ? KILTER_ENDED
                                          : torn ? KILTER_ERR_TASK

@@ -77,6 +77,12 @@ static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *
 
 /* --- results --- */
 
+/* Does it go on with the chunk at task `at`? */
+static bool segment_fits(const kl_chunk *chunk, uint64_t at, const kl_segment *s) {
+    return s->chunk == chunk->id && s->lo == at && s->count <= chunk->hi - at &&
+           s->last == (at + s->count == chunk->hi);
+}
+
 /* Do all segments of a checked message, one after the other, continue the oldest chunk this worker has and
  * then the next? A worker does them in that order. Nothing is changed. */
 static bool segments_fit(const member *one, const kl_message *message, uint32_t segments) {
@@ -88,8 +94,7 @@ static bool segments_fit(const member *one, const kl_message *message, uint32_t 
         bool failed;
         kilter_bytes bytes;
         kl_wire_next_segment(&reader, &s);
-        if (chunk == end || s.chunk != chunk->id || s.lo != at || s.count > chunk->hi - at ||
-            s.last != (at + s.count == chunk->hi))
+        if (chunk == end || !segment_fits(chunk, at, &s))
             return false;
         at += s.count;
         if (s.last)
@@ -192,23 +197,27 @@ static kilter_status count_new(kl_master *m, const member *one, kl_span tasks, k
     return status;
 }
 
-static kilter_status take_segment(kl_master *m, member *one, kl_reader *reader, double offset_s,
-                                  kl_message *message, bool alone, kilter_error *error) {
-    kl_segment s;
-    kl_wire_next_segment(reader, &s);
-    kl_span tasks = {s.lo, s.lo + s.count};
+/* It was checked; but a message that lies where its worker can write to may have changed since. */
+static bool next_segment(const member *one, kl_reader *reader, kl_segment *s) {
+    return kl_wire_next_segment(reader, s) && one->chunk_count > 0 &&
+           segment_fits(&one->chunks[0], one->chunks[0].at, s);
+}
+
+static kilter_status take_segment(kl_master *m, member *one, const kl_segment *s, kl_reader *reader,
+                                  double offset_s, kl_message *message, bool alone, kilter_error *error) {
+    kl_span tasks = {s->lo, s->lo + s->count};
     kl_chunk *chunk = &one->chunks[0];
     kl_reader ahead = *reader;
     uint64_t failures = read_results(&ahead, tasks);
     kilter_status status = KILTER_OK;
     if (chunk->stale) {
-        chunk->at += s.count;
+        chunk->at += s->count;
         *reader = ahead;
     } else {
-        kl_balance_report(&m->balance, one->worker, chunk, &s, offset_s, ahead.at - reader->at, failures);
+        kl_balance_report(&m->balance, one->worker, chunk, s, offset_s, ahead.at - reader->at, failures);
         status = count_new(m, one, tasks, chunk, reader, message, alone, error);
     }
-    if (s.last)
+    if (s->last)
         end_chunk(m, one, 0, false);
     if (m->twin_count > 0 && status == KILTER_OK)
         status = kl_master_settle_twins(m, tasks, error);
@@ -227,8 +236,12 @@ kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *messag
         kl_balance_message_cost(&m->balance, head.round_trip_bytes / 2, head.round_trip_s / 2, false);
     kl_reader reader = kl_wire_read_results(message->data, message->size);
     kilter_status status = KILTER_OK;
-    for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++)
-        status = take_segment(m, one, &reader, now_s - head.sent_s, message, head.segments == 1, error);
+    for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++) {
+        kl_segment s;
+        if (!next_segment(one, &reader, &s))
+            return kl_master_expel(m, one, "sent malformed results", error);
+        status = take_segment(m, one, &s, &reader, now_s - head.sent_s, message, head.segments == 1, error);
+    }
     if (head.more && !one->hungry && one->stage == WORKING) {
         one->hungry = true;
         one->held = false;

@@ -164,6 +164,12 @@ static void make_result(kl_worker *w, const kilter_task *task, kilter_result *re
         snprintf(text, sizeof text, "the work function returned %d", code);
         fail_with(result, text);
     }
+    const size_t size = w->making.size - result->at - 4, wanted = (size_t)w->first->head.result_bytes;
+    if (!result->failed && wanted > 0 && size != wanted) {
+        char text[100];
+        snprintf(text, sizeof text, "its result has %zu bytes, those of this run have %zu", size, wanted);
+        fail_with(result, text);
+    }
     if (w->making.failed) { /* the result did not fit: that is this task's failure, not the worker's */
         w->making.failed = false;
         fail_with(result, "keeping its result: memory ran out");
@@ -203,7 +209,7 @@ static void begin_message(kl_worker *w, const queued *chunk, double began_s) {
 
 static void do_task(kl_worker *w, queued *chunk, double began_s) {
     kilter_task task = {.index = chunk->head.lo + chunk->at, .run = chunk->head.run};
-    task.shared = (kilter_bytes){w->shared.data, w->shared.size};
+    task.shared = w->shared;
     if (chunk->head.inputs)
         task.input.data = kl_get_span(&chunk->inputs, &task.input.size);
     if (task.input.size > 0)
@@ -262,20 +268,25 @@ static kilter_status work_on(kl_worker *w, queued *chunk, kilter_error *error) {
 
 /* --- shared data --- */
 
-static kilter_status take_shared(kl_worker *w, const kl_message *m, kilter_error *error) {
+static kilter_status take_shared(kl_worker *w, kl_message *m, kilter_error *error) {
     kilter_bytes bytes;
     uint64_t hash;
     kl_wire_get_shared(m->data, m->size, &hash, &bytes); /* it was well-formed when it came */
     if (kl_hash(bytes.data, bytes.size, 0) != hash)
         return kl_worker_refuse(w, error, "the shared data of %zu bytes that it got are not what was sent",
                                 bytes.size);
-    kl_buffer_clear(&w->shared);
-    kl_put_bytes(&w->shared, bytes.data, bytes.size);
-    if (w->shared.failed)
+    const void *before = bytes.data;
+    bytes.data = kl_aligned(&w->moved, before, bytes.size);
+    if (!bytes.data)
         return kl_fail(error, KILTER_ERR_MEMORY, "keeping %zu bytes of shared data: memory ran out",
                        bytes.size);
+    kl_message_release(&w->shared_message);
+    if (bytes.data == before) {
+        w->shared_message = *m;
+        *m = (kl_message){0};
+    }
+    w->shared = bytes;
     w->shared_hash = hash;
-    bytes.data = w->shared.data;
     int code = w->options.shared ? w->options.shared(bytes, w->state) : 0;
     if (code != 0)
         return kl_worker_refuse(w, error, "its shared function returned %d", code);

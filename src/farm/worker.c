@@ -57,7 +57,8 @@ void kl_worker_free(kl_worker *w) {
         w->options.stop(w->state);
     drop_all(w);
     kl_core_meter_close(&w->meter);
-    kl_buffer_free(&w->shared);
+    kl_message_release(&w->shared_message);
+    kl_buffer_free(&w->moved);
     kl_buffer_free(&w->input);
     kl_buffer_free(&w->making);
     kl_buffer_free(&w->out);
@@ -74,6 +75,7 @@ bool kl_worker_is_orphan(const kl_worker *w) {
 
 void kl_worker_adopt(kl_worker *w, kl_transport *transport) {
     drop_all(w);
+    kl_message_release(&w->shared_message);
     kl_worker kept = {.options = w->options,
                       .transport = transport,
                       .self = w->self,
@@ -83,7 +85,7 @@ void kl_worker_adopt(kl_worker *w, kl_transport *transport) {
                       .tasks_done = w->tasks_done,
                       .meter = w->meter,
                       .usual_share = w->usual_share,
-                      .shared = w->shared,
+                      .moved = w->moved,
                       .input = w->input,
                       .making = w->making,
                       .out = w->out};
@@ -95,7 +97,6 @@ void kl_worker_adopt(kl_worker *w, kl_transport *transport) {
     memcpy(kept.renewal, w->renewal, sizeof kept.renewal);
     *w = kept;
     w->end = &w->first;
-    kl_buffer_clear(&w->shared);
     kl_buffer_clear(&w->out);
     w->waiting_since_s = kl_now_s(&w->options.clock);
 }

@@ -52,7 +52,9 @@ struct kl_worker {
     uint64_t asked_run;                    /* the run that was on then */
     double answer_s;                       /* from asking to having the chunk, the longest lately */
     double task_s;                         /* a task's time lately; 0: not known */
-    kl_buffer shared, input;               /* shared data in force; scratch for an input that must be moved */
+    kilter_bytes shared;                   /* in force */
+    kl_message shared_message;             /* where they lie; zero: moved */
+    kl_buffer moved, input;                /* shared data and an input that had to be, to be aligned */
     uint64_t shared_hash;
 
     bool at_work;        /* in the work function: the task at hand is the first chunk's next */

@@ -17,6 +17,14 @@ static kl_reader body_of(const void *data, size_t size) {
     return reader;
 }
 
+/* Zeros, so that what follows is aligned; see wire.h. */
+enum { SHARED_GAP = 7, CHUNK_GAP = 10, RESULTS_GAP = 13 };
+
+static void put_gap(kl_buffer *out, size_t size) {
+    static const uint8_t zeros[16];
+    kl_put_bytes(out, zeros, size);
+}
+
 static void put_text(kl_buffer *out, const char *text) {
     kl_put_span(out, text, strlen(text));
 }
@@ -105,12 +113,14 @@ void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size) {
     kl_put_u8(out, KL_SHARED);
     kl_put_u64(out, kl_hash(bytes, size, 0));
+    put_gap(out, SHARED_GAP);
     kl_put_bytes(out, bytes, size);
 }
 
 bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes) {
     kl_reader r = body_of(data, size);
     *hash = kl_get_u64(&r);
+    kl_get_bytes(&r, SHARED_GAP);
     bytes->size = r.size - r.at;
     bytes->data = kl_get_bytes(&r, bytes->size);
     return !r.bad;
@@ -169,10 +179,12 @@ void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head) {
     kl_put_u64(out, head->lo);
     kl_put_u64(out, head->count);
     kl_put_u64(out, head->shared);
+    kl_put_u64(out, head->result_bytes);
     kl_put_f64(out, head->lead_s);
     kl_put_f64(out, head->held_s);
     kl_put_u8(out, (uint8_t)((head->weighted ? WEIGHTED : 0) | (head->inputs ? INPUTS : 0) |
                              (head->quiet ? QUIET : 0)));
+    put_gap(out, CHUNK_GAP);
 }
 
 static bool range_ok(uint64_t lo, uint64_t count) {
@@ -188,9 +200,11 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_re
     head->lo = kl_get_u64(&r);
     head->count = kl_get_u64(&r);
     head->shared = kl_get_u64(&r);
+    head->result_bytes = kl_get_u64(&r);
     head->lead_s = kl_get_f64(&r);
     head->held_s = kl_get_f64(&r);
     uint8_t flags = kl_get_u8(&r);
+    kl_get_bytes(&r, CHUNK_GAP);
     if (r.bad || (flags & ~(WEIGHTED | INPUTS | QUIET)) || !range_ok(head->lo, head->count) ||
         !not_negative(head->lead_s) || !not_negative(head->held_s))
         return false;
@@ -209,7 +223,12 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_re
 }
 
 /* type, flags, number of segments; when it was sent, CPU time, a round trip's time and bytes */
-enum { FLAGS_AT = 1, SEGMENTS_AT = 2, RESULTS_TIMES = 5, RESULTS_HEAD_BYTES = 6 + 8 * RESULTS_TIMES };
+enum {
+    FLAGS_AT = 1,
+    SEGMENTS_AT = 2,
+    RESULTS_TIMES = 5,
+    RESULTS_HEAD_BYTES = 6 + 8 * RESULTS_TIMES + RESULTS_GAP
+};
 
 void kl_wire_begin_results(kl_buffer *out) {
     kl_put_u8(out, KL_RESULTS);
@@ -217,6 +236,7 @@ void kl_wire_begin_results(kl_buffer *out) {
     kl_put_u32(out, 0);
     for (int i = 0; i < RESULTS_TIMES; i++)
         kl_put_f64(out, 0);
+    put_gap(out, RESULTS_GAP);
 }
 
 static void put_segment_head(kl_buffer *out, const kl_segment *s) {
@@ -303,6 +323,7 @@ bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes) {
     *failed = length & KL_FAILED;
     bytes->size = length & ~(uint32_t)KL_FAILED;
     bytes->data = kl_get_bytes(reader, bytes->size);
+    bytes->size = reader->bad ? 0 : bytes->size;
     return !reader->bad;
 }
 
@@ -325,6 +346,7 @@ bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head)
     head->delay_s = kl_get_f64(&r);
     head->round_trip_s = kl_get_f64(&r);
     head->round_trip_bytes = kl_get_f64(&r);
+    kl_get_bytes(&r, RESULTS_GAP);
     if (r.bad || flags > 1 || !not_negative(head->sent_s) || !not_negative(head->cpu_s) ||
         !not_negative(head->delay_s) || !not_negative(head->round_trip_s) ||
         !not_negative(head->round_trip_bytes))

@@ -24,7 +24,7 @@
 #include "kilter/run.h"
 #include "measure/measure.h"
 
-enum { KL_WIRE_VERSION = 5 };
+enum { KL_WIRE_VERSION = 6 };
 /* Most bytes of one result, input or shared data: under the transports' limit of 1 GiB a message, with room
  * for the rest of it. */
 enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
@@ -80,6 +80,9 @@ void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
 /* What is behind the type, as text somebody may print: cut to what fits, without control characters. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
+/* Where the message itself is aligned for any type, so are shared data, the first input of a chunk without
+ * weights, and the first result of a message: zeros before them see to that. */
+
 /* Shared data goes with its kl_hash(), so that what arrived can be held against what was meant. */
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);
 bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes);
@@ -108,7 +111,8 @@ bool kl_wire_get_pulse(const void *data, size_t size, kl_pulse *pulse);
 /* A chunk: the header, then each task's weight if it has weights, then each task's input if it has inputs. */
 typedef struct kl_chunk_head {
     uint64_t run, chunk, lo, count;
-    uint64_t shared; /* kl_hash() of the shared data it is for; 0: none was given */
+    uint64_t shared;       /* kl_hash() of the shared data it is for; 0: none was given */
+    uint64_t result_bytes; /* of each result; 0: any number */
     double lead_s;   /* ask for more when less than this is left to do */
     double held_s;   /* how long the request lay at the master */
     bool quiet;      /* no other chunk was on its way: the round trip tells what messages cost */

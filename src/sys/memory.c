@@ -1,4 +1,4 @@
-/* How much memory a process could have now. Pages of files count as free, as the system drops them before it
+/* How much memory a process has, and could have now. Pages of files count as free, as the system drops them before it
  * ends anybody; swap does not count. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,6 +75,12 @@ static uint64_t left_by_line(const char *root, char *line) {
     if (controllers[1] == '\0')
         return left_in_groups(root, &version_2, group);
     return strstr(controllers, "memory") ? left_in_groups(root, &version_1, group) : UINT64_MAX;
+}
+
+uint64_t kl_process_memory(void) {
+    char text[TEXT_BYTES];
+    read_text("", "/proc/self", "status", text);
+    return (number_of(text, "VmRSS:") - number_of(text, "RssShmem:")) * 1024;
 }
 
 uint64_t kl_memory_left(const char *root) {

@@ -44,17 +44,6 @@ clockid_t kl_thread_cpu(void) {
     return pthread_getcpuclockid(pthread_self(), &id) == 0 ? id : CLOCK_THREAD_CPUTIME_ID;
 }
 
-uint64_t kl_process_memory(void) {
-    char text[128] = "";
-    unsigned long long pages = 0;
-    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (file >= 0 && read(file, text, sizeof text - 1) > 0 && sscanf(text, "%*u %llu", &pages) != 1)
-        pages = 0;
-    if (file >= 0)
-        close(file);
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 double kl_cpu_s(clockid_t thread) {
     struct timespec t = {0};
     clock_gettime(thread, &t);

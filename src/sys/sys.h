@@ -29,7 +29,9 @@ static inline double kl_busy_s(const kl_clock *clock) {
 }
 /* The same of a thread that asked for its clock, from any thread while that one lives. */
 clockid_t kl_thread_cpu(void);
-uint64_t kl_process_memory(void); /* bytes of it in memory, those it shares with others too; 0: not known */
+/* Bytes of it in memory: its own, and of files; not what it has mapped to share with other processes. 0: not
+ * known */
+uint64_t kl_process_memory(void);
 double kl_cpu_s(clockid_t thread);
 double kl_unix_time_s(void);   /* of day, for the record's header only */
 void kl_nap_s(double seconds); /* wait, without using a core */

@@ -242,6 +242,66 @@ static inline void suite_cross_worker(kl_transport *t, kl_peer master, unsigned 
         suite_expect_message(t, master, index + i, 1500000);
 }
 
+/* Messages of sizes at which transports change their ways. They stay as they are until they are released, in
+ * whatever order, while others come. */
+static const size_t suite_large_sizes[] = {32767,  32768,  32769,  65535,  65536, 65537,
+                                           262143, 262144, 262145, 524300, 10,    1000003};
+enum { SUITE_LARGE_SIZES = sizeof suite_large_sizes / sizeof *suite_large_sizes };
+enum { SUITE_LARGE = 4 * SUITE_LARGE_SIZES, SUITE_HELD = 10 };
+
+typedef struct suite_held {
+    kl_message messages[SUITE_HELD];
+    uint64_t seeds[SUITE_HELD];
+    uint64_t draws;
+} suite_held;
+
+static inline size_t suite_large_size(uint64_t seed) {
+    return suite_large_sizes[seed % SUITE_LARGE_SIZES];
+}
+
+static inline void suite_release_held(suite_held *held, unsigned i) {
+    if (held->messages[i].release)
+        suite_check_message(&held->messages[i], held->seeds[i], suite_large_size(held->seeds[i]));
+    kl_message_release(&held->messages[i]);
+}
+
+static inline void suite_hold(suite_held *held, kl_message message, uint64_t seed) {
+    unsigned i = (unsigned)(kl_mix64(held->draws++) % SUITE_HELD);
+    suite_release_held(held, i);
+    held->messages[i] = message;
+    held->seeds[i] = seed;
+}
+
+static inline void suite_held_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    suite_held held = {0};
+    unsigned received[SUITE_PEERS_MAX] = {0};
+    for (unsigned i = 0; i < SUITE_LARGE; i++)
+        for (unsigned w = 0; w < count; w++)
+            suite_send(t, workers[w], w + i, suite_large_size(w + i));
+    for (unsigned left = 0; left < count;) {
+        kl_event event = suite_next(t);
+        unsigned w = suite_place(workers, count, event.peer);
+        CHECK(w < count && event.kind == (received[w] < SUITE_LARGE ? KL_EVENT_MESSAGE : KL_EVENT_LEFT));
+        left += event.kind == KL_EVENT_LEFT;
+        if (event.kind == KL_EVENT_MESSAGE)
+            suite_hold(&held, event.message, 2 * w + received[w]++);
+    }
+    for (unsigned i = 0; i < SUITE_HELD; i++)
+        suite_release_held(&held, i);
+}
+
+static inline void suite_held_worker(kl_transport *t, kl_peer master, unsigned index) {
+    suite_held held = {0};
+    for (unsigned i = 0; i < SUITE_LARGE; i++) {
+        suite_send(t, master, 2 * index + i, suite_large_size(2 * index + i));
+        kl_event event = suite_next(t);
+        CHECK(event.kind == KL_EVENT_MESSAGE && event.peer == master);
+        suite_hold(&held, event.message, index + i);
+    }
+    for (unsigned i = 0; i < SUITE_HELD; i++)
+        suite_release_held(&held, i);
+}
+
 /* What a worker sends before it closes arrives, then LEFT, once. */
 enum { SUITE_LAST_WORDS = 40 };
 
@@ -451,6 +511,7 @@ static const suite_case suite_cases[] = {
     {"echoes of all sizes come whole and in order", suite_echo_master, suite_echo_worker},
     {"thousands of messages both ways", suite_flood_master, suite_flood_worker},
     {"large messages cross", suite_cross_master, suite_cross_worker},
+    {"large messages are held, and released in any order", suite_held_master, suite_held_worker},
     {"a worker's last words, then LEFT once", suite_last_words_master, suite_last_words_worker},
     {"the master's last words, then LEFT once", suite_closing_master, suite_closing_worker},
     {"the master drops", suite_drop_master, suite_drop_worker},

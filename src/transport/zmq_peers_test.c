@@ -51,10 +51,10 @@ static void who_is_ignored_is_kept_until_its_connection_ends(void **state) {
     kl_zmq_peers_opened(&p, 4);
     kl_zmq_peers_add(&p, 0, KL_ZMQ_LIVE, 3, true);
     kl_zmq_peers_add(&p, UINT32_MAX, KL_ZMQ_IGNORED, 4, true);
-    kl_zmq_peers_ignore(&p, 0);
-    kl_zmq_peers_ignore(&p, 0);
-    kl_zmq_peers_ignore(&p, UINT32_MAX);
-    kl_zmq_peers_ignore(&p, 12345); /* nobody */
+    kl_zmq_peers_ignore(&p, 0, false);
+    kl_zmq_peers_ignore(&p, 0, false);
+    kl_zmq_peers_ignore(&p, UINT32_MAX, false);
+    kl_zmq_peers_ignore(&p, 12345, false); /* nobody */
     assert_int_equal(p.live, 0);
     assert_int_equal(kl_zmq_peers_get(&p, 0), KL_ZMQ_IGNORED);
     kl_zmq_peers_closed(&p, 3);
@@ -176,7 +176,7 @@ static void the_table_knows_everybody(void **state) {
                 kl_zmq_peers_add(&p, id, expected[i], i, true);
             } else if (expected[i] == KL_ZMQ_LIVE && draw >> 41 & 1) {
                 expected[i] = KL_ZMQ_IGNORED;
-                kl_zmq_peers_ignore(&p, id);
+                kl_zmq_peers_ignore(&p, id, false);
             } else {
                 kl_zmq_peers_closed(&p, i);
                 expect_cut(&p, id, expected[i]);
