@@ -642,6 +642,22 @@ static void a_program_knows_its_build(void **state) {
     free(words);
 }
 
+/* Its own memory counts, and what it shares with others does not. */
+static void a_process_knows_what_memory_it_has(void **state) {
+    (void)state;
+    enum { BYTES = 64 << 20, SLACK = 16 << 20 };
+    const int kinds[] = {MAP_PRIVATE, MAP_SHARED};
+    for (int i = 0; i < 2; i++) {
+        uint64_t before = kl_process_memory();
+        void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, kinds[i] | MAP_ANONYMOUS, -1, 0);
+        assert_true(memory != MAP_FAILED && before > 0);
+        memset(memory, 1, BYTES);
+        uint64_t now = kl_process_memory(), grown = now > before ? now - before : 0;
+        assert_true(kinds[i] == MAP_SHARED ? grown < SLACK : grown > BYTES - SLACK);
+        munmap(memory, BYTES);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clocks_do_not_go_back),
@@ -652,6 +668,7 @@ int main(void) {
         cmocka_unit_test(cores_are_bound_in_pieces),
         cmocka_unit_test(openmp_is_told_how_many_cores_there_are),
         cmocka_unit_test(the_least_of_host_and_groups_is_left),
+        cmocka_unit_test(a_process_knows_what_memory_it_has),
         cmocka_unit_test(processes_tell_how_they_ended),
         cmocka_unit_test(a_process_that_does_not_end_is_ended),
         cmocka_unit_test(children_are_started_at_any_time_and_tell_how_they_ended),
