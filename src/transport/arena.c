@@ -60,6 +60,7 @@ struct kl_arena {
     size_t spares;
     uint32_t lent; /* the slot of the block that a buffer lies in; NOT_LENT: none */
     size_t usual;  /* bytes of the last message */
+    size_t reach;  /* no byte from here on takes memory */
 };
 
 /* --- all of them --- */
@@ -252,6 +253,8 @@ static block *new_block(kl_arena *a, size_t size, size_t most) {
     memmove(a->blocks + i + 1, a->blocks + i, (a->count - i) * sizeof *a->blocks);
     a->count++;
     a->blocks[i] = (block){.at = at, .size = room < most ? room : most, .slot = a->spare[--a->spares]};
+    if (end_of(&a->blocks[i]) > a->reach)
+        a->reach = end_of(&a->blocks[i]);
     return &a->blocks[i];
 }
 
@@ -311,6 +314,17 @@ bool kl_arena_put(kl_arena *a, const void *data, size_t size, kl_arena_place *pl
 
 void kl_arena_take_back(kl_arena *a, const kl_arena_place *place) {
     atomic_store(&a->notes[place->slot], 0);
+}
+
+bool kl_arena_trim(kl_arena *a) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    sweep(a);
+    size_t used = a->count > 0 ? end_of(&a->blocks[a->count - 1]) : 0;
+    used = (used + page - 1) / page * page;
+    if (used < a->reach)
+        madvise(a->bytes + used, a->reach - used, MADV_REMOVE);
+    a->reach = used < a->reach ? used : a->reach;
+    return a->count == (a->lent != NOT_LENT);
 }
 
 /* --- reading --- */

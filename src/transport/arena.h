@@ -42,6 +42,8 @@ void kl_arena_lend(kl_arena *arena, size_t size, kl_buffer *buffer);
 /* Put a message there, unless it is in the lent buffer and so lies there already. false: there is no room. */
 bool kl_arena_put(kl_arena *arena, const void *data, size_t size, kl_arena_place *place);
 void kl_arena_take_back(kl_arena *arena, const kl_arena_place *place); /* it could not be sent */
+/* Give back the memory behind the last message that is held. false: some are, and so memory may be left. */
+bool kl_arena_trim(kl_arena *arena);
 /* The message that the other side of the pair has put there. false: none can lie there. */
 bool kl_arena_get(kl_arena *arena, const kl_arena_place *place, kl_message *message);
 

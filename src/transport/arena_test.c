@@ -292,6 +292,31 @@ static void nothing_stays_of_those_who_left(void **state) {
     CHECK(shared_bytes() <= before && open_files() == files);
 }
 
+static void memory_behind_what_is_held_is_given_back(void **state) {
+    (void)state;
+    enum { MEGABYTES = 20, COUNT = 4 };
+    ends e = open_ends();
+    uint64_t before = shared_bytes();
+    kl_arena_place place;
+    kl_message messages[COUNT];
+    for (unsigned i = 0; i < COUNT; i++)
+        CHECK(put(e.to_master, i, MEGABYTES << 20, &place) && kl_arena_get(e.to_worker, &place, &messages[i]));
+    CHECK(!kl_arena_trim(e.to_master) && shared_bytes() >= before + (uint64_t)(COUNT * MEGABYTES << 20));
+    kl_message_release(&messages[0]);
+    for (unsigned i = COUNT - 1; i > 0; i--) {
+        kl_message_release(&messages[i]);
+        CHECK(kl_arena_trim(e.to_master) == (i == 1));
+        uint64_t left = i == 1 ? 0 : (uint64_t)(i * MEGABYTES) << 20;
+        CHECK(shared_bytes() < before + left + (1 << 20));
+        for (unsigned k = 1; k < i; k++)
+            suite_check_message(&messages[k], k, MEGABYTES << 20);
+    }
+    CHECK(put(e.to_master, 9, MEGABYTES << 20, &place) && kl_arena_get(e.to_worker, &place, &messages[0]));
+    suite_check_message(&messages[0], 9, MEGABYTES << 20);
+    kl_message_release(&messages[0]);
+    close_ends(&e);
+}
+
 static void a_limited_address_space_is_left_to_the_program(void **state) {
     (void)state;
     struct rlimit before, limited;
@@ -478,6 +503,7 @@ int main(void) {
         cmocka_unit_test(places_where_nothing_lies_are_refused),
         cmocka_unit_test(a_pair_changes_hands_when_nobody_uses_it),
         cmocka_unit_test(nothing_stays_of_those_who_left),
+        cmocka_unit_test(memory_behind_what_is_held_is_given_back),
         cmocka_unit_test(a_limited_address_space_is_left_to_the_program),
         cmocka_unit_test(the_killed_leave_what_they_sent_and_nothing_else),
         cmocka_unit_test(zmq_keeps_every_promise_with_arenas),

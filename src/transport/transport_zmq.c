@@ -73,6 +73,7 @@ enum {
 #define COMPLAIN_S      60.0 /* no more often */
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
+#define UNUSED_S        1.0   /* memory of arenas that no message needed for so long is given back */
 #define ASK_AGAIN_S     0.001 /* of two peers that cannot both be there, which one is */
 
 enum {
@@ -108,6 +109,7 @@ typedef struct endpoint {
     double retry_at_s, retry_s;
     kl_buffer parts; /* of a message of the master's that has not come to its end */
     kl_arena *arena; /* for large messages to the master; NULL: none */
+    double trim_at_s; /* it, or the master's; 0: they take no memory */
 } endpoint;
 
 typedef struct frame {
@@ -215,8 +217,10 @@ static int send_place(endpoint *e, uint32_t id, const kl_arena_place *place) {
 static int send_message(endpoint *e, uint32_t id, const uint8_t *data, size_t size) {
     kl_arena_place place;
     kl_arena *arena = size >= KL_ARENA_LEAST_BYTES ? arena_of(e, id) : NULL;
-    if (arena && kl_arena_put(arena, data, size, &place))
+    if (arena && kl_arena_put(arena, data, size, &place)) {
+        e->trim_at_s = kl_monotonic_s() + UNUSED_S;
         return send_place(e, id, &place);
+    }
     if (size <= PART_BYTES)
         return send_kind(e, id, data, size, DATA);
     int code = send_kind(e, id, data, PART_BYTES, FIRST);
@@ -747,11 +751,23 @@ static int fd_of(void *socket) {
     return fd;
 }
 
+static void trim_arenas(endpoint *e) {
+    bool all = !e->arena || kl_arena_trim(e->arena);
+    for (size_t i = 0; i < e->peers.slot_count; i++)
+        if (e->peers.slots[i].standing == KL_ZMQ_LIVE && e->peers.slots[i].arena)
+            all &= kl_arena_trim(e->peers.slots[i].arena);
+    e->trim_at_s = all ? 0 : kl_monotonic_s() + UNUSED_S;
+}
+
 /* Sleeps until something may have happened. Both sockets have been read empty, as their descriptors demand;
  * poll() passes over those that are −1. */
 static void sleep_until(endpoint *e, double deadline_s) {
     if (!e->is_master && e->stage == SEEKING && !e->socket)
         deadline_s = fmin(deadline_s, e->retry_at_s);
+    if (e->trim_at_s > 0 && kl_monotonic_s() >= e->trim_at_s)
+        trim_arenas(e);
+    if (e->trim_at_s > 0)
+        deadline_s = fmin(deadline_s, e->trim_at_s);
     if (e->peers.rival_count)
         deadline_s = fmin(deadline_s, kl_monotonic_s() + ASK_AGAIN_S);
     struct pollfd fds[] = {{.fd = fd_of(e->socket), .events = POLLIN},
