@@ -256,11 +256,10 @@ static void a_limited_address_space_changes_nothing(void **state) {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct rlimit limit;
-        if (getrlimit(RLIMIT_AS, &limit) == 0) {
-            limit.rlim_cur = (rlim_t)1 << 45;
-            setrlimit(RLIMIT_AS, &limit);
-        }
+        struct rlimit limit; /* one that nobody reaches */
+        assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+        limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? RLIM_INFINITY - 1 : limit.rlim_max;
+        assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
         board *b = new_board(2);
         kilter_farm *farm = open_farm((kilter_farm_options){.workers = 2, .user = b});
         assert_null(farm->settings.arenas);
