@@ -69,8 +69,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
 }
 
 static void look_at(const kilter_outcome *outcome, void *user) {
-    const job *j = user;
-    (void)j;
+    (void)user;
     if (outcome->result.size > 0)
         check(outcome->result.data, outcome->result.size, outcome->index);
 }
@@ -85,7 +84,7 @@ static void run(const job *j, const kilter_run *wanted) {
 }
 
 static void results_looked_at(const job *j) {
-    run(j, &(kilter_run){.done = look_at, .user = (void *)j});
+    run(j, &(kilter_run){.done = look_at});
 }
 
 static void results_into_array(const job *j) {
@@ -193,6 +192,15 @@ static void by_memcpy(const job *j) {
     }
 }
 
+static void by_memcpy_into_array(const job *j) {
+    for (uint64_t i = 0; i < j->count; i++) {
+        mark(source, j->bytes, i);
+        memcpy(target + i * j->bytes, source, j->bytes);
+    }
+    for (uint64_t i = 0; i < j->count; i++)
+        check(target + i * j->bytes, j->bytes, i);
+}
+
 /* --- the table --- */
 
 static double now_s(void) {
@@ -229,6 +237,7 @@ static const way ways[] = {
     {"pipe", through_pipe},
     {"zmq ipc, looked at", through_zmq},
     {"memcpy", by_memcpy},
+    {"memcpy, into an array", by_memcpy_into_array},
 };
 
 static uint64_t read_total(int argc, char **argv) {

@@ -306,7 +306,7 @@ typedef struct kl_settings {
     char *bind;
     char *arguments; /* the program's own; NULL: it did not show them */
     char *task_timeout, *worker_memory;
-    kl_limits limits; /* of these two, and the options' others */
+    kl_limits limits;  /* of these two, and the options' others */
     kl_arenas *arenas; /* of local workers, who are forked with it; NULL: none */
 } kl_settings;
 

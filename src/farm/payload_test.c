@@ -71,7 +71,8 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     board *b = state;
     uint64_t size;
     memcpy(&size, task->shared.data, sizeof size);
-    if (!holds((const uint8_t *)task->shared.data + sizeof size, SHARED_SEED, task->shared.size - sizeof size))
+    if (!holds((const uint8_t *)task->shared.data + sizeof size, SHARED_SEED,
+               task->shared.size - sizeof size))
         return kilter_result_fail(result, "its shared data are not whole");
     if (!holds(task->input.data, INPUT_SEED + task->index, task->input.size))
         return kilter_result_fail(result, "its input is not whole");
@@ -226,7 +227,8 @@ static void every_transport_carries_all_of_it(void **state) {
     board *b = new_board(0);
     const char *transports[] = {"zmq", "inproc"};
     for (unsigned t = 0; t < 2; t++) {
-        kilter_farm *farm = open_farm((kilter_farm_options){.transport = transports[t], .workers = 3, .user = b});
+        kilter_farm *farm =
+            open_farm((kilter_farm_options){.transport = transports[t], .workers = 3, .user = b});
         all_plans(farm);
         assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     }

@@ -113,9 +113,9 @@ typedef struct kl_chunk_head {
     uint64_t run, chunk, lo, count;
     uint64_t shared;       /* kl_hash() of the shared data it is for; 0: none was given */
     uint64_t result_bytes; /* of each result; 0: any number */
-    double lead_s;   /* ask for more when less than this is left to do */
-    double held_s;   /* how long the request lay at the master */
-    bool quiet;      /* no other chunk was on its way: the round trip tells what messages cost */
+    double lead_s;         /* ask for more when less than this is left to do */
+    double held_s;         /* how long the request lay at the master */
+    bool quiet;            /* no other chunk was on its way: the round trip tells what messages cost */
     bool weighted, inputs;
 } kl_chunk_head;
 

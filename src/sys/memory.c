@@ -1,5 +1,5 @@
-/* How much memory a process has, and could have now. Pages of files count as free, as the system drops them before it
- * ends anybody; swap does not count. */
+/* How much memory a process has, and could have now. Pages of files count as free, as the system drops them
+ * before it ends anybody; swap does not count. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

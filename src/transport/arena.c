@@ -13,9 +13,9 @@
 #include "sys/sys.h"
 
 enum {
-    SLOTS = 1024, /* messages in an arena at a time */
+    SLOTS = 1024,            /* messages in an arena at a time */
     NOTES_BYTES = 64 * 1024, /* of an arena's beginning: whole pages, as large as they may be */
-    ROUND_BYTES = 64,                /* messages begin at multiples of it, and so never share a cache line */
+    ROUND_BYTES = 64,        /* messages begin at multiples of it, and so never share a cache line */
     LENT_LEAST_BYTES = 16 * 1024 * 1024, /* of room, where nothing is known of the message */
     NOT_LENT = SLOTS,
 };
@@ -33,7 +33,7 @@ typedef struct pair { /* at the master */
 } pair;
 
 struct kl_arenas {
-    atomic_uint users; /* whoever opened them, ends of pairs, messages */
+    atomic_uint users;    /* whoever opened them, ends of pairs, messages */
     pthread_mutex_t lock; /* of the pairs: messages are released by any thread */
     uint8_t *bytes;
     uint64_t token;
@@ -90,8 +90,8 @@ kl_arenas *kl_arenas_open(uint32_t workers) {
     all->count = (uint32_t)count;
     all->token = kl_token();
     all->opener = getpid();
-    all->bytes = mmap(NULL, all_bytes(all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-                      -1, 0);
+    all->bytes =
+        mmap(NULL, all_bytes(all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (all->bytes == MAP_FAILED) {
         free(all);
         return NULL;

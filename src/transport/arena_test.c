@@ -300,7 +300,8 @@ static void memory_behind_what_is_held_is_given_back(void **state) {
     kl_arena_place place;
     kl_message messages[COUNT];
     for (unsigned i = 0; i < COUNT; i++)
-        CHECK(put(e.to_master, i, MEGABYTES << 20, &place) && kl_arena_get(e.to_worker, &place, &messages[i]));
+        CHECK(put(e.to_master, i, MEGABYTES << 20, &place) &&
+              kl_arena_get(e.to_worker, &place, &messages[i]));
     CHECK(!kl_arena_trim(e.to_master) && shared_bytes() >= before + (uint64_t)(COUNT * MEGABYTES << 20));
     kl_message_release(&messages[0]);
     for (unsigned i = COUNT - 1; i > 0; i--) {

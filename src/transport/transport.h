@@ -92,7 +92,8 @@ kilter_status kl_key_default_path(char **path, kilter_error *error); /* in the f
  * then. */
 typedef struct kl_arenas kl_arenas;
 kl_arenas *kl_arenas_open(uint32_t workers);
-void kl_arenas_close(kl_arenas *arenas); /* messages that lie there stay until they are released. NULL: nothing */
+void kl_arenas_close(
+    kl_arenas *arenas); /* messages that lie there stay until they are released. NULL: nothing */
 
 typedef struct kl_zmq_options {
     /* A peer of which nothing was heard for so long has left; both ends ask often enough, in a thread of

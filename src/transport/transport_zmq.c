@@ -107,8 +107,8 @@ typedef struct endpoint {
     unsigned failed_handshakes; /* one after the other */
     unsigned dialled;
     double retry_at_s, retry_s;
-    kl_buffer parts; /* of a message of the master's that has not come to its end */
-    kl_arena *arena; /* for large messages to the master; NULL: none */
+    kl_buffer parts;  /* of a message of the master's that has not come to its end */
+    kl_arena *arena;  /* for large messages to the master; NULL: none */
     double trim_at_s; /* it, or the master's; 0: they take no memory */
 } endpoint;
 
@@ -419,7 +419,8 @@ static void notice_who_is_gone(endpoint *e) {
 static bool says_with(const frame *f, const char *plain, size_t size) {
     const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
     return f->whole && zmq_msg_size(&f->body) == VERSION_BYTES + size + 1 &&
-           memcmp(bytes, plain, VERSION_BYTES) == 0 && bytes[VERSION_BYTES + size] == (uint8_t)plain[VERSION_BYTES];
+           memcmp(bytes, plain, VERSION_BYTES) == 0 &&
+           bytes[VERSION_BYTES + size] == (uint8_t)plain[VERSION_BYTES];
 }
 
 /* The arenas of a worker that was forked from here; NULL: it was not, or none are free. */
