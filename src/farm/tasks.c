@@ -284,6 +284,7 @@ static kilter_status take_shared(kl_worker *w, kl_message *m, kilter_error *erro
     if (bytes.data == before) {
         w->shared_message = *m;
         *m = (kl_message){0};
+        kl_buffer_free(&w->moved);
     }
     w->shared = bytes;
     w->shared_hash = hash;
