@@ -203,7 +203,7 @@ static const plan plans[] = {
     {.tasks = 5, .result_bytes = 1},
     {.tasks = 300, .result_bytes = 24, .input_bytes = 30},
     {.tasks = 100, .result_bytes = 5000, .input_bytes = 30000, .shared_bytes = 1 << 20},
-    {.tasks = 60, .result_bytes = 32640, .input_bytes = 100001, .shared_bytes = 100000},
+    {.tasks = 60, .result_bytes = 16200, .input_bytes = 100001, .shared_bytes = 100000},
     {.tasks = 60, .result_bytes = 100000, .input_bytes = 70000},
     {.tasks = 30, .result_bytes = 1000003, .input_bytes = 1},
     {.tasks = 3, .result_bytes = 40000000, .input_bytes = 30000000, .shared_bytes = 20000000},

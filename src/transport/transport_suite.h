@@ -244,8 +244,8 @@ static inline void suite_cross_worker(kl_transport *t, kl_peer master, unsigned 
 
 /* Messages of sizes at which transports change their ways. They stay as they are until they are released, in
  * whatever order, while others come. */
-static const size_t suite_large_sizes[] = {32767,  32768,  32769,  65535,  65536, 65537,
-                                           262143, 262144, 262145, 524300, 10,    1000003};
+static const size_t suite_large_sizes[] = {16383, 16384,  16385,  32767,  32768,  32769, 65535,  65536,
+                                           65537, 262143, 262144, 262145, 524300, 10,    1000003};
 enum { SUITE_LARGE_SIZES = sizeof suite_large_sizes / sizeof *suite_large_sizes };
 enum { SUITE_LARGE = 4 * SUITE_LARGE_SIZES, SUITE_HELD = 10 };
 
