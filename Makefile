@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo check bench stragglers paper1 paper2 paper3 shared faults install fuzz tidy format clean packages release
+.PHONY: demo check bench stragglers paper1 paper2 paper3 shared foresight faults install fuzz tidy format clean packages release
 
 demo: packages        ## a real planning problem on unequal workers, start to end
 	tools/demo
@@ -12,6 +12,7 @@ check: packages       ## everything that must hold: builds, tests, sanitizers, f
 
 bench: release        ## what Kilter costs and what it reaches
 	build/release/bench/kilter-bench
+	TRANSPORTS=ipc KINDS=sleep TASKS_MS=0.5 BYTES="8 100000" WORKERS="2 8 32" ENGINES=events FOUND=build/foresight-short OUTPUT=/dev/stdout tools/foresight
 
 stragglers: release   ## docs/results/stragglers.md: AUTO against the best of the other policies on random platforms
 	tools/stragglers
@@ -29,6 +30,9 @@ shared: release       ## docs/results/shared.md: loops on cores that others use,
 	cmake --preset mpich
 	cmake --build --preset mpich
 	tools/shared
+
+foresight: release    ## docs/results/foresight.md: forecasts and the number of workers chosen, against real workers whose messages cost; two hours
+	tools/foresight
 
 faults: release       ## docs/results/faults.md: what happens when workers, links and masters fail; hours
 	tools/faults

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# tools/foresight on four tiny rows: is everything it promises in its page? What the figures are depends on the machine.
+# usage: foresight_test.sh SOURCE_DIR BUILD_DIR     exit 77: a tool it needs is missing
+set -euo pipefail
+for tool in jq sqlite3; do command -v $tool >/dev/null || { echo "skipped: $tool is not installed" >&2; exit 77; }; done
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+export HOME=$place TMPDIR=$place XDG_STATE_HOME=$place FOUND=$place/found BUILD=$2 OUTPUT=$place/page
+export TRANSPORTS="ipc tcp" KINDS="sleep compute" TASKS_MS=0.05 BYTES=10000 SIDES=results WORKERS="2 4" ENGINES=events RUN_S=0.01
+unset XDG_RUNTIME_DIR KILTER_RECORD KILTER_RECORD_DIR REPEAT KEEP PAGE_ONLY NO_PAGE BOX
+
+fail() {
+    echo "FAILED: $*" >&2
+    cat "$place/page" >&2 || :
+    exit 1
+}
+
+says() { # PATTERN [COUNT]: so many lines of the page match it
+    [ "$(grep -Ec -- "$1" "$place/page")" = "${2:-1}" ] || fail "not ${2:-1} lines say: $1"
+}
+
+refuses() { # NAME VALUE: with one clear line
+    local said
+    said=$(env "$1=$2" "$tool" 2>&1) && fail "$1=$2 is taken"
+    [[ $said =~ ^foresight:\ $1 ]] || fail "$1=$2: $said"
+}
+
+tool=$1/tools/foresight
+"$tool" 2>"$place/said" || fail "$(<"$place/said")"
+time='[0-9.]+ (µs|ms|s)'
+error='(\*\*)?[+-][0-9]+ %(\*\*)?'
+says '^Rows: 4\. Forecasts: 8\.$'
+says '^[0-8] of 8 \([0-9]+ %\) of the forecasts are within 10 % .*In [0-4] of 4 \([0-9]+ %\) rows the number of workers chosen'
+says '^\| (ipc|tcp), (sleeping|computing) \| [0-2] of 2 .* \| [01] of 1 \([0-9]+ %\) \| [0-9.]+ \|$' 4
+says '^\| all \| [0-8] of 8 '
+says "^\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \| $time $error \| $time $error \|" 4
+says '^\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \| [124] \| [0-9.e-]+ s² \| [1-4] \| (\*\*)?[0-9.]+(\*\*)? \| [0-9]+ \([0-9]+\) \|$' 4
+says '^\| events \| [0-8] of 8 '
+says "^\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \| $error \| $error \|$" 4
+says "^    [^ ]+: TRANSPORTS='ipc tcp' .*: [0-9]+ s$"
+
+# The same page again from what was measured; twice the runs make the same rows.
+cp "$place/page" "$place/before"
+PAGE_ONLY=1 "$tool"
+cmp "$place/page" "$place/before" || fail "written again the page differs"
+cp "$place/found/runs.tsv" "$place/runs"
+cat "$place/runs" >>"$place/found/runs.tsv"
+PAGE_ONLY=1 "$tool"
+says '^Rows: 4\. Forecasts: 8\.$'
+
+# Intervals are counted where forecasts have them.
+awk -F'\t' -v OFS='\t' '$7 == "forecast" { $10 = 0; $11 = $8 == 2 ? 1000 : 0 } { print }' "$place/runs" >"$place/found/runs.tsv"
+PAGE_ONLY=1 "$tool"
+says '4 of 8 \(50 %\) of the stated 90 % intervals hold'
+
+refuses TRANSPORTS carrier
+refuses KINDS "sleep dream"
+refuses BYTES 7
+refuses WORKERS "1 2"
+refuses RUN_S soon
