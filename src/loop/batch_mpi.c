@@ -63,14 +63,20 @@ static void put(kl_batch *b, MPI_Request request) {
     b->open++;
 }
 
+/* Before the sends, whichever was posted first. */
+static void put_receive(kl_batch *b, MPI_Request request) {
+    put(b, request);
+    b->requests[b->count - 1] = b->requests[b->receives];
+    b->requests[b->receives++] = request;
+}
+
 kilter_status kl_batch_join(kl_batch *b, int code, MPI_Request request, kilter_error *error) {
     if (code != MPI_SUCCESS)
         return kl_mpi_failed(code, "asking all ranks of a loop", error);
     begin_anew(b);
     if (!reserve(b))
         return no_memory(error);
-    put(b, request);
-    b->receives = b->count;
+    put_receive(b, request);
     b->collective = true;
     return KILTER_OK;
 }
@@ -86,8 +92,7 @@ static kilter_status receive_on(kilter_loop *l, MPI_Comm comm, kl_batch *b, void
         int code = MPI_Irecv((char *)to + at, piece, MPI_BYTE, from, tag, comm, &request);
         if (code != MPI_SUCCESS)
             return kl_mpi_failed(code, "receiving rows of a loop", error);
-        put(b, request);
-        b->receives = b->count;
+        put_receive(b, request);
     }
     if (bytes >= EAGER_BYTES) /* its sender may wait for that */
         kl_bells_ring(l->wait.bells, (uint32_t)from);

@@ -89,17 +89,24 @@ void kl_legs_free(kl_legs *legs) {
     *legs = (kl_legs){0};
 }
 
+static kilter_status post_leg(kilter_loop *l, size_t nth, kilter_error *error) {
+    const kl_leg *leg = &l->legs.legs[nth];
+    const kl_rows *rows = &l->arrays[leg->array].rows;
+    uint8_t *at = kl_rows_at(rows, leg->rows.lo);
+    size_t bytes = (size_t)(leg->rows.hi - leg->rows.lo) * rows->bytes;
+    return nth < l->legs.receives
+               ? kl_batch_receive(l, &l->exchange, at, bytes, leg->peer, KL_TAG_ROWS, error)
+               : kl_batch_send(l, &l->exchange, at, bytes, leg->peer, KL_TAG_ROWS, error);
+}
+
+/* Sends come first: where a large message has been announced already, MPI copies all of it while its receive
+ * is posted, and the ranks that wait for this rank's own rows would wait for that, too. */
 static kilter_status post(kilter_loop *l, kilter_error *error) {
     kilter_status status = KILTER_OK;
-    for (size_t i = 0; i < l->legs.count && status == KILTER_OK; i++) {
-        const kl_leg *leg = &l->legs.legs[i];
-        const kl_rows *rows = &l->arrays[leg->array].rows;
-        uint8_t *at = kl_rows_at(rows, leg->rows.lo);
-        size_t bytes = (size_t)(leg->rows.hi - leg->rows.lo) * rows->bytes;
-        status = i < l->legs.receives
-                     ? kl_batch_receive(l, &l->exchange, at, bytes, leg->peer, KL_TAG_ROWS, error)
-                     : kl_batch_send(l, &l->exchange, at, bytes, leg->peer, KL_TAG_ROWS, error);
-    }
+    for (size_t i = l->legs.receives; i < l->legs.count && status == KILTER_OK; i++)
+        status = post_leg(l, i, error);
+    for (size_t i = 0; i < l->legs.receives && status == KILTER_OK; i++)
+        status = post_leg(l, i, error);
     return status;
 }
 

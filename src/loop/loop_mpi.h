@@ -37,7 +37,7 @@ typedef struct kl_batch { /* zeroed: none */
     bool collective;                  /* one request, of all ranks */
 } kl_batch;
 
-/* Of any size, in pieces as MPI counts in int. All receives of a batch are posted before its sends. */
+/* Of any size, in pieces as MPI counts in int. */
 kilter_status kl_batch_receive(kilter_loop *l, kl_batch *batch, void *to, size_t bytes, int from, int tag,
                                kilter_error *error);
 kilter_status kl_batch_send(kilter_loop *l, kl_batch *batch, const void *data, size_t bytes, int to, int tag,
