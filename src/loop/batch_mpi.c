@@ -215,8 +215,8 @@ kilter_status kl_batch_await(kilter_loop *l, kl_batch *b, kilter_error *error) {
         if (!waited)
             kl_mpi_traffic(&l->wait);
         waited = true;
-        status = kl_loop_look_for_deaths(l, error);
         kl_loop_rest(l, !b->collective);
+        status = kl_loop_look_for_deaths_at(l, l->wait.rested_s, error);
     }
     if (waited)
         kl_mpi_waited(&l->wait);

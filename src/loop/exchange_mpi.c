@@ -96,15 +96,18 @@ static kilter_status post_leg(kilter_loop *l, size_t nth, kilter_error *error) {
     size_t bytes = (size_t)(leg->rows.hi - leg->rows.lo) * rows->bytes;
     return nth < l->legs.receives
                ? kl_batch_receive(l, &l->exchange, at, bytes, leg->peer, KL_TAG_ROWS, error)
-               : kl_batch_send(l, &l->exchange, at, bytes, leg->peer, KL_TAG_ROWS, error);
+               : kl_batch_send_on(l->comm, &l->exchange, at, bytes, leg->peer, KL_TAG_ROWS, error);
 }
 
 /* Sends come first: where a large message has been announced already, MPI copies all of it while its receive
- * is posted, and the ranks that wait for this rank's own rows would wait for that, too. */
+ * is posted, and the ranks that wait for this rank's own rows would wait for that, too. They are rung
+ * together, as each ring waits until the processor has written what was sent. */
 static kilter_status post(kilter_loop *l, kilter_error *error) {
     kilter_status status = KILTER_OK;
     for (size_t i = l->legs.receives; i < l->legs.count && status == KILTER_OK; i++)
         status = post_leg(l, i, error);
+    for (size_t i = l->legs.receives; i < l->legs.count; i++)
+        kl_bells_ring(l->wait.bells, (uint32_t)l->legs.legs[i].peer);
     for (size_t i = 0; i < l->legs.receives && status == KILTER_OK; i++)
         status = post_leg(l, i, error);
     return status;
@@ -250,7 +253,7 @@ static void settle_move(kilter_loop *l) {
 kilter_status kl_exchange_finish(kilter_loop *l, double *now_s, kilter_error *error) {
     if (!l->exchanging)
         return KILTER_OK;
-    double began_s = kl_loop_now_s(l);
+    double began_s = *now_s;
     kilter_status status = kl_batch_await(l, &l->exchange, error);
     if (status != KILTER_OK)
         return status;
@@ -274,7 +277,6 @@ static bool differ(const kilter_loop *l, const uint64_t *a, const uint64_t *b) {
 
 kilter_status kl_exchange_by_stages(kilter_loop *l, kilter_error *error) {
     kilter_status status = KILTER_OK;
-    double now_s;
     kl_span inner;
     memcpy(l->goal, l->target, (l->ranks + 1) * sizeof *l->goal);
     do {
@@ -283,6 +285,7 @@ kilter_status kl_exchange_by_stages(kilter_loop *l, kilter_error *error) {
         l->moves = differ(l, l->target, l->bounds);
         status = kl_exchange_begin(l, &inner, error);
         l->passing &= l->moving; /* or else it was refused */
+        double now_s = kl_loop_now_s(l);
         if (status == KILTER_OK)
             status = kl_exchange_finish(l, &now_s, error);
     } while (status == KILTER_OK && l->passing);

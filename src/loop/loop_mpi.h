@@ -280,7 +280,7 @@ kilter_status kl_exchange_open(kilter_loop *l, kilter_error *error);
 /* Begins to bring what is lacking, and gives in *inner the own rows that need nothing of it. */
 kilter_status kl_exchange_begin(kilter_loop *l, kl_span *inner, kilter_error *error);
 kilter_status kl_exchange_look(kilter_loop *l, kilter_error *error);
-/* *now_s: when it is done, if anything was under way. */
+/* *now_s: now; if anything was under way, then when it is done. */
 kilter_status kl_exchange_finish(kilter_loop *l, double *now_s, kilter_error *error);
 /* All of it, with rows changing only between neighbours at a time. */
 kilter_status kl_exchange_by_stages(kilter_loop *l, kilter_error *error);

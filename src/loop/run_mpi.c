@@ -383,8 +383,8 @@ static kilter_status end(kilter_loop *l, kilter_error *error) {
     if (l->phase != KL_WITHIN)
         return wrong_use(l, "kilter_loop_end()", "no execution is under way: call kilter_loop_begin() first",
                          error);
-    double now_s = 0;
-    kilter_status status = kl_exchange_finish(l, &now_s, error); /* of a rank without rows */
+    double now_s = l->exchanging ? kl_loop_now_s(l) : 0; /* a rank without rows */
+    kilter_status status = kl_exchange_finish(l, &now_s, error);
     if (status == KILTER_OK && !is_done(l))
         return wrong_use(l, "kilter_loop_end()",
                          "iterations of this rank are left: take ranges until there are no more", error);

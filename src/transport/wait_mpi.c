@@ -147,6 +147,7 @@ static void nap(double waited_s, double most_s) {
 
 void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
     double now_s = kl_monotonic_s(), waited_s = now_s - wait->traffic_s;
+    wait->rested_s = now_s;
     kl_mpi_look_at_core(wait, now_s);
     if (spins(wait, waited_s)) {
         wait->looks++;

@@ -17,6 +17,7 @@ extern const bool kl_mpi_ranks_die;
 
 typedef struct kl_mpi_wait {
     double traffic_s; /* when something last came or went */
+    double rested_s;  /* when the last rest began */
     double spin_s;    /* before the first nap, on a core of its own; 0: a few looks */
     double usual_s;   /* of a wait, mean of the last short ones */
     double waited_s;  /* ever */
