@@ -241,7 +241,36 @@ uint32_t kl_team_balanceable(const kl_iteration *iteration);
 /* The number with the smallest index that the master can feed and that can be balanced, or as now if that is
  * not 5 % better; acted on when KL_TEAM_PERSISTS iterations agree and their load was balanced. */
 void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan);
-/* Of a farm that is about to begin, as far as one iteration tells: with how many workers? */
+/* --- within a run --- */
+
+/* What the looks of one run have shown. Zeroed but for its times: nothing. */
+typedef struct kl_glance {
+    double began_s, then_s, then_cpu_s; /* the run; the last look, and the CPU time used by then */
+    uint32_t found;                     /* then: so many are as fast as all; 0: there was no look */
+    uint32_t from;                      /* others rest since a look: so many worked before; 0: nobody does */
+    bool gave_up;                       /* they were needed after all: nobody is to rest again */
+} kl_glance;
+
+typedef struct kl_sight {
+    double now_s, cpu_s; /* cpu_s: of the farm and all workers on its host, in this run */
+    uint32_t cores, workers;
+    uint64_t done; /* tasks */
+    const kl_load *load;
+} kl_sight;
+
+typedef struct kl_glance_plan {
+    uint32_t workers; /* that are to work */
+    bool changed;
+    char reason[KL_REASON_BYTES];
+} kl_glance_plan;
+
+/* A look at a run that is on. While the cores are busy, workers rest without whom it is as fast; two looks
+ * must agree. When the cores are busy no longer, all work again. false: nothing is known. */
+bool kl_glance_look(kl_glance *glance, const kl_sight *sight, kl_glance_plan *plan);
+double kl_glance_due_s(const kl_glance *glance, double now_s); /* the next one */
+
+/* Of a farm that is about to begin, as far as one iteration tells: with how many workers? 0: it does not
+ * tell. */
 uint32_t kl_team_expect(const kl_iteration *iteration, char reason[KL_REASON_BYTES]);
 /* Once for each iteration that was chosen after. */
 void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_plan *plan);

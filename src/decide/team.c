@@ -255,7 +255,7 @@ uint32_t kl_team_expect(const kl_iteration *it, char reason[KL_REASON_BYTES]) {
     if (!usable(it))
         return 0;
     uint32_t n = best_of(it, kl_team_balanceable(it));
-    if (!finding(it, n))
+    if (!finding(it, n) || unbalanced_part(it) > UNBALANCED)
         n = it->workers;
     snprintf(reason, KL_REASON_BYTES, "%u worker%s would have index %.3g; %u had %.3g", (unsigned)n,
              n == 1 ? "" : "s", index_with(it, n), (unsigned)it->workers, present_index(it));

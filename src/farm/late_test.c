@@ -22,6 +22,7 @@ typedef struct scenario {
     uint32_t slow;
     double drop_s, factor;
     const stepped_farm *farm;
+    uint64_t run; /* the one that is on; a task of the one before it may still be begun */
     uint8_t executed[TASKS_MOST];
 } scenario;
 
@@ -37,7 +38,7 @@ static double speed_of(const stepped_actor *a) {
 
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     double cost_s = now.task_s * (task->index == now.long_task ? now.long_times : 1);
-    now.executed[task->index]++;
+    now.executed[task->index] += task->run == now.run;
     stepped_spend(state, cost_s / speed_of(state));
     return kilter_result_put(result, &task->index, sizeof task->index);
 }
@@ -61,6 +62,7 @@ static void count_outcome(const kilter_outcome *outcome, void *user) {
 /* Every task counts once, none is carried out more often than it may be; gives the run's time. */
 static double run_s(stepped_farm *f, uint64_t tasks, bool deaths) {
     tally t = {.tasks = tasks};
+    now.run = f->master->runs;
     memset(now.executed, 0, sizeof now.executed);
     kilter_run run = {.tasks = tasks, .done = count_outcome, .user = &t};
     kilter_error error = {KILTER_OK, ""};

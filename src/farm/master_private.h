@@ -56,16 +56,6 @@ typedef struct kl_asked {
     uint64_t chunk;
 } kl_asked;
 
-/* Looks at the number of workers within a run. */
-typedef struct kl_glance {
-    uint64_t at_done; /* the next one, when so many tasks are done; UINT64_MAX: none */
-    double then_s;    /* the last one, or the run's begin, */
-    uint64_t then_done;
-    uint32_t agree, best; /* looks in a row that found fewer to be better; the most they found */
-    uint32_t from;        /* a smaller number is on trial: from how many; 0: it is not */
-    double cost;          /* n·T² of a task before it */
-} kl_glance;
-
 struct kl_master {
     kl_master_options options;
     kl_transport *transport;
@@ -124,7 +114,8 @@ struct kl_master {
     bool by_hand;      /* `seats` was set from outside */
     bool chooses;      /* the farm chooses `seats` itself */
     kl_team team;
-    kl_glance glance;
+    kl_glance glance;        /* of this run, */
+    double glance_due_s;     /* its next look; HUGE_VAL: none */
     kl_line alone;           /* that time against the tasks of the run before it [t_M(T)] */
     double lost_s;           /* of a run, to more than the model of fork and join knows of */
     uint64_t lost_runs;      /* that this was learned from, those before them included */
@@ -244,7 +235,7 @@ void kl_master_record_use(kl_master *master);
 /* --- glance.c: the number of workers within a run --- */
 
 void kl_master_glance_begins(kl_master *master);
-/* Tasks have ended: is it time for a look? Then it may let workers rest. */
+/* Is it time for a look? Then it may let workers rest, or wake them. */
 kilter_status kl_master_glance(kl_master *master, kilter_error *error);
 
 /* --- rescue.c: the end of a run --- */
@@ -263,6 +254,7 @@ kilter_status kl_master_seat(kl_master *master, kilter_error *error);
 void kl_master_wake_for_lost(kl_master *master);
 /* A run is about to begin: what was set or is to be decided between runs takes effect. */
 kilter_status kl_master_between_runs(kl_master *master, kilter_error *error);
+void kl_master_record_look(kl_master *master, uint32_t workers); /* state.decision says what came of it */
 kl_iteration kl_master_iteration(kl_master *master); /* of the last run that ended, in the model's terms */
 kl_iteration
 kl_master_iteration_so_far(kl_master *master);    /* of the part that is done of the run that is on */

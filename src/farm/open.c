@@ -137,14 +137,24 @@ static uint32_t default_workers(const kl_settings *s) {
     return each > cores ? 1 : each > 0 ? cores / each : cores;
 }
 
+static kilter_status take_advice(kilter_farm *f, kilter_error *error) {
+    const kl_settings *s = &f->settings;
+    if (!kl_settings_name_record(s))
+        return KILTER_OK;
+    kilter_status status = kl_record_team(s->team, s->name, &f->seats, error);
+    if (status == KILTER_OK && f->seats == 0)
+        fprintf(stderr, "%s: --team %s: it does not say how many workers pay; all of them begin\n", s->name,
+                s->team);
+    return status;
+}
+
 static kilter_status open_master(kl_settings *settings, kilter_farm **farm, kilter_error *error) {
     kilter_farm *f = new_farm(settings);
     if (!f)
         return kl_fail(error, KILTER_ERR_MEMORY, "opening the farm: memory ran out");
     const kl_settings *s = &f->settings;
     f->workers = s->options.workers ? s->options.workers : s->listen ? 1 : default_workers(s);
-    kilter_status status =
-        kl_settings_name_record(s) ? kl_record_team(s->team, s->name, &f->seats, error) : KILTER_OK;
+    kilter_status status = take_advice(f, error);
     if (status == KILTER_OK)
         status = s->listen                                             ? listen_for_workers(f, error)
                  : s->transport && strcmp(s->transport, "inproc") == 0 ? kl_farm_start_threads(f, error)

@@ -26,11 +26,14 @@ static void release(kl_master *m) {
 
 typedef struct candidate {
     double rate;
+    uint32_t sharing; /* of those before it, so many are bound to the same cores */
     member *member;
 } candidate;
 
 static int faster_first(const void *a, const void *b) {
     const candidate *x = a, *y = b;
+    if (x->sharing != y->sharing)
+        return x->sharing > y->sharing ? 1 : -1;
     if (x->rate != y->rate)
         return x->rate < y->rate ? 1 : -1;
     return (x->member->number > y->member->number) - (x->member->number < y->member->number);
@@ -45,7 +48,7 @@ static uint32_t rank(kl_master *m, candidate *list) {
         if (one->stage != WORKING)
             continue;
         double rate = kl_balance_rate(&m->balance, one->worker);
-        list[count++] = (candidate){rate, one};
+        list[count++] = (candidate){.rate = rate, .member = one};
         sum += rate;
         known += rate > 0;
     }
@@ -56,11 +59,29 @@ static uint32_t rank(kl_master *m, candidate *list) {
     return count;
 }
 
+/* Two that are bound to the same cores of a host take each other's time: others go before the second of them.
+ */
+static void spread(candidate *list, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        const kl_hello *one = &list[i].member->hello;
+        for (uint32_t k = i; k > 0 && *one->binding; k--) {
+            const kl_hello *other = &list[k - 1].member->hello;
+            if (strcmp(one->binding, other->binding) == 0 && strcmp(one->host, other->host) == 0) {
+                list[i].sharing = list[k - 1].sharing + 1;
+                break;
+            }
+        }
+    }
+    qsort(list, count, sizeof *list, faster_first);
+}
+
 kilter_status kl_master_seat(kl_master *m, kilter_error *error) {
     candidate *list = malloc((m->member_count + 1) * sizeof *list);
     if (!list)
         return kl_fail(error, KILTER_ERR_MEMORY, "choosing the workers of a run: memory ran out");
     uint32_t count = rank(m, list), seats = m->seats ? m->seats : count;
+    if (seats < count)
+        spread(list, count);
     for (uint32_t i = 0; i < count; i++)
         set_resting(m, list[i].member, i >= seats);
     free(list);
@@ -120,6 +141,10 @@ static void record(kl_master *m, const char *kind, uint64_t count, double foreca
                                     .forecast_s = forecast_s,
                                     .gain_s = gain_s,
                                 });
+}
+
+void kl_master_record_look(kl_master *m, uint32_t workers) {
+    record(m, "workers", workers, 0, 0);
 }
 
 static void set_factor(kl_master *m, double factor) {
@@ -188,6 +213,10 @@ static bool choose(kl_master *m) {
     if (!*plan.reason)
         return false;
     snprintf(m->state.decision, sizeof m->state.decision, "%s", plan.reason);
+    if (plan.verdict == KL_TEAM_NOTHING) {
+        kl_master_record_look(m, plan.workers);
+        return false;
+    }
     double now_s = kl_now_s(&m->options.clock) - m->opened_s;
     record(m, "workers", plan.workers, now_s + plan.forecast_s, plan.gain_s);
     if (plan.verdict < KL_TEAM_CHANGED)
@@ -196,16 +225,20 @@ static bool choose(kl_master *m) {
     return true;
 }
 
+/* After several runs, or looks within one, the number it has come to; after one run what that shows. */
 void kl_master_advise(kl_master *m) {
-    if (m->runs == 0 || !m->chooses || m->done < m->summary.tasks || m->grown)
+    if (m->runs == 0 || m->done < m->summary.tasks || m->grown)
         return;
-    bool mixed = m->glance.from > 0; /* its number changed within it */
-    kl_iteration it = kl_master_iteration(m);
-    uint32_t workers = kl_team_expect(&it, m->state.decision);
-    if (mixed)
-        snprintf(m->state.decision, sizeof m->state.decision, "as many as at the end of the last run");
+    uint32_t workers = m->ready - m->resting;
+    bool settled = m->chooses && (m->runs > 1 || m->glance.from > 0);
+    if (settled) {
+        snprintf(m->state.decision, sizeof m->state.decision, "as many as worked last");
+    } else {
+        kl_iteration it = kl_master_iteration(m);
+        workers = kl_team_expect(&it, m->state.decision);
+    }
     if (workers > 0)
-        record(m, "team", mixed ? m->ready - m->resting : workers, 0, 0);
+        record(m, "team", workers, 0, 0);
 }
 
 /* While a smaller number is on trial, the others must be there to come back. */

@@ -57,8 +57,8 @@ static int compute(const kilter_task *task, kilter_result *result, void *state) 
     return kilter_result_put(result, (const void *)&sum, sizeof sum);
 }
 
-/* More workers than cores: what comes of the looks depends on the machine, that there are some does not. */
-static void looks_within_the_first_run_are_recorded(void **state) {
+/* More workers than cores: what comes of it depends on the machine, that it is said does not. */
+static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_farm *farm;
     kilter_farm_options options = {.work = compute, .workers = 8, .record = file, .name = "recorded"};
@@ -71,7 +71,6 @@ static void looks_within_the_first_run_are_recorded(void **state) {
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     kl_report *report;
     assert_int_equal(kl_report_read(file, &report, NULL), KILTER_OK);
-    assert_true(decision_of(report, "workers")->decisions > 0);
     assert_int_equal(decision_of(report, "team")->decisions, 1);
     kl_report_free(report);
 }
@@ -146,7 +145,7 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     kl_master_advise(f.master);
     kl_report *report = close_recorded(&f, trace, file);
     const kl_report_decision *workers = decision_of(report, "workers");
-    assert_true(workers->decisions == 4 && workers->forecasts == 4 && workers->tasks == 0);
+    assert_true(workers->decisions == 4 && workers->forecasts == 3 && workers->tasks == 0);
     assert_non_null(strstr(workers->last_reason, "stays at 3 workers, on trial"));
     assert_true(workers->missed_s < 0.02); /* an iteration takes 60 to 100 ms */
     kl_report_free(report);
@@ -186,8 +185,9 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     kl_report_free(close_recorded(&f, trace, file));
     uint32_t team = 7;
     kilter_error error;
-    assert_int_equal(kl_record_team(file, "test", &team, &error), KILTER_ERR_USAGE);
-    assert_non_null(strstr(error.text, "does not say how many workers pay"));
+    assert_int_equal(kl_record_team(file, "test", &team, &error), KILTER_OK);
+    assert_int_equal(team, 0); /* it does not say */
+    team = 7;
     assert_int_equal(kl_record_team(file, "other", &team, &error), KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, "it is a record of program 'test', this is 'other'"));
     assert_int_equal(kl_record_team("missing.kilter", "test", &team, &error), KILTER_ERR_USAGE);
@@ -248,7 +248,7 @@ static void a_run_that_grows_is_recorded_as_it_ended(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_run_leaves_a_record_that_can_be_read, make_place, remove_place),
-        cmocka_unit_test_setup_teardown(looks_within_the_first_run_are_recorded, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(a_farm_that_ran_once_says_what_it_learned, make_place, remove_place),
         cmocka_unit_test_setup_teardown(what_failed_is_recorded_with_each_attempt, make_place, remove_place),
         cmocka_unit_test_setup_teardown(a_choice_is_recorded_with_forecast_and_outcome, make_place,
                                         remove_place),

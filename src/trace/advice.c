@@ -10,7 +10,8 @@ static kilter_status fail(const char *path, const char *why, kilter_error *error
     return kl_fail(error, KILTER_ERR_USAGE, "--team %s: %s; name another record, or say auto", path, why);
 }
 
-/* Column 0: the program, column 1: the number, NULL where there is none. */
+/* Column 0: the program, column 1: the number, NULL where there is none: a farm that was killed has not said
+ * it. */
 static kilter_status take(sqlite3_stmt *row, const char *path, const char *program, uint32_t *workers,
                           kilter_error *error) {
     const char *of = (const char *)sqlite3_column_text(row, 0);
@@ -21,17 +22,13 @@ static kilter_status take(sqlite3_stmt *row, const char *path, const char *progr
         return fail(path, why, error);
     }
     int64_t number = sqlite3_column_int64(row, 1);
-    if (number < 1 || number > UINT32_MAX)
-        return fail(path,
-                    "it does not say how many workers pay: its farm was not closed, or had no whole run",
-                    error);
-    *workers = (uint32_t)number;
+    *workers = number >= 1 && number <= UINT32_MAX ? (uint32_t)number : 0;
     return KILTER_OK;
 }
 
 kilter_status kl_record_team(const char *path, const char *program, uint32_t *workers, kilter_error *error) {
     static const char sql[] =
-        "SELECT program, (SELECT count FROM decision WHERE kind = 'team' ORDER BY id DESC) "
+        "SELECT program, (SELECT count FROM decision WHERE kind IN ('team', 'workers') ORDER BY id DESC) "
         "FROM run";
     sqlite3 *db = NULL;
     sqlite3_stmt *row = NULL;

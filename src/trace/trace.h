@@ -240,8 +240,8 @@ kilter_status kl_stored_additions(kl_stored *stored, kl_trace_addition **additio
 kilter_status kl_stored_next(kl_stored *stored, kl_trace_result_row *row, bool *got, kilter_error *error);
 void kl_stored_free(kl_stored *stored);
 
-/* How many workers a farm of `program` should begin with, as the record of an earlier one says.
- * KILTER_ERR_USAGE: it is another program's, or does not say. */
+/* How many workers a farm of `program` should begin with, as the record of an earlier one says; 0: it does
+ * not say. KILTER_ERR_USAGE: it is another program's, or no record. */
 kilter_status kl_record_team(const char *path, const char *program, uint32_t *workers, kilter_error *error);
 
 /* --- the lock that the writer of a record holds on its file; the system ends it with the process, and with

@@ -1,0 +1,78 @@
+/* Within a run: workers that bring nothing, as the cores of their host are busy without them, and whether
+ * that is still so. Nothing is concluded from the time of the run, of which only a part is known. */
+#include <math.h>
+#include <stdio.h>
+
+#include "decide/policy.h"
+
+static const double BUSY = 0.9;        /* of the cores: what more workers would use is not there */
+static const double FREE = 0.8;        /* of them: others could use the rest */
+static const double AS_FAST = 1.03;    /* a number of workers */
+static const uint64_t TASKS_EACH = 8;  /* a worker has done on average, before anything is concluded */
+static const double WINDOW_S = 0.1;    /* between two looks, at least; */
+static const double WINDOW_PART = 0.1; /* or this part of the run so far */
+
+double kl_glance_due_s(const kl_glance *g, double now_s) {
+    return now_s + fmax(WINDOW_S, WINDOW_PART * (now_s - g->began_s));
+}
+
+/* The fewest that the model takes to be as fast as all of them. */
+static uint32_t enough(const kl_load *load, uint32_t workers) {
+    double all = kl_model_limit(load, workers).times / workers;
+    uint32_t few = 0, many = workers; /* few are not enough */
+    while (many > few + 1) {
+        uint32_t middle = few + (many - few) / 2;
+        if (kl_model_limit(load, middle).times / middle <= AS_FAST * all)
+            many = middle;
+        else
+            few = middle;
+    }
+    return many;
+}
+
+static void say(const kl_glance_plan *plan, const char *what, double busy, char *reason) {
+    snprintf(reason, KL_REASON_BYTES, "%u worker%s, in the run: %s, the cores are %.0f %% busy",
+             (unsigned)plan->workers, plan->workers == 1 ? "" : "s", what, 100 * busy);
+}
+
+static void look_for_fewer(kl_glance *g, const kl_sight *s, double busy, kl_glance_plan *plan) {
+    uint32_t found =
+        busy >= BUSY && s->done >= TASKS_EACH * s->workers ? enough(s->load, s->workers) : s->workers;
+    bool again = g->found > 0 && g->found < s->workers && found < s->workers;
+    uint32_t more = found > g->found ? found : g->found;
+    g->found = found;
+    if (!again || g->gave_up) {
+        say(plan, found < s->workers ? "fewer would be as fast, seen once" : "no fewer would be as fast",
+            busy, plan->reason);
+        return;
+    }
+    plan->workers = more;
+    plan->changed = true;
+    g->from = s->workers;
+    say(plan, "more are no faster", busy, plan->reason);
+}
+
+static void look_at_trial(kl_glance *g, const kl_sight *s, double busy, kl_glance_plan *plan) {
+    if (busy >= FREE || s->workers >= g->from) {
+        say(plan, "the others would bring nothing", busy, plan->reason);
+        return;
+    }
+    plan->workers = g->from;
+    plan->changed = g->gave_up = true;
+    g->from = g->found = 0;
+    say(plan, "all again", busy, plan->reason);
+}
+
+bool kl_glance_look(kl_glance *g, const kl_sight *s, kl_glance_plan *plan) {
+    double window_s = s->now_s - g->then_s, busy = (s->cpu_s - g->then_cpu_s) / (window_s * s->cores);
+    *plan = (kl_glance_plan){.workers = s->workers};
+    if (!kl_load_known(s->load) || !(window_s > 0))
+        return false;
+    g->then_s = s->now_s;
+    g->then_cpu_s = s->cpu_s;
+    if (g->from > 0)
+        look_at_trial(g, s, busy, plan);
+    else
+        look_for_fewer(g, s, busy, plan);
+    return true;
+}
