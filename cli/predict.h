@@ -41,6 +41,7 @@ typedef struct kl_number {
 typedef struct kl_measured {
     uint64_t run;
     uint32_t workers;
+    uint64_t tasks;
     double time_s; /* with l_m */
 } kl_measured;
 
@@ -125,7 +126,7 @@ typedef struct kl_what_if {
     kl_verdict verdict;
 } kl_what_if;
 
-enum { KL_WHAT_IFS = 3 };
+enum { KL_WHAT_IFS = 4 };
 
 typedef struct kl_prediction {
     const kl_basis *basis;

@@ -147,7 +147,8 @@ static bool differ(const kl_report_iteration *it) {
 static double runs_differ(const kl_basis *b, uint32_t workers) {
     kl_stat times = {0};
     for (size_t i = b->measured_count; i > 0 && times.count < RUNS_ALIKE; i--)
-        if (b->measured[i - 1].workers == workers)
+        if (b->measured[i - 1].workers == workers &&
+            b->measured[i - 1].tasks == b->measured[b->measured_count - 1].tasks)
             kl_stat_add(&times, b->measured[i - 1].time_s, 0);
     return times.count >= RUNS_LEAST ? kl_stat_cv(&times) : 0;
 }
@@ -160,17 +161,17 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
         const kl_report_iteration *it = &r->iterations[i];
         if (is_whole(it) && it->workers > 0 && it->elapsed_s > 0 && isfinite(it->elapsed_s))
             b->measured[b->measured_count++] =
-                (kl_measured){it->run, it->workers, it->elapsed_s + gap_before(r, it)};
+                (kl_measured){it->run, it->workers, it->tasks, it->elapsed_s + gap_before(r, it)};
     }
     return KILTER_OK;
 }
 
 static double measured(const kl_report *r, const char *kind) {
     double value = kl_report_measured(r, kind);
-    return value > 0 && isfinite(value) ? value : 0;
+    return value > 0 && value < MOST ? value : 0;
 }
 
-/* Of the last run in the record: it is what measurements are of. Gives kl_model_alone(). */
+/* Of the last run in the record: it is what measurements are of. Gives what kl_load_fit() does. */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, "message_per_byte_s"), bytes = it->bytes_out + it->bytes_in;
     if (!is_whole(it) || it != &r->iterations[r->iteration_count - 1])
@@ -189,9 +190,7 @@ static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iterat
                         .answer_s = measured(r, "answer_s"),
                         .to_workers = bytes > 0 ? it->bytes_out / bytes : 0.5,
                         .per_byte_s = per_byte_s};
-    double task_s = work_of(it).work_s / (double)it->tasks_done, alone = kl_model_alone(task_s, &b->load.use);
-    b->load.task_s = alone * task_s;
-    return alone;
+    return kl_load_fit(&b->load, work_of(it).work_s / (double)it->tasks_done);
 }
 
 static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
@@ -269,7 +268,16 @@ kilter_status kl_basis_read(kl_basis *b, const char *path, int64_t run, kilter_e
     return status;
 }
 
+/* Other work, or other workers, would put another load on what they share. */
+static void forget_load(kl_basis *b) {
+    static const int inputs[] = {KL_IN_WORK_S, KL_IN_BYTES, KL_IN_TASKS, KL_IN_TASK_MEAN_S};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (given(b, inputs[i]))
+            b->load = (kl_load){0};
+}
+
 kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
+    forget_load(b);
     if (!known(b, KL_IN_WORK_S))
         return kl_fail(error, KILTER_ERR_INPUT,
                        "predicting: the work is not known; give --work-s, or the record of a run");
@@ -314,6 +322,7 @@ static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *
     b->speeds = speeds;
     b->speed_count = count;
     b->speeds_from = from;
+    b->load = (kl_load){0}; /* that is of others */
 }
 
 /* "0.5" or "16x0.5" at *at, which moves behind it. */

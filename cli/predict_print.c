@@ -92,7 +92,11 @@ static void print_program(const kl_program_prediction *p, FILE *out) {
 
 static void print_limit(const kl_verdict *v, FILE *out) {
     const kl_limit *l = &v->enough.limit;
-    if (l->what == KL_SHARED_NOTHING)
+    if (!l->known)
+        kl_say(
+            out, "limit",
+            "not known: what workers share is known only of a run measured, with its own work and workers");
+    else if (l->what == KL_SHARED_NOTHING)
         kl_say(out, "limit", "the tasks themselves: nothing that workers share slows them down");
     else if (l->what == KL_SHARED_CORES)
         kl_say(out, "limit", "%s: %.0f %% busy, %.0f %% of that with sending and receiving",
@@ -103,8 +107,9 @@ static void print_limit(const kl_verdict *v, FILE *out) {
 
 static const char *enough_words(const kl_verdict *v) {
     if (v->enough.workers == 1)
-        return "1 worker is as fast as more";
-    return v->is_most ? "workers are the fastest of those looked at" : "workers are as fast as more";
+        return "1 worker is as fast as more, within 3 %";
+    return v->is_most ? "workers are the fastest of those looked at"
+                      : "workers are as fast as more, within 3 %";
 }
 
 static void print_forecast(const kl_verdict *v, FILE *out) {
@@ -117,17 +122,21 @@ static void print_forecast(const kl_verdict *v, FILE *out) {
            kl_time_words(p->within.high_s).text);
 }
 
+static const double TELLING = 0.97; /* of the time: less is worth a line */
+
 static void print_verdict(const kl_prediction *p, FILE *out) {
     if (p->verdict.enough.workers == 0)
         return;
     print_forecast(&p->verdict, out);
-    if (!kl_load_known(&p->basis->load))
-        return;
     print_limit(&p->verdict, out);
+    const char *title = "what if";
     for (int i = 0; i < KL_WHAT_IFS; i++) {
         const kl_point *other = &p->what_if[i].verdict.enough;
-        kl_say(out, i == 0 ? "what if" : "", "%s: %s with %" PRIu32, p->what_if[i].words,
+        if (!p->what_if[i].key || !(other->rounds_time_s < TELLING * p->verdict.enough.rounds_time_s))
+            continue;
+        kl_say(out, title, "%s: %s with %" PRIu32, p->what_if[i].words,
                kl_time_words(other->rounds_time_s).text, other->workers);
+        title = "";
     }
 }
 
@@ -336,6 +345,7 @@ static void put_point(kl_json *j, const char *name, const kl_point *p) {
     kl_json_number(j, "high_s", p->within.high_s);
     kl_json_text(j, "limit", p->limit.what == KL_SHARED_NOTHING ? NULL : kl_shared_name(p->limit.what));
     kl_json_number(j, "limit_used", p->limit.used);
+    kl_json_number(j, "limit_sending", p->limit.sending);
     kl_json_number(j, "rounds_efficiency", p->rounds_efficiency);
     kl_json_number(j, "rounds_index_s", p->rounds_index_s);
     kl_json_number(j, "quality_bound", p->quality_bound);

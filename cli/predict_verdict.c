@@ -4,15 +4,22 @@
 #include "predict.h"
 
 static const double NEARLY = 1.03; /* as fast */
+enum { STEPS = 64 };
+
+/* All small numbers, of large ones some. */
+static uint32_t next_number(uint32_t n, uint32_t most) {
+    uint32_t next = n + 1 + n / STEPS;
+    return n < most && next > most ? most : next;
+}
 
 static kl_verdict verdict_of(const kl_basis *b, uint32_t most) {
     kl_point best = {0};
-    for (uint32_t n = 1; n <= most; n++) {
+    for (uint32_t n = 1; n <= most; n = next_number(n, most)) {
         kl_point p = kl_predict_at(b, KL_ASYNCHRONOUS, n);
         if (isfinite(p.rounds_time_s) && (best.workers == 0 || p.rounds_time_s < best.rounds_time_s))
             best = p;
     }
-    for (uint32_t n = 1; n < best.workers; n++) {
+    for (uint32_t n = 1; n < best.workers; n = next_number(n, most)) {
         kl_point p = kl_predict_at(b, KL_ASYNCHRONOUS, n);
         if (p.rounds_time_s <= NEARLY * best.rounds_time_s)
             return (kl_verdict){.enough = p};
@@ -22,6 +29,10 @@ static kl_verdict verdict_of(const kl_basis *b, uint32_t most) {
 
 static void own_cores(kl_basis *b) {
     b->load.apart = true;
+}
+
+static void more_cores(kl_basis *b) {
+    b->load.use.cores *= 2;
 }
 
 static void small_messages(kl_basis *b) {
@@ -40,6 +51,7 @@ void kl_predict_verdict(kl_prediction *p) {
         void (*change)(kl_basis *b);
     } changes[KL_WHAT_IFS] = {
         {"own_cores", "if the master had cores of its own", own_cores},
+        {"twice_the_cores", "if its host had twice the cores", more_cores},
         {"small_messages", "if inputs and results had a tenth of their bytes", small_messages},
         {"fast_link", "if the link between hosts were ten times as fast", fast_link}};
     p->verdict = verdict_of(p->basis, p->most);

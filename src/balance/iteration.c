@@ -51,14 +51,13 @@ static effort effort_of(const kl_snapshot *s) {
 
 /* What the run put on all that its workers share; and its tasks become those of workers alone. */
 static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
-    double alone = kl_model_alone(it->task_mean_s, use);
     it->load = (kl_load){.use = *use,
-                         .task_s = alone * it->task_mean_s,
                          .workers = it->workers,
                          .chunks = (double)it->chunks,
                          .answer_s = it->answer_s,
                          .to_workers = it->model.to_workers,
                          .per_byte_s = b->message_now.per_unit_s};
+    double alone = kl_load_fit(&it->load, it->task_mean_s);
     if (!kl_load_known(&it->load))
         return;
     it->model.work_s *= alone;

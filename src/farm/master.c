@@ -374,10 +374,21 @@ static kilter_status set_shared(kl_master *m, kilter_bytes shared, kilter_error 
     return KILTER_OK;
 }
 
+/* One task says little of how fast its worker is. */
+static bool speeds_are_known(const kl_snapshot *s) {
+    static const uint64_t FEW = 4;
+    for (uint32_t i = 0; i < s->slots; i++)
+        if (s->workers[i].units > 0 && s->workers[i].run_unit_s.count < FEW)
+            return false;
+    return true;
+}
+
 /* Else a forecast for all tasks would stand beside the time of some. */
 static kl_interval equal_split(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
-    double time_s = m->done == m->summary.tasks ? kl_model_equal_split_s(&m->balance.snapshot) : 0;
+    double time_s = m->done == m->summary.tasks && speeds_are_known(&m->balance.snapshot)
+                        ? kl_model_equal_split_s(&m->balance.snapshot)
+                        : 0;
     if (time_s > 0)
         time_s = fmax(time_s, kl_model_shared_s(&it.load, it.workers));
     kl_limit limit = kl_model_limit(&it.load, it.workers);

@@ -82,7 +82,8 @@ double kl_station_rate(const kl_station *station, double away_s, uint32_t worker
 /* What a run's tasks asked of all that its workers share. */
 typedef struct kl_load {
     kl_use use;
-    double task_s;     /* of one task at its worker, if nobody else were there: kl_model_alone() of it */
+    double task_s;     /* of one task at its worker, if nobody else were there */
+    double beyond;     /* its tasks took so many times as long as that and what is shared explain */
     uint32_t workers;  /* that did the run */
     double chunks;     /* of the run */
     double answer_s;   /* the dealing thread's part, for one chunk */
@@ -104,11 +105,14 @@ typedef struct kl_limit {
     double times;   /* a task takes so many times as long as alone */
     double used;    /* part of it that is busy; 0 of nothing */
     double sending; /* of cores: part of what they do that is sending and receiving */
+    bool known;     /* else nothing is known of what they share */
 } kl_limit;
 
-/* The part of the workers' time with tasks, task_s on average, in which nobody kept them from their cores. */
-double kl_model_alone(double task_s, const kl_use *use);
+/* Fill task_s and beyond of a load that has all the rest, of tasks that took task_s on average. Gives the
+ * part of that in which nobody kept their workers from the cores. */
+double kl_load_fit(kl_load *load, double task_s);
 bool kl_load_known(const kl_load *load); /* else nothing limits */
+/* With other numbers of workers than the run had; with as many, `times` is what it was. */
 kl_limit kl_model_limit(const kl_load *load, uint32_t workers);
 /* The least time in which what they share can do its part of the run, in so many chunks; 0: not known. */
 double kl_model_shared_s(const kl_load *load, double chunks);

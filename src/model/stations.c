@@ -76,7 +76,10 @@ static const double THEIRS = 0.5;
 static kl_station cores_of(const kl_load *l, double chunks) {
     double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
     double theirs_s = l->use.local_s + THEIRS * more_s(l, chunks) * l->use.local_tasks / l->use.tasks;
-    return (kl_station){(own_s + theirs_s) / l->use.tasks, l->use.cores};
+    double threads = 1; /* of a worker */
+    if (l->use.local_tasks > 0)
+        threads = fmax(1, l->use.local_s / l->use.local_tasks / l->task_s);
+    return (kl_station){(own_s + theirs_s) / l->use.tasks / threads, l->use.cores / threads};
 }
 
 /* For their side of messages workers are taken to need as much as the master. */
@@ -106,17 +109,12 @@ static void consider(const kl_load *l, kl_shared what, kl_station s, uint32_t wo
     double rate = kl_station_rate(&s, fmax(0, l->task_s - s.task_s), workers);
     double times = workers / (rate * l->task_s);
     if (times > limit->times)
-        *limit = (kl_limit){.what = what, .times = times, .used = rate * s.task_s / s.servers};
-}
-
-double kl_model_alone(double task_s, const kl_use *use) {
-    double delay_s = use->tasks > 0 ? use->delay_s / use->tasks : 0;
-    return fmax(1 - delay_s / task_s, LEAST_ALONE);
+        *limit = (kl_limit){.what = what, .times = times, .used = rate * s.task_s / s.servers, .known = true};
 }
 
 bool kl_load_known(const kl_load *l) {
     return l->use.cores > 0 && l->use.tasks > 0 && l->use.farm_s > 0 && l->chunks > 0 && l->task_s > 0 &&
-           l->workers > 0;
+           l->workers > 0 && l->beyond > 0;
 }
 
 /* With more workers each of them gets fewer chunks, where they get several. */
@@ -153,17 +151,36 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
-kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
-    kl_limit limit = {.what = KL_SHARED_NOTHING, .times = 1};
+static kl_limit limit_of(const kl_load *l, uint32_t workers) {
+    kl_limit limit = {.what = KL_SHARED_NOTHING, .times = 1, .known = true};
     kl_station stations[SHARED];
-    if (!kl_load_known(l))
-        return limit;
     double chunks = chunks_of(l, workers);
     stations_of(l, chunks, stations);
     for (int i = KL_SHARED_CORES; i < SHARED; i++)
         consider(l, (kl_shared)i, stations[i], workers, &limit);
-    limit.sending = fmin(1, sending_s(l, chunks) / (stations[KL_SHARED_CORES].task_s * l->use.tasks));
+    const kl_station *cores = &stations[KL_SHARED_CORES];
+    double cores_s = cores->task_s / cores->servers * l->use.cores * l->use.tasks;
+    limit.sending = fmin(1, sending_s(l, chunks) / cores_s);
     return limit;
+}
+
+kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
+    if (!kl_load_known(l))
+        return (kl_limit){.what = KL_SHARED_NOTHING, .times = 1};
+    kl_limit limit = limit_of(l, workers);
+    limit.times *= l->beyond;
+    return limit;
+}
+
+/* Whatever the model does not know of is taken to be so again. */
+double kl_load_fit(kl_load *l, double task_s) {
+    double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
+    double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);
+    l->task_s = alone * task_s;
+    l->beyond = 1;
+    if (kl_load_known(l))
+        l->beyond = 1 / alone / limit_of(l, l->workers).times;
+    return alone;
 }
 
 const char *kl_shared_name(kl_shared what) {
@@ -192,12 +209,14 @@ static const double RUNS_DIFFER = 0.03; /* where that was not measured; runs nev
 static const double RUNS_DIFFER_LEAST = 0.01;
 static const double DOUBLING =
     0.02; /* what a model may be off by, for each doubling of the number of workers */
+static const double UNKNOWN = 0.15;      /* the same where nothing is known of what they share */
 static const double SHARING = 0.15;      /* and of what sharing adds */
 static const double SURE_SIGMAS = 1.645; /* of a normal distribution, for KL_SURE */
 
 kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t workers, const kl_limit *limit) {
     double runs = doubt->runs > 0 ? fmax(doubt->runs, RUNS_DIFFER_LEAST) : RUNS_DIFFER;
-    double reach = DOUBLING * log2((double)workers / (doubt->known > 0 ? doubt->known : 1));
+    double reach =
+        (limit->known ? DOUBLING : UNKNOWN) * log2((double)workers / (doubt->known > 0 ? doubt->known : 1));
     double sharing = SHARING * fmax(0, 1 - 1 / limit->times);
     double sigma = sqrt(runs * runs + reach * reach + sharing * sharing);
     return (kl_interval){time_s * exp(-SURE_SIGMAS * sigma), time_s * exp(SURE_SIGMAS * sigma)};

@@ -77,6 +77,7 @@ static kl_load computing(void) {
         .use =
             {.farm_s = 0.01, .local_s = 1.0, .local_tasks = 1000, .tasks = 1000, .messages = 100, .cores = 2},
         .task_s = 1e-3,
+        .beyond = 1,
         .workers = 2,
         .chunks = 60};
 }
@@ -136,21 +137,46 @@ static void cores_of_its_own_and_small_messages_take_load_away(void **state) {
 
 static void time_kept_from_a_core_is_no_work(void **state) {
     (void)state;
-    kl_use use = {.tasks = 100, .delay_s = 0.3};
-    assert_true(fabs(kl_model_alone(4e-3, &use) - 0.25) < 1e-12);
-    assert_true(kl_model_alone(1e-3, &use) > 0); /* clocks differ */
-    assert_true(kl_model_alone(4e-3, &(kl_use){0}) == 1);
+    kl_load load = computing();
+    load.use.delay_s = 3; /* of 4 */
+    assert_true(fabs(kl_load_fit(&load, 4e-3) - 0.25) < 1e-12);
+    assert_true(fabs(load.task_s - 1e-3) < 1e-12);
+    load.use.delay_s = 1e9; /* clocks differ */
+    assert_true(kl_load_fit(&load, 1e-3) > 0 && load.task_s > 0);
+    assert_true(kl_load_fit(&(kl_load){0}, 4e-3) == 1);
+}
+
+/* Whatever was measured, with as many workers it is forecast again: also of workers whose tasks have threads,
+ * and where the time kept from cores is not known. */
+static void what_was_measured_is_forecast(void **state) {
+    (void)state;
+    for (uint32_t workers = 1; workers <= 16; workers++)
+        for (int threads = 1; threads <= 4; threads += 3) {
+            kl_load load = computing();
+            load.workers = workers;
+            load.use.local_s *= threads;
+            double alone = kl_load_fit(&load, 7e-3);
+            assert_true(fabs(kl_model_limit(&load, workers).times * alone - 1) < 1e-9);
+        }
+    kl_load threads = computing(); /* 8 of them on 2 cores, that tell no delay */
+    threads.workers = 8;
+    kl_load_fit(&threads, 4e-3);
+    assert_true(kl_model_limit(&threads, 16).times > 1.5);
 }
 
 static void an_interval_is_wider_the_further_it_reaches(void **state) {
     (void)state;
-    kl_limit none = {.times = 1}, shared = {.what = KL_SHARED_CORES, .times = 4};
+    kl_limit none = {.times = 1, .known = true},
+             shared = {.what = KL_SHARED_CORES, .times = 4, .known = true};
+    kl_limit unknown = {.times = 1};
     double before = 0;
     for (uint32_t n = 2; n <= 64; n *= 2) {
         kl_interval i = kl_model_interval(1, &(kl_doubt){.runs = 0.02, .known = 2}, n, &none);
         kl_interval wide = kl_model_interval(1, &(kl_doubt){.runs = 0.02, .known = 2}, n, &shared);
         assert_true(i.low_s < 1 && i.high_s > 1 && i.high_s - i.low_s > before);
         assert_true(wide.low_s < i.low_s && wide.high_s > i.high_s);
+        kl_interval guess = kl_model_interval(1, &(kl_doubt){.runs = 0.02, .known = 2}, n, &unknown);
+        assert_true(n == 2 || guess.high_s - guess.low_s > 2 * (i.high_s - i.low_s));
         before = i.high_s - i.low_s;
     }
 }
@@ -165,6 +191,7 @@ int main(void) {
         cmocka_unit_test(nothing_known_limits_nothing),
         cmocka_unit_test(cores_of_its_own_and_small_messages_take_load_away),
         cmocka_unit_test(time_kept_from_a_core_is_no_work),
+        cmocka_unit_test(what_was_measured_is_forecast),
         cmocka_unit_test(an_interval_is_wider_the_further_it_reaches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
