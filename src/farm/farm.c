@@ -21,6 +21,15 @@ static const double STORED_S = 0.02;     /* without a service thread: between tw
 
 /* --- what it costs --- */
 
+static const uint64_t RUNS_LOOKED_FOR_THREADS = 3; /* the first ones: then all are there */
+
+/* Those that work for the farm beside the service thread; a program may have others. */
+static void find_threads(kilter_farm *f) {
+    enum { MOST = sizeof f->helper_cpu / sizeof *f->helper_cpu };
+    f->helpers = kl_threads_named("ZMQbg/", f->helper_cpu, MOST);
+    f->helpers += kl_threads_named(KL_TRACE_THREAD, f->helper_cpu + f->helpers, MOST - f->helpers);
+}
+
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     kilter_farm *f = farm;
     if (!f->threaded || f->clock.simulated)
@@ -28,8 +37,13 @@ bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     pthread_mutex_lock(&f->lock);
     bool in_use = f->in_use;
     *callbacks_s = in_use ? kl_cpu_s(f->user_cpu) : 0;
+    uint64_t calls = f->calls;
     pthread_mutex_unlock(&f->lock);
-    *farm_s = kl_cpu_s(CLOCK_PROCESS_CPUTIME_ID) - *callbacks_s;
+    if (calls <= RUNS_LOOKED_FOR_THREADS)
+        find_threads(f);
+    *farm_s = kl_cpu_s(kl_thread_cpu());
+    for (uint32_t i = 0; i < f->helpers; i++)
+        *farm_s += kl_cpu_s(f->helper_cpu[i]);
     return in_use;
 }
 

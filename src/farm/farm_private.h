@@ -82,6 +82,8 @@ struct kilter_farm {
 
     bool threaded;
     pthread_t service;
+    clockid_t helper_cpu[8]; /* of threads that work for it; the service thread's to use */
+    uint32_t helpers;
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t news;
     bool gathered; /* the workers a first run waits for are there */
@@ -99,8 +101,8 @@ struct kilter_farm {
     const kilter_run *request;
     double spent_s;     /* the caller's own time before the request */
     double run_ended_s; /* its thread's busy time when it saw a run end */
-    bool in_use;        /* a kilter_farm_run() has not returned, */
-    clockid_t user_cpu; /* this is of the thread that called it */
+    bool in_use;        /* a kilter_farm_run() has not returned */
+    clockid_t user_cpu; /* of the thread that called it */
     bool run_ended, closing;
     kl_delivery_list results;
     kl_known *known;           /* what is stored of the request */
@@ -126,8 +128,7 @@ struct kilter_farm {
     double progress_at_s;
 };
 
-/* CPU time of the farm in this process, its workers that are threads included, and of callbacks; for
- * kl_master_options. */
+/* CPU time of the farm's own threads and of callbacks; for kl_master_options, in the service thread. */
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s);
 
 /* --- serve.c: being a worker --- */

@@ -250,6 +250,7 @@ kilter_status kl_master_rescue(kl_master *master, kilter_error *error);
 void kl_master_record_grain(kl_master *master);
 void kl_master_record_expectation(kl_master *master);
 kilter_status kl_master_seat(kl_master *master, kilter_error *error);
+void kl_master_rest(kl_master *master, member *one); /* it has come, and enough work */
 /* One that worked is lost: another one, resting, takes its place. */
 void kl_master_wake_for_lost(kl_master *master);
 /* A run is about to begin: what was set or is to be decided between runs takes effect. */

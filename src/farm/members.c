@@ -129,6 +129,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     m->probing -= one->stage == PROBING;
     m->leaving -= one->stage == LEAVING;
     one->stage = GONE;
+    m->use_known = false; /* what it has used is lost with it */
     one->hungry = one->held = false;
     m->feed_all = true;
     kl_master_wake_for_lost(m);
@@ -260,6 +261,8 @@ static void start_working(kl_master *m, member *one) {
     kl_balance_present(&m->balance, one->worker, true);
     one->hungry = true;
     one->asked_s = kl_now_s(&m->options.clock);
+    if (m->running && m->seats > 0 && m->ready - m->resting > m->seats)
+        kl_master_rest(m, one);
 }
 
 kilter_status kl_master_on_ready(kl_master *m, member *one, const kl_message *message, kilter_error *error) {

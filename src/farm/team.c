@@ -17,6 +17,10 @@ static void set_resting(kl_master *m, member *one, bool resting) {
     m->feed_all = true;
 }
 
+void kl_master_rest(kl_master *m, member *one) {
+    set_resting(m, one, true);
+}
+
 /* They leave the farm, as the user wants of workers that are not needed. */
 static void release(kl_master *m) {
     for (size_t i = 0; i < m->member_count; i++)

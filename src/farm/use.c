@@ -3,7 +3,6 @@
  */
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "farm/master_private.h"
 
@@ -32,7 +31,6 @@ void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *
     one->delay_s = head->delay_s;
 }
 
-/* Workers that are threads of the master's process are in its time, too. */
 static void add_workers(const kl_master *m, kl_use *use) {
     char host[KL_HOST_BYTES];
     kl_host_name(host);
@@ -44,10 +42,7 @@ static void add_workers(const kl_master *m, kl_use *use) {
             continue;
         use->local_s += one->run_cpu_s;
         use->local_tasks += (double)v->run_unit_s.count;
-        if (one->hello.pid == (uint64_t)getpid())
-            use->farm_s -= one->run_cpu_s;
     }
-    use->farm_s = fmax(0, use->farm_s);
 }
 
 kl_use kl_master_use_so_far(const kl_master *m) {

@@ -24,8 +24,8 @@ kilter_status kl_worker_new(const kl_worker_options *options, kl_transport *tran
     w->end = &w->first;
     w->self.user = options->user;
     w->meter = (kl_core_meter){-1, -1};
-    if (options->tells_cpu && options->cpu == CLOCK_PROCESS_CPUTIME_ID)
-        kl_core_meter_open(&w->meter);
+    if (options->tells_cpu)
+        kl_core_meter_open_thread(&w->meter);
     w->waiting_since_s = kl_now_s(&options->clock);
     *worker = w;
     return KILTER_OK;

@@ -67,7 +67,7 @@ struct kl_worker {
     double share_s, share_busy_s; /* since the share was looked at: time in tasks; CPU time then */
     double usual_share;
 
-    kl_core_meter meter;              /* of a process that tells its CPU time; else it is not open */
+    kl_core_meter meter;              /* of a worker that tells its CPU time; else it is not open */
     double cpu_s, delay_s, cpu_due_s; /* as they were looked at last, and when they are again */
 
     kl_buffer out; /* results to be sent */

@@ -10,9 +10,13 @@
 
 enum { LINES_BYTES = 1 << 16 }; /* of /proc/stat: enough for 700 cores */
 
+void kl_core_meter_open_thread(kl_core_meter *meter) {
+    *meter = (kl_core_meter){open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC), -1};
+}
+
 void kl_core_meter_open(kl_core_meter *meter) {
-    *meter = (kl_core_meter){open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC),
-                             open("/proc/stat", O_RDONLY | O_CLOEXEC)};
+    kl_core_meter_open_thread(meter);
+    meter->cores = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 }
 
 void kl_core_meter_close(kl_core_meter *meter) {

@@ -33,6 +33,8 @@ clockid_t kl_thread_cpu(void);
  * known */
 uint64_t kl_process_memory(void);
 double kl_cpu_s(clockid_t thread);
+/* The same clocks of threads of this process whose names begin so; how many there are, at most `most`. */
+uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most);
 double kl_unix_time_s(void);   /* of day, for the record's header only */
 void kl_nap_s(double seconds); /* wait, without using a core */
 /* Work that takes so long on a machine of speed 1, and longer on a slower one. Nothing is computed; a machine
@@ -49,7 +51,8 @@ double kl_quantum_s(void);
 typedef struct kl_core_meter {
     int thread, cores; /* descriptors; −1: the system does not tell */
 } kl_core_meter;
-void kl_core_meter_open(kl_core_meter *meter); /* by the thread that is measured */
+void kl_core_meter_open(kl_core_meter *meter);        /* by the thread that is measured */
+void kl_core_meter_open_thread(kl_core_meter *meter); /* likewise, without what kl_core_idle_s() needs */
 void kl_core_meter_close(kl_core_meter *meter);
 /* Seconds that it ran, and that it was ready to run while others had the core; how often it was let run.
  * false: not known */

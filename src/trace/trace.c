@@ -445,6 +445,7 @@ static void write_end(kl_trace *trace) {
 /* Every SQLite call is made in this thread, with signals blocked: a write past the file size limit then fails
  * with an error instead of killing the process by SIGXFSZ. */
 static void *writer(void *argument) {
+    pthread_setname_np(pthread_self(), KL_TRACE_THREAD);
     kl_trace *trace = argument;
     kilter_error error;
     kilter_status status =

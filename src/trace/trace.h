@@ -10,6 +10,8 @@
 #include "base/base.h"
 #include "kilter/run.h"
 
+#define KL_TRACE_THREAD "kilter-trace" /* the name of that thread */
+
 typedef struct kl_trace kl_trace;
 typedef struct kl_stored kl_stored;
 
