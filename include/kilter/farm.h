@@ -269,8 +269,8 @@ typedef struct kilter_farm_summary {
      * those that rested do not count */
     double bound_s;
     double efficiency;    /**< bound_s / elapsed_s, in [0, 1]; 0 for an empty run */
-    double equal_split_s; /**< forecast: elapsed time of an equal split made up front, at the speeds measured;
-                             0: not known */
+    double equal_split_s; /**< forecast: elapsed time of an equal split made up front, at the speeds measured,
+                             no less than what the workers share can do; 0: not known */
     const char *decision; /**< one sentence: what was decided and what it gained; the farm owns it until the
                              next run */
 } kilter_farm_summary;

@@ -57,7 +57,7 @@ static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
                          .answer_s = it->answer_s,
                          .to_workers = it->model.to_workers,
                          .per_byte_s = b->message_now.per_unit_s};
-    double alone = kl_load_fit(&it->load, it->task_mean_s);
+    double alone = kl_load_fit(&it->load, it->task_mean_s, it->elapsed_s);
     if (!kl_load_known(&it->load))
         return;
     it->model.work_s *= alone;

@@ -34,7 +34,7 @@ static kl_load load_of(const world *w) {
                     .workers = w->workers,
                     .chunks = w->tasks / 4};
     load.use.delay_s = w->tasks * (w->workers / rate_of(w) - w->task_s);
-    kl_load_fit(&load, w->workers / rate_of(w));
+    kl_load_fit(&load, w->workers / rate_of(w), w->tasks / rate_of(w));
     return load;
 }
 
@@ -99,7 +99,7 @@ static void some_more_than_cores_stay_where_tasks_sleep(void **state) {
     double before = rate_of(&w);
     changes(&w, 10);
     assert_in_range(w.workers, 3, 16);
-    assert_true(rate_of(&w) > 0.96 * before);
+    assert_true(rate_of(&w) > 0.9 * before);
 }
 
 static void all_work_again_when_tasks_sleep_later_on(void **state) {

@@ -68,7 +68,7 @@ static void begin_segment(kl_worker *w, kl_buffer *out, const queued *chunk, dou
     kl_wire_begin_segment(out, &w->segment);
 }
 
-/* Asking for it costs more than a small message may. */
+/* Not with each small message: asking takes as long as some of them do. */
 static void look_at_cpu(kl_worker *w, kl_results_head *head) {
     double run_s, slices;
     if (w->options.tells_cpu && head->sent_s >= w->cpu_due_s) {

@@ -269,7 +269,7 @@ typedef struct kl_use {
     double callbacks_s; /* in the program's callbacks */
     double local_s;     /* in workers on that host, with their tasks and messages */
     double local_tasks; /* done by them */
-    double delay_s;     /* all workers were ready to compute, and others had their cores */
+    double delay_s;     /* that workers were ready to compute while others had their cores, of all added up */
     double tasks;       /* done by all */
     double messages;    /* that the master took in or sent */
     double bytes;       /* of tasks and results in them */

@@ -108,9 +108,9 @@ typedef struct kl_limit {
     bool known;     /* else nothing is known of what they share */
 } kl_limit;
 
-/* Fill task_s and beyond of a load that has all the rest, of tasks that took task_s on average. Gives the
- * part of that in which nobody kept their workers from the cores. */
-double kl_load_fit(kl_load *load, double task_s);
+/* Fill task_s and beyond of a load that has all the rest, of a run of elapsed_s whose tasks took task_s on
+ * average. Gives the part of that in which nobody kept their workers from the cores. */
+double kl_load_fit(kl_load *load, double task_s, double elapsed_s);
 bool kl_load_known(const kl_load *load); /* else nothing limits */
 /* With other numbers of workers than the run had; with as many, `times` is what it was. */
 kl_limit kl_model_limit(const kl_load *load, uint32_t workers);

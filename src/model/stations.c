@@ -151,11 +151,20 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
+/* With more workers than cores each finds less in the caches, and is switched to and fro more often. */
+static const double DEARER = 0.1;
+
+static double dearer(const kl_load *l, uint32_t workers) {
+    double then = fmax(l->workers, l->use.cores), now = fmax(workers, l->use.cores);
+    return pow(now / then, DEARER);
+}
+
 static kl_limit limit_of(const kl_load *l, uint32_t workers) {
     kl_limit limit = {.what = KL_SHARED_NOTHING, .times = 1, .known = true};
     kl_station stations[SHARED];
     double chunks = chunks_of(l, workers);
     stations_of(l, chunks, stations);
+    stations[KL_SHARED_CORES].task_s *= dearer(l, workers);
     for (int i = KL_SHARED_CORES; i < SHARED; i++)
         consider(l, (kl_shared)i, stations[i], workers, &limit);
     const kl_station *cores = &stations[KL_SHARED_CORES];
@@ -172,14 +181,17 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     return limit;
 }
 
-/* Whatever the model does not know of is taken to be so again. */
-double kl_load_fit(kl_load *l, double task_s) {
+/* Whatever the model does not know of is taken to be so again. A worker waits in its tasks or between them:
+ * it may have waited as long as the model says if that lies between the time in tasks and all of the time. */
+double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
     double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);
     l->task_s = alone * task_s;
     l->beyond = 1;
-    if (kl_load_known(l))
-        l->beyond = 1 / alone / limit_of(l, l->workers).times;
+    if (kl_load_known(l)) {
+        double times = limit_of(l, l->workers).times, cycle_s = l->workers * elapsed_s / l->use.tasks;
+        l->beyond = fmax(1 / alone / times, fmin(1, cycle_s / l->task_s / times));
+    }
     return alone;
 }
 
@@ -210,7 +222,7 @@ static const double RUNS_DIFFER_LEAST = 0.01;
 static const double DOUBLING =
     0.02; /* what a model may be off by, for each doubling of the number of workers */
 static const double UNKNOWN = 0.15;      /* the same where nothing is known of what they share */
-static const double SHARING = 0.15;      /* and of what sharing adds */
+static const double SHARING = 0.2;       /* and of what sharing adds */
 static const double SURE_SIGMAS = 1.645; /* of a normal distribution, for KL_SURE */
 
 kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t workers, const kl_limit *limit) {
