@@ -38,20 +38,27 @@ static int start(const kilter_worker *worker, void **state) {
 
 /* --- what the bytes are --- */
 
-static uint8_t byte_at(uint64_t seed, size_t at) {
-    return (uint8_t)(kl_mix64(seed ^ at / 8) >> at % 8 * 8);
+static size_t word_at(uint64_t seed, size_t at, size_t size, uint64_t *word) {
+    *word = kl_mix64(seed ^ at / sizeof *word);
+    return size - at < sizeof *word ? size - at : sizeof *word;
 }
 
 static void fill(uint8_t *bytes, uint64_t seed, size_t size) {
-    for (size_t at = 0; at < size; at++)
-        bytes[at] = byte_at(seed, at);
+    uint64_t word;
+    for (size_t at = 0, part; at < size; at += part) {
+        part = word_at(seed, at, size, &word);
+        memcpy(bytes + at, &word, part);
+    }
 }
 
 static bool holds(const void *data, uint64_t seed, size_t size) {
     const uint8_t *bytes = data;
-    for (size_t at = 0; at < size; at++)
-        if (bytes[at] != byte_at(seed, at))
+    uint64_t word;
+    for (size_t at = 0, part; at < size; at += part) {
+        part = word_at(seed, at, size, &word);
+        if (memcmp(bytes + at, &word, part) != 0)
             return false;
+    }
     return true;
 }
 

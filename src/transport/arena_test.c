@@ -105,7 +105,7 @@ static size_t draw_size(uint64_t draw) {
  * for all as long as they are fewer than fit. Every third one is made in the lent buffer. */
 static void messages_stay_as_they_are_until_they_are_released(void **state) {
     (void)state;
-    enum { ROUNDS = 3000, UNDER_WAY = 20 };
+    enum { ROUNDS = 1000, UNDER_WAY = 20 };
     flying under_way[UNDER_WAY] = {0};
     ends e = open_ends();
     for (uint64_t round = 0; round < ROUNDS; round++) {
