@@ -29,7 +29,7 @@ static double answer_s(const kl_basis *b, uint32_t workers) {
     return recorded ? kl_model_answer_s(&b->load, workers) : value(b, KL_IN_ANSWER_S);
 }
 
-/* Tasks of the least chunk that keeps so many workers fed. */
+/* The smallest chunk with which the master can feed so many workers, in tasks. */
 static double least_chunk(const kl_basis *b, uint32_t workers) {
     double answer = answer_s(b, workers);
     double least_s = kl_model_min_chunk_s(isfinite(answer) ? answer : value(b, KL_IN_STARTUP_S), workers);

@@ -246,8 +246,8 @@ void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_
 /* What the looks of one run have shown. Zeroed but for its times: nothing. */
 typedef struct kl_glance {
     double began_s, then_s, then_cpu_s; /* the run; the last look, and the CPU time used by then */
-    uint32_t found;                     /* then: so many are as fast as all; 0: there was no look */
-    uint32_t from;                      /* others rest since a look: so many worked before; 0: nobody does */
+    uint32_t found;                     /* workers that the last look took to be enough; 0: there was none */
+    uint32_t from;                      /* workers before some were let rest; 0: nobody rests */
     bool gave_up;                       /* they were needed after all: nobody is to rest again */
 } kl_glance;
 

@@ -16,13 +16,21 @@ double kl_glance_due_s(const kl_glance *g, double now_s) {
     return now_s + fmax(WINDOW_S, WINDOW_PART * (now_s - g->began_s));
 }
 
+/* Time of a task of that many workers together, up to a factor; its CPU time as it is now: that it would be less with
+ * fewer is likely, but not measured. */
+static double time_with(const kl_load *load, uint32_t workers) {
+    kl_load as_dear = *load;
+    as_dear.workers = workers;
+    return kl_model_limit(&as_dear, workers).times / workers;
+}
+
 /* The fewest that the model takes to be as fast as all of them. */
 static uint32_t enough(const kl_load *load, uint32_t workers) {
-    double all = kl_model_limit(load, workers).times / workers;
+    double all = time_with(load, workers);
     uint32_t few = 0, many = workers; /* few are not enough */
     while (many > few + 1) {
         uint32_t middle = few + (many - few) / 2;
-        if (kl_model_limit(load, middle).times / middle <= AS_FAST * all)
+        if (time_with(load, middle) <= AS_FAST * all)
             many = middle;
         else
             few = middle;

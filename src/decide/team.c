@@ -70,7 +70,7 @@ static double index_at(const void *iteration, uint32_t n) {
     return index_with(iteration, n);
 }
 
-/* With the smallest index among those the master can feed. */
+/* The number of workers with the smallest index, of those that the master can feed. */
 static uint32_t best_of(const kl_iteration *it, uint32_t most) {
     if (!kl_load_known(&it->load))
         return kl_model_best_of(&it->model, it->speeds, most);

@@ -111,7 +111,7 @@ typedef struct kl_master_options {
     uint32_t attempts;           /* a task that was at so many lost workers has failed; > 0 */
     bool may_join;               /* workers may come later: a farm without any waits for them */
     bool chooses;                /* between runs: how many workers work */
-    uint32_t seats;              /* so many in the first run; 0: all */
+    uint32_t seats;              /* workers in the first run; 0: all that are there */
     bool release;                /* those not needed leave the farm */
     bool quiet;                  /* no warnings on stderr */
     double greeting_s; /* who joins and does not say who it is for so long is sent away; 0: it may */

@@ -70,7 +70,7 @@ struct kilter_farm {
     kl_master *master;
     bool recording_decided;
     uint32_t workers;     /* started, or waited for */
-    uint32_t seats;       /* that work in the first run; 0: all */
+    uint32_t seats;       /* workers in the first run; 0: all */
     kl_nursery *nursery;  /* NULL: no local processes */
     local_worker *locals; /* `workers` of them */
     uint32_t cores_each;  /* of a local worker; 0: they are not bound */

@@ -47,7 +47,7 @@ typedef struct stepped_farm {
     double send_s;   /* the sender's own time for a message */
     bool release;    /* set before opening */
     bool whole_team; /* likewise: nobody rests */
-    uint32_t seats;  /* likewise: so many work in the first run; 0: all */
+    uint32_t seats;  /* likewise: workers in the first run; 0: all that are there */
     uint32_t room;   /* likewise: so many more may join later */
     bool attended;   /* likewise: workers look for messages in the middle of a task, too */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size); /* likewise; of `user` */

@@ -30,7 +30,7 @@ static void release(kl_master *m) {
 
 typedef struct candidate {
     double rate;
-    uint32_t sharing; /* of those before it, so many are bound to the same cores */
+    uint32_t sharing; /* faster ones that are bound to the same cores */
     member *member;
 } candidate;
 
