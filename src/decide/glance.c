@@ -16,8 +16,8 @@ double kl_glance_due_s(const kl_glance *g, double now_s) {
     return now_s + fmax(WINDOW_S, WINDOW_PART * (now_s - g->began_s));
 }
 
-/* Time of a task of that many workers together, up to a factor; its CPU time as it is now: that it would be less with
- * fewer is likely, but not measured. */
+/* Time of a task of that many workers together, up to a factor; its CPU time as it is now: that it would be
+ * less with fewer is likely, but not measured. */
 static double time_with(const kl_load *load, uint32_t workers) {
     kl_load as_dear = *load;
     as_dear.workers = workers;

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "farm/farm_private.h"
+#include "trace/record_test_helper.h"
 
 enum { KILLS_MOST = 64, PIECES = 4 };
 
@@ -282,10 +283,7 @@ static void a_limited_address_space_changes_nothing(void **state) {
 }
 
 static void stored_results_come_into_the_array(void **state) {
-    (void)state;
-    char folder[] = "/tmp/kl_payload_XXXXXX", file[64];
-    assert_non_null(mkdtemp(folder));
-    snprintf(file, sizeof file, "%s/record", folder);
+    char *file = ((place *)*state)->file;
     board *b = new_board(0);
     for (int session = 0; session < 2; session++) {
         kilter_farm *farm = open_farm((kilter_farm_options){.workers = 2, .user = b, .resume = file});
@@ -296,8 +294,6 @@ static void stored_results_come_into_the_array(void **state) {
         assert_int_equal(summary.stored > 0, session > 0);
         assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     }
-    unlink(file);
-    rmdir(folder);
     munmap(b, sizeof *b);
 }
 
@@ -326,7 +322,7 @@ int main(void) {
         cmocka_unit_test(every_transport_carries_all_of_it),
         cmocka_unit_test(workers_that_are_killed_spoil_nothing),
         cmocka_unit_test(a_limited_address_space_changes_nothing),
-        cmocka_unit_test(stored_results_come_into_the_array),
+        cmocka_unit_test_setup_teardown(stored_results_come_into_the_array, make_place, remove_place),
         cmocka_unit_test(an_array_has_places_of_some_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

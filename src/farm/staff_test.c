@@ -147,7 +147,35 @@ static void every_run_ends_whoever_dies_and_whoever_comes(void **state) {
                 play(workers, number, mute);
 }
 
+typedef struct crowd {
+    stepped_farm *farm;
+    uint32_t coming;
+} crowd;
+
+static void let_others_join(const kilter_outcome *outcome, void *user) {
+    crowd *c = user;
+    for (; c->coming > 0; c->coming--)
+        stepped_join(c->farm, work);
+    assert_int_equal(outcome->status, KILTER_OK);
+}
+
+static void who_joins_the_first_run_beyond_the_advice_rests(void **state) {
+    (void)state;
+    stepped_farm f = {.seats = 2, .room = 3};
+    stepped_open(&f, "static", 1, 50e-6, work);
+    stepped_gather(&f);
+    crowd c = {&f, 3};
+    kilter_run run = {.tasks = 40, .done = let_others_join, .user = &c};
+    assert_int_equal(stepped_run(&f, &run, NULL), KILTER_OK);
+    assert_int_equal(f.master->resting, 2);
+    assert_int_equal(f.master->ready, 4);
+    stepped_close(&f);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_run_ends_whoever_dies_and_whoever_comes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_run_ends_whoever_dies_and_whoever_comes),
+        cmocka_unit_test(who_joins_the_first_run_beyond_the_advice_rests),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,6 +116,32 @@ static void what_is_needed_most_limits(void **state) {
         assert_true(kl_shared_name(what)[0] == 't');
 }
 
+/* What a chunk's answer costs of large inputs is the inputs' part: more, smaller chunks carry less each. */
+static void answers_are_shorter_where_chunks_are_smaller(void **state) {
+    (void)state;
+    kl_load load = computing();
+    load.answer_s = 1e-3;
+    load.to_workers = 1;
+    assert_true(fabs(kl_model_answer_s(&load, 2) / 1e-3 - 1) < 1e-12);
+    assert_true(fabs(kl_model_answer_s(&load, 32) / 1e-3 - 1) < 1e-12); /* nothing but the message */
+    load.use.bytes = 1e9;
+    double four = kl_model_answer_s(&load, 4), many = kl_model_answer_s(&load, 32);
+    assert_true(many < four && four < 1e-3);
+    load.to_workers = 0; /* it is results that are large */
+    assert_true(fabs(kl_model_answer_s(&load, 32) / 1e-3 - 1) < 1e-12);
+}
+
+static void what_is_shared_takes_as_long_as_its_busiest_part(void **state) {
+    (void)state;
+    kl_load load = computing();
+    assert_true(fabs(kl_model_shared_s(&load, load.chunks) - 1.01 / 2) < 1e-9); /* two cores */
+    load.use.callbacks_s = 3;
+    assert_true(fabs(kl_model_shared_s(&load, load.chunks) - 3) < 1e-9); /* one thread */
+    load.use.callbacks_s = 0;
+    assert_true(kl_model_shared_s(&load, 10 * load.chunks) > kl_model_shared_s(&load, load.chunks));
+    assert_true(kl_model_shared_s(&(kl_load){0}, 60) == 0);
+}
+
 static void nothing_known_limits_nothing(void **state) {
     (void)state;
     kl_limit limit = kl_model_limit(&(kl_load){0}, 1000);
@@ -193,6 +219,8 @@ int main(void) {
         cmocka_unit_test(a_million_workers_are_no_trouble),
         cmocka_unit_test(more_workers_than_cores_compute_no_faster),
         cmocka_unit_test(what_is_needed_most_limits),
+        cmocka_unit_test(answers_are_shorter_where_chunks_are_smaller),
+        cmocka_unit_test(what_is_shared_takes_as_long_as_its_busiest_part),
         cmocka_unit_test(nothing_known_limits_nothing),
         cmocka_unit_test(cores_of_its_own_and_small_messages_take_load_away),
         cmocka_unit_test(time_kept_from_a_core_is_no_work),

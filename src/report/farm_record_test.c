@@ -1,4 +1,5 @@
 /* What a real farm records is what the report tells. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -72,6 +73,45 @@ static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     kl_report *report;
     assert_int_equal(kl_report_read(file, &report, NULL), KILTER_OK);
     assert_int_equal(decision_of(report, "team")->decisions, 1);
+    kl_report_free(report);
+}
+
+static const double BESIDE_S = 0.5; /* so long that it would be seen */
+
+static void *compute_beside(void *unused) {
+    clockid_t cpu = kl_thread_cpu();
+    double begun_s = kl_cpu_s(cpu);
+    while (kl_cpu_s(cpu) < begun_s + BESIDE_S)
+        ;
+    return unused;
+}
+
+static void wait_for_a_thread(const kilter_outcome *outcome, void *user) {
+    pthread_t thread;
+    if (outcome->index > 0)
+        return;
+    assert_int_equal(pthread_create(&thread, NULL, compute_beside, user), 0);
+    pthread_join(thread, NULL);
+}
+
+static int nothing(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result, (void)state;
+    return 0;
+}
+
+static void a_thread_of_the_program_is_no_cost_of_the_farm(void **state) {
+    const char *file = ((place *)*state)->file;
+    kilter_farm *farm;
+    kilter_farm_options options = {.work = nothing, .workers = 1, .record = file, .name = "recorded"};
+    kilter_run run = {.tasks = 20, .done = wait_for_a_thread};
+    kl_report *report;
+    assert_int_equal(kilter_farm_open(&options, NULL, NULL, &farm, NULL), KILTER_OK);
+    assert_int_equal(kilter_farm_run(farm, &run, NULL), KILTER_OK);
+    assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
+    assert_int_equal(kl_report_read(file, &report, NULL), KILTER_OK);
+    assert_true(kl_report_measured(report, "farm_cpu_s") > 0);
+    assert_true(kl_report_measured(report, "farm_cpu_s") < BESIDE_S / 2);
+    assert_true(kl_report_measured(report, "callbacks_cpu_s") < BESIDE_S / 2);
     kl_report_free(report);
 }
 
@@ -253,6 +293,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_choice_is_recorded_with_forecast_and_outcome, make_place,
                                         remove_place),
         cmocka_unit_test_setup_teardown(a_farm_begins_as_the_record_of_an_earlier_one_says, make_place,
+                                        remove_place),
+        cmocka_unit_test_setup_teardown(a_thread_of_the_program_is_no_cost_of_the_farm, make_place,
                                         remove_place),
         cmocka_unit_test_setup_teardown(advice_is_that_of_the_same_program_or_none, make_place, remove_place),
         cmocka_unit_test_setup_teardown(who_is_too_slow_to_help_is_recorded, make_place, remove_place),

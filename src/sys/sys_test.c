@@ -1,6 +1,8 @@
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -658,6 +661,46 @@ static void a_process_knows_what_memory_it_has(void **state) {
     }
 }
 
+typedef struct named_thread {
+    const char *name;
+    sem_t begun, end;
+} named_thread;
+
+static void *live_until_told(void *user) {
+    named_thread *t = user;
+    prctl(PR_SET_NAME, t->name);
+    sem_post(&t->begun);
+    sem_wait(&t->end);
+    return NULL;
+}
+
+static void threads_are_found_by_how_their_names_begin(void **state) {
+    (void)state;
+    static const char *const names[] = {"kltest/one", "kltest/two", "klother", "kltest"};
+    named_thread threads[4];
+    pthread_t ids[4];
+    for (int i = 0; i < 4; i++) {
+        threads[i].name = names[i];
+        assert_true(sem_init(&threads[i].begun, 0, 0) == 0 && sem_init(&threads[i].end, 0, 0) == 0);
+        assert_int_equal(pthread_create(&ids[i], NULL, live_until_told, &threads[i]), 0);
+        sem_wait(&threads[i].begun);
+    }
+    clockid_t clocks[4];
+    assert_int_equal(kl_threads_named("kltest/", clocks, 4), 2);
+    for (int i = 0; i < 2; i++)
+        assert_true(kl_cpu_s(clocks[i]) > 0 && kl_cpu_s(clocks[i]) < 10);
+    assert_int_equal(kl_threads_named("klother", clocks, 4), 1);
+    clockid_t its;
+    assert_int_equal(pthread_getcpuclockid(ids[2], &its), 0);
+    assert_true(its == clocks[0]);
+    assert_int_equal(kl_threads_named("kltest", clocks, 2), 2); /* no more than there is room for */
+    assert_int_equal(kl_threads_named("nobody", clocks, 4), 0);
+    for (int i = 0; i < 4; i++) {
+        sem_post(&threads[i].end);
+        pthread_join(ids[i], NULL);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clocks_do_not_go_back),
@@ -684,6 +727,7 @@ int main(void) {
         cmocka_unit_test(a_request_to_end_that_comes_twice_counts_once),
         cmocka_unit_test(who_was_forked_dies_of_its_own_sigterm),
         cmocka_unit_test(a_wait_ends_when_it_is_to_however_long_the_machine_is_up),
+        cmocka_unit_test(threads_are_found_by_how_their_names_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

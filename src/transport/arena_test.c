@@ -17,6 +17,7 @@
 #include <cmocka.h>
 #include <zmq.h>
 
+#include "transport/folder_test_helper.h"
 #include "transport/transport_suite.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -332,22 +333,6 @@ static void a_limited_address_space_is_left_to_the_program(void **state) {
 
 /* --- under zmq --- */
 
-static char folder[] = "/tmp/kl_arena_XXXXXX";
-static char ipc[64]; /* an endpoint in that folder */
-
-static int make_folder(void **state) {
-    (void)state;
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(ipc, sizeof ipc, "ipc://%s/socket", folder);
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return rmdir(folder);
-}
-
 /* Some have arenas, some come from elsewhere. */
 static void zmq_keeps_every_promise_with_arenas(void **state) {
     (void)state;
@@ -390,62 +375,76 @@ static void expect_killed(pid_t child) {
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
+typedef struct doomed {
+    pid_t process;
+    int go; /* a byte written here lets it begin */
+} doomed;
+
+/* Forked before the master's threads are there, as the nursery does. */
+static doomed fork_doomed(const kl_zmq_options *options, moment when) {
+    int go[2];
+    CHECK(pipe(go) == 0);
+    doomed d = {.process = fork(), .go = go[1]};
+    CHECK(d.process >= 0);
+    if (d.process == 0) {
+        kl_transport *t;
+        char byte;
+        CHECK(read(go[0], &byte, 1) == 1);
+        CHECK_OK(kl_zmq_join(ipc, options, &t, error));
+        work_and_die(t, when);
+    }
+    close(go[0]);
+    return d;
+}
+
+enum { HELD = 3 }; /* messages of one worker */
+
+/* Lets it work and die; what it had sent before comes into `held`. */
+static void outlive(kl_transport *master, const doomed *d, moment when, kl_message held[HELD]) {
+    kl_peer worker;
+    CHECK(write(d->go, "g", 1) == 1);
+    suite_meet_workers(master, &worker, 1);
+    held[0] = suite_next(master).message;
+    suite_send(master, worker, 8, 2 * LARGE);
+    if (when == SENT) {
+        held[1] = suite_next(master).message;
+        suite_check_message(&held[1], 9, LARGE);
+        suite_send(master, worker, 10, 5);
+    }
+    suite_expect(master, KL_EVENT_LEFT, worker);
+    expect_killed(d->process);
+    close(d->go);
+}
+
+static void check_and_release(kl_message held[HELD]) {
+    suite_check_message(&held[0], 7, LARGE);
+    for (int k = 0; k < HELD; k++)
+        kl_message_release(&held[k]);
+}
+
 /* Whatever it died of, what it had sent is whole, and stays so when another worker has come in its place; and
  * nothing is left of it. */
 static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     (void)state;
-    enum { ROUNDS = 12, HELD = 3 };
+    enum { ROUNDS = 12 };
     unsigned files = open_files();
     uint64_t before = shared_bytes();
     kl_zmq_options options = {.arenas = kl_arenas_open(3)}; /* four pairs, for twelve workers */
     kl_message held[ROUNDS][HELD] = {{{0}}};
     kl_transport *master;
-    pid_t children[ROUNDS];
+    doomed workers[ROUNDS];
     CHECK(options.arenas);
-    /* forked before the master's threads are there, as the nursery does; each waits until it is let */
-    int go[ROUNDS][2];
-    for (int i = 0; i < ROUNDS; i++) {
-        CHECK(pipe(go[i]) == 0);
-        children[i] = fork();
-        CHECK(children[i] >= 0);
-        char byte;
-        if (children[i] == 0) {
-            kl_transport *t;
-            CHECK(read(go[i][0], &byte, 1) == 1);
-            CHECK_OK(kl_zmq_join(ipc, &options, &t, error));
-            work_and_die(t, (moment)(i % MOMENTS));
-        }
-    }
+    for (int i = 0; i < ROUNDS; i++)
+        workers[i] = fork_doomed(&options, (moment)(i % MOMENTS));
     CHECK_OK(kl_zmq_listen(ipc, &options, NULL, &master, error));
     for (int i = 0; i < ROUNDS; i++) {
-        kl_peer worker;
-        CHECK(write(go[i][1], "g", 1) == 1);
-        suite_meet_workers(master, &worker, 1);
-        held[i][0] = suite_next(master).message;
-        suite_send(master, worker, 8, 2 * LARGE);
-        if (i % MOMENTS == SENT) {
-            held[i][1] = suite_next(master).message;
-            suite_check_message(&held[i][1], 9, LARGE);
-            suite_send(master, worker, 10, 5);
-        }
-        suite_expect(master, KL_EVENT_LEFT, worker);
-        expect_killed(children[i]);
-        close(go[i][0]);
-        close(go[i][1]);
-        suite_check_message(&held[i][0], 7, LARGE);
-        if (i >= 2) { /* so that pairs are free again some rounds later */
-            suite_check_message(&held[i - 2][0], 7, LARGE);
-            for (int k = 0; k < HELD; k++)
-                kl_message_release(&held[i - 2][k]);
-        }
+        outlive(master, &workers[i], (moment)(i % MOMENTS), held[i]);
+        if (i >= 2) /* so that pairs are free again some rounds later */
+            check_and_release(held[i - 2]);
     }
     kl_transport_close(master);
-    for (int i = 0; i < ROUNDS; i++) {
-        if (held[i][0].release)
-            suite_check_message(&held[i][0], 7, LARGE);
-        for (int k = 0; k < HELD; k++)
-            kl_message_release(&held[i][k]);
-    }
+    for (int i = ROUNDS - 2; i < ROUNDS; i++)
+        check_and_release(held[i]);
     kl_arenas_close(options.arenas);
     CHECK(shared_bytes() <= before && open_files() == files);
 }

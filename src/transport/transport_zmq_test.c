@@ -18,6 +18,7 @@
 #include <cmocka.h>
 #include <zmq.h>
 
+#include "transport/folder_test_helper.h"
 #include "transport/transport.h"
 #include "transport/transport_suite.h"
 
@@ -32,26 +33,11 @@ const char *__tsan_default_options(void) {
 }
 #endif
 
-static char folder[] = "/tmp/kl_zmq_XXXXXX";
-static char ipc[64]; /* an endpoint in that folder */
-
 static kl_key farm_key;
 static const kl_zmq_options keyed = {.key = &farm_key};
 
-static int make_folder(void **state) {
-    (void)state;
-    if (kl_key_make(&farm_key, NULL) != KILTER_OK)
-        return -1;
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(ipc, sizeof ipc, "ipc://%s/socket", folder);
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    unlink(ipc + strlen("ipc://"));
-    return rmdir(folder);
+static int make_folder_and_key(void **state) {
+    return kl_key_make(&farm_key, NULL) == KILTER_OK ? make_folder(state) : -1;
 }
 
 /* --- the suite --- */
@@ -1016,5 +1002,5 @@ int main(void) {
         cmocka_unit_test(every_kind_of_place_carries_messages),
         cmocka_unit_test(hosts_may_be_named),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_folder_and_key, remove_folder);
 }

@@ -12,19 +12,8 @@
 
 #include <cmocka.h>
 
+#include "transport/folder_test_helper.h"
 #include "transport/transport.h"
-
-static char folder[] = "/tmp/kl_key_XXXXXX";
-
-static int make_folder(void **state) {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return rmdir(folder);
-}
 
 static kilter_status parse(const char *text, kl_key *key, kilter_error *error) {
     return kl_key_parse(text, strlen(text), "farm.key", key, error);

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "transport/folder_test_helper.h"
 #include "transport/transport.h"
 #include "transport/transport_suite.h"
 
@@ -33,22 +34,11 @@ const char *__tsan_default_options(void) {
 }
 #endif
 
-static char folder[] = "/tmp/kl_silence_XXXXXX";
-static char ipc[64];
 static kl_key key;
 static const kl_zmq_options options = {.lost_after_s = LOST_AFTER_S, .key = &key};
 
-static int set_up(void **state) {
-    (void)state;
-    if (!mkdtemp(folder) || kl_key_make(&key, NULL) != KILTER_OK)
-        return -1;
-    snprintf(ipc, sizeof ipc, "ipc://%s/socket", folder);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    return rmdir(folder);
+static int make_folder_and_key(void **state) {
+    return kl_key_make(&key, NULL) == KILTER_OK ? make_folder(state) : -1;
 }
 
 /* --- a link with a rate, of one connection --- */
@@ -259,5 +249,5 @@ int main(void) {
         cmocka_unit_test(a_large_message_on_a_slow_link_is_no_silence),
         cmocka_unit_test(a_link_that_passes_nothing_is_noticed_by_both),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, make_folder_and_key, remove_folder);
 }
