@@ -150,22 +150,22 @@ refused() {
     [ ! -s "$work/out" ] || complain "$* prints $(cat "$work/out")"
 }
 
-good="$lands/lands.cor $lands/lands.tim $lands/lands.sto --at $lands/lands.at --workers 1 --record none"
+good() { # WORDS…: evaluates what is sound, with these words
+    "$sp" evaluate "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --at "$lands/lands.at" --workers 1 \
+        --record none "$@"
+}
 sed 's/BUDGET    10/BUDGET    1O/' "$lands/lands.cor" >"$work/bad.cor"
 printf 'BUILD1 9\nBUILD2 9\nBUILD3 9\nBUILD4 9\n' >"$work/dear.at"
 sed 's/BUILD1  .*/BUILD1  0/; s/BUILD2  .*/BUILD2  12/; s/BUILD[34]  .*/& 0/; s/  [0-9.]* 0$/  0/' \
     "$lands/lands.at" >"$work/thin.at"
 sed 's/ 3\.96 / 99.0 /' "$lands/lands.sto" >"$work/peak.sto"
-# shellcheck disable=SC2086 # $good is a list
-{
-    refused 2 "a command is missing" "$sp" --workers 1 --record none
-    refused 2 "there is no command salve" "$sp" salve --workers 1 --record none
-    refused 2 "--scenarios 0; give a whole number" "$sp" evaluate $good --scenarios 0
-    refused 2 "there is no option --scenaria" "$sp" evaluate $good --scenaria 5
-    refused 2 "no/file: No such file" "$sp" evaluate no/file "$lands/lands.tim" "$lands/lands.sto" --at x \
-        --scenarios 5 --workers 1 --record none
-    refused 2 "one file too many" "$sp" evaluate $good more --scenarios 5
-}
+refused 2 "a command is missing" "$sp" --workers 1 --record none
+refused 2 "there is no command salve" "$sp" salve --workers 1 --record none
+refused 2 "--scenarios 0; give a whole number" good --scenarios 0
+refused 2 "there is no option --scenaria" good --scenaria 5
+refused 2 "no/file: No such file" "$sp" evaluate no/file "$lands/lands.tim" "$lands/lands.sto" --at x --scenarios 5 \
+    --workers 1 --record none
+refused 2 "one file too many" good more --scenarios 5
 refused 2 "bad.cor:22: \"1O\" is not a number" "$sp" evaluate "$work/bad.cor" "$lands/lands.tim" \
     "$lands/lands.sto" --at "$lands/lands.at" --scenarios 5 --workers 1 --record none
 refused 2 "dear.at:4: the decision is not feasible: first-stage row BUDGET" "$sp" evaluate "$lands/lands.cor" \

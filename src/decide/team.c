@@ -5,10 +5,10 @@
 
 #include "decide/policy.h"
 
-static const double FINDING = 0.95;    /* an index above this part of the present one is no finding */
-static const double IDLE_MOST = 0.2;   /* expected idle part with the last chunks; more is not balanced */
-static const double UNBALANCED = 0.15; /* measured idle part that message costs do not explain */
-static const double WORSE = 1.05;      /* cost against the one before: the change did not pay */
+static const double FINDING = 0.95;     /* an index above this part of the present one is no finding */
+static const double IDLE_MOST = 0.2;    /* expected idle part with the last chunks; more is not balanced */
+static const double UNEXPLAINED = 0.15; /* part of the time that the model knows nothing of; more is much */
+static const double WORSE = 1.05;       /* cost against the one before: the change did not pay */
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
 /* Expected idle part of the time when each of n workers ends with a chunk of F tasks, as few as the master
@@ -47,10 +47,19 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     return it->way_s + fmax(kl_model_time_with_s(&slowed, n, speed) - it->model.master_s, served_s);
 }
 
-/* What was lost to more than the model knows of is expected to be lost again. */
+static double lost_s(const kl_iteration *it) {
+    return fmax(0, it->elapsed_s - model_s(it, it->workers, it->workers));
+}
+
+static double unexplained_part(const kl_iteration *it) {
+    return lost_s(it) / it->elapsed_s;
+}
+
+/* What was lost to more than the model knows of is expected to be lost again. Where that is much, workers may
+ * take it from each other, a part each: fewer are worth a trial. */
 static double forecast_s(const kl_iteration *it, uint32_t n) {
-    double lost_s = it->elapsed_s - model_s(it, it->workers, it->workers);
-    return model_s(it, n, kl_speed_of(it->speeds, n)) + fmax(0, lost_s);
+    double part = n < it->workers && unexplained_part(it) > UNEXPLAINED ? n / (double)it->workers : 1;
+    return model_s(it, n, kl_speed_of(it->speeds, n)) + part * lost_s(it);
 }
 
 static double index_of(const kl_iteration *it, double speed, double elapsed_s) {
@@ -72,7 +81,7 @@ static double index_at(const void *iteration, uint32_t n) {
 
 /* The number of workers with the smallest index, of those that the master can feed. */
 static uint32_t best_of(const kl_iteration *it, uint32_t most) {
-    if (!kl_load_known(&it->load))
+    if (!kl_load_known(&it->load) && unexplained_part(it) <= UNEXPLAINED)
         return kl_model_best_of(&it->model, it->speeds, most);
     return kl_model_lowest(&(kl_index){index_at, it}, kl_model_capability_of(&it->model, it->speeds, most));
 }
@@ -147,11 +156,14 @@ static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
 
 static void say_change(const kl_iteration *it, kl_team_plan *plan) {
     uint32_t n = plan->considered;
-    snprintf(plan->reason, sizeof plan->reason,
-             "%u%s worker%s instead of %u: index %.3g instead of %.3g, an iteration takes %s instead of %s",
-             (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster" : "", n == 1 ? "" : "s",
-             (unsigned)it->workers, index_with(it, n), present_index(it), kl_say_s(forecast_s(it, n)).text,
-             kl_say_s(it->elapsed_s).text);
+    int at = snprintf(
+        plan->reason, sizeof plan->reason,
+        "%u%s worker%s instead of %u: index %.3g instead of %.3g, an iteration takes %s instead of %s",
+        (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster" : "", n == 1 ? "" : "s", (unsigned)it->workers,
+        index_with(it, n), present_index(it), kl_say_s(forecast_s(it, n)).text, kl_say_s(it->elapsed_s).text);
+    if (unexplained_part(it) > UNEXPLAINED && at > 0 && (size_t)at < sizeof plan->reason)
+        snprintf(plan->reason + at, sizeof plan->reason - (size_t)at,
+                 "; %.0f %% is lost to what is not known", 100 * unexplained_part(it));
 }
 
 static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) {
@@ -161,12 +173,6 @@ static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) 
              "stays at %u worker%s: %u%s would have index %.3g for %.3g, %s", (unsigned)it->workers,
              it->workers == 1 ? "" : "s", (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster ones" : "",
              index_with(it, n), present_index(it), why);
-}
-
-/* Idle time beyond what starting and sending explain: that is the distribution's to mend, not the number's.
- */
-static double unbalanced_part(const kl_iteration *it) {
-    return 1 - model_s(it, it->workers, it->workers) / it->elapsed_s;
 }
 
 static bool finding(const kl_iteration *it, uint32_t n) {
@@ -195,9 +201,9 @@ static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl
                  (unsigned long long)team->barred_until[plan->way]);
         return true;
     }
-    if (unbalanced_part(it) > UNBALANCED) {
-        snprintf(why, WHY_BYTES, "but %.0f %% of the time is lost to imbalance first",
-                 100 * unbalanced_part(it));
+    if (plan->way != KL_TEAM_FEWER && unexplained_part(it) > UNEXPLAINED) {
+        snprintf(why, WHY_BYTES, "but %.0f %% of the time is lost to what is not known",
+                 100 * unexplained_part(it));
         return true;
     }
     plan->seen = again ? team->seen + 1 : 1;
@@ -255,7 +261,7 @@ uint32_t kl_team_expect(const kl_iteration *it, char reason[KL_REASON_BYTES]) {
     if (!usable(it))
         return 0;
     uint32_t n = best_of(it, kl_team_balanceable(it));
-    if (!finding(it, n) || unbalanced_part(it) > UNBALANCED)
+    if (!finding(it, n) || unexplained_part(it) > UNEXPLAINED)
         n = it->workers;
     snprintf(reason, KL_REASON_BYTES, "%u worker%s would have index %.3g; %u had %.3g", (unsigned)n,
              n == 1 ? "" : "s", index_with(it, n), (unsigned)it->workers, present_index(it));

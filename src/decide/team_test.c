@@ -26,7 +26,8 @@ typedef struct world {
     uint64_t tasks;
     uint32_t most, now;
     double speeds[MOST];
-    double wrong_s; /* per worker that rests: what the model does not know */
+    double wrong_s; /* what the model does not know: per worker that rests, */
+    double each_s;  /* and per worker that works */
     double noise;   /* relative, of a measured time */
     uint64_t run;
 } world;
@@ -53,8 +54,8 @@ static kl_iteration iterate(world *w) {
     it.most = w->most;
     it.task_mean_s = w->model.work_s / (double)w->tasks;
     it.task_sd_s = w->cv * it.task_mean_s;
-    it.elapsed_s =
-        kl_model_time_with_s(&w->model, w->now, w->now) - w->model.master_s + w->wrong_s * (w->most - w->now);
+    it.elapsed_s = kl_model_time_with_s(&w->model, w->now, w->now) - w->model.master_s +
+                   w->wrong_s * (w->most - w->now) + w->each_s * w->now;
     it.elapsed_s *= 1 + w->noise * (random_01(w->run * 77) - 0.5);
     return it;
 }
@@ -188,6 +189,48 @@ static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
     assert_true(changed == back && back >= 3 && back <= 6);
 }
 
+/* They take from each other what the model does not know of: fewer are tried, and it ends near the best. */
+static void fewer_are_tried_where_much_is_lost_to_what_is_not_known(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        world w = world_of(8 + kl_mix64(seed) % 56, 10000, 1, 1e-6);
+        w.each_s = exp(4 * random_01(seed)) * 1e-4;
+        double least = INFINITY;
+        for (uint32_t n = 1; n <= w.most; n++)
+            least = fmin(least, n * pow(1.0 / n + w.each_s * n, 2));
+        kl_team team = {0};
+        uint32_t changes = changes_in(&w, &team, 16);
+        double reached = w.now * pow(1.0 / w.now + w.each_s * w.now, 2);
+        assert_true(changes <= 4);
+        if (reached > 1.1 * least)
+            fail_msg("seed %d: %u of %u workers, %.3f times the least index", (int)seed, w.now, w.most,
+                     reached / least);
+    }
+}
+
+/* Something that always takes the same time: a trial of fewer is kept where it pays, and only there. */
+static void what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        world w = world_of(4 + kl_mix64(seed) % 60, 10000, 1, 1e-6);
+        double lost_s = exp(5 * random_01(seed)) * 1e-3;
+        kl_team team = {0};
+        double first = 0, sum = 0;
+        for (int i = 0; i < 100; i++) {
+            kl_iteration it = iterate(&w);
+            kl_team_plan plan;
+            it.elapsed_s += lost_s;
+            double index = w.now * it.elapsed_s * it.elapsed_s;
+            first = i == 0 ? index : first;
+            sum += index / first;
+            kl_team_choose(&team, &it, &plan);
+            kl_team_commit(&team, &it, &plan);
+            w.now = plan.workers;
+        }
+        assert_true(sum / 100 < 1.05);
+    }
+}
+
 static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
     (void)state;
     world w = world_of(4, 10000, 1, 0);
@@ -217,7 +260,8 @@ static void what_is_refused_says_why(void **state) {
     } rows[] = {
         {16, 16, 10000, 10, 1e-5, 0.5, 0, KL_TEAM_NOTHING, ""},
         {16, 16, 10000, 0.1, 1e-3, 0.1, 0, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
-        {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, KL_TEAM_REFUSED, "lost to imbalance first"},
+        {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
+        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, KL_TEAM_REFUSED, "lost to what is not known"},
         {16, 8, 20, 10, 1e-5, 0.1, 0, KL_TEAM_REFUSED, "10 would have index"},
         {64, 8, 20, 10, 1e-5, 1.5, 0, KL_TEAM_REFUSED, "no more than 2 can be kept busy"},
         {16, 8, 16, 10, 1e-5, 0.1, 0, KL_TEAM_REFUSED, "no more than 8 can be kept busy"},
@@ -292,6 +336,8 @@ int main(void) {
         cmocka_unit_test(noise_does_not_make_it_waver),
         cmocka_unit_test(they_come_back_when_work_grows),
         cmocka_unit_test(what_does_not_pay_is_undone_and_not_soon_tried_again),
+        cmocka_unit_test(fewer_are_tried_where_much_is_lost_to_what_is_not_known),
+        cmocka_unit_test(what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long),
         cmocka_unit_test(fast_ones_that_rest_take_the_place_of_slow_ones),
         cmocka_unit_test(what_is_refused_says_why),
         cmocka_unit_test(more_workers_are_harder_to_balance),
