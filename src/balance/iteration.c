@@ -25,8 +25,8 @@ static double of_fastest(const void *balance, uint32_t n) {
 
 /* Sums over those that had a part in the run. */
 typedef struct effort {
-    uint32_t workers, there; /* there: that could have */
-    double rate, units, busy_s;
+    uint32_t workers, there;                 /* there: that could have */
+    double rate, units, busy_s, most_busy_s; /* most: of one of them */
     double variance; /* of single tasks relative to their worker's mean, times tasks */
     double tasks;
 } effort;
@@ -43,6 +43,7 @@ static effort effort_of(const kl_snapshot *s) {
         e.rate += rate_of(v);
         e.units += v->units;
         e.busy_s += v->busy_s;
+        e.most_busy_s = fmax(e.most_busy_s, v->busy_s);
         e.variance += mean > 0 ? v->run_unit_s.m2 / (mean * mean) : 0;
         e.tasks += (double)v->run_unit_s.count;
     }
@@ -95,6 +96,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
     it.model.message.fixed_s += b->message_now.per_unit_s * shared_bytes;
     it.task_mean_s = it.model.work_s / e.tasks;
     it.task_sd_s = it.task_mean_s * sqrt(e.variance / e.tasks);
+    it.uneven_s = e.most_busy_s - e.busy_s / e.workers;
     it.quality = kl_model_quality(e.busy_s, e.workers, times->elapsed_s);
     b->mean_rate = mean;
     it.speeds = (kl_speeds){of_fastest, b};

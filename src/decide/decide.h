@@ -181,6 +181,7 @@ typedef struct kl_iteration {
     double way_s;                  /* there and back, beyond m_o, in nobody's way */
     uint32_t workers;              /* that took part [n] */
     double elapsed_s;              /* measured, without the master's own time */
+    double uneven_s;               /* of that: the busiest worker was busy so much longer than the mean */
     double quality;                /* measured [q]: 1 − mean busy time/elapsed_s */
     kl_speeds
         speeds; /* of the `most` that are there, resting ones, too; 1: the mean of those that took part */
@@ -239,7 +240,8 @@ typedef struct kl_team_plan {
  * leave a fifth of the time idle at most. */
 uint32_t kl_team_balanceable(const kl_iteration *iteration);
 /* The number with the smallest index that the master can feed and that can be balanced, or as now if that is
- * not 5 % better; acted on when KL_TEAM_PERSISTS iterations agree and their load was balanced. */
+ * not 5 % better; acted on when KL_TEAM_PERSISTS iterations agree. Where much time is lost to what the model
+ * does not know, only fewer are tried; with much imbalance later. */
 void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan);
 /* --- within a run --- */
 

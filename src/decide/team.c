@@ -8,7 +8,9 @@
 static const double FINDING = 0.95;     /* an index above this part of the present one is no finding */
 static const double IDLE_MOST = 0.2;    /* expected idle part with the last chunks; more is not balanced */
 static const double UNEXPLAINED = 0.15; /* part of the time that the model knows nothing of; more is much */
+static const double FASTER = 0.8;       /* cost against the one before: iterations have not settled yet */
 static const double WORSE = 1.05;       /* cost against the one before: the change did not pay */
+enum { PATIENCE = 9 }; /* iterations that see much imbalance: the distribution is not going to mend it */
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
 /* Expected idle part of the time when each of n workers ends with a chunk of F tasks, as few as the master
@@ -55,11 +57,21 @@ static double unexplained_part(const kl_iteration *it) {
     return lost_s(it) / it->elapsed_s;
 }
 
-/* What was lost to more than the model knows of is expected to be lost again. Where that is much, workers may
- * take it from each other, a part each: fewer are worth a trial. */
+/* The same without what was lost to imbalance. */
+static double contended_part(const kl_iteration *it) {
+    return fmax(0, lost_s(it) - it->uneven_s) / it->elapsed_s;
+}
+
+static bool contended(const kl_iteration *it) {
+    return contended_part(it) > UNEXPLAINED;
+}
+
+/* What was lost to more than the model knows of is expected to be lost again. Where that is much, and no
+ * imbalance, workers may take it from each other, a part each: fewer are worth a trial. */
 static double forecast_s(const kl_iteration *it, uint32_t n) {
-    double part = n < it->workers && unexplained_part(it) > UNEXPLAINED ? n / (double)it->workers : 1;
-    return model_s(it, n, kl_speed_of(it->speeds, n)) + part * lost_s(it);
+    double gone = n < it->workers && contended(it) ? 1 - n / (double)it->workers : 0;
+    return model_s(it, n, kl_speed_of(it->speeds, n)) + lost_s(it) -
+           gone * contended_part(it) * it->elapsed_s;
 }
 
 static double index_of(const kl_iteration *it, double speed, double elapsed_s) {
@@ -81,7 +93,7 @@ static double index_at(const void *iteration, uint32_t n) {
 
 /* The number of workers with the smallest index, of those that the master can feed. */
 static uint32_t best_of(const kl_iteration *it, uint32_t most) {
-    if (!kl_load_known(&it->load) && unexplained_part(it) <= UNEXPLAINED)
+    if (!kl_load_known(&it->load) && !contended(it))
         return kl_model_best_of(&it->model, it->speeds, most);
     return kl_model_lowest(&(kl_index){index_at, it}, kl_model_capability_of(&it->model, it->speeds, most));
 }
@@ -148,6 +160,14 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
 
 /* --- a finding --- */
 
+/* The first iterations of a farm touch memory nobody had touched, and so on: what they show does not last. */
+static bool settles(const kl_team *team, const kl_iteration *it) {
+    if (team->measured == 0)
+        return false;
+    kl_team_cost before = team->costs[(team->measured - 1) % KL_TEAM_PERSISTS], now = cost_of(it);
+    return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
+}
+
 /* Of the numbers several iterations agreed on, the one nearest to the present. */
 static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
@@ -161,9 +181,9 @@ static void say_change(const kl_iteration *it, kl_team_plan *plan) {
         "%u%s worker%s instead of %u: index %.3g instead of %.3g, an iteration takes %s instead of %s",
         (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster" : "", n == 1 ? "" : "s", (unsigned)it->workers,
         index_with(it, n), present_index(it), kl_say_s(forecast_s(it, n)).text, kl_say_s(it->elapsed_s).text);
-    if (unexplained_part(it) > UNEXPLAINED && at > 0 && (size_t)at < sizeof plan->reason)
+    if (contended(it) && at > 0 && (size_t)at < sizeof plan->reason)
         snprintf(plan->reason + at, sizeof plan->reason - (size_t)at,
-                 "; %.0f %% is lost to what is not known", 100 * unexplained_part(it));
+                 "; %.0f %% is lost to what is not known", 100 * contended_part(it));
 }
 
 static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) {
@@ -201,14 +221,18 @@ static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl
                  (unsigned long long)team->barred_until[plan->way]);
         return true;
     }
+    plan->seen = again ? team->seen + 1 : 1;
+    bool lost = unexplained_part(it) > UNEXPLAINED && !contended(it);
+    uint32_t wanted = lost ? PATIENCE : KL_TEAM_PERSISTS;
     if (plan->way != KL_TEAM_FEWER && unexplained_part(it) > UNEXPLAINED) {
-        snprintf(why, WHY_BYTES, "but %.0f %% of the time is lost to what is not known",
-                 100 * unexplained_part(it));
+        plan->seen = 0;
+        snprintf(why, WHY_BYTES, "but %.0f %% of the time is lost to %s", 100 * unexplained_part(it),
+                 lost ? "imbalance first" : "what is not known");
         return true;
     }
-    plan->seen = again ? team->seen + 1 : 1;
-    snprintf(why, WHY_BYTES, "seen in %u of %d iterations", (unsigned)plan->seen, KL_TEAM_PERSISTS);
-    return plan->seen < KL_TEAM_PERSISTS;
+    snprintf(why, WHY_BYTES, "seen in %u of %u iterations%s", (unsigned)plan->seen, (unsigned)wanted,
+             lost ? ", as much is lost to imbalance" : "");
+    return plan->seen < wanted;
 }
 
 static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
@@ -221,17 +245,28 @@ static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan 
                  index_with(it, n));
 }
 
+/* One iteration that sees nothing better takes back what one before it saw. */
+static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
+    say_nothing_better(it, n, plan);
+    if (team->seen == 0 || team->workers != it->workers)
+        return;
+    plan->seen = team->seen - 1;
+    plan->way = team->way;
+    plan->considered = team->nearest;
+}
+
 static void look_around(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
     uint32_t limit = kl_team_balanceable(it), n = best_of(it, limit);
     if (!finding(it, n)) {
         mention_unbalanceable(it, limit, plan);
         if (plan->verdict == KL_TEAM_NOTHING)
-            say_nothing_better(it, n, plan);
+            doubt(team, it, n, plan);
         return;
     }
     char why[WHY_BYTES];
     plan->way = way_to(it->workers, n);
-    bool again = team->seen > 0 && team->way == plan->way && team->workers == it->workers;
+    bool again =
+        team->seen > 0 && team->way == plan->way && team->workers == it->workers && !settles(team, it);
     uint32_t least = again ? nearest(team, plan->way, n) : n;
     again &= finding(it, least);
     plan->considered = again ? least : n;

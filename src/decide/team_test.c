@@ -122,9 +122,22 @@ static void one_or_two_odd_iterations_change_nothing(void **state) {
     }
 }
 
+/* 500 tasks of 1 ms; the first iterations of 32 workers take far longer than those to come. */
+static void what_is_seen_while_iterations_get_faster_does_not_count(void **state) {
+    (void)state;
+    world w = world_of(32, 500, 0.5, 1e-5);
+    kl_team team = {0};
+    for (int i = 0; i < 10; i++) {
+        w.each_s = 4e-3 * pow(0.5, i);
+        kl_team_plan plan = step(&w, &team);
+        if (plan.verdict == KL_TEAM_CHANGED)
+            fail_msg("iteration %d: %s", i, plan.reason);
+    }
+}
+
 static void the_least_of_what_was_seen_is_done(void **state) {
     (void)state;
-    const double costs_s[] = {1e-2, 3e-3, 1e-2};
+    const double costs_s[] = {3e-3, 1e-2, 1e-2};
     world w = world_of(64, 10000, 1, 0);
     kl_team team = {0};
     uint32_t nearest = 0;
@@ -208,6 +221,23 @@ static void fewer_are_tried_where_much_is_lost_to_what_is_not_known(void **state
     }
 }
 
+static void where_imbalance_stays_fewer_are_tried_late(void **state) {
+    (void)state;
+    world w = world_of(16, 10000, 0.1, 1e-3);
+    kl_team team = {0};
+    int iterations = 0;
+    for (; w.now == 16 && iterations < 100; iterations++) {
+        kl_iteration it = iterate(&w);
+        kl_team_plan plan;
+        it.uneven_s = 0.1;
+        it.elapsed_s += it.uneven_s;
+        kl_team_choose(&team, &it, &plan);
+        kl_team_commit(&team, &it, &plan);
+        w.now = plan.workers;
+    }
+    assert_int_equal(iterations, 9);
+}
+
 /* Something that always takes the same time: a trial of fewer is kept where it pays, and only there. */
 static void what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long(void **state) {
     (void)state;
@@ -254,17 +284,19 @@ static void what_is_refused_says_why(void **state) {
     const struct {
         uint32_t most, now;
         uint64_t tasks;
-        double work_s, fixed_s, cv, idle_s;
+        double work_s, fixed_s, cv, idle_s, uneven_s;
         kl_team_verdict verdict;
         const char *says;
     } rows[] = {
-        {16, 16, 10000, 10, 1e-5, 0.5, 0, KL_TEAM_NOTHING, ""},
-        {16, 16, 10000, 0.1, 1e-3, 0.1, 0, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
-        {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
-        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, KL_TEAM_REFUSED, "lost to what is not known"},
-        {16, 8, 20, 10, 1e-5, 0.1, 0, KL_TEAM_REFUSED, "10 would have index"},
-        {64, 8, 20, 10, 1e-5, 1.5, 0, KL_TEAM_REFUSED, "no more than 2 can be kept busy"},
-        {16, 8, 16, 10, 1e-5, 0.1, 0, KL_TEAM_REFUSED, "no more than 8 can be kept busy"},
+        {16, 16, 10000, 10, 1e-5, 0.5, 0, 0, KL_TEAM_NOTHING, ""},
+        {16, 16, 10000, 0.1, 1e-3, 0.1, 0, 0, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
+        {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
+        {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0.1, KL_TEAM_REFUSED, "seen in 1 of 9 iterations, as much"},
+        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0.5, KL_TEAM_REFUSED, "lost to imbalance first"},
+        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0, KL_TEAM_REFUSED, "lost to what is not known"},
+        {16, 8, 20, 10, 1e-5, 0.1, 0, 0, KL_TEAM_REFUSED, "10 would have index"},
+        {64, 8, 20, 10, 1e-5, 1.5, 0, 0, KL_TEAM_REFUSED, "no more than 2 can be kept busy"},
+        {16, 8, 16, 10, 1e-5, 0.1, 0, 0, KL_TEAM_REFUSED, "no more than 8 can be kept busy"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         world w = world_of(rows[i].most, rows[i].tasks, rows[i].work_s, rows[i].fixed_s);
@@ -272,6 +304,7 @@ static void what_is_refused_says_why(void **state) {
         w.cv = rows[i].cv;
         kl_iteration it = iterate(&w);
         it.elapsed_s += rows[i].idle_s;
+        it.uneven_s = rows[i].uneven_s;
         kl_team team = {0};
         kl_team_plan plan;
         kl_team_choose(&team, &it, &plan);
@@ -332,11 +365,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_ends_at_the_smallest_index_that_can_be_fed_and_balanced),
         cmocka_unit_test(one_or_two_odd_iterations_change_nothing),
+        cmocka_unit_test(what_is_seen_while_iterations_get_faster_does_not_count),
         cmocka_unit_test(the_least_of_what_was_seen_is_done),
         cmocka_unit_test(noise_does_not_make_it_waver),
         cmocka_unit_test(they_come_back_when_work_grows),
         cmocka_unit_test(what_does_not_pay_is_undone_and_not_soon_tried_again),
         cmocka_unit_test(fewer_are_tried_where_much_is_lost_to_what_is_not_known),
+        cmocka_unit_test(where_imbalance_stays_fewer_are_tried_late),
         cmocka_unit_test(what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long),
         cmocka_unit_test(fast_ones_that_rest_take_the_place_of_slow_ones),
         cmocka_unit_test(what_is_refused_says_why),

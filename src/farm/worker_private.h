@@ -67,8 +67,10 @@ struct kl_worker {
     double share_s, share_busy_s; /* since the share was looked at: time in tasks; CPU time then */
     double usual_share;
 
-    kl_core_meter meter;              /* of a worker that tells its CPU time; else it is not open */
-    double cpu_s, delay_s, cpu_due_s; /* as they were looked at last, and when they are again */
+    kl_core_meter meter;             /* of a worker that tells its CPU time; else it is not open */
+    double cpu_s, cpu_due_s;         /* as it was looked at last, and when it is again */
+    double delay_s;                  /* in tasks it was ready, and others had its core; */
+    double unwatched_s, watch_due_s; /* time in tasks since one was watched; when the next one is */
 
     kl_buffer out; /* results to be sent */
     uint32_t segments;

@@ -269,11 +269,12 @@ typedef struct kl_use {
     double callbacks_s; /* in the program's callbacks */
     double local_s;     /* in workers on that host, with their tasks and messages */
     double local_tasks; /* done by them */
-    double delay_s;     /* that workers were ready to compute while others had their cores, of all added up */
-    double tasks;       /* done by all */
-    double messages;    /* that the master took in or sent */
-    double bytes;       /* of tasks and results in them */
-    uint32_t cores;     /* that the master's process may use */
+    double
+        delay_s;  /* of their tasks: workers were ready to compute and others had their cores, all added up */
+    double tasks; /* done by all */
+    double messages; /* that the master took in or sent */
+    double bytes;    /* of tasks and results in them */
+    uint32_t cores;  /* that the master's process may use */
 } kl_use;
 
 /* Everything a decision may look at. Kept up to date in place by the farm; nobody rebuilds it per decision.

@@ -146,7 +146,7 @@ typedef struct kl_results_head {
     uint32_t segments;
     bool more;     /* the worker asks for its next chunk */
     double sent_s; /* by the worker's clock */
-    /* CPU time the worker has used since it began, messages included, and how long it was ready to compute
+    /* CPU time the worker has used since it began, messages included, and how long it was ready in its tasks
      * while others had its core; 0: not known. */
     double cpu_s, delay_s;
     /* A request and the chunk it brought, while the worker had nothing else to do: the time both were under
