@@ -66,14 +66,15 @@ static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t w
     return rounds;
 }
 
-/* What the workers share makes their tasks longer; bytes that cross no link are in that. */
-static void slow_down(const kl_basis *b, uint32_t workers, kl_farm_model *m, kl_rounds *rounds,
-                      kl_limit *limit) {
-    *limit = kl_model_limit(&b->load, workers);
-    m->work_s *= limit->times;
-    rounds->task_sd_s *= limit->times;
+/* What the workers share makes the run longer. Who waits for his next chunk, or for the others at the end,
+ * leaves them what is shared: the more they wait for that, the less is lost. */
+static double several_rounds_s(const kl_basis *b, kl_farm_model *m, const kl_rounds *rounds,
+                               const kl_point *p) {
     if (kl_load_known(&b->load) && b->load.use.local_tasks == b->load.use.tasks)
-        m->message.per_unit_s = 0;
+        m->message.per_unit_s = 0; /* no link: bytes are in what is shared */
+    double alone_s = m->work_s / p->speed, times = p->limit.times;
+    double rounds_s = kl_model_rounds_time_s(m, p->workers, p->speed, rounds);
+    return times * alone_s + (rounds_s - alone_s) / fmax(1, times);
 }
 
 static kl_point point_at(const kl_basis *b, uint32_t protocol, uint32_t workers, double speed, bool uneven) {
@@ -90,8 +91,8 @@ static kl_point point_at(const kl_basis *b, uint32_t protocol, uint32_t workers,
     if (isfinite(value(b, KL_IN_TASKS))) {
         kl_rounds rounds = rounds_of(b, &m, workers);
         rounds.uneven = uneven;
-        slow_down(b, workers, &m, &rounds, &p.limit);
-        p.rounds_time_s = kl_model_rounds_time_s(&m, workers, speed, &rounds);
+        p.limit = kl_model_limit(&b->load, workers);
+        p.rounds_time_s = several_rounds_s(b, &m, &rounds, &p);
         kl_doubt doubt = {.runs = b->runs_differ, .known = b->workers};
         p.within = kl_model_interval(p.rounds_time_s, &doubt, workers, &p.limit);
         p.quality_bound =

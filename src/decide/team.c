@@ -10,7 +10,7 @@ static const double IDLE_MOST = 0.2;    /* expected idle part with the last chun
 static const double UNEXPLAINED = 0.15; /* part of the time that the model knows nothing of; more is much */
 static const double FASTER = 0.8;       /* cost against the one before: iterations have not settled yet */
 static const double WORSE = 1.05;       /* cost against the one before: the change did not pay */
-enum { PATIENCE = 9 }; /* iterations that see much imbalance: the distribution is not going to mend it */
+enum { PATIENCE = 6 }; /* iterations that see much imbalance: the distribution is not going to mend it */
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
 /* Expected idle part of the time when each of n workers ends with a chunk of F tasks, as few as the master
@@ -39,14 +39,19 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
 }
 
 /* What the model says of n workers, without the master's own time. It knows of one chunk for each; as many as
- * they had now must be answered, one after the other. */
+ * they would have must be answered, one after the other. */
 static double model_s(const kl_iteration *it, uint32_t n, double speed) {
-    double chunks = (double)it->chunks * n / it->workers, start_s = it->model.message.fixed_s;
-    double answer_s = it->answer_s > 0 ? it->answer_s : start_s;
-    double served_s = chunks * answer_s + start_s;
-    kl_farm_model slowed = it->model;
-    slowed.work_s *= kl_model_limit(&it->load, n).times;
-    return it->way_s + fmax(kl_model_time_with_s(&slowed, n, speed) - it->model.master_s, served_s);
+    kl_farm_model m = it->model;
+    double chunks = (double)it->chunks * n / it->workers;
+    double answer_s = it->answer_s > 0 ? it->answer_s : m.message.fixed_s;
+    if (kl_load_known(&it->load) && it->answer_s > 0) { /* of chunks that are as large as theirs would be */
+        chunks = kl_model_chunks(&it->load, n);
+        answer_s = kl_model_answer_s(&it->load, n);
+        m.message.fixed_s = fmax(0, m.message.fixed_s - it->answer_s + answer_s);
+    }
+    double served_s = chunks * answer_s + m.message.fixed_s;
+    m.work_s *= kl_model_limit(&it->load, n).times;
+    return it->way_s + fmax(kl_model_time_with_s(&m, n, speed) - m.master_s, served_s);
 }
 
 static double lost_s(const kl_iteration *it) {
@@ -91,11 +96,13 @@ static double index_at(const void *iteration, uint32_t n) {
     return index_with(iteration, n);
 }
 
-/* The number of workers with the smallest index, of those that the master can feed. */
+/* The number of workers with the smallest index, of those that the master can feed: where it is known what
+ * they share, that is part of each forecast. */
 static uint32_t best_of(const kl_iteration *it, uint32_t most) {
     if (!kl_load_known(&it->load) && !contended(it))
         return kl_model_best_of(&it->model, it->speeds, most);
-    return kl_model_lowest(&(kl_index){index_at, it}, kl_model_capability_of(&it->model, it->speeds, most));
+    uint32_t fed = kl_load_known(&it->load) ? most : kl_model_capability_of(&it->model, it->speeds, most);
+    return kl_model_lowest(&(kl_index){index_at, it}, fed);
 }
 
 static kl_team_cost cost_of(const kl_iteration *it) {

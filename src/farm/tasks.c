@@ -13,7 +13,6 @@
 
 /* So much time in tasks is enough to tell which share of it was CPU time. */
 static const double SHARE_S = 10e-3;
-static const double CPU_LOOK_S = 1e-3; /* so seldom, where it costs little beside what was done since */
 
 struct kilter_result {
     kl_buffer *buffer;
@@ -68,11 +67,19 @@ static void begin_segment(kl_worker *w, kl_buffer *out, const queued *chunk, dou
     kl_wire_begin_segment(out, &w->segment);
 }
 
+double kl_worker_core_delay_s(const kl_worker *w) {
+    double run_s, delay_s, slices;
+    return kl_core_read(&w->meter, &run_s, &delay_s, &slices) ? delay_s : 0;
+}
+
 /* Not with each small message: asking takes as long as some of them do. */
 static void look_at_cpu(kl_worker *w, kl_results_head *head) {
     if (w->options.tells_cpu && head->sent_s >= w->cpu_due_s) {
         w->cpu_s = kl_cpu_s(w->options.cpu);
-        w->cpu_due_s = head->sent_s + CPU_LOOK_S;
+        w->waits_delay_s += w->waits * w->wait_delay_s;
+        w->waits = 0;
+        w->delay_s = fmax(w->delay_s, kl_worker_core_delay_s(w) - w->waits_delay_s);
+        w->cpu_due_s = head->sent_s + KL_CPU_LOOK_S;
     }
     head->cpu_s = w->cpu_s;
     head->delay_s = w->delay_s;
@@ -238,26 +245,6 @@ static void do_task(kl_worker *w, queued *chunk, double began_s) {
     account_task(w, now_s - began_s, weight, now_s);
 }
 
-static double delay_so_far_s(const kl_worker *w) {
-    double run_s, delay_s, slices;
-    return kl_core_read(&w->meter, &run_s, &delay_s, &slices) ? delay_s : 0;
-}
-
-/* Of a task now and then, what others with the same core took from it; those before it are taken to be alike.
- */
-static void do_task_and_watch(kl_worker *w, queued *chunk, double began_s) {
-    bool watched = w->options.tells_cpu && began_s >= w->watch_due_s;
-    double before_s = watched ? delay_so_far_s(w) : 0;
-    do_task(w, chunk, began_s);
-    double task_s = w->last_end_s - began_s;
-    w->unwatched_s += task_s;
-    if (!watched || !(task_s > 0))
-        return;
-    w->delay_s += fmin(1, fmax(0, delay_so_far_s(w) - before_s) / task_s) * w->unwatched_s;
-    w->unwatched_s = 0;
-    w->watch_due_s = w->last_end_s + CPU_LOOK_S;
-}
-
 static void finish_chunk(kl_worker *w) {
     w->segment.last = true;
     end_segment(w);
@@ -273,7 +260,7 @@ static kilter_status work_on(kl_worker *w, queued *chunk, kilter_error *error) {
         status = kl_worker_flush(w, true, error);
     if (status != KILTER_OK)
         return status;
-    do_task_and_watch(w, chunk, w->last_end_s);
+    do_task(w, chunk, w->last_end_s);
     if (w->failure.status != KILTER_OK) {
         if (error)
             *error = w->failure;

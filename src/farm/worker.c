@@ -382,12 +382,31 @@ static kilter_status on_event(kl_worker *w, kl_event *event, kilter_error *error
 
 /* --- turns --- */
 
+/* A wait for messages is no part of a task, nor is what others had of the core at its end: that is looked at
+ * for a wait now and then. */
+enum { LATELY = 16 }; /* of those that were looked at */
+
+static kilter_status wait_for(kl_worker *w, double timeout_s, kl_event *event, kilter_error *error) {
+    double now_s = kl_now_s(&w->options.clock);
+    bool watched = w->options.tells_cpu && now_s >= w->watch_due_s;
+    double before_s = watched ? kl_worker_core_delay_s(w) : 0;
+    kilter_status status = kl_poll(w->transport, timeout_s, event, error);
+    w->waits++;
+    if (watched) {
+        w->watched += w->watched < LATELY;
+        w->wait_delay_s += (kl_worker_core_delay_s(w) - before_s - w->wait_delay_s) / w->watched;
+        w->watch_due_s = now_s + KL_CPU_LOOK_S;
+    }
+    return status;
+}
+
 /* Take in what has come; wait for it up to timeout_s when there is nothing to do. */
 static kilter_status take_in(kl_worker *w, double timeout_s, kilter_error *error) {
     kilter_status status = KILTER_OK;
     while (status == KILTER_OK) {
         kl_event event;
-        status = kl_poll(w->transport, w->first ? 0 : timeout_s, &event, error);
+        status = w->first || timeout_s == 0 ? kl_poll(w->transport, 0, &event, error)
+                                            : wait_for(w, timeout_s, &event, error);
         if (status != KILTER_OK || event.kind == KL_EVENT_NONE)
             break;
         timeout_s = 0;

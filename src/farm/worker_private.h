@@ -67,10 +67,14 @@ struct kl_worker {
     double share_s, share_busy_s; /* since the share was looked at: time in tasks; CPU time then */
     double usual_share;
 
-    kl_core_meter meter;             /* of a worker that tells its CPU time; else it is not open */
-    double cpu_s, cpu_due_s;         /* as it was looked at last, and when it is again */
-    double delay_s;                  /* in tasks it was ready, and others had its core; */
-    double unwatched_s, watch_due_s; /* time in tasks since one was watched; when the next one is */
+    kl_core_meter meter;     /* of a worker that tells its CPU time; else it is not open */
+    double cpu_s, cpu_due_s; /* as it was looked at last, and when it is again */
+    double delay_s;          /* it was ready in its tasks, and others had its core */
+    uint32_t waits;          /* for messages since it was looked at; */
+    uint32_t watched;        /* so many of them at least were looked at */
+    double wait_delay_s;     /* what others had of the core at the end of each, lately; */
+    double waits_delay_s;    /* of all before those, together */
+    double watch_due_s;      /* when that is looked at again */
 
     kl_buffer out; /* results to be sent */
     uint32_t segments;
@@ -82,6 +86,13 @@ struct kl_worker {
 };
 
 /* --- tasks.c --- */
+
+#define KL_CPU_LOOK_S                                                                                        \
+    1e-3 /* so seldom CPU time is looked at, where that costs little beside what was done                    \
+          */
+
+/* How long this thread was ready, and others had its core, since it began; 0: not known. */
+double kl_worker_core_delay_s(const kl_worker *worker);
 
 /* Do what is queued until it is time to look for messages again. */
 kilter_status kl_worker_work(kl_worker *w, kilter_error *error);

@@ -116,6 +116,8 @@ bool kl_load_known(const kl_load *load); /* else nothing limits */
 kl_limit kl_model_limit(const kl_load *load, uint32_t workers);
 /* The least time in which what they share can do its part of the run, in so many chunks; 0: not known. */
 double kl_model_shared_s(const kl_load *load, double chunks);
+/* The chunks of a run that other numbers of workers would get. The load is known. */
+double kl_model_chunks(const kl_load *load, uint32_t workers);
 /* load.answer_s then: smaller chunks have fewer bytes. The load is known. */
 double kl_model_answer_s(const kl_load *load, uint32_t workers);
 const char *kl_shared_name(kl_shared what); /* "the cores of the master's host" */

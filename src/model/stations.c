@@ -120,14 +120,14 @@ bool kl_load_known(const kl_load *l) {
 /* With more workers each of them gets fewer chunks, where they get several. */
 static const double CHUNKS_GROW = 0.7, SEVERAL = 2;
 
-static double chunks_of(const kl_load *l, uint32_t workers) {
+double kl_model_chunks(const kl_load *l, uint32_t workers) {
     double times = workers / (double)l->workers;
     return l->chunks * (l->chunks > SEVERAL * l->workers ? pow(times, CHUNKS_GROW) : times);
 }
 
 double kl_model_answer_s(const kl_load *l, uint32_t workers) {
     double fixed = fixed_part(l->to_workers * l->use.bytes, l->chunks);
-    return l->answer_s * (fixed + (1 - fixed) * l->chunks / chunks_of(l, workers));
+    return l->answer_s * (fixed + (1 - fixed) * l->chunks / kl_model_chunks(l, workers));
 }
 
 enum { SHARED = KL_SHARED_LINK + 1 };
@@ -151,18 +151,24 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
-/* With more workers than cores each finds less in the caches, and is switched to and fro more often. */
-static const double DEARER = 0.1;
+/* With more workers than cores CPU time is dearer, by a power of their number: they are switched to and fro,
+ * more threads are woken for messages, and bytes that one writes for another to read are not in the caches
+ * any more. docs/model.md says where the three powers are from. */
+static const double DEARER = 0.025, WOKEN = 0.12, MOVED = 0.13;
+static const double COPIED = 4e9; /* bytes a second */
 
 static double dearer(const kl_load *l, uint32_t workers) {
     double then = fmax(l->workers, l->use.cores), now = fmax(workers, l->use.cores);
-    return pow(now / then, DEARER);
+    double cpu_s = l->use.farm_s + l->use.callbacks_s + l->use.local_s;
+    double messages = fmin(1, 2 * message_part(l) * l->use.farm_s / cpu_s);
+    double bytes = fmin(1, l->use.bytes / COPIED / cpu_s);
+    return pow(now / then, DEARER + WOKEN * messages + MOVED * bytes);
 }
 
 static kl_limit limit_of(const kl_load *l, uint32_t workers) {
     kl_limit limit = {.what = KL_SHARED_NOTHING, .times = 1, .known = true};
     kl_station stations[SHARED];
-    double chunks = chunks_of(l, workers);
+    double chunks = kl_model_chunks(l, workers);
     stations_of(l, chunks, stations);
     stations[KL_SHARED_CORES].task_s *= dearer(l, workers);
     for (int i = KL_SHARED_CORES; i < SHARED; i++)
@@ -181,11 +187,19 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     return limit;
 }
 
+/* What a task computed at its worker, without messages: it takes at least as long. */
+static double computed_s(const kl_load *l) {
+    if (!(l->use.local_tasks > 0) || !(l->use.tasks > 0))
+        return 0;
+    return fmax(0, l->use.local_s / l->use.local_tasks - l->use.farm_s / l->use.tasks);
+}
+
 /* Whatever the model does not know of is taken to be so again. A worker waits in its tasks or between them:
  * it may have waited as long as the model says if that lies between the time in tasks and all of the time. */
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
-    double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);
+    double computed = fmin(1, computed_s(l) / task_s);
+    double alone = fmax(1 - delay_s / task_s, fmax(computed, LEAST_ALONE));
     l->task_s = alone * task_s;
     l->beyond = 1;
     if (kl_load_known(l)) {

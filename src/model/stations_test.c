@@ -89,7 +89,7 @@ static void more_workers_than_cores_compute_no_faster(void **state) {
     for (uint32_t n = 2; n <= 32; n *= 2) {
         kl_limit limit = kl_model_limit(&load, n);
         assert_int_equal(limit.what, KL_SHARED_CORES);
-        double dearer = pow(n / 2.0, 0.1); /* CPU time, of more workers than cores */
+        double dearer = pow(n / 2.0, 0.025); /* CPU time, of more workers than cores */
         assert_true(limit.times >= n / 2.0 * dearer && limit.times < n / 2.0 * dearer * 1.1);
         assert_true(limit.used > 0.99);
     }
