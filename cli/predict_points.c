@@ -73,8 +73,8 @@ static double several_rounds_s(const kl_basis *b, kl_farm_model *m, const kl_rou
     if (kl_load_known(&b->load) && b->load.use.local_tasks == b->load.use.tasks)
         m->message.per_unit_s = 0; /* no link: bytes are in what is shared */
     double alone_s = m->work_s / p->speed, times = p->limit.times;
-    double rounds_s = kl_model_rounds_time_s(m, p->workers, p->speed, rounds);
-    return times * alone_s + (rounds_s - alone_s) / fmax(1, times);
+    double rounds_s = kl_model_rounds_time_s(m, p->workers, p->speed, rounds) - m->master_s;
+    return times * alone_s + (rounds_s - alone_s) / fmax(1, times) + m->master_s;
 }
 
 static kl_point point_at(const kl_basis *b, uint32_t protocol, uint32_t workers, double speed, bool uneven) {

@@ -214,7 +214,7 @@ typedef struct kl_team_cost {
 /* What the iterations so far have shown. Zeroed: nothing. */
 typedef struct kl_team {
     uint32_t workers; /* in the iteration looked at last */
-    kl_team_way way;  /* the last `seen` iterations agreed on it */
+    kl_team_way way;  /* `seen` iterations agreed on it, less those that found nothing better since */
     uint32_t seen, nearest;
     uint32_t measured;                    /* iterations in a row with that many */
     kl_team_cost costs[KL_TEAM_PERSISTS]; /* of the last of them */
@@ -239,7 +239,7 @@ typedef struct kl_team_plan {
 /* Most workers whose load can be balanced, 1 … most: those with two tasks each at least, whose last chunks
  * leave a fifth of the time idle at most. */
 uint32_t kl_team_balanceable(const kl_iteration *iteration);
-/* The number with the smallest index that the master can feed and that can be balanced, or as now if that is
+/* The number with the smallest index that can be fed and balanced, or as now if that is
  * not 5 % better; acted on when KL_TEAM_PERSISTS iterations agree. Where much time is lost to what the model
  * does not know, only fewer are tried; with much imbalance later. */
 void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan);

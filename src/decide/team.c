@@ -47,7 +47,8 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     if (kl_load_known(&it->load) && it->answer_s > 0) { /* of chunks that are as large as theirs would be */
         chunks = kl_model_chunks(&it->load, n);
         answer_s = kl_model_answer_s(&it->load, n);
-        m.message.fixed_s = fmax(0, m.message.fixed_s - it->answer_s + answer_s);
+        if (m.message.fixed_s >= it->answer_s) /* they are part of it */
+            m.message.fixed_s += answer_s - it->answer_s;
     }
     double served_s = chunks * answer_s + m.message.fixed_s;
     m.work_s *= kl_model_limit(&it->load, n).times;
@@ -68,7 +69,7 @@ static double contended_part(const kl_iteration *it) {
 }
 
 static bool contended(const kl_iteration *it) {
-    return contended_part(it) > UNEXPLAINED;
+    return unexplained_part(it) > UNEXPLAINED && 2 * contended_part(it) >= unexplained_part(it);
 }
 
 /* What was lost to more than the model knows of is expected to be lost again. Where that is much, and no
@@ -255,15 +256,24 @@ static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan 
 /* One iteration that sees nothing better takes back what one before it saw. */
 static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     say_nothing_better(it, n, plan);
-    if (team->seen == 0 || team->workers != it->workers)
+    if (team->seen == 0 || team->workers != it->workers || settles(team, it))
         return;
     plan->seen = team->seen - 1;
     plan->way = team->way;
     plan->considered = team->nearest;
 }
 
+/* Where much is lost to what is not known no more are taken, however good they look: is there one below? */
+static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
+    uint32_t n = best_of(it, limit);
+    if (n < it->workers || !contended(it))
+        return n;
+    uint32_t fewer = best_of(it, limit < it->workers ? limit : it->workers);
+    return finding(it, fewer) ? fewer : n;
+}
+
 static void look_around(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
-    uint32_t limit = kl_team_balanceable(it), n = best_of(it, limit);
+    uint32_t limit = kl_team_balanceable(it), n = best_that_may_be(it, limit);
     if (!finding(it, n)) {
         mention_unbalanceable(it, limit, plan);
         if (plan->verdict == KL_TEAM_NOTHING)

@@ -261,8 +261,9 @@ static void start_working(kl_master *m, member *one) {
     kl_balance_present(&m->balance, one->worker, true);
     one->hungry = true;
     one->asked_s = kl_now_s(&m->options.clock);
-    if (m->running && m->runs == 0 && m->seats > 0 && m->ready - m->resting > m->seats)
-        kl_master_rest(m, one); /* in later runs it shows how fast it is */
+    bool fixed = m->by_hand || m->runs == 0 || m->team.tried_from > 0; /* else it shows how fast it is */
+    if (m->running && fixed && m->seats > 0 && m->ready - m->resting > m->seats)
+        kl_master_rest(m, one);
 }
 
 kilter_status kl_master_on_ready(kl_master *m, member *one, const kl_message *message, kilter_error *error) {

@@ -172,10 +172,27 @@ static void who_joins_the_first_run_beyond_the_advice_rests(void **state) {
     stepped_close(&f);
 }
 
+static void who_joins_beyond_a_number_set_by_hand_rests(void **state) {
+    (void)state;
+    stepped_farm f = {.room = 3};
+    stepped_open(&f, "static", 2, 50e-6, work);
+    stepped_gather(&f);
+    crowd c = {&f, 3};
+    const kl_tuning two = {.set = KL_TUNE_WORKERS, .workers = 2};
+    kilter_run first = {.tasks = 40}, run = {.tasks = 40, .done = let_others_join, .user = &c};
+    assert_int_equal(stepped_run(&f, &first, NULL), KILTER_OK);
+    assert_int_equal(kl_master_tune(f.master, &two, NULL), KILTER_OK);
+    assert_int_equal(stepped_run(&f, &run, NULL), KILTER_OK);
+    assert_int_equal(f.master->resting, 3);
+    assert_int_equal(f.master->ready, 5);
+    stepped_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_run_ends_whoever_dies_and_whoever_comes),
         cmocka_unit_test(who_joins_the_first_run_beyond_the_advice_rests),
+        cmocka_unit_test(who_joins_beyond_a_number_set_by_hand_rests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,13 +72,26 @@ double kl_worker_core_delay_s(const kl_worker *w) {
     return kl_core_read(&w->meter, &run_s, &delay_s, &slices) ? delay_s : 0;
 }
 
+/* What others had of the core since the last look, without that of waits; no more than tasks took beyond what
+ * this thread computed. */
+static void look_at_core(kl_worker *w) {
+    double run_s, delay_s, slices;
+    if (!kl_core_read(&w->meter, &run_s, &delay_s, &slices))
+        return;
+    double waits_s = w->since.waits_delay_s + w->since.waits * w->wait_delay_s;
+    double lost_s = delay_s - w->since.core_delay_s - waits_s;
+    double most_s = w->since.busy_s - (run_s - w->since.core_run_s);
+    w->delay_s += fmax(0, fmin(lost_s, most_s));
+    memset(&w->since, 0, sizeof w->since);
+    w->since.core_run_s = run_s;
+    w->since.core_delay_s = delay_s;
+}
+
 /* Not with each small message: asking takes as long as some of them do. */
 static void look_at_cpu(kl_worker *w, kl_results_head *head) {
     if (w->options.tells_cpu && head->sent_s >= w->cpu_due_s) {
         w->cpu_s = kl_cpu_s(w->options.cpu);
-        w->waits_delay_s += w->waits * w->wait_delay_s;
-        w->waits = 0;
-        w->delay_s = fmax(w->delay_s, kl_worker_core_delay_s(w) - w->waits_delay_s);
+        look_at_core(w);
         w->cpu_due_s = head->sent_s + KL_CPU_LOOK_S;
     }
     head->cpu_s = w->cpu_s;
@@ -144,6 +157,7 @@ static void account_task(kl_worker *w, double seconds, double weight, double now
     /* Enough to know when to ask; the master keeps the real statistics. */
     w->task_s += (seconds - w->task_s) / (w->task_s > 0 ? 8 : 1);
     w->last_end_s = now_s;
+    w->since.busy_s += seconds;
     account_share(w, seconds);
 }
 

@@ -19,11 +19,11 @@ void kl_master_use_begins(kl_master *m) {
 
 /* What has come to it since; of one that began anew it is less than before. */
 static double gained(double now_s, double before_s) {
-    return before_s > 0 ? fmax(0, now_s - before_s) : 0;
+    return fmax(0, now_s - before_s);
 }
 
 void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *head) {
-    if (m->running) {
+    if (m->running && one->cpu_s > 0) { /* it told before */
         one->run_cpu_s += gained(head->cpu_s, one->cpu_s);
         one->run_delay_s += gained(head->delay_s, one->delay_s);
     }

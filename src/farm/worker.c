@@ -382,21 +382,27 @@ static kilter_status on_event(kl_worker *w, kl_event *event, kilter_error *error
 
 /* --- turns --- */
 
-/* A wait for messages is no part of a task, nor is what others had of the core at its end: that is looked at
- * for a wait now and then. */
-enum { LATELY = 16 }; /* of those that were looked at */
+enum { LATELY = 16 };
 
+static void note_wait(kl_worker *w, double delay_s) {
+    w->watched += w->watched < LATELY;
+    w->wait_delay_s += (delay_s - w->wait_delay_s) / w->watched;
+    w->since.waits_delay_s += delay_s;
+}
+
+/* A wait for messages is no part of a task, nor is what others had of the core at its end. That is looked at
+ * for a wait now and then, and the others are taken to be alike. */
 static kilter_status wait_for(kl_worker *w, double timeout_s, kl_event *event, kilter_error *error) {
     double now_s = kl_now_s(&w->options.clock);
     bool watched = w->options.tells_cpu && now_s >= w->watch_due_s;
     double before_s = watched ? kl_worker_core_delay_s(w) : 0;
     kilter_status status = kl_poll(w->transport, timeout_s, event, error);
-    w->waits++;
-    if (watched) {
-        w->watched += w->watched < LATELY;
-        w->wait_delay_s += (kl_worker_core_delay_s(w) - before_s - w->wait_delay_s) / w->watched;
-        w->watch_due_s = now_s + KL_CPU_LOOK_S;
+    if (!watched) {
+        w->since.waits++;
+        return status;
     }
+    w->watch_due_s = now_s + KL_CPU_LOOK_S;
+    note_wait(w, kl_worker_core_delay_s(w) - before_s);
     return status;
 }
 

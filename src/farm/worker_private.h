@@ -69,12 +69,16 @@ struct kl_worker {
 
     kl_core_meter meter;     /* of a worker that tells its CPU time; else it is not open */
     double cpu_s, cpu_due_s; /* as it was looked at last, and when it is again */
-    double delay_s;          /* it was ready in its tasks, and others had its core */
-    uint32_t waits;          /* for messages since it was looked at; */
-    uint32_t watched;        /* so many of them at least were looked at */
-    double wait_delay_s;     /* what others had of the core at the end of each, lately; */
-    double waits_delay_s;    /* of all before those, together */
-    double watch_due_s;      /* when that is looked at again */
+    double delay_s;          /* in tasks, or sending, it was ready, and others had its core: as known then */
+    struct {                 /* since then */
+        double core_run_s, core_delay_s; /* of this thread, as they were then */
+        double busy_s;                   /* in tasks */
+        double waits_delay_s;            /* at the ends of waits that were watched */
+        uint32_t waits;                  /* that were not */
+    } since;
+    double wait_delay_s; /* mean of the last waits that were watched; */
+    uint32_t watched;    /* how many those are */
+    double watch_due_s;  /* when one is watched again */
 
     kl_buffer out; /* results to be sent */
     uint32_t segments;

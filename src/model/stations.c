@@ -187,19 +187,11 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     return limit;
 }
 
-/* What a task computed at its worker, without messages: it takes at least as long. */
-static double computed_s(const kl_load *l) {
-    if (!(l->use.local_tasks > 0) || !(l->use.tasks > 0))
-        return 0;
-    return fmax(0, l->use.local_s / l->use.local_tasks - l->use.farm_s / l->use.tasks);
-}
-
 /* Whatever the model does not know of is taken to be so again. A worker waits in its tasks or between them:
  * it may have waited as long as the model says if that lies between the time in tasks and all of the time. */
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
-    double computed = fmin(1, computed_s(l) / task_s);
-    double alone = fmax(1 - delay_s / task_s, fmax(computed, LEAST_ALONE));
+    double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);
     l->task_s = alone * task_s;
     l->beyond = 1;
     if (kl_load_known(l)) {

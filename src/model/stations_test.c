@@ -98,6 +98,25 @@ static void more_workers_than_cores_compute_no_faster(void **state) {
     assert_true(kl_model_limit(&load, 256).times > 1.5);
 }
 
+/* By which power of their number the CPU time of more workers than cores grows. */
+static double power_of(const kl_load *load) {
+    return log2(kl_model_limit(load, 128).times / kl_model_limit(load, 64).times) - 1;
+}
+
+static void messages_and_bytes_make_cpu_time_dearer_than_computing(void **state) {
+    (void)state;
+    kl_load load = computing();
+    load.use.farm_s = 1e-6;
+    assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
+    load.use.bytes = 4e9; /* a second of copying, of one that was used */
+    assert_true(fabs(power_of(&load) - 0.155) < 1e-3);
+    load.use.bytes = 4e8;
+    assert_true(fabs(power_of(&load) - 0.038) < 1e-3);
+    load.use.bytes = 0;
+    load.use.farm_s = 0.5;
+    assert_true(power_of(&load) > 0.1);
+}
+
 static void what_is_needed_most_limits(void **state) {
     (void)state;
     kl_load load = computing();
@@ -218,6 +237,7 @@ int main(void) {
         cmocka_unit_test(a_station_keeps_its_bounds),
         cmocka_unit_test(a_million_workers_are_no_trouble),
         cmocka_unit_test(more_workers_than_cores_compute_no_faster),
+        cmocka_unit_test(messages_and_bytes_make_cpu_time_dearer_than_computing),
         cmocka_unit_test(what_is_needed_most_limits),
         cmocka_unit_test(answers_are_shorter_where_chunks_are_smaller),
         cmocka_unit_test(what_is_shared_takes_as_long_as_its_busiest_part),

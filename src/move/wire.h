@@ -147,7 +147,7 @@ typedef struct kl_results_head {
     bool more;     /* the worker asks for its next chunk */
     double sent_s; /* by the worker's clock */
     /* CPU time the worker has used since it began, messages included, and how long it was ready in its tasks
-     * while others had its core; 0: not known. */
+     * while others had its core; cpu_s 0: both are not known. */
     double cpu_s, delay_s;
     /* A request and the chunk it brought, while the worker had nothing else to do: the time both were under
      * way, and their bytes together. 0: there was none since the last message. */

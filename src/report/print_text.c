@@ -226,11 +226,6 @@ static void cell_efficiency(const void *context, size_t row, char *cell) {
     put_of(it, "%.1f", it ? 100 * it->efficiency : 0, cell);
 }
 
-static void cell_equal_split(const void *context, size_t row, char *cell) {
-    const kl_report_iteration *it = earlier_at(context, row);
-    put_of(it, "%.1f", it ? 100 * it->equal_split_efficiency : 0, cell);
-}
-
 static void cell_status(const void *context, size_t row, char *cell) {
     const kl_report_iteration *it = earlier_at(context, row);
     const char *status = !it ? "" : !it->ended ? "did not end" : it->status ? it->status : "";
@@ -246,7 +241,6 @@ static void print_earlier(const kl_report *report, FILE *out) {
                                         {"elapsed s", false, cell_elapsed},
                                         {"bound s", false, cell_bound},
                                         {"efficiency %", false, cell_efficiency},
-                                        {"equal split %", false, cell_equal_split},
                                         {"status", true, cell_status}};
     earlier e = {.report = report, .count = report->iteration_count - 1};
     if (e.count == 0)
@@ -260,9 +254,6 @@ static void print_outcome(const kl_report_iteration *it, FILE *out) {
         kl_say(out, "efficiency",
                "%s of the bound: %s, had every worker computed all the time at its real speed",
                kl_percent(it->efficiency).text, kl_time_words(it->bound_s).text);
-    if (!isnan(it->equal_split_efficiency))
-        kl_say(out, "equal split", "%s of the bound: %s is the forecast for equal parts dealt up front",
-               kl_percent(it->equal_split_efficiency).text, kl_time_words(it->equal_split_s).text);
     if (it->failed > 0)
         kl_say(out, "failed", "%" PRIu64 " task%s", it->failed, kl_plural(it->failed));
     if (it->status && *it->status && strcmp(it->status, "done") != 0)
