@@ -1,7 +1,7 @@
 /* The program on a farm under a fake clock. */
 #include "forkjoin.h"
 
-#include "farm/stepped.h"
+#include "engine/stepped.h"
 
 static const double LATENCY_S = 50e-6;
 

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "cluster/cluster.h"
-#include "decide/decide.h"
+#include "sim/sim.h"
 
 enum { SPEC_BYTES = 512, WORST = 10, MOST_PLATFORMS = 1000000 };
-static const double ANSWER_S = 1e-5, LOOK_PART = 0.1; /* as `kilter simulate` has them */
+static const double ANSWER_S = 1e-5; /* as `kilter simulate` has it */
 static const double NEAR = 1.01;
 
 typedef struct platform {
@@ -141,30 +141,22 @@ static double task_s(void *self, uint64_t run, uint64_t index) {
     return kl_task_s(o->tasks, run, (index + o->first) % o->tasks->count);
 }
 
-static void count_tasks(void *self, const kl_play_chunk *chunk) {
-    row *r = self;
-    r->executed += chunk->done;
-    r->tasks += chunk->counted;
-}
-
 static double elapsed_s(const kl_cluster *cluster, order o, const kl_policy *policy, row *r) {
     const kl_tasks *tasks = o.tasks;
-    kl_rehearsal *rehearsal = kl_rehearsal_new(cluster, policy, NULL);
-    kl_play_run run = {.tasks = tasks->count,
-                       .task_s = tasks->law == KL_LAW_CONST ? NULL : task_s,
-                       .task_self = &o,
-                       .even_s = tasks->mean_s,
-                       .answer_s = ANSWER_S,
-                       .look_s = LOOK_PART * ANSWER_S};
-    kl_rehearsal_watch watch = {.self = r, .ended = count_tasks};
-    kl_play_outcome outcome;
+    kl_sim_farm farm = {.cluster = cluster, .policy = policy, .answer_s = ANSWER_S};
+    kl_sim_run run = {.tasks = tasks->count,
+                      .task_s = tasks->law == KL_LAW_CONST ? NULL : task_s,
+                      .self = &o,
+                      .even_s = tasks->mean_s};
+    kl_sim_outcome outcome;
     kilter_error error;
-    r->executed = r->tasks = 0;
-    if (!rehearsal)
-        fail("memory ran out");
-    if (kl_rehearse(rehearsal, &run, &watch, &outcome, &error) != KILTER_OK)
+    kl_sim *sim;
+    if (kl_sim_new(&farm, &sim, &error) != KILTER_OK ||
+        kl_sim_run_next(sim, &run, &outcome, &error) != KILTER_OK)
         fail(error.text);
-    kl_rehearsal_free(rehearsal);
+    kl_sim_free(sim);
+    r->executed = outcome.executed;
+    r->tasks = outcome.results;
     if (r->tasks != tasks->count)
         fail("a task was not counted exactly once");
     return outcome.elapsed_s;

@@ -1,9 +1,9 @@
-/* Between `kilter simulate` and the engine that plays the farm event by event. */
+/* Between `kilter simulate` and the engine that simulates the farm event by event. */
 #ifndef KL_SIMULATE_EVENTS_H
 #define KL_SIMULATE_EVENTS_H
 
 #include "cluster/cluster.h"
-#include "decide/decide.h"
+#include "sim/sim.h"
 
 /* One farm under one policy. */
 typedef struct kl_events_farm {
@@ -22,7 +22,7 @@ typedef struct kl_simulated {  /* an iteration */
 } kl_simulated;
 
 /* Fills results[0 … iterations − 1]. KILTER_ERR_MEMORY; KILTER_ERR_RECORD; KILTER_ERR_RANGE, as
- * kl_play_run_out(). */
+ * kl_sim_run_next(). */
 kilter_status kl_events_run(const kl_events_farm *farm, kl_simulated *results, kilter_error *error);
 
 #endif

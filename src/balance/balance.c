@@ -361,8 +361,9 @@ static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *
     return status;
 }
 
-static void note_dealt(kl_balance *b, uint32_t worker, const kl_chunk *chunk) {
+static void note_dealt(kl_balance *b, uint32_t worker, kl_chunk *chunk) {
     uint64_t count = chunk->hi - chunk->lo;
+    chunk->worker = worker;
     kl_view_dealt(&b->views[worker], count, chunk->units, chunk->dealt_s);
     kl_crew_update(b->crew, b->views, worker);
     b->next_chunk++;

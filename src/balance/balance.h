@@ -92,6 +92,7 @@ void kl_ledger_do(kl_ledger *ledger, kl_span span); /* none of them is done yet 
 /* A chunk at a worker: tasks [lo, hi), of which those before `at` are reported. */
 typedef struct kl_chunk {
     uint64_t id, lo, hi, at;
+    uint32_t worker;   /* its place */
     bool stale;        /* its run has ended: whatever comes is not counted */
     double recalled_s; /* it was asked back from recalled_from on, and no answer has come; 0: it is not */
     uint64_t recalled_from;

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "play/play.h"
+#include "platform/platform.h"
 
 enum { KL_CLUSTER_MOST_WORKERS = 10000000 };
 

@@ -311,27 +311,4 @@ typedef struct kl_grain_plan {
 kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question *question,
                               kl_grain_plan *plan);
 
-/* --- what a policy comes to --- */
-
-/* A farm on described workers under a policy: played, not run. What is measured stays from run to run. */
-typedef struct kl_rehearsal kl_rehearsal;
-
-/* Who watches; every function may be NULL. Times: as in kl_play_run. */
-typedef struct kl_rehearsal_watch {
-    void *self;
-    /* chunk: what the plan became; NULL: the worker was held back. */
-    void (*planned)(void *self, const kl_plan *plan, const kl_play_chunk *chunk, double now_s);
-    void (*rescued)(void *self, const kl_rescue *rescue, double now_s);
-    void (*ended)(void *self, const kl_play_chunk *chunk); /* or what was reported of it when the run did */
-} kl_rehearsal_watch;
-
-/* `cluster` must outlive it. NULL: no memory. */
-kl_rehearsal *kl_rehearsal_new(const kl_cluster *cluster, const kl_policy *policy,
-                               const kl_policy_settings *settings);
-void kl_rehearsal_free(kl_rehearsal *rehearsal);
-/* Play one run; run->run and run->lead_s are filled in here. Errors: those of kl_play_run_out(). */
-kilter_status kl_rehearse(kl_rehearsal *rehearsal, const kl_play_run *run, const kl_rehearsal_watch *watch,
-                          kl_play_outcome *outcome, kilter_error *error);
-const kl_snapshot *kl_rehearsal_snapshot(const kl_rehearsal *rehearsal); /* as it stands */
-
 #endif

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
+#include "engine/stepped.h"
 #include "farm/farm_private.h"
-#include "farm/stepped.h"
 #include "trace/record_test_helper.h"
 
 /* --- a tree: the task of a node makes those of its children --- */

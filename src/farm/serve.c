@@ -39,6 +39,14 @@ static void abandon(void *self, const kilter_error *why, bool anew) {
     _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
+void kl_worker_introduce(void *self, kl_hello *hello) {
+    char host[KL_HOST_BYTES];
+    (void)self;
+    kl_host_name(host);
+    snprintf(hello->host, sizeof hello->host, "%.*s", (int)sizeof hello->host - 1, host);
+    hello->pid = (uint64_t)getpid();
+}
+
 static kilter_status new_worker(const kl_settings *s, kl_transport *transport, process *self,
                                 double patience_s, kl_worker **worker, kilter_error *error) {
     kl_worker_options options = {
@@ -50,6 +58,7 @@ static kilter_status new_worker(const kl_settings *s, kl_transport *transport, p
         .program = s->name,
         .program_version = s->version,
         .binding = self ? self->binding : "",
+        .introduce = kl_worker_introduce,
         .clock = kl_clock_system(),
         .tells_cpu = transport->ops->threads, /* a rank of MPI computes while it waits */
         .cpu = self ? CLOCK_PROCESS_CPUTIME_ID : kl_thread_cpu(),

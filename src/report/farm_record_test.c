@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "farm/stepped.h"
+#include "engine/stepped.h"
 #include "report/decision_test_helper.h"
 #include "report/report.h"
 #include "trace/record_test_helper.h"

@@ -16,6 +16,7 @@ typedef struct kl_clock {
     void *self;
     bool simulated;  /* of a simulated machine: no time passes but what is declared by kl_spend_s() */
     double answer_s; /* what the master declares for each message it takes in or chunk it deals unasked */
+    void (*spend)(void *self, double seconds); /* such declared time passes; NULL: kl_spend_s() */
 } kl_clock;
 
 kl_clock kl_clock_system(void);

@@ -1,0 +1,403 @@
+/* Workers under a fake clock that die, leave, come late, give back and share their tasks, at random: whatever
+ * happens, each task counts once, with the right result. And tasks that kill whoever begins them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "engine/master_private.h"
+#include "engine/stepped.h"
+
+enum { MOST_TASKS = 400, FATAL = 2 };
+
+typedef struct chaos {
+    stepped_farm farm;
+    uint64_t seed, draws;
+    uint64_t tasks, run, salt;        /* of the run that is on */
+    uint64_t series;                  /* of all runs; 0: none */
+    uint64_t fatal[FATAL];            /* tasks that kill; UINT64_MAX: none */
+    uint32_t begun[MOST_TASKS];       /* how often, in this run */
+    uint8_t seen[MOST_TASKS];         /* results that counted */
+    uint8_t suspected[MOST_TASKS];    /* waited to be tried alone, in this run */
+    bool fails;                       /* tasks do, up to twice each, and may be tried again */
+    uint8_t failed[MOST_TASKS];       /* how often, in this run */
+    uint64_t failures, ended;         /* in all runs; ended: workers, as a task took too much */
+    char why[FATAL][400];             /* fatal tasks failed */
+    uint64_t recalled, copied, again; /* in all runs; again: tasks begun more than once */
+} chaos;
+
+static uint64_t draw(chaos *c, uint64_t below) {
+    return kl_mix64(c->seed * 0x10001 + c->draws++) % below;
+}
+
+static bool once_in(chaos *c, uint64_t times) {
+    return draw(c, times) == 0;
+}
+
+static int work(const kilter_task *task, kilter_result *result, void *state) {
+    stepped_actor *actor = state;
+    chaos *c = actor->user;
+    stepped_spend(state, 1e-4 * (1 + (double)(kl_mix64(task->index) % 100)));
+    if (task->run == c->run) /* else it has not heard yet that the run has ended */
+        c->begun[task->index]++;
+    for (int i = 0; i < FATAL; i++)
+        actor->killed |= task->index == c->fatal[i];
+    if (c->fails && task->run == c->run && c->failed[task->index] < kl_mix64(task->index + c->run) % 3) {
+        c->failed[task->index]++;
+        c->failures++;
+        return kilter_result_fail(result, "not this time");
+    }
+    uint64_t salt;
+    memcpy(&salt, task->shared.data, sizeof salt);
+    uint64_t answer[] = {task->index * salt, task->run};
+    return kilter_result_put(result, answer, sizeof answer);
+}
+
+static void count(const kilter_outcome *o, void *user) {
+    chaos *c = user;
+    uint64_t answer[2];
+    assert_true(o->index < c->tasks);
+    c->seen[o->index]++;
+    for (int i = 0; i < FATAL; i++)
+        if (o->index == c->fatal[i]) {
+            assert_int_equal(o->status, KILTER_ERR_TASK);
+            snprintf(c->why[i], sizeof c->why[i], "%s", o->error);
+            return;
+        }
+    assert_int_equal(o->status, KILTER_OK);
+    assert_int_equal(o->result.size, sizeof answer);
+    memcpy(answer, o->result.data, sizeof answer);
+    assert_true(answer[0] == o->index * c->salt && answer[1] == c->run);
+}
+
+static void open_chaos(chaos *c, uint64_t seed, const char *policy, uint32_t workers) {
+    *c = (chaos){.seed = seed, .fatal = {UINT64_MAX, UINT64_MAX}};
+    stepped_open(&c->farm, policy, workers, 50e-6, work);
+    for (uint32_t i = 0; i < workers; i++)
+        c->farm.workers[i].user = c;
+}
+
+/* --- what happens --- */
+
+static member *any_member(chaos *c) {
+    kl_master *m = c->farm.master;
+    member *one = m->member_count > 0 ? &m->members[draw(c, m->member_count)] : NULL;
+    return one && one->stage == WORKING ? one : NULL;
+}
+
+static void recall_some(chaos *c) {
+    member *one = any_member(c);
+    if (!one || one->chunk_count == 0)
+        return;
+    kl_chunk *chunk = &one->chunks[draw(c, one->chunk_count)];
+    if (chunk->stale || chunk->recalled_s > 0)
+        return;
+    uint64_t from = chunk->at + draw(c, chunk->hi - chunk->at + 1);
+    assert_int_equal(kl_master_recall(c->farm.master, one, chunk, from, NULL), KILTER_OK);
+    c->recalled++;
+}
+
+/* The last tasks that one has alone. */
+static void copy_some(chaos *c) {
+    member *one = any_member(c), *to = any_member(c);
+    if (!one || !to || one == to || one->chunk_count == 0)
+        return;
+    const kl_chunk *chunk = &one->chunks[draw(c, one->chunk_count)];
+    uint64_t hi = kl_master_alone_until(c->farm.master, chunk);
+    if (chunk->stale || hi == chunk->at)
+        return;
+    uint64_t lo = chunk->at + draw(c, hi - chunk->at);
+    assert_int_equal(kl_master_copy(c->farm.master, chunk, lo, hi, to, 0, NULL), KILTER_OK);
+    c->copied++;
+}
+
+/* The first worker stays. */
+static stepped_actor *any_other(chaos *c) {
+    return &c->farm.workers[1 + draw(c, c->farm.count - 1)];
+}
+
+static void kill_one(chaos *c) {
+    stepped_actor *a = any_other(c);
+    a->dies_s = fmin(a->dies_s, fmax(a->now_s, c->farm.master_actor.now_s) + 1e-4 * (double)draw(c, 100));
+}
+
+static void send_one_home(chaos *c) {
+    kl_control_drain drain = {.worker_count = 1, .workers = {1 + (uint32_t)draw(c, c->farm.count - 1)}};
+    char answer[KL_CONTROL_ANSWER_BYTES];
+    kl_master_drain(c->farm.master, &drain, answer, NULL); /* it may be gone */
+}
+
+/* As if its task took too long. */
+static void end_one(chaos *c) {
+    kl_master *m = c->farm.master;
+    member *one = &m->members[draw(c, m->member_count)];
+    bool is_there = one->stage == WORKING || one->stage == LEAVING;
+    if (!is_there || one->number == 0 || one->chunk_count == 0)
+        return;
+    kl_limits kept = m->limits;
+    m->limits.task_s = 1;
+    one->pulse = (kl_pulse){.chunk = one->chunks[0].id, .task = one->chunks[0].at, .elapsed_s = 2};
+    one->pulse_s = c->farm.master_actor.now_s;
+    assert_int_equal(kl_master_check_hand(m, one, NULL), KILTER_OK);
+    assert_int_equal(one->stage, GONE);
+    m->limits = kept;
+    c->ended++;
+}
+
+/* --- where tasks may be --- */
+
+static void count_span(uint8_t *places, kl_span span) {
+    for (uint64_t i = span.lo; i < span.hi; i++)
+        places[i]++;
+}
+
+/* Each task that is not done waits at one place, or is at one worker and at most so many more as may copy it.
+ */
+static void check_places(const chaos *c) {
+    const kl_master *m = c->farm.master;
+    uint8_t waiting[MOST_TASKS] = {0}, at_workers[MOST_TASKS] = {0};
+    for (size_t i = 0; i < m->balance.bag.count; i++)
+        count_span(waiting, m->balance.bag.spans[i]);
+    const kl_homes *homes = &m->balance.bag.homes;
+    for (uint32_t h = 0; kl_homes_in_use(homes) && h <= homes->places; h++)
+        for (size_t i = homes->home[h].first; i < homes->home[h].end; i++)
+            count_span(waiting, homes->spans[i]);
+    for (size_t i = 0; i < m->suspect_count; i++)
+        count_span(waiting, m->suspects[i].span);
+    for (size_t i = 0; i < m->member_count; i++)
+        for (size_t k = 0; k < m->members[i].chunk_count; k++)
+            if (!m->members[i].chunks[k].stale)
+                count_span(at_workers, (kl_span){m->members[i].chunks[k].at, m->members[i].chunks[k].hi});
+    uint64_t done = 0;
+    for (uint64_t i = 0; i < c->tasks; i++) {
+        bool is_done = kl_ledger_is_done(&m->balance.ledger, i);
+        done += is_done;
+        assert_true(waiting[i] ? waiting[i] == 1 && at_workers[i] == 0 && !is_done
+                               : is_done || (at_workers[i] >= 1 && at_workers[i] <= 1 + KL_RESCUE_COPIES));
+    }
+    assert_int_equal(done, m->done);
+}
+
+static void something_happens(chaos *c) {
+    if (once_in(c, 4))
+        check_places(c);
+    if (once_in(c, 8))
+        recall_some(c);
+    if (once_in(c, 8))
+        copy_some(c);
+    if (once_in(c, 600))
+        kill_one(c);
+    if (once_in(c, 600))
+        send_one_home(c);
+    if (c->fails && once_in(c, 300))
+        end_one(c);
+}
+
+/* --- runs --- */
+
+/* As stepped_run(), with `meanwhile` (may be NULL) after each turn. */
+static void run(chaos *c, uint64_t tasks, kilter_order order, void (*meanwhile)(chaos *c),
+                kilter_error *error) {
+    stepped_farm *f = &c->farm;
+    c->tasks = tasks;
+    c->salt = 1 + draw(c, 1000000);
+    memset(c->seen, 0, sizeof c->seen);
+    memset(c->begun, 0, sizeof c->begun);
+    memset(c->suspected, 0, sizeof c->suspected);
+    memset(c->failed, 0, sizeof c->failed);
+    const kilter_run what = {.tasks = tasks,
+                             .shared = {&c->salt, sizeof c->salt},
+                             .order = order,
+                             .done = count,
+                             .user = c,
+                             .series = c->series};
+    kl_deliverer *deliverer;
+    assert_int_equal(kl_deliverer_new(&what, &deliverer, NULL), KILTER_OK);
+    kilter_status status = kl_master_begin(f->master, &what, error);
+    while (status == KILTER_OK && kl_master_running(f->master)) {
+        status = stepped_turn(f, error);
+        if (status == KILTER_OK)
+            status = kl_deliver(deliverer, kl_master_take(f->master), error);
+        if (meanwhile && kl_master_running(f->master))
+            meanwhile(c);
+    }
+    if (status != KILTER_OK)
+        fail_msg("seed %d: %s", (int)c->seed, error->text);
+    kl_deliverer_free(deliverer);
+    for (uint64_t i = 0; i < tasks; i++) {
+        assert_int_equal(c->seen[i], 1);
+        c->again += c->begun[i] > 1;
+    }
+    c->run++;
+}
+
+static void each_task_counts_once_whatever_happens(void **state) {
+    (void)state;
+    uint64_t recalled = 0, copied = 0, again = 0, gone = 0, failures = 0, ended = 0;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        chaos c;
+        const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
+        open_chaos(&c, seed, kl_policy_name(policy), 2 + (uint32_t)(kl_mix64(seed) % 7));
+        c.farm.master->options.attempts = 1000; /* these are innocent */
+        c.farm.master->options.limits.retries = 1000;
+        c.fails = seed % 3 == 0;
+        for (uint32_t i = 1; i < c.farm.count; i++) { /* some come late, and some are slow */
+            c.farm.workers[i].now_s = 1e-3 * (double)draw(&c, 500);
+            c.farm.workers[i].speed = pow(10, (double)draw(&c, 300) / 100 - 2);
+        }
+        while (kl_master_ready(c.farm.master) == 0)
+            assert_int_equal(stepped_turn(&c.farm, NULL), KILTER_OK);
+        kilter_error error = {KILTER_OK, ""};
+        c.series = seed / kl_policy_count() % 2; /* half of them */
+        uint64_t tasks = draw(&c, MOST_TASKS);
+        for (int i = 0; i < 4; i++)
+            run(&c, c.series ? tasks : draw(&c, MOST_TASKS),
+                once_in(&c, 2) ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL, something_happens, &error);
+        recalled += c.recalled;
+        copied += c.copied;
+        again += c.again;
+        failures += c.failures;
+        ended += c.ended;
+        for (uint32_t i = 0; i < c.farm.count; i++)
+            gone += c.farm.workers[i].worker == NULL;
+        stepped_close(&c.farm);
+    }
+    assert_true(recalled > 1000 && copied > 1000 && again > 1000 && gone > 100); /* it did happen */
+    assert_true(failures > 1000 && ended > 30);
+}
+
+/* --- tasks that kill --- */
+
+/* So that nobody else is blamed, it is alone where it is, even while other tasks come back to be dealt. */
+static void check_suspects_are_alone(chaos *c) {
+    const kl_master *m = c->farm.master;
+    if (once_in(c, 3))
+        recall_some(c);
+    for (size_t i = 0; i < m->suspect_count; i++)
+        memset(c->suspected + m->suspects[i].span.lo, 1, m->suspects[i].span.hi - m->suspects[i].span.lo);
+    for (size_t i = 0; i < m->member_count; i++)
+        for (size_t k = 0; k < m->members[i].chunk_count; k++) {
+            const kl_chunk *chunk = &m->members[i].chunks[k];
+            if (c->suspected[chunk->at])
+                assert_true(m->members[i].chunk_count == 1 && chunk->hi - chunk->at == 1);
+        }
+}
+
+static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 120; seed++) {
+        chaos c;
+        uint32_t attempts = 2 + (uint32_t)(seed % 4);
+        const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
+        open_chaos(&c, seed, kl_policy_name(policy), FATAL * attempts + 1);
+        c.farm.master->options.attempts = attempts;
+        stepped_gather(&c.farm);
+        c.fatal[0] = draw(&c, 200);
+        c.fatal[1] = 200 + draw(&c, 200);
+        kilter_error error = {KILTER_OK, ""};
+        run(&c, MOST_TASKS, seed % 3 ? KILTER_BY_ARRIVAL : KILTER_BY_INDEX, check_suspects_are_alone, &error);
+        for (int i = 0; i < FATAL; i++) {
+            char expected[80];
+            snprintf(expected, sizeof expected, "%u worker%s lost with it, it is not tried again", attempts,
+                     attempts == 1 ? " was" : "s were");
+            assert_non_null(strstr(c.why[i], expected));
+            uint32_t begun = c.begun[c.fatal[i]]; /* it may have been near the other one the first time */
+            assert_true(begun >= attempts - 1 && begun <= attempts);
+        }
+        kilter_farm_summary sum;
+        kl_master_summary(c.farm.master, &sum);
+        assert_int_equal(sum.failed, FATAL);
+        assert_true(kl_master_ready(c.farm.master) >= 1);
+        stepped_close(&c.farm);
+    }
+}
+
+/* --- the first result wins --- */
+
+/* A worker is stuck at the first of its tasks, which another does as well: it is asked back what it has not
+ * begun, and nobody waits for it. */
+static void what_another_has_done_is_not_waited_for(void **state) {
+    (void)state;
+    chaos c;
+    open_chaos(&c, 1, "static", 3);
+    stepped_gather(&c.farm);
+    c.farm.workers[0].speed = 1e-4;
+    c.farm.workers[2].speed = 0.1;
+    stepped_farm *f = &c.farm;
+    uint8_t *seen = c.seen;
+    c.tasks = 60;
+    c.salt = 3;
+    const kilter_run what = {.tasks = 60, .shared = {&c.salt, sizeof c.salt}, .done = count, .user = &c};
+    kl_deliverer *deliverer;
+    assert_int_equal(kl_deliverer_new(&what, &deliverer, NULL), KILTER_OK);
+    assert_int_equal(kl_master_begin(f->master, &what, NULL), KILTER_OK);
+    member *slow = &f->master->members[0], *fast = &f->master->members[1];
+    while (!(slow->chunk_count == 1 && fast->hungry && fast->chunk_count == 0))
+        assert_int_equal(stepped_turn(f, NULL), KILTER_OK);
+    kl_chunk chunk = slow->chunks[0];
+    assert_int_equal(chunk.hi - chunk.at, 20);
+    double began_s = f->master_actor.now_s;
+    assert_int_equal(kl_master_copy(f->master, &slow->chunks[0], chunk.at, chunk.hi, fast, 0, NULL),
+                     KILTER_OK);
+    bool asked_back = false;
+    while (kl_master_running(f->master)) {
+        assert_int_equal(stepped_turn(f, NULL), KILTER_OK);
+        assert_int_equal(kl_deliver(deliverer, kl_master_take(f->master), NULL), KILTER_OK);
+        asked_back |= kl_master_running(f->master) && slow->chunks[0].recalled_s > 0;
+    }
+    kl_deliverer_free(deliverer);
+    assert_true(asked_back);
+    assert_true(f->master_actor.now_s - began_s < 10 * 20 * 0.0101); /* the stuck one needs far more */
+    for (int i = 0; i < 60; i++)
+        assert_int_equal(seen[i], 1);
+    c.run++;
+    assert_int_equal(f->master->members[0].chunk_count, 1); /* it is at its first task still */
+    kilter_error error = {KILTER_OK, ""};
+    run(&c, 100, KILTER_BY_ARRIVAL, NULL, &error); /* and what comes of that does not count in this run */
+    stepped_close(f);
+}
+
+/* --- a task that takes far longer than usual --- */
+
+static void a_late_task_is_named(void **state) {
+    (void)state;
+    chaos c;
+    char text[320];
+    open_chaos(&c, 1, "ss", 2);
+    stepped_gather(&c.farm);
+    kl_master *m = c.farm.master;
+    c.tasks = 100;
+    const kilter_run what = {.tasks = 100, .shared = {&c.salt, sizeof c.salt}};
+    assert_int_equal(kl_master_begin(m, &what, NULL), KILTER_OK);
+    while (m->done < 50 || m->members[1].chunk_count == 0)
+        assert_int_equal(stepped_turn(&c.farm, NULL), KILTER_OK);
+    assert_true(kl_master_late(m).elapsed_s == 0);
+    member *one = &m->members[1];
+    uint64_t task = one->chunks[0].at;
+    one->pulse = (kl_pulse){.chunk = one->chunks[0].id, .task = task, .elapsed_s = 70};
+    one->pulse_s = c.farm.master_actor.now_s;
+    kl_late late = kl_master_late(m);
+    assert_true(late.task == task && late.worker == one->number && late.elapsed_s == 70);
+    assert_true(late.usual_s > 1e-4 && late.usual_s < 1e-2);
+    char expected[80];
+    snprintf(expected, sizeof expected, " · task %d at worker %u for 70 s, usually %.2g ms", (int)task,
+             one->number, 1e3 * late.usual_s);
+    kl_master_progress(m, text, sizeof text);
+    assert_non_null(strstr(text, expected));
+    one->pulse.task++; /* it has got on since then */
+    assert_true(kl_master_late(m).elapsed_s == 0);
+    stepped_close(&c.farm);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_task_counts_once_whatever_happens),
+        cmocka_unit_test(a_task_that_kills_fails_and_all_others_are_done),
+        cmocka_unit_test(a_late_task_is_named),
+        cmocka_unit_test(what_another_has_done_is_not_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

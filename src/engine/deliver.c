@@ -1,0 +1,165 @@
+/* Results on their way to the user's array and callback, in order of arrival or of index. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+
+static const char SPOILT[] = "its worker changed the message with its result after sending it";
+
+struct kl_deliverer {
+    kilter_run run;
+    uint64_t next;      /* BY_INDEX: the task whose result is due */
+    kl_delivery **heap; /* those that wait for others before them, smallest lo first */
+    size_t heap_count, heap_capacity;
+    kl_buffer scratch;
+    bool out_of_memory;
+    uint64_t given, failed;
+    char first_error[256];
+};
+
+kilter_status kl_deliverer_new(const kilter_run *run, kl_deliverer **deliverer, kilter_error *error) {
+    kl_deliverer *d = calloc(1, sizeof *d);
+    if (!d)
+        return kl_fail(error, KILTER_ERR_MEMORY, "preparing a run: memory ran out");
+    d->run = *run;
+    *deliverer = d;
+    return KILTER_OK;
+}
+
+void kl_deliverer_free(kl_deliverer *d) {
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->heap_count; i++)
+        kl_delivery_free(d->heap[i]);
+    free(d->heap);
+    kl_buffer_free(&d->scratch);
+    free(d);
+}
+
+uint64_t kl_deliverer_given(const kl_deliverer *d) {
+    return d->given;
+}
+
+uint64_t kl_deliverer_failed(const kl_deliverer *d, char *first, size_t size) {
+    snprintf(first, size, "%s", d->first_error);
+    return d->failed;
+}
+
+static void note_failure(kl_deliverer *d, uint64_t index, const char *why) {
+    if (d->failed++ == 0)
+        snprintf(d->first_error, sizeof d->first_error, "task %llu: %.200s", (unsigned long long)index, why);
+}
+
+/* Also where a worker or a record has another idea of it than the run. */
+static bool fits(const kl_deliverer *d, size_t bytes) {
+    return !d->run.results || bytes == d->run.result_bytes;
+}
+
+static void say_why(const kl_deliverer *d, bool failed, kilter_bytes bytes, char *why, size_t size) {
+    if (failed)
+        snprintf(why, size, "%.*s", (int)(bytes.size < size ? bytes.size : size - 1),
+                 bytes.size > 0 ? (const char *)bytes.data : "");
+    else
+        snprintf(why, size, "its result has %zu bytes, those of this run have %zu", bytes.size,
+                 d->run.result_bytes);
+}
+
+static void put_into_array(const kl_deliverer *d, uint64_t index, kilter_bytes bytes) {
+    if (d->run.results)
+        memcpy((uint8_t *)d->run.results + index * bytes.size, bytes.data, bytes.size);
+}
+
+static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
+    char why[KILTER_ERROR_TEXT_BYTES];
+    kilter_outcome outcome = {.index = index, .worker = worker, .result = bytes};
+    if (failed || !fits(d, bytes.size)) {
+        say_why(d, failed, bytes, why, sizeof why);
+        note_failure(d, index, why);
+        outcome.status = KILTER_ERR_TASK;
+        outcome.result = (kilter_bytes){0};
+        outcome.error = why;
+    } else if (bytes.size > 0) {
+        put_into_array(d, index, bytes);
+        if (d->run.done)
+            outcome.result.data = kl_aligned(&d->scratch, bytes.data, bytes.size);
+        d->out_of_memory |= !outcome.result.data;
+    }
+    if (d->run.done && !d->out_of_memory)
+        d->run.done(&outcome, d->run.user);
+}
+
+static void give_all(kl_deliverer *d, kl_delivery *delivery) {
+    kl_reader reader = kl_reader_of(delivery->results, delivery->size);
+    for (uint64_t i = 0; i < delivery->count; i++) {
+        bool failed;
+        kilter_bytes bytes;
+        if (!kl_wire_next_result(&reader, &failed, &bytes)) { /* it was well-formed when it came */
+            failed = true;
+            bytes = (kilter_bytes){SPOILT, strlen(SPOILT)};
+        }
+        give(d, delivery->worker, delivery->lo + i, failed, bytes);
+    }
+    d->next += delivery->count;
+    d->given += delivery->count;
+    kl_delivery_free(delivery);
+}
+
+static kilter_status push(kl_deliverer *d, kl_delivery *delivery, kilter_error *error) {
+    if (d->heap_count == d->heap_capacity) {
+        size_t capacity = d->heap_capacity ? 2 * d->heap_capacity : 64;
+        kl_delivery **heap = realloc(d->heap, capacity * sizeof(kl_delivery *));
+        if (!heap)
+            return kl_fail(error, KILTER_ERR_MEMORY, "keeping results in order: memory ran out");
+        d->heap = heap;
+        d->heap_capacity = capacity;
+    }
+    size_t i = d->heap_count++;
+    for (size_t parent; i > 0 && d->heap[parent = (i - 1) / 2]->lo > delivery->lo; i = parent)
+        d->heap[i] = d->heap[parent];
+    d->heap[i] = delivery;
+    return KILTER_OK;
+}
+
+static kl_delivery *pop(kl_deliverer *d) {
+    kl_delivery *smallest = d->heap[0], *last = d->heap[--d->heap_count];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < d->heap_count; i = child) {
+        if (child + 1 < d->heap_count && d->heap[child + 1]->lo < d->heap[child]->lo)
+            child++;
+        if (d->heap[child]->lo >= last->lo)
+            break;
+        d->heap[i] = d->heap[child];
+    }
+    d->heap[i] = last;
+    return smallest;
+}
+
+static kilter_status take(kl_deliverer *d, kl_delivery *delivery, kilter_error *error) {
+    if (d->run.order == KILTER_BY_ARRIVAL || delivery->lo == d->next) {
+        give_all(d, delivery);
+    } else {
+        kilter_status status = push(d, delivery, error);
+        if (status != KILTER_OK) {
+            kl_delivery_free(delivery);
+            return status;
+        }
+    }
+    while (d->heap_count > 0 && d->heap[0]->lo == d->next)
+        give_all(d, pop(d));
+    return d->out_of_memory ? kl_fail(error, KILTER_ERR_MEMORY, "delivering results: memory ran out")
+                            : KILTER_OK;
+}
+
+kilter_status kl_deliver(kl_deliverer *d, kl_delivery_list list, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    while (list.first) {
+        kl_delivery *delivery = list.first;
+        list.first = delivery->next;
+        if (status == KILTER_OK)
+            status = take(d, delivery, error);
+        else
+            kl_delivery_free(delivery);
+    }
+    return status;
+}

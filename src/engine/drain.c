@@ -1,0 +1,120 @@
+/* Workers sent home, by hand or because they are not needed: they finish the task at hand, give back the rest
+ * and leave, and nobody takes their place. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/master_private.h"
+
+typedef struct tally {
+    uint32_t named;   /* of those that are there */
+    uint32_t leaving; /* of the named, already */
+    uint32_t first;   /* of the named, a worker's number */
+    uint32_t stay;    /* ready ones that are not named */
+} tally;
+
+static bool is_there(const member *one) {
+    return one->stage > GREETING && one->stage < GONE;
+}
+
+static bool is_named(const member *one, const kl_control_drain *drain) {
+    if (*drain->host)
+        return strcmp(one->hello.host, drain->host) == 0;
+    bool named = drain->worker_count == 0;
+    for (uint32_t i = 0; i < drain->worker_count && !named; i++)
+        named = drain->workers[i] == one->number;
+    return named;
+}
+
+static tally count(const kl_master *m, const kl_control_drain *drain) {
+    tally t = {0};
+    for (size_t i = 0; i < m->member_count; i++) {
+        const member *one = &m->members[i];
+        bool named = is_there(one) && is_named(one, drain);
+        if (named && t.named++ == 0)
+            t.first = one->number;
+        t.leaving += named && one->stage == LEAVING;
+        t.stay += !named && (one->stage == PROBING || one->stage == WORKING);
+    }
+    return t;
+}
+
+static bool has_worker(const kl_master *m, uint32_t worker) {
+    for (size_t i = 0; i < m->member_count; i++)
+        if (is_there(&m->members[i]) && m->members[i].number == worker)
+            return true;
+    return false;
+}
+
+static kilter_status check(const kl_master *m, const kl_control_drain *drain, const tally *t,
+                           kilter_error *error) {
+    for (uint32_t i = 0; i < drain->worker_count; i++)
+        if (!has_worker(m, drain->workers[i]))
+            return kl_fail(error, KILTER_ERR_RANGE, "there is no worker %u; kilter tune shows who is there",
+                           drain->workers[i]);
+    if (t->named == 0 && *drain->host)
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "there is no worker on host '%s'; kilter report shows the hosts", drain->host);
+    if (t->named == 0)
+        return kl_fail(error, KILTER_ERR_RANGE, "there is no worker");
+    if (t->stay == 0 && t->leaving < t->named && !drain->all)
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "nobody else would stay: %s, or give --all to let the last one go, too",
+                       m->options.may_join ? "let others join before" : "name fewer");
+    return KILTER_OK;
+}
+
+void kl_master_send_home(kl_master *m, member *one, const char *why) {
+    kl_buffer home = {0};
+    kl_wire_put_plain(&home, KL_RELEASE);
+    kl_send(m->transport, one->peer, &home, NULL); /* of one that is gone the transport tells */
+    kl_buffer_free(&home);
+    kl_master_note_leaving(m, one, why);
+}
+
+void kl_master_note_leaving(kl_master *m, member *one, const char *why) {
+    if (one->stage == WORKING) {
+        kl_balance_present(&m->balance, one->worker, false);
+        m->ready--;
+        m->resting -= one->resting;
+    }
+    m->probing -= one->stage == PROBING;
+    one->stage = LEAVING;
+    one->sent_home = why;
+    one->hungry = one->held = one->resting = false;
+    m->leaving++;
+}
+
+static void say(const kl_master *m, const tally *t, char answer[KL_CONTROL_ANSWER_BYTES]) {
+    char who[64], stay[96];
+    bool one = t->named == 1;
+    if (one)
+        snprintf(who, sizeof who, "worker %u", t->first);
+    else
+        snprintf(who, sizeof who, "%u workers", t->named);
+    if (t->stay > 0)
+        snprintf(stay, sizeof stay, "%u stay%s", t->stay, t->stay == 1 ? "s" : "");
+    else
+        snprintf(stay, sizeof stay, "nobody stays: %s",
+                 m->options.may_join ? "the farm waits for others to join"
+                                     : "a run that is not done by then cannot be finished");
+    const char *now = t->leaving == t->named ? "already " : "";
+    snprintf(answer, KL_CONTROL_ANSWER_BYTES, "%s %s%s, when %s is done; %s", who, now,
+             one ? "leaves" : "leave", one ? "its task" : "their task", stay);
+}
+
+kilter_status kl_master_drain(kl_master *m, const kl_control_drain *drain,
+                              char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
+    tally t = count(m, drain);
+    kilter_status status = check(m, drain, &t, error);
+    if (status != KILTER_OK)
+        return status;
+    for (size_t i = 0; i < m->member_count; i++) {
+        member *one = &m->members[i];
+        if (is_there(one) && one->stage != LEAVING && is_named(one, drain))
+            kl_master_send_home(m, one, "was drained: sent home by hand");
+    }
+    kl_master_wake_for_lost(m);
+    m->feed_all = true;
+    say(m, &t, answer);
+    return KILTER_OK;
+}

@@ -1,0 +1,46 @@
+/* The first run of a farm is looked at while it is on: nothing is known before it, and there may be no second
+ * one.
+ */
+#include <math.h>
+
+#include "engine/master_private.h"
+
+static const double FIRST_S = 0.1; /* after the run has begun */
+
+void kl_master_glance_begins(kl_master *m) {
+    bool looks = m->runs == 0 && m->chooses && !m->open && m->seats == 0 && m->options.used;
+    m->glance = (kl_glance){.began_s = m->began_s, .then_s = m->began_s};
+    m->glance_due_s = looks ? m->began_s + FIRST_S : HUGE_VAL;
+}
+
+static kilter_status take(kl_master *m, const kl_glance_plan *plan, kilter_error *error) {
+    snprintf(m->state.decision, sizeof m->state.decision, "%s", plan->reason);
+    kl_master_record_look(m, plan->workers);
+    if (!plan->changed)
+        return KILTER_OK;
+    m->seats = plan->workers;
+    kilter_status status = kl_master_seat(m, error);
+    m->seats = m->glance.from > 0 ? plan->workers : 0;
+    return status;
+}
+
+kilter_status kl_master_glance(kl_master *m, kilter_error *error) {
+    double now_s;
+    if (m->glance_due_s == HUGE_VAL || !m->running || (now_s = kl_now_s(&m->options.clock)) < m->glance_due_s)
+        return KILTER_OK;
+    if (m->pending.set & KL_TUNE_WORKERS) {
+        m->glance_due_s = HUGE_VAL;
+        return KILTER_OK;
+    }
+    const kl_iteration it = kl_master_iteration_so_far(m);
+    const kl_use *use = &it.load.use;
+    const kl_sight sight = {.now_s = now_s,
+                            .cpu_s = use->farm_s + use->callbacks_s + use->local_s,
+                            .cores = use->cores,
+                            .workers = m->ready - m->resting,
+                            .done = m->done - m->summary.stored,
+                            .load = &it.load};
+    kl_glance_plan plan;
+    m->glance_due_s = kl_glance_due_s(&m->glance, now_s);
+    return kl_glance_look(&m->glance, &sight, &plan) ? take(m, &plan, error) : KILTER_OK;
+}

@@ -1,0 +1,587 @@
+/* A peer that does not keep to the protocol, at each of its steps: it is sent away, and the others do every
+ * task once. It speaks to the real master under a fake clock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/stepped.h"
+
+enum { TASKS = 60 };
+
+static int work(const kilter_task *task, kilter_result *result, void *state) {
+    stepped_spend(state, 1e-3);
+    return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
+}
+
+/* --- the peer: worker 0's endpoint without its worker --- */
+
+typedef struct scene {
+    stepped_farm farm;
+    kl_peer master;
+    kl_chunk_head chunks[2]; /* that it was dealt */
+    uint32_t chunk_count;
+} scene;
+
+static stepped_actor *peer_of(scene *s) {
+    return &s->farm.workers[0];
+}
+
+static void say(scene *s, const kl_buffer *message) {
+    stepped_actor *peer = peer_of(s);
+    peer->now_s = fmax(peer->now_s, s->farm.master_actor.now_s);
+    kl_send(peer->transport, s->master, message, NULL); /* it may have been dropped */
+}
+
+static void say_and_forget(scene *s, kl_buffer *message) {
+    say(s, message);
+    kl_buffer_free(message);
+}
+
+/* Let the farm go on until a message comes for the peer. */
+static kl_message_type hear(scene *s, kl_message *message) {
+    stepped_actor *peer = peer_of(s);
+    for (;;) {
+        double next_s = kl_inproc_next_s(s->farm.hub, peer->endpoint);
+        if (next_s == HUGE_VAL) {
+            assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
+            continue;
+        }
+        peer->now_s = fmax(peer->now_s, next_s);
+        kl_event event;
+        assert_int_equal(kl_poll(peer->transport, 0, &event, NULL), KILTER_OK);
+        if (event.kind == KL_EVENT_JOINED)
+            s->master = event.peer;
+        if (event.kind == KL_EVENT_JOINED || event.kind == KL_EVENT_LEFT)
+            return (kl_message_type)0;
+        if (event.kind == KL_EVENT_MESSAGE) {
+            *message = event.message;
+            return kl_wire_type(message->data, message->size);
+        }
+    }
+}
+
+static void hear_some(scene *s, kl_message_type expected) {
+    kl_message message = {0};
+    assert_int_equal(hear(s, &message), expected);
+    kl_message_release(&message);
+}
+
+static void say_hello(scene *s) {
+    kl_buffer out = {0};
+    kl_wire_put_hello(&out, &(kl_hello){.version = KL_WIRE_VERSION, .host = "there", .program = "test"});
+    say_and_forget(s, &out);
+}
+
+static void say_plain(scene *s, kl_message_type type) {
+    kl_buffer out = {0};
+    kl_wire_put_plain(&out, type);
+    say_and_forget(s, &out);
+}
+
+static void hear_chunk(scene *s) {
+    kl_message message = {0};
+    kl_reader weights, inputs;
+    assert_int_equal(hear(s, &message), KL_CHUNK);
+    assert_true(
+        kl_wire_get_chunk(message.data, message.size, &s->chunks[s->chunk_count++], &weights, &inputs));
+    kl_message_release(&message);
+}
+
+static void ask_for_chunk(scene *s) {
+    kl_buffer out = {0};
+    kl_wire_begin_results(&out);
+    kl_wire_end_results(&out, &(kl_results_head){.more = true});
+    say_and_forget(s, &out);
+    hear_chunk(s);
+}
+
+static void answer_probes(scene *s) {
+    while (kl_master_ready(s->farm.master) < s->farm.count) {
+        kl_message message = {0};
+        if (kl_inproc_next_s(s->farm.hub, peer_of(s)->endpoint) == HUGE_VAL) {
+            assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
+            continue;
+        }
+        assert_int_equal(hear(s, &message), KL_PROBE);
+        kl_buffer out = {0};
+        kl_wire_put_bytes(&out, KL_ECHO, message.data + 1, message.size - 1);
+        say_and_forget(s, &out);
+        kl_message_release(&message);
+    }
+}
+
+typedef enum step { GREETING, STARTING, PROBING, WORKING, STEPS } step;
+
+/* Be a good worker up to `until`; a run of TASKS begins before the end of it. */
+static void play(scene *s, step until, const kilter_run *run) {
+    *s = (scene){0};
+    stepped_open(&s->farm, "ss", 2, 50e-6, work);
+    kl_worker_free(peer_of(s)->worker);
+    peer_of(s)->worker = NULL;
+    hear_some(s, (kl_message_type)0);
+    if (until > GREETING) {
+        say_hello(s);
+        hear_some(s, KL_WELCOME);
+    }
+    if (until > STARTING) {
+        say_plain(s, KL_READY);
+        if (until == PROBING)
+            hear_some(s, KL_PROBE);
+    }
+    if (until > PROBING)
+        answer_probes(s);
+    while (kl_master_ready(s->farm.master) < (until > PROBING ? 2u : 1u))
+        assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
+    assert_int_equal(kl_master_begin(s->farm.master, run, NULL), KILTER_OK);
+    if (until < WORKING)
+        return;
+    hear_chunk(s);
+    ask_for_chunk(s);
+}
+
+/* --- the others --- */
+
+static void count(const kilter_outcome *outcome, void *user) {
+    assert_int_equal(outcome->status, KILTER_OK);
+    ((uint8_t *)user)[outcome->index]++;
+}
+
+/* The peer is gone, and every task was done once all the same. */
+static void check(scene *s, kl_deliverer *deliverer, const uint8_t *seen) {
+    while (kl_master_running(s->farm.master)) {
+        assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
+        assert_int_equal(kl_deliver(deliverer, kl_master_take(s->farm.master), NULL), KILTER_OK);
+    }
+    assert_int_equal(kl_master_refused(s->farm.master), 1);
+    assert_int_equal(kl_master_ready(s->farm.master), 1);
+    for (int i = 0; i < TASKS; i++)
+        assert_int_equal(seen[i], 1);
+    const char *loss = kl_master_last_loss(s->farm.master);
+    for (; *loss; loss++)
+        assert_true((unsigned char)*loss >= ' ');
+    kl_transport_close(peer_of(s)->transport);
+    stepped_close(&s->farm);
+}
+
+static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint32_t variant) {
+    scene s;
+    uint8_t seen[TASKS] = {0};
+    kl_deliverer *deliverer;
+    const kilter_run run = {.tasks = TASKS, .done = count, .user = seen};
+    assert_int_equal(kl_deliverer_new(&run, &deliverer, NULL), KILTER_OK);
+    play(&s, until, &run);
+    how(&s, variant);
+    check(&s, deliverer, seen);
+    kl_deliverer_free(deliverer);
+}
+
+/* --- what it does --- */
+
+enum { TYPES = KL_RENEW + 2 };
+
+/* One byte, of any type, 0 and one too large included; what would be right at that step is left out. */
+static void say_one_byte(scene *s, uint32_t type) {
+    kl_buffer out = {0};
+    kl_put_u8(&out, (uint8_t)type);
+    say_and_forget(s, &out);
+}
+
+static void say_nothing(scene *s, uint32_t variant) {
+    (void)variant;
+    say(s, &(kl_buffer){0});
+}
+
+/* A type, and bytes behind it that look like nothing. */
+static void say_noise(scene *s, uint32_t variant) {
+    kl_buffer out = {0};
+    kl_put_u8(&out, (uint8_t)(variant % TYPES));
+    for (uint32_t i = 0; i < 1 + variant; i++)
+        kl_put_u8(&out, (uint8_t)kl_mix64(variant * 1000 + i));
+    say_and_forget(s, &out);
+}
+
+static void malformed_messages_at_every_step(void **state) {
+    (void)state;
+    for (uint32_t at = GREETING; at < STEPS; at++) {
+        misbehave((step)at, say_nothing, 0);
+        for (uint32_t type = 0; type < TYPES; type++)
+            if (!(at == STARTING && type == KL_READY))
+                misbehave((step)at, say_one_byte, type);
+        for (uint32_t variant = 0; variant < 8 * TYPES; variant++)
+            misbehave((step)at, say_noise, variant);
+    }
+}
+
+static void put_segment(kl_buffer *out, const kl_chunk_head *chunk, uint64_t lo, uint64_t tasks, bool last) {
+    kl_segment segment = {.chunk = chunk->chunk, .lo = lo, .count = tasks, .last = last};
+    size_t at = out->size;
+    kl_wire_begin_segment(out, &segment);
+    for (uint64_t i = 0; i < tasks; i++)
+        kl_wire_end_result(out, kl_wire_begin_result(out), false);
+    kl_wire_end_segment(out, at, &segment);
+}
+
+/* Well-formed results that do not fit the two chunks it has. */
+static void report_wrongly(scene *s, uint32_t variant) {
+    const kl_chunk_head *a = &s->chunks[0], *b = &s->chunks[1], strange = {.chunk = 1000, .lo = a->lo};
+    kl_buffer out = {0};
+    uint32_t segments = 1;
+    assert_true(a->count == 1 && b->count == 1);
+    kl_wire_begin_results(&out);
+    switch (variant) {
+    case 0: /* the first chunk twice, with the second between */
+        put_segment(&out, a, a->lo, 1, true);
+        put_segment(&out, b, b->lo, 1, true);
+        put_segment(&out, a, a->lo, 1, true);
+        segments = 3;
+        break;
+    case 1: /* and straight behind each other */
+        put_segment(&out, a, a->lo, 1, true);
+        put_segment(&out, a, a->lo, 1, true);
+        segments = 2;
+        break;
+    case 2: /* a chunk it never had */
+        put_segment(&out, &strange, strange.lo, 1, true);
+        break;
+    case 3: /* tasks of somebody else */
+        put_segment(&out, a, b->lo + 1, 1, true);
+        break;
+    case 4: /* too many */
+        put_segment(&out, a, a->lo, 2, true);
+        break;
+    case 5: /* the end, not said to be one */
+        put_segment(&out, a, a->lo, 1, false);
+        break;
+    case 6: /* out of turn */
+        put_segment(&out, b, b->lo, 1, true);
+        break;
+    default: /* up to the end of all numbers */
+        put_segment(&out, a, UINT64_MAX - 1, 1, true);
+        break;
+    }
+    kl_wire_end_results(&out, &(kl_results_head){.segments = segments});
+    say_and_forget(s, &out);
+}
+
+static void results_that_do_not_fit_the_chunks(void **state) {
+    (void)state;
+    for (uint32_t variant = 0; variant < 8; variant++)
+        misbehave(WORKING, report_wrongly, variant);
+}
+
+static void say_part(scene *s, uint64_t chunk, uint64_t lo, uint64_t hi) {
+    kl_buffer out = {0};
+    kl_wire_put_part(&out, KL_RETURN, &(kl_part){chunk, lo, hi});
+    say_and_forget(s, &out);
+}
+
+static void say_pulse(scene *s, const kl_pulse *pulse) {
+    kl_buffer out = {0};
+    kl_wire_put_pulse(&out, pulse);
+    say_and_forget(s, &out);
+}
+
+static void say_leave(scene *s) {
+    kl_buffer out = {0};
+    kl_wire_put_bytes(&out, KL_LEAVE, "a\nb\x1b[2J", 7);
+    say_and_forget(s, &out);
+}
+
+static void report_one(scene *s, const kl_chunk_head *chunk) {
+    kl_buffer out = {0};
+    kl_wire_begin_results(&out);
+    put_segment(&out, chunk, chunk->lo, 1, true);
+    kl_wire_end_results(&out, &(kl_results_head){.segments = 1});
+    say_and_forget(s, &out);
+}
+
+/* Tasks that are not its to give back. It has two chunks of one task. */
+static void return_wrongly(scene *s, uint32_t variant) {
+    const kl_chunk_head *a = &s->chunks[0], *b = &s->chunks[1];
+    assert_true(a->count == 1 && b->count == 1);
+    switch (variant) {
+    case 0: /* of a chunk that never was */
+        say_part(s, 1000, a->lo, a->lo + 1);
+        break;
+    case 1: /* of the other worker's, which was dealt between */
+        assert_true(b->chunk == a->chunk + 2);
+        say_part(s, a->chunk + 1, a->lo + 1, a->lo + 2);
+        break;
+    case 2: /* behind its end */
+        say_part(s, a->chunk, a->lo, a->lo + 2);
+        break;
+    case 3: /* nothing, behind its end */
+        say_part(s, a->chunk, UINT64_MAX, UINT64_MAX);
+        break;
+    case 4: /* not its end */
+        say_part(s, a->chunk, a->lo, a->lo);
+        break;
+    case 5: /* before its begin */
+        say_part(s, b->chunk, 0, b->lo + 1);
+        break;
+    case 6: /* from its end to its begin */
+        say_part(s, a->chunk, a->lo + 1, a->lo);
+        break;
+    case 7: /* twice */
+        say_part(s, a->chunk, a->lo, a->lo + 1);
+        say_part(s, a->chunk, a->lo, a->lo + 1);
+        break;
+    case 8: /* and do it all the same */
+        say_part(s, a->chunk, a->lo, a->lo + 1);
+        report_one(s, a);
+        break;
+    default: /* done already */
+        report_one(s, a);
+        say_part(s, a->chunk, a->lo, a->lo + 1);
+        break;
+    }
+}
+
+static void tasks_that_are_not_its_to_give_back(void **state) {
+    (void)state;
+    for (uint32_t variant = 0; variant < 10; variant++)
+        misbehave(WORKING, return_wrongly, variant);
+}
+
+static void pulse_wrongly(scene *s, uint32_t variant) {
+    const double wrong[] = {NAN, -1, -INFINITY, INFINITY};
+    kl_pulse pulse = {.chunk = s->chunks[0].chunk, .task = s->chunks[0].lo};
+    *(variant % 3 == 0   ? &pulse.elapsed_s
+      : variant % 3 == 1 ? &pulse.cpu_s
+                         : &pulse.usual_share) = wrong[variant / 3];
+    say_pulse(s, &pulse);
+}
+
+static void pulse_too_early(scene *s, uint32_t variant) {
+    (void)variant;
+    say_pulse(s, &(kl_pulse){0});
+}
+
+static void pulses_that_cannot_be(void **state) {
+    (void)state;
+    for (uint32_t variant = 0; variant < 12; variant++)
+        misbehave(WORKING, pulse_wrongly, variant);
+    for (uint32_t at = GREETING; at < WORKING; at++)
+        misbehave((step)at, pulse_too_early, 0);
+}
+
+/* What means nothing, but may come late from a worker that is well, does not matter; then it leaves. */
+static void be_odd_and_leave(scene *s, uint32_t variant) {
+    const kl_chunk_head *a = &s->chunks[0];
+    switch (variant) {
+    case 0:
+        say_pulse(s, &(kl_pulse){.chunk = 1000, .task = UINT64_MAX, .elapsed_s = 1e300});
+        break;
+    case 1:
+        say_pulse(s, &(kl_pulse){.chunk = a->chunk, .task = a->lo + 1, .usual_share = 1e300});
+        break;
+    case 2: /* it has begun all of it */
+        say_part(s, a->chunk, a->lo + 1, a->lo + 1);
+        say_part(s, a->chunk, a->lo + 1, a->lo + 1);
+        break;
+    case 3: /* all, the last first */
+        say_part(s, s->chunks[1].chunk, s->chunks[1].lo, s->chunks[1].lo + 1);
+        say_part(s, a->chunk, a->lo, a->lo + 1);
+        break;
+    case 4: /* it is gone already when the rest comes */
+        say_leave(s);
+        report_one(s, a);
+        break;
+    default:
+        report_one(s, a);
+        break;
+    }
+    say_leave(s);
+}
+
+static void oddities_that_do_no_harm(void **state) {
+    (void)state;
+    for (uint32_t variant = 0; variant < 6; variant++)
+        misbehave(WORKING, be_odd_and_leave, variant);
+}
+
+static void greet_as_another(scene *s, uint32_t variant) {
+    kl_hello hello = {.version = KL_WIRE_VERSION, .pid = 17, .host = "there", .program = "test"};
+    char version[80];
+    snprintf(version, sizeof version, "process 17 on there speaks protocol version 2, this is %d",
+             KL_WIRE_VERSION);
+    const char *why[] = {"process 17 on there runs version '2.1' of the program, this is ''",
+                         "process 17 on there runs tset, this is test", version};
+    if (variant == 0)
+        snprintf(hello.program_version, sizeof hello.program_version, "2.1");
+    else if (variant == 1)
+        snprintf(hello.program, sizeof hello.program, "tset");
+    else
+        hello.version = 2;
+    kl_buffer out = {0};
+    kl_wire_put_hello(&out, &hello);
+    say_and_forget(s, &out);
+    while (kl_master_refused(s->farm.master) == 0)
+        assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
+    assert_non_null(strstr(kl_master_last_loss(s->farm.master), why[variant]));
+}
+
+static void workers_of_another_version_are_refused_by_name(void **state) {
+    (void)state;
+    for (uint32_t variant = 0; variant < 3; variant++)
+        misbehave(GREETING, greet_as_another, variant);
+}
+
+/* --- a master that does not keep to the protocol --- */
+
+typedef struct calls {
+    uint32_t started, shared, worked, stopped;
+    int start_code;
+} calls;
+
+static int start_counted(const kilter_worker *worker, void **state) {
+    *state = worker->user;
+    ((calls *)worker->user)->started++;
+    return ((calls *)worker->user)->start_code;
+}
+
+static int shared_counted(kilter_bytes shared, void *state) {
+    (void)shared;
+    ((calls *)state)->shared++;
+    return 0;
+}
+
+static int work_counted(const kilter_task *task, kilter_result *result, void *state) {
+    (void)task, (void)result;
+    ((calls *)state)->worked++;
+    return 0;
+}
+
+static void stop_counted(void *state) {
+    ((calls *)state)->stopped++;
+}
+
+static double no_time_s(void *self) {
+    (void)self;
+    return 1;
+}
+
+static double no_endpoint_time_s(void *clock, kl_peer endpoint) {
+    (void)clock, (void)endpoint;
+    return 1;
+}
+
+/* What a worker says to `message`, welcomed before or not. */
+static kilter_status worker_hears(bool welcomed, const kl_buffer *message, calls *seen, kilter_error *error) {
+    kl_inproc *hub;
+    kl_transport *master, *end;
+    kl_worker *worker;
+    kl_event event;
+    const kl_inproc_stepped timing = {.now_s = no_endpoint_time_s};
+    assert_int_equal(kl_inproc_new(&timing, &hub, NULL), KILTER_OK);
+    assert_int_equal(kl_inproc_listen(hub, &master, NULL), KILTER_OK);
+    assert_int_equal(kl_inproc_join(hub, NULL, &end, NULL), KILTER_OK);
+    const kl_worker_options options = {.work = work_counted,
+                                       .start = start_counted,
+                                       .shared = shared_counted,
+                                       .stop = stop_counted,
+                                       .user = seen,
+                                       .program = "test",
+                                       .binding = "",
+                                       .clock = {.now_s = no_time_s},
+                                       .patience_s = -1};
+    assert_int_equal(kl_worker_new(&options, end, &worker, NULL), KILTER_OK);
+    assert_int_equal(kl_worker_turn(worker, 0, error), KILTER_OK); /* it says hello */
+    assert_int_equal(kl_poll(master, 0, &event, NULL), KILTER_OK);
+    assert_int_equal(event.kind, KL_EVENT_JOINED);
+    kilter_status status = KILTER_OK;
+    if (welcomed) {
+        kl_buffer out = {0};
+        kl_wire_put_welcome(&out, &(kl_welcome){.worker = 3});
+        assert_int_equal(kl_send(master, event.peer, &out, NULL), KILTER_OK);
+        kl_buffer_free(&out);
+        status = kl_worker_turn(worker, 0, error);
+    }
+    if (status == KILTER_OK)
+        assert_int_equal(kl_send(master, event.peer, message, NULL), KILTER_OK);
+    for (int turn = 0; status == KILTER_OK && turn < 3; turn++)
+        status = kl_worker_turn(worker, 0, error);
+    kl_worker_free(worker);
+    kl_transport_close(end);
+    kl_transport_close(master);
+    kl_inproc_free(hub);
+    return status;
+}
+
+static void a_worker_ends_at_what_it_cannot_read(void **state) {
+    (void)state;
+    for (int welcomed = 0; welcomed < 2; welcomed++)
+        for (uint32_t type = 0; type < TYPES; type++)
+            for (uint32_t size = 1; size < 60; size++) {
+                kl_buffer out = {0};
+                kl_put_u8(&out, (uint8_t)type);
+                for (uint32_t i = 1; i < size; i++)
+                    kl_put_u8(&out, (uint8_t)kl_mix64(type * 1000 + i));
+                calls seen = {0};
+                kilter_status status = worker_hears(welcomed, &out, &seen, NULL);
+                kl_part part;
+                bool recall = type == KL_RECALL && welcomed && kl_wire_get_part(out.data, out.size, &part);
+                bool meant = type == KL_PROBE || (type == KL_WELCOME && size == 21 && !welcomed) || recall;
+                bool ends = type == KL_RENEW || (size == 1 && (type == KL_END || type == KL_RELEASE));
+                bool torn = type == KL_SHARED && welcomed && size > 15; /* its hash is another one's */
+                kilter_status expected = meant  ? KILTER_OK
+                                         : ends ? KILTER_ENDED
+                                         : torn ? KILTER_ERR_TASK
+                                                : KILTER_ERR_PEER;
+                assert_int_equal(status, expected);
+                assert_true(seen.worked == 0 && seen.stopped == seen.started);
+                assert_int_equal(seen.shared, 0);
+                kl_buffer_free(&out);
+            }
+}
+
+static void a_worker_that_is_sent_away_says_why(void **state) {
+    (void)state;
+    kl_buffer out = {0};
+    kl_wire_put_bytes(&out, KL_END, "sings\n", 6);
+    calls seen = {0};
+    kilter_error error;
+    assert_int_equal(worker_hears(true, &out, &seen, &error), KILTER_ERR_PEER);
+    assert_string_equal(error.text, "the master sent worker 3 away: it sings?");
+    kl_buffer_free(&out);
+}
+
+/* A chunk made for other shared data would give results that are wrong, and look right. */
+static void tasks_for_other_shared_data_are_refused(void **state) {
+    (void)state;
+    kl_buffer out = {0};
+    calls seen = {0};
+    kilter_error error;
+    kl_wire_put_chunk(&out, &(kl_chunk_head){.chunk = 1, .count = 5, .shared = 0xabc});
+    assert_int_equal(worker_hears(true, &out, &seen, &error), KILTER_ERR_TASK);
+    assert_string_equal(error.text, "worker 3 leaves the farm: it has shared data 0000000000000000, and was "
+                                    "given tasks for 0000000000000abc");
+    assert_int_equal(seen.worked, 0);
+    kl_buffer_free(&out);
+}
+
+static void stop_is_not_called_where_start_failed(void **state) {
+    (void)state;
+    calls seen = {.start_code = 7};
+    assert_int_equal(worker_hears(true, &(kl_buffer){0}, &seen, NULL), KILTER_ERR_TASK);
+    assert_true(seen.started == 1 && seen.stopped == 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_ends_at_what_it_cannot_read),
+        cmocka_unit_test(a_worker_that_is_sent_away_says_why),
+        cmocka_unit_test(stop_is_not_called_where_start_failed),
+        cmocka_unit_test(malformed_messages_at_every_step),
+        cmocka_unit_test(results_that_do_not_fit_the_chunks),
+        cmocka_unit_test(tasks_that_are_not_its_to_give_back),
+        cmocka_unit_test(pulses_that_cannot_be),
+        cmocka_unit_test(oddities_that_do_no_harm),
+        cmocka_unit_test(workers_of_another_version_are_refused_by_name),
+        cmocka_unit_test(tasks_for_other_shared_data_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* What a task may take. One that takes longer, or more memory, has failed; and as nothing can interrupt it,
+ * its process is ended, and another one takes its place.
+ *
+ *   worker ── PULSE: the task at hand, its time, its process's memory ──▶ master
+ *          ◀── RENEW, when it is too much ──                              and kills the process, if it is its
+ * own */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/master_private.h"
+
+/* How long tasks of this one's weight usually take there, or if it has done none, on the mean; 0: not known.
+ */
+static double usual_s(const kl_master *m, const member *one, const kl_chunk *chunk, uint64_t task) {
+    double own_s = kl_pace_unit_s(&m->balance.views[one->worker].pace);
+    double units = chunk->stale ? chunk->units : kl_bag_units(&m->balance.bag, (kl_span){task, task + 1});
+    return units * (own_s > 0 ? own_s : m->balance.snapshot.unit_s.mean);
+}
+
+/* The chunk at whose task the worker is, as its last pulse said; NULL: it has got on since then. */
+static const kl_chunk *chunk_at_hand(const member *one) {
+    const kl_chunk *chunk = one->chunk_count > 0 ? one->chunks : NULL;
+    const kl_pulse *p = &one->pulse;
+    bool current =
+        chunk && one->pulse_s > 0 && p->chunk == chunk->id && p->task >= chunk->at && p->task < chunk->hi;
+    return current ? chunk : NULL;
+}
+
+static double limit_s(const kl_master *m, double task_usual_s) {
+    if (m->limits.task_s > 0)
+        return m->limits.task_s;
+    return m->limits.task_times > 0 && task_usual_s > 0 ? m->limits.task_times * task_usual_s : HUGE_VAL;
+}
+
+typedef enum excess { NONE, TIME, MEMORY } excess;
+
+static excess excess_of(const kl_master *m, const member *one, const kl_chunk *chunk, double *most_s) {
+    const kl_pulse *p = &one->pulse;
+    *most_s = limit_s(m, usual_s(m, one, chunk, p->task));
+    if (p->elapsed_s > *most_s)
+        return TIME;
+    return m->limits.worker_memory > 0 && p->memory > m->limits.worker_memory ? MEMORY : NONE;
+}
+
+static void say_excess(const kl_master *m, const member *one, excess what, double most_s, char why[120]) {
+    if (what == TIME)
+        snprintf(why, 120, "it took more than the %.4g s it may take", most_s);
+    else
+        snprintf(why, 120, "its worker took %.0f MB of memory, and may take %.0f",
+                 1e-6 * (double)one->pulse.memory, 1e-6 * (double)m->limits.worker_memory);
+}
+
+static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const char *why,
+                                kilter_error *error) {
+    char text[200];
+    snprintf(text, sizeof text, "was ended in task %llu: %s", (unsigned long long)task, why);
+    bool leaves = one->stage == LEAVING; /* nobody is to take its place */
+    kl_buffer out = {0};
+    kl_wire_put_bytes(&out, leaves ? KL_END : KL_RENEW, text, strlen(text));
+    kl_send(m->transport, one->peer, &out, NULL); /* it may not be there any more */
+    kl_buffer_free(&out);
+    kl_drop(m->transport, one->peer);
+    if (m->options.renew && !leaves)
+        m->options.renew(m->options.self, one->hello.pid, true);
+    return kl_master_lose(m, one, text, false, error);
+}
+
+kilter_status kl_master_check_hand(kl_master *m, member *one, kilter_error *error) {
+    const kl_chunk *chunk = chunk_at_hand(one);
+    char why[120];
+    double most_s;
+    excess what = chunk ? excess_of(m, one, chunk, &most_s) : NONE;
+    if (what == NONE)
+        return KILTER_OK;
+    say_excess(m, one, what, most_s, why);
+    uint64_t task = one->pulse.task;
+    kilter_status status = chunk->stale ? KILTER_OK : kl_master_fail_attempt(m, one, chunk, task, why, error);
+    return status == KILTER_OK ? end_worker(m, one, task, why, error) : status;
+}
+
+/* Its place is free for one like it when it has gone. */
+kilter_status kl_master_on_renewal(kl_master *m, member *one, const kl_message *message,
+                                   kilter_error *error) {
+    char text[120];
+    bool may = m->options.limits.worker_tasks > 0 || m->options.limits.worker_memory > 0;
+    if (one->stage != WORKING || !may)
+        return kl_master_on_leave(m, one, message, error);
+    kl_wire_get_text(message->data, message->size, text, sizeof text);
+    if (m->options.renew)
+        m->options.renew(m->options.self, one->hello.pid, false);
+    kl_master_note_leaving(m, one, "was renewed");
+    kl_drop(m->transport, one->peer);
+    return kl_master_lose(m, one, text, false, error);
+}
+
+/* --- tasks that take far longer than usual --- */
+
+static const double LATE_TIMES = 5, LATE_LEAST_S = 2;
+
+kl_late kl_master_late(const kl_master *m) {
+    kl_late latest = {0};
+    for (size_t i = 0; i < m->member_count; i++) {
+        const member *one = &m->members[i];
+        const kl_chunk *chunk = one->stage == WORKING ? chunk_at_hand(one) : NULL;
+        if (!chunk || chunk->stale)
+            continue;
+        kl_late late = {.task = one->pulse.task, .worker = one->number};
+        late.elapsed_s = one->pulse.elapsed_s + kl_now_s(&m->options.clock) - one->pulse_s;
+        late.usual_s = usual_s(m, one, chunk, late.task);
+        bool is_late = late.usual_s > 0 && late.elapsed_s > fmax(LATE_LEAST_S, LATE_TIMES * late.usual_s);
+        if (is_late && late.elapsed_s > latest.elapsed_s)
+            latest = late;
+    }
+    return latest;
+}

@@ -1,0 +1,318 @@
+/* Who is in the farm: workers are greeted, told apart from others, timed, and lost. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/master_private.h"
+
+/* Where the member of this peer stands, or would. */
+static size_t place_of(const kl_master *m, kl_peer peer) {
+    size_t low = 0, high = m->member_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (m->members[middle].peer < peer)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+member *kl_master_find(kl_master *m, kl_peer peer) {
+    size_t at = place_of(m, peer);
+    member *found = at < m->member_count ? &m->members[at] : NULL;
+    return found && found->peer == peer && found->stage != GONE ? found : NULL;
+}
+
+/* Workers may come and go for weeks. */
+static void forget_gone(kl_master *m) {
+    size_t stay = 0;
+    if (m->gone == 0)
+        return;
+    for (size_t i = 0; i < m->member_count; i++) {
+        member *one = &m->members[i];
+        if (one->stage != GONE) {
+            m->members[stay++] = *one;
+            continue;
+        }
+        if (one->has_place)
+            kl_balance_remove_worker(&m->balance, one->worker);
+        free(one->chunks);
+    }
+    m->member_count = stay;
+    m->gone = 0;
+}
+
+member *kl_master_member(const kl_master *m, uint32_t worker) {
+    return worker < m->peer_count ? kl_master_find((kl_master *)m, m->peers[worker]) : NULL;
+}
+
+/* The worker of this index is at that peer. */
+static kilter_status note_peer(kl_master *m, uint32_t worker, kl_peer peer, kilter_error *error) {
+    if (worker >= m->peer_count) {
+        uint32_t count = 2 * worker + 16;
+        kl_peer *peers = realloc(m->peers, count * sizeof *peers);
+        if (!peers)
+            return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", worker);
+        for (uint32_t i = m->peer_count; i < count; i++)
+            peers[i] = KL_NO_PEER;
+        m->peers = peers;
+        m->peer_count = count;
+    }
+    m->peers[worker] = peer;
+    return KILTER_OK;
+}
+
+kilter_status kl_master_add(kl_master *m, kl_peer peer, kilter_error *error) {
+    forget_gone(m);
+    if (m->member_count == m->member_capacity) {
+        size_t capacity = m->member_capacity ? 2 * m->member_capacity : 16;
+        member *members = realloc(m->members, capacity * sizeof *members);
+        if (!members)
+            return kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker: memory ran out");
+        m->members = members;
+        m->member_capacity = capacity;
+    }
+    member *place = &m->members[place_of(m, peer)];
+    memmove(place + 1, place, (size_t)(m->members + m->member_count - place) * sizeof *place);
+    *place = (member){.peer = peer, .joined_s = kl_now_s(&m->options.clock)};
+    m->member_count++;
+    if (m->greeting++ == 0)
+        m->silent_s = place->joined_s + m->options.greeting_s;
+    return KILTER_OK;
+}
+
+void kl_master_warn(const kl_master *m, const char *text, const char *more) {
+    if (!m->options.quiet)
+        fprintf(stderr, "%s: %s%s\n", m->options.program, text, more);
+}
+
+static void note_loss(kl_master *m, const member *one, const char *why) {
+    if (one->stage == GREETING && one->hello.version == 0)
+        snprintf(m->last_loss, sizeof m->last_loss, "a peer that never said who it is %s", why);
+    else if (one->stage == GREETING)
+        snprintf(m->last_loss, sizeof m->last_loss, "process %llu on %s %s",
+                 (unsigned long long)one->hello.pid, one->hello.host, why);
+    else
+        snprintf(m->last_loss, sizeof m->last_loss, "worker %u (process %llu on %s) %s", one->number,
+                 (unsigned long long)one->hello.pid, one->hello.host, why);
+}
+
+/* Tasks it has that are not done. */
+static uint64_t unfinished_at(const kl_master *m, const member *one) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < one->chunk_count; i++) {
+        kl_span rest = {one->chunks[i].at, one->chunks[i].stale ? one->chunks[i].at : one->chunks[i].hi};
+        while (rest.lo < rest.hi) {
+            bool done;
+            kl_span alike = kl_ledger_alike(&m->balance.ledger, rest, &done);
+            count += done ? 0 : alike.hi - alike.lo;
+            rest.lo = alike.hi;
+        }
+    }
+    return count;
+}
+
+kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is_lost, kilter_error *error) {
+    uint64_t unfinished = unfinished_at(m, one);
+    bool expected = one->stage == LEAVING && !is_lost;
+    note_loss(m, one, why);
+    m->refused += !expected;
+    m->greeting -= one->stage == GREETING;
+    kilter_status status = kl_master_take_all_back(m, one, is_lost, error);
+    if (one->stage == WORKING) {
+        kl_balance_present(&m->balance, one->worker, false);
+        m->ready--;
+        m->resting -= one->resting;
+        one->resting = false;
+    }
+    if (one->stage > STARTING)
+        kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s, why);
+    m->probing -= one->stage == PROBING;
+    m->leaving -= one->stage == LEAVING;
+    one->stage = GONE;
+    m->gone++;
+    m->use_known = false; /* what it has used is lost with it */
+    one->hungry = one->held = false;
+    m->feed_all = true;
+    kl_master_wake_for_lost(m);
+    if (m->running && !expected) {
+        char text[64] = "";
+        if (unfinished > 0)
+            snprintf(text, sizeof text, "; its %llu unfinished task%s to the others",
+                     (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
+        kl_master_warn(m, m->last_loss, text);
+    }
+    return status;
+}
+
+/* Its connection is no more. */
+kilter_status kl_master_lose_connection(kl_master *m, member *one, kilter_error *error) {
+    char how[96] = "left";
+    bool missed = one->stage == PROBING || one->stage == WORKING;
+    if (m->options.lost)
+        m->options.lost(m->options.self, one->hello.pid, missed, how, sizeof how);
+    return kl_master_lose(m, one, how, true, error);
+}
+
+/* Send it away, and tell it why: it does not keep to the protocol, or cannot work. */
+kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter_error *error) {
+    kl_buffer end = {0};
+    kl_wire_put_bytes(&end, KL_END, why, strlen(why));
+    kl_send(m->transport, one->peer, &end, NULL); /* it may not be there any more */
+    kl_buffer_free(&end);
+    kl_drop(m->transport, one->peer);
+    kilter_status status = kl_master_lose(m, one, why, false, error);
+    if (!m->running)
+        kl_master_warn(m, m->last_loss, "");
+    return status;
+}
+
+kilter_status kl_master_expel_silent(kl_master *m, kilter_error *error) {
+    double now_s = kl_now_s(&m->options.clock), next_s = HUGE_VAL;
+    kilter_status status = KILTER_OK;
+    char last_loss[sizeof m->last_loss]; /* of a worker: a stranger's tells nobody why a run ends */
+    memcpy(last_loss, m->last_loss, sizeof last_loss);
+    for (size_t i = 0; i < m->member_count && status == KILTER_OK; i++) {
+        member *one = &m->members[i];
+        double until_s = one->joined_s + m->options.greeting_s;
+        if (one->stage == GREETING && now_s >= until_s)
+            status = kl_master_expel(m, one, "sent no greeting, and was disconnected", error);
+        else if (one->stage == GREETING)
+            next_s = until_s < next_s ? until_s : next_s;
+    }
+    m->silent_s = next_s;
+    memcpy(m->last_loss, last_loss, sizeof last_loss);
+    return status;
+}
+
+static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *message, kilter_error *error) {
+    kilter_status status = kl_send(m->transport, one->peer, message, error);
+    return status == KILTER_ERR_PEER ? kl_master_lose_connection(m, one, error) : status;
+}
+
+/* --- greeting --- */
+
+/* So few workers are probed at a time that they do not measure each other's messages. Who comes meanwhile
+ * starts without: what a message costs is one figure for all. */
+enum { PROBED_AT_ONCE = 4 };
+
+/* Text in a greeting is cut, and rid of what would upset a terminal. */
+static bool is_this_program(const kl_master *m, const kl_hello *hello) {
+    kl_hello own = {.version = KL_WIRE_VERSION}, got;
+    snprintf(own.program, sizeof own.program, "%s", m->options.program);
+    kl_buffer bytes = {0};
+    kl_wire_put_hello(&bytes, &own);
+    bool same = kl_wire_get_hello(bytes.data, bytes.size, &got) && strcmp(got.program, hello->program) == 0;
+    kl_buffer_free(&bytes);
+    return same;
+}
+
+kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    kl_hello hello;
+    if (one->stage != GREETING || !kl_wire_get_hello(message->data, message->size, &hello))
+        return kl_master_expel(m, one, "sent a malformed greeting", error);
+    one->hello = hello;
+    if (hello.version != KL_WIRE_VERSION) {
+        char why[96];
+        snprintf(why, sizeof why, "speaks protocol version %u, this is %d: use one Kilter version everywhere",
+                 hello.version, KL_WIRE_VERSION);
+        return kl_master_expel(m, one, why, error);
+    }
+    if (!is_this_program(m, &hello)) { /* its results would be taken for those of this one's tasks */
+        char why[160];
+        snprintf(why, sizeof why, "runs %.40s, this is %.40s: use one program, of one name, everywhere",
+                 hello.program, m->options.program);
+        return kl_master_expel(m, one, why, error);
+    }
+    if (strcmp(hello.program_version, m->options.program_version ? m->options.program_version : "") != 0) {
+        char why[160];
+        snprintf(why, sizeof why, "runs version '%.40s' of the program, this is '%.40s': use one everywhere",
+                 hello.program_version, m->options.program_version ? m->options.program_version : "");
+        return kl_master_expel(m, one, why, error);
+    }
+    kilter_status status = kl_balance_add_worker(&m->balance, &one->worker, error);
+    if (status == KILTER_OK)
+        status = note_peer(m, one->worker, one->peer, error);
+    if (status != KILTER_OK)
+        return status;
+    one->has_place = true;
+    one->number = m->balance.views[one->worker].number;
+    one->stage = STARTING;
+    m->greeting--;
+    kl_buffer welcome = {0};
+    kl_wire_put_welcome(&welcome, &(kl_welcome){.worker = one->number,
+                                                .tasks_most = m->options.limits.worker_tasks,
+                                                .memory_most = m->options.limits.worker_memory});
+    status = send_or_lose(m, one, &welcome, error);
+    kl_buffer_free(&welcome);
+    return status;
+}
+
+static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) {
+    static const uint8_t zeros[KL_PROBE_LARGE_BYTES];
+    kl_buffer out = {0};
+    kl_wire_put_bytes(&out, KL_PROBE, zeros, kl_probe_begin(&one->probe, &m->options.clock));
+    kilter_status status = send_or_lose(m, one, &out, error);
+    kl_buffer_free(&out);
+    return status;
+}
+
+static void start_working(kl_master *m, member *one) {
+    one->stage = WORKING;
+    m->ready++;
+    kl_balance_present(&m->balance, one->worker, true);
+    one->hungry = true;
+    one->asked_s = kl_now_s(&m->options.clock);
+    bool fixed = m->by_hand || m->runs == 0 || m->team.tried_from > 0; /* else it shows how fast it is */
+    if (m->running && fixed && m->seats > 0 && m->ready - m->resting > m->seats)
+        kl_master_rest(m, one);
+}
+
+kilter_status kl_master_on_ready(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    if (one->stage != STARTING || !kl_wire_get_plain(message->data, message->size))
+        return kl_master_expel(m, one, "sent a malformed message", error);
+    kl_master_record_worker(m, one);
+    if (m->probing == PROBED_AT_ONCE) {
+        start_working(m, one);
+        return KILTER_OK;
+    }
+    one->stage = PROBING;
+    m->probing++;
+    return send_probe(m, one, error);
+}
+
+kilter_status kl_master_on_echo(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    if (one->stage != PROBING || !kl_probe_answered(&one->probe, message->size - 1, &m->options.clock))
+        return kl_master_expel(m, one, "sent a malformed echo", error);
+    if (!kl_probe_done(&one->probe))
+        return send_probe(m, one, error);
+    kl_balance_message_cost(&m->balance, KL_PROBE_SMALL_BYTES, one->probe.small_s / 2, true);
+    kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2, true);
+    kl_master_record_message_cost(m, one->number);
+    m->probing--;
+    start_working(m, one);
+    return KILTER_OK;
+}
+
+kilter_status kl_master_on_refuse(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    char text[120], why[160];
+    kl_wire_get_text(message->data, message->size, text, sizeof text);
+    snprintf(why, sizeof why, "cannot work: %s", text);
+    return kl_master_expel(m, one, why, error);
+}
+
+/* Of its own will, after it has given back what it had not begun. */
+kilter_status kl_master_on_leave(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    char text[120], why[160];
+    if (one->stage == GREETING)
+        return kl_master_expel(m, one, "sent a malformed message", error);
+    kl_wire_get_text(message->data, message->size, text, sizeof text);
+    if (one->stage == LEAVING)
+        snprintf(why, sizeof why, "%s", one->sent_home);
+    else
+        snprintf(why, sizeof why, "left: %s", text);
+    kl_drop(m->transport, one->peer);
+    return kl_master_lose(m, one, why, false, error);
+}

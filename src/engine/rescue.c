@@ -1,0 +1,203 @@
+/* The end of a run: nothing is left to deal, and somebody waits. What is to be done about workers that end
+ * late, decide/rescue.c says; here it is shown what is at whom, and done. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/master_private.h"
+
+/* --- what is at whom --- */
+
+/* A task that may cost a worker its life is at one worker at a time, and alone there; one that has failed is
+ * given to no second one either. */
+static bool is_suspect(const kl_master *m, const kl_chunk *chunk) {
+    const kl_ledger *ledger = &m->balance.ledger;
+    return chunk->at < chunk->hi &&
+           kl_tally_of(&ledger->losses, chunk->at) + kl_tally_of(&ledger->failures, chunk->at) > 0;
+}
+
+/* The first tasks of a chunk that are not done, here or elsewhere, and that nobody was given after its
+ * worker.
+ */
+static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
+    kl_span own = {chunk->at, chunk->stale ? chunk->at : kl_master_alone_until(m, chunk)};
+    bool done = m->copied;
+    while (done && own.lo < own.hi) {
+        kl_span alike = kl_ledger_alike(&m->balance.ledger, own, &done);
+        if (done)
+            own.lo = alike.hi;
+        else
+            own.hi = alike.hi;
+    }
+    return own;
+}
+
+static bool may_be_recalled(const kl_master *m, const kl_chunk *chunk) {
+    return !chunk->stale && !chunk->begun && !kl_master_is_copy(m, chunk) && !(chunk->recalled_s > 0) &&
+           !is_suspect(m, chunk) && kl_tally_of(&m->balance.ledger.recalls, chunk->at) < KL_RESCUE_RECALLS;
+}
+
+/* Tasks of it that were asked back and have not come. */
+static uint64_t coming(const kl_master *m, const kl_chunk *chunk) {
+    kl_span own = alone(m, chunk);
+    uint64_t from = chunk->recalled_from > own.lo ? chunk->recalled_from : own.lo;
+    return chunk->recalled_s > 0 && from < own.hi ? own.hi - from : 0;
+}
+
+/* What its last pulse told, if it was of the task now at hand. */
+static kl_hand hand_of(const member *one, const kl_chunk *first) {
+    kl_hand hand = {0};
+    if (!one->hello.attends)
+        return hand;
+    hand.heard_s = one->heard_s;
+    const kl_pulse *p = &one->pulse;
+    if (!(one->pulse_s > 0) || p->chunk != first->id || p->task < first->at || !(p->elapsed_s > 0))
+        return hand;
+    hand.elapsed_s = p->elapsed_s + (one->heard_s - one->pulse_s);
+    hand.share = p->usual_share > 0 ? p->cpu_s / p->elapsed_s / p->usual_share : 1;
+    return hand;
+}
+
+static void held(const void *self, uint32_t worker, kl_held *held) {
+    const kl_master *m = self;
+    const member *one = kl_master_member(m, worker);
+    *held = (kl_held){.kept = 1};
+    for (size_t i = 0; one && i < one->chunk_count; i++) {
+        const kl_chunk *chunk = &one->chunks[i];
+        kl_span own = alone(m, chunk);
+        uint64_t tasks = own.hi - own.lo, back = coming(m, chunk);
+        if (tasks == 0 || (is_suspect(m, chunk) && tasks == 1))
+            continue;
+        if (held->tasks == 0) {
+            held->first_units = kl_bag_units(&m->balance.bag, (kl_span){own.lo, own.lo + 1});
+            held->hand = hand_of(one, chunk);
+        }
+        if (back > 0 && held->asked_s == 0) {
+            held->asked_s = chunk->recalled_s;
+            held->kept = held->tasks + tasks - back;
+        } else if (!may_be_recalled(m, chunk) && held->asked_s == 0) {
+            held->kept = held->tasks + tasks;
+        }
+        held->tasks += tasks;
+        held->units += kl_bag_units(&m->balance.bag, own);
+    }
+}
+
+static bool is_waiting(const kl_master *m, const member *one) {
+    if (!one || !one->hungry || one->resting || one->stage != WORKING)
+        return false;
+    return !kl_master_has_suspect(m, one);
+}
+
+static bool waits(const void *self, uint32_t worker) {
+    return is_waiting(self, kl_master_member(self, worker));
+}
+
+static bool any_waits(const kl_master *m) {
+    for (size_t i = 0; i < m->member_count; i++)
+        if (is_waiting(m, &m->members[i]))
+            return true;
+    return false;
+}
+
+static uint32_t count_waiting(const void *self) {
+    const kl_master *m = self;
+    uint32_t count = 0;
+    for (size_t i = 0; i < m->member_count; i++)
+        count += is_waiting(m, &m->members[i]);
+    return count;
+}
+
+/* --- doing it --- */
+
+static kl_chunk *chunk_of(const kl_master *m, const kl_asked *asked) {
+    member *one = kl_master_member(m, asked->worker);
+    for (size_t i = 0; one && i < one->chunk_count; i++)
+        if (one->chunks[i].id == asked->chunk)
+            return &one->chunks[i];
+    return NULL;
+}
+
+/* Units that were asked back and may still come; what was answered is struck off the list. */
+static double coming_units(kl_master *m) {
+    double units = 0;
+    for (size_t i = 0; i < m->asked_count;) {
+        const kl_chunk *chunk = chunk_of(m, &m->asked[i]);
+        uint64_t tasks = chunk ? coming(m, chunk) : 0;
+        if (tasks > 0) {
+            uint64_t end = alone(m, chunk).hi;
+            units += kl_bag_units(&m->balance.bag, (kl_span){end - tasks, end});
+            i++;
+        } else {
+            m->asked[i] = m->asked[--m->asked_count];
+        }
+    }
+    return units;
+}
+
+static kilter_status note_asked(kl_master *m, uint32_t worker, uint64_t chunk, kilter_error *error) {
+    if (m->asked_count == m->asked_capacity) {
+        size_t capacity = m->asked_capacity ? 2 * m->asked_capacity : 8;
+        kl_asked *asked = realloc(m->asked, capacity * sizeof *asked);
+        if (!asked)
+            return kl_fail(error, KILTER_ERR_MEMORY, "asking for tasks back: memory ran out");
+        m->asked = asked;
+        m->asked_capacity = capacity;
+    }
+    m->asked[m->asked_count++] = (kl_asked){worker, chunk};
+    return KILTER_OK;
+}
+
+/* The worker keeps the first `keep` of what it holds alone. */
+static kilter_status recall(kl_master *m, member *one, uint64_t keep, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (size_t i = 0; i < one->chunk_count && status == KILTER_OK; i++) {
+        kl_chunk *chunk = &one->chunks[i];
+        kl_span own = alone(m, chunk);
+        uint64_t tasks = own.hi - own.lo, kept = keep < tasks ? keep : tasks;
+        keep -= kept;
+        if (kept == tasks || !may_be_recalled(m, chunk))
+            continue;
+        status = note_asked(m, one->worker, chunk->id, error);
+        if (status == KILTER_OK)
+            status = kl_master_recall(m, one, chunk, own.lo + kept, error);
+    }
+    return status;
+}
+
+/* The last `tasks` that it holds alone, of one chunk, go to another as well. */
+static kilter_status copy(kl_master *m, const member *one, member *to, uint64_t tasks, double finish_s,
+                          kilter_error *error) {
+    for (size_t i = one->chunk_count; i-- > 0;) {
+        kl_span own = alone(m, &one->chunks[i]);
+        if (own.lo == own.hi || is_suspect(m, &one->chunks[i]))
+            continue;
+        if (tasks < own.hi - own.lo)
+            own.lo = own.hi - tasks;
+        return kl_master_copy(m, &one->chunks[i], own.lo, own.hi, to, finish_s, error);
+    }
+    return KILTER_OK;
+}
+
+kilter_status kl_master_rescue(kl_master *m, kilter_error *error) {
+    double began_s = kl_now_s(&m->options.clock);
+    kl_board board = {.self = m, .held = held, .waits = waits, .waiting = count_waiting};
+    kilter_status status = KILTER_OK;
+    m->look_again_s = 0;
+    if (!any_waits(m))
+        return KILTER_OK;
+    for (int i = 0; i < KL_RESCUES_AT_ONCE && status == KILTER_OK; i++) {
+        kl_rescue plan;
+        board.coming_units = coming_units(m);
+        kl_balance_rescue(&m->balance, &board, &plan);
+        if (plan.act == KL_RESCUE_NOTHING)
+            break;
+        member *from = kl_master_member(m, plan.from);
+        status = plan.act == KL_RESCUE_RECALL
+                     ? recall(m, from, plan.tasks, error)
+                     : copy(m, from, kl_master_member(m, plan.to), plan.tasks, plan.finish_s, error);
+        kl_master_declare_answer(m);
+    }
+    double now_s = kl_now_s(&m->options.clock);
+    m->look_again_s = now_s + kl_rescue_pause_s(&m->balance.snapshot, now_s - m->empty_s, now_s - began_s);
+    return status;
+}

@@ -1,0 +1,324 @@
+/* A whole farm in one thread under a fake clock, for tests: the real master and workers, stepped in order of
+ * their times over a stepped inproc hub. Same seed, same run, to the bit.
+ *
+ * Every actor has a time of its own. The one whose next event comes first moves next; as messages take time,
+ * nothing that the others do later can reach it earlier. But a worker looks for messages after tasks that
+ * have taken it ahead of the others: what they sent it meanwhile it only finds when it looks again. In an
+ * attended farm they catch up first, and in a long task, too. */
+#ifndef KL_STEPPED_H
+#define KL_STEPPED_H
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+
+/* An actor's transport: messages take the sender's time, and looking for some lets the others catch up. */
+typedef struct stepped_wire {
+    kl_transport base;
+    kl_transport *inner;
+    struct stepped_farm *farm;
+    struct stepped_actor *actor;
+} stepped_wire;
+
+typedef struct stepped_actor {
+    double now_s;
+    double speed;  /* of a worker: work seconds done per second */
+    double dies_s; /* HUGE_VAL: never */
+    kl_transport *transport;
+    stepped_wire wire;
+    kl_worker *worker; /* NULL: gone */
+    kl_peer endpoint;
+    bool refuses; /* its start function fails */
+    bool killed;  /* in the middle of a task: set by it */
+    bool moves;   /* it is in its turn */
+    void *user;   /* the test's */
+} stepped_actor;
+
+typedef struct stepped_farm {
+    kl_inproc *hub;
+    kl_inproc_stepped timing;
+    stepped_actor master_actor;
+    kl_master *master;
+    stepped_actor *workers;
+    uint32_t count;
+    double send_s;   /* the sender's own time for a message */
+    bool release;    /* set before opening */
+    bool whole_team; /* likewise: nobody rests */
+    uint32_t seats;  /* likewise: workers in the first run; 0: all that are there */
+    uint32_t room;   /* likewise: so many more may join later */
+    bool attended;   /* likewise: workers look for messages in the middle of a task, too */
+    void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size); /* likewise; of `user` */
+    double greeting_s; /* likewise: who says nothing for so long is sent away; 0: never */
+    void *user;
+    double task_s;        /* what a task of stepped_task() takes at speed 1 */
+    uint64_t tasks;       /* of the run, with those added */
+    kilter_error failure; /* of the master, while others caught up */
+} stepped_farm;
+
+static inline void stepped_catch_up(stepped_farm *f, double now_s);
+
+static kilter_status wire_send(kl_transport *t, kl_peer peer, const void *data, size_t size,
+                               kilter_error *error) {
+    stepped_wire *wire = (stepped_wire *)t;
+    if (wire->actor->killed)
+        return kl_fail(error, KILTER_ERR_PEER, "it was killed");
+    wire->actor->now_s += wire->farm->send_s;
+    return wire->inner->ops->send(wire->inner, peer, data, size, error);
+}
+
+static kilter_status wire_poll(kl_transport *t, double timeout_s, kl_event *event, kilter_error *error) {
+    stepped_wire *wire = (stepped_wire *)t;
+    if (wire->farm->attended && wire->actor->worker)
+        stepped_catch_up(wire->farm, wire->actor->now_s);
+    return kl_poll(wire->inner, timeout_s, event, error);
+}
+
+static void wire_drop(kl_transport *t, kl_peer peer) {
+    kl_drop(((stepped_wire *)t)->inner, peer);
+}
+
+static void wire_wake(kl_transport *t) {
+    kl_transport_wake(((stepped_wire *)t)->inner);
+}
+
+static void wire_close(kl_transport *t) {
+    kl_transport_close(((stepped_wire *)t)->inner);
+}
+
+static inline void stepped_wire_up(stepped_farm *f, stepped_actor *a) {
+    static const kl_transport_ops ops = {
+        .name = "stepped",
+        .send = wire_send,
+        .poll = wire_poll,
+        .drop = wire_drop,
+        .wake = wire_wake,
+        .close = wire_close,
+    };
+    a->wire = (stepped_wire){{&ops}, a->transport, f, a};
+    a->transport = &a->wire.base;
+}
+
+static double actor_now_s(void *self) {
+    return ((stepped_actor *)self)->now_s;
+}
+
+/* Who is no actor of the farm's goes by the master's clock. */
+static double endpoint_now_s(void *clock, kl_peer endpoint) {
+    stepped_farm *f = clock;
+    for (uint32_t i = endpoint < 2 ? f->count : 0; i < f->count; i++) {
+        uint32_t at = (uint32_t)((endpoint - 2 + i) % f->count); /* mostly the first one looked at */
+        if (f->workers[at].endpoint == endpoint)
+            return f->workers[at].now_s;
+    }
+    return f->master_actor.now_s;
+}
+
+static int stepped_start(const kilter_worker *worker, void **state) {
+    *state = worker->user;
+    return ((stepped_actor *)worker->user)->refuses;
+}
+
+static const double STEPPED_LOOK_S = 10e-3; /* so often a worker attends in a task */
+
+/* `work` runs in the worker's own time: it declares a task's cost with this. */
+static inline void stepped_spend(void *state, double work_s) {
+    stepped_actor *actor = state;
+    double left_s = work_s / actor->speed;
+    for (; left_s > STEPPED_LOOK_S && actor->wire.farm->attended; left_s -= STEPPED_LOOK_S) {
+        actor->now_s += STEPPED_LOOK_S;
+        kl_worker_attend(actor->worker);
+    }
+    actor->now_s += left_s;
+}
+
+/* Tasks that are all alike: task_s each, and their index as result. */
+static inline int stepped_task(const kilter_task *task, kilter_result *result, void *state) {
+    stepped_spend(state, ((stepped_actor *)state)->wire.farm->task_s);
+    return kilter_result_put(result, &task->index, sizeof task->index);
+}
+
+/* As `done` of a run: how many results have come. */
+static inline void stepped_count(const kilter_outcome *outcome, void *user) {
+    (void)outcome;
+    ++*(uint64_t *)user;
+}
+
+static void stepped_introduce(void *self, kl_hello *hello) {
+    char host[KL_HOST_BYTES];
+    (void)self;
+    kl_host_name(host);
+    snprintf(hello->host, sizeof hello->host, "%.127s", host);
+    hello->pid = (uint64_t)getpid();
+}
+
+/* One more comes, now; there must be room. */
+static inline void stepped_join(stepped_farm *f, kilter_work_fn work) {
+    stepped_actor *a = &f->workers[f->count++];
+    a->now_s = f->master_actor.now_s;
+    a->speed = 1;
+    a->dies_s = HUGE_VAL;
+    kilter_status status = kl_inproc_join(f->hub, &a->endpoint, &a->transport, NULL);
+    assert(status == KILTER_OK);
+    stepped_wire_up(f, a);
+    kl_worker_options options = {
+        .work = work, .start = stepped_start, .user = a, .program = "test", .binding = ""};
+    options.introduce = stepped_introduce;
+    options.patience_s = -1;
+    options.clock = (kl_clock){.now_s = actor_now_s, .self = a};
+    status = kl_worker_new(&options, a->transport, &a->worker, NULL);
+    assert(status == KILTER_OK);
+    if (f->attended)
+        kl_worker_let_attend(a->worker, &(kl_attendance){.busy_s = actor_now_s, .self = a});
+    (void)status;
+}
+
+static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t workers, double latency_s,
+                                kilter_work_fn work) {
+    f->timing =
+        (kl_inproc_stepped){.latency_s = latency_s, .per_byte_s = 8e-9, .now_s = endpoint_now_s, .clock = f};
+    f->count = 0;
+    f->workers = calloc((size_t)workers + f->room + 1, sizeof *f->workers);
+    kilter_status status = kl_inproc_new(&f->timing, &f->hub, NULL);
+    assert(status == KILTER_OK);
+    status = kl_inproc_listen(f->hub, &f->master_actor.transport, NULL);
+    assert(status == KILTER_OK);
+    stepped_wire_up(f, &f->master_actor);
+    kl_master_options master = {.policy = kl_policy_find(policy),
+                                .program = "test",
+                                .quiet = true,
+                                .chooses = !f->whole_team,
+                                .seats = f->seats,
+                                .release = f->release,
+                                .greeting_s = f->greeting_s,
+                                .lost = f->lost,
+                                .self = f->user};
+    master.clock = (kl_clock){.now_s = actor_now_s, .self = &f->master_actor};
+    status = kl_master_new(&master, f->master_actor.transport, &f->master, NULL);
+    assert(status == KILTER_OK);
+    for (uint32_t i = 0; i < workers; i++)
+        stepped_join(f, work);
+    (void)status;
+}
+
+static inline double actor_next_s(const stepped_farm *f, const stepped_actor *a, bool has_work,
+                                  kl_peer endpoint) {
+    double event_s = kl_inproc_next_s(f->hub, endpoint);
+    return has_work || event_s < a->now_s ? a->now_s : event_s;
+}
+
+static inline void worker_gone(stepped_actor *a) {
+    kl_worker_free(a->worker);
+    kl_transport_close(a->transport);
+    a->worker = NULL;
+}
+
+/* Whose next event comes first, and when. */
+static inline stepped_actor *stepped_next(stepped_farm *f, double *first_s) {
+    stepped_actor *next = &f->master_actor;
+    *first_s = fmin(actor_next_s(f, next, false, 1), kl_master_due_s(f->master));
+    for (uint32_t i = 0; i < f->count; i++) {
+        stepped_actor *a = &f->workers[i];
+        if (!a->worker || a->moves)
+            continue;
+        double next_s = fmin(actor_next_s(f, a, kl_worker_has_work(a->worker), a->endpoint), a->dies_s);
+        if (next_s < *first_s) {
+            *first_s = next_s;
+            next = a;
+        }
+    }
+    return next;
+}
+
+static inline kilter_status stepped_move(stepped_farm *f, stepped_actor *next, double at_s,
+                                         kilter_error *error) {
+    if (next->now_s < at_s)
+        next->now_s = at_s;
+    if (next == &f->master_actor)
+        return kl_master_turn(f->master, 0, error);
+    next->moves = true;
+    if (next->now_s >= next->dies_s || kl_worker_turn(next->worker, 0, NULL) != KILTER_OK || next->killed)
+        worker_gone(next);
+    next->moves = false;
+    return KILTER_OK;
+}
+
+/* Let all others do what they do before now_s. */
+static inline void stepped_catch_up(stepped_farm *f, double now_s) {
+    double first_s;
+    kilter_error error;
+    for (stepped_actor *next = stepped_next(f, &first_s); first_s < now_s; next = stepped_next(f, &first_s))
+        if (stepped_move(f, next, first_s, &error) != KILTER_OK)
+            f->failure = error;
+}
+
+/* Let the actor that comes next make one turn. */
+static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
+    double first_s;
+    stepped_actor *next = stepped_next(f, &first_s);
+    assert(first_s < HUGE_VAL); /* else all wait for each other */
+    kilter_status status = stepped_move(f, next, first_s, error);
+    if (status != KILTER_OK || f->failure.status == KILTER_OK)
+        return status;
+    if (error)
+        *error = f->failure;
+    status = f->failure.status;
+    f->failure.status = KILTER_OK;
+    return status;
+}
+
+/* Until as many workers as will ever come are ready. */
+static inline void stepped_gather(stepped_farm *f) {
+    while (kl_master_ready(f->master) + kl_master_refused(f->master) < f->count) {
+        kilter_status status = stepped_turn(f, NULL);
+        assert(status == KILTER_OK);
+        (void)status;
+    }
+}
+
+/* As kilter_farm_add(), but what inputs point to is kept by the test until the run has ended. */
+static inline kilter_status stepped_add(stepped_farm *f, uint64_t count, const kilter_bytes *inputs,
+                                        const double *weights, kilter_error *error) {
+    f->tasks += count;
+    return kl_master_grow(f->master, count, inputs, weights, (kl_spans){0}, error);
+}
+
+/* As kilter_farm_run(). */
+static inline kilter_status stepped_run(stepped_farm *f, const kilter_run *run, kilter_error *error) {
+    kl_deliverer *deliverer;
+    kilter_status status = kl_deliverer_new(run, &deliverer, error);
+    assert(status == KILTER_OK);
+    for (uint32_t i = 0; i < f->count; i++) /* nobody's past may come after the run's beginning */
+        if (f->workers[i].now_s > f->master_actor.now_s)
+            f->master_actor.now_s = f->workers[i].now_s;
+    f->tasks = run->tasks;
+    status = kl_master_begin(f->master, run, error);
+    if (run->tasks == 0)
+        kl_master_grown(f->master);
+    while (status == KILTER_OK && kl_master_running(f->master)) {
+        status = stepped_turn(f, error);
+        kilter_status delivered = kl_deliver(deliverer, kl_master_take(f->master), error);
+        status = status == KILTER_OK ? delivered : status;
+        if (run->grows && kl_deliverer_given(deliverer) == f->tasks)
+            kl_master_grown(f->master);
+    }
+    kl_deliverer_free(deliverer);
+    return status;
+}
+
+static inline void stepped_close(stepped_farm *f) {
+    kl_master_end(f->master);
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->workers[i].worker)
+            worker_gone(&f->workers[i]);
+    kl_master_free(f->master);
+    kl_transport_close(f->master_actor.transport);
+    kl_inproc_free(f->hub);
+    free(f->workers);
+    *f = (stepped_farm){0};
+}
+
+#endif

@@ -1,0 +1,632 @@
+/* The driver: whose turn is next, and how long what it does takes.
+ *
+ * Messages between master and workers pass the master's link one after the other, so that those in each
+ * direction arrive in the order they were sent, and the next event is the first of three: what the master
+ * does next, the head of what comes to the workers, and the top of the workers' heap. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "move/wire.h"
+#include "sim/sim.h"
+
+enum { MASTER = 1 }; /* its peer number at workers; that of worker i at the master is i + 1 */
+
+/* A message on its way, or waiting for its receiver. */
+typedef struct packet {
+    struct packet *next;
+    double at_s; /* it arrives */
+    uint32_t worker;
+    kl_event_kind kind;
+    size_t size;
+    uint8_t data[];
+} packet;
+
+/* Packets in the order they arrive. */
+typedef struct line {
+    packet *first, *last;
+} line;
+
+static void line_add(line *l, packet *p) {
+    p->next = NULL;
+    if (l->last)
+        l->last->next = p;
+    else
+        l->first = p;
+    l->last = p;
+}
+
+static packet *line_take(line *l) {
+    packet *p = l->first;
+    l->first = p->next;
+    if (!l->first)
+        l->last = NULL;
+    return p;
+}
+
+static void line_free(line *l) {
+    while (l->first)
+        free(line_take(l));
+}
+
+/* --- what is to happen at workers --- */
+
+typedef enum doing {
+    ENDS_TASK,
+    ATTENDS,  /* while its task is on */
+    TAKES_IN, /* what has come, when its host runs again */
+} doing;
+
+typedef struct happening {
+    double at_s;
+    uint32_t worker;
+    doing what;
+} happening;
+
+typedef struct heap {
+    happening *items;
+    size_t count, room;
+} heap;
+
+static bool before(const happening *a, const happening *b) {
+    return a->at_s < b->at_s || (a->at_s == b->at_s && a->worker < b->worker);
+}
+
+static bool heap_push(heap *h, happening one) {
+    if (h->count == h->room) {
+        size_t room = h->room ? 2 * h->room : 64;
+        happening *items = realloc(h->items, room * sizeof *items);
+        if (!items)
+            return false;
+        h->items = items;
+        h->room = room;
+    }
+    size_t i = h->count++;
+    for (; i > 0 && before(&one, &h->items[(i - 1) / 2]); i = (i - 1) / 2)
+        h->items[i] = h->items[(i - 1) / 2];
+    h->items[i] = one;
+    return true;
+}
+
+static happening heap_pop(heap *h) {
+    happening top = h->items[0], last = h->items[--h->count];
+    size_t i = 0;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= h->count)
+            break;
+        if (child + 1 < h->count && before(&h->items[child + 1], &h->items[child]))
+            child++;
+        if (!before(&h->items[child], &last))
+            break;
+        h->items[i] = h->items[child];
+        i = child;
+    }
+    h->items[i] = last;
+    return top;
+}
+
+/* --- the farm --- */
+
+typedef struct end { /* of a transport */
+    kl_transport base;
+    kl_sim *sim;
+} end;
+
+typedef struct worker {
+    end end;
+    kl_worker *engine; /* NULL: it is gone */
+    const kl_host *host;
+    line inbox;
+    double began_s; /* the task at hand, */
+    double ends_s;  /* and when it will have ended */
+    double cpu_s;   /* of the tasks before it */
+} worker;
+
+struct kl_sim {
+    kl_sim_farm farm;
+    kl_sim_run run; /* the one that is on */
+    uint64_t runs;
+    end end;
+    kl_master *master;
+    worker *workers;
+    uint32_t count;
+    line to_master, to_workers;
+    double out_free_s, in_free_s; /* the master's link */
+    heap heap;
+    double now_s;
+    double master_s; /* the master's own time: it has done everything it does before that */
+    double stolen_s; /* work of the master on a busy worker's host, not made up for yet */
+    double opened_s; /* profiles count from here; INFINITY: before the first run */
+    double busy_s;   /* of the master, in this run */
+    uint64_t messages, results, executed; /* likewise */
+    uint8_t *zeros;                       /* inputs and results */
+    kilter_error failure;
+};
+
+static void out_of_memory(kl_sim *s) {
+    if (s->failure.status == KILTER_OK)
+        kl_fail(&s->failure, KILTER_ERR_MEMORY, "simulating %u workers: memory ran out", (unsigned)s->count);
+}
+
+/* Before the first run all hosts have their full speed. */
+static double host_end_s(const kl_sim *s, const kl_host *host, double from_s, double work_s) {
+    return s->opened_s < INFINITY ? s->opened_s + kl_host_end_s(host, from_s - s->opened_s, work_s)
+                                  : from_s + work_s / host->speed;
+}
+
+static double host_work_s(const kl_sim *s, const kl_host *host, double from_s, double to_s) {
+    return s->opened_s < INFINITY ? kl_host_work_s(host, from_s - s->opened_s, to_s - s->opened_s)
+                                  : (to_s - from_s) * host->speed;
+}
+
+static void will_happen(kl_sim *s, double at_s, uint32_t worker, doing what) {
+    if (at_s < INFINITY && !heap_push(&s->heap, (happening){at_s, worker, what}))
+        out_of_memory(s);
+}
+
+static bool is_at_task(const worker *w) {
+    return w->engine && kl_worker_at_hand(w->engine);
+}
+
+static bool shares_the_masters_host(const kl_sim *s, const worker *w) {
+    return w == s->workers && !s->farm.cluster->master_apart;
+}
+
+/* --- time --- */
+
+static double master_now_s(void *self) {
+    return ((const kl_sim *)self)->master_s;
+}
+
+static double worker_now_s(void *self) {
+    return ((const kl_sim *)self)->now_s;
+}
+
+/* The master computes: where it shares a busy worker's host, both get half. */
+static void master_works(void *self, double work_s) {
+    kl_sim *s = self;
+    bool shared = !s->farm.cluster->master_apart && is_at_task(&s->workers[0]);
+    double end_s =
+        host_end_s(s, kl_cluster_master(s->farm.cluster), s->master_s, shared ? 2 * work_s : work_s);
+    if (shared)
+        s->stolen_s += work_s;
+    s->busy_s += end_s - s->master_s;
+    s->master_s = end_s;
+}
+
+/* CPU time of the worker's thread. */
+static double worker_busy_s(void *self) {
+    const worker *w = self;
+    const kl_sim *s = w->end.sim;
+    return is_at_task(w) ? w->cpu_s + host_work_s(s, w->host, w->began_s, s->now_s) / w->host->speed
+                         : w->cpu_s;
+}
+
+static void attended_elsewhere(void *self, bool begins) {
+    (void)self, (void)begins;
+}
+
+/* --- messages --- */
+
+static packet *packet_new(kl_sim *s, uint32_t worker, const void *data, size_t size) {
+    packet *p = malloc(sizeof *p + size);
+    if (!p) {
+        out_of_memory(s);
+        return NULL;
+    }
+    *p = (packet){.worker = worker, .kind = KL_EVENT_MESSAGE, .size = size};
+    if (size > 0)
+        memcpy(p->data, data, size);
+    return p;
+}
+
+static double link_s(const kl_sim *s, size_t bytes) {
+    return (double)bytes / s->farm.cluster->bytes_per_s;
+}
+
+static kilter_status send_down(kl_transport *t, kl_peer peer, const void *data, size_t size,
+                               kilter_error *error) {
+    kl_sim *s = ((end *)t)->sim;
+    packet *p = packet_new(s, (uint32_t)(peer - MASTER - 1), data, size);
+    if (!p)
+        return kl_fail(error, KILTER_ERR_MEMORY, "%s", s->failure.text);
+    if (kl_wire_type(data, size) == KL_CHUNK)
+        master_works(s, s->farm.startup_s);
+    s->out_free_s = fmax(s->master_s, s->out_free_s) + link_s(s, size);
+    if (s->farm.cluster->half_duplex)
+        s->in_free_s = s->out_free_s;
+    p->at_s = s->out_free_s + 2 * s->farm.cluster->latency_s;
+    s->messages++;
+    line_add(&s->to_workers, p);
+    return KILTER_OK;
+}
+
+static void put_up(kl_sim *s, packet *p, double starts_s) {
+    s->in_free_s = fmax(starts_s + 2 * s->farm.cluster->latency_s, s->in_free_s) + link_s(s, p->size);
+    if (s->farm.cluster->half_duplex)
+        s->out_free_s = s->in_free_s;
+    p->at_s = s->in_free_s;
+    line_add(&s->to_master, p);
+}
+
+static kilter_status send_up(kl_transport *t, kl_peer peer, const void *data, size_t size,
+                             kilter_error *error) {
+    const worker *w = (worker *)t;
+    kl_sim *s = w->end.sim;
+    packet *p = packet_new(s, (uint32_t)(w - s->workers), data, size);
+    (void)peer;
+    if (!p)
+        return kl_fail(error, KILTER_ERR_MEMORY, "%s", s->failure.text);
+    s->messages++;
+    put_up(s, p, s->now_s + (kl_wire_type(data, size) == KL_RESULTS ? s->farm.startup_s : 0));
+    return KILTER_OK;
+}
+
+/* The packet, as its receiver gets it; the message is the packet. */
+static void hand_over(packet *p, kl_peer from, kl_event *event) {
+    *event = (kl_event){.kind = p->kind, .peer = from};
+    if (p->kind == KL_EVENT_MESSAGE)
+        event->message = (kl_message){p->data, p->size, p, free};
+    else
+        free(p);
+}
+
+static kilter_status poll_master(kl_transport *t, double timeout_s, kl_event *event, kilter_error *error) {
+    kl_sim *s = ((end *)t)->sim;
+    (void)timeout_s, (void)error;
+    *event = (kl_event){.kind = KL_EVENT_NONE};
+    if (s->to_master.first && s->to_master.first->at_s <= s->master_s) {
+        packet *p = line_take(&s->to_master);
+        hand_over(p, p->worker + MASTER + 1, event);
+    }
+    return KILTER_OK;
+}
+
+static kilter_status poll_worker(kl_transport *t, double timeout_s, kl_event *event, kilter_error *error) {
+    worker *w = (worker *)t;
+    (void)timeout_s, (void)error;
+    *event = (kl_event){.kind = KL_EVENT_NONE};
+    if (w->inbox.first)
+        hand_over(line_take(&w->inbox), MASTER, event);
+    return KILTER_OK;
+}
+
+static void drop(kl_transport *t, kl_peer peer) {
+    (void)t, (void)peer;
+}
+
+static void wake(kl_transport *t) {
+    (void)t;
+}
+
+static const kl_transport_ops master_ops = {
+    .name = "virtual", .send = send_down, .poll = poll_master, .drop = drop, .wake = wake, .close = wake};
+static const kl_transport_ops worker_ops = {
+    .name = "virtual", .send = send_up, .poll = poll_worker, .drop = drop, .wake = wake, .close = wake};
+
+/* --- a worker --- */
+
+static int do_task(const kilter_task *task, kilter_result *result, void *state) {
+    kl_sim *s = ((worker *)state)->end.sim;
+    (void)task;
+    s->executed++;
+    return kilter_result_put(result, s->zeros, s->run.result_bytes) != KILTER_OK;
+}
+
+static int start(const kilter_worker *self, void **state) {
+    *state = self->user;
+    return 0;
+}
+
+static void introduce(void *self, kl_hello *hello) {
+    const worker *w = self;
+    const kl_sim *s = w->end.sim;
+    char name[KL_SIM_HOST_BYTES] = "";
+    if (s->farm.name_host)
+        s->farm.name_host((uint32_t)(w - s->workers), name);
+    memcpy(hello->host, name, sizeof name);
+}
+
+static double task_work_s(const kl_sim *s, const kilter_task *task) {
+    return s->run.task_s ? s->run.task_s(s->run.self, task->run, task->index) : s->run.even_s;
+}
+
+/* What takes a look takes a moment of its host, so that one that is stopped takes none. */
+static const double LOOK_S = 1e-6;
+
+static void will_attend(kl_sim *s, worker *w) {
+    double due_s = kl_worker_attend_due_s(w->engine);
+    if (due_s < w->ends_s)
+        will_happen(s, host_end_s(s, w->host, due_s, LOOK_S), (uint32_t)(w - s->workers), ATTENDS);
+}
+
+static void begin_task(kl_sim *s, worker *w) {
+    w->began_s = s->now_s;
+    if (shares_the_masters_host(s, w))
+        s->stolen_s = 0; /* what the master takes of the task is known afterwards only */
+    w->ends_s = host_end_s(s, w->host, s->now_s, task_work_s(s, kl_worker_at_hand(w->engine)));
+    will_happen(s, w->ends_s, (uint32_t)(w - s->workers), ENDS_TASK);
+    will_attend(s, w);
+}
+
+/* It has left, or is of no use any more. */
+static void lose(kl_sim *s, worker *w) {
+    packet *p = packet_new(s, (uint32_t)(w - s->workers), NULL, 0);
+    kl_worker_free(w->engine);
+    w->engine = NULL;
+    if (!p)
+        return;
+    p->kind = KL_EVENT_LEFT;
+    put_up(s, p, s->now_s);
+}
+
+/* Nothing is at hand: take in what has come, and begin the next task. */
+static void go_on(kl_sim *s, worker *w) {
+    kilter_status status = kl_worker_between(w->engine, NULL);
+    while (status == KILTER_OK && kl_worker_has_work(w->engine) && !is_at_task(w))
+        status = kl_worker_begin_next(w->engine, NULL);
+    if (status != KILTER_OK)
+        lose(s, w);
+    else if (is_at_task(w))
+        begin_task(s, w);
+}
+
+/* The first look at a task only notes it. */
+static void attend(kl_sim *s, worker *w) {
+    kl_worker_attend(w->engine);
+    kl_worker_attend(w->engine);
+    will_attend(s, w);
+}
+
+/* The master took a part of the host meanwhile: the task ends so much later. */
+static bool is_made_up(kl_sim *s, worker *w) {
+    double stolen_s = shares_the_masters_host(s, w) ? s->stolen_s : 0;
+    if (!(stolen_s > 0))
+        return true;
+    s->stolen_s = 0;
+    w->ends_s = host_end_s(s, w->host, s->now_s, stolen_s);
+    will_happen(s, w->ends_s, (uint32_t)(w - s->workers), ENDS_TASK);
+    return false;
+}
+
+static void end_task(kl_sim *s, worker *w) {
+    if (!is_made_up(s, w))
+        return;
+    w->cpu_s += host_work_s(s, w->host, w->began_s, s->now_s) / w->host->speed;
+    if (kl_worker_end_task(w->engine, kl_worker_call(w->engine), NULL) != KILTER_OK)
+        lose(s, w);
+    else
+        go_on(s, w);
+}
+
+static void happens(kl_sim *s, const happening *one) {
+    worker *w = &s->workers[one->worker];
+    bool at_task = is_at_task(w);
+    if (!w->engine)
+        return;
+    if (one->what == ENDS_TASK)
+        end_task(s, w);
+    else if (at_task && (one->what == TAKES_IN || s->now_s >= kl_worker_attend_due_s(w->engine)))
+        attend(s, w);
+    else if (!at_task && one->what == TAKES_IN)
+        go_on(s, w);
+}
+
+static void arrives(kl_sim *s, packet *p) {
+    worker *w = &s->workers[p->worker];
+    if (!w->engine) {
+        free(p);
+        return;
+    }
+    line_add(&w->inbox, p);
+    if (w->host->profile.count > 0)
+        will_happen(s, host_end_s(s, w->host, s->now_s, LOOK_S), p->worker, TAKES_IN);
+    else
+        happens(s, &(happening){s->now_s, p->worker, TAKES_IN});
+}
+
+/* --- steps --- */
+
+/* When the master acts next; INFINITY: it waits for nothing. */
+static double master_acts_s(const kl_sim *s) {
+    double at_s = s->to_master.first ? s->to_master.first->at_s : INFINITY;
+    return fmax(fmin(at_s, kl_master_due_s(s->master)), s->master_s);
+}
+
+static void master_acts(kl_sim *s) {
+    kilter_error error;
+    s->master_s = s->now_s;
+    if (kl_master_turn(s->master, 0, &error) != KILTER_OK && s->failure.status == KILTER_OK)
+        s->failure = error;
+    for (kl_delivery_list list = kl_master_take(s->master); list.first;) {
+        kl_delivery *gone = list.first;
+        list.first = gone->next;
+        s->results += gone->count;
+        kl_delivery_free(gone);
+    }
+}
+
+/* Of things at the same time, the master's first, then what comes to workers, then the workers' own. */
+static void step(kl_sim *s) {
+    double master_s = master_acts_s(s), comes_s = s->to_workers.first ? s->to_workers.first->at_s : INFINITY;
+    double task_s = s->heap.count > 0 ? s->heap.items[0].at_s : INFINITY;
+    double first_s = fmin(master_s, fmin(comes_s, task_s));
+    if (!(first_s < INFINITY)) {
+        kl_fail(&s->failure, KILTER_ERR_RANGE, "nothing will happen any more: the run cannot end");
+        return;
+    }
+    s->now_s = first_s;
+    if (master_s <= first_s) {
+        master_acts(s);
+    } else if (comes_s <= first_s) {
+        arrives(s, line_take(&s->to_workers));
+    } else {
+        happening one = heap_pop(&s->heap);
+        happens(s, &one);
+    }
+}
+
+/* --- making and unmaking --- */
+
+static kilter_status open_master(kl_sim *s, kilter_error *error) {
+    s->end = (end){{&master_ops}, s};
+    kl_master_options options = {.policy = s->farm.policy,
+                                 .clock = {.now_s = master_now_s,
+                                           .spend = master_works,
+                                           .self = s,
+                                           .simulated = true,
+                                           .answer_s = s->farm.answer_s},
+                                 .program = "simulation",
+                                 .quiet = true};
+    kilter_status status = kl_master_new(&options, &s->end.base, &s->master, error);
+    kl_tuning tuning = {.set = KL_TUNE_FACTOR, .factor = s->farm.factor};
+    return status == KILTER_OK && s->farm.factor > 0 ? kl_master_tune(s->master, &tuning, error) : status;
+}
+
+static void say_joined(kl_sim *s, uint32_t i) {
+    packet *to_master = packet_new(s, i, NULL, 0), *to_worker = packet_new(s, i, NULL, 0);
+    if (!to_master || !to_worker)
+        return;
+    to_master->kind = to_worker->kind = KL_EVENT_JOINED;
+    line_add(&s->to_master, to_master);
+    line_add(&s->to_workers, to_worker);
+}
+
+static kilter_status open_worker(kl_sim *s, uint32_t i, kilter_error *error) {
+    worker *w = &s->workers[i];
+    w->end = (end){{&worker_ops}, s};
+    kl_worker_options options = {.work = do_task,
+                                 .start = start,
+                                 .user = w,
+                                 .program = "simulation",
+                                 .binding = "",
+                                 .introduce = introduce,
+                                 .self = w,
+                                 .clock = {.now_s = worker_now_s, .self = s, .simulated = true},
+                                 .patience_s = -1};
+    kilter_status status = kl_worker_new(&options, &w->end.base, &w->engine, error);
+    if (status == KILTER_OK)
+        kl_worker_let_attend(
+            w->engine, &(kl_attendance){.works = attended_elsewhere, .busy_s = worker_busy_s, .self = w});
+    say_joined(s, i);
+    return status;
+}
+
+static kilter_status open_workers(kl_sim *s, kilter_error *error) {
+    const kl_cluster *cluster = s->farm.cluster;
+    kilter_status status = KILTER_OK;
+    for (uint32_t g = 0; g < cluster->group_count; g++)
+        for (uint32_t k = 0; k < cluster->groups[g].count && status == KILTER_OK; k++) {
+            s->workers[s->count].host = &cluster->groups[g].host;
+            status = open_worker(s, s->count++, error);
+        }
+    while (status == KILTER_OK && s->failure.status == KILTER_OK && kl_master_ready(s->master) < s->count)
+        step(s);
+    if (status == KILTER_OK && s->failure.status != KILTER_OK && error)
+        *error = s->failure;
+    return status == KILTER_OK ? s->failure.status : status;
+}
+
+kilter_status kl_sim_new(const kl_sim_farm *farm, kl_sim **sim, kilter_error *error) {
+    kl_sim *s = calloc(1, sizeof *s);
+    worker *workers = calloc(farm->cluster->workers, sizeof *workers);
+    if (!s || !workers) {
+        free(s);
+        free(workers);
+        return kl_fail(error, KILTER_ERR_MEMORY, "simulating %u workers: memory ran out",
+                       (unsigned)farm->cluster->workers);
+    }
+    *s = (kl_sim){.farm = *farm, .workers = workers, .opened_s = INFINITY};
+    kilter_status status = open_master(s, error);
+    if (status == KILTER_OK)
+        status = open_workers(s, error);
+    if (status == KILTER_OK)
+        *sim = s;
+    else
+        kl_sim_free(s);
+    return status;
+}
+
+void kl_sim_free(kl_sim *s) {
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->count; i++) {
+        kl_worker_free(s->workers[i].engine);
+        line_free(&s->workers[i].inbox);
+    }
+    kl_master_free(s->master);
+    line_free(&s->to_master);
+    line_free(&s->to_workers);
+    free(s->workers);
+    free(s->heap.items);
+    free(s->zeros);
+    free(s);
+}
+
+void kl_sim_record(kl_sim *s, kl_trace *trace) {
+    kl_master_record(s->master, trace);
+}
+
+double kl_sim_now_s(const kl_sim *s) {
+    return s->master_s;
+}
+
+/* --- a run --- */
+
+static double work_of(const kl_sim *s, uint64_t run) {
+    double work_s = s->run.task_s ? 0 : s->run.even_s * (double)s->run.tasks;
+    for (uint64_t i = 0; s->run.task_s && i < s->run.tasks; i++)
+        work_s += s->run.task_s(s->run.self, run, i);
+    return work_s;
+}
+
+/* The same zeros for each task. NULL: tasks have no input, or memory ran out. */
+static kilter_bytes *make_inputs(kl_sim *s) {
+    size_t most = s->run.task_bytes > s->run.result_bytes ? s->run.task_bytes : s->run.result_bytes;
+    free(s->zeros);
+    s->zeros = calloc(1, most + 1);
+    kilter_bytes *inputs = s->run.task_bytes > 0 ? calloc(s->run.tasks, sizeof *inputs) : NULL;
+    if (!s->zeros || (s->run.task_bytes > 0 && !inputs))
+        out_of_memory(s);
+    for (uint64_t i = 0; inputs && i < s->run.tasks; i++)
+        inputs[i] = (kilter_bytes){s->zeros, s->run.task_bytes};
+    return inputs;
+}
+
+static void run_until_done(kl_sim *s, const kilter_run *run) {
+    if (s->failure.status == KILTER_OK)
+        kl_master_begin(s->master, run, &s->failure);
+    while (s->failure.status == KILTER_OK && kl_master_running(s->master))
+        step(s);
+}
+
+kilter_status kl_sim_run_next(kl_sim *s, const kl_sim_run *run, kl_sim_outcome *outcome,
+                              kilter_error *error) {
+    s->run = *run;
+    s->busy_s = 0;
+    s->messages = s->results = s->executed = 0;
+    if (s->opened_s == INFINITY)
+        s->opened_s = s->master_s;
+    double began_s = s->master_s;
+    kilter_bytes *inputs = make_inputs(s);
+    run_until_done(s, &(kilter_run){.tasks = run->tasks, .inputs = inputs});
+    free(inputs);
+    if (s->failure.status != KILTER_OK) {
+        if (error)
+            *error = s->failure;
+        return s->failure.status;
+    }
+    kilter_farm_summary sum;
+    kl_master_summary(s->master, &sum);
+    *outcome = (kl_sim_outcome){.began_s = began_s - s->opened_s,
+                                .elapsed_s = sum.elapsed_s,
+                                .work_s = work_of(s, s->runs++),
+                                .results = s->results,
+                                .executed = s->executed,
+                                .chunks = sum.chunks,
+                                .messages = s->messages,
+                                .master_busy_s = s->busy_s,
+                                .workers = sum.workers};
+    return KILTER_OK;
+}

@@ -1,0 +1,167 @@
+/* Farms in virtual time: every task once, arithmetic that can be done by hand, hosts that stop. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/sim.h"
+
+static const double LATENCY_S = 1e-3; /* of one link: a message passes two */
+
+static kl_cluster cluster_of(kl_host_group *groups, uint32_t count) {
+    kl_cluster cluster = {.groups = groups,
+                          .group_count = count,
+                          .master_apart = true,
+                          .master = {.speed = 1},
+                          .latency_s = LATENCY_S,
+                          .bytes_per_s = INFINITY};
+    for (uint32_t i = 0; i < count; i++)
+        cluster.workers += groups[i].count;
+    return cluster;
+}
+
+static kilter_status simulate(const kl_sim_farm *farm, const kl_sim_run *run, kl_sim_outcome *outcome,
+                              kilter_error *error) {
+    kl_sim *sim;
+    assert_int_equal(kl_sim_new(farm, &sim, error), KILTER_OK);
+    kilter_status status = kl_sim_run_next(sim, run, outcome, error);
+    kl_sim_free(sim);
+    return status;
+}
+
+static kl_sim_outcome outcome_of(const kl_cluster *cluster, const char *policy, const kl_sim_run *run) {
+    kl_sim_farm farm = {.cluster = cluster, .policy = kl_policy_find(policy), .answer_s = 10e-6};
+    kl_sim_outcome outcome;
+    kilter_error error = {.text = ""};
+    if (simulate(&farm, run, &outcome, &error) != KILTER_OK)
+        fail_msg("%s: %s", policy, error.text);
+    return outcome;
+}
+
+/* 0.1 to 10 ms. */
+static double mixed_s(void *self, uint64_t run, uint64_t index) {
+    (void)self;
+    return 1e-4 * pow(100, (double)(kl_mix64(index + run * 977) >> 11) * 0x1p-53);
+}
+
+static void every_task_once_with_every_policy_and_size(void **state) {
+    (void)state;
+    static const uint64_t sizes[] = {0, 1, 2, 17, 1000};
+    kl_host_group groups[] = {
+        {3, {.speed = 1}}, {2, {.speed = 0.2}}, {1, {1, {2, {0.01, 0.02}, {0, 1}, 0.04}}}};
+    kl_cluster cluster = cluster_of(groups, 3);
+    for (size_t p = 0; p < kl_policy_count(); p++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            kl_sim_run run = {.tasks = sizes[i], .task_s = mixed_s, .task_bytes = 100, .result_bytes = 8};
+            kl_sim_outcome out = outcome_of(&cluster, kl_policy_name(kl_policy_at(p)), &run);
+            assert_int_equal(out.results, sizes[i]);
+            assert_true(out.executed >= out.results);
+            assert_true(out.elapsed_s >= kl_cluster_bound_s(&cluster, 0, out.work_s) * (1 - 1e-9));
+        }
+}
+
+static void the_same_again_to_the_bit(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{4, {.speed = 1}}, {2, {1, {1, {0.05}, {0.1}, 0}}}};
+    kl_cluster cluster = cluster_of(groups, 2);
+    kl_sim_run run = {.tasks = 500, .task_s = mixed_s};
+    kl_sim_outcome first = outcome_of(&cluster, "auto", &run), second = outcome_of(&cluster, "auto", &run);
+    assert_true(first.elapsed_s == second.elapsed_s);
+    assert_int_equal(first.messages, second.messages);
+}
+
+/* One chunk goes out, its tasks are done, and their results come back. */
+static void one_chunk_takes_its_messages_and_its_work(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{1, {.speed = 2}}};
+    kl_cluster cluster = cluster_of(groups, 1);
+    kl_sim_run run = {.tasks = 10, .even_s = 4e-3};
+    kl_sim_outcome out = outcome_of(&cluster, "static", &run);
+    assert_int_equal(out.chunks, 1);
+    double expected_s = 2 * LATENCY_S + 10 * 4e-3 / 2 + 2 * LATENCY_S;
+    assert_true(fabs(out.elapsed_s - expected_s) < 50e-6); /* and the master's time for two messages */
+}
+
+static void bytes_take_their_time_on_the_masters_link(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{4, {.speed = 1}}};
+    kl_cluster cluster = cluster_of(groups, 1);
+    cluster.bytes_per_s = 1e6;
+    kl_sim_run run = {.tasks = 400, .even_s = 1e-6, .result_bytes = 10000};
+    kl_sim_outcome out = outcome_of(&cluster, "ss", &run);
+    assert_true(out.elapsed_s > 4.0 && out.elapsed_s < 4.2); /* 4 MB at 1 MB/s */
+}
+
+/* Tasks as long as those of the other worker take twice as long where the master computes, too. */
+static void a_master_on_a_workers_host_takes_its_time(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{2, {.speed = 1}}};
+    kl_cluster cluster = cluster_of(groups, 1);
+    kl_sim_farm farm = {.cluster = &cluster, .policy = kl_policy_find("ss"), .answer_s = 5e-3};
+    kl_sim_run run = {.tasks = 100, .even_s = 20e-3};
+    kl_sim_outcome apart, together;
+    assert_int_equal(simulate(&farm, &run, &apart, NULL), KILTER_OK);
+    cluster.master_apart = false;
+    assert_int_equal(simulate(&farm, &run, &together, NULL), KILTER_OK);
+    assert_true(together.elapsed_s > 1.1 * apart.elapsed_s);
+    assert_int_equal(together.results, 100);
+}
+
+/* Its heartbeats tell nothing any more: what it has is given to others. */
+static void tasks_of_a_host_that_stops_are_done_elsewhere(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{3, {.speed = 1}}, {1, {1, {1, {0.5}, {0}, 0}}}};
+    kl_cluster cluster = cluster_of(groups, 2);
+    kl_sim_run run = {.tasks = 40, .even_s = 0.1};
+    kl_sim_outcome out = outcome_of(&cluster, "auto", &run);
+    assert_int_equal(out.results, 40);
+    assert_true(out.elapsed_s < 3);
+}
+
+static void a_run_that_cannot_end_says_so(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{1, {.speed = 1}}, {1, {1, {1, {0.5}, {0}, 0}}}};
+    kl_cluster cluster = cluster_of(groups, 2);
+    kl_sim_farm farm = {.cluster = &cluster, .policy = kl_policy_find("static")};
+    kl_sim_run run = {.tasks = 40, .even_s = 0.1};
+    kl_sim_outcome outcome;
+    kilter_error error = {.text = ""};
+    assert_int_equal(simulate(&farm, &run, &outcome, &error), KILTER_ERR_RANGE);
+    assert_non_null(strstr(error.text, "cannot end"));
+}
+
+/* What is learned in a run is there in the next. */
+static void speeds_are_known_from_the_second_run_on(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{2, {.speed = 1}}, {2, {.speed = 0.1}}};
+    kl_cluster cluster = cluster_of(groups, 2);
+    kl_sim_farm farm = {.cluster = &cluster, .policy = kl_policy_find("awf-b")};
+    kl_sim_run run = {.tasks = 100, .even_s = 10e-3};
+    kl_sim_outcome first, third;
+    kl_sim *sim;
+    assert_int_equal(kl_sim_new(&farm, &sim, NULL), KILTER_OK);
+    assert_int_equal(kl_sim_run_next(sim, &run, &first, NULL), KILTER_OK);
+    assert_int_equal(kl_sim_run_next(sim, &run, &third, NULL), KILTER_OK);
+    assert_int_equal(kl_sim_run_next(sim, &run, &third, NULL), KILTER_OK);
+    kl_sim_free(sim);
+    assert_true(third.elapsed_s < first.elapsed_s);
+    assert_true(third.began_s > first.elapsed_s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_task_once_with_every_policy_and_size),
+        cmocka_unit_test(the_same_again_to_the_bit),
+        cmocka_unit_test(one_chunk_takes_its_messages_and_its_work),
+        cmocka_unit_test(bytes_take_their_time_on_the_masters_link),
+        cmocka_unit_test(a_master_on_a_workers_host_takes_its_time),
+        cmocka_unit_test(tasks_of_a_host_that_stops_are_done_elsewhere),
+        cmocka_unit_test(a_run_that_cannot_end_says_so),
+        cmocka_unit_test(speeds_are_known_from_the_second_run_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
