@@ -166,6 +166,7 @@ static kilter_status add_chunk(member *one, const kl_chunk *chunk, kilter_error 
         one->chunk_capacity = capacity;
     }
     one->chunks[one->chunk_count++] = *chunk;
+    one->nothing_alone = false;
     return KILTER_OK;
 }
 

@@ -26,9 +26,10 @@ typedef struct member {
     uint64_t shared;       /* generation of the shared data it has; 0: none */
     const char *sent_home; /* why, when LEAVING */
     bool hungry, held, resting;
-    double asked_s;                /* since when it is hungry */
-    double heard_s;                /* when anything came from it last */
-    double cpu_s, delay_s;         /* of its process so far, as it told last; cpu_s 0: it never did */
+    bool nothing_alone;    /* as it was seen: all it has is done, or at others, too; false: to be looked at */
+    double asked_s;        /* since when it is hungry */
+    double heard_s;        /* when anything came from it last */
+    double cpu_s, delay_s; /* of its process so far, as it told last; cpu_s 0: it never did */
     double run_cpu_s, run_delay_s; /* of them, in this run */
     kl_pulse pulse;                /* the last one, which came at pulse_s; 0: none has */
     double pulse_s;

@@ -6,9 +6,12 @@
 
 #include "engine/master_private.h"
 
-/* Where the member of this peer stands, or would. */
+/* Where the member of this peer stands, or would. Most often their peers are numbered one after the other. */
 static size_t place_of(const kl_master *m, kl_peer peer) {
     size_t low = 0, high = m->member_count;
+    size_t likely = high > 0 ? peer - m->members[0].peer : 0;
+    if (likely < high && m->members[likely].peer == peer)
+        return likely;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (m->members[middle].peer < peer)

@@ -59,12 +59,16 @@ static kl_hand hand_of(const member *one, const kl_chunk *first) {
 
 static void held(const void *self, uint32_t worker, kl_held *held) {
     const kl_master *m = self;
-    const member *one = kl_master_member(m, worker);
+    member *one = kl_master_member(m, worker);
     *held = (kl_held){.kept = 1};
-    for (size_t i = 0; one && i < one->chunk_count; i++) {
+    if (!one || one->nothing_alone)
+        return;
+    uint64_t all = 0;
+    for (size_t i = 0; i < one->chunk_count; i++) {
         const kl_chunk *chunk = &one->chunks[i];
         kl_span own = alone(m, chunk);
         uint64_t tasks = own.hi - own.lo, back = coming(m, chunk);
+        all += tasks;
         if (tasks == 0 || (is_suspect(m, chunk) && tasks == 1))
             continue;
         if (held->tasks == 0) {
@@ -80,6 +84,7 @@ static void held(const void *self, uint32_t worker, kl_held *held) {
         held->tasks += tasks;
         held->units += kl_bag_units(&m->balance.bag, own);
     }
+    one->nothing_alone = all == 0; /* until it is dealt something, or another gives some of it up */
 }
 
 static bool is_waiting(const kl_master *m, const member *one) {
