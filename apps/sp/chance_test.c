@@ -42,7 +42,7 @@ typedef struct model {
 } model;
 
 static int below(model *m, int limit) {
-    return (int)(kl_mix64(m->seed * 1000003 + m->drawn++) % (uint64_t)limit);
+    return (int)(sp_mix64(m->seed * 1000003 + m->drawn++) % (uint64_t)limit);
 }
 
 /* Whole numbers and quarters, as people write them. */

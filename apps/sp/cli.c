@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "support.h"
 
 /* ---- options ---- */
 
 static kilter_status take_path(const char *text, void *value, kilter_error *error) {
     if (*text == 0)
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: an option has no file; give its path");
     *(const char **)value = text;
     return KILTER_OK;
@@ -29,7 +29,7 @@ static kilter_status read_scenarios(const char *text, const char *or_else, uint6
                                     kilter_error *error) {
     uint64_t number;
     if (!whole_number(text, &number) || number < 1 || number > SP_SCENARIOS_MAX)
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: --scenarios %.40s; give a whole number from 1 to %d%s",
                        text, SP_SCENARIOS_MAX, or_else);
     *value = number;
@@ -50,7 +50,7 @@ static kilter_status take_scenarios_or_all(const char *text, void *value, kilter
 static kilter_status take_check(const char *text, void *value, kilter_error *error) {
     uint64_t number;
     if (!whole_number(text, &number) || number > SP_SCENARIOS_MAX)
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: --check %.40s; give a whole number up to %d, 0 for none",
                        text, SP_SCENARIOS_MAX);
     *(uint64_t *)value = number;
@@ -60,7 +60,7 @@ static kilter_status take_check(const char *text, void *value, kilter_error *err
 static kilter_status take_clusters(const char *text, void *value, kilter_error *error) {
     uint64_t number;
     if (!whole_number(text, &number) || number < 1 || number > SP_CLUSTERS_MAX)
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: --clusters %.40s; give a whole number from 1 to %d", text,
                        SP_CLUSTERS_MAX);
     *(uint64_t *)value = number;
@@ -70,7 +70,7 @@ static kilter_status take_clusters(const char *text, void *value, kilter_error *
 static kilter_status take_basket(const char *text, void *value, kilter_error *error) {
     uint64_t number;
     if (!whole_number(text, &number) || number < 1 || number > SP_BASKET_MAX)
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: --basket %.40s; give a whole number from 1 to %d", text,
                        SP_BASKET_MAX);
     *(uint64_t *)value = number;
@@ -88,14 +88,14 @@ static kilter_status take_gap(const char *text, void *value, kilter_error *error
     char *end;
     double number = strtod(text, &end);
     if (end == text || *end || !(number >= 1e-12 && number <= 1))
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: --gap %.40s; give a relative gap from 1e-12 to 1", text);
     *(double *)value = number;
     return KILTER_OK;
 }
 
 static kilter_status bad_stages(const char *text, kilter_error *error) {
-    return kl_fail(
+    return sp_fail(
         error, KILTER_ERR_USAGE,
         "reading the command line: --grow %.60s; give up to %d growing numbers of scenarios, from 1 "
         "to %d, with commas between them",
@@ -127,7 +127,7 @@ static kilter_status take_stages(const char *text, void *value, kilter_error *er
 static kilter_status take_word(const char *option, const char *text, const char *no, const char *yes,
                                bool *value, kilter_error *error) {
     if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
-        return kl_fail(error, KILTER_ERR_USAGE, "reading the command line: %s %.40s; give %s or %s", option,
+        return sp_fail(error, KILTER_ERR_USAGE, "reading the command line: %s %.40s; give %s or %s", option,
                        text, no, yes);
     *value = strcmp(text, yes) == 0;
     return KILTER_OK;
@@ -151,7 +151,7 @@ static kilter_status take_flag(const char *text, void *value, kilter_error *erro
 
 static kilter_status take_seed(const char *text, void *value, kilter_error *error) {
     if (!whole_number(text, value))
-        return kl_fail(
+        return sp_fail(
             error, KILTER_ERR_USAGE,
             "reading the command line: --seed %.40s; give a whole number from 0 to 18446744073709551615",
             text);
@@ -162,7 +162,7 @@ static kilter_status take_confidence(const char *text, void *value, kilter_error
     char *end;
     double number = strtod(text, &end);
     if (end == text || *end || strspn(text, "0123456789.") != strlen(text) || !(number > 0 && number < 100))
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: --confidence %.40s; give percent, above 0 and below 100",
                        text);
     *(double *)value = number;
@@ -172,7 +172,7 @@ static kilter_status take_confidence(const char *text, void *value, kilter_error
 static kilter_status take_benchmark(const char *text, void *value, kilter_error *error) {
     uint64_t number;
     if (!whole_number(text, &number) || number < 1 || number > SP_SCENARIOS_MAX)
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: --benchmark %.40s; give a number of scenarios from 1 to %d",
                        text, SP_SCENARIOS_MAX);
     *(uint64_t *)value = number;
@@ -182,7 +182,7 @@ static kilter_status take_benchmark(const char *text, void *value, kilter_error 
 static kilter_status take_candidates(const char *text, void *value, kilter_error *error) {
     uint64_t number;
     if (!whole_number(text, &number) || number < 1 || number > SP_SCENARIOS_MAX)
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: --candidates %.40s; give a whole number from 1 to %d", text,
                        SP_SCENARIOS_MAX);
     *(uint64_t *)value = number;
@@ -329,18 +329,18 @@ static kilter_status take_option(parser *p, kilter_error *error) {
     size_t size = strcspn(argument, "=");
     const struct option *option = find_option(p->command, argument, size);
     if (!option || (!option->argument && argument[size]))
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: there is no option %.60s; kilter-sp %s --help lists them",
                        argument, name_of(p->command));
     if (p->seen[option - OPTION])
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: %s stands there twice; give it once", option->name);
     p->seen[option - OPTION] = true;
     const char *text = argument[size] ? argument + size + 1 : NULL;
     if (option->argument && !text && p->at + 1 < p->count)
         text = p->arguments[++p->at];
     if (option->argument && !text)
-        return kl_fail(error, KILTER_ERR_USAGE, "reading the command line: %s has no value; give %s",
+        return sp_fail(error, KILTER_ERR_USAGE, "reading the command line: %s has no value; give %s",
                        option->name, option->argument);
     return option->take(text, (char *)&p->options + option->offset, error);
 }
@@ -372,7 +372,7 @@ static kilter_status check_effects(const parser *p, kilter_error *error) {
     for (size_t i = 0; i < sizeof CASE / sizeof *CASE; i++)
         for (const char *const *idle = CASE[i].idle; CASE[i].holds && *idle; idle++)
             if (was_given(p, *idle))
-                return kl_fail(
+                return sp_fail(
                     error, KILTER_ERR_USAGE,
                     "reading the command line: %s has no effect beside %s, which %s; leave one of them out",
                     *idle, CASE[i].beside, CASE[i].does);
@@ -387,15 +387,15 @@ static kilter_status check_complete(int files, const parser *p, kilter_error *er
                               ? "--scenarios N, how many to sample"
                               : NULL;
     if (missing)
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: %s is missing; see kilter-sp %s --help", missing,
                        name_of(p->command));
     if (p->options.basket > 1 && p->options.clusters == SP_CLUSTERS_AUTO)
-        return kl_fail(error, KILTER_ERR_USAGE,
+        return sp_fail(error, KILTER_ERR_USAGE,
                        "reading the command line: --clusters auto goes by runs of one candidate each; give a "
                        "number of clusters, or leave out --basket");
     if (was_given(p, "--scenarios") && was_given(p, "--grow"))
-        return kl_fail(
+        return sp_fail(
             error, KILTER_ERR_USAGE,
             "reading the command line: --scenarios and --grow both say how many; give one of them");
     return check_effects(p, error);
@@ -421,7 +421,7 @@ kilter_status sp_options_parse(sp_command command, int count, char *const *argum
         else if (files < 3)
             *file[files++] = argument;
         else
-            status = kl_fail(error, KILTER_ERR_USAGE,
+            status = sp_fail(error, KILTER_ERR_USAGE,
                              "reading the command line: %.60s is one file too many; give CORE TIME STOCH",
                              argument);
     }

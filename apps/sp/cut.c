@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-kl_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at) {
-    return (kl_span){at * scenarios / clusters, (at + 1) * scenarios / clusters};
+sp_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at) {
+    return (sp_span){at * scenarios / clusters, (at + 1) * scenarios / clusters};
 }
 
 /* Of parts that cancel each other no more than rounding is left: CLP, which scales rows and columns, would
@@ -36,7 +36,7 @@ static kilter_status take_miss(sp_evaluator *evaluator, uint64_t scenario, int c
     return KILTER_OK;
 }
 
-static kilter_status add_scenarios(sp_evaluator *evaluator, kl_span span, int columns, sp_cut *cut,
+static kilter_status add_scenarios(sp_evaluator *evaluator, sp_span span, int columns, sp_cut *cut,
                                    double *size, kilter_error *error) {
     *cut = (sp_cut){.feasible = true, .slope = cut->slope};
     memset(cut->slope, 0, (size_t)columns * sizeof *cut->slope);
@@ -61,38 +61,38 @@ static kilter_status add_scenarios(sp_evaluator *evaluator, kl_span span, int co
     return KILTER_OK;
 }
 
-kilter_status sp_cut_make(sp_evaluator *evaluator, kl_span span, int columns, sp_cut *cut,
+kilter_status sp_cut_make(sp_evaluator *evaluator, sp_span span, int columns, sp_cut *cut,
                           kilter_error *error) {
     double *size = calloc((size_t)columns + 1, sizeof *size);
     if (!size)
-        return kl_fail(error, KILTER_ERR_MEMORY, "making a cut: memory ran out; use fewer workers a host");
+        return sp_fail(error, KILTER_ERR_MEMORY, "making a cut: memory ran out; use fewer workers a host");
     kilter_status status = add_scenarios(evaluator, span, columns, cut, size, error);
     drop_rounding(cut->slope, size, columns);
     free(size);
     return status;
 }
 
-void sp_cut_put(kl_buffer *bytes, const sp_cut *cut, int columns) {
-    kl_put_u8(bytes, cut->feasible);
-    kl_put_u64(bytes, cut->scenario);
-    kl_put_u64(bytes, cut->found);
-    kl_put_f64(bytes, cut->value);
+void sp_cut_put(sp_buffer *bytes, const sp_cut *cut, int columns) {
+    sp_put_u8(bytes, cut->feasible);
+    sp_put_u64(bytes, cut->scenario);
+    sp_put_u64(bytes, cut->found);
+    sp_put_f64(bytes, cut->value);
     for (int j = 0; j < columns; j++)
-        kl_put_f64(bytes, cut->slope[j]);
+        sp_put_f64(bytes, cut->slope[j]);
 }
 
 bool sp_cut_get(const void *data, size_t size, int columns, sp_cut *cut) {
-    kl_reader reader = kl_reader_of(data, size);
-    uint8_t feasible = kl_get_u8(&reader);
-    uint64_t scenario = kl_get_u64(&reader);
-    uint64_t found = kl_get_u64(&reader);
-    double value = kl_get_f64(&reader);
+    sp_reader reader = sp_reader_of(data, size);
+    uint8_t feasible = sp_get_u8(&reader);
+    uint64_t scenario = sp_get_u64(&reader);
+    uint64_t found = sp_get_u64(&reader);
+    double value = sp_get_f64(&reader);
     bool finite = isfinite(value);
     for (int j = 0; j < columns; j++) {
-        cut->slope[j] = kl_get_f64(&reader);
+        cut->slope[j] = sp_get_f64(&reader);
         finite = finite && isfinite(cut->slope[j]);
     }
-    if (!kl_reader_done(&reader) || !finite || feasible > 1)
+    if (!sp_reader_done(&reader) || !finite || feasible > 1)
         return false;
     *cut = (sp_cut){
         .feasible = feasible, .value = value, .slope = cut->slope, .scenario = scenario, .found = found};

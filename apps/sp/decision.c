@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "smps_lines.h"
+#include "support.h"
 
 typedef struct reader {
     sp_lines lines;

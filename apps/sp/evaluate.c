@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "support.h"
 
 struct sp_evaluator {
     const sp_problem *problem;
@@ -118,7 +118,7 @@ kilter_status sp_evaluator_new(const sp_problem *problem, const double *x, uint6
     }
     if (!e || !make_arrays(e)) {
         sp_evaluator_free(e);
-        return kl_fail(error, KILTER_ERR_MEMORY,
+        return sp_fail(error, KILTER_ERR_MEMORY,
                        "preparing the second stage: memory ran out; use fewer workers");
     }
     memcpy(e->x, x, (size_t)problem->stage[0].columns * sizeof(double));
@@ -176,7 +176,7 @@ kilter_status sp_evaluator_remember(sp_evaluator *e, uint64_t scenarios, kilter_
     }
     unsigned char **own = realloc(e->own, scenarios * sizeof *own);
     if (!own)
-        return kl_fail(error, KILTER_ERR_MEMORY,
+        return sp_fail(error, KILTER_ERR_MEMORY,
                        "making room for the bases of %llu scenarios: memory ran out; use --mode reproducible",
                        (unsigned long long)scenarios);
     for (uint64_t i = e->own_room; i < scenarios; i++)
@@ -277,7 +277,7 @@ kilter_status sp_evaluator_recourse(sp_evaluator *e, uint64_t scenario, sp_lp_st
 
 kilter_status sp_evaluator_unsolved(const sp_evaluator *e, uint64_t scenario, sp_lp_status solved,
                                     kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_TASK, "scenario %llu of seed %llu: %s", (unsigned long long)scenario,
+    return sp_fail(error, KILTER_ERR_TASK, "scenario %llu of seed %llu: %s", (unsigned long long)scenario,
                    (unsigned long long)e->sampling.seed, failure_text(solved));
 }
 
@@ -298,7 +298,7 @@ kilter_status sp_evaluator_cost_of(sp_evaluator *e, const size_t *outcome, doubl
     double value = 0;
     kilter_status status = solve(e, outcome, NULL, &solved, &value, error);
     if (!status && solved != SP_LP_OPTIMAL)
-        return kl_fail(error, KILTER_ERR_TASK, "the scenario asked for: %s", failure_text(solved));
+        return sp_fail(error, KILTER_ERR_TASK, "the scenario asked for: %s", failure_text(solved));
     if (!status)
         *cost = e->first_stage + value;
     return status;
@@ -351,7 +351,7 @@ static kilter_status make_elastic(sp_evaluator *e, kilter_error *error) {
     if (fill_elastic(e->problem, &stage, &matrix))
         status = sp_lp_new(&stage, &matrix, &e->elastic, error);
     else
-        status = kl_fail(error, KILTER_ERR_MEMORY,
+        status = sp_fail(error, KILTER_ERR_MEMORY,
                          "preparing a feasibility cut: memory ran out; use fewer workers");
     free(stage.cost);
     free(stage.lower);

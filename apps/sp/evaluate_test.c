@@ -192,8 +192,8 @@ static void assert_bits_do_not_depend_on_order(const sp_problem *problem, const 
         for (uint64_t w = 0; w < workers; w++)
             worker[w] = evaluator_of(problem, x, 5);
         for (uint64_t i = 0; i < n; i++) {
-            uint64_t scenario = kl_mix64(i + 1000 * workers) % n; /* some twice, some never */
-            double again = cost_of(worker[kl_mix64(i) % workers], scenario);
+            uint64_t scenario = sp_mix64(i + 1000 * workers) % n; /* some twice, some never */
+            double again = cost_of(worker[sp_mix64(i) % workers], scenario);
             assert_memory_equal(&again, &cost[scenario], sizeof again);
         }
         for (uint64_t w = 0; w < workers; w++)
@@ -306,7 +306,7 @@ static void quantiles_are_those_of_the_normal_distribution(void **state) {
 
 /* ---- the job a worker gets ---- */
 
-static void pack_lands(kl_buffer *bytes, const double *x, int columns) {
+static void pack_lands(sp_buffer *bytes, const double *x, int columns) {
     sp_file file[3];
     for (int i = 0; i < 3; i++)
         file[i] = load(SP_PROBLEMS, LANDS[i]);
@@ -321,13 +321,13 @@ static void a_job_is_all_a_worker_needs(void **state) {
     double *x = NULL;
     sp_problem *problem = load_problem(SP_PROBLEMS, LANDS, &x);
     sp_evaluator *here = evaluator_of(problem, x, 9);
-    kl_buffer bytes = {0};
+    sp_buffer bytes = {0};
     pack_lands(&bytes, x, 4);
     sp_job *job = NULL;
     kilter_error error = {.text = ""};
     if (sp_job_new(bytes.data, bytes.size, &job, &error))
         fail_msg("%s", error.text);
-    kl_buffer_free(&bytes);
+    sp_buffer_free(&bytes);
     for (uint64_t i = 0; i < 100; i++) {
         double far, near = cost_of(here, i);
         assert_int_equal(sp_job_cost(job, i, &far, &error), KILTER_OK);
@@ -342,7 +342,7 @@ static void a_job_is_all_a_worker_needs(void **state) {
 static void damaged_jobs_are_refused(void **state) {
     (void)state;
     static const double X[] = {1, 2, 3, 4}, WILD[] = {1, 2, 3, INFINITY};
-    kl_buffer bytes = {0};
+    sp_buffer bytes = {0};
     sp_job *job = NULL;
     kilter_error error;
     pack_lands(&bytes, X, 4);
@@ -352,14 +352,14 @@ static void damaged_jobs_are_refused(void **state) {
         assert_int_equal(sp_job_new(bytes.data, bytes.size - cut, &job, &error), KILTER_ERR_INPUT);
     bytes.data[0] ^= 1;
     assert_int_equal(sp_job_new(bytes.data, bytes.size, &job, &error), KILTER_ERR_INPUT);
-    kl_buffer_clear(&bytes);
+    sp_buffer_clear(&bytes);
     pack_lands(&bytes, X, 3); /* a decision too short */
     assert_int_equal(sp_job_new(bytes.data, bytes.size, &job, &error), KILTER_ERR_INPUT);
-    kl_buffer_clear(&bytes);
+    sp_buffer_clear(&bytes);
     pack_lands(&bytes, WILD, 4);
     assert_int_equal(sp_job_new(bytes.data, bytes.size, &job, &error), KILTER_ERR_INPUT);
     assert_null(job);
-    kl_buffer_free(&bytes);
+    sp_buffer_free(&bytes);
 }
 
 int main(void) {

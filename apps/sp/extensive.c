@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "support.h"
 
 /* What fills a program from front to back. */
 typedef struct builder {
@@ -109,7 +109,7 @@ static void fill(builder *b) {
 }
 
 static kilter_status no_memory(kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_MEMORY,
+    return sp_fail(error, KILTER_ERR_MEMORY,
                    "making the deterministic equivalent: memory ran out; sample fewer scenarios");
 }
 
@@ -138,7 +138,7 @@ static kilter_status build(builder *b, sp_program *program, kilter_error *error)
     double entries = p->a.start[one->columns] +
                      n * ((double)p->t.start[one->columns] + b->technologies + p->w.start[two->columns]);
     if (fmax(entries, fmax(one->columns + n * two->columns, one->rows + n * two->rows)) > INT_MAX - 1)
-        return kl_fail(error, KILTER_ERR_RANGE,
+        return sp_fail(error, KILTER_ERR_RANGE,
                        "making the deterministic equivalent of %d scenarios: it has %.3g entries, CLP counts "
                        "to %d; sample fewer",
                        b->scenarios, entries, INT_MAX);
@@ -156,7 +156,7 @@ static kilter_status build(builder *b, sp_program *program, kilter_error *error)
 static kilter_status build_some(const sp_problem *problem, const sp_sampling *sampling, uint64_t first,
                                 uint64_t count, sp_program *program, kilter_error *error) {
     if (count > INT_MAX / 2)
-        return kl_fail(error, KILTER_ERR_RANGE,
+        return sp_fail(error, KILTER_ERR_RANGE,
                        "making the deterministic equivalent of %llu scenarios: CLP counts to %d rows; sample "
                        "fewer",
                        (unsigned long long)count, INT_MAX);

@@ -12,7 +12,7 @@ enum { WORKERS_MOST = 1000000 };
 /* ---- the workers ---- */
 
 static kilter_status bad_workers(const char *text, kilter_error *error) {
-    return kl_fail(
+    return sp_fail(
         error, KILTER_ERR_USAGE,
         "reading the command line: --on %.60s; give speeds above 0, as 1,1,0.5 or 40x1,10x0.25, up to "
         "%d of them; 1 is a worker of the benchmark",
@@ -80,7 +80,7 @@ static kilter_status predict_on(const kilter_program *program, const char *worke
         list_speeds(workers, NULL, count);
     double *speeds = calloc((size_t)*count + 1, sizeof *speeds);
     if (!speeds)
-        return kl_fail(error, KILTER_ERR_MEMORY, "predicting for %u workers: memory ran out",
+        return sp_fail(error, KILTER_ERR_MEMORY, "predicting for %u workers: memory ran out",
                        (unsigned)*count);
     for (uint32_t i = 0; i < *count; i++)
         speeds[i] = 1;

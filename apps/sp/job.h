@@ -2,14 +2,14 @@
 #ifndef SP_JOB_H
 #define SP_JOB_H
 
-#include "base/base.h"
 #include "cut.h"
+#include "support.h"
 
 typedef struct sp_job sp_job;
 
 /* Append to `bytes`; check bytes->failed afterwards. x[0 … columns); NULL and 0: decisions come with orders.
  */
-void sp_job_pack(kl_buffer *bytes, const sp_file *core, const sp_file *time, const sp_file *stoch,
+void sp_job_pack(sp_buffer *bytes, const sp_file *core, const sp_file *time, const sp_file *stoch,
                  const double *x, int columns, uint64_t seed);
 
 /* Make ready to evaluate what was packed. Keeps no pointer into `data`.
@@ -33,12 +33,12 @@ typedef struct sp_order {
     const double *x; /* by columns of stage 1 */
 } sp_order;
 
-void sp_order_pack(kl_buffer *bytes, const sp_order *order, int columns);
+void sp_order_pack(sp_buffer *bytes, const sp_order *order, int columns);
 
 /* Carry out the order packed in `data` for a task: a cluster of a candidate, whose tasks follow each other.
  * What it gives is appended to `result`. KILTER_ERR_INPUT when the bytes are no order for this job;
  * KILTER_ERR_TASK names a scenario; KILTER_ERR_MEMORY. */
-kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t task, kl_buffer *result,
+kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t task, sp_buffer *result,
                                kilter_error *error);
 
 #endif

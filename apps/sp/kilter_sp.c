@@ -34,19 +34,19 @@ static int take_shared(kilter_bytes shared, void *state) {
     return 1;
 }
 
-static kilter_status work_on(sp_job *job, const kilter_task *task, kl_buffer *result, kilter_error *error) {
+static kilter_status work_on(sp_job *job, const kilter_task *task, sp_buffer *result, kilter_error *error) {
     if (task->input.size > 0)
         return sp_job_carry_out(job, task->input.data, task->input.size, task->index, result, error);
     double cost = 0;
     kilter_status status = sp_job_cost(job, task->index, &cost, error);
-    kl_put_f64(result, cost);
+    sp_put_f64(result, cost);
     return status;
 }
 
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     sp_job **job = state;
     kilter_error error;
-    kl_buffer bytes = {0};
+    sp_buffer bytes = {0};
     if (!*job)
         return kilter_result_fail(result, "a scenario: its worker was sent no problem");
     int failed = 0;
@@ -56,7 +56,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
         failed = kilter_result_fail(result, "a task's result: memory ran out; use fewer workers");
     else
         failed = kilter_result_put(result, bytes.data, bytes.size) != KILTER_OK;
-    kl_buffer_free(&bytes);
+    sp_buffer_free(&bytes);
     return failed;
 }
 
@@ -76,23 +76,23 @@ typedef struct collector {
 
 static void collect(const kilter_outcome *outcome, void *user) {
     collector *collected = user;
-    kl_reader reader = kl_reader_of(outcome->result.data, outcome->result.size);
-    double cost = kl_get_f64(&reader);
-    if (outcome->status == KILTER_OK && kl_reader_done(&reader))
+    sp_reader reader = sp_reader_of(outcome->result.data, outcome->result.size);
+    double cost = sp_get_f64(&reader);
+    if (outcome->status == KILTER_OK && sp_reader_done(&reader))
         sp_sums_add(&collected->sums, cost);
     else if (collected->first_failure.status == KILTER_OK)
-        kl_fail(&collected->first_failure, KILTER_ERR_TASK, "evaluating %s",
+        sp_fail(&collected->first_failure, KILTER_ERR_TASK, "evaluating %s",
                 outcome->error ? outcome->error : "a scenario: its worker sent no cost");
 }
 
 static kilter_status run_scenarios(kilter_farm *farm, const sp_options *options, const sp_inputs *in,
                                    collector *collected, kilter_error *error) {
-    kl_buffer shared = {0};
+    sp_buffer shared = {0};
     sp_job_pack(&shared, &in->core, &in->time, &in->stoch, in->x, in->problem->stage[0].columns,
                 options->seed);
     if (shared.failed) {
-        kl_buffer_free(&shared);
-        return kl_fail(error, KILTER_ERR_MEMORY,
+        sp_buffer_free(&shared);
+        return sp_fail(error, KILTER_ERR_MEMORY,
                        "packing the problem for the workers: memory ran out; use a machine with more of it");
     }
     kilter_run run = {.tasks = options->scenarios,
@@ -101,7 +101,7 @@ static kilter_status run_scenarios(kilter_farm *farm, const sp_options *options,
                       .done = collect,
                       .user = collected};
     kilter_status status = kilter_farm_run(farm, &run, error);
-    kl_buffer_free(&shared);
+    sp_buffer_free(&shared);
     if (collected->first_failure.status) {
         if (error)
             *error = collected->first_failure;
@@ -128,7 +128,7 @@ static kilter_status print_answer(const kilter_farm *farm, const sp_options *opt
     else
         sp_answer_print(stdout, &answer);
     if (fflush(stdout) != 0)
-        return kl_fail(error, KILTER_ERR_SYSTEM, "printing the answer: %s; look at where the output goes",
+        return sp_fail(error, KILTER_ERR_SYSTEM, "printing the answer: %s; look at where the output goes",
                        strerror(errno));
     return KILTER_OK;
 }
@@ -226,7 +226,7 @@ int main(int argc, char **argv) {
     bool solve = argc >= 2 && strcmp(argv[1], "solve") == 0;
     bool predict = argc >= 2 && strcmp(argv[1], "predict") == 0;
     if (argc < 2 || (!solve && !predict && strcmp(argv[1], "evaluate") != 0))
-        kl_fail(&error, KILTER_ERR_USAGE,
+        sp_fail(&error, KILTER_ERR_USAGE,
                 "reading the command line: %s%.60s; kilter-sp --help lists the commands",
                 argc < 2 ? "a command is missing" : "there is no command ", argc < 2 ? "" : argv[1]);
     else if (solve)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "claim.h"
+#include "support.h"
 
 struct sp_lp {
     Clp_Simplex *model;
@@ -70,7 +70,7 @@ static kilter_status load(sp_lp *lp, bool often, kilter_error *error) {
     if (lp->model && often && !sp_clp_restart_often(lp->model))
         lp->spoiled = true;
     if (lp->spoiled)
-        return kl_fail(
+        return sp_fail(
             error, KILTER_ERR_MEMORY,
             "loading the second stage (%d rows, %d columns) into CLP: memory ran out; use fewer workers",
             lp->rows, lp->columns);
@@ -89,7 +89,7 @@ static bool make_start(sp_lp *lp) {
 kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **lp, kilter_error *error) {
     sp_lp *made = calloc(1, sizeof *made);
     if (!made)
-        return kl_fail(error, KILTER_ERR_MEMORY,
+        return sp_fail(error, KILTER_ERR_MEMORY,
                        "making a linear program: memory ran out; use fewer workers");
     made->rows = stage->rows;
     made->columns = stage->columns;
@@ -101,7 +101,7 @@ kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **
     }
     if (status) {
         sp_lp_free(made);
-        return kl_fail(error, status,
+        return sp_fail(error, status,
                        "making a linear program of %d rows and %d columns: memory ran out; use "
                        "fewer workers",
                        stage->rows, stage->columns);

@@ -150,7 +150,7 @@ static kilter_status make_table(sp_master *m, kilter_error *error) {
         status = sp_table_new(&program, &m->table, error);
     } else {
         status =
-            kl_fail(error, KILTER_ERR_MEMORY,
+            sp_fail(error, KILTER_ERR_MEMORY,
                     "making the master of %d clusters: memory ran out; use fewer (--clusters)", m->clusters);
     }
     sp_program_free(&program);
@@ -192,7 +192,7 @@ kilter_status sp_master_new(const sp_problem *problem, int clusters, int basket,
     }
     if (!m || !make_arrays(m)) {
         sp_master_free(m);
-        return kl_fail(
+        return sp_fail(
             error, KILTER_ERR_MEMORY,
             "making the master of %d clusters: there is no room for their cuts; use fewer (--clusters)",
             clusters);
@@ -294,7 +294,7 @@ static kilter_status make_room(sp_master *m, kilter_error *error) {
     if (needed <= m->capacity)
         return KILTER_OK;
     if (!is_countable(m, needed))
-        return kl_fail(error, KILTER_ERR_MEMORY,
+        return sp_fail(error, KILTER_ERR_MEMORY,
                        "adding cuts: there are more than CLP can count; use fewer clusters (--clusters)");
     size_t capacity = 2 * needed;
     row *cut = realloc(m->cut, capacity * sizeof *cut);
@@ -304,7 +304,7 @@ static kilter_status make_room(sp_master *m, kilter_error *error) {
     if (dropped)
         m->dropped = dropped;
     if (!cut || !dropped)
-        return kl_fail(error, KILTER_ERR_MEMORY,
+        return sp_fail(error, KILTER_ERR_MEMORY,
                        "adding cuts: memory ran out; use fewer clusters (--clusters)");
     m->capacity = capacity;
     return KILTER_OK;
@@ -460,7 +460,7 @@ static double larger_radius(double radius) {
 }
 
 static kilter_status gave_up(const sp_master *m, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_TASK,
+    return sp_fail(error, KILTER_ERR_TASK,
                    "solving the master after %d candidates, %zu cuts: CLP gave up; look for very large "
                    "or very small numbers in the problem, or ask for a larger --gap",
                    m->progress.evaluated, m->cuts);
@@ -535,14 +535,14 @@ static bool is_stuck(const sp_master *m, const candidate *c) {
 /* A candidate that was cut off is found again: the scenario misses by less than the master's tolerance. */
 static kilter_status check_moved(const sp_master *m, const candidate *ended, kilter_error *error) {
     if (is_stuck(m, ended))
-        return kl_fail(
+        return sp_fail(
             error, KILTER_ERR_TASK,
             "solving the master after %d candidates: the best costs %.10g, and what is left of the "
             "gap, %.1e, is less than CLP tells apart; ask for a larger --gap",
             m->progress.evaluated, m->upper, (m->upper - m->model) / (1 + fabs(m->upper)));
     if (isfinite(candidate_cost(m, ended)) || !is_same(m, ended))
         return KILTER_OK;
-    return kl_fail(
+    return sp_fail(
         error, KILTER_ERR_TASK,
         "solving the master after %d candidates: its feasibility cuts leave a candidate at which "
         "scenario %llu cannot be met by a hair; look for very large or very small numbers in the problem",

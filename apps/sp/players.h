@@ -40,7 +40,7 @@ static inline kilter_status evaluate(void *user, sp_master *master, kilter_error
     for (int t = 0; !status && t < p->clusters; t++) {
         /* 7919 is prime and no number of clusters here is a multiple of it */
         int cluster = p->order ? (int)((uint64_t)t * 7919 + p->order) % p->clusters : t;
-        kl_span span = sp_cluster(p->sampling.scenarios, (uint64_t)p->clusters, (uint64_t)cluster);
+        sp_span span = sp_cluster(p->sampling.scenarios, (uint64_t)p->clusters, (uint64_t)cluster);
         status = sp_cut_make(p->evaluator[t % p->count], span, p->columns, &cut, error);
         if (!status)
             sp_master_take(master, 0, cluster, &cut);
@@ -55,7 +55,7 @@ typedef struct errand {
 
 /* What is under way comes in any order: the next of `count` is drawn by p->order. */
 static inline errand draw_errand(players *p, errand *under_way, size_t *count, uint64_t draw) {
-    size_t at = p->order ? (size_t)(kl_mix64(p->order * 1000003 + draw) % *count) : 0;
+    size_t at = p->order ? (size_t)(sp_mix64(p->order * 1000003 + draw) % *count) : 0;
     errand drawn = under_way[at];
     memmove(under_way + at, under_way + at + 1, (--*count - at) * sizeof *under_way);
     return drawn;
@@ -72,7 +72,7 @@ static inline kilter_status explore(void *user, sp_solving *solving, kilter_erro
         for (int t = 0; next >= 0 && t < p->clusters; t++)
             under_way[count++] = (errand){next, t};
         errand e = draw_errand(p, under_way, &count, draw);
-        kl_span span = sp_cluster(p->sampling.scenarios, (uint64_t)p->clusters, (uint64_t)e.cluster);
+        sp_span span = sp_cluster(p->sampling.scenarios, (uint64_t)p->clusters, (uint64_t)e.cluster);
         status = move_all(p, sp_solving_candidate(solving, e.slot), error);
         if (!status)
             status = sp_cut_make(p->evaluator[draw % (uint64_t)p->count], span, p->columns, &cut, error);

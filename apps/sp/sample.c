@@ -1,6 +1,6 @@
 #include "sample.h"
 
-#include "base/base.h"
+#include "support.h"
 
 static size_t draw(const sp_problem *problem, const sp_variable *variable, double u) {
     size_t low = variable->first, high = variable->end - 1; /* the last lies below 1: always a hit */
@@ -15,9 +15,9 @@ static size_t draw(const sp_problem *problem, const sp_variable *variable, doubl
 }
 
 void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size_t *outcome) {
-    uint64_t stream = kl_mix64(kl_mix64(seed) + scenario);
+    uint64_t stream = sp_mix64(sp_mix64(seed) + scenario);
     for (int k = 0; k < problem->variables; k++) {
-        double u = (double)(kl_mix64(stream + (uint64_t)k) >> 11) * 0x1p-53;
+        double u = (double)(sp_mix64(stream + (uint64_t)k) >> 11) * 0x1p-53;
         outcome[k] = draw(problem, &problem->variable[k], u);
     }
 }
@@ -32,7 +32,7 @@ static uint64_t permuted(uint64_t i, uint64_t n, uint64_t key) {
     do {
         uint64_t left = i >> half, right = i & mask;
         for (uint64_t round = 0; round < 6; round++) {
-            uint64_t next = left ^ (kl_mix64(key + (round << 32) + right) & mask);
+            uint64_t next = left ^ (sp_mix64(key + (round << 32) + right) & mask);
             left = right;
             right = next;
         }
@@ -43,10 +43,10 @@ static uint64_t permuted(uint64_t i, uint64_t n, uint64_t key) {
 
 static void draw_latin(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario,
                        size_t *outcome) {
-    uint64_t seed = kl_mix64(sampling->seed), stream = kl_mix64(seed + scenario);
+    uint64_t seed = sp_mix64(sampling->seed), stream = sp_mix64(seed + scenario);
     for (int k = 0; k < problem->variables; k++) {
-        uint64_t stratum = permuted(scenario, sampling->scenarios, kl_mix64(~seed + (uint64_t)k));
-        double within = (double)(kl_mix64(stream + (uint64_t)k) >> 11) * 0x1p-53;
+        uint64_t stratum = permuted(scenario, sampling->scenarios, sp_mix64(~seed + (uint64_t)k));
+        double within = (double)(sp_mix64(stream + (uint64_t)k) >> 11) * 0x1p-53;
         outcome[k] =
             draw(problem, &problem->variable[k], ((double)stratum + within) / (double)sampling->scenarios);
     }

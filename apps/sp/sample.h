@@ -11,7 +11,7 @@ extern "C" {
 
 /* outcome[k], for each variable k: an index into problem->outcome.
  *   u = (mix(mix(mix(seed) + scenario) + k) >> 11) · 2⁻⁵³,  the first outcome with u < below
- * where mix is splitmix64's step and finaliser (kl_mix64). */
+ * where mix is splitmix64's step and finaliser (sp_mix64). */
 void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size_t *outcome);
 
 /* How a sample is drawn, and how many scenarios it has. */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "smps_parts.h"
+#include "support.h"
 
 /* calloc() that gives memory for an empty array too. */
 static void *array_of(size_t count, size_t size) {
@@ -205,7 +205,7 @@ static kilter_status build(const sp_file *core_file, const sp_core *core, const 
 static kilter_status check_size(const sp_file *file, kilter_error *error) {
     if (file->size <= SP_FILE_BYTES_MAX)
         return KILTER_OK;
-    return kl_fail(error, KILTER_ERR_INPUT, "%.200s:1: the file has %zu bytes, expected at most %d",
+    return sp_fail(error, KILTER_ERR_INPUT, "%.200s:1: the file has %zu bytes, expected at most %d",
                    file->name, file->size, SP_FILE_BYTES_MAX);
 }
 
@@ -224,7 +224,7 @@ kilter_status sp_problem_read(const sp_file *core_file, const sp_file *time_file
         return status;
     sp_problem *made = calloc(1, sizeof *made);
     if (!made)
-        return kl_fail(error, KILTER_ERR_MEMORY,
+        return sp_fail(error, KILTER_ERR_MEMORY,
                        "reading %.200s: memory ran out; use a machine with more of it", core_file->name);
     sp_core core;
     sp_time time;
@@ -267,7 +267,7 @@ static kilter_status load_failed(const char *path, FILE *from, char *data, kilte
     if (from)
         fclose(from);
     free(data);
-    return kl_fail(error, KILTER_ERR_INPUT, "reading %.200s: %s; give the path of a readable file", path,
+    return sp_fail(error, KILTER_ERR_INPUT, "reading %.200s: %s; give the path of a readable file", path,
                    strerror(reason));
 }
 
@@ -281,7 +281,7 @@ kilter_status sp_file_load(const char *path, sp_file *file, kilter_error *error)
         if (!sp_grow(&data, &capacity, size + 65536, 1)) {
             fclose(from);
             free(data);
-            return kl_fail(error, KILTER_ERR_MEMORY,
+            return sp_fail(error, KILTER_ERR_MEMORY,
                            "reading %.200s: memory ran out; use a machine with more of it", path);
         }
         got = fread(data + size, 1, capacity - size, from);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/base.h"
+#include "support.h"
 
 static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
@@ -94,7 +94,7 @@ kilter_status sp_lines_next(sp_lines *lines, bool *more) {
 static kilter_status fail_with(const sp_lines *lines, uint64_t line, const char *format, va_list args) {
     char what[KILTER_ERROR_TEXT_BYTES];
     vsnprintf(what, sizeof what, format, args);
-    return kl_fail(lines->error, KILTER_ERR_INPUT, "%.200s:%llu: %s", lines->file->name,
+    return sp_fail(lines->error, KILTER_ERR_INPUT, "%.200s:%llu: %s", lines->file->name,
                    (unsigned long long)line, what);
 }
 
@@ -115,7 +115,7 @@ kilter_status sp_lines_fail_at(const sp_lines *lines, uint64_t line, const char 
 }
 
 kilter_status sp_lines_memory(const sp_lines *lines) {
-    return kl_fail(lines->error, KILTER_ERR_MEMORY,
+    return sp_fail(lines->error, KILTER_ERR_MEMORY,
                    "reading %.200s: memory ran out; use a machine with more of it", lines->file->name);
 }
 
@@ -194,7 +194,7 @@ kilter_status sp_lines_probability(const sp_lines *lines, int token, double *val
 static uint64_t hash_of(sp_token name) {
     uint64_t hash = name.size;
     for (size_t i = 0; i < name.size; i++)
-        hash = kl_mix64(hash ^ (unsigned char)name.text[i]);
+        hash = sp_mix64(hash ^ (unsigned char)name.text[i]);
     return hash;
 }
 

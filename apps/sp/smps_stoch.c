@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/base.h"
 #include "smps_parts.h"
+#include "support.h"
 
 typedef enum section { NONE, INDEP, BLOCKS, SCENARIOS } section;
 
@@ -45,7 +45,7 @@ typedef struct reader {
 /* ---- targets ---- */
 
 static uint64_t key_of(sp_kind kind, int row, int column) {
-    return kl_mix64(kl_mix64((uint64_t)kind << 32 | (uint32_t)row) ^ (uint32_t)column);
+    return sp_mix64(sp_mix64((uint64_t)kind << 32 | (uint32_t)row) ^ (uint32_t)column);
 }
 
 static size_t target_slot(const reader *r, sp_kind kind, int row, int column) {

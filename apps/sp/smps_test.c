@@ -682,18 +682,18 @@ static void every_damaged_byte_is_a_problem_or_an_error(void **state) {
 static void a_tree_that_multiplies_is_refused(void **state) {
     (void)state;
     /* 6000 numbers in the first outcome, taken over by 6000 others: 36 million values. */
-    kl_buffer core = {0}, stoch = {0};
+    sp_buffer core = {0}, stoch = {0};
     char line[80];
-    kl_put_bytes(&core, "ROWS\n N C\n L A\n", 15);
+    sp_put_bytes(&core, "ROWS\n N C\n L A\n", 15);
     for (int i = 0; i < 6000; i++)
-        kl_put_bytes(&core, line, (size_t)snprintf(line, sizeof line, " G R%d\n", i));
-    kl_put_bytes(&core, "COLUMNS\n X A 1\n Y R0 1\nENDATA\n", 30);
-    kl_put_bytes(&stoch, "BLOCKS DISCRETE\n BL B 0.5\n", 26);
+        sp_put_bytes(&core, line, (size_t)snprintf(line, sizeof line, " G R%d\n", i));
+    sp_put_bytes(&core, "COLUMNS\n X A 1\n Y R0 1\nENDATA\n", 30);
+    sp_put_bytes(&stoch, "BLOCKS DISCRETE\n BL B 0.5\n", 26);
     for (int i = 0; i < 6000; i++)
-        kl_put_bytes(&stoch, line, (size_t)snprintf(line, sizeof line, " RHS R%d 1\n", i));
+        sp_put_bytes(&stoch, line, (size_t)snprintf(line, sizeof line, " RHS R%d 1\n", i));
     for (int i = 0; i < 6000; i++)
-        kl_put_bytes(&stoch, " BL B 0\n", 8);
-    kl_put_bytes(&stoch, " BL B 0.5\nENDATA\n", 17);
+        sp_put_bytes(&stoch, " BL B 0\n", 8);
+    sp_put_bytes(&stoch, " BL B 0.5\nENDATA\n", 17);
     sp_file file[] = {{"core", (char *)core.data, core.size},
                       text_file("time", "PERIODS\n X A P1\n Y R0 P2\nENDATA\n"),
                       {"stoch", (char *)stoch.data, stoch.size}};
@@ -701,8 +701,8 @@ static void a_tree_that_multiplies_is_refused(void **state) {
     kilter_error error;
     assert_int_equal(sp_problem_read(&file[0], &file[1], &file[2], &problem, &error), KILTER_ERR_INPUT);
     assert_non_null(strstr(error.text, "written out in full have more than 16777216 values"));
-    kl_buffer_free(&core);
-    kl_buffer_free(&stoch);
+    sp_buffer_free(&core);
+    sp_buffer_free(&stoch);
 }
 
 /* ---- decisions ---- */

@@ -16,7 +16,7 @@ static void copy_first_stage(const sp_problem *problem, const sp_table *table, d
 }
 
 static kilter_status no_memory_to_check(kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_MEMORY, "checking an optimum: memory ran out; sample fewer scenarios");
+    return sp_fail(error, KILTER_ERR_MEMORY, "checking an optimum: memory ran out; sample fewer scenarios");
 }
 
 /* A reduced cost as large is what CLP takes for none. */
@@ -157,7 +157,7 @@ static kilter_status start_from_first_stage(const sp_problem *problem, double *x
         if (found.status == SP_LP_INFEASIBLE)
             break;
     }
-    return kl_fail(
+    return sp_fail(
         error, KILTER_ERR_TASK,
         "looking for a start: the first stage is infeasible: no decision keeps its rows and bounds; "
         "change CORE");
@@ -181,7 +181,7 @@ static kilter_status find_start(const sp_problem *problem, sp_solution *solution
 /* ---- the loop ---- */
 
 static kilter_status is_unbounded(const sp_sampling *sampling, const char *columns, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_TASK,
+    return sp_fail(error, KILTER_ERR_TASK,
                    "solving over %llu scenarios of seed %llu: the problem is unbounded: costs fall without "
                    "limit; bound %s columns",
                    (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed, columns);
@@ -192,7 +192,7 @@ static kilter_status ended_badly(const sp_solve_options *options, sp_step step, 
     unsigned long long seed = options->sampling.seed, scenario = progress->scenario;
     if (step == SP_UNBOUNDED)
         return is_unbounded(&options->sampling, "the first-stage", error);
-    return kl_fail(
+    return sp_fail(
         error, KILTER_ERR_TASK,
         "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision lets every "
         "scenario be met, the last that was not is scenario %llu; change the problem",
@@ -203,7 +203,7 @@ static kilter_status check_count(const sp_solve_options *options, const sp_progr
                                  kilter_error *error) {
     if (options->most_candidates == 0 || progress->evaluated < options->most_candidates)
         return KILTER_OK;
-    return kl_fail(
+    return sp_fail(
         error, KILTER_ERR_TASK,
         "solving over %llu scenarios of seed %llu: not within the gap after %d candidates, the best "
         "costs %.10g; ask for a larger --gap, or for more clusters (--clusters)",
@@ -331,7 +331,7 @@ static kilter_status make_solution(const sp_problem *problem, sp_solution *solut
     *solution = (sp_solution){.mean_bound = NAN};
     solution->x = calloc((size_t)problem->stage[0].columns + 1, sizeof(double));
     if (!solution->x)
-        return kl_fail(error, KILTER_ERR_MEMORY, "solving: memory ran out; use a machine with more of it");
+        return sp_fail(error, KILTER_ERR_MEMORY, "solving: memory ran out; use a machine with more of it");
     return KILTER_OK;
 }
 
@@ -358,7 +358,7 @@ void sp_solution_free(sp_solution *solution) {
 }
 
 static kilter_status is_infeasible(const sp_sampling *sampling, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_TASK,
+    return sp_fail(error, KILTER_ERR_TASK,
                    "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision lets "
                    "every scenario be met; change the problem",
                    (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed);
@@ -374,7 +374,7 @@ static kilter_status no_optimum(const sp_problem *problem, const sp_sampling *sa
         return is_infeasible(sampling, error);
     if (solved == SP_LP_UNBOUNDED)
         return is_unbounded(sampling, "its", error);
-    return kl_fail(
+    return sp_fail(
         error, KILTER_ERR_TASK,
         "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP gave up; look for "
         "very large or very small numbers in the problem, or leave out --method de",
@@ -384,18 +384,18 @@ static kilter_status no_optimum(const sp_problem *problem, const sp_sampling *sa
 static kilter_status not_proven(const sp_sampling *sampling, const optimum *found, kilter_error *error) {
     unsigned long long scenarios = sampling->scenarios, seed = sampling->seed;
     if (!found->kept)
-        return kl_fail(
+        return sp_fail(
             error, KILTER_ERR_TASK,
             "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer misses "
             "rows by more than rounding; look for very large or very small numbers in the problem",
             scenarios, seed);
     if (isinf(found->least))
-        return kl_fail(error, KILTER_ERR_TASK,
+        return sp_fail(error, KILTER_ERR_TASK,
                        "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer "
                        "costs %.10g, its duals prove no bound; look for very large or very small numbers in "
                        "the problem, or bound its columns",
                        scenarios, seed, found->cost);
-    return kl_fail(error, KILTER_ERR_TASK,
+    return sp_fail(error, KILTER_ERR_TASK,
                    "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer costs "
                    "%.10g, its duals prove %.10g to be the least; look for very large or very small numbers "
                    "in the problem, or ask for a larger --gap",

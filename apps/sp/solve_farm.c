@@ -11,7 +11,7 @@
 #include "forecast.h"
 #include "inputs.h"
 #include "job.h"
-#include "sys/new_file.h"
+#include "support.h"
 
 typedef struct solver {
     kilter_farm *farm;
@@ -21,7 +21,7 @@ typedef struct solver {
     sp_stages stages;
     /* the run under way */
     sp_order order;
-    kl_buffer files, input;
+    sp_buffer files, input;
     kilter_bytes *inputs; /* one for each cluster, all the same */
     size_t inputs_room;
     bool files_sent;
@@ -63,7 +63,7 @@ static void fail_task(solver *s, const kilter_outcome *outcome, const char *what
     if (s->failure.status && s->failed_task < outcome->index)
         return;
     s->failed_task = outcome->index;
-    kl_fail(&s->failure, KILTER_ERR_TASK, "%s: %s",
+    sp_fail(&s->failure, KILTER_ERR_TASK, "%s: %s",
             s->order.wanted == SP_WANT_COSTS ? "estimating out of sample" : "solving",
             outcome->error ? outcome->error : what);
 }
@@ -81,21 +81,21 @@ static void take_cut(const kilter_outcome *outcome, void *user) {
 
 static void take_costs(const kilter_outcome *outcome, void *user) {
     solver *s = user;
-    kl_span span = sp_cluster(s->order.sampling.scenarios, s->order.clusters, outcome->index);
-    kl_reader reader = kl_reader_of(outcome->result.data, outcome->result.size);
+    sp_span span = sp_cluster(s->order.sampling.scenarios, s->order.clusters, outcome->index);
+    sp_reader reader = sp_reader_of(outcome->result.data, outcome->result.size);
     for (uint64_t i = span.lo; i < span.hi; i++)
-        s->costs[i] = kl_get_f64(&reader);
-    if (outcome->status != KILTER_OK || !kl_reader_done(&reader))
+        s->costs[i] = sp_get_f64(&reader);
+    if (outcome->status != KILTER_OK || !sp_reader_done(&reader))
         fail_task(s, outcome, "a worker sent no costs");
 }
 
 static kilter_status no_memory(kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_MEMORY,
+    return sp_fail(error, KILTER_ERR_MEMORY,
                    "packing tasks for the workers: memory ran out; use a machine with more of it");
 }
 
 static kilter_status pack_order(solver *s, kilter_error *error) {
-    kl_buffer_clear(&s->input);
+    sp_buffer_clear(&s->input);
     sp_order_pack(&s->input, &s->order, s->columns);
     size_t tasks = (size_t)s->order.clusters;
     if (tasks > s->inputs_room) {
@@ -112,24 +112,24 @@ static kilter_status pack_order(solver *s, kilter_error *error) {
 
 static kilter_status write_program(const solver *s, const sp_program *program, const char *path,
                                    kilter_error *error) {
-    kl_new_file file;
-    kilter_status status = kl_new_file_open(path, &file, error);
+    sp_new_file file;
+    kilter_status status = sp_new_file_open(path, &file, error);
     if (status)
         return status;
     sp_extensive_write(file.out, s->in.problem, program);
-    return kl_new_file_end(&file, true, error);
+    return sp_new_file_end(&file, error);
 }
 
 /* The first scenario of the failed task that gives no cut here either; UINT64_MAX: all do. */
 static uint64_t find_culprit(solver *s) {
-    kl_span span = sp_cluster(s->order.sampling.scenarios, s->order.clusters, s->failed_task);
+    sp_span span = sp_cluster(s->order.sampling.scenarios, s->order.clusters, s->failed_task);
     uint64_t culprit = UINT64_MAX;
     sp_evaluator *evaluator = NULL;
     if (sp_evaluator_new(s->in.problem, s->order.x, 0, &evaluator, NULL))
         return culprit;
     sp_evaluator_sample(evaluator, &s->order.sampling);
     for (uint64_t i = span.lo; i < span.hi && culprit == UINT64_MAX; i++)
-        if (sp_cut_make(evaluator, (kl_span){i, i + 1}, s->columns, &s->cut, NULL))
+        if (sp_cut_make(evaluator, (sp_span){i, i + 1}, s->columns, &s->cut, NULL))
             culprit = i;
     sp_evaluator_free(evaluator);
     return culprit;
@@ -146,7 +146,7 @@ static void write_culprit(solver *s) {
         sp_extensive_one(s->in.problem, &s->order.sampling, culprit, s->order.x, &program, NULL))
         return;
     if (write_program(s, &program, path, NULL) == KILTER_OK)
-        kl_fail(&s->failure, failure.status, "%.400s; written to %s", failure.text, path);
+        sp_fail(&s->failure, failure.status, "%.400s; written to %s", failure.text, path);
     sp_program_free(&program);
 }
 
@@ -187,11 +187,14 @@ static kilter_status run_order(solver *s, kilter_done_fn done, bool grows, kilte
 /* ---- several candidates under way: one run of the farm, which grows ---- */
 
 static kilter_status note_candidate(solver *s, int slot, kilter_error *error) {
-    int *slot_of = kl_array_grow(s->slot_of, &s->slots_room, s->made + 1, sizeof *slot_of);
-    if (!slot_of)
-        return no_memory(error);
-    s->slot_of = slot_of;
-    slot_of[s->made++] = slot;
+    if (s->made == s->slots_room) {
+        int *slot_of = realloc(s->slot_of, (2 * s->made + 16) * sizeof *slot_of);
+        if (!slot_of)
+            return no_memory(error);
+        s->slot_of = slot_of;
+        s->slots_room = 2 * s->made + 16;
+    }
+    s->slot_of[s->made++] = slot;
     s->evaluated += s->order.sampling.scenarios;
     s->order.x = sp_solving_candidate(s->solving, slot);
     return pack_order(s, error);
@@ -232,7 +235,7 @@ static kilter_status explore(void *user, sp_solving *solving, kilter_error *erro
     kilter_status status = note_candidate(s, 0, error);
     if (!status)
         status = run_order(s, explore_on, true, error);
-    return status || !s->stopped.status ? status : kl_fail(error, s->stopped.status, "%s", s->stopped.text);
+    return status || !s->stopped.status ? status : sp_fail(error, s->stopped.status, "%s", s->stopped.text);
 }
 
 static kilter_status evaluate(void *user, sp_master *master, kilter_error *error) {
@@ -324,7 +327,7 @@ static kilter_status check_whole(const solver *s, kilter_error *error) {
     double possible = sp_scenario_count(s->in.problem);
     if (!takes_all(s) || possible <= SP_SCENARIOS_MAX)
         return KILTER_OK;
-    return kl_fail(error, KILTER_ERR_RANGE,
+    return sp_fail(error, KILTER_ERR_RANGE,
                    "taking all scenarios of %.200s: there are %.4g, at most %d can be counted out; give a "
                    "number with --scenarios",
                    s->options.stoch, possible, SP_SCENARIOS_MAX);
@@ -510,13 +513,13 @@ static kilter_status write_mps(const solver *s, kilter_error *error) {
 
 /* As --at and --start read it. */
 static kilter_status write_decision(const solver *s, kilter_error *error) {
-    kl_new_file file;
-    kilter_status status = kl_new_file_open(s->options.decision, &file, error);
+    sp_new_file file;
+    kilter_status status = sp_new_file_open(s->options.decision, &file, error);
     if (status)
         return status;
     for (int j = 0; j < s->columns; j++)
         fprintf(file.out, "%s %.17g\n", s->in.problem->stage[0].column_name[j], s->solution.x[j]);
-    return kl_new_file_end(&file, true, error);
+    return sp_new_file_end(&file, error);
 }
 
 static kilter_status print_answer(const solver *s, const sp_estimate *check, kilter_error *error) {
@@ -543,7 +546,7 @@ static kilter_status print_answer(const solver *s, const sp_estimate *check, kil
     else
         sp_solve_answer_print(stdout, &answer);
     if (fflush(stdout) != 0)
-        return kl_fail(error, KILTER_ERR_SYSTEM, "printing the answer: %s; look at where the output goes",
+        return sp_fail(error, KILTER_ERR_SYSTEM, "printing the answer: %s; look at where the output goes",
                        strerror(errno));
     return KILTER_OK;
 }
@@ -571,7 +574,7 @@ static kilter_status decide_about_clusters(solver *s, kilter_error *error) {
         s->options.clusters = SP_CLUSTERS_AUTO;
     if (s->options.clusters != SP_CLUSTERS_AUTO || !resumes)
         return KILTER_OK;
-    return kl_fail(
+    return sp_fail(
         error, KILTER_ERR_USAGE,
         "reading the command line: --clusters auto goes by measured times, --resume wants the same "
         "clusters every time; give a number of clusters");
@@ -594,13 +597,13 @@ static kilter_status solve_and_print(solver *s, kilter_error *error) {
         write_decision(s, &later);
     bool checked = check && !check_decision(s, &estimate, later.status ? NULL : &later);
     status = print_answer(s, checked ? &estimate : NULL, error);
-    return status || !later.status ? status : kl_fail(error, later.status, "%s", later.text);
+    return status || !later.status ? status : sp_fail(error, later.status, "%s", later.text);
 }
 
 static void free_solver(solver *s) {
     sp_inputs_free(&s->in);
-    kl_buffer_free(&s->files);
-    kl_buffer_free(&s->input);
+    sp_buffer_free(&s->files);
+    sp_buffer_free(&s->input);
     free(s->inputs);
     free(s->cut.slope);
     free(s->costs);
@@ -655,7 +658,7 @@ static kilter_status predict_and_print(solver *s, kilter_error *error) {
         sp_forecast_print(stdout, &forecast, &benchmark);
     return fflush(stdout) == 0
                ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_SYSTEM, "printing the forecast: %s; look at where the output goes",
+               : sp_fail(error, KILTER_ERR_SYSTEM, "printing the forecast: %s; look at where the output goes",
                          strerror(errno));
 }
 

@@ -50,7 +50,7 @@ typedef struct chance {
 } chance;
 
 static int drawn_below(chance *c, int limit) {
-    return (int)(kl_mix64(c->seed * 1000003 + c->drawn++) % (uint64_t)limit);
+    return (int)(sp_mix64(c->seed * 1000003 + c->drawn++) % (uint64_t)limit);
 }
 
 static void write_rows(FILE *core, chance *c, char kind, int rows) {
@@ -266,7 +266,7 @@ static sp_cut cut_at(sp_evaluator *evaluator, const double *x, int columns, doub
     sp_cut cut = {.slope = slope};
     kilter_error error = {.text = ""};
     if (sp_evaluator_move(evaluator, x, &error) ||
-        sp_cut_make(evaluator, (kl_span){0, 20}, columns, &cut, &error))
+        sp_cut_make(evaluator, (sp_span){0, 20}, columns, &cut, &error))
         fail_msg("%s", error.text);
     return cut;
 }
@@ -286,7 +286,7 @@ static void cuts_lie_below_what_they_cut(void **state) {
             sp_cut cut[2];
             for (int k = 0; k < 2; k++) {
                 for (int j = 0; j < columns; j++)
-                    x[k][j] = (double)(kl_mix64(trial * 64 + (uint64_t)(k * 32 + j)) >> 11) * 0x1p-53 * 12;
+                    x[k][j] = (double)(sp_mix64(trial * 64 + (uint64_t)(k * 32 + j)) >> 11) * 0x1p-53 * 12;
                 cut[k] = cut_at(evaluator, x[k], columns, slope[k]);
             }
             double reach = cut[0].value, scale = 1 + fabs(cut[0].value) + fabs(cut[1].value);
@@ -603,7 +603,7 @@ static void too_many_candidates_are_said(void **state) {
 
 static sp_job *job_of(const char *const names[4]) {
     sp_file file[3];
-    kl_buffer bytes = {0};
+    sp_buffer bytes = {0};
     sp_job *job = NULL;
     kilter_error error = {.text = ""};
     for (int i = 0; i < 3; i++)
@@ -611,7 +611,7 @@ static sp_job *job_of(const char *const names[4]) {
     sp_job_pack(&bytes, &file[0], &file[1], &file[2], NULL, 0, 1);
     if (sp_job_new(bytes.data, bytes.size, &job, &error))
         fail_msg("%s", error.text);
-    kl_buffer_free(&bytes);
+    sp_buffer_free(&bytes);
     for (int i = 0; i < 3; i++)
         sp_file_free(&file[i]);
     return job;
@@ -622,7 +622,7 @@ static void orders_are_carried_out_the_same_in_any_order(void **state) {
     (void)state;
     enum { ORDERS = 40 };
     sp_job *one = job_of(LANDS), *other = job_of(LANDS);
-    kl_buffer answer[ORDERS] = {{0}}, again = {0}, input[ORDERS] = {{0}};
+    sp_buffer answer[ORDERS] = {{0}}, again = {0}, input[ORDERS] = {{0}};
     for (uint64_t i = 0; i < ORDERS; i++) {
         double x[] = {1 + (double)(i % 3), 4, 3, 6};
         sp_order order = {.wanted = i % 5 ? SP_WANT_CUT : SP_WANT_COSTS,
@@ -635,18 +635,18 @@ static void orders_are_carried_out_the_same_in_any_order(void **state) {
             fail_msg("%s", error.text);
     }
     for (uint64_t i = 0; i < 3 * ORDERS; i++) {
-        uint64_t at = kl_mix64(i) % ORDERS;
-        kl_buffer_clear(&again);
+        uint64_t at = sp_mix64(i) % ORDERS;
+        sp_buffer_clear(&again);
         assert_int_equal(sp_job_carry_out(other, input[at].data, input[at].size, at % 10, &again, NULL),
                          KILTER_OK);
         assert_int_equal(again.size, answer[at].size);
         assert_memory_equal(again.data, answer[at].data, again.size);
     }
     for (int i = 0; i < ORDERS; i++) {
-        kl_buffer_free(&answer[i]);
-        kl_buffer_free(&input[i]);
+        sp_buffer_free(&answer[i]);
+        sp_buffer_free(&input[i]);
     }
-    kl_buffer_free(&again);
+    sp_buffer_free(&again);
     sp_job_free(one);
     sp_job_free(other);
 }
@@ -655,7 +655,7 @@ static void damaged_orders_are_refused(void **state) {
     (void)state;
     sp_job *job = job_of(LANDS);
     double x[] = {1, 2, 3, 4, 5};
-    kl_buffer input = {0}, answer = {0};
+    sp_buffer input = {0}, answer = {0};
     sp_order order = {.sampling = {SP_INDEPENDENT, 1, 10}, .clusters = 5, .x = x};
     sp_order_pack(&input, &order, 4);
     for (size_t size = 0; size < input.size; size++)
@@ -666,11 +666,11 @@ static void damaged_orders_are_refused(void **state) {
         assert_int_equal(status, at == 1 ? KILTER_OK : KILTER_ERR_INPUT);
         input.data[at] ^= 0x40;
     }
-    kl_buffer_clear(&input);
+    sp_buffer_clear(&input);
     sp_order_pack(&input, &order, 5);
     assert_int_equal(sp_job_carry_out(job, input.data, input.size, 0, &answer, NULL), KILTER_ERR_INPUT);
-    kl_buffer_free(&input);
-    kl_buffer_free(&answer);
+    sp_buffer_free(&input);
+    sp_buffer_free(&answer);
     sp_job_free(job);
 }
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "claim.h"
+#include "support.h"
 
 struct sp_table {
     Clp_Simplex *model;
@@ -52,7 +52,7 @@ static double clp_number(double value) {
 }
 
 static kilter_status no_memory(const char *doing, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_MEMORY,
+    return sp_fail(error, KILTER_ERR_MEMORY,
                    "%s: memory ran out; sample fewer scenarios, or use a machine with more of it", doing);
 }
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "smps.h"
+#include "support.h"
 
 static inline sp_file text_file(const char *name, const char *text) {
     return (sp_file){name, text, strlen(text)};

@@ -1,4 +1,4 @@
-/* Files that are there whole, or as they were. Programs in apps/ may use it, too. */
+/* Files that are there whole, or as they were. */
 #ifndef KL_NEW_FILE_H
 #define KL_NEW_FILE_H
 
