@@ -1,15 +1,24 @@
 /**
+ * @file
  * A farm: one master deals tasks to workers that may be unequal, shared and changing, and gets every result
  * once.
  *
  * The same program is master and worker. kilter_farm_open() decides which it is from how it was started:
  *
- *   ./prog                          master, with local workers it starts itself, one per core
- *   mpirun -n 8 ./prog              rank 0 is master, the others are workers
- *   ./prog --listen tcp://0.0.0.0:7777    master that waits for workers started elsewhere with
- *   ./prog --join tcp://host:7777         (with a copy of the master's key file: see `key`)
+ * @verbatim
+   ./prog                                master, with local workers it starts itself, one per core
+   mpirun -n 8 ./prog                    rank 0 is master, the others are workers
+   ./prog --listen tcp://0.0.0.0:7777    master that waits for workers started elsewhere with
+   ./prog --join tcp://host:7777         (with a copy of the master's key file: see `key`)
+   @endverbatim
  *
  * A complete program is examples/01_squares.c.
+ *
+ * Some calls take or fill a struct that a later Kilter may enlarge. The library has them under names that end
+ in
+ * `_sized`, with the size of the program's struct beside it; the calls below pass that size on. Programs in
+ other
+ * languages call the names in `_sized`.
  */
 #ifndef KILTER_FARM_H
 #define KILTER_FARM_H
@@ -19,6 +28,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "kilter/policy.h"
 #include "kilter/predict.h"
 #include "kilter/run.h"
 #include "kilter/status.h"
@@ -91,11 +101,11 @@ typedef void (*kilter_stop_fn)(void *state);
  * Command line and environment win over this struct (see kilter_farm_usage()). Strings are copied.
  */
 typedef struct kilter_farm_options {
-    kilter_work_fn work; /**< required */
-    kilter_start_fn start;
-    kilter_shared_fn shared;
-    kilter_stop_fn stop;
-    void *user; /**< handed to start in kilter_worker; not looked at */
+    kilter_work_fn work;     /**< required */
+    kilter_start_fn start;   /**< NULL: workers need no preparation */
+    kilter_shared_fn shared; /**< NULL: workers only read kilter_task.shared */
+    kilter_stop_fn stop;     /**< NULL: there is nothing to release */
+    void *user;              /**< handed to start in kilter_worker; not looked at */
 
     /** local workers, 0: one per core; with listen: how many to wait for, 0: 1 */
     uint32_t workers;
@@ -166,13 +176,21 @@ typedef struct kilter_farm_options {
     const char *name;
     /** print a progress line with the time left to stderr */
     bool progress;
+    /** the program's own policies, behind the last one NULL: `policy` and `--policy` may name them. They are
+     * not copied, and are kept until the farm is closed. NULL: none. See kilter/policy.h */
+    const kilter_policy *const *policies;
 } kilter_farm_options;
 
+/** A farm, on its master. */
 typedef struct kilter_farm kilter_farm;
 
-/** Text of the options and environment variables kilter_farm_open() understands, for a program's own --help.
- * Local. */
+/** Text of the options and environment variables kilter_farm_open() understands, for a program's own
+ * `--help`. Local. */
 KILTER_API void kilter_farm_usage(FILE *out);
+
+/** kilter_farm_open() for options that are `bytes` bytes long. */
+KILTER_API kilter_status kilter_farm_open_sized(const kilter_farm_options *options, size_t bytes, int *argc,
+                                                char **argv, kilter_farm **farm, kilter_error *error);
 
 /**
  * Open a farm, on the master; or be a worker until the farm is closed, on a worker.   Collective over the
@@ -187,13 +205,19 @@ KILTER_API void kilter_farm_usage(FILE *out);
  * @param farm        [out] the farm, closed with kilter_farm_close(); written only on KILTER_OK
  * @param error       [out] what went wrong; may be NULL
  * @return KILTER_OK on the master. KILTER_ENDED on a worker whose farm has been closed, and after
- * --kilter-help: return kilter_exit(…) from main. KILTER_ERR_USAGE for an option that cannot be used;
+ * `--kilter-help`: return kilter_exit(…) from main. KILTER_ERR_USAGE for an option that cannot be used;
  * KILTER_ERR_SYSTEM, _MEMORY, _MPI, _NO_WORKER (none of the local ones could start) and, on a worker, _PEER
  * (no master within a minute, or one of another program or version). A master that listens does not wait
  * here.
  */
-KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv,
-                                          kilter_farm **farm, kilter_error *error);
+static inline kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv,
+                                             kilter_farm **farm, kilter_error *error) {
+    return kilter_farm_open_sized(options, sizeof(kilter_farm_options), argc, argv, farm, error);
+}
+
+/** kilter_farm_run() for a run that is `bytes` bytes long. */
+KILTER_API kilter_status kilter_farm_run_sized(kilter_farm *farm, const kilter_run *run, size_t bytes,
+                                               kilter_error *error);
 
 /**
  * Deal the run's tasks to the workers and deliver each result once.   Local, on the master; one run at a time
@@ -219,7 +243,9 @@ KILTER_API kilter_status kilter_farm_open(const kilter_farm_options *options, in
  * program's or just now another master's, before anything was delivered, or when results cannot be stored
  * (then the farm is of no more use, and what was stored is kept); KILTER_ERR_MEMORY, _SYSTEM
  */
-KILTER_API kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
+static inline kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error) {
+    return kilter_farm_run_sized(farm, run, sizeof(kilter_run), error);
+}
 
 /**
  * End the run that is on, early: the results that have come are given to `done`, and kilter_farm_run()
@@ -259,7 +285,7 @@ KILTER_API kilter_status kilter_farm_add(kilter_farm *farm, uint64_t count, cons
 /** What the last run came to. Times in seconds. */
 typedef struct kilter_farm_summary {
     uint64_t tasks;   /**< of the run */
-    uint64_t stored;  /**< those whose results were in the file of --resume: they were not done again */
+    uint64_t stored;  /**< those whose results were in the file of `--resume`: they were not done again */
     uint64_t failed;  /**< tasks that reported a failure */
     uint32_t workers; /**< that did at least one task */
     uint32_t resting; /**< that could have worked, but fewer were enough */
@@ -275,8 +301,14 @@ typedef struct kilter_farm_summary {
                              next run */
 } kilter_farm_summary;
 
+/** kilter_farm_summary_get() for a summary that is `bytes` bytes long. */
+KILTER_API void kilter_farm_summary_get_sized(const kilter_farm *farm, kilter_farm_summary *summary,
+                                              size_t bytes);
+
 /** Summary of the last run; all zero before the first.   Local, on the master. */
-KILTER_API void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary);
+static inline void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {
+    kilter_farm_summary_get_sized(farm, summary, sizeof(kilter_farm_summary));
+}
 
 /** How a program that makes its own tasks, run after run, can cut its work. */
 typedef struct kilter_grain_options {
@@ -291,13 +323,18 @@ typedef struct kilter_grain_options {
 
 /** How many tasks to make, and what is expected of a run then. Times in seconds. */
 typedef struct kilter_grain {
-    uint64_t tasks;
+    uint64_t tasks;    /**< to make for the coming run */
     uint32_t workers;  /**< that get some of them, of those there are now; the others are too slow to help */
     double master_s;   /**< the program alone, between two runs */
     double workers_s;  /**< until the last worker has computed its share */
     double messages_s; /**< the rest: round trip, results taken in, what else was lost in the last run */
     char reason[160];  /**< one clause, with the numbers that decided */
 } kilter_grain;
+
+/** kilter_farm_grain() for options and an answer of these lengths, in bytes. */
+KILTER_API kilter_status kilter_farm_grain_sized(kilter_farm *farm, const kilter_grain_options *options,
+                                                 size_t options_bytes, kilter_grain *grain,
+                                                 size_t grain_bytes, kilter_error *error);
 
 /**
  * How many tasks should the next run have?   Local, on the master, between two runs.
@@ -316,8 +353,15 @@ typedef struct kilter_grain {
  * grown, which tells nothing of those that do not; KILTER_ERR_MEMORY; what made the farm of no more use, if
  * something has
  */
-KILTER_API kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_grain_options *options,
-                                           kilter_grain *grain, kilter_error *error);
+static inline kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_grain_options *options,
+                                              kilter_grain *grain, kilter_error *error) {
+    return kilter_farm_grain_sized(farm, options, sizeof(kilter_grain_options), grain, sizeof(kilter_grain),
+                                   error);
+}
+
+/** kilter_farm_program() for a program that is `bytes` bytes long. */
+KILTER_API kilter_status kilter_farm_program_sized(kilter_farm *farm, kilter_program *program, size_t bytes,
+                                                   kilter_error *error);
 
 /**
  * The farm's last runs as a benchmark, for kilter_predict(): tasks, work_s on a worker of the mean speed of
@@ -328,10 +372,13 @@ KILTER_API kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_grain
  * @return KILTER_OK; KILTER_ERR_USAGE before the first run has ended, while one is on, and after one that has
  * grown; KILTER_ERR_MEMORY; what made the farm of no more use, if something has
  */
-KILTER_API kilter_status kilter_farm_program(kilter_farm *farm, kilter_program *program, kilter_error *error);
+static inline kilter_status kilter_farm_program(kilter_farm *farm, kilter_program *program,
+                                                kilter_error *error) {
+    return kilter_farm_program_sized(farm, program, sizeof(kilter_program), error);
+}
 
-/** Are results stored, as by --resume?   Local, on the master. Then what the program decides must not depend
- * on times. */
+/** Are results stored, as by `--resume`?   Local, on the master. Then what the program decides must not
+ * depend on times. */
 KILTER_API bool kilter_farm_resumes(const kilter_farm *farm);
 
 /** What a program expects of its coming runs, taken together. */
@@ -340,6 +387,10 @@ typedef struct kilter_expectation {
     double seconds;     /**< from now until the last of them has ended */
     const char *reason; /**< one clause, with the numbers behind it; copied; NULL: none */
 } kilter_expectation;
+
+/** kilter_farm_expect() for an expectation that is `bytes` bytes long. */
+KILTER_API kilter_status kilter_farm_expect_sized(kilter_farm *farm, const kilter_expectation *expectation,
+                                                  size_t bytes, kilter_error *error);
 
 /**
  * Say how long the coming runs will take, for the run record, where it stands beside what came of it. Local,
@@ -351,8 +402,10 @@ typedef struct kilter_expectation {
  * @return KILTER_OK; KILTER_ERR_RANGE for no run, or seconds that are no number above 0; KILTER_ERR_USAGE
  * while a run is on, as in its callback; what made the farm of no more use, if something has
  */
-KILTER_API kilter_status kilter_farm_expect(kilter_farm *farm, const kilter_expectation *expectation,
-                                            kilter_error *error);
+static inline kilter_status kilter_farm_expect(kilter_farm *farm, const kilter_expectation *expectation,
+                                               kilter_error *error) {
+    return kilter_farm_expect_sized(farm, expectation, sizeof(kilter_expectation), error);
+}
 
 /** The run record's file, or NULL when nothing is recorded. The farm owns it.   Local, on the master. */
 KILTER_API const char *kilter_farm_record(const kilter_farm *farm);

@@ -1,19 +1,22 @@
 /**
+ * @file
  * A distributed loop: iterations, and the rows of arrays that belong to them, lie on the ranks of an MPI
  * communicator and move between them as the machines' real speeds demand.
  *
- *   kilter_loop *loop;
- *   double (*u)[M];
- *   kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = N}, &loop, &error);
- *   kilter_loop_array(loop, sizeof *u, 1, (void **)&u, &error);
- *   for (int sweep = 0; sweep < SWEEPS; sweep++) {
- *       kilter_loop_begin(loop, &error);
- *       for (kilter_range r; kilter_loop_next(loop, &r);)
- *           for (uint64_t i = r.lo; i < r.hi; i++)
- *               …work on u[i], reading u[i - 1] and u[i + 1]…
- *       kilter_loop_end(loop, &error);
- *   }
- *   kilter_loop_close(loop, &error);
+ * @code{.c}
+     kilter_loop *loop;
+     double (*u)[M];
+     kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = N}, &loop, &error);
+     kilter_loop_array(loop, sizeof *u, 1, (void **)&u, &error);
+     for (int sweep = 0; sweep < SWEEPS; sweep++) {
+         kilter_loop_begin(loop, &error);
+         for (kilter_range r; kilter_loop_next(loop, &r);)
+             for (uint64_t i = r.lo; i < r.hi; i++)
+                 …work on u[i], reading u[i - 1] and u[i + 1]…
+         kilter_loop_end(loop, &error);
+     }
+     kilter_loop_close(loop, &error);
+   @endcode
  *
  * Arrays are addressed by the global index on every rank, so the body of the loop is that of the sequential
  * program. Complete programs are in examples/.
@@ -23,7 +26,8 @@
  * collective call the loop can only be closed.
  *
  * A rank that dies, or fails alone, ends the loop on all ranks: where the launcher lets them live (mpirun
- * --enable-recovery), their next call gives KILTER_ERR_PEER and names it, with the reason of one that failed;
+ * `--enable-recovery`), their next call gives KILTER_ERR_PEER and names it, with the reason of one that
+ failed;
  * those that wait in a call hear within a second, or 11 when a host is lost, whatever the others do.
  * End the program with exit() or MPI_Abort() when a rank is dead: MPI_Finalize() waits for it. What MPI may
  * still write into is not freed.
@@ -51,13 +55,16 @@
 extern "C" {
 #endif
 
+/** A loop, on one of its ranks. */
 typedef struct kilter_loop kilter_loop;
 
 /** Indices lo, lo + 1, …, hi − 1. */
 typedef struct kilter_range {
-    uint64_t lo, hi;
+    uint64_t lo; /**< the first */
+    uint64_t hi; /**< the one after the last */
 } kilter_range;
 
+/** Do the iterations of an execution depend on each other? */
 typedef enum kilter_loop_kind {
     /** The iterations of one execution do not depend on each other. */
     KILTER_DOALL = 0,
@@ -68,8 +75,8 @@ typedef enum kilter_loop_kind {
 
 /** Zero means: choose for me. */
 typedef struct kilter_loop_options {
-    uint64_t iterations; /**< n; at least 1 */
-    kilter_loop_kind kind;
+    uint64_t iterations;   /**< n; at least 1 */
+    kilter_loop_kind kind; /**< do iterations depend on each other? */
     /** DOALL without ghost rows: a rank's iterations may be several ranges, in any order of ranks, and move
      * within an execution. Otherwise each rank has one range, in the order of ranks, and what iterations cost
      * along the index is learnt. */
@@ -95,6 +102,10 @@ typedef struct kilter_loop_options {
     const char *record;
 } kilter_loop_options;
 
+/** kilter_loop_open() for options that are `bytes` bytes long. */
+KILTER_API kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop_options *options,
+                                                size_t bytes, kilter_loop **loop, kilter_error *error);
+
 /**
  * Open a loop over the ranks of `comm`, with equal shares.   Collective.
  *
@@ -105,8 +116,10 @@ typedef struct kilter_loop_options {
  * that differ between ranks); KILTER_ERR_MEMORY; KILTER_ERR_PEER (not all ranks came, or one died);
  * KILTER_ERR_MPI; KILTER_ERR_RECORD (the record cannot be made: on all ranks)
  */
-KILTER_API kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options,
-                                          kilter_loop **loop, kilter_error *error);
+static inline kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options,
+                                             kilter_loop **loop, kilter_error *error) {
+    return kilter_loop_open_sized(comm, options, sizeof(kilter_loop_options), loop, error);
+}
 
 /**
  * Attach an array with a row of `bytes` for each iteration.   Collective; before the first
@@ -189,13 +202,15 @@ KILTER_API kilter_status kilter_loop_gather(kilter_loop *loop, const void *base,
 
 /** What balancing did so far. The texts are the loop's, valid until its next call. */
 typedef struct kilter_loop_summary {
-    uint64_t executions, rounds; /**< rounds: times that rates were compared */
-    uint64_t moves, moved;       /**< decisions to move that were carried out, and iterations moved by them */
-    uint64_t block;              /**< DOACROSS: elements in a block now */
-    uint64_t depth;   /**< executions that one exchange of ghost rows is for now; 1 unless `deep` */
-    double elapsed_s; /**< in executions */
-    double waited_s;  /**< of it this rank had nothing to do */
-    double moving_s;  /**< and this rank spent on moving rows */
+    uint64_t executions; /**< of the loop that have ended */
+    uint64_t rounds;     /**< times that rates were compared */
+    uint64_t moves;      /**< decisions to move that were carried out */
+    uint64_t moved;      /**< iterations moved by them */
+    uint64_t block;      /**< DOACROSS: elements in a block now */
+    uint64_t depth;      /**< executions that one exchange of ghost rows is for now; 1 unless `deep` */
+    double elapsed_s;    /**< in executions */
+    double waited_s;     /**< of it this rank had nothing to do */
+    double moving_s;     /**< and this rank spent on moving rows */
     /** forecast when the moves so far were decided: elapsed time saved, of each until speeds were to change
      */
     double gained_s;
@@ -205,8 +220,14 @@ typedef struct kilter_loop_summary {
     const char *decision; /**< one sentence: what was decided last, and why */
 } kilter_loop_summary;
 
-/** Local. */
-KILTER_API void kilter_loop_summary_get(const kilter_loop *loop, kilter_loop_summary *summary);
+/** kilter_loop_summary_get() for a summary that is `bytes` bytes long. */
+KILTER_API void kilter_loop_summary_get_sized(const kilter_loop *loop, kilter_loop_summary *summary,
+                                              size_t bytes);
+
+/** Say what balancing did so far.   Local. */
+static inline void kilter_loop_summary_get(const kilter_loop *loop, kilter_loop_summary *summary) {
+    kilter_loop_summary_get_sized(loop, summary, sizeof(kilter_loop_summary));
+}
 
 /**
  * Free the loop and its arrays.   Collective. NULL does nothing.

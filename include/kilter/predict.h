@@ -1,4 +1,5 @@
 /**
+ * @file
  * How long a fork-join program takes: one that works alone, forks tasks, waits for all of them and begins
  * again. A short benchmark of it, two runs or more on any workers, tells what is asked for here
  * (kilter_farm_program()).
@@ -6,8 +7,10 @@
 #ifndef KILTER_PREDICT_H
 #define KILTER_PREDICT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+#include "kilter/run.h"
 #include "kilter/status.h"
 
 #ifdef __cplusplus
@@ -36,6 +39,12 @@ typedef struct kilter_prediction {
     uint32_t workers;  /**< that get a share; the others are too slow to help */
 } kilter_prediction;
 
+/** kilter_predict() for a program and a prediction of these lengths, in bytes. speeds: one double a worker.
+ */
+KILTER_API kilter_status kilter_predict_sized(const kilter_program *program, size_t program_bytes,
+                                              kilter_bytes speeds, kilter_prediction *prediction,
+                                              size_t prediction_bytes, kilter_error *error);
+
 /**
  * Predict a program on workers of these speeds, whole tasks dealt by earliest completion, as policy "ect"
  * does.   Local, pure.
@@ -46,8 +55,13 @@ typedef struct kilter_prediction {
  * @param prediction  [out] written only on KILTER_OK
  * @return KILTER_OK; KILTER_ERR_RANGE for no task, no worker, or a number that cannot be; KILTER_ERR_MEMORY
  */
-KILTER_API kilter_status kilter_predict(const kilter_program *program, const double *speeds, uint32_t workers,
-                                        kilter_prediction *prediction, kilter_error *error);
+static inline kilter_status kilter_predict(const kilter_program *program, const double *speeds,
+                                           uint32_t workers, kilter_prediction *prediction,
+                                           kilter_error *error) {
+    kilter_bytes all = {speeds, workers * sizeof(double)};
+    return kilter_predict_sized(program, sizeof(kilter_program), all, prediction, sizeof(kilter_prediction),
+                                error);
+}
 
 #ifdef __cplusplus
 }

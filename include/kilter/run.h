@@ -1,4 +1,5 @@
 /**
+ * @file
  * A run: a bag of tasks to be done, and their results.
  */
 #ifndef KILTER_RUN_H
@@ -16,14 +17,14 @@ extern "C" {
 
 /** Bytes somebody else owns. data may be NULL when size is 0. */
 typedef struct kilter_bytes {
-    const void *data;
-    size_t size; /**< bytes */
+    const void *data; /**< the first byte */
+    size_t size;      /**< bytes */
 } kilter_bytes;
 
 /** One finished task, as the master's callback sees it. What it points to is aligned for any type and valid
  * during the callback. */
 typedef struct kilter_outcome {
-    uint64_t index;
+    uint64_t index;       /**< of the task, 0 … tasks−1 of the run */
     kilter_status status; /**< KILTER_OK or KILTER_ERR_TASK */
     kilter_bytes result;  /**< empty when the task failed */
     const char *error;    /**< why it failed; NULL when it did not */
@@ -35,6 +36,7 @@ typedef struct kilter_outcome {
  * first that did not. */
 typedef void (*kilter_done_fn)(const kilter_outcome *outcome, void *user);
 
+/** In which order the results of a run are given to the program. */
 typedef enum kilter_order {
     KILTER_BY_ARRIVAL = 0, /**< as soon as a result is here */
     KILTER_BY_INDEX = 1,   /**< 0, 1, 2, …: a result waits for those before it */
@@ -48,7 +50,7 @@ typedef struct kilter_run {
     /** weights[0 … tasks−1], expected work of each task in any unit, from 1e-50 to 1e50; NULL: all alike */
     const double *weights;
     kilter_bytes shared; /**< sent once to each worker; data NULL: what the last run gave stays in force */
-    kilter_order order;
+    kilter_order order;  /**< in which `done` gets results */
     kilter_done_fn done; /**< NULL: results are dropped */
     void *user;          /**< handed to done */
     /** all tasks together, in a unit that stays the same from run to run, from 1e-50 to 1e50: what is known

@@ -1,4 +1,5 @@
 /**
+ * @file
  * What every Kilter call returns, and what went wrong in words.
  *
  * One list makes the enum and its texts. Errors stand grouped by the largest thing that is lost.
@@ -18,7 +19,7 @@ extern "C" {
 #define KILTER_PRINTF(f, a)
 #endif
 
-/* name, meaning */
+/** All statuses, each with its name and its meaning. */
 #define KILTER_STATUS_LIST(X)                                                                                \
     X(OK, "done")                                                                                            \
     X(ENDED, "this process's part is over; nothing went wrong")                                              \
@@ -38,6 +39,7 @@ extern "C" {
     X(ERR_MPI, "MPI refused something")                                                                      \
     X(ERR_CANCELLED, "the run was cancelled")
 
+/** What a call came to. New ones are added at the end, so that each keeps its number. */
 typedef enum kilter_status {
 #define KILTER_STATUS_ENUM(name, text) KILTER_##name,
     KILTER_STATUS_LIST(KILTER_STATUS_ENUM)
@@ -51,7 +53,7 @@ enum { KILTER_ERROR_TEXT_BYTES = 512 };
  * The caller owns it; calls that take one accept NULL and write it only on failure.
  */
 typedef struct kilter_error {
-    kilter_status status;
+    kilter_status status;               /**< what went wrong */
     char text[KILTER_ERROR_TEXT_BYTES]; /**< one line, no newline at the end; cut when longer */
 } kilter_error;
 

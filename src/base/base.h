@@ -61,6 +61,31 @@ const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);
  * memory, and the array is as it was. */
 void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each);
 
+/* A public struct as this library knows it. Programs have it as their own Kilter did: shorter, or longer. */
+typedef struct kl_struct {
+    const char *name; /* for messages */
+    void *at;
+    size_t bytes;
+} kl_struct;
+#define KL_STRUCT(type, variable) ((kl_struct){#type, &(variable), sizeof(variable)})
+
+/* Copy a program's struct of `bytes` bytes to own.at; members that the program does not have become zero.
+ * KILTER_ERR_USAGE: the program sets a member that this library does not have; own.at is as it was. */
+kilter_status kl_struct_in(kl_struct own, const void *theirs, size_t bytes, kilter_error *error);
+/* Copy own.at to a program's struct of `bytes` bytes, and no more; members that this library does not have
+ * become zero. */
+void kl_struct_out(void *theirs, size_t bytes, kl_struct own);
+
+/* A public struct that the library hands to a function of the program, with zeros behind it: a program that
+ * was compiled for a newer Kilter reads members that this library does not have as zero. */
+enum { KL_LATER_BYTES = 64 };
+#define KL_HAND(type, value)                                                                                 \
+    (&((struct {                                                                                             \
+          type it;                                                                                           \
+          unsigned char later[KL_LATER_BYTES];                                                               \
+      }){.it = (value)})                                                                                     \
+          .it)
+
 typedef struct kl_span { /* indices [lo, hi) */
     uint64_t lo, hi;
 } kl_span;

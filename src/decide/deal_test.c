@@ -226,20 +226,67 @@ static habit habit_of(uint64_t bits, asking order) {
                    .warm = bits & 64};
 }
 
+/* Policies of the program's own: one that never gives anything, one that gives too much, and one that follows
+ * no rule. */
+static uint64_t never(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
+    (void)view, (void)reason, (void)user;
+    return 0;
+}
+
+static uint64_t too_many(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
+    (void)reason, (void)user;
+    return view->left + 1 + view->chunks;
+}
+
+static uint64_t without_rule(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
+    (void)user;
+    uint64_t lot = kl_mix64(view->left << 20 ^ view->chunks << 8 ^ view->asks->number) % 5;
+    kilter_policy_say(reason, "a lot of %d", (int)lot);
+    return lot == 4 ? view->left * 2 : lot;
+}
+
+static const kilter_policy own_never = {.name = "never", .choose = never},
+                           own_too_many = {.name = "too-many", .choose = too_many},
+                           own_without_rule = {.name = "without-rule", .choose = without_rule};
+static const kilter_policy *const own_list[] = {&own_never, &own_too_many, &own_without_rule, NULL};
+enum { OWN_COUNT = sizeof own_list / sizeof *own_list - 1 };
+
+static kl_own_policies *own;
+
+static size_t policy_count(void) {
+    return kl_policy_count() + OWN_COUNT;
+}
+
+static const kl_policy *policy_at(size_t i) {
+    size_t shipped = kl_policy_count();
+    return i < shipped ? kl_policy_at(i) : kl_own_policies_find(own, own_list[i - shipped]->name);
+}
+
+static int take_own(void **state) {
+    (void)state;
+    return kl_own_policies_new(own_list, &own, NULL);
+}
+
+static int free_own(void **state) {
+    (void)state;
+    kl_own_policies_free(own);
+    return 0;
+}
+
 /* Small farms are tried with every order of asking and many habits, larger ones with habits drawn by lot. */
 static void every_task_is_dealt_once(void **state) {
     (void)state;
-    for (size_t p = 0; p < kl_policy_count(); p++)
-        for (uint32_t workers = 1; workers <= MOST_WORKERS; workers++)
+    for (size_t p = 0; p < policy_count(); p++)
+        for (uint32_t workers = 1; workers <= (p < kl_policy_count() ? MOST_WORKERS : 8); workers++)
             for (uint64_t tasks = 0; tasks <= 3 * workers + 2; tasks++) {
                 uint64_t seed = kl_mix64(p << 32 | workers << 16 | tasks);
                 if (workers > 8) {
-                    deal_everything(kl_policy_at(p), workers, tasks,
+                    deal_everything(policy_at(p), workers, tasks,
                                     habit_of(seed, (seed >> 32) % ASKING_ORDERS), seed);
                     continue;
                 }
                 for (uint64_t k = 0; k < 4 * ASKING_ORDERS; k++)
-                    deal_everything(kl_policy_at(p), workers, tasks,
+                    deal_everything(policy_at(p), workers, tasks,
                                     habit_of(kl_mix64(seed + k), k % ASKING_ORDERS), seed + k);
             }
 }
@@ -247,10 +294,10 @@ static void every_task_is_dealt_once(void **state) {
 /* The same with more tasks than workers by far, where batches follow each other. */
 static void many_tasks_are_dealt_once(void **state) {
     (void)state;
-    for (size_t p = 0; p < kl_policy_count(); p++)
+    for (size_t p = 0; p < policy_count(); p++)
         for (uint64_t k = 0; k < 96; k++) {
             uint64_t seed = kl_mix64(p << 32 | k);
-            deal_everything(kl_policy_at(p), 1 + (uint32_t)(seed >> 8 & 15), seed >> 16 & 1023,
+            deal_everything(policy_at(p), 1 + (uint32_t)(seed >> 8 & 15), seed >> 16 & 1023,
                             habit_of(k, k % ASKING_ORDERS), seed);
         }
 }
@@ -258,9 +305,9 @@ static void many_tasks_are_dealt_once(void **state) {
 /* A dealer lives through the runs of its farm; each begins afresh. */
 static void runs_follow_each_other(void **state) {
     (void)state;
-    for (size_t p = 0; p < kl_policy_count(); p++) {
+    for (size_t p = 0; p < policy_count(); p++) {
         farm f;
-        set_up(&f, kl_policy_at(p), 5, 100, (habit){.measured = true}, p);
+        set_up(&f, policy_at(p), 5, 100, (habit){.measured = true}, p);
         for (f.s.run = 0; f.s.run < 5; f.s.run++) {
             f.s.tasks = 100 - 7 * f.s.run;
             f.s.units = (double)f.s.tasks;
@@ -288,5 +335,5 @@ int main(void) {
         cmocka_unit_test(many_tasks_are_dealt_once),
         cmocka_unit_test(runs_follow_each_other),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, take_own, free_own);
 }

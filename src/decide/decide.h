@@ -5,6 +5,7 @@
 #ifndef KL_DECIDE_H
 #define KL_DECIDE_H
 
+#include "kilter/policy.h"
 #include "model/model.h"
 #include "play/play.h"
 
@@ -43,6 +44,15 @@ typedef struct kl_dealer kl_dealer; /* a policy at work on one farm; lives throu
 size_t kl_policy_count(void);
 const kl_policy *kl_policy_at(size_t i);
 const kl_policy *kl_policy_find(const char *name); /* any case; NULL: no such policy */
+/* The program's own policies beside them. The list ends with NULL, and is kept by the program as long as
+ * `own` lives. KILTER_ERR_USAGE: a policy of it cannot be used. */
+enum { KL_POLICY_NAME_BYTES = 32 };
+typedef struct kl_own_policies kl_own_policies;
+kilter_status kl_own_policies_new(const kilter_policy *const *list, kl_own_policies **own,
+                                  kilter_error *error);
+void kl_own_policies_free(kl_own_policies *own);
+/* Own ones, then the registry; own may be NULL. NULL: there is none. */
+const kl_policy *kl_own_policies_find(const kl_own_policies *own, const char *name);
 const char *kl_policy_name(const kl_policy *policy);
 const char *kl_policy_summary(const kl_policy *policy); /* one line */
 bool kl_policy_has_factor(const kl_policy *policy);     /* FSC, DPF */

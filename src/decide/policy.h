@@ -60,6 +60,7 @@ struct kl_policy {
     void (*refill)(const kl_look *look, kl_course *course);
     kl_weighting weighting;
     bool rescues;
+    const kilter_policy *own; /* NULL, or: the program's, which deal asks */
 };
 
 /* In the order of registration. */

@@ -86,7 +86,7 @@ static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, 
         d->out_of_memory |= !outcome.result.data;
     }
     if (d->run.done && !d->out_of_memory)
-        d->run.done(&outcome, d->run.user);
+        d->run.done(KL_HAND(kilter_outcome, outcome), d->run.user);
 }
 
 static void give_all(kl_deliverer *d, kl_delivery *delivery) {

@@ -227,7 +227,7 @@ int kl_worker_call(kl_worker *w) {
     if (task->input.size > 0 && !task->input.data)
         return kilter_result_fail(&w->result, "taking its input of %zu bytes: memory ran out",
                                   task->input.size);
-    return w->options.work(task, &w->result, w->state);
+    return w->options.work(KL_HAND(kilter_task, *task), &w->result, w->state);
 }
 
 /* The user's function runs while others may attend. */

@@ -38,6 +38,7 @@ struct kl_worker {
     kl_transport *transport;
     kl_peer master;
     kilter_worker self;
+    unsigned char self_later[KL_LATER_BYTES]; /* zeros: a newer program may know more of `self` */
     void *state;
     bool started, ready; /* the start function was called; this master was told so */
     bool orphan;         /* the master is gone */

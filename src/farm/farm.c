@@ -391,7 +391,7 @@ static void set_on(kilter_farm *f, bool on) {
     pthread_mutex_unlock(&f->lock);
 }
 
-kilter_status kilter_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *error) {
+kilter_status kl_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *error) {
     kilter_status status = kl_farm_begin_use(f, "starting a run", error);
     if (status != KILTER_OK)
         return status;
@@ -410,7 +410,7 @@ void kilter_farm_cancel(kilter_farm *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
-void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {
+void kl_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {
     kilter_farm *f = (kilter_farm *)(uintptr_t)farm; /* const to the caller; the lock is not */
     pthread_mutex_lock(&f->lock);
     *summary = f->summary;

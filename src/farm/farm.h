@@ -16,8 +16,9 @@ typedef struct kl_settings {
     char *bind;
     char *arguments; /* the program's own; NULL: it did not show them */
     char *task_timeout, *worker_memory;
-    kl_limits limits;  /* of these two, and the options' others */
-    kl_arenas *arenas; /* of local workers, who are forked with it; NULL: none */
+    kl_limits limits;     /* of these two, and the options' others */
+    kl_own_policies *own; /* the program's; NULL: none */
+    kl_arenas *arenas;    /* of local workers, who are forked with it; NULL: none */
 } kl_settings;
 
 /* KILTER_ENDED when help was asked for and printed. Takes its options out of argc/argv (both may be NULL)

@@ -247,4 +247,15 @@ kilter_status kl_farm_start_service(kilter_farm *farm, kilter_error *error);
 kilter_status kl_farm_begin_use(kilter_farm *farm, const char *what, kilter_error *error);
 void kl_farm_end_use(kilter_farm *farm);
 
+/* --- the public calls, for sized.c: with structs as this library knows them --- */
+
+kilter_status kl_farm_open(const kilter_farm_options *options, int *argc, char **argv, kilter_farm **farm,
+                           kilter_error *error);
+kilter_status kl_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error);
+void kl_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary);
+kilter_status kl_farm_grain(kilter_farm *farm, const kilter_grain_options *options, kilter_grain *grain,
+                            kilter_error *error);
+kilter_status kl_farm_program(kilter_farm *farm, kilter_program *program, kilter_error *error);
+kilter_status kl_farm_expect(kilter_farm *farm, const kilter_expectation *expectation, kilter_error *error);
+
 #endif

@@ -102,8 +102,8 @@ static kilter_status choose(kilter_farm *f, const kilter_grain_options *o, kl_gr
     return KILTER_OK;
 }
 
-kilter_status kilter_farm_grain(kilter_farm *f, const kilter_grain_options *options, kilter_grain *grain,
-                                kilter_error *error) {
+kilter_status kl_farm_grain(kilter_farm *f, const kilter_grain_options *options, kilter_grain *grain,
+                            kilter_error *error) {
     kilter_status status = check(options, error);
     if (status == KILTER_OK && kilter_farm_resumes(f))
         status = kl_fail(
@@ -131,7 +131,7 @@ kilter_status kilter_farm_grain(kilter_farm *f, const kilter_grain_options *opti
     return status;
 }
 
-kilter_status kilter_farm_program(kilter_farm *f, kilter_program *program, kilter_error *error) {
+kilter_status kl_farm_program(kilter_farm *f, kilter_program *program, kilter_error *error) {
     kl_grain_look now = {0};
     kilter_status status = kl_farm_begin_use(f, "asking for a benchmark", error);
     if (status != KILTER_OK)
@@ -168,7 +168,7 @@ kl_expectation kl_farm_take_expectation(kilter_farm *f) {
     return expected;
 }
 
-kilter_status kilter_farm_expect(kilter_farm *f, const kilter_expectation *expectation, kilter_error *error) {
+kilter_status kl_farm_expect(kilter_farm *f, const kilter_expectation *expectation, kilter_error *error) {
     if (expectation->runs == 0 || !(expectation->seconds > 0 && isfinite(expectation->seconds)))
         return kl_fail(error, KILTER_ERR_RANGE,
                        "expecting %llu runs to take %g s: give at least one run, and a time above 0",

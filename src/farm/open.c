@@ -96,7 +96,7 @@ static double greeting_s(const kilter_farm *f) {
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
     const char *policy = f->settings.policy ? f->settings.policy : "auto";
-    kl_master_options options = {.policy = kl_policy_find(policy),
+    kl_master_options options = {.policy = kl_own_policies_find(f->settings.own, policy),
                                  .clock = f->clock,
                                  .program = f->settings.name,
                                  .program_version = f->settings.version,
@@ -217,8 +217,8 @@ static bool is_first_rank(void) {
     return true;
 }
 
-kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv, kilter_farm **farm,
-                               kilter_error *error) {
+kilter_status kl_farm_open(const kilter_farm_options *options, int *argc, char **argv, kilter_farm **farm,
+                           kilter_error *error) {
     kl_settings settings = {0};
     kl_keep_standard_streams();
     kilter_status status = kl_settings_read(options, argc, argv, &settings, error);

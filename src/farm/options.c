@@ -180,7 +180,7 @@ static kilter_status check_listed(const char *said, const char *text, const kl_s
     kl_limits limits;
     const char *const transports[] = {"zmq", "mpi", "inproc", NULL}, *const teams[] = {"all", "auto", NULL},
                       *const binds[] = {"auto", "none", "core", NULL};
-    if (field == &s->policy && !kl_policy_find(text))
+    if (field == &s->policy && !kl_own_policies_find(s->own, text))
         return kl_fail(error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; --kilter-help lists them", said,
                        text);
     if (field == &s->transport && !one_of(text, transports))
@@ -281,6 +281,8 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
         return kl_fail(error, KILTER_ERR_USAGE,
                        "opening a farm: options.work is NULL; give it the function that does one task");
     kilter_status checked = check_seconds(options, error);
+    if (checked == KILTER_OK)
+        checked = kl_own_policies_new(options->policies, &settings->own, error);
     if (checked != KILTER_OK)
         return checked;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -480,5 +482,6 @@ void kl_settings_free(kl_settings *s) {
                      s->bind, s->arguments, s->task_timeout, s->worker_memory};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         free(texts[i]);
+    kl_own_policies_free(s->own);
     *s = (kl_settings){0};
 }

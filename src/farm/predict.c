@@ -67,8 +67,8 @@ static kilter_prediction predict(const kilter_program *p, const kl_lane *lanes, 
     return found;
 }
 
-kilter_status kilter_predict(const kilter_program *p, const double *speeds, uint32_t workers,
-                             kilter_prediction *prediction, kilter_error *error) {
+static kilter_status predict_on(const kilter_program *p, const double *speeds, uint32_t workers,
+                                kilter_prediction *prediction, kilter_error *error) {
     kilter_status status = check(p, speeds, workers, error);
     if (status != KILTER_OK)
         return status;
@@ -89,4 +89,18 @@ kilter_status kilter_predict(const kilter_program *p, const double *speeds, uint
     return status == KILTER_OK
                ? KILTER_OK
                : kl_fail(error, status, "predicting for %u workers: memory ran out", (unsigned)workers);
+}
+
+kilter_status kilter_predict_sized(const kilter_program *program, size_t program_bytes, kilter_bytes speeds,
+                                   kilter_prediction *prediction, size_t prediction_bytes,
+                                   kilter_error *error) {
+    kilter_program own;
+    kilter_prediction found = {0};
+    uint32_t workers = (uint32_t)(speeds.size / sizeof(double));
+    kilter_status status = kl_struct_in(KL_STRUCT(kilter_program, own), program, program_bytes, error);
+    if (status == KILTER_OK)
+        status = predict_on(&own, speeds.data, workers, &found, error);
+    if (status == KILTER_OK)
+        kl_struct_out(prediction, prediction_bytes, KL_STRUCT(kilter_prediction, found));
+    return status;
 }

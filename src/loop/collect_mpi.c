@@ -168,7 +168,7 @@ kilter_status kilter_loop_gather(kilter_loop *l, const void *base, int root, voi
     return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);
 }
 
-void kilter_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
+void kl_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
     *summary = l->summary;
     summary->depth = l->depth;
     summary->block = kl_loop_pipelined(l) ? l->block : 0;

@@ -364,4 +364,10 @@ void kl_loop_note_gone(kilter_loop *l, kl_span rows, int to);
 /* collect_mpi.c */
 bool kl_loop_own_at(const kilter_loop *l, size_t nth, kl_span *range); /* between two executions */
 
+/* --- open_mpi.c, collect_mpi.c: public calls, for sized_mpi.c --- */
+
+kilter_status kl_loop_open(MPI_Comm comm, const kilter_loop_options *options, kilter_loop **loop,
+                           kilter_error *error);
+void kl_loop_summary_get(const kilter_loop *loop, kilter_loop_summary *summary);
+
 #endif

@@ -339,8 +339,8 @@ static kilter_status give_back(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options, kilter_loop **loop,
-                               kilter_error *error) {
+kilter_status kl_loop_open(MPI_Comm comm, const kilter_loop_options *options, kilter_loop **loop,
+                           kilter_error *error) {
     int rank, ranks;
     double patience_s;
     kilter_error impatience = {KILTER_OK, ""};

@@ -1,0 +1,22 @@
+/* The loop's public calls that take structs of programs, each in its own length.
+ * docs/decisions/0025-public-structs.md */
+#include "loop/loop_mpi.h"
+
+/* Opening is collective: a rank whose options cannot be used tells the others so, as one without options
+ * does. */
+kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop_options *options, size_t bytes,
+                                     kilter_loop **loop, kilter_error *error) {
+    kilter_loop_options own;
+    if (!options)
+        return kl_loop_open(comm, NULL, loop, error);
+    kilter_status taken = kl_struct_in(KL_STRUCT(kilter_loop_options, own), options, bytes, error);
+    kilter_status status =
+        kl_loop_open(comm, taken == KILTER_OK ? &own : NULL, loop, taken == KILTER_OK ? error : NULL);
+    return taken == KILTER_OK ? status : taken;
+}
+
+void kilter_loop_summary_get_sized(const kilter_loop *loop, kilter_loop_summary *summary, size_t bytes) {
+    kilter_loop_summary own;
+    kl_loop_summary_get(loop, &own);
+    kl_struct_out(summary, bytes, KL_STRUCT(kilter_loop_summary, own));
+}

@@ -1,0 +1,50 @@
+/* Uses a loop with structs of another length than the library has: see sizes_test.sh. Prints "kept" at the
+ * end. */
+#include "sizes.h"
+
+#include <kilter/loop.h>
+
+enum { ROWS = 50 };
+
+static kilter_loop *open_loop(void) {
+    GUARDED(kilter_loop_options) options;
+    PREPARE_INPUT(options);
+    options.it.iterations = ROWS;
+    options.it.name = "sized";
+    kilter_loop *loop = NULL;
+    kilter_error error = {KILTER_OK, ""};
+    SET_LATER(&options.it, 1);
+    if (KNOWS_LATER) {
+        CHECK(kilter_loop_open(MPI_COMM_WORLD, &options.it, &loop, &error) == KILTER_ERR_USAGE && !loop);
+        CHECK(strstr(error.text, "kilter_loop_options: the program sets a member that this Kilter"));
+    }
+    SET_LATER(&options.it, 0);
+    if (kilter_loop_open(MPI_COMM_WORLD, &options.it, &loop, &error) != KILTER_OK)
+        wrong(__FILE__, __LINE__, error.text);
+    CHECK(UNTOUCHED(options));
+    return loop;
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    kilter_loop *loop = open_loop();
+    void *base;
+    CHECK(kilter_loop_array(loop, sizeof(double), 0, &base, NULL) == KILTER_OK);
+    for (int sweep = 0; sweep < 3; sweep++) {
+        CHECK(kilter_loop_begin(loop, NULL) == KILTER_OK);
+        for (kilter_range r; kilter_loop_next(loop, &r);)
+            for (uint64_t i = r.lo; i < r.hi; i++)
+                ((double *)base)[i] += 1;
+        CHECK(kilter_loop_end(loop, NULL) == KILTER_OK);
+    }
+    double sum;
+    CHECK(kilter_loop_sum(loop, base, &sum, NULL) == KILTER_OK && sum == 3.0 * ROWS);
+    GUARDED(kilter_loop_summary) summary;
+    PREPARE_OUTPUT(summary);
+    kilter_loop_summary_get(loop, &summary.it);
+    CHECK(summary.it.executions == 3 && UNTOUCHED(summary) && LATER_IS_ZERO(&summary.it));
+    CHECK(kilter_loop_close(loop, NULL) == KILTER_OK);
+    puts("kept");
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Programs compiled against an older and a newer Kilter run with this library: their structs are shorter or longer
+# than the library's, and no byte behind them is read or written.
+# usage: sizes_test.sh PROGRAM.c COMPILER HEADER… -- LINK_ARGUMENT… -- [LAUNCHER…]
+# CFLAGS come from the environment.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+source=$1 compiler=$2
+shift 2
+fail() { echo "sizes_test: $*" >&2; exit 1; }
+headers=() link=()
+while [ "$1" != -- ]; do headers+=("$1"); shift; done; shift
+while [ "$1" != -- ]; do link+=("$1"); shift; done; shift
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export KILTER_RECORD_DIR=$work
+for way in older same newer; do
+    mkdir -p "$work/$way/kilter"
+    "$here/change_structs" $way "${headers[@]}" "$work/$way/kilter"
+    "$compiler" -std=c11 -Wall -Wextra -Werror ${CFLAGS-} "-D${way^^}" "-I$work/$way" "-I$here" "$source" \
+        -o "$work/$way/program" "${link[@]}"
+    said=$("$@" "$work/$way/program") || fail "a program of a Kilter whose structs are '$way' fails: $said"
+    grep -q kept <<<"$said" || fail "a program of a Kilter whose structs are '$way' says: $said"
+done
+echo "programs with older, the same and newer structs run"

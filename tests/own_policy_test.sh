@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# A program's own policy is in force: the record names it and has its reasons; other policies can still be chosen.
+# usage: own_policy_test.sh EXAMPLE KILTER
+set -euo pipefail
+example=$1 kilter=$2
+fail() { echo "own_policy_test: $*" >&2; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$example" --workers 2 --record "$work/own.kilter" >"$work/own.out"
+"$kilter" report --json "$work/own.kilter" >"$work/own.json"
+grep -q '"policy": *"half-by-speed"' "$work/own.json" || fail "the record does not name the policy"
+grep -q 'half of its part of' "$work/own.json" || fail "the record has none of the policy's reasons"
+"$kilter" report "$work/own.kilter" | grep -q half-by-speed || fail "the report does not name the policy"
+"$example" --workers 2 --policy gss --record "$work/gss.kilter" | cmp - "$work/own.out" || fail "another result with gss"
+"$kilter" report --json "$work/gss.kilter" | grep -q '"policy": *"gss"' || fail "--policy gss is not in force"
+code=0
+"$example" --policy none-such 2>"$work/said" || code=$?
+[ "$code" -eq 2 ] && grep -q "no policy 'none-such'" "$work/said" || fail "exit $code, and: $(cat "$work/said")"
