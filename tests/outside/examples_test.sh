@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The installed examples compile from where they are, and those that need no MPI print what they should.
+# usage: examples_test.sh BUILD     (CMAKE and CC come from the environment)
+set -euo pipefail
+build=$1
+fail() { echo "examples_test: $*" >&2; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$CMAKE" --install "$build" --prefix "$work/prefix" >/dev/null
+examples=$work/prefix/share/doc/kilter/examples
+"$CMAKE" -S "$examples" -B "$work/build" -G Ninja "-DCMAKE_PREFIX_PATH=$work/prefix" "-DCMAKE_C_COMPILER=$CC" \
+    "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror" -DCMAKE_BUILD_TYPE=Debug >"$work/log" 2>&1 || fail "configuring: $(cat "$work/log")"
+"$CMAKE" --build "$work/build" >"$work/log" 2>&1 || fail "building: $(cat "$work/log")"
+ran=0
+for wanted in "$examples"/*.out; do
+    name=$(basename "$wanted" .out)
+    KILTER_RECORD=none "$examples/run_example" "$work/build/$name" "$wanted" || fail "$name prints something else"
+    ran=$((ran + 1))
+done
+[ "$ran" -ge 4 ] || fail "only $ran examples were run"
