@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo check bench stragglers paper1 paper2 paper3 shared foresight faults install fuzz tidy format clean packages release
+.PHONY: docs demo check bench stragglers paper1 paper2 paper3 shared foresight faults install fuzz tidy format clean packages release
 
 demo: packages        ## a real planning problem on unequal workers, start to end
 	tools/demo
@@ -36,6 +36,10 @@ foresight: release    ## docs/results/foresight.md: forecasts and the number of 
 
 faults: release       ## docs/results/faults.md: what happens when workers, links and masters fail; hours
 	tools/faults
+
+docs: packages        ## the reference of the interface, HTML and man pages, into build/release/api
+	cmake --preset release
+	cmake --build --preset release --target docs
 
 install: release      ## into PREFIX
 	cmake --install build/release --prefix "$(PREFIX)"
