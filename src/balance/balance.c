@@ -2,6 +2,7 @@
 #include "balance/balance.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,15 +158,18 @@ static void take_task_work(kl_balance *b, const kilter_run *run) {
     b->mean_rate /= factor;
 }
 
+static void record(kl_balance *b, uint64_t chunk, const kl_decision *decision) {
+    kl_trace_decision(
+        b->trace,
+        &(kl_trace_moment){
+            .now_s = b->snapshot.now_s, .opened_s = b->opened_s, .run = b->snapshot.run, .chunk = chunk},
+        decision);
+}
+
 static void record_left_out(kl_balance *b, uint32_t worker) {
-    char reason[KL_REASON_BYTES];
-    if (kl_dealer_leaves_out(b->dealer, &b->snapshot, worker, reason))
-        kl_trace_decision(b->trace, &(kl_trace_decision_row){.run = b->snapshot.run,
-                                                             .chunk = UINT64_MAX,
-                                                             .at_s = b->snapshot.now_s - b->opened_s,
-                                                             .worker = b->views[worker].number,
-                                                             .kind = "withhold",
-                                                             .reason = reason});
+    kl_decision d = {.kind = KL_DECIDES_WITHHOLD, .subject = b->views[worker].number};
+    if (kl_dealer_leaves_out(b->dealer, &b->snapshot, worker, d.reason))
+        record(b, UINT64_MAX, &d);
 }
 
 /* What was assigned before anybody asked; who gets nothing may ask when nothing is left. A run that grows
@@ -174,16 +178,13 @@ static void record_assignment(kl_balance *b, bool grows) {
     kl_assignment a;
     if (!b->trace || !kl_dealer_assignment(b->dealer, &a))
         return;
-    double now_s = b->snapshot.now_s - b->opened_s;
-    kl_trace_decision(b->trace, &(kl_trace_decision_row){.run = b->snapshot.run,
-                                                         .chunk = UINT64_MAX,
-                                                         .at_s = now_s,
-                                                         .worker = -1,
-                                                         .kind = "assign",
-                                                         .count = a.used,
-                                                         .reason = a.reason,
-                                                         .forecast_s = grows ? 0 : now_s + a.end_s,
-                                                         .gain_s = a.gain_s});
+    kl_decision d = {.kind = KL_DECIDES_ASSIGN,
+                     .subject = KL_SUBJECT_ALL,
+                     .count = a.used,
+                     .forecast_s = grows ? 0 : b->snapshot.now_s + a.end_s,
+                     .gain_s = a.gain_s};
+    snprintf(d.reason, sizeof d.reason, "%s", a.reason);
+    record(b, UINT64_MAX, &d);
     for (uint32_t i = 0; i < b->snapshot.slots && a.idle > 0; i++)
         if (b->views[i].present)
             record_left_out(b, i);
@@ -376,34 +377,26 @@ static void note_dealt(kl_balance *b, uint32_t worker, kl_chunk *chunk) {
 }
 
 static void record_plan(kl_balance *b, const kl_plan *plan, const kl_chunk *chunk) {
-    kl_trace_decision(b->trace, &(kl_trace_decision_row){
-                                    .run = b->snapshot.run,
-                                    .chunk = chunk ? chunk->id : UINT64_MAX,
-                                    .at_s = b->snapshot.now_s - b->opened_s,
-                                    .worker = b->views[plan->worker].number,
-                                    .kind = chunk ? "deal" : "withhold",
-                                    .count = plan->count,
-                                    .reason = plan->reason,
-                                    .forecast_s = plan->finish_s > 0 ? plan->finish_s - b->opened_s : 0,
-                                    .gain_s = plan->gain_s,
-                                });
+    kl_decision d = {.kind = chunk ? KL_DECIDES_DEAL : KL_DECIDES_WITHHOLD,
+                     .subject = b->views[plan->worker].number,
+                     .count = plan->count,
+                     .forecast_s = plan->finish_s,
+                     .gain_s = plan->gain_s};
+    snprintf(d.reason, sizeof d.reason, "%s", plan->reason);
+    record(b, chunk ? chunk->id : UINT64_MAX, &d);
 }
 
 void kl_balance_rescue(kl_balance *b, const kl_board *board, kl_rescue *rescue) {
     kl_rescue_choose(look(b), board, rescue);
     if (rescue->act == KL_RESCUE_NOTHING)
         return;
-    kl_trace_decision(b->trace, &(kl_trace_decision_row){
-                                    .run = b->snapshot.run,
-                                    .chunk = UINT64_MAX,
-                                    .at_s = b->snapshot.now_s - b->opened_s,
-                                    .worker = b->views[rescue->from].number,
-                                    .kind = rescue->act == KL_RESCUE_RECALL ? "recall" : "copy",
-                                    .count = rescue->tasks,
-                                    .reason = rescue->reason,
-                                    .forecast_s = rescue->finish_s - b->opened_s,
-                                    .gain_s = rescue->gain_s,
-                                });
+    kl_decision d = {.kind = rescue->act == KL_RESCUE_RECALL ? KL_DECIDES_RECALL : KL_DECIDES_COPY,
+                     .subject = b->views[rescue->from].number,
+                     .count = rescue->tasks,
+                     .forecast_s = rescue->finish_s,
+                     .gain_s = rescue->gain_s};
+    snprintf(d.reason, sizeof d.reason, "%s", rescue->reason);
+    record(b, UINT64_MAX, &d);
 }
 
 kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, double asked_s, bool again,

@@ -13,6 +13,14 @@ static const kl_policy *const registry[] = {
     &kl_policy_dpf,    &kl_policy_daf, &kl_policy_auto,  &kl_policy_ect,
 };
 
+const char *kl_decision_name(kl_decision_kind kind) {
+    static const char *const names[KL_DECISION_KINDS] = {
+        "deal",  "withhold", "recall", "copy", "assign", "policy", "factor",  "workers", "team",
+        "grain", "program",  "move",   "stay", "wait",   "rest",   "refused", "block",
+    };
+    return names[kind];
+}
+
 size_t kl_policy_count(void) {
     return sizeof registry / sizeof *registry;
 }

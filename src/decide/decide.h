@@ -10,6 +10,45 @@
 
 enum { KL_REASON_BYTES = 160 };
 
+/* --- a decision --- */
+
+/* The kinds of decisions of farms and of loops. What `count` of a decision counts is in brackets. */
+typedef enum kl_decision_kind {
+    KL_DECIDES_DEAL,     /* a chunk for a worker [tasks] */
+    KL_DECIDES_WITHHOLD, /* nothing for a worker that asked [0] */
+    KL_DECIDES_RECALL,   /* take back from a worker what it has not begun [tasks it keeps] */
+    KL_DECIDES_COPY,     /* a speculative copy of what a worker holds [tasks] */
+    KL_DECIDES_ASSIGN,   /* whole shares before a run [workers that get one] */
+    KL_DECIDES_POLICY,   /* set by hand [0] */
+    KL_DECIDES_FACTOR,   /* set by hand [0] */
+    KL_DECIDES_WORKERS,  /* how many work in a run [workers] */
+    KL_DECIDES_TEAM,     /* with how many the next farm like this one should begin [workers] */
+    KL_DECIDES_GRAIN,    /* how many tasks a program should make [tasks] */
+    KL_DECIDES_PROGRAM,  /* what a program expects of its coming runs [runs] */
+    KL_DECIDES_MOVE,     /* rows of a loop change ranks [iterations] */
+    KL_DECIDES_STAY,     /* nothing better is known [0] */
+    KL_DECIDES_WAIT,     /* better shares are not worth moving to yet [0] */
+    KL_DECIDES_REST,     /* balancing pauses [0] */
+    KL_DECIDES_REFUSED,  /* a move was decided, and a rank had no memory [0] */
+    KL_DECIDES_BLOCK,    /* the blocks of a pipeline [elements] */
+    KL_DECISION_KINDS
+} kl_decision_kind;
+
+enum { KL_SUBJECT_ALL = -1 };
+
+/* A decision of any kind, as the record keeps it. Times are forecasts. */
+typedef struct kl_decision {
+    kl_decision_kind kind;
+    int64_t subject;              /* the worker it concerns; KL_SUBJECT_ALL: the farm or loop as a whole */
+    uint64_t count;               /* of what: see the kind */
+    double forecast_s;            /* when what was decided will be done; 0: not known */
+    double gain_s;                /* elapsed time saved; 0: not known */
+    double cost_s;                /* elapsed time it takes to gain that */
+    char reason[KL_REASON_BYTES]; /* one clause, with the numbers that decided */
+} kl_decision;
+
+const char *kl_decision_name(kl_decision_kind kind); /* as in the record: "deal", "withhold", … */
+
 /* A time for people to read. */
 typedef struct kl_time_text {
     char text[16];

@@ -148,9 +148,9 @@ static const struct {
     {"SELECT count(*), total(row_bytes) FROM array", take_array},
     {"SELECT round, execution, block, at_s, period_s, now_s, then_s FROM round ORDER BY round", take_round},
     {"SELECT round, rank, count, done, busy_s, rate_per_s FROM share ORDER BY id", take_share},
-    {"SELECT round, iterations, at_s, now_s, then_s, gain_s, cost_s, settled_s, came_s, spent_s, refused "
-     "FROM move "
-     "ORDER BY round",
+    {"SELECT d.round, d.count, d.at_s, r.now_s, r.then_s, d.gain_s, d.cost_s, d.settled_s, d.came_s, "
+     "d.spent_s, d.refused FROM decision d LEFT JOIN round r USING (round) WHERE d.kind = 'move' "
+     "ORDER BY d.round, d.id",
      take_move},
     {"SELECT kind, reason, round, count, at_s, gain_s FROM decision ORDER BY id", take_decided},
     {"SELECT rank, iterations, elapsed_s, waited_s, moving_s FROM rank ORDER BY rank", take_rank},

@@ -13,8 +13,9 @@
 #include "trace/trace.h"
 
 enum {
-    BUSY_MS = 5000,            /* a master that finishes its record holds it for a moment */
-    TEXT_BYTES_MAX = 64 * 1024 /* no text of a record is longer */
+    BUSY_MS = 5000,             /* a master that finishes its record holds it for a moment */
+    TEXT_BYTES_MAX = 64 * 1024, /* no text of a record is longer */
+    OWN_VIEWS_STAY = 3035000    /* from this SQLite on, refusing a file's views leaves temporary ones alone */
 };
 
 /* ---- the file ---- */
@@ -113,9 +114,12 @@ static int harden(sqlite3 *db) {
     sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    if (sqlite3_libversion_number() >= OWN_VIEWS_STAY)
+        sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 1 << 20);
-    return sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; BEGIN", NULL, NULL, NULL);
+    return sqlite3_exec(
+        db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; BEGIN", NULL,
+        NULL, NULL);
 }
 
 kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_error *error) {
@@ -131,6 +135,21 @@ kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_er
                    r->db ? sqlite3_errmsg(r->db) : "cannot be opened");
 }
 
+/* Records of format 1 kept the moves of a loop in a table of their own. A view of this connection shows their
+ * decisions as those of today. */
+static bool show_old_decisions(const kl_reading *r) {
+    char sql[1024];
+    const bool moves = kl_has_table(r, "move");
+    snprintf(sql, sizeof sql,
+             "CREATE TEMP VIEW decision AS SELECT d.id, d.at_s, d.run, %s AS round, d.chunk, d.kind, "
+             "d.worker AS subject, d.count, d.forecast_s, d.gain_s, d.reason, %s FROM main.decision d %s",
+             kl_has_column(r, "decision", "round") ? "d.round" : "NULL",
+             moves ? "m.cost_s, m.settled_s, m.came_s, m.spent_s, coalesce(m.refused, 0) AS refused"
+                   : "0 AS cost_s, NULL AS settled_s, NULL AS came_s, NULL AS spent_s, 0 AS refused",
+             moves ? "LEFT JOIN main.move m ON m.round = d.round AND d.kind = 'move'" : "");
+    return sqlite3_exec(r->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
 static kilter_status check_format(const kl_reading *r, const char *path, kilter_error *error) {
     int64_t application = pragma(r->db, "PRAGMA application_id");
     if (sqlite3_errcode(r->db) != SQLITE_OK)
@@ -144,6 +163,8 @@ static kilter_status check_format(const kl_reading *r, const char *path, kilter_
             "reading the run record '%s': it has format %lld and this program reads up to %d; use a "
             "newer kilter",
             path, (long long)format, KL_RECORD_FORMAT);
+    if (format == 1 && kl_has_table(r, "decision") && !show_old_decisions(r))
+        return kl_reading_failed(r, path, error);
     return KILTER_OK;
 }
 

@@ -223,6 +223,9 @@ static int create_tables(const kl_record *record) {
     }
     if (record->resume && exec(record, "CREATE INDEX result_of_task ON result(call, lo)") != SQLITE_OK)
         return sqlite3_errcode(record->db);
+    if (record->loop &&
+        exec(record, "CREATE INDEX move_of_round ON decision(round) WHERE kind = 'move'") != SQLITE_OK)
+        return sqlite3_errcode(record->db);
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", KL_RECORD_APPLICATION,
              KL_RECORD_FORMAT);
     return exec(record, sql);

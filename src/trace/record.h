@@ -28,10 +28,8 @@ typedef enum kl_row_kind {
     KL_ROW_ARRAY,
     KL_ROW_ROUND,
     KL_ROW_SHARE,
-    KL_ROW_MOVE,
-    KL_ROW_MOVE_SETTLED,
-    KL_ROW_MOVE_REFUSED,
-    KL_ROW_LOOP_DECISION,
+    KL_ROW_SETTLED,
+    KL_ROW_REFUSED,
     KL_ROW_RANK,
     KL_ROW_KINDS
 } kl_row_kind;
@@ -56,9 +54,20 @@ typedef struct kl_row_run_ended {
     uint64_t dropped_rows;
 } kl_row_run_ended;
 
-typedef struct kl_row_move_refused {
+/* A kl_decision, and when it was made. */
+typedef struct kl_row_decision {
+    double at_s;
+    uint64_t run, round, chunk; /* round, chunk: UINT64_MAX: none */
+    const char *kind;
+    int64_t subject;
+    uint64_t count;
+    double forecast_s, gain_s, cost_s;
+    const char *reason;
+} kl_row_decision;
+
+typedef struct kl_row_refused {
     uint64_t round;
-} kl_row_move_refused;
+} kl_row_refused;
 
 /* What a record holds beside what all do. */
 typedef struct kl_record_parts {

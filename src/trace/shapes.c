@@ -88,17 +88,16 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
         .field_count = 6,
         .sql = {"INSERT INTO measurement(at_s, worker, kind, value, sd, count) "
                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6)"}},
-    [KL_ROW_DECISION] = {SHAPE(kl_trace_decision_row), .bulk = true,
-        .fields = {FIELD(RUN, kl_trace_decision_row, run), FIELD(U64_OR_NULL, kl_trace_decision_row, chunk),
-                   FIELD(TIME, kl_trace_decision_row, at_s),
-                   FIELD(WORKER_OR_NULL, kl_trace_decision_row, worker),
-                   FIELD(TEXT, kl_trace_decision_row, kind), FIELD(U64, kl_trace_decision_row, count),
-                   FIELD(TEXT, kl_trace_decision_row, reason),
-                   FIELD(TIME_OR_NULL, kl_trace_decision_row, forecast_s),
-                   FIELD(F64, kl_trace_decision_row, gain_s)},
-        .field_count = 9,
-        .sql = {"INSERT INTO decision(run, chunk, at_s, worker, kind, count, reason, forecast_s, gain_s) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"}},
+    [KL_ROW_DECISION] = {SHAPE(kl_row_decision), .bulk = true,
+        .fields = {FIELD(TIME, kl_row_decision, at_s), FIELD(RUN, kl_row_decision, run),
+                   FIELD(U64_OR_NULL, kl_row_decision, round), FIELD(U64_OR_NULL, kl_row_decision, chunk),
+                   FIELD(TEXT, kl_row_decision, kind), FIELD(WORKER_OR_NULL, kl_row_decision, subject),
+                   FIELD(U64, kl_row_decision, count), FIELD(TIME_OR_NULL, kl_row_decision, forecast_s),
+                   FIELD(F64, kl_row_decision, gain_s), FIELD(F64, kl_row_decision, cost_s),
+                   FIELD(TEXT, kl_row_decision, reason)},
+        .field_count = 11,
+        .sql = {"INSERT INTO decision(at_s, run, round, chunk, kind, subject, count, forecast_s, gain_s, cost_s, "
+                "reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"}},
     [KL_ROW_FAILURE] = {SHAPE(kl_trace_failure_row), .bulk = true,
         .fields = {FIELD(RUN, kl_trace_failure_row, run), FIELD(U64, kl_trace_failure_row, task),
                    FIELD(U32, kl_trace_failure_row, attempt), FIELD(WORKER, kl_trace_failure_row, worker),
@@ -172,33 +171,15 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
         .field_count = 8,
         .sql = {"INSERT INTO share(round, rank, lo, count, done, busy_s, moving_s, rate_per_s) "
                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"}},
-    [KL_ROW_MOVE] = {SHAPE(kl_trace_move_row), .bulk = true,
-        .fields = {FIELD(U64, kl_trace_move_row, round), FIELD(U64, kl_trace_move_row, iterations),
-                   FIELD(TIME, kl_trace_move_row, at_s), FIELD(F64, kl_trace_move_row, now_s),
-                   FIELD(F64, kl_trace_move_row, then_s), FIELD(F64, kl_trace_move_row, gain_s),
-                   FIELD(F64, kl_trace_move_row, cost_s)},
-        .field_count = 7,
-        .sql = {"INSERT OR REPLACE INTO move(round, iterations, at_s, now_s, then_s, gain_s, cost_s) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"}},
-    [KL_ROW_MOVE_SETTLED] = {SHAPE(kl_trace_move_end), .bulk = true,
-        .fields = {FIELD(U64, kl_trace_move_end, round), FIELD(TIME, kl_trace_move_end, settled_s),
-                   FIELD(F64, kl_trace_move_end, came_s), FIELD(F64, kl_trace_move_end, spent_s)},
+    [KL_ROW_SETTLED] = {SHAPE(kl_trace_outcome), .bulk = true,
+        .fields = {FIELD(U64, kl_trace_outcome, round), FIELD(TIME, kl_trace_outcome, settled_s),
+                   FIELD(F64, kl_trace_outcome, came_s), FIELD(F64, kl_trace_outcome, spent_s)},
         .field_count = 4,
-        .sql = {"UPDATE move SET settled_s = ?2, came_s = ?3, spent_s = ?4 WHERE round = ?1"}},
-    [KL_ROW_MOVE_REFUSED] = {SHAPE(kl_row_move_refused),
-        .fields = {FIELD(U64, kl_row_move_refused, round)},
+        .sql = {"UPDATE decision SET settled_s = ?2, came_s = ?3, spent_s = ?4 WHERE round = ?1 AND kind = 'move'"}},
+    [KL_ROW_REFUSED] = {SHAPE(kl_row_refused),
+        .fields = {FIELD(U64, kl_row_refused, round)},
         .field_count = 1,
-        .sql = {"UPDATE move SET refused = 1 WHERE round = ?1"}},
-    [KL_ROW_LOOP_DECISION] = {SHAPE(kl_trace_loop_decision_row), .bulk = true,
-        .fields = {FIELD(U64, kl_trace_loop_decision_row, round),
-                   FIELD(TIME, kl_trace_loop_decision_row, at_s),
-                   FIELD(TEXT, kl_trace_loop_decision_row, kind),
-                   FIELD(U64, kl_trace_loop_decision_row, count),
-                   FIELD(TEXT, kl_trace_loop_decision_row, reason),
-                   FIELD(F64, kl_trace_loop_decision_row, gain_s)},
-        .field_count = 6,
-        .sql = {"INSERT INTO decision(run, round, at_s, kind, count, reason, gain_s) "
-                "VALUES (0, nullif(?1, 0), ?2, ?3, ?4, ?5, ?6)"}},
+        .sql = {"UPDATE decision SET refused = 1 WHERE round = ?1 AND kind = 'move'"}},
     [KL_ROW_RANK] = {SHAPE(kl_trace_rank_row),
         .fields = {FIELD(U32, kl_trace_rank_row, rank), FIELD(U64, kl_trace_rank_row, iterations),
                    FIELD(F64, kl_trace_rank_row, elapsed_s), FIELD(F64, kl_trace_rank_row, waited_s),
@@ -227,9 +208,10 @@ static const char *const tables[] = {
         "failed INTEGER NOT NULL, lost INTEGER NOT NULL)",
     "CREATE TABLE measurement(id INTEGER PRIMARY KEY, at_s REAL, worker INTEGER, kind TEXT NOT NULL, "
         "value REAL, sd REAL, count INTEGER NOT NULL)",
-    "CREATE TABLE decision(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, chunk INTEGER, at_s REAL, "
-        "worker INTEGER, kind TEXT NOT NULL, count INTEGER NOT NULL, reason TEXT NOT NULL, "
-        "forecast_s REAL, gain_s REAL, round INTEGER)",
+    "CREATE TABLE decision(id INTEGER PRIMARY KEY, at_s REAL, run INTEGER NOT NULL, round INTEGER, "
+        "chunk INTEGER, kind TEXT NOT NULL, subject INTEGER, count INTEGER NOT NULL, forecast_s REAL, "
+        "gain_s REAL, cost_s REAL, reason TEXT NOT NULL, settled_s REAL, came_s REAL, spent_s REAL, "
+        "refused INTEGER NOT NULL DEFAULT 0)",
     "CREATE TABLE failure(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, task INTEGER NOT NULL, "
         "attempt INTEGER NOT NULL, worker INTEGER NOT NULL, at_s REAL, lost INTEGER NOT NULL, "
         "final INTEGER NOT NULL, code INTEGER, "
@@ -255,13 +237,10 @@ static const char *const tables[] = {
         "now_s REAL, then_s REAL, block INTEGER NOT NULL)",
     "CREATE TABLE share(id INTEGER PRIMARY KEY, round INTEGER NOT NULL, rank INTEGER NOT NULL, lo INTEGER, "
         "count INTEGER NOT NULL, done INTEGER NOT NULL, busy_s REAL, moving_s REAL, rate_per_s REAL)",
-    "CREATE TABLE move(round INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, at_s REAL, now_s REAL, "
-        "then_s REAL, gain_s REAL, cost_s REAL, settled_s REAL, came_s REAL, spent_s REAL, "
-        "refused INTEGER NOT NULL DEFAULT 0)",
     "CREATE TABLE rank(rank INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, elapsed_s REAL, waited_s REAL, "
         "moving_s REAL)",
 };
-enum { TABLES = sizeof tables / sizeof *tables, LOOP_TABLES = 6, RESULT_TABLES = 4 };
+enum { TABLES = sizeof tables / sizeof *tables, LOOP_TABLES = 5, RESULT_TABLES = 4 };
 /* clang-format on */
 
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind) {

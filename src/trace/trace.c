@@ -196,8 +196,21 @@ void kl_trace_measurement(kl_trace *trace, const kl_trace_measurement_row *row) 
     push(trace, KL_ROW_MEASUREMENT, row);
 }
 
-void kl_trace_decision(kl_trace *trace, const kl_trace_decision_row *row) {
-    push(trace, KL_ROW_DECISION, row);
+void kl_trace_decision(kl_trace *trace, const kl_trace_moment *when, const kl_decision *decision) {
+    push(trace, KL_ROW_DECISION,
+         &(kl_row_decision){
+             .at_s = when->now_s - when->opened_s,
+             .run = when->run,
+             .round = when->round ? when->round : UINT64_MAX,
+             .chunk = when->chunk,
+             .kind = kl_decision_name(decision->kind),
+             .subject = decision->subject,
+             .count = decision->count,
+             .forecast_s = decision->forecast_s > 0 ? decision->forecast_s - when->opened_s : 0,
+             .gain_s = decision->gain_s,
+             .cost_s = decision->cost_s,
+             .reason = decision->reason,
+         });
 }
 
 void kl_trace_failure(kl_trace *trace, const kl_trace_failure_row *row) {
@@ -224,20 +237,12 @@ void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row) {
     push(trace, KL_ROW_SHARE, row);
 }
 
-void kl_trace_move(kl_trace *trace, const kl_trace_move_row *row) {
-    push(trace, KL_ROW_MOVE, row);
+void kl_trace_settled(kl_trace *trace, const kl_trace_outcome *outcome) {
+    push(trace, KL_ROW_SETTLED, outcome);
 }
 
-void kl_trace_move_settled(kl_trace *trace, const kl_trace_move_end *row) {
-    push(trace, KL_ROW_MOVE_SETTLED, row);
-}
-
-void kl_trace_move_refused(kl_trace *trace, uint64_t round) {
-    push(trace, KL_ROW_MOVE_REFUSED, &(kl_row_move_refused){.round = round});
-}
-
-void kl_trace_loop_decision(kl_trace *trace, const kl_trace_loop_decision_row *row) {
-    push(trace, KL_ROW_LOOP_DECISION, row);
+void kl_trace_refused(kl_trace *trace, uint64_t round) {
+    push(trace, KL_ROW_REFUSED, &(kl_row_refused){.round = round});
 }
 
 void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row) {
