@@ -337,13 +337,37 @@ static void print_left(const kl_report *report, FILE *out) {
         kl_say(out, "", "and %zu more", left - listed);
 }
 
-/* What its forecast is of. */
-static const char *subject(const kl_report_decision *d) {
-    static const char *const of_iteration[] = {"workers", "assign", "grain"};
-    for (size_t i = 0; i < sizeof of_iteration / sizeof *of_iteration; i++)
-        if (strcmp(d->kind, of_iteration[i]) == 0)
-            return "iteration";
-    return strcmp(d->kind, "program") == 0 ? "program" : "chunk";
+/* How a kind of decision is told, beside how many there were. */
+static const struct how {
+    const char *kind, *label, *of; /* of: what its forecast is of; NULL: it has none */
+    bool counted;                  /* its label is not the kind's name: say how many, and when the last was */
+} hows[] = {
+    {"workers", "workers", "iteration", false}, {"assign", "assign", "iteration", false},
+    {"grain", "grain", "iteration", false},     {"program", "program", "program", false},
+    {"wait", "refusals", NULL, true},           {"rest", "rests", NULL, true},
+    {"refused", "no memory", NULL, true},       {"block", "blocks", NULL, true},
+};
+
+static const struct how *how_of(const kl_report_decision *d) {
+    for (size_t i = 0; i < sizeof hows / sizeof *hows; i++)
+        if (strcmp(d->kind, hows[i].kind) == 0)
+            return &hows[i];
+    return NULL;
+}
+
+static void print_decision(const kl_report_decision *d, FILE *out) {
+    const struct how *how = how_of(d);
+    const char *of = how ? how->of : "chunk";
+    const char *reason = d->last_reason ? d->last_reason : "";
+    if (how && how->counted)
+        kl_say(out, how->label, "%" PRIu64 ", the last one at %s%s%s", d->decisions,
+               kl_time_words(d->last_s).text, *reason ? ": " : "", reason);
+    else if (how)
+        kl_say(out, how->label, "%s", reason);
+    if (of && d->forecasts > 0)
+        kl_say(out, "forecasts", "%" PRIu64 " %s%s: off by %s on average, ended %s %s", d->forecasts, of,
+               kl_plural(d->forecasts), kl_time_words(d->missed_s).text, kl_time_words(fabs(d->late_s)).text,
+               d->late_s < 0 ? "early" : "late");
 }
 
 static void print_decisions(const kl_report *report, FILE *out) {
@@ -355,15 +379,8 @@ static void print_decisions(const kl_report *report, FILE *out) {
     }
     if (*list)
         kl_say(out, "decisions", "%s", list);
-    for (size_t i = 0; i < report->decision_count; i++) {
-        const kl_report_decision *d = &report->decisions[i];
-        if (strcmp(subject(d), "chunk") != 0 && d->last_reason)
-            kl_say(out, d->kind, "%s", d->last_reason);
-        if (d->forecasts > 0)
-            kl_say(out, "forecasts", "%" PRIu64 " %s%s: off by %s on average, ended %s %s", d->forecasts,
-                   subject(d), kl_plural(d->forecasts), kl_time_words(d->missed_s).text,
-                   kl_time_words(fabs(d->late_s)).text, d->late_s < 0 ? "early" : "late");
-    }
+    for (size_t i = 0; i < report->decision_count; i++)
+        print_decision(&report->decisions[i], out);
 }
 
 static void print_messages(const kl_report *report, FILE *out) {

@@ -620,6 +620,7 @@ static void push_nasty_loop(kl_trace *t, uint64_t seed) {
         else
             kl_trace_refused(t, round);
         d.kind = round % 2 ? KL_DECIDES_WAIT : KL_DECIDES_STAY;
+        d.cost_s = 0;
         snprintf(d.reason, sizeof d.reason, "%s", nasty(round));
         kl_trace_decision(t, &when, &d);
     }
