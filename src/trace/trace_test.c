@@ -174,20 +174,20 @@ static void every_kind_of_row_comes_back(void **state) {
     expect(db, "SELECT group_concat(name) FROM host", "ada,bob's");
     expect(db, "SELECT r.*, h.name FROM run r JOIN host h USING (host)",
            "prog'); DROP TABLE run; "
-           "--|1.2.3|zmq|auto|1|1700000000.0|4242|4.5|0|/run/kilter-1/control|/home/ada's work|ada");
+           "--|1.2.3|zmq|auto|1|1700000000.0|4242|/run/kilter-1/control|/home/ada's work|0|4.5|ada");
     expect(db, "SELECT * FROM worker WHERE worker = 0", "0|1|core 1|77|0.5|NULL|NULL");
     expect(db, "SELECT * FROM worker WHERE worker = 1", "1|2||78|0.75|3.5|lost; -- connection");
     expect(db, "SELECT * FROM iteration",
-           "2|100|150.5|gss|4096|1.25|3|2|2|3.25|1.5|2.5|dealt \xc2\xb5|done|0");
+           "2|100|150.5|gss|4096|1.25|0|3|2|2|3.25|1.5|2.5|dealt \xc2\xb5|done");
     expect(db, "SELECT * FROM chunk WHERE NOT lost",
            "1|2|9|10|30|1|25.5|1.5|1.625|1.75|0.0625|1000|2000|3|0");
     expect(db, "SELECT * FROM chunk WHERE lost", "2|2|10|30|40|1|1.5|2.0|NULL|NULL|0.0|8|0|0|1");
     expect(db, "SELECT * FROM measurement WHERE id = 1", "1|2.5|1|unit_s|0.125|0.25|20");
     expect(db, "SELECT * FROM measurement WHERE id = 2", "2|2.75|NULL|round_trip_s|0.5|0.0|3");
     expect(db, "SELECT * FROM decision WHERE id = 1",
-           "1|1.5|2|NULL|9|deal|1|20|1.875|0.25|0.0|it's \"fast\"|NULL|NULL|NULL|0");
+           "1|1.5|2|NULL|9|deal|1|20|1.875|0.25|0.0|it's \"fast\"|0|NULL|NULL|NULL");
     expect(db, "SELECT * FROM decision WHERE id = 2",
-           "2|1.0|2|NULL|NULL|policy|NULL|0|NULL|0.0|0.0||NULL|NULL|NULL|0");
+           "2|1.0|2|NULL|NULL|policy|NULL|0|NULL|0.0|0.0||0|NULL|NULL|NULL");
     sqlite3_close(db);
 }
 
@@ -228,9 +228,9 @@ static void a_loop_comes_back(void **state) {
     expect(db, "SELECT * FROM share WHERE rank = 1", "1|3|1|250|260|520|0.75|0.125|640.0");
     expect(db, "SELECT * FROM share WHERE rank = 2", "2|3|2|NULL|240|0|0.0|0.0|NULL");
     expect(db, "SELECT * FROM decision WHERE id = 1",
-           "1|1.5|0|3|NULL|move|NULL|40|NULL|2.0|0.0625|it's slow|4.5|-0.25|0.03125|0");
+           "1|1.5|0|3|NULL|move|NULL|40|NULL|2.0|0.0625|it's slow|0|4.5|-0.25|0.03125");
     expect(db, "SELECT * FROM decision WHERE id = 2",
-           "2|2.5|0|5|NULL|move|NULL|41|NULL|2.0|0.0625|it's slow|NULL|NULL|NULL|1");
+           "2|2.5|0|5|NULL|move|NULL|41|NULL|2.0|0.0625|it's slow|1|NULL|NULL|NULL");
     expect(db, "SELECT kind, round, refused FROM decision WHERE id = 3", "refused|5|0");
     expect(db, "SELECT round FROM decision WHERE id = 4", "NULL");
     expect(db, "SELECT * FROM rank", "1|260|5.0|1.25|0.125");
