@@ -11,7 +11,7 @@ enum { LIST_ALL = 16, LIST_FIRST = 5, LIST_LAST = 8 }; /* moves */
 
 /* ---- ranks ---- */
 
-static const kl_report_rank *rank_at(const void *context, size_t row) {
+static const void *rank_at(const void *context, size_t row) {
     return &((const kl_report *)context)->loop->rank[row];
 }
 
@@ -24,54 +24,29 @@ static void cell_host(const void *context, size_t row, char *cell) {
     kl_printable(cell, KL_CELL_BYTES, host ? host : "", KL_CELL_COLUMNS);
 }
 
-static void cell_iterations(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%" PRIu64, rank_at(context, row)->iterations);
-}
-
 static void cell_share(const void *context, size_t row, char *cell) {
     double n = (double)((const kl_report *)context)->loop->iterations;
-    kl_cell_number(cell, "%.1f", n > 0 ? 100 * (double)rank_at(context, row)->iterations / n : (double)NAN);
-}
-
-static void cell_rate(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%s", kl_digits(rank_at(context, row)->rate_per_s).text);
-}
-
-static void cell_believed(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%s", kl_digits(rank_at(context, row)->believed_per_s).text);
-}
-
-static void cell_done(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%" PRIu64, rank_at(context, row)->done);
-}
-
-static void cell_busy(const void *context, size_t row, char *cell) {
-    kl_cell_number(cell, "%.3f", rank_at(context, row)->busy_s);
-}
-
-static void cell_waited(const void *context, size_t row, char *cell) {
-    kl_cell_number(cell, "%.3f", rank_at(context, row)->waited_s);
-}
-
-static void cell_moving(const void *context, size_t row, char *cell) {
-    kl_cell_number(cell, "%.4f", rank_at(context, row)->moving_s);
+    kl_cell_number(cell, "%.1f",
+                   n > 0 ? 100 * (double)((const kl_report *)context)->loop->rank[row].iterations / n
+                         : (double)NAN);
 }
 
 static void print_ranks(const kl_report *report, FILE *out) {
-    static const kl_column columns[] = {{"rank", false, cell_rank},
-                                        {"host", true, cell_host},
-                                        {"iterations", false, cell_iterations},
-                                        {"share %", false, cell_share},
-                                        {"rate /s", false, cell_rate},
-                                        {"believed /s", false, cell_believed},
-                                        {"done", false, cell_done},
-                                        {"busy s", false, cell_busy},
-                                        {"waited s", false, cell_waited},
-                                        {"moving s", false, cell_moving}};
+    static const kl_row_column columns[] = {
+        {.column = {"rank", false, cell_rank}},
+        {.column = {"host", true, cell_host}},
+        {{"iterations", false, NULL}, KL_AS_COUNT, offsetof(kl_report_rank, iterations), 0, 0},
+        {.column = {"share %", false, cell_share}},
+        {{"rate /s", false, NULL}, KL_AS_DIGITS, offsetof(kl_report_rank, rate_per_s), 0, 0},
+        {{"believed /s", false, NULL}, KL_AS_DIGITS, offsetof(kl_report_rank, believed_per_s), 0, 0},
+        {{"done", false, NULL}, KL_AS_COUNT, offsetof(kl_report_rank, done), 0, 0},
+        {{"busy s", false, NULL}, KL_AS_REAL, offsetof(kl_report_rank, busy_s), 3, 0},
+        {{"waited s", false, NULL}, KL_AS_REAL, offsetof(kl_report_rank, waited_s), 3, 0},
+        {{"moving s", false, NULL}, KL_AS_REAL, offsetof(kl_report_rank, moving_s), 4, 0}};
     if (report->loop->ranks == 0)
         return;
     fputc('\n', out);
-    kl_print_table(out, columns, sizeof columns / sizeof *columns, report, report->loop->ranks);
+    kl_print_rows(out, columns, sizeof columns / sizeof *columns, rank_at, report, report->loop->ranks);
     fputc('\n', out);
 }
 
@@ -97,7 +72,7 @@ static moves moves_of(const kl_report *report) {
     return m;
 }
 
-static const kl_report_decided *move_at(const void *context, size_t row) {
+static const void *move_at(const void *context, size_t row) {
     return ((const moves *)context)->shown[row];
 }
 
@@ -119,11 +94,6 @@ static void put_time(const kl_report_decided *m, double time_s, char *cell) {
     kl_cell(cell, "%s", m ? kl_time_words(time_s).text : "");
 }
 
-static void cell_at(const void *context, size_t row, char *cell) {
-    const kl_report_decided *m = move_at(context, row);
-    put_time(m, m ? m->at_s : 0, cell);
-}
-
 static void cell_now(const void *context, size_t row, char *cell) {
     const kl_report_round *round = round_at(context, row);
     put_time(move_at(context, row), round ? round->now_s : (double)NAN, cell);
@@ -134,43 +104,27 @@ static void cell_then(const void *context, size_t row, char *cell) {
     put_time(move_at(context, row), round ? round->then_s : (double)NAN, cell);
 }
 
-static void cell_gain(const void *context, size_t row, char *cell) {
-    const kl_report_decided *m = move_at(context, row);
-    put_time(m, m ? m->gain_s : 0, cell);
-}
-
-static void cell_came(const void *context, size_t row, char *cell) {
-    const kl_report_decided *m = move_at(context, row);
-    put_time(m, m ? m->came_s : 0, cell);
-}
-
-static void cell_spent(const void *context, size_t row, char *cell) {
-    const kl_report_decided *m = move_at(context, row);
-    put_time(m, m ? m->spent_s : 0, cell);
-}
-
-static void cell_moved(const void *context, size_t row, char *cell) {
-    const kl_report_decided *m = move_at(context, row);
-    cell[0] = '\0';
-    if (m)
-        kl_cell(cell, "%" PRIu64, m->count);
-}
-
 static void cell_outcome(const void *context, size_t row, char *cell) {
     const kl_report_decided *m = move_at(context, row);
     kl_cell(cell, "%s", m && m->refused ? "refused: no memory" : "");
 }
 
 static void print_moves(const kl_report *report, FILE *out) {
-    static const kl_column columns[] = {
-        {"move", false, cell_round},    {"at", false, cell_at},      {"iterations", false, cell_moved},
-        {"execution", false, cell_now}, {"then", false, cell_then},  {"to gain", false, cell_gain},
-        {"gained", false, cell_came},   {"cost", false, cell_spent}, {"", true, cell_outcome}};
+    static const kl_row_column columns[] = {
+        {.column = {"move", false, cell_round}},
+        {{"at", false, NULL}, KL_AS_TIME, offsetof(kl_report_decided, at_s), 0, 0},
+        {{"iterations", false, NULL}, KL_AS_COUNT, offsetof(kl_report_decided, count), 0, 0},
+        {.column = {"execution", false, cell_now}},
+        {.column = {"then", false, cell_then}},
+        {{"to gain", false, NULL}, KL_AS_TIME, offsetof(kl_report_decided, gain_s), 0, 0},
+        {{"gained", false, NULL}, KL_AS_TIME, offsetof(kl_report_decided, came_s), 0, 0},
+        {{"cost", false, NULL}, KL_AS_TIME, offsetof(kl_report_decided, spent_s), 0, 0},
+        {.column = {"", true, cell_outcome}}};
     const moves m = moves_of(report);
     if (m.count == 0)
         return;
     fputc('\n', out);
-    kl_print_table(out, columns, sizeof columns / sizeof *columns, &m, m.count);
+    kl_print_rows(out, columns, sizeof columns / sizeof *columns, move_at, &m, m.count);
     fputc('\n', out);
 }
 
