@@ -158,16 +158,22 @@ static void take_task_work(kl_balance *b, const kilter_run *run) {
     b->mean_rate /= factor;
 }
 
-static void record(kl_balance *b, uint64_t chunk, const kl_decision *decision) {
+/* A worker's place becomes its number. */
+static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decision) {
+    if (!b->trace)
+        return;
+    kl_decision d = *decision;
+    if (d.subject >= 0)
+        d.subject = b->views[d.subject].number;
     kl_trace_decision(
         b->trace,
         &(kl_trace_moment){
             .now_s = b->snapshot.now_s, .opened_s = b->opened_s, .run = b->snapshot.run, .chunk = chunk},
-        decision);
+        &d);
 }
 
 static void record_left_out(kl_balance *b, uint32_t worker) {
-    kl_decision d = {.kind = KL_DECIDES_WITHHOLD, .subject = b->views[worker].number};
+    kl_decision d = {.kind = KL_DECIDES_WITHHOLD, .subject = worker};
     if (kl_dealer_leaves_out(b->dealer, &b->snapshot, worker, d.reason))
         record(b, UINT64_MAX, &d);
 }
@@ -178,13 +184,8 @@ static void record_assignment(kl_balance *b, bool grows) {
     kl_assignment a;
     if (!b->trace || !kl_dealer_assignment(b->dealer, &a))
         return;
-    kl_decision d = {.kind = KL_DECIDES_ASSIGN,
-                     .subject = KL_SUBJECT_ALL,
-                     .count = a.used,
-                     .forecast_s = grows ? 0 : b->snapshot.now_s + a.end_s,
-                     .gain_s = a.gain_s};
-    snprintf(d.reason, sizeof d.reason, "%s", a.reason);
-    record(b, UINT64_MAX, &d);
+    a.decision.forecast_s = grows ? 0 : b->snapshot.now_s + a.end_s;
+    record(b, UINT64_MAX, &a.decision);
     for (uint32_t i = 0; i < b->snapshot.slots && a.idle > 0; i++)
         if (b->views[i].present)
             record_left_out(b, i);
@@ -350,13 +351,14 @@ static kilter_status send_span(kl_balance *b, kl_peer peer, double asked_s, kl_s
 
 static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *plan, kl_chunk *chunk,
                           kilter_error *error) {
-    kl_offer offer = kl_bag_offer(&b->bag, b->dealer, &b->snapshot, plan->worker, plan->count);
+    kl_decision *d = &plan->decision;
+    kl_offer offer = kl_bag_offer(&b->bag, b->dealer, &b->snapshot, (uint32_t)d->subject, d->count);
     kl_span span = fit_message(b, offer.span);
-    plan->count = span.hi - span.lo;
+    d->count = span.hi - span.lo;
     plan->cut_short = offer.cut_short || span.hi < offer.span.hi;
     offer.span = span;
     kl_bag_take(&b->bag, &offer);
-    kilter_status status = send_span(b, peer, asked_s, span, plan->finish_s, chunk, error);
+    kilter_status status = send_span(b, peer, asked_s, span, d->forecast_s, chunk, error);
     if (status != KILTER_OK && kl_bag_return(&b->bag, span) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking tasks back from a lost worker: memory ran out");
     return status;
@@ -376,27 +378,10 @@ static void note_dealt(kl_balance *b, uint32_t worker, kl_chunk *chunk) {
     s->task_bytes += weight * ((double)chunk->bytes_out / tasks - s->task_bytes);
 }
 
-static void record_plan(kl_balance *b, const kl_plan *plan, const kl_chunk *chunk) {
-    kl_decision d = {.kind = chunk ? KL_DECIDES_DEAL : KL_DECIDES_WITHHOLD,
-                     .subject = b->views[plan->worker].number,
-                     .count = plan->count,
-                     .forecast_s = plan->finish_s,
-                     .gain_s = plan->gain_s};
-    snprintf(d.reason, sizeof d.reason, "%s", plan->reason);
-    record(b, chunk ? chunk->id : UINT64_MAX, &d);
-}
-
 void kl_balance_rescue(kl_balance *b, const kl_board *board, kl_rescue *rescue) {
     kl_rescue_choose(look(b), board, rescue);
-    if (rescue->act == KL_RESCUE_NOTHING)
-        return;
-    kl_decision d = {.kind = rescue->act == KL_RESCUE_RECALL ? KL_DECIDES_RECALL : KL_DECIDES_COPY,
-                     .subject = b->views[rescue->from].number,
-                     .count = rescue->tasks,
-                     .forecast_s = rescue->finish_s,
-                     .gain_s = rescue->gain_s};
-    snprintf(d.reason, sizeof d.reason, "%s", rescue->reason);
-    record(b, UINT64_MAX, &d);
+    if (rescue->decision.kind != KL_DECIDES_NOTHING)
+        record(b, UINT64_MAX, &rescue->decision);
 }
 
 kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, double asked_s, bool again,
@@ -412,9 +397,9 @@ kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, doub
     kl_plan plan;                          /*                         */
     kl_dealer_plan(b->dealer, snapshot, worker,
                    &plan); /* model and decide: what each choice would take, and which it is */
-    if (plan.count == 0) {
+    if (plan.decision.count == 0) {
         if (!again)
-            record_plan(b, &plan, NULL);
+            record(b, UINT64_MAX, &plan.decision);
         return KILTER_OK;
     }
     kilter_status status =
@@ -425,7 +410,7 @@ kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, doub
         return kl_fail(error, KILTER_ERR_MEMORY, "dealing chunk %llu: memory ran out",
                        (unsigned long long)chunk->id);
     note_dealt(b, worker, chunk);
-    record_plan(b, &plan, chunk);
+    record(b, chunk->id, &plan.decision);
     *dealt = true;
     return KILTER_OK;
 }
