@@ -1,5 +1,6 @@
 #include "base/base.h"
 
+#include <float.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,6 +165,51 @@ const uint8_t *kl_get_span(kl_reader *reader, size_t *size) {
 
 bool kl_reader_done(const kl_reader *reader) {
     return !reader->bad && reader->at == reader->size;
+}
+
+void kl_put_text(kl_buffer *buffer, const char *text) {
+    kl_put_span(buffer, text, strlen(text));
+}
+
+void kl_read_text(kl_reader *r, void *text, size_t size) {
+    size_t length;
+    const uint8_t *bytes = kl_get_span(r, &length);
+    r->bad |= length >= size || (bytes && memchr(bytes, '\0', length));
+    if (r->bad || !bytes)
+        length = 0;
+    else
+        memcpy(text, bytes, length);
+    ((char *)text)[length] = '\0';
+}
+
+void kl_copy_label(char *label, size_t size, const uint8_t *bytes, size_t length) {
+    if (length >= size)
+        length = size - 1;
+    if (bytes)
+        memcpy(label, bytes, length);
+    label[bytes ? length : 0] = '\0';
+    for (char *c = label; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+}
+
+void kl_read_label(kl_reader *r, void *label, size_t size) {
+    size_t length;
+    const uint8_t *bytes = kl_get_span(r, &length);
+    kl_copy_label(label, size, bytes, length);
+}
+
+void kl_read_flag(kl_reader *r, bool *value, size_t size) {
+    (void)size;
+    uint8_t byte = kl_get_u8(r);
+    r->bad |= byte > 1;
+    *value = byte == 1;
+}
+
+void kl_read_time(kl_reader *r, double *value, size_t size) {
+    (void)size;
+    *value = kl_get_f64(r);
+    r->bad |= !(*value >= 0 && *value <= DBL_MAX);
 }
 
 void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each) {
