@@ -136,16 +136,19 @@ uint8_t kl_get_u8(kl_reader *reader) {
 }
 
 uint32_t kl_get_u32(kl_reader *reader) {
-    const uint8_t *bytes = kl_get_bytes(reader, 4);
-    uint32_t value = 0;
-    for (int i = 0; bytes && i < 4; i++)
-        value |= (uint32_t)bytes[i] << (8 * i);
-    return value;
+    const uint8_t *b = kl_get_bytes(reader, 4);
+    return b ? (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24 : 0;
+}
+
+static uint64_t word_at(const uint8_t *bytes) {
+    return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
+           (uint64_t)bytes[3] << 24 | (uint64_t)bytes[4] << 32 | (uint64_t)bytes[5] << 40 |
+           (uint64_t)bytes[6] << 48 | (uint64_t)bytes[7] << 56;
 }
 
 uint64_t kl_get_u64(kl_reader *reader) {
-    uint64_t low = kl_get_u32(reader);
-    return low | (uint64_t)kl_get_u32(reader) << 32;
+    const uint8_t *bytes = kl_get_bytes(reader, 8);
+    return bytes ? word_at(bytes) : 0;
 }
 
 double kl_get_f64(kl_reader *reader) {
@@ -237,12 +240,6 @@ uint64_t kl_mix64(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
-}
-
-static uint64_t word_at(const uint8_t *bytes) {
-    return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
-           (uint64_t)bytes[3] << 24 | (uint64_t)bytes[4] << 32 | (uint64_t)bytes[5] << 40 |
-           (uint64_t)bytes[6] << 48 | (uint64_t)bytes[7] << 56;
 }
 
 /* One word into one lane. For a given word every lane gives another result, and for a given lane every word:
