@@ -426,8 +426,8 @@ static void serve_next(crowd *c, double *decide_s, double *keep_s) {
     kl_dealer_plan(c->dealer, &c->s, i, &plan);
     kl_dealer_commit(c->dealer, &c->s, &plan);
     double after_s = now_s();
-    if (plan.count)
-        kl_view_dealt(v, plan.count, (double)plan.count, c->s.now_s);
+    if (plan.decision.count)
+        kl_view_dealt(v, plan.decision.count, (double)plan.decision.count, c->s.now_s);
     kl_crew_update(c->crew, c->views, i);
     *keep_s += then_s - at_s + now_s() - after_s;
     *decide_s += after_s - then_s;

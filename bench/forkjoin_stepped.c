@@ -46,7 +46,7 @@ static uint64_t ask(void *self, const kilter_grain_options *options) {
         kl_grain_choose(&look, &question, &plan) != KILTER_OK)
         forkjoin_fail("asking for the grain", "memory ran out");
     free((void *)(uintptr_t)look.lanes);
-    return plan.tasks;
+    return plan.decision.count;
 }
 
 static void run(void *self, uint64_t groups, uint64_t tasks, double work_s) {

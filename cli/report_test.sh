@@ -130,7 +130,7 @@ if command -v sqlite3 >/dev/null; then
     awk '/^```sql/ { on = 1; file = sprintf("query%02d", n++); next } /^```/ { on = 0 } on { print > file }' "$doc"
     for query in query*; do
         record=finished.kilter
-        ! grep -qw "FROM move" "$query" || record=loop.kilter
+        ! grep -q "kind = 'move'" "$query" || record=loop.kilter
         sqlite3 -bail $record <"$query" >rows || fail "docs/record.md: $(cat "$query")"
         [ -s rows ] || fail "docs/record.md: no rows from $(cat "$query")"
     done

@@ -16,17 +16,18 @@ static void push_begin(kl_trace *t, uint64_t run, double began_s, uint64_t chunk
 
 /* Two workers, the second at half speed, over `chunks` chunks of 10 tasks each. */
 static void push_work(kl_trace *t, uint64_t run, double began_s, uint64_t chunks) {
-    kl_trace_decision(t, &(kl_trace_decision_row){run, UINT64_MAX, began_s, -1, "workers", 2,
-                                                  "stays at 2 workers: 1 would have index 3.1 for 4.3, seen "
-                                                  "in 1 of 3 iterations",
-                                                  began_s + 2, -1.75});
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = began_s, .run = run, .chunk = UINT64_MAX},
+                      &(kl_decision){KL_DECIDES_WORKERS, KL_SUBJECT_ALL, 2, began_s + 2, -1.75, 0,
+                                     "stays at 2 workers: 1 would have index 3.1 for 4.3, seen in 1 of 3 "
+                                     "iterations"});
     double free_s[2] = {began_s, began_s};
     for (uint64_t i = 0; i < chunks; i++) {
         uint32_t worker = free_s[0] <= free_s[1] ? 0 : 1;
         double busy_s = worker == 0 ? 0.25 : 0.5, from_s = free_s[worker];
         free_s[worker] = from_s + busy_s + 0.0078125;
-        kl_trace_decision(t, &(kl_trace_decision_row){run, i, from_s, worker, "deal", 10, "10 of the rest",
-                                                      from_s + busy_s, 0.125});
+        kl_trace_decision(
+            t, &(kl_trace_moment){.now_s = from_s, .run = run, .chunk = i},
+            &(kl_decision){KL_DECIDES_DEAL, worker, 10, from_s + busy_s, 0.125, 0, "10 of the rest"});
         kl_trace_chunk(t, &(kl_trace_chunk_row){run, i, 10 * i, 10 * i + 10, worker, 10, from_s, from_s,
                                                 free_s[worker], busy_s, 80, 160, i == 3 ? 2 : 0, false});
     }
@@ -154,14 +155,20 @@ static void push_share(kl_trace *t, uint64_t round, uint32_t rank, uint64_t lo, 
 }
 
 static void push_round(kl_trace *t, uint64_t round, double at_s, uint64_t below) {
-    kl_trace_round(t, &(kl_trace_round_row){round, 2 * round, at_s, 0.5, 0.5, 0.25, 0});
+    kl_trace_round(t, &(kl_trace_round_row){round, 2 * round, at_s, 0.5, 0.75, 0.5, 0});
     push_share(t, round, 0, 0, below, 40);
     push_share(t, round, 1, below, 60 - below, 120);
 }
 
+static void push_decision(kl_trace *t, uint64_t round, double at_s, kl_decision decision) {
+    decision.subject = KL_SUBJECT_ALL;
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = at_s, .chunk = UINT64_MAX, .round = round}, &decision);
+}
+
 static void push_move(kl_trace *t, uint64_t round, double at_s, uint64_t count, const char *reason) {
-    kl_trace_loop_decision(t, &(kl_trace_loop_decision_row){round, at_s, "move", count, reason, 0.25});
-    kl_trace_move(t, &(kl_trace_move_row){round, count, at_s, 0.75, 0.5, 0.25, 0.0625});
+    kl_decision d = {.kind = KL_DECIDES_MOVE, .count = count, .gain_s = 0.25, .cost_s = 0.0625};
+    snprintf(d.reason, sizeof d.reason, "%s", reason);
+    push_decision(t, round, at_s, d);
 }
 
 /* Two ranks, the first at a third of the other's speed: one move that pays, one that is refused, a rest. */
@@ -172,22 +179,22 @@ static void push_loop(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "", 101, 0});
     kl_trace_worker(t, &(kl_trace_worker_row){1, "bob", "", 7, 0});
     push_round(t, 1, 1, 30);
-    kl_trace_loop_decision(t,
-                           &(kl_trace_loop_decision_row){1, 1, "stay", 0, "balanced as far as is known", 0});
+    push_decision(t, 1, 1, (kl_decision){.kind = KL_DECIDES_STAY, .reason = "balanced as far as is known"});
     push_move(t, 2, 2, 15, "an execution takes 500 ms instead of 750 ms");
     push_round(t, 2, 2, 30);
-    kl_trace_move_settled(t, &(kl_trace_move_end){2, 4, 1.5, 0.03125});
+    kl_trace_settled(t, &(kl_trace_outcome){2, 4, 1.5, 0.03125});
     push_move(t, 4, 4, 5, "an execution takes 400 ms instead of 500 ms");
     push_round(t, 4, 4, 15);
-    kl_trace_loop_decision(
-        t, &(kl_trace_loop_decision_row){4, 4.25, "refused", 0, "nothing moves: a rank has no memory", 0});
-    kl_trace_move_refused(t, 4);
+    push_decision(t, 4, 4.25,
+                  (kl_decision){.kind = KL_DECIDES_REFUSED, .reason = "nothing moves: a rank has no memory"});
+    kl_trace_refused(t, 4);
 }
 
 static void push_loop_end(kl_trace *t, const char *status) {
-    kl_trace_loop_decision(t, &(kl_trace_loop_decision_row){6, 6, "rest", 0, "balancing rests for 10 s", 0});
-    kl_trace_loop_decision(t,
-                           &(kl_trace_loop_decision_row){7, 7, "wait", 0, "it rests for another 9 s", 0.125});
+    push_decision(t, 6, 6, (kl_decision){.kind = KL_DECIDES_REST, .reason = "balancing rests for 10 s"});
+    push_decision(
+        t, 7, 7,
+        (kl_decision){.kind = KL_DECIDES_WAIT, .gain_s = 0.125, .reason = "it rests for another 9 s"});
     push_round(t, 7, 7, 15);
     kl_trace_rank(t, &(kl_trace_rank_row){0, 15, 8, 0.5, 0.03125});
     kl_trace_rank(t, &(kl_trace_rank_row){1, 45, 8, 1.5, 0.015625});
@@ -233,7 +240,7 @@ int main(int argc, char **argv) {
         kl_trace_worker_left(t, 1, 8.5, "is dead");
         push_loop_end(t, "running loop 'redblack': rank 1 is dead");
     } else if (strcmp(kind, "killed_loop") == 0) {
-        die_when_written(file, "move WHERE refused = 1", 1); /* the last row pushed */
+        die_when_written(file, "decision WHERE refused = 1", 1); /* the last row pushed */
     } else if (strcmp(kind, "finished") == 0) {
         push_finished(t, 3);
     } else if (strcmp(kind, "cancelled") == 0) {

@@ -95,7 +95,7 @@ static uint64_t clusters_of_the_farm(const sp_benchmark *b, uint64_t scenarios, 
                                   .runs = sp_candidates_with};
     kl_grain_plan plan;
     assert_int_equal(kl_grain_choose(&look, &question, &plan), KILTER_OK);
-    return plan.tasks;
+    return plan.decision.count;
 }
 
 /* From 500 to 4999 scenarios there is one sample before, of which the clusters are known. */

@@ -2,6 +2,7 @@
 #include "balance/balance.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,15 +158,24 @@ static void take_task_work(kl_balance *b, const kilter_run *run) {
     b->mean_rate /= factor;
 }
 
+/* A worker's place becomes its number. */
+static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decision) {
+    if (!b->trace)
+        return;
+    kl_decision d = *decision;
+    if (d.subject >= 0)
+        d.subject = b->views[d.subject].number;
+    kl_trace_decision(
+        b->trace,
+        &(kl_trace_moment){
+            .now_s = b->snapshot.now_s, .opened_s = b->opened_s, .run = b->snapshot.run, .chunk = chunk},
+        &d);
+}
+
 static void record_left_out(kl_balance *b, uint32_t worker) {
-    char reason[KL_REASON_BYTES];
-    if (kl_dealer_leaves_out(b->dealer, &b->snapshot, worker, reason))
-        kl_trace_decision(b->trace, &(kl_trace_decision_row){.run = b->snapshot.run,
-                                                             .chunk = UINT64_MAX,
-                                                             .at_s = b->snapshot.now_s - b->opened_s,
-                                                             .worker = b->views[worker].number,
-                                                             .kind = "withhold",
-                                                             .reason = reason});
+    kl_decision d = {.kind = KL_DECIDES_WITHHOLD, .subject = worker};
+    if (kl_dealer_leaves_out(b->dealer, &b->snapshot, worker, d.reason))
+        record(b, UINT64_MAX, &d);
 }
 
 /* What was assigned before anybody asked; who gets nothing may ask when nothing is left. A run that grows
@@ -174,16 +184,8 @@ static void record_assignment(kl_balance *b, bool grows) {
     kl_assignment a;
     if (!b->trace || !kl_dealer_assignment(b->dealer, &a))
         return;
-    double now_s = b->snapshot.now_s - b->opened_s;
-    kl_trace_decision(b->trace, &(kl_trace_decision_row){.run = b->snapshot.run,
-                                                         .chunk = UINT64_MAX,
-                                                         .at_s = now_s,
-                                                         .worker = -1,
-                                                         .kind = "assign",
-                                                         .count = a.used,
-                                                         .reason = a.reason,
-                                                         .forecast_s = grows ? 0 : now_s + a.end_s,
-                                                         .gain_s = a.gain_s});
+    a.decision.forecast_s = grows ? 0 : b->snapshot.now_s + a.end_s;
+    record(b, UINT64_MAX, &a.decision);
     for (uint32_t i = 0; i < b->snapshot.slots && a.idle > 0; i++)
         if (b->views[i].present)
             record_left_out(b, i);
@@ -349,13 +351,14 @@ static kilter_status send_span(kl_balance *b, kl_peer peer, double asked_s, kl_s
 
 static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *plan, kl_chunk *chunk,
                           kilter_error *error) {
-    kl_offer offer = kl_bag_offer(&b->bag, b->dealer, &b->snapshot, plan->worker, plan->count);
+    kl_decision *d = &plan->decision;
+    kl_offer offer = kl_bag_offer(&b->bag, b->dealer, &b->snapshot, (uint32_t)d->subject, d->count);
     kl_span span = fit_message(b, offer.span);
-    plan->count = span.hi - span.lo;
+    d->count = span.hi - span.lo;
     plan->cut_short = offer.cut_short || span.hi < offer.span.hi;
     offer.span = span;
     kl_bag_take(&b->bag, &offer);
-    kilter_status status = send_span(b, peer, asked_s, span, plan->finish_s, chunk, error);
+    kilter_status status = send_span(b, peer, asked_s, span, d->forecast_s, chunk, error);
     if (status != KILTER_OK && kl_bag_return(&b->bag, span) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking tasks back from a lost worker: memory ran out");
     return status;
@@ -375,35 +378,10 @@ static void note_dealt(kl_balance *b, uint32_t worker, kl_chunk *chunk) {
     s->task_bytes += weight * ((double)chunk->bytes_out / tasks - s->task_bytes);
 }
 
-static void record_plan(kl_balance *b, const kl_plan *plan, const kl_chunk *chunk) {
-    kl_trace_decision(b->trace, &(kl_trace_decision_row){
-                                    .run = b->snapshot.run,
-                                    .chunk = chunk ? chunk->id : UINT64_MAX,
-                                    .at_s = b->snapshot.now_s - b->opened_s,
-                                    .worker = b->views[plan->worker].number,
-                                    .kind = chunk ? "deal" : "withhold",
-                                    .count = plan->count,
-                                    .reason = plan->reason,
-                                    .forecast_s = plan->finish_s > 0 ? plan->finish_s - b->opened_s : 0,
-                                    .gain_s = plan->gain_s,
-                                });
-}
-
 void kl_balance_rescue(kl_balance *b, const kl_board *board, kl_rescue *rescue) {
     kl_rescue_choose(look(b), board, rescue);
-    if (rescue->act == KL_RESCUE_NOTHING)
-        return;
-    kl_trace_decision(b->trace, &(kl_trace_decision_row){
-                                    .run = b->snapshot.run,
-                                    .chunk = UINT64_MAX,
-                                    .at_s = b->snapshot.now_s - b->opened_s,
-                                    .worker = b->views[rescue->from].number,
-                                    .kind = rescue->act == KL_RESCUE_RECALL ? "recall" : "copy",
-                                    .count = rescue->tasks,
-                                    .reason = rescue->reason,
-                                    .forecast_s = rescue->finish_s - b->opened_s,
-                                    .gain_s = rescue->gain_s,
-                                });
+    if (rescue->decision.kind != KL_DECIDES_NOTHING)
+        record(b, UINT64_MAX, &rescue->decision);
 }
 
 kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, double asked_s, bool again,
@@ -419,9 +397,9 @@ kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, doub
     kl_plan plan;                          /*                         */
     kl_dealer_plan(b->dealer, snapshot, worker,
                    &plan); /* model and decide: what each choice would take, and which it is */
-    if (plan.count == 0) {
+    if (plan.decision.count == 0) {
         if (!again)
-            record_plan(b, &plan, NULL);
+            record(b, UINT64_MAX, &plan.decision);
         return KILTER_OK;
     }
     kilter_status status =
@@ -432,7 +410,7 @@ kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, doub
         return kl_fail(error, KILTER_ERR_MEMORY, "dealing chunk %llu: memory ran out",
                        (unsigned long long)chunk->id);
     note_dealt(b, worker, chunk);
-    record_plan(b, &plan, chunk);
+    record(b, chunk->id, &plan.decision);
     *dealt = true;
     return KILTER_OK;
 }

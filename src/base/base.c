@@ -1,5 +1,6 @@
 #include "base/base.h"
 
+#include <float.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,16 +136,19 @@ uint8_t kl_get_u8(kl_reader *reader) {
 }
 
 uint32_t kl_get_u32(kl_reader *reader) {
-    const uint8_t *bytes = kl_get_bytes(reader, 4);
-    uint32_t value = 0;
-    for (int i = 0; bytes && i < 4; i++)
-        value |= (uint32_t)bytes[i] << (8 * i);
-    return value;
+    const uint8_t *b = kl_get_bytes(reader, 4);
+    return b ? (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24 : 0;
+}
+
+static uint64_t word_at(const uint8_t *bytes) {
+    return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
+           (uint64_t)bytes[3] << 24 | (uint64_t)bytes[4] << 32 | (uint64_t)bytes[5] << 40 |
+           (uint64_t)bytes[6] << 48 | (uint64_t)bytes[7] << 56;
 }
 
 uint64_t kl_get_u64(kl_reader *reader) {
-    uint64_t low = kl_get_u32(reader);
-    return low | (uint64_t)kl_get_u32(reader) << 32;
+    const uint8_t *bytes = kl_get_bytes(reader, 8);
+    return bytes ? word_at(bytes) : 0;
 }
 
 double kl_get_f64(kl_reader *reader) {
@@ -164,6 +168,51 @@ const uint8_t *kl_get_span(kl_reader *reader, size_t *size) {
 
 bool kl_reader_done(const kl_reader *reader) {
     return !reader->bad && reader->at == reader->size;
+}
+
+void kl_put_text(kl_buffer *buffer, const char *text) {
+    kl_put_span(buffer, text, strlen(text));
+}
+
+void kl_read_text(kl_reader *r, void *text, size_t size) {
+    size_t length;
+    const uint8_t *bytes = kl_get_span(r, &length);
+    r->bad |= length >= size || (bytes && memchr(bytes, '\0', length));
+    if (r->bad || !bytes)
+        length = 0;
+    else
+        memcpy(text, bytes, length);
+    ((char *)text)[length] = '\0';
+}
+
+void kl_copy_label(char *label, size_t size, const uint8_t *bytes, size_t length) {
+    if (length >= size)
+        length = size - 1;
+    if (bytes)
+        memcpy(label, bytes, length);
+    label[bytes ? length : 0] = '\0';
+    for (char *c = label; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+}
+
+void kl_read_label(kl_reader *r, void *label, size_t size) {
+    size_t length;
+    const uint8_t *bytes = kl_get_span(r, &length);
+    kl_copy_label(label, size, bytes, length);
+}
+
+void kl_read_flag(kl_reader *r, bool *value, size_t size) {
+    (void)size;
+    uint8_t byte = kl_get_u8(r);
+    r->bad |= byte > 1;
+    *value = byte == 1;
+}
+
+void kl_read_time(kl_reader *r, double *value, size_t size) {
+    (void)size;
+    *value = kl_get_f64(r);
+    r->bad |= !(*value >= 0 && *value <= DBL_MAX);
 }
 
 void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each) {
@@ -191,12 +240,6 @@ uint64_t kl_mix64(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
-}
-
-static uint64_t word_at(const uint8_t *bytes) {
-    return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
-           (uint64_t)bytes[3] << 24 | (uint64_t)bytes[4] << 32 | (uint64_t)bytes[5] << 40 |
-           (uint64_t)bytes[6] << 48 | (uint64_t)bytes[7] << 56;
 }
 
 /* One word into one lane. For a given word every lane gives another result, and for a given lane every word:

@@ -53,6 +53,46 @@ double kl_get_f64(kl_reader *reader);
 const uint8_t *kl_get_span(kl_reader *reader, size_t *size);
 bool kl_reader_done(const kl_reader *reader); /* everything was read, and nothing was bad */
 
+/* A list of a message's members writes and reads them, in this order and without padding:
+ *
+ *     #define POINT(X) X(f64, x) X(f64, y) X(label, name)
+ *     … POINT(KL_PUT_MEMBER) …  with a kl_buffer *out and a const point *m
+ *     … POINT(KL_GET_MEMBER) …  with a kl_reader *r and a point *m
+ *
+ * flag: a bool. time: a double, finite and not negative. text: a char array, refused when it does not fit or
+ * holds a NUL. label: a char array for somebody's terminal, cut to what fits, '?' for control characters. */
+#define KL_PUT_MEMBER(type, name) kl_put_##type(out, m->name);
+#define KL_GET_MEMBER(type, name) kl_read_##type(r, &m->name, sizeof m->name);
+
+void kl_put_text(kl_buffer *buffer, const char *text);
+static inline void kl_put_label(kl_buffer *buffer, const char *text) {
+    kl_put_text(buffer, text);
+}
+static inline void kl_put_flag(kl_buffer *buffer, bool value) {
+    kl_put_u8(buffer, value);
+}
+static inline void kl_put_time(kl_buffer *buffer, double value) {
+    kl_put_f64(buffer, value);
+}
+/* size: of what is read into */
+void kl_read_text(kl_reader *reader, void *text, size_t size);
+void kl_read_label(kl_reader *reader, void *text, size_t size);
+void kl_read_flag(kl_reader *reader, bool *value, size_t size);
+void kl_read_time(kl_reader *reader, double *value, size_t size);
+static inline void kl_read_u32(kl_reader *reader, uint32_t *value, size_t size) {
+    (void)size;
+    *value = kl_get_u32(reader);
+}
+static inline void kl_read_u64(kl_reader *reader, uint64_t *value, size_t size) {
+    (void)size;
+    *value = kl_get_u64(reader);
+}
+static inline void kl_read_f64(kl_reader *reader, double *value, size_t size) {
+    (void)size;
+    *value = kl_get_f64(reader);
+}
+void kl_copy_label(char *label, size_t size, const uint8_t *bytes, size_t length); /* bytes: NULL: none */
+
 /* The bytes at an address fit for any type: where they are, or a copy in `scratch`, good until it is used
  * again. NULL: no memory. */
 const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include "base/base.h"
 
@@ -109,8 +110,77 @@ static void a_hash_is_the_same_everywhere(void **state) {
     assert_true(kl_hash(bytes + 1, 63, 0) == kl_hash(memmove(bytes, bytes + 1, 63), 63, 0));
 }
 
+/* --- members --- */
+
+typedef struct told {
+    uint32_t a;
+    uint64_t b;
+    double c, since_s;
+    bool d;
+    char exact[4], shown[4];
+} told;
+
+#define TOLD(X) X(u32, a) X(u64, b) X(f64, c) X(time, since_s) X(flag, d) X(text, exact) X(label, shown)
+
+static bool tell(const told *m, told *heard) {
+    kl_buffer buffer = {0}, *out = &buffer;
+    TOLD(KL_PUT_MEMBER)
+    kl_reader reader = kl_reader_of(buffer.data, buffer.size), *r = &reader;
+    memset(heard, 0x55, sizeof *heard);
+    {
+        told *m = heard;
+        TOLD(KL_GET_MEMBER)
+    }
+    bool done = kl_reader_done(r);
+    for (size_t cut = 0; cut < buffer.size; cut++) { /* no part of it passes for the whole */
+        told part, *m = &part;
+        reader = kl_reader_of(buffer.data, cut);
+        TOLD(KL_GET_MEMBER)
+        assert_true(reader.bad);
+        assert_true(memchr(part.exact, 0, sizeof part.exact) && memchr(part.shown, 0, sizeof part.shown));
+    }
+    kl_buffer_free(&buffer);
+    return done;
+}
+
+static void members_come_back(void **state) {
+    (void)state;
+    told heard, sent = {1, UINT64_MAX, -0.5, 2.5, true, "abc", "x\ny"};
+    assert_true(tell(&sent, &heard));
+    assert_true(heard.a == 1 && heard.b == UINT64_MAX && heard.c == -0.5 && heard.since_s == 2.5 && heard.d);
+    assert_string_equal(heard.exact, "abc");
+    assert_string_equal(heard.shown, "x?y");
+    static const double wrong[] = {-1, (double)NAN, (double)INFINITY};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        sent.since_s = wrong[i];
+        assert_false(tell(&sent, &heard));
+    }
+}
+
+static void texts_that_do_not_fit(void **state) {
+    (void)state;
+    char text[4], label[4];
+    kl_buffer buffer = {0};
+    kl_put_text(&buffer, "abcd");
+    kl_reader r = kl_reader_of(buffer.data, buffer.size);
+    kl_read_label(&r, label, sizeof label);
+    assert_true(kl_reader_done(&r));
+    assert_string_equal(label, "abc");
+    r = kl_reader_of(buffer.data, buffer.size);
+    kl_read_text(&r, text, sizeof text);
+    assert_true(r.bad && !*text);
+    kl_buffer_clear(&buffer);
+    kl_put_span(&buffer, "a\0b", 3);
+    r = kl_reader_of(buffer.data, buffer.size);
+    kl_read_text(&r, text, sizeof text);
+    assert_true(r.bad && !*text);
+    kl_buffer_free(&buffer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_come_back),
+        cmocka_unit_test(texts_that_do_not_fit),
         cmocka_unit_test(values_survive_the_buffer),
         cmocka_unit_test(reading_past_the_end_is_bad_and_stays_bad),
         cmocka_unit_test(unread_bytes_are_not_done),

@@ -52,7 +52,7 @@ static void probe(const kl_look *look, kl_plan *plan) {
     double tasks = ldexp(1, self->chunks < 60 ? (int)self->chunks : 60);
     if (look->forecast.unit_s > 0)
         tasks = fmax(tasks, floor_s(look) / (look->forecast.unit_s * kl_task_units(s)));
-    plan->count = kl_whole_tasks(floor(fmin(tasks, most)), s->left);
+    plan->decision.count = kl_whole_tasks(floor(fmin(tasks, most)), s->left);
     kl_reason(plan, "probe %llu: its pace is not known yet", ull(self->chunks + 1));
 }
 
@@ -105,7 +105,7 @@ void kl_deal_auto(const kl_look *look, kl_plan *plan) {
         kl_reason(plan, "%.3g times the %llu tasks that have shown a pace so far", TRUST,
                   ull(s->unit_s.count));
     }
-    plan->count = kl_whole_tasks(floor(tasks), s->left);
+    plan->decision.count = kl_whole_tasks(floor(tasks), s->left);
 }
 
 const kl_policy kl_policy_auto = {

@@ -197,7 +197,7 @@ static void deal_batches(const kl_look *look, kl_plan *plan) {
     kl_course course = look->dealer->course;
     look->dealer->policy->refill(look, &course);
     double weight = weight_of(look, &course);
-    plan->count = kl_whole_tasks(course.batch[0].tasks * weight, look->snapshot->left);
+    plan->decision.count = kl_whole_tasks(course.batch[0].tasks * weight, look->snapshot->left);
     say_batch(look, &course, weight, plan);
 }
 

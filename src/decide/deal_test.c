@@ -136,7 +136,7 @@ static uint32_t who_gets_something(const farm *f) {
     for (uint32_t i = 0; i < f->s.slots; i++) {
         kl_plan plan;
         kl_dealer_plan(f->dealer, &f->s, i, &plan);
-        if (plan.count)
+        if (plan.decision.count)
             return i;
     }
     fail_msg("%s: nobody gets anything of %d tasks on %d workers",
@@ -149,22 +149,24 @@ static bool ask(farm *f, uint32_t i) {
     kl_dealer_plan(f->dealer, &f->s, i, &plan);
     if (draw(f, 16) == 0) { /* looking changes nothing */
         kl_dealer_plan(f->dealer, &f->s, i, &again);
-        assert_true(plan.count == again.count && strcmp(plan.reason, again.reason) == 0);
+        assert_true(plan.decision.count == again.decision.count &&
+                    strcmp(plan.decision.reason, again.decision.reason) == 0);
     }
-    assert_true(plan.count <= f->s.left && plan.worker == i);
-    assert_true(plan.share >= 0 && plan.share <= 1 && plan.finish_s >= 0 && plan.gain_s >= 0);
-    assert_true(plan.reason[0] != 0 && memchr(plan.reason, 0, sizeof plan.reason));
-    if (plan.count == 0)
+    assert_true(plan.decision.count <= f->s.left && plan.decision.subject == i);
+    assert_true(plan.share >= 0 && plan.share <= 1 && plan.decision.forecast_s >= 0 &&
+                plan.decision.gain_s >= 0);
+    assert_true(plan.decision.reason[0] != 0 && memchr(plan.decision.reason, 0, sizeof plan.decision.reason));
+    if (plan.decision.count == 0)
         return false;
     assert_int_equal(kl_dealer_commit(f->dealer, &f->s, &plan), KILTER_OK);
-    set_left(f, f->s.left - plan.count);
+    set_left(f, f->s.left - plan.decision.count);
     kl_worker_view *w = &f->workers[i];
     w->chunks++;
-    w->queued_tasks += plan.count;
+    w->queued_tasks += plan.decision.count;
     w->queued_units = (double)w->queued_tasks;
     w->queued_at_s = f->s.now_s;
     kl_crew_update(f->crew, f->workers, i);
-    f->chunk[i][f->chunks[i]++] = plan.count;
+    f->chunk[i][f->chunks[i]++] = plan.decision.count;
     return true;
 }
 

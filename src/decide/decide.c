@@ -13,6 +13,14 @@ static const kl_policy *const registry[] = {
     &kl_policy_dpf,    &kl_policy_daf, &kl_policy_auto,  &kl_policy_ect,
 };
 
+const char *kl_decision_name(kl_decision_kind kind) {
+    static const char *const names[KL_DECISION_KINDS] = {
+        "nothing", "deal",  "withhold", "recall", "copy", "assign", "policy", "factor",  "workers",
+        "team",    "grain", "program",  "move",   "stay", "wait",   "rest",   "refused", "block",
+    };
+    return names[kind];
+}
+
 size_t kl_policy_count(void) {
     return sizeof registry / sizeof *registry;
 }
@@ -60,7 +68,7 @@ bool kl_policy_rescues(const kl_policy *policy) {
 void kl_reason(kl_plan *plan, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(plan->reason, sizeof plan->reason, format, args);
+    vsnprintf(plan->decision.reason, sizeof plan->decision.reason, format, args);
     va_end(args);
 }
 
@@ -202,18 +210,18 @@ static void add_forecast(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     const kl_forecast *f = &look->forecast;
     double rate = kl_worker_rate(look->self);
-    if (!(rate > 0) || plan->count == 0)
+    if (!(rate > 0) || plan->decision.count == 0)
         return;
-    double own_s = (double)plan->count * kl_task_units(s) * f->unit_s;
-    plan->finish_s = s->now_s + f->free_s + own_s;
+    double own_s = (double)plan->decision.count * kl_task_units(s) * f->unit_s;
+    plan->decision.forecast_s = s->now_s + f->free_s + own_s;
     double part = s->left_units / look->workers, others = f->rate_units_per_s - rate;
     double late_s = f->free_s + part * f->unit_s - f->left_s;
     double spill_s = others > 0 ? (f->share_units - part) / others : 0;
-    plan->gain_s = fmax(0, fmax(late_s, spill_s));
+    plan->decision.gain_s = fmax(0, fmax(late_s, spill_s));
 }
 
 void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan) {
-    *plan = (kl_plan){.worker = worker};
+    *plan = (kl_plan){.decision.kind = KL_DECIDES_WITHHOLD, .decision.subject = worker};
     if (snapshot->left == 0) {
         kl_reason(plan, "all tasks are dealt");
         return;
@@ -225,19 +233,21 @@ void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32
     kl_look look = look_at(dealer, snapshot, worker);
     look.forecast = kl_model_forecast(snapshot, worker);
     dealer->policy->deal(&look, plan);
-    if (plan->count > snapshot->left)
-        plan->count = snapshot->left;
-    plan->share = (double)plan->count / (double)snapshot->left;
+    if (plan->decision.count > snapshot->left)
+        plan->decision.count = snapshot->left;
+    if (plan->decision.count > 0)
+        plan->decision.kind = KL_DECIDES_DEAL;
+    plan->share = (double)plan->decision.count / (double)snapshot->left;
     add_forecast(&look, plan);
 }
 
 kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan) {
-    if (plan->count == 0 || plan->worker >= snapshot->slots)
+    if (plan->decision.count == 0 || plan->decision.subject >= snapshot->slots)
         return KILTER_OK;
     kilter_status status = make_room(dealer, snapshot->slots);
     if (status != KILTER_OK)
         return status;
-    kl_look look = look_at(dealer, snapshot, plan->worker);
+    kl_look look = look_at(dealer, snapshot, (uint32_t)plan->decision.subject);
     if (dealer->policy->dealt)
         dealer->policy->dealt(dealer, &look, plan);
     dealer->course.chunks++;

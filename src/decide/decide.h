@@ -11,6 +11,47 @@
 
 enum { KL_REASON_BYTES = 160 };
 
+/* --- a decision --- */
+
+/* The kinds of decisions of farms and of loops. What `count` of a decision counts is in brackets. */
+typedef enum kl_decision_kind {
+    KL_DECIDES_NOTHING,  /* not recorded */
+    KL_DECIDES_DEAL,     /* a chunk for a worker [tasks] */
+    KL_DECIDES_WITHHOLD, /* nothing for a worker that asked [0] */
+    KL_DECIDES_RECALL,   /* take back from a worker what it has not begun [tasks it keeps] */
+    KL_DECIDES_COPY,     /* a speculative copy of what a worker holds [tasks] */
+    KL_DECIDES_ASSIGN,   /* whole shares before a run [workers that get one] */
+    KL_DECIDES_POLICY,   /* set by hand [0] */
+    KL_DECIDES_FACTOR,   /* set by hand [0] */
+    KL_DECIDES_WORKERS,  /* how many work in a run [workers] */
+    KL_DECIDES_TEAM,     /* with how many the next farm like this one should begin [workers] */
+    KL_DECIDES_GRAIN,    /* how many tasks a program should make [tasks] */
+    KL_DECIDES_PROGRAM,  /* what a program expects of its coming runs [runs] */
+    KL_DECIDES_MOVE,     /* rows of a loop change ranks [iterations] */
+    KL_DECIDES_STAY,     /* nothing better is known [0] */
+    KL_DECIDES_WAIT,     /* better shares are not worth moving to yet [0] */
+    KL_DECIDES_REST,     /* balancing pauses [0] */
+    KL_DECIDES_REFUSED,  /* a move was decided, and a rank had no memory [0] */
+    KL_DECIDES_BLOCK,    /* the blocks of a pipeline [elements] */
+    KL_DECISION_KINDS
+} kl_decision_kind;
+
+enum { KL_SUBJECT_ALL = -1 };
+
+/* A decision of any kind, as the record keeps it. Times are forecasts. */
+typedef struct kl_decision {
+    kl_decision_kind kind;
+    int64_t subject;   /* the worker it concerns: its place in the snapshot, in the record its number;
+                          KL_SUBJECT_ALL: the farm or loop as a whole */
+    uint64_t count;    /* of what: see the kind */
+    double forecast_s; /* when what was decided will be done; 0: not known */
+    double gain_s;     /* elapsed time saved; 0: not known */
+    double cost_s;     /* elapsed time it takes to gain that */
+    char reason[KL_REASON_BYTES]; /* one clause, with the numbers that decided */
+} kl_decision;
+
+const char *kl_decision_name(kl_decision_kind kind); /* as in the record: "deal", "withhold", … */
+
 /* A time for people to read. */
 typedef struct kl_time_text {
     char text[16];
@@ -19,17 +60,13 @@ kl_time_text kl_say_s(double seconds);
 
 /* --- who gets how much --- */
 
-/* One hand-out. count = 0: nothing for this worker now, ask again after the next event. */
+/* One hand-out: a deal, or nothing for this worker now (withhold), which asks again after the next event. Its
+ * gain is that against dealing this worker its equal part of what is left. */
 typedef struct kl_plan {
-    uint32_t worker;
-    uint64_t count; /* tasks, at most snapshot.left */
-    bool cut_short; /* set by who carries it out: fewer than were meant, as they do not lie together */
+    kl_decision decision; /* count: at most snapshot.left */
+    bool cut_short;       /* set by who carries it out: fewer than were meant, as they do not lie together */
     double
         share; /* count over snapshot.left, as the policy meant it: tasks of unequal weight are cut by it */
-    double finish_s; /* forecast: when the worker will have done it; 0: not known */
-    double gain_s; /* forecast: elapsed time saved against dealing this worker its equal part of what is left;
-                      0: not known */
-    char reason[KL_REASON_BYTES]; /* one clause, with the numbers that decided */
 } kl_plan;
 
 typedef struct kl_policy_settings {
@@ -93,10 +130,10 @@ double kl_assignment_end_s(const kl_lane *lanes, uint32_t count, double task_uni
 
 /* What a policy assigned when the run began. */
 typedef struct kl_assignment {
-    uint32_t used, idle; /* workers that get some, and those too slow to help */
-    double end_s;        /* forecast: from now on, when all is done */
-    double gain_s;       /* against equal groups; < 0: those would end sooner */
-    char reason[KL_REASON_BYTES];
+    kl_decision decision; /* count: workers that get some; gain against equal groups: < 0, those would end
+                             sooner; forecast_s is the recorder's to fill in */
+    uint32_t idle;        /* workers too slow to help */
+    double end_s;         /* forecast: from now on, when all is done */
 } kl_assignment;
 
 /* false: the policy deals step by step. */
@@ -146,18 +183,11 @@ void kl_homes_note(kl_homes *homes, kl_span done, uint32_t worker);
 
 /* --- what is taken back, or done twice --- */
 
-typedef enum kl_rescue_act {
-    KL_RESCUE_NOTHING,
-    KL_RESCUE_RECALL, /* `from` gives back what it has not begun, but the first `tasks` of what it holds */
-    KL_RESCUE_COPY,   /* the last `tasks` of what `from` holds to `to` as well: the first result counts */
-} kl_rescue_act;
-
+/* A recall: the subject gives back what it has not begun, but the first `count` of what it holds. A copy: the
+ * last `count` of what it holds to `to` as well, and the first result counts. Or nothing. */
 typedef struct kl_rescue {
-    kl_rescue_act act;
-    uint32_t from, to;
-    uint64_t tasks;
-    double finish_s, gain_s; /* forecast: when all of it is done then, and how much sooner that is */
-    char reason[KL_REASON_BYTES];
+    kl_decision decision;
+    uint32_t to;
 } kl_rescue;
 
 /* What is at the workers, and who waits. Asked of few of them. */
@@ -236,14 +266,13 @@ typedef struct kl_team {
 
 /* How many workers in the next iteration? */
 typedef struct kl_team_plan {
+    kl_decision decision; /* count: workers in it, the fastest; as many as now unless CHANGED or BACK. Its
+                             gain is that of `considered`: < 0, it takes longer, for fewer workers */
     kl_team_verdict verdict;
-    uint32_t workers;    /* that work in it, the fastest; as many as now unless CHANGED or BACK */
     uint32_t considered; /* the number thought about */
     kl_team_way way;
     uint32_t seen;
-    double forecast_s; /* elapsed time of the next iteration with `workers` */
-    double gain_s;     /* forecast: time saved with `considered`; < 0: it takes longer, for fewer workers */
-    char reason[KL_REASON_BYTES];
+    double forecast_s; /* elapsed time of the next iteration with as many as the decision says */
 } kl_team_plan;
 
 /* Most workers whose load can be balanced, 1 … most: those with two tasks each at least, whose last chunks
@@ -271,9 +300,8 @@ typedef struct kl_sight {
 } kl_sight;
 
 typedef struct kl_glance_plan {
-    uint32_t workers; /* that are to work */
+    kl_decision decision; /* count: workers that are to work */
     bool changed;
-    char reason[KL_REASON_BYTES];
 } kl_glance_plan;
 
 /* A look at a run that is on. While the cores are busy, workers rest without whom it is as fast; two looks
@@ -307,11 +335,10 @@ typedef struct kl_grain_look {
 } kl_grain_look;
 
 typedef struct kl_grain_plan {
-    uint64_t tasks;
-    uint32_t workers;                       /* that get some */
+    kl_decision decision; /* count: tasks. Its gain is that of each run, in the time of all, against as many
+                             tasks as in the last run */
+    uint32_t workers;     /* that get some */
     double master_s, workers_s, messages_s; /* forecast of one iteration's parts */
-    double gain_s; /* forecast: of each run, in the time of all, against as many tasks as in the last run */
-    char reason[KL_REASON_BYTES];
 } kl_grain_plan;
 
 /* The number of tasks for which runs × time of an iteration is least, of equal ones the fewest, looked for

@@ -80,10 +80,10 @@ static void commit(kl_dealer *dealer, world *w, const kl_plan *plan) {
 static uint64_t deal(kl_dealer *dealer, world *w, uint32_t worker) {
     kl_plan plan = plan_for(dealer, w, worker);
     commit(dealer, w, &plan);
-    w->s.left -= plan.count;
+    w->s.left -= plan.decision.count;
     w->s.left_units = (double)w->s.left;
-    w->workers[worker].chunks += plan.count > 0;
-    return plan.count;
+    w->workers[worker].chunks += plan.decision.count > 0;
+    return plan.decision.count;
 }
 
 /* Published courses, 4 workers: 1000 tasks, and what the batches come to. */
@@ -165,9 +165,9 @@ static void weights_follow_what_is_known(void **state) {
         dealer = kl_dealer_new(kl_policy_find(both[i]), NULL);
         kl_dealer_begin(dealer, &w.s);
         kl_plan plan = plan_for(dealer, &w, 0);
-        assert_int_equal(plan.count, 286);
+        assert_int_equal(plan.decision.count, 286);
         plan = plan_for(dealer, &w, 1);
-        assert_int_equal(plan.count, 72);
+        assert_int_equal(plan.decision.count, 72);
         kl_dealer_free(dealer);
     }
     /* AWF-B keeps a batch's weights, AWF-C looks every time. */
@@ -372,9 +372,11 @@ static void auto_decides_by_the_table(void **state) {
         kl_dealer *dealer = kl_dealer_new(kl_policy_find("auto"), NULL);
         kl_dealer_begin(dealer, &w.s);
         kl_plan plan = plan_for(dealer, &w, row->asks);
-        if (plan.count < row->least || plan.count > row->most || !strstr(plan.reason, row->reason))
-            fail_msg("%s: %d tasks (%s)", row->name, (int)plan.count, plan.reason);
-        assert_true((plan.finish_s > 0) == (plan.count > 0 && row->unit_s[row->asks] > 0));
+        if (plan.decision.count < row->least || plan.decision.count > row->most ||
+            !strstr(plan.decision.reason, row->reason))
+            fail_msg("%s: %d tasks (%s)", row->name, (int)plan.decision.count, plan.decision.reason);
+        assert_true((plan.decision.forecast_s > 0) ==
+                    (plan.decision.count > 0 && row->unit_s[row->asks] > 0));
         kl_dealer_free(dealer);
     }
 }
@@ -389,7 +391,7 @@ static void auto_trusts_a_pace_as_far_as_it_was_seen(void **state) {
         w.s.unit_s.count = measured;
         kl_dealer *dealer = kl_dealer_new(kl_policy_find("auto"), NULL);
         kl_dealer_begin(dealer, &w.s);
-        assert_int_equal(plan_for(dealer, &w, 0).count, 4 * measured);
+        assert_int_equal(plan_for(dealer, &w, 0).decision.count, 4 * measured);
         kl_dealer_free(dealer);
     }
 }
@@ -405,10 +407,10 @@ static void plans_say_when_and_what_they_gain(void **state) {
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("gss"), NULL);
     kl_dealer_begin(dealer, &w.s);
     kl_plan plan = plan_for(dealer, &w, 0);
-    assert_true(fabs(plan.finish_s - 9) < 1e-6 && fabs(plan.gain_s - 1.2) < 1e-6 &&
+    assert_true(fabs(plan.decision.forecast_s - 9) < 1e-6 && fabs(plan.decision.gain_s - 1.2) < 1e-6 &&
                 fabs(plan.share - 0.5) < 1e-12);
     plan = plan_for(dealer, &w, 1);
-    assert_true(fabs(plan.finish_s - 7.5) < 1e-6 && fabs(plan.gain_s - 1.2) < 1e-6);
+    assert_true(fabs(plan.decision.forecast_s - 7.5) < 1e-6 && fabs(plan.decision.gain_s - 1.2) < 1e-6);
     kl_dealer_free(dealer);
 }
 
@@ -422,9 +424,9 @@ static void who_is_not_here_gets_nothing(void **state) {
         kl_dealer *dealer = kl_dealer_new(kl_policy_at(p), NULL);
         kl_dealer_begin(dealer, &w.s);
         kl_plan plan = plan_for(dealer, &w, 1);
-        assert_int_equal(plan.count, 0);
+        assert_int_equal(plan.decision.count, 0);
         plan = plan_for(dealer, &w, 99);
-        assert_int_equal(plan.count, 0);
+        assert_int_equal(plan.decision.count, 0);
         commit(dealer, &w, &plan);
         assert_ptr_equal(kl_dealer_policy(dealer), kl_policy_at(p));
         kl_dealer_free(dealer);
@@ -517,8 +519,8 @@ static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
         kl_dealer_plan(dealer, &w.s, 0, &plan);
         kl_crew_free(crew);
         bool searched = rows[r].run >= 2 && rows[r].set == 0;
-        if (!!strstr(plan.reason, "should end it soonest") != searched)
-            fail_msg("row %d: %s", (int)r, plan.reason);
+        if (!!strstr(plan.decision.reason, "should end it soonest") != searched)
+            fail_msg("row %d: %s", (int)r, plan.decision.reason);
         kl_dealer_free(dealer);
     }
 }

@@ -163,17 +163,18 @@ static void describe(kl_dealer *dealer, const field *f, double task_units, uint6
                      uint64_t benchmarks) {
     kl_assignment *a = &dealer->assignment;
     char unknown[48] = "";
+    a->decision = (kl_decision){.kind = KL_DECIDES_ASSIGN, .subject = KL_SUBJECT_ALL};
     for (uint32_t i = 0; i < f->count; i++)
-        a->used += f->counts[i] > 0;
-    a->idle = f->count - a->used;
+        a->decision.count += f->counts[i] > 0;
+    a->idle = f->count - (uint32_t)a->decision.count;
     a->end_s = kl_assignment_end_s(f->lanes, f->count, task_units, f->counts);
-    a->gain_s = equal_end_s(f, task_units, tasks) - a->end_s;
+    a->decision.gain_s = equal_end_s(f, task_units, tasks) - a->end_s;
     if (benchmarks > 0)
         snprintf(unknown, sizeof unknown, ", %llu not known yet get 1", ull(benchmarks));
-    snprintf(a->reason, sizeof a->reason,
+    snprintf(a->decision.reason, sizeof a->decision.reason,
              "%llu tasks to %u workers, all done in %s; equal groups: %s%s; too slow to help: %u", ull(tasks),
-             (unsigned)a->used, kl_say_s(a->end_s).text, kl_say_s(a->end_s + a->gain_s).text, unknown,
-             (unsigned)a->idle);
+             (unsigned)a->decision.count, kl_say_s(a->end_s).text,
+             kl_say_s(a->end_s + a->decision.gain_s).text, unknown, (unsigned)a->idle);
 }
 
 static kilter_status assign(kl_dealer *dealer, const kl_snapshot *s, field *f) {
@@ -200,7 +201,7 @@ static kilter_status begin_ect(kl_dealer *dealer, const kl_snapshot *s) {
 }
 
 bool kl_dealer_assignment(const kl_dealer *dealer, kl_assignment *assignment) {
-    if (dealer->assignment.used == 0)
+    if (dealer->assignment.decision.count == 0)
         return false;
     *assignment = dealer->assignment;
     return true;
@@ -230,7 +231,8 @@ static uint64_t share_of(const kl_look *look) {
 /* A share of what is left, which is the share itself unless tasks differ or have come back. */
 static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
-    plan->count = kl_whole_tasks((double)s->left * (double)share / (double)look->dealer->undealt, s->left);
+    plan->decision.count =
+        kl_whole_tasks((double)s->left * (double)share / (double)look->dealer->undealt, s->left);
     if (kl_worker_rate(look->self) > 0)
         kl_reason(plan, "its share of %llu tasks: each goes to who ends it first, all end in %s",
                   ull(s->tasks), kl_say_s(look->dealer->assignment.end_s).text);
@@ -244,12 +246,13 @@ static void deal_ect(const kl_look *look, kl_plan *plan) {
         deal_share(look, share, plan);
     else if (look->dealer->undealt == 0 || (look->self->chunks > 0 && look->self->queued_tasks == 0))
         kl_deal_auto(look, plan); /* the assignment holds no longer, or somebody does not ask for his part */
-    else if (!kl_dealer_leaves_out(look->dealer, look->snapshot, look->worker, plan->reason))
+    else if (!kl_dealer_leaves_out(look->dealer, look->snapshot, look->worker, plan->decision.reason))
         kl_reason(plan, "waits: the %llu tasks left are the shares of others", ull(look->dealer->undealt));
 }
 
 static void dealt_ect(kl_dealer *dealer, const kl_look *look, const kl_plan *plan) {
-    uint64_t share = share_of(look), dealt = plan->cut_short && plan->count < share ? plan->count : share;
+    uint64_t share = share_of(look),
+             dealt = plan->cut_short && plan->decision.count < share ? plan->decision.count : share;
     if (share == 0)
         return;
     dealer->undealt -= dealt;

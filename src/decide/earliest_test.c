@@ -187,12 +187,12 @@ static kl_plan plan_for(world *w, uint32_t worker) {
 static uint64_t deal(world *w, uint32_t worker) {
     kl_plan plan = plan_for(w, worker);
     assert_int_equal(kl_dealer_commit(w->dealer, &w->s, &plan), KILTER_OK);
-    w->s.left -= plan.count;
+    w->s.left -= plan.decision.count;
     w->s.left_units = (double)w->s.left;
-    if (plan.count)
-        kl_view_dealt(&w->workers[worker], plan.count, (double)plan.count, 0);
+    if (plan.decision.count)
+        kl_view_dealt(&w->workers[worker], plan.decision.count, (double)plan.decision.count, 0);
     kl_crew_update(w->crew, w->workers, worker);
-    return plan.count;
+    return plan.decision.count;
 }
 
 static void whole_shares_are_dealt_in_any_order(void **state) {
@@ -201,11 +201,11 @@ static void whole_shares_are_dealt_in_any_order(void **state) {
     make_world(&w, 4, (double[]){1, 0.5, 0.25, 20}, 28);
     kl_assignment a;
     assert_true(kl_dealer_assignment(w.dealer, &a));
-    assert_int_equal(a.used, 3);
+    assert_int_equal(a.decision.count, 3);
     assert_int_equal(a.idle, 1);
     assert_true(fabs(a.end_s - 4) < 1e-9);
-    assert_true(fabs(a.gain_s - 136) < 1e-9); /* 7 tasks of 20 s */
-    assert_non_null(strstr(a.reason, "too slow to help: 1"));
+    assert_true(fabs(a.decision.gain_s - 136) < 1e-9); /* 7 tasks of 20 s */
+    assert_non_null(strstr(a.decision.reason, "too slow to help: 1"));
     char reason[KL_REASON_BYTES];
     assert_true(kl_dealer_leaves_out(w.dealer, &w.s, 3, reason));
     assert_non_null(strstr(reason, "a task would end here in 20 s, the others end all in 4 s"));
@@ -224,8 +224,8 @@ static void one_not_known_gets_its_benchmark(void **state) {
     world w;
     make_world(&w, 3, (double[]){1, 0, 1}, 9);
     kl_plan plan = plan_for(&w, 1);
-    assert_int_equal(plan.count, 1);
-    assert_non_null(strstr(plan.reason, "benchmark"));
+    assert_int_equal(plan.decision.count, 1);
+    assert_non_null(strstr(plan.decision.reason, "benchmark"));
     assert_int_equal(deal(&w, 0), 4);
     assert_int_equal(deal(&w, 1), 1);
     assert_int_equal(deal(&w, 2), 4);

@@ -40,7 +40,7 @@ static uint32_t enough(const kl_load *load, uint32_t workers) {
 
 static void say(const kl_glance_plan *plan, const char *what, double busy, char *reason) {
     snprintf(reason, KL_REASON_BYTES, "%u worker%s, in the run: %s, the cores are %.0f %% busy",
-             (unsigned)plan->workers, plan->workers == 1 ? "" : "s", what, 100 * busy);
+             (unsigned)plan->decision.count, plan->decision.count == 1 ? "" : "s", what, 100 * busy);
 }
 
 static void look_for_fewer(kl_glance *g, const kl_sight *s, double busy, kl_glance_plan *plan) {
@@ -51,29 +51,30 @@ static void look_for_fewer(kl_glance *g, const kl_sight *s, double busy, kl_glan
     g->found = found;
     if (!again || g->gave_up) {
         say(plan, found < s->workers ? "fewer would be as fast, seen once" : "no fewer would be as fast",
-            busy, plan->reason);
+            busy, plan->decision.reason);
         return;
     }
-    plan->workers = more;
+    plan->decision.count = more;
     plan->changed = true;
     g->from = s->workers;
-    say(plan, "more are no faster", busy, plan->reason);
+    say(plan, "more are no faster", busy, plan->decision.reason);
 }
 
 static void look_at_trial(kl_glance *g, const kl_sight *s, double busy, kl_glance_plan *plan) {
     if (busy >= FREE || s->workers >= g->from) {
-        say(plan, "the others would bring nothing", busy, plan->reason);
+        say(plan, "the others would bring nothing", busy, plan->decision.reason);
         return;
     }
-    plan->workers = g->from;
+    plan->decision.count = g->from;
     plan->changed = g->gave_up = true;
     g->from = g->found = 0;
-    say(plan, "all again", busy, plan->reason);
+    say(plan, "all again", busy, plan->decision.reason);
 }
 
 bool kl_glance_look(kl_glance *g, const kl_sight *s, kl_glance_plan *plan) {
     double window_s = s->now_s - g->then_s, busy = (s->cpu_s - g->then_cpu_s) / (window_s * s->cores);
-    *plan = (kl_glance_plan){.workers = s->workers};
+    *plan = (kl_glance_plan){
+        .decision = {.kind = KL_DECIDES_WORKERS, .subject = KL_SUBJECT_ALL, .count = s->workers}};
     if (!kl_load_known(s->load) || !(window_s > 0))
         return false;
     g->then_s = s->now_s;

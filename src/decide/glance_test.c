@@ -54,9 +54,9 @@ static bool go_on(world *w) {
                       .load = &load};
     kl_glance_plan plan;
     assert_true(kl_glance_look(&w->glance, &sight, &plan));
-    assert_true(plan.workers >= 1 && plan.workers <= w->all && plan.reason[0]);
-    assert_int_equal(plan.changed, plan.workers != w->workers);
-    w->workers = plan.workers;
+    assert_true(plan.decision.count >= 1 && plan.decision.count <= w->all && plan.decision.reason[0]);
+    assert_int_equal(plan.changed, plan.decision.count != w->workers);
+    w->workers = plan.decision.count;
     return plan.changed;
 }
 
@@ -130,7 +130,7 @@ static void nothing_known_changes_nothing(void **state) {
     const kl_load unknown = {.task_s = 0};
     kl_sight sight = {.now_s = 1, .cpu_s = 8, .cores = 2, .workers = 8, .done = 1000, .load = &unknown};
     assert_false(kl_glance_look(&glance, &sight, &plan));
-    assert_int_equal(plan.workers, 8);
+    assert_int_equal(plan.decision.count, 8);
     assert_false(plan.changed);
 }
 

@@ -59,28 +59,28 @@ static void make_run(run_of_series *r, const series *q) {
 static uint64_t give(run_of_series *r, series *q, uint32_t worker) {
     kl_plan plan;
     kl_dealer_plan(r->dealer, &r->s, worker, &plan);
-    if (plan.count == 0)
+    if (plan.decision.count == 0)
         return 0;
     uint64_t most;
     uint32_t home = kl_homes_choose(&q->homes, r->dealer, &r->s, worker, &most);
     kl_span span = kl_homes_front(&q->homes, home);
     uint64_t together = span.hi - span.lo < most ? span.hi - span.lo : most;
-    plan.cut_short = together < plan.count;
-    plan.count = plan.cut_short ? together : plan.count;
-    kl_homes_take(&q->homes, home, plan.count);
-    kl_homes_note(&q->homes, (kl_span){span.lo, span.lo + plan.count}, worker);
+    plan.cut_short = together < plan.decision.count;
+    plan.decision.count = plan.cut_short ? together : plan.decision.count;
+    kl_homes_take(&q->homes, home, plan.decision.count);
+    kl_homes_note(&q->homes, (kl_span){span.lo, span.lo + plan.decision.count}, worker);
     assert_int_equal(kl_dealer_commit(r->dealer, &r->s, &plan), KILTER_OK);
-    for (uint64_t t = span.lo; t < span.lo + plan.count; t++) {
+    for (uint64_t t = span.lo; t < span.lo + plan.decision.count; t++) {
         r->moved += q->doer[t] != worker;
         q->doer[t] = worker;
     }
-    r->s.left -= plan.count;
+    r->s.left -= plan.decision.count;
     r->s.left_units = (double)r->s.left;
-    r->dealt[worker] += plan.count;
+    r->dealt[worker] += plan.decision.count;
     r->chunks++;
-    kl_view_dealt(&r->workers[worker], plan.count, (double)plan.count, 0);
+    kl_view_dealt(&r->workers[worker], plan.decision.count, (double)plan.decision.count, 0);
     kl_crew_update(r->crew, r->workers, worker);
-    return plan.count;
+    return plan.decision.count;
 }
 
 static void end_run(run_of_series *r) {

@@ -31,7 +31,7 @@ struct kl_dealer {
     double *weights;  /* weights[0 … slots−1], mean 1 over the workers present when they were fixed */
     uint64_t *shares; /* shares[0 … slots−1]: whole shares of the run, not dealt yet */
     uint64_t undealt; /* their sum; 0: none, or they hold no longer */
-    kl_assignment assignment; /* what they were; used = 0: there was none */
+    kl_assignment assignment; /* what they were; decision.count = 0: there was none */
     uint32_t slots;
 };
 
@@ -79,7 +79,7 @@ uint64_t kl_next_chunk(const kl_look *look, kl_course *course);
  * time. KILTER_ERR_MEMORY: it is as it was. */
 kilter_status kl_search_factor(kl_dealer *dealer, const kl_snapshot *snapshot);
 
-/* Set plan->reason, in printf's manner. */
+/* Set plan->decision.reason, in printf's manner. */
 void kl_reason(kl_plan *plan, const char *format, ...) KILTER_PRINTF(2, 3);
 
 /* `tasks` rounded up to a whole number between 1 and `left`; what is a whole number but for rounding stays.

@@ -25,7 +25,7 @@ static void say(kl_rescue *rescue, const char *format, ...) KILTER_PRINTF(2, 3);
 static void say(kl_rescue *rescue, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(rescue->reason, sizeof rescue->reason, format, args);
+    vsnprintf(rescue->decision.reason, sizeof rescue->decision.reason, format, args);
     va_end(args);
 }
 
@@ -82,11 +82,11 @@ static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker,
     uint64_t kept = keep < (double)held->kept ? held->kept : (uint64_t)keep;
     if (kept >= held->tasks)
         return false;
-    *r = (kl_rescue){.act = KL_RESCUE_RECALL,
-                     .from = worker,
-                     .tasks = kept,
-                     .finish_s = s->now_s + fmax(shared_s, others_s),
-                     .gain_s = gain_s};
+    *r = (kl_rescue){.decision.kind = KL_DECIDES_RECALL,
+                     .decision.subject = worker,
+                     .decision.count = kept,
+                     .decision.forecast_s = s->now_s + fmax(shared_s, others_s),
+                     .decision.gain_s = gain_s};
     say(r, "%llu tasks here would end in %s, shared in %s", ull(held->tasks), kl_say_s(lane.free_s).text,
         kl_say_s(fmax(shared_s, others_s)).text);
     return true;
@@ -123,11 +123,11 @@ static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_
     if (to == UINT32_MAX || !board->waits(board->self, to))
         return false;
     uint64_t tasks = held->tasks - kept, waiting = board->waiting(board->self);
-    *r = (kl_rescue){.act = KL_RESCUE_COPY,
-                     .from = worker,
+    *r = (kl_rescue){.decision.kind = KL_DECIDES_COPY,
+                     .decision.subject = worker,
                      .to = to,
-                     .tasks = (tasks + waiting - 1) / waiting,
-                     .finish_s = s->now_s + end_s};
+                     .decision.count = (tasks + waiting - 1) / waiting,
+                     .decision.forecast_s = s->now_s + end_s};
     say(r, "asked back from worker %u %s ago, no answer", s->workers[worker].number,
         kl_say_s(s->now_s - held->asked_s).text);
     return true;
@@ -148,11 +148,11 @@ static bool copy_all(const kl_snapshot *s, const kl_board *board, uint32_t worke
     uint32_t waiting = to == UINT32_MAX ? 0 : board->waiting(board->self);
     if (waiting == 0 || !board->waits(board->self, to))
         return false;
-    *r = (kl_rescue){.act = KL_RESCUE_COPY,
-                     .from = worker,
+    *r = (kl_rescue){.decision.kind = KL_DECIDES_COPY,
+                     .decision.subject = worker,
                      .to = to,
-                     .tasks = (held->tasks + waiting - 1) / waiting,
-                     .finish_s = s->now_s + end_s};
+                     .decision.count = (held->tasks + waiting - 1) / waiting,
+                     .decision.forecast_s = s->now_s + end_s};
     say(r, "worker %u is not heard of any more, since %s", s->workers[worker].number,
         kl_say_s(s->now_s - held->hand.heard_s).text);
     return true;
@@ -262,12 +262,12 @@ static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t work
     kl_crew_first_end_s(s->crew, held->first_units, worker, &sooner);
     if (!board->waits(board->self, sooner)) /* somebody faster is about to be free */
         return false;
-    *r = (kl_rescue){.act = KL_RESCUE_COPY,
-                     .from = worker,
+    *r = (kl_rescue){.decision.kind = KL_DECIDES_COPY,
+                     .decision.subject = worker,
                      .to = to,
-                     .tasks = 1,
-                     .finish_s = s->now_s + o.rest_s - o.gain_s,
-                     .gain_s = o.gain_s};
+                     .decision.count = 1,
+                     .decision.forecast_s = s->now_s + o.rest_s - o.gain_s,
+                     .decision.gain_s = o.gain_s};
     say(r, "at worker %u it would end in %s, a copy may end %s sooner%s", s->workers[worker].number,
         kl_say_s(o.rest_s).text, kl_say_s(o.gain_s).text,
         is_silent(s, held) ? ": not heard of any more" : "");
@@ -276,7 +276,8 @@ static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t work
 
 /* The one that would end last without it. */
 static bool is_more_urgent(const kl_rescue *r, const kl_rescue *than) {
-    return than->act == KL_RESCUE_NOTHING || r->finish_s + r->gain_s > than->finish_s + than->gain_s;
+    return than->decision.kind == KL_DECIDES_NOTHING ||
+           r->decision.forecast_s + r->decision.gain_s > than->decision.forecast_s + than->decision.gain_s;
 }
 
 /* Many late workers may hold only tasks that others hold, too: they stay late for as long as they are frozen.
@@ -289,7 +290,7 @@ static bool holds_some(const void *board, uint32_t worker) {
 }
 
 void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r) {
-    *r = (kl_rescue){.act = KL_RESCUE_NOTHING};
+    *r = (kl_rescue){.decision.kind = KL_DECIDES_NOTHING};
     const kl_crew_sums *all = kl_crew_total(s->crew);
     if (s->left > 0 || all->known == 0) {
         say(r, "%s", s->left > 0 ? "there is work for whoever waits" : "nothing is known of anybody");
@@ -308,7 +309,7 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
         if (speculate(s, board, late[i], &held, &copy) && is_more_urgent(&copy, r))
             *r = copy;
     }
-    if (r->act == KL_RESCUE_NOTHING)
+    if (r->decision.kind == KL_DECIDES_NOTHING)
         say(r, "none of the %u that end last would be done sooner elsewhere", (unsigned)count);
 }
 

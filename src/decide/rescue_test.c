@@ -28,72 +28,74 @@ typedef struct situation {
     double elapsed_s, share, heard_ago_s; /* pulse; elapsed_s < 0: pulses come, but none has for this task */
     uint64_t left;
     bool busy; /* nobody can take a copy */
-    kl_rescue_act act;
+    kl_decision_kind act;
     uint64_t keep_least, keep_most;
     uint64_t copied;
 } situation;
 
 static const situation situations[] = {
     /* Slow. */
-    {"slowed to a tenth with much to do", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .act = KL_RESCUE_RECALL,
+    {"slowed to a tenth with much to do", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .act = KL_DECIDES_RECALL,
      .keep_least = 1, .keep_most = 1},
-    {"half as fast as the others", 2e-3, 1e-3, 50, 0.3, 0, 20, 1, .act = KL_RESCUE_RECALL, .keep_least = 2,
+    {"half as fast as the others", 2e-3, 1e-3, 50, 0.3, 0, 20, 1, .act = KL_DECIDES_RECALL, .keep_least = 2,
      .keep_most = 4},
-    {"no word for ten times what it has to do", 1e-3, 1e-3, 50, 0.3, 50e-3, 5, 1, .act = KL_RESCUE_RECALL,
+    {"no word for ten times what it has to do", 1e-3, 1e-3, 50, 0.3, 50e-3, 5, 1, .act = KL_DECIDES_RECALL,
      .keep_most = 1},
     {"tasks behind a long one", 1e-3, 1e-3, 50, 0.3, 100e-3, 2, 1, .elapsed_s = 100e-3, .share = 1,
-     .act = KL_RESCUE_RECALL, .keep_most = 1},
+     .act = KL_DECIDES_RECALL, .keep_most = 1},
     {"does not answer before its task ends", 10e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 20e-3,
-     .act = KL_RESCUE_COPY, .copied = 2},
+     .act = KL_DECIDES_COPY, .copied = 2},
     {"does not answer, though it can at any time", 1e-3, 1e-3, 50, 0.3, 250e-3, 10, 1, .asked_ago_s = 0.2,
-     .elapsed_s = -1, .heard_ago_s = 0.25, .act = KL_RESCUE_COPY, .copied = 3},
-    {"last task, a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .act = KL_RESCUE_COPY, .copied = 1},
+     .elapsed_s = -1, .heard_ago_s = 0.25, .act = KL_DECIDES_COPY, .copied = 3},
+    {"last task, a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .act = KL_DECIDES_COPY, .copied = 1},
     {"last task, gets a fifth of its core", 1, 1, 50, 0.3, 1.5, 1, 1, .elapsed_s = 1.5, .share = 0.2,
-     .act = KL_RESCUE_COPY, .copied = 1},
+     .act = KL_DECIDES_COPY, .copied = 1},
     {"last task, no pulse for 2 s", 0.3, 0.3, 50, 0.3, 2, 1, 1, .elapsed_s = 0.5, .share = 1,
-     .heard_ago_s = 2, .act = KL_RESCUE_COPY, .copied = 1},
+     .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
     {"short task, not a single pulse for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 1, 1, .elapsed_s = -1,
-     .heard_ago_s = 2, .act = KL_RESCUE_COPY, .copied = 1},
+     .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
     {"tasks it was to keep, not a single pulse for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
-     .heard_ago_s = 2, .act = KL_RESCUE_COPY, .copied = 2},
+     .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 2},
     /* Not known to be slow. */
-    {"100 times the mean, nothing told of it", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_RESCUE_COPY,
+    {"100 times the mean, nothing told of it", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_DECIDES_COPY,
      .copied = 1},
-    {"a third as fast, its task just begun", 3e-3, 1e-3, 50, 0.3, 0.1e-3, 1, 1, .act = KL_RESCUE_COPY,
+    {"a third as fast, its task just begun", 3e-3, 1e-3, 50, 0.3, 0.1e-3, 1, 1, .act = KL_DECIDES_COPY,
      .copied = 1},
     {"two tasks that cannot be recalled, a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 2, 2,
-     .act = KL_RESCUE_COPY, .copied = 1},
+     .act = KL_DECIDES_COPY, .copied = 1},
     {"a quarter as fast, in a task of 10 times the mean", 4e-3, 1e-3, 50, 0.9, 40e-3, 1, 1,
-     .elapsed_s = 40e-3, .share = 1, .act = KL_RESCUE_COPY, .copied = 1},
+     .elapsed_s = 40e-3, .share = 1, .act = KL_DECIDES_COPY, .copied = 1},
     {"may be at any of its tasks, and that may be long", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1,
-     .asked_ago_s = 20e-3, .act = KL_RESCUE_COPY, .copied = 1},
-    {"all begun, or moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10, .act = KL_RESCUE_COPY, .copied = 1},
+     .asked_ago_s = 20e-3, .act = KL_DECIDES_COPY, .copied = 1},
+    {"all begun, or moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10, .act = KL_DECIDES_COPY,
+     .copied = 1},
     /* Not slow. */
     {"100 times the mean, its usual share", 10e-3, 10e-3, 50, 0.3, 1, 1, 1, .elapsed_s = 1, .share = 1,
-     .act = KL_RESCUE_NOTHING},
+     .act = KL_DECIDES_NOTHING},
     {"ten minutes, and pulses come", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600, .share = 0.95,
-     .heard_ago_s = 0.25, .act = KL_RESCUE_NOTHING},
+     .heard_ago_s = 0.25, .act = KL_DECIDES_NOTHING},
     {"100 times the mean, as its weight says", 1e-3, 1e-3, 50, 0.3, 20e-3, 1, 1, .first = 100,
-     .act = KL_RESCUE_NOTHING},
+     .act = KL_DECIDES_NOTHING},
     {"0.5 s of other load", 1, 1, 50, 0.3, 0.5, 1, 1, .elapsed_s = 0.5, .share = 0.3,
-     .act = KL_RESCUE_NOTHING},
+     .act = KL_DECIDES_NOTHING},
     {"0.5 s of other load in a long task", 10, 10, 50, 0.3, 5, 1, 1, .elapsed_s = 5, .share = 0.93,
-     .act = KL_RESCUE_NOTHING},
+     .act = KL_DECIDES_NOTHING},
     {"one other program on its core", 1, 1, 50, 0.3, 2, 1, 1, .elapsed_s = 2, .share = 0.52,
-     .act = KL_RESCUE_NOTHING},
+     .act = KL_DECIDES_NOTHING},
     {"its clock jumped ahead by an hour", 1, 1, 50, 0.3, 1.1, 1, 1, .elapsed_s = 3600, .share = 1e-4,
-     .act = KL_RESCUE_NOTHING},
+     .act = KL_DECIDES_NOTHING},
     {"its clock jumped back", 1, 1, 50, 0.3, 1.1, 1, 1, .elapsed_s = -3600, .share = -0.1,
-     .act = KL_RESCUE_NOTHING},
-    {"its report waits for the master", 1e-3, 1e-3, 50, 0.3, 5.3e-3, 5, 1, .act = KL_RESCUE_NOTHING},
-    {"tasks differ by as much", 1e-3, 1e-3, 50, 1, 7e-3, 5, 1, .act = KL_RESCUE_NOTHING},
-    {"a third slower in three tasks, for chance", 1.5e-3, 1e-3, 3, 1, 0.1e-3, 1, 1, .act = KL_RESCUE_NOTHING},
-    {"too short to pay for the way", 0.2e-3, 1e-3, 50, 0.3, 0, 3, 1, .act = KL_RESCUE_NOTHING},
+     .act = KL_DECIDES_NOTHING},
+    {"its report waits for the master", 1e-3, 1e-3, 50, 0.3, 5.3e-3, 5, 1, .act = KL_DECIDES_NOTHING},
+    {"tasks differ by as much", 1e-3, 1e-3, 50, 1, 7e-3, 5, 1, .act = KL_DECIDES_NOTHING},
+    {"a third slower in three tasks, for chance", 1.5e-3, 1e-3, 3, 1, 0.1e-3, 1, 1,
+     .act = KL_DECIDES_NOTHING},
+    {"too short to pay for the way", 0.2e-3, 1e-3, 50, 0.3, 0, 3, 1, .act = KL_DECIDES_NOTHING},
     {"asked back a moment ago", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 1e-3,
-     .act = KL_RESCUE_NOTHING},
+     .act = KL_DECIDES_NOTHING},
     {"there is work for those that wait", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .left = 100,
-     .act = KL_RESCUE_NOTHING},
-    {"nobody waits for a copy", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .busy = true, .act = KL_RESCUE_NOTHING},
+     .act = KL_DECIDES_NOTHING},
+    {"nobody waits for a copy", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .busy = true, .act = KL_DECIDES_NOTHING},
 };
 
 typedef struct world {
@@ -174,16 +176,18 @@ static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
         world w;
         make_world(&w, what);
         kl_rescue r = choose(&w);
-        if (r.act != what->act)
-            fail_msg("%s: %d, not %d: %s", what->name, r.act, what->act, r.reason);
-        assert_true(r.reason[0] != 0);
-        if (r.act == KL_RESCUE_NOTHING)
+        if (r.decision.kind != what->act)
+            fail_msg("%s: %d, not %d: %s", what->name, r.decision.kind, what->act, r.decision.reason);
+        assert_true(r.decision.reason[0] != 0);
+        if (r.decision.kind == KL_DECIDES_NOTHING)
             continue;
-        assert_true(r.from == 0 && r.finish_s >= NOW_S && r.gain_s >= 0);
-        if (r.act == KL_RESCUE_COPY && (r.tasks != what->copied || r.to == 0 || r.to >= WORKERS))
-            fail_msg("%s: %d tasks to worker %u", what->name, (int)r.tasks, (unsigned)r.to);
-        if (r.act == KL_RESCUE_RECALL && !(r.tasks >= what->keep_least && r.tasks <= what->keep_most))
-            fail_msg("%s: keeps %d", what->name, (int)r.tasks);
+        assert_true(r.decision.subject == 0 && r.decision.forecast_s >= NOW_S && r.decision.gain_s >= 0);
+        if (r.decision.kind == KL_DECIDES_COPY &&
+            (r.decision.count != what->copied || r.to == 0 || r.to >= WORKERS))
+            fail_msg("%s: %d tasks to worker %u", what->name, (int)r.decision.count, (unsigned)r.to);
+        if (r.decision.kind == KL_DECIDES_RECALL &&
+            !(r.decision.count >= what->keep_least && r.decision.count <= what->keep_most))
+            fail_msg("%s: keeps %d", what->name, (int)r.decision.count);
     }
 }
 
@@ -230,7 +234,7 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
     kl_rescue r;
     kl_rescue_choose(&s, &board, &r);
     kl_crew_free(crew);
-    assert_true(r.act == KL_RESCUE_COPY && r.from == 0 && r.to == CROWD - 1);
+    assert_true(r.decision.kind == KL_DECIDES_COPY && r.decision.subject == 0 && r.to == CROWD - 1);
 }
 
 /* Whatever is held, a plan stays within it, and where all are alike and talk in time nothing happens. */
@@ -253,10 +257,12 @@ static void plans_stay_within_what_is_there(void **state) {
         world w;
         make_world(&w, &what);
         kl_rescue r = choose(&w);
-        assert_true(r.act != KL_RESCUE_RECALL || (r.tasks >= what.kept && r.tasks < what.tasks &&
-                                                  what.asked_ago_s == 0 && what.kept < what.tasks));
-        assert_true(r.act != KL_RESCUE_COPY || (r.tasks >= 1 && r.tasks <= what.tasks && r.to != 0));
-        assert_false(isnan(r.gain_s) || isnan(r.finish_s));
+        assert_true(r.decision.kind != KL_DECIDES_RECALL ||
+                    (r.decision.count >= what.kept && r.decision.count < what.tasks &&
+                     what.asked_ago_s == 0 && what.kept < what.tasks));
+        assert_true(r.decision.kind != KL_DECIDES_COPY ||
+                    (r.decision.count >= 1 && r.decision.count <= what.tasks && r.to != 0));
+        assert_false(isnan(r.decision.gain_s) || isnan(r.decision.forecast_s));
     }
 }
 

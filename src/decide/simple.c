@@ -17,7 +17,7 @@ static void deal_static(const kl_look *look, kl_plan *plan) {
         return;
     }
     uint32_t parts = waiting ? waiting : look->workers;
-    plan->count = (s->left + parts - 1) / parts;
+    plan->decision.count = (s->left + parts - 1) / parts;
     kl_reason(plan,
               waiting ? "one of %u equal parts of %llu tasks" : "one of %u parts of %llu tasks put back",
               (unsigned)parts, ull(s->left));
@@ -30,7 +30,7 @@ const kl_policy kl_policy_static = {
 };
 
 static void deal_ss(const kl_look *look, kl_plan *plan) {
-    plan->count = 1;
+    plan->decision.count = 1;
     kl_reason(plan, "one task at a time, %llu left", ull(look->snapshot->left));
 }
 
@@ -41,7 +41,7 @@ const kl_policy kl_policy_ss = {
 };
 
 static void deal_gss(const kl_look *look, kl_plan *plan) {
-    plan->count = kl_whole_tasks((double)look->snapshot->left / look->workers, look->snapshot->left);
+    plan->decision.count = kl_whole_tasks((double)look->snapshot->left / look->workers, look->snapshot->left);
     kl_reason(plan, "%llu left over %u workers", ull(look->snapshot->left), (unsigned)look->workers);
 }
 
@@ -57,7 +57,7 @@ static void deal_tss(const kl_look *look, kl_plan *plan) {
     double first = ceil(tasks / (2 * p)), steps = ceil(2 * tasks / (first + 1));
     double fall = steps > 1 ? (first - 1) / (steps - 1) : 0;
     double chunk = floor(first - fall * (double)look->dealer->course.chunks);
-    plan->count = kl_whole_tasks(chunk, look->snapshot->left);
+    plan->decision.count = kl_whole_tasks(chunk, look->snapshot->left);
     kl_reason(plan, "chunk %llu of a fall from %.0f by %.3g each", ull(look->dealer->course.chunks + 1),
               first, fall);
 }
@@ -75,9 +75,10 @@ static void deal_af(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     double units = kl_task_units(s), left = (double)s->left;
     if (look->self->unit_s.count < 2 || !(look->self->unit_s.mean > 0)) {
-        plan->count = kl_whole_tasks(fmin(AF_FIRST_TASKS, floor(left / (4.0 * look->workers))), s->left);
+        plan->decision.count =
+            kl_whole_tasks(fmin(AF_FIRST_TASKS, floor(left / (4.0 * look->workers))), s->left);
         kl_reason(plan, "first %llu tasks: mean and deviation of this worker are not known",
-                  ull(plan->count));
+                  ull(plan->decision.count));
         return;
     }
     const kl_crew_sums *crew = kl_crew_total(s->crew);
@@ -88,7 +89,7 @@ static void deal_af(const kl_look *look, kl_plan *plan) {
     /* (D + 2TR − √(D² + 4DTR))/(2μ), without the difference of large numbers. */
     double both = d + 2 * t * left;
     double chunk = 2 * t * left * t * left / (both + sqrt(d * d + 4 * d * t * left)) / mean;
-    plan->count = kl_whole_tasks(floor(chunk), s->left);
+    plan->decision.count = kl_whole_tasks(floor(chunk), s->left);
     kl_reason(plan, "%.3g of its share of %.3g tasks: a task takes %s, D is %s", chunk, share,
               kl_say_s(mean).text, kl_say_s(d).text);
 }

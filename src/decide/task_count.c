@@ -76,25 +76,27 @@ static kilter_status find_best(const kl_grain_look *look, const kl_grain_questio
 }
 
 static void answer(const candidate *c, const candidate *now, kl_grain_plan *plan) {
-    *plan = (kl_grain_plan){.tasks = c->tasks,
-                            .workers = c->workers,
-                            .master_s = c->master_s,
-                            .workers_s = c->workers_s,
-                            .messages_s = c->messages_s};
+    *plan =
+        (kl_grain_plan){.decision = {.kind = KL_DECIDES_GRAIN, .subject = KL_SUBJECT_ALL, .count = c->tasks},
+                        .workers = c->workers,
+                        .master_s = c->master_s,
+                        .workers_s = c->workers_s,
+                        .messages_s = c->messages_s};
     double each_s = c->master_s + c->workers_s + c->messages_s;
-    plan->gain_s = c->runs > 0 ? fmax(0, (now->total_s - c->total_s) / c->runs) : 0;
-    int at =
-        snprintf(plan->reason, sizeof plan->reason, "%llu tasks: %s an iteration, %s of them the master's",
-                 ull(c->tasks), kl_say_s(each_s).text, kl_say_s(c->master_s).text);
+    plan->decision.gain_s = c->runs > 0 ? fmax(0, (now->total_s - c->total_s) / c->runs) : 0;
+    int at = snprintf(plan->decision.reason, sizeof plan->decision.reason,
+                      "%llu tasks: %s an iteration, %s of them the master's", ull(c->tasks),
+                      kl_say_s(each_s).text, kl_say_s(c->master_s).text);
     if (now->tasks != c->tasks)
-        snprintf(plan->reason + at, sizeof plan->reason - (size_t)at,
+        snprintf(plan->decision.reason + at, sizeof plan->decision.reason - (size_t)at,
                  "; as %llu all would take %.3g times as long", ull(now->tasks), now->total_s / c->total_s);
 }
 
 static void answer_unmeasured(const kl_grain_look *look, const kl_grain_question *q, kl_grain_plan *plan) {
     uint64_t tasks = within((double)UNMEASURED_TASKS * look->lane_count, q->least, q->most);
-    *plan = (kl_grain_plan){.tasks = tasks, .workers = look->lane_count};
-    snprintf(plan->reason, sizeof plan->reason,
+    *plan = (kl_grain_plan){.decision = {.kind = KL_DECIDES_GRAIN, .subject = KL_SUBJECT_ALL, .count = tasks},
+                            .workers = look->lane_count};
+    snprintf(plan->decision.reason, sizeof plan->decision.reason,
              "%llu tasks: nothing is measured yet, %d for each of %u workers", ull(tasks), UNMEASURED_TASKS,
              (unsigned)look->lane_count);
 }

@@ -63,14 +63,15 @@ static void none_is_better(void **state) {
         uint64_t least = look.least_seen / 4 > 1 ? look.least_seen / 4 : 1;
         uint64_t most = 4 * look.most_seen < 16 ? 4 * look.most_seen : 16;
         uint64_t now = look.tasks < 16 ? look.tasks : 16;
-        assert_true(plan.tasks >= 1 && plan.tasks <= 16 && plan.workers >= 1 && plan.gain_s >= 0);
-        double got_s = total_s(&look, &q, plan.tasks), now_s = total_s(&look, &q, now);
-        assert_true(plan.tasks == now || got_s < 0.95 * now_s); /* no change for nothing */
+        assert_true(plan.decision.count >= 1 && plan.decision.count <= 16 && plan.workers >= 1 &&
+                    plan.decision.gain_s >= 0);
+        double got_s = total_s(&look, &q, plan.decision.count), now_s = total_s(&look, &q, now);
+        assert_true(plan.decision.count == now || got_s < 0.95 * now_s); /* no change for nothing */
         for (uint64_t tasks = least; tasks <= most; tasks++)
-            if (total_s(&look, &q, tasks) < (plan.tasks == now ? 0.95 : 1) * got_s * (1 - 1e-12))
-                fail_msg("seed %d: %d tasks instead of %d", (int)seed, (int)plan.tasks, (int)tasks);
+            if (total_s(&look, &q, tasks) < (plan.decision.count == now ? 0.95 : 1) * got_s * (1 - 1e-12))
+                fail_msg("seed %d: %d tasks instead of %d", (int)seed, (int)plan.decision.count, (int)tasks);
         double parts = plan.master_s + plan.workers_s + plan.messages_s;
-        double runs = q.runs ? q.runs(plan.tasks, q.user) : 1;
+        double runs = q.runs ? q.runs(plan.decision.count, q.user) : 1;
         assert_true(fabs(parts * runs - got_s) <= 1e-9 * got_s);
     }
 }
@@ -103,18 +104,18 @@ static void the_best_T_is_not_the_papers(void **state) {
     kl_grain_question q = {50, 400, runs_of_ssn, then};
     kl_grain_plan plan;
     assert_int_equal(kl_grain_choose(&look, &q, &plan), KILTER_OK);
-    assert_int_equal(plan.tasks, 400);
-    assert_non_null(strstr(plan.reason, "as 100 all would take"));
+    assert_int_equal(plan.decision.count, 400);
+    assert_non_null(strstr(plan.decision.reason, "as 100 all would take"));
     for (int i = 0; i < 50; i++)
         lanes[i].rate = 200 / 0.025;
     look.model = (kl_forkjoin){.master = {.per_unit_s = 0.00043}, .round_trip_s = 1e-4, .update_s = 1e-5};
     look.tasks = look.most_seen = 400;
     q.user = now;
     assert_int_equal(kl_grain_choose(&look, &q, &plan), KILTER_OK);
-    assert_in_range(plan.tasks, 80, 130);
+    assert_in_range(plan.decision.count, 80, 130);
     look.model.round_trip_s = 0.2; /* across an ocean iterations are dear */
     assert_int_equal(kl_grain_choose(&look, &q, &plan), KILTER_OK);
-    assert_in_range(plan.tasks, 200, 400);
+    assert_in_range(plan.decision.count, 200, 400);
 }
 
 static const struct {
@@ -180,8 +181,9 @@ static void numbers_are_those_of_the_table(void **state) {
         kl_grain_question q = {.least = rows[r].least, .most = rows[r].most};
         kl_grain_plan plan;
         assert_int_equal(kl_grain_choose(&look, &q, &plan), KILTER_OK);
-        if (plan.tasks < rows[r].low || plan.tasks > rows[r].high || !strstr(plan.reason, rows[r].reason))
-            fail_msg("%s: %d tasks (%s)", rows[r].name, (int)plan.tasks, plan.reason);
+        if (plan.decision.count < rows[r].low || plan.decision.count > rows[r].high ||
+            !strstr(plan.decision.reason, rows[r].reason))
+            fail_msg("%s: %d tasks (%s)", rows[r].name, (int)plan.decision.count, plan.decision.reason);
     }
 }
 

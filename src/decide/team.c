@@ -148,20 +148,20 @@ static bool on_trial(const kl_team *team, const kl_iteration *it) {
 static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
     kl_team_cost now = least_lately(team, it);
     if (team->measured + 1 < KL_TEAM_PERSISTS || !worse(now, team->before)) {
-        snprintf(plan->reason, sizeof plan->reason, "stays at %u worker%s, on trial: iteration %u of %d",
-                 (unsigned)it->workers, it->workers == 1 ? "" : "s", (unsigned)team->measured + 1,
-                 KL_TEAM_PERSISTS);
+        snprintf(plan->decision.reason, sizeof plan->decision.reason,
+                 "stays at %u worker%s, on trial: iteration %u of %d", (unsigned)it->workers,
+                 it->workers == 1 ? "" : "s", (unsigned)team->measured + 1, KL_TEAM_PERSISTS);
         return;
     }
     uint32_t back = team->tried_from < it->most ? team->tried_from : it->most;
     plan->verdict = KL_TEAM_BACK;
     plan->way = way_to(back, it->workers); /* what did not pay */
-    plan->workers = plan->considered = back;
+    plan->decision.count = plan->considered = back;
     double ratio = sqrt(now.by_work / team->before.by_work * team->tried_from / it->workers);
     double master_s = it->model.master_s;
     plan->forecast_s = fmax(0, (it->elapsed_s + master_s) / ratio - master_s);
-    plan->gain_s = it->elapsed_s - plan->forecast_s;
-    snprintf(plan->reason, sizeof plan->reason,
+    plan->decision.gain_s = it->elapsed_s - plan->forecast_s;
+    snprintf(plan->decision.reason, sizeof plan->decision.reason,
              "back to %u worker%s: with %u an iteration takes %.3g times as long, and that does not pay",
              (unsigned)back, back == 1 ? "" : "s", (unsigned)it->workers, ratio);
 }
@@ -185,19 +185,19 @@ static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
 static void say_change(const kl_iteration *it, kl_team_plan *plan) {
     uint32_t n = plan->considered;
     int at = snprintf(
-        plan->reason, sizeof plan->reason,
+        plan->decision.reason, sizeof plan->decision.reason,
         "%u%s worker%s instead of %u: index %.3g instead of %.3g, an iteration takes %s instead of %s",
         (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster" : "", n == 1 ? "" : "s", (unsigned)it->workers,
         index_with(it, n), present_index(it), kl_say_s(forecast_s(it, n)).text, kl_say_s(it->elapsed_s).text);
-    if (contended(it) && at > 0 && (size_t)at < sizeof plan->reason)
-        snprintf(plan->reason + at, sizeof plan->reason - (size_t)at,
+    if (contended(it) && at > 0 && (size_t)at < sizeof plan->decision.reason)
+        snprintf(plan->decision.reason + at, sizeof plan->decision.reason - (size_t)at,
                  "; %.0f %% is lost to what is not known", 100 * contended_part(it));
 }
 
 static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) {
     uint32_t n = plan->considered;
     plan->verdict = KL_TEAM_REFUSED;
-    snprintf(plan->reason, sizeof plan->reason,
+    snprintf(plan->decision.reason, sizeof plan->decision.reason,
              "stays at %u worker%s: %u%s would have index %.3g for %.3g, %s", (unsigned)it->workers,
              it->workers == 1 ? "" : "s", (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster ones" : "",
              index_with(it, n), present_index(it), why);
@@ -217,7 +217,7 @@ static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_tea
              (unsigned)limit, (unsigned long long)it->tasks);
     plan->considered = n;
     plan->way = KL_TEAM_MORE;
-    plan->gain_s = it->elapsed_s - forecast_s(it, n);
+    plan->decision.gain_s = it->elapsed_s - forecast_s(it, n);
     refuse(it, plan, why);
 }
 
@@ -244,11 +244,11 @@ static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl
 }
 
 static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
-    int at = snprintf(plan->reason, sizeof plan->reason,
+    int at = snprintf(plan->decision.reason, sizeof plan->decision.reason,
                       "stays at %u worker%s: none of 1 to %u has an index below %.0f %% of ",
                       (unsigned)it->workers, it->workers == 1 ? "" : "s", (unsigned)it->most, 100 * FINDING);
-    if (at > 0 && (size_t)at < sizeof plan->reason)
-        snprintf(plan->reason + at, sizeof plan->reason - (size_t)at,
+    if (at > 0 && (size_t)at < sizeof plan->decision.reason)
+        snprintf(plan->decision.reason + at, sizeof plan->decision.reason - (size_t)at,
                  "%.3g; the best, %u, is expected at %.3g", present_index(it), (unsigned)n,
                  index_with(it, n));
 }
@@ -287,19 +287,22 @@ static void look_around(const kl_team *team, const kl_iteration *it, kl_team_pla
     uint32_t least = again ? nearest(team, plan->way, n) : n;
     again &= finding(it, least);
     plan->considered = again ? least : n;
-    plan->gain_s = it->elapsed_s - forecast_s(it, plan->considered);
+    plan->decision.gain_s = it->elapsed_s - forecast_s(it, plan->considered);
     if (objected(team, it, again, plan, why)) {
         refuse(it, plan, why);
         return;
     }
     plan->verdict = KL_TEAM_CHANGED;
-    plan->workers = plan->considered;
-    plan->forecast_s = forecast_s(it, plan->workers);
+    plan->decision.count = plan->considered;
+    plan->forecast_s = forecast_s(it, plan->considered);
     say_change(it, plan);
 }
 
 void kl_team_choose(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
-    *plan = (kl_team_plan){.workers = it->workers, .considered = it->workers, .forecast_s = it->elapsed_s};
+    *plan = (kl_team_plan){
+        .decision = {.kind = KL_DECIDES_WORKERS, .subject = KL_SUBJECT_ALL, .count = it->workers},
+        .considered = it->workers,
+        .forecast_s = it->elapsed_s};
     if (!usable(it))
         return;
     if (on_trial(team, it))
@@ -345,7 +348,7 @@ void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *p
         return;
     team->tried_from = plan->verdict == KL_TEAM_CHANGED ? it->workers : 0;
     team->before = least;
-    team->workers = plan->workers;
+    team->workers = (uint32_t)plan->decision.count;
     team->measured = team->seen = 0;
     team->way = KL_TEAM_STAY;
 }

@@ -66,11 +66,11 @@ static kl_team_plan step(world *w, kl_team *team) {
     kl_team_plan plan;
     kl_team_choose(team, &it, &plan);
     kl_team_commit(team, &it, &plan);
-    assert_true(plan.workers >= 1 && plan.workers <= w->most);
-    assert_true(plan.reason[0] != '\0'); /* every look says why */
+    assert_true(plan.decision.count >= 1 && plan.decision.count <= w->most);
+    assert_true(plan.decision.reason[0] != '\0'); /* every look says why */
     if (plan.verdict == KL_TEAM_NOTHING || plan.verdict == KL_TEAM_REFUSED)
-        assert_int_equal(plan.workers, w->now);
-    w->now = plan.workers;
+        assert_int_equal(plan.decision.count, w->now);
+    w->now = plan.decision.count;
     return plan;
 }
 
@@ -131,7 +131,7 @@ static void what_is_seen_while_iterations_get_faster_does_not_count(void **state
         w.each_s = 4e-3 * pow(0.5, i);
         kl_team_plan plan = step(&w, &team);
         if (plan.verdict == KL_TEAM_CHANGED)
-            fail_msg("iteration %d: %s", i, plan.reason);
+            fail_msg("iteration %d: %s", i, plan.decision.reason);
     }
 }
 
@@ -149,7 +149,7 @@ static void the_least_of_what_was_seen_is_done(void **state) {
         plan = step(&w, &team);
     }
     assert_int_equal(plan.verdict, KL_TEAM_CHANGED);
-    assert_int_equal(plan.workers, nearest);
+    assert_int_equal(plan.decision.count, nearest);
 }
 
 static void noise_does_not_make_it_waver(void **state) {
@@ -177,7 +177,7 @@ static void they_come_back_when_work_grows(void **state) {
         plan = step(&w, &team);
     assert_int_equal(plan.verdict, KL_TEAM_CHANGED);
     assert_int_equal(w.now, 32);
-    assert_true(plan.gain_s > 0);
+    assert_true(plan.decision.gain_s > 0);
 }
 
 /* Resting costs time here, and nobody told the model: each try fails, and is made ever more seldom. */
@@ -233,7 +233,7 @@ static void where_imbalance_stays_fewer_are_tried_late(void **state) {
         it.elapsed_s += it.uneven_s;
         kl_team_choose(&team, &it, &plan);
         kl_team_commit(&team, &it, &plan);
-        w.now = plan.workers;
+        w.now = plan.decision.count;
     }
     assert_int_equal(iterations, 6);
 }
@@ -255,7 +255,7 @@ static void what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long(
             sum += index / first;
             kl_team_choose(&team, &it, &plan);
             kl_team_commit(&team, &it, &plan);
-            w.now = plan.workers;
+            w.now = plan.decision.count;
         }
         assert_true(sum / 100 < 1.05);
     }
@@ -274,7 +274,7 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
         plan = step(&w, &team);
     assert_int_equal(plan.verdict, KL_TEAM_CHANGED);
     assert_int_equal(plan.way, KL_TEAM_OTHERS);
-    assert_non_null(strstr(plan.reason, "2 faster workers"));
+    assert_non_null(strstr(plan.decision.reason, "2 faster workers"));
 }
 
 /* --- what is considered and refused --- */
@@ -309,9 +309,9 @@ static void what_is_refused_says_why(void **state) {
         kl_team team = {0};
         kl_team_plan plan;
         kl_team_choose(&team, &it, &plan);
-        if (plan.verdict != rows[i].verdict || !strstr(plan.reason, rows[i].says))
-            fail_msg("row %zu: %d, \"%s\"", i, plan.verdict, plan.reason);
-        assert_true(strlen(plan.reason) < KL_REASON_BYTES - 1);
+        if (plan.verdict != rows[i].verdict || !strstr(plan.decision.reason, rows[i].says))
+            fail_msg("row %zu: %d, \"%s\"", i, plan.verdict, plan.decision.reason);
+        assert_true(strlen(plan.decision.reason) < KL_REASON_BYTES - 1);
     }
 }
 
@@ -355,7 +355,7 @@ static void the_way_of_a_message_is_nobodys_time(void **state) {
             kl_team_plan plan;
             kl_team_choose(&team, &it, &plan);
             kl_team_commit(&team, &it, &plan);
-            w.now = plan.workers;
+            w.now = plan.decision.count;
         }
         if (occupied ? w.now >= 30 : w.now != 50)
             fail_msg("%s: %u workers", occupied ? "occupied" : "under way", w.now);

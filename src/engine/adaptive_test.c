@@ -33,7 +33,7 @@ static uint64_t ask(stepped_farm *f, double alone_s) {
     assert_int_equal(kl_master_grain(f->master, alone_s, WORK_S, &look), KILTER_OK);
     assert_int_equal(kl_grain_choose(&look, &question, &plan), KILTER_OK);
     free((void *)(uintptr_t)look.lanes);
-    return plan.tasks;
+    return plan.decision.count;
 }
 
 /* Time of all iterations; tasks = 0: as many as the farm says. */

@@ -14,13 +14,13 @@ void kl_master_glance_begins(kl_master *m) {
 }
 
 static kilter_status take(kl_master *m, const kl_glance_plan *plan, kilter_error *error) {
-    snprintf(m->state.decision, sizeof m->state.decision, "%s", plan->reason);
-    kl_master_record_look(m, plan->workers);
+    snprintf(m->state.decision, sizeof m->state.decision, "%s", plan->decision.reason);
+    kl_master_record_look(m, (uint32_t)plan->decision.count);
     if (!plan->changed)
         return KILTER_OK;
-    m->seats = plan->workers;
+    m->seats = (uint32_t)plan->decision.count;
     kilter_status status = kl_master_seat(m, error);
-    m->seats = m->glance.from > 0 ? plan->workers : 0;
+    m->seats = m->glance.from > 0 ? (uint32_t)plan->decision.count : 0;
     return status;
 }
 

@@ -194,12 +194,13 @@ kilter_status kl_master_rescue(kl_master *m, kilter_error *error) {
         kl_rescue plan;
         board.coming_units = coming_units(m);
         kl_balance_rescue(&m->balance, &board, &plan);
-        if (plan.act == KL_RESCUE_NOTHING)
+        if (plan.decision.kind == KL_DECIDES_NOTHING)
             break;
-        member *from = kl_master_member(m, plan.from);
-        status = plan.act == KL_RESCUE_RECALL
-                     ? recall(m, from, plan.tasks, error)
-                     : copy(m, from, kl_master_member(m, plan.to), plan.tasks, plan.finish_s, error);
+        member *from = kl_master_member(m, (uint32_t)plan.decision.subject);
+        status = plan.decision.kind == KL_DECIDES_RECALL
+                     ? recall(m, from, plan.decision.count, error)
+                     : copy(m, from, kl_master_member(m, plan.to), plan.decision.count,
+                            plan.decision.forecast_s, error);
         kl_master_declare_answer(m);
     }
     double now_s = kl_now_s(&m->options.clock);

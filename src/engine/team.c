@@ -133,22 +133,22 @@ void kl_master_spent(kl_master *m, double seconds) {
         kl_line_add(&m->alone, (double)m->summary.tasks, seconds);
 }
 
-static void record(kl_master *m, const char *kind, uint64_t count, double forecast_s, double gain_s) {
-    kl_trace_decision(m->trace, &(kl_trace_decision_row){
-                                    .run = m->runs,
-                                    .chunk = UINT64_MAX,
-                                    .at_s = kl_now_s(&m->options.clock) - m->opened_s,
-                                    .worker = -1,
-                                    .kind = kind,
-                                    .count = count,
-                                    .reason = m->state.decision,
-                                    .forecast_s = forecast_s,
-                                    .gain_s = gain_s,
-                                });
+static void record_at(kl_master *m, double now_s, const kl_decision *decision) {
+    kl_trace_decision(
+        m->trace,
+        &(kl_trace_moment){.now_s = now_s, .opened_s = m->opened_s, .run = m->runs, .chunk = UINT64_MAX},
+        decision);
+}
+
+/* What m->state.decision says. */
+static void record(kl_master *m, kl_decision_kind kind, uint64_t count) {
+    kl_decision d = {.kind = kind, .subject = KL_SUBJECT_ALL, .count = count};
+    snprintf(d.reason, sizeof d.reason, "%s", m->state.decision);
+    record_at(m, kl_now_s(&m->options.clock), &d);
 }
 
 void kl_master_record_look(kl_master *m, uint32_t workers) {
-    record(m, "workers", workers, 0, 0);
+    record(m, KL_DECIDES_WORKERS, workers);
 }
 
 static void set_factor(kl_master *m, double factor) {
@@ -159,7 +159,7 @@ static void set_factor(kl_master *m, double factor) {
     else
         snprintf(m->state.decision, sizeof m->state.decision, "factor %.3g: set by hand; policy %s has none",
                  factor, kl_policy_name(kl_dealer_policy(m->balance.dealer)));
-    record(m, "factor", 0, 0, 0);
+    record(m, KL_DECIDES_FACTOR, 0);
 }
 
 kilter_status kl_master_tune(kl_master *m, const kl_tuning *tuning, kilter_error *error) {
@@ -189,7 +189,7 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
             return status;
         snprintf(m->state.decision, sizeof m->state.decision, "policy %s: set by hand",
                  kl_policy_name(next.policy));
-        record(m, "policy", 0, 0, 0);
+        record(m, KL_DECIDES_POLICY, 0);
     }
     if (next.set & KL_TUNE_FACTOR)
         set_factor(m, next.factor);
@@ -202,7 +202,7 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
         snprintf(m->state.decision, sizeof m->state.decision,
                  m->by_hand ? "%u worker%s: set by hand" : "%u worker%s, as the farm chooses: set by hand",
                  workers, workers == 1 ? "" : "s");
-        record(m, "workers", m->seats, 0, 0);
+        record(m, KL_DECIDES_WORKERS, m->seats);
     }
     m->pending = (kl_tuning){0};
     return KILTER_OK;
@@ -214,18 +214,19 @@ static bool choose(kl_master *m) {
     kl_team_plan plan;
     kl_team_choose(&m->team, &it, &plan);
     kl_team_commit(&m->team, &it, &plan);
-    if (!*plan.reason)
+    if (!*plan.decision.reason)
         return false;
-    snprintf(m->state.decision, sizeof m->state.decision, "%s", plan.reason);
+    snprintf(m->state.decision, sizeof m->state.decision, "%s", plan.decision.reason);
     if (plan.verdict == KL_TEAM_NOTHING) {
-        kl_master_record_look(m, plan.workers);
+        kl_master_record_look(m, (uint32_t)plan.decision.count);
         return false;
     }
-    double now_s = kl_now_s(&m->options.clock) - m->opened_s;
-    record(m, "workers", plan.workers, now_s + plan.forecast_s, plan.gain_s);
+    double now_s = kl_now_s(&m->options.clock);
+    plan.decision.forecast_s = now_s + plan.forecast_s;
+    record_at(m, now_s, &plan.decision);
     if (plan.verdict < KL_TEAM_CHANGED)
         return false;
-    m->seats = plan.workers;
+    m->seats = (uint32_t)plan.decision.count;
     return true;
 }
 
@@ -242,7 +243,7 @@ void kl_master_advise(kl_master *m) {
         workers = kl_team_expect(&it, m->state.decision);
     }
     if (workers > 0)
-        record(m, "team", workers, 0, 0);
+        record(m, KL_DECIDES_TEAM, workers);
 }
 
 /* While a smaller number is on trial, the others must be there to come back. */
@@ -305,21 +306,11 @@ void kl_master_note_grain(kl_master *m, const kl_grain_plan *plan) {
 }
 
 void kl_master_record_grain(kl_master *m) {
-    if (m->grain.tasks == 0)
+    if (m->grain.decision.count == 0)
         return;
-    double began_s = m->began_s - m->opened_s;
-    kl_trace_decision(m->trace,
-                      &(kl_trace_decision_row){
-                          .run = m->runs,
-                          .chunk = UINT64_MAX,
-                          .at_s = began_s,
-                          .worker = -1,
-                          .kind = "grain",
-                          .count = m->grain.tasks,
-                          .reason = m->grain.reason,
-                          .forecast_s = m->open ? 0 : began_s + m->grain.workers_s + m->grain.messages_s,
-                          .gain_s = m->grain.gain_s});
-    m->grain.tasks = 0;
+    m->grain.decision.forecast_s = m->open ? 0 : m->began_s + m->grain.workers_s + m->grain.messages_s;
+    record_at(m, m->began_s, &m->grain.decision);
+    m->grain.decision.count = 0;
 }
 
 /* --- what the program expects --- */
@@ -332,14 +323,12 @@ void kl_master_note_expectation(kl_master *m, const kl_expectation *expectation)
 void kl_master_record_expectation(kl_master *m) {
     if (m->expected.runs == 0)
         return;
-    kl_trace_decision(m->trace, &(kl_trace_decision_row){.run = m->runs,
-                                                         .chunk = UINT64_MAX,
-                                                         .at_s = m->began_s - m->opened_s,
-                                                         .worker = -1,
-                                                         .kind = "program",
-                                                         .count = m->expected.runs,
-                                                         .reason = m->expected.reason,
-                                                         .forecast_s = m->expected.end_s - m->opened_s});
+    kl_decision d = {.kind = KL_DECIDES_PROGRAM,
+                     .subject = KL_SUBJECT_ALL,
+                     .count = m->expected.runs,
+                     .forecast_s = m->expected.end_s};
+    snprintf(d.reason, sizeof d.reason, "%s", m->expected.reason);
+    record_at(m, m->began_s, &d);
     m->expected.runs = 0;
 }
 

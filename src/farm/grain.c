@@ -117,12 +117,12 @@ kilter_status kl_farm_grain(kilter_farm *f, const kilter_grain_options *options,
     kl_grain_plan plan;
     status = choose(f, options, &plan, error);
     if (status == KILTER_OK) {
-        *grain = (kilter_grain){.tasks = plan.tasks,
+        *grain = (kilter_grain){.tasks = plan.decision.count,
                                 .workers = plan.workers,
                                 .master_s = plan.master_s,
                                 .workers_s = plan.workers_s,
                                 .messages_s = plan.messages_s};
-        snprintf(grain->reason, sizeof grain->reason, "%s", plan.reason);
+        snprintf(grain->reason, sizeof grain->reason, "%s", plan.decision.reason);
         pthread_mutex_lock(&f->lock);
         f->grain = plan;
         pthread_mutex_unlock(&f->lock);

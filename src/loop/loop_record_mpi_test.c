@@ -81,11 +81,18 @@ static uint64_t own_iterations(kilter_loop *loop) {
     return sum;
 }
 
-static uint64_t count_of(const kl_report_loop *loop, const char *kind) {
+static uint64_t count_of(const kl_report *report, const char *kind) {
     uint64_t count = 0;
-    for (size_t i = 0; i < loop->decided_count; i++)
-        count += strcmp(loop->decided[i].kind, kind) == 0;
+    for (size_t i = 0; i < report->decided_count; i++)
+        count += strcmp(report->decided[i].kind, kind) == 0;
     return count;
+}
+
+/* The next move from *at on, which is counted on; NULL: there is none. */
+static const kl_report_decided *next_move(const kl_report *report, size_t *at) {
+    const kl_report_decided *move = kl_report_next_decided(report, "move", *at);
+    *at = move ? (size_t)(move - report->decided) + 1 : report->decided_count;
+    return move;
 }
 
 static void check_rounds(const kl_report_loop *loop, uint64_t n) {
@@ -99,13 +106,16 @@ static void check_rounds(const kl_report_loop *loop, uint64_t n) {
     }
 }
 
-/* A decision and a row for each move, and what came of it, unless there was no round after it. */
-static void check_moves(const kl_report_loop *loop) {
-    CHECK(loop->move_count == count_of(loop, "move"));
-    for (size_t i = 0; i < loop->move_count; i++) {
-        const kl_report_move *move = &loop->move[i];
-        CHECK(!move->refused && move->iterations > 0);
-        CHECK(move->now_s > 0 && move->then_s > 0 && move->cost_s > 0);
+/* A decision for each move, a round that it was decided in, and what came of it, unless there was no round
+ * after it. */
+static void check_moves(const kl_report *report) {
+    const kl_report_loop *loop = report->loop;
+    size_t at = 0;
+    CHECK(loop->move_count == count_of(report, "move"));
+    for (const kl_report_decided *move; (move = next_move(report, &at));) {
+        const kl_report_round *round = kl_report_round_of(loop, move->round);
+        CHECK(!move->refused && move->count > 0);
+        CHECK(round && round->now_s > 0 && round->then_s > 0 && move->cost_s > 0);
         if (move->round < loop->rounds)
             CHECK(move->settled_s > move->at_s && !isnan(move->came_s) && move->spent_s >= 0);
     }
@@ -132,7 +142,7 @@ static void check_record(const kilter_loop_summary *summary, const kilter_loop_o
     }
     CHECK(loop->round_count <= loop->rounds && (loop->rounds > 0) == (loop->round_count > 0));
     check_rounds(loop, o->iterations);
-    check_moves(loop);
+    check_moves(report);
     if (o->scattered) /* decided in the last moment: not carried out */
         CHECK(loop->move_count >= loop->moves);
     else
@@ -245,13 +255,15 @@ static void test_refused(void) {
 /* Rows only ever go to rank 1, which has room for one. What came of the last move may not be known yet. */
 static void check_refusals(void) {
     kl_report *report = read_record();
-    const kl_report_loop *loop = report->loop;
     uint64_t refused = 0;
-    for (size_t i = 0; i < loop->move_count; i++) {
-        refused += loop->move[i].refused;
-        CHECK(loop->move[i].refused || loop->move[i].iterations == 1 || i + 1 == loop->move_count);
+    size_t at = 0;
+    bool known = true;
+    for (const kl_report_decided *move; (move = next_move(report, &at));) {
+        CHECK(known);
+        known = move->refused || move->count == 1;
+        refused += move->refused;
     }
-    CHECK(refused > 0 && count_of(loop, "refused") >= refused);
+    CHECK(refused > 0 && count_of(report, "refused") >= refused);
     kl_report_free(report);
     remove_place();
 }

@@ -163,22 +163,30 @@ void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t ghost) {
 
 /* --- a round --- */
 
-static void write_decision(const kilter_loop *l, double at_s, const char *kind, uint64_t count, double gain_s,
-                           const char *reason) {
-    kl_trace_loop_decision(l->record->trace, &(kl_trace_loop_decision_row){.round = l->summary.rounds,
-                                                                           .at_s = at_s,
-                                                                           .kind = kind,
-                                                                           .count = count,
-                                                                           .reason = reason,
-                                                                           .gain_s = gain_s});
+static void write_decision(const kilter_loop *l, double at_s, const kl_decision *decision) {
+    kl_trace_decision(l->record->trace,
+                      &(kl_trace_moment){.now_s = at_s, .chunk = UINT64_MAX, .round = l->summary.rounds},
+                      decision);
+}
+
+static void write_judgement(const kilter_loop *l, double at_s, kl_decision_kind kind,
+                            const kl_steer_plan *plan) {
+    const kl_judgement *j = &plan->judgement;
+    kl_decision d = {.kind = kind,
+                     .subject = KL_SUBJECT_ALL,
+                     .count = kind == KL_DECIDES_MOVE ? plan->moved : 0,
+                     .gain_s = kind == KL_DECIDES_REST ? 0 : j->gain_s,
+                     .cost_s = kind == KL_DECIDES_MOVE ? j->cost_s : 0};
+    snprintf(d.reason, sizeof d.reason, "%s", j->reason);
+    write_decision(l, at_s, &d);
 }
 
 static void write_outcome(const struct kl_loop_record *r, double came_s, double spent_s) {
     if (r->moved_in > 0)
-        kl_trace_move_settled(r->trace, &(kl_trace_move_end){.round = r->moved_in,
-                                                             .settled_s = r->heard_s,
-                                                             .came_s = came_s,
-                                                             .spent_s = spent_s});
+        kl_trace_settled(r->trace, &(kl_trace_outcome){.round = r->moved_in,
+                                                       .settled_s = r->heard_s,
+                                                       .came_s = came_s,
+                                                       .spent_s = spent_s});
 }
 
 /* What came so far of a move that is not judged yet: it may never be. */
@@ -190,17 +198,9 @@ static void write_open_outcome(const kilter_loop *l) {
 
 static void write_move(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
-    const kl_judgement *j = &plan->judgement;
-    write_decision(l, at_s, "move", plan->moved, j->gain_s, j->reason);
-    kl_trace_move(r->trace, &(kl_trace_move_row){.round = l->summary.rounds,
-                                                 .iterations = plan->moved,
-                                                 .at_s = at_s,
-                                                 .now_s = plan->now_s,
-                                                 .then_s = plan->then_s,
-                                                 .gain_s = j->gain_s,
-                                                 .cost_s = j->cost_s});
+    write_judgement(l, at_s, KL_DECIDES_MOVE, plan);
     r->moved_in = l->summary.rounds;
-    r->verdict = j->verdict;
+    r->verdict = plan->judgement.verdict;
 }
 
 /* What stays as it was decided is not written again, and what is decided to and fro not each time. */
@@ -210,7 +210,7 @@ static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *p
     bool first = r->stayed_s == 0;
     if (plan->now_s <= 0 || (!first && (j->verdict == r->verdict || at_s - r->stayed_s < RESOLUTION * at_s)))
         return false;
-    write_decision(l, at_s, j->verdict == KL_STAY_BALANCED ? "stay" : "wait", 0, j->gain_s, j->reason);
+    write_judgement(l, at_s, j->verdict == KL_STAY_BALANCED ? KL_DECIDES_STAY : KL_DECIDES_WAIT, plan);
     r->verdict = j->verdict;
     r->stayed_s = at_s;
     return true;
@@ -220,12 +220,12 @@ static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_pl
     struct kl_loop_record *r = l->record;
     uint32_t rests = kl_steer_account(l->steer)->rests;
     bool blocks = l->block != r->block, rests_now = rests != r->rests;
-    char reason[KL_REASON_BYTES];
     if (blocks) {
-        snprintf(reason, sizeof reason,
+        kl_decision d = {.kind = KL_DECIDES_BLOCK, .subject = KL_SUBJECT_ALL, .count = l->block};
+        snprintf(d.reason, sizeof d.reason,
                  "blocks of %llu instead of %llu elements: the least time by the model",
                  (unsigned long long)l->block, (unsigned long long)r->block);
-        write_decision(l, at_s, "block", l->block, 0, reason);
+        write_decision(l, at_s, &d);
     }
     r->block = l->block;
     r->rests = rests;
@@ -236,7 +236,7 @@ static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_pl
         r->moved_in = 0;
     }
     if (rests_now) {
-        write_decision(l, at_s, "rest", 0, 0, plan->judgement.reason);
+        write_judgement(l, at_s, KL_DECIDES_REST, plan);
         r->verdict = plan->judgement.verdict;
     }
     if (plan->move)
@@ -292,9 +292,11 @@ void kl_loop_record_refused(const kilter_loop *l, const char *reason) {
     struct kl_loop_record *r = l->record;
     if (!r)
         return;
-    write_decision(l, kl_loop_now_s(l) - l->opened_s, "refused", 0, 0, reason);
+    kl_decision d = {.kind = KL_DECIDES_REFUSED, .subject = KL_SUBJECT_ALL};
+    snprintf(d.reason, sizeof d.reason, "%s", reason);
+    write_decision(l, kl_loop_now_s(l) - l->opened_s, &d);
     if (r->moved_in > 0)
-        kl_trace_move_refused(r->trace, r->moved_in);
+        kl_trace_refused(r->trace, r->moved_in);
     r->moved_in = 0;
 }
 

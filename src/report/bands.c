@@ -91,8 +91,8 @@ static void draw_band(const bands *b, uint32_t band) {
 }
 
 static void draw_decisions(const bands *b) {
-    for (size_t i = 0; i < b->loop->decided_count; i++) {
-        const kl_report_loop_decision *d = &b->loop->decided[i];
+    for (size_t i = 0; i < b->report->decided_count; i++) {
+        const kl_report_decided *d = &b->report->decided[i];
         bool moves = strcmp(d->kind, "move") == 0, rests = strcmp(d->kind, "rest") == 0;
         if (!(d->at_s >= 0 && d->at_s <= b->end_s) || (!moves && !rests && strcmp(d->kind, "refused") != 0))
             continue;

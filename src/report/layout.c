@@ -1,4 +1,5 @@
 /* Words, wrapped lines and tables for people. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -111,13 +112,53 @@ kl_words kl_bytes_words(uint64_t bytes) {
 
 /* ---- tables ---- */
 
+/* What the cells of a table are taken from. */
+typedef struct source {
+    const void *context;
+    const kl_row_column *shown; /* NULL: every column has its cell function */
+    kl_row_at_fn row_at;
+} source;
+
+static void show(const kl_row_column *column, const void *row, char *cell) {
+    const void *value = (const char *)row + column->offset;
+    switch (column->style) {
+    case KL_AS_COUNT:
+        kl_cell(cell, "%" PRIu64, *(const uint64_t *)value);
+        break;
+    case KL_AS_NUMBER:
+        kl_cell(cell, "%" PRIu32, *(const uint32_t *)value);
+        break;
+    case KL_AS_DIGITS:
+        kl_cell(cell, "%s", kl_digits(*(const double *)value).text);
+        break;
+    case KL_AS_TIME:
+        kl_cell(cell, "%s", kl_time_words(*(const double *)value).text);
+        break;
+    case KL_AS_REAL:
+        if (isnan(*(const double *)value))
+            kl_cell(cell, "-");
+        else
+            kl_cell(cell, "%.*f", column->decimals,
+                    (column->times != 0 ? column->times : 1) * *(const double *)value);
+        break;
+    }
+}
+
+static void put_text(const source *from, const kl_column *columns, size_t c, size_t row, char *cell) {
+    cell[0] = '\0';
+    if (columns[c].cell)
+        columns[c].cell(from->context, row, cell);
+    else if (from->row_at(from->context, row))
+        show(&from->shown[c], from->row_at(from->context, row), cell);
+}
+
 /* A column with nothing in it is left out: its width is 0. */
-static void measure(const kl_column *columns, size_t count, const void *context, size_t rows, size_t *width) {
+static void measure(const source *from, const kl_column *columns, size_t count, size_t rows, size_t *width) {
     char cell[KL_CELL_BYTES];
     for (size_t c = 0; c < count; c++) {
         width[c] = 0;
         for (size_t row = 0; row < rows; row++) {
-            columns[c].cell(context, row, cell);
+            put_text(from, columns, c, row, cell);
             size_t needed = kl_utf8_columns(cell);
             width[c] = needed > width[c] ? needed : width[c];
         }
@@ -157,10 +198,10 @@ static size_t put_cell(char *line, size_t at, const char *text, size_t width, bo
     return at + (size_t)bytes < TEXT_BYTES ? at + (size_t)bytes : TEXT_BYTES - 1;
 }
 
-void kl_print_table(FILE *out, const kl_column *columns, size_t count, const void *context, size_t rows) {
+static void print(FILE *out, const source *from, const kl_column *columns, size_t count, size_t rows) {
     size_t width[KL_COLUMNS_MAX];
     char cell[KL_CELL_BYTES];
-    measure(columns, count, context, rows, width);
+    measure(from, columns, count, rows, width);
     shrink(columns, count, width);
     for (size_t row = 0; row <= rows; row++) { /* the heads are row 0 */
         char line[TEXT_BYTES];
@@ -169,13 +210,25 @@ void kl_print_table(FILE *out, const kl_column *columns, size_t count, const voi
             if (width[c] == 0)
                 continue;
             if (row > 0)
-                columns[c].cell(context, row - 1, cell);
+                put_text(from, columns, c, row - 1, cell);
             at = put_cell(line, at, row == 0 ? columns[c].head : cell, width[c], columns[c].text != false);
         }
         while (at > 0 && line[at - 1] == ' ')
             at--;
         fprintf(out, "%.*s\n", (int)at, line);
     }
+}
+
+void kl_print_table(FILE *out, const kl_column *columns, size_t count, const void *context, size_t rows) {
+    print(out, &(source){.context = context}, columns, count, rows);
+}
+
+void kl_print_rows(FILE *out, const kl_row_column *columns, size_t count, kl_row_at_fn row_at,
+                   const void *context, size_t rows) {
+    kl_column heads[KL_COLUMNS_MAX];
+    for (size_t c = 0; c < count; c++)
+        heads[c] = columns[c].column;
+    print(out, &(source){.context = context, .shown = columns, .row_at = row_at}, heads, count, rows);
 }
 
 void kl_cell(char *cell, const char *format, ...) {

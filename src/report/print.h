@@ -38,6 +38,28 @@ typedef struct kl_column {
 
 /* At most KL_COLUMNS_MAX columns; one with nothing in it is left out. */
 void kl_print_table(FILE *out, const kl_column *columns, size_t count, const void *context, size_t rows);
+/* A column that shows a member of a row, in a style; with a cell function, what that says. */
+typedef enum kl_style {
+    KL_AS_COUNT,  /* of a uint64_t */
+    KL_AS_NUMBER, /* of a uint32_t */
+    KL_AS_REAL,   /* of a double, with `decimals`, multiplied by `times` unless that is 0 */
+    KL_AS_DIGITS, /* of a double: kl_digits() */
+    KL_AS_TIME,   /* of a double: kl_time_words() */
+} kl_style;
+
+typedef struct kl_row_column {
+    kl_column column;
+    kl_style style;
+    size_t offset;
+    int decimals;
+    double times;
+} kl_row_column;
+
+/* A row of a table; NULL: one whose members are not shown. */
+typedef const void *(*kl_row_at_fn)(const void *context, size_t row);
+
+void kl_print_rows(FILE *out, const kl_row_column *columns, size_t count, kl_row_at_fn row_at,
+                   const void *context, size_t rows);
 /* For a kl_cell_fn: in printf's manner; "-" for NAN. */
 void kl_cell(char *cell, const char *format, ...) KILTER_PRINTF(2, 3);
 void kl_cell_number(char *cell, const char *format, double value) KILTER_PRINTF(2, 0);

@@ -32,6 +32,7 @@ static shares shares_of(const kl_report *report, const kl_report_iteration *it) 
         s.all.busy_s += it->shares[i].busy_s;
     }
     s.all.tasks = it->tasks_done;
+    s.all.task_share = 1;
     s.all.busy_share =
         it->elapsed_s > 0 ? s.all.busy_s / it->elapsed_s / (double)it->share_count : (double)NAN;
     return s;
@@ -42,8 +43,13 @@ static bool is_sum(const shares *s, size_t row) {
     return row == s->it->share_count;
 }
 
-static const kl_report_share *share_at(const shares *s, size_t row) {
+static const kl_report_share *share_at(const void *context, size_t row) {
+    const shares *s = context;
     return is_sum(s, row) ? &s->all : &s->it->shares[row];
+}
+
+static const void *share_row(const void *context, size_t row) {
+    return share_at(context, row);
 }
 
 static const kl_report_worker *worker_at(const shares *s, size_t row) {
@@ -71,19 +77,6 @@ static void cell_binding(const void *context, size_t row, char *cell) {
     kl_printable(cell, KL_CELL_BYTES, worker ? worker->binding : "", KL_CELL_COLUMNS);
 }
 
-static void cell_tasks(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%" PRIu64, share_at(context, row)->tasks);
-}
-
-static void cell_task_share(const void *context, size_t row, char *cell) {
-    const shares *s = context;
-    kl_cell_number(cell, "%.1f", is_sum(s, row) ? 100.0 : 100 * share_at(s, row)->task_share);
-}
-
-static void cell_chunks(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%" PRIu64, share_at(context, row)->chunks);
-}
-
 /* Nothing, in every row, when the sum is 0. */
 static void put_if_any(char *cell, uint64_t sum, uint64_t count) {
     cell[0] = '\0';
@@ -99,14 +92,6 @@ static void cell_failed(const void *context, size_t row, char *cell) {
 static void cell_lost(const void *context, size_t row, char *cell) {
     const shares *s = context;
     put_if_any(cell, s->all.lost_chunks, share_at(s, row)->lost_chunks);
-}
-
-static void cell_busy_s(const void *context, size_t row, char *cell) {
-    kl_cell_number(cell, "%.3f", share_at(context, row)->busy_s);
-}
-
-static void cell_busy_share(const void *context, size_t row, char *cell) {
-    kl_cell_number(cell, "%.1f", 100 * share_at(context, row)->busy_share);
 }
 
 static void cell_speed(const void *context, size_t row, char *cell) {
@@ -129,21 +114,22 @@ static void cell_sd(const void *context, size_t row, char *cell) {
 
 static void print_shares(const kl_report *report, const kl_report_iteration *it, FILE *out) {
     bool weighted = it->units != (double)it->tasks;
-    const kl_column columns[] = {{"worker", false, cell_worker},
-                                 {"host", true, cell_host},
-                                 {"bound to", true, cell_binding},
-                                 {"tasks", false, cell_tasks},
-                                 {"share %", false, cell_task_share},
-                                 {"chunks", false, cell_chunks},
-                                 {"failed", false, cell_failed},
-                                 {"lost", false, cell_lost},
-                                 {"busy s", false, cell_busy_s},
-                                 {"busy %", false, cell_busy_share},
-                                 {"speed", false, cell_speed},
-                                 {weighted ? "ms/unit" : "ms/task", false, cell_unit},
-                                 {"± σ", false, cell_sd}};
+    const kl_row_column columns[] = {
+        {.column = {"worker", false, cell_worker}},
+        {.column = {"host", true, cell_host}},
+        {.column = {"bound to", true, cell_binding}},
+        {{"tasks", false, NULL}, KL_AS_COUNT, offsetof(kl_report_share, tasks), 0, 0},
+        {{"share %", false, NULL}, KL_AS_REAL, offsetof(kl_report_share, task_share), 1, 100},
+        {{"chunks", false, NULL}, KL_AS_COUNT, offsetof(kl_report_share, chunks), 0, 0},
+        {.column = {"failed", false, cell_failed}},
+        {.column = {"lost", false, cell_lost}},
+        {{"busy s", false, NULL}, KL_AS_REAL, offsetof(kl_report_share, busy_s), 3, 0},
+        {{"busy %", false, NULL}, KL_AS_REAL, offsetof(kl_report_share, busy_share), 1, 100},
+        {.column = {"speed", false, cell_speed}},
+        {.column = {weighted ? "ms/unit" : "ms/task", false, cell_unit}},
+        {.column = {"± σ", false, cell_sd}}};
     shares s = shares_of(report, it);
-    kl_print_table(out, columns, sizeof columns / sizeof *columns, &s, it->share_count + 1);
+    kl_print_rows(out, columns, sizeof columns / sizeof *columns, share_row, &s, it->share_count + 1);
 }
 
 /* ---- iterations ---- */
@@ -159,7 +145,8 @@ static size_t earlier_rows(const earlier *e) {
 }
 
 /* NULL: the gap. */
-static const kl_report_iteration *earlier_at(const earlier *e, size_t row) {
+static const void *earlier_at(const void *context, size_t row) {
+    const earlier *e = context;
     if (e->count > LIST_ALL && row >= LIST_FIRST) {
         if (row == LIST_FIRST)
             return NULL;
@@ -176,56 +163,6 @@ static void cell_run(const void *context, size_t row, char *cell) {
         kl_cell(cell, "…");
 }
 
-/* The gap has nothing in its cells. */
-static void put_count_of(const kl_report_iteration *it, uint64_t count, char *cell) {
-    cell[0] = '\0';
-    if (it)
-        kl_cell(cell, "%" PRIu64, count);
-}
-
-static void put_of(const kl_report_iteration *it, const char *format, double value, char *cell)
-    KILTER_PRINTF(2, 0);
-static void put_of(const kl_report_iteration *it, const char *format, double value, char *cell) {
-    cell[0] = '\0';
-    if (it)
-        kl_cell_number(cell, format, value);
-}
-
-static void cell_run_tasks(const void *context, size_t row, char *cell) {
-    const kl_report_iteration *it = earlier_at(context, row);
-    put_count_of(it, it ? it->tasks : 0, cell);
-}
-
-static void cell_run_chunks(const void *context, size_t row, char *cell) {
-    const kl_report_iteration *it = earlier_at(context, row);
-    put_count_of(it, it ? it->chunks : 0, cell);
-}
-
-static void cell_run_failed(const void *context, size_t row, char *cell) {
-    const kl_report_iteration *it = earlier_at(context, row);
-    put_count_of(it, it ? it->failed : 0, cell);
-}
-
-static void cell_run_workers(const void *context, size_t row, char *cell) {
-    const kl_report_iteration *it = earlier_at(context, row);
-    put_count_of(it, it ? it->workers : 0, cell);
-}
-
-static void cell_elapsed(const void *context, size_t row, char *cell) {
-    const kl_report_iteration *it = earlier_at(context, row);
-    put_of(it, "%.3f", it ? it->elapsed_s : 0, cell);
-}
-
-static void cell_bound(const void *context, size_t row, char *cell) {
-    const kl_report_iteration *it = earlier_at(context, row);
-    put_of(it, "%.3f", it ? it->bound_s : 0, cell);
-}
-
-static void cell_efficiency(const void *context, size_t row, char *cell) {
-    const kl_report_iteration *it = earlier_at(context, row);
-    put_of(it, "%.1f", it ? 100 * it->efficiency : 0, cell);
-}
-
 static void cell_status(const void *context, size_t row, char *cell) {
     const kl_report_iteration *it = earlier_at(context, row);
     const char *status = !it ? "" : !it->ended ? "did not end" : it->status ? it->status : "";
@@ -233,20 +170,21 @@ static void cell_status(const void *context, size_t row, char *cell) {
 }
 
 static void print_earlier(const kl_report *report, FILE *out) {
-    static const kl_column columns[] = {{"run", false, cell_run},
-                                        {"tasks", false, cell_run_tasks},
-                                        {"workers", false, cell_run_workers},
-                                        {"chunks", false, cell_run_chunks},
-                                        {"failed", false, cell_run_failed},
-                                        {"elapsed s", false, cell_elapsed},
-                                        {"bound s", false, cell_bound},
-                                        {"efficiency %", false, cell_efficiency},
-                                        {"status", true, cell_status}};
+    static const kl_row_column columns[] = {
+        {.column = {"run", false, cell_run}},
+        {{"tasks", false, NULL}, KL_AS_COUNT, offsetof(kl_report_iteration, tasks), 0, 0},
+        {{"workers", false, NULL}, KL_AS_NUMBER, offsetof(kl_report_iteration, workers), 0, 0},
+        {{"chunks", false, NULL}, KL_AS_COUNT, offsetof(kl_report_iteration, chunks), 0, 0},
+        {{"failed", false, NULL}, KL_AS_COUNT, offsetof(kl_report_iteration, failed), 0, 0},
+        {{"elapsed s", false, NULL}, KL_AS_REAL, offsetof(kl_report_iteration, elapsed_s), 3, 0},
+        {{"bound s", false, NULL}, KL_AS_REAL, offsetof(kl_report_iteration, bound_s), 3, 0},
+        {{"efficiency %", false, NULL}, KL_AS_REAL, offsetof(kl_report_iteration, efficiency), 1, 100},
+        {.column = {"status", true, cell_status}}};
     earlier e = {.report = report, .count = report->iteration_count - 1};
     if (e.count == 0)
         return;
     fputc('\n', out);
-    kl_print_table(out, columns, sizeof columns / sizeof *columns, &e, earlier_rows(&e));
+    kl_print_rows(out, columns, sizeof columns / sizeof *columns, earlier_at, &e, earlier_rows(&e));
 }
 
 static void print_outcome(const kl_report_iteration *it, FILE *out) {
@@ -337,13 +275,37 @@ static void print_left(const kl_report *report, FILE *out) {
         kl_say(out, "", "and %zu more", left - listed);
 }
 
-/* What its forecast is of. */
-static const char *subject(const kl_report_decision *d) {
-    static const char *const of_iteration[] = {"workers", "assign", "grain"};
-    for (size_t i = 0; i < sizeof of_iteration / sizeof *of_iteration; i++)
-        if (strcmp(d->kind, of_iteration[i]) == 0)
-            return "iteration";
-    return strcmp(d->kind, "program") == 0 ? "program" : "chunk";
+/* How a kind of decision is told, beside how many there were. */
+static const struct how {
+    const char *kind, *label, *of; /* of: what its forecast is of; NULL: it has none */
+    bool counted;                  /* its label is not the kind's name: say how many, and when the last was */
+} hows[] = {
+    {"workers", "workers", "iteration", false}, {"assign", "assign", "iteration", false},
+    {"grain", "grain", "iteration", false},     {"program", "program", "program", false},
+    {"wait", "refusals", NULL, true},           {"rest", "rests", NULL, true},
+    {"refused", "no memory", NULL, true},       {"block", "blocks", NULL, true},
+};
+
+static const struct how *how_of(const kl_report_decision *d) {
+    for (size_t i = 0; i < sizeof hows / sizeof *hows; i++)
+        if (strcmp(d->kind, hows[i].kind) == 0)
+            return &hows[i];
+    return NULL;
+}
+
+static void print_decision(const kl_report_decision *d, FILE *out) {
+    const struct how *how = how_of(d);
+    const char *of = how ? how->of : "chunk";
+    const char *reason = d->last_reason ? d->last_reason : "";
+    if (how && how->counted)
+        kl_say(out, how->label, "%" PRIu64 ", the last one at %s%s%s", d->decisions,
+               kl_time_words(d->last_s).text, *reason ? ": " : "", reason);
+    else if (how)
+        kl_say(out, how->label, "%s", reason);
+    if (of && d->forecasts > 0)
+        kl_say(out, "forecasts", "%" PRIu64 " %s%s: off by %s on average, ended %s %s", d->forecasts, of,
+               kl_plural(d->forecasts), kl_time_words(d->missed_s).text, kl_time_words(fabs(d->late_s)).text,
+               d->late_s < 0 ? "early" : "late");
 }
 
 static void print_decisions(const kl_report *report, FILE *out) {
@@ -355,15 +317,8 @@ static void print_decisions(const kl_report *report, FILE *out) {
     }
     if (*list)
         kl_say(out, "decisions", "%s", list);
-    for (size_t i = 0; i < report->decision_count; i++) {
-        const kl_report_decision *d = &report->decisions[i];
-        if (strcmp(subject(d), "chunk") != 0 && d->last_reason)
-            kl_say(out, d->kind, "%s", d->last_reason);
-        if (d->forecasts > 0)
-            kl_say(out, "forecasts", "%" PRIu64 " %s%s: off by %s on average, ended %s %s", d->forecasts,
-                   subject(d), kl_plural(d->forecasts), kl_time_words(d->missed_s).text,
-                   kl_time_words(fabs(d->late_s)).text, d->late_s < 0 ? "early" : "late");
-    }
+    for (size_t i = 0; i < report->decision_count; i++)
+        print_decision(&report->decisions[i], out);
 }
 
 static void print_messages(const kl_report *report, FILE *out) {

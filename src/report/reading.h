@@ -6,12 +6,13 @@
 
 #include "report/report.h"
 
-/* What a step of reading a report works on, in one snapshot. `memory`: an allocation failed. */
+/* What a step of reading a report works on, in one snapshot. failed: SQLite did, or memory ran out
+ * (`memory`); nothing more is read then. */
 typedef struct kl_reading {
     sqlite3 *db;
     kl_report *report; /* of these two the one that is read */
     kl_outline *outline;
-    bool run_only, memory;
+    bool failed, memory;
 } kl_reading;
 
 typedef void (*kl_row_fn)(kl_reading *r, sqlite3_stmt *row);
@@ -47,7 +48,7 @@ typedef void (*kl_record_row_fn)(void *context, sqlite3_stmt *row);
 kilter_status kl_record_ask(const char *path, const char *sql, int64_t number, kl_record_row_fn take,
                             void *context, kilter_error *error);
 /* What a loop's record holds beside a farm's, into r->report->loop. */
-bool kl_loop_read(kl_reading *r);
+void kl_loop_read(kl_reading *r);
 void kl_loop_report_free(kl_report_loop *loop);
 double kl_record_real(sqlite3_stmt *row, int column); /* NAN: no number stands there */
 

@@ -9,12 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/reading.h"
+#include "report/fields.h"
 #include "trace/trace.h"
 
 enum {
-    BUSY_MS = 5000,            /* a master that finishes its record holds it for a moment */
-    TEXT_BYTES_MAX = 64 * 1024 /* no text of a record is longer */
+    BUSY_MS = 5000,             /* a master that finishes its record holds it for a moment */
+    TEXT_BYTES_MAX = 64 * 1024, /* no text of a record is longer */
+    OWN_VIEWS_STAY = 3035000    /* from this SQLite on, refusing a file's views leaves temporary ones alone */
 };
 
 /* ---- the file ---- */
@@ -113,9 +114,12 @@ static int harden(sqlite3 *db) {
     sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    if (sqlite3_libversion_number() >= OWN_VIEWS_STAY)
+        sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 1 << 20);
-    return sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; BEGIN", NULL, NULL, NULL);
+    return sqlite3_exec(
+        db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; BEGIN", NULL,
+        NULL, NULL);
 }
 
 kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_error *error) {
@@ -131,6 +135,22 @@ kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_er
                    r->db ? sqlite3_errmsg(r->db) : "cannot be opened");
 }
 
+/* Records of format 1 kept the moves of a loop in a table of their own. A view of this connection shows their
+ * decisions as those of today. */
+static bool show_old_decisions(const kl_reading *r) {
+    char sql[1024];
+    const bool moves = kl_has_table(r, "move");
+    snprintf(sql, sizeof sql,
+             "CREATE TEMP VIEW decision AS SELECT d.id, d.at_s, d.run, %s AS round, d.chunk, d.kind, "
+             "d.worker AS subject, d.count, d.forecast_s, d.gain_s, d.reason, %s FROM main.decision d %s",
+             kl_has_column(r, "decision", "round") ? "d.round" : "NULL",
+             moves ? "coalesce(m.cost_s, 0) AS cost_s, m.settled_s, m.came_s, m.spent_s, coalesce(m.refused, "
+                     "0) AS refused"
+                   : "0 AS cost_s, NULL AS settled_s, NULL AS came_s, NULL AS spent_s, 0 AS refused",
+             moves ? "LEFT JOIN main.move m ON m.round = d.round AND d.kind = 'move'" : "");
+    return sqlite3_exec(r->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
 static kilter_status check_format(const kl_reading *r, const char *path, kilter_error *error) {
     int64_t application = pragma(r->db, "PRAGMA application_id");
     if (sqlite3_errcode(r->db) != SQLITE_OK)
@@ -144,6 +164,8 @@ static kilter_status check_format(const kl_reading *r, const char *path, kilter_
             "reading the run record '%s': it has format %lld and this program reads up to %d; use a "
             "newer kilter",
             path, (long long)format, KL_RECORD_FORMAT);
+    if (format == 1 && kl_has_table(r, "decision") && !show_old_decisions(r))
+        return kl_reading_failed(r, path, error);
     return KILTER_OK;
 }
 
@@ -217,50 +239,16 @@ void *kl_grown(kl_reading *r, void *items, size_t count, size_t size) {
 
 bool kl_each_row(kl_reading *r, const char *sql, kl_row_fn take) {
     sqlite3_stmt *statement = NULL;
-    int status = sqlite3_prepare_v2(r->db, sql, -1, &statement, NULL);
+    int status = r->failed ? SQLITE_ERROR : sqlite3_prepare_v2(r->db, sql, -1, &statement, NULL);
     if (status == SQLITE_OK)
         while ((status = sqlite3_step(statement)) == SQLITE_ROW && !r->memory)
             take(r, statement);
     sqlite3_finalize(statement);
-    return status == SQLITE_DONE && !r->memory;
+    r->failed |= status != SQLITE_DONE || r->memory;
+    return !r->failed;
 }
 
 /* ---- rows ---- */
-
-static void take_run(kl_reading *r, sqlite3_stmt *row) {
-    kl_report_run *run = &r->report->run;
-    if (run->program)
-        return; /* one run a file */
-    *run = (kl_report_run){.program = kl_text_at(r, row, 0),
-                           .version = kl_text_at(r, row, 1),
-                           .transport = kl_text_at(r, row, 2),
-                           .policy = kl_text_at(r, row, 3),
-                           .host = kl_text_at(r, row, 4),
-                           .began_unix_s = kl_record_real(row, 5),
-                           .pid = sqlite3_column_int64(row, 6),
-                           .ended = sqlite3_column_type(row, 7) != SQLITE_NULL,
-                           .ended_s = kl_record_real(row, 7),
-                           .dropped_rows = kl_count_at(row, 8)};
-}
-
-static void take_control(kl_reading *r, sqlite3_stmt *row) {
-    r->report->run.control = kl_text_at(r, row, 0);
-}
-
-/* Records of earlier versions have no such column. */
-static bool read_control(kl_reading *r) {
-    bool has = kl_has_column(r, "run", "control");
-    return kl_each_row(r, has ? "SELECT control FROM run LIMIT 1" : "SELECT ''", take_control);
-}
-
-static void take_session(kl_reading *r, sqlite3_stmt *row) {
-    kl_report_session *s;
-    KL_APPEND(r, r->report->sessions, r->report->session_count, s);
-    if (s)
-        *s = (kl_report_session){.began_s = kl_record_real(row, 0),
-                                 .ended_s = kl_record_real(row, 1),
-                                 .first_run = kl_count_at(row, 2)};
-}
 
 bool kl_has_table(const kl_reading *r, const char *name) {
     char sql[128];
@@ -275,48 +263,6 @@ bool kl_has_column(const kl_reading *r, const char *table, const char *name) {
     return pragma(r->db, sql) > 0;
 }
 
-/* Nor have they sessions. */
-static bool read_sessions(kl_reading *r) {
-    return !kl_has_table(r, "session") ||
-           kl_each_row(r, "SELECT began_s, ended_s, first_run FROM session ORDER BY session", take_session);
-}
-
-static void take_worker(kl_reading *r, sqlite3_stmt *row) {
-    kl_report_worker *w;
-    KL_APPEND(r, r->report->workers, r->report->worker_count, w);
-    if (!w)
-        return;
-    *w = (kl_report_worker){.worker = (uint32_t)sqlite3_column_int64(row, 0),
-                            .host = kl_text_at(r, row, 1),
-                            .binding = kl_text_at(r, row, 2),
-                            .pid = sqlite3_column_int64(row, 3),
-                            .joined_s = kl_record_real(row, 4),
-                            .left_s = kl_record_real(row, 5),
-                            .why = kl_text_or_null(r, row, 6)};
-}
-
-static void take_iteration(kl_reading *r, sqlite3_stmt *row) {
-    kl_report_iteration *it;
-    KL_APPEND(r, r->report->iterations, r->report->iteration_count, it);
-    if (!it)
-        return;
-    *it = (kl_report_iteration){.run = kl_count_at(row, 0),
-                                .tasks = kl_count_at(row, 1),
-                                .units = kl_record_real(row, 2),
-                                .policy = kl_text_at(r, row, 3),
-                                .shared_bytes = kl_count_at(row, 4),
-                                .ended = sqlite3_column_type(row, 9) != SQLITE_NULL,
-                                .began_s = kl_record_real(row, 5),
-                                .elapsed_s = kl_record_real(row, 9) - kl_record_real(row, 5),
-                                .failed = kl_count_at(row, 6),
-                                .chunks = kl_count_at(row, 7),
-                                .workers = (uint32_t)kl_count_at(row, 8),
-                                .bound_s = kl_record_real(row, 10),
-                                .equal_split_s = kl_record_real(row, 11),
-                                .decision = kl_text_or_null(r, row, 12),
-                                .status = kl_text_or_null(r, row, 13)};
-}
-
 static int by_run(const void *key, const void *item) {
     uint64_t run = *(const uint64_t *)key, other = ((const kl_report_iteration *)item)->run;
     return (run > other) - (run < other);
@@ -326,18 +272,6 @@ static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) 
     if (report->iteration_count == 0)
         return NULL;
     return bsearch(&run, report->iterations, report->iteration_count, sizeof *report->iterations, by_run);
-}
-
-static void take_stored(kl_reading *r, sqlite3_stmt *row) {
-    kl_report_iteration *it = iteration_of(r->report, kl_count_at(row, 0));
-    if (it)
-        it->stored = kl_count_at(row, 1);
-}
-
-/* Records of earlier versions do not tell what was stored. */
-static bool read_stored(kl_reading *r) {
-    bool has = kl_has_column(r, "iteration", "stored");
-    return !has || kl_each_row(r, "SELECT run, stored FROM iteration WHERE stored > 0", take_stored);
 }
 
 /* Columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last ended_s,
@@ -392,19 +326,6 @@ static void take_spread(kl_reading *r, sqlite3_stmt *row) {
             its[low - 1].shares[i].unit_sd = sd;
 }
 
-static void take_decision(kl_reading *r, sqlite3_stmt *row) {
-    kl_report_decision *d;
-    KL_APPEND(r, r->report->decisions, r->report->decision_count, d);
-    if (!d)
-        return;
-    *d = (kl_report_decision){.kind = kl_text_at(r, row, 0),
-                              .decisions = kl_count_at(row, 1),
-                              .tasks = kl_count_at(row, 2),
-                              .last_reason = kl_text_at(r, row, 3),
-                              .late_s = (double)NAN,
-                              .missed_s = (double)NAN};
-}
-
 static void take_forecasts(kl_reading *r, sqlite3_stmt *row) {
     const char *kind = (const char *)sqlite3_column_text(row, 0);
     for (size_t i = 0; kind && i < r->report->decision_count; i++) {
@@ -417,33 +338,10 @@ static void take_forecasts(kl_reading *r, sqlite3_stmt *row) {
     }
 }
 
-static void take_measurement(kl_reading *r, sqlite3_stmt *row) {
-    kl_report_measurement *m;
-    KL_APPEND(r, r->report->measurements, r->report->measurement_count, m);
-    if (!m)
-        return;
-    bool farm = sqlite3_column_type(row, 1) == SQLITE_NULL;
-    *m = (kl_report_measurement){.kind = kl_text_at(r, row, 0),
-                                 .worker = farm ? -1 : sqlite3_column_int64(row, 1),
-                                 .at_s = kl_record_real(row, 2),
-                                 .value = kl_record_real(row, 3),
-                                 .sd = kl_record_real(row, 4),
-                                 .count = kl_count_at(row, 5)};
-}
-
 static const struct {
     const char *sql;
     kl_row_fn take;
 } queries[] = {
-    {"SELECT program, version, transport, policy, name, began_unix_s, pid, ended_s, dropped_rows "
-     "FROM run LEFT JOIN host USING (host)",
-     take_run},
-    {"SELECT worker, name, binding, pid, joined_s, left_s, why FROM worker LEFT JOIN host USING (host) "
-     "ORDER BY worker",
-     take_worker},
-    {"SELECT run, tasks, units, policy, shared_bytes, began_s, failed, chunks, workers, ended_s, bound_s, "
-     "equal_split_s, decision, status FROM iteration ORDER BY run",
-     take_iteration},
     {"SELECT run, worker, sum(hi - lo), sum(NOT lost), sum(failed), sum(lost <> 0), total(units), "
      "total(busy_s), total(iif(units > 0, busy_s * busy_s / units, 0)), max(ended_s), total(bytes_out), "
      "total(bytes_in), sum(units > 0) "
@@ -452,9 +350,6 @@ static const struct {
     {"SELECT at_s, worker, sd FROM measurement WHERE kind = 'unit_s' AND worker IS NOT NULL AND count > 1 "
      "AND sd IS NOT NULL ORDER BY at_s, id",
      take_spread},
-    {"SELECT kind, count(*), sum(CASE WHEN chunk IS NULL THEN 0 ELSE count END), reason, max(id) "
-     "FROM decision GROUP BY kind ORDER BY kind",
-     take_decision},
     {"SELECT d.kind, count(*), avg(c.ended_s - d.forecast_s), avg(abs(c.ended_s - d.forecast_s)) "
      "FROM decision d JOIN chunk c ON c.run = d.run AND c.chunk = d.chunk AND NOT c.lost "
      "WHERE d.forecast_s IS NOT NULL AND c.ended_s IS NOT NULL GROUP BY d.kind",
@@ -471,9 +366,6 @@ static const struct {
      "GROUP BY p.run HAVING count(*) = count(i.ended_s)) "
      "SELECT kind, count(*), avg(late_s), avg(abs(late_s)) FROM came GROUP BY kind",
      take_forecasts},
-    {"SELECT kind, worker, at_s, value, sd, count, max(id) FROM measurement GROUP BY kind, worker "
-     "ORDER BY kind, worker",
-     take_measurement},
 };
 
 /* ---- what follows from the rows ---- */
@@ -538,28 +430,48 @@ static void derive(kl_reading *r) {
     }
 }
 
-static kilter_status read_all(kl_reading *r, const char *path, kilter_error *error) {
+static void read_rows(kl_reading *r) {
+    kl_report *p = r->report;
+    p->workers = kl_rows_read(r, &kl_worker_rows, p->workers, &p->worker_count);
+    p->iterations = kl_rows_read(r, &kl_iteration_rows, p->iterations, &p->iteration_count);
+    p->decisions = kl_rows_read(r, &kl_decision_rows, p->decisions, &p->decision_count);
+    p->decided = kl_rows_read(r, &kl_decided_rows, p->decided, &p->decided_count);
+    p->measurements = kl_rows_read(r, &kl_measurement_rows, p->measurements, &p->measurement_count);
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
+        kl_each_row(r, queries[i].sql, queries[i].take);
+    if (!r->failed && kl_has_table(r, "loop"))
+        kl_loop_read(r);
+}
+
+/* Records of earlier versions have no sessions. */
+static void read_run(kl_reading *r) {
+    kl_report *p = r->report;
+    kl_row_read(r, &kl_run_rows, &p->run);
+    if (!r->failed && kl_has_table(r, "session"))
+        p->sessions = kl_rows_read(r, &kl_session_rows, p->sessions, &p->session_count);
+}
+
+static kilter_status read_all(kl_reading *r, const char *path, bool run_only, kilter_error *error) {
     kilter_status status = kl_reading_open(r, path, error);
-    size_t count = r->run_only ? 1 : sizeof queries / sizeof *queries;
-    for (size_t i = 0; status == KILTER_OK && i < count; i++)
-        if (!kl_each_row(r, queries[i].sql, queries[i].take))
-            status = kl_reading_failed(r, path, error);
-    if (status == KILTER_OK && !r->report->run.program)
-        status = no_record(path, "it is damaged (no run in it)", error);
-    if (status == KILTER_OK && (!read_control(r) || !read_sessions(r) || !read_stored(r) ||
-                                (kl_has_table(r, "loop") && !r->run_only && !kl_loop_read(r))))
-        status = kl_reading_failed(r, path, error);
-    if (status == KILTER_OK)
+    if (status != KILTER_OK)
+        return status;
+    read_run(r);
+    if (!run_only)
+        read_rows(r);
+    if (!r->failed && !r->report->run.program)
+        return no_record(path, "it is damaged (no run in it)", error);
+    if (!r->failed)
         derive(r);
-    return status == KILTER_OK && r->memory ? kl_reading_failed(r, path, error) : status;
+    return r->failed || r->memory ? kl_reading_failed(r, path, error) : KILTER_OK;
 }
 
 static kilter_status read_record(const char *path, bool run_only, kl_report **report, kilter_error *error) {
-    kl_reading r = {.report = calloc(1, sizeof(kl_report)), .run_only = run_only};
+    kl_reading r = {.report = calloc(1, sizeof(kl_report))};
     if (r.report)
         r.report->path = strdup(path);
     r.memory = !r.report || !r.report->path;
-    kilter_status status = r.memory ? kl_reading_failed(&r, path, error) : read_all(&r, path, error);
+    kilter_status status =
+        r.memory ? kl_reading_failed(&r, path, error) : read_all(&r, path, run_only, error);
     sqlite3_close(r.db);
     if (status != KILTER_OK) {
         kl_report_free(r.report);
@@ -579,47 +491,28 @@ kilter_status kl_report_read_run(const char *path, kl_report **report, kilter_er
 
 /* ---- freeing ---- */
 
-static void free_iteration(kl_report_iteration *it) {
-    free(it->policy);
-    free(it->decision);
-    free(it->status);
-    free(it->shares);
-}
-
-static void free_run(kl_report_run *run) {
-    free(run->program);
-    free(run->version);
-    free(run->transport);
-    free(run->policy);
-    free(run->host);
-    free(run->control);
-}
-
 void kl_report_free(kl_report *report) {
     if (!report)
         return;
     free(report->path);
-    free_run(&report->run);
-    for (size_t i = 0; i < report->worker_count; i++) {
-        free(report->workers[i].host);
-        free(report->workers[i].binding);
-        free(report->workers[i].why);
-    }
+    kl_row_free(&kl_run_rows, &report->run);
     for (size_t i = 0; i < report->iteration_count; i++)
-        free_iteration(&report->iterations[i]);
-    for (size_t i = 0; i < report->decision_count; i++) {
-        free(report->decisions[i].kind);
-        free(report->decisions[i].last_reason);
-    }
-    for (size_t i = 0; i < report->measurement_count; i++)
-        free(report->measurements[i].kind);
+        free(report->iterations[i].shares);
+    kl_rows_free(&kl_session_rows, report->sessions, report->session_count);
+    kl_rows_free(&kl_worker_rows, report->workers, report->worker_count);
+    kl_rows_free(&kl_iteration_rows, report->iterations, report->iteration_count);
+    kl_rows_free(&kl_decision_rows, report->decisions, report->decision_count);
+    kl_rows_free(&kl_decided_rows, report->decided, report->decided_count);
+    kl_rows_free(&kl_measurement_rows, report->measurements, report->measurement_count);
     kl_loop_report_free(report->loop);
-    free(report->sessions);
-    free(report->workers);
-    free(report->iterations);
-    free(report->decisions);
-    free(report->measurements);
     free(report);
+}
+
+const kl_report_decided *kl_report_next_decided(const kl_report *report, const char *kind, size_t from) {
+    for (size_t i = from; i < report->decided_count; i++)
+        if (strcmp(report->decided[i].kind, kind) == 0)
+            return &report->decided[i];
+    return NULL;
 }
 
 double kl_report_measured(const kl_report *report, const char *kind) {

@@ -63,10 +63,23 @@ typedef struct kl_report_iteration {
     size_t share_count;
 } kl_report_iteration;
 
-typedef struct kl_report_decision {
+/* A decision about the farm or loop as a whole, as kl_decision. */
+typedef struct kl_report_decided {
+    char *kind, *reason;
+    double at_s;
+    uint64_t run, round; /* round: of a loop; 0: in none */
+    int64_t subject;
+    uint64_t count;
+    double forecast_s, gain_s, cost_s; /* forecasts */
+    double settled_s, came_s, spent_s; /* of a move: what came of it, until settled_s; NAN: not known */
+    bool refused;                      /* of a move: a rank had no memory */
+} kl_report_decided;
+
+typedef struct kl_report_decision { /* all of a kind */
     char *kind;
     uint64_t decisions, tasks; /* tasks given */
     char *last_reason;
+    double last_s;
     uint64_t forecasts;      /* whose chunk, iteration or, of "program", runs are known to have ended */
     double late_s, missed_s; /* means over them: ended − forecast, and its absolute value */
 } kl_report_decision;
@@ -93,24 +106,10 @@ typedef struct kl_report_round {
     uint64_t *counts; /* iterations of each rank when it reported; [ranks] */
 } kl_report_round;
 
-typedef struct kl_report_move {
-    uint64_t round, iterations;
-    double at_s, now_s, then_s, gain_s, cost_s; /* forecasts */
-    double settled_s, came_s, spent_s;          /* until settled_s; NAN: no round was after it */
-    bool refused;                               /* a rank had no memory */
-} kl_report_move;
-
-typedef struct kl_report_loop_decision {
-    char *kind, *reason;
-    uint64_t round, count; /* round: 0: in none */
-    double at_s, gain_s;
-} kl_report_loop_decision;
-
 typedef struct kl_report_loop {
     char *name, *kind; /* "doall", "scattered", "doacross" */
-    uint64_t iterations, inner, row_bytes;
+    uint64_t iterations, inner, row_bytes, arrays;
     uint32_t ranks;
-    size_t arrays;
     bool fixed, ended; /* not ended: the rest is what the rounds and moves in the record say */
     double ended_s, elapsed_s;
     uint64_t executions, rounds, moves, moved, block;
@@ -119,11 +118,11 @@ typedef struct kl_report_loop {
     kl_report_rank *rank;    /* [ranks] */
     kl_report_round *round;  /* by round; not all are in the record */
     size_t round_count;
-    kl_report_move *move; /* by round */
-    size_t move_count;
-    kl_report_loop_decision *decided; /* in the order they were made */
-    size_t decided_count;
+    size_t move_count; /* in the record, refused ones too */
 } kl_report_loop;
+
+/* The round of that number; NULL: it is not in the record. */
+const kl_report_round *kl_report_round_of(const kl_report_loop *loop, uint64_t round);
 
 typedef struct kl_report {
     char *path;
@@ -137,6 +136,8 @@ typedef struct kl_report {
     size_t iteration_count;
     kl_report_decision *decisions; /* by kind */
     size_t decision_count;
+    kl_report_decided *decided; /* in the order they were made */
+    size_t decided_count;
     kl_report_measurement *measurements; /* by kind, then worker */
     size_t measurement_count;
 } kl_report;
@@ -163,6 +164,8 @@ kilter_status kl_report_read(const char *path, kl_report **report, kilter_error 
 /* The same, but for `run` alone, which is known from the first moment on and costs no reading of the rest. */
 kilter_status kl_report_read_run(const char *path, kl_report **report, kilter_error *error);
 void kl_report_free(kl_report *report);
+/* The first of `kind` from decided[from] on; NULL: there is none. */
+const kl_report_decided *kl_report_next_decided(const kl_report *report, const char *kind, size_t from);
 /* The latest measurement of its kind of the farm as a whole; NAN: there is none. */
 double kl_report_measured(const kl_report *report, const char *kind);
 /* The chunks of an iteration as rounds of `workers` each, in the order they were dealt: the part of all units

@@ -63,6 +63,13 @@ static void push_chunk(kl_trace *t, uint64_t run, uint64_t i, uint32_t worker, d
                                             .busy_s = busy_s});
 }
 
+static void push_deal(kl_trace *t, uint64_t chunk, const char *reason, double forecast_s) {
+    kl_decision d = {
+        .kind = KL_DECIDES_DEAL, .subject = (int64_t)chunk, .count = 10, .forecast_s = forecast_s};
+    snprintf(d.reason, sizeof d.reason, "%s", reason);
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = 1, .chunk = chunk}, &d);
+}
+
 /* Two workers, worker 1 at half speed, one that does nothing, a lost chunk; 40 tasks. */
 static void push_example(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 0", 1, 0.5});
@@ -76,11 +83,14 @@ static void push_example(kl_trace *t) {
     push_chunk(t, 0, 3, 0, 10, 2, 5);
     kl_trace_chunk(t,
                    &(kl_trace_chunk_row){.run = 0, .chunk = 4, .lo = 1, .hi = 1, .worker = 1, .lost = true});
-    kl_trace_decision(t, &(kl_trace_decision_row){0, 0, 1, 0, "deal", 10, "first", 1.5, 0});
-    kl_trace_decision(t, &(kl_trace_decision_row){0, 1, 1, 1, "deal", 10, "last", 5.5, 0});
-    kl_trace_decision(t, &(kl_trace_decision_row){0, UINT64_MAX, 1, 2, "withhold", 0, "nothing left", 0, 0});
-    kl_trace_decision(t, &(kl_trace_decision_row){0, UINT64_MAX, 0, -1, "workers", 2, "two", 9.5, -1});
-    kl_trace_decision(t, &(kl_trace_decision_row){0, UINT64_MAX, 0, -1, "workers", 3, "three", 0, 0});
+    push_deal(t, 0, "first", 1.5);
+    push_deal(t, 1, "last", 5.5);
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = 1, .chunk = UINT64_MAX},
+                      &(kl_decision){KL_DECIDES_WITHHOLD, 2, 0, 0, 0, 0, "nothing left"});
+    kl_trace_decision(t, &(kl_trace_moment){.chunk = UINT64_MAX},
+                      &(kl_decision){KL_DECIDES_WORKERS, KL_SUBJECT_ALL, 2, 9.5, -1, 0, "two"});
+    kl_trace_decision(t, &(kl_trace_moment){.chunk = UINT64_MAX},
+                      &(kl_decision){KL_DECIDES_WORKERS, KL_SUBJECT_ALL, 3, 0, 0, 0, "three"});
     kl_trace_measurement(t, &(kl_trace_measurement_row){1, -1, "round_trip_s", 1, 0, 1});
     kl_trace_measurement(t, &(kl_trace_measurement_row){2, -1, "round_trip_s", 2, 0.5, 9});
     kl_trace_measurement(t, &(kl_trace_measurement_row){2, 1, "unit_s", 0.4, 0.125, 10});
@@ -301,8 +311,8 @@ static void files_of_other_kinds(void **state) {
 static void a_newer_format(void **state) {
     const char *file = ((place *)*state)->file;
     close_trace(open_trace(file, "prog"), 1);
-    change(file, "PRAGMA user_version = 2");
-    refuses(file, "format 2");
+    change(file, "PRAGMA user_version = 3");
+    refuses(file, "format 3");
     change(file, "PRAGMA user_version = 0");
     refuses(file, "not a run record");
 }
@@ -471,6 +481,37 @@ static char *printed(const kl_report *r, void (*print)(const kl_report *, FILE *
     return text;
 }
 
+/* Make the record one of format 1. */
+static void age(const char *file) {
+    change(file,
+           "CREATE TABLE move(round INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, at_s REAL, "
+           "now_s REAL, then_s REAL, gain_s REAL, cost_s REAL, settled_s REAL, came_s REAL, spent_s REAL, "
+           "refused INTEGER NOT NULL DEFAULT 0);"
+           "INSERT INTO move(round, iterations, gain_s, cost_s, settled_s, came_s, spent_s, refused) "
+           "SELECT round, count, gain_s, cost_s, settled_s, came_s, spent_s, refused FROM decision "
+           "WHERE kind = 'move';"
+           "ALTER TABLE decision RENAME COLUMN subject TO worker;"
+           "ALTER TABLE decision DROP COLUMN cost_s; ALTER TABLE decision DROP COLUMN settled_s;"
+           "ALTER TABLE decision DROP COLUMN came_s; ALTER TABLE decision DROP COLUMN spent_s;"
+           "ALTER TABLE decision DROP COLUMN refused; PRAGMA user_version = 1");
+}
+
+static void expect_the_same_when_aged(const char *file) {
+    kl_report *now = read_report(file);
+    char *is = printed(now, kl_report_print_json), *text = printed(now, kl_report_print_text);
+    age(file);
+    kl_report *then = read_report(file);
+    char *was = printed(then, kl_report_print_json), *was_text = printed(then, kl_report_print_text);
+    assert_string_equal(was, is);
+    assert_string_equal(was_text, text);
+    free(is);
+    free(text);
+    free(was);
+    free(was_text);
+    kl_report_free(now);
+    kl_report_free(then);
+}
+
 static void check_width(const char *text) {
     for (const char *line = text; *line;) {
         size_t bytes = strcspn(line, "\n");
@@ -533,8 +574,9 @@ static void push_nasty(kl_trace *t, uint64_t seed) {
         for (uint64_t i = 0; i < seed % 50; i++)
             push_chunk(t, run, i, (uint32_t)(kl_mix64(i ^ seed) % workers), scale, scale * (double)(i + 1),
                        (double)run + scale);
-        kl_trace_decision(t,
-                          &(kl_trace_decision_row){run, 0, 0, 0, nasty(seed + run), 1, nasty(run), scale, 0});
+        kl_decision d = {.count = 1, .forecast_s = scale};
+        snprintf(d.reason, sizeof d.reason, "%s", nasty(run));
+        kl_trace_decision(t, &(kl_trace_moment){.run = run}, &d);
         if (run % 2)
             kl_trace_iteration_ended(t, &(kl_trace_iteration_end){run, 1, 5, workers, (double)run + scale,
                                                                   scale / 2, scale * 2, nasty(seed * run),
@@ -542,6 +584,20 @@ static void push_nasty(kl_trace *t, uint64_t seed) {
     }
     kl_trace_measurement(t, &(kl_trace_measurement_row){0, -1, "message_fixed_s", (double)NAN, 0, 1});
     kl_trace_measurement(t, &(kl_trace_measurement_row){0, -1, "answer_s", (double)INFINITY, 0, 1});
+}
+
+/* Kinds that no decision of ours has: a foreign record may hold any. */
+static void name_kinds(const char *file, const char *kind) {
+    sqlite3 *db;
+    sqlite3_stmt *update;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "UPDATE decision SET kind = ?1 WHERE id % 4 = 0", -1, &update, NULL),
+        SQLITE_OK);
+    sqlite3_bind_text(update, 1, kind, -1, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(update), SQLITE_DONE);
+    sqlite3_finalize(update);
+    sqlite3_close(db);
 }
 
 static void push_nasty_loop(kl_trace *t, uint64_t seed) {
@@ -556,14 +612,17 @@ static void push_nasty_loop(kl_trace *t, uint64_t seed) {
                        &(kl_trace_round_row){round, round, (double)round, scale, scale, scale / 2, 1u << 30});
         for (uint32_t r = 0; r < ranks + 1; r++) /* one more than there are */
             kl_trace_share(t, &(kl_trace_share_row){round, r, UINT64_MAX, n, n, scale, scale, 1 / scale});
-        kl_trace_move(t, &(kl_trace_move_row){round, n, (double)round, scale, scale, scale, scale});
+        kl_decision d = {KL_DECIDES_MOVE, KL_SUBJECT_ALL, n, 0, scale, scale, ""};
+        const kl_trace_moment when = {.now_s = (double)round, .chunk = UINT64_MAX, .round = round};
+        kl_trace_decision(t, &when, &d);
         if (round % 3)
-            kl_trace_move_settled(t, &(kl_trace_move_end){round, (double)round, -scale, scale});
+            kl_trace_settled(t, &(kl_trace_outcome){round, (double)round, -scale, scale});
         else
-            kl_trace_move_refused(t, round);
-        kl_trace_loop_decision(t, &(kl_trace_loop_decision_row){round, (double)round,
-                                                                round % 2 ? "wait" : nasty(seed + round), n,
-                                                                nasty(round), scale});
+            kl_trace_refused(t, round);
+        d.kind = round % 2 ? KL_DECIDES_WAIT : KL_DECIDES_STAY;
+        d.cost_s = 0;
+        snprintf(d.reason, sizeof d.reason, "%s", nasty(round));
+        kl_trace_decision(t, &when, &d);
     }
     if (seed % 3)
         kl_trace_loop_ended(t, &(kl_trace_loop_end){1e6, 1e6, n, n, n, n, seed % 2, 1e6, -1e6, (double)NAN,
@@ -574,6 +633,7 @@ static char *nasty_loop(const char *file, uint64_t seed, size_t *size) {
     kl_trace *t = open_trace_of(file, nasty(seed), true);
     push_nasty_loop(t, seed);
     close_trace(t, 1e7);
+    name_kinds(file, nasty(seed + 5));
     return read_file(file, size);
 }
 
@@ -626,12 +686,31 @@ static void check_sums(const kl_report *r) {
     }
 }
 
+static void records_of_format_1_tell_the_same(void **state) {
+    const char *file = ((place *)*state)->file;
+    kl_trace *t = open_trace(file, "prog");
+    push_example(t);
+    push_example_end(t);
+    close_trace(t, 10);
+    expect_the_same_when_aged(file);
+    change(file, "DROP TABLE move; ALTER TABLE decision DROP COLUMN round"); /* the first ones lacked both */
+    kl_report_free(read_report(file));
+    unlink(file);
+    for (uint64_t seed = 1; seed < 35; seed += 11) {
+        size_t size;
+        free(nasty_loop(file, seed, &size));
+        expect_the_same_when_aged(file);
+        unlink(file);
+    }
+}
+
 static void any_record_prints_within_bounds(void **state) {
     const char *file = ((place *)*state)->file;
     for (uint64_t seed = 0; seed < 35; seed++) {
         kl_trace *t = open_trace(file, nasty(seed));
         push_nasty(t, seed);
         close_trace(t, 1e7);
+        name_kinds(file, nasty(seed));
         kl_report *r = read_report(file);
         check_sums(r);
         char *text = printed(r, kl_report_print_text), *json = printed(r, kl_report_print_json);
@@ -682,6 +761,7 @@ int main(void) {
         IN_A_PLACE(flipped_bytes_of_a_loop_do_no_harm),
         IN_A_PLACE(a_loop_that_has_only_begun),
         IN_A_PLACE(any_loop_prints_and_is_drawn_within_bounds),
+        IN_A_PLACE(records_of_format_1_tell_the_same),
         IN_A_PLACE(any_record_prints_within_bounds),
         cmocka_unit_test(text_is_made_printable),
     };

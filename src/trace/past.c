@@ -72,11 +72,10 @@ static kilter_status check_format(sqlite3 *db, const char *path, kilter_error *e
         return fail(path, "it is an SQLite file, but not a run record", error);
     if (format > KL_RECORD_FORMAT)
         return fail(path, "it is of a later version of Kilter; use that one", error);
+    if (format < KL_RECORD_FORMAT)
+        return fail(path, "it is of an earlier version of Kilter; use that one", error);
     if (ask_number(db, "SELECT count(*) FROM sqlite_master WHERE name IN ('call', 'result')") != 2)
         return fail(path, "it holds no results, as it was not made with --resume", error);
-    if (ask_number(db,
-                   "SELECT count(*) FROM sqlite_master WHERE name IN ('addition', 'origin', 'failure')") != 3)
-        return fail(path, "its results are in the form of an earlier version of Kilter; use that one", error);
     return KILTER_OK;
 }
 

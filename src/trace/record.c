@@ -23,7 +23,7 @@ enum {
 struct kl_record {
     char *path;
     sqlite3 *db;
-    sqlite3_stmt *statements[KL_ROW_KINDS][KL_ROW_STATEMENTS_MAX];
+    sqlite3_stmt *statements[KL_ROW_KINDS][KL_ROW_STATEMENTS];
     bool moved, resume, loop;
     int lock; /* the file, locked: no other master has it; −1: none */
     kl_past past;
@@ -214,14 +214,19 @@ static kl_record_parts parts_of(const kl_record *record) {
 
 static int create_tables(const kl_record *record) {
     const char *strict = sqlite3_libversion_number() >= 3037000 ? "STRICT" : "";
-    char sql[1024];
+    char sql[sizeof(kl_sql) + 8];
+    if (exec(record, "CREATE TABLE host(host INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)") != SQLITE_OK)
+        return sqlite3_errcode(record->db);
     for (size_t i = 0; i < kl_record_tables(); i++) {
-        const char *table = kl_record_table(i, parts_of(record));
-        snprintf(sql, sizeof sql, "%s %s", table ? table : "", strict);
-        if (table && exec(record, sql) != SQLITE_OK)
+        const kl_sql table = kl_record_table(i, parts_of(record));
+        snprintf(sql, sizeof sql, "%s %s", table.text, strict);
+        if (*table.text && exec(record, sql) != SQLITE_OK)
             return sqlite3_errcode(record->db);
     }
     if (record->resume && exec(record, "CREATE INDEX result_of_task ON result(call, lo)") != SQLITE_OK)
+        return sqlite3_errcode(record->db);
+    if (record->loop &&
+        exec(record, "CREATE INDEX move_of_round ON decision(round) WHERE kind = 'move'") != SQLITE_OK)
         return sqlite3_errcode(record->db);
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", KL_RECORD_APPLICATION,
              KL_RECORD_FORMAT);
@@ -229,12 +234,13 @@ static int create_tables(const kl_record *record) {
 }
 
 static int prepare_statements(kl_record *record) {
-    for (kl_row_kind kind = 0; kind < KL_ROW_KINDS; kind++)
-        for (int i = 0; i < KL_ROW_STATEMENTS_MAX && kl_row_shape_of(kind)->sql[i]; i++)
-            if (kl_row_is_in(kind, parts_of(record)) &&
-                sqlite3_prepare_v3(record->db, kl_row_shape_of(kind)->sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+    for (kl_row_kind kind = 0; kind < KL_ROW_KINDS; kind++) {
+        const kl_sql sql[KL_ROW_STATEMENTS] = {kl_host_sql(kind), kl_row_sql(kind)};
+        for (int i = 0; i < KL_ROW_STATEMENTS && kl_row_is_in(kind, parts_of(record)); i++)
+            if (sqlite3_prepare_v3(record->db, sql[i].text, -1, SQLITE_PREPARE_PERSISTENT,
                                    &record->statements[kind][i], NULL) != SQLITE_OK)
                 return sqlite3_errcode(record->db);
+    }
     return SQLITE_OK;
 }
 
@@ -255,12 +261,12 @@ static kilter_status go_on(kl_record *record, const kl_trace_run_row *run, kilte
 }
 
 static kilter_status begin_session(kl_record *record, const kl_trace_run_row *run, kilter_error *error) {
-    const kl_row_session session = {.host = run->host,
-                                    .version = run->version,
-                                    .transport = run->transport,
-                                    .policy = run->policy,
-                                    .program_version = run->program_version,
-                                    .pid = run->pid};
+    const kl_trace_session_row session = {.host = run->host,
+                                          .version = run->version,
+                                          .transport = run->transport,
+                                          .policy = run->policy,
+                                          .program_version = run->program_version,
+                                          .pid = run->pid};
     kilter_status status = kl_record_put(record, KL_ROW_SESSION, &session, error);
     if (status == KILTER_OK && record->resume)
         status = kl_record_put(record, KL_ROW_ORIGIN, run, error);
@@ -292,7 +298,7 @@ static kilter_status fill(kl_record *record, const kl_trace_run_row *run, bool *
 
 static void free_record(kl_record *record) {
     for (int kind = 0; kind < KL_ROW_KINDS; kind++)
-        for (int i = 0; i < KL_ROW_STATEMENTS_MAX; i++)
+        for (int i = 0; i < KL_ROW_STATEMENTS; i++)
             sqlite3_finalize(record->statements[kind][i]);
     sqlite3_close(record->db);
     if (record->lock >= 0) { /* after SQLite has closed the file: closing it drops SQLite's locks */
@@ -355,49 +361,49 @@ static int bind_u64(sqlite3_stmt *statement, int at, uint64_t value) {
     return sqlite3_bind_int64(statement, at, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
 }
 
-static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_field_type type,
-                      const void *value) {
+static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_bind bind, const void *value) {
     const char *text;
     const kilter_bytes *bytes;
     kl_trace_result_row result;
-    switch (type) {
-    case KL_FIELD_U32:
+    switch (bind) {
+    case KL_BIND_U32:
         return sqlite3_bind_int64(statement, at, *(const uint32_t *)value);
-    case KL_FIELD_U64:
+    case KL_BIND_U64:
         return bind_u64(statement, at, *(const uint64_t *)value);
-    case KL_FIELD_I64:
+    case KL_BIND_I64:
         return sqlite3_bind_int64(statement, at, *(const int64_t *)value);
-    case KL_FIELD_F64:
+    case KL_BIND_F64:
         return sqlite3_bind_double(statement, at, *(const double *)value);
-    case KL_FIELD_BOOL:
+    case KL_BIND_BOOL:
         return sqlite3_bind_int(statement, at, *(const bool *)value);
-    case KL_FIELD_TEXT: /* the row outlives the step, so SQLite need not copy it */
+    case KL_BIND_HOST:
+    case KL_BIND_TEXT: /* the row outlives the step, so SQLite need not copy it */
         text = *(const char *const *)value;
         return sqlite3_bind_text(statement, at, text ? text : "", -1, SQLITE_STATIC);
-    case KL_FIELD_F64_OR_NULL:
+    case KL_BIND_F64_OR_NULL:
         return *(const double *)value == 0 ? sqlite3_bind_null(statement, at)
                                            : sqlite3_bind_double(statement, at, *(const double *)value);
-    case KL_FIELD_U64_OR_NULL:
+    case KL_BIND_U64_OR_NULL:
         return *(const uint64_t *)value == UINT64_MAX ? sqlite3_bind_null(statement, at)
                                                       : bind_u64(statement, at, *(const uint64_t *)value);
-    case KL_FIELD_BYTES: /* an empty one is not NULL */
+    case KL_BIND_BYTES: /* an empty one is not NULL */
         bytes = value;
         return sqlite3_bind_blob64(statement, at, bytes->size ? bytes->data : "", bytes->size, SQLITE_STATIC);
-    case KL_FIELD_TIME:
+    case KL_BIND_TIME:
         return sqlite3_bind_double(statement, at, past->ended_s + *(const double *)value);
-    case KL_FIELD_TIME_OR_NULL:
+    case KL_BIND_TIME_OR_NULL:
         return *(const double *)value == 0
                    ? sqlite3_bind_null(statement, at)
                    : sqlite3_bind_double(statement, at, past->ended_s + *(const double *)value);
-    case KL_FIELD_RUN:
+    case KL_BIND_RUN:
         return bind_u64(statement, at, past->runs + *(const uint64_t *)value);
-    case KL_FIELD_WORKER:
+    case KL_BIND_WORKER:
         return sqlite3_bind_int64(statement, at, past->workers + *(const uint32_t *)value);
-    case KL_FIELD_WORKER_OR_NULL:
+    case KL_BIND_WORKER_OR_NULL:
         return *(const int64_t *)value < 0
                    ? sqlite3_bind_null(statement, at)
                    : sqlite3_bind_int64(statement, at, past->workers + *(const int64_t *)value);
-    case KL_FIELD_SUM:
+    case KL_BIND_SUM:
         result = *(const kl_trace_result_row *)value;
         result.worker += (uint32_t)past->workers;
         return sqlite3_bind_int64(statement, at, (int64_t)kl_result_sum(&result));
@@ -405,13 +411,13 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_f
     return SQLITE_MISUSE;
 }
 
-static int carry_out(const kl_past *past, sqlite3_stmt *statement, const kl_row_shape *shape,
+static int carry_out(const kl_past *past, sqlite3_stmt *statement, const kl_row_field *fields,
                      const void *row) {
     int used = sqlite3_bind_parameter_count(statement); /* a statement may use the first few only */
     int status = SQLITE_OK;
-    for (int i = 0; i < used && (size_t)i < shape->field_count && status == SQLITE_OK; i++)
-        status = bind_field(past, statement, i + 1, shape->fields[i].type,
-                            (const char *)row + shape->fields[i].offset);
+    for (int i = 0; i < used && status == SQLITE_OK; i++)
+        if (kl_is_bound(&fields[i]))
+            status = bind_field(past, statement, i + 1, fields[i].bind, (const char *)row + fields[i].offset);
     if (status == SQLITE_OK)
         status = sqlite3_step(statement);
     sqlite3_reset(statement);
@@ -419,9 +425,12 @@ static int carry_out(const kl_past *past, sqlite3_stmt *statement, const kl_row_
 }
 
 kilter_status kl_record_put(kl_record *record, kl_row_kind kind, const void *row, kilter_error *error) {
-    for (int i = 0; i < KL_ROW_STATEMENTS_MAX && kl_row_shape_of(kind)->sql[i]; i++)
-        if (carry_out(&record->past, record->statements[kind][i], kl_row_shape_of(kind), row) != SQLITE_DONE)
+    for (int i = 0; i < KL_ROW_STATEMENTS; i++) {
+        sqlite3_stmt *statement = record->statements[kind][i];
+        if (statement &&
+            carry_out(&record->past, statement, kl_row_shape_of(kind)->fields, row) != SQLITE_DONE)
             return cannot(record, "writing", error);
+    }
     return KILTER_OK;
 }
 

@@ -3,6 +3,7 @@
 #define KL_TRACE_RECORD_H
 
 #include <sqlite3.h>
+#include <string.h>
 
 #include "trace/trace.h"
 
@@ -11,6 +12,7 @@ typedef enum kl_row_kind {
     KL_ROW_RUN_AGAIN, /* another master goes on with the record */
     KL_ROW_SESSION,
     KL_ROW_RUN_ENDED,
+    KL_ROW_SESSION_ENDED,
     KL_ROW_WORKER,
     KL_ROW_WORKER_LEFT,
     KL_ROW_ITERATION,
@@ -28,80 +30,104 @@ typedef enum kl_row_kind {
     KL_ROW_ARRAY,
     KL_ROW_ROUND,
     KL_ROW_SHARE,
-    KL_ROW_MOVE,
-    KL_ROW_MOVE_SETTLED,
-    KL_ROW_MOVE_REFUSED,
-    KL_ROW_LOOP_DECISION,
+    KL_ROW_SETTLED,
+    KL_ROW_REFUSED,
     KL_ROW_RANK,
     KL_ROW_KINDS
 } kl_row_kind;
 
 /* Rows that kl_trace_* takes as arguments rather than as a struct. */
-typedef struct kl_row_worker_left {
+typedef struct kl_trace_worker_left_row {
     uint32_t worker;
     double left_s;
     const char *why;
-} kl_row_worker_left;
+} kl_trace_worker_left_row;
 
-typedef struct kl_row_session { /* the numbers: of this master, before they are counted on */
+typedef struct kl_trace_session_row { /* the numbers: of this master, before they are counted on */
     double began_s;
     const char *host, *version, *transport, *policy, *program_version;
     int64_t pid;
     uint64_t first_run;
     uint32_t first_worker;
-} kl_row_session;
+} kl_trace_session_row;
 
-typedef struct kl_row_run_ended {
+typedef struct kl_trace_run_end {
     double ended_s;
     uint64_t dropped_rows;
-} kl_row_run_ended;
+} kl_trace_run_end;
 
-typedef struct kl_row_move_refused {
+/* A kl_decision, and when it was made. */
+typedef struct kl_trace_decision_row {
+    double at_s;
+    uint64_t run, round, chunk; /* round, chunk: UINT64_MAX: none */
+    const char *kind;
+    int64_t subject;
+    uint64_t count;
+    double forecast_s, gain_s, cost_s;
+    const char *reason;
+} kl_trace_decision_row;
+
+typedef struct kl_trace_refused_row {
     uint64_t round;
-} kl_row_move_refused;
+} kl_trace_refused_row;
 
 /* What a record holds beside what all do. */
 typedef struct kl_record_parts {
     bool results, loop;
 } kl_record_parts;
 
-typedef enum kl_field_type {
-    KL_FIELD_U32,
-    KL_FIELD_U64,
-    KL_FIELD_I64,
-    KL_FIELD_F64, /* not a number: NULL */
-    KL_FIELD_BOOL,
-    KL_FIELD_TEXT,           /* a NULL pointer: '' */
-    KL_FIELD_F64_OR_NULL,    /* 0, not known: NULL */
-    KL_FIELD_U64_OR_NULL,    /* UINT64_MAX, none: NULL */
-    KL_FIELD_BYTES,          /* a kilter_bytes, not copied into the queue */
-    KL_FIELD_TIME,           /* from here on: counted on from earlier masters of the record */
-    KL_FIELD_TIME_OR_NULL,   /* 0, not known: NULL */
-    KL_FIELD_RUN,            /* a uint64_t */
-    KL_FIELD_WORKER,         /* a uint32_t */
-    KL_FIELD_WORKER_OR_NULL, /* an int64_t; −1, the farm as a whole: NULL */
-    KL_FIELD_SUM             /* over a kl_trace_result_row */
-} kl_field_type;
+/* How a member of a row is bound to a statement, and of what type its column is. */
+typedef enum kl_bind {
+    KL_BIND_U32,
+    KL_BIND_U64,
+    KL_BIND_I64,
+    KL_BIND_F64, /* not a number: NULL */
+    KL_BIND_BOOL,
+    KL_BIND_TEXT,           /* a NULL pointer: '' */
+    KL_BIND_HOST,           /* a text: the number of the host of that name */
+    KL_BIND_F64_OR_NULL,    /* 0, not known: NULL */
+    KL_BIND_U64_OR_NULL,    /* UINT64_MAX, none: NULL */
+    KL_BIND_BYTES,          /* a kilter_bytes, not copied into the queue */
+    KL_BIND_TIME,           /* from here on: counted on from earlier masters of the record */
+    KL_BIND_TIME_OR_NULL,   /* 0, not known: NULL */
+    KL_BIND_RUN,            /* a uint64_t */
+    KL_BIND_WORKER,         /* a uint32_t */
+    KL_BIND_WORKER_OR_NULL, /* an int64_t; −1, the farm as a whole: NULL */
+    KL_BIND_SUM             /* over a kl_trace_result_row */
+} kl_bind;
 
-typedef struct kl_field {
-    kl_field_type type;
+typedef struct kl_row_field {
+    const char *column; /* NULL: the fields end here */
+    kl_bind bind;
     size_t offset;
-} kl_field;
+    const char *value; /* SQL, with ? for what is bound, if it is; NULL: that itself */
+    bool key;          /* an update is of the rows with this value; else: the table's key */
+} kl_row_field;
 
-enum { KL_ROW_FIELDS_MAX = 16, KL_ROW_STATEMENTS_MAX = 2 };
+static inline bool kl_is_bound(const kl_row_field *field) {
+    return !field->value || strchr(field->value, '?');
+}
+
+enum { KL_ROW_FIELDS_MAX = 16, KL_ROW_STATEMENTS = 2 };
 
 typedef struct kl_row_shape {
-    size_t size;                        /* of the struct */
-    kl_field fields[KL_ROW_FIELDS_MAX]; /* field i is parameter ?i+1 of each statement */
-    size_t field_count;
-    const char *sql[KL_ROW_STATEMENTS_MAX]; /* carried out in this order; NULL: none */
+    const char *table;
+    enum { KL_VERB_INSERT, KL_VERB_REPLACE, KL_VERB_IGNORE, KL_VERB_UPDATE } verb;
+    size_t size;                            /* of the struct */
     bool bulk;                              /* so many that some may be dropped before memory runs short */
+    kl_row_field fields[KL_ROW_FIELDS_MAX]; /* field i is parameter ?i+1 */
 } kl_row_shape;
+
+typedef struct kl_sql {
+    char text[1024];
+} kl_sql;
 
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind);
 bool kl_row_is_in(kl_row_kind kind, kl_record_parts parts);
+kl_sql kl_row_sql(kl_row_kind kind);
+kl_sql kl_host_sql(kl_row_kind kind); /* what comes before: its host gets a number; "": it has none */
 size_t kl_record_tables(void);
-const char *kl_record_table(size_t i, kl_record_parts parts); /* how table i is made; NULL: it is not in it */
+kl_sql kl_record_table(size_t table, kl_record_parts parts); /* how it is made; "": it is not in it */
 
 /* What earlier masters of a record came to; zero for the first. */
 typedef struct kl_past {

@@ -1,285 +1,286 @@
-/* The rows of the record, and its tables. */
+/* The rows of the record. What stands here of a row makes its table, its statements and what is bound to
+ * them. */
 #include "trace/record.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* clang-format off */
-#define FIELD(type, row, member) {KL_FIELD_##type, offsetof(row, member)}
-#define SHAPE(row) .size = sizeof(row)
-#define RUN_FIELDS \
-    .fields = {FIELD(TEXT, kl_trace_run_row, program), FIELD(TEXT, kl_trace_run_row, version), \
-               FIELD(TEXT, kl_trace_run_row, transport), FIELD(TEXT, kl_trace_run_row, policy), \
-               FIELD(TEXT, kl_trace_run_row, host), FIELD(F64, kl_trace_run_row, began_unix_s), \
-               FIELD(I64, kl_trace_run_row, pid), FIELD(TEXT, kl_trace_run_row, control), \
-               FIELD(TEXT, kl_trace_run_row, folder)}, \
-    .field_count = 9
+#define F(binding, row, member) {.column = #member, .bind = KL_BIND_##binding, .offset = offsetof(kl_trace_##row, member)}
+#define KEY(binding, row, member) {#member, KL_BIND_##binding, offsetof(kl_trace_##row, member), NULL, true}
+#define VALUE(name, binding, sql) {.column = (name), .bind = KL_BIND_##binding, .value = (sql)}
+#define KEY_VALUE(name, binding, sql) {.column = (name), .bind = KL_BIND_##binding, .value = (sql), .key = true}
+#define LAST_SESSION "(SELECT max(session) FROM session)"
+#define ROW_OF(row, name, how) .table = (name), .verb = KL_VERB_##how, .size = sizeof(kl_trace_##row)
 
-/* "OR REPLACE" and keys that nobody else gives: a row that comes twice must not end the recording. */
+/* "OR REPLACE" and keys that nobody else gives: a row that comes twice must not end the recording. Columns of
+ * chunk, measurement and decision grow at the end only and carry no index: a row costs least so. */
 static const kl_row_shape shapes[KL_ROW_KINDS] = {
-    [KL_ROW_RUN] = {SHAPE(kl_trace_run_row), RUN_FIELDS,
-        .sql = {"INSERT OR IGNORE INTO host(name) VALUES (?5)",
-                "INSERT INTO run(program, version, transport, policy, host, began_unix_s, pid, control, "
-                "folder) VALUES (?1, ?2, ?3, ?4, (SELECT host FROM host WHERE name = ?5), ?6, ?7, ?8, ?9)"}},
-    [KL_ROW_RUN_AGAIN] = {SHAPE(kl_trace_run_row), RUN_FIELDS,
-        .sql = {"INSERT OR IGNORE INTO host(name) VALUES (?5)",
-                "UPDATE run SET version = ?2, transport = ?3, policy = ?4, pid = ?7, control = ?8, "
-                "host = (SELECT host FROM host WHERE name = ?5), ended_s = NULL"}},
-    [KL_ROW_SESSION] = {SHAPE(kl_row_session),
-        .fields = {FIELD(TIME, kl_row_session, began_s), FIELD(TEXT, kl_row_session, host),
-                   FIELD(I64, kl_row_session, pid), FIELD(TEXT, kl_row_session, version),
-                   FIELD(TEXT, kl_row_session, transport), FIELD(TEXT, kl_row_session, policy),
-                   FIELD(RUN, kl_row_session, first_run), FIELD(WORKER, kl_row_session, first_worker),
-                   FIELD(TEXT, kl_row_session, program_version)},
-        .field_count = 9,
-        .sql = {"INSERT INTO session(began_s, host, pid, version, transport, policy, first_run, first_worker, "
-                "program_version) "
-                "VALUES (?1, (SELECT host FROM host WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9)"}},
-    [KL_ROW_RUN_ENDED] = {SHAPE(kl_row_run_ended),
-        .fields = {FIELD(TIME, kl_row_run_ended, ended_s), FIELD(U64, kl_row_run_ended, dropped_rows)},
-        .field_count = 2,
-        .sql = {"UPDATE run SET ended_s = ?1, dropped_rows = dropped_rows + ?2",
-                "UPDATE session SET ended_s = ?1 WHERE session = (SELECT max(session) FROM session)"}},
-    [KL_ROW_WORKER] = {SHAPE(kl_trace_worker_row),
-        .fields = {FIELD(WORKER, kl_trace_worker_row, worker), FIELD(TEXT, kl_trace_worker_row, host),
-                   FIELD(TEXT, kl_trace_worker_row, binding), FIELD(I64, kl_trace_worker_row, pid),
-                   FIELD(TIME, kl_trace_worker_row, joined_s)},
-        .field_count = 5,
-        .sql = {"INSERT OR IGNORE INTO host(name) VALUES (?2)",
-                "INSERT OR REPLACE INTO worker(worker, host, binding, pid, joined_s) "
-                "VALUES (?1, (SELECT host FROM host WHERE name = ?2), ?3, ?4, ?5)"}},
-    [KL_ROW_WORKER_LEFT] = {SHAPE(kl_row_worker_left),
-        .fields = {FIELD(WORKER, kl_row_worker_left, worker), FIELD(TIME, kl_row_worker_left, left_s),
-                   FIELD(TEXT, kl_row_worker_left, why)},
-        .field_count = 3,
-        .sql = {"UPDATE worker SET left_s = ?2, why = ?3 WHERE worker = ?1"}},
-    [KL_ROW_ITERATION] = {SHAPE(kl_trace_iteration_row),
-        .fields = {FIELD(RUN, kl_trace_iteration_row, run), FIELD(U64, kl_trace_iteration_row, tasks),
-                   FIELD(F64, kl_trace_iteration_row, units), FIELD(TEXT, kl_trace_iteration_row, policy),
-                   FIELD(U64, kl_trace_iteration_row, shared_bytes),
-                   FIELD(TIME, kl_trace_iteration_row, began_s), FIELD(U64, kl_trace_iteration_row, stored)},
-        .field_count = 7,
-        .sql = {"INSERT OR REPLACE INTO iteration(run, tasks, units, policy, shared_bytes, began_s, stored) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"}},
-    [KL_ROW_ITERATION_ENDED] = {SHAPE(kl_trace_iteration_end),
-        .fields = {FIELD(RUN, kl_trace_iteration_end, run), FIELD(U64, kl_trace_iteration_end, failed),
-                   FIELD(U64, kl_trace_iteration_end, chunks), FIELD(U32, kl_trace_iteration_end, workers),
-                   FIELD(TIME, kl_trace_iteration_end, ended_s), FIELD(F64, kl_trace_iteration_end, bound_s),
-                   FIELD(F64_OR_NULL, kl_trace_iteration_end, equal_split_s),
-                   FIELD(TEXT, kl_trace_iteration_end, decision),
-                   FIELD(TEXT, kl_trace_iteration_end, status)},
-        .field_count = 9,
-        .sql = {"UPDATE iteration SET failed = ?2, chunks = ?3, workers = ?4, ended_s = ?5, bound_s = ?6, "
-                "equal_split_s = ?7, decision = ?8, status = ?9 WHERE run = ?1"}},
-    [KL_ROW_CHUNK] = {SHAPE(kl_trace_chunk_row), .bulk = true,
-        .fields = {FIELD(RUN, kl_trace_chunk_row, run), FIELD(U64, kl_trace_chunk_row, chunk),
-                   FIELD(U64, kl_trace_chunk_row, lo), FIELD(U64, kl_trace_chunk_row, hi),
-                   FIELD(WORKER, kl_trace_chunk_row, worker), FIELD(F64, kl_trace_chunk_row, units),
-                   FIELD(TIME, kl_trace_chunk_row, dealt_s), FIELD(TIME_OR_NULL, kl_trace_chunk_row, began_s),
-                   FIELD(TIME_OR_NULL, kl_trace_chunk_row, ended_s), FIELD(F64, kl_trace_chunk_row, busy_s),
-                   FIELD(U64, kl_trace_chunk_row, bytes_out), FIELD(U64, kl_trace_chunk_row, bytes_in),
-                   FIELD(U64, kl_trace_chunk_row, failed), FIELD(BOOL, kl_trace_chunk_row, lost)},
-        .field_count = 14,
-        .sql = {"INSERT INTO chunk(run, chunk, lo, hi, worker, units, dealt_s, began_s, ended_s, busy_s, "
-                "bytes_out, bytes_in, failed, lost) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"}},
-    [KL_ROW_MEASUREMENT] = {SHAPE(kl_trace_measurement_row), .bulk = true,
-        .fields = {FIELD(TIME, kl_trace_measurement_row, at_s),
-                   FIELD(WORKER_OR_NULL, kl_trace_measurement_row, worker),
-                   FIELD(TEXT, kl_trace_measurement_row, kind), FIELD(F64, kl_trace_measurement_row, value),
-                   FIELD(F64, kl_trace_measurement_row, sd), FIELD(U64, kl_trace_measurement_row, count)},
-        .field_count = 6,
-        .sql = {"INSERT INTO measurement(at_s, worker, kind, value, sd, count) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6)"}},
-    [KL_ROW_DECISION] = {SHAPE(kl_trace_decision_row), .bulk = true,
-        .fields = {FIELD(RUN, kl_trace_decision_row, run), FIELD(U64_OR_NULL, kl_trace_decision_row, chunk),
-                   FIELD(TIME, kl_trace_decision_row, at_s),
-                   FIELD(WORKER_OR_NULL, kl_trace_decision_row, worker),
-                   FIELD(TEXT, kl_trace_decision_row, kind), FIELD(U64, kl_trace_decision_row, count),
-                   FIELD(TEXT, kl_trace_decision_row, reason),
-                   FIELD(TIME_OR_NULL, kl_trace_decision_row, forecast_s),
-                   FIELD(F64, kl_trace_decision_row, gain_s)},
-        .field_count = 9,
-        .sql = {"INSERT INTO decision(run, chunk, at_s, worker, kind, count, reason, forecast_s, gain_s) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"}},
-    [KL_ROW_FAILURE] = {SHAPE(kl_trace_failure_row), .bulk = true,
-        .fields = {FIELD(RUN, kl_trace_failure_row, run), FIELD(U64, kl_trace_failure_row, task),
-                   FIELD(U32, kl_trace_failure_row, attempt), FIELD(WORKER, kl_trace_failure_row, worker),
-                   FIELD(TIME, kl_trace_failure_row, at_s), FIELD(BOOL, kl_trace_failure_row, lost),
-                   FIELD(BOOL, kl_trace_failure_row, final),
-                   FIELD(U64_OR_NULL, kl_trace_failure_row, code),
-                   FIELD(U64_OR_NULL, kl_trace_failure_row, signal),
-                   FIELD(TEXT, kl_trace_failure_row, text)},
-        .field_count = 10,
-        .sql = {"INSERT INTO failure(run, task, attempt, worker, at_s, lost, final, code, signal, text) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"}},
-    [KL_ROW_ORIGIN] = {SHAPE(kl_trace_run_row),
-        .fields = {FIELD(TEXT, kl_trace_run_row, arguments), FIELD(TEXT, kl_trace_run_row, build)},
-        .field_count = 2,
-        .sql = {"INSERT INTO origin(session, arguments, build) "
-                "VALUES ((SELECT max(session) FROM session), ?1, ?2)"}},
-    [KL_ROW_CALL] = {SHAPE(kl_trace_call),
-        .fields = {FIELD(U64, kl_trace_call, call), FIELD(U64, kl_trace_call, tasks),
-                   FIELD(I64, kl_trace_call, inputs), FIELD(I64, kl_trace_call, weights),
-                   FIELD(I64, kl_trace_call, shared)},
-        .field_count = 5,
-        .sql = {"INSERT OR IGNORE INTO call(call, tasks, inputs, weights, shared) VALUES (?1, ?2, ?3, ?4, ?5)"}},
-    [KL_ROW_ADDITION] = {SHAPE(kl_trace_addition),
-        .fields = {FIELD(U64, kl_trace_addition, call), FIELD(U64, kl_trace_addition, lo),
-                   FIELD(U64, kl_trace_addition, tasks), FIELD(I64, kl_trace_addition, inputs),
-                   FIELD(I64, kl_trace_addition, weights)},
-        .field_count = 5,
-        .sql = {"INSERT INTO addition(call, lo, tasks, inputs, weights) VALUES (?1, ?2, ?3, ?4, ?5)"}},
-    [KL_ROW_RESULT] = {SHAPE(kl_trace_result_row),
-        .fields = {FIELD(U64, kl_trace_result_row, call), FIELD(U64, kl_trace_result_row, lo),
-                   FIELD(U64, kl_trace_result_row, count), FIELD(WORKER, kl_trace_result_row, worker),
-                   FIELD(BYTES, kl_trace_result_row, results), {KL_FIELD_SUM, 0}},
-        .field_count = 6,
-        .sql = {"INSERT INTO result(call, lo, count, worker, results, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"}},
-    [KL_ROW_LOOP] = {SHAPE(kl_trace_loop_row),
-        .fields = {FIELD(TEXT, kl_trace_loop_row, name), FIELD(TEXT, kl_trace_loop_row, kind),
-                   FIELD(U64, kl_trace_loop_row, iterations), FIELD(U64, kl_trace_loop_row, inner),
-                   FIELD(U32, kl_trace_loop_row, ranks), FIELD(BOOL, kl_trace_loop_row, fixed)},
-        .field_count = 6,
-        .sql = {"INSERT OR REPLACE INTO loop(loop, name, kind, iterations, inner, ranks, fixed) "
-                "VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6)"}},
-    [KL_ROW_LOOP_ENDED] = {SHAPE(kl_trace_loop_end),
-        .fields = {FIELD(TIME, kl_trace_loop_end, ended_s), FIELD(F64, kl_trace_loop_end, elapsed_s),
-                   FIELD(U64, kl_trace_loop_end, executions), FIELD(U64, kl_trace_loop_end, rounds),
-                   FIELD(U64, kl_trace_loop_end, moves), FIELD(U64, kl_trace_loop_end, moved),
-                   FIELD(U64, kl_trace_loop_end, block), FIELD(F64, kl_trace_loop_end, gained_s),
-                   FIELD(F64, kl_trace_loop_end, came_s), FIELD(F64, kl_trace_loop_end, cost_s),
-                   FIELD(TEXT, kl_trace_loop_end, decision), FIELD(TEXT, kl_trace_loop_end, status)},
-        .field_count = 12,
-        .sql = {"UPDATE loop SET ended_s = ?1, elapsed_s = ?2, executions = ?3, rounds = ?4, moves = ?5, moved = ?6, "
-                "block = ?7, gained_s = ?8, came_s = ?9, cost_s = ?10, decision = ?11, status = ?12"}},
-    [KL_ROW_ARRAY] = {SHAPE(kl_trace_array_row),
-        .fields = {FIELD(U64, kl_trace_array_row, array), FIELD(U64, kl_trace_array_row, row_bytes),
-                   FIELD(U64, kl_trace_array_row, ghost)},
-        .field_count = 3,
-        .sql = {"INSERT OR REPLACE INTO array(array, row_bytes, ghost) VALUES (?1, ?2, ?3)"}},
-    [KL_ROW_ROUND] = {SHAPE(kl_trace_round_row), .bulk = true,
-        .fields = {FIELD(U64, kl_trace_round_row, round), FIELD(U64, kl_trace_round_row, execution),
-                   FIELD(TIME, kl_trace_round_row, at_s), FIELD(F64, kl_trace_round_row, period_s),
-                   FIELD(F64_OR_NULL, kl_trace_round_row, now_s),
-                   FIELD(F64_OR_NULL, kl_trace_round_row, then_s), FIELD(U64, kl_trace_round_row, block)},
-        .field_count = 7,
-        .sql = {"INSERT OR REPLACE INTO round(round, execution, at_s, period_s, now_s, then_s, block) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"}},
-    [KL_ROW_SHARE] = {SHAPE(kl_trace_share_row), .bulk = true,
-        .fields = {FIELD(U64, kl_trace_share_row, round), FIELD(U32, kl_trace_share_row, rank),
-                   FIELD(U64_OR_NULL, kl_trace_share_row, lo), FIELD(U64, kl_trace_share_row, count),
-                   FIELD(U64, kl_trace_share_row, done), FIELD(F64, kl_trace_share_row, busy_s),
-                   FIELD(F64, kl_trace_share_row, moving_s),
-                   FIELD(F64_OR_NULL, kl_trace_share_row, rate_per_s)},
-        .field_count = 8,
-        .sql = {"INSERT INTO share(round, rank, lo, count, done, busy_s, moving_s, rate_per_s) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"}},
-    [KL_ROW_MOVE] = {SHAPE(kl_trace_move_row), .bulk = true,
-        .fields = {FIELD(U64, kl_trace_move_row, round), FIELD(U64, kl_trace_move_row, iterations),
-                   FIELD(TIME, kl_trace_move_row, at_s), FIELD(F64, kl_trace_move_row, now_s),
-                   FIELD(F64, kl_trace_move_row, then_s), FIELD(F64, kl_trace_move_row, gain_s),
-                   FIELD(F64, kl_trace_move_row, cost_s)},
-        .field_count = 7,
-        .sql = {"INSERT OR REPLACE INTO move(round, iterations, at_s, now_s, then_s, gain_s, cost_s) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"}},
-    [KL_ROW_MOVE_SETTLED] = {SHAPE(kl_trace_move_end), .bulk = true,
-        .fields = {FIELD(U64, kl_trace_move_end, round), FIELD(TIME, kl_trace_move_end, settled_s),
-                   FIELD(F64, kl_trace_move_end, came_s), FIELD(F64, kl_trace_move_end, spent_s)},
-        .field_count = 4,
-        .sql = {"UPDATE move SET settled_s = ?2, came_s = ?3, spent_s = ?4 WHERE round = ?1"}},
-    [KL_ROW_MOVE_REFUSED] = {SHAPE(kl_row_move_refused),
-        .fields = {FIELD(U64, kl_row_move_refused, round)},
-        .field_count = 1,
-        .sql = {"UPDATE move SET refused = 1 WHERE round = ?1"}},
-    [KL_ROW_LOOP_DECISION] = {SHAPE(kl_trace_loop_decision_row), .bulk = true,
-        .fields = {FIELD(U64, kl_trace_loop_decision_row, round),
-                   FIELD(TIME, kl_trace_loop_decision_row, at_s),
-                   FIELD(TEXT, kl_trace_loop_decision_row, kind),
-                   FIELD(U64, kl_trace_loop_decision_row, count),
-                   FIELD(TEXT, kl_trace_loop_decision_row, reason),
-                   FIELD(F64, kl_trace_loop_decision_row, gain_s)},
-        .field_count = 6,
-        .sql = {"INSERT INTO decision(run, round, at_s, kind, count, reason, gain_s) "
-                "VALUES (0, nullif(?1, 0), ?2, ?3, ?4, ?5, ?6)"}},
-    [KL_ROW_RANK] = {SHAPE(kl_trace_rank_row),
-        .fields = {FIELD(U32, kl_trace_rank_row, rank), FIELD(U64, kl_trace_rank_row, iterations),
-                   FIELD(F64, kl_trace_rank_row, elapsed_s), FIELD(F64, kl_trace_rank_row, waited_s),
-                   FIELD(F64, kl_trace_rank_row, moving_s)},
-        .field_count = 5,
-        .sql = {"INSERT OR REPLACE INTO rank(rank, iterations, elapsed_s, waited_s, moving_s) "
-                "VALUES (?1, ?2, ?3, ?4, ?5)"}},
+    [KL_ROW_RUN] = {ROW_OF(run_row, "run", INSERT),
+        .fields = {F(TEXT, run_row, program), F(TEXT, run_row, version), F(TEXT, run_row, transport),
+                   F(TEXT, run_row, policy), F(HOST, run_row, host), F(F64, run_row, began_unix_s),
+                   F(I64, run_row, pid), F(TEXT, run_row, control), F(TEXT, run_row, folder),
+                   VALUE("dropped_rows", U64, "0")}},
+    [KL_ROW_RUN_AGAIN] = {ROW_OF(run_row, "run", UPDATE),
+        .fields = {F(TEXT, run_row, version), F(TEXT, run_row, transport), F(TEXT, run_row, policy),
+                   F(HOST, run_row, host), F(I64, run_row, pid), F(TEXT, run_row, control),
+                   VALUE("ended_s", F64, "NULL")}},
+    [KL_ROW_ORIGIN] = {ROW_OF(run_row, "origin", INSERT),
+        .fields = {KEY_VALUE("session", U64, LAST_SESSION), F(TEXT, run_row, arguments), F(TEXT, run_row, build)}},
+    [KL_ROW_RUN_ENDED] = {ROW_OF(run_end, "run", UPDATE),
+        .fields = {F(TIME, run_end, ended_s),
+                   {"dropped_rows", KL_BIND_U64, offsetof(kl_trace_run_end, dropped_rows), "dropped_rows + ?", false}}},
+    [KL_ROW_SESSION_ENDED] = {ROW_OF(run_end, "session", UPDATE),
+        .fields = {F(TIME, run_end, ended_s), KEY_VALUE("session", U64, LAST_SESSION)}},
+    [KL_ROW_SESSION] = {ROW_OF(session_row, "session", INSERT),
+        .fields = {F(TIME, session_row, began_s), F(HOST, session_row, host), F(I64, session_row, pid), F(TEXT, session_row, version),
+                   F(TEXT, session_row, transport), F(TEXT, session_row, policy), F(RUN, session_row, first_run),
+                   F(WORKER, session_row, first_worker), F(TEXT, session_row, program_version)}},
+    [KL_ROW_WORKER] = {ROW_OF(worker_row, "worker", REPLACE),
+        .fields = {KEY(WORKER, worker_row, worker), F(HOST, worker_row, host), F(TEXT, worker_row, binding),
+                   F(I64, worker_row, pid), F(TIME, worker_row, joined_s)}},
+    [KL_ROW_WORKER_LEFT] = {ROW_OF(worker_left_row, "worker", UPDATE),
+        .fields = {KEY(WORKER, worker_left_row, worker), F(TIME, worker_left_row, left_s), F(TEXT, worker_left_row, why)}},
+    [KL_ROW_ITERATION] = {ROW_OF(iteration_row, "iteration", REPLACE),
+        .fields = {KEY(RUN, iteration_row, run), F(U64, iteration_row, tasks), F(F64, iteration_row, units),
+                   F(TEXT, iteration_row, policy), F(U64, iteration_row, shared_bytes),
+                   F(TIME, iteration_row, began_s), F(U64, iteration_row, stored)}},
+    [KL_ROW_ITERATION_ENDED] = {ROW_OF(iteration_end, "iteration", UPDATE),
+        .fields = {KEY(RUN, iteration_end, run), F(U64, iteration_end, failed), F(U64, iteration_end, chunks),
+                   F(U32, iteration_end, workers), F(TIME, iteration_end, ended_s), F(F64, iteration_end, bound_s),
+                   F(F64_OR_NULL, iteration_end, equal_split_s), F(TEXT, iteration_end, decision),
+                   F(TEXT, iteration_end, status)}},
+    [KL_ROW_CHUNK] = {ROW_OF(chunk_row, "chunk", INSERT), .bulk = true,
+        .fields = {F(RUN, chunk_row, run), F(U64, chunk_row, chunk), F(U64, chunk_row, lo), F(U64, chunk_row, hi),
+                   F(WORKER, chunk_row, worker), F(F64, chunk_row, units), F(TIME, chunk_row, dealt_s),
+                   F(TIME_OR_NULL, chunk_row, began_s), F(TIME_OR_NULL, chunk_row, ended_s),
+                   F(F64, chunk_row, busy_s), F(U64, chunk_row, bytes_out), F(U64, chunk_row, bytes_in),
+                   F(U64, chunk_row, failed), F(BOOL, chunk_row, lost)}},
+    [KL_ROW_MEASUREMENT] = {ROW_OF(measurement_row, "measurement", INSERT), .bulk = true,
+        .fields = {F(TIME, measurement_row, at_s), F(WORKER_OR_NULL, measurement_row, worker),
+                   F(TEXT, measurement_row, kind), F(F64, measurement_row, value), F(F64, measurement_row, sd),
+                   F(U64, measurement_row, count)}},
+    [KL_ROW_DECISION] = {ROW_OF(decision_row, "decision", INSERT), .bulk = true,
+        .fields = {F(TIME, decision_row, at_s), F(RUN, decision_row, run), F(U64_OR_NULL, decision_row, round),
+                   F(U64_OR_NULL, decision_row, chunk), F(TEXT, decision_row, kind), F(WORKER_OR_NULL, decision_row, subject),
+                   F(U64, decision_row, count), F(TIME_OR_NULL, decision_row, forecast_s), F(F64, decision_row, gain_s),
+                   F(F64, decision_row, cost_s), F(TEXT, decision_row, reason), VALUE("refused", BOOL, "0")}},
+    [KL_ROW_SETTLED] = {ROW_OF(outcome, "decision", UPDATE), .bulk = true,
+        .fields = {KEY(U64, outcome, round), KEY_VALUE("kind", TEXT, "'move'"), F(TIME, outcome, settled_s),
+                   F(F64, outcome, came_s), F(F64, outcome, spent_s)}},
+    [KL_ROW_REFUSED] = {ROW_OF(refused_row, "decision", UPDATE),
+        .fields = {KEY(U64, refused_row, round), KEY_VALUE("kind", TEXT, "'move'"), VALUE("refused", BOOL, "1")}},
+    [KL_ROW_FAILURE] = {ROW_OF(failure_row, "failure", INSERT), .bulk = true,
+        .fields = {F(RUN, failure_row, run), F(U64, failure_row, task), F(U32, failure_row, attempt),
+                   F(WORKER, failure_row, worker), F(TIME, failure_row, at_s), F(BOOL, failure_row, lost),
+                   F(BOOL, failure_row, final), F(U64_OR_NULL, failure_row, code),
+                   F(U64_OR_NULL, failure_row, signal), F(TEXT, failure_row, text)}},
+    [KL_ROW_CALL] = {ROW_OF(call, "call", IGNORE),
+        .fields = {KEY(U64, call, call), F(U64, call, tasks), F(I64, call, inputs), F(I64, call, weights),
+                   F(I64, call, shared)}},
+    [KL_ROW_ADDITION] = {ROW_OF(addition, "addition", INSERT),
+        .fields = {F(U64, addition, call), F(U64, addition, lo), F(U64, addition, tasks), F(I64, addition, inputs),
+                   F(I64, addition, weights)}},
+    [KL_ROW_RESULT] = {ROW_OF(result_row, "result", INSERT),
+        .fields = {F(U64, result_row, call), F(U64, result_row, lo), F(U64, result_row, count),
+                   F(WORKER, result_row, worker), F(BYTES, result_row, results),
+                   {.column = "sum", .bind = KL_BIND_SUM}}},
+    [KL_ROW_LOOP] = {ROW_OF(loop_row, "loop", REPLACE),
+        .fields = {KEY_VALUE("loop", U64, "0"), F(TEXT, loop_row, name), F(TEXT, loop_row, kind),
+                   F(U64, loop_row, iterations), F(U64, loop_row, inner), F(U32, loop_row, ranks),
+                   F(BOOL, loop_row, fixed)}},
+    [KL_ROW_LOOP_ENDED] = {ROW_OF(loop_end, "loop", UPDATE),
+        .fields = {F(TIME, loop_end, ended_s), F(F64, loop_end, elapsed_s), F(U64, loop_end, executions),
+                   F(U64, loop_end, rounds), F(U64, loop_end, moves), F(U64, loop_end, moved),
+                   F(U64, loop_end, block), F(F64, loop_end, gained_s), F(F64, loop_end, came_s),
+                   F(F64, loop_end, cost_s), F(TEXT, loop_end, decision), F(TEXT, loop_end, status)}},
+    [KL_ROW_ARRAY] = {ROW_OF(array_row, "array", REPLACE),
+        .fields = {KEY(U64, array_row, array), F(U64, array_row, row_bytes), F(U64, array_row, ghost)}},
+    [KL_ROW_ROUND] = {ROW_OF(round_row, "round", REPLACE), .bulk = true,
+        .fields = {KEY(U64, round_row, round), F(U64, round_row, execution), F(TIME, round_row, at_s),
+                   F(F64, round_row, period_s), F(F64_OR_NULL, round_row, now_s), F(F64_OR_NULL, round_row, then_s),
+                   F(U64, round_row, block)}},
+    [KL_ROW_SHARE] = {ROW_OF(share_row, "share", INSERT), .bulk = true,
+        .fields = {F(U64, share_row, round), F(U32, share_row, rank), F(U64_OR_NULL, share_row, lo),
+                   F(U64, share_row, count), F(U64, share_row, done), F(F64, share_row, busy_s),
+                   F(F64, share_row, moving_s), F(F64_OR_NULL, share_row, rate_per_s)}},
+    [KL_ROW_RANK] = {ROW_OF(rank_row, "rank", REPLACE),
+        .fields = {KEY(U32, rank_row, rank), F(U64, rank_row, iterations), F(F64, rank_row, elapsed_s),
+                   F(F64, rank_row, waited_s), F(F64, rank_row, moving_s)}},
 };
-
-/* Columns of chunk, measurement and decision grow at the end only and carry no index: a row costs least so.
- * A join finds its own index when it needs one. */
-static const char *const tables[] = {
-    "CREATE TABLE host(host INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    "CREATE TABLE run(program TEXT NOT NULL, version TEXT NOT NULL, transport TEXT NOT NULL, "
-        "policy TEXT NOT NULL, host INTEGER REFERENCES host, began_unix_s REAL, pid INTEGER NOT NULL, "
-        "ended_s REAL, dropped_rows INTEGER NOT NULL DEFAULT 0, control TEXT, folder TEXT)",
-    "CREATE TABLE worker(worker INTEGER PRIMARY KEY, host INTEGER REFERENCES host, binding TEXT NOT NULL, "
-        "pid INTEGER NOT NULL, joined_s REAL, left_s REAL, why TEXT)",
-    "CREATE TABLE iteration(run INTEGER PRIMARY KEY, tasks INTEGER NOT NULL, units REAL, "
-        "policy TEXT NOT NULL, shared_bytes INTEGER NOT NULL, began_s REAL, failed INTEGER, chunks INTEGER, "
-        "workers INTEGER, ended_s REAL, bound_s REAL, equal_split_s REAL, decision TEXT, status TEXT, "
-        "stored INTEGER NOT NULL DEFAULT 0)",
-    "CREATE TABLE chunk(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, chunk INTEGER NOT NULL, "
-        "lo INTEGER NOT NULL, hi INTEGER NOT NULL, worker INTEGER NOT NULL, units REAL, dealt_s REAL, "
-        "began_s REAL, ended_s REAL, busy_s REAL, bytes_out INTEGER NOT NULL, bytes_in INTEGER NOT NULL, "
-        "failed INTEGER NOT NULL, lost INTEGER NOT NULL)",
-    "CREATE TABLE measurement(id INTEGER PRIMARY KEY, at_s REAL, worker INTEGER, kind TEXT NOT NULL, "
-        "value REAL, sd REAL, count INTEGER NOT NULL)",
-    "CREATE TABLE decision(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, chunk INTEGER, at_s REAL, "
-        "worker INTEGER, kind TEXT NOT NULL, count INTEGER NOT NULL, reason TEXT NOT NULL, "
-        "forecast_s REAL, gain_s REAL, round INTEGER)",
-    "CREATE TABLE failure(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, task INTEGER NOT NULL, "
-        "attempt INTEGER NOT NULL, worker INTEGER NOT NULL, at_s REAL, lost INTEGER NOT NULL, "
-        "final INTEGER NOT NULL, code INTEGER, "
-        "signal INTEGER, text TEXT NOT NULL)",
-    "CREATE TABLE session(session INTEGER PRIMARY KEY, began_s REAL, ended_s REAL, host INTEGER REFERENCES host, "
-        "pid INTEGER NOT NULL, version TEXT NOT NULL, transport TEXT NOT NULL, policy TEXT NOT NULL, "
-        "first_run INTEGER NOT NULL, first_worker INTEGER NOT NULL, program_version TEXT NOT NULL)",
-    /* These four: only in a record that holds results. */
-    "CREATE TABLE origin(session INTEGER PRIMARY KEY, arguments TEXT NOT NULL, build TEXT NOT NULL)",
-    "CREATE TABLE call(call INTEGER PRIMARY KEY, tasks INTEGER NOT NULL, inputs INTEGER NOT NULL, "
-        "weights INTEGER NOT NULL, shared INTEGER NOT NULL)",
-    "CREATE TABLE addition(id INTEGER PRIMARY KEY, call INTEGER NOT NULL, lo INTEGER NOT NULL, "
-        "tasks INTEGER NOT NULL, inputs INTEGER NOT NULL, weights INTEGER NOT NULL)",
-    "CREATE TABLE result(id INTEGER PRIMARY KEY, call INTEGER NOT NULL, lo INTEGER NOT NULL, "
-        "count INTEGER NOT NULL, worker INTEGER NOT NULL, results BLOB NOT NULL, sum INTEGER NOT NULL)",
-    /* From here on: only in a loop's. */
-    "CREATE TABLE loop(loop INTEGER PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL, "
-        "iterations INTEGER NOT NULL, inner INTEGER NOT NULL, ranks INTEGER NOT NULL, fixed INTEGER NOT NULL, "
-        "ended_s REAL, elapsed_s REAL, executions INTEGER, rounds INTEGER, moves INTEGER, moved INTEGER, "
-        "block INTEGER, gained_s REAL, came_s REAL, cost_s REAL, decision TEXT, status TEXT)",
-    "CREATE TABLE array(array INTEGER PRIMARY KEY, row_bytes INTEGER NOT NULL, ghost INTEGER NOT NULL)",
-    "CREATE TABLE round(round INTEGER PRIMARY KEY, execution INTEGER NOT NULL, at_s REAL, period_s REAL, "
-        "now_s REAL, then_s REAL, block INTEGER NOT NULL)",
-    "CREATE TABLE share(id INTEGER PRIMARY KEY, round INTEGER NOT NULL, rank INTEGER NOT NULL, lo INTEGER, "
-        "count INTEGER NOT NULL, done INTEGER NOT NULL, busy_s REAL, moving_s REAL, rate_per_s REAL)",
-    "CREATE TABLE move(round INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, at_s REAL, now_s REAL, "
-        "then_s REAL, gain_s REAL, cost_s REAL, settled_s REAL, came_s REAL, spent_s REAL, "
-        "refused INTEGER NOT NULL DEFAULT 0)",
-    "CREATE TABLE rank(rank INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, elapsed_s REAL, waited_s REAL, "
-        "moving_s REAL)",
-};
-enum { TABLES = sizeof tables / sizeof *tables, LOOP_TABLES = 6, RESULT_TABLES = 4 };
 /* clang-format on */
+
+/* own_key: of a table whose rows bring none. */
+static const struct {
+    const char *name, *own_key;
+    enum { IN_ALL, WITH_RESULTS, OF_LOOPS } part;
+} tables[] = {
+    {"run", NULL, IN_ALL},        {"worker", NULL, IN_ALL},         {"iteration", NULL, IN_ALL},
+    {"chunk", "id", IN_ALL},      {"measurement", "id", IN_ALL},    {"decision", "id", IN_ALL},
+    {"failure", "id", IN_ALL},    {"session", "session", IN_ALL},   {"origin", NULL, WITH_RESULTS},
+    {"call", NULL, WITH_RESULTS}, {"addition", "id", WITH_RESULTS}, {"result", "id", WITH_RESULTS},
+    {"loop", NULL, OF_LOOPS},     {"array", NULL, OF_LOOPS},        {"round", NULL, OF_LOOPS},
+    {"share", "id", OF_LOOPS},    {"rank", NULL, OF_LOOPS},
+};
+enum { TABLES = sizeof tables / sizeof *tables };
 
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind) {
     return &shapes[kind];
 }
 
+static bool table_is_in(size_t table, kl_record_parts parts) {
+    return tables[table].part == IN_ALL || (tables[table].part == WITH_RESULTS ? parts.results : parts.loop);
+}
+
 bool kl_row_is_in(kl_row_kind kind, kl_record_parts parts) {
-    return kind < KL_ROW_ORIGIN ? true : kind < KL_ROW_LOOP ? parts.results : parts.loop;
+    for (size_t i = 0; i < TABLES; i++)
+        if (strcmp(tables[i].name, shapes[kind].table) == 0)
+            return table_is_in(i, parts);
+    return false;
+}
+
+/* ---- the statements ---- */
+
+static void add(kl_sql *sql, const char *text) {
+    size_t at = strlen(sql->text);
+    snprintf(sql->text + at, sizeof sql->text - at, "%s", text);
+}
+
+static void add_value(kl_sql *sql, const kl_row_field *field, size_t parameter) {
+    const char *value = field->value                  ? field->value
+                        : field->bind == KL_BIND_HOST ? "(SELECT host FROM host WHERE name = ?)"
+                                                      : "?";
+    const char *mark = strchr(value, '?');
+    size_t at = strlen(sql->text);
+    if (mark)
+        snprintf(sql->text + at, sizeof sql->text - at, "%.*s?%zu%s", (int)(mark - value), value, parameter,
+                 mark + 1);
+    else
+        add(sql, value);
+}
+
+static void add_insert(kl_sql *sql, const kl_row_shape *shape) {
+    static const char *const verbs[] = {"INSERT", "INSERT OR REPLACE", "INSERT OR IGNORE"};
+    add(sql, verbs[shape->verb]);
+    add(sql, " INTO ");
+    add(sql, shape->table);
+    for (size_t i = 0; shape->fields[i].column; i++) {
+        add(sql, i ? ", " : "(");
+        add(sql, shape->fields[i].column);
+    }
+    for (size_t i = 0; shape->fields[i].column; i++) {
+        add(sql, i ? ", " : ") VALUES (");
+        add_value(sql, &shape->fields[i], i + 1);
+    }
+    add(sql, ")");
+}
+
+/* The fields that are keys, or those that are not, each as "column = value". */
+static void add_equations(kl_sql *sql, const kl_row_shape *shape, bool keys, const char *before,
+                          const char *between) {
+    bool first = true;
+    for (size_t i = 0; shape->fields[i].column; i++) {
+        if (shape->fields[i].key != keys)
+            continue;
+        add(sql, first ? before : between);
+        add(sql, shape->fields[i].column);
+        add(sql, " = ");
+        add_value(sql, &shape->fields[i], i + 1);
+        first = false;
+    }
+}
+
+kl_sql kl_row_sql(kl_row_kind kind) {
+    const kl_row_shape *shape = &shapes[kind];
+    kl_sql sql = {.text = ""};
+    if (shape->verb != KL_VERB_UPDATE) {
+        add_insert(&sql, shape);
+        return sql;
+    }
+    add(&sql, "UPDATE ");
+    add(&sql, shape->table);
+    add_equations(&sql, shape, false, " SET ", ", ");
+    add_equations(&sql, shape, true, " WHERE ", " AND ");
+    return sql;
+}
+
+kl_sql kl_host_sql(kl_row_kind kind) {
+    kl_sql sql = {.text = ""};
+    for (size_t i = 0; shapes[kind].fields[i].column; i++)
+        if (shapes[kind].fields[i].bind == KL_BIND_HOST)
+            snprintf(sql.text, sizeof sql.text, "INSERT OR IGNORE INTO host(name) VALUES (?%zu)", i + 1);
+    return sql;
+}
+
+/* ---- the tables ---- */
+
+static const char *type_of(kl_bind bind) {
+    switch (bind) {
+    case KL_BIND_F64:
+    case KL_BIND_F64_OR_NULL:
+    case KL_BIND_TIME:
+    case KL_BIND_TIME_OR_NULL:
+        return "REAL";
+    case KL_BIND_TEXT:
+        return "TEXT";
+    case KL_BIND_BYTES:
+        return "BLOB";
+    case KL_BIND_HOST:
+        return "INTEGER REFERENCES host";
+    default:
+        return "INTEGER";
+    }
+}
+
+static bool may_be_null(const kl_row_shape *shape, kl_bind bind) {
+    return shape->verb == KL_VERB_UPDATE || strcmp(type_of(bind), "REAL") == 0 || bind == KL_BIND_TEXT ||
+           bind == KL_BIND_HOST || bind == KL_BIND_U64_OR_NULL || bind == KL_BIND_WORKER_OR_NULL;
+}
+
+/* Was the column made by a field of the same table before this one? */
+static bool is_made(kl_row_kind kind, size_t field) {
+    for (kl_row_kind k = 0; k <= kind; k++)
+        for (size_t i = 0; strcmp(shapes[k].table, shapes[kind].table) == 0 && shapes[k].fields[i].column;
+             i++)
+            if ((k < kind || i < field) &&
+                strcmp(shapes[k].fields[i].column, shapes[kind].fields[field].column) == 0)
+                return true;
+    return false;
+}
+
+static void add_columns(kl_sql *sql, kl_row_kind kind, const char *own_key, bool *first) {
+    const kl_row_shape *shape = &shapes[kind];
+    for (size_t i = 0; shape->fields[i].column; i++) {
+        const kl_row_field *field = &shape->fields[i];
+        bool key = field->key && shape->verb != KL_VERB_UPDATE;
+        if (is_made(kind, i) || (own_key && strcmp(field->column, own_key) == 0))
+            continue;
+        add(sql, *first ? "" : ", ");
+        add(sql, field->column);
+        add(sql, " ");
+        add(sql, type_of(field->bind));
+        add(sql, key ? " PRIMARY KEY" : may_be_null(shape, field->bind) ? "" : " NOT NULL");
+        *first = false;
+    }
 }
 
 size_t kl_record_tables(void) {
     return TABLES;
 }
 
-const char *kl_record_table(size_t i, kl_record_parts parts) {
-    const size_t first_of_loop = TABLES - LOOP_TABLES, first_of_results = first_of_loop - RESULT_TABLES;
-    bool is_in = i < first_of_results ? true : i < first_of_loop ? parts.results : parts.loop;
-    return is_in ? tables[i] : NULL;
+kl_sql kl_record_table(size_t table, kl_record_parts parts) {
+    kl_sql sql = {.text = ""};
+    const char *own_key = tables[table].own_key;
+    bool first = own_key == NULL;
+    if (!table_is_in(table, parts))
+        return sql;
+    snprintf(sql.text, sizeof sql.text, "CREATE TABLE %s(%s%s", tables[table].name, own_key ? own_key : "",
+             own_key ? " INTEGER PRIMARY KEY" : "");
+    for (kl_row_kind kind = 0; kind < KL_ROW_KINDS; kind++)
+        if (strcmp(shapes[kind].table, tables[table].name) == 0)
+            add_columns(&sql, kind, own_key, &first);
+    add(&sql, ")");
+    return sql;
 }
 
 uint64_t kl_result_sum(const kl_trace_result_row *row) {

@@ -120,12 +120,16 @@ static const char *text_at(const kl_row_shape *shape, const void *row, size_t fi
     return text ? text : "";
 }
 
+static bool is_text(const kl_row_field *field) {
+    return (field->bind == KL_BIND_TEXT || field->bind == KL_BIND_HOST) && kl_is_bound(field);
+}
+
 /* The row's copy points to its own copies of the texts. */
 static void copy_row(char *to, const kl_row_shape *shape, const void *row, const size_t *text_bytes) {
     memcpy(to, row, shape->size);
     char *texts = to + shape->size;
-    for (size_t i = 0; i < shape->field_count; i++) {
-        if (shape->fields[i].type != KL_FIELD_TEXT)
+    for (size_t i = 0; shape->fields[i].column; i++) {
+        if (!is_text(&shape->fields[i]))
             continue;
         memcpy(texts, text_at(shape, row, i), text_bytes[i]);
         texts[text_bytes[i]] = '\0';
@@ -145,10 +149,10 @@ static void push(kl_trace *trace, kl_row_kind kind, const void *row) {
     if (!trace)
         return;
     const kl_row_shape *shape = kl_row_shape_of(kind);
-    size_t text_bytes[KL_ROW_FIELDS_MAX];
+    size_t text_bytes[KL_ROW_FIELDS_MAX] = {0};
     size_t bytes = sizeof(row_head) + shape->size;
-    for (size_t i = 0; i < shape->field_count; i++)
-        if (shape->fields[i].type == KL_FIELD_TEXT) {
+    for (size_t i = 0; shape->fields[i].column; i++)
+        if (is_text(&shape->fields[i])) {
             text_bytes[i] = strnlen(text_at(shape, row, i), TEXT_BYTES_MAX);
             bytes += text_bytes[i] + 1;
         }
@@ -172,88 +176,53 @@ static void push(kl_trace *trace, kl_row_kind kind, const void *row) {
         pthread_cond_signal(&trace->wake);
 }
 
-void kl_trace_worker(kl_trace *trace, const kl_trace_worker_row *row) {
-    push(trace, KL_ROW_WORKER, row);
-}
+/* clang-format off */
+#define PUSHES(name, row_type, kind)                                        \
+    void kl_trace_##name(kl_trace *trace, const kl_trace_##row_type *row) { \
+        push(trace, KL_ROW_##kind, row);                                    \
+    }
+PUSHES(worker, worker_row, WORKER)
+PUSHES(iteration, iteration_row, ITERATION)
+PUSHES(iteration_ended, iteration_end, ITERATION_ENDED)
+PUSHES(chunk, chunk_row, CHUNK)
+PUSHES(measurement, measurement_row, MEASUREMENT)
+PUSHES(failure, failure_row, FAILURE)
+PUSHES(loop, loop_row, LOOP)
+PUSHES(loop_ended, loop_end, LOOP_ENDED)
+PUSHES(array, array_row, ARRAY)
+PUSHES(round, round_row, ROUND)
+PUSHES(share, share_row, SHARE)
+PUSHES(settled, outcome, SETTLED)
+PUSHES(rank, rank_row, RANK)
+PUSHES(call_begins, call, CALL)
+PUSHES(call_grows, addition, ADDITION)
+PUSHES(result, result_row, RESULT)
+/* clang-format on */
 
 void kl_trace_worker_left(kl_trace *trace, uint32_t worker, double left_s, const char *why) {
-    push(trace, KL_ROW_WORKER_LEFT, &(kl_row_worker_left){.worker = worker, .left_s = left_s, .why = why});
+    push(trace, KL_ROW_WORKER_LEFT,
+         &(kl_trace_worker_left_row){.worker = worker, .left_s = left_s, .why = why});
 }
 
-void kl_trace_iteration(kl_trace *trace, const kl_trace_iteration_row *row) {
-    push(trace, KL_ROW_ITERATION, row);
+void kl_trace_decision(kl_trace *trace, const kl_trace_moment *when, const kl_decision *decision) {
+    push(trace, KL_ROW_DECISION,
+         &(kl_trace_decision_row){
+             .at_s = when->now_s - when->opened_s,
+             .run = when->run,
+             .round = when->round ? when->round : UINT64_MAX,
+             .chunk = when->chunk,
+             .kind = kl_decision_name(decision->kind),
+             .subject = decision->subject,
+             .count = decision->count,
+             .forecast_s = decision->forecast_s > 0 ? decision->forecast_s - when->opened_s : 0,
+             .gain_s = decision->gain_s,
+             .cost_s = decision->cost_s,
+             .reason = decision->reason,
+         });
 }
 
-void kl_trace_iteration_ended(kl_trace *trace, const kl_trace_iteration_end *row) {
-    push(trace, KL_ROW_ITERATION_ENDED, row);
-}
-
-void kl_trace_chunk(kl_trace *trace, const kl_trace_chunk_row *row) {
-    push(trace, KL_ROW_CHUNK, row);
-}
-
-void kl_trace_measurement(kl_trace *trace, const kl_trace_measurement_row *row) {
-    push(trace, KL_ROW_MEASUREMENT, row);
-}
-
-void kl_trace_decision(kl_trace *trace, const kl_trace_decision_row *row) {
-    push(trace, KL_ROW_DECISION, row);
-}
-
-void kl_trace_failure(kl_trace *trace, const kl_trace_failure_row *row) {
-    push(trace, KL_ROW_FAILURE, row);
-}
-
-void kl_trace_loop(kl_trace *trace, const kl_trace_loop_row *row) {
-    push(trace, KL_ROW_LOOP, row);
-}
-
-void kl_trace_loop_ended(kl_trace *trace, const kl_trace_loop_end *row) {
-    push(trace, KL_ROW_LOOP_ENDED, row);
-}
-
-void kl_trace_array(kl_trace *trace, const kl_trace_array_row *row) {
-    push(trace, KL_ROW_ARRAY, row);
-}
-
-void kl_trace_round(kl_trace *trace, const kl_trace_round_row *row) {
-    push(trace, KL_ROW_ROUND, row);
-}
-
-void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row) {
-    push(trace, KL_ROW_SHARE, row);
-}
-
-void kl_trace_move(kl_trace *trace, const kl_trace_move_row *row) {
-    push(trace, KL_ROW_MOVE, row);
-}
-
-void kl_trace_move_settled(kl_trace *trace, const kl_trace_move_end *row) {
-    push(trace, KL_ROW_MOVE_SETTLED, row);
-}
-
-void kl_trace_move_refused(kl_trace *trace, uint64_t round) {
-    push(trace, KL_ROW_MOVE_REFUSED, &(kl_row_move_refused){.round = round});
-}
-
-void kl_trace_loop_decision(kl_trace *trace, const kl_trace_loop_decision_row *row) {
-    push(trace, KL_ROW_LOOP_DECISION, row);
-}
-
-void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row) {
-    push(trace, KL_ROW_RANK, row);
-}
-
-void kl_trace_call_begins(kl_trace *trace, const kl_trace_call *call) {
-    push(trace, KL_ROW_CALL, call);
-}
-
-void kl_trace_call_grows(kl_trace *trace, const kl_trace_addition *addition) {
-    push(trace, KL_ROW_ADDITION, addition);
-}
-
-void kl_trace_result(kl_trace *trace, const kl_trace_result_row *row) {
-    push(trace, KL_ROW_RESULT, row);
+void kl_trace_refused(kl_trace *trace, uint64_t round) {
+    push(trace, KL_ROW_REFUSED, &(kl_trace_refused_row){.round = round});
 }
 
 void kl_trace_hurry(kl_trace *trace) {
@@ -427,11 +396,13 @@ static void write_until_closed(kl_trace *trace) {
 
 /* The run's last words. After a failure they are tried all the same: there may be room again. */
 static void write_end(kl_trace *trace) {
-    kl_row_run_ended end = {.ended_s = trace->ended_s, .dropped_rows = trace->dropped};
+    kl_trace_run_end end = {.ended_s = trace->ended_s, .dropped_rows = trace->dropped};
     kilter_error error;
     kilter_status status = kl_record_begin(trace->record, &error);
     if (status == KILTER_OK)
         status = kl_record_put(trace->record, KL_ROW_RUN_ENDED, &end, &error);
+    if (status == KILTER_OK)
+        status = kl_record_put(trace->record, KL_ROW_SESSION_ENDED, &end, &error);
     if (status == KILTER_OK)
         status = kl_record_commit(trace->record, &error);
     if (status == KILTER_OK)

@@ -7,7 +7,7 @@
 #ifndef KL_TRACE_H
 #define KL_TRACE_H
 
-#include "base/base.h"
+#include "decide/decide.h"
 #include "kilter/run.h"
 
 #define KL_TRACE_THREAD "kilter-trace" /* the name of that thread */
@@ -16,7 +16,7 @@ typedef struct kl_trace kl_trace;
 typedef struct kl_stored kl_stored;
 
 /* What the file says it is: SQLite's application_id ("Kltr") and user_version. */
-enum { KL_RECORD_APPLICATION = 0x4b6c7472, KL_RECORD_FORMAT = 1 };
+enum { KL_RECORD_APPLICATION = 0x4b6c7472, KL_RECORD_FORMAT = 2 };
 
 /* All times below: seconds since the farm or loop was opened (its clock's 0 is
  * kl_trace_run_row.began_unix_s). */
@@ -75,18 +75,20 @@ typedef struct kl_trace_measurement_row {
     uint64_t count;
 } kl_trace_measurement_row;
 
-typedef struct kl_trace_decision_row {
-    uint64_t run, chunk; /* chunk: the one it made; UINT64_MAX: none */
-    double at_s;
-    int64_t worker;
-    const char *kind; /* "deal", "withhold", "recall", "copy", "policy", "factor", "workers", "assign",
-                         "grain", "program", "team" */
-    uint64_t count;   /* tasks given; of "workers": how many */
-    const char *reason;
-    double forecast_s; /* when it was expected to be finished; 0: no forecast. What came of it: the chunk's
-                          ended_s */
-    double gain_s;
-} kl_trace_decision_row;
+/* When and where a decision was made. */
+typedef struct kl_trace_moment {
+    double now_s,
+        opened_s;   /* opened_s: when farm or loop was opened, by the clock of now_s and of forecasts */
+    uint64_t run;   /* of a loop: 0 */
+    uint64_t chunk; /* that it made; UINT64_MAX: none */
+    uint64_t round; /* of a loop; 0: in none */
+} kl_trace_moment;
+
+/* What came of the move decided in a round. */
+typedef struct kl_trace_outcome {
+    uint64_t round;
+    double settled_s, came_s, spent_s;
+} kl_trace_outcome;
 
 typedef struct kl_trace_failure_row { /* a task did not succeed: one row for each attempt */
     uint64_t run, task;
@@ -109,7 +111,7 @@ void kl_trace_iteration(kl_trace *trace, const kl_trace_iteration_row *row);
 void kl_trace_iteration_ended(kl_trace *trace, const kl_trace_iteration_end *row);
 void kl_trace_chunk(kl_trace *trace, const kl_trace_chunk_row *row);
 void kl_trace_measurement(kl_trace *trace, const kl_trace_measurement_row *row);
-void kl_trace_decision(kl_trace *trace, const kl_trace_decision_row *row);
+void kl_trace_decision(kl_trace *trace, const kl_trace_moment *when, const kl_decision *decision);
 void kl_trace_failure(kl_trace *trace, const kl_trace_failure_row *row);
 const char *kl_trace_path(const kl_trace *trace); /* the file's name; NULL for a NULL trace */
 /* Write what is left, mark the run ended at ended_s, free. KILTER_ERR_RECORD when rows could not be written.
@@ -129,7 +131,7 @@ typedef struct kl_trace_loop_end {
     double ended_s, elapsed_s; /* elapsed_s: in executions */
     uint64_t executions, rounds;
     uint64_t moves, moved, block;    /* block: 0: the loop has none */
-    double gained_s, came_s, cost_s; /* of all moves, as in kl_trace_move_row and kl_trace_move_end */
+    double gained_s, came_s, cost_s; /* of all moves, as in kl_decision and kl_trace_outcome */
     const char *decision, *status;   /* status: "done", or why it ended early */
 } kl_trace_loop_end;
 
@@ -152,25 +154,6 @@ typedef struct kl_trace_share_row { /* of a rank in a round; what it did: since 
     double busy_s, moving_s, rate_per_s; /* rate_per_s: believed, iterations per second; 0: not known */
 } kl_trace_share_row;
 
-typedef struct kl_trace_move_row { /* decided in a round */
-    uint64_t round, iterations;
-    double at_s, now_s, then_s, gain_s, cost_s; /* forecasts */
-} kl_trace_move_row;
-
-typedef struct kl_trace_move_end { /* what came of it */
-    uint64_t round;
-    double settled_s, came_s, spent_s;
-} kl_trace_move_end;
-
-typedef struct kl_trace_loop_decision_row {
-    uint64_t round; /* 0: in none */
-    double at_s;
-    const char *kind; /* "move", "stay", "wait", "rest", "refused", "block" */
-    uint64_t count;   /* iterations to move; elements in a block */
-    const char *reason;
-    double gain_s;
-} kl_trace_loop_decision_row;
-
 typedef struct kl_trace_rank_row { /* when the loop is closed */
     uint32_t rank;
     uint64_t iterations;
@@ -182,10 +165,8 @@ void kl_trace_loop_ended(kl_trace *trace, const kl_trace_loop_end *row);
 void kl_trace_array(kl_trace *trace, const kl_trace_array_row *row);
 void kl_trace_round(kl_trace *trace, const kl_trace_round_row *row);
 void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row);
-void kl_trace_move(kl_trace *trace, const kl_trace_move_row *row);
-void kl_trace_move_settled(kl_trace *trace, const kl_trace_move_end *row);
-void kl_trace_move_refused(kl_trace *trace, uint64_t round);
-void kl_trace_loop_decision(kl_trace *trace, const kl_trace_loop_decision_row *row);
+void kl_trace_settled(kl_trace *trace, const kl_trace_outcome *outcome); /* again: the last one counts */
+void kl_trace_refused(kl_trace *trace, uint64_t round); /* the move of this round was not carried out */
 void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row);
 
 /* --- a record that also holds results, so that another master can go on from them --- */

@@ -146,8 +146,10 @@ static void push_one_of_each(kl_trace *t) {
     kl_trace_chunk(t, &(kl_trace_chunk_row){2, 10, 30, 40, 1, 1.5, 2, 0, 0, 0, 8, 0, 0, true});
     kl_trace_measurement(t, &(kl_trace_measurement_row){2.5, 1, "unit_s", 0.125, 0.25, 20});
     kl_trace_measurement(t, &(kl_trace_measurement_row){2.75, -1, "round_trip_s", 0.5, 0, 3});
-    kl_trace_decision(t, &(kl_trace_decision_row){2, 9, 1.5, 1, "deal", 20, "it's \"fast\"", 1.875, 0.25});
-    kl_trace_decision(t, &(kl_trace_decision_row){2, UINT64_MAX, 1, -1, "policy", 0, "", 0, 0});
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = 4.5, .opened_s = 3, .run = 2, .chunk = 9},
+                      &(kl_decision){KL_DECIDES_DEAL, 1, 20, 4.875, 0.25, 0, "it's \"fast\""});
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = 1, .run = 2, .chunk = UINT64_MAX},
+                      &(kl_decision){.kind = KL_DECIDES_POLICY, .subject = KL_SUBJECT_ALL});
     kl_trace_worker_left(t, 1, 3.5, "lost; -- connection");
     kl_trace_iteration_ended(t,
                              &(kl_trace_iteration_end){2, 3, 2, 2, 3.25, 1.5, 2.5, "dealt \xc2\xb5", "done"});
@@ -167,23 +169,25 @@ static void every_kind_of_row_comes_back(void **state) {
     assert_int_equal(info.st_mode & 0777, 0600);
     sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
     expect(db, "PRAGMA integrity_check", "ok");
-    expect(db, "PRAGMA user_version", "1");
+    expect(db, "PRAGMA user_version", "2");
     expect(db, "PRAGMA journal_mode", "delete");
     expect(db, "SELECT group_concat(name) FROM host", "ada,bob's");
     expect(db, "SELECT r.*, h.name FROM run r JOIN host h USING (host)",
            "prog'); DROP TABLE run; "
-           "--|1.2.3|zmq|auto|1|1700000000.0|4242|4.5|0|/run/kilter-1/control|/home/ada's work|ada");
+           "--|1.2.3|zmq|auto|1|1700000000.0|4242|/run/kilter-1/control|/home/ada's work|0|4.5|ada");
     expect(db, "SELECT * FROM worker WHERE worker = 0", "0|1|core 1|77|0.5|NULL|NULL");
     expect(db, "SELECT * FROM worker WHERE worker = 1", "1|2||78|0.75|3.5|lost; -- connection");
     expect(db, "SELECT * FROM iteration",
-           "2|100|150.5|gss|4096|1.25|3|2|2|3.25|1.5|2.5|dealt \xc2\xb5|done|0");
+           "2|100|150.5|gss|4096|1.25|0|3|2|2|3.25|1.5|2.5|dealt \xc2\xb5|done");
     expect(db, "SELECT * FROM chunk WHERE NOT lost",
            "1|2|9|10|30|1|25.5|1.5|1.625|1.75|0.0625|1000|2000|3|0");
     expect(db, "SELECT * FROM chunk WHERE lost", "2|2|10|30|40|1|1.5|2.0|NULL|NULL|0.0|8|0|0|1");
     expect(db, "SELECT * FROM measurement WHERE id = 1", "1|2.5|1|unit_s|0.125|0.25|20");
     expect(db, "SELECT * FROM measurement WHERE id = 2", "2|2.75|NULL|round_trip_s|0.5|0.0|3");
-    expect(db, "SELECT * FROM decision WHERE id = 1", "1|2|9|1.5|1|deal|20|it's \"fast\"|1.875|0.25|NULL");
-    expect(db, "SELECT * FROM decision WHERE id = 2", "2|2|NULL|1.0|NULL|policy|0||NULL|0.0|NULL");
+    expect(db, "SELECT * FROM decision WHERE id = 1",
+           "1|1.5|2|NULL|9|deal|1|20|1.875|0.25|0.0|it's \"fast\"|0|NULL|NULL|NULL");
+    expect(db, "SELECT * FROM decision WHERE id = 2",
+           "2|1.0|2|NULL|NULL|policy|NULL|0|NULL|0.0|0.0||0|NULL|NULL|NULL");
     sqlite3_close(db);
 }
 
@@ -193,12 +197,16 @@ static void push_loop(kl_trace *t) {
     kl_trace_round(t, &(kl_trace_round_row){3, 12, 1.5, 0.25, 0.5, 0, 16});
     kl_trace_share(t, &(kl_trace_share_row){3, 1, 250, 260, 520, 0.75, 0.125, 640});
     kl_trace_share(t, &(kl_trace_share_row){3, 2, UINT64_MAX, 240, 0, 0, 0, 0});
-    kl_trace_move(t, &(kl_trace_move_row){3, 40, 1.5, 0.5, 0.375, 2, 0.0625});
-    kl_trace_move(t, &(kl_trace_move_row){5, 41, 2.5, 0.5, 0.375, 2, 0.0625});
-    kl_trace_move_settled(t, &(kl_trace_move_end){3, 4.5, -0.25, 0.03125});
-    kl_trace_move_refused(t, 5);
-    kl_trace_loop_decision(t, &(kl_trace_loop_decision_row){3, 1.5, "move", 40, "it's slow", 2});
-    kl_trace_loop_decision(t, &(kl_trace_loop_decision_row){0, 2.5, "refused", 0, "", 0});
+    kl_decision d = {KL_DECIDES_MOVE, KL_SUBJECT_ALL, 40, 0, 2, 0.0625, "it's slow"};
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = 1.5, .chunk = UINT64_MAX, .round = 3}, &d);
+    d.count = 41;
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = 2.5, .chunk = UINT64_MAX, .round = 5}, &d);
+    kl_trace_settled(t, &(kl_trace_outcome){3, 4, 1, 1});
+    kl_trace_settled(t, &(kl_trace_outcome){3, 4.5, -0.25, 0.03125}); /* the last one counts */
+    d = (kl_decision){.kind = KL_DECIDES_REFUSED, .subject = KL_SUBJECT_ALL};
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = 2.5, .chunk = UINT64_MAX, .round = 5}, &d);
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = 2.5, .chunk = UINT64_MAX}, &d);
+    kl_trace_refused(t, 5);
     kl_trace_rank(t, &(kl_trace_rank_row){1, 260, 5, 1.25, 0.125});
     kl_trace_loop_ended(
         t, &(kl_trace_loop_end){5.5, 5, 40, 9, 1, 40, 16, 2, -0.25, 0.03125, "balanced", "done"});
@@ -219,10 +227,12 @@ static void a_loop_comes_back(void **state) {
     expect(db, "SELECT * FROM round", "3|12|1.5|0.25|0.5|NULL|16");
     expect(db, "SELECT * FROM share WHERE rank = 1", "1|3|1|250|260|520|0.75|0.125|640.0");
     expect(db, "SELECT * FROM share WHERE rank = 2", "2|3|2|NULL|240|0|0.0|0.0|NULL");
-    expect(db, "SELECT * FROM move WHERE round = 3", "3|40|1.5|0.5|0.375|2.0|0.0625|4.5|-0.25|0.03125|0");
-    expect(db, "SELECT * FROM move WHERE round = 5", "5|41|2.5|0.5|0.375|2.0|0.0625|NULL|NULL|NULL|1");
-    expect(db, "SELECT * FROM decision WHERE id = 1", "1|0|NULL|1.5|NULL|move|40|it's slow|NULL|2.0|3");
-    expect(db, "SELECT round FROM decision WHERE id = 2", "NULL");
+    expect(db, "SELECT * FROM decision WHERE id = 1",
+           "1|1.5|0|3|NULL|move|NULL|40|NULL|2.0|0.0625|it's slow|0|4.5|-0.25|0.03125");
+    expect(db, "SELECT * FROM decision WHERE id = 2",
+           "2|2.5|0|5|NULL|move|NULL|41|NULL|2.0|0.0625|it's slow|1|NULL|NULL|NULL");
+    expect(db, "SELECT kind, round, refused FROM decision WHERE id = 3", "refused|5|0");
+    expect(db, "SELECT round FROM decision WHERE id = 4", "NULL");
     expect(db, "SELECT * FROM rank", "1|260|5.0|1.25|0.125");
     sqlite3_close(db);
 }
@@ -237,7 +247,8 @@ static void odd_values_do_not_end_the_recording(void **state) {
     kl_trace_worker_left(t, 99, 1, NULL); /* one that never joined */
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 3});
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 3, .host = "again"});
-    kl_trace_decision(t, &(kl_trace_decision_row){.run = UINT64_MAX, .kind = text, .reason = text});
+    kl_trace_decision(t, &(kl_trace_moment){.run = UINT64_MAX}, &(kl_decision){.gain_s = (double)NAN});
+    kl_trace_failure(t, &(kl_trace_failure_row){.run = UINT64_MAX, .text = text});
     kl_trace_measurement(
         t, &(kl_trace_measurement_row){.kind = "\xff\xfe", .value = (double)NAN, .sd = (double)-INFINITY});
     kl_trace_chunk(t, &(kl_trace_chunk_row){.hi = UINT64_MAX});
@@ -246,7 +257,8 @@ static void odd_values_do_not_end_the_recording(void **state) {
     free(text);
     sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
     expect(db, "SELECT count(*), name FROM worker JOIN host USING (host)", "1|again");
-    expect(db, "SELECT run, length(reason) BETWEEN 32000 AND 33000 FROM decision", "9223372036854775807|1");
+    expect(db, "SELECT run, gain_s FROM decision", "9223372036854775807|NULL");
+    expect(db, "SELECT run, length(text) BETWEEN 32000 AND 33000 FROM failure", "9223372036854775807|1");
     expect(db, "SELECT value, sd FROM measurement", "NULL|-Inf");
     expect(db, "SELECT count(*) FROM chunk", "2");
     sqlite3_close(db);
@@ -648,18 +660,18 @@ static void what_waits_in_memory_is_bounded(void **state) {
     static char text[TEXT + 1];
     memset(text, 'y', TEXT);
     for (uint64_t i = 0; i < ROWS; i++)
-        kl_trace_decision(t, &(kl_trace_decision_row){.chunk = i, .kind = "deal", .reason = text});
+        kl_trace_measurement(t, &(kl_trace_measurement_row){.kind = text, .count = i});
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 5, .host = "late"}); /* few: kept */
     assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     fails_at_close(t, "could not follow");
 
     db = open_file(file, SQLITE_OPEN_READONLY);
-    long long kept = number(db, "SELECT count(*) FROM decision");
+    long long kept = number(db, "SELECT count(*) FROM measurement");
     long long bytes = kept * TEXT;
     assert_true(bytes > 100000000 && bytes < 140000000);
     assert_int_equal(number(db, "SELECT dropped_rows FROM run"), ROWS - kept);
-    expect(db, "SELECT max(chunk) - count(*) FROM decision", "-1"); /* the first ones, without a gap */
+    expect(db, "SELECT max(count) - count(*) FROM measurement", "-1"); /* the first ones, without a gap */
     expect(db, "SELECT count(*) FROM worker", "1");
     sqlite3_close(db);
 }
@@ -688,7 +700,7 @@ static void results_wait_behind_whatever_else_does(void **state) {
     static char text[TEXT + 1];
     memset(text, 'y', TEXT);
     for (uint64_t i = 0; i < ROWS; i++)
-        kl_trace_decision(t, &(kl_trace_decision_row){.chunk = i, .kind = "deal", .reason = text});
+        kl_trace_measurement(t, &(kl_trace_measurement_row){.kind = text, .count = i});
     for (uint32_t i = 0; i < FEW; i++)
         kl_trace_worker(t, &(kl_trace_worker_row){.worker = i, .host = i < FEW / 2 ? text : ""});
     kl_trace_result(t, &(kl_trace_result_row){.count = 1, .results = {result, sizeof result}});
@@ -712,9 +724,9 @@ static void a_simulated_run_waits_for_the_disk(void **state) {
     static char text[TEXT + 1];
     memset(text, 'z', TEXT);
     for (uint64_t i = 0; i < ROWS; i++)
-        kl_trace_decision(t, &(kl_trace_decision_row){.chunk = i, .kind = "deal", .reason = text});
+        kl_trace_measurement(t, &(kl_trace_measurement_row){.kind = text, .count = i});
     close_well(t, 1);
-    expect_file(file, "SELECT count(*), count(DISTINCT chunk) FROM decision", "16000|16000");
+    expect_file(file, "SELECT count(*), count(DISTINCT count) FROM measurement", "16000|16000");
 }
 
 static void a_short_lock_is_waited_for(void **state) {

@@ -1,0 +1,62 @@
+/* Private to room report: the fields of a row. One list of them reads rows from the record, prints them as
+ * JSON and frees them. */
+#ifndef KL_REPORT_FIELDS_H
+#define KL_REPORT_FIELDS_H
+
+#include "report/print.h"
+#include "report/reading.h"
+
+typedef enum kl_field_type {
+    KL_FIELD_COUNT,        /* uint64_t; below 0: 0 */
+    KL_FIELD_NUMBER,       /* uint32_t */
+    KL_FIELD_SIGNED,       /* int64_t */
+    KL_FIELD_SUBJECT,      /* int64_t; −1: NULL */
+    KL_FIELD_REAL,         /* double; NAN: NULL, or no number */
+    KL_FIELD_TRUTH,        /* bool */
+    KL_FIELD_KNOWN,        /* bool: it is not NULL */
+    KL_FIELD_TEXT,         /* char *, malloc'd; NULL: "" */
+    KL_FIELD_TEXT_OR_NULL, /* char *, malloc'd, or NULL */
+} kl_field_type;
+
+typedef struct kl_field {
+    kl_field_type type;
+    size_t offset;
+    const char *column; /* in the record, or an expression; NULL: it is not read */
+    const char *json;   /* NULL: it is not printed */
+    bool later;         /* records of earlier versions may lack the column */
+} kl_field;
+
+/* Of member `name` of struct ROW, which is defined around a list. */
+#define KL_FIELD(type, name)                                                                                 \
+    { KL_FIELD_##type, offsetof(ROW, name), #name, #name, false }
+#define KL_FIELD_LATER(type, name)                                                                           \
+    { KL_FIELD_##type, offsetof(ROW, name), #name, #name, true }
+#define KL_FIELD_AS(type, name, from, as)                                                                    \
+    { KL_FIELD_##type, offsetof(ROW, name), from, as, false }
+
+enum { KL_FIELDS_MAX = 24 };
+
+typedef struct kl_rows {
+    size_t size;              /* of the struct */
+    const char *table, *rest; /* SELECT its columns FROM table rest */
+    const kl_field *fields;
+    size_t field_count;
+} kl_rows;
+
+#define KL_ROWS(row, from, more, list)                                                                       \
+    { sizeof(row), from, more, list, sizeof(list) / sizeof *(list) }
+
+/* All of them, after those in `items`; gives the array. On failure r->failed is set, and nothing more is
+ * read. */
+void *kl_rows_read(kl_reading *r, const kl_rows *rows, void *items, size_t *count);
+void kl_row_read(kl_reading *r, const kl_rows *rows, void *item); /* the first one; none: as it was */
+/* The members of an object, without its brackets; and an array of such objects. */
+void kl_row_json(kl_json *j, const kl_rows *rows, const void *item);
+void kl_rows_json(kl_json *j, const char *name, const kl_rows *rows, const void *items, size_t count);
+void kl_row_free(const kl_rows *rows, void *item); /* its texts */
+void kl_rows_free(const kl_rows *rows, void *items, size_t count);
+
+extern const kl_rows kl_run_rows, kl_session_rows, kl_worker_rows, kl_iteration_rows, kl_share_rows,
+    kl_decision_rows, kl_decided_rows, kl_measurement_rows, kl_loop_rows, kl_rank_rows, kl_round_rows;
+
+#endif
