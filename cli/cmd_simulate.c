@@ -1,4 +1,4 @@
-/* kilter simulate: what policies come to on a described cluster. */
+/* kilter simulate: runs a farm under one or more policies on a described platform. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,13 +20,16 @@
 /* Above, the events engine is the default. */
 enum { MOST_SMPI_WORKERS = 2000 };
 enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
-static const uint64_t MOST_BYTES = (uint64_t)1 << 40;
+#define MOST_BYTES 0x1p40
 /* Of the master on a host of speed 1, for one message: what a real one takes (docs/bench.md). */
-static const double ANSWER_S = 10e-6;
+#define ANSWER_S 10e-6
 
+/* What was asked. */
 typedef struct question {
-    const char *platform, *tasks, *policy, *engine, *record, *gantt, *write_platform; /* as given */
-    const char *iterations, *seed, *answer, *startup, *task_bytes, *result_bytes;
+    const char *platform, *tasks, *policy, *engine, *record, *gantt, *write_platform;
+    uint64_t seed, task_bytes, result_bytes;
+    double answer_s, startup_s;
+    uint32_t iterations;
     bool json;
 } question;
 
@@ -45,37 +48,6 @@ typedef struct simulation {
 } simulation;
 
 /* --- the command line --- */
-
-static kilter_status bad(kilter_error *error, const char *option, const char *value, const char *why) {
-    return kl_fail(error, KILTER_ERR_USAGE, "--%s '%s': %s", option, value, why);
-}
-
-static kilter_status read_count(const char *option, const char *text, uint64_t least, uint64_t most,
-                                uint64_t *value, kilter_error *error) {
-    if (!text)
-        return KILTER_OK;
-    char *end;
-    errno = 0;
-    unsigned long long n = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || n < least || n > most) {
-        char why[96];
-        snprintf(why, sizeof why, "give a whole number from %" PRIu64 " to %" PRIu64, least, most);
-        return bad(error, option, text, why);
-    }
-    *value = n;
-    return KILTER_OK;
-}
-
-static kilter_status read_seconds(const char *option, const char *text, double *value, kilter_error *error) {
-    if (!text)
-        return KILTER_OK;
-    char *end;
-    double s = strtod(text, &end);
-    if (end == text || *end || !(s >= 0 && s <= 1000))
-        return bad(error, option, text, "give seconds from 0 to 1000");
-    *value = s;
-    return KILTER_OK;
-}
 
 static kilter_status add_policy(simulation *sim, const kl_policy *policy, kilter_error *error) {
     if (sim->policy_count == MOST_POLICIES)
@@ -171,27 +143,18 @@ static kilter_status read_tasks(const question *q, simulation *sim, kilter_error
 }
 
 static kilter_status read_numbers(const question *q, simulation *sim, kilter_error *error) {
-    uint64_t iterations = 1, seed = 1;
-    sim->answer_s = ANSWER_S;
-    kilter_status status = read_count("iterations", q->iterations, 1, MOST_ITERATIONS, &iterations, error);
-    if (status == KILTER_OK)
-        status = read_count("seed", q->seed, 0, UINT64_MAX, &seed, error);
-    if (status == KILTER_OK)
-        status = read_count("task-bytes", q->task_bytes, 0, MOST_BYTES, &sim->task_bytes, error);
-    if (status == KILTER_OK)
-        status = read_count("result-bytes", q->result_bytes, 0, MOST_BYTES, &sim->result_bytes, error);
-    if (status == KILTER_OK)
-        status = read_seconds("answer-s", q->answer, &sim->answer_s, error);
-    if (status == KILTER_OK)
-        status = read_seconds("startup-s", q->startup, &sim->startup_s, error);
-    if (status == KILTER_OK && sim->smpi && sim->startup_s > 0)
-        status =
-            kl_fail(error, KILTER_ERR_USAGE,
-                    "--startup-s: of the events engine only; with smpi, messages cost what the links of the "
-                    "platform and --answer-s say");
-    sim->iterations = (uint32_t)iterations;
-    sim->tasks.seed = seed;
-    return status;
+    if (sim->smpi && q->startup_s > 0)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "--startup-s: only the events engine has it; with smpi, messages cost what the links of "
+            "the platform and --answer-s say");
+    sim->iterations = q->iterations;
+    sim->tasks.seed = q->seed;
+    sim->task_bytes = q->task_bytes;
+    sim->result_bytes = q->result_bytes;
+    sim->answer_s = q->answer_s;
+    sim->startup_s = q->startup_s;
+    return KILTER_OK;
 }
 
 static kilter_status read_question(const question *q, simulation *sim, kilter_error *error) {
@@ -534,62 +497,73 @@ static kilter_status answer(const question *q, kilter_error *error) {
     return status;
 }
 
-typedef struct option {
-    const char *name;
-    const char **value;
-} option;
-
-/* Gives the exit code of a command line that cannot be used, 0 when it can. */
-static int read_options(const kl_command *command, int argc, char **argv, question *q) {
-    const option options[] = {{"platform", &q->platform},
-                              {"tasks", &q->tasks},
-                              {"policy", &q->policy},
-                              {"iterations", &q->iterations},
-                              {"engine", &q->engine},
-                              {"record", &q->record},
-                              {"gantt", &q->gantt},
-                              {"seed", &q->seed},
-                              {"answer-s", &q->answer},
-                              {"startup-s", &q->startup},
-                              {"task-bytes", &q->task_bytes},
-                              {"result-bytes", &q->result_bytes},
-                              {"write-platform", &q->write_platform}};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            q->json = true;
-            continue;
-        }
-        const char **value = NULL;
-        for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-            if (strncmp(argv[i], "--", 2) == 0 && strcmp(argv[i] + 2, options[k].name) == 0)
-                value = options[k].value;
-        if (!value)
-            return kl_cmd_usage(command, "unknown %s '%s'", argv[i][0] == '-' ? "option" : "argument",
-                                argv[i]);
-        if (i + 1 == argc)
-            return kl_cmd_usage(command, "%s wants a value", argv[i]);
-        if (*value)
-            return kl_cmd_usage(command, "%s is given twice: '%s' and '%s'", argv[i], *value, argv[i + 1]);
-        *value = argv[++i];
-    }
-    for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-        if (q->write_platform && !q->tasks && *options[k].value && options[k].value != &q->platform &&
-            options[k].value != &q->write_platform)
-            return kl_cmd_usage(command, "--%s is of a simulation: there is no --tasks", options[k].name);
-    if ((q->gantt && strcmp(q->gantt, "-") == 0) || (q->record && strcmp(q->record, "-") == 0))
-        return kl_cmd_usage(command, "--%s -: the standard output is for what it came to; name a file",
-                            q->gantt && strcmp(q->gantt, "-") == 0 ? "gantt" : "record");
-    if (q->engine && strcmp(q->engine, "events") != 0 && strcmp(q->engine, "smpi") != 0)
-        return kl_cmd_usage(command, "--engine '%s': there are smpi and events", q->engine);
-    return 0;
+static kilter_status check_file_name(const kl_option *option, const char *said, const char *text, void *into,
+                                     kilter_error *error) {
+    (void)option, (void)into;
+    return strcmp(text, "-") != 0
+               ? KILTER_OK
+               : kl_fail(error, KILTER_ERR_USAGE, "%s -: the standard output is for the results; name a file",
+                         said);
 }
 
+#define AT(member) .offset = offsetof(question, member)
+
+static const kl_option rows[] = {
+    {"platform", "SPEC",
+     "Hosts by speed, such as 16x1.0,16x0.25@osc(60s,30s);link=50us,125MB/s;master=0.1, or a platform file "
+     "FILE.xml of SimGrid. A profile behind @ is osc(PERIOD,BUSY[,FACTOR]), drop(AT,FACTOR), "
+     "freeze(FROM,TO), share(PART,SLICE) or steps(AT:FACTOR,...[,every PERIOD]). link is the latency and "
+     "bandwidth of the link of each host. master is the speed of the master's own host; without it, the "
+     "master shares the host of the first worker.",
+     KL_OPTION_TEXT, AT(platform),
+     .more =
+         "There is one worker on each host; see PLATFORMS. With a file, the master shares the first host."},
+    {"tasks", "SPEC",
+     "Number of tasks and the time of each at speed 1, such as 8000@lognormal(1ms,1.0); also const(MEAN), "
+     "exp(MEAN), uniform(MEAN,CV) and normal(MEAN,CV). file=RECORD takes the tasks of a run record.",
+     KL_OPTION_TEXT, AT(tasks), .more = "See TASKS."},
+    {"policy", "POLICIES", "Names separated by commas, or all (default: auto).", KL_OPTION_TEXT, AT(policy),
+     .needs = "tasks"},
+    {"iterations", "N",
+     "Number of runs of each farm; measurements are kept from one run to the next (default: 1).",
+     KL_OPTION_UINT32, AT(iterations), .needs = "tasks", .least = 1, .most = MOST_ITERATIONS,
+     .more = "The times of the tasks differ from run to run."},
+    {"seed", "N", "Seed of the times of the tasks (default: 1).", KL_OPTION_UINT64, AT(seed),
+     .needs = "tasks"},
+    {"answer-s", "SECONDS", "Time the master needs for one message at speed 1 (default: 1e-5).",
+     KL_OPTION_NUMBER, AT(answer_s), .needs = "tasks", .most = 1000},
+    {"startup-s", "SECONDS", "Time to start a message with tasks or results (default: 0; events only).",
+     KL_OPTION_NUMBER, AT(startup_s), .needs = "tasks", .most = 1000,
+     .more = "The sender does nothing else meanwhile. This is m_o of the model."},
+    {"task-bytes", "BYTES", "Bytes sent to a worker for each task (default: 0).", KL_OPTION_UINT64,
+     AT(task_bytes), .needs = "tasks", .most = MOST_BYTES},
+    {"result-bytes", "BYTES", "Bytes sent back for each task (default: 0).", KL_OPTION_UINT64,
+     AT(result_bytes), .needs = "tasks", .most = MOST_BYTES},
+    {"engine", "ENGINE",
+     "smpi runs the farm itself under SimGrid; events runs a model of it and is much faster (default: smpi "
+     "for "
+     "up to 2,000 workers where it was built).",
+     KL_OPTION_TEXT, AT(engine), .needs = "tasks", .words = "smpi events",
+     .more = "The engine events does not read the files of SimGrid."},
+    {"record", "FILE",
+     "Write a run record. With several policies, each writes FILE with the policy's name before the ending.",
+     KL_OPTION_TEXT, AT(record), .needs = "tasks", .read = check_file_name},
+    {"gantt", "FILE.svg", "Draw which worker computed what, and when; for one policy.", KL_OPTION_TEXT,
+     AT(gantt), .needs = "tasks", .read = check_file_name},
+    {"json", NULL, "Print one JSON object; times are in seconds, and an unknown number is null.",
+     KL_OPTION_SWITCH, AT(json)},
+    {"write-platform", "FILE.xml", "Write the platform for SimGrid; - is the standard output.",
+     KL_OPTION_TEXT, AT(write_platform), .more = "Without --tasks, nothing else is done."},
+};
+
 static int run(const kl_command *command, int argc, char **argv) {
-    question q = {0};
-    int code = read_options(command, argc, argv, &q);
-    if (code != 0)
-        return code;
+    question q = {.seed = 1, .answer_s = ANSWER_S, .iterations = 1};
     kilter_error error;
+    int first, code = kl_cmd_read(command, argc, argv, &q, &first);
+    if (code != EXIT_SUCCESS)
+        return code;
+    if (first < argc)
+        return kl_cmd_usage(command, "unknown argument '%s'", argv[first]);
     if (q.write_platform && write_platform(&q, &error) != KILTER_OK)
         return kilter_exit("kilter simulate", &error);
     if (!(q.write_platform && !q.tasks) && answer(&q, &error) != KILTER_OK)
@@ -599,39 +573,13 @@ static int run(const kl_command *command, int argc, char **argv) {
 
 const kl_command kl_cmd_simulate = {
     .name = "simulate",
-    .summary = "what policies come to on a cluster you describe",
-    .help =
-        "usage: kilter simulate --platform SPEC|FILE.xml --tasks SPEC [--policy LIST] [OPTION]…\n"
-        "       kilter simulate --platform SPEC --write-platform FILE.xml\n"
-        "\n"
-        "Runs a farm whose tasks only take time on a described cluster, under each policy of the list, and\n"
-        "prints what it came to against the bound: the time if all hosts had computed all the time.\n"
-        "\n"
-        "  --platform SPEC       hosts by speed, as "
-        "16x1.0,16x0.25@osc(60s,30s);link=50us,125MB/s;master=0.1\n"
-        "                        profiles: osc(PERIOD,BUSY[,FACTOR]) drop(AT,FACTOR) freeze(FROM,TO)\n"
-        "                                  share(PART,SLICE) steps(AT:FACTOR,…[,every PERIOD])\n"
-        "                        link: latency and bandwidth of each host's link (50us,125MB/s)\n"
-        "                        master: speed of its own host; without: it shares the first worker's\n"
-        "  --tasks SPEC          how many, and how long each takes at speed 1, as 8000@lognormal(1ms,1.0);\n"
-        "                        const(MEAN) exp(MEAN) uniform(MEAN,CV) normal(MEAN,CV) lognormal(MEAN,CV);\n"
-        "                        or those of a run record: file=RECORD\n"
-        "  --policy LIST         names with commas between, or all (auto)\n"
-        "  --iterations K        of each farm; measurements stay from one to the next (1)\n"
-        "  --seed N              of the task times (1)\n"
-        "  --answer-s SECONDS    the master's work for one message, at speed 1 (1e-5)\n"
-        "  --startup-s SECONDS   to start a message with tasks or results, m_o (0; events only)\n"
-        "  --task-bytes BYTES    to a worker for each task (0)\n"
-        "  --result-bytes BYTES  back for each task (0)\n"
-        "  --engine ENGINE       smpi: the farm itself under SimGrid; events: its model, for size (smpi up "
-        "to\n"
-        "                        2,000 workers where it is built)\n"
-        "  --record FILE         write a run record; of several policies: FILE-POLICY before its ending\n"
-        "  --gantt FILE.svg      draw who computed what, when (one policy)\n"
-        "  --json                one JSON object, times in seconds\n"
-        "  --write-platform FILE the platform for SimGrid; - is the standard output\n"
-        "  --help                this text\n"
-        "\n"
-        "Policies: static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto ect.\n",
+    .summary = "Run a farm under one or more policies on hosts that you describe.",
+    .usage = "--platform SPEC|FILE.xml --tasks SPEC [--policy POLICIES] [OPTION]…\n"
+             "--platform SPEC --write-platform FILE.xml",
+    .text = "Runs a farm on a described platform, under each policy of the list. Its tasks do\n"
+            "nothing but take time. The command prints the makespan and its bound: the time if all\n"
+            "hosts had computed all the time. Policies: static ss fsc gss tss fac2 wf awf-b awf-c\n"
+            "af dpf daf auto ect.\n",
+    .options = KL_OPTIONS(rows),
     .run = run,
 };

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Every option is in the help, on the man page and in the completion, and a mistyped one is recognised.
+# usage: options_test.sh KILTER FARM MAN-PAGES
+set -eu
+. "$(dirname "$0")/farm_test.sh"
+man=$3
+
+# The options of a command, or of farms, as its completion, its help and its man page list them.
+completed() { if [ "$1" = farm ]; then "$kilter" complete farm --; else "$kilter" complete kilter "$1" --; fi | sed 's/\t.*//'; }
+helped() { if [ "$1" = farm ]; then "$farm" --kilter-help 2>/dev/null; else "$kilter" "$1" --help; fi | sed -n 's/^  \(--[a-z-]*\).*/\1/p'; }
+listed() {
+    page=$man/kilter-$1.1
+    [ "$1" != farm ] || page=$man/kilter.1
+    sed -n 's/^\.It Fl \(-[a-z-]*\).*/-\1/p' "$page" | grep -vx -- --version
+}
+
+commands=$("$kilter" complete kilter '' | sed 's/\t.*//')
+[ "$(echo "$commands" | wc -l)" -ge 8 ] || fail "commands: $commands"
+for command in $commands farm; do
+    completed "$command" | sort >completed
+    [ -s completed ] || fail "$command has no options"
+    helped "$command" | sort | same completed - "completion and help of $command"
+    listed "$command" | sort | same completed - "completion and man page of $command"
+    [ "$command" = farm ] || grep -q "^\.It Cm $command$" "$man/kilter.1" || fail "kilter.1 lacks $command"
+    awk -v FS='\t' 'NF != 2 || $2 == "" { exit 1 }' <("$kilter" complete kilter "$command" --) || fail "$command: an option without help"
+done
+
+# --- help fits a terminal
+for command in $commands; do
+    [ "$("$kilter" "$command" --help | wc -L)" -le 90 ] || fail "help of $command is too wide"
+done
+! LC_ALL=C "$kilter" predict --help | sed 's/…//g' | grep -q '[^ -~]' || fail "symbols in the help of predict"
+
+# --- one slip: a letter left out, doubled or changed
+for command in $commands; do
+    for option in $(completed "$command"); do
+        for wrong in "${option%?}" "${option}s" "${option:0:3}_${option:4}"; do
+            completed "$command" | grep -qx -- "$wrong" && continue
+            expect 2 "unknown option '$wrong' (did you mean --" "$kilter" "$command" "$wrong"
+        done
+        expect 2 "unknown option '${option%?}_' (did you mean $option?); try 'kilter $command --help'" \
+            "$kilter" "$command" "${option%?}_=1"
+    done
+    expect 2 "unknown command '${command}_' (did you mean $command?)" "$kilter" "${command}_"
+    expect 2 "unknown command '${command}_' (did you mean $command?)" "$kilter" help "${command}_"
+done
+expect 2 "unknown option '--prog' (did you mean --program?)" "$kilter" report --prog squares
+expect 2 "unknown option '--versoin' (did you mean --version?)" "$kilter" --versoin
+expect 2 "unknown option '--zzz'; try" "$kilter" report --zzz
+expect 2 "unknown option '-j'; try" "$kilter" report -j
+
+# --- values
+expect 2 "--json: '2' is neither 0 nor 1" "$kilter" report --json=2
+expect 2 "--program: the value is empty" "$kilter" report --program=
+expect 2 "--engine: 'dice' is none of: smpi events" "$kilter" simulate --engine dice
+expect 2 "--program wants a value" "$kilter" report --program -- a.kilter
+expect 2 "'--json': No such file" "$kilter" report -- --json
+expect 2 "'a.kilter': No such file" "$kilter" report a.kilter --json
+expect 2 "--run has no effect: there is no --gantt" "$kilter" report --run 1
+
+# --- the environment
+for option in $(completed farm | grep -vx -- --kilter-help); do
+    variable=KILTER_$(echo "${option#--}" | tr 'a-z-' 'A-Z_')
+    grep -qx "\.It Ev $variable" "$man/kilter.1" || fail "kilter.1 lacks $variable"
+done
+
+# --- completion
+completes() { # WANTED WORD…
+    wanted=$1
+    shift
+    "$kilter" complete "$@" | sed 's/\t.*//' | tr '\n' ' ' >out
+    [ "$(cat out)" = "$wanted" ] || fail "complete $*: $(cat out), not $wanted"
+}
+completes "predict prune " kilter pr
+completes "report run " kilter help r
+completes "--help " kilter --h
+completes "--program " kilter report --j --p
+completes "--gantt " kilter report --json --g
+completes ":files " kilter report --gantt ''
+completes ":files " kilter report a
+completes ":files " kilter report -- --js
+completes "" kilter report --run ''
+completes "awf-b awf-c af auto " kilter simulate --policy a
+completes "--engine=smpi " kilter simulate --engine=s
+completes "smpi " kilter simulate --engine = s
+completes "smpi events " kilter simulate --engine =
+completes "zmq mpi inproc " farm --transport ''
+completes "--resume --resume-anyway " farm in.txt --resu
+completes "" kilter nothing ''
+expect 2 "complete: give" "$kilter" complete
+
+# --- the shells
+mkdir -p bin
+ln -sf "$kilter" bin/kilter
+PATH=$PWD/bin:$PATH
+: >one.kilter
+cat >ask.bash <<'END'
+. "$1/completion/kilter.bash"
+shift
+ask() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); "${function:-_kilter}"; echo "${COMPREPLY[*]}"; }
+ask kilter re
+ask kilter report --f
+ask kilter simulate --engine = e
+ask kilter report one
+function=_kilter_farm ask ./squares --bi
+END
+bash ask.bash "$here" >out
+printf '%s\n' report --failed events one.kilter --bind | same out - "completion in bash"
+for shell in zsh fish; do
+    if ! command -v $shell >/dev/null; then
+        echo "$shell is not installed: its completion was not run"
+        continue
+    fi
+    case $shell in
+    zsh) zsh -n "$here/completion/_kilter" || fail "_kilter is not zsh" ;;
+    fish)
+        fish -c "source '$here/completion/kilter.fish'; complete -C 'kilter report --f'" | grep -q '^--failed' || fail "completion in fish"
+        fish -c "source '$here/completion/kilter.fish'; complete -C 'kilter simulate --engine='" | grep -q '^--engine=smpi' || fail "values in fish"
+        ;;
+    esac
+done
+left_nothing || fail "files are left: $(ls -A "$TMPDIR")"
