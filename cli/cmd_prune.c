@@ -222,7 +222,7 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_prune = {
     .name = "prune",
     .summary = "Delete old records.",
-    .usage = "[--keep N] [--older TIME] [--program NAME] [--results] [--dry-run] [FOLDER]…",
+    .usage = "[--keep N] [--older TIME] [OPTION]… [FOLDER]…",
     .text = "Deletes the old records (*.kilter) in FOLDER, and says how much space that freed. With\n"
             "both --keep and --older, a record is old when both say so. Without FOLDER: in\n"
             "$KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"

@@ -71,8 +71,12 @@ static void print_variables(const char *name) {
     puts(".El");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     char line[1024], name[64];
+    if (argc != 3 || !freopen(argv[1], "r", stdin) || !freopen(argv[2], "w", stdout)) {
+        perror("usage: kilter-pages SOURCE PAGE");
+        return KL_EXIT_USER;
+    }
     while (fgets(line, sizeof line, stdin))
         if (sscanf(line, ".\\\" OPTIONS %63s", name) == 1)
             print_named_options(name);
