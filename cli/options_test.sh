@@ -95,28 +95,43 @@ ln -sf "$kilter" bin/kilter
 PATH=$PWD/bin:$PATH
 : >one.kilter
 cat >ask.bash <<'END'
-. "$1/completion/kilter.bash"
-shift
-ask() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); "${function:-_kilter}"; echo "${COMPREPLY[*]}"; }
+. "$1/kilter.bash"
+ask() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); "_$kind"; echo "${COMPREPLY[*]}"; }
+kind=kilter
 ask kilter re
 ask kilter report --f
 ask kilter simulate --engine = e
 ask kilter report one
-function=_kilter_farm ask ./squares --bi
+kind=kilter_farm
+ask ./squares --bi
 END
-bash ask.bash "$here" >out
-printf '%s\n' report --failed events one.kilter --bind | same out - "completion in bash"
-for shell in zsh fish; do
+cat >ask.zsh <<'END'
+# In the place of the functions of zsh's line editor.
+_describe() { print -l -- ${${(P)2}%%:*} }
+_files() { print -l -- one* }
+compset() { [[ $words[CURRENT] == ${~2}* ]] }
+ask() { local -a words=("$@[2,-1]"); local CURRENT=$(($# - 1)); source $place/_kilter $1 }
+place=$1
+ask kilter kilter re
+ask kilter kilter report --f
+ask kilter kilter simulate --engine=e
+ask kilter kilter report one
+ask farm ./squares --bi
+END
+cat >ask.fish <<'END'
+source $argv[1]/kilter.fish
+complete -c squares -a '(__kilter_complete farm)'
+for line in 'kilter re' 'kilter report --f' 'kilter simulate --engine=e' 'kilter report one' 'squares --bi'
+    complete -C $line | string replace -r '\t.*' ''
+end
+END
+for shell in bash zsh fish; do
     if ! command -v $shell >/dev/null; then
-        echo "$shell is not installed: its completion was not run"
+        echo "$shell is not installed: completion in $shell was not tested"
         continue
     fi
-    case $shell in
-    zsh) zsh -n "$here/completion/_kilter" || fail "_kilter is not zsh" ;;
-    fish)
-        fish -c "source '$here/completion/kilter.fish'; complete -C 'kilter report --f'" | grep -q '^--failed' || fail "completion in fish"
-        fish -c "source '$here/completion/kilter.fish'; complete -C 'kilter simulate --engine='" | grep -q '^--engine=smpi' || fail "values in fish"
-        ;;
-    esac
+    $shell ask.$shell "$here/completion" >out || fail "completion in $shell"
+    sed 's/^--engine=//' out >answers
+    printf '%s\n' report --failed events one.kilter --bind | same answers - "completion in $shell"
 done
 left_nothing || fail "files are left: $(ls -A "$TMPDIR")"
