@@ -1,5 +1,4 @@
 /* kilter drain: lets workers of a running farm finish their task and leave. */
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +16,11 @@ typedef struct drain_options {
 } drain_options;
 
 static int read_worker(const kl_command *command, const char *text, kl_control_drain *drain) {
-    char *end;
-    errno = 0;
-    unsigned long worker = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno != 0 || worker > UINT32_MAX)
-        return kl_cmd_usage(command, "'%s' is not a worker; give its number, as kilter tune shows it", text);
+    static const kl_option number = {.kind = KL_OPTION_UINT32};
     if (drain->worker_count == KL_CONTROL_DRAINED_MOST)
         return kl_cmd_usage(command, "at most %d workers at a time", KL_CONTROL_DRAINED_MOST);
-    drain->workers[drain->worker_count++] = (uint32_t)worker;
+    if (kl_option_set(&number, "", text, &drain->workers[drain->worker_count++], NULL) != KILTER_OK)
+        return kl_cmd_usage(command, "'%s' is not a worker; give its number, as kilter tune shows it", text);
     return EXIT_SUCCESS;
 }
 
@@ -45,8 +41,7 @@ static kilter_status read_host(const kl_option *option, const char *said, const 
 
 static const kl_option rows[] = {
     {"host", "NAME", "Send away all workers of this host, named as kilter report shows it.", KL_OPTION_OTHER,
-     .read = read_host, .repeats = true,
-     .more = "These are the workers that are there now; others that start there later may join."},
+     .read = read_host, .repeats = true},
     {"all", NULL,
      "Also when no worker stays; without WORKER and --host, send away all. The run then waits for new "
      "workers "

@@ -194,9 +194,7 @@ static int list_as_json(char **folders, int count) {
 
 static const kl_option rows[] = {
     {"json", NULL, "Print one JSON object; times are in seconds, and an unknown number is null.",
-     KL_OPTION_SWITCH, .offset = 0,
-     .more = "Its array records has one object for each file. These objects say more than the table, such as "
-             "the folder where the program was started."},
+     KL_OPTION_SWITCH, .offset = 0},
 };
 
 static int run(const kl_command *command, int argc, char **argv) {

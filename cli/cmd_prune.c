@@ -206,7 +206,7 @@ static const kl_option rows[] = {
      KL_OPTION_OTHER, .read = read_duration},
     {"program", "NAME", "Delete records of this program only.", KL_OPTION_TEXT, AT(program)},
     {"results", NULL, "Also delete records with results, from which --resume can continue.", KL_OPTION_SWITCH,
-     AT(results), .more = "Without this option they stay."},
+     AT(results)},
     {"dry-run", NULL, "Delete nothing, but print what would be deleted.", KL_OPTION_SWITCH, AT(dry_run)},
 };
 

@@ -68,13 +68,9 @@ static const kl_option rows[] = {
     {"gantt", "FILE.svg",
      "Draw a picture instead: which worker computed what, and when. For a distributed loop: how many "
      "iterations each rank had, and when. - is the standard output.",
-     KL_OPTION_TEXT, AT(picture),
-     .more = "Each worker has a row with its chunks over time. Chunks alternate between two shades, and each "
-             "run has a colour. A curve below shows how many workers computed. With more than 60 workers, "
-             "only some have a row, and the picture says which. For a loop, each rank has a band, with its "
-             "moves, refusals and rests; a curve below shows the time of each sweep."},
+     KL_OPTION_TEXT, AT(picture)},
     {"run", "N", "Draw run N only (default: all runs, or the last 20).", KL_OPTION_UINT64, AT(run),
-     .needs = "gantt", .most = 1e15, .more = "A loop has no runs."},
+     .needs = "gantt", .most = 1e15},
     {"program", "NAME", "Without FILE: take the newest record of this program.", KL_OPTION_TEXT, AT(program)},
 };
 

@@ -80,11 +80,9 @@ static const kl_option rows[] = {
     {"ssh", "COMMAND",
      "Reach a host with COMMAND HOST SCRIPT (default: ssh -o BatchMode=yes, which never asks for a "
      "password).",
-     KL_OPTION_TEXT, AT(ssh), .repeats = true,
-     .more = "COMMAND is a command of the shell. The name of the host and a script for its shell are added."},
+     KL_OPTION_TEXT, AT(ssh), .repeats = true},
     {"listen", "ADDRESS", "Address of this machine that the hosts reach (default: its name).", KL_OPTION_TEXT,
-     AT(listen), .repeats = true,
-     .more = "The master then listens on this address alone; by default it listens on all addresses."},
+     AT(listen), .repeats = true},
 };
 
 static int read_words(const kl_command *command, int argc, char **argv, run_options *options) {

@@ -33,17 +33,15 @@ typedef struct question {
     bool json;
 } question;
 
-/* What was asked, read. */
+/* What was asked, and what follows from it. */
 typedef struct simulation {
+    question q;
     bool smpi; /* the engine: else events */
     bool file; /* the platform is a file of SimGrid's: then there is no cluster */
     kl_cluster cluster;
     kl_tasks tasks;
     const kl_policy *policies[MOST_POLICIES];
     size_t policy_count;
-    uint32_t iterations;
-    double answer_s, startup_s;
-    uint64_t task_bytes, result_bytes;
     kl_simulated *results; /* of the first policy, then of the next … */
 } simulation;
 
@@ -108,75 +106,70 @@ static kilter_status check_file(const char *platform, kilter_error *error) {
                   : KILTER_OK;
 }
 
-static kilter_status read_platform(const question *q, simulation *sim, kilter_error *error) {
+static kilter_status read_platform(simulation *sim, kilter_error *error) {
     kilter_error why;
-    if (!q->platform)
+    if (!sim->q.platform)
         return kl_fail(error, KILTER_ERR_USAGE, "--platform SPEC is missing, such as 16x1.0,16x0.25");
-    if ((sim->file = is_file(q->platform)))
-        return check_file(q->platform, error);
-    kilter_status status = kl_cluster_parse(q->platform, &sim->cluster, &why);
+    if ((sim->file = is_file(sim->q.platform)))
+        return check_file(sim->q.platform, error);
+    kilter_status status = kl_cluster_parse(sim->q.platform, &sim->cluster, &why);
     return status == KILTER_OK ? status : kl_fail(error, status, "--platform: %.480s", why.text);
 }
 
 /* The farm itself where that is built and not too slow, else its model. */
-static kilter_status choose_engine(const question *q, simulation *sim, kilter_error *error) {
+static kilter_status choose_engine(simulation *sim, kilter_error *error) {
     char *program = kl_smpi_program();
     bool there = program != NULL;
     free(program);
     bool small = sim->file || sim->cluster.workers <= MOST_SMPI_WORKERS;
-    sim->smpi = q->engine ? strcmp(q->engine, "smpi") == 0 : there && small;
+    sim->smpi = sim->q.engine ? strcmp(sim->q.engine, "smpi") == 0 : there && small;
     if (sim->file && !sim->smpi)
         return kl_fail(
             error, KILTER_ERR_USAGE,
             "--platform '%s': the events engine does not read SimGrid's files%s; give a SPEC, such as "
             "16x1.0,16x0.25",
-            q->platform, q->engine ? "" : ", and the smpi engine is not there");
+            sim->q.platform, sim->q.engine ? "" : ", and the smpi engine is not there");
     return KILTER_OK;
 }
 
-static kilter_status read_tasks(const question *q, simulation *sim, kilter_error *error) {
+static kilter_status read_tasks(simulation *sim, kilter_error *error) {
     kilter_error why;
-    if (!q->tasks)
+    if (!sim->q.tasks)
         return kl_fail(error, KILTER_ERR_USAGE, "--tasks SPEC is missing, such as 8000@lognormal(1ms,1.0)");
-    kilter_status status = kl_tasks_parse(q->tasks, &sim->tasks, &why);
+    kilter_status status = kl_tasks_parse(sim->q.tasks, &sim->tasks, &why);
+    sim->tasks.seed = sim->q.seed;
     return status == KILTER_OK ? status : kl_fail(error, status, "--tasks: %.480s", why.text);
 }
 
-static kilter_status read_numbers(const question *q, simulation *sim, kilter_error *error) {
-    if (sim->smpi && q->startup_s > 0)
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "--startup-s: only the events engine has it; with smpi, messages cost what the links of "
-            "the platform and --answer-s say");
-    sim->iterations = q->iterations;
-    sim->tasks.seed = q->seed;
-    sim->task_bytes = q->task_bytes;
-    sim->result_bytes = q->result_bytes;
-    sim->answer_s = q->answer_s;
-    sim->startup_s = q->startup_s;
-    return KILTER_OK;
+static kilter_status check_startup(const simulation *sim, kilter_error *error) {
+    return sim->smpi && sim->q.startup_s > 0
+               ? kl_fail(
+                     error, KILTER_ERR_USAGE,
+                     "--startup-s: only the events engine has it; with smpi, messages cost what the links of "
+                     "the platform and --answer-s say")
+               : KILTER_OK;
 }
 
-static kilter_status read_question(const question *q, simulation *sim, kilter_error *error) {
-    kilter_status status = read_platform(q, sim, error);
+static kilter_status read_question(simulation *sim, kilter_error *error) {
+    kilter_status status = read_platform(sim, error);
     if (status == KILTER_OK)
-        status = choose_engine(q, sim, error);
+        status = choose_engine(sim, error);
     if (status == KILTER_OK)
-        status = read_tasks(q, sim, error);
+        status = read_tasks(sim, error);
     if (status == KILTER_OK)
-        status = read_numbers(q, sim, error);
+        status = check_startup(sim, error);
     if (status == KILTER_OK)
-        status = read_policies(q->policy ? q->policy : "auto", sim, error);
-    if (status == KILTER_OK && q->gantt && sim->policy_count > 1)
+        status = read_policies(sim->q.policy ? sim->q.policy : "auto", sim, error);
+    if (status == KILTER_OK && sim->q.gantt && sim->policy_count > 1)
         status =
             kl_fail(error, KILTER_ERR_USAGE, "--gantt draws one policy: %zu were given", sim->policy_count);
     if (status != KILTER_OK)
         return status;
-    sim->results = calloc(sim->policy_count * sim->iterations, sizeof *sim->results);
+    sim->results = calloc(sim->policy_count * sim->q.iterations, sizeof *sim->results);
     return sim->results
                ? KILTER_OK
                : kl_fail(error, KILTER_ERR_MEMORY,
-                         "keeping the results of %" PRIu32 " iterations: memory ran out", sim->iterations);
+                         "keeping the results of %" PRIu32 " iterations: memory ran out", sim->q.iterations);
 }
 
 /* --- simulating --- */
@@ -197,11 +190,11 @@ static kilter_status simulate_events(const simulation *sim, const kl_policy *pol
     kl_events_farm farm = {.cluster = &sim->cluster,
                            .tasks = &sim->tasks,
                            .policy = policy,
-                           .iterations = sim->iterations,
-                           .task_bytes = (double)sim->task_bytes,
-                           .result_bytes = (double)sim->result_bytes,
-                           .answer_s = sim->answer_s,
-                           .startup_s = sim->startup_s,
+                           .iterations = sim->q.iterations,
+                           .task_bytes = (double)sim->q.task_bytes,
+                           .result_bytes = (double)sim->q.result_bytes,
+                           .answer_s = sim->q.answer_s,
+                           .startup_s = sim->q.startup_s,
                            .record = record};
     return kl_events_run(&farm, results, error);
 }
@@ -230,24 +223,24 @@ static double work_s(const simulation *sim, uint32_t iteration) {
     return sum;
 }
 
-static kilter_status simulate_smpi(const question *q, const simulation *sim, const kl_policy *policy,
-                                   const char *platform, const char *hosts, const char *record,
-                                   kl_simulated *results, kilter_error *error) {
+static kilter_status simulate_smpi(const simulation *sim, const kl_policy *policy, const char *platform,
+                                   const char *hosts, const char *record, kl_simulated *results,
+                                   kilter_error *error) {
     kl_smpi_farm farm = {.platform = platform,
                          .hosts = hosts,
-                         .tasks = q->tasks,
+                         .tasks = sim->q.tasks,
                          .policy = kl_policy_name(policy),
-                         .iterations = sim->iterations,
+                         .iterations = sim->q.iterations,
                          .seed = sim->tasks.seed,
-                         .task_bytes = sim->task_bytes,
-                         .result_bytes = sim->result_bytes,
-                         .answer_s = sim->answer_s,
+                         .task_bytes = sim->q.task_bytes,
+                         .result_bytes = sim->q.result_bytes,
+                         .answer_s = sim->q.answer_s,
                          .record = record};
-    kl_smpi_iteration *its = calloc(sim->iterations, sizeof *its);
+    kl_smpi_iteration *its = calloc(sim->q.iterations, sizeof *its);
     if (!its)
         return kl_fail(error, KILTER_ERR_MEMORY, "keeping the results: memory ran out");
     kilter_status status = kl_smpi_run(&farm, its, error);
-    for (uint32_t i = 0; status == KILTER_OK && i < sim->iterations; i++)
+    for (uint32_t i = 0; status == KILTER_OK && i < sim->q.iterations; i++)
         results[i] = (kl_simulated){
             .elapsed_s = its[i].elapsed_s,
             .bound_s = sim->file ? its[i].bound_s
@@ -260,8 +253,8 @@ static kilter_status simulate_smpi(const question *q, const simulation *sim, con
 }
 
 /* A SPEC becomes a platform and a list of hosts, for as long as the simulation takes. */
-static kilter_status simulate_described(const question *q, const simulation *sim, const kl_policy *policy,
-                                        const char *record, kl_simulated *results, kilter_error *error) {
+static kilter_status simulate_described(const simulation *sim, const kl_policy *policy, const char *record,
+                                        kl_simulated *results, kilter_error *error) {
     FILE *platform = NULL, *hosts = NULL;
     char *platform_name = NULL, *hosts_name = NULL;
     kilter_status status =
@@ -269,7 +262,7 @@ static kilter_status simulate_described(const question *q, const simulation *sim
     if (status == KILTER_OK)
         status = write_in_memory(&sim->cluster, kl_cluster_write_hosts, &hosts, &hosts_name, error);
     if (status == KILTER_OK)
-        status = simulate_smpi(q, sim, policy, platform_name, hosts_name, record, results, error);
+        status = simulate_smpi(sim, policy, platform_name, hosts_name, record, results, error);
     if (platform)
         fclose(platform);
     if (hosts)
@@ -279,16 +272,16 @@ static kilter_status simulate_described(const question *q, const simulation *sim
     return status;
 }
 
-static kilter_status simulate(const question *q, const simulation *sim, const kl_policy *policy,
-                              const char *record, kl_simulated *results, kilter_error *error) {
+static kilter_status simulate(const simulation *sim, const kl_policy *policy, const char *record,
+                              kl_simulated *results, kilter_error *error) {
     struct stat found;
     if (record && stat(record, &found) == 0 && found.st_size > 0)
         return kl_fail(error, KILTER_ERR_USAGE, "--record: %s exists; name another file", record);
     if (!sim->smpi)
         return simulate_events(sim, policy, record, results, error);
     if (sim->file)
-        return simulate_smpi(q, sim, policy, q->platform, NULL, record, results, error);
-    return simulate_described(q, sim, policy, record, results, error);
+        return simulate_smpi(sim, policy, sim->q.platform, NULL, record, results, error);
+    return simulate_described(sim, policy, record, results, error);
 }
 
 static kilter_status draw(const char *record, const char *picture, kilter_error *error) {
@@ -302,16 +295,16 @@ static kilter_status draw(const char *record, const char *picture, kilter_error 
 }
 
 /* A picture is drawn from a record: without one, from one that goes again. */
-static kilter_status simulate_and_draw(const question *q, const simulation *sim, kilter_error *error) {
+static kilter_status simulate_and_draw(const simulation *sim, kilter_error *error) {
     char *folder = NULL, *record = NULL;
-    kilter_status status = q->record ? KILTER_OK : kl_private_dir(&folder, error);
+    kilter_status status = sim->q.record ? KILTER_OK : kl_private_dir(&folder, error);
     if (status == KILTER_OK) {
-        record = q->record ? kl_text("%s", q->record) : kl_text("%s/simulated.kilter", folder);
-        status = record ? simulate(q, sim, sim->policies[0], record, sim->results, error)
+        record = sim->q.record ? kl_text("%s", sim->q.record) : kl_text("%s/simulated.kilter", folder);
+        status = record ? simulate(sim, sim->policies[0], record, sim->results, error)
                         : kl_fail(error, KILTER_ERR_MEMORY, "naming a record: memory ran out");
     }
     if (status == KILTER_OK)
-        status = draw(record, q->gantt, error);
+        status = draw(record, sim->q.gantt, error);
     if (folder) {
         if (record)
             unlink(record);
@@ -322,15 +315,15 @@ static kilter_status simulate_and_draw(const question *q, const simulation *sim,
     return status;
 }
 
-static kilter_status simulate_all(const question *q, const simulation *sim, kilter_error *error) {
-    if (q->gantt)
-        return simulate_and_draw(q, sim, error);
+static kilter_status simulate_all(const simulation *sim, kilter_error *error) {
+    if (sim->q.gantt)
+        return simulate_and_draw(sim, error);
     kilter_status status = KILTER_OK;
     for (size_t p = 0; status == KILTER_OK && p < sim->policy_count; p++) {
-        char *record = q->record ? record_name(sim, q->record, sim->policies[p]) : NULL;
-        if (q->record && !record)
+        char *record = sim->q.record ? record_name(sim, sim->q.record, sim->policies[p]) : NULL;
+        if (sim->q.record && !record)
             return kl_fail(error, KILTER_ERR_MEMORY, "naming a record: memory ran out");
-        status = simulate(q, sim, sim->policies[p], record, &sim->results[p * sim->iterations], error);
+        status = simulate(sim, sim->policies[p], record, &sim->results[p * sim->q.iterations], error);
         free(record);
     }
     return status;
@@ -339,7 +332,7 @@ static kilter_status simulate_all(const question *q, const simulation *sim, kilt
 /* --- printing --- */
 
 static const kl_simulated *result_of(const simulation *sim, size_t policy, uint32_t iteration) {
-    return &sim->results[policy * sim->iterations + iteration];
+    return &sim->results[policy * sim->q.iterations + iteration];
 }
 
 static double efficiency(const kl_simulated *r) {
@@ -353,8 +346,8 @@ typedef struct means {
 
 static means means_of(const simulation *sim, size_t policy) {
     means m = {0};
-    double part = 1.0 / sim->iterations;
-    for (uint32_t i = 0; i < sim->iterations; i++) {
+    double part = 1.0 / sim->q.iterations;
+    for (uint32_t i = 0; i < sim->q.iterations; i++) {
         const kl_simulated *r = result_of(sim, policy, i);
         m.elapsed_s += part * r->elapsed_s;
         m.bound_s += part * r->bound_s;
@@ -387,17 +380,17 @@ static void cell_messages(const void *context, size_t row, char *cell) {
 }
 static void cell_last_elapsed(const void *context, size_t row, char *cell) {
     const simulation *sim = context;
-    double last_s = result_of(sim, row, sim->iterations - 1)->elapsed_s;
-    kl_cell(cell, "%s", sim->iterations > 1 ? kl_time_words(last_s).text : "");
+    double last_s = result_of(sim, row, sim->q.iterations - 1)->elapsed_s;
+    kl_cell(cell, "%s", sim->q.iterations > 1 ? kl_time_words(last_s).text : "");
 }
 static void cell_last_efficiency(const void *context, size_t row, char *cell) {
     const simulation *sim = context;
     *cell = '\0';
-    if (sim->iterations > 1)
-        kl_cell_number(cell, "%.4f", efficiency(result_of(sim, row, sim->iterations - 1)));
+    if (sim->q.iterations > 1)
+        kl_cell_number(cell, "%.4f", efficiency(result_of(sim, row, sim->q.iterations - 1)));
 }
 
-static void print_table(const question *q, const simulation *sim, const char *engine) {
+static void print_table(const simulation *sim, const char *engine) {
     static const kl_column columns[] = {
         {"policy", true, cell_policy},      {"makespan", false, cell_elapsed},
         {"bound", false, cell_bound},       {"efficiency", false, cell_efficiency},
@@ -405,13 +398,13 @@ static void print_table(const question *q, const simulation *sim, const char *en
         {"last", false, cell_last_elapsed}, {"its efficiency", false, cell_last_efficiency},
     };
     if (sim->file)
-        kl_say(stdout, "platform", "%s", q->platform);
+        kl_say(stdout, "platform", "%s", sim->q.platform);
     else
-        kl_say(stdout, "platform", "%s: %" PRIu32 " workers", q->platform, sim->cluster.workers);
-    kl_say(stdout, "tasks", "%s, seed %" PRIu64, q->tasks, sim->tasks.seed);
-    if (sim->iterations > 1)
+        kl_say(stdout, "platform", "%s: %" PRIu32 " workers", sim->q.platform, sim->cluster.workers);
+    kl_say(stdout, "tasks", "%s, seed %" PRIu64, sim->q.tasks, sim->tasks.seed);
+    if (sim->q.iterations > 1)
         kl_say(stdout, "iterations", "%" PRIu32 "; the table has their means, and the last one",
-               sim->iterations);
+               sim->q.iterations);
     kl_say(stdout, "engine", "%s", engine);
     putchar('\n');
     kl_print_table(stdout, columns, sizeof columns / sizeof *columns, sim, sim->policy_count);
@@ -436,22 +429,22 @@ static void print_policy(kl_json *j, const simulation *sim, size_t policy) {
     kl_json_number(j, "bound_s", m.bound_s);
     kl_json_number(j, "efficiency", m.elapsed_s > 0 ? m.bound_s / m.elapsed_s : 1);
     kl_json_open(j, "iterations", '[');
-    for (uint32_t i = 0; i < sim->iterations; i++)
+    for (uint32_t i = 0; i < sim->q.iterations; i++)
         print_iteration(j, result_of(sim, policy, i));
     kl_json_close(j, ']');
     kl_json_close(j, '}');
 }
 
-static void print_json(const question *q, const simulation *sim, const char *engine) {
+static void print_json(const simulation *sim, const char *engine) {
     kl_json j = {.out = stdout, .first = true};
     kl_json_open(&j, NULL, '{');
     kl_json_text(&j, "engine", engine);
-    kl_json_text(&j, "platform", q->platform);
+    kl_json_text(&j, "platform", sim->q.platform);
     kl_json_number(&j, "workers", sim->file ? NAN : sim->cluster.workers);
-    kl_json_text(&j, "tasks", q->tasks);
+    kl_json_text(&j, "tasks", sim->q.tasks);
     kl_json_count(&j, "seed", sim->tasks.seed);
-    kl_json_number(&j, "answer_s", sim->answer_s);
-    kl_json_number(&j, "startup_s", sim->startup_s);
+    kl_json_number(&j, "answer_s", sim->q.answer_s);
+    kl_json_number(&j, "startup_s", sim->q.startup_s);
     kl_json_open(&j, "policies", '[');
     for (size_t p = 0; p < sim->policy_count; p++)
         print_policy(&j, sim, p);
@@ -462,38 +455,36 @@ static void print_json(const question *q, const simulation *sim, const char *eng
 
 /* --- the command --- */
 
-static kilter_status write_platform(const question *q, kilter_error *error) {
-    simulation sim = {0};
-    kilter_status status = read_platform(q, &sim, error);
+static kilter_status write_platform(simulation *sim, kilter_error *error) {
+    kilter_status status = read_platform(sim, error);
     if (status != KILTER_OK)
         return status;
-    if (sim.file)
+    if (sim->file)
         return kl_fail(error, KILTER_ERR_USAGE, "--write-platform: '%s' is a platform of SimGrid's already",
-                       q->platform);
-    bool to_stdout = strcmp(q->write_platform, "-") == 0;
+                       sim->q.platform);
+    bool to_stdout = strcmp(sim->q.write_platform, "-") == 0;
     kl_new_file file = {.out = stdout};
     if (!to_stdout)
-        status = kl_new_file_open(q->write_platform, &file, error);
+        status = kl_new_file_open(sim->q.write_platform, &file, error);
     if (status == KILTER_OK)
-        status = kl_cluster_write_simgrid(&sim.cluster, file.out, error);
+        status = kl_cluster_write_simgrid(&sim->cluster, file.out, error);
     if (!to_stdout && file.out) {
         kilter_status ended = kl_new_file_end(&file, status == KILTER_OK, status == KILTER_OK ? error : NULL);
         status = status != KILTER_OK ? status : ended;
     }
-    kl_cluster_free(&sim.cluster);
+    kl_cluster_free(&sim->cluster);
     return status;
 }
 
-static kilter_status answer(const question *q, kilter_error *error) {
-    simulation sim = {0};
-    kilter_status status = read_question(q, &sim, error);
+static kilter_status answer(simulation *sim, kilter_error *error) {
+    kilter_status status = read_question(sim, error);
     if (status == KILTER_OK)
-        status = simulate_all(q, &sim, error);
+        status = simulate_all(sim, error);
     if (status == KILTER_OK)
-        (q->json ? print_json : print_table)(q, &sim, sim.smpi ? "smpi" : "events");
-    kl_cluster_free(&sim.cluster);
-    kl_tasks_free(&sim.tasks);
-    free(sim.results);
+        (sim->q.json ? print_json : print_table)(sim, sim->smpi ? "smpi" : "events");
+    kl_cluster_free(&sim->cluster);
+    kl_tasks_free(&sim->tasks);
+    free(sim->results);
     return status;
 }
 
@@ -515,26 +506,22 @@ static const kl_option rows[] = {
      "freeze(FROM,TO), share(PART,SLICE) or steps(AT:FACTOR,...[,every PERIOD]). link is the latency and "
      "bandwidth of the link of each host. master is the speed of the master's own host; without it, the "
      "master shares the host of the first worker.",
-     KL_OPTION_TEXT, AT(platform),
-     .more =
-         "There is one worker on each host; see PLATFORMS. With a file, the master shares the first host."},
+     KL_OPTION_TEXT, AT(platform)},
     {"tasks", "SPEC",
      "Number of tasks and the time of each at speed 1, such as 8000@lognormal(1ms,1.0); also const(MEAN), "
      "exp(MEAN), uniform(MEAN,CV) and normal(MEAN,CV). file=RECORD takes the tasks of a run record.",
-     KL_OPTION_TEXT, AT(tasks), .more = "See TASKS."},
+     KL_OPTION_TEXT, AT(tasks)},
     {"policy", "POLICIES", "Names separated by commas, or all (default: auto).", KL_OPTION_TEXT, AT(policy),
      .needs = "tasks"},
     {"iterations", "N",
      "Number of runs of each farm; measurements are kept from one run to the next (default: 1).",
-     KL_OPTION_UINT32, AT(iterations), .needs = "tasks", .least = 1, .most = MOST_ITERATIONS,
-     .more = "The times of the tasks differ from run to run."},
+     KL_OPTION_UINT32, AT(iterations), .needs = "tasks", .least = 1, .most = MOST_ITERATIONS},
     {"seed", "N", "Seed of the times of the tasks (default: 1).", KL_OPTION_UINT64, AT(seed),
      .needs = "tasks"},
     {"answer-s", "SECONDS", "Time the master needs for one message at speed 1 (default: 1e-5).",
      KL_OPTION_NUMBER, AT(answer_s), .needs = "tasks", .most = 1000},
     {"startup-s", "SECONDS", "Time to start a message with tasks or results (default: 0; events only).",
-     KL_OPTION_NUMBER, AT(startup_s), .needs = "tasks", .most = 1000,
-     .more = "The sender does nothing else meanwhile. This is m_o of the model."},
+     KL_OPTION_NUMBER, AT(startup_s), .needs = "tasks", .most = 1000},
     {"task-bytes", "BYTES", "Bytes sent to a worker for each task (default: 0).", KL_OPTION_UINT64,
      AT(task_bytes), .needs = "tasks", .most = MOST_BYTES},
     {"result-bytes", "BYTES", "Bytes sent back for each task (default: 0).", KL_OPTION_UINT64,
@@ -543,8 +530,7 @@ static const kl_option rows[] = {
      "smpi runs the farm itself under SimGrid; events runs a model of it and is much faster (default: smpi "
      "for "
      "up to 2,000 workers where it was built).",
-     KL_OPTION_TEXT, AT(engine), .needs = "tasks", .words = "smpi events",
-     .more = "The engine events does not read the files of SimGrid."},
+     KL_OPTION_TEXT, AT(engine), .needs = "tasks", .words = "smpi events"},
     {"record", "FILE",
      "Write a run record. With several policies, each writes FILE with the policy's name before the ending.",
      KL_OPTION_TEXT, AT(record), .needs = "tasks", .read = check_file_name},
@@ -553,20 +539,20 @@ static const kl_option rows[] = {
     {"json", NULL, "Print one JSON object; times are in seconds, and an unknown number is null.",
      KL_OPTION_SWITCH, AT(json)},
     {"write-platform", "FILE.xml", "Write the platform for SimGrid; - is the standard output.",
-     KL_OPTION_TEXT, AT(write_platform), .more = "Without --tasks, nothing else is done."},
+     KL_OPTION_TEXT, AT(write_platform)},
 };
 
 static int run(const kl_command *command, int argc, char **argv) {
-    question q = {.seed = 1, .answer_s = ANSWER_S, .iterations = 1};
+    simulation sim = {.q = {.seed = 1, .answer_s = ANSWER_S, .iterations = 1}};
     kilter_error error;
-    int first, code = kl_cmd_read(command, argc, argv, &q, &first);
+    int first, code = kl_cmd_read(command, argc, argv, &sim.q, &first);
     if (code != EXIT_SUCCESS)
         return code;
     if (first < argc)
         return kl_cmd_usage(command, "unknown argument '%s'", argv[first]);
-    if (q.write_platform && write_platform(&q, &error) != KILTER_OK)
+    if (sim.q.write_platform && write_platform(&sim, &error) != KILTER_OK)
         return kilter_exit("kilter simulate", &error);
-    if (!(q.write_platform && !q.tasks) && answer(&q, &error) != KILTER_OK)
+    if (!(sim.q.write_platform && !sim.q.tasks) && answer(&sim, &error) != KILTER_OK)
         return kilter_exit("kilter simulate", &error);
     return kl_cmd_printed();
 }

@@ -24,67 +24,56 @@ typedef struct tune_options {
 
 /* --- options --- */
 
-/* What of --set stands behind the '='; `said` is all of it. */
-typedef kilter_status read_point(const char *said, const char *value, kl_control_setting *setting,
-                                 kilter_error *error);
-
-static kilter_status read_policy(const char *said, const char *value, kl_control_setting *setting,
+static kilter_status read_policy(const kl_option *option, const char *said, const char *text, void *into,
                                  kilter_error *error) {
-    const kl_policy *policy = kl_policy_find(value);
-    char names[256] = "";
-    for (size_t i = 0, at = 0; !policy && i < kl_policy_count() && at < sizeof names; i++)
-        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
-                               kl_policy_name(kl_policy_at(i)));
+    const kl_policy *policy = kl_policy_find(text);
+    kl_control_setting *setting = into;
+    (void)option;
     if (!policy)
-        return kl_fail(error, KILTER_ERR_USAGE, "%s: there is no such policy, but %s", said, names);
-    setting->policy_given = true;
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; kilter help farm lists them",
+                       said, text);
     snprintf(setting->policy, sizeof setting->policy, "%s", kl_policy_name(policy));
     return KILTER_OK;
 }
 
-/* Read a number into `field`; "auto" is 0. */
-static kilter_status read_or_auto(const kl_option *number, const char *said, const char *value, void *field,
-                                  kilter_error *error) {
-    if (strcmp(value, "auto") != 0 && kl_option_set(number, said, value, field, error) != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_USAGE, "%s: the value is auto, or a %s", said,
-                       number->kind == KL_OPTION_NUMBER ? "number above 0 and at most 1"
-                                                        : "whole number of at least 1");
-    return KILTER_OK;
-}
+#define POINT(member) .offset = offsetof(kl_control_setting, member)
 
-static kilter_status read_factor(const char *said, const char *value, kl_control_setting *setting,
-                                 kilter_error *error) {
-    static const kl_option number = {.kind = KL_OPTION_NUMBER, .above = true, .most = 1};
-    setting->factor_given = true;
-    return read_or_auto(&number, said, value, &setting->factor, error);
-}
+static const struct {
+    kl_option value; /* 0 means auto */
+    size_t given;
+} POINTS[] = {
+    {{"policy", .kind = KL_OPTION_OTHER, .read = read_policy}, offsetof(kl_control_setting, policy_given)},
+    {{"factor", .kind = KL_OPTION_NUMBER, POINT(factor), .above = true, .most = 1},
+     offsetof(kl_control_setting, factor_given)},
+    {{"workers", .kind = KL_OPTION_UINT32, POINT(workers), .least = 1, .most = UINT32_MAX},
+     offsetof(kl_control_setting, workers_given)},
+};
 
-static kilter_status read_workers(const char *said, const char *value, kl_control_setting *setting,
-                                  kilter_error *error) {
-    static const kl_option number = {.kind = KL_OPTION_UINT32, .least = 1};
-    setting->workers_given = true;
-    return read_or_auto(&number, said, value, &setting->workers, error);
+static kilter_status set_point(size_t i, const char *value, kl_control_setting *setting,
+                               kilter_error *error) {
+    const kl_option *point = &POINTS[i].value;
+    bool *given = (bool *)((char *)setting + POINTS[i].given);
+    char said[32];
+    if (*given)
+        return kl_fail(error, KILTER_ERR_USAGE, "--set %s=%s: %s is set twice", point->name, value,
+                       point->name);
+    *given = true;
+    snprintf(said, sizeof said, "--set %s", point->name);
+    return point->kind != KL_OPTION_OTHER && strcmp(value, "auto") == 0
+               ? KILTER_OK
+               : kl_option_set(point, said, value, setting, error);
 }
 
 static kilter_status read_setting(const kl_option *option, const char *said, const char *text, void *into,
                                   kilter_error *error) {
-    static const struct {
-        const char *point;
-        read_point *read;
-    } points[] = {{"policy", read_policy}, {"factor", read_factor}, {"workers", read_workers}};
     tune_options *options = into;
-    kl_control_setting *setting = &options->setting;
-    const bool given[] = {setting->policy_given, setting->factor_given, setting->workers_given};
     size_t size = strcspn(text, "=");
-    char all[80];
     (void)option;
-    snprintf(all, sizeof all, "%s %s", said, text);
     options->set = true;
-    for (size_t i = 0; text[size] && i < sizeof points / sizeof *points; i++)
-        if (strlen(points[i].point) == size && strncmp(points[i].point, text, size) == 0)
-            return given[i] ? kl_fail(error, KILTER_ERR_USAGE, "%s: %s is set twice", all, points[i].point)
-                            : points[i].read(all, text + size + 1, setting, error);
-    return kl_fail(error, KILTER_ERR_USAGE, "%s: give policy=NAME, factor=F or workers=N", all);
+    for (size_t i = 0; text[size] && i < sizeof POINTS / sizeof *POINTS; i++)
+        if (strlen(POINTS[i].value.name) == size && strncmp(POINTS[i].value.name, text, size) == 0)
+            return set_point(i, text + size + 1, &options->setting, error);
+    return kl_fail(error, KILTER_ERR_USAGE, "%s %s: give policy=NAME, factor=F or workers=N", said, text);
 }
 
 #define AT(member) .offset = offsetof(tune_options, member)
@@ -94,11 +83,7 @@ static const kl_option rows[] = {
      "Set a tuning point by hand: policy=NAME, from the next run on; factor=F, the partition factor of FSC "
      "and DPF, above 0 and at most 1, from the next batch on; workers=N, the number of active workers, from "
      "the next run on. With auto as the value, the farm chooses.",
-     KL_OPTION_OTHER, .read = read_setting, .repeats = true, .words = "policy=auto factor=auto workers=auto",
-     .more = "The command says when the setting takes effect, and ends. Several settings are taken together "
-             "or not at all. Together with a policy, a factor takes effect from the next run on. The fastest "
-             "N workers are active; the others rest. Each setting becomes a decision in the record when it "
-             "takes effect."},
+     KL_OPTION_OTHER, .read = read_setting, .repeats = true, .words = "policy=auto factor=auto workers=auto"},
     {"interval-s", "SECONDS", "Time between two looks (default: 1).", KL_OPTION_NUMBER, AT(interval_s),
      .least = 0.05, .most = 86400, .repeats = true},
     {"program", "NAME", "Without FILE: take the newest record of this program.", KL_OPTION_TEXT, AT(program),

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "kilter/farm.h"
 #include "kilter/version.h"
 
 static int print_help(void) {
     puts("usage: kilter COMMAND [OPTION]… [FILE]\n"
          "       kilter help COMMAND\n"
+         "       kilter help farm        the options of programs that open a farm\n"
          "       kilter --version\n"
          "\n"
          "Shows what programs that use Kilter did, and starts them.\n"
@@ -40,7 +42,12 @@ static int help(int argc, char **argv) {
     if (argc < 2)
         return print_help();
     const kl_command *command = kl_cmd_find(argv[1]);
-    return command ? kl_cmd_help(command) : unknown(argv[1]);
+    if (command)
+        return kl_cmd_help(command);
+    if (strcmp(argv[1], "farm") != 0)
+        return unknown(argv[1]);
+    kilter_farm_usage(stdout);
+    return kl_cmd_printed();
 }
 
 int main(int argc, char **argv) {

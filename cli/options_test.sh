@@ -73,7 +73,6 @@ completes() { # WANTED WORD…
 }
 completes "predict prune " kilter pr
 completes "report run " kilter help r
-completes "--help " kilter --h
 completes "--program " kilter report --j --p
 completes "--gantt " kilter report --json --g
 completes ":files " kilter report --gantt ''
@@ -82,8 +81,8 @@ completes ":files " kilter report -- --js
 completes "" kilter report --run ''
 completes "awf-b awf-c af auto " kilter simulate --policy a
 completes "--engine=smpi " kilter simulate --engine=s
-completes "smpi " kilter simulate --engine = s
-completes "smpi events " kilter simulate --engine =
+completes "smpi events " kilter simulate --engine ''
+completes "" kilter simulate --engine=smpi ''
 completes "zmq mpi inproc " farm --transport ''
 completes "--resume --resume-anyway " farm in.txt --resu
 completes "" kilter nothing ''
@@ -96,11 +95,11 @@ PATH=$PWD/bin:$PATH
 : >one.kilter
 cat >ask.bash <<'END'
 . "$1/kilter.bash"
-ask() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); "_$kind"; echo "${COMPREPLY[*]}"; }
+ask() { COMP_LINE=$* COMP_POINT=${#COMP_LINE}; "_$kind"; echo "${COMPREPLY[*]}"; }
 kind=kilter
 ask kilter re
 ask kilter report --f
-ask kilter simulate --engine = e
+ask kilter simulate --engine=e
 ask kilter report one
 kind=kilter_farm
 ask ./squares --bi

@@ -20,13 +20,7 @@ typedef struct kl_settings {
     kl_arenas *arenas; /* of local workers, who are forked with it; NULL: none */
 } kl_settings;
 
-/* An environment variable that is not an option of farms. */
-typedef struct kl_variable {
-    const char *name, *help;
-} kl_variable;
-
 kl_option_list kl_farm_options(void);
-const kl_variable *kl_farm_variables(size_t *count);
 
 /* KILTER_ENDED when help was asked for and printed. Takes its options out of argc/argv (both may be NULL)
  * only on KILTER_OK. */

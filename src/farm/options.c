@@ -154,7 +154,10 @@ static const kl_option OPTIONS[] = {
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0], HELP = OPTION_COUNT - 1 /* not a setting */ };
 static const kl_option_list LIST = {OPTIONS, OPTION_COUNT};
 
-static const kl_variable VARIABLES[] = {
+/* Environment variables that are not options. */
+static const struct {
+    const char *name, *help;
+} VARIABLES[] = {
     {"KILTER_RECORD_DIR",
      "Folder of the run records. Default: $XDG_STATE_HOME/kilter, or ~/.local/state/kilter when "
      "XDG_STATE_HOME is not set."},
@@ -181,11 +184,6 @@ kl_option_list kl_farm_options(void) {
     return LIST;
 }
 
-const kl_variable *kl_farm_variables(size_t *count) {
-    *count = VARIABLE_COUNT;
-    return VARIABLES;
-}
-
 void kilter_farm_usage(FILE *out) {
     fprintf(out,
             "Options of the farm; each is an environment variable as well: KILTER_WORKERS for --workers.\n");
@@ -193,6 +191,9 @@ void kilter_farm_usage(FILE *out) {
     fprintf(out, "Policies:\n");
     for (size_t i = 0; i < kl_policy_count(); i++)
         kl_option_print(out, kl_policy_name(kl_policy_at(i)), kl_policy_summary(kl_policy_at(i)));
+    fprintf(out, "Other environment variables:\n");
+    for (size_t i = 0; i < VARIABLE_COUNT; i++)
+        kl_option_print(out, VARIABLES[i].name, VARIABLES[i].help);
 }
 
 /* --- sources, the weakest first --- */

@@ -30,34 +30,27 @@ static kilter_status bad_number(const kl_option *o, const char *said, const char
     return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is not a %s %s", said, text, what, range);
 }
 
-static bool in_range(const kl_option *o, double value) {
-    return isfinite(value) && (o->above ? value > o->least : value >= o->least) &&
-           (o->most <= 0 || value <= o->most);
-}
-
-static bool read_whole(const kl_option *o, const char *text, uint64_t *value) {
+static kilter_status set_number(const kl_option *o, const char *said, const char *text, void *field,
+                                kilter_error *error) {
+    bool counts = o->kind == KL_OPTION_UINT32 || o->kind == KL_OPTION_UINT64;
     char *end;
+    double value = strtod(text, &end);
     errno = 0;
-    *value = strtoull(text, &end, 10);
-    return isdigit((unsigned char)*text) && !*end && !errno && in_range(o, (double)*value);
-}
-
-static bool read_number(const kl_option *o, const char *text, double *value) {
-    char *end;
-    *value = strtod(text, &end);
-    return (isdigit((unsigned char)*text) || *text == '.' || *text == '+') && !*end && in_range(o, *value) &&
-           (o->kind != KL_OPTION_WHOLE || *value == floor(*value));
-}
-
-static kilter_status set_whole(const kl_option *o, const char *said, const char *text, void *field,
-                               kilter_error *error) {
-    uint64_t value;
-    bool good = read_whole(o, text, &value) && (o->kind == KL_OPTION_UINT64 || value <= UINT32_MAX);
-    if (good && o->kind == KL_OPTION_UINT64)
-        *(uint64_t *)field = value;
-    else if (good)
-        *(uint32_t *)field = (uint32_t)value;
-    return good ? KILTER_OK : bad_number(o, said, text, error);
+    uint64_t count = counts ? strtoull(text, &end, 10) : 0; /* a double does not hold all of 64 bits */
+    bool good = (isdigit((unsigned char)*text) || *text == '.' || *text == '+') && !*end && !errno &&
+                isfinite(value) && (o->above ? value > o->least : value >= o->least) &&
+                (o->most <= 0 || value <= o->most) &&
+                (o->kind == KL_OPTION_NUMBER || value == floor(value)) &&
+                (o->kind != KL_OPTION_UINT32 || count <= UINT32_MAX);
+    if (!good)
+        return bad_number(o, said, text, error);
+    if (o->kind == KL_OPTION_UINT32)
+        *(uint32_t *)field = (uint32_t)count;
+    else if (o->kind == KL_OPTION_UINT64)
+        *(uint64_t *)field = count;
+    else
+        *(double *)field = value;
+    return KILTER_OK;
 }
 
 /* --- all kinds --- */
@@ -85,18 +78,12 @@ kilter_status kl_option_set(const kl_option *o, const char *said, const char *te
         status = o->read(o, said, text, into, error);
     if (status != KILTER_OK || o->kind == KL_OPTION_OTHER)
         return status;
-    switch (o->kind) {
-    case KL_OPTION_SWITCH:
+    if (o->kind == KL_OPTION_SWITCH)
         return set_switch(said, text, field, error);
-    case KL_OPTION_TEXT:
-        *(const char **)field = text;
-        return KILTER_OK;
-    case KL_OPTION_UINT32:
-    case KL_OPTION_UINT64:
-        return set_whole(o, said, text, field, error);
-    default:
-        return read_number(o, text, field) ? KILTER_OK : bad_number(o, said, text, error);
-    }
+    if (o->kind != KL_OPTION_TEXT)
+        return set_number(o, said, text, field, error);
+    *(const char **)field = text;
+    return KILTER_OK;
 }
 
 const kl_option *kl_option_find(kl_option_list list, const char *name, size_t length) {
@@ -114,10 +101,10 @@ void kl_option_variable(const kl_option *o, char name[KL_VARIABLE_BYTES]) {
 
 /* --- help --- */
 
-enum { HELP_COLUMN = 28, WIDTH = 80 };
+enum { HELP_COLUMN = 30, WIDTH = 80 };
 
 void kl_option_print(FILE *out, const char *left, const char *help) {
-    int column = fprintf(out, "  %-*s", HELP_COLUMN - 3, left);
+    int column = fprintf(out, "  %-*s ", HELP_COLUMN - 4, left);
     for (int length; *help; help += length + (help[length] == ' ')) {
         length = (int)strcspn(help, " ");
         if (column + 1 + length > WIDTH)

@@ -20,13 +20,12 @@ typedef enum kl_option_kind {
 typedef struct kl_option {
     const char *name;  /* without the dashes */
     const char *value; /* the placeholder in help, as FILE; NULL for a switch */
-    const char *help;  /* one or two sentences */
+    const char *help;  /* sentences for help and man page */
     kl_option_kind kind;
     size_t offset;      /* of its field in the struct to fill */
     double least, most; /* of numbers; most = 0: no upper limit */
     bool above;         /* `least` itself is too small */
     bool repeats;       /* may be given several times */
-    const char *more;   /* further sentences, for the man page only; NULL: none */
     const char *needs;  /* the option without which this one has no effect; NULL: none */
     const char *words;  /* values separated by blanks: the only ones, unless `read` is set */
     /* Checks the value before it is stored. KILTER_ERR_USAGE, naming `said`. */
