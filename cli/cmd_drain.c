@@ -24,16 +24,11 @@ static int read_worker(const kl_command *command, const char *text, kl_control_d
     return EXIT_SUCCESS;
 }
 
-static kilter_status read_host(const kl_option *option, const char *said, const char *name, void *into,
-                               kilter_error *error) {
-    kl_control_drain *drain = &((drain_options *)into)->drain;
-    (void)option;
-    if (*drain->host)
-        return kl_fail(error, KILTER_ERR_USAGE, "one host at a time: '%s' and '%s' were given", drain->host,
-                       name);
-    if (!*name || strlen(name) >= sizeof drain->host)
-        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is not the name of a host", said, name);
-    snprintf(drain->host, sizeof drain->host, "%s", name);
+static kilter_status read_host(const kl_value *v) {
+    kl_control_drain *drain = &((drain_options *)v->into)->drain;
+    if (!*v->text || strlen(v->text) >= sizeof drain->host)
+        return kl_option_refuse(v, "not the name of a host");
+    snprintf(drain->host, sizeof drain->host, "%s", v->text);
     return KILTER_OK;
 }
 
@@ -41,7 +36,7 @@ static kilter_status read_host(const kl_option *option, const char *said, const 
 
 static const kl_option rows[] = {
     {"host", "NAME", "Send away all workers of this host, named as kilter report shows it.", KL_OPTION_OTHER,
-     .read = read_host, .repeats = true},
+     .read = read_host},
     {"all", NULL,
      "Also when no worker stays; without WORKER and --host, send away all. The run then waits for new "
      "workers "
@@ -88,10 +83,10 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_drain = {
     .name = "drain",
     .summary = "Let workers of a running farm finish their task and leave.",
-    .usage = "[--json] FILE WORKER…\n"
-             "[--json] FILE --host NAME\n"
-             "[--json] FILE --all",
-    .text = "Attaches to the running farm whose record is FILE, on the machine of its master, and\n"
+    .text = "usage: kilter drain [--json] FILE WORKER…\n"
+            "       kilter drain [--json] FILE --host NAME\n"
+            "       kilter drain [--json] FILE --all\n\n"
+            "Attaches to the running farm whose record is FILE, on the machine of its master, and\n"
             "sends workers away: those with these numbers, as kilter tune shows them, or all of one\n"
             "host. Each worker finishes its current task, gives back the tasks it has not begun,\n"
             "and its program ends. No task is lost, and no new worker replaces one that left.\n"

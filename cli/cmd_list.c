@@ -210,8 +210,8 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_list = {
     .name = "list",
     .summary = "List the records: when each began, its program and how it ended.",
-    .usage = "[--json] [FOLDER]…",
-    .text = "Lists the records (*.kilter) in FOLDER, the latest first: when the program began, how\n"
+    .text = "usage: kilter list [--json] [FOLDER]…\n\n"
+            "Lists the records (*.kilter) in FOLDER, the latest first: when the program began, how\n"
             "much it had to do, how long it took and how it ended. Without FOLDER: the records in\n"
             "$KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
             "\n"

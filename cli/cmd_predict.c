@@ -18,27 +18,17 @@ typedef struct request {
     kl_basis basis;
 } request;
 
-static kilter_status read_input(const kl_option *option, const char *said, const char *text, void *into,
-                                kilter_error *error) {
-    kl_number *number = (kl_number *)((char *)into + option->offset);
-    ptrdiff_t which = number - ((request *)into)->basis.in;
+static kilter_status read_input(const kl_value *v) {
+    kl_number *number = (kl_number *)((char *)v->into + v->option->offset);
+    ptrdiff_t which = number - ((request *)v->into)->basis.in;
     const kl_input *input = &kl_inputs[which];
     const kl_option bounds = {.kind = which == KL_IN_TASKS ? KL_OPTION_WHOLE : KL_OPTION_NUMBER,
-                              .value = option->value,
+                              .value = v->option->value,
                               .least = input->low,
                               .most = input->high,
                               .above = input->above_low};
     number->from = "given";
-    return kl_option_set(&bounds, said, text, &number->value, error);
-}
-
-static kilter_status check_plot(const kl_option *option, const char *said, const char *text, void *into,
-                                kilter_error *error) {
-    (void)option, (void)into;
-    return strcmp(text, "-") != 0
-               ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_USAGE,
-                         "%s -: the standard output is for the prediction; name a file", said);
+    return kl_option_set(&bounds, v->said, v->text, &number->value, v->error);
 }
 
 #define AT(member)   .offset = offsetof(request, member)
@@ -46,7 +36,7 @@ static kilter_status check_plot(const kl_option *option, const char *said, const
 
 static const kl_option rows[] = {
     {"run", "N", "Take run N of the record.", KL_OPTION_UINT64, AT(run), .most = 1e15},
-    {"program", "NAME", "Without FILE: take the newest record of this program.", KL_OPTION_TEXT, AT(program)},
+    KL_PROGRAM_ROW(request),
     {"work-s", "SECONDS", "Time to compute all tasks on one worker.", INPUT(KL_IN_WORK_S)},
     {"bytes", "BYTES", "Size of all messages of a run, both ways (default: 0).", INPUT(KL_IN_BYTES)},
     {"alpha", "PART", "Part of these bytes that goes to the workers, from 0 to 1 (default: 0.5).",
@@ -72,19 +62,16 @@ static const kl_option rows[] = {
      KL_OPTION_TEXT, AT(speeds)},
     {"hosts", "FILE", "Predict for the workers of another record.", KL_OPTION_TEXT, AT(hosts)},
     {"plot", "FILE.svg", "Draw time and performance index over the number of workers as well.",
-     KL_OPTION_TEXT, AT(picture), .read = check_plot},
-    {"json", NULL, "Print one JSON object; times are in seconds, and an unknown number is null.",
-     KL_OPTION_SWITCH, AT(json)},
+     KL_OPTION_TEXT, AT(picture), .is_file = true},
+    KL_JSON_ROW(request),
 };
 
 static int parse(const kl_command *command, int argc, char **argv, request *r) {
     int first, code = kl_cmd_read(command, argc, argv, r, &first);
     if (code == EXIT_SUCCESS)
-        code = kl_cmd_one_file(command, argc, argv, first, &r->file);
+        code = kl_cmd_one_file(command, argc, argv, first, r->program, &r->file);
     if (code != EXIT_SUCCESS)
         return code;
-    if (r->file && r->program)
-        return kl_cmd_usage(command, "%s", kl_file_and_program);
     if (r->speeds && r->hosts)
         return kl_cmd_usage(command, "--speeds and --hosts both say which workers: give one");
     if (r->run >= 0 && !r->file && r->basis.in[KL_IN_WORK_S].from)
@@ -162,8 +149,8 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_predict = {
     .name = "predict",
     .summary = "Predict a run on other numbers of workers, or on other workers.",
-    .usage = "[OPTION]… [FILE]",
-    .text = "Prints how long a run would take on n workers, how efficient it would be, and how many\n"
+    .text = "usage: kilter predict [OPTION]… [FILE]\n\n"
+            "Prints how long a run would take on n workers, how efficient it would be, and how many\n"
             "workers speed it up. The numbers come from the options first, and then from the last\n"
             "run of the record FILE whose tasks are all done. Where no run is complete, as after\n"
             "Ctrl-C, they come from the tasks of the last run that were done. With --work-s no\n"

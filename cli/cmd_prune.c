@@ -182,18 +182,15 @@ static int prune_all(const request *r, char **folders, int count) {
 /* --- the command line --- */
 
 /* Read "90s", "12h" or "30d". */
-static kilter_status read_duration(const kl_option *option, const char *said, const char *text, void *into,
-                                   kilter_error *error) {
+static kilter_status read_duration(const kl_value *v) {
     static const char units[] = "smhdw";
     static const double seconds[] = {1, 60, 3600, 86400, 604800};
     char *end;
-    double value = strtod(text, &end);
+    double value = strtod(v->text, &end);
     const char *unit = *end ? strchr(units, *end) : NULL;
-    (void)option;
-    if (*text < '0' || *text > '9' || !unit || end[1] || !isfinite(value))
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "%s: '%s' is not a number with its unit, s, m, h, d or w, such as 30d", said, text);
-    ((request *)into)->older_s = value * seconds[unit - units];
+    if (*v->text < '0' || *v->text > '9' || !unit || end[1] || !isfinite(value))
+        return kl_option_refuse(v, "not a number with its unit, s, m, h, d or w, such as 30d");
+    ((request *)v->into)->older_s = value * seconds[unit - units];
     return KILTER_OK;
 }
 
@@ -222,8 +219,8 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_prune = {
     .name = "prune",
     .summary = "Delete old records.",
-    .usage = "[--keep N] [--older TIME] [OPTION]… [FOLDER]…",
-    .text = "Deletes the old records (*.kilter) in FOLDER, and says how much space that freed. With\n"
+    .text = "usage: kilter prune [--keep N] [--older TIME] [OPTION]… [FOLDER]…\n\n"
+            "Deletes the old records (*.kilter) in FOLDER, and says how much space that freed. With\n"
             "both --keep and --older, a record is old when both say so. Without FOLDER: in\n"
             "$KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
             "Records that a program is writing stay, and so do files that are not records.\n",

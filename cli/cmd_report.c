@@ -61,8 +61,7 @@ static int answer_newest(const request *r) {
 #define AT(member) .offset = offsetof(request, member)
 
 static const kl_option rows[] = {
-    {"json", NULL, "Print one JSON object; times are in seconds, and an unknown number is null.",
-     KL_OPTION_SWITCH, AT(json)},
+    KL_JSON_ROW(request),
     {"failed", NULL, "Print the failed tasks instead: each attempt, where it ran, and why it failed.",
      KL_OPTION_SWITCH, AT(failed)},
     {"gantt", "FILE.svg",
@@ -71,31 +70,29 @@ static const kl_option rows[] = {
      KL_OPTION_TEXT, AT(picture)},
     {"run", "N", "Draw run N only (default: all runs, or the last 20).", KL_OPTION_UINT64, AT(run),
      .needs = "gantt", .most = 1e15},
-    {"program", "NAME", "Without FILE: take the newest record of this program.", KL_OPTION_TEXT, AT(program)},
+    KL_PROGRAM_ROW(request),
 };
 
 static int run(const kl_command *command, int argc, char **argv) {
     request r = {.run = -1};
     int first, code = kl_cmd_read(command, argc, argv, &r, &first);
     if (code == EXIT_SUCCESS)
-        code = kl_cmd_one_file(command, argc, argv, first, &r.file);
+        code = kl_cmd_one_file(command, argc, argv, first, r.program, &r.file);
     if (code != EXIT_SUCCESS)
         return code;
     if (r.json && r.picture)
         return kl_cmd_usage(command, "--json and --gantt cannot be combined");
     if (r.failed && r.picture)
         return kl_cmd_usage(command, "--failed and --gantt cannot be combined");
-    if (r.file && r.program)
-        return kl_cmd_usage(command, "%s", kl_file_and_program);
     return r.file ? answer(&r, r.file) : answer_newest(&r);
 }
 
 const kl_command kl_cmd_report = {
     .name = "report",
     .summary = "Print what each worker did in a run, and how near the run came to its bound.",
-    .usage = "[--failed] [--json] [FILE | --program NAME]\n"
-             "--gantt FILE.svg [--run N] [FILE | --program NAME]",
-    .text = "Prints the summary of a run from its record, also while the run goes on or after it\n"
+    .text = "usage: kilter report [--failed] [--json] [FILE | --program NAME]\n"
+            "       kilter report --gantt FILE.svg [--run N] [FILE | --program NAME]\n\n"
+            "Prints the summary of a run from its record, also while the run goes on or after it\n"
             "was killed.\n" KL_RECORD_CHOICE_HELP,
     .options = KL_OPTIONS(rows),
     .takes_files = true,

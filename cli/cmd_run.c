@@ -50,23 +50,22 @@ typedef struct run_state {
 
 /* --- the command line --- */
 
-static kilter_status add_host(const kl_option *option, const char *said, const char *text, void *into,
-                              kilter_error *error) {
+static kilter_status add_host(const kl_value *v) {
     static const kl_option count = {.kind = KL_OPTION_UINT32, .least = 1, .most = WORKERS_MOST};
-    run_options *options = into;
+    run_options *options = v->into;
     run_host *host = &options->hosts[options->host_count];
-    const char *colon = strrchr(text, ':');
-    int length = (int)(colon ? colon - text : (ptrdiff_t)strlen(text));
-    (void)option;
+    const char *colon = strrchr(v->text, ':');
+    int length = (int)(colon ? colon - v->text : (ptrdiff_t)strlen(v->text));
     *host = (run_host){.input = -1};
-    if (colon && kl_option_set(&count, said, colon + 1, &host->workers, NULL) != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "%s: '%s': behind the colon is no number of workers from 1 to %d", said, text,
+    if (colon && kl_option_set(&count, v->said, colon + 1, &host->workers, NULL) != KILTER_OK)
+        return kl_fail(v->error, KILTER_ERR_USAGE,
+                       "%s: '%s': behind the colon is no number of workers from 1 to %d", v->said, v->text,
                        WORKERS_MOST);
-    if (length == 0 || *text == '-')
-        return kl_fail(error, KILTER_ERR_USAGE, "%s: '%.*s' is not the name of a host", said, length, text);
-    if (!(host->name = kl_text("%.*s", length, text)))
-        return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory ran out", said);
+    if (length == 0 || *v->text == '-')
+        return kl_fail(v->error, KILTER_ERR_USAGE, "%s: '%.*s' is not the name of a host", v->said, length,
+                       v->text);
+    if (!(host->name = kl_text("%.*s", length, v->text)))
+        return kl_fail(v->error, KILTER_ERR_MEMORY, "%s: memory ran out", v->said);
     options->host_count++;
     return KILTER_OK;
 }
@@ -436,8 +435,8 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_run = {
     .name = "run",
     .summary = "Start a program as master here and as workers on other hosts, through ssh.",
-    .usage = "--host HOST[:N]… [OPTION]… -- PROGRAM [ARGUMENT]…",
-    .text = "Starts PROGRAM here as the master of a farm, and on each HOST as N workers, through\n"
+    .text = "usage: kilter run --host HOST[:N]… [OPTION]… -- PROGRAM [ARGUMENT]…\n\n"
+            "Starts PROGRAM here as the master of a farm, and on each HOST as N workers, through\n"
             "ssh. The program must be there under the same name. Its messages are encrypted with a\n"
             "key made for this run, which the workers get on their standard input. The command\n"
             "ends with the exit code of the master, and the workers end with it. A host that cannot\n"

@@ -488,15 +488,6 @@ static kilter_status answer(simulation *sim, kilter_error *error) {
     return status;
 }
 
-static kilter_status check_file_name(const kl_option *option, const char *said, const char *text, void *into,
-                                     kilter_error *error) {
-    (void)option, (void)into;
-    return strcmp(text, "-") != 0
-               ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_USAGE, "%s -: the standard output is for the results; name a file",
-                         said);
-}
-
 #define AT(member) .offset = offsetof(question, member)
 
 static const kl_option rows[] = {
@@ -533,11 +524,10 @@ static const kl_option rows[] = {
      KL_OPTION_TEXT, AT(engine), .needs = "tasks", .words = "smpi events"},
     {"record", "FILE",
      "Write a run record. With several policies, each writes FILE with the policy's name before the ending.",
-     KL_OPTION_TEXT, AT(record), .needs = "tasks", .read = check_file_name},
+     KL_OPTION_TEXT, AT(record), .needs = "tasks", .is_file = true},
     {"gantt", "FILE.svg", "Draw which worker computed what, and when; for one policy.", KL_OPTION_TEXT,
-     AT(gantt), .needs = "tasks", .read = check_file_name},
-    {"json", NULL, "Print one JSON object; times are in seconds, and an unknown number is null.",
-     KL_OPTION_SWITCH, AT(json)},
+     AT(gantt), .needs = "tasks", .is_file = true},
+    KL_JSON_ROW(question),
     {"write-platform", "FILE.xml", "Write the platform for SimGrid; - is the standard output.",
      KL_OPTION_TEXT, AT(write_platform)},
 };
@@ -560,9 +550,9 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_simulate = {
     .name = "simulate",
     .summary = "Run a farm under one or more policies on hosts that you describe.",
-    .usage = "--platform SPEC|FILE.xml --tasks SPEC [--policy POLICIES] [OPTION]…\n"
-             "--platform SPEC --write-platform FILE.xml",
-    .text = "Runs a farm on a described platform, under each policy of the list. Its tasks do\n"
+    .text = "usage: kilter simulate --platform SPEC|FILE.xml --tasks SPEC [--policy POLICIES] [OPTION]…\n"
+            "       kilter simulate --platform SPEC --write-platform FILE.xml\n\n"
+            "Runs a farm on a described platform, under each policy of the list. Its tasks do\n"
             "nothing but take time. The command prints the makespan and its bound: the time if all\n"
             "hosts had computed all the time. Policies: static ss fsc gss tss fac2 wf awf-b awf-c\n"
             "af dpf daf auto ect.\n",

@@ -24,14 +24,12 @@ typedef struct tune_options {
 
 /* --- options --- */
 
-static kilter_status read_policy(const kl_option *option, const char *said, const char *text, void *into,
-                                 kilter_error *error) {
-    const kl_policy *policy = kl_policy_find(text);
-    kl_control_setting *setting = into;
-    (void)option;
+static kilter_status read_policy(const kl_value *v) {
+    const kl_policy *policy = kl_policy_find(v->text);
+    kl_control_setting *setting = v->into;
     if (!policy)
-        return kl_fail(error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; kilter help farm lists them",
-                       said, text);
+        return kl_fail(v->error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; kilter help farm lists them",
+                       v->said, v->text);
     snprintf(setting->policy, sizeof setting->policy, "%s", kl_policy_name(policy));
     return KILTER_OK;
 }
@@ -64,16 +62,15 @@ static kilter_status set_point(size_t i, const char *value, kl_control_setting *
                : kl_option_set(point, said, value, setting, error);
 }
 
-static kilter_status read_setting(const kl_option *option, const char *said, const char *text, void *into,
-                                  kilter_error *error) {
-    tune_options *options = into;
-    size_t size = strcspn(text, "=");
-    (void)option;
+static kilter_status read_setting(const kl_value *v) {
+    tune_options *options = v->into;
+    size_t size = strcspn(v->text, "=");
     options->set = true;
-    for (size_t i = 0; text[size] && i < sizeof POINTS / sizeof *POINTS; i++)
-        if (strlen(POINTS[i].value.name) == size && strncmp(POINTS[i].value.name, text, size) == 0)
-            return set_point(i, text + size + 1, &options->setting, error);
-    return kl_fail(error, KILTER_ERR_USAGE, "%s %s: give policy=NAME, factor=F or workers=N", said, text);
+    for (size_t i = 0; v->text[size] && i < sizeof POINTS / sizeof *POINTS; i++)
+        if (strlen(POINTS[i].value.name) == size && strncmp(POINTS[i].value.name, v->text, size) == 0)
+            return set_point(i, v->text + size + 1, &options->setting, v->error);
+    return kl_fail(v->error, KILTER_ERR_USAGE, "%s %s: give policy=NAME, factor=F or workers=N", v->said,
+                   v->text);
 }
 
 #define AT(member) .offset = offsetof(tune_options, member)
@@ -179,20 +176,18 @@ static int run(const kl_command *command, int argc, char **argv) {
     tune_options options = {.interval_s = 1};
     int first, code = kl_cmd_read(command, argc, argv, &options, &first);
     if (code == EXIT_SUCCESS)
-        code = kl_cmd_one_file(command, argc, argv, first, &options.file);
+        code = kl_cmd_one_file(command, argc, argv, first, options.program, &options.file);
     if (code != EXIT_SUCCESS)
         return code;
-    if (options.file && options.program)
-        return kl_cmd_usage(command, "%s", kl_file_and_program);
     return options.file ? tune(options.file, &options) : tune_newest(&options);
 }
 
 const kl_command kl_cmd_tune = {
     .name = "tune",
     .summary = "Show what a running farm measures, expects and decides; set that by hand.",
-    .usage = "[--once] [--json] [--interval-s SECONDS] [FILE | --program NAME]\n"
-             "--set POINT=VALUE… [--json] [FILE | --program NAME]",
-    .text = "Attaches to the running farm whose record is FILE, on the machine of its master. It\n"
+    .text = "usage: kilter tune [--once] [--json] [--interval-s SECONDS] [FILE | --program NAME]\n"
+            "       kilter tune --set POINT=VALUE… [--json] [FILE | --program NAME]\n\n"
+            "Attaches to the running farm whose record is FILE, on the machine of its master. It\n"
             "shows what the farm measures, what its model expects, and what it decides; or it sets\n"
             "tuning points by hand and says when that takes effect. Without settings the farm tunes\n"
             "itself. Only the owner of FILE may attach.\n" KL_RECORD_CHOICE_HELP

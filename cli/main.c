@@ -33,9 +33,7 @@ static int unknown(const char *word) {
     size_t count = 3;
     for (int i = 0; kl_commands[i] && count < MOST; i++)
         names[count++] = kl_commands[i]->name;
-    const char *meant = kl_typo_of(word, names, count);
-    return kl_cmd_usage(NULL, "unknown %s '%s'%s%s%s", word[0] == '-' ? "option" : "command", word,
-                        meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+    return kl_cmd_unknown(NULL, word[0] == '-' ? "option" : "command", word, kl_typo_of(word, names, count));
 }
 
 static int help(int argc, char **argv) {

@@ -31,17 +31,22 @@ int kl_cmd_usage(const kl_command *command, const char *format, ...) {
 
 enum { OPTIONS_MOST = 32, NOT_LONG = 256 }; /* NOT_LONG: above all letters */
 
+int kl_cmd_unknown(const kl_command *command, const char *what, const char *word, const char *meant) {
+    return kl_cmd_usage(command, "unknown %s '%.*s'%s%s%s", what, (int)strcspn(word, "="), word,
+                        meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+}
+
 static int unknown(const kl_command *command, const char *word) {
-    int length = (int)strcspn(word, "=");
-    char name[80] = "";
-    if (strncmp(word, "--", 2) == 0 && length < (int)sizeof name)
-        memcpy(name, word + 2, (size_t)length - 2);
-    const char *meant = *name ? kl_typo_of_option(command->options, name) : NULL;
-    for (size_t i = 0; *name && !meant && i < command->options.count; i++)
+    size_t length = strcspn(word, "=");
+    char name[80] = "", meant[80];
+    if (strncmp(word, "--", 2) == 0 && length < sizeof name)
+        memcpy(name, word + 2, length - 2);
+    const char *nearest = *name ? kl_typo_of_option(command->options, name) : NULL;
+    for (size_t i = 0; *name && !nearest && i < command->options.count; i++)
         if (strncmp(command->options.row[i].name, name, strlen(name)) == 0)
-            meant = command->options.row[i].name;
-    return kl_cmd_usage(command, "unknown option '%.*s'%s%s%s", length, word,
-                        meant ? " (did you mean --" : "", meant ? meant : "", meant ? "?)" : "");
+            nearest = command->options.row[i].name;
+    snprintf(meant, sizeof meant, "--%s", nearest ? nearest : "");
+    return kl_cmd_unknown(command, "option", word, nearest ? meant : NULL);
 }
 
 static int take(const kl_command *command, const kl_option *o, const char *text, const char **given,
@@ -100,21 +105,17 @@ int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, in
     return code == EXIT_SUCCESS ? check_needs(command, given) : code;
 }
 
-int kl_cmd_one_file(const kl_command *command, int argc, char **argv, int first, const char **file) {
+int kl_cmd_one_file(const kl_command *command, int argc, char **argv, int first, const char *program,
+                    const char **file) {
     *file = first < argc ? argv[first] : NULL;
-    return first + 1 < argc
-               ? kl_cmd_usage(command, "one file at a time: '%s' and '%s' were given", *file, argv[first + 1])
-               : EXIT_SUCCESS;
+    if (first + 1 < argc)
+        return kl_cmd_usage(command, "one file at a time: '%s' and '%s' were given", *file, argv[first + 1]);
+    return *file && program ? kl_cmd_usage(command, "FILE and --program both say which record: give one")
+                            : EXIT_SUCCESS;
 }
 
 int kl_cmd_help(const kl_command *command) {
-    const char *line = command->usage;
-    for (size_t length; *line; line += length + (line[length] == '\n')) {
-        length = strcspn(line, "\n");
-        printf("%s kilter %s %.*s\n", line == command->usage ? "usage:" : "      ", command->name,
-               (int)length, line);
-    }
-    printf("\n%s\n", command->text);
+    puts(command->text);
     kl_options_print(stdout, command->options);
     kl_option_print(stdout, "-h, --help", "Print this help.");
     return kl_cmd_printed();

@@ -6,33 +6,26 @@
 
 #include "farm/farm.h"
 
-static const double LEAST_S = 0.5, LIMIT_MOST = 1e9;
-static const double TIMES_LEAST = 1.5; /* of a task's forecast */
-
 #define SECONDS_RANGE .least = 0.5, .most = 86400
 #define FIELD(member) offsetof(kl_settings, member)
 #define AT(member)    .offset = FIELD(member)
 
 /* --- values that are more than a number or a word --- */
 
-static kilter_status check_policy(const kl_option *o, const char *said, const char *text, void *into,
-                                  kilter_error *error) {
-    (void)o, (void)into;
-    return kl_policy_find(text)
+static kilter_status check_policy(const kl_value *v) {
+    return kl_policy_find(v->text)
                ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; --kilter-help lists them",
-                         said, text);
+               : kl_fail(v->error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; --kilter-help lists them",
+                         v->said, v->text);
 }
 
-static kilter_status check_bind(const kl_option *o, const char *said, const char *text, void *into,
-                                kilter_error *error) {
+static kilter_status check_bind(const kl_value *v) {
     static const kl_option cores = {.kind = KL_OPTION_UINT32, .least = 1, .most = 1000000};
     uint32_t count;
-    (void)into;
-    return kl_option_is_word(o->words, text) || kl_option_set(&cores, said, text, &count, NULL) == KILTER_OK
+    return kl_option_is_word(v->option->words, v->text) ||
+                   kl_option_set(&cores, v->said, v->text, &count, NULL) == KILTER_OK
                ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_USAGE,
-                         "%s: '%s' is none of auto, none and core, and not a number of cores", said, text);
+               : kl_option_refuse(v, "none of auto, none and core, and not a number of cores");
 }
 
 static bool is_record(const char *text) {
@@ -45,50 +38,37 @@ bool kl_settings_name_record(const kl_settings *s) {
     return s->team && is_record(s->team);
 }
 
-static kilter_status check_team(const kl_option *o, const char *said, const char *text, void *into,
-                                kilter_error *error) {
-    (void)into;
-    return kl_option_is_word(o->words, text) || is_record(text)
+static kilter_status check_team(const kl_value *v) {
+    return kl_option_is_word(v->option->words, v->text) || is_record(v->text)
                ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is neither all nor auto, and not a file *.kilter",
-                         said, text);
+               : kl_option_refuse(v, "neither all nor auto, and not a file *.kilter");
 }
 
 /* Read "30" (seconds) or "10x" (times the forecast). */
-static kilter_status read_timeout(const kl_option *o, const char *said, const char *text, void *into,
-                                  kilter_error *error) {
-    kl_limits *limits = &((kl_settings *)into)->limits;
+static kilter_status read_timeout(const kl_value *v) {
+    kl_limits *limits = &((kl_settings *)v->into)->limits;
     char *end;
-    double value = strtod(text, &end);
-    bool times = *end == 'x' && end[1] == '\0',
-         is_number = isdigit((unsigned char)text[0]) && (times || !*end);
-    double least = times ? TIMES_LEAST : LEAST_S;
-    (void)o;
-    if (!is_number || !(value >= least && value <= LIMIT_MOST))
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "%s: '%s' is neither a number of seconds from %g on, such as 60, nor a multiple of the "
-            "task's forecast from %gx on, such as 10x",
-            said, text, LEAST_S, TIMES_LEAST);
+    double value = strtod(v->text, &end);
+    bool times = *end == 'x' && end[1] == '\0';
+    if (!isdigit((unsigned char)*v->text) || !(times || !*end) ||
+        !(value >= (times ? 1.5 : 0.5) && value <= 1e9))
+        return kl_option_refuse(v,
+                                "neither a number of seconds from 0.5 on, such as 60, nor a multiple of the "
+                                "task's forecast from 1.5x on, such as 10x");
     limits->task_s = times ? 0 : value;
     limits->task_times = times ? value : 0;
     return KILTER_OK;
 }
 
 /* Read "500M" or "2G". */
-static kilter_status read_memory(const kl_option *o, const char *said, const char *text, void *into,
-                                 kilter_error *error) {
-    static const char UNITS[] = "MGT";
-    char *end;
-    double value = strtod(text, &end), bytes = value * 1e6;
-    const char *unit = *end ? strchr(UNITS, *end) : NULL;
-    for (const char *u = UNITS; unit && u < unit; u++)
-        bytes *= 1000;
-    (void)o;
-    if (!isdigit((unsigned char)text[0]) || !unit || end[1] || !(bytes >= 1e6 && bytes <= 1e18))
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "%s: '%s' is not a size of memory from 1M on, such as 500M or 2G", said, text);
-    ((kl_settings *)into)->limits.worker_memory = (uint64_t)bytes;
+static kilter_status read_memory(const kl_value *v) {
+    char *end, unit;
+    double value = strtod(v->text, &end);
+    unit = end[0] && !end[1] ? *end : '\0';
+    double bytes = value * (unit == 'M' ? 1e6 : unit == 'G' ? 1e9 : unit == 'T' ? 1e12 : 0);
+    if (!isdigit((unsigned char)*v->text) || !(bytes >= 1e6 && bytes <= 1e18))
+        return kl_option_refuse(v, "not a size of memory from 1M on, such as 500M or 2G");
+    ((kl_settings *)v->into)->limits.worker_memory = (uint64_t)bytes;
     return KILTER_OK;
 }
 
@@ -206,8 +186,7 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
         return kl_fail(error, KILTER_ERR_USAGE,
                        "opening a farm: options.work is NULL; give it the function that does one task");
     if ((options->name && !*options->name) || (options->version && !*options->version))
-        return kl_fail(error, KILTER_ERR_USAGE, "opening a farm: options.%s is empty",
-                       options->name && !*options->name ? "name" : "version");
+        return kl_fail(error, KILTER_ERR_USAGE, "opening a farm: options.name or options.version is empty");
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const kl_option *o = &OPTIONS[i];
         const void *field = (const char *)settings + o->offset;

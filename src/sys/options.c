@@ -55,6 +55,10 @@ static kilter_status set_number(const kl_option *o, const char *said, const char
 
 /* --- all kinds --- */
 
+kilter_status kl_option_refuse(const kl_value *v, const char *what) {
+    return kl_fail(v->error, KILTER_ERR_USAGE, "%s: '%s' is %s", v->said, v->text, what);
+}
+
 static kilter_status set_switch(const char *said, const char *text, bool *field, kilter_error *error) {
     if (!kl_option_is_word("0 1", text))
         return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is neither 0 nor 1", said, text);
@@ -67,6 +71,9 @@ static kilter_status check_text(const kl_option *o, const char *said, const char
         return kl_fail(error, KILTER_ERR_USAGE, "%s: the value is empty", said);
     if (o->words && !o->read && !kl_option_is_word(o->words, text))
         return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is none of: %s", said, text, o->words);
+    if (o->is_file && strcmp(text, "-") == 0)
+        return kl_fail(error, KILTER_ERR_USAGE, "%s -: the standard output is for the answer; name a file",
+                       said);
     return KILTER_OK;
 }
 
@@ -75,7 +82,7 @@ kilter_status kl_option_set(const kl_option *o, const char *said, const char *te
     void *field = (char *)into + o->offset;
     kilter_status status = o->kind == KL_OPTION_TEXT ? check_text(o, said, text, error) : KILTER_OK;
     if (status == KILTER_OK && o->read)
-        status = o->read(o, said, text, into, error);
+        status = o->read(&(kl_value){o, said, text, into, error});
     if (status != KILTER_OK || o->kind == KL_OPTION_OTHER)
         return status;
     if (o->kind == KL_OPTION_SWITCH)

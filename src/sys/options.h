@@ -17,7 +17,17 @@ typedef enum kl_option_kind {
     KL_OPTION_OTHER,  /* `read` stores it */
 } kl_option_kind;
 
-typedef struct kl_option {
+typedef struct kl_option kl_option;
+
+/* A value on its way into a field. */
+typedef struct kl_value {
+    const kl_option *option;
+    const char *said, *text; /* what the user wrote, as --name or KILTER_NAME; the value */
+    void *into;              /* the struct to fill */
+    kilter_error *error;
+} kl_value;
+
+struct kl_option {
     const char *name;  /* without the dashes */
     const char *value; /* the placeholder in help, as FILE; NULL for a switch */
     const char *help;  /* sentences for help and man page */
@@ -28,10 +38,9 @@ typedef struct kl_option {
     bool repeats;       /* may be given several times */
     const char *needs;  /* the option without which this one has no effect; NULL: none */
     const char *words;  /* values separated by blanks: the only ones, unless `read` is set */
-    /* Checks the value before it is stored. KILTER_ERR_USAGE, naming `said`. */
-    kilter_status (*read)(const struct kl_option *option, const char *said, const char *text, void *into,
-                          kilter_error *error);
-} kl_option;
+    bool is_file;       /* a file to write; "-" is refused */
+    kilter_status (*read)(const kl_value *value); /* check the value before it is stored. KILTER_ERR_USAGE */
+};
 
 typedef struct kl_option_list {
     const kl_option *row;
@@ -42,6 +51,8 @@ typedef struct kl_option_list {
  * KILTER_NAME, for the error. KILTER_ERR_USAGE. */
 kilter_status kl_option_set(const kl_option *option, const char *said, const char *text, void *into,
                             kilter_error *error);
+/* Fail with "--name: 'text' is WHAT". */
+kilter_status kl_option_refuse(const kl_value *value, const char *what);
 /* Find the option whose name is the first `length` bytes of `name`. NULL: there is none. */
 const kl_option *kl_option_find(kl_option_list list, const char *name, size_t length);
 /* Is `text` one of the blank-separated words? */
