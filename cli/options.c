@@ -84,6 +84,7 @@ int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, in
     struct option rows[OPTIONS_MOST + 1];
     const char *given[OPTIONS_MOST] = {NULL};
     int code = EXIT_SUCCESS, got;
+    *first = argc;
     describe(command->options, rows);
     optind = 0; /* begin anew */
     while (code == EXIT_SUCCESS &&

@@ -37,8 +37,8 @@ static kilter_status set_number(const kl_option *o, const char *said, const char
     double value = strtod(text, &end);
     errno = 0;
     uint64_t count = counts ? strtoull(text, &end, 10) : 0; /* a double does not hold all of 64 bits */
-    bool good = (isdigit((unsigned char)*text) || *text == '.' || *text == '+') && !*end && !errno &&
-                isfinite(value) && (o->above ? value > o->least : value >= o->least) &&
+    bool good = (isdigit((unsigned char)*text) || (!counts && *text && strchr(".+", *text))) && !*end &&
+                !errno && isfinite(value) && (o->above ? value > o->least : value >= o->least) &&
                 (o->most <= 0 || value <= o->most) &&
                 (o->kind == KL_OPTION_NUMBER || value == floor(value)) &&
                 (o->kind != KL_OPTION_UINT32 || count <= UINT32_MAX);
