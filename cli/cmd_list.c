@@ -192,39 +192,32 @@ static int list_as_json(char **folders, int count) {
     return code;
 }
 
+static const kl_option rows[] = {
+    {"json", NULL, "Print one JSON object; times are in seconds, and an unknown number is null.",
+     KL_OPTION_SWITCH, .offset = 0},
+};
+
 static int run(const kl_command *command, int argc, char **argv) {
-    bool json = false, options = true;
-    int count = 0; /* folders, from argv[1] on */
-    for (int i = 1; i < argc; i++) {
-        if (options && strcmp(argv[i], "--") == 0)
-            options = false;
-        else if (options && strcmp(argv[i], "--json") == 0)
-            json = true;
-        else if (options && argv[i][0] == '-')
-            return kl_cmd_usage(command, "unknown option '%s'", argv[i]);
-        else
-            argv[++count] = argv[i];
-    }
-    int code = json ? list_as_json(argv + 1, count) : list_all(argv + 1, count, NULL);
+    bool json = false;
+    int first, code = kl_cmd_read(command, argc, argv, &json, &first);
+    if (code != EXIT_SUCCESS)
+        return code;
+    code = json ? list_as_json(argv + first, argc - first) : list_all(argv + first, argc - first, NULL);
     int printed = kl_cmd_printed();
     return code == EXIT_SUCCESS ? printed : code;
 }
 
 const kl_command kl_cmd_list = {
     .name = "list",
-    .summary = "the records there are: when, which program, how it ended",
-    .help =
-        "usage: kilter list [--json] [FOLDER]…\n"
-        "\n"
-        "Lists the records (*.kilter) in FOLDER, the one written last first: when the program began, how "
-        "much\n"
-        "it had to do, how long it took and how it ended. Without FOLDER: those in $KILTER_RECORD_DIR, "
-        "else\n"
-        "$XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
-        "\n"
-        "  state             running; finished; cancelled, as by Ctrl-C; failed; cut off: the program was\n"
-        "                    killed or crashed, and the record ends there\n"
-        "  --json            one JSON object; times in seconds, null where a number is not known\n"
-        "  --help            this text\n",
+    .summary = "List the records: when each began, its program and how it ended.",
+    .text = "usage: kilter list [--json] [FOLDER]…\n\n"
+            "Lists the records (*.kilter) in FOLDER, the latest first: when the program began, how\n"
+            "much it had to do, how long it took and how it ended. Without FOLDER: the records in\n"
+            "$KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
+            "\n"
+            "The state of a record is running, finished, cancelled (as by Ctrl-C), failed, or cut\n"
+            "off: the program was killed or crashed, and the record ends there.\n",
+    .options = KL_OPTIONS(rows),
+    .takes_files = true,
     .run = run,
 };

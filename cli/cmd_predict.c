@@ -1,6 +1,4 @@
-/* kilter predict: what other numbers of workers, or other workers, would give. */
-#include <errno.h>
-#include <math.h>
+/* kilter predict: forecasts a run on other numbers of workers, or on other workers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,118 +15,66 @@ typedef struct request {
     uint32_t most;
     double iterations; /* 0: of one only */
     bool json;
+    kl_basis basis;
 } request;
 
-static bool parse_number(const char *text, double *number) {
-    char *end;
-    errno = 0;
-    *number = strtod(text, &end);
-    return end != text && *end == '\0' && isfinite(*number) && errno != ERANGE;
+static kilter_status read_input(const kl_value *v) {
+    kl_number *number = (kl_number *)((char *)v->into + v->option->offset);
+    ptrdiff_t which = number - ((request *)v->into)->basis.in;
+    const kl_input *input = &kl_inputs[which];
+    const kl_option bounds = {.kind = which == KL_IN_TASKS ? KL_OPTION_WHOLE : KL_OPTION_NUMBER,
+                              .value = v->option->value,
+                              .least = input->low,
+                              .most = input->high,
+                              .above = input->above_low};
+    number->from = "given";
+    return kl_option_set(&bounds, v->said, v->text, &number->value, v->error);
 }
 
-static bool parse_count(const char *text, double low, double high, double *count) {
-    return parse_number(text, count) && *count >= low && *count <= high && *count == floor(*count);
-}
+#define AT(member)   .offset = offsetof(request, member)
+#define INPUT(index) KL_OPTION_OTHER, .read = read_input, AT(basis.in[index])
 
-static int take_input(const kl_command *command, const kl_input *input, const char *text, kl_number *number) {
-    double value;
-    if (!parse_number(text, &value))
-        return kl_cmd_usage(command, "%s %s: it is no number", input->option, text);
-    if (!kl_input_possible(input, value)) {
-        if (input->high == 1)
-            return kl_cmd_usage(command, "%s %s: it must be between %g and 1", input->option, text,
-                                input->low);
-        if (value > input->high)
-            return kl_cmd_usage(command, "%s %s: it must be at most %g", input->option, text, input->high);
-        return kl_cmd_usage(command, "%s %s: it must be %s %g", input->option, text,
-                            input->above_low ? "above" : "at least", input->low);
-    }
-    if (input == &kl_inputs[KL_IN_TASKS] && value != floor(value))
-        return kl_cmd_usage(command, "%s %s: it must be a whole number", input->option, text);
-    *number = (kl_number){value, "given"};
-    return EXIT_SUCCESS;
-}
+static const kl_option rows[] = {
+    {"run", "N", "Take run N of the record.", KL_OPTION_UINT64, AT(run), .most = 1e15},
+    KL_PROGRAM_ROW(request),
+    {"work-s", "SECONDS", "Time to compute all tasks on one worker.", INPUT(KL_IN_WORK_S)},
+    {"bytes", "BYTES", "Size of all messages of a run, both ways (default: 0).", INPUT(KL_IN_BYTES)},
+    {"alpha", "PART", "Part of these bytes that goes to the workers, from 0 to 1 (default: 0.5).",
+     INPUT(KL_IN_ALPHA)},
+    {"startup-s", "SECONDS", "Time to start a message (default: 0).", INPUT(KL_IN_STARTUP_S)},
+    {"per-byte-s", "SECONDS", "Time that each byte of a message adds (default: 0).", INPUT(KL_IN_PER_BYTE_S)},
+    {"master-s", "SECONDS", "Time the master works alone in each run (default: 0).", INPUT(KL_IN_MASTER_S)},
+    {"answer-s", "SECONDS",
+     "Time the master needs for each chunk when work goes out in several rounds (default: --startup-s).",
+     INPUT(KL_IN_ANSWER_S)},
+    {"tasks", "N", "Number of tasks.", INPUT(KL_IN_TASKS)},
+    {"task-mean-s", "SECONDS", "Mean time of a task.", INPUT(KL_IN_TASK_MEAN_S)},
+    {"task-sd-s", "SECONDS", "Standard deviation of the time of a task (default: 0).",
+     INPUT(KL_IN_TASK_SD_S)},
+    {"iterations", "N",
+     "Predict a whole program that works alone once, and then N times starts such a run and waits for it.",
+     KL_OPTION_WHOLE, AT(iterations), .least = 1, .most = 1e15},
+    {"max-workers", "N", "Largest number of workers to look at.", KL_OPTION_UINT32, AT(most), .least = 1,
+     .most = WORKERS_MOST},
+    {"speeds", "LIST",
+     "Predict for other workers with these speeds, such as 1,1,0.5 or 16x1,16x0.25; the mean worker so far "
+     "has speed 1.",
+     KL_OPTION_TEXT, AT(speeds)},
+    {"hosts", "FILE", "Predict for the workers of another record.", KL_OPTION_TEXT, AT(hosts)},
+    {"plot", "FILE.svg", "Draw time and performance index over the number of workers as well.",
+     KL_OPTION_TEXT, AT(picture), .is_file = true},
+    KL_JSON_ROW(request),
+};
 
-static int take_value(const kl_command *command, const char *option, const char *text, request *r,
-                      kl_basis *basis) {
-    double count;
-    for (int i = 0; i < KL_INPUTS; i++)
-        if (strcmp(option, kl_inputs[i].option) == 0)
-            return basis->in[i].from ? kl_cmd_usage(command, "%s is given twice", option)
-                                     : take_input(command, &kl_inputs[i], text, &basis->in[i]);
-    if (strcmp(option, "--speeds") == 0       ? r->speeds != NULL
-        : strcmp(option, "--hosts") == 0      ? r->hosts != NULL
-        : strcmp(option, "--program") == 0    ? r->program != NULL
-        : strcmp(option, "--plot") == 0       ? r->picture != NULL
-        : strcmp(option, "--run") == 0        ? r->run >= 0
-        : strcmp(option, "--iterations") == 0 ? r->iterations > 0
-                                              : r->most > 0)
-        return kl_cmd_usage(command, "%s is given twice", option);
-    if (strcmp(option, "--plot") == 0 && strcmp(text, "-") == 0)
-        return kl_cmd_usage(command, "--plot -: the standard output is for the prediction; name a file");
-    if (strcmp(option, "--speeds") == 0) {
-        r->speeds = text;
-    } else if (strcmp(option, "--hosts") == 0) {
-        r->hosts = text;
-    } else if (strcmp(option, "--program") == 0) {
-        r->program = text;
-    } else if (strcmp(option, "--plot") == 0) {
-        r->picture = text;
-    } else if (strcmp(option, "--run") == 0) {
-        if (!parse_count(text, 0, 1e15, &count))
-            return kl_cmd_usage(command, "--run %s: it is no number of a run", text);
-        r->run = (int64_t)count;
-    } else if (strcmp(option, "--iterations") == 0) {
-        if (!parse_count(text, 1, 1e15, &r->iterations))
-            return kl_cmd_usage(command, "--iterations %s: it must be a whole number from 1 on", text);
-    } else if (strcmp(option, "--max-workers") == 0) {
-        if (!parse_count(text, 1, WORKERS_MOST, &count))
-            return kl_cmd_usage(command, "--max-workers %s: it must be a whole number from 1 to %d", text,
-                                WORKERS_MOST);
-        r->most = (uint32_t)count;
-    }
-    return EXIT_SUCCESS;
-}
-
-static bool takes_value(const char *word) {
-    static const char *const others[] = {"--speeds",  "--hosts",       "--plot",      "--run",
-                                         "--program", "--max-workers", "--iterations"};
-    for (int i = 0; i < KL_INPUTS; i++)
-        if (strcmp(word, kl_inputs[i].option) == 0)
-            return true;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(word, others[i]) == 0)
-            return true;
-    return false;
-}
-
-static int parse(const kl_command *command, int argc, char **argv, request *r, kl_basis *basis) {
-    bool options = true;
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-        if (options && strcmp(word, "--") == 0) {
-            options = false;
-        } else if (options && strcmp(word, "--json") == 0) {
-            r->json = true;
-        } else if (options && takes_value(word)) {
-            if (++i == argc)
-                return kl_cmd_usage(command, "%s wants a value", word);
-            int code = take_value(command, word, argv[i], r, basis);
-            if (code != EXIT_SUCCESS)
-                return code;
-        } else if (options && word[0] == '-' && word[1]) {
-            return kl_cmd_usage(command, "unknown option '%s'", word);
-        } else if (r->file) {
-            return kl_cmd_usage(command, "one file at a time: '%s' and '%s' were given", r->file, word);
-        } else {
-            r->file = word;
-        }
-    }
-    if (r->file && r->program)
-        return kl_cmd_usage(command, "%s", kl_file_and_program);
+static int parse(const kl_command *command, int argc, char **argv, request *r) {
+    int first, code = kl_cmd_read(command, argc, argv, r, &first);
+    if (code == EXIT_SUCCESS)
+        code = kl_cmd_one_file(command, argc, argv, first, r->program, &r->file);
+    if (code != EXIT_SUCCESS)
+        return code;
     if (r->speeds && r->hosts)
         return kl_cmd_usage(command, "--speeds and --hosts both say which workers: give one");
-    if (r->run >= 0 && !r->file && basis->in[KL_IN_WORK_S].from)
+    if (r->run >= 0 && !r->file && r->basis.in[KL_IN_WORK_S].from)
         return kl_cmd_usage(command, "--run chooses a run of a record: name the FILE");
     return EXIT_SUCCESS;
 }
@@ -176,18 +122,17 @@ static int print(const kl_prediction *p, const request *r) {
 
 static int run(const kl_command *command, int argc, char **argv) {
     request r = {.run = -1};
-    kl_basis basis = {0};
     kl_prediction prediction;
     kilter_error error;
-    int code = parse(command, argc, argv, &r, &basis);
+    int code = parse(command, argc, argv, &r);
     if (code != EXIT_SUCCESS)
         return code;
-    kilter_status status = read_basis(&r, &basis, &error);
+    kilter_status status = read_basis(&r, &r.basis, &error);
     if (status == KILTER_OK)
-        status = kl_predict(&basis, r.most, &prediction, &error);
+        status = kl_predict(&r.basis, r.most, &prediction, &error);
     if (status == KILTER_OK && r.iterations > 0) {
         prediction.program.workers = prediction.most;
-        status = kl_predict_program(&basis, r.iterations, &prediction.program, &error);
+        status = kl_predict_program(&r.basis, r.iterations, &prediction.program, &error);
         if (status != KILTER_OK)
             kl_prediction_free(&prediction);
     }
@@ -197,40 +142,20 @@ static int run(const kl_command *command, int argc, char **argv) {
     } else {
         code = kilter_exit("kilter", &error);
     }
-    kl_basis_free(&basis);
+    kl_basis_free(&r.basis);
     return code;
 }
 
 const kl_command kl_cmd_predict = {
     .name = "predict",
-    .summary = "what other numbers of workers, or other workers, would give",
-    .help = "usage: kilter predict [OPTION]… [FILE]\n"
-            "\n"
-            "Prints how long an iteration would take on n workers, with which efficiency and performance "
-            "index, and\n"
-            "how many workers pay. Its numbers come from the last run of FILE, a run record, whose tasks are "
-            "all done,\n"
-            "and from the options, which go before. Where no run is done, as after Ctrl-C: from the tasks of "
-            "the last\n"
-            "one that were. With --work-s no record is needed.\n" KL_RECORD_CHOICE_HELP "\n"
-            "  --run N            run N of the record\n"
-            "  --program NAME     the newest record of this program\n"
-            "  --work-s S         T_c: seconds to compute everything on one worker\n"
-            "  --bytes B          V: bytes of all messages, both ways (0)\n"
-            "  --alpha A          α: the part of them that goes to the workers, 0 to 1 (0.5)\n"
-            "  --startup-s S      m_o: seconds to start a message (0)\n"
-            "  --per-byte-s S     λ: seconds a byte (0)\n"
-            "  --master-s S       l_m: seconds of the master alone in each iteration (0)\n"
-            "  --answer-s S       seconds of the master for each chunk of several rounds (m_o)\n"
-            "  --tasks N          M: number of tasks\n"
-            "  --task-mean-s S    μ: seconds of a task, on the mean\n"
-            "  --task-sd-s S      σ: standard deviation of these seconds\n"
-            "  --iterations N     all of a program that forks such a run N times and once to begin with\n"
-            "  --max-workers N    the largest number of workers to look at\n"
-            "  --speeds LIST      on other workers: 1,1,0.5 or 16x1,16x0.25, 1 being the mean worker so far\n"
-            "  --hosts FILE       on the workers of another record\n"
-            "  --plot OUT.svg     draw it as well\n"
-            "  --json             one JSON object; times in seconds, null where a number is not known\n"
-            "  --help             this text\n",
+    .summary = "Predict a run on other numbers of workers, or on other workers.",
+    .text = "usage: kilter predict [OPTION]… [FILE]\n\n"
+            "Prints how long a run would take on n workers, how efficient it would be, and how many\n"
+            "workers speed it up. The numbers come from the options first, and then from the last\n"
+            "run of the record FILE whose tasks are all done. Where no run is complete, as after\n"
+            "Ctrl-C, they come from the tasks of the last run that were done. With --work-s no\n"
+            "record is needed.\n" KL_RECORD_CHOICE_HELP,
+    .options = KL_OPTIONS(rows),
+    .takes_files = true,
     .run = run,
 };

@@ -16,8 +16,8 @@
 #include "trace/trace.h"
 
 typedef struct request {
-    int64_t keep;        /* newest records of each program that stay; −1: not said */
-    double older_s;      /* what was written since stays; NAN: not said */
+    int64_t keep;        /* newest records of each program that stay; −1: not given */
+    double older_s;      /* a record written since then stays; NAN: not given */
     const char *program; /* NULL: of all programs */
     bool results, dry_run;
     double now_unix_s;
@@ -181,93 +181,50 @@ static int prune_all(const request *r, char **folders, int count) {
 
 /* --- the command line --- */
 
-/* "90s", "12h", "30d"; NAN: it is none. */
-static double parse_duration(const char *text) {
+/* Read "90s", "12h" or "30d". */
+static kilter_status read_duration(const kl_value *v) {
     static const char units[] = "smhdw";
     static const double seconds[] = {1, 60, 3600, 86400, 604800};
     char *end;
-    errno = 0;
-    double value = strtod(text, &end);
+    double value = strtod(v->text, &end);
     const char *unit = *end ? strchr(units, *end) : NULL;
-    bool good =
-        end != text && *text >= '0' && *text <= '9' && unit && end[1] == '\0' && !errno && isfinite(value);
-    return good ? value * seconds[unit - units] : (double)NAN;
+    if (*v->text < '0' || *v->text > '9' || !unit || end[1] || !isfinite(value))
+        return kl_option_refuse(v, "not a number with its unit, s, m, h, d or w, such as 30d");
+    ((request *)v->into)->older_s = value * seconds[unit - units];
+    return KILTER_OK;
 }
 
-static bool parse_count(const char *text, int64_t *count) {
-    char *end;
-    errno = 0;
-    *count = strtoll(text, &end, 10);
-    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
-}
+#define AT(member) .offset = offsetof(request, member)
 
-static int take_value(const kl_command *command, const char *option, const char *value, request *r) {
-    bool keep = strcmp(option, "--keep") == 0, older = strcmp(option, "--older") == 0;
-    if (!value)
-        return kl_cmd_usage(command, "%s wants a value", option);
-    if (keep ? r->keep >= 0 : older ? !isnan(r->older_s) : r->program != NULL)
-        return kl_cmd_usage(command, "%s is given twice", option);
-    if (keep && !parse_count(value, &r->keep))
-        return kl_cmd_usage(command, "--keep %s: it is no number of records", value);
-    if (older && isnan(r->older_s = parse_duration(value)))
-        return kl_cmd_usage(command, "--older %s: write a number with its unit, s, m, h, d or w, as in 30d",
-                            value);
-    if (!keep && !older)
-        r->program = value;
-    return EXIT_SUCCESS;
-}
-
-static bool takes_value(const char *word) {
-    return strcmp(word, "--keep") == 0 || strcmp(word, "--older") == 0 || strcmp(word, "--program") == 0;
-}
-
-/* The folders are moved to the front: argv[1 … *count]. */
-static int read_words(const kl_command *command, int argc, char **argv, request *r, int *count) {
-    bool options = true;
-    int code = EXIT_SUCCESS;
-    for (int i = 1; i < argc && code == EXIT_SUCCESS; i++) {
-        if (options && strcmp(argv[i], "--") == 0)
-            options = false;
-        else if (options && strcmp(argv[i], "--results") == 0)
-            r->results = true;
-        else if (options && strcmp(argv[i], "--dry-run") == 0)
-            r->dry_run = true;
-        else if (options && takes_value(argv[i])) {
-            code = take_value(command, argv[i], i + 1 < argc ? argv[i + 1] : NULL, r);
-            i++;
-        } else if (options && argv[i][0] == '-')
-            code = kl_cmd_usage(command, "unknown option '%s'", argv[i]);
-        else
-            argv[++*count] = argv[i];
-    }
-    if (code == EXIT_SUCCESS && r->keep < 0 && isnan(r->older_s))
-        code = kl_cmd_usage(command, "give --keep, --older or both");
-    return code;
-}
+static const kl_option rows[] = {
+    {"keep", "N", "Keep the N newest records of each program; the others are old.", KL_OPTION_UINT64,
+     AT(keep), .most = 1e15},
+    {"older", "TIME", "A record is old that was not written to for TIME: 90s, 30m, 12h, 30d or 2w.",
+     KL_OPTION_OTHER, .read = read_duration},
+    {"program", "NAME", "Delete records of this program only.", KL_OPTION_TEXT, AT(program)},
+    {"results", NULL, "Also delete records with results, from which --resume can continue.", KL_OPTION_SWITCH,
+     AT(results)},
+    {"dry-run", NULL, "Delete nothing, but print what would be deleted.", KL_OPTION_SWITCH, AT(dry_run)},
+};
 
 static int run(const kl_command *command, int argc, char **argv) {
     request r = {.keep = -1, .older_s = (double)NAN, .now_unix_s = kl_unix_time_s()};
-    int folders = 0, code = read_words(command, argc, argv, &r, &folders);
-    return code == EXIT_SUCCESS ? prune_all(&r, argv + 1, folders) : code;
+    int first, code = kl_cmd_read(command, argc, argv, &r, &first);
+    if (code != EXIT_SUCCESS)
+        return code;
+    return r.keep < 0 && isnan(r.older_s) ? kl_cmd_usage(command, "give --keep, --older or both")
+                                          : prune_all(&r, argv + first, argc - first);
 }
 
 const kl_command kl_cmd_prune = {
     .name = "prune",
-    .summary = "delete old records",
-    .help =
-        "usage: kilter prune [--keep N] [--older TIME] [--program NAME] [--results] [--dry-run] [FOLDER]…\n"
-        "\n"
-        "Deletes the records (*.kilter) in FOLDER that are old, and says how much that freed. With --keep "
-        "and\n"
-        "--older, those go that both call old. Without FOLDER: in $KILTER_RECORD_DIR, else\n"
-        "$XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
-        "Records that a program is writing stay, and so do files that are no records of Kilter's.\n"
-        "\n"
-        "  --keep N          old: those of each program but the N written last\n"
-        "  --older TIME      old: those not written to for TIME: 90s, 30m, 12h, 30d or 2w\n"
-        "  --program NAME    of this program alone\n"
-        "  --results         also those with results that --resume goes on from, which stay otherwise\n"
-        "  --dry-run         delete nothing, but say what would be\n"
-        "  --help            this text\n",
+    .summary = "Delete old records.",
+    .text = "usage: kilter prune [--keep N] [--older TIME] [OPTION]… [FOLDER]…\n\n"
+            "Deletes the old records (*.kilter) in FOLDER, and says how much space that freed. With\n"
+            "both --keep and --older, a record is old when both say so. Without FOLDER: in\n"
+            "$KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
+            "Records that a program is writing stay, and so do files that are not records.\n",
+    .options = KL_OPTIONS(rows),
+    .takes_files = true,
     .run = run,
 };

@@ -1,5 +1,4 @@
 /* kilter report: the summary of a run, from its record. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,83 +58,43 @@ static int answer_newest(const request *r) {
     return code;
 }
 
-static bool parse_run(const char *text, int64_t *run) {
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (errno || end == text || *end || value < 0)
-        return false;
-    *run = value;
-    return true;
-}
+#define AT(member) .offset = offsetof(request, member)
 
-static bool takes_value(const char *word) {
-    return strcmp(word, "--gantt") == 0 || strcmp(word, "--run") == 0 || strcmp(word, "--program") == 0;
-}
-
-static int take_value(const kl_command *command, const char *option, const char *value, request *r) {
-    bool gantt = strcmp(option, "--gantt") == 0, run = strcmp(option, "--run") == 0;
-    if (!value)
-        return kl_cmd_usage(command, "%s wants a value", option);
-    if (run ? r->run >= 0 : (gantt ? r->picture : r->program) != NULL)
-        return kl_cmd_usage(command, "%s is given twice", option);
-    if (run && !parse_run(value, &r->run))
-        return kl_cmd_usage(command, "--run %s: it is no number of a run", value);
-    if (gantt)
-        r->picture = value;
-    else if (!run)
-        r->program = value;
-    return EXIT_SUCCESS;
-}
+static const kl_option rows[] = {
+    KL_JSON_ROW(request),
+    {"failed", NULL, "Print the failed tasks instead: each attempt, where it ran, and why it failed.",
+     KL_OPTION_SWITCH, AT(failed)},
+    {"gantt", "FILE.svg",
+     "Draw a picture instead: which worker computed what, and when. For a distributed loop: how many "
+     "iterations each rank had, and when. - is the standard output.",
+     KL_OPTION_TEXT, AT(picture)},
+    {"run", "N", "Draw run N only (default: all runs, or the last 20).", KL_OPTION_UINT64, AT(run),
+     .needs = "gantt", .most = 1e15},
+    KL_PROGRAM_ROW(request),
+};
 
 static int run(const kl_command *command, int argc, char **argv) {
     request r = {.run = -1};
-    bool options = true;
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (options && takes_value(word)) {
-            int code = take_value(command, word, value, &r);
-            if (code != EXIT_SUCCESS)
-                return code;
-            i++;
-        } else if (options && strcmp(word, "--") == 0)
-            options = false;
-        else if (options && strcmp(word, "--json") == 0)
-            r.json = true;
-        else if (options && strcmp(word, "--failed") == 0)
-            r.failed = true;
-        else if (options && word[0] == '-' && word[1])
-            return kl_cmd_usage(command, "unknown option '%s'", word);
-        else if (r.file)
-            return kl_cmd_usage(command, "one file at a time: '%s' and '%s' were given", r.file, word);
-        else
-            r.file = word;
-    }
+    int first, code = kl_cmd_read(command, argc, argv, &r, &first);
+    if (code == EXIT_SUCCESS)
+        code = kl_cmd_one_file(command, argc, argv, first, r.program, &r.file);
+    if (code != EXIT_SUCCESS)
+        return code;
     if (r.json && r.picture)
-        return kl_cmd_usage(command, "--json and --gantt are two questions: ask one");
+        return kl_cmd_usage(command, "--json and --gantt cannot be combined");
     if (r.failed && r.picture)
         return kl_cmd_usage(command, "--failed and --gantt cannot be combined");
-    if (r.run >= 0 && !r.picture)
-        return kl_cmd_usage(command, "--run says which run --gantt draws: there is no --gantt");
-    if (r.file && r.program)
-        return kl_cmd_usage(command, "%s", kl_file_and_program);
     return r.file ? answer(&r, r.file) : answer_newest(&r);
 }
 
 const kl_command kl_cmd_report = {
     .name = "report",
-    .summary = "what each worker did in a run, and how near the run came to its bound",
-    .help = "usage: kilter report [--failed] [--json] [FILE | --program NAME]\n"
-            "       kilter report --gantt OUT.svg [--run N] [FILE | --program NAME]\n"
-            "\n"
-            "Prints the summary of a run from its record, also while the run goes on or after it was "
-            "killed.\n" KL_RECORD_CHOICE_HELP "\n"
-            "  --json            one JSON object; times in seconds, null where a number is not known\n"
-            "  --failed          the tasks that failed instead: each attempt, where, and why\n"
-            "  --gantt OUT.svg   a picture instead: who computed what, when; of a distributed loop: which\n"
-            "                    rank had how many iterations, when; - is the standard output\n"
-            "  --run N           of run N alone (without it: of all, or the last 20)\n"
-            "  --program NAME    the newest record of this program\n"
-            "  --help            this text\n",
+    .summary = "Print what each worker did in a run, and how near the run came to its bound.",
+    .text = "usage: kilter report [--failed] [--json] [FILE | --program NAME]\n"
+            "       kilter report --gantt FILE.svg [--run N] [FILE | --program NAME]\n\n"
+            "Prints the summary of a run from its record, also while the run goes on or after it\n"
+            "was killed.\n" KL_RECORD_CHOICE_HELP,
+    .options = KL_OPTIONS(rows),
+    .takes_files = true,
     .run = run,
 };

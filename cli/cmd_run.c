@@ -1,4 +1,4 @@
-/* kilter run: a program as master here and as workers on other hosts, which ssh reaches. */
+/* kilter run: starts a program as master here and as workers on other hosts, through ssh. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,9 +27,9 @@ static const double END_PATIENCE_S = 5; /* hosts get so long to end their worker
 
 typedef struct run_host {
     char *name;
-    unsigned long workers; /* 0: one for each of its processing units */
-    pid_t pid;             /* of ssh; 0: not started, or has ended */
-    int input;             /* its standard input: the key, and open for as long as the workers may work */
+    uint32_t workers; /* 0: one for each of its processing units */
+    pid_t pid;        /* of ssh; 0: not started, or has ended */
+    int input;        /* its standard input: the key, and open for as long as the workers may work */
     bool failed;
 } run_host;
 
@@ -50,51 +50,51 @@ typedef struct run_state {
 
 /* --- the command line --- */
 
-static int add_host(const kl_command *command, char *text, run_options *options) {
+static kilter_status add_host(const kl_value *v) {
+    static const kl_option count = {.kind = KL_OPTION_UINT32, .least = 1, .most = WORKERS_MOST};
+    run_options *options = v->into;
     run_host *host = &options->hosts[options->host_count];
-    *host = (run_host){.name = text, .input = -1};
-    char *colon = strrchr(text, ':'), *end;
-    if (colon) {
-        errno = 0;
-        host->workers = strtoul(colon + 1, &end, 10);
-        if (colon[1] < '0' || colon[1] > '9' || *end || errno || host->workers < 1 ||
-            host->workers > WORKERS_MOST)
-            return kl_cmd_usage(command, "--host '%s': behind the colon is no number of workers from 1 to %d",
-                                text, WORKERS_MOST);
-        *colon = '\0';
-    }
-    if (!*text || *text == '-')
-        return kl_cmd_usage(command, "--host '%s': it is no name of a host", text);
+    const char *colon = strrchr(v->text, ':');
+    int length = (int)(colon ? colon - v->text : (ptrdiff_t)strlen(v->text));
+    *host = (run_host){.input = -1};
+    if (colon && kl_option_set(&count, v->said, colon + 1, &host->workers, NULL) != KILTER_OK)
+        return kl_fail(v->error, KILTER_ERR_USAGE,
+                       "%s: '%s': behind the colon is no number of workers from 1 to %d", v->said, v->text,
+                       WORKERS_MOST);
+    if (length == 0 || *v->text == '-')
+        return kl_fail(v->error, KILTER_ERR_USAGE, "%s: '%.*s' is not the name of a host", v->said, length,
+                       v->text);
+    if (!(host->name = kl_text("%.*s", length, v->text)))
+        return kl_fail(v->error, KILTER_ERR_MEMORY, "%s: memory ran out", v->said);
     options->host_count++;
-    return EXIT_SUCCESS;
+    return KILTER_OK;
 }
 
-static int read_option(const kl_command *command, const char *option, char *value, run_options *options) {
-    bool is_host = strcmp(option, "--host") == 0, is_ssh = strcmp(option, "--ssh") == 0;
-    if (!is_host && !is_ssh && strcmp(option, "--listen") != 0)
-        return kl_cmd_usage(
-            command, *option == '-' ? "unknown option '%s'" : "'%s': write -- before the program", option);
-    if (!value || strcmp(value, "--") == 0)
-        return kl_cmd_usage(command, "%s wants a value", option);
-    if (is_host)
-        return add_host(command, value, options);
-    if (!*value)
-        return kl_cmd_usage(command, "%s: the value is empty", option);
-    *(is_ssh ? &options->ssh : &options->listen) = value;
-    return EXIT_SUCCESS;
-}
+#define AT(member) .offset = offsetof(run_options, member)
+
+static const kl_option rows[] = {
+    {"host", "HOST[:N]",
+     "Start N workers there (default: one for each processing unit). The option may be repeated.",
+     KL_OPTION_OTHER, .read = add_host, .repeats = true},
+    {"ssh", "COMMAND",
+     "Reach a host with COMMAND HOST SCRIPT (default: ssh -o BatchMode=yes, which never asks for a "
+     "password).",
+     KL_OPTION_TEXT, AT(ssh), .repeats = true},
+    {"listen", "ADDRESS", "Address of this machine that the hosts reach (default: its name).", KL_OPTION_TEXT,
+     AT(listen), .repeats = true},
+};
 
 static int read_words(const kl_command *command, int argc, char **argv, run_options *options) {
-    int code = EXIT_SUCCESS, i = 1;
-    for (; i < argc && code == EXIT_SUCCESS && strcmp(argv[i], "--") != 0; i += 2)
-        code = read_option(command, argv[i], i + 1 < argc ? argv[i + 1] : NULL, options);
+    int first, code = kl_cmd_read(command, argc, argv, options, &first);
     if (code != EXIT_SUCCESS)
         return code;
-    if (i + 1 >= argc)
+    if (first < argc && strcmp(argv[first - 1], "--") != 0)
+        return kl_cmd_usage(command, "'%s': write -- before the program", argv[first]);
+    if (first >= argc)
         return kl_cmd_usage(command, "no program given: write it behind --");
     if (options->host_count == 0)
         return kl_cmd_usage(command, "no host given: name one with --host");
-    options->program = argv + i + 1;
+    options->program = argv + first;
     return EXIT_SUCCESS;
 }
 
@@ -199,7 +199,7 @@ static void put_script(const run_state *r, const run_host *host, kl_buffer *out)
     put_text(out, "\"ended with code $code, and is started again\" >&2; done; }; ");
     snprintf(numbers, sizeof numbers, "again=%d; left=", AGAIN_MOST);
     put_text(out, numbers);
-    snprintf(numbers, sizeof numbers, "%lu", host->workers);
+    snprintf(numbers, sizeof numbers, "%u", host->workers);
     put_text(out, host->workers ? numbers : "$(nproc)");
     put_text(out,
              "; exec 3<&0; all=; while [ \"$left\" -gt 0 ]; do one 3<&- & all=\"$all $!\"; left=$((left - "
@@ -426,24 +426,22 @@ static int run(const kl_command *command, int argc, char **argv) {
     int code = read_words(command, argc, argv, &options);
     if (code == EXIT_SUCCESS)
         code = run_with(&options);
+    for (size_t i = 0; i < options.host_count; i++)
+        free(options.hosts[i].name);
     free(options.hosts);
     return code;
 }
 
 const kl_command kl_cmd_run = {
     .name = "run",
-    .summary = "start a program as master here and as workers on other hosts, through ssh",
-    .help =
-        "usage: kilter run --host HOST[:N]… [OPTION]… -- PROGRAM [ARGUMENT]…\n"
-        "\n"
-        "Starts PROGRAM here as the master of a farm, and on each HOST as N workers, through ssh. The\n"
-        "program is to be there under the same name. Its messages are encrypted with a key made for\n"
-        "this run, which the workers get on their standard input. Ends with the master's exit code,\n"
-        "and the workers with it. A host that cannot be reached is named, and the run goes on.\n"
-        "\n"
-        "  --host HOST[:N]      N workers there (default: one for each processing unit); may be repeated\n"
-        "  --ssh COMMAND        what reaches a host: COMMAND HOST SCRIPT (default: ssh -o BatchMode=yes)\n"
-        "  --listen ADDRESS     address of this machine that the hosts reach (default: its name)\n"
-        "  --help               this text\n",
+    .summary = "Start a program as master here and as workers on other hosts, through ssh.",
+    .text = "usage: kilter run --host HOST[:N]… [OPTION]… -- PROGRAM [ARGUMENT]…\n\n"
+            "Starts PROGRAM here as the master of a farm, and on each HOST as N workers, through\n"
+            "ssh. The program must be there under the same name. Its messages are encrypted with a\n"
+            "key made for this run, which the workers get on their standard input. The command\n"
+            "ends with the exit code of the master, and the workers end with it. A host that cannot\n"
+            "be reached is named, and the run continues.\n",
+    .options = KL_OPTIONS(rows),
+    .in_order = true,
     .run = run,
 };

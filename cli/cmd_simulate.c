@@ -1,4 +1,4 @@
-/* kilter simulate: what policies come to on a described cluster. */
+/* kilter simulate: runs a farm under one or more policies on a described platform. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,62 +20,32 @@
 /* Above, the events engine is the default. */
 enum { MOST_SMPI_WORKERS = 2000 };
 enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
-static const uint64_t MOST_BYTES = (uint64_t)1 << 40;
+#define MOST_BYTES 0x1p40
 /* Of the master on a host of speed 1, for one message: what a real one takes (docs/bench.md). */
-static const double ANSWER_S = 10e-6;
+#define ANSWER_S 10e-6
 
+/* What was asked. */
 typedef struct question {
-    const char *platform, *tasks, *policy, *engine, *record, *gantt, *write_platform; /* as given */
-    const char *iterations, *seed, *answer, *startup, *task_bytes, *result_bytes;
+    const char *platform, *tasks, *policy, *engine, *record, *gantt, *write_platform;
+    uint64_t seed, task_bytes, result_bytes;
+    double answer_s, startup_s;
+    uint32_t iterations;
     bool json;
 } question;
 
-/* What was asked, read. */
+/* What was asked, and what follows from it. */
 typedef struct simulation {
+    question q;
     bool smpi; /* the engine: else events */
     bool file; /* the platform is a file of SimGrid's: then there is no cluster */
     kl_cluster cluster;
     kl_tasks tasks;
     const kl_policy *policies[MOST_POLICIES];
     size_t policy_count;
-    uint32_t iterations;
-    double answer_s, startup_s;
-    uint64_t task_bytes, result_bytes;
     kl_simulated *results; /* of the first policy, then of the next … */
 } simulation;
 
 /* --- the command line --- */
-
-static kilter_status bad(kilter_error *error, const char *option, const char *value, const char *why) {
-    return kl_fail(error, KILTER_ERR_USAGE, "--%s '%s': %s", option, value, why);
-}
-
-static kilter_status read_count(const char *option, const char *text, uint64_t least, uint64_t most,
-                                uint64_t *value, kilter_error *error) {
-    if (!text)
-        return KILTER_OK;
-    char *end;
-    errno = 0;
-    unsigned long long n = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || n < least || n > most) {
-        char why[96];
-        snprintf(why, sizeof why, "give a whole number from %" PRIu64 " to %" PRIu64, least, most);
-        return bad(error, option, text, why);
-    }
-    *value = n;
-    return KILTER_OK;
-}
-
-static kilter_status read_seconds(const char *option, const char *text, double *value, kilter_error *error) {
-    if (!text)
-        return KILTER_OK;
-    char *end;
-    double s = strtod(text, &end);
-    if (end == text || *end || !(s >= 0 && s <= 1000))
-        return bad(error, option, text, "give seconds from 0 to 1000");
-    *value = s;
-    return KILTER_OK;
-}
 
 static kilter_status add_policy(simulation *sim, const kl_policy *policy, kilter_error *error) {
     if (sim->policy_count == MOST_POLICIES)
@@ -136,84 +106,70 @@ static kilter_status check_file(const char *platform, kilter_error *error) {
                   : KILTER_OK;
 }
 
-static kilter_status read_platform(const question *q, simulation *sim, kilter_error *error) {
+static kilter_status read_platform(simulation *sim, kilter_error *error) {
     kilter_error why;
-    if (!q->platform)
+    if (!sim->q.platform)
         return kl_fail(error, KILTER_ERR_USAGE, "--platform SPEC is missing, such as 16x1.0,16x0.25");
-    if ((sim->file = is_file(q->platform)))
-        return check_file(q->platform, error);
-    kilter_status status = kl_cluster_parse(q->platform, &sim->cluster, &why);
+    if ((sim->file = is_file(sim->q.platform)))
+        return check_file(sim->q.platform, error);
+    kilter_status status = kl_cluster_parse(sim->q.platform, &sim->cluster, &why);
     return status == KILTER_OK ? status : kl_fail(error, status, "--platform: %.480s", why.text);
 }
 
 /* The farm itself where that is built and not too slow, else its model. */
-static kilter_status choose_engine(const question *q, simulation *sim, kilter_error *error) {
+static kilter_status choose_engine(simulation *sim, kilter_error *error) {
     char *program = kl_smpi_program();
     bool there = program != NULL;
     free(program);
     bool small = sim->file || sim->cluster.workers <= MOST_SMPI_WORKERS;
-    sim->smpi = q->engine ? strcmp(q->engine, "smpi") == 0 : there && small;
+    sim->smpi = sim->q.engine ? strcmp(sim->q.engine, "smpi") == 0 : there && small;
     if (sim->file && !sim->smpi)
         return kl_fail(
             error, KILTER_ERR_USAGE,
             "--platform '%s': the events engine does not read SimGrid's files%s; give a SPEC, such as "
             "16x1.0,16x0.25",
-            q->platform, q->engine ? "" : ", and the smpi engine is not there");
+            sim->q.platform, sim->q.engine ? "" : ", and the smpi engine is not there");
     return KILTER_OK;
 }
 
-static kilter_status read_tasks(const question *q, simulation *sim, kilter_error *error) {
+static kilter_status read_tasks(simulation *sim, kilter_error *error) {
     kilter_error why;
-    if (!q->tasks)
+    if (!sim->q.tasks)
         return kl_fail(error, KILTER_ERR_USAGE, "--tasks SPEC is missing, such as 8000@lognormal(1ms,1.0)");
-    kilter_status status = kl_tasks_parse(q->tasks, &sim->tasks, &why);
+    kilter_status status = kl_tasks_parse(sim->q.tasks, &sim->tasks, &why);
+    sim->tasks.seed = sim->q.seed;
     return status == KILTER_OK ? status : kl_fail(error, status, "--tasks: %.480s", why.text);
 }
 
-static kilter_status read_numbers(const question *q, simulation *sim, kilter_error *error) {
-    uint64_t iterations = 1, seed = 1;
-    sim->answer_s = ANSWER_S;
-    kilter_status status = read_count("iterations", q->iterations, 1, MOST_ITERATIONS, &iterations, error);
-    if (status == KILTER_OK)
-        status = read_count("seed", q->seed, 0, UINT64_MAX, &seed, error);
-    if (status == KILTER_OK)
-        status = read_count("task-bytes", q->task_bytes, 0, MOST_BYTES, &sim->task_bytes, error);
-    if (status == KILTER_OK)
-        status = read_count("result-bytes", q->result_bytes, 0, MOST_BYTES, &sim->result_bytes, error);
-    if (status == KILTER_OK)
-        status = read_seconds("answer-s", q->answer, &sim->answer_s, error);
-    if (status == KILTER_OK)
-        status = read_seconds("startup-s", q->startup, &sim->startup_s, error);
-    if (status == KILTER_OK && sim->smpi && sim->startup_s > 0)
-        status =
-            kl_fail(error, KILTER_ERR_USAGE,
-                    "--startup-s: of the events engine only; with smpi, messages cost what the links of the "
-                    "platform and --answer-s say");
-    sim->iterations = (uint32_t)iterations;
-    sim->tasks.seed = seed;
-    return status;
+static kilter_status check_startup(const simulation *sim, kilter_error *error) {
+    return sim->smpi && sim->q.startup_s > 0
+               ? kl_fail(
+                     error, KILTER_ERR_USAGE,
+                     "--startup-s: only the events engine has it; with smpi, messages cost what the links of "
+                     "the platform and --answer-s say")
+               : KILTER_OK;
 }
 
-static kilter_status read_question(const question *q, simulation *sim, kilter_error *error) {
-    kilter_status status = read_platform(q, sim, error);
+static kilter_status read_question(simulation *sim, kilter_error *error) {
+    kilter_status status = read_platform(sim, error);
     if (status == KILTER_OK)
-        status = choose_engine(q, sim, error);
+        status = choose_engine(sim, error);
     if (status == KILTER_OK)
-        status = read_tasks(q, sim, error);
+        status = read_tasks(sim, error);
     if (status == KILTER_OK)
-        status = read_numbers(q, sim, error);
+        status = check_startup(sim, error);
     if (status == KILTER_OK)
-        status = read_policies(q->policy ? q->policy : "auto", sim, error);
-    if (status == KILTER_OK && q->gantt && sim->policy_count > 1)
+        status = read_policies(sim->q.policy ? sim->q.policy : "auto", sim, error);
+    if (status == KILTER_OK && sim->q.gantt && sim->policy_count > 1)
         status =
             kl_fail(error, KILTER_ERR_USAGE, "--gantt draws one policy: %zu were given", sim->policy_count);
     if (status != KILTER_OK)
         return status;
-    sim->results = calloc(sim->policy_count * sim->iterations, sizeof *sim->results);
+    sim->results = calloc(sim->policy_count * sim->q.iterations, sizeof *sim->results);
     return sim->results
                ? KILTER_OK
                : kl_fail(error, KILTER_ERR_MEMORY,
-                         "keeping the results of %" PRIu32 " iterations: memory ran out", sim->iterations);
+                         "keeping the results of %" PRIu32 " iterations: memory ran out", sim->q.iterations);
 }
 
 /* --- simulating --- */
@@ -234,11 +190,11 @@ static kilter_status simulate_events(const simulation *sim, const kl_policy *pol
     kl_events_farm farm = {.cluster = &sim->cluster,
                            .tasks = &sim->tasks,
                            .policy = policy,
-                           .iterations = sim->iterations,
-                           .task_bytes = (double)sim->task_bytes,
-                           .result_bytes = (double)sim->result_bytes,
-                           .answer_s = sim->answer_s,
-                           .startup_s = sim->startup_s,
+                           .iterations = sim->q.iterations,
+                           .task_bytes = (double)sim->q.task_bytes,
+                           .result_bytes = (double)sim->q.result_bytes,
+                           .answer_s = sim->q.answer_s,
+                           .startup_s = sim->q.startup_s,
                            .record = record};
     return kl_events_run(&farm, results, error);
 }
@@ -267,24 +223,24 @@ static double work_s(const simulation *sim, uint32_t iteration) {
     return sum;
 }
 
-static kilter_status simulate_smpi(const question *q, const simulation *sim, const kl_policy *policy,
-                                   const char *platform, const char *hosts, const char *record,
-                                   kl_simulated *results, kilter_error *error) {
+static kilter_status simulate_smpi(const simulation *sim, const kl_policy *policy, const char *platform,
+                                   const char *hosts, const char *record, kl_simulated *results,
+                                   kilter_error *error) {
     kl_smpi_farm farm = {.platform = platform,
                          .hosts = hosts,
-                         .tasks = q->tasks,
+                         .tasks = sim->q.tasks,
                          .policy = kl_policy_name(policy),
-                         .iterations = sim->iterations,
+                         .iterations = sim->q.iterations,
                          .seed = sim->tasks.seed,
-                         .task_bytes = sim->task_bytes,
-                         .result_bytes = sim->result_bytes,
-                         .answer_s = sim->answer_s,
+                         .task_bytes = sim->q.task_bytes,
+                         .result_bytes = sim->q.result_bytes,
+                         .answer_s = sim->q.answer_s,
                          .record = record};
-    kl_smpi_iteration *its = calloc(sim->iterations, sizeof *its);
+    kl_smpi_iteration *its = calloc(sim->q.iterations, sizeof *its);
     if (!its)
         return kl_fail(error, KILTER_ERR_MEMORY, "keeping the results: memory ran out");
     kilter_status status = kl_smpi_run(&farm, its, error);
-    for (uint32_t i = 0; status == KILTER_OK && i < sim->iterations; i++)
+    for (uint32_t i = 0; status == KILTER_OK && i < sim->q.iterations; i++)
         results[i] = (kl_simulated){
             .elapsed_s = its[i].elapsed_s,
             .bound_s = sim->file ? its[i].bound_s
@@ -297,8 +253,8 @@ static kilter_status simulate_smpi(const question *q, const simulation *sim, con
 }
 
 /* A SPEC becomes a platform and a list of hosts, for as long as the simulation takes. */
-static kilter_status simulate_described(const question *q, const simulation *sim, const kl_policy *policy,
-                                        const char *record, kl_simulated *results, kilter_error *error) {
+static kilter_status simulate_described(const simulation *sim, const kl_policy *policy, const char *record,
+                                        kl_simulated *results, kilter_error *error) {
     FILE *platform = NULL, *hosts = NULL;
     char *platform_name = NULL, *hosts_name = NULL;
     kilter_status status =
@@ -306,7 +262,7 @@ static kilter_status simulate_described(const question *q, const simulation *sim
     if (status == KILTER_OK)
         status = write_in_memory(&sim->cluster, kl_cluster_write_hosts, &hosts, &hosts_name, error);
     if (status == KILTER_OK)
-        status = simulate_smpi(q, sim, policy, platform_name, hosts_name, record, results, error);
+        status = simulate_smpi(sim, policy, platform_name, hosts_name, record, results, error);
     if (platform)
         fclose(platform);
     if (hosts)
@@ -316,16 +272,16 @@ static kilter_status simulate_described(const question *q, const simulation *sim
     return status;
 }
 
-static kilter_status simulate(const question *q, const simulation *sim, const kl_policy *policy,
-                              const char *record, kl_simulated *results, kilter_error *error) {
+static kilter_status simulate(const simulation *sim, const kl_policy *policy, const char *record,
+                              kl_simulated *results, kilter_error *error) {
     struct stat found;
     if (record && stat(record, &found) == 0 && found.st_size > 0)
         return kl_fail(error, KILTER_ERR_USAGE, "--record: %s exists; name another file", record);
     if (!sim->smpi)
         return simulate_events(sim, policy, record, results, error);
     if (sim->file)
-        return simulate_smpi(q, sim, policy, q->platform, NULL, record, results, error);
-    return simulate_described(q, sim, policy, record, results, error);
+        return simulate_smpi(sim, policy, sim->q.platform, NULL, record, results, error);
+    return simulate_described(sim, policy, record, results, error);
 }
 
 static kilter_status draw(const char *record, const char *picture, kilter_error *error) {
@@ -339,16 +295,16 @@ static kilter_status draw(const char *record, const char *picture, kilter_error 
 }
 
 /* A picture is drawn from a record: without one, from one that goes again. */
-static kilter_status simulate_and_draw(const question *q, const simulation *sim, kilter_error *error) {
+static kilter_status simulate_and_draw(const simulation *sim, kilter_error *error) {
     char *folder = NULL, *record = NULL;
-    kilter_status status = q->record ? KILTER_OK : kl_private_dir(&folder, error);
+    kilter_status status = sim->q.record ? KILTER_OK : kl_private_dir(&folder, error);
     if (status == KILTER_OK) {
-        record = q->record ? kl_text("%s", q->record) : kl_text("%s/simulated.kilter", folder);
-        status = record ? simulate(q, sim, sim->policies[0], record, sim->results, error)
+        record = sim->q.record ? kl_text("%s", sim->q.record) : kl_text("%s/simulated.kilter", folder);
+        status = record ? simulate(sim, sim->policies[0], record, sim->results, error)
                         : kl_fail(error, KILTER_ERR_MEMORY, "naming a record: memory ran out");
     }
     if (status == KILTER_OK)
-        status = draw(record, q->gantt, error);
+        status = draw(record, sim->q.gantt, error);
     if (folder) {
         if (record)
             unlink(record);
@@ -359,15 +315,15 @@ static kilter_status simulate_and_draw(const question *q, const simulation *sim,
     return status;
 }
 
-static kilter_status simulate_all(const question *q, const simulation *sim, kilter_error *error) {
-    if (q->gantt)
-        return simulate_and_draw(q, sim, error);
+static kilter_status simulate_all(const simulation *sim, kilter_error *error) {
+    if (sim->q.gantt)
+        return simulate_and_draw(sim, error);
     kilter_status status = KILTER_OK;
     for (size_t p = 0; status == KILTER_OK && p < sim->policy_count; p++) {
-        char *record = q->record ? record_name(sim, q->record, sim->policies[p]) : NULL;
-        if (q->record && !record)
+        char *record = sim->q.record ? record_name(sim, sim->q.record, sim->policies[p]) : NULL;
+        if (sim->q.record && !record)
             return kl_fail(error, KILTER_ERR_MEMORY, "naming a record: memory ran out");
-        status = simulate(q, sim, sim->policies[p], record, &sim->results[p * sim->iterations], error);
+        status = simulate(sim, sim->policies[p], record, &sim->results[p * sim->q.iterations], error);
         free(record);
     }
     return status;
@@ -376,7 +332,7 @@ static kilter_status simulate_all(const question *q, const simulation *sim, kilt
 /* --- printing --- */
 
 static const kl_simulated *result_of(const simulation *sim, size_t policy, uint32_t iteration) {
-    return &sim->results[policy * sim->iterations + iteration];
+    return &sim->results[policy * sim->q.iterations + iteration];
 }
 
 static double efficiency(const kl_simulated *r) {
@@ -390,8 +346,8 @@ typedef struct means {
 
 static means means_of(const simulation *sim, size_t policy) {
     means m = {0};
-    double part = 1.0 / sim->iterations;
-    for (uint32_t i = 0; i < sim->iterations; i++) {
+    double part = 1.0 / sim->q.iterations;
+    for (uint32_t i = 0; i < sim->q.iterations; i++) {
         const kl_simulated *r = result_of(sim, policy, i);
         m.elapsed_s += part * r->elapsed_s;
         m.bound_s += part * r->bound_s;
@@ -424,17 +380,17 @@ static void cell_messages(const void *context, size_t row, char *cell) {
 }
 static void cell_last_elapsed(const void *context, size_t row, char *cell) {
     const simulation *sim = context;
-    double last_s = result_of(sim, row, sim->iterations - 1)->elapsed_s;
-    kl_cell(cell, "%s", sim->iterations > 1 ? kl_time_words(last_s).text : "");
+    double last_s = result_of(sim, row, sim->q.iterations - 1)->elapsed_s;
+    kl_cell(cell, "%s", sim->q.iterations > 1 ? kl_time_words(last_s).text : "");
 }
 static void cell_last_efficiency(const void *context, size_t row, char *cell) {
     const simulation *sim = context;
     *cell = '\0';
-    if (sim->iterations > 1)
-        kl_cell_number(cell, "%.4f", efficiency(result_of(sim, row, sim->iterations - 1)));
+    if (sim->q.iterations > 1)
+        kl_cell_number(cell, "%.4f", efficiency(result_of(sim, row, sim->q.iterations - 1)));
 }
 
-static void print_table(const question *q, const simulation *sim, const char *engine) {
+static void print_table(const simulation *sim, const char *engine) {
     static const kl_column columns[] = {
         {"policy", true, cell_policy},      {"makespan", false, cell_elapsed},
         {"bound", false, cell_bound},       {"efficiency", false, cell_efficiency},
@@ -442,13 +398,13 @@ static void print_table(const question *q, const simulation *sim, const char *en
         {"last", false, cell_last_elapsed}, {"its efficiency", false, cell_last_efficiency},
     };
     if (sim->file)
-        kl_say(stdout, "platform", "%s", q->platform);
+        kl_say(stdout, "platform", "%s", sim->q.platform);
     else
-        kl_say(stdout, "platform", "%s: %" PRIu32 " workers", q->platform, sim->cluster.workers);
-    kl_say(stdout, "tasks", "%s, seed %" PRIu64, q->tasks, sim->tasks.seed);
-    if (sim->iterations > 1)
+        kl_say(stdout, "platform", "%s: %" PRIu32 " workers", sim->q.platform, sim->cluster.workers);
+    kl_say(stdout, "tasks", "%s, seed %" PRIu64, sim->q.tasks, sim->tasks.seed);
+    if (sim->q.iterations > 1)
         kl_say(stdout, "iterations", "%" PRIu32 "; the table has their means, and the last one",
-               sim->iterations);
+               sim->q.iterations);
     kl_say(stdout, "engine", "%s", engine);
     putchar('\n');
     kl_print_table(stdout, columns, sizeof columns / sizeof *columns, sim, sim->policy_count);
@@ -473,22 +429,22 @@ static void print_policy(kl_json *j, const simulation *sim, size_t policy) {
     kl_json_number(j, "bound_s", m.bound_s);
     kl_json_number(j, "efficiency", m.elapsed_s > 0 ? m.bound_s / m.elapsed_s : 1);
     kl_json_open(j, "iterations", '[');
-    for (uint32_t i = 0; i < sim->iterations; i++)
+    for (uint32_t i = 0; i < sim->q.iterations; i++)
         print_iteration(j, result_of(sim, policy, i));
     kl_json_close(j, ']');
     kl_json_close(j, '}');
 }
 
-static void print_json(const question *q, const simulation *sim, const char *engine) {
+static void print_json(const simulation *sim, const char *engine) {
     kl_json j = {.out = stdout, .first = true};
     kl_json_open(&j, NULL, '{');
     kl_json_text(&j, "engine", engine);
-    kl_json_text(&j, "platform", q->platform);
+    kl_json_text(&j, "platform", sim->q.platform);
     kl_json_number(&j, "workers", sim->file ? NAN : sim->cluster.workers);
-    kl_json_text(&j, "tasks", q->tasks);
+    kl_json_text(&j, "tasks", sim->q.tasks);
     kl_json_count(&j, "seed", sim->tasks.seed);
-    kl_json_number(&j, "answer_s", sim->answer_s);
-    kl_json_number(&j, "startup_s", sim->startup_s);
+    kl_json_number(&j, "answer_s", sim->q.answer_s);
+    kl_json_number(&j, "startup_s", sim->q.startup_s);
     kl_json_open(&j, "policies", '[');
     for (size_t p = 0; p < sim->policy_count; p++)
         print_policy(&j, sim, p);
@@ -499,139 +455,107 @@ static void print_json(const question *q, const simulation *sim, const char *eng
 
 /* --- the command --- */
 
-static kilter_status write_platform(const question *q, kilter_error *error) {
-    simulation sim = {0};
-    kilter_status status = read_platform(q, &sim, error);
+static kilter_status write_platform(simulation *sim, kilter_error *error) {
+    kilter_status status = read_platform(sim, error);
     if (status != KILTER_OK)
         return status;
-    if (sim.file)
+    if (sim->file)
         return kl_fail(error, KILTER_ERR_USAGE, "--write-platform: '%s' is a platform of SimGrid's already",
-                       q->platform);
-    bool to_stdout = strcmp(q->write_platform, "-") == 0;
+                       sim->q.platform);
+    bool to_stdout = strcmp(sim->q.write_platform, "-") == 0;
     kl_new_file file = {.out = stdout};
     if (!to_stdout)
-        status = kl_new_file_open(q->write_platform, &file, error);
+        status = kl_new_file_open(sim->q.write_platform, &file, error);
     if (status == KILTER_OK)
-        status = kl_cluster_write_simgrid(&sim.cluster, file.out, error);
+        status = kl_cluster_write_simgrid(&sim->cluster, file.out, error);
     if (!to_stdout && file.out) {
         kilter_status ended = kl_new_file_end(&file, status == KILTER_OK, status == KILTER_OK ? error : NULL);
         status = status != KILTER_OK ? status : ended;
     }
-    kl_cluster_free(&sim.cluster);
+    kl_cluster_free(&sim->cluster);
     return status;
 }
 
-static kilter_status answer(const question *q, kilter_error *error) {
-    simulation sim = {0};
-    kilter_status status = read_question(q, &sim, error);
+static kilter_status answer(simulation *sim, kilter_error *error) {
+    kilter_status status = read_question(sim, error);
     if (status == KILTER_OK)
-        status = simulate_all(q, &sim, error);
+        status = simulate_all(sim, error);
     if (status == KILTER_OK)
-        (q->json ? print_json : print_table)(q, &sim, sim.smpi ? "smpi" : "events");
-    kl_cluster_free(&sim.cluster);
-    kl_tasks_free(&sim.tasks);
-    free(sim.results);
+        (sim->q.json ? print_json : print_table)(sim, sim->smpi ? "smpi" : "events");
+    kl_cluster_free(&sim->cluster);
+    kl_tasks_free(&sim->tasks);
+    free(sim->results);
     return status;
 }
 
-typedef struct option {
-    const char *name;
-    const char **value;
-} option;
+#define AT(member) .offset = offsetof(question, member)
 
-/* Gives the exit code of a command line that cannot be used, 0 when it can. */
-static int read_options(const kl_command *command, int argc, char **argv, question *q) {
-    const option options[] = {{"platform", &q->platform},
-                              {"tasks", &q->tasks},
-                              {"policy", &q->policy},
-                              {"iterations", &q->iterations},
-                              {"engine", &q->engine},
-                              {"record", &q->record},
-                              {"gantt", &q->gantt},
-                              {"seed", &q->seed},
-                              {"answer-s", &q->answer},
-                              {"startup-s", &q->startup},
-                              {"task-bytes", &q->task_bytes},
-                              {"result-bytes", &q->result_bytes},
-                              {"write-platform", &q->write_platform}};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            q->json = true;
-            continue;
-        }
-        const char **value = NULL;
-        for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-            if (strncmp(argv[i], "--", 2) == 0 && strcmp(argv[i] + 2, options[k].name) == 0)
-                value = options[k].value;
-        if (!value)
-            return kl_cmd_usage(command, "unknown %s '%s'", argv[i][0] == '-' ? "option" : "argument",
-                                argv[i]);
-        if (i + 1 == argc)
-            return kl_cmd_usage(command, "%s wants a value", argv[i]);
-        if (*value)
-            return kl_cmd_usage(command, "%s is given twice: '%s' and '%s'", argv[i], *value, argv[i + 1]);
-        *value = argv[++i];
-    }
-    for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-        if (q->write_platform && !q->tasks && *options[k].value && options[k].value != &q->platform &&
-            options[k].value != &q->write_platform)
-            return kl_cmd_usage(command, "--%s is of a simulation: there is no --tasks", options[k].name);
-    if ((q->gantt && strcmp(q->gantt, "-") == 0) || (q->record && strcmp(q->record, "-") == 0))
-        return kl_cmd_usage(command, "--%s -: the standard output is for what it came to; name a file",
-                            q->gantt && strcmp(q->gantt, "-") == 0 ? "gantt" : "record");
-    if (q->engine && strcmp(q->engine, "events") != 0 && strcmp(q->engine, "smpi") != 0)
-        return kl_cmd_usage(command, "--engine '%s': there are smpi and events", q->engine);
-    return 0;
-}
+static const kl_option rows[] = {
+    {"platform", "SPEC",
+     "Hosts by speed, such as 16x1.0,16x0.25@osc(60s,30s);link=50us,125MB/s;master=0.1, or a platform file "
+     "FILE.xml of SimGrid. A profile behind @ is osc(PERIOD,BUSY[,FACTOR]), drop(AT,FACTOR), "
+     "freeze(FROM,TO), share(PART,SLICE) or steps(AT:FACTOR,...[,every PERIOD]). link is the latency and "
+     "bandwidth of the link of each host. master is the speed of the master's own host; without it, the "
+     "master shares the host of the first worker.",
+     KL_OPTION_TEXT, AT(platform)},
+    {"tasks", "SPEC",
+     "Number of tasks and the time of each at speed 1, such as 8000@lognormal(1ms,1.0); also const(MEAN), "
+     "exp(MEAN), uniform(MEAN,CV) and normal(MEAN,CV). file=RECORD takes the tasks of a run record.",
+     KL_OPTION_TEXT, AT(tasks)},
+    {"policy", "POLICIES", "Names separated by commas, or all (default: auto).", KL_OPTION_TEXT, AT(policy),
+     .needs = "tasks"},
+    {"iterations", "N",
+     "Number of runs of each farm; measurements are kept from one run to the next (default: 1).",
+     KL_OPTION_UINT32, AT(iterations), .needs = "tasks", .least = 1, .most = MOST_ITERATIONS},
+    {"seed", "N", "Seed of the times of the tasks (default: 1).", KL_OPTION_UINT64, AT(seed),
+     .needs = "tasks"},
+    {"answer-s", "SECONDS", "Time the master needs for one message at speed 1 (default: 1e-5).",
+     KL_OPTION_NUMBER, AT(answer_s), .needs = "tasks", .most = 1000},
+    {"startup-s", "SECONDS", "Time to start a message with tasks or results (default: 0; events only).",
+     KL_OPTION_NUMBER, AT(startup_s), .needs = "tasks", .most = 1000},
+    {"task-bytes", "BYTES", "Bytes sent to a worker for each task (default: 0).", KL_OPTION_UINT64,
+     AT(task_bytes), .needs = "tasks", .most = MOST_BYTES},
+    {"result-bytes", "BYTES", "Bytes sent back for each task (default: 0).", KL_OPTION_UINT64,
+     AT(result_bytes), .needs = "tasks", .most = MOST_BYTES},
+    {"engine", "ENGINE",
+     "smpi runs the farm itself under SimGrid; events runs a model of it and is much faster (default: smpi "
+     "for "
+     "up to 2,000 workers where it was built).",
+     KL_OPTION_TEXT, AT(engine), .needs = "tasks", .words = "smpi events"},
+    {"record", "FILE",
+     "Write a run record. With several policies, each writes FILE with the policy's name before the ending.",
+     KL_OPTION_TEXT, AT(record), .needs = "tasks", .is_file = true},
+    {"gantt", "FILE.svg", "Draw which worker computed what, and when; for one policy.", KL_OPTION_TEXT,
+     AT(gantt), .needs = "tasks", .is_file = true},
+    KL_JSON_ROW(question),
+    {"write-platform", "FILE.xml", "Write the platform for SimGrid; - is the standard output.",
+     KL_OPTION_TEXT, AT(write_platform)},
+};
 
 static int run(const kl_command *command, int argc, char **argv) {
-    question q = {0};
-    int code = read_options(command, argc, argv, &q);
-    if (code != 0)
-        return code;
+    simulation sim = {.q = {.seed = 1, .answer_s = ANSWER_S, .iterations = 1}};
     kilter_error error;
-    if (q.write_platform && write_platform(&q, &error) != KILTER_OK)
+    int first, code = kl_cmd_read(command, argc, argv, &sim.q, &first);
+    if (code != EXIT_SUCCESS)
+        return code;
+    if (first < argc)
+        return kl_cmd_usage(command, "unknown argument '%s'", argv[first]);
+    if (sim.q.write_platform && write_platform(&sim, &error) != KILTER_OK)
         return kilter_exit("kilter simulate", &error);
-    if (!(q.write_platform && !q.tasks) && answer(&q, &error) != KILTER_OK)
+    if (!(sim.q.write_platform && !sim.q.tasks) && answer(&sim, &error) != KILTER_OK)
         return kilter_exit("kilter simulate", &error);
     return kl_cmd_printed();
 }
 
 const kl_command kl_cmd_simulate = {
     .name = "simulate",
-    .summary = "what policies come to on a cluster you describe",
-    .help =
-        "usage: kilter simulate --platform SPEC|FILE.xml --tasks SPEC [--policy LIST] [OPTION]…\n"
-        "       kilter simulate --platform SPEC --write-platform FILE.xml\n"
-        "\n"
-        "Runs a farm whose tasks only take time on a described cluster, under each policy of the list, and\n"
-        "prints what it came to against the bound: the time if all hosts had computed all the time.\n"
-        "\n"
-        "  --platform SPEC       hosts by speed, as "
-        "16x1.0,16x0.25@osc(60s,30s);link=50us,125MB/s;master=0.1\n"
-        "                        profiles: osc(PERIOD,BUSY[,FACTOR]) drop(AT,FACTOR) freeze(FROM,TO)\n"
-        "                                  share(PART,SLICE) steps(AT:FACTOR,…[,every PERIOD])\n"
-        "                        link: latency and bandwidth of each host's link (50us,125MB/s)\n"
-        "                        master: speed of its own host; without: it shares the first worker's\n"
-        "  --tasks SPEC          how many, and how long each takes at speed 1, as 8000@lognormal(1ms,1.0);\n"
-        "                        const(MEAN) exp(MEAN) uniform(MEAN,CV) normal(MEAN,CV) lognormal(MEAN,CV);\n"
-        "                        or those of a run record: file=RECORD\n"
-        "  --policy LIST         names with commas between, or all (auto)\n"
-        "  --iterations K        of each farm; measurements stay from one to the next (1)\n"
-        "  --seed N              of the task times (1)\n"
-        "  --answer-s SECONDS    the master's work for one message, at speed 1 (1e-5)\n"
-        "  --startup-s SECONDS   to start a message with tasks or results, m_o (0; events only)\n"
-        "  --task-bytes BYTES    to a worker for each task (0)\n"
-        "  --result-bytes BYTES  back for each task (0)\n"
-        "  --engine ENGINE       smpi: the farm itself under SimGrid; events: its model, for size (smpi up "
-        "to\n"
-        "                        2,000 workers where it is built)\n"
-        "  --record FILE         write a run record; of several policies: FILE-POLICY before its ending\n"
-        "  --gantt FILE.svg      draw who computed what, when (one policy)\n"
-        "  --json                one JSON object, times in seconds\n"
-        "  --write-platform FILE the platform for SimGrid; - is the standard output\n"
-        "  --help                this text\n"
-        "\n"
-        "Policies: static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto ect.\n",
+    .summary = "Run a farm under one or more policies on hosts that you describe.",
+    .text = "usage: kilter simulate --platform SPEC|FILE.xml --tasks SPEC [--policy POLICIES] [OPTION]…\n"
+            "       kilter simulate --platform SPEC --write-platform FILE.xml\n\n"
+            "Runs a farm on a described platform, under each policy of the list. Its tasks do\n"
+            "nothing but take time. The command prints the makespan and its bound: the time if all\n"
+            "hosts had computed all the time. Policies: static ss fsc gss tss fac2 wf awf-b awf-c\n"
+            "af dpf daf auto ect.\n",
+    .options = KL_OPTIONS(rows),
     .run = run,
 };

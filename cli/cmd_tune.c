@@ -1,5 +1,4 @@
-/* kilter tune: a running farm's measure points, performance functions and tuning points, live. */
-#include <errno.h>
+/* kilter tune: shows what a running farm measures and decides, and sets its tuning points by hand. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,114 +24,72 @@ typedef struct tune_options {
 
 /* --- options --- */
 
-static int bad_policy(const kl_command *command, const char *name) {
-    char names[256] = "";
-    for (size_t i = 0, at = 0; i < kl_policy_count() && at < sizeof names; i++)
-        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
-                               kl_policy_name(kl_policy_at(i)));
-    return kl_cmd_usage(command, "--set policy=%s: there is no such policy, but %s", name, names);
-}
-
-static int read_policy(const kl_command *command, const char *value, kl_control_setting *setting) {
-    const kl_policy *policy = kl_policy_find(value);
+static kilter_status read_policy(const kl_value *v) {
+    const kl_policy *policy = kl_policy_find(v->text);
+    kl_control_setting *setting = v->into;
     if (!policy)
-        return bad_policy(command, value);
-    setting->policy_given = true;
+        return kl_fail(v->error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; kilter help farm lists them",
+                       v->said, v->text);
     snprintf(setting->policy, sizeof setting->policy, "%s", kl_policy_name(policy));
-    return EXIT_SUCCESS;
+    return KILTER_OK;
 }
 
-static bool is_auto(const char *value) {
-    return strcmp(value, "auto") == 0;
+#define POINT(member) .offset = offsetof(kl_control_setting, member)
+
+static const struct {
+    kl_option value; /* 0 means auto */
+    size_t given;
+} POINTS[] = {
+    {{"policy", .kind = KL_OPTION_OTHER, .read = read_policy}, offsetof(kl_control_setting, policy_given)},
+    {{"factor", .kind = KL_OPTION_NUMBER, POINT(factor), .above = true, .most = 1},
+     offsetof(kl_control_setting, factor_given)},
+    {{"workers", .kind = KL_OPTION_UINT32, POINT(workers), .least = 1, .most = UINT32_MAX},
+     offsetof(kl_control_setting, workers_given)},
+};
+
+static kilter_status set_point(size_t i, const char *value, kl_control_setting *setting,
+                               kilter_error *error) {
+    const kl_option *point = &POINTS[i].value;
+    bool *given = (bool *)((char *)setting + POINTS[i].given);
+    char said[32];
+    if (*given)
+        return kl_fail(error, KILTER_ERR_USAGE, "--set %s=%s: %s is set twice", point->name, value,
+                       point->name);
+    *given = true;
+    snprintf(said, sizeof said, "--set %s", point->name);
+    return point->kind != KL_OPTION_OTHER && strcmp(value, "auto") == 0
+               ? KILTER_OK
+               : kl_option_set(point, said, value, setting, error);
 }
 
-static int read_factor(const kl_command *command, const char *value, kl_control_setting *setting) {
-    char *end;
-    double factor = strtod(value, &end);
-    if (!is_auto(value) && (end == value || *end || !(factor > 0 && factor <= 1)))
-        return kl_cmd_usage(command, "--set factor=%s: it is a number above 0 and at most 1, or auto", value);
-    setting->factor_given = true;
-    setting->factor = is_auto(value) ? 0 : factor;
-    return EXIT_SUCCESS;
-}
-
-static int read_workers(const kl_command *command, const char *value, kl_control_setting *setting) {
-    char *end;
-    errno = 0;
-    unsigned long workers = strtoul(value, &end, 10);
-    bool digits = *value >= '0' && *value <= '9' && !*end && errno == 0;
-    if (!is_auto(value) && (!digits || workers == 0 || workers > UINT32_MAX))
-        return kl_cmd_usage(command, "--set workers=%s: it is a number from 1 on, or auto", value);
-    setting->workers_given = true;
-    setting->workers = is_auto(value) ? 0 : (uint32_t)workers;
-    return EXIT_SUCCESS;
-}
-
-static int read_setting(const kl_command *command, const char *text, tune_options *options) {
-    static const struct {
-        const char *point;
-        int (*read)(const kl_command *command, const char *value, kl_control_setting *setting);
-    } points[] = {{"policy", read_policy}, {"factor", read_factor}, {"workers", read_workers}};
-    size_t size = strcspn(text, "=");
-    const kl_control_setting *setting = &options->setting;
-    const bool given[] = {setting->policy_given, setting->factor_given, setting->workers_given};
+static kilter_status read_setting(const kl_value *v) {
+    tune_options *options = v->into;
+    size_t size = strcspn(v->text, "=");
     options->set = true;
-    for (size_t i = 0; text[size] && i < sizeof points / sizeof *points; i++)
-        if (strlen(points[i].point) == size && strncmp(points[i].point, text, size) == 0)
-            return given[i] ? kl_cmd_usage(command, "--set %s: %s is set twice", text, points[i].point)
-                            : points[i].read(command, text + size + 1, &options->setting);
-    return kl_cmd_usage(command, "--set %s: it is policy=NAME, factor=F or workers=N", text);
+    for (size_t i = 0; v->text[size] && i < sizeof POINTS / sizeof *POINTS; i++)
+        if (strlen(POINTS[i].value.name) == size && strncmp(POINTS[i].value.name, v->text, size) == 0)
+            return set_point(i, v->text + size + 1, &options->setting, v->error);
+    return kl_fail(v->error, KILTER_ERR_USAGE, "%s %s: give policy=NAME, factor=F or workers=N", v->said,
+                   v->text);
 }
 
-static int read_interval(const kl_command *command, const char *text, tune_options *options) {
-    char *end;
-    options->interval_s = strtod(text, &end);
-    if (end == text || *end || !(options->interval_s >= 0.05 && options->interval_s <= 86400))
-        return kl_cmd_usage(command, "--interval-s %s: it is a number of seconds from 0.05 to 86400", text);
-    return EXIT_SUCCESS;
-}
+#define AT(member) .offset = offsetof(tune_options, member)
 
-static int read_option(const kl_command *command, int argc, char **argv, int *at, tune_options *options) {
-    const char *option = argv[*at];
-    if (strcmp(option, "--once") == 0) {
-        options->once = true;
-        return EXIT_SUCCESS;
-    }
-    if (strcmp(option, "--json") == 0) {
-        options->json = true;
-        return EXIT_SUCCESS;
-    }
-    bool set = strcmp(option, "--set") == 0, program = strcmp(option, "--program") == 0;
-    if (!set && !program && strcmp(option, "--interval-s") != 0)
-        return kl_cmd_usage(command, "unknown option '%s'", option);
-    if (*at + 1 == argc)
-        return kl_cmd_usage(command, "%s wants a value", option);
-    const char *value = argv[++*at];
-    if (program)
-        options->program = value;
-    return program ? EXIT_SUCCESS
-           : set   ? read_setting(command, value, options)
-                   : read_interval(command, value, options);
-}
-
-static int read_options(const kl_command *command, int argc, char **argv, tune_options *options) {
-    bool ended = false;
-    for (int i = 1; i < argc; i++) {
-        if (!ended && strcmp(argv[i], "--") == 0) {
-            ended = true;
-        } else if (!ended && argv[i][0] == '-' && argv[i][1]) {
-            int code = read_option(command, argc, argv, &i, options);
-            if (code != EXIT_SUCCESS)
-                return code;
-        } else if (options->file) {
-            return kl_cmd_usage(command, "one file at a time: '%s' and '%s' were given", options->file,
-                                argv[i]);
-        } else {
-            options->file = argv[i];
-        }
-    }
-    return EXIT_SUCCESS;
-}
+static const kl_option rows[] = {
+    {"set", "POINT=VALUE",
+     "Set a tuning point by hand: policy=NAME, from the next run on; factor=F, the partition factor of FSC "
+     "and DPF, above 0 and at most 1, from the next batch on; workers=N, the number of active workers, from "
+     "the next run on. With auto as the value, the farm chooses.",
+     KL_OPTION_OTHER, .read = read_setting, .repeats = true, .words = "policy=auto factor=auto workers=auto"},
+    {"interval-s", "SECONDS", "Time between two looks (default: 1).", KL_OPTION_NUMBER, AT(interval_s),
+     .least = 0.05, .most = 86400, .repeats = true},
+    {"program", "NAME", "Without FILE: take the newest record of this program.", KL_OPTION_TEXT, AT(program),
+     .repeats = true},
+    {"once", NULL, "Print one look and end.", KL_OPTION_SWITCH, AT(once)},
+    {"json", NULL,
+     "Print each look as a JSON object on one line; times are in seconds, and an unknown number is null.",
+     KL_OPTION_SWITCH, AT(json)},
+};
 
 /* --- looking --- */
 
@@ -217,37 +174,25 @@ static int tune_newest(const tune_options *options) {
 
 static int run(const kl_command *command, int argc, char **argv) {
     tune_options options = {.interval_s = 1};
-    int code = read_options(command, argc, argv, &options);
+    int first, code = kl_cmd_read(command, argc, argv, &options, &first);
+    if (code == EXIT_SUCCESS)
+        code = kl_cmd_one_file(command, argc, argv, first, options.program, &options.file);
     if (code != EXIT_SUCCESS)
         return code;
-    if (options.file && options.program)
-        return kl_cmd_usage(command, "%s", kl_file_and_program);
     return options.file ? tune(options.file, &options) : tune_newest(&options);
 }
 
 const kl_command kl_cmd_tune = {
     .name = "tune",
-    .summary = "what a running farm measures, expects and decides, live; and set that by hand",
-    .help =
-        "usage: kilter tune [--once] [--json] [--interval-s S] [FILE | --program NAME]\n"
-        "       kilter tune --set POINT=VALUE [--set …] [--json] [FILE | --program NAME]\n"
-        "\n"
-        "Attaches to the running farm whose record is FILE, on the machine of its master, and shows what it\n"
-        "measures, what its model expects of that, and what is decided; or sets tuning points by hand and\n"
-        "says when that takes effect. Without it the farm tunes itself. Only the owner of FILE may "
-        "attach.\n" KL_RECORD_CHOICE_HELP
-        "Records of farms that run go before those of farms that have ended.\n"
-        "\n"
-        "  --set policy=NAME    deal by this policy from the next iteration on; auto: the farm chooses\n"
-        "  --set factor=F       partition factor of FSC and DPF from the next batch on, above 0 and at\n"
-        "                       most 1; auto: the policy chooses\n"
-        "  --set workers=N      so many work from the next iteration on, the fastest; auto: the farm\n"
-        "                       chooses\n"
-        "  --interval-s S       seconds between two looks; 1 by itself\n"
-        "  --program NAME       the newest record of this program\n"
-        "  --once               one look\n"
-        "  --json               one JSON object a look, on a line; times in seconds, null where a number is\n"
-        "                       not known\n"
-        "  --help               this text\n",
+    .summary = "Show what a running farm measures, expects and decides; set that by hand.",
+    .text = "usage: kilter tune [--once] [--json] [--interval-s SECONDS] [FILE | --program NAME]\n"
+            "       kilter tune --set POINT=VALUE… [--json] [FILE | --program NAME]\n\n"
+            "Attaches to the running farm whose record is FILE, on the machine of its master. It\n"
+            "shows what the farm measures, what its model expects, and what it decides; or it sets\n"
+            "tuning points by hand and says when that takes effect. Without settings the farm tunes\n"
+            "itself. Only the owner of FILE may attach.\n" KL_RECORD_CHOICE_HELP
+            "Records of running farms come first.\n",
+    .options = KL_OPTIONS(rows),
+    .takes_files = true,
     .run = run,
 };

@@ -6,15 +6,15 @@ set -eu
 # --- the command line
 expect 2 "no file given" "$kilter" drain
 expect 2 "no file given" "$kilter" drain --all
-expect 2 "who is to leave?" "$kilter" drain a.kilter
+expect 2 "no worker given" "$kilter" drain a.kilter
 expect 2 "unknown option '--frob'" "$kilter" drain --frob a.kilter
 expect 2 "--host wants a value" "$kilter" drain a.kilter --host
-expect 2 "no name of a host" "$kilter" drain a.kilter --host ''
-expect 2 "no name of a host" "$kilter" drain a.kilter --host "$(printf '%0128d' 0)"
-expect 2 "one host at a time" "$kilter" drain a.kilter --host a --host b
+expect 2 "'' is not the name of a host" "$kilter" drain a.kilter --host ''
+expect 2 "is not the name of a host" "$kilter" drain a.kilter --host "$(printf '%0128d' 0)"
+expect 2 "--host is given twice" "$kilter" drain a.kilter --host a --host b
 expect 2 "workers or --host, not both" "$kilter" drain a.kilter 1 --host b
 for worker in x 1x '' ' 1' -- +1 1.5 4294967296 99999999999999999999; do
-    expect 2 "'$worker' is no worker" "$kilter" drain a.kilter -- "$worker"
+    expect 2 "'$worker' is not a worker" "$kilter" drain a.kilter -- "$worker"
 done
 expect 2 "at most 64 workers at a time" "$kilter" drain a.kilter $(seq 0 64)
 

@@ -1,4 +1,5 @@
 /* Files that commands write. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,4 +22,12 @@ int kl_cmd_save(const char *file, const char *data, size_t size) {
     if (status != KILTER_OK)
         fprintf(stderr, "kilter: %s\n", error.text);
     return status == KILTER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int kl_cmd_printed(void) {
+    bool failed = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !failed)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "kilter: writing to the standard output: %s; make room there\n", strerror(errno));
+    return EXIT_FAILURE;
 }

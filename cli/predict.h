@@ -24,7 +24,7 @@ enum {
 };
 
 typedef struct kl_input {
-    const char *option, *key, *symbol;
+    const char *key, *symbol;
     double low, high; /* what is possible */
     bool above_low;   /* low itself is not */
 } kl_input;

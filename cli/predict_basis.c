@@ -14,16 +14,16 @@ enum { WORKERS_MOST = 1000000, DAF_ROUNDS_MOST = 4096, RUNS_ALIKE = 6, RUNS_LEAS
 #define MOST 1e15
 
 const kl_input kl_inputs[KL_INPUTS] = {
-    [KL_IN_WORK_S] = {"--work-s", "work_s", "T_c", 0, MOST, true},
-    [KL_IN_BYTES] = {"--bytes", "bytes", "V", 0, MOST, false},
-    [KL_IN_ALPHA] = {"--alpha", "alpha", "α", 0, 1, false},
-    [KL_IN_STARTUP_S] = {"--startup-s", "startup_s", "m_o", 0, MOST, false},
-    [KL_IN_PER_BYTE_S] = {"--per-byte-s", "per_byte_s", "λ", 0, MOST, false},
-    [KL_IN_MASTER_S] = {"--master-s", "master_s", "l_m", 0, MOST, false},
-    [KL_IN_ANSWER_S] = {"--answer-s", "answer_s", "answer", 0, MOST, true},
-    [KL_IN_TASKS] = {"--tasks", "tasks", "M", 1, MOST, false},
-    [KL_IN_TASK_MEAN_S] = {"--task-mean-s", "task_mean_s", "μ", 0, MOST, true},
-    [KL_IN_TASK_SD_S] = {"--task-sd-s", "task_sd_s", "σ", 0, MOST, false},
+    [KL_IN_WORK_S] = {"work_s", "T_c", 0, MOST, true},
+    [KL_IN_BYTES] = {"bytes", "V", 0, MOST, false},
+    [KL_IN_ALPHA] = {"alpha", "α", 0, 1, false},
+    [KL_IN_STARTUP_S] = {"startup_s", "m_o", 0, MOST, false},
+    [KL_IN_PER_BYTE_S] = {"per_byte_s", "λ", 0, MOST, false},
+    [KL_IN_MASTER_S] = {"master_s", "l_m", 0, MOST, false},
+    [KL_IN_ANSWER_S] = {"answer_s", "answer", 0, MOST, true},
+    [KL_IN_TASKS] = {"tasks", "M", 1, MOST, false},
+    [KL_IN_TASK_MEAN_S] = {"task_mean_s", "μ", 0, MOST, true},
+    [KL_IN_TASK_SD_S] = {"task_sd_s", "σ", 0, MOST, false},
 };
 
 bool kl_input_possible(const kl_input *input, double value) {

@@ -62,7 +62,7 @@ holds slow.out '10.00 s for 9 iterations on 6 workers, 5 of them used'
 "$kilter" predict --iterations 5 finished.kilter >recorded.out
 grep -q "the record's own . runs: .* measured, .* predicted (" recorded.out || fail "no outcome: $(cat recorded.out)"
 expect 2 "how many tasks each has is not known" "$kilter" predict --work-s 1 --iterations 3
-expect 2 "--iterations 0: it must be a whole number" "$kilter" predict --work-s 1 --iterations 0
+expect 2 "--iterations: '0' is not a whole number from 1 to" "$kilter" predict --work-s 1 --iterations 0
 
 # the picture
 "$kilter" predict --plot a.svg finished.kilter >/dev/null
@@ -75,30 +75,30 @@ holds b.svg '>lowest time: 40<'
 holds b.svg '>capability of the master: 41<'
 
 # what cannot be predicted
-expect 2 "--work-s -1: it must be above 0" "$kilter" predict --work-s -1
-expect 2 "--work-s 0: it must be above 0" "$kilter" predict --work-s 0
-expect 2 "--work-s nan: it is no number" "$kilter" predict --work-s nan
-expect 2 "--work-s inf: it is no number" "$kilter" predict --work-s inf
-expect 2 "--work-s 1e999: it is no number" "$kilter" predict --work-s 1e999
-expect 2 "--work-s 1s: it is no number" "$kilter" predict --work-s 1s
+expect 2 "--work-s: '-1' is not a number of seconds above 0" "$kilter" predict --work-s -1
+expect 2 "--work-s: '0' is not a number of seconds above 0" "$kilter" predict --work-s 0
+expect 2 "--work-s: 'nan' is not a number" "$kilter" predict --work-s nan
+expect 2 "--work-s: 'inf' is not a number" "$kilter" predict --work-s inf
+expect 2 "--work-s: '1e999' is not a number" "$kilter" predict --work-s 1e999
+expect 2 "--work-s: '1s' is not a number" "$kilter" predict --work-s 1s
 expect 2 "--work-s is given twice" "$kilter" predict --work-s 1 --work-s 2
 expect 2 "--speeds is given twice" "$kilter" predict --work-s 1 --speeds 1 --speeds 2
 expect 2 "--max-workers is given twice" "$kilter" predict --work-s 1 --max-workers 1 --max-workers 2
 expect 2 "--plot -: the standard output" "$kilter" predict --work-s 1 --plot -
 expect 2 "--work-s wants a value" "$kilter" predict --work-s
-expect 2 "--alpha 1.5: it must be between 0 and 1" "$kilter" predict --work-s 1 --alpha 1.5
-expect 2 "--alpha -0.1: it must be between 0 and 1" "$kilter" predict --work-s 1 --alpha -0.1
-expect 2 "--bytes -4: it must be at least 0" "$kilter" predict --bytes -4
-expect 2 "--tasks 0: it must be at least 1" "$kilter" predict --tasks 0
-expect 2 "--work-s -1: it must be" "$kilter" predict --work-s=-1
-expect 2 "--tasks 1.5: it must be a whole number" "$kilter" predict --tasks 1.5
-expect 2 "--startup-s 1e300: it must be at most" "$kilter" predict --work-s 1 --startup-s 1e300
+expect 2 "--alpha: '1.5' is not a number from 0 to 1" "$kilter" predict --work-s 1 --alpha 1.5
+expect 2 "--alpha: '-0.1' is not a number from 0 to 1" "$kilter" predict --work-s 1 --alpha -0.1
+expect 2 "--bytes: '-4' is not a number from 0" "$kilter" predict --bytes -4
+expect 2 "--tasks: '0' is not a whole number from 1" "$kilter" predict --tasks 0
+expect 2 "--work-s: '-1' is not" "$kilter" predict --work-s=-1
+expect 2 "--tasks: '1.5' is not a whole number" "$kilter" predict --tasks 1.5
+expect 2 "--startup-s: '1e300' is not a number of seconds from 0 to" "$kilter" predict --work-s 1 --startup-s 1e300
 expect 2 "longer than all the work" "$kilter" predict --work-s 1 --task-mean-s 2
 expect 2 "are not 1 s of work" "$kilter" predict --work-s 1 --tasks 7 --task-mean-s 0.01
 expect 2 "'0x1' is no speed" "$kilter" predict --work-s 1 --speeds 0x1
-expect 2 "--max-workers 0: it must be a whole number from 1" "$kilter" predict --max-workers 0
-expect 2 "--max-workers 2.5: it must be" "$kilter" predict --max-workers 2.5
-expect 2 "--run -1: it is no number of a run" "$kilter" predict --run -1
+expect 2 "--max-workers: '0' is not a whole number from 1 to 1000000" "$kilter" predict --max-workers 0
+expect 2 "--max-workers: '2.5' is not" "$kilter" predict --max-workers 2.5
+expect 2 "--run: '-1' is not a whole number" "$kilter" predict --run -1
 expect 2 "'0' is no speed above 0" "$kilter" predict --work-s 1 --speeds 1,0
 expect 2 "'' is no speed" "$kilter" predict --work-s 1 --speeds 1,
 expect 2 "'-1' is no speed" "$kilter" predict --work-s 1 --speeds 2,-1

@@ -130,8 +130,6 @@ const char *kl_record_state_name(kl_record_state state) {
 
 /* --- where none is named --- */
 
-const char kl_file_and_program[] = "FILE and --program both say which record: give one";
-
 enum { NO_MATCH, READABLE, OF_HERE, MATCHES_MOST = OF_HERE, RUNNING = 4 };
 
 /* The more, the sooner it is meant; 0: it is not. */

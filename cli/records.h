@@ -43,9 +43,8 @@ bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *b
 
 /* Of commands that read a record. */
 #define KL_RECORD_CHOICE_HELP                                                                                \
-    "Without FILE: the newest record of a program started in this folder, or else of all, among the\n"       \
-    "*.kilter in $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
-extern const char kl_file_and_program[]; /* why both at a time cannot be used */
+    "Without FILE: the newest record of a program started in this folder, or else the newest\n"              \
+    "of all, in $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
 
 /* Choose the record that is meant where none is named: the one written last of `program`, or when that is
  * NULL, of programs started in this folder, or else of all. With `running`, one that is being written goes

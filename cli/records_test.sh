@@ -110,7 +110,7 @@ expect 2 "--program wants a value" "$kilter" report --program
 expect 2 "give --keep, --older or both" "$kilter" prune
 expect 2 "give --keep, --older or both" "$kilter" prune --program squares
 for count in -1 x 1x ''; do
-    expect 2 "no number of records" "$kilter" prune --keep "$count"
+    expect 2 "is not a whole number" "$kilter" prune --keep "$count"
 done
 for time in 5 d x5d 5dd -5d 1e999d nan ''; do
     expect 2 "a number with its unit" "$kilter" prune --older "$time"

@@ -51,9 +51,9 @@ cmp -s all.svg dash.svg || fail "the picture on the standard output is another o
 expect 2 "--gantt wants a value" "$kilter" report --gantt
 expect 2 "--gantt is given twice" "$kilter" report --gantt a.svg --gantt b.svg finished.kilter
 expect 2 "--run is given twice" "$kilter" report --gantt a.svg --run 1 --run 2 finished.kilter
-expect 2 "--run x: it is no number" "$kilter" report --gantt a.svg --run x
+expect 2 "--run: 'x' is not a whole number" "$kilter" report --gantt a.svg --run x
 expect 2 "there is no --gantt" "$kilter" report --run 1 finished.kilter
-expect 2 "ask one" "$kilter" report --json --gantt a.svg finished.kilter
+expect 2 "--json and --gantt cannot be combined" "$kilter" report --json --gantt a.svg finished.kilter
 
 # a loop
 "$kilter" report --json loop.kilter >loop.json
@@ -72,7 +72,7 @@ expect 2 "record of a distributed loop" "$kilter" predict loop.kilter
 expect 2 "unknown option '--frob'; try 'kilter report --help'" "$kilter" report --frob
 expect 2 "unknown option '-x'" "$kilter" report many.kilter -x
 expect 2 "one file at a time" "$kilter" report a b
-expect 2 "unknown command 'repotr'; try 'kilter --help'" "$kilter" repotr
+expect 2 "unknown command 'repotr' (did you mean report?); try 'kilter --help'" "$kilter" repotr
 expect 2 "unknown option '--frob'" "$kilter" --frob
 expect 2 "unknown command 'frob'" "$kilter" help frob
 expect 2 "no command" "$kilter"

@@ -16,8 +16,8 @@ expect 2 "--ssh: there is no command 'no-such-command' here" "$kilter" run --ssh
 for count in 0 x 1x -1 '' 10001; do
     expect 2 "no number of workers" "$kilter" run --host "a:$count" -- true
 done
-expect 2 "no name of a host" "$kilter" run --host ':3' -- true
-expect 2 "no name of a host" "$kilter" run --host '-oProxyCommand=x' -- true
+expect 2 "is not the name of a host" "$kilter" run --host ':3' -- true
+expect 2 "is not the name of a host" "$kilter" run --host '-oProxyCommand=x' -- true
 expect 2 "no address before the port" "$kilter" run --listen 'a b' --host a -- true
 
 # --- a stand-in for ssh: hosts named nowhere are not there

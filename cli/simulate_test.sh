@@ -63,7 +63,7 @@ refuses 2 "--tasks wants a value" --tasks
 refuses 2 "--seed is given twice: '1' and '2'" --platform "$p" --tasks "$t" --seed 1 --seed 2
 refuses 2 "--gantt -: the standard output" --platform "$p" --tasks "$t" --gantt -
 refuses 2 "--record -: the standard output" --platform "$p" --tasks "$t" --record -
-refuses 2 "--policy is of a simulation: there is no --tasks" --platform "$p" --write-platform - --policy auto
+refuses 2 "--policy has no effect: there is no --tasks" --platform "$p" --write-platform - --policy auto
 refuses 2 "--platform SPEC is missing" --tasks "$t"
 refuses 2 "--tasks SPEC is missing" --platform "$p"
 refuses 2 "--platform: platform '4x1@osc(1s)', column 11: ',' must follow the period" --platform '4x1@osc(1s)' --tasks "$t"
@@ -73,16 +73,16 @@ refuses 2 "--tasks: tasks '5@const(1)', column 10: the mean needs its unit" --pl
 refuses 2 "there is no policy 'best'" --platform "$p" --tasks "$t" --policy auto,best
 refuses 2 "there is no policy ''" --platform "$p" --tasks "$t" --policy auto,
 refuses 2 "--policy: 'auto' is in the list twice" --platform "$p" --tasks "$t" --policy all,auto
-refuses 2 "--engine 'dice'" --platform "$p" --tasks "$t" --engine dice
+refuses 2 "--engine: 'dice'" --platform "$p" --tasks "$t" --engine dice
 refuses 2 "does not read SimGrid's files" --platform platform.xml --tasks "$t" --engine events
 refuses 2 "--platform '$PWD': Is a directory" --platform "$PWD" --tasks "$t"
 refuses 2 "--platform 'no.xml': No such file" --platform no.xml --tasks "$t"
-refuses 2 "--iterations '0': give a whole number" --platform "$p" --tasks "$t" --iterations 0
-refuses 2 "--iterations '-1': give a whole number" --platform "$p" --tasks "$t" --iterations -1
-refuses 2 "--seed 'x': give a whole number" --platform "$p" --tasks "$t" --seed x
-refuses 2 "--answer-s '-1': give seconds" --platform "$p" --tasks "$t" --answer-s -1
-refuses 2 "--answer-s 'nan': give seconds" --platform "$p" --tasks "$t" --answer-s nan
-refuses 2 "--task-bytes '1e3': give a whole number" --platform "$p" --tasks "$t" --task-bytes 1e3
+refuses 2 "--iterations: '0' is not a whole number from 1 to 100000" --platform "$p" --tasks "$t" --iterations 0
+refuses 2 "--iterations: '-1' is not a whole number" --platform "$p" --tasks "$t" --iterations -1
+refuses 2 "--seed: 'x' is not a whole number" --platform "$p" --tasks "$t" --seed x
+refuses 2 "--answer-s: '-1' is not a number of seconds from 0 to 1000" --platform "$p" --tasks "$t" --answer-s -1
+refuses 2 "--answer-s: 'nan' is not a number of seconds" --platform "$p" --tasks "$t" --answer-s nan
+refuses 2 "--task-bytes: '1e3' is not a whole number" --platform "$p" --tasks "$t" --task-bytes 1e3
 refuses 2 "--gantt draws one policy: 2 were given" --platform "$p" --tasks "$t" --policy gss,auto --gantt e.svg
 refuses 2 "a.kilter exists" $events --platform "$p" --tasks "$t" --record a.kilter
 refuses 1 "writing 'no/e.svg'" $events --platform "$p" --tasks "$t" --gantt no/e.svg

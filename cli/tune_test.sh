@@ -8,16 +8,16 @@ expect 2 "unknown option '--frob'" "$kilter" tune --frob
 expect 2 "one file at a time" "$kilter" tune a b
 expect 2 "--set wants a value" "$kilter" tune --set
 expect 2 "--set workers=2: workers is set twice" "$kilter" tune --set workers=1 --set workers=2
-expect 2 "--set frob=1: it is policy=NAME" "$kilter" tune --set frob=1
-expect 2 "--set policy: it is policy=NAME" "$kilter" tune --set policy
-expect 2 "there is no such policy, but static, ss" "$kilter" tune --set policy=frob
+expect 2 "--set frob=1: give policy=NAME" "$kilter" tune --set frob=1
+expect 2 "--set policy: give policy=NAME" "$kilter" tune --set policy
+expect 2 "--set policy: there is no policy 'frob'" "$kilter" tune --set policy=frob
 for factor in 0 -0.5 1.01 nan x '' 0.5x; do
-    expect 2 "--set factor=$factor: it is a number above 0 and at most 1" "$kilter" tune --set "factor=$factor"
+    expect 2 "--set factor: '$factor' is not a number above 0 and at most 1" "$kilter" tune --set "factor=$factor"
 done
 for workers in 0 -1 x '' 1.5 99999999999 ' 3'; do
-    expect 2 "--set workers=$workers: it is a number from 1 on" "$kilter" tune --set "workers=$workers"
+    expect 2 "--set workers: '$workers' is not a whole number from 1 to 4294967295" "$kilter" tune --set "workers=$workers"
 done
-expect 2 "--interval-s 0: it is a number of seconds" "$kilter" tune --interval-s 0
+expect 2 "--interval-s: '0' is not a number of seconds from 0.05 to 86400" "$kilter" tune --interval-s 0
 
 # --- files
 expect 2 "no file *.kilter" "$kilter" tune

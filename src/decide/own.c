@@ -67,19 +67,19 @@ bool kilter_policy_worker_get_sized(const kilter_policy_view *view, uint32_t pla
 void kilter_policy_say(kilter_policy_reason *reason, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(reason->plan->reason, sizeof reason->plan->reason, format, args);
+    vsnprintf(reason->plan->decision.reason, sizeof reason->plan->decision.reason, format, args);
     va_end(args);
 }
 
 /* An answer of 0 holds while a present worker has tasks: its next message asks the policy again. */
 static void bound(const kl_look *look, const char *name, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
-    unsigned long long wanted = plan->count, left = s->left;
-    if (plan->count > s->left) {
-        plan->count = s->left;
+    unsigned long long wanted = plan->decision.count, left = s->left;
+    if (plan->decision.count > s->left) {
+        plan->decision.count = s->left;
         kl_reason(plan, "policy %s chose %llu tasks: all %llu that are left", name, wanted, left);
-    } else if (plan->count == 0 && !(kl_crew_total(s->crew)->queued_units > 0)) {
-        plan->count = 1;
+    } else if (plan->decision.count == 0 && !(kl_crew_total(s->crew)->queued_units > 0)) {
+        plan->decision.count = 1;
         kl_reason(plan, "policy %s chose no task, but no worker has one: one of %llu", name, left);
     }
 }
@@ -90,7 +90,7 @@ static void deal_own(const kl_look *look, kl_plan *plan) {
     const kilter_policy_view *view = KL_HAND(kilter_policy_view, view_of(look, asks));
     kl_reason(plan, "policy %s", own->name);
     kilter_policy_reason reason = {plan};
-    plan->count = own->choose(view, &reason, own->user);
+    plan->decision.count = own->choose(view, &reason, own->user);
     bound(look, own->name, plan);
 }
 

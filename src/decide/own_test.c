@@ -111,8 +111,8 @@ static void answers_are_bounded_and_have_a_reason(void **state) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         script s = {.answer = table[i].answer, .reason = table[i].said};
         kl_plan plan = ask(&s, table[i].queued_at_second);
-        assert_int_equal(plan.count, table[i].count);
-        assert_string_equal(plan.reason, table[i].reason);
+        assert_int_equal(plan.decision.count, table[i].count);
+        assert_string_equal(plan.decision.reason, table[i].reason);
     }
 }
 
@@ -123,7 +123,7 @@ static void a_long_reason_is_cut(void **state) {
     text[sizeof text - 1] = 0;
     script s = {.answer = 1, .reason = text};
     kl_plan plan = ask(&s, 0);
-    assert_int_equal(strlen(plan.reason), KL_REASON_BYTES - 1);
+    assert_int_equal(strlen(plan.decision.reason), KL_REASON_BYTES - 1);
 }
 
 static void policies_that_cannot_be_used_are_refused(void **state) {

@@ -85,14 +85,14 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
         {"prog --task-timeout nan", "--task-timeout: 'nan' is neither"},
         {"prog --task-timeout 5 --transport inproc",
          "--task-timeout: with --transport inproc a single worker cannot be"},
-        {"prog --worker-memory 500", "--worker-memory: '500' is no size of memory"},
-        {"prog --worker-memory 0.1M", "--worker-memory: '0.1M' is no size"},
-        {"prog --worker-memory 5GB", "--worker-memory: '5GB' is no size"},
+        {"prog --worker-memory 500", "--worker-memory: '500' is not a size of memory"},
+        {"prog --worker-memory 0.1M", "--worker-memory: '0.1M' is not a size"},
+        {"prog --worker-memory 5GB", "--worker-memory: '5GB' is not a size"},
         {"prog --worker-memory 5G --transport mpi",
          "--worker-memory: with --transport mpi a single worker cannot be"},
-        {"prog --worker-tasks 0", "--worker-tasks: '0' is not a number"},
-        {"prog --retries -1", "--retries: '-1' is not a number"},
-        {"prog --team some", "--team: 'some' is neither all nor auto, and no file *.kilter"},
+        {"prog --worker-tasks 0", "--worker-tasks: '0' is not a whole number"},
+        {"prog --retries -1", "--retries: '-1' is not a whole number"},
+        {"prog --team some", "--team: 'some' is neither all nor auto, and not a file *.kilter"},
         {"prog --release=yes", "--release: 'yes' is neither 0 nor 1"},
         {"prog --transport pigeon", "'pigeon'"},
         {"prog --listen tcp://127.0.0.1:5 --join tcp://127.0.0.1:5", "--listen and --join"},
@@ -186,6 +186,72 @@ static void a_farm_without_work_function_is_refused(void **state) {
     assert_non_null(strstr(error.text, "options.work"));
 }
 
+static char *warnings_of(char *variable, char *argument) {
+    char *text = NULL, *environment[] = {variable, NULL}, *argv[] = {"prog", argument, NULL};
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    kl_settings_warn(out, environment, 2, argv);
+    fclose(out);
+    return text;
+}
+
+/* Every variable is known, and every variable or option with one wrong letter is recognised. */
+static void mistyped_names_are_recognised(void **state) {
+    (void)state;
+    kl_option_list options = kl_farm_options();
+    const char *const others[] = {"KILTER_RECORD_DIR", "KILTER_MPI_START_S", "KILTER_MPI_SHIELD",
+                                  "KILTER_CHECK",      "KILTER_LIBEXEC",     "KILTER_ANSWER_S",
+                                  "KILTER_QUANTUM_S",  "KILTER_RUN"};
+    for (size_t i = 0; i < options.count + sizeof others / sizeof *others; i++) {
+        char name[KL_VARIABLE_BYTES], wrong[KL_VARIABLE_BYTES], argument[80];
+        if (i < options.count)
+            kl_option_variable(&options.row[i], name);
+        else
+            snprintf(name, sizeof name, "%s", others[i - options.count]);
+        snprintf(wrong, sizeof wrong, "%s", name);
+        wrong[strlen(wrong) - 1] = '!';
+        snprintf(argument, sizeof argument, "--%.40s!", i < options.count ? options.row[i].name : "zzzzzzzz");
+        char *none = warnings_of(name, "file"), *some = warnings_of(wrong, argument);
+        if (strcmp(name, "KILTER_KILTER_HELP") != 0) {
+            assert_string_equal(none, "");
+            assert_non_null(strstr(some, "did you mean KILTER_"));
+            assert_non_null(strstr(some, name));
+        }
+        assert_true(i >= options.count || strstr(some, "did you mean --"));
+        free(none);
+        free(some);
+    }
+}
+
+/* Every option, as a word of its own and after '=', is taken; so is the next word where there is a value. */
+static void every_option_is_taken(void **state) {
+    (void)state;
+    kl_option_list options = kl_farm_options();
+    for (size_t i = 0; i + 1 < options.count; i++) { /* the last one is help */
+        const kl_option *o = &options.row[i];
+        const char *value = !o->value                         ? "1"
+                            : strcmp(o->name, "listen") == 0  ? "tcp://127.0.0.1:5555"
+                            : strcmp(o->name, "join") == 0    ? "tcp://127.0.0.1:5555"
+                            : strcmp(o->value, "SIZE") == 0   ? "5M"
+                            : strcmp(o->value, "POLICY") == 0 ? "gss"
+                            : o->words                        ? "auto"
+                                                              : "7";
+        if (strcmp(o->name, "transport") == 0)
+            value = "zmq";
+        char line[128], rest[256];
+        kl_settings s;
+        snprintf(line, sizeof line, "prog a --%s=%s --x b", o->name, value);
+        assert_int_equal(read_line(line, &s, rest, NULL), KILTER_OK);
+        assert_string_equal(rest, "a --x b");
+        kl_settings_free(&s);
+        snprintf(line, sizeof line, "prog a --%s %s --x b", o->name, value);
+        assert_int_equal(read_line(line, &s, rest, NULL), KILTER_OK);
+        assert_string_equal(rest, o->value ? "a --x b" : "a 1 --x b");
+        kl_settings_free(&s);
+    }
+}
+
 static void no_command_line_is_fine(void **state) {
     (void)state;
     kl_settings s;
@@ -202,6 +268,8 @@ int main(void) {
         cmocka_unit_test(the_environment_stands_between_program_and_command_line),
         cmocka_unit_test(seconds_out_of_range_are_refused_from_the_program_too),
         cmocka_unit_test(a_farm_without_work_function_is_refused),
+        cmocka_unit_test(mistyped_names_are_recognised),
+        cmocka_unit_test(every_option_is_taken),
         cmocka_unit_test(no_command_line_is_fine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

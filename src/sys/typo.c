@@ -1,7 +1,7 @@
-/* Words close to the name of an option or variable: a warning says which one is probably meant. */
+/* Mistyped names of options, commands and variables: find the name that was probably meant. */
 #include <string.h>
 
-#include "farm/farm.h"
+#include "sys/options.h"
 
 enum { NAME_MOST = 40, SHORT_NAME = 5 };
 
@@ -9,7 +9,7 @@ static size_t least(size_t a, size_t b, size_t c) {
     return a < b ? (a < c ? a : c) : b < c ? b : c;
 }
 
-/* Letters to change, add, leave out, or swap with the next one, to make one of the other. */
+/* Count the letters to change, add, leave out or swap with the next one to turn `a` into `b`. */
 static size_t distance(const char *a, const char *b) {
     size_t rows[3][NAME_MOST + 1], lengths[2] = {strlen(a), strlen(b)};
     if (lengths[0] > NAME_MOST || lengths[1] > NAME_MOST)
@@ -36,11 +36,20 @@ const char *kl_typo_of(const char *word, const char *const *names, size_t count)
         if (apart == 0)
             return NULL;
         if (apart <= most) {
-            most = apart - 1; /* a nearer one counts */
+            most = apart - 1; /* only a nearer name replaces it */
             nearest = names[i];
         }
     }
     return nearest;
+}
+
+const char *kl_typo_of_option(kl_option_list list, const char *word) {
+    enum { MOST = 64 };
+    const char *names[MOST];
+    size_t count = 0;
+    for (size_t i = 0; i < list.count && count < MOST; i++)
+        names[count++] = list.row[i].name;
+    return kl_typo_of(word, names, count);
 }
 
 static bool is_among(const char *word, size_t length, const char *const *names, size_t count) {
@@ -62,11 +71,11 @@ void kl_typo_warn_environment(FILE *out, char *const *variables, const char *con
             memcpy(word, *variables, length);
         const char *meant = kl_typo_of(word, names, count);
         fprintf(out, "kilter: %.*s: there is no such variable%s%s%s\n", (int)(length < 200 ? length : 200),
-                *variables, meant ? "; is " : "", meant ? meant : "", meant ? " meant?" : "");
+                *variables, meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
     }
 }
 
-void kl_typo_warn_argument(FILE *out, const char *argument, const char *const *names, size_t count) {
+void kl_typo_warn_argument(FILE *out, const char *argument, kl_option_list list) {
     char word[2 * NAME_MOST] = "";
     if (strncmp(argument, "--", 2) != 0)
         return;
@@ -74,7 +83,7 @@ void kl_typo_warn_argument(FILE *out, const char *argument, const char *const *n
     if (length == 0 || length >= sizeof word)
         return;
     memcpy(word, argument + 2, length);
-    const char *meant = kl_typo_of(word, names, count);
+    const char *meant = kl_typo_of_option(list, word);
     if (meant)
-        fprintf(out, "kilter: --%s is left to the program; is --%s meant?\n", word, meant);
+        fprintf(out, "kilter: --%s is left to the program; did you mean --%s?\n", word, meant);
 }

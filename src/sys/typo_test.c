@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "farm/farm.h"
+#include "sys/options.h"
 
 static const char *const NAMES[] = {"workers", "team", "key", "wait-for-master", "record", "resume"};
 enum { COUNT = sizeof NAMES / sizeof *NAMES };
@@ -62,7 +62,8 @@ static void say_environment(FILE *out, const void *variables) {
 }
 
 static void say_argument(FILE *out, const void *argument) {
-    kl_typo_warn_argument(out, argument, NAMES, COUNT);
+    static const kl_option ROWS[] = {{.name = "workers"}, {.name = "team"}};
+    kl_typo_warn_argument(out, argument, (kl_option_list){ROWS, 2});
 }
 
 static void both_are_said_in_one_line_each(void **state) {
@@ -71,15 +72,16 @@ static void both_are_said_in_one_line_each(void **state) {
         "HOME=/", "KILTER_WORKERS=3", "KILTER_WROKERS=3", "KILTER_TEST_X=1", "KILTER_COLOUR=1", "KILTERS=1",
         NULL};
     char *text = said(say_environment, VARIABLES);
-    assert_string_equal(text, "kilter: KILTER_WROKERS: there is no such variable; is KILTER_WORKERS meant?\n"
-                              "kilter: KILTER_COLOUR: there is no such variable\n");
+    assert_string_equal(text,
+                        "kilter: KILTER_WROKERS: there is no such variable; did you mean KILTER_WORKERS?\n"
+                        "kilter: KILTER_COLOUR: there is no such variable\n");
     free(text);
     static const char *const ARGUMENTS[] = {"--workres", "--workres=3", "--workers",
                                             "-workres",  "--",          "file"};
     for (int i = 0; i < 6; i++) {
         text = said(say_argument, ARGUMENTS[i]);
-        assert_string_equal(text,
-                            i < 2 ? "kilter: --workres is left to the program; is --workers meant?\n" : "");
+        assert_string_equal(
+            text, i < 2 ? "kilter: --workres is left to the program; did you mean --workers?\n" : "");
         free(text);
     }
 }
