@@ -21,7 +21,7 @@
 enum { MOST_SMPI_WORKERS = 2000 };
 enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
 static const uint64_t MOST_BYTES = (uint64_t)1 << 40;
-/* Of the master on a host of speed 1, for one message: what a real one takes (docs/bench.md). */
+/* Of the master on a host of speed 1, for one message: what a real one takes (docs/results/bench.md). */
 static const double ANSWER_S = 10e-6;
 
 typedef struct question {

@@ -13,7 +13,7 @@
 
 /* A host of speed="1Gf" does a second's work in a second. */
 static const double FLOPS_PER_S = 1e9;
-/* What a master of flesh and blood takes for a message: docs/simulation.md. */
+/* What a master of flesh and blood takes for a message: docs/reference/simulation.md. */
 static const double ANSWER_S = 10e-6;
 
 double kl_monotonic_s(void) {

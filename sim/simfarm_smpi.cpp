@@ -48,7 +48,8 @@ std::string take(std::vector<char *> &arguments, const char *name) {
     return "";
 }
 
-/* Costs of SMPI's own that neither the platform describes nor a farm has. docs/simulation.md says why each.
+/* Costs of SMPI's own that neither the platform describes nor a farm has. docs/reference/simulation.md says
+ * why each.
  */
 void configure() {
     const char *const always[] = {

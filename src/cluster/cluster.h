@@ -1,5 +1,5 @@
 /* Door of room cluster: descriptions of hosts, links and tasks, as people write them → numbers; platforms for
- * SimGrid. The language is described in docs/simulation.md. */
+ * SimGrid. The language is described in docs/reference/simulation.md. */
 #ifndef KL_CLUSTER_H
 #define KL_CLUSTER_H
 

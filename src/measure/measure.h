@@ -166,8 +166,8 @@ typedef struct kl_lane {
 kl_lane kl_worker_lane(const kl_worker_view *worker, double mean_rate, double now_s);
 
 /* The workers of a farm added up and in order, so that no decision looks at each of them: a change of one
- * worker costs O(log P), and so does a question (docs/model.md says how, and where it rounds). About 220
- * bytes a worker. */
+ * worker costs O(log P), and so does a question (docs/explanation/model.md says how, and where it rounds).
+ * About 220 bytes a worker. */
 typedef struct kl_crew kl_crew;
 
 /* Over the present workers. A worker without a value counts in no sum. */

@@ -1,5 +1,6 @@
 /* One iteration of a balanced master/worker program: expressions (7) to (13) of César, Moreno, Sorribes and
- * Luque 2006, and the quality of what a distribution achieved. docs/model.md has them with their limits. */
+ * Luque 2006, and the quality of what a distribution achieved. docs/explanation/model.md has them with their
+ * limits. */
 #include "model/model.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Door of room model: what each alternative would take. Pure. Formulas: docs/model.md. */
+/* Door of room model: what each alternative would take. Pure. Formulas: docs/explanation/model.md. */
 #ifndef KL_MODEL_H
 #define KL_MODEL_H
 
@@ -60,8 +60,8 @@ typedef struct kl_rounds {
     bool uneven;        /* workers differ by more than their tasks do, so that they soon fall out of step */
 } kl_rounds;
 
-/* T_t(n) for several rounds; for one of equal tasks it is kl_model_time_with_s(). docs/model.md derives it
- * and says how far it is off. */
+/* T_t(n) for several rounds; for one of equal tasks it is kl_model_time_with_s(). docs/explanation/model.md
+ * derives it and says how far it is off. */
 double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double speed,
                               const kl_rounds *rounds);
 /* The rounds DAF deals to `workers`: eq. (1) and (2) of the paper's first phase, no chunk below one task or

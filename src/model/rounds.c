@@ -1,5 +1,6 @@
 /* The balanced iteration when work goes out in several rounds: what (7) to (9) become when workers that begin
- * late get less, and the next chunk is on its way before the last one ends. Derivation: docs/model.md. */
+ * late get less, and the next chunk is on its way before the last one ends. Derivation:
+ * docs/explanation/model.md. */
 #include "model/model.h"
 
 #include <math.h>

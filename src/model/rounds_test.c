@@ -157,7 +157,7 @@ static void compare_dealings(uint32_t workers, uint32_t messages, double cv, err
     }
 }
 
-/* What docs/model.md states. Tasks of 1 ms, 200 for each worker. */
+/* What docs/explanation/model.md states. Tasks of 1 ms, 200 for each worker. */
 static void error_against_chunk_by_chunk(void **state) {
     (void)state;
     static const double cv[] = {0, 0.1, 0.3, 0.8};

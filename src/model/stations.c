@@ -6,8 +6,8 @@
 #include "model/model.h"
 
 /* Bytes that cost as much as the message they are in, and what one more message costs a farm that has many,
- * over what it costs one that has few: those wake threads, and find cold caches. docs/model.md says where
- * both are from. */
+ * over what it costs one that has few: those wake threads, and find cold caches. docs/explanation/model.md
+ * says where both are from. */
 static const double HALF_BYTES = 48e3, AMONG_MANY = 0.4;
 /* Of a task's time, however long it is said to have been kept from its core. */
 static const double LEAST_ALONE = 0.02;
@@ -153,7 +153,7 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
 
 /* With more workers than cores CPU time is dearer, by a power of their number: they are switched to and fro,
  * more threads are woken for messages, and bytes that one writes for another to read are not in the caches
- * any more. docs/model.md says where the three powers are from. */
+ * any more. docs/explanation/model.md says where the three powers are from. */
 static const double DEARER = 0.025, WOKEN = 0.12, MOVED = 0.13;
 static const double COPIED = 4e9; /* bytes a second */
 
