@@ -16,7 +16,7 @@ typedef struct request {
     int64_t run; /* −1: the last that ended */
     uint32_t most;
     double iterations; /* 0: of one only */
-    bool json;
+    bool json, verbose;
 } request;
 
 static bool parse_number(const char *text, double *number) {
@@ -110,6 +110,8 @@ static int parse(const kl_command *command, int argc, char **argv, request *r, k
             options = false;
         } else if (options && strcmp(word, "--json") == 0) {
             r->json = true;
+        } else if (options && strcmp(word, "--verbose") == 0) {
+            r->verbose = true;
         } else if (options && takes_value(word)) {
             if (++i == argc)
                 return kl_cmd_usage(command, "%s wants a value", word);
@@ -170,7 +172,7 @@ static int print(const kl_prediction *p, const request *r) {
     if (r->json)
         kl_prediction_print_json(p, stdout);
     else
-        kl_prediction_print_text(p, stdout);
+        kl_prediction_print_text(p, r->verbose, stdout);
     return kl_cmd_printed();
 }
 
@@ -230,6 +232,7 @@ const kl_command kl_cmd_predict = {
             "  --speeds LIST      on other workers: 1,1,0.5 or 16x1,16x0.25, 1 being the mean worker so far\n"
             "  --hosts FILE       on the workers of another record\n"
             "  --plot OUT.svg     draw it as well\n"
+            "  --verbose          also the model's numbers, by their symbols, and both ways to send\n"
             "  --json             one JSON object; times in seconds, null where a number is not known\n"
             "  --help             this text\n",
     .run = run,
