@@ -9,7 +9,7 @@ fail() { echo "prose_test: $*" >&2; exit 1; }
 command -v git >/dev/null || { echo "skipped: git is not installed"; exit 77; }
 cd "$work"
 git init -q .
-mkdir src docs
+mkdir src page
 
 file() { # NAME LINE…
     printf '%s\n' "${@:2}" >"$1"
@@ -17,7 +17,7 @@ file() { # NAME LINE…
 }
 
 file src/good.c '/* Return the chunk to the bag. */' 'static const char *text = "reading the file: no memory";'
-file docs/good.md '# A page' '' 'The master deals tasks to its workers.'
+file page/good.md '# A page' '' 'The master deals tasks to its workers.'
 [ -z "$("$prose" --offenders)" ] || fail "offences in plain sentences: $("$prose" --offenders)"
 
 offends() { # WORDS TEXT: in a comment, a message, a page and a script
@@ -25,11 +25,11 @@ offends() { # WORDS TEXT: in a comment, a message, a page and a script
     "$prose" --offenders src/bad.c | grep -q "^src/bad.c:1: .*$1" || fail "not found in a comment: $2"
     file src/bad.c '' "puts(\"$2\");"
     "$prose" --offenders src/bad.c | grep -q "^src/bad.c:2: .*$1" || fail "not found in a message: $2"
-    file docs/bad.md "$2"
-    "$prose" --offenders docs/bad.md | grep -q "^docs/bad.md:1: .*$1" || fail "not found on a page: $2"
+    file page/bad.md "$2"
+    "$prose" --offenders page/bad.md | grep -q "^page/bad.md:1: .*$1" || fail "not found on a page: $2"
     file src/bad.sh '#!/bin/sh' "# $2"
     "$prose" --offenders src/bad.sh | grep -q "^src/bad.sh:2: .*$1" || fail "not found in a script: $2"
-    file src/bad.c '' && file docs/bad.md '' && file src/bad.sh ''
+    file src/bad.c '' && file page/bad.md '' && file src/bad.sh ''
 }
 offends 'not lifeline' 'The lifeline of a rank is closed.'
 offends 'begins with' 'Of these workers the first one is taken.'
