@@ -28,7 +28,7 @@ static void the_quickest_exchange_of_each_size_counts(void **state) {
         assert_true(kl_probe_answered(&probe, bytes, &clock));
         *took_s *= 0.5;
     }
-    assert_true(probe.small_s > 1.9 * small_s && probe.small_s < 2.1 * small_s); /* the last one */
+    assert_true(probe.small_s > 1.9 * small_s && probe.small_s < 2.1 * small_s); /* the last exchange */
     assert_true(probe.large_s > 1.9 * large_s && probe.large_s < 2.1 * large_s);
 }
 

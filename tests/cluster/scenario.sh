@@ -90,7 +90,7 @@ killed() { # its connection is closed
     all_right h1 h3
 }
 
-cut() { # for longer than the bound: what the worker has then is nobody's, and it is welcome again
+cut() { # cut for longer than --lost-after: the worker loses its tasks and may join again
     start_three --lost-after 1
     act h2 link down
     until_so is_lost h2
