@@ -57,7 +57,7 @@ kl_zmq_standing kl_zmq_peers_get(const kl_zmq_peers *peers, uint32_t id);
 /* Add an unknown peer. `reachable`: a message to it was accepted just now. A reachable peer whose descriptor
  * is open owns that connection, or is a rival of its owner; any other peer is already cut. */
 void kl_zmq_peers_add(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing, int fd, bool reachable);
-kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id); /* of a peer that is known */
+kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id); /* the peer must be known */
 /* Mark a peer as left, while its connection may still be open. ended: it said so itself. */
 void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id, bool ended);
 void kl_zmq_peers_opened(kl_zmq_peers *peers, int fd);
