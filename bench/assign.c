@@ -1,5 +1,5 @@
-/* assign WORKERS TASKS: CPU seconds of the master to assign a run by earliest completion to workers of speeds
- * 1 to 7, mean. */
+/* assign WORKERS TASKS: print the master's mean CPU seconds to assign a run by earliest completion, to
+ * workers of speeds 1 to 7. */
 #include <stdio.h>
 #include <stdlib.h>
 

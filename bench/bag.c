@@ -1,10 +1,10 @@
-/* bag: a farm whose tasks sweep over memory, for machines that others use, too.
+/* bag: a farm whose tasks use memory heavily, for measurements on shared machines.
  *
  *   bag --tasks N --work E [--idle S] [options of a farm]
  *
- * Each task updates E numbers of an array of 1 MB, and has a result of 64 bytes. After a tenth of the tasks
- * as a beginning, it prints how long N tasks took. Then the farm is idle for S seconds, and does one more
- * task. */
+ * Each task updates E numbers of an array of 1 MB and returns 64 bytes. A first run of N/10 tasks warms up.
+ * Then the program prints the time of N tasks. At last the farm is idle for S seconds and does one more task.
+ */
 #include <kilter/kilter.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void wait_s(double seconds) {
     nanosleep(&left, NULL);
 }
 
-/* Master and workers are the same program: each reads its own arguments. */
+/* Master and workers run this program, and each reads its own arguments. */
 static double read_number(int argc, char **argv, const char *name, double otherwise) {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], name) == 0) {

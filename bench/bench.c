@@ -1,13 +1,13 @@
-/* kilter-bench: what Kilter costs and what it reaches, as ratios measured side by side in one run.
+/* kilter-bench: measure the costs and the efficiency of Kilter, as ratios of measurements taken side by side.
  *
- *   a  one chunk's round trip against the bare transport's ping-pong
+ *   a  round trip of one chunk against a ping-pong of the bare transport
  *   b  efficiency of the policies with two workers, one of them at half speed
  *   c  tasks per second for empty tasks
- *   d  a run with its record, and with its results stored, against one without
- *   e  master memory per task
- *   f  deciding, by the number of workers
+ *   d  a run with its record, and a run with stored results, against one without
+ *   e  memory of the master per task
+ *   f  time of a decision, by the number of workers
  *
- * Machines are shared and noisy: everything is repeated in turn, and the median counts. */
+ * Machines are shared and noisy, so the measurements alternate, and the median counts. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ static void give_up(const kilter_error *error) {
     exit(kilter_exit("kilter-bench", error));
 }
 
-/* --- tasks: they use CPU time, so that a worker that gets half a core takes twice as long --- */
+/* --- tasks: they use CPU time, so a worker with half a core takes twice as long --- */
 
 static int empty(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result, (void)state;
@@ -63,7 +63,7 @@ static int ten_ms(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* Log-normal with mean 2 ms and σ/μ = 0.8, from the index. */
+/* Return a log-normal time with mean 2 ms and σ/μ = 0.8; it follows from the index. */
 static int mixed(const kilter_task *task, kilter_result *result, void *state) {
     (void)result, (void)state;
     double s2 = log(1 + 0.8 * 0.8), u = ((double)(kl_mix64(2 * task->index) >> 11) + 0.5) * 0x1p-53;
@@ -73,14 +73,14 @@ static int mixed(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* --- one farm, some runs --- */
+/* --- one farm, several runs --- */
 
 typedef struct trial {
     kilter_work_fn work;
     uint32_t workers;
     const char *policy, *record, *resume;
     uint64_t tasks;
-    int runs; /* the last one counts */
+    int runs; /* the last run counts */
 } trial;
 
 static kilter_farm_summary farm_trial(const trial *t) {
@@ -104,8 +104,8 @@ static kilter_farm_summary farm_trial(const trial *t) {
     double took_s = kl_monotonic_s() - began_s;
     kilter_farm_summary_get(farm, &summary);
     if (t->resume)
-        summary.elapsed_s = took_s; /* until the last result is on the disk */
-    summary.decision = NULL;        /* the farm's */
+        summary.elapsed_s = took_s; /* when the last result is on the disk */
+    summary.decision = NULL;        /* options of the farm */
     kilter_farm_close(farm, NULL);
     return summary;
 }
@@ -205,8 +205,8 @@ static void bench_efficiency(int repeats) {
     uint32_t core = 1;
     pid_t competitor;
     kilter_error error;
-    printf("b  efficiency: bound/elapsed, 2,000 tasks, two workers, a competing process on the core of the "
-           "second\n   %-14s",
+    printf("b  efficiency: bound/elapsed, 2,000 tasks, two workers, a competing process on the second "
+           "worker's core\n   %-14s",
            "");
     for (int p = 0; p < POLICIES; p++)
         printf("%8s", policies[p]);
@@ -304,7 +304,7 @@ static double memory_in_child(const char *policy, kilter_order order) {
     enum { TASKS = 1000000 };
     int pipes[2];
     double per_task = 0;
-    fflush(stdout); /* or the child would write it again */
+    fflush(stdout); /* otherwise the child would write the buffered text again */
     if (pipe(pipes) != 0)
         exit(1);
     pid_t pid = fork();
@@ -342,14 +342,14 @@ static void bench_memory(void) {
 
 /* --- f: deciding --- */
 
-/* Workers at work, without a farm around them. */
+/* A crew of busy workers without a farm. */
 typedef struct crowd {
     uint32_t workers, next;
     kl_worker_view *views;
     kl_crew *crew;
     kl_dealer *dealer;
     kl_snapshot s;
-    double turn_s; /* in which all of them ask once */
+    double turn_s; /* length of a turn, in which every worker asks once */
 } crowd;
 
 static double random_01(uint64_t i) {
@@ -365,7 +365,7 @@ static void report(crowd *c, uint32_t worker, double unit_s, double units) {
     kl_crew_update(c->crew, c->views, worker);
 }
 
-/* Speeds from 1 to 4, tasks of 1 ms at speed 1; everyone has had its share of the time one turn takes. */
+/* Make workers of speeds 1 to 4 for tasks of 1 ms at speed 1; each has done its part of one turn. */
 static void gather(crowd *c, uint32_t workers, const char *policy, double left_per_worker) {
     *c = (crowd){.workers = workers, .turn_s = fmax(10e-3, 40e-6 * workers)};
     c->views = calloc(workers, sizeof *c->views);
@@ -409,7 +409,7 @@ static void disperse(crowd *c) {
     free(c->views);
 }
 
-/* One worker reports and is dealt its next chunk: what is left stays what it is. Times are added up. */
+/* One worker reports and gets its next chunk, while the undealt work stays constant. Add up the times. */
 static void serve_next(crowd *c, double *decide_s, double *keep_s) {
     uint32_t i = c->next++ % c->workers;
     kl_worker_view *v = &c->views[i];
@@ -438,7 +438,8 @@ static double speed_of_fastest(const void *self, uint32_t n) {
     return kl_crew_fastest_speed(c->crew, n) / kl_crew_mean_rate(c->crew);
 }
 
-/* After an iteration in which all worked: 100 s of equal tasks for each, and 100 us to start a message. */
+/* Set up the end of a run in which all workers took part: 100 s of equal tasks for each, and 100 us to start
+ * a message. */
 static void bench_choosing(void) {
     enum { WORKERS = 1000000, CHOICES = 100 };
     crowd c;
@@ -476,7 +477,7 @@ static void bench_deciding(void) {
                 {"awf-c", "awf-c", 500},
                 {"af", "af", 500}};
     enum { STEPS = 20000, SIZES = sizeof sizes / sizeof sizes[0] };
-    printf("f  deciding one chunk + telling the crew of it [us], by the number of workers\n   %-14s", "");
+    printf("f  deciding one chunk + updating the crew [us], by the number of workers\n   %-14s", "");
     for (int k = 0; k < SIZES; k++)
         printf("%18u", (unsigned)sizes[k]);
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {

@@ -1,5 +1,5 @@
-/* compete CORE [ON OFF]: keep the CORE-th core this process may use busy, until it or the process that
- * started it ends; for ON seconds, then not for OFF seconds, and so on. The numbering is that of local
+/* compete CORE [ON OFF]: keep a core busy until this process or its parent ends; or for ON seconds, then not
+ * for OFF seconds, and so on. CORE counts the cores that this process may use, like the numbers of local
  * workers. */
 #include <math.h>
 #include <signal.h>

@@ -1,12 +1,12 @@
-/* foresight: a farm of equal tasks whose messages cost, run after run, for tools/foresight.
+/* foresight: a farm of equal tasks with costly messages, run several times, for tools/foresight.
  *
- *   foresight --tasks N --task-s S --input-bytes B --result-bytes B --runs R --sleep|--compute [options of a
- * farm]
+ *   foresight --tasks N --task-s S --input-bytes B --result-bytes B --runs R --sleep|--compute
+ *             [options of a farm]
  *
- * Each task has its own input, which it reads, and a result, which it writes. The rest of its S seconds it
- * sleeps, or uses CPU time, so that a worker that gets half a core takes twice as long. The master checks
- * every result. At the end one line of JSON says of each run how long it took, from the end of the run before
- * to its own, and how many workers worked and rested. */
+ * Each task reads an input of its own and writes a result. For the rest of its S seconds it sleeps, or it
+ * uses CPU time, so that a worker with half a core takes twice as long. The master checks every result. At
+ * the end the program prints one line of JSON with the time of each run, from the end of the previous run to
+ * its own end, and with the numbers of active and resting workers. */
 #include <errno.h>
 #include <kilter/kilter.h>
 #include <math.h>
@@ -26,7 +26,7 @@ typedef struct settings {
     bool sleeps, computes;
 } settings;
 
-/* Master and workers are the same program: each reads its own arguments. */
+/* Master and workers run this program, and each reads its own arguments. */
 static settings set;
 
 /* --- a task --- */
@@ -57,14 +57,14 @@ static uint64_t sum_of(kilter_bytes input) {
     return sum;
 }
 
-/* Only the first word of an input is not 0, so its sum is that word: the number of the task. */
+/* Only the first word of an input is not 0, so the sum is that word: the task's number. */
 static int do_task(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t *words = state;
     clockid_t clock = set.sleeps ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
     double end_s = clock_s(clock) + set.task_s;
     words[0] = sum_of(task->input);
     if (task->input.size != set.input_bytes || words[0] != task->index)
-        return kilter_result_fail(result, "the input of task %llu came as %llu",
+        return kilter_result_fail(result, "the input of task %llu arrived as %llu",
                                   (unsigned long long)task->index, (unsigned long long)words[0]);
     if (set.sleeps)
         sleep_until(end_s);
@@ -78,7 +78,7 @@ static int start_worker(const kilter_worker *worker, void **state) {
     *state = malloc(set.result_bytes + sizeof(uint64_t));
     if (!*state)
         return 1;
-    memset(*state, 1, set.result_bytes + sizeof(uint64_t)); /* touched before the first task */
+    memset(*state, 1, set.result_bytes + sizeof(uint64_t)); /* written once before the first task */
     return 0;
 }
 
@@ -101,7 +101,7 @@ static void *allocate(size_t count, size_t bytes) {
     return memory;
 }
 
-/* Give each task an input of its own, as a user's tasks have: one input for all would stay in the caches. */
+/* Give each task an input of its own, as in real programs: a common input would stay in the caches. */
 static kilter_bytes *make_inputs(void) {
     kilter_bytes *inputs = allocate(set.tasks, sizeof *inputs);
     for (uint64_t i = 0; i < set.tasks; i++) {
@@ -165,13 +165,13 @@ static double number_of(int argc, char **argv, int at, double least, double most
     char *end = NULL;
     double value = at + 1 < argc ? strtod(argv[at + 1], &end) : NAN;
     if (!end || *end || !(value >= least && value <= most)) {
-        fprintf(stderr, "foresight: %s wants a number from %g to %g\n", argv[at], least, most);
+        fprintf(stderr, "foresight: %s needs a number from %g to %g\n", argv[at], least, most);
         exit(2);
     }
     return value;
 }
 
-/* What is not known here may be an option of the farm, which says so itself where it is none. */
+/* An option that is unknown here may be one of the farm's, which reports unknown options itself. */
 static void read_settings(int argc, char **argv) {
     set = (settings){
         .tasks = 1000, .runs = 1, .input_bytes = LEAST_BYTES, .result_bytes = LEAST_BYTES, .task_s = 1e-3};
@@ -200,7 +200,8 @@ int main(int argc, char **argv) {
     kilter_farm *farm;
     kilter_error error;
     read_settings(argc, argv);
-    prctl(PR_SET_TIMERSLACK, 1UL); /* local workers inherit it: a sleep then ends when it should */
+    prctl(PR_SET_TIMERSLACK,
+          1UL); /* local workers inherit the timer slack, so that their sleeps end in time */
     kilter_farm_options options = {.work = do_task, .start = start_worker, .stop = free};
     if (kilter_farm_open(&options, &argc, argv, &farm, &error) != KILTER_OK)
         return kilter_exit(argv[0], &error);

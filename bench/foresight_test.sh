@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/foresight on four tiny rows: is everything it promises in its page? What the figures are depends on the machine.
+# Run tools/foresight on four tiny rows and check that its page is complete. The figures depend on the machine.
 # usage: foresight_test.sh SOURCE_DIR BUILD_DIR     exit 77: a tool it needs is missing
 set -euo pipefail
 for tool in jq sqlite3; do command -v $tool >/dev/null || { echo "skipped: $tool is not installed" >&2; exit 77; }; done
@@ -15,11 +15,11 @@ fail() {
     exit 1
 }
 
-says() { # PATTERN [COUNT]: so many lines of the page match it
+says() { # PATTERN [COUNT]: COUNT lines of the page must match
     [ "$(grep -Ec -- "$1" "$place/page")" = "${2:-1}" ] || fail "not ${2:-1} lines say: $1"
 }
 
-refuses() { # NAME VALUE: with one clear line
+refuses() { # NAME VALUE: tools/foresight must refuse the value in one line
     local said
     said=$(env "$1=$2" "$tool" 2>&1) && fail "$1=$2 is taken"
     [[ $said =~ ^foresight:\ $1 ]] || fail "$1=$2: $said"

@@ -1,11 +1,12 @@
-/* forkjoin NAME=VALUE…: how long a fork-join program takes while workers come and go, with tasks that are
- * fixed or as many as the farm says.
+/* forkjoin NAME=VALUE…: print the time of a fork-join program while workers join and leave, with a fixed
+ * number of tasks or with the number that the farm chooses.
  *
- *   work_s=322                     of an iteration, on a worker of speed 1
- *   program=50:66:56.7,100:50:71.8 tasks, iterations and the master's seconds in all of them
- *   crew=0:5x1,0.3:45x2,0.7:-5x1   when so much of it is done, so many workers of a speed come, or go
- *   policy=ect tasks=100 groups=50 tasks=0: as many as the farm says; groups=0: each task by itself
- *   key=FILE                       real processes over tcp, whose tasks sleep; else simulated */
+ *   work_s=322                     work of an iteration, in seconds on a worker of speed 1
+ *   program=50:66:56.7,100:50:71.8 for each number of tasks: the iterations and the master's total seconds
+ *   crew=0:5x1,0.3:45x2,0.7:-5x1   PART:COUNTxSPEED: when PART of the program is done, COUNT workers of SPEED
+ * join (COUNT below 0: leave) policy=ect tasks=100 groups=50 tasks=0: the farm chooses; groups=0: each task
+ * is dealt alone key=FILE                       use real processes over tcp whose tasks sleep; without it:
+ * simulate */
 #include "forkjoin.h"
 
 #include <math.h>
@@ -71,7 +72,8 @@ static void come_and_go(const forkjoin *p, const forkjoin_ground *ground, double
     }
 }
 
-/* The last iteration counts as far as it is needed, or whole iterations would decide between programs. */
+/* Count the last iteration only as far as it is needed; otherwise rounding to whole iterations would decide
+ * comparisons. */
 void forkjoin_play(const forkjoin *p, const forkjoin_ground *ground) {
     double done = 0, seen = 0, elapsed_s = 0;
     uint64_t first = 0, least = UINT64_MAX, most = 0;
@@ -100,7 +102,7 @@ void forkjoin_play(const forkjoin *p, const forkjoin_ground *ground) {
            (unsigned long long)most);
 }
 
-/* --- the words --- */
+/* --- the command line --- */
 
 static void read_program(forkjoin *p, const char *text) {
     const char *at = text;
@@ -149,7 +151,7 @@ static void read_word(forkjoin *p, const char *word, const char **key) {
     else if (is_named(word, length, "key"))
         *key = value;
     else
-        forkjoin_fail(word, "there is no such word");
+        forkjoin_fail(word, "unknown parameter");
 }
 
 int main(int argc, char **argv) {

@@ -1,5 +1,5 @@
-/* The program on real processes over tcp. Their tasks sleep, so that speeds are what they are said to be on a
- * machine that others use, too. */
+/* Run the program on real processes over tcp. Their tasks sleep, so the described speeds hold on a shared
+ * machine, too. */
 #include "forkjoin.h"
 
 #include <signal.h>
@@ -20,7 +20,7 @@ typedef struct ground {
     char endpoint[64];
     const char *key;
     struct process {
-        pid_t pid; /* 0: gone */
+        pid_t pid; /* process number; 0: it has left */
         double speed;
     } workers[MOST_WORKERS];
     int count;
@@ -34,14 +34,15 @@ static void check(kilter_status status, const kilter_error *error) {
 
 /* --- a worker --- */
 
-typedef struct group { /* a task of the farm's */
+typedef struct group { /* one of the farm's tasks */
     double tasks, task_s;
 } group;
 
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     group mine;
     memcpy(&mine, task->input.data, sizeof mine);
-    for (; mine.tasks >= 1; mine.tasks--) /* each ends late by as much, in however many groups they are */
+    for (; mine.tasks >= 1;
+         mine.tasks--) /* every sleep ends late by the same time, so correct for it per group */
         kl_nap_s(mine.task_s / *(double *)state);
     kl_nap_s(mine.tasks * mine.task_s / *(double *)state);
     return kilter_result_put(result, &task->index, sizeof task->index);

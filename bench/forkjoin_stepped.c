@@ -7,7 +7,7 @@ static const double LATENCY_S = 50e-6;
 
 typedef struct ground {
     stepped_farm farm;
-    double alone_s; /* since the last run */
+    double alone_s; /* time since the previous run */
     bool begun;
 } ground;
 
@@ -15,7 +15,7 @@ static double now_s(void *self) {
     return ((ground *)self)->farm.master_actor.now_s;
 }
 
-/* The first are there before it begins. */
+/* Add the workers that are there before the program begins. */
 static void come(void *self, int count, double speed) {
     ground *g = self;
     stepped_farm *f = &g->farm;
@@ -44,7 +44,7 @@ static uint64_t ask(void *self, const kilter_grain_options *options) {
         .least = options->least, .most = options->most, .runs = options->runs, .user = options->user};
     if (kl_master_grain(g->farm.master, g->alone_s, options->work, &look) != KILTER_OK ||
         kl_grain_choose(&look, &question, &plan) != KILTER_OK)
-        forkjoin_fail("asking for the grain", "memory ran out");
+        forkjoin_fail("asking the farm for the number of tasks", "memory ran out");
     free((void *)(uintptr_t)look.lanes);
     return plan.decision.count;
 }

@@ -1,11 +1,13 @@
-/* loopmodel grain RANKS ELEMENTS SEQ_S FIXED_S INCR_S BLOCK…    what room steer's model makes of a pipeline
- * loopmodel swing RANKS SPEED ON_S OFF_S REACT_ON_S REACT_OFF_S MOVE_S    and of a load that comes and goes
- * loopmodel pipeline RANKS LOADED QUANTA BLOCKS…    efficiency of a pipeline under round-robin scheduling
- * loopmodel barrier RANKS LOADED QUANTA PARTS…      and of a loop with a barrier after each part of its work
+/* loopmodel grain RANKS ELEMENTS SEQ_S FIXED_S INCR_S BLOCK…: room steer's model of a pipeline
+ * loopmodel swing RANKS SPEED ON_S OFF_S REACT_ON_S REACT_OFF_S MOVE_S: its model of a periodic load
+ * loopmodel pipeline RANKS LOADED QUANTA BLOCKS…: efficiency of a pipeline under round-robin scheduling
+ * loopmodel barrier RANKS LOADED QUANTA PARTS…: efficiency of a loop with a barrier after each part of its
+ * work
  *
- * The last two are the simulation of Siegell and Steenkiste's figures 11 and 13: LOADED of the ranks share
- * their processor with a process that always computes, each gets a quantum in turn, and work is balanced by
- * that. The work of all takes QUANTA on one processor; messages take no time. For tools/paper2. */
+ * The last two repeat the simulation behind figures 11 and 13 of Siegell and Steenkiste. LOADED of the ranks
+ * share their processor with a process that always computes. Processes get a quantum in turn, and the work is
+ * balanced accordingly. The total work takes QUANTA on one processor; messages take no time. For
+ * tools/paper2. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +18,13 @@
 
 enum { MOST_RANKS = 64 };
 
-static const double NOTHING = 1e-9; /* a sum of as many quanta is not exact */
+static const double NOTHING = 1e-9; /* tolerance for a sum of this many quanta */
 
-/* A processor, in quanta. A process that waits loses what is left of its quantum, and then waits for the end
- * of another's. */
+/* A processor; times are in quanta. A process that waits loses the rest of its quantum, and then waits for
+ * the end of another process's quantum. */
 typedef struct processor {
     bool loaded;
-    double until, left; /* ours ran until then, and has so much of its quantum left */
+    double until, left; /* our process ran until `at` and has `left` of its quantum */
 } processor;
 
 static double start_at(processor *p, double ready) {
@@ -51,13 +53,13 @@ typedef struct scene {
     processor at[MOST_RANKS];
 } scene;
 
-/* Where the loads are in their quanta when all begins. */
+/* Offsets of the loads' quanta at the start. */
 static void set_scene(scene *s) {
     for (uint32_t r = 0; r < s->ranks; r++)
         s->at[r] = (processor){.loaded = r < s->loaded, .until = 0, .left = 1 - (double)r / s->ranks};
 }
 
-static double has(const scene *s) { /* what ranks and loads leave to each other, in processors */
+static double has(const scene *s) { /* processors left to the ranks */
     return s->ranks - s->loaded / 2.0;
 }
 

@@ -1,12 +1,11 @@
-/* payload: what a byte costs on its way between a master and its local workers.
+/* payload: measure the cost of a byte between a master and its local workers.
  *
- *   payload [--total BYTES] [options of a farm, as --workers N]
+ *   payload [--total BYTES] [options of a farm, such as --workers N]
  *
- * Moves the same number of bytes in pieces of 10 kB, 100 kB, 1 MB and 100 MB: as results and as inputs of
- * tasks, and, to compare, from one process to another through a pipe and through libzmq's ipc, and inside one
- * process by memcpy(). Prints GB/s, and CPU seconds of this process, all its threads, per GB. Pieces that are
- * `looked at` are read where they lie, at both ends; those of the other rows come into a buffer of the
- * reader's. */
+ * The program moves the same number of bytes in pieces of 10 kB, 100 kB, 1 MB and 100 MB: as results, as
+ * inputs, and for comparison through a pipe, through libzmq's ipc, and by memcpy() in one process. It prints
+ * GB/s, and the CPU seconds of this process with all its threads per GB. Pieces that are `looked at` are read
+ * in place at both ends; in the other rows the reader copies them into a buffer. */
 #include <fcntl.h>
 #include <kilter/kilter.h>
 #include <stdio.h>
@@ -30,7 +29,7 @@ typedef struct way {
     void (*move)(const job *j);
 } way;
 
-static uint8_t *source, *target; /* of MOST_BYTES; target of all bytes together */
+static uint8_t *source, *target; /* buffer of MOST_BYTES; buffer of all bytes */
 
 static void die(const char *what) {
     perror(what);
@@ -47,7 +46,7 @@ static void check(const uint8_t *piece, uint64_t bytes, uint64_t number) {
     memcpy(&first, piece, sizeof first);
     memcpy(&last, piece + bytes - sizeof last, sizeof last);
     if (first != number || last != number) {
-        fprintf(stderr, "payload: piece %llu came as %llu … %llu\n", (unsigned long long)number,
+        fprintf(stderr, "payload: piece %llu arrived as %llu … %llu\n", (unsigned long long)number,
                 (unsigned long long)first, (unsigned long long)last);
         exit(1);
     }
@@ -55,7 +54,7 @@ static void check(const uint8_t *piece, uint64_t bytes, uint64_t number) {
 
 /* --- Kilter --- */
 
-/* The result is as long as the shared data say; an input is looked at. */
+/* The result is as long as the shared data says; an input is read in place. */
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t bytes;
     (void)state;
@@ -104,7 +103,7 @@ static void inputs(const job *j) {
     free(all);
 }
 
-/* --- others --- */
+/* --- pipe, zmq, memcpy --- */
 
 static void read_all(int fd, uint8_t *to, size_t size) {
     while (size > 0) {

@@ -1,5 +1,5 @@
-/* rounds RANKS: what it takes to balance a loop on so many ranks, beside messages, when all decide from the
- * same reports and when neighbours even things out between them; prints a line. */
+/* rounds RANKS: print the cost of balancing a loop on this many ranks, without messages, for two methods: all
+ * ranks decide from the same reports, or neighbours exchange rows with each other. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { EACH = 1000 /* iterations */, BEFORE = 10, TIMED = 100, MOST = 200000 /* rounds */ };
 
-static const double BALANCED = 1.05; /* the slowest over the mean */
+static const double BALANCED = 1.05; /* time of the slowest rank over the mean */
 
 typedef enum change { ONE_SLOW, RANDOM, HALF_SLOW } change;
 static const char *const CHANGES[] = {"one_slow", "random", "half_slow"};
@@ -40,7 +40,7 @@ static void *allocate(size_t count, size_t bytes) {
     return memory;
 }
 
-/* --- all decide from the same reports --- */
+/* --- all ranks decide from the same reports --- */
 
 typedef struct play {
     uint32_t ranks;
@@ -72,8 +72,8 @@ static void close_play(play *p) {
     free(p->reports);
 }
 
-/* A period passes; an iteration takes 100 µs on a rank of speed 1. @return the slowest rank's time over that
- * of balanced shares */
+/* Let a period pass; an iteration takes 100 µs on a rank of speed 1. @return the slowest rank's time over its
+ * time with balanced shares */
 static double pass(play *p, const double *speed) {
     const uint64_t *bounds = kl_steer_shares(p->steer);
     double slowest_s = 0, sum = 0;
@@ -107,7 +107,7 @@ static void decide(play *p) {
         kl_steer_commit(p->steer);
 }
 
-/* CPU time of a decision, mean of many while loads come and go. */
+/* Mean CPU time of a decision, over many decisions while loads come and go. */
 static double decision_s(uint32_t ranks, bool costs_differ) {
     play p = open_play(ranks, costs_differ);
     kl_clock clock = kl_clock_system();
@@ -141,10 +141,10 @@ static int rounds_together(uint32_t ranks, change what) {
     return rounds;
 }
 
-/* --- neighbours even things out --- */
+/* --- neighbours exchange rows --- */
 
-/* In each round two thirds of what would make two neighbours even, as if rows could be divided and speeds
- * were known. */
+/* In each round a pair of neighbours exchanges two thirds of what would make them even, as if rows were
+ * divisible and speeds known. */
 static int rounds_of_neighbours(uint32_t ranks, change what) {
     double *work = allocate(ranks, sizeof *work), *speed = allocate(ranks, sizeof *speed),
            *over = allocate(ranks, sizeof *over), sum = 0;

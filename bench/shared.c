@@ -1,11 +1,11 @@
-/* shared: sweeps over a grid with halos, in plain MPI or with Kilter, for machines that others use, too.
+/* shared: sweeps over a grid with halos, in plain MPI or with Kilter, for measurements on shared machines.
  *
  *   shared --rows N --columns M --work E --seconds S [--plain [--first F] | --fixed | --deep]
  *
- * Each sweep updates E elements of every second row (of its M, as often round as that takes) from the rows
- * above and below, the next one those between; whole rows of M doubles are exchanged between neighbours. It
- * runs for S seconds, and prints how long a sweep took. Rank 0 has the part F of the rows, the others share
- * the rest alike. */
+ * Each sweep updates every second row from the rows above and below; the next sweep updates the other rows.
+ * It updates E elements of a row, going round its M columns as often as needed. Neighbours exchange whole
+ * rows of M doubles. The program runs for S seconds and prints the time of a sweep. Rank 0 has the part F of
+ * the rows; the other ranks share the rest equally. */
 #include <kilter/loop.h>
 #include <math.h>
 #include <mpi.h>
@@ -15,12 +15,12 @@
 
 typedef struct grid {
     size_t rows, columns, work;
-    double seconds, first; /* part of the rows; 0: all ranks alike */
+    double seconds, first; /* part of the rows on rank 0; 0: equal shares */
     bool plain, fixed, deep;
     int rank, ranks;
 } grid;
 
-/* Row i of the grid, if this sweep updates it. */
+/* Update row i of the grid, if it belongs to this sweep. */
 static void relax(const grid *g, long sweep, size_t i, double *row) {
     const double *up = row - g->columns, *down = row + g->columns;
     if (i == 0 || i + 1 >= g->rows || (i + (size_t)sweep) % 2 > 0)
@@ -38,7 +38,7 @@ static void start_row(const grid *g, size_t i, double *row) {
         row[j] = (double)((i * 31 + j * 17) % 101) / 101;
 }
 
-/* Whether to go on is known to rank 0, and asked so seldom that asking costs nothing. */
+/* Rank 0 decides when to stop. The ranks ask so seldom that asking costs nothing. */
 static bool over(const grid *g, double begun_s, double *asked_s, long sweep, long *next) {
     if (sweep < *next)
         return false;
@@ -129,7 +129,7 @@ static long sweep_with_kilter(const grid *g, double *elapsed_s, char *said, size
     return sweep;
 }
 
-/* But for those after a first rank that has all. */
+/* A rank has neighbours on both sides, unless rank 0 has all rows. */
 static bool all_have_rows(const grid *g) {
     bool all = true;
     for (int r = 0; r < g->ranks; r++)

@@ -1,10 +1,10 @@
-/* stragglers [--few] [--orders] [--each] [PLATFORMS [SEED]]: AUTO against the best of the other policies,
- * chosen in hindsight, on random platforms; prints Markdown. --few: with 5 to 20 tasks a worker instead of 20
- * to 400.
- * --orders: against the best of AUTO itself on twelve other orders of the same tasks, which shows what chance
- * does.
- * --each: a line for every platform instead, to compare two builds: its seed, whether its speeds are
- * constant, AUTO's time, that over the best one's, the best policy, platform and tasks. */
+/* stragglers [--few] [--orders] [--each] [PLATFORMS [SEED]]: compare AUTO with the best other policy, chosen
+ * afterwards for each of many random platforms; print Markdown.
+ * --few: 5 to 20 tasks a worker instead of 20 to 400.
+ * --orders: compare AUTO with its own best of twelve other orders of the same tasks, which shows the effect
+ * of chance.
+ * --each: print a line for every platform, to compare two builds: seed, whether speeds are constant, AUTO's
+ * time, that time over the best one's, the best policy, platform and tasks. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,20 +15,20 @@
 #include "sim/sim.h"
 
 enum { SPEC_BYTES = 512, WORST = 10, MOST_PLATFORMS = 1000000 };
-static const double ANSWER_S = 1e-5; /* as `kilter simulate` has it */
+static const double ANSWER_S = 1e-5; /* the default of `kilter simulate` */
 static const double NEAR = 1.01;
 
 typedef struct platform {
     uint64_t seed;
     char hosts[SPEC_BYTES], tasks[SPEC_BYTES];
-    bool steady; /* no host's speed changes */
+    bool steady; /* true: no host's speed changes */
 } platform;
 
 typedef struct row {
     platform p;
     double auto_s, best_s;
     const kl_policy *best;
-    uint64_t executed, tasks; /* by AUTO; a task done twice counts twice in `executed` */
+    uint64_t executed, tasks; /* tasks executed by AUTO; a task done twice counts twice */
 } row;
 
 /* --- random platforms --- */
@@ -45,7 +45,7 @@ static double between(dice *d, double least, double most) {
     return least + (most - least) * chance(d);
 }
 
-/* Every factor is as likely. */
+/* Draw a factor; its logarithm is uniform. */
 static double scaled(dice *d, double least, double most) {
     return least * pow(most / least, chance(d));
 }
@@ -63,7 +63,7 @@ static void add(char *spec, const char *format, ...) {
     va_end(args);
 }
 
-/* A change of a host's speed in a run that takes about ideal_s; half of the groups have none. */
+/* Draw a change of a host's speed, for a run of about ideal_s; half of the groups have none. */
 static bool add_profile(dice *d, char *hosts, double ideal_s) {
     uint32_t kind = one_of(d, 6);
     double at = chance(d), how_long = chance(d), factor = scaled(d, 0.02, 0.8);
@@ -130,7 +130,7 @@ static void fail(const char *text) {
     exit(1);
 }
 
-/* Tasks in another order: from the `first` on, and round. */
+/* The same tasks in another order: from task `first` on, then from 0. */
 typedef struct order {
     const kl_tasks *tasks;
     uint64_t first;
@@ -162,7 +162,7 @@ static double elapsed_s(const kl_cluster *cluster, order o, const kl_policy *pol
     return outcome.elapsed_s;
 }
 
-/* ECT is AUTO in a first run, and so none of the others. */
+/* In a first run ECT deals as AUTO does, so it is left out. */
 static bool is_other(const kl_policy *policy) {
     return policy != kl_policy_find("auto") && policy != kl_policy_find("ect");
 }
@@ -198,7 +198,7 @@ static row measure(uint64_t seed, bool few, bool orders) {
     return r;
 }
 
-/* --- what came out --- */
+/* --- results --- */
 
 static double ratio(const row *r) {
     return r->auto_s / r->best_s;

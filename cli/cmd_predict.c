@@ -14,7 +14,7 @@ typedef struct request {
     int64_t run; /* −1: the last that ended */
     uint32_t most;
     double iterations; /* 0: of one only */
-    bool json;
+    bool json, verbose;
     kl_basis basis;
 } request;
 
@@ -63,6 +63,9 @@ static const kl_option rows[] = {
     {"hosts", "FILE", "Predict for the workers of another record.", KL_OPTION_TEXT, AT(hosts)},
     {"plot", "FILE.svg", "Draw time and performance index over the number of workers as well.",
      KL_OPTION_TEXT, AT(picture), .is_file = true},
+    {"verbose", NULL,
+     "Print the numbers of the model by their symbols as well, and both ways to send the tasks.",
+     KL_OPTION_SWITCH, AT(verbose)},
     KL_JSON_ROW(request),
 };
 
@@ -116,7 +119,7 @@ static int print(const kl_prediction *p, const request *r) {
     if (r->json)
         kl_prediction_print_json(p, stdout);
     else
-        kl_prediction_print_text(p, stdout);
+        kl_prediction_print_text(p, r->verbose, stdout);
     return kl_cmd_printed();
 }
 

@@ -21,7 +21,7 @@
 enum { MOST_SMPI_WORKERS = 2000 };
 enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
 #define MOST_BYTES 0x1p40
-/* Of the master on a host of speed 1, for one message: what a real one takes (docs/bench.md). */
+/* Of the master on a host of speed 1, for one message: what a real one takes (docs/results/bench.md). */
 #define ANSWER_S 10e-6
 
 /* What was asked. */

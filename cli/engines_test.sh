@@ -1,7 +1,7 @@
 #!/bin/sh
 # The two engines of kilter simulate agree: engines_test.sh KILTER
 # Where a speed drops once in a run, or a run is over in some milliseconds, one chunk more or less decides, and they
-# need not; docs/simulation.md has these cases, too.
+# need not; docs/reference/simulation.md has these cases, too.
 set -eu
 kilter=$1
 most=0.03 # of the elapsed time

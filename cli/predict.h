@@ -152,7 +152,8 @@ kl_point kl_predict_at(const kl_basis *basis, uint32_t protocol, uint32_t worker
 void kl_predict_verdict(kl_prediction *p);
 void kl_prediction_free(kl_prediction *prediction);
 
-void kl_prediction_print_text(const kl_prediction *p, FILE *out);
+/* Begins with a sentence; symbols and formulas' inputs only if verbose. */
+void kl_prediction_print_text(const kl_prediction *p, bool verbose, FILE *out);
 void kl_prediction_print_json(const kl_prediction *p, FILE *out);
 void kl_prediction_plot(const kl_prediction *p, FILE *out);
 

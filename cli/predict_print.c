@@ -93,9 +93,8 @@ static void print_program(const kl_program_prediction *p, FILE *out) {
 static void print_limit(const kl_verdict *v, FILE *out) {
     const kl_limit *l = &v->enough.limit;
     if (!l->known)
-        kl_say(
-            out, "limit",
-            "not known: what workers share is known only of a run measured, with its own work and workers");
+        kl_say(out, "limit",
+               "not known: a record shows what workers share only for its own work on its own workers");
     else if (l->what == KL_SHARED_NOTHING)
         kl_say(out, "limit", "the tasks themselves: nothing that workers share slows them down");
     else if (l->what == KL_SHARED_CORES)
@@ -105,21 +104,23 @@ static void print_limit(const kl_verdict *v, FILE *out) {
         kl_say(out, "limit", "%s: %.0f %% busy", kl_shared_name(l->what), 100 * l->used);
 }
 
-static const char *enough_words(const kl_verdict *v) {
-    if (v->enough.workers == 1)
-        return "1 worker is as fast as more, within 3 %";
-    return v->is_most ? "workers are the fastest of those looked at"
-                      : "workers are as fast as more, within 3 %";
-}
-
-static void print_forecast(const kl_verdict *v, FILE *out) {
-    const kl_point *p = &v->enough;
-    char number[16] = "";
-    if (p->workers > 1)
-        snprintf(number, sizeof number, "%" PRIu32 " ", p->workers);
-    kl_say(out, "forecast", "%s%s: %s; with %.0f %% probability %s to %s", number, enough_words(v),
-           kl_time_words(p->rounds_time_s).text, 100 * KL_SURE, kl_time_words(p->within.low_s).text,
-           kl_time_words(p->within.high_s).text);
+/* The first line of the output: a sentence without symbols. */
+static void print_sentence(const kl_prediction *p, FILE *out) {
+    const kl_point *enough = &p->verdict.enough;
+    const kl_protocol *sent = &p->protocols[KL_ASYNCHRONOUS];
+    if (enough->workers == 0)
+        fprintf(out,
+                "Up to %" PRIu32 " worker%s pay%s: the run then takes %s; it is fastest with %" PRIu32
+                ": %s.\n",
+                sent->best.workers, sent->best.workers == 1 ? "" : "s", sent->best.workers == 1 ? "s" : "",
+                kl_time_words(sent->best.time_s).text, sent->fastest.workers,
+                kl_time_words(sent->fastest.time_s).text);
+    else
+        fprintf(out, "With %" PRIu32 " worker%s the run takes %s (%.0f %% interval: %s to %s); %s.\n",
+                enough->workers, enough->workers == 1 ? "" : "s", kl_time_words(enough->rounds_time_s).text,
+                100 * KL_SURE, kl_time_words(enough->within.low_s).text,
+                kl_time_words(enough->within.high_s).text,
+                p->verdict.is_most ? "fewer are slower" : "more are at most 3 % faster");
 }
 
 static const double TELLING = 0.97; /* of the time: less is worth a line */
@@ -127,7 +128,6 @@ static const double TELLING = 0.97; /* of the time: less is worth a line */
 static void print_verdict(const kl_prediction *p, FILE *out) {
     if (p->verdict.enough.workers == 0)
         return;
-    print_forecast(&p->verdict, out);
     print_limit(&p->verdict, out);
     const char *title = "what if";
     for (int i = 0; i < KL_WHAT_IFS; i++) {
@@ -259,19 +259,66 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
     kl_print_table(out, columns, sizeof columns / sizeof *columns, &t, p->count);
 }
 
-void kl_prediction_print_text(const kl_prediction *p, FILE *out) {
+/* The expected time: chunk by chunk, where that is known, else with all work in one round. */
+static double expected_s(const kl_point *p) {
+    return isfinite(p->rounds_time_s) ? p->rounds_time_s : p->time_s;
+}
+
+static void cell_expected(const void *context, size_t row, char *cell) {
+    put_time(context, expected_s(point_at(context, row)), cell);
+}
+
+static void cell_expected_efficiency(const void *context, size_t row, char *cell) {
+    const kl_point *p = point_at(context, row);
+    put_percent(isfinite(p->rounds_time_s) ? p->rounds_efficiency : p->efficiency, cell);
+}
+
+static void cell_plain_note(const void *context, size_t row, char *cell) {
+    const kl_basis *b = ((const table *)context)->prediction->basis;
+    const kl_protocol *p = ((const table *)context)->protocol;
+    uint32_t n = point_at(context, row)->workers;
+    bool rounds = p->rounds_best.workers > 0;
+    cell[0] = '\0';
+    add_note(cell, n == (rounds ? p->rounds_best : p->best).workers, "pays best");
+    add_note(cell, n == (rounds ? p->rounds_fastest : p->fastest).workers, "fastest");
+    add_note(cell, n == b->workers && !b->speeds, "measured");
+}
+
+/* Without symbols: how long, and how well used. */
+static void print_plain(const kl_prediction *prediction, FILE *out) {
+    const kl_protocol *p = &prediction->protocols[KL_ASYNCHRONOUS];
+    table t = {.prediction = prediction, .protocol = p};
+    char time[32];
+    snprintf(time, sizeof time, "time %s", time_unit(p, &t.unit));
+    const kl_column columns[] = {{"workers", false, cell_workers},
+                                 {"speed", false, cell_speed},
+                                 {time, false, cell_expected},
+                                 {"efficiency %", false, cell_expected_efficiency},
+                                 {"", true, cell_plain_note}};
+    fputc('\n', out);
+    kl_print_table(out, columns, sizeof columns / sizeof *columns, &t, p->count);
+    fputs("\nFor the numbers behind this, and other ways to send: --verbose\n", out);
+}
+
+void kl_prediction_print_text(const kl_prediction *p, bool verbose, FILE *out) {
     const kl_basis *b = p->basis;
+    print_sentence(p, out);
+    if (verbose || b->record || p->verdict.enough.workers > 0 || p->program.iterations > 0)
+        fputc('\n', out);
     print_verdict(p, out);
     if (b->record)
         kl_say(out, "record", "%s, run %" PRIu64 " of %s on %" PRIu32 " workers", b->record, b->run,
                b->program, b->workers);
     print_cut(b, out);
-    print_inputs(b, out);
+    if (verbose)
+        print_inputs(b, out);
     print_measured(b, out);
     print_program(&p->program, out);
     if (p->out_of_tasks)
         kl_say(out, "", "up to %" PRIu32 " workers, a task for each", p->most);
-    for (uint32_t i = 0; i < KL_PROTOCOLS; i++)
+    if (!verbose)
+        print_plain(p, out);
+    for (uint32_t i = 0; verbose && i < KL_PROTOCOLS; i++)
         print_protocol(p, &p->protocols[i], out);
 }
 

@@ -20,7 +20,7 @@ holds() {
 example="--work-s 1.6 --bytes 4096 --startup-s 1e-3 --per-byte-s 1e-6 --max-workers 60"
 
 # the worked example of the paper
-"$kilter" predict $example >example.out
+"$kilter" predict --verbose $example >example.out
 same "$here/golden/predict.out" example.out "the paper's example"
 holds example.out 'asynchronous  best n = 23 (lowest P_i), fastest n = 40 (lowest T_t)'
 grep -q '^23 *93.7433 .*best' example.out || fail "T_t(23)"
@@ -34,32 +34,32 @@ fi
 
 # from a record, what is given goes before; several rounds come nearer than one
 "$writer" finished finished.kilter
-"$kilter" predict finished.kilter >record.out
+"$kilter" predict --verbose finished.kilter >record.out
 same "$here/golden/predict-record.out" record.out "from a record"
-"$kilter" predict --run 1 --master-s 0 --work-s 8 finished.kilter >given.out
+"$kilter" predict --verbose --run 1 --master-s 0 --work-s 8 finished.kilter >given.out
 holds given.out 'finished.kilter, run 1 of squares on 2 workers'
 holds given.out '8.00 s to compute, on one worker (given)'
 holds given.out '0.00 s of the master alone (given)'
 
 # other workers
-"$kilter" predict $example --speeds 2x0.5,1 >speeds.out
+"$kilter" predict --verbose $example --speeds 2x0.5,1 >speeds.out
 holds speeds.out '3, the fastest first, together 2 times as fast as one'
 grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers that are two: $(cat speeds.out)"
-"$kilter" predict finished.kilter --hosts finished.kilter >hosts.out
+"$kilter" predict --verbose finished.kilter --hosts finished.kilter >hosts.out
 holds hosts.out '(--hosts, 1 being'
 grep -q '^2 *2.00 *9.8751' hosts.out || fail "its own workers: $(cat hosts.out)"
-"$kilter" predict $example --hosts finished.kilter >foreign.out
+"$kilter" predict --verbose $example --hosts finished.kilter >foreign.out
 holds foreign.out '(--hosts, 1 being their own mean'
 
 # all of a program: table 3 of the paper on ATR, SSN with N = 10,000, T = 400: 4.07 min = 4 min 04 s
 atr="--work-s 321.5 --tasks 400 --master-s 2.709615384615385 --speeds 50x1 --iterations 26"
-"$kilter" predict $atr >program.out
+"$kilter" predict --verbose $atr >program.out
 holds program.out '4 min 04 s for 26 iterations on 50 workers, 50 of them used'
 "$kilter" predict --json $atr | grep -q '"program":{"iterations":26,"workers":50,"workers_used":50,"total_s":244.0' ||
     fail "the program as JSON"
-"$kilter" predict --work-s 10 --tasks 10 --speeds 5x2,0.1 --iterations 9 >slow.out
+"$kilter" predict --verbose --work-s 10 --tasks 10 --speeds 5x2,0.1 --iterations 9 >slow.out
 holds slow.out '10.00 s for 9 iterations on 6 workers, 5 of them used'
-"$kilter" predict --iterations 5 finished.kilter >recorded.out
+"$kilter" predict --verbose --iterations 5 finished.kilter >recorded.out
 grep -q "the record's own . runs: .* measured, .* predicted (" recorded.out || fail "no outcome: $(cat recorded.out)"
 expect 2 "how many tasks each has is not known" "$kilter" predict --work-s 1 --iterations 3
 expect 2 "--iterations: '0' is not a whole number from 1 to" "$kilter" predict --work-s 1 --iterations 0
@@ -73,6 +73,15 @@ holds a.svg '>measured<'
 holds b.svg '>lowest index: 23<'
 holds b.svg '>lowest time: 40<'
 holds b.svg '>capability of the master: 41<'
+
+# a sentence first, and no symbols unless asked for
+"$kilter" predict $example >plain.out
+[ "$(head -1 plain.out)" = "Up to 23 workers pay: the run then takes 93.7 ms; it is fastest with 40: 81.1 ms." ] ||
+    fail "the first sentence: $(head -1 plain.out)"
+grep -q '^ *23 *93.7433 *74.2  pays best$' plain.out || fail "the plain table: $(cat plain.out)"
+"$kilter" predict finished.kilter >plain2.out
+head -1 plain2.out | grep -q '^With 16 workers the run takes 8.16 s (90 % interval: ' || fail "the first sentence: $(head -1 plain2.out)"
+! grep -E 'T_c|T_t|l_m|m_o|P_i|λ|α' plain.out plain2.out || fail "symbols in an answer that was not verbose"
 
 # what cannot be predicted
 expect 2 "--work-s: '-1' is not a number of seconds above 0" "$kilter" predict --work-s -1
@@ -113,13 +122,13 @@ expect 2 "'missing.kilter': No such file" "$kilter" predict missing.kilter
 expect 2 "'missing.kilter': No such file" "$kilter" predict --work-s 1 --hosts missing.kilter
 expect 2 "there is no run 9 in it" "$kilter" predict --run 9 finished.kilter
 "$writer" killed killed.kilter
-"$kilter" predict killed.kilter >cut.out
+"$kilter" predict --verbose killed.kilter >cut.out
 grep -q "^part .*the run was cut off, or still goes on: 120 of its 120 tasks were done" cut.out || fail "killed: $(cat cut.out)"
-"$kilter" predict --run 0 killed.kilter | same cut.out - "the same run, named"
+"$kilter" predict --verbose --run 0 killed.kilter | same cut.out - "the same run, named"
 
 # a run that was cancelled: what was done stands for the rest
 "$writer" cancelled cancelled.kilter
-"$kilter" predict cancelled.kilter >cut.out
+"$kilter" predict --verbose cancelled.kilter >cut.out
 holds cut.out 'the run ended early: cancelled: 90 of its 120 tasks were done'
 holds cut.out '4.00 s to compute, on one worker'
 holds cut.out '2880 bytes in messages'
@@ -128,13 +137,13 @@ holds cut.out '33.3 ms a task'
 ! grep -q "^measured" cut.out || fail "a run that was cut short as measured"
 "$kilter" predict --json cancelled.kilter | grep -qF '"cut":{"status":"cancelled","tasks_done":90,"tasks":120}' ||
     fail "cut as JSON"
-"$kilter" predict --iterations 3 --hosts cancelled.kilter cancelled.kilter >cut.out
+"$kilter" predict --verbose --iterations 3 --hosts cancelled.kilter cancelled.kilter >cut.out
 holds cut.out 'together 2 times as fast'
 "$writer" later cancelled-later.kilter # one that is done before it is taken
-"$kilter" predict cancelled-later.kilter >whole.out
+"$kilter" predict --verbose cancelled-later.kilter >whole.out
 holds whole.out 'cancelled-later.kilter, run 0 of'
 ! grep -q "^part" whole.out || fail "a whole run as a part"
-"$kilter" predict --run 1 cancelled-later.kilter | grep -q "^part" || fail "a part as a whole run"
+"$kilter" predict --verbose --run 1 cancelled-later.kilter | grep -q "^part" || fail "a part as a whole run"
 "$writer" empty empty.kilter
 expect 2 "'empty.kilter': no task in it is done" "$kilter" predict empty.kilter
 head -c 5000 finished.kilter >cut.kilter

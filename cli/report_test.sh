@@ -4,7 +4,7 @@ set -eu
 kilter=$1
 writer=$2
 here=$(cd "$(dirname "$0")" && pwd)
-doc=$here/../docs/record.md
+doc=$here/../docs/reference/record.md
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 export TZ=UTC HOME="$place/home"
@@ -121,19 +121,19 @@ if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 finished.kilter "SELECT count(*) FROM sqlite_schema WHERE name = 'loop'")" = 0 ] || fail "a farm has loops"
     sqlite3 loop.kilter "SELECT name FROM sqlite_schema WHERE type = 'table'" >tables
     while read -r table; do
-        grep -q "^\*\*$table\*\*" "$doc" || fail "docs/record.md lacks table $table"
+        grep -q "^\*\*$table\*\*" "$doc" || fail "docs/reference/record.md lacks table $table"
         awk -v head="**$table**" 'index($0, "**") == 1 { on = index($0, head) == 1 } /^## / { on = 0 } on' "$doc" >section
         for column in $(sqlite3 loop.kilter "SELECT name FROM pragma_table_info('$table')"); do
-            grep -qw "$column" section || fail "docs/record.md lacks $table.$column"
+            grep -qw "$column" section || fail "docs/reference/record.md lacks $table.$column"
         done
     done <tables
     awk '/^```sql/ { on = 1; file = sprintf("query%02d", n++); next } /^```/ { on = 0 } on { print > file }' "$doc"
     for query in query*; do
         record=finished.kilter
         ! grep -q "kind = 'move'" "$query" || record=loop.kilter
-        sqlite3 -bail $record <"$query" >rows || fail "docs/record.md: $(cat "$query")"
-        [ -s rows ] || fail "docs/record.md: no rows from $(cat "$query")"
+        sqlite3 -bail $record <"$query" >rows || fail "docs/reference/record.md: $(cat "$query")"
+        [ -s rows ] || fail "docs/reference/record.md: no rows from $(cat "$query")"
     done
 else
-    echo "no sqlite3 here: the queries of docs/record.md were not tried"
+    echo "no sqlite3 here: the queries of docs/reference/record.md were not tried"
 fi

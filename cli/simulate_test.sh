@@ -69,7 +69,7 @@ refuses 2 "--tasks SPEC is missing" --platform "$p"
 refuses 2 "--platform: platform '4x1@osc(1s)', column 11: ',' must follow the period" --platform '4x1@osc(1s)' --tasks "$t"
 refuses 2 "--platform: platform '20000000x1', column 1: the number of hosts must be from 1 to 10000000" \
     --platform 20000000x1 --tasks "$t"
-refuses 2 "--tasks: tasks '5@const(1)', column 10: the mean needs its unit" --platform "$p" --tasks '5@const(1)'
+refuses 2 "--tasks: tasks '5@const(1)', column 10: the mean needs a unit" --platform "$p" --tasks '5@const(1)'
 refuses 2 "there is no policy 'best'" --platform "$p" --tasks "$t" --policy auto,best
 refuses 2 "there is no policy ''" --platform "$p" --tasks "$t" --policy auto,
 refuses 2 "--policy: 'auto' is in the list twice" --platform "$p" --tasks "$t" --policy all,auto

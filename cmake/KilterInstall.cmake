@@ -38,7 +38,10 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/KilterConfig.cmake ${CMAKE_CURRENT_BIN
         DESTINATION ${KILTER_CMAKE_DIR} COMPONENT library)
 install(EXPORT KilterTargets NAMESPACE Kilter:: DESTINATION ${KILTER_CMAKE_DIR} COMPONENT library)
 
-# Documents for people; man pages are installed with their programs.
-file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
-     ${PROJECT_SOURCE_DIR}/docs/*.md)
-install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Pages for people, in folders as in the repository, so that their links hold; man pages are installed with their programs.
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        COMPONENT documents)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
+        FILES_MATCHING PATTERN "*.md" PATTERN "man" EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
+        USE_SOURCE_PERMISSIONS)

@@ -17,7 +17,7 @@ struct sleeper {
 
 } // namespace
 
-/* SimGrid keeps a callback for ever, and what that needs with it. */
+/* SimGrid keeps a callback, and the data it needs, until the end of the simulation. */
 struct kl_arrival {
     std::shared_ptr<sleeper> self = std::make_shared<sleeper>();
 };

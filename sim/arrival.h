@@ -1,4 +1,4 @@
-/* Waiting for a time and for the end of transfers at once, which no call of MPI's does. */
+/* Wait for a time and for the end of transfers together, which no MPI call can do. */
 #ifndef KL_ARRIVAL_H
 #define KL_ARRIVAL_H
 
@@ -6,11 +6,11 @@
 extern "C" {
 #endif
 
-typedef struct kl_arrival kl_arrival; /* one rank's */
+typedef struct kl_arrival kl_arrival; /* state of one rank */
 
 kl_arrival *kl_arrival_new(void);
 void kl_arrival_free(kl_arrival *arrival);
-/* Sleeps until a transfer ends, anybody's, or `seconds` have passed. */
+/* Sleep until any transfer ends or `seconds` have passed. */
 void kl_arrival_wait(kl_arrival *arrival, double seconds);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# engine_test.sh KILTER: kilter simulate --engine smpi, from outside.
+# engine_test.sh KILTER: test kilter simulate --engine smpi from outside.
 set -euo pipefail
 kilter=$1
 work=$(mktemp -d)
@@ -18,7 +18,7 @@ simulate() {
 
 platform='3x1.0,3x0.25@osc(60ms,30ms);master=1' tasks='600@lognormal(2ms,0.5)'
 
-# A table, the same each time; a record of it and a picture like any other's.
+# The table is the same each time; its record and picture are like those of any run.
 for again in 1 2; do
     simulate --platform "$platform" --tasks "$tasks" --policy static,ss,auto --iterations 2 >$again.table
 done
@@ -28,19 +28,19 @@ simulate --platform "$platform" --tasks "$tasks" --iterations 2 --record run.kil
 [ "$(sqlite3 run.kilter 'SELECT sum(hi - lo) FROM chunk')" = 1200 ] || fail 'tasks are missing from the record'
 grep -q '</svg>' run.svg || fail 'no picture'
 
-# A platform of SimGrid's is the same as its description.
+# A platform file of SimGrid's gives the same result as its description.
 "$kilter" simulate --platform 4x1 --write-platform equal.xml
 simulate --platform 4x1 --tasks "$tasks" --json | grep -o '"elapsed_s":[^,]*' | head -1 >described
 simulate --platform equal.xml --tasks "$tasks" --json | grep -o '"elapsed_s":[^,]*' | head -1 >written
 cmp described written || fail "described: $(cat described), as a file: $(cat written)"
 
-# Messages too long to be sent before somebody receives them: 20 MB over 1 MB/s take 20 s at least.
+# A message too long to be sent before its receive is posted: 20 MB over 1 MB/s take at least 20 s.
 simulate --platform '2x1;link=1ms,1MB/s;master=1' --tasks '200@const(1ms)' --task-bytes 100000 --policy gss \
     --result-bytes 70000 --json >big
 elapsed_s=$(grep -o '"elapsed_s":[^,]*' big | head -1 | cut -d: -f2)
 awk -v s="$elapsed_s" 'BEGIN { exit !(s > 20 && s < 40) }' || fail "20 MB over 1 MB/s took $elapsed_s s"
 
-# Messages in two parts, to and from 100 workers at once: nobody sleeps beside one that is there. 4 ms, and 16 if somebody does.
+# Messages in two parts, to and from 100 workers at once. It takes 4 ms, and 16 ms if a worker sleeps although a message has arrived.
 simulate --platform '15x1,15x2,14x3,14x4,14x5,14x6,14x7;link=50us,1GB/s;master=1' --tasks '400@const(1ms)' --task-bytes 5000 --result-bytes 720 --policy ect \
     --iterations 3 --json | jq '.policies[0].iterations[2].elapsed_s' >parts
 awk '{ exit !($1 < 8e-3) }' parts || fail "a run of 1 ms of work on each of 100 workers took $(cat parts) s"

@@ -1,6 +1,6 @@
-/* interaction BYTES MORE: the messages of one interaction of a loop's ranks, by four ways to decide who does
- * how much; rank 0 prints a line. Reports have BYTES; where iterations differ, MORE. Started by smpirun on a
- * power of two of hosts. */
+/* interaction BYTES MORE: measure the messages of one interaction between a loop's ranks, for four ways to
+ * decide the shares; rank 0 prints a line. A report has BYTES, or MORE where iterations differ in cost.
+ * smpirun starts it on a power of two of hosts. */
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ typedef void way(const team *t);
 
 /* --- four ways --- */
 
-enum { ORDER_BYTES = 32 }; /* the own bounds, and what changes over them */
+enum { ORDER_BYTES = 32 }; /* exchange the own bounds and what changes over them */
 
 static void central(const team *t) {
     MPI_Gather(t->mine, t->bytes, MPI_BYTE, t->all, t->bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -29,8 +29,8 @@ static void replicated(const team *t) {
     MPI_Allgather(t->mine, t->bytes, MPI_BYTE, t->all, t->bytes, MPI_BYTE, MPI_COMM_WORLD);
 }
 
-/* Sums over all ranks and over those below, and what is most: all there is to know of others where bounds are
- * in proportion to speeds. */
+/* Sums over all ranks and over the lower ranks, and a maximum: with bounds in proportion to speeds a rank
+ * needs nothing else of the others. */
 static void by_tree(const team *t) {
     struct {
         double sum, most;
@@ -65,7 +65,7 @@ static double most_of(double value) {
     return most;
 }
 
-/* From a moment on which all begin until the last has ended. */
+/* Measure from a common start until the last rank has ended. */
 static double time_of(way *go, const team *t) {
     double begins_s = most_of(kl_monotonic_s()) + 1;
     kl_nap_s(begins_s - kl_monotonic_s());

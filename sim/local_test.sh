@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# local_test.sh PROGRAM: the synthetic farm on two real workers.
+# local_test.sh PROGRAM: run the synthetic farm on two real workers.
 set -euo pipefail
 program=$1
 work=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# loop_test.sh SMPIRUN KILTER PLAIN-MODULE MODULE N SWEEPS: a loop on simulated hosts makes the bits of the sequential program
-# wherever its rows go; a run twice is the same to the last digit; and rows leave a slow host, with profit.
+# loop_test.sh SMPIRUN KILTER PLAIN-MODULE MODULE N SWEEPS: a loop on simulated hosts gives the bits of the sequential
+# program wherever its rows move; a second run is identical; rows leave a slow host, and that saves time.
 set -euo pipefail
 start=$(dirname "$(realpath "$0")")/start_module
 smpirun=$1 kilter=$2 plain=$3 loop=$4 words=("$5" "$6" --cost 0.02)
@@ -17,7 +17,7 @@ hosts() { # NAME SPEC: a platform of four
     "$kilter" simulate --platform "$2;link=100us,12.5MB/s" --write-platform "$1.xml" >/dev/null
 }
 
-run() { # PLATFORM RANKS MODULE OPTION…: into ./out
+run() { # PLATFORM RANKS MODULE OPTION…: the output is in ./out
     printf 'n%d\n' $(seq 0 $(($2 - 1))) >list
     "$start" "$smpirun" "$1.xml" list "$3" "${words[@]}" "${@:4}" >out
     jq -es '.[0].checksum' out >checksum || fail "${*:3} on $1: $(cat out)"

@@ -10,21 +10,18 @@
 
 #include "sys/sys.h"
 
-enum { INDEX_BYTES = sizeof(uint64_t) }; /* a result that is large enough begins with its task's index */
+enum { INDEX_BYTES = sizeof(uint64_t) }; /* a large enough result begins with its task's index */
 
 /* --- options --- */
 
 static const char HELP[] =
-    "usage: %s --tasks SPEC [OPTION]…\n"
-    "A farm whose tasks do nothing but take time: a line of JSON for each iteration.\n"
-    "\n"
-    "  --tasks SPEC         how many, and how long each takes, as 8000@lognormal(1ms,1.0)\n"
-    "  --iterations N       how often all of them are done (default: 1)\n"
-    "  --seed N             of the task times (default: 1)\n"
-    "  --task-bytes BYTES   input of a task (default: 0)\n"
-    "  --result-bytes BYTES result of a task (default: 0)\n";
+    "usage: %s --tasks SPEC [OPTION]…\nA farm whose tasks only take time. It prints a line of JSON for each "
+    "run.\n\n  --tasks SPEC         number and times of the tasks, such as 8000@lognormal(1ms,1.0)\n  "
+    "--iterations N       number of runs (default: 1)\n  --seed N             seed of the task times "
+    "(default: 1)\n  --task-bytes BYTES   input of a task (default: 0)\n  --result-bytes BYTES result of a "
+    "task (default: 0)\n";
 
-/* The value of --NAME, which is taken out of argv; NULL: it is not there. */
+/* Return the value of --NAME and remove it from argv; NULL: it is not there. */
 static const char *take(int *argc, char **argv, const char *name, kilter_error *error) {
     size_t length = strlen(name);
     for (int i = 1; i < *argc; i++) {
@@ -80,7 +77,7 @@ kilter_status kl_simfarm_read(int *argc, char **argv, kl_simfarm *farm, kilter_e
     if (bad.status != KILTER_OK)
         return kl_fail(error, bad.status, "%s", bad.text);
     if (!tasks)
-        return kl_fail(error, KILTER_ERR_USAGE, "--tasks: say how many there are and how long they take");
+        return kl_fail(error, KILTER_ERR_USAGE, "--tasks: give the number of tasks and their times");
     kilter_status status = kl_tasks_parse(tasks, &read.tasks, &bad);
     if (status != KILTER_OK)
         return kl_fail(error, status, "--tasks: %.480s", bad.text);
@@ -135,7 +132,7 @@ static void count(const kilter_outcome *outcome, void *user) {
     t->came++;
 }
 
-/* One input for all tasks, as only its size matters. NULL: none, or no memory. */
+/* Make one input for all tasks, since only its size matters. NULL: no input, or no memory. */
 static kilter_bytes *make_inputs(const kl_simfarm *farm) {
     kilter_bytes *inputs = farm->task_bytes > 0 ? calloc(farm->tasks.count, sizeof *inputs) : NULL;
     for (uint64_t i = 0; inputs && i < farm->tasks.count; i++)
@@ -152,7 +149,7 @@ static kilter_status iterate(const kl_simfarm *farm, kilter_farm *master, const 
     if (status != KILTER_OK)
         return status;
     if (t.came != run.tasks || t.wrong > 0)
-        return kl_fail(error, KILTER_ERR_TASK, "iteration %u: %llu results of %llu tasks, %llu of them wrong",
+        return kl_fail(error, KILTER_ERR_TASK, "run %u: %llu results of %llu tasks, %llu of them wrong",
                        iteration, (unsigned long long)t.came, (unsigned long long)run.tasks,
                        (unsigned long long)t.wrong);
     kilter_farm_summary s;
@@ -187,5 +184,5 @@ kilter_status kl_simfarm_run(const kl_simfarm *farm, int argc, char **argv, kilt
     if (argc == 1)
         return be_master(farm, master, error);
     kilter_farm_close(master, NULL);
-    return kl_fail(error, KILTER_ERR_USAGE, "'%s' is no option of this program", argv[1]);
+    return kl_fail(error, KILTER_ERR_USAGE, "'%s' is not an option of this program", argv[1]);
 }

@@ -1,6 +1,5 @@
-/* The synthetic farm: tasks that take the time they are described to take, and nothing else. One source,
- * built twice: kilter-simfarm is a farm like any other, kilter-simfarm-smpi the same farm on a simulated
- * platform. */
+/* The synthetic farm: its tasks take their described time and do nothing else. One source is built twice:
+ * kilter-simfarm is an ordinary farm, kilter-simfarm-smpi is the same farm on a simulated platform. */
 #ifndef KL_SIMFARM_H
 #define KL_SIMFARM_H
 
@@ -14,15 +13,14 @@ typedef struct kl_simfarm {
     kl_tasks tasks;
     uint32_t iterations;
     size_t task_bytes, result_bytes;
-    uint8_t *zeros; /* what inputs and results are made of */
+    uint8_t *zeros; /* content of inputs and results */
 } kl_simfarm;
 
-/* Takes the farm's own options out of argc/argv; what is left, with argv[0], is Kilter's. KILTER_ENDED after
+/* Take the farm's own options out of argc/argv; the rest, with argv[0], is for Kilter. KILTER_ENDED after
  * --help. */
 kilter_status kl_simfarm_read(int *argc, char **argv, kl_simfarm *farm, kilter_error *error);
 void kl_simfarm_free(kl_simfarm *farm);
-/* Be the master, which prints a line of JSON for each iteration, or a worker, which ends with KILTER_ENDED.
- */
+/* Be the master, which prints a line of JSON for each run, or a worker, which ends with KILTER_ENDED. */
 kilter_status kl_simfarm_run(const kl_simfarm *farm, int argc, char **argv, kilter_error *error);
 
 #ifdef __cplusplus

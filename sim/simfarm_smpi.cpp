@@ -2,8 +2,7 @@
  *
  *   kilter-simfarm-smpi --platform FILE [--hosts FILE] [the farm's options]
  *
- * What goes wrong is said in one line on stderr: SimGrid itself would end some of these runs with exit code
- * 0. */
+ * Errors are printed in one line on stderr; SimGrid itself would end some of these runs with exit code 0. */
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -26,16 +25,16 @@ namespace {
 
 struct simulation {
     kl_simfarm farm;
-    std::vector<char *> arguments; /* Kilter's; each rank gets a copy */
+    std::vector<char *> arguments; /* options of Kilter; each rank gets a copy */
 };
 
 [[noreturn]] void give_up(const std::string &why, int code) {
     std::fflush(stdout);
     std::fprintf(stderr, "simfarm: %s\n", why.c_str());
-    _exit(code); /* the ranks' stacks are live: no destructor may run */
+    _exit(code); /* exit without destructors, because the stacks of the ranks are in use */
 }
 
-/* The value of --NAME, taken out of the arguments; "": it is not there. */
+/* Return the value of --NAME and remove it from the arguments; "": it is not there. */
 std::string take(std::vector<char *> &arguments, const char *name) {
     for (size_t i = 1; i < arguments.size(); i++)
         if (std::strcmp(arguments[i], name) == 0) {
@@ -48,8 +47,8 @@ std::string take(std::vector<char *> &arguments, const char *name) {
     return "";
 }
 
-/* Costs of SMPI's own that neither the platform describes nor a farm has. docs/simulation.md says why each.
- */
+/* Switch off SMPI's own costs that neither platform nor farm has. docs/reference/simulation.md gives the
+ * reasons. */
 void configure() {
     const char *const always[] = {
         "network/model:SMPI",
@@ -71,7 +70,8 @@ void configure() {
         sg4::Engine::set_config(option);
 }
 
-/* The master on the first host, a worker on every one. Names that end in numbers come in their order. */
+/* Put the master on the first host and a worker on every host. Names that end in numbers are sorted by these.
+ */
 std::vector<sg4::Host *> everywhere(const sg4::Engine &engine) {
     std::vector<sg4::Host *> hosts = engine.get_all_hosts();
     std::sort(hosts.begin(), hosts.end(), [](const sg4::Host *a, const sg4::Host *b) {
@@ -101,7 +101,7 @@ std::vector<sg4::Host *> as_listed(const sg4::Engine &engine, const std::string 
     return hosts;
 }
 
-/* What fails in one rank, a bad option above all, is said once. */
+/* Print an error that many ranks have, such as a bad option, only once. */
 void be_rank(const simulation *all) {
     std::vector<char *> arguments = all->arguments;
     int count = static_cast<int>(arguments.size());
@@ -123,19 +123,18 @@ void place(const simulation *all, const std::vector<sg4::Host *> &hosts) {
     }
 }
 
-/* SMPI tells nobody of a rank that is lost, so that the others may wait for ever, or the simulator fall. */
+/* SMPI reports lost ranks to nobody, so the others may wait for ever, or the simulator may crash. */
 void watch(const std::vector<sg4::Host *> &hosts) {
     sg4::Host::on_state_change_cb([hosts](const sg4::Host &host) {
         if (!host.is_on() && std::find(hosts.begin(), hosts.end(), &host) != hosts.end())
             give_up("host " + host.get_name() + " is switched off at " +
                         std::to_string(sg4::Engine::get_clock()) +
-                        " s by its state profile, and SMPI loses its ranks without a word; give it a speed "
-                        "profile "
-                        "that drops to 1e-9 instead",
+                        " s by its state profile, and SMPI does not report its lost ranks; use a speed "
+                        "profile that drops to 1e-9 instead",
                     1);
     });
     sg4::Engine::on_deadlock_cb([] {
-        give_up("all ranks wait for each other at " + std::to_string(sg4::Engine::get_clock()) +
+        give_up("deadlock: all ranks wait for each other at " + std::to_string(sg4::Engine::get_clock()) +
                     " s (a deadlock)",
                 1);
     });
@@ -157,12 +156,13 @@ int main(int argc, char **argv) {
     if (platform.empty())
         give_up("--platform: name a platform file of SimGrid", 2);
 
-    int own_argc = 1; /* SimGrid takes none of ours for its own */
+    int own_argc = 1; /* SimGrid must not read our options */
     sg4::Engine engine(&own_argc, argv);
     xbt_log_control_set("root.thres:critical");
     xbt_log_control_set("root.fmt:simfarm:%eSimGrid%esays:%e%m%n");
     configure();
-    std::signal(SIGABRT, [](int) { _exit(2); }); /* SimGrid's answer to some platforms, after saying why */
+    std::signal(SIGABRT,
+                [](int) { _exit(2); }); /* SimGrid exits so for some platforms, after printing the reason */
     try {
         engine.load_platform(platform);
     } catch (const std::exception &refusal) {

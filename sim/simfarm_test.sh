@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# simfarm_test.sh PROGRAM: what kilter-simfarm-smpi makes of platforms, good and bad.
+# simfarm_test.sh PROGRAM: test kilter-simfarm-smpi on valid and invalid platforms.
 set -euo pipefail
 program=$1
 work=$(mktemp -d)
@@ -12,7 +12,7 @@ fail() {
     exit 1
 }
 
-# platform FILE then lines of: SPEED [attributes of the host], one a host, n0, n1, …
+# platform FILE; stdin has a line for each host n0, n1, …: SPEED [attributes of the host]
 platform() {
     {
         echo '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
@@ -41,11 +41,11 @@ farm() { # PLATFORM RECORD OPTION…
     "$program" --platform "$1.xml" --record "$2" "${@:3}"
 }
 
-chunks() { # RECORD: what was dealt, to whom and when
+chunks() { # RECORD: print the chunks with their workers and times
     sqlite3 "$1" 'SELECT * FROM chunk ORDER BY chunk; SELECT * FROM iteration ORDER BY run'
 }
 
-# Each task is done once, in every iteration, and a second run is the same to the last bit.
+# Each task is done once in every run, and a second run is the same to the last bit.
 for one in equal unequal osc freeze; do
     for policy in auto daf ss static; do
         for again in 1 2; do
@@ -68,12 +68,12 @@ for one in equal unequal osc freeze; do
     done
 done
 
-# What takes an exact time does: one worker beside its master, 100 tasks of 10 ms, no cost of the master's.
+# A case with a known time: one worker beside its master, 100 tasks of 10 ms, no costs of the master.
 platform one.xml <<<1
 KILTER_ANSWER_S=0 farm one none --tasks '100@const(10ms)' --policy static >one.out
 grep -q '"elapsed_s":1\.000[0-9]*,' one.out || fail "100 tasks of 10 ms on one worker: $(cat one.out)"
 
-# A slow host's worker gets its share, and a master on a slow host takes longer to answer.
+# A slow host's worker gets fewer tasks, and a master on a slow host takes longer to answer.
 farm unequal none --tasks '2000@const(1ms)' --policy auto >unequal.out
 grep -Eq '"efficiency":(1|0\.9[5-9])' unequal.out || fail "unequal hosts: $(cat unequal.out)"
 
@@ -105,5 +105,5 @@ refuses 2 'tasks' "$program" --platform equal.xml --tasks '7@never(1ms)'
 refuses 2 'iterations' "$program" --platform equal.xml --iterations 0 "${tasks[@]}"
 refuses 2 'no policy' "$program" --platform equal.xml --policy best "${tasks[@]}"
 refuses 2 'simulated machine' "$program" --platform equal.xml --transport zmq "${tasks[@]}"
-refuses 2 'no option' "$program" --platform equal.xml "${tasks[@]}" --frobnicate
+refuses 2 'not an option' "$program" --platform equal.xml "${tasks[@]}" --frobnicate
 refuses 2 'KILTER_ANSWER_S' env KILTER_ANSWER_S=often "$program" --platform equal.xml "${tasks[@]}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# uneven_test.sh SMPIRUN KILTER MODULE: iterations whose costs rise along the index, on four simulated hosts, equal and not:
-# ranks end up with work in proportion to their speed, and a run takes hardly longer than all of them need together. Scattered
-# loops do not learn costs, and still do much better than equal shares, with which efficiency is 0.57 and 0.71.
+# uneven_test.sh SMPIRUN KILTER MODULE: run loops whose costs rise with the index, on four simulated hosts of equal and of
+# unequal speed. Ranks end up with work in proportion to their speeds, and a run is close to its bound. Scattered loops do
+# not learn costs, but still do much better than equal shares, whose efficiency is 0.57 and 0.71.
 set -euo pipefail
 start=$(dirname "$(realpath "$0")")/start_module
 smpirun=$1 kilter=$2 module=$3

@@ -1,5 +1,5 @@
-/* Looking at requests in simulated time, in the place of src/transport/wait_mpi.c: a rank that waits sleeps
- * until there is something to look at. */
+/* Wait for requests in simulated time; it replaces src/transport/wait_mpi.c. A rank that waits sleeps until a
+ * request may be complete. */
 #include "transport/wait_mpi.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "sim/arrival.h"
 #include "sys/sys.h"
 
-/* Time is a sum of doubles, and a shorter nap might not move it. */
+/* Time is a sum of doubles, and a shorter sleep might not change it. */
 static const double SHORTEST_NAP_S = 1e-9;
 
 const bool kl_mpi_ranks_die = false;
@@ -31,9 +31,9 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     (void)wait, (void)now_s;
 }
 
-/* A receive that is cancelled before anybody sends to it. MPI_Waitany() with it at the end of its list gives
- * up when nothing before it is complete, which is what MPI_Testany() is for: but what SMPI tests, it keeps on
- * a list of the rank's for ever, and each message and each piece of work goes through that list. */
+/* A cancelled receive that nobody ever sends to. With it at the end of its list, MPI_Waitany() returns at
+ * once when no earlier request is complete. MPI_Testany() does the same, but SMPI keeps tested requests in a
+ * list for ever, and every message and piece of work searches that list. */
 static int make_ticket(MPI_Request *ticket) {
     int code = MPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, ticket);
     return code == MPI_SUCCESS ? MPI_Cancel(ticket) : code;
@@ -46,14 +46,13 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
         kl_arrival_free(wait->arrival);
 }
 
-/* SimGrid 3.32 looks at what the actor's last call left on its stack, unless that was one that left nothing.
- */
+/* SimGrid 3.32 reads what the actor's previous call left on its stack, unless that call left nothing. */
 static int wait_any(int count, MPI_Request *requests, int *at, MPI_Status *status) {
     sg_actor_yield();
     return MPI_Waitany(count, requests, at, status);
 }
 
-/* One of `count` requests, if one is complete; there is room for one more. */
+/* Return one of `count` requests, if one is complete; the array has room for one more. */
 static int test_any(kl_mpi_wait *wait, int count, MPI_Request *requests, int *at, MPI_Status *status) {
     int code = wait->ticket == MPI_REQUEST_NULL ? make_ticket(&wait->ticket) : MPI_SUCCESS;
     requests[count] = wait->ticket;
@@ -61,7 +60,7 @@ static int test_any(kl_mpi_wait *wait, int count, MPI_Request *requests, int *at
     return code == MPI_SUCCESS ? wait_any(count + 1, requests, at, status) : code;
 }
 
-/* Sends of small messages are complete at once, and MPI_Waitany() would give one of them at a time. */
+/* Sends of small messages complete at once, and MPI_Waitany() would return them one at a time. */
 static int test_sends(kl_mpi_wait *wait, MPI_Request *requests, int from, int to, int *done, int *which,
                       MPI_Status *statuses) {
     int code = MPI_SUCCESS, at;
@@ -87,7 +86,8 @@ int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int send
     if (code == MPI_SUCCESS && at != MPI_UNDEFINED)
         which[(*done)++] = at;
     if (code == MPI_SUCCESS && *done == 0 && for_ever)
-        sg_actor_suspend(sg_actor_self()); /* nothing will ever come; SimGrid says so when all wait */
+        sg_actor_suspend(
+            sg_actor_self()); /* nothing can arrive; SimGrid reports a deadlock when all ranks wait */
     return code;
 }
 
@@ -104,7 +104,8 @@ void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
     if (remaining_s == HUGE_VAL)
         return; /* the next look waits */
     if (wait->looks++ == 0)
-        return; /* a look takes one message, and of a second that is there nobody tells the rank */
+        return; /* a look takes one message, and no event announces a second message that has already arrived
+                 */
     if (!wait->arrival)
         wait->arrival = kl_arrival_new();
     kl_arrival_wait(wait->arrival, fmax(remaining_s, SHORTEST_NAP_S));

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# docs/loops.md stays true: its counts of lines are those of examples/, its lines of C are the examples'.
+# docs/how-to/mpi-loop.md stays true: its counts of lines are those of examples/, its lines of C are the examples'.
 # usage: loops_page_test.sh SOURCE [--table]     --table: print the table that belongs on the page
 set -euo pipefail
 cd "$1"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-page=docs/loops.md
+page=docs/how-to/mpi-loop.md
 programs="10_matmul 11_redblack 12_pipeline 13_filter 14_wave 15_cg"
 
 lines() { grep -vE '^ *(/?\*.*)?$' "$1"; } # without comments and empty ones

@@ -3,7 +3,7 @@
 #include <math.h>
 
 /* Candidates with two at once over those with one, where master and workers take alike long, as only there
- * two could pay (docs/sp.md: 1.1 to 1.6 where the master is quick). */
+ * two could pay (docs/reference/sp.md: 1.1 to 1.6 where the master is quick). */
 static const double MORE_CANDIDATES = 1.8;
 static const double WORTH_TRYING = 0.95;
 

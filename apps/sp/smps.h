@@ -3,8 +3,8 @@
  *   min  constant + c'x + E[ min q'y ]      stage 1:  A x  within its rows,  x within its bounds
  *                                           stage 2:  T x + W y  within its rows,  y within its bounds
  *
- * Random are right-hand sides of stage 2, entries of T and W, and costs q. docs/sp.md says what is read and
- * refused.
+ * Random are right-hand sides of stage 2, entries of T and W, and costs q. docs/reference/sp.md says what is
+ * read and refused.
  */
 #ifndef SP_SMPS_H
 #define SP_SMPS_H

@@ -96,9 +96,9 @@ typedef struct kilter_loop_options {
     bool deep;
     bool fixed;       /**< nothing moves: equal shares for good */
     const char *name; /**< in messages and the record; NULL: "loop" */
-    /** file of the run record (docs/record.md), with a number added to its name if it exists, written by rank
-     * 0, whose word alone counts; NULL or "none": no record. KILTER_RECORD in its environment comes first, as
-     * for farms */
+    /** file of the run record (docs/reference/record.md), with a number added to its name if it exists,
+     * written by rank 0, whose word alone counts; NULL or "none": no record. KILTER_RECORD in its environment
+     * comes first, as for farms */
     const char *record;
 } kilter_loop_options;
 

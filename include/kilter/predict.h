@@ -49,7 +49,8 @@ KILTER_API kilter_status kilter_predict_sized(const kilter_program *program, siz
  * Predict a program on workers of these speeds, whole tasks dealt by earliest completion, as policy "ect"
  * does.   Local, pure.
  *
- * The model is that of Buaklee, Tracy, Vernon, Wright 2002, with messages added; docs/forkjoin.md.
+ * The model is that of Buaklee, Tracy, Vernon, Wright 2002, with messages added;
+ * docs/explanation/fork-join.md.
  *
  * @param speeds      speeds[0 … workers−1], above 0; 1 is the worker that work_s is for
  * @param prediction  [out] written only on KILTER_OK

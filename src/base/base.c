@@ -39,7 +39,7 @@ void kl_buffer_clear(kl_buffer *buffer) {
     buffer->failed = false;
 }
 
-/* As realloc() does. NULL: no memory, and the bytes are where they were. */
+/* Grow or shrink memory as realloc() does. On NULL (no memory) the old bytes stay valid. */
 static uint8_t *move_bytes(const kl_buffer *buffer, size_t capacity) {
     if (!buffer->borrowed)
         return realloc(buffer->data, capacity);
@@ -231,7 +231,7 @@ const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size) {
     kl_buffer_clear(scratch);
     kl_put_bytes(scratch, data, size);
     if (size == 0 && !scratch->failed)
-        kl_put_u8(scratch, 0); /* so that there is an address */
+        kl_put_u8(scratch, 0); /* a static array, so that the empty buffer has an address */
     return scratch->failed ? NULL : scratch->data;
 }
 
@@ -245,11 +245,11 @@ uint64_t kl_mix64(uint64_t x) {
 /* One word into one lane. For a given word every lane gives another result, and for a given lane every word:
  * nothing that differs is lost on the way. */
 static uint64_t stir(uint64_t lane, uint64_t word) {
-    lane = (lane ^ word) * 0x9e3779b97f4a7c15u; /* odd */
+    lane = (lane ^ word) * 0x9e3779b97f4a7c15u; /* an odd multiplier keeps the map a bijection */
     return lane ^ (lane >> 29);
 }
 
-/* Four lanes, so that the processor need not wait for one multiplication to begin the next. */
+/* Hash four lanes at once, so that the processor can overlap their multiplications. */
 uint64_t kl_hash(const void *data, size_t size, uint64_t seed) {
     const uint8_t *bytes = data;
     uint64_t lanes[4], hash = kl_mix64(seed ^ size);
@@ -261,7 +261,7 @@ uint64_t kl_hash(const void *data, size_t size, uint64_t seed) {
             lanes[i] = stir(lanes[i], word_at(bytes + at + 8 * (size_t)i));
     for (; size - at >= 8; at += 8)
         lanes[at / 8 % 4] = stir(lanes[at / 8 % 4], word_at(bytes + at));
-    uint8_t rest[8] = {0}; /* their number is in the seed */
+    uint8_t rest[8] = {0}; /* the seed contains the number of bytes */
     if (at < size)
         memcpy(rest, bytes + at, size - at);
     hash = stir(hash, word_at(rest));

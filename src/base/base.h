@@ -8,35 +8,37 @@
 
 #include "kilter/status.h"
 
-/* Fill `error` (NULL is fine) and return `status`, so that a function can end with `return kl_fail(…)`. */
+/* Fill `error` (may be NULL) and return `status`, so that a function can end with `return kl_fail(…)`. */
 kilter_status kl_fail(kilter_error *error, kilter_status status, const char *format, ...) KILTER_PRINTF(3, 4);
-/* The analyzer sees one file at a time and would follow a failure as if it were a success. */
+/* Tell the analyzer, which sees one file at a time, that kl_fail() never returns KILTER_OK. */
 #ifdef __clang_analyzer__
 #define kl_fail(error, status, ...) ((kl_fail)(error, status, __VA_ARGS__), (status))
 #endif
 
-/* A growing byte buffer. Zeroed is empty. After a failed allocation it is `failed` and swallows further
- * appends, so that a row of appends needs one check at the end. Integers and doubles are little-endian. */
+/* A growing byte buffer. A zeroed one is empty. After a failed allocation `failed` is set and further appends
+ * do nothing, so that a series of appends needs one check at the end. Integers and doubles are little-endian.
+ */
 typedef struct kl_buffer {
     uint8_t *data;
     size_t size, capacity;
     bool failed;
-    bool borrowed; /* the memory is somebody else's: a buffer that outgrows it goes on in its own */
+    bool borrowed; /* the memory belongs to the caller; a buffer that outgrows it continues in its own memory
+                    */
 } kl_buffer;
 
-void kl_buffer_free(kl_buffer *buffer);  /* leaves it zeroed */
-void kl_buffer_clear(kl_buffer *buffer); /* keeps the memory */
+void kl_buffer_free(kl_buffer *buffer);  /* free the memory and zero the buffer */
+void kl_buffer_clear(kl_buffer *buffer); /* empty the buffer and keep its memory */
 void kl_put_bytes(kl_buffer *buffer, const void *data, size_t size);
 void kl_put_u8(kl_buffer *buffer, uint8_t value);
 void kl_put_u32(kl_buffer *buffer, uint32_t value);
 void kl_put_u64(kl_buffer *buffer, uint64_t value);
 void kl_put_f64(kl_buffer *buffer, double value);
 void kl_put_span(kl_buffer *buffer, const void *data,
-                 size_t size); /* u32 length, then the bytes; fails over 4 GiB */
-void kl_set_u32(kl_buffer *buffer, size_t at, uint32_t value); /* overwrite what was put at offset `at` */
+                 size_t size); /* append a u32 length, then the bytes; fails over 4 GiB */
+void kl_set_u32(kl_buffer *buffer, size_t at, uint32_t value); /* overwrite the value at offset `at` */
 
-/* Reads what kl_put_* wrote, from bytes nobody trusts: past the end it is `bad` and every further read gives
- * 0. */
+/* Read what kl_put_* wrote, from untrusted bytes. A read past the end sets `bad`, and every further read
+ * gives 0. */
 typedef struct kl_reader {
     const uint8_t *data;
     size_t size, at;
@@ -45,13 +47,13 @@ typedef struct kl_reader {
 
 kl_reader kl_reader_of(const void *data, size_t size);
 const uint8_t *kl_get_bytes(kl_reader *reader,
-                            size_t size); /* into the read bytes; NULL when they end before */
+                            size_t size); /* pointer into the read bytes; NULL when too few bytes are left */
 uint8_t kl_get_u8(kl_reader *reader);
 uint32_t kl_get_u32(kl_reader *reader);
 uint64_t kl_get_u64(kl_reader *reader);
 double kl_get_f64(kl_reader *reader);
 const uint8_t *kl_get_span(kl_reader *reader, size_t *size);
-bool kl_reader_done(const kl_reader *reader); /* everything was read, and nothing was bad */
+bool kl_reader_done(const kl_reader *reader); /* true when every byte was read and no read failed */
 
 /* A list of a message's members writes and reads them, in this order and without padding:
  *
@@ -97,8 +99,8 @@ void kl_copy_label(char *label, size_t size, const uint8_t *bytes, size_t length
  * again. NULL: no memory. */
 const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);
 
-/* The array with room for `needed` elements of `each` bytes at least; *room: how many it has. NULL: no
- * memory, and the array is as it was. */
+/* Grow an array to room for at least `needed` elements of `each` bytes; *room is set to the number of
+ * elements it holds. Return NULL, and leave the array alone, when there is no memory. */
 void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each);
 
 /* A public struct as this library knows it. Programs have it as their own Kilter did: shorter, or longer. */
@@ -135,12 +137,13 @@ typedef struct kl_linear {
     double fixed_s, per_unit_s;
 } kl_linear;
 
-/* splitmix64: a counter-based mixer for seeded, order-free random numbers in tests and samplers. */
+/* splitmix64: a counter-based mixer. Tests and samplers use it for seeded random numbers that do not depend
+ * on the order of the draws. */
 uint64_t kl_mix64(uint64_t x);
 
-/* A hash that is the same on every machine, to notice that bytes are not those that were meant; whoever wants
- * two alike can make them. A change within 8 aligned bytes never goes unnoticed, any other once in 2^64.
- * Several pieces: each one's hash is the next one's seed. */
+/* Return a hash that is the same on every machine. It detects accidental changes, not deliberate ones: a
+ * change within 8 aligned bytes always changes the hash, any other change is missed once in 2^64. To hash
+ * several pieces, pass each hash as the seed of the next. */
 uint64_t kl_hash(const void *data, size_t size, uint64_t seed);
 
 #endif

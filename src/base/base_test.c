@@ -39,7 +39,7 @@ static void values_survive_the_buffer(void **state) {
 static void reading_past_the_end_is_bad_and_stays_bad(void **state) {
     (void)state;
     kl_buffer b = {0};
-    kl_put_u32(&b, 1000); /* a span that says it is longer than what follows */
+    kl_put_u32(&b, 1000); /* a span whose length is greater than the bytes that follow */
     kl_put_u8(&b, 1);
     kl_reader r = kl_reader_of(b.data, b.size);
     size_t size;
@@ -98,7 +98,8 @@ static void a_hash_notices_every_flipped_bit_and_another_length(void **state) {
     }
 }
 
-/* It stands in files and messages: nobody may change it unnoticed, and it is the same wherever bytes lie. */
+/* Files and messages contain the hash, so its value must never change and must not depend on the address of
+ * the bytes. */
 static void a_hash_is_the_same_everywhere(void **state) {
     (void)state;
     uint8_t bytes[64];

@@ -1,4 +1,4 @@
-/* Platforms: SPEC → hosts and links, and from there to SimGrid. */
+/* Platforms: read a SPEC into hosts and links, and write it for SimGrid. */
 #include "cluster/cluster.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "cluster/scan.h"
 
 enum { MOST_GROUPS = 4096 };
-/* Slower than this is as good as frozen, and faster than that is a slip of the pen. */
+/* A lower speed counts as frozen; a higher speed is a typing error. */
 static const double LEAST_SPEED = 1e-9, MOST_SPEED = 1e9, MOST_TIME_S = 1e9;
 static const double DEFAULT_LATENCY_S = 50e-6, DEFAULT_BYTES_PER_S = 125e6;
 
@@ -23,7 +23,7 @@ static double factor_of(kl_scan *s) {
     return kl_scan_number(s, "a factor of the speed", LEAST_SPEED, MOST_SPEED);
 }
 
-/* osc(PERIOD,BUSY[,FACTOR]): the last BUSY seconds of each period somebody else uses the host as well. */
+/* osc(PERIOD,BUSY[,FACTOR]): another program uses the host in the last BUSY seconds of each period. */
 static void read_osc(kl_scan *s, kl_profile *profile) {
     double period_s = kl_scan_time_s(s, "the period", 1e-6, MOST_TIME_S);
     kl_scan_need(s, ",", "the period");
@@ -38,9 +38,8 @@ static void read_osc(kl_scan *s, kl_profile *profile) {
     profile->period_s = period_s;
 }
 
-/* share(PART,SLICE): somebody else uses the host all the time, and the two take turns. The one with the
- * smaller part has it for a slice at a time, the other for so much longer that the host has PART of the time.
- */
+/* share(PART,SLICE): another program uses the host all the time, and the two alternate. The one with the
+ * smaller part runs for one slice; the other runs for longer, so that the host has PART of the time. */
 static void read_share(kl_scan *s, kl_profile *profile) {
     const char *at = s->at;
     double part = kl_scan_number(s, "the part of the host's time", 0, 1);
@@ -50,7 +49,8 @@ static void read_share(kl_scan *s, kl_profile *profile) {
     double slice_s = kl_scan_time_s(s, "the slice", 1e-6, MOST_TIME_S),
            smaller = part < 0.5 ? part : 1 - part;
     if (kl_scan_ok(s) && slice_s / smaller > MOST_TIME_S)
-        kl_scan_fail(s, at, KILTER_ERR_RANGE, "the two would take turns more seldom than every %g s",
+        kl_scan_fail(s, at, KILTER_ERR_RANGE,
+                     "the host and the other program would alternate less often than every %g s",
                      MOST_TIME_S);
     if (!kl_scan_ok(s))
         return;
@@ -59,14 +59,14 @@ static void read_share(kl_scan *s, kl_profile *profile) {
     add_step(profile, part * profile->period_s, LEAST_SPEED);
 }
 
-/* drop(AT,FACTOR): from then on. */
+/* drop(AT,FACTOR): the speed is multiplied by FACTOR from AT on. */
 static void read_drop(kl_scan *s, kl_profile *profile) {
     double at_s = kl_scan_time_s(s, "the time of the drop", 0, MOST_TIME_S);
     kl_scan_need(s, ",", "the time of the drop");
     add_step(profile, at_s, factor_of(s));
 }
 
-/* freeze(FROM,TO): silent in between. */
+/* freeze(FROM,TO): the host does nothing in between. */
 static void read_freeze(kl_scan *s, kl_profile *profile) {
     double from_s = kl_scan_time_s(s, "the begin", 0, MOST_TIME_S);
     kl_scan_need(s, ",", "the begin");
@@ -114,7 +114,7 @@ static void read_profile(kl_scan *s, kl_profile *profile) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kl_scan_take(s, kinds[i].name)) {
             kinds[i].read(s, profile);
-            kl_scan_need(s, ")", "what is within");
+            kl_scan_need(s, ")", "the profile's arguments");
             return;
         }
     kl_scan_fail(s, s->at, KILTER_ERR_INPUT,
@@ -130,7 +130,8 @@ static kl_host read_host(kl_scan *s) {
 }
 
 static kilter_status add_group(kl_cluster *c, kl_host_group group) {
-    if ((c->group_count & (c->group_count + 1)) == 0) { /* room for 1, 3, 7, 15 … */
+    if ((c->group_count & (c->group_count + 1)) ==
+        0) { /* the array grows when it holds 1, 3, 7, 15 … elements */
         kl_host_group *groups = realloc(c->groups, (2 * (size_t)c->group_count + 1) * sizeof *groups);
         if (!groups)
             return KILTER_ERR_MEMORY;
@@ -158,10 +159,10 @@ static void read_groups(kl_scan *s, kl_cluster *c) {
     } while (kl_scan_take(s, ","));
 }
 
-/* A term that was there already says something else than the first. */
+/* Report a term that is given twice. */
 static void once(kl_scan *s, bool *seen, const char *name) {
     if (*seen)
-        kl_scan_fail(s, s->at, KILTER_ERR_INPUT, "%s= stands there twice", name);
+        kl_scan_fail(s, s->at, KILTER_ERR_INPUT, "%s= is given twice", name);
     *seen = true;
 }
 
@@ -191,7 +192,7 @@ kilter_status kl_cluster_parse(const char *spec, kl_cluster *cluster, kilter_err
     read_groups(&s, &c);
     read_terms(&s, &c);
     if (!kl_scan_done(&s))
-        kl_scan_fail(&s, s.at, KILTER_ERR_INPUT, "cannot be read from here on");
+        kl_scan_fail(&s, s.at, KILTER_ERR_INPUT, "not understood from here on");
     if (!kl_scan_ok(&s)) {
         kl_cluster_free(&c);
         return s.status;
@@ -226,7 +227,7 @@ static void write_host(const kl_cluster *c, const char *name, const kl_host *hos
     fprintf(out, "    <host_link id=\"%s\" up=\"l_%s%s\" down=\"l_%s%s\"/>\n", name, name, up, name, down);
 }
 
-/* SimGrid takes a trace for one host only. */
+/* SimGrid accepts a trace for one host only. */
 static void write_profile(const char *name, const kl_profile *profile, FILE *out) {
     if (profile->count == 0)
         return;

@@ -1,4 +1,4 @@
-/* What descriptions mean, what is refused and where, and the platform written for SimGrid. */
+/* The meaning of descriptions, the errors with their columns, and the platform written for SimGrid. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +77,7 @@ static void profiles_change_speeds(void **state) {
     }
 }
 
-/* Each with the column and words of its error. */
+/* Each bad description with the column and the words of its error. */
 static void what_cannot_be_a_platform_is_refused(void **state) {
     (void)state;
     static const struct {
@@ -98,15 +98,15 @@ static void what_cannot_be_a_platform_is_refused(void **state) {
         {"16x1e300", "column 4: a speed must be from"},
         {"16x1e999", "column 4: a speed must be from"},
         {"16x1,", "column 6: the number of hosts"},
-        {"16x1 ", "column 5: cannot be read"},
-        {"16x1.0y", "column 7: cannot be read"},
+        {"16x1 ", "column 5: not understood"},
+        {"16x1.0y", "column 7: not understood"},
         {"4x1@", "column 5: '@' must be followed"},
         {"4x1@wave(3s)", "column 5: '@' must be followed"},
         {"4x1@share(1,3ms)", "column 11: the part must be above 0 and below 1"},
-        {"4x1@share(1e-320,3ms)", "column 11: the two would take turns more seldom"},
+        {"4x1@share(1e-320,3ms)", "column 11: the host and the other program would alternate less often"},
         {"4x1@share(0.5)", "column 14: ',' must follow the part"},
         {"4x1@share(0.5,0s)", "column 15: the slice must be from"},
-        {"4x1@osc(60,30s)", "column 11: the period needs its unit"},
+        {"4x1@osc(60,30s)", "column 11: the period needs a unit"},
         {"4x1@osc(60s)", "column 12: ',' must follow the period"},
         {"4x1@osc(60s,61s)", "column 13: the busy time is longer"},
         {"4x1@osc(60s,30s", "column 16: ')' must follow"},
@@ -121,10 +121,10 @@ static void what_cannot_be_a_platform_is_refused(void **state) {
          "17s:1)",
          "column 98: at most 16 steps"},
         {"4x1;", "column 5: ';' must be followed"},
-        {"4x1;link=5", "column 11: the latency needs its unit"},
-        {"4x1;link=5us,3", "column 15: the bandwidth needs its unit"},
-        {"4x1;link=5us;link=6us", "link= stands there twice"},
-        {"4x1;master=1;link=5us;master=1", "master= stands there twice"},
+        {"4x1;link=5", "column 11: the latency needs a unit"},
+        {"4x1;link=5us,3", "column 15: the bandwidth needs a unit"},
+        {"4x1;link=5us;link=6us", "link= is given twice"},
+        {"4x1;master=1;link=5us;master=1", "master= is given twice"},
         {"4x1;link=5us,0B/s", "column 14: the bandwidth must be from 1 B/s"},
         {"4x1;master=", "column 12: a speed"},
     };
@@ -203,7 +203,7 @@ static void laws_have_their_mean_and_deviation(void **state) {
         {"100000@normal(2s,0.2)", 2, 0.2, 0},         {"100000@exp(1us)", 1e-6, 1, 0},
         {"100000@lognormal(1ms,1)", 1e-3, 1, 0},      {"100000@lognormal(1ms,0.3)", 1e-3, 0.3, 0},
         {"100000@lognormal(1ms,0)", 1e-3, 0, 1e-3},   {"100000@const(0s)", 0, 0, 0},
-        {"100000@normal(1ms,0.8)", 1.04e-3, 0.71, 0}, /* cut at 0 */
+        {"100000@normal(1ms,0.8)", 1.04e-3, 0.71, 0}, /* normal, but never below 0 */
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         kl_tasks t = read_tasks(rows[r].spec);
@@ -250,7 +250,7 @@ static void what_cannot_be_tasks_is_refused(void **state) {
         {"5", "column 2: '@' must follow"},
         {"5@", "column 3: const(MEAN)"},
         {"5@weird(1s)", "column 3: const(MEAN)"},
-        {"5@const(1)", "column 10: the mean needs its unit"},
+        {"5@const(1)", "column 10: the mean needs a unit"},
         {"5@const(-1s)", "column 9: the mean must be a number"},
         {"5@const(1s,2)", "column 11: ')' must follow"},
         {"5@const(1e10s)", "column 9: the mean must be from 0 s"},
@@ -258,7 +258,7 @@ static void what_cannot_be_tasks_is_refused(void **state) {
         {"5@normal(1s,1.5)", "column 13: the deviation over the mean must be from 0 to 1"},
         {"5@uniform(1s,0.6)", "column 14: the deviation over the mean must be from 0 to 0.577"},
         {"5@lognormal(1s,-1)", "column 16: the deviation over the mean must be a number"},
-        {"5@exp(1s)x", "column 10: cannot be read"},
+        {"5@exp(1s)x", "column 10: not understood"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_tasks t;
@@ -282,7 +282,7 @@ static void push_chunk(kl_trace *t, uint64_t id, uint64_t lo, uint64_t hi, uint3
                                             .lost = lost});
 }
 
-/* Worker 1 is at half the speed of worker 0, so the mean worker at 3/4 of worker 0's. */
+/* Worker 1 has half the speed of worker 0, so the mean speed is 3/4 of worker 0's. */
 static void a_record_says_how_long_its_tasks_took(void **state) {
     (void)state;
     char *folder, path[200], spec[220];
@@ -295,7 +295,7 @@ static void a_record_says_how_long_its_tasks_took(void **state) {
     assert_int_equal(kl_trace_open(path, &row, &t, NULL), KILTER_OK);
     kl_trace_iteration(t, &(kl_trace_iteration_row){.tasks = 60, .units = 60, .policy = "gss"});
     push_chunk(t, 0, 0, 20, 0, 2, false);  /* 0.1 s a task */
-    push_chunk(t, 2, 40, 50, 1, 2, true);  /* 0.2 s a task; the rest was done elsewhere */
+    push_chunk(t, 2, 40, 50, 1, 2, true);  /* 0.2 s a task; another worker did the rest */
     push_chunk(t, 1, 20, 40, 1, 4, false); /* 0.2 s */
     push_chunk(t, 3, 50, 60, 0, 1, false);
     kl_trace_iteration_ended(t, &(kl_trace_iteration_end){.ended_s = 9, .decision = "", .status = "done"});

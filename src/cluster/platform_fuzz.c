@@ -1,4 +1,4 @@
-/* Any text at all, read as a platform; what is taken can be written for SimGrid and lived on. */
+/* Fuzz target: read any text as a platform. An accepted one can be written for SimGrid and used. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -49,7 +49,8 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Length of the decimal number at the front: neither hexadecimal ("4x…" is a count) nor "inf"; 0: none. */
+/* Return the length of the decimal number at the front, 0 if there is none. Hexadecimal ("4x…" is a count)
+ * and "inf" are not numbers here. */
 static size_t number_length(const char *text) {
     const char *at = text;
     size_t digits = 0;
@@ -72,7 +73,7 @@ static size_t number_length(const char *text) {
     return (size_t)(at - text);
 }
 
-/* NAN: there is none. */
+/* Return the number at the front, or NAN. */
 static double take_number(kl_scan *scan, const char *name) {
     char digits[64];
     size_t length = kl_scan_ok(scan) ? number_length(scan->at) : 0;
@@ -124,7 +125,7 @@ typedef struct unit {
     double factor;
 } unit;
 
-/* Longer names before those they begin with. */
+/* A name that begins with another name comes first. */
 static const unit time_units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3},
                                   {"s", 1},     {"min", 60},  {"h", 3600},  {NULL, 0}};
 static const unit rate_units[] = {{"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"B/s", 1}, {NULL, 0}};
@@ -134,7 +135,7 @@ static double take_with_unit(kl_scan *scan, const char *name, const unit *units,
     for (const unit *u = units; u->name; u++)
         if (kl_scan_take(scan, u->name))
             return value * u->factor;
-    kl_scan_fail(scan, scan->at, KILTER_ERR_INPUT, "%s needs its unit: %s", name, known);
+    kl_scan_fail(scan, scan->at, KILTER_ERR_INPUT, "%s needs a unit: %s", name, known);
     return NAN;
 }
 

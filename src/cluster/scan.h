@@ -1,12 +1,12 @@
-/* Inside of room cluster: reads a description from left to right. The first thing that does not fit is the
- * error, with its column; after it every read gives 0 and changes nothing. */
+/* Inside of room cluster: read a description from left to right. The first part that does not fit is the
+ * error, with its column; after it every read returns 0 and changes nothing. */
 #ifndef KL_CLUSTER_SCAN_H
 #define KL_CLUSTER_SCAN_H
 
 #include "base/base.h"
 
 typedef struct kl_scan {
-    const char *what; /* "platform": for the error */
+    const char *what; /* "platform" or "tasks", for the error */
     const char *text, *at;
     kilter_status status;
     kilter_error *error;
@@ -14,14 +14,14 @@ typedef struct kl_scan {
 
 kl_scan kl_scan_of(const char *what, const char *text, kilter_error *error);
 bool kl_scan_ok(const kl_scan *scan);
-bool kl_scan_done(const kl_scan *scan);                 /* everything is read */
-bool kl_scan_is(const kl_scan *scan, const char *word); /* does it come next? */
-bool kl_scan_take(kl_scan *scan, const char *word);     /* … then it is read */
+bool kl_scan_done(const kl_scan *scan);                 /* true when everything is read */
+bool kl_scan_is(const kl_scan *scan, const char *word); /* true when this text comes next */
+bool kl_scan_take(kl_scan *scan, const char *word);     /* the same, and read it */
 void kl_scan_need(kl_scan *scan, const char *word, const char *after);
 void kl_scan_fail(kl_scan *scan, const char *at, kilter_status status, const char *format, ...)
     KILTER_PRINTF(4, 5);
 
-/* Numbers within [least, most]; `name` is for the error. */
+/* Read a number within [least, most]; `name` is for the error. */
 uint64_t kl_scan_count(kl_scan *scan, const char *name, uint64_t least, uint64_t most);
 double kl_scan_number(kl_scan *scan, const char *name, double least, double most);
 double kl_scan_time_s(kl_scan *scan, const char *name, double least_s, double most_s);

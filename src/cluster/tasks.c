@@ -1,4 +1,4 @@
-/* Tasks: SPEC → how many, and how long each takes. */
+/* Tasks: read a SPEC into their number and their times. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,9 @@ static void read_law(kl_scan *s, kl_tasks *tasks) {
     static const struct {
         const char *name;
         kl_law law;
-        double most_cv; /* 0: none is given */
+        double most_cv; /* 0: the law takes no second argument */
     } laws[] = {{"const(", KL_LAW_CONST, 0},
-                {"uniform(", KL_LAW_UNIFORM, 0.577350269}, /* √(1/3): from 0 to 2 means */
+                {"uniform(", KL_LAW_UNIFORM, 0.577350269}, /* √(1/3): the law goes from 0 to twice the mean */
                 {"normal(", KL_LAW_NORMAL, 1},
                 {"exp(", KL_LAW_EXP, 0},
                 {"lognormal(", KL_LAW_LOGNORMAL, MOST_CV}};
@@ -29,7 +29,7 @@ static void read_law(kl_scan *s, kl_tasks *tasks) {
                 kl_scan_need(s, ",", "the mean");
                 tasks->cv = kl_scan_number(s, "the deviation over the mean", 0, laws[i].most_cv);
             }
-            kl_scan_need(s, ")", "what is within");
+            kl_scan_need(s, ")", "the law's arguments");
             return;
         }
     kl_scan_fail(
@@ -45,7 +45,8 @@ typedef struct reading {
 
 static void add_span(reading *r, uint64_t hi, double task_s) {
     kl_tasks *t = &r->tasks;
-    if ((t->span_count & (t->span_count + 1)) == 0) { /* room for 1, 3, 7, 15 … */
+    if ((t->span_count & (t->span_count + 1)) ==
+        0) { /* the array grows when it holds 1, 3, 7, 15 … elements */
         kl_task_span *spans = realloc(t->spans, (2 * t->span_count + 1) * sizeof *spans);
         r->failed |= !spans;
         t->spans = spans ? spans : t->spans;
@@ -57,8 +58,8 @@ static void add_span(reading *r, uint64_t hi, double task_s) {
     t->count = hi;
 }
 
-/* What a lost worker did not report was done by another one, and stands in its chunk; a task in no chunk is
- * like those after it. */
+/* A task that a lost worker did not report is in the chunk of the worker that did it; a task in no chunk gets
+ * the time of the tasks after it. */
 static void take_times(void *context, uint64_t lo, uint64_t hi, double task_s) {
     reading *r = context;
     (void)lo;
@@ -72,8 +73,8 @@ static kilter_status read_record(const char *path, kl_tasks *tasks, kilter_error
     if (status == KILTER_OK && r.failed)
         status = kl_fail(error, KILTER_ERR_MEMORY, "taking task times from '%s': memory ran out", path);
     if (status == KILTER_OK && (r.tasks.count == 0 || r.tasks.count > MOST_TASKS))
-        status = kl_fail(error, KILTER_ERR_INPUT, "taking task times from '%s': its times or tasks cannot be",
-                         path);
+        status = kl_fail(error, KILTER_ERR_INPUT,
+                         "taking task times from '%s': its times or task numbers are not valid", path);
     if (status != KILTER_OK) {
         kl_tasks_free(&r.tasks);
         return status;
@@ -103,7 +104,7 @@ kilter_status kl_tasks_parse(const char *spec, kl_tasks *tasks, kilter_error *er
     kl_scan_need(&s, "@", "the number of tasks");
     read_law(&s, &t);
     if (!kl_scan_done(&s))
-        kl_scan_fail(&s, s.at, KILTER_ERR_INPUT, "cannot be read from here on");
+        kl_scan_fail(&s, s.at, KILTER_ERR_INPUT, "not understood from here on");
     if (!kl_scan_ok(&s))
         return s.status;
     *tasks = t;
@@ -115,7 +116,7 @@ void kl_tasks_free(kl_tasks *tasks) {
     *tasks = (kl_tasks){0};
 }
 
-/* In (0, 1). */
+/* Return a number in (0, 1). */
 static double random_of(uint64_t key) {
     return ((double)(kl_mix64(key) >> 11) + 0.5) * 0x1p-53;
 }
@@ -130,7 +131,7 @@ double kl_task_s(const kl_tasks *tasks, uint64_t run, uint64_t index) {
     switch (tasks->law) {
     case KL_LAW_UNIFORM:
         return mean_s * (1 + cv * sqrt(3) * (2 * random_of(key) - 1));
-    case KL_LAW_NORMAL: /* time does not run backwards */
+    case KL_LAW_NORMAL: /* a time is never below 0 */
         return fmax(0, mean_s * (1 + cv * normal_of(key)));
     case KL_LAW_EXP:
         return -mean_s * log(random_of(key));

@@ -20,7 +20,7 @@ enum {
 };
 
 /* Numbers of a farm as it is now. One list makes the struct, its message, and the names in JSON. Symbols of
- * Cesar, Moreno, Sorribes, Luque 2006 in brackets; see docs/model.md. */
+ * Cesar, Moreno, Sorribes, Luque 2006 in brackets; see docs/explanation/model.md. */
 #define KL_CONTROL_COUNTS(X)                                                                                 \
     X(run)   /* iterations begun before this one */                                                          \
     X(tasks) /* of this iteration, or of the last one while none goes on */                                  \

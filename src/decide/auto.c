@@ -1,5 +1,6 @@
 /* AUTO, the default: chunks as small as their overhead allows, as large as the master needs, and never so
- * large that one of them could decide the end. docs/policies.md tells how the numbers below were chosen. */
+ * large that one of them could decide the end. docs/reference/policies.md tells how the numbers below were
+ * chosen. */
 #include <math.h>
 
 #include "decide/policy.h"

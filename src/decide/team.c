@@ -1,5 +1,6 @@
 /* How many workers: the number with the smallest performance index (César and others 2006, phase 2), once
- * several iterations agree on it; and back again when it did not pay. docs/model.md has the bounds. */
+ * several iterations agree on it; and back again when it did not pay. docs/explanation/model.md has the
+ * bounds. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,18 +1,22 @@
-/* What part of its core a thread can have, from what the system counts of it. */
+/* Estimate the share of its core that a thread gets, from the times that the system counts. */
 #include "measure/measure.h"
 
-static const double WINDOW_S = 0.01;  /* between two samples */
-static const double WATCHED_S = 0.04; /* ready to run for so long, a share can be told: ten slices of 4 ms */
-static const double SHARED_PART = 0.05; /* of the time it was ready, others had the core: it is shared */
-static const double READY_PART = 0.9;   /* ready for so much of a window: what it got is all it could get */
-static const double IDLE_S = 0.1;       /* idle time is looked at so often: it comes in ticks of 0.01 s */
-static const double IDLE_PART = 0.1;    /* of it idle: nobody else may want the core any more */
+static const double WINDOW_S = 0.01;  /* least time between two samples */
+static const double WATCHED_S = 0.04; /* a share is computed after this ready time: ten slices of 4 ms */
+static const double SHARED_PART =
+    0.05; /* a core counts as shared when others had it for more than this part of the ready time */
+static const double READY_PART = 0.9; /* the thread was ready for more than this part of a window, so it took
+                                         all of the core that it could get */
+static const double IDLE_S =
+    0.1; /* length of a window for idle time, which the system counts in ticks of 0.01 s */
+static const double IDLE_PART =
+    0.1; /* the core counts as unused by others when it was idle for this part of a window */
 static const double FIRST_HOLD_S = 0.1, LONGEST_HOLD_S = 5;
-static const double CALM_S = 1;                  /* alone for so long: what was before is forgotten */
-static const double LEAST_QUANTUM_S = 1e-3;      /* no system shares in shorter slices */
-static const double MEMORY_S = 0.2;              /* of the share, in the time that it was ready */
-static const double SLACK = 0.2, NO_SLACK = 0.1; /* of the time: sleeping begins, and ends */
-static const double SLACK_MEMORY = 0.3;          /* of the newest window */
+static const double CALM_S = 1; /* older measurements are dropped after this time alone on the core */
+static const double LEAST_QUANTUM_S = 1e-3; /* least slice length assumed: no scheduler uses shorter slices */
+static const double MEMORY_S = 0.2;         /* weight of new readings in the share, in ready time */
+static const double SLACK = 0.2, NO_SLACK = 0.1; /* slack at which sleeping begins, and at which it ends */
+static const double SLACK_MEMORY = 0.3;          /* weight of the newest window in the slack */
 static const double FIRST_SPIN_S = 0.25, LONGEST_SPIN_S = 4;
 
 bool kl_core_share_due(const kl_core_share *c, double now_s) {
@@ -40,8 +44,8 @@ static void hold(kl_core_share *c) {
     c->hold_s = longer_s < LONGEST_HOLD_S ? longer_s : LONGEST_HOLD_S;
 }
 
-/* The shorter of this thread's turns and the others': between others that seldom want the core, its own turns
- * are long. Turns that are given up before their end make slices seem shorter. */
+/* Return the shorter of this thread's mean turn and the others' mean turn. Own turns are long when others
+ * seldom want the core, and turns given up early make slices seem shorter. */
 static void learn_quantum(kl_core_share *c, double quantum_s) {
     quantum_s = quantum_s > LEAST_QUANTUM_S ? quantum_s : LEAST_QUANTUM_S;
     c->quantum_s += (c->quantum_s > 0 ? 0.5 : 1) * (quantum_s - c->quantum_s);
@@ -64,7 +68,8 @@ static void watch(kl_core_share *c, double run_s, double delay_s, double slices,
     change_mode(c, shared ? KL_CORE_SHARED : KL_CORE_OWN, now_s);
 }
 
-/* A thread that sleeps while it waits: what it did not use tells nothing, but what it was ready for does. */
+/* A thread that sleeps while it waits does not show its share by what it used; the time it was ready still
+ * counts. */
 static void follow(kl_core_share *c, double run_s, double delay_s, double window_s) {
     double ready_s = run_s + delay_s, weight = ready_s / (ready_s + MEMORY_S);
     if (ready_s >= READY_PART * window_s)
@@ -78,7 +83,7 @@ static void wake_up(kl_core_share *c, double now_s) {
     c->spins_until_s = now_s + c->spin_s;
 }
 
-/* Of a thread that sleeps, late wakes look like waits: what counts is that it was not ready. */
+/* For a sleeping thread late wake-ups look like waiting, so count the time in which it was not ready. */
 static void follow_slack(kl_core_share *c, double ready_s, double waited_s, double window_s, double now_s) {
     double part = (c->sleeps ? window_s - ready_s : waited_s) / window_s;
     part = part < 0 ? 0 : part < 1 ? part : 1;

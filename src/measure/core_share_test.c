@@ -10,8 +10,9 @@
 
 enum { STEP_MS = 12 };
 
-/* A thread whose core is others' too, as the system would count it: it gets `part` of the core while it wants
- * it, and wants it for `wanted` of the time when it sleeps while it waits, else always. */
+/* Imitate the system's counters of a thread on a shared core. The thread gets `part` of the core when it
+ * wants it. It wants the core for the part `wanted` of the time when it sleeps while it waits, and always
+ * otherwise. */
 typedef struct thread {
     kl_core_share core;
     kl_core_sample now;
@@ -22,7 +23,8 @@ static void live(thread *t, int ms) {
     for (int at = 0; at < ms; at += STEP_MS) {
         double step_s = STEP_MS * 1e-3, ready = 1;
         if (t->core.sleeps)
-            ready = fmin(1, t->part < 1 ? t->wanted / t->part : t->wanted); /* late where it wants too much */
+            ready = fmin(1, t->part < 1 ? t->wanted / t->part
+                                        : t->wanted); /* a thread that wants too much is scheduled late */
         double run_s = fmin(t->core.sleeps ? t->wanted : 1, t->part) * step_s;
         t->now.run_s += run_s;
         t->now.delay_s += fmax(0, ready * step_s - run_s) * (t->part < 1);
@@ -53,7 +55,7 @@ static void a_core_of_ones_own_is_known(void **state) {
     assert_true(t.core.share == 1);
 }
 
-/* Whatever part it gets, it is known within 0.1 s, and so is the shorter one of its turns and the others'. */
+/* The estimate finds the share, and the shorter of both turns, within 0.1 s for every share. */
 static void the_share_is_what_a_thread_gets_that_wants_all(void **state) {
     (void)state;
     static const double parts[] = {0.9, 0.75, 0.5, 1.0 / 3, 0.1};
@@ -67,7 +69,7 @@ static void the_share_is_what_a_thread_gets_that_wants_all(void **state) {
         }
 }
 
-/* One that needs less than it gets sleeps; one that needs all of it does not for long. */
+/* A thread that needs less than its share sleeps; a thread that needs all of it soon stops sleeping. */
 static void who_has_slack_sleeps(void **state) {
     (void)state;
     thread t = begin(0.5, 0.2);
@@ -75,13 +77,13 @@ static void who_has_slack_sleeps(void **state) {
     assert_true(t.core.sleeps);
     live(&t, 20000);
     assert_true(t.core.sleeps);
-    assert_true(fabs(t.core.share - 0.5) < 0.02); /* though it uses less */
+    assert_true(fabs(t.core.share - 0.5) < 0.02); /* although it uses less than that */
 
     t = begin(0.5, 1);
     live(&t, 20000);
     assert_false(t.core.sleeps);
 
-    int slept = 0, steps = 0; /* it waits, but what it wants is more than its share */
+    int slept = 0, steps = 0; /* it waits at times, but wants more than its share */
     for (t = begin(0.5, 0.7); steps < 2000; steps++) {
         live(&t, STEP_MS);
         slept += t.core.sleeps;
@@ -104,7 +106,7 @@ static void a_core_left_by_others_is_ones_own_again(void **state) {
     }
 }
 
-/* Idle moments of a core that is shared in fact must not make it spin again and again. */
+/* Idle moments of a shared core must not make the thread spin again and again. */
 static void a_core_that_is_idle_now_and_then_is_watched_ever_less(void **state) {
     (void)state;
     thread t = begin(0.5, 0.3);
@@ -117,7 +119,7 @@ static void a_core_that_is_idle_now_and_then_is_watched_ever_less(void **state) 
     assert_true(watched < steps / 20);
 }
 
-/* Where the system does not tell, the core is watched again by the clock. */
+/* When the system counts no idle time, the core is watched again after a fixed time. */
 static void a_core_of_which_nothing_is_told_is_watched_again(void **state) {
     (void)state;
     thread t = begin(0.5, 0.3);

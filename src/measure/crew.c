@@ -1,32 +1,33 @@
-/* The workers of a farm, added up and in order. Two treaps (Seidel and Aragon 1996; a worker's priority is a
- * mix of its number, so their shape follows from their keys alone) know sums of every subtree: `waits` orders
- * the present workers by when they are free, `ranks` by speed. What needs no order is summed up in a binary
- * tree over the workers' numbers. All sums are made anew from their parts on the way up: nothing drifts. */
+/* The workers of a farm, summed and sorted. Two treaps (Seidel and Aragon 1996) hold sums of every subtree:
+ * `waits` sorts the present workers by the time they become free, `ranks` sorts by speed. A worker's priority
+ * is a mix of its number, so the shape of a treap depends on the keys alone. A binary tree over the workers'
+ * numbers holds the sums that need no order. Every sum is recomputed from its parts on the way up, so
+ * rounding errors do not accumulate. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "measure/measure.h"
 
-/* Overdue workers are taken together while the longest silence is at most this much of the shortest. The
- * weighted harmonic mean of numbers in [1, k], which their mean stands for, is at least 4k/(k+1)² of it. */
+/* Overdue workers are grouped while the longest silence is at most this multiple of the shortest. The mean of
+ * numbers in [1, k] stands for their weighted harmonic mean, which is at least 4k/(k+1)² of it. */
 static const double ALIKE = 1.2;
 
 enum { BLOCK = 4 }; /* workers in a leaf of the tree of sums */
 
-/* Worker i is node i+1 of either treap, 0 is no node. */
+/* Worker i is node i+1 in both treaps; node 0 means "no node". */
 typedef struct node {
     double key;
     uint32_t left, right;
 } node;
 
-/* Where a present worker stands, each place in an order of its own; their keys: */
+/* The group a present worker belongs to. Each group is sorted by its own key: */
 typedef enum place {
     AWAY,    /* not present */
-    IDLE,    /* nothing queued. 0 */
-    BUSY,    /* when it will be free [s] */
-    OVERDUE, /* since when it has been silent [s]. Its queued work should be finished by now. */
-    UNKNOWN, /* the same. It is busy, maybe overdue, but its rate is not known. */
+    IDLE,    /* nothing queued; key 0 */
+    BUSY,    /* key: time when it becomes free [s] */
+    OVERDUE, /* key: time since when it has been silent [s]; its queued work should be finished by now */
+    UNKNOWN, /* key: as for overdue workers; it is busy and may be overdue, but its rate is not known */
     PLACES,
 } place;
 
@@ -34,16 +35,16 @@ typedef enum place {
 typedef struct wait {
     uint32_t workers, known;
     double first, last;                /* key */
-    double rate, best_rate, rate_keys; /* of those known: Σ rate, largest, Σ rate·key */
+    double rate, best_rate, rate_keys; /* over workers with a known rate: Σ rate, largest rate, Σ rate·key */
     double units, units_keys;          /* queued: Σ units, Σ units·key */
     double keys;                       /* Σ key */
-    double least_units, most_units;    /* queued at one */
+    double least_units, most_units;    /* largest queue of one worker */
 } wait;
 
 typedef struct waiting {
     place place;
-    double rate, units, at_s; /* the worker's own: 0 if not known, queued, and since when */
-    wait all;                 /* it and what is under it */
+    double rate, units, at_s; /* the worker's own values: rate (0: not known), queued units, and since when */
+    wait all;                 /* sums of this node and its subtree */
 } waiting;
 
 typedef struct rank {
@@ -53,18 +54,19 @@ typedef struct rank {
 
 typedef struct treap {
     node *nodes;
-    void (*sum_up)(kl_crew *crew, uint32_t at); /* what a subtree comes to, from its two children */
+    void (*sum_up)(kl_crew *crew, uint32_t at); /* compute the sums of a subtree from its two children */
 } treap;
 
 struct kl_crew {
-    uint32_t slots, room; /* room: BLOCK·leaves */
+    uint32_t slots, room; /* capacity: BLOCK·leaves workers */
     double now_s;
     treap waits, ranks;
     waiting *waiting; /* waiting[0 … room], by node */
     rank *rank;
-    uint32_t roots[PLACES], fastest; /* of `waits`, of `ranks` */
+    uint32_t roots[PLACES], fastest; /* roots of `waits` and of `ranks` */
     uint32_t leaves;                 /* a power of two */
-    kl_crew_sums *sums; /* sums[1]: all; sums[i]: sums[2i] and sums[2i+1]; leaves from sums[leaves] on */
+    kl_crew_sums
+        *sums; /* sums[1] is the total; sums[i] adds sums[2i] and sums[2i+1]; leaves begin at sums[leaves] */
 };
 
 /* --- treaps --- */
@@ -74,7 +76,7 @@ static bool before(const treap *t, uint32_t a, double key, uint32_t b) {
     return own < key || (own == key && a < b);
 }
 
-/* Nodes before (key, at_key) to *low, the others to *high. */
+/* Split a treap: nodes before (key, at_key) go to *low, the others to *high. */
 static void split(kl_crew *c, treap *t, uint32_t at, double key, uint32_t at_key, uint32_t *low,
                   uint32_t *high) {
     if (at == 0) {
@@ -105,7 +107,7 @@ static uint32_t joined(kl_crew *c, treap *t, uint32_t low, uint32_t high) {
     return high;
 }
 
-/* Each returns the new root. */
+/* Insert and remove a node; both return the new root. */
 static uint32_t with(kl_crew *c, treap *t, uint32_t at, uint32_t added) {
     node *n = &t->nodes[added];
     if (at == 0 || kl_mix64(added) > kl_mix64(at)) {
@@ -132,7 +134,7 @@ static uint32_t lacking(kl_crew *c, treap *t, uint32_t at, uint32_t gone) {
     return at;
 }
 
-/* The sums over `changed`, whose key is what it was. */
+/* Recompute the sums above `changed`, whose key has not changed. */
 static void sum_up_to(kl_crew *c, treap *t, uint32_t at, uint32_t changed) {
     if (at != changed)
         sum_up_to(c, t, before(t, changed, t->nodes[at].key, at) ? t->nodes[at].left : t->nodes[at].right,
@@ -140,7 +142,7 @@ static void sum_up_to(kl_crew *c, treap *t, uint32_t at, uint32_t changed) {
     t->sum_up(c, at);
 }
 
-/* --- who is free when --- */
+/* --- when workers become free --- */
 
 static wait wait_of_one(const kl_crew *c, uint32_t at) {
     const waiting *w = &c->waiting[at];
@@ -186,7 +188,7 @@ static void sum_up_waits(kl_crew *c, uint32_t at) {
     }
 }
 
-/* Move a worker to its place, or where it stays, renew its sums. */
+/* Move a worker to its new place; if the place is the same, update its sums. */
 static void put(kl_crew *c, uint32_t at, place where, double key) {
     waiting *w = &c->waiting[at];
     treap *t = &c->waits;
@@ -237,11 +239,11 @@ void kl_crew_advance(kl_crew *c, double now_s) {
     }
 }
 
-/* A question, with what the lanes depend on besides themselves. */
+/* A query and the values that a lane depends on besides the worker itself. */
 typedef struct question {
     double now_s, mean_rate;
-    double within_s; /* kl_crew_free_within() */
-    double units;    /* kl_crew_first_end_s() */
+    double within_s; /* input of kl_crew_free_within() */
+    double units;    /* input of kl_crew_first_end_s() */
     uint32_t without;
 } question;
 
@@ -251,7 +253,7 @@ static question ask(const kl_crew *c, uint32_t without) {
                       .without = without < c->slots ? without + 1 : 0};
 }
 
-/* When the queued work of some workers is done, if they are as fast as they were. */
+/* Return the time at which some workers finish their queued work at their last known rates. */
 typedef struct due {
     double first_s, last_s;
 } due;
@@ -268,7 +270,8 @@ static due due_of(const wait *w, place where, const question *q) {
 
 typedef enum standing { OUT, RUNNING, LATE, MIXED } standing;
 
-/* Are all of them free within the time asked for, or none? A single one is never MIXED. */
+/* Tell whether all of these workers become free within the time asked for, none, or some (MIXED). A single
+ * worker is never MIXED. */
 static standing standing_of(const wait *w, place where, const question *q) {
     due d = due_of(w, where, q);
     if (d.first_s >= q->now_s)
@@ -277,14 +280,15 @@ static standing standing_of(const wait *w, place where, const question *q) {
                                                      : MIXED;
     if (d.last_s >= q->now_s)
         return MIXED;
-    double least_s = q->now_s - w->last, most_s = q->now_s - w->first; /* silence, and as long again */
+    double least_s = q->now_s - w->last,
+           most_s = q->now_s - w->first; /* the silence so far, and the same time again */
     if (least_s >= q->within_s)
         return OUT;
     return most_s < q->within_s && most_s <= ALIKE * least_s ? LATE : MIXED;
 }
 
 static kl_crew_part part_of(const wait *w, place where, standing s, const question *q) {
-    if (s == LATE) /* as if all had been silent for the mean time */
+    if (s == LATE) /* treats all of them as silent for the mean time */
         return (kl_crew_part){w->workers, w->units / (q->now_s - w->units_keys / w->units), w->units};
     if (where == IDLE)
         return (kl_crew_part){w->workers, w->rate + (w->workers - w->known) * q->mean_rate, 0};
@@ -302,7 +306,7 @@ static void add_part(kl_crew_part *sum, const wait *w, place where, standing s, 
     sum->owed += p.owed;
 }
 
-/* holds: q->without may be among them. */
+/* holds: the subtree may contain q->without. */
 static void add_free(const kl_crew *c, uint32_t at, place where, const question *q, bool holds,
                      kl_crew_part *sum) {
     if (at == 0)
@@ -334,7 +338,7 @@ kl_crew_part kl_crew_free_within(const kl_crew *c, double within_s, uint32_t wit
     return sum;
 }
 
-/* No less than the largest free_s of them; of a single one: that. */
+/* Return an upper bound of their free_s; for a single worker, its exact value. */
 static double most_free_s(const wait *w, place where, const question *q) {
     due d = due_of(w, where, q);
     double running_s = d.last_s >= q->now_s ? d.last_s - q->now_s : 0;
@@ -346,7 +350,7 @@ static void find_longest(const kl_crew *c, uint32_t at, place where, const quest
         return;
     wait own = wait_of_one(c, at);
     *longest_s = fmax(*longest_s, most_free_s(&own, where, q));
-    /* The right ones wait longer where they run, the left ones where they are overdue. */
+    /* Running workers on the right become free later; overdue workers on the left have waited longer. */
     uint32_t likely = where == BUSY ? c->waits.nodes[at].right : c->waits.nodes[at].left;
     uint32_t other = where == BUSY ? c->waits.nodes[at].left : c->waits.nodes[at].right;
     find_longest(c, likely, where, q, longest_s);
@@ -361,7 +365,7 @@ double kl_crew_longest_s(const kl_crew *c) {
     return longest_s;
 }
 
-/* The latest so far, the largest first. */
+/* The latest workers found so far, largest free_s first. */
 typedef struct latest {
     const kl_crew_choice *choice;
     uint32_t *workers, count, most;
@@ -407,14 +411,14 @@ uint32_t kl_crew_latest(const kl_crew *c, double beyond_s, const kl_crew_choice 
     return l.count;
 }
 
-/* No more than the least free_s + units/rate of them; of a single one: that. */
+/* Return a lower bound of their free_s + units/rate; for a single worker, its exact value. */
 static double least_end_s(const wait *w, place where, const question *q) {
     double best_rate = w->known < w->workers ? fmax(w->best_rate, q->mean_rate) : w->best_rate;
     due d = due_of(w, where, q);
     double end_s = INFINITY;
     if (d.last_s >= q->now_s)
         end_s = fmax(d.first_s - q->now_s, 0) + q->units / best_rate;
-    if (d.first_s < q->now_s) /* rate: what is queued, over the silence */
+    if (d.first_s < q->now_s) /* the rate of an overdue worker: its queue over its silence */
         end_s = fmin(end_s, fmax(q->now_s - w->last, 0) * (1 + q->units / w->most_units));
     return end_s;
 }
@@ -460,7 +464,7 @@ double kl_crew_fastest_idle(const kl_crew *c, uint32_t without, uint32_t *worker
     return 1 / first_s;
 }
 
-/* --- who is how fast --- */
+/* --- workers by speed --- */
 
 static void sum_up_ranks(kl_crew *c, uint32_t at) {
     const node *n = &c->ranks.nodes[at];
@@ -468,7 +472,7 @@ static void sum_up_ranks(kl_crew *c, uint32_t at) {
     c->rank[at] = (rank){l->workers + 1 + r->workers, l->speed - n->key + r->speed};
 }
 
-/* Speed in the last run that the worker had a part in, or else what is known of it. */
+/* Return the speed in the last run the worker took part in; if there is none, its present pace. */
 static double speed_of(const kl_worker_view *v, double last) {
     if (v->units > 0 && v->busy_s > 0)
         return v->units / v->busy_s;
@@ -476,7 +480,7 @@ static double speed_of(const kl_worker_view *v, double last) {
     return last > 0 ? last : unit_s > 0 ? 1 / unit_s : 0;
 }
 
-/* Keys are negative speeds; 0: not ranked. */
+/* Keys are negative speeds, so the fastest come first; 0: not ranked. */
 static void update_rank(kl_crew *c, const kl_worker_view *v, uint32_t at) {
     node *n = &c->ranks.nodes[at];
     bool ranked = c->rank[at].workers > 0;
@@ -609,7 +613,7 @@ void kl_crew_look_again(kl_crew *c, const kl_worker_view *views, double now_s) {
     }
 }
 
-/* Room for `leaves` blocks; what was known before stays. */
+/* Make room for `leaves` blocks and keep the present sums. */
 static kilter_status make_room(kl_crew *c, uint32_t leaves) {
     size_t count = (size_t)leaves * BLOCK + 1, had = c->room ? (size_t)c->room + 1 : 0;
     node *waits = realloc(c->waits.nodes, count * sizeof *waits);

@@ -1,4 +1,4 @@
-/* The crew against its definition, which looks at every worker. */
+/* Compare the crew with its definition, which loops over every worker. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ typedef struct farm {
     uint32_t workers;
     double now_s;
     kl_worker_view views[MOST];
-    double ranked[MOST]; /* speed in the run it last had a part in; 0: not known */
+    double ranked[MOST]; /* speed in the last run the worker took part in; 0: not known */
     kl_crew *crew;
 } farm;
 
@@ -34,7 +34,7 @@ static bool near(double a, double b) {
     return a == b || fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
 }
 
-/* --- something happens --- */
+/* --- random changes of a worker --- */
 
 static void report(farm *f, kl_worker_view *v) {
     double units = v->queued_units * (draw(f, 2) ? 1 : 0.5), seconds = units * draw_01(f) * 0.1;
@@ -153,7 +153,7 @@ static void questions_are_answered(farm *f, double within_s, uint32_t without) {
     }
     kl_crew_part part = kl_crew_free_within(f->crew, within_s, without);
     assert_int_equal(part.workers, workers);
-    /* What is owed is a difference of sums of size rate·now_s. */
+    /* Tolerance: the result is a difference of sums of size rate·now_s. */
     assert_true(near(part.owed, owed) || fabs(part.owed - owed) <= 1e-12 * rate * f->now_s);
     assert_true(part.rate <= rate * (1 + 1e-9) && part.rate >= (rate - 0.009 * late) * (1 - 1e-9));
     assert_true(fabs(kl_crew_longest_s(f->crew) - longest_s) <= 1e-9 * fmax(longest_s, 1e-3 * f->now_s));
@@ -173,7 +173,7 @@ static double free_s_of(const farm *f, uint32_t worker) {
     return kl_worker_lane(&f->views[worker], kl_crew_mean_rate(f->crew), f->now_s).free_s;
 }
 
-/* Some count, in no order. */
+/* Some of the workers count; the choice follows no order. */
 static bool counts(const void *self, uint32_t worker) {
     return kl_mix64(worker + *(const uint64_t *)self) % 3 > 0;
 }
@@ -194,8 +194,8 @@ static void the_latest_are_found(farm *f, double beyond_s, uint32_t most) {
     }
     for (uint32_t i = 0; i < f->workers; i++)
         above += f->views[i].present && counts(&seed, i) && free_s_of(f, i) > least_s + off_s;
-    assert_true(above <= count); /* nobody later was left out */
-    if (count < most)            /* all that are late enough */
+    assert_true(above <= count); /* no later worker was left out */
+    if (count < most)            /* it returned every worker that is late enough */
         for (uint32_t i = 0; i < f->workers; i++) {
             bool listed = false;
             for (uint32_t k = 0; k < count; k++)
@@ -269,7 +269,7 @@ static void sums_and_orders_are_those_of_all_workers(void **state) {
         f.crew = kl_crew_new();
         assert_non_null(f.crew);
         uint32_t there = f.workers;
-        for (f.workers = 1; f.workers < there; f.workers++) /* they come one by one */
+        for (f.workers = 1; f.workers < there; f.workers++) /* workers join one by one */
             assert_int_equal(kl_crew_reserve(f.crew, f.workers), KILTER_OK);
         assert_int_equal(kl_crew_reserve(f.crew, there), KILTER_OK);
         for (uint32_t i = 0; i < there; i++) {
@@ -288,7 +288,7 @@ static void sums_and_orders_are_those_of_all_workers(void **state) {
     }
 }
 
-/* The forecast must not depend on how the crew came to be what it is. */
+/* The forecast must depend on the workers' state, not on the history that led to it. */
 static void the_way_there_does_not_matter(void **state) {
     (void)state;
     static farm f;
@@ -316,7 +316,7 @@ static void the_way_there_does_not_matter(void **state) {
     }
 }
 
-/* 10 units at 10 a second: due after 1 s, and then as slow as its silence says. */
+/* 10 units at 10 units a second are due after 1 s; after that the rate follows from the silence. */
 static void silence_slows_a_worker_down(void **state) {
     (void)state;
     kl_worker_view views[2] = {{.present = true, .queued_units = 10}, {.present = true}};
@@ -332,7 +332,7 @@ static void silence_slows_a_worker_down(void **state) {
         assert_true(near(kl_crew_longest_s(crew), free_s));
         assert_int_equal(kl_crew_free_within(crew, free_s / 2, UINT32_MAX).workers, free_s > 0 ? 1 : 0);
     }
-    views[0].queued_units = 0; /* it reports at last */
+    views[0].queued_units = 0; /* the silent worker reports */
     kl_crew_update(crew, views, 0);
     assert_true(near(kl_crew_free_within(crew, INFINITY, UINT32_MAX).rate, 20));
     kl_crew_free(crew);

@@ -1,4 +1,4 @@
-/* For tests with snapshots made by hand. */
+/* A helper for tests that fill a snapshot by hand. */
 #ifndef KL_CREW_TEST_HELPER_H
 #define KL_CREW_TEST_HELPER_H
 
@@ -6,7 +6,7 @@
 
 #include "measure/measure.h"
 
-/* Gives the snapshot the crew of its workers as they are now; to be freed by the caller. */
+/* Give the snapshot a crew of its present workers. The caller frees the crew. */
 static inline kl_crew *crew_of(kl_snapshot *s) {
     kl_crew *crew = kl_crew_new();
     kilter_status status = crew ? kl_crew_reserve(crew, s->slots) : KILTER_ERR_MEMORY;

@@ -1,21 +1,22 @@
-/* A cost as a line through what was seen of it. */
+/* Fit a line to observed costs. */
 #include <math.h>
 
 #include "measure/measure.h"
 
-static const double KEPT = 0.8; /* of a reading's weight, with each that follows */
-/* Readings whose numbers differ by less than this part of their mean tell a level, no slope. */
+static const double KEPT = 0.8; /* factor on the weight of a reading with every later reading */
+/* Readings whose numbers differ by less than this part of their mean give a level but no slope. */
 static const double ALIKE = 0.02;
-/* Numbers by this part further apart tell by which power the cost grows; nearer ones mostly show noise. */
+/* Numbers that differ by at least this part give the power with which the cost grows; closer numbers mostly
+ * show noise. */
 static const double APART = 0.15;
 static const double MOST_BEND = 1;
-static const double LEAST_S = 1e-9; /* of what has a logarithm */
+static const double LEAST_S = 1e-9; /* smallest value whose logarithm is taken */
 
 double kl_curve_s(const kl_curve *c, double number) {
     return c->fixed_s + c->per_unit_s * number * (c->bend > 0 ? pow(number, c->bend) : 1);
 }
 
-/* Means and sums of a weighted sample, one more value at a time (West 1979). */
+/* Running means and sums of a weighted sample (West 1979). */
 static void add(struct kl_line_sums *t, double weight, double x, double y) {
     double from_x = x - t->x, from_y = y - t->y;
     t->x += from_x / weight;
@@ -24,7 +25,7 @@ static void add(struct kl_line_sums *t, double weight, double x, double y) {
     t->with_y = KEPT * t->with_y + from_x * (y - t->y);
 }
 
-/* number: above 0. */
+/* Weight of a reading; number > 0. */
 void kl_line_add(kl_line *line, double number, double seconds) {
     line->least_x = line->count ? fmin(line->least_x, number) : number;
     line->most_x = line->count ? fmax(line->most_x, number) : number;
@@ -34,7 +35,7 @@ void kl_line_add(kl_line *line, double number, double seconds) {
     add(&line->logs, line->weight, log(number), log(fmax(seconds, LEAST_S)));
 }
 
-/* As if one more reading, APART from the others, had shown a proportion. */
+/* Add one artificial reading, APART from the others, that is proportional to them. */
 static kl_curve power(const struct kl_line_sums *logs) {
     double bend = (logs->with_y - logs->spread_x) / (logs->spread_x + APART * APART);
     bend = fmax(0, fmin(MOST_BEND, bend));

@@ -40,15 +40,16 @@ double kl_stat_cv(const kl_stat *stat) {
     return stat->mean == 0 ? 0 : kl_stat_sd(stat) / fabs(stat->mean);
 }
 
-/* What a clock too coarse to see the work is taken to have shown: 0 would mean that the pace is not known. */
+/* Stands for a time that is too short for the clock; 0 would mean that the pace is not known. */
 static const double TICK_S = 1e-9;
 
 void kl_pace_add(kl_pace *pace, double seconds, double units, double memory_s) {
     if (!(seconds >= 0) || !(units >= 0) || !(memory_s > 0) || !isfinite(seconds) || !isfinite(units))
         return;
     seconds = fmax(seconds, TICK_S);
-    /* The past fades while the work goes on, and the work's own beginning with it: its weight is
-     * ∫ exp(−t/memory) dt over its length. This makes one long piece equal to the same in parts. */
+    /* The past fades while work goes on, and so does the beginning of the work itself: the weight of a piece
+     * is ∫ exp(−t/memory) dt over its length. So one long piece weighs the same as the same piece cut into
+     * parts. */
     double keep = exp(-seconds / memory_s);
     double weight = -expm1(-seconds / memory_s) * memory_s / seconds;
     double known = kl_pace_unit_s(pace);
@@ -74,11 +75,11 @@ double kl_wap_unit_s(const kl_wap *wap) {
     return wap->units > 0 ? wap->seconds / wap->units : 0;
 }
 
-/* Its last tasks all took so many times its pace: by chance less than once in a thousand times, even where
- * σ/μ is 1. */
+/* The last tasks all took this multiple of the pace; by chance that happens less than once in 1,000 times,
+ * even where σ/μ is 1. */
 static const double SLOWED_TWO = 4, SLOWED_THREE = 2;
 
-/* Seconds per unit, if its last tasks say that the pace is out of date; else 0. */
+/* Return seconds per unit if the last tasks show that the pace is out of date; else 0. */
 static double slowed_unit_s(const kl_worker_view *worker) {
     const double *last_s = worker->quickest_s, pace_s = kl_pace_unit_s(&worker->pace);
     double two_s = fmin(last_s[0], last_s[1]), three_s = fmin(two_s, last_s[2]);

@@ -23,7 +23,8 @@ static void mean_and_deviation_are_those_of_two_passes(void **state) {
         double sum = 0, squares = 0, low = INFINITY, high = -INFINITY, v[100];
         size_t n = 2 + seed;
         for (size_t i = 0; i < n; i++) {
-            v[i] = 1e6 + random_01(seed << 8 | i); /* a large offset breaks the textbook formula */
+            v[i] = 1e6 +
+                   random_01(seed << 8 | i); /* a large offset, where the textbook formula loses all digits */
             kl_stat_add(&s, v[i], (double)i);
             sum += v[i];
             low = fmin(low, v[i]);
@@ -72,7 +73,7 @@ static void few_or_odd_values_make_no_nan(void **state) {
     kl_pace_add(&p, -1, 1, 1);
     kl_pace_add(&p, 1, 1, 0);
     assert_true(kl_pace_unit_s(&p) == 0);
-    kl_pace_add(&p, 0, 5, 1); /* faster than the clock: known, tiny */
+    kl_pace_add(&p, 0, 5, 1); /* work too short for the clock still gives a known, small pace */
     assert_true(kl_pace_unit_s(&p) > 0 && kl_pace_unit_s(&p) < 1e-9);
 }
 
@@ -95,7 +96,7 @@ static void pace_forgets(void **state) {
     kl_pace_add(&p, 10, 1000, 0.5); /* 10 ms a unit */
     double before = kl_pace_unit_s(&p);
     for (int i = 0; i < 50; i++) {
-        kl_pace_add(&p, 0.1, 1, 0.5); /* from now on 100 ms */
+        kl_pace_add(&p, 0.1, 1, 0.5); /* 100 ms a unit from here on */
         assert_true(kl_pace_unit_s(&p) > before && kl_pace_unit_s(&p) <= 0.1);
         before = kl_pace_unit_s(&p);
     }
@@ -142,7 +143,8 @@ static void neither_term_goes_below_zero_and_the_fit_stays_best(void **state) {
         double points[3][2];
         kl_msgcost cost = {0};
         for (uint64_t i = 0; i < 3; i++) {
-            points[i][0] = ldexp(0.5 + random_01(seed * 16 + i) / 2, 2 * (int)i); /* of three size classes */
+            points[i][0] =
+                ldexp(0.5 + random_01(seed * 16 + i) / 2, 2 * (int)i); /* messages of three size classes */
             points[i][1] = random_01(seed * 16 + 8 + i);
             kl_msgcost_add(&cost, points[i][0], points[i][1]);
         }
@@ -177,7 +179,7 @@ static void messages_that_waited_for_others_do_not_count(void **state) {
     assert_true(near(fit.fixed_s, truth.fixed_s, 1e-6) && near(fit.per_unit_s, truth.per_unit_s, 1e-6));
 }
 
-/* λ is known from large messages at first; then only small ones come, and their cost changes. */
+/* Large messages give λ first; then only small messages come, and their cost changes. */
 static void the_fit_follows_a_change_and_keeps_the_cost_of_a_byte(void **state) {
     (void)state;
     const double factors[] = {10, 0.1, 1, 300};
@@ -195,7 +197,7 @@ static void the_fit_follows_a_change_and_keeps_the_cost_of_a_byte(void **state) 
         kl_msgcost_next_window(&cost);
         kl_linear fit = kl_msgcost_fit(&cost);
         assert_true(near(fit.fixed_s, truth.fixed_s, 0.01) && near(fit.per_unit_s, truth.per_unit_s, 0.01));
-        kl_msgcost_add(&cost, 200, 1); /* one that waited does not end the window before */
+        kl_msgcost_add(&cost, 200, 1); /* an exchange that was delayed does not end the previous window */
         kl_msgcost_next_window(&cost);
         kl_msgcost_next_window(&cost);
         assert_true(near(kl_msgcost_fit(&cost).fixed_s, truth.fixed_s, 0.01));
@@ -211,7 +213,7 @@ static void later_chunks_weigh_more(void **state) {
     assert_true(near(kl_wap_unit_s(&wap), (1 * 1 + 2 * 4) / 3.0, 1e-12)); /* (1·1 + 2·4)/(1 + 2) */
 }
 
-/* One task that took next to no time, before the worker has shown more; slower than the mean is believed. */
+/* A first task that took almost no time is not believed in full; a first task slower than the mean is. */
 static void a_first_report_makes_nobody_endlessly_fast(void **state) {
     (void)state;
     const kl_stat nothing = {.count = 1, .mean = 0};
@@ -227,7 +229,7 @@ static void a_first_report_makes_nobody_endlessly_fast(void **state) {
     }
 }
 
-/* A bin holds what lies between its ends, the bins lie side by side, and none of a stat's tasks is lost. */
+/* Bins are adjacent, each value lies between the ends of its bin, and every task of a stat is counted. */
 static void sizes_lie_in_their_bins(void **state) {
     (void)state;
     double most, least = kl_sizes_bin(KL_SIZE_BINS / 2, &most);
@@ -260,7 +262,7 @@ static void of_many_tasks_the_extremes_are_kept(void **state) {
     kl_stat_add(&many, 0.01, 0);
     kl_stat_add(&many, 50, 0);
     kl_sizes_add(&sizes, &many, 1);
-    kl_sizes_add(&sizes, &many, 0); /* of a worker whose rate is not known: nothing */
+    kl_sizes_add(&sizes, &many, 0); /* a worker with an unknown rate adds nothing */
     kl_sizes_add(&sizes, &(kl_stat){0}, 1);
     double sum = 0, most = 0;
     for (uint32_t i = 0; i < KL_SIZE_BINS; i++)
@@ -276,11 +278,11 @@ static void of_many_tasks_the_extremes_are_kept(void **state) {
 static void who_never_reported_is_as_slow_as_it_was_silent(void **state) {
     (void)state;
     kl_worker_view view = {.present = true, .queued_tasks = 1, .queued_units = 1, .queued_at_s = 10};
-    kl_view_abandoned(&view, 1, 0.1, 10.05); /* sooner than a task usually takes: that tells nothing */
+    kl_view_abandoned(&view, 1, 0.1, 10.05); /* shorter than a usual task: shows nothing */
     assert_true(kl_worker_rate(&view) == 0);
     kl_view_abandoned(&view, 1, 0.1, 12);
     assert_true(fabs(kl_worker_rate(&view) - 0.5) < 1e-9);
-    kl_view_abandoned(&view, 1, 0.1, 20); /* something is known of it now */
+    kl_view_abandoned(&view, 1, 0.1, 20); /* the worker's rate is known now */
     assert_true(fabs(kl_worker_rate(&view) - 0.5) < 1e-9);
 }
 

@@ -1,12 +1,13 @@
-/* What a message costs, from the quickest exchanges lately. */
+/* Estimate the cost of a message from the quickest recent exchanges. */
 #include <math.h>
 #include <string.h>
 
 #include "measure/measure.h"
 
-/* Sizes further apart than this tell what a byte costs; from nearer ones the start-up's jitter would. */
+/* Sizes that differ by more than this give the cost of a byte; between closer sizes, jitter of the start-up
+ * cost would dominate. */
 static const double SPREAD_BYTES = 16384;
-/* A window with fewer exchanges does not end: one that came late would speak for all. */
+/* A window with fewer exchanges does not end, because one delayed exchange would decide it. */
 enum { WINDOW_EXCHANGES = 4 };
 
 static kl_msgcost_size *size_of(kl_msgcost_window *window, double bytes) {
@@ -26,7 +27,7 @@ void kl_msgcost_add(kl_msgcost *cost, double bytes, double seconds) {
     cost->count++;
 }
 
-/* Sums over the quickest exchange of each size. */
+/* Sums over the quickest exchange of each size class. */
 typedef struct sums {
     double n, x, y, xx, xy, least, most;
 } sums;
@@ -50,7 +51,7 @@ static sums sum_up(const kl_msgcost_window *a, const kl_msgcost_window *b) {
     return s;
 }
 
-/* Of one window alone: the start-up may have changed between the two. */
+/* Fit one window alone, because the start-up cost may have changed between two windows. */
 static bool tells_per_byte(const kl_msgcost_window *window) {
     sums s = sum_up(window, window);
     return s.n > 0 && s.most - s.least >= SPREAD_BYTES;
@@ -59,11 +60,11 @@ static bool tells_per_byte(const kl_msgcost_window *window) {
 static kl_linear least_squares(const sums *s) {
     double spread = s->n * s->xx - s->x * s->x;
     kl_linear flat = {s->y / s->n, 0};
-    if (spread <= 1e-12 * s->n * s->xx) /* one size only, up to rounding */
+    if (spread <= 1e-12 * s->n * s->xx) /* all messages have the same size, up to rounding */
         return flat;
     double slope = (s->n * s->xy - s->x * s->y) / spread;
     double start = (s->y - slope * s->x) / s->n;
-    /* The best fit on the allowed side lies on the border that the free one crosses. */
+    /* If the free fit leaves the allowed region, the best allowed fit lies on the border it crossed. */
     if (slope < 0)
         return flat;
     if (start < 0)

@@ -1,9 +1,9 @@
-/* How much tasks differ: a histogram of the logarithm of their sizes. */
+/* Measure how much tasks differ: a histogram of the logarithm of their sizes. */
 #include <math.h>
 
 #include "measure/measure.h"
 
-static const double PER_DOUBLING = 4; /* bins */
+static const double PER_DOUBLING = 4; /* number of bins */
 
 static uint32_t bin_of(double size) {
     double bin = floor(PER_DOUBLING * log2(size)) + KL_SIZE_BINS / 2.0;

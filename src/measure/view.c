@@ -1,11 +1,11 @@
-/* What traffic makes of what is known of a worker. */
+/* Update what is known about a worker from its messages. */
 #include <math.h>
 #include <string.h>
 
 #include "measure/measure.h"
 
-/* A pace forgets with this time constant of working time: many scheduling quanta and some tasks, so that it
- * averages over context switches and over tasks that differ. */
+/* Time constant with which a pace forgets, in working time: many scheduling quanta and several tasks, so that
+ * the pace averages over context switches and over different tasks. */
 static const double PACE_MEMORY_S = 0.2, PACE_MEMORY_TASKS = 8;
 static const double LEAD_S = 1e-3, LEAD_MOST_S = 20e-3, LEAD_ROUND_TRIPS = 4;
 
@@ -30,8 +30,8 @@ static double memory_of(double task_s) {
     return fmax(PACE_MEMORY_S, PACE_MEMORY_TASKS * task_s);
 }
 
-/* A first report may be one task that took next to no time: a worker is taken to be faster than the others
- * only as far as it has shown it, as if a task of theirs had come before. */
+/* The first report may come from one task that took almost no time. So a worker that looks faster than the
+ * others is believed only in part, as if one of the others' tasks had come first. */
 static void expect_mean(kl_pace *pace, double busy_s, double units, double mean_s) {
     if (pace->units == 0 && busy_s < mean_s * units)
         kl_pace_add(pace, mean_s, 1, memory_of(mean_s));
@@ -76,7 +76,7 @@ void kl_views_begin(kl_worker_view *views, uint32_t slots) {
         v->run_unit_s = (kl_stat){0};
     }
     for (uint32_t i = 0; i < slots && known; i++)
-        views[i].prior_rate *= known / total; /* the mean of those known is 1 */
+        views[i].prior_rate *= known / total; /* scale the prior rates so that their mean is 1 */
 }
 
 double kl_lead_s(const kl_snapshot *snapshot) {

@@ -1,15 +1,16 @@
 /* One iteration of a balanced master/worker program: expressions (7) to (13) of César, Moreno, Sorribes and
- * Luque 2006, and the quality of what a distribution achieved. docs/model.md has them with their limits. */
+ * Luque 2006, and the quality of what a distribution achieved. docs/explanation/model.md has them with their
+ * limits. */
 #include "model/model.h"
 
 #include <math.h>
 
-/* λαV: wire time of all that goes to the workers. */
+/* λαV: wire time of all bytes to the workers. */
 static double wire_to_s(const kl_farm_model *m) {
     return m->message.per_unit_s * m->to_workers * m->bytes;
 }
 
-/* λV: wire time of everything, both ways. */
+/* λV: wire time of all bytes, both ways. */
 static double wire_s(const kl_farm_model *m) {
     return m->message.per_unit_s * m->bytes;
 }
@@ -19,14 +20,14 @@ double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double spe
     double work_s = m->work_s / (speed > 0 ? speed : n);
     if (m->synchronous) /* (9) */
         return (n + 1) * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s;
-    if (start_s >= to_s / n) /* (7): a message's bytes are gone before the next one has started */
+    if (start_s >= to_s / n) /* (7): the bytes of a message are sent before the next message starts */
         return (n + 1) * start_s + wire_s(m) / n + work_s + m->master_s;
     return 2 * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s; /* (8) */
 }
 
 double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed) {
     double spent_s = speed * kl_model_time_with_s(m, workers, speed);
-    return spent_s > 0 ? m->work_s / spent_s : 1; /* nothing spent, nothing lost */
+    return spent_s > 0 ? m->work_s / spent_s : 1; /* without work nothing is lost */
 }
 
 double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed) {
@@ -41,10 +42,10 @@ static uint32_t whole_workers(double n) {
 
 uint32_t kl_model_capability(const kl_farm_model *m) {
     double start_s = m->message.fixed_s, to_s = wire_to_s(m), total_s = wire_s(m) + m->work_s;
-    double answer_s = total_s - to_s; /* (1−α)λV + T_c: one worker's work and its answer, times n */
+    double answer_s = total_s - to_s; /* (1−α)λV + T_c: n times one worker's work and its answer */
     if (m->synchronous) {
         double b = to_s - 2 * start_s;
-        if (start_s > 0) { /* (12), the root written so that it loses no digits when b is large */
+        if (start_s > 0) { /* (12), in a form that keeps all digits when b is large */
             double root = sqrt(b * b + 4 * start_s * total_s);
             return whole_workers(b > 0 ? 2 * total_s / (b + root) : (root - b) / (2 * start_s));
         }
@@ -61,7 +62,7 @@ typedef struct best {
     double index;
 } best;
 
-/* What (10) to (12) solve: are n−1 others sent theirs before the first one's answer is back? */
+/* The inequality behind (10) to (12): are the other n−1 messages sent before the first answer is back? */
 static bool feeds(const kl_farm_model *m, uint32_t workers, double speed) {
     double n = workers, start_s = m->message.fixed_s, to_s = wire_to_s(m) / n;
     double send_s = m->synchronous ? start_s + to_s : fmax(start_s, to_s);
@@ -76,9 +77,9 @@ kl_speeds kl_speeds_listed(const double *sums) {
     return (kl_speeds){listed, sums};
 }
 
-/* Sending to all takes longer with each worker, the first one's answer less long: one border. */
+/* With more workers sending takes longer and the first answer comes sooner, so there is one limit. */
 uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most) {
-    uint32_t fed = 1, over = most + 1; /* fed are fed, over are not */
+    uint32_t fed = 1, over = most + 1; /* `fed` workers can be fed, `over` workers cannot */
     while (over > fed + 1) {
         uint32_t middle = fed + (over - fed) / 2;
         if (feeds(m, middle, kl_speed_of(speeds, middle)))
@@ -89,13 +90,14 @@ uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32
     return fed;
 }
 
-enum { COARSE = 32 }; /* parts of a range, or of a number, that are looked at in one round */
+enum { COARSE = 32 }; /* number of steps into which a range, or a number, is cut in one round */
 
 static uint32_t further(uint32_t n, uint32_t step, uint32_t most) {
     return most - n < step ? most : n + step;
 }
 
-/* Of low, … , high, `step` apart or, with step 0, ever further apart: the best, and its neighbours. */
+/* Evaluate low, … , high, `step` apart (step 0: at growing distances), and return the best number with its
+ * neighbours. */
 static best look_through(const kl_index *index, uint32_t step, uint32_t *low, uint32_t *high) {
     uint32_t last = *high, before = *low;
     best found = {*low, INFINITY};
@@ -112,11 +114,13 @@ static best look_through(const kl_index *index, uint32_t step, uint32_t *low, ui
     }
 }
 
-/* It falls and then rises: look at numbers ever further apart, then ever closer around the best of them. */
+/* The values fall and then rise: evaluate numbers at growing distances, then narrow the search around the
+ * best. */
 uint32_t kl_model_lowest(const kl_index *index, uint32_t most) {
     uint32_t low = 1, high = most;
     best found = look_through(index, 0, &low, &high);
-    while (found.index < INFINITY && high > low + 1) { /* not less: no number has an index */
+    while (found.index < INFINITY &&
+           high > low + 1) { /* strictly less fails when no number has a finite index */
         uint32_t step = (high - low) / COARSE + 1;
         found = look_through(index, step, &low, &high);
         if (step == 1)
@@ -143,7 +147,7 @@ uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t mos
 double kl_model_quality(double busy_s, uint32_t workers, double elapsed_s) {
     if (workers == 0 || !(elapsed_s > 0))
         return 0;
-    return fmax(0, 1 - busy_s / workers / elapsed_s); /* clocks may differ by a hair */
+    return fmax(0, 1 - busy_s / workers / elapsed_s); /* measurements of two clocks may differ slightly */
 }
 
 double kl_model_quality_bound(double task_mean_s, double task_sd_s, uint32_t workers) {

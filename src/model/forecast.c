@@ -1,13 +1,12 @@
-/* When will it end? The forecast from what each worker does now, and the two yardsticks of a run. */
+/* Forecast the end of a run from the present pace of each worker; compute the two yardsticks of a run. */
 #include "model/model.h"
 
 #include <math.h>
 
-/* Time until all work ends at which the workers together have taken `units`, each from when it is free, and
- * one of own_rate besides from now on; longest_s: when the last of them is free. Starting with all and
- * leaving out those that are busy longer only shortens the time, so this settles, mostly in the first or
- * second round.
- */
+/* Return the time until the workers together have taken `units`, each from the time it becomes free on, with
+ * one extra worker of own_rate from now on; longest_s: when the last of them becomes free. The iteration
+ * starts with all workers. Leaving out those that stay busy longer only shortens the time, so it converges,
+ * mostly within two rounds. */
 static double level_s(const kl_snapshot *s, double units, double own_rate, uint32_t without,
                       double longest_s) {
     double level = INFINITY;
@@ -21,8 +20,8 @@ static double level_s(const kl_snapshot *s, double units, double own_rate, uint3
     }
 }
 
-/* Variance of the relative error of left_s: tasks differ (those to come, and those the mean was taken from),
- * paces waver, and unknown workers may be half or half again as fast as the mean. */
+/* Return the variance of the relative error of left_s. Tasks differ (those to come and those in the sample),
+ * paces vary, and a worker without measurements may be half as fast or half again as fast as the mean. */
 static double relative_variance(const kl_snapshot *s, const kl_crew_sums *c, double task) {
     double n = c->present, cv = kl_stat_cv(&s->unit_s);
     double variance = cv * cv * task / fmax(s->left_units + c->queued_units, task);
@@ -45,7 +44,7 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
         double task = s->tasks && s->units > 0 ? s->units / (double)s->tasks : 1;
         double off = 1.96 * sqrt(relative_variance(s, c, task));
         f.low_s = f.left_s / (1 + off);
-        f.high_s = f.left_s * (1 + off) + s->unit_s.mean * task; /* nobody ends in the middle of a task */
+        f.high_s = f.left_s * (1 + off) + s->unit_s.mean * task; /* no worker ends in the middle of a task */
     }
     if (worker < s->slots && s->workers[worker].present) {
         kl_lane l = kl_worker_lane(&s->workers[worker], mean_rate, s->now_s);
@@ -56,8 +55,8 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
     return f;
 }
 
-/* With fewer tasks left than workers, as many workers as tasks do one each: no sooner than the slowest of the
- * fastest of them. Shared out evenly, the tasks would seem to be done long before anybody can end one. */
+/* When fewer tasks than workers are left, the fastest workers do one task each, and the end is not before the
+ * slowest of these. Divisible work would seem to end before any worker can finish a task. */
 static double one_each_s(const kl_snapshot *s, uint32_t worker, double task_units) {
     double speed = 0, own = kl_worker_rate(&s->workers[worker]);
     uint32_t ranked = kl_crew_ranked(s->crew);
@@ -65,7 +64,7 @@ static double one_each_s(const kl_snapshot *s, uint32_t worker, double task_unit
         return 0;
     uint32_t last = (uint32_t)s->left;
     kl_crew_nth_fastest(s->crew, last, &speed);
-    if (own >= speed) /* it is one of them */
+    if (own >= speed) /* `worker` is one of them */
         kl_crew_nth_fastest(s->crew, last + 1, &speed);
     return speed > 0 ? task_units / speed : 0;
 }

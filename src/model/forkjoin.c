@@ -1,5 +1,5 @@
-/* Fork-join iterations: the master alone, then its tasks on the workers (Buaklee, Tracy, Vernon, Wright 2002,
- * with the round trip and the master's time for each worker's results, which they leave out). */
+/* Fork-join iterations: the master computes alone, then the workers do its tasks (Buaklee, Tracy, Vernon,
+ * Wright 2002). Round trip and the master's time for each worker's results are added to their model. */
 #include "model/model.h"
 
 double kl_model_join_s(const kl_forkjoin *m, double tasks, uint32_t workers, double workers_s) {

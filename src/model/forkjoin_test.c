@@ -1,4 +1,4 @@
-/* Fork-join programs: the paper's table 3, and what must hold for any. */
+/* Fork-join programs: table 3 of the paper, and properties that hold for any program. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static const struct {
     {"ssn 10,000, T = 100, G = 100", 100, 100, 44, 70.32, 3.31, "3.65"},
 };
 
-/* Equal groups of tasks; on fewer workers some get one more than others. */
+/* Equal groups of tasks; with fewer workers than groups some workers get one group more. */
 static double minutes(double master_s, uint32_t iterations, double group_s, uint32_t groups,
                       uint32_t workers) {
     double workers_s = group_s * ceil((double)groups / workers);
@@ -52,9 +52,9 @@ static void table_3_to_the_last_digit(void **state) {
                        near_by[r].printed);
 }
 
-/* The four rows of ssn 20,000 follow to the last digit from another t_W than is printed, one for T = 50 and
- * 400 and one for T = 100 and 200, 0.4 to 0.7 % below; not from any number of evaluations at the printed one.
- */
+/* The four rows of ssn 20,000 follow to the last digit from other values of t_W than the printed ones, 0.4 to
+ * 0.7 % lower: one value for T = 50 and 400, one for T = 100 and 200. No number of evaluations explains them
+ * at the printed t_W. */
 static void table_3_with_another_benchmark(void **state) {
     (void)state;
     static const struct {
@@ -75,8 +75,8 @@ static void table_3_with_another_benchmark(void **state) {
     }
 }
 
-/* The row with fewer workers than groups follows from n evaluations, as the paper's text has it, and a t_W
- * that is printed as 6.32; n + 1 give 10.56. */
+/* The row with fewer workers than groups follows from n evaluations, as the paper's text says, and from t_W
+ * printed as 6.32; n + 1 evaluations give 10.56. */
 static void table_3_fewer_workers_than_groups(void **state) {
     (void)state;
     assert_printed(minutes(64.81, 44 - 1, 6.3155, 3, 2), "10.34");

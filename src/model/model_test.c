@@ -18,7 +18,7 @@ static bool near(double a, double b, double relative) {
     return fabs(a - b) <= relative * fmax(fabs(a), fabs(b)) + 1e-300;
 }
 
-/* Every order of magnitude is as likely as any other, and now and then a term is missing. */
+/* Draw a random case: every order of magnitude is equally likely, and sometimes a term is 0. */
 static double scale(uint64_t i, double low, double high) {
     return kl_mix64(i ^ 0xabcdef) % 8 == 0 ? 0 : low * pow(high / low, random_01(i));
 }
@@ -56,7 +56,7 @@ static double equal_speeds(const void *self, uint32_t n) {
 
 static const kl_speeds equal = {equal_speeds, NULL};
 
-/* Those of 1 … most, and as many as are fed. */
+/* The best of 1 … most, and the largest number that can be fed. */
 static uint32_t best_by_scan(const kl_farm_model *m, uint32_t most) {
     uint32_t feeds = kl_model_capability(m), best = 1;
     for (uint32_t n = 2; n <= most && n <= feeds; n++)
@@ -121,13 +121,14 @@ static void general_form_agrees_with_the_balanced_one(void **state) {
             from[i] = m.bytes * (1 - m.to_workers) / n;
             work[i] = m.work_s / n;
         }
-        if (!near(m.message.fixed_s, m.message.per_unit_s * to[0], 1e-9)) /* which side is rounding's */
+        if (!near(m.message.fixed_s, m.message.per_unit_s * to[0],
+                  1e-9)) /* skip cases where rounding decides */
             assert_true(near(general_time_s(&m, n, to, from, work), time_s(&m, n), 1e-9));
     }
 }
 
-/* The definition behind (10) to (12): how long the first worker's answer is still away when the n−1 others
- * have been sent theirs. */
+/* The definition behind (10) to (12): the time until the first worker's answer arrives, after the other n−1
+ * messages were sent. */
 static double slack_s(const kl_farm_model *m, double n) {
     double start_s = m->message.fixed_s, to_s = m->message.per_unit_s * m->to_workers * m->bytes / n;
     double send_s = m->synchronous ? start_s + to_s : fmax(start_s, to_s);
@@ -168,14 +169,14 @@ static void free_messages_feed_everybody(void **state) {
     for (int synchronous = 0; synchronous < 2; synchronous++) {
         kl_farm_model m = {.work_s = 1, .bytes = 1e6, .to_workers = 0.5, .synchronous = synchronous};
         assert_true(kl_model_capability(&m) == UINT32_MAX);
-        assert_int_equal(kl_model_best_of(&m, equal, 77), 77); /* then every worker pays */
+        assert_int_equal(kl_model_best_of(&m, equal, 77), 77); /* every worker pays here */
         assert_true(near(efficiency(&m, 77), 1, 1e-12));
     }
 }
 
 enum { SPEEDS = 3000 };
 
-/* Sums of speeds from 1 down, the fastest first, in groups as clusters have them. */
+/* Sums of speeds from 1 down, fastest first, in groups of equal workers as in clusters. */
 static void random_speeds(uint64_t seed, double *sums) {
     double speed = 1, sum = 0;
     uint32_t group = 1 + (uint32_t)(kl_mix64(seed) % 200);
@@ -200,7 +201,7 @@ static void equal_speeds_are_the_balanced_form(void **state) {
     }
 }
 
-/* Twice the speed for all is half the work; one faster worker more never takes longer to compute. */
+/* Twice the speed of all workers equals half the work; one more worker never lengthens the compute time. */
 static void speeds_divide_the_work(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -233,7 +234,7 @@ static void best_of_unequal_workers_agrees_with_a_scan(void **state) {
     }
 }
 
-/* Four at full speed and a thousand at a hundredth: the slow ones cost messages and bring little. */
+/* Four workers at full speed and a thousand at a hundredth: the slow workers cost messages and add little. */
 static void slow_workers_are_left_out(void **state) {
     (void)state;
     double sums[1004];
@@ -243,7 +244,7 @@ static void slow_workers_are_left_out(void **state) {
     assert_int_equal(kl_model_best_of(&m, kl_speeds_listed(sums), 1004), 4);
     m.message.fixed_s = 1e-9;
     assert_int_equal(kl_model_best_of(&m, kl_speeds_listed(sums), 1004), 1004);
-    for (int i = 0; i < 2; i++) { /* no number has an index */
+    for (int i = 0; i < 2; i++) { /* no number of workers has a finite index */
         m.work_s = i ? NAN : 1e200;
         uint32_t found = kl_model_best_of(&m, kl_speeds_listed(sums), 1004);
         assert_true(found >= 1 && found <= 1004);
@@ -289,7 +290,8 @@ static void shortest_chunk_is_the_capability_turned_round(void **state) {
         double send_s = 37e-6, chunk_s = kl_model_min_chunk_s(send_s, n);
         kl_farm_model m = {.message = {.fixed_s = send_s}, .work_s = n * chunk_s};
         assert_int_equal(kl_model_capability(&m), n);
-        /* All of it on the wire: (12) without start-up; half a unit in n keeps rounding out of it. */
+        /* All time is wire time: (12) without start-up cost. Half a unit in n avoids rounding at the limit.
+         */
         kl_farm_model wire = {.message = {.per_unit_s = 1},
                               .bytes = send_s * n,
                               .to_workers = 1,
@@ -308,7 +310,8 @@ static void quality_and_its_bound(void **state) {
     assert_true(near(kl_model_quality_bound(1, 1, 8), 1 / 1.5, 1e-12));
     assert_true(kl_model_quality_bound(1, 0, 8) == 0 && kl_model_quality_bound(0, 1, 8) == 1);
     double before = 0;
-    for (uint32_t n = 1; n < 1000; n *= 2) { /* grows with the workers and with σ/μ, below 1 */
+    for (uint32_t n = 1; n < 1000;
+         n *= 2) { /* the bound grows with the number of workers and with σ/μ, and stays below 1 */
         double bound = kl_model_quality_bound(1, 0.7, n);
         assert_true(bound > before && bound < 1 && bound < kl_model_quality_bound(1, 0.8, n));
         before = bound;
@@ -322,7 +325,7 @@ static kl_forecast forecast_of(kl_snapshot *s, uint32_t worker) {
     return f;
 }
 
-/* P workers with the given units per second, nothing queued; pace known where the rate is above 0. */
+/* Make P workers with the given units per second and empty queues; a rate of 0 means an unknown pace. */
 static kl_snapshot farm_of(kl_worker_view *workers, const double *rates, uint32_t n, double left) {
     for (uint32_t i = 0; i < n; i++) {
         workers[i] = (kl_worker_view){.present = true};
@@ -362,7 +365,8 @@ static void queued_work_comes_first(void **state) {
     s.now_s = 1;
     assert_true(near(forecast_of(&s, 0).share_units, 20.0 / 3, 1e-6)); /* (6 − 4) s at 10 */
     assert_true(near(forecast_of(&s, 1).share_units, 140.0 / 3, 1e-6));
-    workers[0].queued_units = 1000; /* busy longer than all the rest: gets none, and decides the end */
+    workers[0].queued_units =
+        1000; /* a worker that is busy longer than all the rest gets nothing and decides the end */
     assert_true(forecast_of(&s, 0).share_units == 0);
     assert_true(near(forecast_of(&s, 1).share_units, 50, 1e-6));
     assert_true(near(forecast_of(&s, 1).left_s, 99, 1e-9));
@@ -395,7 +399,7 @@ static void forecast_of_nothing_known_is_zero(void **state) {
     kl_forecast f = forecast_of(&s, 0);
     assert_true(f.left_s == 0 && f.unit_s == 0 && f.high_s == 0 && f.rate_units_per_s == 0);
     assert_true(kl_model_equal_split_s(&s) == 0 && kl_model_bound_s(&s) == 0);
-    s = farm_of(workers, some, 2, 100); /* the unknown one counts as the mean of the others */
+    s = farm_of(workers, some, 2, 100); /* a worker with unknown rate counts as the mean of the others */
     assert_true(near(forecast_of(&s, 1).share_units, 50, 1e-9));
     s.left_units = 0;
     assert_true(forecast_of(&s, 1).left_s == 0);
@@ -404,8 +408,8 @@ static void forecast_of_nothing_known_is_zero(void **state) {
     assert_true(forecast_of(&s, 0).left_s == 0);
 }
 
-/* Tasks of random length dealt one by one to equal workers: the interval forecast at half time should hold
- * the end about 19 times in 20. */
+/* Tasks of random length, dealt one by one to equal workers: the interval forecast at half time should
+ * contain the end about 19 times in 20. */
 static void interval_holds_the_end(void **state) {
     (void)state;
     enum { RUNS = 400, TASKS = 400, P = 4 };

@@ -1,15 +1,15 @@
-/* The balanced iteration when work goes out in several rounds: what (7) to (9) become when workers that begin
- * late get less, and the next chunk is on its way before the last one ends. Derivation: docs/model.md. */
+/* The balanced iteration for work in several rounds. It extends (7) to (9): workers that begin late get fewer
+ * chunks, and the next chunk is sent before the previous one ends. Derivation: docs/explanation/model.md. */
 #include "model/model.h"
 
 #include <math.h>
 
-/* A message of one chunk: how long the master is at it, and until it has arrived. */
+/* Times of a chunk's message: how long it occupies the master, and when it arrives. */
 typedef struct message {
     double send_s, arrive_s;
 } message;
 
-/* answer_s: 0 stands for m_o, as in the paper. */
+/* answer_s = 0 stands for m_o, as in the paper. */
 static message message_of(const kl_farm_model *m, double bytes, double answer_s) {
     double start_s = m->message.fixed_s, wire_s = m->message.per_unit_s * bytes;
     double busy_s = answer_s > 0 ? answer_s : start_s;
@@ -21,8 +21,8 @@ static double bytes_out(const kl_farm_model *m, const kl_rounds *rounds, size_t 
     return m->to_workers * m->bytes * rounds->part[round] / n;
 }
 
-/* By how many σ the last of n is expected after their mean: Hartley and David's bound for any distribution,
- * and what the normal one comes to (Cramer 1946), whichever is smaller. */
+/* Return by how many σ the last of n is expected after their mean: the smaller of Hartley and David's bound
+ * for any distribution and the value for a normal one (Cramér 1946). */
 static double last_of(double n) {
     if (n <= 1)
         return 0;
@@ -32,8 +32,8 @@ static double last_of(double n) {
     return fmin((n - 1) / sqrt(2 * n - 1), normal);
 }
 
-/* When the first and the last worker begin their last chunk if every worker gets one chunk a round, and how
- * early the last message could have been there. */
+/* When the first and the last worker begin their last chunk, with one chunk a worker and round, and the
+ * earliest arrival of the last message. */
 typedef struct last_round {
     double first_s, last_s, arrived_s;
 } last_round;
@@ -55,10 +55,9 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
     return r;
 }
 
-/* When the last worker ends, from when the last chunks begin. Workers that go one chunk a round keep the
- * distance they began with, and what differs in their chunks adds up. Once they have drifted apart, and when
- * the distance is longer than a chunk, whoever is ahead takes the chunk of who is behind: all end within one
- * last chunk, the last half of it after their mean. */
+/* Return when the last worker ends, given when the last chunks begin. Workers in step keep their distance
+ * from the start, and the differences of their chunks add up. Workers out of step, or further apart than a
+ * chunk, take chunks from slower ones, so that all end within one last chunk, on average at its middle. */
 static double end_last_s(const last_round *r, const kl_rounds *rounds, double n, double chunk_s,
                          double late_s, double late_in_step_s) {
     double in_step_s = r->last_s + chunk_s + late_in_step_s;
@@ -76,7 +75,7 @@ double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double s
     last_round r = play_rounds(m, n, speed, rounds);
     double chunk_s = m->work_s * part / speed, task_sd_s = rounds->task_sd_s * n / speed;
     double late_s = task_sd_s * sqrt(rounds->tasks * part / n) * last_of(n);
-    /* In step, only those that began within such a spread of the last can end after it. */
+    /* In step, only workers that began within this spread of the last one can end after it. */
     double own_sd_s = task_sd_s * sqrt(rounds->tasks / n), apart_s = r.last_s - r.first_s;
     double rivals = apart_s > own_sd_s ? (n - 1) * own_sd_s / apart_s : n - 1;
     double late_in_step_s = own_sd_s * last_of(1 + rivals);
@@ -88,7 +87,7 @@ size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean
                           uint32_t workers, double *part, size_t most) {
     double n = workers ? workers : 1, left = 1;
     double spread = task_mean_s > 0 ? task_sd_s / task_mean_s * sqrt(n / 2) : 0;
-    double least = n / tasks; /* a task for each */
+    double least = n / tasks; /* at least a task for each worker */
     if (m->work_s > 0) {
         double send_s = message_of(m, m->to_workers * m->bytes / tasks, 0).send_s;
         least = fmax(least, kl_model_min_chunk_s(send_s, workers) * n / m->work_s);

@@ -19,7 +19,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* ---- the same chunk by chunk ---- */
+/* ---- reference: the same computation chunk by chunk ---- */
 
 typedef struct played {
     const kl_farm_model *m;
@@ -31,7 +31,7 @@ typedef struct played {
     uint64_t seed;
 } played;
 
-/* Seconds of a chunk of `part` of the work; the sum of many tasks is near the normal distribution. */
+/* Return the seconds of a chunk with `part` of the work; the sum of many tasks is close to normal. */
 static double chunk_s(played *p, double part, uint32_t worker) {
     double sum = 0;
     for (int i = 0; i < 12; i++)
@@ -47,7 +47,7 @@ static uint32_t first_to_ask(const played *p) {
     return first;
 }
 
-/* The worker gets `part` of the work, and asks again in time for the next. */
+/* The worker gets `part` of the work and asks for the next part in time. */
 static void deal(played *p, uint32_t worker, double part) {
     double start_s = p->m->message.fixed_s, byte_s = p->m->message.per_unit_s, bytes = p->m->bytes * part;
     double wire_s = byte_s * p->m->to_workers * bytes;
@@ -105,7 +105,7 @@ static void one_round_of_equal_tasks_is_the_paper_s(void **state) {
         }
 }
 
-/* Equal workers and tasks keep step: nothing is estimated then. */
+/* Equal workers and equal tasks stay in step, so the model is exact. */
 static void rounds_in_step_are_exact(void **state) {
     (void)state;
     double part[10];
@@ -140,7 +140,7 @@ static void compare(const kl_farm_model *m, uint32_t workers, double slow, const
     e->count++;
 }
 
-/* DAF's rounds, and 6, 11 and 16 equal ones. */
+/* The rounds of DAF, and 6, 11 and 16 equal rounds. */
 static void compare_dealings(uint32_t workers, uint32_t messages, double cv, errors *e) {
     double part[PARTS_MAX];
     kl_farm_model m = model_of(workers, messages);
@@ -157,7 +157,8 @@ static void compare_dealings(uint32_t workers, uint32_t messages, double cv, err
     }
 }
 
-/* What docs/model.md states. Tasks of 1 ms, 200 for each worker. */
+/* Check the errors that docs/explanation/model.md states, for tasks of 1 ms and 200 of them for each worker.
+ */
 static void error_against_chunk_by_chunk(void **state) {
     (void)state;
     static const double cv[] = {0, 0.1, 0.3, 0.8};

@@ -1,21 +1,20 @@
-/* What workers share slows all of them down: cores, the master's threads, a link. Each is a station with its
- * load.
- */
+/* Resources that workers share slow all of them down: cores, the master's threads, callbacks, a link. Each
+ * one is a station with a load. */
 #include <math.h>
 
 #include "model/model.h"
 
-/* Bytes that cost as much as the message they are in, and what one more message costs a farm that has many,
- * over what it costs one that has few: those wake threads, and find cold caches. docs/model.md says where
- * both are from. */
+/* Bytes whose cost equals that of the message around them; and the cost of one more message for a farm with
+ * many messages over its cost for a farm with few, which must wake threads and finds cold caches.
+ * docs/explanation/model.md says where both numbers come from. */
 static const double HALF_BYTES = 48e3, AMONG_MANY = 0.4;
-/* Of a task's time, however long it is said to have been kept from its core. */
+/* Least part of a task's time that counts as work, whatever delay was reported. */
 static const double LEAST_ALONE = 0.02;
-static const double NOTHING = 1e-12; /* a state less likely than this part of the likeliest one */
+static const double NOTHING = 1e-12; /* states less likely than this part of the likeliest one are left out */
 
 /* --- one station --- */
 
-/* How much likelier it is that k + 1 are there than that k are. */
+/* Return the probability of k + 1 visitors over that of k. */
 static double step_up(const kl_station *s, double away_s, double n, double k) {
     return (n - k) * s->task_s / (away_s * fmin(k + 1, s->servers));
 }
@@ -26,7 +25,7 @@ static double likeliest(const kl_station *s, double away_s, double n) {
     return floor(fmin(n, fmax(0, k)));
 }
 
-/* Σ over the states, from the likeliest one outwards, of its weight and of what is served then. */
+/* Sum the weights of the states, from the likeliest one outwards, and the service rate in them. */
 typedef struct served {
     double weight, servers;
 } served;
@@ -53,9 +52,9 @@ double kl_station_rate(const kl_station *s, double away_s, uint32_t workers) {
     return sum.servers / sum.weight / s->task_s;
 }
 
-/* --- a farm's --- */
+/* --- stations of a farm --- */
 
-/* Of the cost of messages, the part that is there however small they are. */
+/* Return the part of the cost of messages that does not depend on their size. */
 static double fixed_part(double bytes, double messages) {
     return HALF_BYTES / (HALF_BYTES + bytes / fmax(1, messages));
 }
@@ -64,32 +63,34 @@ static double message_part(const kl_load *l) {
     return fixed_part(l->use.bytes, l->use.messages);
 }
 
-/* Of the master's process for messages and dealing, beyond what it was, when there are so many chunks. */
+/* Return the additional CPU time of the master's process for messages and dealing, with this many chunks. */
 static double more_s(const kl_load *l, double chunks) {
     double change = chunks / l->chunks - 1;
     return message_part(l) * l->use.farm_s * (change > 0 ? AMONG_MANY * change : change);
 }
 
-/* Workers have one thread to wake where the master has two. */
+/* A worker has one thread to wake where the master has two. */
 static const double THEIRS = 0.5;
 
 static kl_station cores_of(const kl_load *l, double chunks) {
     double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
     double theirs_s = l->use.local_s + THEIRS * more_s(l, chunks) * l->use.local_tasks / l->use.tasks;
-    double threads = 1; /* of a worker */
+    double threads = 1; /* CPU time of a worker */
     if (l->use.local_tasks > 0)
         threads = fmax(1, l->use.local_s / l->use.local_tasks / l->task_s);
     return (kl_station){(own_s + theirs_s) / l->use.tasks / threads, l->use.cores / threads};
 }
 
-/* For their side of messages workers are taken to need as much as the master. */
+/* Workers are assumed to need as much time for their side of messages as the master does. */
 static double sending_s(const kl_load *l, double chunks) {
     double farm_s = l->use.farm_s + more_s(l, chunks);
     return fmin(l->use.local_s, farm_s * l->use.local_tasks / l->use.tasks) + (l->apart ? 0 : farm_s);
 }
 
 static kl_station messages_of(const kl_load *l, double chunks) {
-    double others_s = fmax(0, l->use.farm_s - l->answer_s * l->chunks); /* beside the thread that deals */
+    double others_s = fmax(
+        0, l->use.farm_s -
+               l->answer_s * l->chunks); /* sending and receiving threads, beside the thread that deals */
     double times = 1 + more_s(l, chunks) / l->use.farm_s;
     return (kl_station){times * fmax(l->answer_s * l->chunks, others_s) / l->use.tasks, 1};
 }
@@ -98,7 +99,7 @@ static kl_station callbacks_of(const kl_load *l) {
     return (kl_station){l->use.callbacks_s / l->use.tasks, 1};
 }
 
-/* The busier direction of the master's link. */
+/* Use the busier direction of the master's link. */
 static kl_station link_of(const kl_load *l) {
     double part = fmax(l->to_workers, 1 - l->to_workers);
     double away = 1 - l->use.local_tasks / l->use.tasks;
@@ -117,7 +118,7 @@ bool kl_load_known(const kl_load *l) {
            l->workers > 0 && l->beyond > 0;
 }
 
-/* With more workers each of them gets fewer chunks, where they get several. */
+/* With more workers each one gets fewer chunks, if it gets several at all. */
 static const double CHUNKS_GROW = 0.7, SEVERAL = 2;
 
 double kl_model_chunks(const kl_load *l, uint32_t workers) {
@@ -151,11 +152,11 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
-/* With more workers than cores CPU time is dearer, by a power of their number: they are switched to and fro,
- * more threads are woken for messages, and bytes that one writes for another to read are not in the caches
- * any more. docs/model.md says where the three powers are from. */
+/* With more workers than cores CPU time grows by a power of their number: threads are switched more often,
+ * more threads wake for messages, and bytes leave the caches before the reader gets to them.
+ * docs/explanation/model.md says where the three exponents come from. */
 static const double DEARER = 0.025, WOKEN = 0.12, MOVED = 0.13;
-static const double COPIED = 4e9; /* bytes a second */
+static const double COPIED = 4e9; /* bytes per second */
 
 static double dearer(const kl_load *l, uint32_t workers) {
     double then = fmax(l->workers, l->use.cores), now = fmax(workers, l->use.cores);
@@ -187,8 +188,8 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     return limit;
 }
 
-/* Whatever the model does not know of is taken to be so again. A worker waits in its tasks or between them:
- * it may have waited as long as the model says if that lies between the time in tasks and all of the time. */
+/* The factor that the model does not explain is assumed to stay the same. A worker waits in its tasks or
+ * between them, so the explained wait may lie anywhere between the time in tasks and the whole time. */
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
     double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);
@@ -221,15 +222,16 @@ kl_load kl_load_with_bytes(const kl_load *l, double times) {
     return other;
 }
 
-/* --- how sure --- */
+/* --- uncertainty of a forecast --- */
 
-static const double RUNS_DIFFER = 0.03; /* where that was not measured; runs never differ by less than */
+static const double RUNS_DIFFER =
+    0.03; /* spread of equal runs when it was not measured; least spread that is assumed */
 static const double RUNS_DIFFER_LEAST = 0.01;
 static const double DOUBLING =
-    0.02; /* what a model may be off by, for each doubling of the number of workers */
-static const double UNKNOWN = 0.15;      /* the same where nothing is known of what they share */
-static const double SHARING = 0.2;       /* and of what sharing adds */
-static const double SURE_SIGMAS = 1.645; /* of a normal distribution, for KL_SURE */
+    0.02; /* relative error of the model for each doubling of the number of workers */
+static const double UNKNOWN = 0.15;      /* the same when nothing is known about shared resources */
+static const double SHARING = 0.2;       /* relative error of the time that sharing adds */
+static const double SURE_SIGMAS = 1.645; /* quantile of the normal distribution for KL_SURE */
 
 kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t workers, const kl_limit *limit) {
     double runs = doubt->runs > 0 ? fmax(doubt->runs, RUNS_DIFFER_LEAST) : RUNS_DIFFER;

@@ -1,6 +1,5 @@
-/* What workers share: against a run of it, event by event; what it comes to for farms; and how sure a
- * forecast is.
- */
+/* Shared resources: compare the model with a simulation event by event; check its results for farms; check
+ * the interval of a forecast. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +18,7 @@ static double exponential(uint64_t *seed, double mean) {
     return -mean * log(random_01(++*seed));
 }
 
-/* Tasks per second of a station played out: everybody is away, or there, for times that forget. */
+/* Simulate a station: return tasks per second when times away and times of service are exponential. */
 static double played_rate(const kl_station *s, double away_s, uint32_t workers, uint64_t seed) {
     enum { EVENTS = 400000 };
     double now_s = 0, there = 0, served = 0;
@@ -45,8 +44,7 @@ static void a_station_serves_what_it_serves_when_played_out(void **state) {
     }
 }
 
-/* Nobody can be faster than alone, and nobody faster than the station; one more worker never makes it slower.
- */
+/* No rate exceeds that of lone workers or that of the station, and one more worker never lowers it. */
 static void a_station_keeps_its_bounds(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -89,16 +87,16 @@ static void more_workers_than_cores_compute_no_faster(void **state) {
     for (uint32_t n = 2; n <= 32; n *= 2) {
         kl_limit limit = kl_model_limit(&load, n);
         assert_int_equal(limit.what, KL_SHARED_CORES);
-        double dearer = pow(n / 2.0, 0.025); /* CPU time, of more workers than cores */
+        double dearer = pow(n / 2.0, 0.025); /* CPU time grows with more workers than cores */
         assert_true(limit.times >= n / 2.0 * dearer && limit.times < n / 2.0 * dearer * 1.1);
         assert_true(limit.used > 0.99);
     }
-    load.use.local_s = 0.01; /* they sleep */
+    load.use.local_s = 0.01; /* these workers sleep */
     assert_true(kl_model_limit(&load, 8).times < 1.05);
     assert_true(kl_model_limit(&load, 256).times > 1.5);
 }
 
-/* By which power of their number the CPU time of more workers than cores grows. */
+/* Return the power of the number of workers by which CPU time grows beyond the number of cores. */
 static double power_of(const kl_load *load) {
     return log2(kl_model_limit(load, 128).times / kl_model_limit(load, 64).times) - 1;
 }
@@ -108,7 +106,7 @@ static void messages_and_bytes_make_cpu_time_dearer_than_computing(void **state)
     kl_load load = computing();
     load.use.farm_s = 1e-6;
     assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
-    load.use.bytes = 4e9; /* a second of copying, of one that was used */
+    load.use.bytes = 4e9; /* one second of copying for each second of use */
     assert_true(fabs(power_of(&load) - 0.155) < 1e-3);
     load.use.bytes = 4e8;
     assert_true(fabs(power_of(&load) - 0.038) < 1e-3);
@@ -124,7 +122,7 @@ static void what_is_needed_most_limits(void **state) {
     load.use.callbacks_s = 0.5;
     assert_int_equal(kl_model_limit(&load, 8).what, KL_SHARED_CALLBACKS);
     load = computing();
-    load.use.local_tasks = load.use.local_s = 0; /* workers are elsewhere */
+    load.use.local_tasks = load.use.local_s = 0; /* the workers are on other hosts */
     load.use.bytes = 1e9;
     load.per_byte_s = 1e-9;
     assert_int_equal(kl_model_limit(&load, 8).what, KL_SHARED_LINK);
@@ -135,18 +133,19 @@ static void what_is_needed_most_limits(void **state) {
         assert_true(kl_shared_name(what)[0] == 't');
 }
 
-/* What a chunk's answer costs of large inputs is the inputs' part: more, smaller chunks carry less each. */
+/* With large inputs the cost of a chunk's answer is that of its inputs: more and smaller chunks carry fewer
+ * bytes each. */
 static void answers_are_shorter_where_chunks_are_smaller(void **state) {
     (void)state;
     kl_load load = computing();
     load.answer_s = 1e-3;
     load.to_workers = 1;
     assert_true(fabs(kl_model_answer_s(&load, 2) / 1e-3 - 1) < 1e-12);
-    assert_true(fabs(kl_model_answer_s(&load, 32) / 1e-3 - 1) < 1e-12); /* nothing but the message */
+    assert_true(fabs(kl_model_answer_s(&load, 32) / 1e-3 - 1) < 1e-12); /* the message itself costs nothing */
     load.use.bytes = 1e9;
     double four = kl_model_answer_s(&load, 4), many = kl_model_answer_s(&load, 32);
     assert_true(many < four && four < 1e-3);
-    load.to_workers = 0; /* it is results that are large */
+    load.to_workers = 0; /* here the results are large */
     assert_true(fabs(kl_model_answer_s(&load, 32) / 1e-3 - 1) < 1e-12);
 }
 
@@ -187,13 +186,13 @@ static void time_kept_from_a_core_is_no_work(void **state) {
     load.use.delay_s = 3; /* of 4 */
     assert_true(fabs(kl_load_fit(&load, 4e-3, 2) - 0.25) < 1e-12);
     assert_true(fabs(load.task_s - 1e-3) < 1e-12);
-    load.use.delay_s = 1e9; /* clocks differ */
+    load.use.delay_s = 1e9; /* two clocks may differ */
     assert_true(kl_load_fit(&load, 1e-3, 0.5) > 0 && load.task_s > 0);
     assert_true(kl_load_fit(&(kl_load){0}, 4e-3, 1) == 1);
 }
 
-/* Whatever was measured, with as many workers it is forecast again: also of workers whose tasks have threads,
- * and where the time kept from cores is not known. */
+/* For any measurement, the forecast for the same number of workers is the measured time: also for tasks with
+ * threads, and for runs without a known delay. */
 static void what_was_measured_is_forecast(void **state) {
     (void)state;
     for (uint32_t workers = 1; workers <= 16; workers++)
@@ -204,11 +203,11 @@ static void what_was_measured_is_forecast(void **state) {
             double alone = kl_load_fit(&load, 7e-3, 7.0 / workers);
             assert_true(fabs(kl_model_limit(&load, workers).times * alone - 1) < 1e-9);
         }
-    kl_load waits = computing(); /* between tasks */
+    kl_load waits = computing(); /* delay between tasks */
     waits.workers = 16;
     kl_load_fit(&waits, 1e-3, 0.55);
     assert_true(waits.beyond == 1 && kl_model_limit(&waits, 16).times > 7);
-    kl_load threads = computing(); /* 8 of them on 2 cores, that tell no delay */
+    kl_load threads = computing(); /* 8 workers on 2 cores that report no delay */
     threads.workers = 8;
     kl_load_fit(&threads, 4e-3, 0.5);
     assert_true(kl_model_limit(&threads, 16).times > 1.5);

@@ -1,7 +1,7 @@
 #include "probe/probe.h"
 
-/* The first one only warms up. Enough of each that one is not disturbed, few enough to take a few
- * milliseconds. */
+/* Number of exchanges of each size. The first exchange only warms up; the rest are many enough to outvote a
+ * disturbed one and few enough to take a few milliseconds. */
 static const size_t SIZES[] = {KL_PROBE_SMALL_BYTES, KL_PROBE_SMALL_BYTES, KL_PROBE_LARGE_BYTES,
                                KL_PROBE_SMALL_BYTES, KL_PROBE_LARGE_BYTES, KL_PROBE_SMALL_BYTES,
                                KL_PROBE_LARGE_BYTES};

@@ -16,8 +16,8 @@ static void the_quickest_exchange_of_each_size_counts(void **state) {
     double now_s = 5;
     kl_clock clock = {.now_s = fake_now_s, .self = &now_s};
     kl_probe probe = {0};
-    double small_s = 1e-3,
-           large_s = 2e-3; /* each exchange quicker than the one before, but the first is the quickest */
+    double small_s = 1e-3, large_s = 2e-3; /* each exchange is quicker than the previous one, except that the
+                                              first is the quickest of all */
     size_t bytes = kl_probe_begin(&probe, &clock);
     now_s += 1e-6;
     assert_true(kl_probe_answered(&probe, bytes, &clock));
@@ -28,7 +28,7 @@ static void the_quickest_exchange_of_each_size_counts(void **state) {
         assert_true(kl_probe_answered(&probe, bytes, &clock));
         *took_s *= 0.5;
     }
-    assert_true(probe.small_s > 1.9 * small_s && probe.small_s < 2.1 * small_s); /* the last one */
+    assert_true(probe.small_s > 1.9 * small_s && probe.small_s < 2.1 * small_s); /* the last exchange */
     assert_true(probe.large_s > 1.9 * large_s && probe.large_s < 2.1 * large_s);
 }
 
@@ -42,7 +42,7 @@ static void an_echo_of_another_size_is_no_answer(void **state) {
     assert_false(kl_probe_answered(&probe, 0, &clock));
     while (!kl_probe_done(&probe))
         assert_true(kl_probe_answered(&probe, kl_probe_begin(&probe, &clock), &clock));
-    assert_false(kl_probe_answered(&probe, bytes, &clock)); /* nobody asked */
+    assert_false(kl_probe_answered(&probe, bytes, &clock)); /* an echo without an exchange */
 }
 
 int main(void) {

@@ -201,10 +201,8 @@ static void print_outcome(const kl_report_iteration *it, FILE *out) {
 }
 
 static void print_last(const kl_report *report, FILE *out) {
-    if (report->iteration_count == 0) {
-        fputs("\nNo tasks were dealt.\n", out);
+    if (report->iteration_count == 0)
         return;
-    }
     const kl_report_iteration *it = &report->iterations[report->iteration_count - 1];
     fputc('\n', out);
     if (it->ended)
@@ -343,6 +341,7 @@ static void print_messages(const kl_report *report, FILE *out) {
 }
 
 void kl_report_print_text(const kl_report *report, FILE *out) {
+    kl_report_print_sentence(report, out);
     print_header(report, out);
     if (report->loop)
         kl_loop_print_text(report, out);

@@ -174,6 +174,8 @@ double kl_report_measured(const kl_report *report, const char *kind);
 kilter_status kl_report_rounds(const char *path, uint64_t run, uint32_t workers, double **part, size_t *count,
                                kilter_error *error);
 
+/* One line: the outcome in a sentence without symbols; and an empty line. */
+void kl_report_print_sentence(const kl_report *report, FILE *out);
 void kl_report_print_text(const kl_report *report, FILE *out); /* at most 110 columns, UTF-8 */
 void kl_report_print_json(const kl_report *report, FILE *out); /* one object; not known is null */
 

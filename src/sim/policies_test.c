@@ -1,5 +1,5 @@
 /* What the policies come to on unequal and changing machines, simulated; prints the table of
- * docs/policies.md. A simulation is deterministic, so its figures may be held to. */
+ * docs/reference/policies.md. A simulation is deterministic, so its figures may be held to. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

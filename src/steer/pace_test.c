@@ -14,7 +14,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* --- how rates are filtered: the table of docs/loops.md --- */
+/* --- how rates are filtered: the table of docs/explanation/loops.md --- */
 
 enum { ROUNDS = 8 };
 

@@ -3,7 +3,7 @@
  * Not in room decide, whose farms deal tasks once: here iterations stay where they are, with their rows,
  * until moving them pays. Every rank decides for itself from the same reports, so that the same numbers must
  * give the same bits: only + − × ÷ and sqrt, which IEEE 754 rounds alike everywhere, and no sums in an order
- * of their own. Formulas and chosen values: docs/loops.md. */
+ * of their own. Formulas and chosen values: docs/explanation/loops.md. */
 #ifndef KL_STEER_H
 #define KL_STEER_H
 

@@ -1,9 +1,8 @@
-/* Doorbells between processes of one host: a process that waits for a message sleeps until its sender rings.
- * A bell is a word of shared memory that the system can wait on (a futex).
- *
- * The sleeper marks itself asleep, looks once more for a message, and waits while the word stays as it was.
- * The sender sends, reads the mark, changes the word and wakes the sleeper.
- * Each writes before it reads what the other writes, so that one of the two always notices. */
+/* Doorbells between processes of one host: a process that waits for a message sleeps until the sender rings.
+ * A bell is a word of shared memory that the system can wait on (a futex). The receiver marks itself asleep,
+ * looks once more for a message, and sleeps while the word stays the same. The sender sends, reads the mark,
+ * changes the word and wakes the receiver. Each side writes before it reads the other side's value, so at
+ * least one of the two notices the other. */
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -22,16 +21,16 @@
 enum { NAME_BYTES = 64 };
 
 typedef struct bell {
-    _Alignas(64) atomic_uint rung; /* how often; the word that is waited on */
+    _Alignas(64) atomic_uint rung; /* number of rings: the word the receiver waits on */
     atomic_bool there, asleep;
-    atomic_ullong cores; /* that its process may use: a number that is the same for the same ones */
+    atomic_ullong cores; /* hash of the set of cores that the process may use */
 } bell;
 
 struct kl_bells {
     bell *all;
     uint32_t places, mine;
-    int cpus;        /* that this process may use */
-    unsigned before; /* value of the own word when this process lay down */
+    int cpus;        /* hash for this process */
+    unsigned before; /* value of the own word when this process marked itself asleep */
     char name[NAME_BYTES];
 };
 
@@ -47,11 +46,12 @@ static bell *map_bells(const char *name, size_t bytes) {
     if (fd < 0)
         return NULL;
     void *at = MAP_FAILED;
-    if (posix_fallocate(fd, 0, (off_t)bytes) == 0) /* a full /dev/shm is refused here, not by a SIGBUS */
+    if (posix_fallocate(fd, 0, (off_t)bytes) ==
+        0) /* reserve the memory, so that a full /dev/shm is an error here and not a SIGBUS later */
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (at == MAP_FAILED)
-        shm_unlink(name); /* the others do without, too */
+        shm_unlink(name); /* mark the bells as unusable, so that the others do not use them either */
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -119,7 +119,7 @@ void kl_bells_ring(kl_bells *b, uint32_t place) {
     if (!b)
         return;
     bell *bell = &b->all[place];
-    atomic_thread_fence(memory_order_seq_cst); /* what was sent stands before the mark is read */
+    atomic_thread_fence(memory_order_seq_cst); /* the message must be visible before the mark is read */
     if (!atomic_load(&bell->asleep))
         return;
     atomic_fetch_add(&bell->rung, 1);
@@ -130,7 +130,8 @@ void kl_bells_lie_down(kl_bells *b) {
     bell *mine = &b->all[b->mine];
     b->before = atomic_load(&mine->rung);
     atomic_store(&mine->asleep, true);
-    atomic_thread_fence(memory_order_seq_cst); /* the mark stands before the last look */
+    atomic_thread_fence(
+        memory_order_seq_cst); /* the mark must be visible before the last look for a message */
 }
 
 void kl_bells_sleep(kl_bells *b, double seconds) {

@@ -21,7 +21,7 @@ static void *shared(size_t bytes) {
     return at;
 }
 
-/* Sleeps until `word` is at least `value`; a ring that is lost makes it a minute late. */
+/* Sleep until `word` is at least `value`; after a lost ring this takes a minute. */
 static void await(kl_bells *bells, atomic_int *word, int value) {
     while (atomic_load(word) < value) {
         kl_bells_lie_down(bells);
@@ -31,7 +31,7 @@ static void await(kl_bells *bells, atomic_int *word, int value) {
     }
 }
 
-/* Two processes by turns: each sleeps until the other has rung. */
+/* Two processes alternate: each sleeps until the other rings. */
 static int play(uint64_t token, uint32_t mine, atomic_int *words) {
     kl_bells *bells = kl_bells_open(token, 2, mine);
     if (!bells)
@@ -68,7 +68,7 @@ static void no_ring_is_lost(void **state) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_true(kl_monotonic_s() - begun_s < 60); /* no sleep lasted until its end */
+    assert_true(kl_monotonic_s() - begun_s < 60); /* no sleep lasted until its deadline */
     munmap(words, 3 * sizeof *words);
 }
 
@@ -90,7 +90,8 @@ static void who_is_not_there_is_not_rung(void **state) {
     kl_bells_close(NULL);
 }
 
-/* Two processes that may use the same core only are more than it can run; with a core more they are not. */
+/* Two processes that may use only one and the same core are too many for it; with a second core they are not.
+ */
 static void as_many_as_cores_are_not_crowded(void **state) {
     (void)state;
     cpu_set_t all, one;
@@ -108,7 +109,8 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_true(kl_bells_crowded(first) && kl_bells_crowded(second));
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) > 1) {
-        kl_bells *third = kl_bells_open(token, 3, 2); /* of other cores than the first two */
+        kl_bells *third =
+            kl_bells_open(token, 3, 2); /* a process on other cores than the first two does not count */
         assert_false(kl_bells_crowded(third));
         kl_bells_close(third);
     }
@@ -117,7 +119,7 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_false(kl_bells_crowded(NULL));
 }
 
-/* After they are settled another one with the token finds bells of its own. */
+/* After kl_bells_settle() another process with the same token gets bells of its own. */
 static void settled_bells_are_not_found(void **state) {
     (void)state;
     uint64_t token = kl_token();
@@ -139,7 +141,7 @@ static void a_core_is_read(void **state) {
     kl_core_meter_open(&meter);
     if (!kl_core_read(&meter, &run_s[0], &delay_s[0], &slices[0])) {
         kl_core_meter_close(&meter);
-        skip(); /* this system does not tell */
+        skip(); /* this system does not report idle time */
     }
     double begun_s = kl_monotonic_s(), busy_s = kl_cpu_s(kl_thread_cpu());
     while (kl_cpu_s(kl_thread_cpu()) - busy_s < 0.05)

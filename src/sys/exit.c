@@ -1,4 +1,4 @@
-/* kilter_exit() prints, so it lives here and not in base. */
+/* kilter_exit() prints to stderr, so it is in this room and not in base. */
 #include <stdio.h>
 
 #include "sys/sys.h"
@@ -8,7 +8,7 @@ int kilter_exit(const char *program, const kilter_error *error) {
         return 0;
     fprintf(stderr, "%s%s%s\n", program ? program : "", program ? ": " : "", error->text);
     if (error->status == KILTER_ERR_CANCELLED && kl_interrupted_by() > 0)
-        return 128 + kl_interrupted_by(); /* as a shell has it of who ends by a signal */
+        return 128 + kl_interrupted_by(); /* 128 + signal, as a shell reports it */
     switch (error->status) {
     case KILTER_ERR_USAGE:
     case KILTER_ERR_INPUT:

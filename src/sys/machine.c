@@ -1,5 +1,5 @@
-/* The machine a process finds itself on: its clocks, its cores' time, its name. A simulated build has
- * sim/machine.c in the place of this file. */
+/* The machine that a process runs on: its clocks, its cores' time, its name. A simulated build uses
+ * sim/machine.c in place of this file. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>

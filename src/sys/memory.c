@@ -1,5 +1,5 @@
-/* How much memory a process has, and could have now. Pages of files count as free, as the system drops them
- * before it ends anybody; swap does not count. */
+/* Memory that a process uses and could still get. Pages of files count as free, because the system drops them
+ * before it kills a process; swap does not count. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { TEXT_BYTES = 1 << 14, PATH_BYTES = 4096 };
 
-/* The beginning of a file; "": it cannot be read. */
+/* Read the beginning of a file; "" if it cannot be read. */
 static void read_text(const char *root, const char *folder, const char *name, char text[TEXT_BYTES]) {
     char path[3 * PATH_BYTES];
     snprintf(path, sizeof path, "%s%s/%s", root, folder, name);
@@ -21,7 +21,7 @@ static void read_text(const char *root, const char *folder, const char *name, ch
         close(fd);
 }
 
-/* Behind `name` at the beginning of a line; 0: there is none. */
+/* Return the number after `name` at the beginning of a line; 0 if there is none. */
 static uint64_t number_of(const char *text, const char *name) {
     size_t length = strlen(name);
     while (text && strncmp(text, name, length) != 0) {
@@ -31,7 +31,7 @@ static uint64_t number_of(const char *text, const char *name) {
     return text ? strtoull(text + length, NULL, 10) : 0;
 }
 
-/* What a version of control groups calls it. */
+/* File names in one version of control groups. */
 typedef struct files {
     const char *mount, *limit, *usage, *inactive, *active;
 } files;
@@ -45,7 +45,7 @@ static uint64_t left_in_group(const char *root, const files *f, const char *grou
     snprintf(folder, sizeof folder, "%s%s", f->mount, group);
     read_text(root, folder, f->limit, text);
     uint64_t limit = strtoull(text, &end, 10);
-    if (end == text) /* "max", or there is no such group here */
+    if (end == text) /* "max" means no limit; a missing file means no such group */
         return UINT64_MAX;
     read_text(root, folder, f->usage, text);
     uint64_t used = strtoull(text, NULL, 10);
@@ -66,7 +66,8 @@ static uint64_t left_in_groups(const char *root, const files *f, char *group) {
     return least;
 }
 
-/* A line of /proc/self/cgroup, NUMBER:CONTROLLERS:GROUP; without controllers it is version 2's. */
+/* Read a line of /proc/self/cgroup: NUMBER:CONTROLLERS:GROUP. A line without controllers is that of
+ * version 2. */
 static uint64_t left_by_line(const char *root, char *line) {
     char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!group || strlen(group) > PATH_BYTES)

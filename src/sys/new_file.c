@@ -1,5 +1,5 @@
-/* Files that are there whole, or as they were: written beside their place, and put there when all of it is on
- * the disk. */
+/* Files that are replaced as a whole: the new content is written to a second file, which takes the old one's
+ * name when all of it is on the disk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -11,7 +11,7 @@
 
 #include "sys/sys.h"
 
-/* With the rights of one that fopen() makes, or of the one that is replaced. */
+/* Use the access rights of a file made by fopen(), or those of the file that is replaced. */
 static bool open_beside(kl_new_file *file, const struct stat *old) {
     file->part = kl_text("%s.%016llx", file->path, (unsigned long long)kl_token());
     int fd = file->part ? open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
@@ -53,12 +53,13 @@ kilter_status kl_new_file_open(const char *path, kl_new_file *file, kilter_error
     bool beside = !is_there || (S_ISREG(old.st_mode) && access(file->path, W_OK) == 0);
     bool opened = beside && open_beside(file, is_there ? &old : NULL);
     bool closed_folder = beside && is_there && !opened && (errno == EACCES || errno == EPERM);
-    if (is_there && (!beside || closed_folder)) /* a device, a pipe, or in a folder that takes no other */
+    if (is_there &&
+        (!beside || closed_folder)) /* the path is a device or a pipe, or its folder accepts no other file */
         file->out = fopen(file->path, "we");
     return file->out ? KILTER_OK : failed(file, errno, error);
 }
 
-/* The name is on the disk, too. */
+/* Flush the folder, so that the new name is on the disk, too. */
 static bool sync_folder(const char *path) {
     char *copy = kl_text("%s", path);
     int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -7,16 +7,16 @@
 
 #include "base/base.h"
 
-/* A file that gets its new content whole, or stays as it was: what is written to `out` lies beside it until
- * the end. What is no plain file, or lies in a folder where no other can be made, is written in place. */
+/* A file that gets its new content as a whole or stays as it was. `out` writes to a second file in the same
+ * folder. A path that is not a plain file, or a folder that accepts no other file, is written in place. */
 typedef struct kl_new_file {
     FILE *out;
-    char *path, *part; /* part NULL: in place */
+    char *path, *part; /* name of the second file; NULL: written in place */
 } kl_new_file;
 
 kilter_status kl_new_file_open(const char *path, kl_new_file *file, kilter_error *error);
-/* good: all of it was written; else the file stays as it was. Frees what was opened, after failures, too.
- * KILTER_ERR_SYSTEM: it could not be written to the end, and is as it was. */
+/* Finish the file. good: all content was written; otherwise the old file stays. Frees everything, after
+ * failures, too. KILTER_ERR_SYSTEM: the content could not be written, and the old file stays. */
 kilter_status kl_new_file_end(kl_new_file *file, bool good, kilter_error *error);
 
 #endif

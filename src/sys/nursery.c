@@ -1,12 +1,12 @@
-/* The nursery: a process forked before there are threads, that forks the workers then and later, and tells
- * how each of them ended.
+/* The supervisor of local workers: a process that is forked before the opener has threads. It forks workers
+ * at the start and later, and reports how each of them ended.
  *
- *   opening process ──fork──▶ nursery ──fork──▶ worker, worker, …
- *          │  START number ─────▶ │
- *          │ ◀───── STARTED, ENDED│            (SIGCHLD, waitpid)
+ *   opening process ──fork──▶ supervisor ──fork──▶ worker, worker, …
+ *                      START number ─────▶ │
+ *                    ◀───── STARTED, ENDED │            (SIGCHLD, waitpid)
  *
- * It ends with the process that opened it, and the workers with it; what that process can no longer do then
- * is done here. */
+ * The supervisor ends when its opener ends, and it takes the workers with it. It then also does the cleaning
+ * up that the dead opener cannot do any more. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,25 +24,25 @@
 
 enum { START = 1, END_ONE, CLOSING, STARTED, NOT_STARTED, ENDED };
 
-typedef struct note { /* both ways; between two ends of one program */
+typedef struct note { /* messages of both directions; both ends run the same program */
     int32_t kind;
     uint32_t number;
     int32_t pid;
-    int32_t status; /* ENDED: as waitpid() has it; NOT_STARTED: errno */
+    int32_t status; /* ENDED: status of waitpid(); NOT_STARTED: errno */
 } note;
 
 struct kl_nursery {
     pid_t pid;
     int fd;
     bool gone;
-    uint32_t under_way; /* started, or to be, and not known to have ended */
-    note *heard;        /* while it was asked for more: news not told yet, from `told` on */
+    uint32_t under_way; /* workers that run or are being started */
+    note *heard;        /* news that arrived during a request; those from `told` on are not delivered yet */
     size_t heard_count, heard_capacity, told;
 };
 
-static const double START_PATIENCE_S = 10; /* for a nursery that has much to do */
+static const double START_PATIENCE_S = 10; /* time for a busy supervisor to answer */
 
-/* --- inside the nursery --- */
+/* --- inside the supervisor --- */
 
 typedef struct child {
     pid_t pid;
@@ -53,19 +53,19 @@ typedef struct house {
     int (*body)(void *arg, uint32_t number);
     void (*on_death)(void *arg);
     void *arg;
-    bool closed; /* its opener closes it, and is not dead */
+    bool closed; /* the opener closes the supervisor, so it is not dead */
     pid_t opener;
     int fd, signals;
-    sigset_t mask; /* as the program has it */
+    sigset_t mask; /* restore the program's signal handlers */
     struct sigaction on_child;
     child *children;
     size_t count, capacity;
-    uint32_t starting; /* its number, in the child that is being born */
+    uint32_t starting; /* the worker's number, set in the new child */
 } house;
 
 static int be_child(void *self) {
     house *h = self;
-    close(h->signals); /* the connection to the master is closed like every private socket */
+    close(h->signals); /* close the connection to the master, like every private socket */
     sigaction(SIGCHLD, &h->on_child, NULL);
     sigprocmask(SIG_SETMASK, &h->mask, NULL);
     return h->body(h->arg, h->starting);
@@ -100,7 +100,7 @@ static void start_one(house *h, uint32_t number) {
     tell(h, &(note){.kind = STARTED, .number = number, .pid = pid});
 }
 
-/* false: whoever opened it is dead. */
+/* Return false when the opener is dead. */
 static bool reap(house *h) {
     struct signalfd_siginfo signal;
     bool alive = true;
@@ -126,7 +126,7 @@ static void end_children(const house *h, uint32_t number) {
             kill(h->children[i].pid, SIGKILL);
 }
 
-/* One request. false: the other end is closed. */
+/* Handle one request. Return false when the other end is closed. */
 static bool answer(house *h) {
     note n;
     ssize_t got = recv(h->fd, &n, sizeof n, 0);
@@ -141,7 +141,7 @@ static bool answer(house *h) {
 enum { ORPHANED_LOOKS = 100 };
 static const double ORPHANED_LOOK_S = 0.01;
 
-/* Files of a process that dies are closed a moment before it is gone. Its thread may have ended alone. */
+/* A dying process closes its files a moment before it is gone, and its thread may have ended alone. */
 static bool is_orphaned(const house *h) {
     for (int look = 0; look < ORPHANED_LOOKS && getppid() == h->opener; look++)
         kl_nap_s(ORPHANED_LOOK_S);
@@ -150,14 +150,13 @@ static bool is_orphaned(const house *h) {
 
 static int keep_house(void *self) {
     house *h = self;
-    fcntl(h->fd, F_SETFD, FD_CLOEXEC); /* not for the workers */
+    fcntl(h->fd, F_SETFD, FD_CLOEXEC); /* the workers must not inherit it */
     sigset_t all, news;
-    int death = SIGRTMAX; /* not to be killed at once by it */
-    sigfillset(
-        &all); /* a handler of the program has nothing to do here, and Ctrl-C is the master's to answer */
+    int death = SIGRTMAX; /* the supervisor must not die at once with its opener */
+    sigfillset(&all);     /* the program's handlers have no work here, and the master alone answers Ctrl-C */
     sigprocmask(SIG_SETMASK, &all, &h->mask);
     struct sigaction plain = {.sa_handler = SIG_DFL};
-    sigaction(SIGCHLD, &plain, &h->on_child); /* or nobody would tell how they ended */
+    sigaction(SIGCHLD, &plain, &h->on_child); /* otherwise nobody could report how the workers ended */
     sigemptyset(&news);
     sigaddset(&news, SIGCHLD);
     sigaddset(&news, death);
@@ -179,7 +178,7 @@ static int keep_house(void *self) {
     return 0;
 }
 
-/* --- at the master --- */
+/* --- inside the opening process --- */
 
 kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg), void *arg,
                               kl_nursery **nursery, kilter_error *error) {
@@ -193,7 +192,7 @@ kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*on
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting worker processes: %s", strerror(code));
     }
     house h = {.body = body, .on_death = on_death, .arg = arg, .fd = ends[1], .opener = getpid()};
-    fcntl(ends[1], F_SETFD, 0); /* one private socket that this child is to keep */
+    fcntl(ends[1], F_SETFD, 0); /* the one private socket that this child keeps */
     kilter_status status = kl_process_start(keep_house, &h, &n->pid, error);
     close(ends[1]);
     if (status != KILTER_OK) {
@@ -206,14 +205,14 @@ kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*on
     return KILTER_OK;
 }
 
-/* It is gone, and with it all it started. */
+/* The supervisor is gone, and so are all workers that it started. */
 static void be_gone(kl_nursery *n) {
     n->gone = true;
     n->under_way = 0;
     n->heard_count = n->told = 0;
 }
 
-/* Takes in news, to be told later. */
+/* Receive news and keep them until the caller asks for them. */
 static bool hear(kl_nursery *n) {
     if (n->heard_count == n->heard_capacity) {
         size_t capacity = n->heard_capacity ? 2 * n->heard_capacity : 64;
@@ -231,7 +230,7 @@ static bool hear(kl_nursery *n) {
     return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Its socket is full. It may itself be waiting until somebody hears its news. */
+/* The supervisor's socket is full. The supervisor itself may be waiting until somebody reads its news. */
 static bool await_room(kl_nursery *n, double until_s) {
     struct pollfd one = {.fd = n->fd, .events = POLLIN | POLLOUT};
     struct timespec rest = kl_timespec(until_s - kl_monotonic_s());
@@ -251,14 +250,15 @@ kilter_status kl_nursery_start(kl_nursery *n, uint32_t number, kilter_error *err
     }
     if (sent < 0)
         return kl_fail(error, KILTER_ERR_SYSTEM,
-                       "starting worker process %u: the process that starts them is gone or stopped", number);
+                       "starting worker process %u: the supervisor process is gone or stopped", number);
     n->under_way++;
     return KILTER_OK;
 }
 
 void kl_nursery_end(kl_nursery *n, uint32_t number) {
     note end = {.kind = END_ONE, .number = number};
-    (void)!send(n->fd, &end, sizeof end, MSG_NOSIGNAL | MSG_DONTWAIT); /* closing does it, too */
+    (void)!send(n->fd, &end, sizeof end,
+                MSG_NOSIGNAL | MSG_DONTWAIT); /* closing the socket asks for the same */
 }
 
 uint32_t kl_nursery_under_way(const kl_nursery *n) {
@@ -291,7 +291,7 @@ bool kl_nursery_next(kl_nursery *n, double timeout_s, kl_child_news *child) {
             return true;
         }
         if (size < 0)
-            return false; /* the time is up, or a signal came */
+            return false; /* the time is up, or a signal interrupted the wait */
         be_gone(n);
     }
     return false;
@@ -306,7 +306,7 @@ void kl_nursery_close(kl_nursery *n, double patience_s) {
         kl_nursery_next(n, until_s - kl_monotonic_s(), &unused);
     const note closing = {.kind = CLOSING};
     (void)!send(n->fd, &closing, sizeof closing, MSG_NOSIGNAL | MSG_DONTWAIT);
-    close(n->fd); /* it ends those left, and itself */
+    close(n->fd); /* the supervisor ends the remaining workers and itself */
     kl_process_finish(n->pid, 1);
     free(n->heard);
     free(n);

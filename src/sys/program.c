@@ -1,4 +1,4 @@
-/* What this process was started as: its words, and the file that runs. */
+/* How this process was started: its arguments and its program file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 #include "sys/sys.h"
 
 static const char PLAIN[] =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+@%-"; /* needs no quotes */
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+@%-"; /* the word needs no quotes */
 
 static void put_word(FILE *out, const char *word) {
     if (*word && word[strspn(word, PLAIN)] == '\0') {
@@ -48,7 +48,7 @@ char *kl_words_text(size_t count, char *const *words) {
     return NULL;
 }
 
-/* The system has them one after the other, each with its end. */
+/* The system stores the words one after the other, each with a terminating 0. */
 char *kl_own_words(int first) {
     FILE *in = fopen("/proc/self/cmdline", "re");
     char *word = NULL, *text = NULL;
@@ -70,7 +70,7 @@ char *kl_own_words(int first) {
 
 enum { WORDS_MOST = 4096 };
 
-/* words[count] is NULL; what they are in is kept. */
+/* Split the text into words; words[count] is NULL, and the text stays in use. */
 static size_t read_words(char *words[WORDS_MOST + 1]) {
     FILE *in = fopen("/proc/self/cmdline", "re");
     size_t count = 0, room = 0;
@@ -88,7 +88,7 @@ static size_t read_words(char *words[WORDS_MOST + 1]) {
     return count;
 }
 
-/* Without a name, so that nobody else can read it. */
+/* A memory file without a name, so that no other process can open it. */
 static bool put_at_standard_input(const void *input, size_t size) {
     int file = memfd_create("input", 0);
     bool put = file >= 0 && write(file, input, size) == (ssize_t)size && lseek(file, 0, SEEK_SET) == 0 &&
@@ -107,14 +107,16 @@ kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error)
     size_t count = read_words(words);
     if (count == 0 || count == WORDS_MOST)
         return kl_fail(error, KILTER_ERR_SYSTEM,
-                       "beginning anew: the command line cannot be read, or has %d words", WORDS_MOST);
-    close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC); /* an older kernel leaves them open */
+                       "restarting the program: its command line cannot be read, or has %d words",
+                       WORDS_MOST);
+    close_range(STDERR_FILENO + 1, UINT_MAX,
+                CLOSE_RANGE_CLOEXEC); /* older kernels lack close_range() and leave files open */
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     execv("/proc/self/exe", words);
     return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: %s", strerror(errno));
 }
 
-/* In notes: three numbers, a name, and what they are about, each on a multiple of 4 bytes. */
+/* Find a note of an ELF file: three numbers, a name and a content, each aligned to 4 bytes. */
 static void find_build_id(const uint8_t *notes, size_t size, char *build) {
     static const uint32_t GNU_BUILD_ID = 3;
     while (size >= 12) {
@@ -131,7 +133,7 @@ static void find_build_id(const uint8_t *notes, size_t size, char *build) {
     }
 }
 
-/* The program is the first object there is. */
+/* The first object in the list is the program itself. */
 static int read_notes(struct dl_phdr_info *object, size_t size, void *build) {
     (void)size;
     for (int i = 0; i < object->dlpi_phnum; i++)

@@ -1,5 +1,5 @@
-/* How long the scheduler lets one have a core that another wants, too: two threads share a core for a moment,
- * and each sees how long it does not run. */
+/* Measure the scheduler's quantum: two threads share a core for a moment, and each measures how long it does
+ * not run. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -8,8 +8,8 @@
 
 enum { GAPS = 3 };
 
-static const double MOST_S = 0.04;      /* it takes no longer */
-static const double LEAST_GAP_S = 2e-4; /* shorter ones are interrupts */
+static const double MOST_S = 0.04;      /* upper limit of the measurement */
+static const double LEAST_GAP_S = 2e-4; /* shorter pauses are interrupts */
 
 typedef struct rival {
     int core;
@@ -31,7 +31,7 @@ static void *want_core(void *arg) {
     return NULL;
 }
 
-/* The mean of the times without the core. */
+/* Return the mean of the pauses. */
 static double watch(void) {
     double begun_s = kl_monotonic_s(), last_s = begun_s, sum_s = 0;
     int gaps = 0;

@@ -1,6 +1,6 @@
-/* SIGTERM, and SIGINT, as something a thread can wait for. A handler has no argument, and blocking the signal
- * instead would block it in every program a task starts; so the descriptor it writes to is the one thing in
- * the library that hangs from no handle. A process has one SIGTERM. */
+/* Turn SIGTERM and SIGINT into events that a thread can wait for. A signal handler has no argument, and
+ * blocking the signal would block it in every program that a task starts. So the descriptor that the handler
+ * writes to is the one object in the library that hangs from no handle; a process has only one SIGTERM. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,16 +11,17 @@
 #include "sys/sys.h"
 
 struct kl_sigterm {
-    struct sigaction term, interrupt; /* what the program had set */
+    struct sigaction term, interrupt; /* the handlers that the program had set */
 };
 
-static atomic_int sigterm_fd = -1, sigterm_pid, interrupted; /* interrupted: by this signal */
-static atomic_llong interrupted_ns;                          /* on CLOCK_MONOTONIC; 0: not yet */
-static const long long SAME_NS = 1000000000; /* what comes so soon after the first is the same request */
+static atomic_int sigterm_fd = -1, sigterm_pid, interrupted; /* number of the signal that arrived */
+static atomic_llong interrupted_ns;                          /* time of it on CLOCK_MONOTONIC; 0: none yet */
+static const long long SAME_NS =
+    1000000000; /* a second signal within this time belongs to the same request */
 
 static void end_by(int number) {
     signal(number, SIG_DFL);
-    raise(number); /* comes when the handler returns */
+    raise(number); /* set for a signal that ends the process when the handler returns */
 }
 
 static void tell(void) {
@@ -30,8 +31,8 @@ static void tell(void) {
     errno = kept;
 }
 
-/* A child that a task forked has this handler and the descriptor, too: it is to die of the signal, and nobody
- * else is meant. */
+/* A child that a task forked inherits handler and descriptor. It must die of the signal, and its parent must
+ * not notice. */
 static void on_sigterm(int number) {
     if (getpid() == atomic_load(&sigterm_pid))
         tell();
@@ -45,7 +46,7 @@ static long long now_ns(void) {
     return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* Who stops a whole group of processes may send it twice: to the group, and to one in it. */
+/* A program that stops a process group may send the signal twice: to the group and to one member. */
 static void on_interrupt(int number) {
     int first = 0;
     if (getpid() != atomic_load(&sigterm_pid)) {
@@ -64,7 +65,7 @@ static bool is_ours(const struct sigaction *action) {
     return action->sa_handler == on_sigterm || action->sa_handler == on_interrupt;
 }
 
-/* What the program has set; in a child of a process that hears signals, as if nothing were. */
+/* Return the handler that the program has set; in a child of a process that catches signals, the default. */
 static bool read_action(int number, struct sigaction *action) {
     bool read = sigaction(number, NULL, action) == 0;
     if (read && is_ours(action))
@@ -72,7 +73,7 @@ static bool read_action(int number, struct sigaction *action) {
     return read;
 }
 
-/* The descriptor, if nobody in this process has it. */
+/* Return the descriptor if nobody in this process uses it. */
 static kl_sigterm *take(int fd) {
     int none = -1;
     if (atomic_load(&sigterm_pid) != getpid())
@@ -88,7 +89,8 @@ static kl_sigterm *take(int fd) {
 }
 
 static void give_back(kl_sigterm *s) {
-    atomic_store(&sigterm_fd, -1); /* one that is being handled now writes there, which does nothing */
+    atomic_store(&sigterm_fd,
+                 -1); /* a handler that runs right now writes to this descriptor, which does nothing */
     free(s);
 }
 
@@ -140,7 +142,7 @@ int kl_interrupted_by(void) {
 
 static atomic_int worker_pid;
 
-/* A child that a task forked ends by it. */
+/* Let the signal end a child that a task forked. */
 static void leave_to_master(int number) {
     if (getpid() != atomic_load(&worker_pid))
         end_by(number);
@@ -154,7 +156,7 @@ void kl_leave_interrupts(void) {
         sigaction(SIGINT, &nothing, NULL);
 }
 
-/* Unless the program has set something else meanwhile. */
+/* Restore the handler, unless the program has set another one since. */
 static void restore(int number, const struct sigaction *before) {
     struct sigaction now;
     if (sigaction(number, NULL, &now) == 0 && is_ours(&now))

@@ -18,7 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whoever waits looks again afterwards, so a day is as good as for ever, and overflows no time_t. */
+/* The caller checks its condition after every wait, so a limit of one day is harmless and avoids an overflow
+ * of time_t. */
 struct timespec kl_timespec(double seconds) {
     if (!(seconds > 0))
         return (struct timespec){0};
@@ -28,7 +29,7 @@ struct timespec kl_timespec(double seconds) {
     return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
 }
 
-/* The machine may be up for months: only the pause is cut to a day, not the time itself. */
+/* The machine may have been up for months, so only the pause is limited to a day. */
 struct timespec kl_time_after(double seconds) {
     struct timespec until, pause = kl_timespec(seconds);
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -50,7 +51,7 @@ double kl_cpu_s(clockid_t thread) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* As pthread_getcpuclockid() makes them, of a thread that is known by its number only. */
+/* Build the clock number as pthread_getcpuclockid() does, from a thread's number. */
 static clockid_t clock_of_thread(pid_t thread) {
     return (clockid_t)(~(unsigned)thread << 3 | 6);
 }
@@ -76,7 +77,7 @@ uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most) 
     return count;
 }
 
-/* The machine as this process may use it; NULL when hwloc cannot read it. */
+/* Return the machine as this process may use it; NULL when hwloc cannot read it. */
 static hwloc_topology_t load_topology(void) {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0)
@@ -97,13 +98,14 @@ uint32_t kl_core_count(void) {
     if (!topology)
         return 1;
     int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-    if (cores < 1) /* some virtual machines show processing units only */
+    if (cores < 1) /* some virtual machines report processing units but no cores */
         cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
     hwloc_topology_destroy(topology);
     return cores < 1 ? 1 : (uint32_t)cores;
 }
 
-/* One core by its number, several by those of their processing units, which no two of a machine share. */
+/* Name one core by its number, and several by their processing units, whose numbers are unique on a machine.
+ */
 static void say_binding(hwloc_obj_t core, hwloc_const_bitmap_t units, uint32_t count,
                         char binding[KL_BINDING_BYTES]) {
     unsigned number = core->os_index == HWLOC_UNKNOWN_INDEX ? core->logical_index : core->os_index;
@@ -141,11 +143,13 @@ void kl_bind_cores(uint32_t i, uint32_t count, char binding[KL_BINDING_BYTES]) {
         hwloc_topology_destroy(topology);
 }
 
-/* There, if the program was linked with OpenMP. It counted cores before this process was bound. */
+/* The function exists if the program was linked with OpenMP. OpenMP counted the cores before this process was
+ * bound. */
 extern void omp_set_num_threads(int threads) __attribute__((weak));
 
 uint32_t kl_openmp_threads(void) {
-    const char *text = getenv("OMP_NUM_THREADS"); /* a list has one number for each level */
+    const char *text =
+        getenv("OMP_NUM_THREADS"); /* the variable may be a list with one number for each level */
     unsigned long threads = omp_set_num_threads && text ? strtoul(text, NULL, 10) : 0;
     return threads < 100000 ? (uint32_t)threads : 0;
 }
@@ -155,8 +159,8 @@ void kl_limit_openmp(uint32_t threads) {
         omp_set_num_threads((int)threads);
 }
 
-/* Sockets that no program started from here was to have, a child is not to have either: as long as it held
- * another farm's, their other ends would see no end, and their address would be taken. */
+/* Close inherited sockets that belong to another farm. While a child holds one, the other end never sees a
+ * disconnect, and the address stays in use. */
 static void close_private_sockets(void) {
     DIR *open_files = opendir("/proc/self/fd");
     for (struct dirent *entry; open_files && (entry = readdir(open_files));) {
@@ -173,7 +177,9 @@ static void close_private_sockets(void) {
 void kl_keep_standard_streams(void) {
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
         if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
-            open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* the lowest free: this one */
+            open("/dev/null", stream == STDIN_FILENO
+                                  ? O_WRONLY
+                                  : O_RDONLY); /* dup() took the lowest free number, which is this one */
 }
 
 static uint64_t count_open_files(void) {
@@ -202,7 +208,7 @@ kilter_status kl_allow_files(uint64_t more, kilter_error *error) {
 }
 
 static void *wait_for_others(void *gate) {
-    pthread_mutex_lock(gate); /* until all are there */
+    pthread_mutex_lock(gate); /* open files until the number is reached */
     pthread_mutex_unlock(gate);
     return NULL;
 }
@@ -226,8 +232,8 @@ kilter_status kl_allow_threads(uint32_t threads, kilter_error *error) {
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return code == 0 ? KILTER_OK
                      : kl_fail(error, KILTER_ERR_SYSTEM,
-                               "starting %u threads: %s; raise the limits of processes (ulimit -u) or memory "
-                               "(ulimit -v)",
+                               "starting %u threads: %s; raise the limit of processes (ulimit -u) or of "
+                               "memory (ulimit -v)",
                                threads, strerror(code));
 }
 
@@ -245,7 +251,7 @@ static void child_setup(pid_t parent) {
 
 kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error) {
     pid_t parent = getpid();
-    fflush(NULL); /* or the child would write the buffers a second time */
+    fflush(NULL); /* otherwise the child would write the buffered text a second time */
     pid_t child = fork();
     if (child < 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting a worker process: %s; lower the number of workers",
@@ -254,7 +260,7 @@ kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, ki
         child_setup(parent);
         int code = body(arg);
         fflush(NULL);
-        _exit(code); /* the program's exit handlers belong to the parent */
+        _exit(code); /* exit handlers belong to the parent */
     }
     *pid = child;
     return KILTER_OK;
@@ -360,10 +366,10 @@ static bool is_folder_of_ours(int base, const char *name, struct stat *found) {
            found->st_uid == geteuid();
 }
 
-/* In every folder that was made here for sockets: others may have names of the same form. */
+/* Name of the file that marks a folder as made here; other programs' folders may have similar names. */
 static const char MARK[] = ".kilter-sockets";
 
-/* Takes out its sockets and mark, and itself when nothing else is in it. */
+/* Remove the sockets and the mark, and the folder if it is empty then. */
 static void remove_dead_folder(int base, const char *name) {
     int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool marked = fd >= 0 && faccessat(fd, MARK, F_OK, 0) == 0;
@@ -383,9 +389,9 @@ static void remove_dead_folder(int base, const char *name) {
         close(fd);
 }
 
-enum { BEING_MADE_S = 60 }; /* a folder this young may just not be held yet */
+enum { BEING_MADE_S = 60 }; /* a folder this young may not be locked yet */
 
-/* What masters that were killed left behind: nobody holds it. */
+/* Remove folders that killed masters left behind: nobody holds their lock. */
 static void sweep(void) {
     DIR *base = opendir(runtime_dir());
     for (struct dirent *entry; base && (entry = readdir(base));) {
@@ -409,7 +415,7 @@ kilter_status kl_socket_dir_open(kl_socket_dir *dir, kilter_error *error) {
     if (mark >= 0)
         close(mark);
     if (mark < 0 || flock(held, LOCK_EX | LOCK_NB) != 0) {
-        kl_fail(error, KILTER_ERR_SYSTEM, "holding the folder %s for sockets: %s", path, strerror(errno));
+        kl_fail(error, KILTER_ERR_SYSTEM, "locking the folder %s for sockets: %s", path, strerror(errno));
         if (held >= 0) {
             unlinkat(held, MARK, 0);
             close(held);

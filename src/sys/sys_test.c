@@ -39,7 +39,7 @@ static void clocks_do_not_go_back(void **state) {
         now_s = then_s;
         busy_s = used_s;
     }
-    clock.busy_s = NULL; /* a clock that only knows one time */
+    clock.busy_s = NULL; /* a clock that always shows the same time */
     assert_true(kl_busy_s(&clock) >= now_s);
 }
 
@@ -61,7 +61,7 @@ static int report_binding(void *arg) {
                          : 3;
 }
 
-/* Ends the child and tells how it ended. */
+/* End the child and describe how it ended. */
 static void end_of(pid_t pid, char *how, size_t size) {
     while (!kl_process_ended(pid, how, size))
         usleep(1000);
@@ -71,7 +71,8 @@ static void every_core_can_be_bound(void **state) {
     (void)state;
     uint32_t cores = kl_core_count();
     assert_true(cores >= 1);
-    for (uint32_t core = 0; core <= cores; core++) { /* one more than there are: it begins again */
+    for (uint32_t core = 0; core <= cores;
+         core++) { /* one more than there are cores: counting wraps around */
         pid_t pid;
         char how[64];
         assert_int_equal(kl_process_start(report_binding, &core, &pid, NULL), KILTER_OK);
@@ -80,7 +81,7 @@ static void every_core_can_be_bound(void **state) {
     }
 }
 
-/* In pieces of two: the last core may follow on the first. */
+/* In pieces of two cores the last piece may wrap around to the first core. */
 static int report_pieces(void *arg) {
     char binding[KL_BINDING_BYTES];
     uint32_t cores = kl_core_count(), count = *(uint32_t *)arg;
@@ -101,7 +102,7 @@ static void cores_are_bound_in_pieces(void **state) {
     }
 }
 
-/* As if this program had been linked with OpenMP. */
+/* Act like a program that is linked with OpenMP. */
 static int openmp_threads;
 void omp_set_num_threads(int threads);
 void omp_set_num_threads(int threads) {
@@ -142,7 +143,7 @@ static int never_end(void *arg) {
 static int read_a_byte(void *arg) {
     (void)arg;
     char byte;
-    return (int)read(STDIN_FILENO, &byte, 1); /* nothing to read */
+    return (int)read(STDIN_FILENO, &byte, 1); /* standard input is empty */
 }
 
 static void processes_tell_how_they_ended(void **state) {
@@ -166,10 +167,10 @@ static void a_process_that_does_not_end_is_ended(void **state) {
     pid_t pid;
     assert_int_equal(kl_process_start(never_end, NULL, &pid, NULL), KILTER_OK);
     kl_process_finish(pid, 0.01);
-    assert_int_equal(kill(pid, 0), -1); /* gone, and waited for */
+    assert_int_equal(kill(pid, 0), -1); /* the process is gone, and its parent has waited for it */
 }
 
-/* --- the nursery --- */
+/* --- the supervisor --- */
 
 enum { ENDS, IS_KILLED, STAYS };
 
@@ -192,7 +193,7 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     (void)state;
     uint32_t code = 7;
     kl_nursery *nursery;
-    signal(SIGCHLD, SIG_IGN); /* whatever the program does about its own children */
+    signal(SIGCHLD, SIG_IGN); /* for any way in which the program treats its own children */
     assert_int_equal(kl_nursery_open(be_number, NULL, &code, &nursery, NULL), KILTER_OK);
     const char *const ends[] = {"exited with code 7", "was killed by signal 9 (Killed)"};
     for (int round = 0; round < 50; round++) {
@@ -208,7 +209,7 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* More than a socket holds of requests, and of what is told of them. */
+/* Send more requests, and get more news, than a socket can hold. */
 static void many_children_are_asked_for_at_once(void **state) {
     (void)state;
     enum { MANY = 700 };
@@ -224,7 +225,7 @@ static void many_children_are_asked_for_at_once(void **state) {
     kl_nursery_close(nursery, 5);
 }
 
-/* A process is gone, or a zombie that somebody has still to wait for. */
+/* True when a process is gone, or is a zombie that its parent has not waited for. */
 static bool is_dead(pid_t pid) {
     char path[40], line[200] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -314,7 +315,7 @@ static void a_killed_nursery_takes_its_children_along_and_is_known_to_be_gone(vo
 
 /* --- folders --- */
 
-/* As a master leaves it that is killed. */
+/* Make a folder as a killed master leaves it behind. */
 static char *folder_of_the_dead(void) {
     int ends[2];
     char path[200] = "";
@@ -347,14 +348,14 @@ static void folders_of_the_dead_are_swept(void **state) {
     assert_int_equal(kl_socket_dir_open(&living, NULL), KILTER_OK);
     char *dead = folder_of_the_dead();
     assert_int_equal(kl_private_dir(&foreign, NULL), KILTER_OK);
-    char *file = kl_text("%s/socket", foreign); /* of another program, in a folder with a name of this form */
+    char *file = kl_text("%s/socket", foreign); /* another program's folder with a similar name */
     assert_int_equal(mknod(file, S_IFSOCK | 0600, 0), 0);
     const struct timespec long_ago[] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     char *const old[] = {living.path, dead, foreign};
     for (int i = 0; i < 3; i++)
         assert_int_equal(utimensat(AT_FDCWD, old[i], long_ago, 0), 0);
     assert_int_equal(kl_socket_dir_open(&new, NULL), KILTER_OK);
-    assert_int_equal(access(living.path, F_OK), 0); /* somebody holds it */
+    assert_int_equal(access(living.path, F_OK), 0); /* another process holds its lock */
     assert_int_equal(access(new.path, F_OK), 0);
     assert_int_equal(access(dead, F_OK), -1);
     assert_int_equal(access(file, F_OK), 0);
@@ -391,7 +392,7 @@ static void folders_are_made_with_those_above_them(void **state) {
     assert_int_equal(kl_private_dir(&base, NULL), KILTER_OK);
     deep = kl_text("%s/a/b c/d", base);
     assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK);
-    assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK); /* they may be there */
+    assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK); /* both entries may exist */
     assert_int_equal(access(deep, W_OK), 0);
     file = kl_text("%s/file", deep);
     fclose(fopen(file, "w"));
@@ -447,14 +448,14 @@ static void exit_codes_tell_who_can_mend_it(void **state) {
     }
 }
 
-/* How often it was told of it, or how it failed. */
+/* Count how often the signal was reported, or return the failure. */
 static int is_asked_twice(void) {
     uint64_t calls = 0;
     int called = eventfd(0, EFD_CLOEXEC);
     if (!kl_interrupts_to(called))
         return 100;
     raise(SIGTERM);
-    raise(SIGTERM); /* at once: the same request */
+    raise(SIGTERM); /* a signal right after the first belongs to the same request */
     return read(called, &calls, sizeof calls) == sizeof calls ? (int)calls : 101;
 }
 
@@ -483,7 +484,7 @@ static void a_request_to_end_that_comes_twice_counts_once(void **state) {
     assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM);
 }
 
-/* What a task forks, and then ends. */
+/* A process that a task forks and ends. */
 static void who_was_forked_dies_of_its_own_sigterm(void **state) {
     (void)state;
     int called = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), how = -1;
@@ -503,7 +504,7 @@ static void who_was_forked_dies_of_its_own_sigterm(void **state) {
     close(called);
 }
 
-/* In the child of one that has made itself a clock of months. */
+/* Runs in the child of a process whose clock started months ago. */
 static int wait_in_a_machine_up_for_months(void) {
     int offsets = unshare(CLONE_NEWTIME) == 0 ? open("/proc/self/timens_offsets", O_WRONLY) : -1;
     if (offsets < 0 || dprintf(offsets, "monotonic 10000000 0\n") < 0)
@@ -596,7 +597,7 @@ static void the_least_of_host_and_groups_is_left(void **state) {
           {V1 "/x/memory.usage_in_bytes", "400000\n"},
           {V1 "/x/memory.stat", "inactive_file 9\ntotal_inactive_file 1000\ntotal_active_file 2\n"}},
          101002},
-        /* a container's view: the group's own name is not seen in it */
+        /* in a container the group's own path is not visible */
         {{MEMINFO,
           GROUP("0::/hidden\n"),
           {V2 "/memory.max", "800\n"},
@@ -645,7 +646,7 @@ static void a_program_knows_its_build(void **state) {
     free(words);
 }
 
-/* Its own memory counts, and what it shares with others does not. */
+/* The process's own memory counts; memory shared with other processes does not. */
 static void a_process_knows_what_memory_it_has(void **state) {
     (void)state;
     enum { BYTES = 64 << 20, SLACK = 16 << 20 };
@@ -693,7 +694,7 @@ static void threads_are_found_by_how_their_names_begin(void **state) {
     clockid_t its;
     assert_int_equal(pthread_getcpuclockid(ids[2], &its), 0);
     assert_true(its == clocks[0]);
-    assert_int_equal(kl_threads_named("kltest", clocks, 2), 2); /* no more than there is room for */
+    assert_int_equal(kl_threads_named("kltest", clocks, 2), 2); /* as many as there is room for */
     assert_int_equal(kl_threads_named("nobody", clocks, 4), 0);
     for (int i = 0; i < 4; i++) {
         sem_post(&threads[i].end);

@@ -1,5 +1,5 @@
 /* Door of room trace: the run record, one SQLite file a run, written by the master alone. Format:
- * docs/record.md.
+ * docs/reference/record.md.
  *
  * Writing is off the critical path: the kl_trace_* calls copy a row into memory and return; a thread of its
  * own writes batches. What a slow disk cannot follow is dropped, and a failing one stops the recording, never

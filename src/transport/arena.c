@@ -14,31 +14,31 @@
 
 enum {
     SLOTS = 1024,            /* messages in an arena at a time */
-    NOTES_BYTES = 64 * 1024, /* of an arena's beginning: whole pages, as large as they may be */
-    ROUND_BYTES = 64,        /* messages begin at multiples of it, and so never share a cache line */
-    LENT_LEAST_BYTES = 16 * 1024 * 1024, /* of room, where nothing is known of the message */
+    NOTES_BYTES = 64 * 1024, /* size of an arena's table of notes, in whole pages of the largest page size */
+    ROUND_BYTES = 64,        /* messages begin at multiples of this, so that no two share a cache line */
+    LENT_LEAST_BYTES = 16 * 1024 * 1024, /* size of a lent buffer when nothing is known of the message */
     NOT_LENT = SLOTS,
 };
-/* Of an arena, without its notes: pages of it that nobody has written to take no memory. */
+/* Size of an arena without its notes. Pages that were never written take no memory. */
 #define ARENA_BYTES ((size_t)256 << 20)
 #define HALF_BYTES  (ARENA_BYTES + NOTES_BYTES)
 #define PAIR_BYTES  (2 * HALF_BYTES)
 
-typedef struct pair { /* at the master */
+typedef struct pair { /* in use at the master */
     bool taken;
-    bool left;     /* its worker has */
-    bool ended;    /* and uses it no more, even if its process goes on */
-    uint64_t pid;  /* of its worker */
+    bool left;     /* the worker uses the pair */
+    bool ended;    /* the worker does not use it any more, even if its process goes on */
+    uint64_t pid;  /* process of the worker */
     unsigned held; /* messages that were received here and are not released */
 } pair;
 
 struct kl_arenas {
-    atomic_uint users;    /* whoever opened them, ends of pairs, messages */
-    pthread_mutex_t lock; /* of the pairs: messages are released by any thread */
+    atomic_uint users;    /* users of the arenas: the opener, ends of pairs, messages */
+    pthread_mutex_t lock; /* protects the pairs, because any thread may release a message */
     uint8_t *bytes;
     uint64_t token;
     pid_t opener;
-    bool narrowed; /* in a worker's process: other workers' arenas cannot be touched */
+    bool narrowed; /* in a worker's process, the one pair it may touch */
     uint32_t count;
     pair pairs[];
 };
@@ -53,17 +53,17 @@ struct kl_arena {
     uint32_t pair;
     bool to_worker;
     uint8_t *bytes;
-    _Atomic uint32_t *notes; /* 1: the message of this slot is held */
-    block blocks[SLOTS];     /* by `at` */
+    _Atomic uint32_t *notes; /* per slot: 1 while the message of this slot is in use */
+    block blocks[SLOTS];     /* blocks in use, by `at` */
     size_t count;
-    uint32_t spare[SLOTS]; /* slots of no block */
+    uint32_t spare[SLOTS]; /* slots without a block */
     size_t spares;
-    uint32_t lent; /* the slot of the block that a buffer lies in; NOT_LENT: none */
+    uint32_t lent; /* slot of the block that holds the lent buffer; NOT_LENT: none */
     size_t usual;  /* bytes of the last message */
-    size_t reach;  /* no byte from here on takes memory */
+    size_t reach;  /* end of the part that takes memory */
 };
 
-/* --- all of them --- */
+/* --- all arenas of a farm --- */
 
 static size_t all_bytes(const kl_arenas *all) {
     return all->count * PAIR_BYTES;
@@ -73,13 +73,13 @@ static uint8_t *half_of(const kl_arenas *all, uint32_t number, bool to_worker) {
     return all->bytes + number * PAIR_BYTES + (to_worker ? 0 : HALF_BYTES);
 }
 
-/* Where the address space is limited, it is left to the program. */
+/* Leave a limited address space to the program. */
 static bool is_address_space_limited(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Some more than there are workers: one that is replaced may still have messages at the master. */
+/* Make more pairs than workers: messages of a replaced worker may still be in use at the master. */
 kl_arenas *kl_arenas_open(uint32_t workers) {
     const uint64_t count = (uint64_t)workers + workers / 4 + 1;
     if (is_address_space_limited() || count > SIZE_MAX / PAIR_BYTES)
@@ -116,14 +116,14 @@ uint64_t kl_arenas_token(const kl_arenas *all) {
 
 /* --- pairs --- */
 
-/* A worker that has left may have been stopped in the middle of a message, or of a task with its input there,
- * and go on some day. */
+/* A worker that has disconnected may have been stopped in the middle of a message, or of a task whose input
+ * is in the arena. It may go on later. */
 static bool has_ended(const pair *one) {
     return one->ended || (kill((pid_t)one->pid, 0) != 0 && errno == ESRCH);
 }
 
-/* Under the lock: free the pairs that nobody uses any more. That gives back their memory and clears their
- * notes. */
+/* Free the pairs without users (call it with the lock held). This returns their memory to the system and
+ * clears their notes. */
 static void free_pairs(kl_arenas *all) {
     for (uint32_t i = 0; i < all->count; i++) {
         pair *one = &all->pairs[i];
@@ -156,7 +156,7 @@ static void leave_pair(kl_arenas *all, uint32_t number, bool ended) {
     pthread_mutex_unlock(&all->lock);
 }
 
-/* A worker's process has no business in the arenas of others. */
+/* A worker's process must not touch the arenas of other workers. */
 static void narrow(kl_arenas *all, uint32_t number) {
     if (getpid() == all->opener)
         return;
@@ -166,7 +166,7 @@ static void narrow(kl_arenas *all, uint32_t number) {
     mprotect(half_of(all, number, true), PAIR_BYTES, PROT_READ | PROT_WRITE);
 }
 
-/* --- an end --- */
+/* --- one end of a pair --- */
 
 static kl_arena *new_end(kl_arenas *all, uint32_t number, bool to_worker) {
     kl_arena *a = calloc(1, sizeof *a);
@@ -228,7 +228,7 @@ static void remove_block(kl_arena *a, size_t i) {
     memmove(a->blocks + i, a->blocks + i + 1, (a->count - i) * sizeof *a->blocks);
 }
 
-/* Forget the blocks whose messages the other side has released. */
+/* Forget the blocks whose messages the reader has released. */
 static void sweep(kl_arena *a) {
     size_t kept = 0;
     for (size_t i = 0; i < a->count; i++)
@@ -240,8 +240,8 @@ static void sweep(kl_arena *a) {
     a->count = kept;
 }
 
-/* Make a block of `size` bytes, or of as many as there are up to `most`, in the first gap it fits in: memory
- * that was used lately is in the caches, and takes no new pages. NULL: it fits nowhere. */
+/* Make a block of `size` bytes, or of up to `most` if size is 0, in the first gap it fits in: memory used
+ * lately is in the caches and needs no new pages. NULL: it fits nowhere. */
 static block *new_block(kl_arena *a, size_t size, size_t most) {
     size_t at = 0, i = 0;
     sweep(a);
@@ -265,7 +265,7 @@ static block *lent_block(kl_arena *a) {
     return NULL;
 }
 
-/* Lend the block that is lent already, when it is large enough, or another one. */
+/* Lend the block that is lent already if it is large enough, otherwise a new one. */
 static const block *block_to_lend(kl_arena *a, size_t size) {
     block *lent = lent_block(a);
     if (lent && lent->size >= size)
@@ -329,7 +329,7 @@ bool kl_arena_trim(kl_arena *a) {
 
 /* --- reading --- */
 
-typedef struct held { /* a message that is not released */
+typedef struct held { /* a message that is not released yet */
     kl_arenas *all;
     uint32_t pair;
     _Atomic uint32_t *note;

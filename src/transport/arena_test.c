@@ -30,7 +30,7 @@ const char *__tsan_default_options(void) {
 
 enum { LARGE = 100000 };
 
-/* --- what this process has --- */
+/* --- resources of this process --- */
 
 static uint64_t shared_bytes(void) {
     char line[128];
@@ -87,7 +87,7 @@ static bool put(kl_arena *arena, uint64_t seed, size_t size, kl_arena_place *pla
 
 typedef struct flying {
     kl_arena_place place;
-    kl_message message; /* zero: it was sent, and not received */
+    kl_message message; /* zero in every byte: sent and not received */
     uint64_t seed;
     size_t size;
 } flying;
@@ -102,8 +102,8 @@ static size_t draw_size(uint64_t draw) {
     return around[draw % 4] + draw / 4 % 131 - 65;
 }
 
-/* Any sizes, many under way, released in any order: every message stays as it was sent, and there is room
- * for all as long as they are fewer than fit. Every third one is made in the lent buffer. */
+/* Send messages of any size, many at a time, released in any order. Every message arrives unchanged, and
+ * there is room for all while they are fewer than fit. Every third one is made in the lent buffer. */
 static void messages_stay_as_they_are_until_they_are_released(void **state) {
     (void)state;
     enum { ROUNDS = 1000, UNDER_WAY = 20 };
@@ -160,7 +160,7 @@ static void a_full_arena_says_so_and_has_room_again(void **state) {
     close_ends(&e);
 }
 
-/* Where nothing is put beside the message, its memory serves the next one. */
+/* When no message is allocated in between, the next message reuses the memory. */
 static void pages_are_used_again(void **state) {
     (void)state;
     ends e = open_ends();
@@ -190,7 +190,7 @@ static void a_buffer_that_outgrows_what_is_lent_goes_on(void **state) {
     kl_put_bytes(&lent, bytes, 1000);
     kl_put_bytes(&lent, bytes + 1000, size - 1000);
     CHECK(!lent.failed && !lent.borrowed && lent.size == size && memcmp(lent.data, bytes, size) == 0);
-    kl_arena_lend(e.to_master, LARGE, &lent); /* what it had is free again */
+    kl_arena_lend(e.to_master, LARGE, &lent); /* its memory is free again */
     CHECK(lent.borrowed && lent.data == where && lent.size == 0);
     kl_buffer_free(&lent);
     free(bytes);
@@ -222,7 +222,7 @@ static void places_where_nothing_lies_are_refused(void **state) {
     }
     CHECK(kl_arena_get(e.to_master, &good, &message));
     kl_message_release(&message);
-    CHECK(!kl_arena_get(e.to_master, &good, &message)); /* it is no message any more */
+    CHECK(!kl_arena_get(e.to_master, &good, &message)); /* the place holds no message any more */
     CHECK(!kl_arena_to_master(e.all, 1000));
     close_ends(&e);
 }
@@ -238,7 +238,7 @@ static pid_t a_child_that_ended(void) {
     return child;
 }
 
-/* A pair is another worker's only when the one before has ended, and its messages are released. */
+/* A pair goes to another worker only when the previous worker has ended and its messages are released. */
 static void a_pair_changes_hands_when_nobody_uses_it(void **state) {
     (void)state;
     uint64_t gone = (uint64_t)a_child_that_ended(), here = (uint64_t)getpid();
@@ -288,7 +288,7 @@ static void nothing_stays_of_those_who_left(void **state) {
     suite_check_message(&message, 1, MEGABYTES << 20);
     CHECK(shared_bytes() >= before + (MEGABYTES << 20));
     kl_message_release(&message);
-    CHECK(shared_bytes() < before + (1 << 20)); /* though all others are still there */
+    CHECK(shared_bytes() < before + (1 << 20)); /* although all the others still exist */
     kl_arenas_close(e.all);
     CHECK(shared_bytes() <= before && open_files() == files);
 }
@@ -333,7 +333,7 @@ static void a_limited_address_space_is_left_to_the_program(void **state) {
 
 /* --- under zmq --- */
 
-/* Some have arenas, some come from elsewhere. */
+/* Some workers have arenas, others come from elsewhere. */
 static void zmq_keeps_every_promise_with_arenas(void **state) {
     (void)state;
     for (unsigned c = 0; c < SUITE_CASES; c++)
@@ -353,7 +353,7 @@ static void zmq_keeps_every_promise_with_arenas(void **state) {
 
 typedef enum moment { WRITING, WRITTEN, SENT, MOMENTS } moment;
 
-/* Sends one message, and dies with the next one. */
+/* Send one message, and die while sending the next one. */
 static void work_and_die(kl_transport *t, moment when) {
     kl_buffer lent = {0};
     kl_peer master = suite_meet_master(t, 0);
@@ -364,7 +364,7 @@ static void work_and_die(kl_transport *t, moment when) {
     suite_fill(lent.data, 9, when == WRITING ? LARGE / 2 : LARGE);
     if (when == SENT)
         CHECK_OK(t->ops->send(t, master, lent.data, LARGE, error));
-    if (when == SENT) /* it may lie in libzmq's own queue yet */
+    if (when == SENT) /* the message may still be in libzmq's own queue */
         suite_expect_message(t, master, 10, 5);
     raise(SIGKILL);
 }
@@ -377,10 +377,10 @@ static void expect_killed(pid_t child) {
 
 typedef struct doomed {
     pid_t process;
-    int go; /* a byte written here lets it begin */
+    int go; /* a byte written here lets the worker begin */
 } doomed;
 
-/* Forked before the master's threads are there, as the nursery does. */
+/* Fork before the master has threads, as the supervisor does. */
 static doomed fork_doomed(const kl_zmq_options *options, moment when) {
     int go[2];
     CHECK(pipe(go) == 0);
@@ -399,7 +399,7 @@ static doomed fork_doomed(const kl_zmq_options *options, moment when) {
 
 enum { HELD = 3 }; /* messages of one worker */
 
-/* Lets it work and die; what it had sent before comes into `held`. */
+/* Let the worker work and die; collect what it sent before in `held`. */
 static void outlive(kl_transport *master, const doomed *d, moment when, kl_message held[HELD]) {
     kl_peer worker;
     CHECK(write(d->go, "g", 1) == 1);
@@ -422,14 +422,14 @@ static void check_and_release(kl_message held[HELD]) {
         kl_message_release(&held[k]);
 }
 
-/* Whatever it died of, what it had sent is whole, and stays so when another worker has come in its place; and
- * nothing is left of it. */
+/* Whatever the worker died of, the messages it sent stay intact, also when another worker takes its place;
+ * and nothing else of it remains. */
 static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     (void)state;
     enum { ROUNDS = 12 };
     unsigned files = open_files();
     uint64_t before = shared_bytes();
-    kl_zmq_options options = {.arenas = kl_arenas_open(3)}; /* four pairs, for twelve workers */
+    kl_zmq_options options = {.arenas = kl_arenas_open(3)}; /* four pairs for twelve workers */
     kl_message held[ROUNDS][HELD] = {{{0}}};
     kl_transport *master;
     doomed workers[ROUNDS];
@@ -439,7 +439,7 @@ static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     CHECK_OK(kl_zmq_listen(ipc, &options, NULL, &master, error));
     for (int i = 0; i < ROUNDS; i++) {
         outlive(master, &workers[i], (moment)(i % MOMENTS), held[i]);
-        if (i >= 2) /* so that pairs are free again some rounds later */
+        if (i >= 2) /* release late, so that pairs become free some rounds later */
             check_and_release(held[i - 2]);
     }
     kl_transport_close(master);
@@ -449,7 +449,7 @@ static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     CHECK(shared_bytes() <= before && open_files() == files);
 }
 
-/* --- a worker that raves --- */
+/* --- a worker that sends garbage --- */
 
 static void *say_forked_hello(void *context, uint64_t token) {
     void *socket = zmq_socket(context, ZMQ_DEALER);
@@ -478,7 +478,8 @@ static void who_names_a_place_where_nothing_lies_is_dropped(void **state) {
         void *socket = say_forked_hello(context, kl_arenas_token(options.arenas) + !knows);
         kl_event event = suite_next(master);
         CHECK(event.kind == KL_EVENT_JOINED);
-        CHECK(zmq_recv(socket, answer, sizeof answer, 0) == (knows ? 12 : 8)); /* with a pair, or without */
+        CHECK(zmq_recv(socket, answer, sizeof answer, 0) ==
+              (knows ? 12 : 8)); /* the worker has a pair, or has none */
         for (unsigned k = 0; k < 20; k++)
             place[k] = (uint8_t)(i < 2 ? 0 : kl_mix64(20 * i + k));
         unsigned size = i % 3 == 0 ? 21 : i % 3 == 1 ? 20 : 22;

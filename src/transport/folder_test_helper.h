@@ -1,4 +1,4 @@
-/* A folder of a test program's own, and an endpoint in it: setup and teardown for cmocka. */
+/* A private folder for a test program, and an endpoint in it: setup and teardown for cmocka. */
 #ifndef KL_FOLDER_TEST_HELPER_H
 #define KL_FOLDER_TEST_HELPER_H
 
@@ -19,7 +19,7 @@ static inline int make_folder(void **state) {
     return 0;
 }
 
-/* Fails when something was left behind. */
+/* Fail when files were left in the folder. */
 static inline int remove_folder(void **state) {
     (void)state;
     int failed = rmdir(folder);

@@ -1,13 +1,13 @@
 /* Messages between endpoints of one process.
  *
- * Every endpoint has an inbox; a sender puts the item straight into the receiver's. A worker and the master
- * are tied by two lanes, one for each direction. What the two sides of a lane may touch:
+ * Every endpoint has an inbox, and a sender puts an item into the receiver's inbox. Two lanes connect a
+ * worker and the master, one for each direction. A lane's fields:
  *
- *     open, last_s,   under the receiver's lock: are items taken, and when does the last one become visible?
- *     left            what it is told at the end
- *     known           the receiver's thread only: it has been told of the sender (JOINED, and not yet LEFT)
+ *     open, last_s,   under the receiver's lock: does it accept items; when does the last one become visible?
+ *     left            the event that tells the receiver of the end
+ *     known           used by the receiver's thread only: JOINED was delivered, LEFT was not
  *
- * Locks: the hub's before an inbox's, never two inboxes at once. */
+ * Take the hub's lock before an inbox's lock, and never hold the locks of two inboxes. */
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ enum { MASTER = 1 };
 
 typedef struct item {
     struct item *next;
-    double visible_s; /* stepped hubs only */
+    double visible_s; /* used by stepped hubs only */
     kl_event_kind kind;
     kl_peer from;
     size_t size;
@@ -32,24 +32,24 @@ typedef struct item {
 typedef struct lane {
     bool open, known;
     double last_s;
-    item *left; /* made beforehand, so that a farewell needs no memory */
+    item *left; /* allocated in advance, so that disconnecting needs no memory */
 } lane;
 
 typedef struct endpoint {
     kl_transport transport;
     kl_inproc *hub;
     kl_peer number;
-    lane to_master, to_worker; /* a worker's two lanes */
-    bool closed;               /* under the hub's lock */
+    lane to_master, to_worker; /* the two lanes between a worker and its master */
+    bool closed;               /* protected by the hub's lock */
 
     pthread_mutex_t lock;
     pthread_cond_t arrival;
-    item *first, *last; /* by visible_s, then in the order of sending */
+    item *first, *last; /* sorted by visible_s, then by order of sending */
     bool woken;
 } endpoint;
 
 struct kl_inproc {
-    const kl_inproc_stepped *stepped; /* NULL: threads */
+    const kl_inproc_stepped *stepped; /* NULL: the hub is for threads */
     pthread_mutex_t lock;
     endpoint **endpoints; /* [number − MASTER]; the first is NULL until the master listens */
     size_t count, capacity;
@@ -102,7 +102,7 @@ static lane *lane_from(endpoint *from, endpoint *to) {
     return to->number == MASTER ? &from->to_master : &to->to_worker;
 }
 
-/* When does what `from` sends now reach the other side? */
+/* Return when an item that `from` sends now reaches the other side. */
 static double arrival_s(const endpoint *from, size_t size) {
     const kl_inproc_stepped *s = from->hub->stepped;
     if (!s)
@@ -116,7 +116,7 @@ static void append(endpoint *to, lane *way, item *it, double at_s) {
     pthread_cond_signal(&to->arrival);
 }
 
-/* Puts the item into the inbox of `to`, or frees it when the lane is shut. */
+/* Put the item into the inbox of `to`, or free it when the lane is closed. */
 static void deliver(endpoint *to, lane *way, item *it, double at_s) {
     pthread_mutex_lock(&to->lock);
     bool open = way->open;
@@ -127,7 +127,7 @@ static void deliver(endpoint *to, lane *way, item *it, double at_s) {
         free(it);
 }
 
-/* The last thing that comes along a lane. */
+/* Send the last item of a lane. */
 static void say_left(endpoint *to, lane *way, double at_s) {
     pthread_mutex_lock(&to->lock);
     if (way->open) {
@@ -145,7 +145,7 @@ static endpoint *find(kl_inproc *hub, kl_peer number) {
     return e;
 }
 
-/* The other end of `e` with that number: only a worker and the master are each other's. */
+/* Return the other end of `e` with that number: only a worker and the master are connected. */
 static endpoint *peer_of(const endpoint *e, kl_peer number) {
     return (e->number == MASTER) != (number == MASTER) ? find(e->hub, number) : NULL;
 }
@@ -168,7 +168,7 @@ static kilter_status inproc_send(kl_transport *transport, kl_peer peer, const vo
     return KILTER_OK;
 }
 
-/* Takes the first item out of the inbox when its time has come. Under e->lock. */
+/* Take the first item out of the inbox when its time has come. Call it with e->lock held. */
 static item *take(endpoint *e, double now_s) {
     item *it = e->first;
     if (!it || it->visible_s > now_s)
@@ -182,7 +182,7 @@ static item *take(endpoint *e, double now_s) {
 static item *wait_for_item(endpoint *e, double timeout_s) {
     double deadline_s = kl_deadline_s(timeout_s);
     struct timespec until = {0};
-    if (deadline_s < HUGE_VAL) { /* a deadline beyond time_t is one nobody lives to see */
+    if (deadline_s < HUGE_VAL) { /* a deadline beyond time_t never comes */
         until.tv_sec = (time_t)fmin(deadline_s, 1e15);
         until.tv_nsec = (long)((fmin(deadline_s, 1e15) - (double)until.tv_sec) * 1e9);
     }
@@ -192,7 +192,7 @@ static item *wait_for_item(endpoint *e, double timeout_s) {
         if (timeout_s < 0)
             pthread_cond_wait(&e->arrival, &e->lock);
         else if (timeout_s == 0 || pthread_cond_timedwait(&e->arrival, &e->lock, &until) == ETIMEDOUT) {
-            it = e->woken ? NULL : take(e, 0); /* it may have come with the deadline */
+            it = e->woken ? NULL : take(e, 0); /* an event may have come together with the deadline */
             break;
         }
     }
@@ -229,7 +229,7 @@ static kilter_status inproc_poll(kl_transport *transport, double timeout_s, kl_e
     return KILTER_OK;
 }
 
-/* Ends both lanes between `e` and `peer`; the peer is told. */
+/* Close both lanes between `e` and `peer` and tell the peer. */
 static void part(endpoint *e, endpoint *peer) {
     pthread_mutex_lock(&e->lock);
     lane_from(peer, e)->open = false;
@@ -255,7 +255,7 @@ static void inproc_wake(kl_transport *transport) {
     pthread_mutex_unlock(&e->lock);
 }
 
-/* The endpoint itself stays with the hub: others may be looking at it. */
+/* The endpoint itself stays in the hub, because others may be reading it. */
 static void inproc_close(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;
     kl_inproc *hub = e->hub;
@@ -289,7 +289,7 @@ kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, k
     h->stepped = stepped;
     h->endpoints = endpoints;
     h->capacity = 8;
-    h->count = 1; /* the master's place */
+    h->count = 1; /* the master's place in the list */
     pthread_mutex_init(&h->lock, NULL);
     *hub = h;
     return KILTER_OK;
@@ -351,8 +351,8 @@ static bool open_lane(endpoint *from, endpoint *to, double at_s) {
     return true;
 }
 
-/* Ties a worker to the master. Each hears of the other as long after `later` has come as a message takes.
- * Under the hub's lock. */
+/* Connect a worker and the master. Each sees the other one message time after `later` has come. Call it with
+ * the hub's lock held. */
 static bool tie(endpoint *master, endpoint *worker, const endpoint *later) {
     double at_s = arrival_s(later, 0);
     return open_lane(master, worker, at_s) && open_lane(worker, master, at_s);
@@ -371,7 +371,7 @@ kilter_status kl_inproc_listen(kl_inproc *hub, kl_transport **transport, kilter_
         pthread_mutex_unlock(&hub->lock);
         free_endpoint(master);
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "making an inproc master: this hub has had its master; make another hub");
+                       "making an inproc master: this hub already had a master; make another hub");
     }
     hub->endpoints[0] = master;
     bool tied = true;
@@ -387,7 +387,7 @@ kilter_status kl_inproc_listen(kl_inproc *hub, kl_transport **transport, kilter_
     return KILTER_OK;
 }
 
-/* Room for one endpoint more. Under the hub's lock. */
+/* Make room for one more endpoint. Call it with the hub's lock held. */
 static bool reserve(kl_inproc *hub) {
     if (hub->count < hub->capacity)
         return true;

@@ -97,7 +97,7 @@ typedef struct world {
     double now_s[ENDPOINTS + 1];
     kl_inproc_stepped timing;
     kl_inproc *hub;
-    kl_transport *at[ENDPOINTS + 1]; /* by number; [0] is nobody */
+    kl_transport *at[ENDPOINTS + 1]; /* workers by number; [0] is unused */
 } world;
 
 static double clock_of(void *clock, kl_peer endpoint) {
@@ -128,7 +128,7 @@ static void set_all_clocks(world *w, double now_s) {
         w->now_s[i] = now_s;
 }
 
-/* Everybody hears of everybody; afterwards all clocks stand at `now_s`. */
+/* Let all endpoints see each other; afterwards all clocks show `now_s`. */
 static void let_them_meet(world *w, unsigned workers, double now_s) {
     set_all_clocks(w, now_s);
     for (unsigned i = 0; i < workers; i++) {
@@ -139,7 +139,7 @@ static void let_them_meet(world *w, unsigned workers, double now_s) {
 
 static kl_event_kind kind_at(world *w, kl_peer endpoint) {
     kl_event event;
-    CHECK_OK(kl_poll(w->at[endpoint], -1, &event, error)); /* −1: a stepped hub waits for nothing */
+    CHECK_OK(kl_poll(w->at[endpoint], -1, &event, error)); /* −1: a stepped hub never waits */
     kl_message_release(&event.message);
     return event.kind;
 }
@@ -168,8 +168,8 @@ static void order_between_two_is_kept_though_a_short_one_is_faster(void **state)
     make_world(&w, 2, 1, 1);
     let_them_meet(&w, 2, 10);
     suite_send(w.at[2], 1, 1, 20); /* due at 31 */
-    suite_send(w.at[2], 1, 2, 0);  /* by itself due at 11: waits for the one before */
-    suite_send(w.at[3], 1, 3, 5);  /* another's may pass: due at 16 */
+    suite_send(w.at[2], 1, 2, 0);  /* due at 11 if it were alone: it waits for the message before it */
+    suite_send(w.at[3], 1, 3, 5);  /* another peer's message may overtake it: due at 16 */
     assert_true(kl_inproc_next_s(w.hub, 1) == 16);
     w.now_s[1] = 30;
     suite_expect_message(w.at[1], 3, 3, 5);
@@ -194,7 +194,7 @@ static void ties_come_in_the_order_of_sending(void **state) {
     free_world(&w);
 }
 
-/* A schedule drawn by a seed gives the same events twice, each when due and in order per pair. */
+/* A random schedule gives the same events twice, each at its time and in order for every pair. */
 static uint64_t play(uint64_t seed) {
     world w;
     make_world(&w, 4, 0.01, 1e-4);
@@ -236,11 +236,11 @@ static void joining_and_leaving_take_time_as_well(void **state) {
     assert_int_equal(kind_at(&w, 1), KL_EVENT_NONE);
     let_them_meet(&w, 1, 2);
     suite_send(w.at[2], 1, 1, 10); /* due at 9 */
-    kl_transport_close(w.at[2]);   /* by itself due at 4: comes after the message */
+    kl_transport_close(w.at[2]);   /* due at 4 if it were alone: comes after the message */
     w.at[2] = NULL;
     w.now_s[1] = 8;
     assert_int_equal(kind_at(&w, 1), KL_EVENT_NONE);
-    suite_send(w.at[1], 2, 1, 1); /* nobody can know yet */
+    suite_send(w.at[1], 2, 1, 1); /* too early for anybody to know */
     w.now_s[1] = 9;
     suite_expect_message(w.at[1], 2, 1, 10);
     suite_expect(w.at[1], KL_EVENT_LEFT, 2);

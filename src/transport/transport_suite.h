@@ -1,7 +1,6 @@
-/* The conformance suite of room transport: what every implementation promises, as cases of which one side
- * runs at the master and the other at each worker. How the endpoints come to be is the test's business; the
- * suite gets them open, and the test closes them after the case. A failed check ends the process, because it
- * may be in any thread or rank. */
+/* The conformance suite of room transport: the promises of every implementation, as cases with a master's
+ * side and a worker's side. The test opens the endpoints before a case and closes them after it. A failed
+ * check ends the process, because it may happen in any thread or rank. */
 #ifndef KL_TRANSPORT_SUITE_H
 #define KL_TRANSPORT_SUITE_H
 
@@ -33,7 +32,7 @@
 
 enum { SUITE_PEERS_MAX = 256, SUITE_LONG_S = 60 };
 
-/* Enough to see that nothing comes where nothing may come. */
+/* Long enough to see that no event comes where none may come. */
 #define SUITE_SILENCE_S 0.02
 
 typedef struct suite_case {
@@ -42,9 +41,9 @@ typedef struct suite_case {
     void (*worker)(kl_transport *t, kl_peer master, unsigned index);
 } suite_case;
 
-/* --- what the cases are made of --- */
+/* --- helpers of the cases --- */
 
-/* The next event; a test that would wait for ever fails instead. */
+/* Return the next event; fail instead of waiting for ever. */
 static inline kl_event suite_next(kl_transport *t) {
     kl_event event;
     CHECK_OK(kl_poll(t, SUITE_LONG_S, &event, error));
@@ -71,8 +70,7 @@ static inline void suite_expect_gone(kl_transport *t, kl_peer peer) {
     CHECK(error.status == KILTER_ERR_PEER && error.text[0]);
 }
 
-/* What a test message holds: every eight bytes are different, so that nothing can be lost, doubled or moved.
- */
+/* Fill a test message: every eight bytes differ, so that a lost, doubled or moved part is noticed. */
 static inline void suite_fill(uint8_t *bytes, uint64_t seed, size_t size) {
     for (size_t i = 0; i < size; i += 8) {
         uint64_t word = (seed + 1) * 0x9e3779b97f4a7c15u + i;
@@ -85,7 +83,7 @@ static inline void suite_send(kl_transport *t, kl_peer peer, uint64_t seed, size
     CHECK(bytes);
     suite_fill(bytes, seed, size);
     CHECK_OK(t->ops->send(t, peer, bytes, size, error));
-    memset(bytes, 0xee, size); /* it was copied */
+    memset(bytes, 0xee, size); /* the transport has copied it */
     free(bytes);
 }
 
@@ -113,7 +111,7 @@ static inline unsigned suite_place(const kl_peer *peers, unsigned count, kl_peer
     return count;
 }
 
-/* The master meets `count` workers, each of which says its index, and lets them go on. */
+/* The master meets `count` workers. Each of them sends its index, and the master lets them go on. */
 static inline void suite_meet_workers(kl_transport *t, kl_peer *workers, unsigned count) {
     kl_peer joined[SUITE_PEERS_MAX];
     unsigned joins = 0;
@@ -217,7 +215,7 @@ static inline void suite_flood_worker(kl_transport *t, kl_peer master, unsigned 
         suite_expect_message(t, master, i, i % 100);
 }
 
-/* Large messages from both sides at once: neither may wait for the other to receive. */
+/* Large messages cross: neither side may wait for the other to receive. */
 static inline void suite_cross_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned i = 0; i < 3; i++)
         for (unsigned w = 0; w < count; w++)
@@ -242,8 +240,8 @@ static inline void suite_cross_worker(kl_transport *t, kl_peer master, unsigned 
         suite_expect_message(t, master, index + i, 1500000);
 }
 
-/* Messages of sizes at which transports change their ways. They stay as they are until they are released, in
- * whatever order, while others come. */
+/* Send messages of sizes at which transports change their method. They stay unchanged until they are
+ * released, in any order, while others arrive. */
 static const size_t suite_large_sizes[] = {16383, 16384,  16385,  32767,  32768,  32769, 65535,  65536,
                                            65537, 262143, 262144, 262145, 524300, 10,    1000003};
 enum { SUITE_LARGE_SIZES = sizeof suite_large_sizes / sizeof *suite_large_sizes };
@@ -316,7 +314,7 @@ static inline void suite_last_words_master(kl_transport *t, const kl_peer *worke
         unsigned w = suite_place(workers, count, event.peer);
         CHECK(w < count);
         if (event.kind == KL_EVENT_LEFT) {
-            CHECK(received[w]++ == SUITE_LAST_WORDS); /* so a second LEFT is caught as well */
+            CHECK(received[w]++ == SUITE_LAST_WORDS); /* wait a little, so that a second LEFT would be seen */
             left++;
             suite_expect_gone(t, event.peer);
             continue;
@@ -337,7 +335,7 @@ static inline void suite_last_words_worker(kl_transport *t, kl_peer master, unsi
         suite_send(t, master, i, suite_last_word_size(i));
 }
 
-/* What the master sends before it closes arrives, though the worker talks into it all the while. */
+/* What the master sends before it closes arrives, although the worker keeps sending. */
 static inline void suite_closing_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned i = 0; i < SUITE_LAST_WORDS; i++)
         for (unsigned w = 0; w < count; w++)
@@ -366,9 +364,9 @@ static inline void suite_closing_worker(kl_transport *t, kl_peer master, unsigne
     suite_expect_silence(t);
 }
 
-/* Dropping is silent on one's own side, and LEFT on the other. */
+/* Dropping a peer gives no event on this side, and LEFT on the other. */
 static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, unsigned count) {
-    if (count > 0) { /* so that more of them lie here */
+    if (count > 0) { /* several messages, so that some are waiting here */
         kl_event event = suite_next(t);
         CHECK(event.kind == KL_EVENT_MESSAGE);
         kl_message_release(&event.message);
@@ -376,14 +374,14 @@ static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, un
     for (unsigned w = 0; w < count; w++) {
         kl_drop(t, workers[w]);
         suite_expect_gone(t, workers[w]);
-        kl_drop(t, workers[w]); /* once more does nothing */
+        kl_drop(t, workers[w]); /* a second drop does nothing */
     }
     kl_drop(t, 1000000);
     suite_expect_silence(t);
 }
 
 static inline void suite_drop_worker(kl_transport *t, kl_peer master, unsigned index) {
-    for (unsigned i = 0; i < 50; i++) /* under way while it is dropped, or refused after */
+    for (unsigned i = 0; i < 50; i++) /* on its way when the peer is dropped, or refused afterwards */
         (void)t->ops->send(t, master, &index, sizeof index, NULL);
     suite_expect(t, KL_EVENT_LEFT, master);
     suite_expect_gone(t, master);
@@ -445,7 +443,7 @@ static inline void suite_wake_worker(kl_transport *t, kl_peer master, unsigned i
     suite_wakes(t);
 }
 
-/* A wake comes before a message that lies there, and takes nothing away. */
+/* A wake comes before a waiting message and discards nothing. */
 static inline void suite_wake_first_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned w = 0; w < count; w++)
         suite_send(t, workers[w], 2, 20);
@@ -489,7 +487,7 @@ static inline void suite_timeout_worker(kl_transport *t, kl_peer master, unsigne
     CHECK(event.kind == KL_EVENT_LEFT);
 }
 
-/* Nobody is reached by a name nobody has. */
+/* A send to an unknown peer reaches nobody. */
 static inline void suite_nobody_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     suite_expect_gone(t, KL_NO_PEER);
     suite_expect_gone(t, UINT64_MAX);
@@ -512,8 +510,8 @@ static const suite_case suite_cases[] = {
     {"thousands of messages both ways", suite_flood_master, suite_flood_worker},
     {"large messages cross", suite_cross_master, suite_cross_worker},
     {"large messages are held, and released in any order", suite_held_master, suite_held_worker},
-    {"a worker's last words, then LEFT once", suite_last_words_master, suite_last_words_worker},
-    {"the master's last words, then LEFT once", suite_closing_master, suite_closing_worker},
+    {"a worker's last messages, then LEFT once", suite_last_words_master, suite_last_words_worker},
+    {"the master's last messages, then LEFT once", suite_closing_master, suite_closing_worker},
     {"the master drops", suite_drop_master, suite_drop_worker},
     {"a worker drops", suite_dropped_master, suite_dropped_worker},
     {"wake ends a wait", suite_wake_master, suite_wake_worker},
@@ -540,7 +538,7 @@ static inline void *suite_run_worker(void *argument) {
     return NULL;
 }
 
-/* Runs a case on endpoints that were made here, and closes them. */
+/* Run a case on endpoints that are made here, and close them. */
 static inline void suite_run_threads(const suite_case *its_case, kl_transport *master, kl_transport **workers,
                                      unsigned count) {
     suite_thread threads[SUITE_PEERS_MAX];

@@ -1,22 +1,22 @@
 /* Messages over libzmq: a ROUTER at the master, a DEALER at each worker.
  *
- * A message is one frame whose last byte says what it is, so that what stands before keeps its place and is
- * handed up without a copy. A large one is a row of frames, FIRST PART … LAST: between two of them libzmq
- * answers whether this side still lives, however slow the link is.
+ * A message is one frame. Its last byte is its kind, so that the content begins at the frame's beginning and
+ * needs no copy. A large message is a series of frames, FIRST PART … LAST: between two of them libzmq can
+ * send its heartbeats, however slow the link is.
  *
  *     worker                         master
  *       | ---------- HELLO -----------> |     JOINED
  *  JOINED <-------- WELCOME ----------- |
  *       | <---- DATA … in both … -----> |     MESSAGE
- *       | <------- STILL_THERE -------- |     (nothing; the master wants to know whether it can be sent)
+ *       | <------- STILL_THERE -------- |     (nothing; the master tests the connection)
  *       | ----------- BYE ------------> |     LEFT      (or the other way round; a BYE is answered with BYE)
  *
- * A worker that was forked from its master says so in its HELLO, and WELCOME names the arenas they share: a
- * large message between them lies there (arena.h), and its only frame, LIES, says where.
+ * A worker that was forked from its master says so in its HELLO, and WELCOME names the arenas they share.
+ * Large messages between them are in an arena (arena.h), and one frame, LIES, gives their place.
  *
- * A side that dies says no BYE; then the end of the connection, which the socket's monitor reports, is what
- * makes LEFT, after everything that had come in. One DEALER is one connection: libzmq's own reconnecting
- * would take up with a restarted master in the middle of a conversation. */
+ * A side that dies sends no BYE. Then the socket's monitor reports the end of the connection, and LEFT
+ * follows all messages that had arrived. Each DEALER makes one connection only: if libzmq reconnected by
+ * itself, a worker could continue its conversation with a restarted master. */
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -48,38 +48,39 @@ enum {
     LIES = 'r'
 };
 
-static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '2', HELLO}; /* 2: the version of all this */
+static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '2', HELLO}; /* 2: version of this protocol */
 static const char welcome[] = {'k', 'i', 'l', 't', 'e', 'r', '2', WELCOME};
 enum {
-    VERSION_BYTES = sizeof hello - 1, /* of both; between it and the kind may stand: */
+    VERSION_BYTES = sizeof hello - 1, /* in HELLO and WELCOME; between it and the kind there may be: */
     FORKED_BYTES = 16,                /* the arenas' token and the worker's process */
     PAIR_BYTES = 4,                   /* the number of the worker's pair of arenas */
-    PLACE_BYTES = 20,                 /* of LIES: slot, place and size */
+    PLACE_BYTES = 20,                 /* in LIES: slot, place and size */
 };
 
 enum {
     MESSAGE_BYTES_MAX = 1 << 30,
-    PART_BYTES = 256 * 1024, /* of a message; what a link must carry in the time after which a peer is lost */
+    PART_BYTES =
+        256 * 1024, /* size of a part: a link must carry one in the time after which a peer is lost */
     FRAME_BYTES_MAX = PART_BYTES + 1,
     CONNECT_MS = 5000,
-    NEVER_MS = 500000000, /* six days. libzmq adds up to as much again, and counts in int */
+    NEVER_MS = 500000000, /* six days; libzmq adds up to as much again, and counts in int */
     BACKLOG = 1024,
-    FRAMES_PER_LOOK = 1024, /* then the clock is looked at, whoever talks */
-    FRAMES_PER_REPORT = 64, /* reports are looked at after so many frames, also when more frames wait */
+    FRAMES_PER_LOOK = 1024, /* the clock is checked after this many messages, however busy the socket is */
+    FRAMES_PER_REPORT = 64, /* reports are read after this many frames, even if more frames wait */
 };
 #define MASTER_LINGER_S                                                                                      \
-    2.0 /* a closing master waits so long; a worker, until its master would count as lost */
-#define HANDSHAKE_S     10.0 /* at most, for a connection to become a peer's */
-#define COMPLAIN_S      60.0 /* no more often */
+    2.0 /* time that a closing master waits; a worker waits until its master would count as lost */
+#define HANDSHAKE_S     10.0 /* longest time until a connection becomes a peer */
+#define COMPLAIN_S      60.0 /* least time between two messages about strangers */
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
-#define UNUSED_S        1.0   /* memory of arenas that no message needed for so long is given back */
-#define ASK_AGAIN_S     0.001 /* of two peers that cannot both be there, which one is */
+#define UNUSED_S        1.0   /* memory of arenas that was not needed for this time is freed */
+#define ASK_AGAIN_S     0.001 /* time to find out which of two claims on a connection is true */
 
 enum {
     THE_MASTER = 1,
     HANDSHAKES_MAX = 3
-}; /* so many in a row that failed, and the key is not this master's */
+}; /* after this many failures in a row the key does not belong to this master */
 
 typedef enum stage { SEEKING, JOINED, OVER } stage;
 
@@ -92,33 +93,33 @@ typedef struct endpoint {
     int wake_fd;
     atomic_bool woken;
     kl_event_queue ready;
-    unsigned unreported; /* frames since the monitor was looked at */
+    unsigned unreported; /* frames since the last look at the monitor */
     bool out_of_memory;
 
-    kl_zmq_peers peers; /* the master's, up to `stage` */
-    void *gate;         /* of tcp */
-    unsigned strangers; /* since it was complained about them */
+    kl_zmq_peers peers; /* gate and peers of the master, valid up to `stage` */
+    void *gate;         /* for tcp */
+    unsigned strangers; /* strangers since the last message about them */
     double complain_at_s;
 
-    stage stage; /* the worker's, from here on */
+    stage stage; /* fields of a worker, from here on */
     bool lost, refused;
-    bool
-        was_answered; /* by somebody, in this dialling; libzmq tells of its next try right behind a failure */
-    unsigned failed_handshakes; /* one after the other */
+    bool was_answered; /* set by any failure while connecting; libzmq reports its next try right after a
+                          failure */
+    unsigned failed_handshakes; /* number of failures in a row */
     unsigned dialled;
     double retry_at_s, retry_s;
-    kl_buffer parts;  /* of a message of the master's that has not come to its end */
-    kl_arena *arena;  /* for large messages to the master; NULL: none */
-    double trim_at_s; /* it, or the master's; 0: they take no memory */
+    kl_buffer parts;  /* parts of a message of the master's that is not complete yet */
+    kl_arena *arena;  /* arena for large messages to the master; NULL: none */
+    double trim_at_s; /* the worker's arenas, or the master's; 0: they take no memory */
 } endpoint;
 
 typedef struct frame {
-    uint32_t id; /* the sender's, at the master */
+    uint32_t id; /* routing id of the sender, at the master */
     zmq_msg_t body;
-    bool whole; /* one part, as all of ours */
+    bool whole; /* one part, as in all our messages */
 } frame;
 
-/* libzmq's routing ids count up from somewhere; peers are named from 1. */
+/* libzmq counts routing ids up from a random number; our peers are counted from 1. */
 static kl_peer name_of(uint32_t id) {
     return (kl_peer)id + 1;
 }
@@ -142,9 +143,9 @@ static void tell(endpoint *e, const kl_event *event) {
     }
 }
 
-/* --- frames out --- */
+/* --- sending frames --- */
 
-/* Both give 0 or an errno; HWM is off, so nothing ever waits. */
+/* Both functions return 0 or an errno. They never wait, because the high-water mark is off. */
 static int send_part(endpoint *e, zmq_msg_t *part, int flags) {
     while (zmq_msg_send(part, e->socket, flags | ZMQ_DONTWAIT) < 0)
         if (errno != EINTR)
@@ -160,7 +161,7 @@ static int send_address(endpoint *e, uint32_t id) {
     return 0;
 }
 
-/* Sends `body`, which is closed in any case. `id`: the receiver's, at the master. */
+/* Send `body` and close it in any case. `id`: the receiver's routing id, at the master. */
 static int send_frame(endpoint *e, uint32_t id, zmq_msg_t *body) {
     int code = e->is_master ? send_address(e, id) : 0;
     if (!code)
@@ -185,7 +186,7 @@ static int say_bye(endpoint *e, uint32_t id) {
     return say(e, id, &bye, 1);
 }
 
-/* Sends `size` bytes and their kind. */
+/* Send `size` bytes and the byte that tells their kind. */
 static int send_kind(endpoint *e, uint32_t id, const uint8_t *data, size_t size, char kind) {
     zmq_msg_t body;
     if (zmq_msg_init_size(&body, size + 1) != 0)
@@ -197,7 +198,7 @@ static int send_kind(endpoint *e, uint32_t id, const uint8_t *data, size_t size,
     return send_frame(e, id, &body);
 }
 
-/* What is shared with the peer. NULL: nothing */
+/* Return the arena shared with the peer; NULL: none */
 static kl_arena *arena_of(const endpoint *e, uint32_t id) {
     return e->is_master ? kl_zmq_peers_slot(&e->peers, id)->arena : e->arena;
 }
@@ -213,7 +214,8 @@ static int send_place(endpoint *e, uint32_t id, const kl_arena_place *place) {
     return code;
 }
 
-/* A message whose later parts cannot be sent is forgotten by the other side when the next one begins. */
+/* Send a message in parts. If a later part cannot be sent, the receiver forgets the message when the next one
+ * begins. */
 static int send_message(endpoint *e, uint32_t id, const uint8_t *data, size_t size) {
     kl_arena_place place;
     kl_arena *arena = size >= KL_ARENA_LEAST_BYTES ? arena_of(e, id) : NULL;
@@ -236,8 +238,8 @@ static kilter_status send_bytes(kl_transport *transport, kl_peer name, const voi
     unsigned long long number = name;
     if (size >= MESSAGE_BYTES_MAX)
         return kl_fail(error, KILTER_ERR_RANGE,
-                       "sending %zu bytes to peer %llu: a message has less than %d; send it in parts", size,
-                       number, MESSAGE_BYTES_MAX);
+                       "sending %zu bytes to peer %llu: a message must have less than %d; send it in parts",
+                       size, number, MESSAGE_BYTES_MAX);
     int code = is_live(e, name) ? send_message(e, id_of(name), data, size) : EHOSTUNREACH;
     if (code == ENOMEM)
         return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
@@ -276,16 +278,16 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
             e->strangers++;
         return;
     }
-    e->lost = true; /* of a worker's single connection only the failures are asked for */
+    e->lost = true; /* for a worker's only connection, failures are the only reports needed */
     if (what & FAILED_HANDSHAKES) {
         e->failed_handshakes++;
         e->was_answered = true;
     } else if (what != ZMQ_EVENT_DISCONNECTED &&
-               !e->was_answered) /* nobody is there now: it was no key that failed */
+               !e->was_answered) /* nobody listens there now, so it is not the key that failed */
         e->failed_handshakes = 0;
 }
 
-/* A port that is open to the world is tried every now and then; a worker with the wrong key is, too. */
+/* Strangers try every port that is open to the world now and then; a worker with a wrong key is also one. */
 static void complain_of_strangers(endpoint *e) {
     double now_s = kl_monotonic_s();
     if (!e->strangers || !e->options.complain || now_s < e->complain_at_s)
@@ -323,12 +325,12 @@ static void read_reports(endpoint *e) {
             memcpy(&what, zmq_msg_data(&part), sizeof what);
             memcpy(&value, (char *)zmq_msg_data(&part) + sizeof what, sizeof value);
             hear_report(e, what, value);
-        } /* else the part that holds the address */
+        } /* other parts hold the address */
         zmq_msg_close(&part);
     }
 }
 
-/* --- frames in --- */
+/* --- receiving frames --- */
 
 static int kind_of(const frame *f) {
     size_t size = zmq_msg_size(&f->body);
@@ -386,7 +388,7 @@ static bool hand_up_lying(endpoint *e, frame *f, kl_arena *arena, kl_peer from) 
     return true;
 }
 
-/* Takes a frame that carries a message of `from` or a part of it. false: it is none, or fits nowhere. */
+/* Take a frame that carries a message of `from`, or a part of one. false: it does not, or does not fit. */
 static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     int kind = kind_of(f);
     size_t size = zmq_msg_size(&f->body) - 1;
@@ -408,14 +410,14 @@ static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     return true;
 }
 
-/* Makes the socket look at what its own thread has told it. */
+/* Let the socket process what its I/O thread has sent to it. */
 static void notice_who_is_gone(endpoint *e) {
     int unused;
     size_t size = sizeof unused;
     zmq_getsockopt(e->socket, ZMQ_EVENTS, &unused, &size);
 }
 
-/* Is it `plain`, with `size` bytes more before its kind? */
+/* True when the frame is `plain`, with `size` bytes before its kind. */
 static bool says_with(const frame *f, const char *plain, size_t size) {
     const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
     return f->whole && zmq_msg_size(&f->body) == VERSION_BYTES + size + 1 &&
@@ -423,7 +425,7 @@ static bool says_with(const frame *f, const char *plain, size_t size) {
            bytes[VERSION_BYTES + size] == (uint8_t)plain[VERSION_BYTES];
 }
 
-/* The arenas of a worker that was forked from here; NULL: it was not, or none are free. */
+/* Return the arenas of a worker that was forked from this process; NULL: it was not, or none are free. */
 static kl_arena *arena_for(const endpoint *e, const frame *f) {
     uint64_t token, pid;
     if (!e->options.arenas || !says_with(f, hello, FORKED_BYTES))
@@ -444,10 +446,11 @@ static int say_welcome(endpoint *e, uint32_t id, const kl_arena *arena) {
     return say(e, id, with_pair, sizeof with_pair);
 }
 
-/* The first frame of a connection. Only a HELLO makes a peer; a stranger is told BYE and not heard again. */
+/* Handle the first frame of a connection. Only a HELLO makes a peer; a stranger gets BYE and is ignored from
+ * then on. */
 static void meet(endpoint *e, frame *f) {
     if (e->closing)
-        return; /* it will find out */
+        return; /* the worker will notice by itself */
     bool ours = says(f, hello, sizeof hello) || says_with(f, hello, FORKED_BYTES);
     kl_arena *arena = arena_for(e, f);
     read_reports(e);
@@ -469,7 +472,7 @@ static void hear_as_master(endpoint *e, frame *f) {
         meet(e, f);
     } else if (standing == KL_ZMQ_LIVE &&
                !take_in(e, f, &kl_zmq_peers_slot(&e->peers, f->id)->parts, name_of(f->id))) {
-        /* BYE, or garbage, which is taken for one */
+        /* BYE, or garbage, which counts as BYE */
         if (!e->closing)
             say_bye(e, f->id);
         kl_zmq_peers_ignore(&e->peers, f->id, kind_of(f) == BYE);
@@ -485,7 +488,7 @@ static bool is_welcome(endpoint *e, const frame *f) {
         return false;
     memcpy(&pair, (char *)zmq_msg_data((zmq_msg_t *)&f->body) + VERSION_BYTES, PAIR_BYTES);
     e->arena = kl_arena_to_master(e->options.arenas, pair);
-    e->out_of_memory |= !e->arena; /* the master will use it */
+    e->out_of_memory |= !e->arena; /* the master is going to use it */
     return true;
 }
 
@@ -503,7 +506,7 @@ static void hear_as_worker(endpoint *e, frame *f) {
     }
 }
 
-/* Receives one part. 1: done, 0: there is none, −1: out_of_memory. */
+/* Receive one part. 1: done, 0: nothing there, −1: out_of_memory. */
 static int receive_part(endpoint *e, zmq_msg_t *part) {
     zmq_msg_init(part);
     while (zmq_msg_recv(part, e->socket, ZMQ_DONTWAIT) < 0) {
@@ -515,7 +518,7 @@ static int receive_part(endpoint *e, zmq_msg_t *part) {
     return 1;
 }
 
-/* All parts of a message come at once, so those behind the first need no waiting. */
+/* The parts of a message arrive together, so only the first one may need waiting. */
 static void throw_parts_away(endpoint *e) {
     zmq_msg_t part;
     for (bool more = true; more;) {
@@ -526,8 +529,8 @@ static void throw_parts_away(endpoint *e) {
     }
 }
 
-/* Reads the sender's routing id off a message. false when it is none that our ROUTER gave: those it gives
- * have 5 bytes, and a worker of ours never chooses one. */
+/* Read the sender's routing id from a message. false when our ROUTER cannot have assigned it: assigned ids
+ * have 5 bytes, and our workers never choose one. */
 static bool read_id(const zmq_msg_t *part, uint32_t *id) {
     const uint8_t *b = zmq_msg_data((zmq_msg_t *)part);
     if (zmq_msg_size(part) != 5 || b[0] != 0)
@@ -536,7 +539,7 @@ static bool read_id(const zmq_msg_t *part, uint32_t *id) {
     return true;
 }
 
-/* Reads one message and acts on it. false: there is none. */
+/* Read one message and act on it. false: there is none. */
 static bool hear_next(endpoint *e) {
     frame f = {0};
     zmq_msg_t address;
@@ -573,7 +576,9 @@ static void set(void *socket, int option, int value) {
 static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_SNDHWM, 0);
     set(socket, ZMQ_RCVHWM, 0);
-    int lost_after_ms = (int)(1e3 * lost_after_s); /* asked after a third of it, it has the rest to answer */
+    int lost_after_ms =
+        (int)(1e3 *
+              lost_after_s); /* libzmq asks after a third of the time; the peer has the rest to answer */
     set(socket, ZMQ_HEARTBEAT_IVL, lost_after_ms / 3);
     set(socket, ZMQ_HEARTBEAT_TIMEOUT, lost_after_ms - lost_after_ms / 3);
     set(socket, ZMQ_TCP_MAXRT, lost_after_ms);
@@ -581,13 +586,13 @@ static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS);
     set(socket, ZMQ_RECONNECT_IVL, NEVER_MS);
     set(socket, ZMQ_BACKLOG, BACKLOG);
-    set(socket, ZMQ_ROUTER_MANDATORY, 1); /* a DEALER refuses this one, which is fine */
+    set(socket, ZMQ_ROUTER_MANDATORY, 1); /* a DEALER refuses this option, which is harmless */
     set(socket, ZMQ_IPV6, ipv6);
     int64_t longest = FRAME_BYTES_MAX + KL_CURVE_BYTES;
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &longest, sizeof longest);
 }
 
-/* The socket's reports come without limit: libzmq's own thread would stand still when they cannot. */
+/* Reports are queued without limit; otherwise libzmq's I/O thread could block on them. */
 static bool watch(endpoint *e, int reports) {
     char name[40];
     snprintf(name, sizeof name, "inproc://monitor-%u", e->dialled);
@@ -606,7 +611,7 @@ static bool make_socket(endpoint *e, int reports) {
     if (!e->socket)
         return false;
     set_up(e->socket, e->options.lost_after_s, strchr(e->address, '[') != NULL);
-    set(e->socket, ZMQ_LINGER, 0); /* see close_endpoint */
+    set(e->socket, ZMQ_LINGER, 0); /* see close_endpoint() for the reason */
     if (e->options.key && !kl_zmq_set_key(e->socket, e->options.key, e->is_master))
         return false;
     return watch(e, reports);
@@ -676,19 +681,18 @@ static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
         drop_socket(e);
         e->refused = false;
         e->retry_at_s = kl_monotonic_s() + LONGEST_RETRY_S;
-        return kl_fail(
-            error, KILTER_ERR_PEER,
-            "joining \"%.200s\": the master there speaks another version; use the same Kilter on both sides",
-            e->address);
+        return kl_fail(error, KILTER_ERR_PEER,
+                       "joining \"%.200s\": the master there uses another protocol version; use the same "
+                       "Kilter on both sides",
+                       e->address);
     }
     if (e->is_tcp && e->failed_handshakes >= HANDSHAKES_MAX) {
         e->failed_handshakes = 0;
         e->retry_s = LONGEST_RETRY_S;
-        return kl_fail(
-            error, KILTER_ERR_PEER,
-            "joining \"%.200s\": who listens there does not take the key of %.200s; give --key a copy of "
-            "the key file the master names",
-            e->address, e->options.key->file);
+        return kl_fail(error, KILTER_ERR_PEER,
+                       "joining \"%.200s\": the program that listens there refuses the key of %.200s; give "
+                       "--key a copy of the key file the master names",
+                       e->address, e->options.key->file);
     }
     return e->socket || kl_monotonic_s() < e->retry_at_s ? KILTER_OK : dial(e, error);
 }
@@ -707,7 +711,7 @@ static void settle_rivals(endpoint *e) {
     kl_zmq_peers_settle(&e->peers, can_be_reached, e);
 }
 
-/* Those whose connections have ended, and whose last messages have been read. */
+/* Report LEFT for peers whose connections have ended and whose last messages are read. */
 static void part_with_cut(endpoint *e) {
     if (!e->is_master) {
         if (e->lost)
@@ -721,9 +725,9 @@ static void part_with_cut(endpoint *e) {
             tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = name_of(id)});
 }
 
-/* Makes events ready, if there are any. A report that a connection has ended is acted on when no message is
- * left that came before it: at the next moment the socket has none. false: frames that were no events kept
- * coming, and more may be there. */
+/* Prepare events, if there are any. A report of a closed connection counts when all messages before it are
+ * read, which is when the socket is empty next time. false: frames without events kept coming, so more may
+ * follow. */
 static bool look(endpoint *e) {
     for (unsigned frames = 0; !e->ready.count || something_is_cut(e);) {
         if (e->socket && hear_next(e)) {
@@ -760,8 +764,8 @@ static void trim_arenas(endpoint *e) {
     e->trim_at_s = all ? 0 : kl_monotonic_s() + UNUSED_S;
 }
 
-/* Sleeps until something may have happened. Both sockets have been read empty, as their descriptors demand;
- * poll() passes over those that are −1. */
+/* Sleep until something may have happened. Both sockets were read until empty, as their descriptors require;
+ * poll() ignores descriptors of −1. */
 static void sleep_until(endpoint *e, double deadline_s) {
     if (!e->is_master && e->stage == SEEKING && !e->socket)
         deadline_s = fmin(deadline_s, e->retry_at_s);
@@ -779,7 +783,7 @@ static void sleep_until(endpoint *e, double deadline_s) {
     ppoll(fds, sizeof fds / sizeof *fds, &rest, NULL);
 }
 
-/* `woken` goes up before the descriptor does and down after it, so each wake ends one poll(). */
+/* `woken` is set before the descriptor and cleared after it, so that each wake ends one poll(). */
 static void sleep_over(endpoint *e) {
     uint64_t count;
     while (read(e->wake_fd, &count, sizeof count) < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -836,7 +840,7 @@ static void wake_up(kl_transport *transport) {
             ;
 }
 
-/* --- the end --- */
+/* --- closing --- */
 
 static void say_bye_to_all(endpoint *e) {
     if (!e->is_master && e->stage == JOINED)
@@ -846,7 +850,7 @@ static void say_bye_to_all(endpoint *e) {
             say_bye(e, e->peers.slots[i].id);
 }
 
-/* Reads until the others have said their last, too. What we sent before has then arrived. */
+/* Read until the peers have sent their last messages, too. By then ours have arrived. */
 static void hear_the_others_out(endpoint *e) {
     double deadline_s = kl_monotonic_s() + (e->is_master ? MASTER_LINGER_S : e->options.lost_after_s);
     for (;;) {
@@ -854,7 +858,7 @@ static void hear_the_others_out(endpoint *e) {
         kl_event event;
         while (kl_event_queue_pop(&e->ready, &event)) {
             kl_message_release(&event.message);
-            all_heard = false; /* look() ends with the first: more may be there */
+            all_heard = false; /* look() returns after the first event; there may be more */
         }
         bool waits = e->is_master ? e->peers.live > 0 : e->stage == JOINED;
         if (!waits || e->out_of_memory || e->peers.failed || kl_monotonic_s() >= deadline_s)
@@ -881,11 +885,10 @@ static void free_endpoint(endpoint *e) {
     free(e);
 }
 
-/* Nothing is left to libzmq's lingering:
- *  - a TCP socket that is closed while something unread lies in it throws away what it has still to send;
- *  - a DEALER whose other side has just closed keeps its BYE, and lingers for nothing;
- *  - a socket that lingers when the other side closes ends the process with its next heartbeat (libzmq 4.3:
- *    "Assertion failed: !_io_error"). */
+/* Close without libzmq's linger, for three reasons: - A TCP socket that is closed with unread data discards
+ * what it still has to send. - A DEALER whose peer has just closed keeps its BYE and lingers for nothing. - A
+ * lingering socket whose peer closes aborts the process at its next heartbeat (libzmq 4.3: "Assertion failed:
+ * !_io_error"). */
 static void close_endpoint(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;
     e->closing = true;
@@ -905,7 +908,7 @@ static const kl_transport_ops zmq_ops = {.name = "zmq",
                                          .close = close_endpoint,
                                          .lend = lend};
 
-/* --- the beginning --- */
+/* --- opening --- */
 
 static kilter_status copy_key(endpoint *e, const kl_key *key, kilter_error *error) {
     if (!key)
@@ -918,7 +921,7 @@ static kilter_status copy_key(endpoint *e, const kl_key *key, kilter_error *erro
     return KILTER_OK;
 }
 
-/* Two of libzmq's, which aborts where it gets none, and those of the farm. */
+/* Check for two threads of libzmq, which aborts when it cannot start them, and those of the farm. */
 enum { MASTER_THREADS = 6, WORKER_THREADS = 3 };
 
 static kilter_status new_endpoint(const char *address, const kl_zmq_options *options, bool is_master,

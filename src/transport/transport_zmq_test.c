@@ -40,7 +40,7 @@ static int make_folder_and_key(void **state) {
     return kl_key_make(&farm_key, NULL) == KILTER_OK ? make_folder(state) : -1;
 }
 
-/* Cases of this file leave the endpoint's socket behind. */
+/* Tests of this file leave the endpoint's socket file behind. */
 static int remove_all(void **state) {
     unlink(ipc + strlen("ipc://"));
     return remove_folder(state);
@@ -78,7 +78,7 @@ static void many_workers_get_them_too(void **state) {
         run_case(&suite_cases[c], c % 2 ? ipc : ANY_TCP, 16);
 }
 
-/* --- one of each --- */
+/* --- one master, one worker --- */
 
 typedef struct pair {
     kl_transport *master, *worker;
@@ -90,8 +90,7 @@ static kl_transport *join(const char *endpoint, const kl_zmq_options *options, k
                           kl_peer *worker_name, kl_peer *master_name) {
     kl_transport *worker;
     CHECK_OK(kl_zmq_join(endpoint, options, &worker, error));
-    kl_event event =
-        suite_next(master); /* the answer to the worker's greeting is sent by the master's poll */
+    kl_event event = suite_next(master); /* the master's poll answers the worker's HELLO */
     CHECK(event.kind == KL_EVENT_JOINED);
     *worker_name = event.peer;
     event = suite_next(worker);
@@ -107,7 +106,7 @@ static pair make_pair(const char *endpoint) {
     return p;
 }
 
-/* Parts with the worker first: two that are closed by one thread would each wait for the other's answer. */
+/* Close the worker first: two ends closed by one thread would wait for each other's answer. */
 static void close_pair(pair *p) {
     free(p->bound);
     kl_drop(p->master, p->worker_name);
@@ -158,7 +157,7 @@ static void a_worker_may_come_before_its_master(void **state) {
     pair p = {0};
     kl_event event;
     CHECK_OK(kl_zmq_join(ipc, &keyed, &p.worker, error));
-    CHECK_OK(kl_poll(p.worker, 0.05, &event, error)); /* long enough for some vain attempts */
+    CHECK_OK(kl_poll(p.worker, 0.05, &event, error)); /* long enough for some failed attempts */
     CHECK(event.kind == KL_EVENT_NONE);
     CHECK_OK(kl_zmq_listen(ipc, &keyed, &p.bound, &p.master, error));
     p.worker_name = 0;
@@ -188,8 +187,8 @@ static void a_worker_without_a_master_can_be_closed(void **state) {
     }
 }
 
-/* A closing side throws away what it is sent, and goes at the BYE behind that; not only when the other would
- * count as lost, which is longer here than a test may take. */
+/* A closing side discards messages and leaves at the BYE behind them. It must not wait until the peer counts
+ * as lost, which takes longer here than a test may. */
 static void what_comes_late_stops_no_closing(void **state) {
     (void)state;
     const kl_zmq_options patient = {.lost_after_s = 3600, .key = &farm_key};
@@ -222,7 +221,7 @@ static int dial_raw(const char *bound) {
     return fd;
 }
 
-/* Writes, and waits until the other side hangs up or, when it need not, has had time to choke. */
+/* Write, and wait until the other side disconnects or, if it need not, has had time to fail. */
 static void shout(const char *bound, const void *bytes, size_t size, bool until_hung_up) {
     int fd = dial_raw(bound);
     (void)!send(fd, bytes, size, MSG_NOSIGNAL);
@@ -232,7 +231,7 @@ static void shout(const char *bound, const void *bytes, size_t size, bool until_
     close(fd);
 }
 
-/* What libzmq's NULL mechanism expects before the first frame: greeting, then READY of a DEALER. */
+/* The bytes that libzmq's NULL mechanism expects before the first frame: greeting, then READY of a DEALER. */
 static size_t put_handshake(uint8_t *to) {
     static const uint8_t greeting[64] = {0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0, 'N', 'U', 'L', 'L'};
     static const uint8_t ready[] = {4,   26,  5,   'R', 'E', 'A', 'D', 'Y', 11, 'S', 'o', 'c', 'k', 'e', 't',
@@ -243,7 +242,7 @@ static size_t put_handshake(uint8_t *to) {
     return sizeof greeting + sizeof ready;
 }
 
-/* Shakes hands and says HELLO: libzmq takes the one for nothing but an error before it has said its READY. */
+/* Do the handshake and send HELLO: libzmq accepts nothing but an error before the READY. */
 static int greet_raw(const char *bound) {
     static const uint8_t greeting[] = {0, 8, 'k', 'i', 'l', 't', 'e', 'r', '2', 'h'};
     uint8_t bytes[400], answer[400];
@@ -260,7 +259,7 @@ static int greet_raw(const char *bound) {
 
 /* --- heartbeats --- */
 
-/* Greets, never reads, and talks on for a while. */
+/* Join, never read, and keep sending for a while. */
 static void *talk_deafly(void *endpoint) {
     const uint8_t word[] = {0, 2, 'x', 'd'};
     int fd = greet_raw(endpoint);
@@ -270,7 +269,8 @@ static void *talk_deafly(void *endpoint) {
     return NULL;
 }
 
-/* A socket of libzmq that lingers for one who talks and then goes would end the process with a heartbeat. */
+/* A lingering libzmq socket whose peer sends and then leaves would abort the process at its next heartbeat.
+ */
 static void heartbeats_stop_no_closing(void **state) {
     (void)state;
     kl_transport *master;
@@ -287,7 +287,7 @@ static void heartbeats_stop_no_closing(void **state) {
 
 /* --- death --- */
 
-/* A child that runs `body` and never comes back from it. */
+/* Fork a child that runs `body` and never returns. */
 static pid_t start(void (*body)(const char *endpoint), const char *endpoint) {
     pid_t child = fork();
     CHECK(child >= 0);
@@ -322,13 +322,13 @@ static void flood(const char *endpoint) {
     for (uint64_t i = 0;; i++) {
         kl_event event;
         suite_send(t, master, i, i % 2000);
-        CHECK_OK(kl_poll(t, i % 64 ? 0 : 0.0005, &event, error)); /* or memory fills up */
+        CHECK_OK(kl_poll(t, i % 64 ? 0 : 0.0005, &event, error)); /* otherwise memory fills up */
         kl_message_release(&event.message);
     }
 }
 
-/* The free port a child can be told of before the master listens there. Below those the system hands out, or
- * some other program's connection might get it meanwhile. */
+/* Return a free port that a child can know before the master listens there. It lies below the ports that the
+ * system hands out, so that no other program's connection gets it meanwhile. */
 static void find_endpoint(char *endpoint, size_t size) {
     kl_transport *t = NULL;
     for (uint64_t draw = (uint64_t)getpid() << 32; !t; draw++) {
@@ -366,7 +366,7 @@ static void expect_death_in_a_flood(const char *endpoint) {
         kl_message_release(&event.message);
         if (received == 300)
             kill_and_reap(child);
-        (void)master->ops->send(master, worker, "and back", 8, NULL); /* into the dead one's socket */
+        (void)master->ops->send(master, worker, "and back", 8, NULL); /* sent into the dead master's socket */
     }
     CHECK(received > 300);
     CHECK(event.kind == KL_EVENT_LEFT && event.peer == worker);
@@ -397,8 +397,8 @@ static void be_master(const char *endpoint) {
         throw_away(suite_next(t));
 }
 
-/* The one who had joined the dead master hears of nobody again; the restarted master's socket file stands
- * where the dead one left its own. */
+/* The worker that had joined the dead master sees no other peer; the restarted master's socket file replaces
+ * the dead one's. */
 static void expect_orphan(const char *endpoint) {
     pair p = {0};
     kl_transport *orphan;
@@ -407,7 +407,7 @@ static void expect_orphan(const char *endpoint) {
     kl_peer master = suite_meet_master(orphan, 0);
     suite_expect_message(orphan, master, 8, 100000);
     kill_and_reap(child);
-    suite_send(orphan, master, 1, 1000000); /* not known to be dead; may be underway to nowhere */
+    suite_send(orphan, master, 1, 1000000); /* not known to be dead, so the message may be lost */
     suite_expect(orphan, KL_EVENT_LEFT, master);
     suite_expect_gone(orphan, master);
     suite_expect_silence(orphan);
@@ -427,7 +427,7 @@ static void an_orphan_hears_nothing_more(void **state) {
     expect_orphan(tcp);
 }
 
-/* A message to a master that died unnoticed must not reach the next one. */
+/* A message to a master that died unnoticed must not reach its successor. */
 static void a_restarted_master_does_not_inherit(void **state) {
     (void)state;
     pid_t child = start(be_master, ipc);
@@ -460,7 +460,7 @@ static void strangers_on_raw_sockets_change_nothing(void **state) {
         shout(p.bound, bytes, sizeof bytes, false);
     }
     expect_echo(&p, 2);
-    size_t size = put_handshake(bytes); /* and then a frame that says it has 2 GiB */
+    size_t size = put_handshake(bytes); /* and then the header of a frame of 2 GiB */
     const uint8_t too_long[] = {2, 0, 0, 0, 0, 0x80, 0, 0, 0, 'x', 'y'};
     memcpy(bytes + size, too_long, sizeof too_long);
     shout(p.bound, bytes, size + sizeof too_long, true);
@@ -504,7 +504,7 @@ static void strangers_on_libzmq_change_nothing(void **state) {
     pair p = make_pair(ipc);
     const char *const garbage[][3] = {{"", "", ""},
                                       {"nonsense", "kilter2h", "b"},
-                                      {"kilter0h", "kilter2h", "d"}, /* another version */
+                                      {"kilter0h", "kilter2h", "d"}, /* another protocol version */
                                       {"d", "b", "kilter2w"}};
     for (unsigned g = 0; g < 4; g++)
         for (int count = 1; count <= 3; count++)
@@ -526,7 +526,7 @@ static void strangers_on_libzmq_change_nothing(void **state) {
     close_pair(&p);
 }
 
-/* One that says HELLO is a peer; when it talks nonsense afterwards, it has left, and is told so. */
+/* A connection that sends HELLO is a peer. If it sends garbage afterwards, it gets LEFT and BYE. */
 static void expect_raves_dropped(const char *endpoint, const kl_key *key) {
     pair p = make_pair(endpoint);
     const char *const raves[][2] = {
@@ -559,7 +559,7 @@ static void a_peer_that_raves_is_dropped(void **state) {
     expect_raves_dropped(ANY_TCP, &farm_key);
 }
 
-/* Parts without a beginning, and a message longer than any may be. */
+/* Parts without a beginning, and a message above the size limit. */
 static void parts_that_fit_nowhere_are_raving(void **state) {
     (void)state;
     pair p = make_pair(ANY_TCP);
@@ -570,7 +570,7 @@ static void parts_that_fit_nowhere_are_raving(void **state) {
         kl_event event = suite_next(p.master);
         CHECK(event.kind == KL_EVENT_JOINED);
         say_parts(&s, 1, (const char *const[]){"startedf"});
-        say_parts(&s, 1, (const char *const[]){"one good wordd"}); /* what was started is forgotten */
+        say_parts(&s, 1, (const char *const[]){"one good wordd"}); /* the incomplete message is forgotten */
         kl_event word = suite_next(p.master);
         CHECK(word.kind == KL_EVENT_MESSAGE && word.message.size == 13);
         kl_message_release(&word.message);
@@ -584,7 +584,7 @@ static void parts_that_fit_nowhere_are_raving(void **state) {
     CHECK(event.kind == KL_EVENT_JOINED);
     uint8_t *large = calloc(1, 300000);
     CHECK(large && zmq_send(s.socket, large, 300000, 0) == 300000);
-    suite_expect(p.master, KL_EVENT_LEFT, event.peer); /* its connection is cut at the frame's head */
+    suite_expect(p.master, KL_EVENT_LEFT, event.peer); /* the connection is cut at the frame's header */
     free(large);
     free_stranger(&s, 0);
     expect_echo(&p, 1);
@@ -614,7 +614,8 @@ static void a_master_of_another_version_is_named(void **state) {
 
 /* --- keys --- */
 
-static const uint8_t curve[] = {'C', 'U', 'R', 'V', 'E'}; /* the mechanism, 12 bytes into the greeting */
+static const uint8_t curve[] = {'C', 'U', 'R', 'V',
+                                'E'}; /* the mechanism's name, 12 bytes into the greeting */
 
 typedef struct complaints {
     unsigned count;
@@ -635,14 +636,14 @@ static pair make_guarded_pair(complaints *heard) {
     return p;
 }
 
-/* Those who know one part of the key, or nothing of it, or no better than to talk without one. */
+/* Connections that know one part of the key, no part, or use no encryption. */
 static void who_has_not_the_key_is_nobody(void **state) {
     (void)state;
     complaints heard = {0};
     kl_key other, half;
     pair p = make_guarded_pair(&heard);
     CHECK_OK(kl_key_make(&other, error));
-    half = other; /* its worker pair is a stranger's */
+    half = other; /* its worker keys belong to another farm */
     memcpy(half.server_public, farm_key.server_public, sizeof half.server_public);
     const kl_key *const keys[] = {NULL, &other, &half};
     for (int i = 0; i < 3; i++) {
@@ -659,7 +660,7 @@ static void who_has_not_the_key_is_nobody(void **state) {
     uint8_t bytes[400];
     for (uint64_t seed = 0; seed < 50; seed++) {
         size_t size = put_handshake(bytes);
-        memcpy(bytes + 12, curve, sizeof curve); /* and then noise for its first command */
+        memcpy(bytes + 12, curve, sizeof curve); /* and then noise as its first command */
         for (size_t i = 64; i < sizeof bytes; i++)
             bytes[i] = (uint8_t)kl_mix64(seed * 1000 + i);
         shout(p.bound, bytes, seed % 2 ? sizeof bytes : size, false);
@@ -671,7 +672,7 @@ static void who_has_not_the_key_is_nobody(void **state) {
     close_pair(&p);
 }
 
-/* Connections that say nothing, or stop in the middle of the handshake. */
+/* Connections that send nothing, or stop in the middle of the handshake. */
 static void half_open_connections_keep_nobody_out(void **state) {
     (void)state;
     enum { SILENT = 200 };
@@ -725,7 +726,7 @@ static void a_worker_with_another_key_is_told_which(void **state) {
         CHECK_OK(kl_zmq_join(bound, &(kl_zmq_options){.key = &others[i]}, &worker, error));
         double until_s = kl_monotonic_s() + SUITE_LONG_S;
         while (kl_poll(worker, 0, &event, &error) == KILTER_OK && kl_monotonic_s() < until_s)
-            kl_nap_s(0.02); /* so that several reports of libzmq's are read at once */
+            kl_nap_s(0.02); /* so that several of libzmq's reports are read at once */
         assert_int_equal(error.status, KILTER_ERR_PEER);
         assert_non_null(strstr(error.text, "/some/where/other.key"));
         assert_non_null(strstr(error.text, bound));
@@ -760,15 +761,15 @@ static void folders_that_others_can_enter_are_refused(void **state) {
     CHECK(chmod(folder, 0700) == 0);
 }
 
-/* --- coming and going --- */
+/* --- peers come and go --- */
 
 typedef struct visitors {
     const char *bound;
     unsigned visits;
 } visitors;
 
-/* Joins, says its words, goes; sometimes without waiting for the answer to its greeting. In between,
- * connections that say nothing, so that descriptors change hands. */
+/* Join, send a word, leave; sometimes without waiting for WELCOME. In between open connections that send
+ * nothing, so that descriptors are reused. */
 static void *visit(void *argument) {
     visitors *v = argument;
     for (unsigned i = 0; i < v->visits; i++) {
@@ -784,12 +785,13 @@ static void *visit(void *argument) {
     return NULL;
 }
 
-/* Strangers that greet and are gone before anybody can answer. */
+/* Strangers that connect and disconnect before anybody can answer. */
 static void *ring_and_run(void *argument) {
     visitors *v = argument;
     for (unsigned i = 0; i < v->visits; i++)
         close(greet_raw(v->bound));
-    return visit(&(visitors){v->bound, 1}); /* when it is answered, those before have been heard, too */
+    return visit(
+        &(visitors){v->bound, 1}); /* the answer to this one shows that the earlier ones were handled */
 }
 
 static void *run_then_wake(void *argument) {
@@ -821,7 +823,7 @@ static void descriptors_change_hands(void **state) {
         over |= event.kind == KL_EVENT_NONE;
         if (event.kind == KL_EVENT_NONE)
             continue;
-        CHECK(event.peer != p.worker_name); /* who stays has neither left nor joined again */
+        CHECK(event.peer != p.worker_name); /* the peer that stays has neither left nor joined again */
         unsigned n = suite_place(names, joined, event.peer);
         if (event.kind == KL_EVENT_JOINED) {
             CHECK(n == joined && joined < NAMES);
@@ -848,7 +850,7 @@ static void descriptors_change_hands(void **state) {
     for (unsigned i = 0; i < VISITS; i++)
         expected += 3 * (i % 7);
     assert_int_equal(words, expected);
-    assert_true(joined >= 3 * VISITS); /* of those that rang and ran a word may be heard or not */
+    assert_true(joined >= 3 * VISITS); /* a word of a peer that left at once may be lost */
     expect_echo(&p, 1);
     suite_expect_silence(p.master);
     close_pair(&p);
@@ -919,7 +921,7 @@ static void expect_no_listening(const char *endpoint, const char *because) {
     assert_null(t);
     assert_non_null(strstr(error.text, endpoint));
     if (!strstr(error.text, because))
-        fail_msg("\"%s\" says nothing of \"%s\"", error.text, because);
+        fail_msg("\"%s\" does not mention \"%s\"", error.text, because);
 }
 
 static void places_that_cannot_be_listened_at_are_named(void **state) {
@@ -937,11 +939,11 @@ static void places_that_cannot_be_listened_at_are_named(void **state) {
     CHECK(plain);
     fclose(plain);
     expect_no_listening(path, "not a socket");
-    assert_int_equal(unlink(path + 6), 0); /* and it still stood there */
+    assert_int_equal(unlink(path + 6), 0); /* and the file is still there */
     close_pair(&tcp);
     close_pair(&file);
     struct stat there;
-    assert_int_equal(stat(ipc + 6, &there), -1); /* whereas our own socket is taken away */
+    assert_int_equal(stat(ipc + 6, &there), -1); /* but our own socket file is removed */
 }
 
 static void places_that_cannot_be_joined_are_named(void **state) {

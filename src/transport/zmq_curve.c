@@ -37,7 +37,7 @@ enum { REQUEST_ID = 1, MECHANISM = 5, CREDENTIALS = 6, REQUEST_PARTS = 7, PART_B
 typedef struct request {
     char parts[REQUEST_PARTS][PART_BYTES];
     size_t sizes[REQUEST_PARTS];
-    int count; /* of parts, those that are too many included */
+    int count; /* number of parts, including those above the limit */
 } request;
 
 static bool read_request(void *gate, request *r) {

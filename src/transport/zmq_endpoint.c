@@ -47,7 +47,7 @@ static bool is_port(const char *text) {
     return digits > 0 && digits <= 5 && !text[digits] && atol(text) <= 65535;
 }
 
-/* A host name, an address, an interface, "*", or an IPv6 address in brackets. */
+/* Accept a host name, an address, an interface, "*", or an IPv6 address in brackets. */
 static bool is_address(const char *text, size_t size) {
     if (size == 1 && *text == '*')
         return true;
@@ -83,14 +83,13 @@ kilter_status kl_zmq_check(const char *endpoint, kilter_error *error) {
         return check_ipc(endpoint, rest, error);
     if ((rest = after(endpoint, "tcp://")))
         return check_tcp(endpoint, rest, error);
-    return kl_fail(
-        error, KILTER_ERR_USAGE,
-        "endpoint \"%.200s\": it starts with neither tcp:// nor ipc://; write tcp://ADDRESS:PORT or "
-        "ipc://PATH",
-        endpoint);
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "endpoint \"%.200s\": it begins neither with tcp:// nor with ipc://; write "
+                   "tcp://ADDRESS:PORT or ipc://PATH",
+                   endpoint);
 }
 
-/* Does anybody accept connections at the socket file `path`? */
+/* True when a program accepts connections at the socket file `path`. */
 static bool is_served(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path) + 1);
@@ -102,7 +101,7 @@ static bool is_served(const char *path) {
     return served;
 }
 
-/* What passes a socket file is not encrypted, and its folder says who may connect. */
+/* A socket file is not encrypted, so its folder must keep other users out. */
 static kilter_status check_folder(const char *endpoint, const char *path, kilter_error *error) {
     struct stat found;
     const char *slash = strrchr(path, '/');
@@ -112,7 +111,7 @@ static kilter_status check_folder(const char *endpoint, const char *path, kilter
              : slash       ? (int)(slash - path)
                            : 1,
              slash ? path : ".");
-    if (stat(folder, &found) != 0) /* what is not there is said when it is used */
+    if (stat(folder, &found) != 0) /* a missing folder is reported when it is used */
         return KILTER_OK;
     if (found.st_uid != geteuid() || (found.st_mode & 077) != 0)
         return kl_fail(
@@ -131,10 +130,9 @@ kilter_status kl_zmq_may_listen(const char *endpoint, kilter_error *error) {
     if (!path || lstat(path, &there) != 0)
         return KILTER_OK;
     if (!S_ISSOCK(there.st_mode))
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "listening at \"%.200s\": a file that is not a socket stands there; choose another path",
-            endpoint);
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "listening at \"%.200s\": there is a file that is not a socket; choose another path",
+                       endpoint);
     return is_served(path) ? kl_zmq_cannot_listen(endpoint, EADDRINUSE, error) : KILTER_OK;
 }
 
@@ -145,7 +143,7 @@ kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error) {
     const char *port = strrchr(rest, ':') + 1;
     if (*rest == '*' || *port == '*' || atol(port) == 0)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "joining \"%.200s\": it names no single place; give the master's address and port",
+                       "joining \"%.200s\": it does not name one address; give the master's address and port",
                        endpoint);
     return KILTER_OK;
 }
@@ -169,14 +167,14 @@ kilter_status kl_zmq_cannot_listen(const char *endpoint, int code, kilter_error 
     case EACCES:
     case EPERM:
     case EROFS:
-        remedy = "it is not allowed; choose a port above 1023, or a folder you may write to";
+        remedy = "permission denied; choose a port above 1023, or a folder you may write to";
         break;
     case ENOENT:
     case ENOTDIR:
         remedy = "its folder does not exist; make it, or choose another path";
         break;
     case EINVAL:
-        remedy = "it cannot be understood; write tcp://ADDRESS:PORT or ipc://PATH";
+        remedy = "the endpoint is not valid; write tcp://ADDRESS:PORT or ipc://PATH";
         break;
     default:
         return kl_fail(error, KILTER_ERR_SYSTEM, "listening at \"%.200s\": %s; try another endpoint",

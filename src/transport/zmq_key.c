@@ -16,7 +16,7 @@ static const char FIRST_LINE[] = "kilter-key 1";
 
 typedef struct entry {
     const char *name;
-    size_t offset; /* in kl_key */
+    size_t offset; /* place in kl_key */
 } entry;
 
 static const entry ENTRIES[] = {
@@ -65,7 +65,7 @@ static bool is_key(const char *text, size_t size) {
     return zmq_z85_decode(bytes, copy) != NULL;
 }
 
-/* Takes "NAME VALUE" into the key. */
+/* Store "NAME VALUE" in the key. */
 static kilter_status take_line(const char *line, size_t size, unsigned number, kl_key *key,
                                kilter_error *error) {
     size_t name_size = 0;
@@ -77,17 +77,17 @@ static kilter_status take_line(const char *line, size_t size, unsigned number, k
         i++;
     if (i == ENTRY_COUNT)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "%s:%u: the line begins with none of server-public, server-secret, worker-public, "
-                       "worker-secret; copy the master's key file once more",
+                       "%s:%u: the line must begin with server-public, server-secret, worker-public or "
+                       "worker-secret; copy the master's key file again",
                        key->file, number);
     if (*value_of(key, i))
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "%s:%u: %s stands there twice; copy the master's key file once more", key->file,
-                       number, ENTRIES[i].name);
+        return kl_fail(error, KILTER_ERR_USAGE, "%s:%u: %s is given twice; copy the master's key file again",
+                       key->file, number, ENTRIES[i].name);
     if (!is_key(line + name_size + 1, size > name_size ? size - name_size - 1 : 0))
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "%s:%u: behind %s is no key of %d characters; copy the master's key file once more",
-                       key->file, number, ENTRIES[i].name, KL_KEY_CHARS);
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "%s:%u: %s must be followed by a key of %d characters; copy the master's key file again",
+            key->file, number, ENTRIES[i].name, KL_KEY_CHARS);
     memcpy(value_of(key, i), line + name_size + 1, KL_KEY_CHARS);
     return KILTER_OK;
 }
@@ -100,15 +100,13 @@ static bool belong_together(const char *public, const char *secret) {
 static kilter_status check_whole(const kl_key *key, kilter_error *error) {
     for (size_t i = 0; i < ENTRY_COUNT; i++)
         if (i != SERVER_SECRET && !*value_of(key, i))
-            return kl_fail(error, KILTER_ERR_USAGE, "%s: it has no %s; copy the master's key file once more",
+            return kl_fail(error, KILTER_ERR_USAGE, "%s: %s is missing; copy the master's key file again",
                            key->file, ENTRIES[i].name);
     if ((*key->server_secret && !belong_together(key->server_public, key->server_secret)) ||
         !belong_together(key->worker_public, key->worker_secret))
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "%s: a secret key in it does not belong to its public one; copy the master's key file once "
-            "more",
-            key->file);
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "%s: a secret key does not match its public key; copy the master's key file again",
+                       key->file);
     return KILTER_OK;
 }
 
@@ -126,14 +124,14 @@ kilter_status kl_key_parse(const char *text, size_t size, const char *file, kl_k
         if (number == 1) {
             if (length != strlen(FIRST_LINE) || memcmp(line, FIRST_LINE, length) != 0)
                 status = kl_fail(error, KILTER_ERR_USAGE,
-                                 "%s:1: it does not begin with \"%s\": it is no key file of a farm", file,
+                                 "%s:1: the file must begin with \"%s\"; this is not a farm's key file", file,
                                  FIRST_LINE);
         } else if (length > 0 && *line != '#') {
             status = take_line(line, length, number, &read, error);
         }
     }
     if (status == KILTER_OK && number == 0)
-        status = kl_fail(error, KILTER_ERR_USAGE, "%s: it is empty; copy the master's key file", file);
+        status = kl_fail(error, KILTER_ERR_USAGE, "%s: the file is empty; copy the master's key file", file);
     if (status == KILTER_OK)
         status = check_whole(&read, error);
     if (status == KILTER_OK)
@@ -146,16 +144,16 @@ static kilter_status check_owner(int fd, const char *path, kilter_error *error) 
     if (fstat(fd, &found) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "reading the key file %s: %s", path, strerror(errno));
     if (!S_ISREG(found.st_mode))
-        return kl_fail(error, KILTER_ERR_USAGE, "reading the key file %s: it is no file; name another", path);
+        return kl_fail(error, KILTER_ERR_USAGE, "reading the key file %s: not a plain file; name another",
+                       path);
     if (found.st_uid != geteuid() && found.st_uid != 0)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "reading the key file %s: it belongs to somebody else; make a copy of your own", path);
+                       "reading the key file %s: it belongs to another user; make a copy of your own", path);
     if (found.st_mode & 077)
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "reading the key file %s: others may read or write it; chmod 600 it, or if they may have "
-            "read it, remove it and have a new one made",
-            path);
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reading the key file %s: others may read or write it; run chmod 600 on it, or remove "
+                       "it to get a new key if others may have read it",
+                       path);
     return KILTER_OK;
 }
 
@@ -172,7 +170,7 @@ static kilter_status parse_stream(int fd, const char *file, kl_key *key, kilter_
             size += (size_t)got;
     }
     if (size > KEY_FILE_BYTES_MAX)
-        return kl_fail(error, KILTER_ERR_USAGE, "%s: it has more than %d bytes: it is no key file of a farm",
+        return kl_fail(error, KILTER_ERR_USAGE, "%s: more than %d bytes, so this is not a farm's key file",
                        file, KEY_FILE_BYTES_MAX);
     return kl_key_parse(text, size, file, key, error);
 }
@@ -183,8 +181,9 @@ kilter_status kl_key_read(const char *path, kl_key *key, kilter_error *error) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "reading the key file %s: %s; copy the master's there, or name it with --key", path,
-                       strerror(errno));
+                       "reading the key file %s: %s; copy the master's key file to this place, or name "
+                       "another with --key",
+                       path, strerror(errno));
     kilter_status status = check_owner(fd, path, error);
     if (status == KILTER_OK)
         status = parse_stream(fd, path, key, error);
@@ -218,8 +217,8 @@ static bool write_all(int fd, const kl_buffer *text) {
     return fsync(fd) == 0;
 }
 
-/* Under another name first: whoever finds the file finds all of it. Another master may have been faster,
- * whose file is then as good. */
+/* Write the file under another name first, so that nobody finds half a file. If another master was faster,
+ * its file is used. */
 static kilter_status make_file(const char *path, kilter_error *error) {
     kl_key key;
     kl_buffer text = {0};
@@ -255,9 +254,10 @@ kilter_status kl_key_read_or_make(const char *path, kl_key *key, kilter_error *e
     if (status == KILTER_OK)
         status = kl_key_read(path, key, error);
     if (status == KILTER_OK && !*key->server_secret)
-        status = kl_fail(error, KILTER_ERR_USAGE,
-                         "%s: it has no server-secret, so it is a worker's; name the master's with --key",
-                         key->file);
+        status = kl_fail(
+            error, KILTER_ERR_USAGE,
+            "%s: it has no server-secret, so it is a worker's copy; name the master's file with --key",
+            key->file);
     return status;
 }
 

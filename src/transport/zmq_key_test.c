@@ -19,7 +19,7 @@ static kilter_status parse(const char *text, kl_key *key, kilter_error *error) {
     return kl_key_parse(text, strlen(text), "farm.key", key, error);
 }
 
-/* The text of a new key; free it. */
+/* Return the text of a new key; the caller frees it. */
 static char *text_of_new(bool for_master) {
     kl_key key;
     kl_buffer text = {0};
@@ -55,7 +55,7 @@ static void two_keys_are_never_the_same(void **state) {
     free(b);
 }
 
-/* `line` in the place of the key file's line `number`, from 1. */
+/* Return the key file with line `number`, from 1, replaced by `line`. */
 static char *with_line(const char *text, unsigned number, const char *line) {
     const char *from = text;
     for (unsigned i = 1; i < number; i++)
@@ -78,18 +78,18 @@ static void what_is_wrong_is_named_with_its_line(void **state) {
     } rows[] = {
         {1, "", "farm.key:1: "},
         {1, "kilter-key 2", "farm.key:1: "},
-        {2, "", "it has no server-public"},
-        {2, "# server-public", "it has no server-public"},
-        {3, "server-secret", "farm.key:3: behind server-secret is no key"},
-        {3, "server-secret ", "farm.key:3: behind server-secret is no key"},
-        {3, "server-secret 123", "farm.key:3: behind server-secret is no key"},
+        {2, "", "server-public is missing"},
+        {2, "# server-public", "server-public is missing"},
+        {3, "server-secret", "farm.key:3: server-secret must be followed by a key"},
+        {3, "server-secret ", "farm.key:3: server-secret must be followed by a key"},
+        {3, "server-secret 123", "farm.key:3: server-secret must be followed by a key"},
         {4, "worker-public ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~",
-         "farm.key:4: behind worker-public is no key"},
-        {4, "worker public", "farm.key:4: the line begins with none of"},
-        {5, "\x01\x02", "farm.key:5: the line begins with none of"},
-        {4, public, "does not belong to its public one"},
-        {5, public, "farm.key:5: worker-public stands there twice"},
-        {5, secret, "does not belong to its public one"},
+         "farm.key:4: worker-public must be followed by a key"},
+        {4, "worker public", "farm.key:4: the line must begin with"},
+        {5, "\x01\x02", "farm.key:5: the line must begin with"},
+        {4, public, "a secret key does not match its public key"},
+        {5, public, "farm.key:5: worker-public is given twice"},
+        {5, secret, "a secret key does not match its public key"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         kl_key key = {.file = "untouched"};
@@ -104,7 +104,7 @@ static void what_is_wrong_is_named_with_its_line(void **state) {
     kilter_error error = {0};
     kl_key key;
     assert_int_equal(parse("", &key, &error), KILTER_ERR_USAGE);
-    assert_non_null(strstr(error.text, "farm.key: it is empty"));
+    assert_non_null(strstr(error.text, "farm.key: the file is empty"));
     free(good);
     free(other);
 }
@@ -113,7 +113,7 @@ static void a_torn_file_is_never_a_key(void **state) {
     (void)state;
     char *good = text_of_new(true);
     kl_key key;
-    for (size_t size = 0; size + 1 < strlen(good); size++) /* without the last line's end it is whole */
+    for (size_t size = 0; size + 1 < strlen(good); size++) /* the file is complete without the last newline */
         assert_int_equal(kl_key_parse(good, size, "farm.key", &key, NULL), KILTER_ERR_USAGE);
     free(good);
 }
@@ -126,7 +126,8 @@ static void a_master_makes_a_file_that_is_its_owners_alone(void **state) {
     kilter_error error = {0};
     snprintf(deep, sizeof deep, "%s/deep", folder);
     snprintf(path, sizeof path, "%s/deep/farm.key", folder);
-    assert_int_equal(kl_key_read(path, &made, &error), KILTER_ERR_USAGE); /* a worker makes none */
+    assert_int_equal(kl_key_read(path, &made, &error),
+                     KILTER_ERR_USAGE); /* a worker never creates a key file */
     assert_non_null(strstr(error.text, path));
     umask(0);
     assert_int_equal(kl_key_read_or_make(path, &made, NULL), KILTER_OK);
@@ -142,7 +143,7 @@ static void a_master_makes_a_file_that_is_its_owners_alone(void **state) {
         assert_int_equal(kl_key_read_or_make(path, &again, &error), KILTER_ERR_USAGE);
     }
     unlink(path);
-    assert_int_equal(rmdir(deep), 0); /* no draft lies there */
+    assert_int_equal(rmdir(deep), 0); /* no temporary file is left */
 }
 
 static void a_master_needs_its_own_secret(void **state) {

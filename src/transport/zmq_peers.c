@@ -19,7 +19,7 @@ void kl_zmq_peers_free(kl_zmq_peers *peers) {
     *peers = (kl_zmq_peers){0};
 }
 
-/* The slot of `id`, or the free one where it would stand. */
+/* Return the slot of `id`, or the free slot where it belongs. */
 static kl_zmq_slot *slot_of(const kl_zmq_peers *peers, uint32_t id) {
     size_t mask = peers->slot_count - 1;
     size_t i = kl_mix64(id) & mask;
@@ -44,7 +44,7 @@ static bool reserve_slot(kl_zmq_peers *peers) {
     return true;
 }
 
-/* Frees a slot, and moves up those behind it that were pushed back by it. */
+/* Free a slot, and move later entries up that a collision had pushed back. */
 static void remove_slot(kl_zmq_peers *peers, kl_zmq_slot *slot) {
     size_t mask = peers->slot_count - 1;
     size_t i = (size_t)(slot - peers->slots);
@@ -62,7 +62,7 @@ kl_zmq_standing kl_zmq_peers_get(const kl_zmq_peers *peers, uint32_t id) {
     return peers->slot_count ? slot_of(peers, id)->standing : KL_ZMQ_UNKNOWN;
 }
 
-/* Room for one more in a list of `count` items, which may move. */
+/* Make room for one more item in a list of `count` items; the list may move. */
 static bool reserve_item(kl_zmq_peers *peers, void *list, size_t item_bytes, size_t count, size_t *capacity) {
     if (count < *capacity)
         return true;
@@ -148,7 +148,7 @@ void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd) {
     if (c->has_peer)
         cut(peers, c->peer);
     *c = (kl_zmq_connection){0};
-    size_t kept = 0; /* this was the last connection any of its rivals can have had */
+    size_t kept = 0; /* this was the last connection that its rivals could have had */
     for (size_t i = 0; i < peers->rival_count; i++)
         if (peers->rivals[i].fd == fd)
             cut(peers, peers->rivals[i].id);

@@ -33,10 +33,10 @@ static void a_peer_lives_as_long_as_its_connection(void **state) {
     assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE);
     assert_int_equal(p.live, 1);
     expect_none_cut(&p);
-    kl_zmq_peers_closed(&p, 6); /* somebody else's, never heard of */
+    kl_zmq_peers_closed(&p, 6); /* the connection of an unknown peer */
     expect_none_cut(&p);
     kl_zmq_peers_closed(&p, 5);
-    assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE); /* its last messages are still to be read */
+    assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE); /* its last messages are not read yet */
     kl_zmq_peers_closed(&p, 5);
     expect_cut(&p, 7, KL_ZMQ_LIVE);
     expect_none_cut(&p);
@@ -54,7 +54,7 @@ static void who_is_ignored_is_kept_until_its_connection_ends(void **state) {
     kl_zmq_peers_ignore(&p, 0, false);
     kl_zmq_peers_ignore(&p, 0, false);
     kl_zmq_peers_ignore(&p, UINT32_MAX, false);
-    kl_zmq_peers_ignore(&p, 12345, false); /* nobody */
+    kl_zmq_peers_ignore(&p, 12345, false); /* no such peer */
     assert_int_equal(p.live, 0);
     assert_int_equal(kl_zmq_peers_get(&p, 0), KL_ZMQ_IGNORED);
     kl_zmq_peers_closed(&p, 3);
@@ -64,7 +64,7 @@ static void who_is_ignored_is_kept_until_its_connection_ends(void **state) {
     kl_zmq_peers_free(&p);
 }
 
-/* A descriptor that changed hands before its first holder was heard of:
+/* A descriptor that got a second owner before the first owner's message was read:
  *
  *     reports    open 5 ──── close 5 ──── open 5
  *     peers      dead's                   alive's
@@ -94,13 +94,13 @@ static void a_descriptor_belongs_to_the_one_who_can_be_reached(void **state) {
 static void who_has_no_connection_is_cut_at_once(void **state) {
     (void)state;
     kl_zmq_peers p = {0};
-    kl_zmq_peers_add(&p, 1, KL_ZMQ_LIVE, -1, true); /* libzmq could not tell */
+    kl_zmq_peers_add(&p, 1, KL_ZMQ_LIVE, -1, true); /* libzmq could not name the descriptor */
     expect_cut(&p, 1, KL_ZMQ_LIVE);
-    kl_zmq_peers_add(&p, 2, KL_ZMQ_LIVE, 1000, true); /* never opened */
+    kl_zmq_peers_add(&p, 2, KL_ZMQ_LIVE, 1000, true); /* a descriptor that was never opened */
     expect_cut(&p, 2, KL_ZMQ_LIVE);
     kl_zmq_peers_opened(&p, 9);
     kl_zmq_peers_closed(&p, 9);
-    kl_zmq_peers_add(&p, 3, KL_ZMQ_LIVE, 9, true); /* closed since */
+    kl_zmq_peers_add(&p, 3, KL_ZMQ_LIVE, 9, true); /* a descriptor that is closed again */
     expect_cut(&p, 3, KL_ZMQ_LIVE);
     kl_zmq_peers_free(&p);
 }
@@ -109,7 +109,7 @@ static bool is_in_set(void *set, uint32_t id) {
     return *(unsigned *)set >> id & 1;
 }
 
-/* As above, but the dead one is heard of while libzmq still takes messages for it. */
+/* As above, but the dead peer's message is read while libzmq still accepts messages for it. */
 static void of_two_that_can_be_reached_neither_is_cut_until_one_cannot(void **state) {
     (void)state;
     enum { DEAD = 1, ALIVE = 2, BOTH = 1 << DEAD | 1 << ALIVE, ONE = 1 << ALIVE };
@@ -150,7 +150,7 @@ static void the_end_of_a_connection_ends_all_who_claim_it(void **state) {
     for (uint32_t id = 5; id < 6; id -= 2)
         expect_cut(&p, id, KL_ZMQ_LIVE);
     expect_none_cut(&p);
-    unsigned reachable = 1 << 4; /* the last holder of three */
+    unsigned reachable = 1 << 4; /* the last owner of three */
     kl_zmq_peers_settle(&p, is_in_set, &reachable);
     assert_int_equal(p.rival_count, 0);
     expect_cut(&p, 0, KL_ZMQ_LIVE);
@@ -159,7 +159,7 @@ static void the_end_of_a_connection_ends_all_who_claim_it(void **state) {
     kl_zmq_peers_free(&p);
 }
 
-/* Thousands come and go in any order; the table says of each what a plain array says. */
+/* Thousands of peers come and go in any order; the table agrees with a plain array. */
 static void the_table_knows_everybody(void **state) {
     (void)state;
     enum { IDS = 300, STEPS = 20000 };
@@ -169,7 +169,8 @@ static void the_table_knows_everybody(void **state) {
         for (uint64_t step = 0; step < STEPS; step++) {
             uint64_t draw = kl_mix64(seed << 32 | step);
             int i = (int)(draw % IDS);
-            uint32_t id = (uint32_t)(UINT32_MAX - IDS / 2 + (uint32_t)i); /* counting passes zero */
+            uint32_t id = (uint32_t)(UINT32_MAX - IDS / 2 +
+                                     (uint32_t)i); /* the count of routing ids wraps around zero */
             if (expected[i] == KL_ZMQ_UNKNOWN) {
                 expected[i] = draw >> 40 & 1 ? KL_ZMQ_LIVE : KL_ZMQ_IGNORED;
                 kl_zmq_peers_opened(&p, i);

@@ -1,5 +1,5 @@
-/* Who is lost when nothing is heard of him, and who is not: over links that are slow, or pass nothing any
- * more, and with processes that are stopped, or only busy. */
+/* Which silent peers count as lost, and which do not: over slow links, over links that stop, and with
+ * processes that are stopped or merely busy. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
@@ -41,18 +41,18 @@ static int make_folder_and_key(void **state) {
     return kl_key_make(&key, NULL) == KILTER_OK ? make_folder(state) : -1;
 }
 
-/* --- a link with a rate, of one connection --- */
+/* --- a link of limited rate, for one connection --- */
 
 typedef struct relay {
     int listener, ends[2];
     struct sockaddr_in master;
-    char endpoint[64];          /* what workers dial */
-    double bytes_per_s;         /* each way */
-    atomic_bool passes, closes; /* closes: and the thread ends */
+    char endpoint[64];          /* endpoint that workers connect to */
+    double bytes_per_s;         /* bytes per second each way */
+    atomic_bool passes, closes; /* closing it ends the thread */
     pthread_t thread;
 } relay;
 
-/* Takes what may pass from one end to the other. */
+/* Move the bytes that may pass from one end to the other. */
 static void pass(relay *r, int from, double *credit_bytes) {
     char bytes[4096];
     size_t most = *credit_bytes < sizeof bytes ? (size_t)fmax(0, *credit_bytes) : sizeof bytes;
@@ -145,7 +145,7 @@ static void close_pair(pair *p) {
     close_relay(&p->link);
 }
 
-/* Messages that fill the link for several times the bound, both ways at once. */
+/* Send messages that fill the link for several times the limit, both ways at once. */
 static void a_large_message_on_a_slow_link_is_no_silence(void **state) {
     (void)state;
     enum { LARGE = 4 << 20 };
@@ -179,7 +179,7 @@ static void leave_with(kl_transport *t, int code) {
     _exit(code);
 }
 
-/* Stopped by the test after its word, it finds the master lost. */
+/* The test stops this process after its word; then it finds that the master is lost. */
 static void be_stopped(void) {
     kl_transport *t;
     CHECK_OK(kl_zmq_join(ipc, &options, &t, error));
@@ -188,7 +188,7 @@ static void be_stopped(void) {
     leave_with(t, 0);
 }
 
-/* Does not look at its messages for some of the bounds. */
+/* Ignores its messages for several times the limit. */
 static void be_busy(void) {
     kl_transport *t;
     CHECK_OK(kl_zmq_join(ipc, &options, &t, error));

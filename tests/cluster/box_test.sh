@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The box itself: names, links, speeds, freezing, killing, and that nothing is left behind, as root and as another user.
-# Without an argument it calls itself in the box with `inside`.
+# Test the box itself: names, links, speeds, freezing, killing, and that nothing is left behind, as root and as another
+# user. Without an argument the script calls itself in the box with `inside`.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib.sh"
@@ -47,7 +47,7 @@ inside() {
     wait $! && fail "killed, but ended well"
     until_so on h1 true
 
-    # --- links; only what must not be quicker is held, so that a busy machine does not matter
+    # --- links; only lower bounds of times are checked, so a busy machine does no harm
     for host in h1 h2; do reached $host || fail "no way from $host to the head"; done
     act h1 link set 20000 0 0
     takes h1 40 56
@@ -65,7 +65,7 @@ inside() {
     act h2 kill power
     ! on h2 true 2>/dev/null || fail "a host without power"
 
-    # --- words that cannot be understood
+    # --- invalid arguments
     for words in "h1 frob" "h1 link" "h9 link up"; do
         ! act $words 2>/dev/null || fail "act $words"
     done
@@ -77,7 +77,7 @@ outside() { # COMMAND THAT STARTS BOX…
     "$@" --schedule "$place/schedule" 1 on h1 sh -c 'until [ -e /run/box/h1/off ]; do ip link show eth0 >/dev/null; ping -q -c1 -W1 head >/dev/null || touch /run/box/h1/off; done'
     "$@" 2 "$here/box_test.sh" inside || fail "inside, by $*"
 
-    # --- whoever is killed, nothing is left
+    # --- nothing is left behind, whichever process is killed
     local signal
     for signal in KILL TERM; do
         "$@" 2 on h1 sleep $marker &
@@ -86,7 +86,7 @@ outside() { # COMMAND THAT STARTS BOX…
         wait $! 2>/dev/null || :
         until_so no_process
     done
-    "$@" 1 true # sweeps
+    "$@" 1 true # the next box removes what is left
     [ -z "$(ls -d /sys/fs/cgroup/cpu/kilter-box-"$!" 2>/dev/null)" ] || fail "a CPU group was left behind"
 }
 

@@ -1,5 +1,5 @@
-/* Loaded before the C library (LD_PRELOAD): the time of day jumps an hour back and forth, ten times a second.
- */
+/* Load this library first (LD_PRELOAD): it makes the time of day jump back and forth by an hour, ten times a
+ * second. */
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>

@@ -1,10 +1,10 @@
-/* cluster-farm [NAME=VALUE]… [options of the farm]: a farm whose results can be checked, for the tests with
+/* cluster-farm [NAME=VALUE]… [options of the farm]: a farm whose results can be checked, for tests with
  * faults.
  *
- * Every byte of a result follows from the run, the task and the shared data the worker was given, so that a
- * result that is missing, came twice, or was made with other data is seen. Prints a line of JSON for each
- * run; exit code 0: every result was right, 1: not so. Master and workers are given the same words. Only the
- * public headers are used, so that it can be built against another release. */
+ * Every byte of a result follows from the run, the task and the worker's shared data, so the program notices
+ * missing, doubled and wrong results. It prints a line of JSON for each run and exits with 0 if every result
+ * was right, else with 1. Master and workers get the same arguments. The program uses public headers only, so
+ * it can be built against another release. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,21 +17,21 @@
 typedef struct settings {
     double tasks, runs;
     double task_s;                 /* CPU time of one task */
-    double long_every, long_times; /* each long_every-th task takes long_times as much; 0: none */
-    double sleep_s;                /* a task waits that long besides */
-    double result_bytes;           /* of each task, in words of 8 */
-    double shared_bytes;           /* of each run; 0: none */
-    double done_s;                 /* CPU time the master uses for each result */
-    double poison;                 /* the task that kills its worker; below 0: none */
-    double tell;       /* say on stdout how many results are here, each time that many more came */
-    const char *marks; /* folder where each worker makes a file named like its host when it has a task */
-    const char *hold;  /* folder: while a file named like its host is there, no task of a worker ends, */
-    double hold_from;  /* from that one on */
+    double long_every, long_times; /* every long_every-th task takes long_times as much CPU time; 0: none */
+    double sleep_s;                /* additional waiting time of a task */
+    double result_bytes;           /* result of a task, in words of 8 bytes */
+    double shared_bytes;           /* shared data of a run; 0: none */
+    double done_s;                 /* CPU time of the master for each result */
+    double poison;                 /* task that kills its worker; below 0: none */
+    double tell;                   /* print the number of results each time this many more have arrived */
+    const char *marks;             /* folder where each worker with a task makes a file named like its host */
+    const char *hold; /* folder: while it contains a file named like its host, a worker finishes no task, … */
+    double hold_from; /* … from this task on */
 } settings;
 
 static const settings DEFAULTS = {.tasks = 1000, .runs = 1, .task_s = 1e-3, .result_bytes = 8, .poison = -1};
 
-/* --- what is computed --- */
+/* --- the results --- */
 
 static uint64_t mix(uint64_t x) { /* splitmix64 */
     x += 0x9e3779b97f4a7c15;
@@ -59,12 +59,12 @@ static size_t words_of(double bytes) {
 
 typedef struct worker {
     const settings *set;
-    uint64_t shared; /* hash of the data given */
+    uint64_t shared; /* hash of the shared data */
     uint64_t *result;
-    char *mark, *hold; /* files; NULL: none */
+    char *mark, *hold; /* paths; NULL: none */
 } worker;
 
-/* FOLDER/HOST; NULL: there is no folder. */
+/* Return FOLDER/HOST; NULL: no folder was given. */
 static char *file_of_host(const char *folder) {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
@@ -150,7 +150,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
 typedef struct tally {
     const settings *set;
     uint64_t run, shared;
-    unsigned char *times; /* each task's result came; more than 255 are not told apart */
+    unsigned char *times; /* number of results for each task, up to 255 */
     uint64_t here, right, wrong, twice, failed;
 } tally;
 
@@ -215,9 +215,9 @@ static kilter_status run_once(kilter_farm *farm, const settings *set, uint64_t r
     return status;
 }
 
-/* --- the words --- */
+/* --- the command line --- */
 
-/* Takes NAME=VALUE out of argv; what else is there is the farm's. */
+/* Take NAME=VALUE out of argv; the rest is for the farm. */
 static int read_words(settings *set, int *argc, char **argv) {
     const struct {
         const char *name;
@@ -257,7 +257,7 @@ static int read_words(settings *set, int *argc, char **argv) {
         else
             *names[n].number = strtod(equals + 1, &end);
         if (equals[1] == '\0' || *end) {
-            fprintf(stderr, "%s: '%s': no value of that kind\n", argv[0], argv[i]);
+            fprintf(stderr, "%s: '%s': not a valid value\n", argv[0], argv[i]);
             return 2;
         }
     }
@@ -288,7 +288,7 @@ int main(int argc, char **argv) {
         return kilter_exit(argv[0], &error);
     }
     if (argc != 1) {
-        fprintf(stderr, "%s: there is no option '%s'\n", argv[0], argv[1]);
+        fprintf(stderr, "%s: unknown option '%s'\n", argv[0], argv[1]);
         kilter_farm_close(farm, NULL);
         free(shared);
         return 2;

@@ -1,11 +1,11 @@
-/* cluster-kills FARM [runs=N] [seed=N] [only=RUN] [lost_after_s=S]: farms that lose workers at random.
+/* cluster-kills FARM [runs=N] [seed=N] [only=RUN] [lost_after_s=S]: run farms that lose workers at random.
  *
- * Each run is one master and 2 to 4 workers of the program FARM (cluster-farm), joined over tcp, each through
- * a relay of its own. 1 to P−1 of the workers are killed, stopped, stopped and continued, cut off, or cut off
- * for a while; at a moment of their way into the farm, of the shared data's way to them, in mid-run or at the
- * end. A run is good when the master ends by itself, every result was right and came once, and workers
- * nothing was done to end well. Everything follows from the seed and the run's number, but for what the
- * machine does meanwhile. Prints Markdown; exit code 0: every run was good. */
+ * Each run has one master and 2 to 4 workers of the program FARM (cluster-farm), joined over tcp, each
+ * through a relay of its own. Of P workers 1 to P−1 are killed, stopped, stopped and continued, cut off, or
+ * cut off for a while. That happens while they join, while they receive shared data, in the middle of a run
+ * or at its end. A run is good when the master ends by itself, every result was right and arrived once, and
+ * all other workers ended well. Apart from the machine's timing, everything follows from the seed and the
+ * run's number. The program prints Markdown and exits with 0 if every run was good. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -24,10 +24,10 @@
 enum {
     MOST_WORKERS = 4,
     TASKS = 400,
-    TELL = 4, /* results the master says are here at a time */
+    TELL = 4, /* the master reports each time this many results have arrived */
     SHARED_BYTES = 2 << 20,
-    HANG_S = 90,       /* after which a run counts as hanging */
-    WORKERS_END_S = 30 /* and after the master's end workers */
+    HANG_S = 90,       /* a run that takes longer counts as hanging */
+    WORKERS_END_S = 30 /* time in which workers must end after their master */
 };
 
 typedef enum fault { KILL, STOP, STOP_AND_GO, CUT, CUT_AND_MEND, FAULTS } fault;
@@ -42,19 +42,19 @@ typedef struct victim {
     bool is_one, was_struck;
     fault fault;
     moment moment;
-    double at;        /* JOINING: seconds; SHARED: bytes; else results */
-    double lasts_s;   /* until it is continued or mended */
-    double restore_s; /* when that is; 0: not, or done */
+    double at;        /* JOINING: seconds; SHARED: bytes; otherwise results */
+    double lasts_s;   /* time until the worker is continued or its link is mended */
+    double restore_s; /* moment of that; 0: never, or done */
 } victim;
 
 typedef struct process {
-    pid_t pid; /* 0: none, or waited for */
+    pid_t pid; /* process number; 0: none, or already waited for */
     int status;
 } process;
 
-typedef struct output { /* of the master */
+typedef struct output { /* address of the master */
     int fd;
-    char text[1 << 14]; /* what is beyond is dropped: one run says less */
+    char text[1 << 14]; /* further text is dropped: a run prints less */
     size_t bytes;
 } output;
 
@@ -71,7 +71,7 @@ typedef struct run {
     process master;
     output out, err;
     double began_s, joined_s, results;
-    const char *problem; /* NULL: good */
+    const char *problem; /* reason for a bad run; NULL: good */
 } run;
 
 typedef struct series {
@@ -133,7 +133,7 @@ static process start(char *const argv[], int out, int err) {
     return p;
 }
 
-/* true: it has ended. */
+/* Return true when the process has ended. */
 static bool has_ended(process *p) {
     if (p->pid != 0 && waitpid(p->pid, &p->status, WNOHANG) == p->pid)
         p->pid = 0;
@@ -148,7 +148,7 @@ static void end_now(process *p) {
     p->pid = 0;
 }
 
-/* --- what the master says --- */
+/* --- the master's output --- */
 
 static int open_output(output *o) {
     int ends[2];
@@ -159,7 +159,7 @@ static int open_output(output *o) {
     return ends[1];
 }
 
-/* false: nothing came. */
+/* Return false when nothing was read. */
 static bool read_output(output *o) {
     char beyond[512];
     size_t room = sizeof o->text - 1 - o->bytes;
@@ -216,7 +216,7 @@ static void start_master(const series *s, run *r) {
     close(err);
 }
 
-/* 0: the master has not said it within the time. */
+/* Return the address; 0: the master did not print it in time. */
 static uint16_t await_port(run *r) {
     const char *said = NULL;
     while (!said && now_s() - r->began_s < HANG_S && !has_ended(&r->master)) {
@@ -302,7 +302,7 @@ static bool did_end_well(const process *p) {
     return WIFEXITED(p->status) && WEXITSTATUS(p->status) == 0;
 }
 
-/* Those nothing was done to are to end by themselves. */
+/* Workers that were left alone must end by themselves. */
 static void end_workers(run *r) {
     double until_s = now_s() + WORKERS_END_S;
     for (bool all = false; !all && now_s() < until_s;) {
@@ -342,7 +342,7 @@ static void play(series *s, run *r) {
         r->problem = "the master hangs";
     else if (!did_end_well(&r->master) ||
              !strstr(r->out.text, "\"right\":400,\"wrong\":0,\"twice\":0,\"missing\":0,"))
-        r->problem = "not every result was right and came once";
+        r->problem = "not every result was right and arrived once";
     hear_master(r);
     if (!r->problem)
         end_workers(r);
@@ -424,7 +424,7 @@ static void print_table(const series *s) {
             printf(" %llu |", (unsigned long long)s->struck[f][m]);
         printf("\n");
     }
-    printf("\n%llu more were to be struck, but the run was over before.\n", (unsigned long long)s->too_late);
+    printf("\n%llu more faults were planned, but the run ended before.\n", (unsigned long long)s->too_late);
 }
 
 static bool read_word(series *s, const char *word) {
@@ -470,7 +470,7 @@ int main(int argc, char **argv) {
         give_up(folder);
     s.folder = folder;
     setenv("TMPDIR", folder, 1);
-    setenv("XDG_STATE_HOME", folder, 1); /* where the farm keeps its key */
+    setenv("XDG_STATE_HOME", folder, 1); /* folder of the farm's key */
     unsetenv("XDG_RUNTIME_DIR");
     signal(SIGPIPE, SIG_IGN);
     fprintf(stderr, "cluster-kills: seed %llu\n", (unsigned long long)s.seed);

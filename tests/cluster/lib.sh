@@ -1,11 +1,11 @@
-# What the scripts in the box share; they read it with ".".
+# Functions that the scripts in the box share; a script reads this file with ".".
 
 fail() {
     echo "FAILED: $*" >&2
     exit 1
 }
 
-# until_so COMMAND…: again and again, until it succeeds
+# until_so COMMAND…: repeat the command until it succeeds
 until_so() {
     local tries
     for ((tries = 0; tries < 600; tries++)); do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What can happen to a loop over ranks on two hosts. Runs on the head, as root:
+# Faults of a loop over ranks on two hosts. Run this on the head, as root:
 #   box 2 loop_scenario.sh NAME
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -14,7 +14,7 @@ finish_up() {
 }
 trap finish_up EXIT
 
-# Ranks 0 and 1 on h1, rank 2 on h2. Options: for mpirun.
+# Start ranks 0 and 1 on h1 and rank 2 on h2. Options are for mpirun.
 start_loop() { # EXECUTIONS ITERATION_S OPTION…
     mpirun --mca plm_rsh_agent on_shell --mca oob_tcp_if_include 10.77.0.0/24 --mca btl_tcp_if_include 10.77.0.0/24 \
         --mca btl self,vader,tcp --mca pml ob1 --bind-to none --oversubscribe "${@:3}" -host h1:2,h2:1 -n 3 \
@@ -49,7 +49,7 @@ ended() { # HOST
     ! on "$1" pgrep -x cluster-loop
 }
 
-# Open MPI ends ranks itself that had sent to the dead over TCP, when it sees that before they are told.
+# Open MPI itself ends ranks that had sent to the dead one over TCP, if it notices before Kilter tells them.
 killed() {
     lose kill processes
     until_so ended h1

@@ -50,7 +50,8 @@ void relay_watch(const relay *r, struct pollfd events[RELAY_FDS]) {
         int from_master = is_empty(&c->down) && !c->master_ended ? POLLIN : 0;
         short worker = (short)(from_worker | (is_empty(&c->down) ? 0 : POLLOUT));
         short master = (short)(from_master | (is_empty(&c->up) ? 0 : POLLOUT));
-        /* Who waits for nothing is left out: a closed connection would wake us again and again. */
+        /* Leave out a side that waits for nothing: a closed connection would wake the relay again and again.
+         */
         events[1 + 2 * i] = (struct pollfd){.fd = r->cut || !worker ? -1 : c->worker_fd, .events = worker};
         events[2 + 2 * i] = (struct pollfd){.fd = r->cut || !master ? -1 : c->master_fd, .events = master};
     }
@@ -70,7 +71,7 @@ static size_t pass_on(int fd, relay_flow *f, bool *ended) {
     if (bytes < 0) {
         if (errno != EAGAIN && errno != EINTR) {
             *ended = true;
-            f->from = f->to = 0; /* nobody is there to take it */
+            f->from = f->to = 0; /* the other side is gone */
         }
         return 0;
     }
@@ -87,7 +88,7 @@ static void turn_connection(relay *r, relay_connection *c) {
         take_in(c->master_fd, &c->down, &c->master_ended);
     if (!is_empty(&c->down))
         r->bytes_down += pass_on(c->worker_fd, &c->down, &c->worker_ended);
-    /* What one side said before it ended is passed on first. */
+    /* Pass on the last bytes of a side that has ended. */
     if ((c->worker_ended && is_empty(&c->up)) || (c->master_ended && is_empty(&c->down)))
         hang_up(c);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What can happen to a farm in a cluster; every result is right and there once, whatever does. Runs on the head:
+# Faults of a farm in a cluster; in each case every result is right and arrives once. Run this on the head:
 #   box 3 scenario.sh NAME
-# Nothing waits for a time: workers hold their tasks until what is to happen has happened.
+# Nothing waits for a time: workers hold their tasks until the fault has happened.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -47,7 +47,7 @@ told() { # COUNT: so many results are counted
     grep -qx "results $1" "$BOX/master.out"
 }
 
-# A farm of three whose workers all have a task.
+# Start a farm of three workers that all have a task.
 start_three() { # OPTION…
     hold h1 h2 h3
     start_master --workers 3 "$@"
@@ -90,7 +90,7 @@ killed() { # its connection is closed
     all_right h1 h3
 }
 
-cut() { # for longer than the bound: what the worker has then is nobody's, and it is welcome again
+cut() { # cut for longer than --lost-after: the worker loses its tasks and may join again
     start_three --lost-after 1
     act h2 link down
     until_so is_lost h2

@@ -1,14 +1,13 @@
 /* cluster-switch CONTROL INTERFACE…: an Ethernet switch whose links have a delay, a rate and a loss, and can
  * be cut.
  *
- * Each INTERFACE is the outer end of a veth pair, and is a port: 0, 1, 2, … in the order given. CONTROL is a
- * fifo; a line written into it acts at once, and its first word is printed when it has:
+ * Each INTERFACE is the outer end of a veth pair and becomes a port: 0, 1, 2, … in the given order. CONTROL
+ * is a fifo. A line written to it takes effect at once; then the switch prints the line's first word:
  *
- *   WORD PORT set DELAY_US RATE_BYTES_PER_S LOSS_PERMILLE     (rate 0: no limit; what is under way stays so)
- *   WORD PORT down        nothing passes any more, and what is under way to it is lost
- *   WORD PORT up
+ *   WORD PORT set DELAY_US RATE_BYTES_PER_S LOSS_PERMILLE     (rate 0: no limit; frames on their way are not
+ * affected) WORD PORT down        drop all frames of the port, also those on their way to it WORD PORT up
  *
- * A frame spends delay and bytes/rate at the port it comes in by, and again at the port it leaves by. */
+ * A frame takes delay + bytes/rate at the port where it arrives, and again at the port where it leaves. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,30 +27,29 @@
 
 enum {
     MOST_PORTS = 64,
-    FRAME_BYTES = 70000, /* the kernel hands over what a card would cut into frames */
+    FRAME_BYTES = 70000, /* the kernel passes on packets that a network card would cut into frames */
     HEADER_BYTES = sizeof(struct virtio_net_hdr),
-    QUEUE_BYTES =
-        400000, /* that wait for a port at its rate; what comes beyond is lost, as in a real switch */
-    BURST = 64, /* frames taken from a port before the others have their turn */
+    QUEUE_BYTES = 400000, /* frames that may wait for a port; further ones are lost, as in a real switch */
+    BURST = 64,           /* frames taken from a port before the other ports have their turn */
 };
 
 typedef struct cable {
     bool up;
     double delay_s, rate_bytes_per_s;
     int loss_permille;
-    double in_free_s, out_free_s; /* when the frames before are through */
+    double in_free_s, out_free_s; /* time at which earlier frames have passed */
 } cable;
 
 typedef struct port {
     int fd;
     cable cable;
-    bool known; /* who is behind it */
+    bool known; /* hardware address behind the port */
     unsigned char mac[ETH_ALEN];
 } port;
 
 typedef struct frame {
     double leaves_s;
-    uint64_t order; /* of arrival: frames that leave at the same time keep it */
+    uint64_t order; /* order of arrival, kept by frames that leave at the same time */
     size_t to, bytes;
     unsigned char *data;
 } frame;
@@ -59,7 +57,7 @@ typedef struct frame {
 typedef struct network {
     port ports[MOST_PORTS];
     size_t port_count;
-    frame *under_way; /* a heap, the next to leave first */
+    frame *under_way; /* heap of frames; the next one to leave is first */
     size_t under_way_count, under_way_room;
     uint64_t arrived;
 } network;
@@ -75,7 +73,7 @@ static void give_up(const char *what) {
     exit(1);
 }
 
-/* --- frames under way --- */
+/* --- frames on their way --- */
 
 static bool leaves_before(const frame *a, const frame *b) {
     return a->leaves_s < b->leaves_s || (a->leaves_s == b->leaves_s && a->order < b->order);
@@ -114,14 +112,16 @@ static void send_what_is_due(network *net) {
     while (net->under_way_count > 0 && net->under_way[0].leaves_s <= now_s()) {
         frame f = pop(net);
         if (net->ports[f.to].cable.up)
-            (void)!send(net->ports[f.to].fd, f.data, f.bytes, 0); /* a full card loses it, too */
+            (void)!send(net->ports[f.to].fd, f.data, f.bytes,
+                        0); /* a full network card loses the frame, too */
         free(f.data);
     }
 }
 
-/* --- the way of a frame --- */
+/* --- the path of a frame --- */
 
-/* When a frame that is there at start_s has gone through one direction of a link; below 0: it has no room. */
+/* Return when a frame that arrives at start_s has passed one direction of a link; below 0: the queue is full.
+ */
 static double pass(const cable *l, double *free_s, double start_s, size_t bytes) {
     if (l->rate_bytes_per_s <= 0)
         return start_s;
@@ -187,7 +187,7 @@ static void obey(network *net, const char *line) {
     int loss;
     int fields = sscanf(line, "%63s %zu %7s %lf %lf %d", token, &number, word, &delay_us, &rate, &loss);
     if (fields < 3 || number >= net->port_count) {
-        fprintf(stderr, "cluster-switch: '%s' is no WORD, PORT and what to do with it\n", line);
+        fprintf(stderr, "cluster-switch: '%s' does not have the form WORD PORT ACTION\n", line);
         return;
     }
     cable *l = &net->ports[number].cable;
@@ -201,14 +201,14 @@ static void obey(network *net, const char *line) {
         l->loss_permille = loss;
         l->in_free_s = l->out_free_s = 0;
     } else
-        fprintf(stderr, "cluster-switch: '%s': it can be up, down or set\n", line);
+        fprintf(stderr, "cluster-switch: '%s': the action must be up, down or set\n", line);
     puts(token);
     fflush(stdout);
 }
 
 static void read_control(network *net, int fd) {
     char lines[4096], *rest = NULL;
-    ssize_t bytes = read(fd, lines, sizeof lines - 1); /* lines are shorter than a pipe's atomic write */
+    ssize_t bytes = read(fd, lines, sizeof lines - 1); /* lines are shorter than an atomic write to a pipe */
     if (bytes <= 0)
         return;
     lines[bytes] = '\0';
@@ -223,7 +223,9 @@ static int open_port(const char *name) {
     int on = 1, buffer_bytes = 4 << 20;
     struct sockaddr_ll address = {
         .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)if_nametoindex(name)};
-    if (fd < 0 || address.sll_ifindex == 0 || /* with the header, frames need not be cut and summed up here */
+    if (fd < 0 ||
+        address.sll_ifindex ==
+            0 || /* with this header the kernel neither cuts frames nor computes checksums here */
         setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) != 0 ||
         setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) != 0 ||
         bind(fd, (struct sockaddr *)&address, sizeof address) != 0)
@@ -248,7 +250,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: cluster-switch CONTROL INTERFACE… (at most %d)\n", MOST_PORTS);
         return 2;
     }
-    int control = open(argv[1], O_RDWR | O_NONBLOCK | O_CLOEXEC); /* RDWR: no end when a writer goes */
+    int control = open(argv[1], O_RDWR | O_NONBLOCK |
+                                    O_CLOEXEC); /* RDWR: the fifo does not end when a writer closes it */
     if (control < 0)
         give_up(argv[1]);
     for (net.port_count = 0; net.port_count < (size_t)argc - 2; net.port_count++) {

@@ -1,0 +1,65 @@
+/* The first line of a report: the whole outcome in one sentence without symbols. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "report/print.h"
+#include "report/report.h"
+#include "report/text.h"
+
+static void loop_sentence(const kl_report_loop *loop, FILE *out) {
+    if (!loop->name) {
+        fputs("The loop has not begun.", out);
+        return;
+    }
+    char name[4 * KL_CELL_COLUMNS + 1];
+    kl_printable(name, sizeof name, loop->name, KL_CELL_COLUMNS);
+    fprintf(out, "Loop %s did %s%" PRIu64 " sweep%s on %" PRIu32 " rank%s", name,
+            loop->ended ? "" : "at least ", loop->executions, kl_plural(loop->executions), loop->ranks,
+            kl_plural(loop->ranks));
+    if (loop->ended)
+        fprintf(out, " in %s", kl_time_words(loop->elapsed_s).text);
+    if (loop->move_count == 0)
+        fputs("; no rows moved.", out);
+    else if (isnan(loop->came_s))
+        fprintf(out, "; %" PRIu64 " rows moved.", loop->moved);
+    else
+        fprintf(out, "; moving %" PRIu64 " row%s %s %s.", loop->moved, kl_plural(loop->moved),
+                loop->came_s < 0 ? "cost" : "saved", kl_time_words(fabs(loop->came_s)).text);
+}
+
+static void run_sentence(const kl_report_iteration *it, FILE *out) {
+    if (!it->ended) {
+        fprintf(out, "The last run did not end: %" PRIu64 " of %" PRIu64 " task%s are done.", it->tasks_done,
+                it->tasks, kl_plural(it->tasks));
+        return;
+    }
+    fprintf(out, "%" PRIu32 " worker%s did %" PRIu64 " task%s in %s", it->workers, kl_plural(it->workers),
+            it->tasks_done, kl_plural(it->tasks_done), kl_time_words(it->elapsed_s).text);
+    if (!isnan(it->efficiency))
+        fprintf(out, ", at %s of their full speed", kl_percent(it->efficiency).text);
+    fputc('.', out);
+}
+
+static void sentence(const kl_report *report, FILE *out) {
+    if (report->loop)
+        loop_sentence(report->loop, out);
+    else if (report->iteration_count == 0)
+        fputs("No tasks were dealt.", out);
+    else
+        run_sentence(&report->iterations[report->iteration_count - 1], out);
+}
+
+void kl_report_print_sentence(const kl_report *report, FILE *out) {
+    char *text = NULL, line[4 * KL_WIDTH + 1];
+    size_t size = 0;
+    FILE *whole = open_memstream(&text, &size);
+    if (!whole)
+        return;
+    sentence(report, whole);
+    if (fclose(whole) == 0) {
+        kl_printable(line, sizeof line, text, KL_WIDTH);
+        fprintf(out, "%s\n\n", line);
+    }
+    free(text);
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# tools/prose finds each kind of offence in a small tree, finds none in plain sentences, and a seed gives the same sample.
+# usage: prose_test.sh PROSE
+set -euo pipefail
+prose=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "prose_test: $*" >&2; exit 1; }
+command -v git >/dev/null || { echo "skipped: git is not installed"; exit 77; }
+cd "$work"
+git init -q .
+mkdir src page
+
+file() { # NAME LINE…
+    printf '%s\n' "${@:2}" >"$1"
+    git add "$1"
+}
+
+file src/good.c '/* Return the chunk to the bag. */' 'static const char *text = "reading the file: no memory";'
+file page/good.md '# A page' '' 'The master deals tasks to its workers.'
+[ -z "$("$prose" --offenders)" ] || fail "offences in plain sentences: $("$prose" --offenders)"
+
+offends() { # WORDS TEXT: in a comment, a message, a page and a script
+    file src/bad.c "/* $2 */"
+    "$prose" --offenders src/bad.c | grep -q "^src/bad.c:1: .*$1" || fail "not found in a comment: $2"
+    file src/bad.c '' "puts(\"$2\");"
+    "$prose" --offenders src/bad.c | grep -q "^src/bad.c:2: .*$1" || fail "not found in a message: $2"
+    file page/bad.md "$2"
+    "$prose" --offenders page/bad.md | grep -q "^page/bad.md:1: .*$1" || fail "not found on a page: $2"
+    file src/bad.sh '#!/bin/sh' "# $2"
+    "$prose" --offenders src/bad.sh | grep -q "^src/bad.sh:2: .*$1" || fail "not found in a script: $2"
+    file src/bad.c '' && file page/bad.md '' && file src/bad.sh ''
+}
+offends 'not lifeline' 'The lifeline of a rank is closed.'
+offends 'begins with' 'Of these workers the first one is taken.'
+offends 'begins with' 'Whoever asks gets a task from the master.'
+offends 'is given twice' 'The option stands there twice in the line.'
+offends 'words in a sentence' 'This sentence has many words because one and another and another and another and another and another and another and another and another and another and another and another and another word follow it.'
+[ -z "$("$prose" --offenders)" ] || fail "offences after all are gone: $("$prose" --offenders)"
+
+# stored numbers may neither be exceeded nor stay too high
+"$prose" --store stored
+"$prose" --check stored . || fail "what was just stored does not hold"
+file src/bad.c '/* Of these workers the first one is taken. */'
+! "$prose" --check stored . >out || fail "one more offender was accepted"
+grep -q '^src: 1 offenders, 0 stored: mend' out || fail "not named: $(cat out)"
+"$prose" --store stored
+file src/bad.c ''
+! "$prose" --check stored . >out || fail "one fewer offender was accepted with the old number"
+grep -q 'store the new number' out || fail "not named: $(cat out)"
+
+# samples
+for n in 1 2 3 4 5 6 7 8 9; do file "src/n$n.c" "/* Return number $n of the list. */"; done
+"$prose" --seed 5 --count 4 >one
+"$prose" --seed 5 --count 4 >two
+cmp one two || fail "a seed gives two samples"
+[ "$(wc -l <one)" = 5 ] && grep -q '^seed 5, 4 of 12$' one || fail "not four of twelve: $(cat one)"
+"$prose" --seed 6 --count 4 >two
+! cmp -s one two || fail "two seeds give one sample"
+"$prose" --count 1 | grep -qE '^seed [0-9]+, 1 of 12$' || fail "no seed is printed"
