@@ -460,7 +460,7 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
 void kl_settings_warn(FILE *out, char *const *environment, int argc, char *const *argv) {
     static const char *const OTHERS[] = {"KILTER_RECORD_DIR", "KILTER_MPI_START_S", "KILTER_MPI_SHIELD",
                                          "KILTER_CHECK",      "KILTER_LIBEXEC",     "KILTER_ANSWER_S",
-                                         "KILTER_QUANTUM_S",  "KILTER_RUN"};
+                                         "KILTER_QUANTUM_S",  "KILTER_RUN",         "KILTER_MPI"};
     enum { OTHER_COUNT = sizeof OTHERS / sizeof *OTHERS };
     char names[OPTION_COUNT][VARIABLE_BYTES];
     const char *variables[OPTION_COUNT + OTHER_COUNT], *options[OPTION_COUNT + 1];

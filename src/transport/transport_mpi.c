@@ -24,8 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kilter/version.h"
 #include "transport/launch_mpi.h"
 #include "transport/lifeline_mpi.h"
+#include "transport/mpi_library.h"
 #include "transport/transport_private.h"
 #include "transport/wait_mpi.h"
 
@@ -686,31 +688,6 @@ static const kl_transport_ops mpi_ops_any_thread = {.name = "mpi",
 
 /* --- the beginning --- */
 
-/* How many processes the launcher says there are; 1 when it says nothing. */
-static long launched(void) {
-    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const char *value = getenv(sizes[i]);
-        if (value && atol(value) > 1)
-            return atol(value);
-    }
-    const char *rank = getenv("PMIX_RANK"); /* PMIx has no variable for the size */
-    return rank && atol(rank) > 0 ? atol(rank) + 1 : 1;
-}
-
-static kilter_status look_at_world(int *rank, int *size, kilter_error *error) {
-    MPI_Comm_rank(MPI_COMM_WORLD, rank);
-    MPI_Comm_size(MPI_COMM_WORLD, size);
-    long several = launched();
-    if (*size == 1 && several > 1)
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "opening the mpi transport: the launcher started %ld processes or more, but MPI sees one; "
-            "use the mpirun of the MPI this program was built with",
-            several);
-    return KILTER_OK;
-}
-
 static mpi *new_mpi(int rank, int size, const kl_transport_ops *ops) {
     mpi *m = calloc(1, sizeof *m);
     if (!m)
@@ -867,15 +844,17 @@ static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provid
     return status;
 }
 
-kilter_status kl_mpi_open(int *argc, char ***argv, double lost_after_s, int *rank, int *size,
-                          kl_transport **transport, kilter_error *error) {
+static kilter_status mpi_open(int *argc, char ***argv, double lost_after_s, int *rank, int *size,
+                              kl_transport **transport, kilter_error *error) {
     bool started;
     int provided = MPI_THREAD_SINGLE, r = 0, s = 1;
     kl_mpi_vigil *vigil;
     kilter_status status = kl_mpi_start(argc, argv, &started, &provided, &vigil, error);
     if (status)
         return status;
-    status = look_at_world(&r, &s, error);
+    status = kl_mpi_check_world("opening the mpi transport", error);
+    MPI_Comm_rank(MPI_COMM_WORLD, &r);
+    MPI_Comm_size(MPI_COMM_WORLD, &s);
     if (!status)
         status = open_endpoint(r, s, started, provided, lost_after_s, transport, error);
     kl_mpi_started(vigil);
@@ -890,3 +869,5 @@ kilter_status kl_mpi_open(int *argc, char ***argv, double lost_after_s, int *ran
     *size = s;
     return KILTER_OK;
 }
+
+const kl_mpi_library kl_mpi_library_linked = {.version = KILTER_VERSION, .open = mpi_open};
