@@ -30,7 +30,7 @@ set(about "Keeps parallel programs in balance on unequal, shared, changing machi
 if(BUILD_SHARED_LIBS)
     kilter_pc(kilter "${about}" "" "" "")
 else()
-    kilter_pc(kilter "${about}" "libzmq >= 4.3, hwloc >= 2.0, sqlite3 >= 3.35" "" " ${CMAKE_THREAD_LIBS_INIT} ${CMAKE_DL_LIBS} -lm")
+    kilter_pc(kilter "${about}" "libzmq >= 4.3, hwloc >= 2.0, sqlite3 >= 3.35" "" " ${CMAKE_THREAD_LIBS_INIT} -ldl -lm")
     set(take_transport " -Wl,--undefined=kl_mpi_library_linked")
 endif()
 foreach(mpi IN LISTS KILTER_MPIS)

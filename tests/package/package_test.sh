@@ -87,3 +87,13 @@ mkdir "$work/by-pkg-config"
 "$CXX" -std=c++17 "$work/outside/outside.cpp" -o "$work/by-pkg-config/outside_cpp" "${flags[@]}" "-Wl,-rpath,$library_path"
 run "$work/by-pkg-config/outside_c"
 run "$work/by-pkg-config/outside_cpp"
+
+# --- loops by pkg-config, for each MPI; a static program has the transport in it, which it does not name
+for mpi in ${MPIS//;/ }; do
+    eval "flags=($(pkg-config --cflags --libs "kilter-$mpi"))"
+    "$CC" -std=c11 "$work/outside/outside_loop.c" -o "$work/by-pkg-config/loop_$mpi" "${flags[@]}" "-Wl,-rpath,$library_path"
+    "$work/by-pkg-config/loop_$mpi" || fail "a program with a loop for $mpi fails"
+    for program in "$work/by-pkg-config/loop_$mpi" "$work/by-cmake/outside_loop_$mpi"; do
+        [ "$kind" = shared ] || nm "$program" | grep ' V kl_mpi_library_linked' >/dev/null || fail "$program lacks the mpi transport"
+    done
+done
