@@ -55,7 +55,8 @@ foreach(name openmpi mpich)
 endforeach()
 
 if(KILTER_MPI AND NOT KILTER_MPIS)
-    message(FATAL_ERROR "Neither Open MPI nor MPICH is found: install one, or configure with -DKILTER_MPI=OFF")
+    message(FATAL_ERROR "KILTER_MPI is '${KILTER_MPI}', but neither Open MPI (openmpi) nor MPICH (mpich) is found for that: "
+                        "install one, or configure with -DKILTER_MPI=OFF")
 endif()
 if(KILTER_MPIS)
     list(GET KILTER_MPIS 0 first)
