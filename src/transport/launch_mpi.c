@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "sys/sys.h"
-#include "transport/mpi_library.h"
+#include "transport/mpi_kind.h"
 #include "transport/wait_mpi.h"
 
 #ifdef OPEN_MPI

@@ -7,53 +7,9 @@
 #include <unistd.h>
 
 #include "kilter/version.h"
-
-static const struct {
-    const char *name, *title, *launcher;
-} MPIS[KL_MPI_KINDS] = {
-    [KL_MPI_OPENMPI] = {"openmpi", "Open MPI", "Open MPI's mpirun"},
-    [KL_MPI_MPICH] = {"mpich", "MPICH", "MPICH's mpiexec"},
-};
-
-const char *kl_mpi_title(kl_mpi_kind kind) {
-    return MPIS[kind].title;
-}
-
-const char *kl_mpi_launcher(kl_mpi_kind kind) {
-    return MPIS[kind].launcher;
-}
+#include "transport/mpi_kind.h"
 
 /* --- which MPI? --- */
-
-/* MPICH's launcher (Hydra) and those made from it set MPI_LOCALNRANKS. PMI_SIZE alone may be Slurm's, whose
- * ranks may use either MPI. */
-kl_mpi_kind kl_mpi_of_launcher(void) {
-    bool openmpi = getenv("OMPI_COMM_WORLD_SIZE"), mpich = getenv("MPI_LOCALNRANKS");
-    if (openmpi == mpich)
-        return KL_MPI_UNKNOWN;
-    return openmpi ? KL_MPI_OPENMPI : KL_MPI_MPICH;
-}
-
-long kl_mpi_launched(void) {
-    static const char *const SIZES[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
-    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
-        const char *value = getenv(SIZES[i]);
-        if (value && atol(value) > 1)
-            return atol(value);
-    }
-    const char *rank = getenv("PMIX_RANK"); /* PMIx has no variable for the size */
-    return rank && atol(rank) > 0 ? atol(rank) + 1 : 1;
-}
-
-kl_mpi_kind kl_mpi_of_version(const char *text) {
-    static const char *const LIKE_MPICH[] = {"MPICH", "MVAPICH", "Intel(R) MPI"};
-    if (strncmp(text, "Open MPI", 8) == 0)
-        return KL_MPI_OPENMPI;
-    for (size_t i = 0; i < sizeof LIKE_MPICH / sizeof *LIKE_MPICH; i++)
-        if (strstr(text, LIKE_MPICH[i]))
-            return KL_MPI_MPICH;
-    return KL_MPI_UNKNOWN;
-}
 
 /* The MPI the program itself has loaded. This function may be called before MPI_Init(). */
 static kl_mpi_kind of_process(void) {
@@ -73,7 +29,7 @@ static kilter_status of_user(kl_mpi_kind *kind, kilter_error *error) {
     if (!told || !*told)
         return KILTER_OK;
     for (int k = KL_MPI_UNKNOWN + 1; k < KL_MPI_KINDS; k++)
-        if (strcmp(told, MPIS[k].name) == 0) {
+        if (strcmp(told, kl_mpi_name((kl_mpi_kind)k)) == 0) {
             *kind = (kl_mpi_kind)k;
             return KILTER_OK;
         }
@@ -106,8 +62,9 @@ static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
  * are global, as Open MPI looks for its own by name. */
 static const kl_mpi_library *load(const char *file) {
     char path[4096] = "";
+    static const char HERE = 0;
     Dl_info self;
-    const char *slash = dladdr(&MPIS, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
+    const char *slash = dladdr(&HERE, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
     if (slash)
         snprintf(path, sizeof path, "%.*s/%s", (int)(slash - self.dli_fname), self.dli_fname, file);
     bool beside = slash && access(path, F_OK) == 0;
@@ -122,7 +79,7 @@ static kilter_status find(kl_mpi_kind kind, const kl_mpi_library **library, kilt
     for (int k = KL_MPI_UNKNOWN + 1; k < KL_MPI_KINDS && !*library; k++) {
         if (kind != KL_MPI_UNKNOWN && (int)kind != k)
             continue;
-        snprintf(file, sizeof file, "libkilter-%s" KL_LIBRARY_SUFFIX, MPIS[k].name);
+        snprintf(file, sizeof file, "libkilter-%s" KL_LIBRARY_SUFFIX, kl_mpi_name((kl_mpi_kind)k));
         *library = load(file);
         if (!*library)
             snprintf(why, sizeof why, "%s", dlerror());

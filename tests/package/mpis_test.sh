@@ -68,6 +68,13 @@ for mpi in "${mpis[@]}"; do
     launch "$mpi" squares --transport mpi
     [ "$code" -eq 0 ] && diff "$source/examples/01_squares.out" "$work/out" >/dev/null ||
         fail "a farm under $mpi: exit code $code: $(cat "$work/out")"
+    if [ -e "$prefix/bin/kilter-sp" ]; then
+        ln -sf "$prefix/bin/kilter-sp" "$work/kilter-sp"
+        lands=$source/apps/sp/problems/lands/lands
+        launch "$mpi" kilter-sp evaluate "$lands".{cor,tim,sto} --at "$lands.at" --scenarios 100 --json --transport mpi
+        [ "$code" -eq 0 ] && grep '"estimate_bits"' "$work/out" >/dev/null ||
+            fail "kilter-sp under $mpi: exit code $code: $(cat "$work/out")"
+    fi
 done
 
 # --- and under the other one

@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-#include "transport/mpi_library.h"
+#include "transport/mpi_kind.h"
+#include "transport/transport.h"
 
 static const char *const VARIABLES[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",  "MV2_COMM_WORLD_SIZE",
                                         "MPI_LOCALNRANKS",      "PMIX_RANK", "KILTER_MPI"};
