@@ -24,6 +24,7 @@ function(kilter_mpi_target name wrapper)
     list(TRANSFORM includes REPLACE "^-I" "")
     list(FILTER libraries INCLUDE REGEX "^-([Ll]|Wl,)")
     add_library(mpi_${name} INTERFACE)
+    add_library(Kilter::mpi_${name} ALIAS mpi_${name}) # as it is called once installed
     target_include_directories(mpi_${name} SYSTEM INTERFACE ${includes})
     target_link_libraries(mpi_${name} INTERFACE ${libraries})
     list(TRANSFORM includes PREPEND "-I")
