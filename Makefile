@@ -27,8 +27,6 @@ paper3: release       ## docs/results/paper3.md: planning on workers that differ
 	tools/paper3
 
 shared: release       ## docs/results/shared.md: loops on cores that others use, too; hours
-	cmake --preset mpich
-	cmake --build --preset mpich
 	tools/shared
 
 foresight: release    ## docs/results/foresight.md: forecasts and the number of workers chosen, against real workers whose messages cost; two hours

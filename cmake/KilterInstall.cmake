@@ -1,34 +1,42 @@
-# What `cmake --install` puts where: the library with its headers, its CMake package and its pkg-config file.
+# What `cmake --install` puts where: the libraries with their headers, their CMake package and their pkg-config files.
 # Programs are installed by their own folders; component `library` is what another project links.
 include(CMakePackageConfigHelpers)
 
 set(KILTER_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Kilter)
 
-install(TARGETS kilter EXPORT KilterTargets COMPONENT library)
+set(libraries kilter)
+foreach(mpi IN LISTS KILTER_MPIS)
+    list(APPEND libraries kilter-${mpi} mpi_${mpi})
+endforeach()
+install(TARGETS ${libraries} EXPORT KilterTargets COMPONENT library)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
-if(NOT KILTER_MPI)
+if(NOT KILTER_MPIS)
     set(but_loops PATTERN loop.h EXCLUDE)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kilter ${CMAKE_CURRENT_BINARY_DIR}/include/kilter
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library FILES_MATCHING PATTERN "*.h"
         ${but_loops})
 
+# The pkg-config file of a library. It finds its folders from where it lies.
+function(kilter_pc PC_NAME PC_DESCRIPTION PC_REQUIRES PC_CFLAGS PC_LIBS)
+    file(RELATIVE_PATH KILTER_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+    string(REGEX REPLACE "/$" "" KILTER_PC_PREFIX ${KILTER_PC_PREFIX})
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/kilter.pc.in ${PC_NAME}.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${PC_NAME}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+endfunction()
+
 # A static library leaves its own libraries to whoever links it; a shared one names them itself.
+set(about "Keeps parallel programs in balance on unequal, shared, changing machines")
 if(BUILD_SHARED_LIBS)
-    set(KILTER_PC_REQUIRES "")
-    set(KILTER_PC_LIBS "")
+    kilter_pc(kilter "${about}" "" "" "")
 else()
-    set(KILTER_PC_REQUIRES "libzmq >= 4.3, hwloc >= 2.0, sqlite3 >= 3.35")
-    set(KILTER_PC_LIBS " ${CMAKE_THREAD_LIBS_INIT} -lm")
-    if(KILTER_MPI)
-        list(JOIN MPI_C_LIBRARIES " " libraries)
-        set(KILTER_PC_LIBS " ${MPI_C_LINK_FLAGS} ${libraries}${KILTER_PC_LIBS}")
-    endif()
+    kilter_pc(kilter "${about}" "libzmq >= 4.3, hwloc >= 2.0, sqlite3 >= 3.35" "" " ${CMAKE_THREAD_LIBS_INIT} -ldl -lm")
+    set(take_transport " -Wl,--undefined=kl_mpi_library_linked")
 endif()
-file(RELATIVE_PATH KILTER_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-string(REGEX REPLACE "/$" "" KILTER_PC_PREFIX ${KILTER_PC_PREFIX})
-configure_file(${PROJECT_SOURCE_DIR}/cmake/kilter.pc.in kilter.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/kilter.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+foreach(mpi IN LISTS KILTER_MPIS)
+    kilter_pc(kilter-${mpi} "${about}: loops, and farms over ranks, for ${mpi}" "kilter = ${PROJECT_VERSION}"
+              " ${KILTER_CFLAGS_${mpi}}" "${take_transport} ${KILTER_LIBS_${mpi}}")
+endforeach()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/KilterConfig.cmake.in KilterConfig.cmake
                               INSTALL_DESTINATION ${KILTER_CMAKE_DIR}

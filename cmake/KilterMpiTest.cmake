@@ -1,45 +1,65 @@
-# kilter_mpi_test(NAME RANKS COMMAND…): a test that runs COMMAND on RANKS ranks, under Open MPI or MPICH, whichever
-# the build found. COMMAND starts with a target or a file. The tests carry the label `mpi`, and the target mpi_tests
-# builds just what they start.
-if(KILTER_MPI)
+# Programs and tests that run under MPI. Callers loop over KILTER_MPIS with the variable `mpi`, and set `suffix` to
+# ${KILTER_SUFFIX_${mpi}}: targets and tests are called NAME under the first MPI, and NAME-mpich under the second.
+# Tests carry the labels `mpi` and the MPI's name; the target mpi_tests builds just what they start.
+if(KILTER_MPIS)
     add_custom_target(mpi_tests)
 endif()
 
-function(kilter_mpi_test name ranks command)
-    if(NOT KILTER_MPI)
-        return()
+# kilter_mpi_program(NAME SOURCE…): a program that calls MPI.
+function(kilter_mpi_program name)
+    add_executable(${name}${suffix} ${ARGN})
+    target_link_libraries(${name}${suffix} PRIVATE mpi_${mpi})
+    if(suffix) # clang-tidy sees each source once
+        set_target_properties(${name}${suffix} PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
     endif()
-    set(file ${command})
-    if(TARGET ${command})
-        add_dependencies(mpi_tests ${command})
-        set(file $<TARGET_FILE:${command}>)
-    endif()
-    kilter_mpi_launcher_flags(flags)
-    add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} ${flags} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${file} ${ARGN})
-    # Open MPI refuses root unless told twice.
-    set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 120 PROCESSORS ${ranks}
-                         ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 endfunction()
 
-# The same, where the launcher lets ranks outlive those that are killed. Its exit code says little then: the test has
-# passed when COMMAND prints SAYS.
-function(kilter_mpi_survivors_test name says ranks command)
-    kilter_mpi_launcher_flags(flags)
-    if(NOT flags)
-        set(flags -disable-auto-cleanup) # MPICH
-    endif()
-    add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} ${flags} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${command}>
-                                  ${ARGN})
-    set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 120 PROCESSORS ${ranks} PASS_REGULAR_EXPRESSION ${says}
-        ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_orte_enable_recovery=1;KILTER_MPI_SHIELD=1")
+# kilter_mpi_test_program(NAME SOURCE…): a program that calls MPI and what is inside Kilter.
+function(kilter_mpi_test_program name)
+    kilter_mpi_program(${name} ${ARGN})
+    target_compile_definitions(${name}${suffix} PRIVATE _GNU_SOURCE)
+    target_link_libraries(${name}${suffix} PRIVATE kilter_${mpi}_objects)
+    add_dependencies(mpi_tests ${name}${suffix})
 endfunction()
 
 # More ranks than cores are wanted here, and no binding: each mpirun would bind its first rank to the first core.
 function(kilter_mpi_launcher_flags out)
-    execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE version ERROR_VARIABLE version)
     set(flags "")
-    if(version MATCHES "Open MPI|OpenRTE")
+    if(mpi STREQUAL openmpi)
         set(flags --oversubscribe --bind-to none)
     endif()
     set(${out} ${flags} PARENT_SCOPE)
+endfunction()
+
+# What all tests under MPI have. Open MPI refuses root unless told twice.
+function(kilter_mpi_test_properties name ranks)
+    set_tests_properties(${name} PROPERTIES LABELS "mpi;${mpi}" TIMEOUT 120 PROCESSORS ${ranks}
+                         ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+endfunction()
+
+# kilter_mpi_test(NAME RANKS TARGET ARGUMENT…): run a program of one of the functions above on RANKS ranks.
+function(kilter_mpi_test name ranks target)
+    kilter_mpi_launcher_flags(flags)
+    add_dependencies(mpi_tests ${target}${suffix})
+    add_test(NAME ${name}${suffix} COMMAND ${KILTER_MPIEXEC_${mpi}} ${flags} -n ${ranks} $<TARGET_FILE:${target}${suffix}> ${ARGN})
+    kilter_mpi_test_properties(${name}${suffix} ${ranks})
+endfunction()
+
+# The same, where the launcher lets ranks outlive those that are killed. Its exit code says little then: the test has
+# passed when the program prints SAYS.
+function(kilter_mpi_survivors_test name says ranks target)
+    kilter_mpi_launcher_flags(flags)
+    if(mpi STREQUAL mpich)
+        set(flags -disable-auto-cleanup)
+    endif()
+    add_test(NAME ${name}${suffix} COMMAND ${KILTER_MPIEXEC_${mpi}} ${flags} -n ${ranks} $<TARGET_FILE:${target}${suffix}> ${ARGN})
+    kilter_mpi_test_properties(${name}${suffix} ${ranks})
+    set_tests_properties(${name}${suffix} PROPERTIES PASS_REGULAR_EXPRESSION ${says})
+    set_property(TEST ${name}${suffix} APPEND PROPERTY ENVIRONMENT "OMPI_MCA_orte_enable_recovery=1;KILTER_MPI_SHIELD=1")
+endfunction()
+
+# kilter_mpi_script_test(NAME RANKS COMMAND…): COMMAND calls the launcher itself.
+function(kilter_mpi_script_test name ranks)
+    add_test(NAME ${name}${suffix} COMMAND ${ARGN})
+    kilter_mpi_test_properties(${name}${suffix} ${ranks})
 endfunction()

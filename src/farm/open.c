@@ -173,7 +173,6 @@ static int launched_ranks(void) {
     return 1;
 }
 
-#ifdef KL_HAVE_MPI
 static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_error *error) {
     int rank, size;
     kl_transport *transport;
@@ -199,12 +198,6 @@ static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_
                     "--transport mpi: the only rank is the master: start at least two, as in mpirun -n 2");
     return become_master(f, status, farm, error);
 }
-#else
-static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_error *error) {
-    (void)settings, (void)farm;
-    return kl_fail(error, KILTER_ERR_USAGE, "--transport mpi: this Kilter was built without MPI");
-}
-#endif
 
 /* Of those that a launcher started: one says what all could. */
 static bool is_first_rank(void) {

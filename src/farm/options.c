@@ -141,6 +141,7 @@ static const struct {
     {"KILTER_RECORD_DIR",
      "Folder of the run records. Default: $XDG_STATE_HOME/kilter, or ~/.local/state/kilter when "
      "XDG_STATE_HOME is not set."},
+    {"KILTER_MPI", "The MPI of a farm whose launcher does not tell: openmpi or mpich."},
     {"KILTER_MPI_START_S",
      "Seconds that the ranks of an MPI program wait for each other at the start; 0 waits for ever (default: "
      "300)."},

@@ -1,11 +1,8 @@
-# Loops over ranks; included where BUILD_TESTING and KILTER_MPI hold.
-add_executable(loop_mpi_test ${CMAKE_CURRENT_LIST_DIR}/loop_mpi_test.c)
-target_compile_definitions(loop_mpi_test PRIVATE _GNU_SOURCE)
-target_link_libraries(loop_mpi_test PRIVATE kilter_objects)
+# Loops over ranks; included where BUILD_TESTING holds, for each MPI.
+kilter_mpi_test_program(loop_mpi_test ${CMAKE_CURRENT_LIST_DIR}/loop_mpi_test.c)
 # MPICH's ranks look for messages all the time: with many more of them than cores each of these takes a minute.
-kilter_mpi_launcher_flags(flags)
 set(more)
-if(flags) # Open MPI
+if(mpi STREQUAL openmpi)
     set(more 4 7)
     foreach(ranks 5 8)
         kilter_mpi_test(loop/mpi_few_${ranks} ${ranks} loop_mpi_test few)
@@ -25,9 +22,7 @@ endforeach()
 kilter_mpi_survivors_test(loop/mpi_death "rank 2 is dead.*rank 2 is dead" 3 loop_mpi_test death 2)
 kilter_mpi_survivors_test(loop/mpi_death_of_first "rank 0 is dead.*rank 0 is dead" 3 loop_mpi_test death 0)
 
-add_executable(loop_record_mpi_test ${CMAKE_CURRENT_LIST_DIR}/loop_record_mpi_test.c)
-target_compile_definitions(loop_record_mpi_test PRIVATE _GNU_SOURCE)
-target_link_libraries(loop_record_mpi_test PRIVATE kilter_objects)
+kilter_mpi_test_program(loop_record_mpi_test ${CMAKE_CURRENT_LIST_DIR}/loop_record_mpi_test.c)
 foreach(ranks 1 3)
     kilter_mpi_test(loop/mpi_record_${ranks} ${ranks} loop_record_mpi_test rows)
     kilter_mpi_test(loop/mpi_record_refused_${ranks} ${ranks} loop_record_mpi_test refused)
@@ -38,26 +33,24 @@ kilter_mpi_survivors_test(loop/mpi_record_death_of_first "rank 0 is dead.*rank 0
 
 # What must not be done, and must not happen. In checking mode calls are compared before they are carried out, without
 # it where ranks meet or wait.
-add_executable(misuse_mpi_test ${CMAKE_CURRENT_LIST_DIR}/misuse_mpi_test.c)
-target_compile_definitions(misuse_mpi_test PRIVATE _GNU_SOURCE)
-target_link_libraries(misuse_mpi_test PRIVATE kilter_objects)
+kilter_mpi_test_program(misuse_mpi_test ${CMAKE_CURRENT_LIST_DIR}/misuse_mpi_test.c)
 foreach(ranks 2 3)
     kilter_mpi_test(loop/mpi_touch_${ranks} ${ranks} misuse_mpi_test touch)
     foreach(check 0 1)
         kilter_mpi_test(loop/mpi_steps_${ranks}_check_${check} ${ranks} misuse_mpi_test steps)
-        set_property(TEST loop/mpi_steps_${ranks}_check_${check} APPEND PROPERTY ENVIRONMENT KILTER_CHECK=${check})
+        set_property(TEST loop/mpi_steps_${ranks}_check_${check}${suffix} APPEND PROPERTY ENVIRONMENT KILTER_CHECK=${check})
     endforeach()
 endforeach()
-if(flags)
+if(mpi STREQUAL openmpi)
     kilter_mpi_test(loop/mpi_steps_5_check_0 5 misuse_mpi_test steps)
-    set_property(TEST loop/mpi_steps_5_check_0 APPEND PROPERTY ENVIRONMENT KILTER_CHECK=0)
+    set_property(TEST loop/mpi_steps_5_check_0${suffix} APPEND PROPERTY ENVIRONMENT KILTER_CHECK=0)
 endif()
 foreach(ranks 2 4)
     kilter_mpi_test(loop/mpi_waits_${ranks} ${ranks} misuse_mpi_test waits)
     kilter_mpi_test(loop/mpi_unclosed_${ranks} ${ranks} misuse_mpi_test unclosed)
 endforeach()
 foreach(kind halo deep scattered pipeline birth deaf)
-    add_test(NAME loop/mpi_death_${kind} COMMAND ${CMAKE_CURRENT_LIST_DIR}/death_test.sh ${MPIEXEC_EXECUTABLE}
-                                                 $<TARGET_FILE:misuse_mpi_test> ${kind})
-    set_tests_properties(loop/mpi_death_${kind} PROPERTIES LABELS mpi TIMEOUT 300 PROCESSORS 3)
+    kilter_mpi_script_test(loop/mpi_death_${kind} 3 ${CMAKE_CURRENT_LIST_DIR}/death_test.sh ${KILTER_MPIEXEC_${mpi}}
+                           $<TARGET_FILE:misuse_mpi_test${suffix}> ${kind})
+    set_tests_properties(loop/mpi_death_${kind}${suffix} PROPERTIES TIMEOUT 300)
 endforeach()

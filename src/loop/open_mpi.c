@@ -247,6 +247,9 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error)
 
 static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
     int running = 0, over = 0, between = 0;
+    kilter_status status = kl_mpi_check_library("opening a loop", error);
+    if (status != KILTER_OK)
+        return status;
     MPI_Initialized(&running);
     MPI_Finalized(&over);
     if (!running || over || comm == MPI_COMM_NULL)
@@ -257,7 +260,7 @@ static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE,
                        "opening a loop: this communicator is between two groups; merge them with "
                        "MPI_Intercomm_merge()");
-    return KILTER_OK;
+    return kl_mpi_check_world("opening a loop", error);
 }
 
 /* Nothing tells of a death yet: whoever is late is waited for as long as when MPI starts. */

@@ -13,11 +13,55 @@
 #include <unistd.h>
 
 #include "sys/sys.h"
+#include "transport/mpi_kind.h"
 #include "transport/wait_mpi.h"
 
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
 #endif
+
+/* --- is it the right MPI? --- */
+
+#if defined OPEN_MPI
+static const kl_mpi_kind OURS = KL_MPI_OPENMPI;
+#elif defined MPICH
+static const kl_mpi_kind OURS = KL_MPI_MPICH;
+#else
+static const kl_mpi_kind OURS = KL_MPI_UNKNOWN; /* a simulation's */
+#endif
+
+kilter_status kl_mpi_check_library(const char *doing, kilter_error *error) {
+    enum { VERSION_BYTES = 8192 }; /* the longest of all MPIs */
+    char text[VERSION_BYTES] = "";
+    int length;
+    MPI_Get_library_version(text, &length);
+    kl_mpi_kind theirs = kl_mpi_of_version(text);
+    if (theirs == OURS || OURS == KL_MPI_UNKNOWN)
+        return KILTER_OK;
+    return kl_fail(
+        error, KILTER_ERR_USAGE,
+        "%s: the program uses %s, but is linked with Kilter's library for %s; link it with the other one "
+        "(libkilter-openmpi, libkilter-mpich)",
+        doing, theirs == KL_MPI_UNKNOWN ? "another MPI" : kl_mpi_title(theirs), kl_mpi_title(OURS));
+}
+
+kilter_status kl_mpi_check_world(const char *doing, kilter_error *error) {
+    int size;
+    long several = kl_mpi_launched();
+    kl_mpi_kind launcher = kl_mpi_of_launcher();
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size > 1 || several <= 1)
+        return KILTER_OK;
+    if (launcher != KL_MPI_UNKNOWN && OURS != KL_MPI_UNKNOWN && launcher != OURS)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "%s: the launcher is that of %s, but this program is linked with %s; start it with %s",
+                       doing, kl_mpi_title(launcher), kl_mpi_title(OURS), kl_mpi_launcher(OURS));
+    return kl_fail(
+        error, KILTER_ERR_USAGE,
+        "%s: the launcher started %ld processes or more, but MPI sees one; use the mpirun of the MPI this "
+        "program was built with",
+        doing, several);
+}
 
 /* --- does a launcher let ranks outlive others? --- */
 
@@ -245,6 +289,9 @@ kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided
     int running = 0, finished = 0;
     *started = false;
     *vigil = NULL;
+    kilter_status status = kl_mpi_check_library("opening the mpi transport", error);
+    if (status != KILTER_OK)
+        return status;
     MPI_Initialized(&running);
     MPI_Finalized(&finished);
     if (finished)
@@ -254,7 +301,7 @@ kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided
         MPI_Query_thread(provided);
         return KILTER_OK;
     }
-    kilter_status status = raise_shield(error); /* before there are threads */
+    status = raise_shield(error); /* before there are threads */
     if (status == KILTER_OK)
         status = begin_vigil(vigil, error);
     if (status != KILTER_OK)

@@ -10,6 +10,12 @@
 /* How long MPI, and the farm's ranks after that, may take to get together. */
 typedef struct kl_mpi_vigil kl_mpi_vigil;
 
+/* Is the MPI of the program the one this library was compiled for? May be called before MPI_Init(), and must
+ * come before any other call of MPI. KILTER_ERR_USAGE: it is not, or belongs to no MPI that was asked. */
+kilter_status kl_mpi_check_library(const char *doing, kilter_error *error);
+/* Does MPI see the processes the launcher started? KILTER_ERR_USAGE: the launcher is that of another MPI. MPI
+ * runs. */
+kilter_status kl_mpi_check_world(const char *doing, kilter_error *error);
 /* Starts MPI when it is not running. *started: it was not. *vigil: ends the process, with a word, when
  * kl_mpi_started() is not called in time; NULL where MPI ran already. */
 kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided, kl_mpi_vigil **vigil,

@@ -146,14 +146,15 @@ double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
 
 /* --- mpi: the ranks of MPI_COMM_WORLD, rank 0 the master --- */
 
-#ifdef KL_HAVE_MPI
-/* Collective. Starts MPI if it does not run yet (and then close() ends it). *rank and *size as in MPI. A dead
- * peer leaves within a second, and a peer on a silent host after lost_after_s (whole seconds from 3; 0:
- * KL_LOST_AFTER_S), if the launcher lets the others live: docs/reference/faults.md. KILTER_ERR_USAGE when the
- * launcher started several processes but MPI sees one, because the two belong to different MPIs. */
+/* Collective. Loads libkilter-openmpi or libkilter-mpich, whichever is for the MPI the program is linked
+ * with, or else the MPI that the environment variable KILTER_MPI names, or whose launcher started it. Starts
+ * MPI when it is not (and then close() ends it). *rank and *size as MPI says. A peer that is dead has left
+ * within a second, and lost_after_s (whole seconds from 3; 0: KL_LOST_AFTER_S) after its host fell silent,
+ * where the launcher lets others live: docs/reference/faults.md. KILTER_ERR_USAGE when the launcher says
+ * there are several processes but MPI sees one, the launcher belongs to another MPI than the program, or the
+ * library is not there. */
 kilter_status kl_mpi_open(int *argc, char ***argv, double lost_after_s, int *rank, int *size,
                           kl_transport **transport, kilter_error *error);
-#endif
 
 /* --- the operations, as other rooms call them --- */
 

@@ -6,7 +6,9 @@
  *     TAG_HEAD   total length (8 bytes), then as much of the message as fits into EAGER_BYTES
  *     TAG_REST   what is left, in pieces whose sizes both sides know
  *
- * so that the posted receive is small, and what follows lands in its final place. A length of BYE is the last
+ * so that the posted receive is small, and what follows lands in its final place. A message with a rest ends
+ * with a seal of SEAL_BYTES: MPICH 4.0 calls a receive complete, without an error and without data, when its
+ * sender dies. A missing seal means that the peer is dead. A length of BYE is the last
  * thing a side says. It is answered with BYE, and once both are said no request is left between the two.
  *
  * The first message of each side is the endpoints' own. The master's says where the lifelines begin, by which
@@ -24,8 +26,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kilter/version.h"
 #include "transport/launch_mpi.h"
 #include "transport/lifeline_mpi.h"
+#include "transport/mpi_library.h"
 #include "transport/transport_private.h"
 #include "transport/wait_mpi.h"
 
@@ -34,10 +38,12 @@ enum { TAG_HEAD = 1, TAG_REST = 2 };
 enum {
     LENGTH_BYTES = 8,
     EAGER_BYTES = 4096,
+    SEAL_BYTES = 8,
     PIECE_BYTES = 1 << 30, /* MPI counts in int */
     WINDOW = 8,            /* messages to one peer that MPI holds at a time; the others wait here */
 };
 
+#define SEAL            0x6b696c7465722121
 #define BYE             UINT64_MAX
 #define BYE_IN_MOURNING (UINT64_MAX - 1) /* a rank is dead, which those who end MPI must know */
 #define FAREWELL_S      10.0             /* close() gives up after so long a silence: a peer is computing */
@@ -68,10 +74,10 @@ typedef struct peer {
     parcel *waiting, *last_waiting;
     size_t flying; /* parcels MPI holds */
     uint8_t head[EAGER_BYTES];
-    uint8_t *body; /* the message of which TAG_REST is being received, else NULL */
-    size_t size, got;
-    kl_buffer later; /* heads that came before the rest did; only where ranks do not die */
-    size_t later_at; /* those before are done */
+    uint8_t *body;            /* the message of which TAG_REST is being received, else NULL */
+    size_t size, got, coming; /* coming: in all, with the seal */
+    kl_buffer later;          /* heads that came before the rest did; only where ranks do not die */
+    size_t later_at;          /* those before are done */
 } peer;
 
 typedef struct mpi {
@@ -149,6 +155,11 @@ static uint64_t get_length(const uint8_t *from) {
     for (int i = 0; i < LENGTH_BYTES; i++)
         length |= (uint64_t)from[i] << 8 * i;
     return length;
+}
+
+/* The bytes of a seal behind a message of `size`: none where it has no rest, or no rank dies. */
+static size_t seal_of(size_t size) {
+    return kl_mpi_ranks_die && size > EAGER_BYTES - LENGTH_BYTES ? SEAL_BYTES : 0;
 }
 
 static void throw_waiting_away(peer *p) {
@@ -252,14 +263,17 @@ static void launch_waiting(mpi *m, size_t i) {
 
 /* Queues a message behind those before it; `length` is its size or BYE. false: memory ran out. */
 static bool queue(mpi *m, size_t i, uint64_t length, const void *data, size_t size) {
-    parcel *it =
-        size <= SIZE_MAX - sizeof(parcel) - LENGTH_BYTES ? malloc(sizeof *it + LENGTH_BYTES + size) : NULL;
+    parcel *it = size <= SIZE_MAX - sizeof(parcel) - LENGTH_BYTES - SEAL_BYTES
+                     ? malloc(sizeof *it + LENGTH_BYTES + size + seal_of(size))
+                     : NULL;
     if (!it)
         return false;
-    *it = (parcel){.peer = i, .bytes = LENGTH_BYTES + size};
+    *it = (parcel){.peer = i, .bytes = LENGTH_BYTES + size + seal_of(size)};
     put_length(it->data, length);
     if (size)
         memcpy(it->data + LENGTH_BYTES, data, size);
+    if (seal_of(size) > 0)
+        put_length(it->data + LENGTH_BYTES + size, SEAL);
     peer *p = &m->peers[i];
     if (p->last_waiting)
         p->last_waiting->next = it;
@@ -321,7 +335,7 @@ static void post_any_head(mpi *m) {
 
 static void post_rest(mpi *m, size_t i) {
     peer *p = &m->peers[i];
-    int piece = (int)smaller(p->size - p->got, PIECE_BYTES);
+    int piece = (int)smaller(p->coming - p->got, PIECE_BYTES);
     if (MPI_Irecv(p->body + p->got, piece, MPI_BYTE, rank_of(m, i), TAG_REST, m->comm, &m->requests[i]) !=
         MPI_SUCCESS)
         lose(m, i);
@@ -340,8 +354,16 @@ static void hear_bye(mpi *m, size_t i) {
     say_bye(m, i);
 }
 
+static bool sealed(const peer *p) {
+    return p->coming == p->size || get_length(p->body + p->size) == SEAL;
+}
+
 static void hear_message(mpi *m, size_t i) {
     peer *p = &m->peers[i];
+    if (!sealed(p)) {
+        lose_dead(m, i);
+        return;
+    }
     kl_message message = {.data = p->body, .size = p->size, .owner = p->body, .release = free};
     if (!p->greeted)
         p->greeting = message;
@@ -370,13 +392,15 @@ static void hear_head(mpi *m, size_t i, size_t bytes) {
     }
     p->size = (size_t)length;
     p->got = bytes - LENGTH_BYTES;
-    p->body = malloc(p->size ? p->size : 1);
+    p->coming = p->size + seal_of(p->size);
+    p->body = p->size <= SIZE_MAX - SEAL_BYTES ? malloc(p->size + SEAL_BYTES) : NULL;
     if (!p->body) {
         m->out_of_memory = true;
         return;
     }
+    put_length(p->body + p->size, ~SEAL);
     memcpy(p->body, p->head + LENGTH_BYTES, p->got);
-    if (p->got < p->size)
+    if (p->got < p->coming)
         post_rest(m, i);
     else
         hear_message(m, i);
@@ -396,7 +420,7 @@ static void hear(mpi *m, size_t i, const MPI_Status *status) {
     }
     p->got += (size_t)bytes;
     kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* its sender may wait for that */
-    if (p->got < p->size)
+    if (p->got < p->coming)
         post_rest(m, i);
     else
         hear_message(m, i);
@@ -686,31 +710,6 @@ static const kl_transport_ops mpi_ops_any_thread = {.name = "mpi",
 
 /* --- the beginning --- */
 
-/* How many processes the launcher says there are; 1 when it says nothing. */
-static long launched(void) {
-    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const char *value = getenv(sizes[i]);
-        if (value && atol(value) > 1)
-            return atol(value);
-    }
-    const char *rank = getenv("PMIX_RANK"); /* PMIx has no variable for the size */
-    return rank && atol(rank) > 0 ? atol(rank) + 1 : 1;
-}
-
-static kilter_status look_at_world(int *rank, int *size, kilter_error *error) {
-    MPI_Comm_rank(MPI_COMM_WORLD, rank);
-    MPI_Comm_size(MPI_COMM_WORLD, size);
-    long several = launched();
-    if (*size == 1 && several > 1)
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "opening the mpi transport: the launcher started %ld processes or more, but MPI sees one; "
-            "use the mpirun of the MPI this program was built with",
-            several);
-    return KILTER_OK;
-}
-
 static mpi *new_mpi(int rank, int size, const kl_transport_ops *ops) {
     mpi *m = calloc(1, sizeof *m);
     if (!m)
@@ -867,15 +866,17 @@ static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provid
     return status;
 }
 
-kilter_status kl_mpi_open(int *argc, char ***argv, double lost_after_s, int *rank, int *size,
-                          kl_transport **transport, kilter_error *error) {
+static kilter_status mpi_open(int *argc, char ***argv, double lost_after_s, int *rank, int *size,
+                              kl_transport **transport, kilter_error *error) {
     bool started;
     int provided = MPI_THREAD_SINGLE, r = 0, s = 1;
     kl_mpi_vigil *vigil;
     kilter_status status = kl_mpi_start(argc, argv, &started, &provided, &vigil, error);
     if (status)
         return status;
-    status = look_at_world(&r, &s, error);
+    status = kl_mpi_check_world("opening the mpi transport", error);
+    MPI_Comm_rank(MPI_COMM_WORLD, &r);
+    MPI_Comm_size(MPI_COMM_WORLD, &s);
     if (!status)
         status = open_endpoint(r, s, started, provided, lost_after_s, transport, error);
     kl_mpi_started(vigil);
@@ -890,3 +891,5 @@ kilter_status kl_mpi_open(int *argc, char ***argv, double lost_after_s, int *ran
     *size = s;
     return KILTER_OK;
 }
+
+const kl_mpi_library kl_mpi_library_linked = {.version = KILTER_VERSION, .open = mpi_open};

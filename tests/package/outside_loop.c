@@ -1,12 +1,25 @@
-/* A program with a loop: kilter/loop.h is found, with mpi.h, and its functions are linked. */
+/* A program with a loop: kilter/loop.h is found, with mpi.h, and its functions are linked.
+ * With an argument it runs MPI and says how many ranks its loop has; without one it must be told to. */
 #include <kilter/loop.h>
 #include <stdio.h>
 
-int main(void) {
-    kilter_loop *loop;
+int main(int argc, char **argv) {
+    kilter_loop *loop = NULL;
     kilter_error error = {KILTER_OK, ""};
     kilter_loop_options options = {.iterations = 1};
-    if (kilter_loop_open(MPI_COMM_WORLD, &options, &loop, &error) != KILTER_ERR_USAGE) /* MPI does not run */
-        return fprintf(stderr, "a loop without MPI: %s\n", error.text), 1;
-    return kilter_loop_close(NULL, &error) == KILTER_OK ? 0 : 1;
+    if (argc == 1) {
+        if (kilter_loop_open(MPI_COMM_WORLD, &options, &loop, &error) != KILTER_ERR_USAGE)
+            return fprintf(stderr, "a loop without MPI: %s\n", error.text), 1;
+        return kilter_loop_close(NULL, &error) == KILTER_OK ? 0 : 1;
+    }
+    int rank, ranks;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (kilter_loop_open(MPI_COMM_WORLD, &options, &loop, &error) == KILTER_OK)
+        kilter_loop_close(loop, &error);
+    if (rank == 0 && error.status == KILTER_OK)
+        printf("a loop on %d ranks\n", ranks);
+    MPI_Finalize();
+    return kilter_exit("outside_loop", &error);
 }

@@ -1,0 +1,67 @@
+# Find Open MPI and MPICH by their compiler wrappers. Gives KILTER_MPIS, the list of those found, and for each of them:
+#   mpi_NAME               the target with its include folders and libraries
+#   KILTER_MPIEXEC_NAME    its launcher
+#   KILTER_SUFFIX_NAME     what the names of its tests and test programs end with: nothing for the first one found
+# KILTER_MPI says which are looked for: ON (both), OFF, or a list of names. One that is named must be there.
+# Machines without Debian's names of the wrappers: -DKILTER_MPICC_openmpi=FILE, -DKILTER_MPIEXEC_openmpi=FILE.
+
+# Which MPI does a wrapper compile for?
+function(kilter_mpi_of_wrapper wrapper out)
+    execute_process(COMMAND ${wrapper} -showme:version OUTPUT_VARIABLE said ERROR_VARIABLE said RESULT_VARIABLE status)
+    set(name mpich)
+    if(status EQUAL 0 AND said MATCHES "Open MPI")
+        set(name openmpi)
+    endif()
+    set(${out} ${name} PARENT_SCOPE)
+endfunction()
+
+# The command a wrapper would run, as a target.
+function(kilter_mpi_target name wrapper)
+    execute_process(COMMAND ${wrapper} -show OUTPUT_VARIABLE command COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(includes UNIX_COMMAND ${command})
+    set(libraries ${includes})
+    list(FILTER includes INCLUDE REGEX "^-I")
+    list(TRANSFORM includes REPLACE "^-I" "")
+    list(FILTER libraries INCLUDE REGEX "^-([Ll]|Wl,)")
+    add_library(mpi_${name} INTERFACE)
+    add_library(Kilter::mpi_${name} ALIAS mpi_${name}) # as it is called once installed
+    target_include_directories(mpi_${name} SYSTEM INTERFACE ${includes})
+    target_link_libraries(mpi_${name} INTERFACE ${libraries})
+    list(TRANSFORM includes PREPEND "-I")
+    list(JOIN includes " " includes)
+    list(JOIN libraries " " libraries)
+    set(KILTER_CFLAGS_${name} "${includes}" PARENT_SCOPE) # for pkg-config
+    set(KILTER_LIBS_${name} "${libraries}" PARENT_SCOPE)
+endfunction()
+
+set(KILTER_MPIS "")
+foreach(name openmpi mpich)
+    if(NOT KILTER_MPI OR NOT (name IN_LIST KILTER_MPI OR KILTER_MPI MATCHES "^(ON|on|TRUE|true|YES|yes|1)$"))
+        continue()
+    endif()
+    find_program(KILTER_MPICC_${name} NAMES mpicc.${name} mpicc)
+    find_program(KILTER_MPIEXEC_${name} NAMES mpiexec.${name} mpiexec)
+    set(found "")
+    if(KILTER_MPICC_${name} AND KILTER_MPIEXEC_${name})
+        kilter_mpi_of_wrapper(${KILTER_MPICC_${name}} found)
+    endif()
+    if(found STREQUAL name)
+        kilter_mpi_target(${name} ${KILTER_MPICC_${name}})
+        set(KILTER_SUFFIX_${name} "-${name}")
+        list(APPEND KILTER_MPIS ${name})
+    elseif(name IN_LIST KILTER_MPI)
+        message(FATAL_ERROR "KILTER_MPI names ${name}, which is not found: "
+                            "-DKILTER_MPICC_${name}=FILE names its compiler wrapper, -DKILTER_MPIEXEC_${name}=FILE its launcher")
+    endif()
+endforeach()
+
+if(KILTER_MPI AND NOT KILTER_MPIS)
+    message(FATAL_ERROR "KILTER_MPI is '${KILTER_MPI}', but neither Open MPI (openmpi) nor MPICH (mpich) is found for that: "
+                        "install one, or configure with -DKILTER_MPI=OFF")
+endif()
+if(KILTER_MPIS)
+    list(GET KILTER_MPIS 0 first)
+    set(KILTER_SUFFIX_${first} "")
+    set(MPIEXEC_EXECUTABLE ${KILTER_MPIEXEC_${first}} CACHE FILEPATH "the launcher of the first MPI found, for tools/" FORCE)
+endif()
+message(STATUS "MPI: ${KILTER_MPIS}")

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Each library for an MPI works under its own, and says a sentence under the other one; farm programs need none.
+# usage: mpis_test.sh SOURCE BUILD CC [MPI MPICC MPIEXEC]…     MPI: openmpi, mpich; with one of them less is tested
+set -euo pipefail
+source=$1 build=$2 cc=$3
+shift 3
+fail() { echo "mpis_test: $*" >&2; exit 1; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 KILTER_RECORD=none
+unset KILTER_MPI LD_LIBRARY_PATH
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/kilter
+"${CMAKE:-cmake}" --install "$build" --prefix "$prefix" >/dev/null
+libraries=$(dirname "$(find "$prefix" -name 'libkilter.so')")
+declare -A mpicc mpiexec title=([openmpi]="Open MPI" [mpich]=MPICH)
+mpis=()
+while [ $# -gt 0 ]; do
+    mpis+=("$1")
+    mpicc[$1]=$2 mpiexec[$1]=$3
+    shift 3
+done
+export PKG_CONFIG_PATH=$libraries/pkgconfig
+
+compile() { # COMPILER SOURCE PROGRAM FLAG…: the flags come last, and all libraries among them are kept
+    "$1" -std=c11 -D_GNU_SOURCE -Wl,--no-as-needed "$2" -o "$work/$3" -Wl,-rpath,"$libraries" "${@:4}"
+}
+flags_of() { # PACKAGE → the array flags
+    eval "flags=($(pkg-config --cflags --libs "$1"))"
+}
+launch() { # MPI PROGRAM ARGUMENT…: on three ranks; into $work/out, and the exit code into $code
+    local flags=()
+    [ "$1" = mpich ] || flags=(--oversubscribe --bind-to none)
+    code=0
+    timeout 60 "${mpiexec[$1]}" "${flags[@]}" -n 3 "$work/$2" "${@:3}" >"$work/out" 2>&1 </dev/null || code=$?
+}
+says() { # WHAT SENTENCE: and an exit code that is not 0, and no rank died by a signal
+    [ "$code" -ne 0 ] || fail "$1: exit code 0: $(cat "$work/out")"
+    grep -qF -- "$2" "$work/out" || fail "$1 does not say '$2': $(cat "$work/out")"
+    ! grep -qiE 'signal|segmentation|Invalid' "$work/out" || fail "$1: $(cat "$work/out")"
+}
+
+# --- no MPI where none is needed
+flags_of kilter
+compile "$cc" "$source/examples/01_squares.c" squares "${flags[@]}" -lm
+for file in "$work/squares" "$prefix"/bin/* "$libraries/libkilter.so"; do
+    ! ldd "$file" | grep -E 'libmpi|libopen-(rte|pal)|libpmi' || fail "$file loads MPI"
+    ! ldd "$file" | grep 'not found' || fail "$file does not find these"
+done
+
+# --- what each library for MPI exports, and that it is whole in itself
+for mpi in "${mpis[@]}"; do
+    nm -D --defined-only --format=posix "$libraries/libkilter-$mpi.so" | awk '{ print $1 }' | LC_ALL=C sort >"$work/exported"
+    { "$source/tools/public-functions" "$prefix/include/kilter/loop.h"; echo kl_mpi_library_linked; } | LC_ALL=C sort >"$work/declared"
+    LC_ALL=C diff "$work/declared" "$work/exported" >"$work/difference" ||
+        fail "libkilter-$mpi: declared (<) and exported (>) differ:"$'\n'"$(grep '^[<>]' "$work/difference")"
+    flags_of "kilter-$mpi"
+    compile "$cc" "$source/tests/package/outside_loop.c" "loop-$mpi" "${flags[@]}"
+    compile "${mpicc[$mpi]}" "$source/tests/package/outside_loop.c" "loop-by-wrapper-$mpi" "${flags[@]}"
+done
+
+# --- each under its own launcher: loops, and a farm program that knows nothing of MPI
+for mpi in "${mpis[@]}"; do
+    for program in "loop-$mpi" "loop-by-wrapper-$mpi"; do
+        launch "$mpi" "$program" run
+        [ "$code" -eq 0 ] && grep -qx 'a loop on 3 ranks' "$work/out" || fail "$program: exit code $code: $(cat "$work/out")"
+    done
+    launch "$mpi" squares --transport mpi
+    [ "$code" -eq 0 ] && diff "$source/examples/01_squares.out" "$work/out" >/dev/null ||
+        fail "a farm under $mpi: exit code $code: $(cat "$work/out")"
+    if [ -e "$prefix/bin/kilter-sp" ]; then
+        ln -sf "$prefix/bin/kilter-sp" "$work/kilter-sp"
+        lands=$source/apps/sp/problems/lands/lands
+        launch "$mpi" kilter-sp evaluate "$lands".{cor,tim,sto} --at "$lands.at" --scenarios 100 --json --transport mpi
+        [ "$code" -eq 0 ] && grep '"estimate_bits"' "$work/out" >/dev/null ||
+            fail "kilter-sp under $mpi: exit code $code: $(cat "$work/out")"
+    fi
+done
+
+# --- and under the other one
+other() { for mpi in "${mpis[@]}"; do [ "$mpi" = "$1" ] || echo "$mpi"; done; }
+for mpi in "${mpis[@]}"; do
+    for other in $(other "$mpi"); do
+        launch "$other" "loop-$mpi" run
+        says "a loop for $mpi under the launcher of $other" \
+            "opening a loop: the launcher is that of ${title[$other]}, but this program is linked with ${title[$mpi]}; start it with ${title[$mpi]}'s mpi"
+
+        flags_of kilter
+        compile "${mpicc[$mpi]}" "$source/examples/01_squares.c" "squares-$mpi" "${flags[@]}" -lm
+        launch "$mpi" "squares-$mpi" --transport mpi
+        [ "$code" -eq 0 ] || fail "a farm linked with $mpi: exit code $code: $(cat "$work/out")"
+        launch "$other" "squares-$mpi" --transport mpi
+        says "a farm linked with $mpi under the launcher of $other" \
+            "the launcher is that of ${title[$other]}, but this program is linked with ${title[$mpi]}; start it with ${title[$mpi]}'s mpi"
+        KILTER_MPI=$other launch "$mpi" "squares-$mpi" --transport mpi
+        says "a farm linked with $mpi that is told $other" "KILTER_MPI says ${title[$other]}, but this program is linked with ${title[$mpi]}"
+
+        compile "${mpicc[$mpi]}" "$source/tests/package/outside_loop.c" "mixed-$mpi" "-I$prefix/include" "-L$libraries" \
+            "-lkilter-$other" -lkilter
+        for launcher in "${mpis[@]}"; do
+            launch "$launcher" "mixed-$mpi" run
+            says "a program for $mpi linked with libkilter-$other, under the launcher of $launcher" \
+                "opening a loop: the program uses ${title[$mpi]}, but is linked with Kilter's library for ${title[$other]}"
+        done
+    done
+done
+
+# --- a farm whose library for MPI is missing, cannot be loaded, or is of another version
+for mpi in "${mpis[@]}"; do
+    KILTER_MPI=lam launch "$mpi" squares --transport mpi
+    says "an MPI nobody knows" "KILTER_MPI: 'lam' is no MPI that Kilter knows"
+    soname=$(objdump -p "$libraries/libkilter-$mpi.so" | awk '/SONAME/ { print $2 }')
+    rm "$libraries/$soname"
+    launch "$mpi" squares --transport mpi
+    says "no library for $mpi" "Kilter's library for ${title[$mpi]} cannot be loaded ($soname: "
+    echo 'const struct { const char *version; } kl_mpi_library_linked = {"0.0.9"};' >"$work/old.c"
+    "$cc" -shared -fPIC "$work/old.c" -o "$libraries/$soname"
+    launch "$mpi" squares --transport mpi
+    says "an old library for $mpi" "Kilter's library for MPI is of version 0.0.9, but libkilter of version "
+    echo 'no library' >"$libraries/$soname"
+    launch "$mpi" squares --transport mpi
+    says "a broken library for $mpi" "$libraries/$soname: file too short"
+done
