@@ -224,15 +224,19 @@ typedef struct kl_account {
 enum { KL_ACCOUNT_MOVES = 2, KL_ACCOUNT_MEMORY = 32, KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 6 };
 
 void kl_account_move(kl_account *account, double forecast_s);
-/* Since the last call: `came_s` saved against never having moved any (< 0: lost), `lately_s` against how
- * iterations lay when the balance last reached an end, and `cost_s` of moving that is due now. unit_s > 0: a
- * movement, as it is expected. When the cost is more than what came of it lately, by KL_ACCOUNT_MOVES
- * movements, balancing rests: for KL_REST_MOVES movements' time, then twice as long as the last time, or half
- * if it paid in between, up to 2^KL_REST_DOUBLINGS as long as the first. What happens in a rest is not
- * counted against it.
+typedef struct kl_account_step { /* since the last one; < 0: lost */
+    double came_s;               /* saved against never having moved any */
+    double lately_s;             /* saved against how iterations lay when the balance last reached an end */
+    double cost_s;               /* of moving, due now */
+} kl_account_step;
+
+/* Settle a step. unit_s > 0: a movement, as it is expected. When the cost is more than what came of it
+ * lately, by KL_ACCOUNT_MOVES movements, balancing rests: for KL_REST_MOVES movements' time, then twice as
+ * long as the last time, or half if it paid in between, up to 2^KL_REST_DOUBLINGS as long as the first. What
+ * happens in a rest is not counted against it.
  * @return a rest begins: `reason` says so */
-bool kl_account_settle(kl_account *account, double now_s, double came_s, double lately_s, double cost_s,
-                       double unit_s, char reason[KL_REASON_BYTES]);
+bool kl_account_settle(kl_account *account, double now_s, const kl_account_step *step, double unit_s,
+                       char reason[KL_REASON_BYTES]);
 /* A rest for another reason than the balance. */
 void kl_account_rest(kl_account *account, double now_s, double unit_s);
 void kl_account_wake(kl_account *account);

@@ -74,16 +74,16 @@ void kl_account_rest(kl_account *a, double now_s, double unit_s) {
     a->paid = false;
 }
 
-bool kl_account_settle(kl_account *a, double now_s, double came_s, double lately_s, double cost_s,
-                       double unit_s, char reason[KL_REASON_BYTES]) {
+bool kl_account_settle(kl_account *a, double now_s, const kl_account_step *step, double unit_s,
+                       char reason[KL_REASON_BYTES]) {
     double limit_s = KL_ACCOUNT_MOVES * unit_s, memory_s = KL_ACCOUNT_MEMORY * unit_s;
     if (a->moves == 0)
         return false;
-    a->came_s += came_s;
-    a->cost_s += cost_s;
+    a->came_s += step->came_s;
+    a->cost_s += step->cost_s;
     if (now_s < a->rests_until_s)
         return false;
-    a->balance_s += lately_s - cost_s;
+    a->balance_s += step->lately_s - step->cost_s;
     a->balance_s = a->balance_s < memory_s ? a->balance_s : memory_s;
     a->paid = a->paid || a->balance_s >= memory_s / 2;
     if (a->balance_s >= -limit_s)
