@@ -79,7 +79,7 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t halo, void **
     return KILTER_OK;
 }
 
-/* What all ranks find wrong alike leaves the loop as it was; other failures end it. */
+/* An argument that all ranks refuse alike leaves the loop as it was; other failures end it. */
 kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t halo, void **base,
                                 kilter_error *error) {
     if (l->phase == KL_BROKEN)

@@ -1,4 +1,4 @@
-/* What is asked of a loop between two executions. */
+/* Own ranges, sums and gathering, between two sweeps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 bool kilter_loop_mine(kilter_loop *l, size_t nth, kilter_range *range) {
     kl_span own;
     if (l->phase == KL_WITHIN) {
-        kl_loop_misused(l, "kilter_loop_mine()", "an execution is under way; end it first");
+        kl_loop_misused(l, "kilter_loop_mine()", "a sweep is under way; end it first");
         kl_loop_break(l);
     }
     if (l->phase != KL_BETWEEN || !l->kind->own(l, nth, &own))
@@ -31,7 +31,7 @@ static size_t index_of(const kilter_loop *l, const kl_array *array) {
 static kilter_status check(kilter_loop *l, const char *call, const kl_array *array, const void *to) {
     const char *wrong = NULL;
     if (l->phase == KL_WITHIN)
-        wrong = "an execution is under way; end it first";
+        wrong = "a sweep is under way; end it first";
     else if (!array)
         wrong = "that is not the base of an attached array";
     else if (!to)

@@ -1,12 +1,13 @@
-/* Who is dead, or has given up the loop: rank 0 has a lifeline to each of the others, and passes the word on.
+/* Each rank has a connection, its line, to rank 0, which tells all ranks when one is cut.
  *
  *     a rank that dies        says nothing, the system cuts its line
  *     one that gives up       says why, and cuts it
  *     one that has closed     says that, and cuts it
  *     rank 0, of the others   says whose it was and why, and cuts all
  *
- * Rank 0 may compute for long while others wait for the dead: a thread of its own, which sleeps until a line
- * is cut and makes no calls of MPI, does this. The others look at their lines while they are in calls. */
+ * Rank 0 may compute for long while others wait for a dead rank. So a thread of its own does this, which
+ * sleeps until a line is cut and makes no calls of MPI. The others look at their lines while they are in
+ * calls. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,8 +22,9 @@
 #include "loop/detector_mpi.h"
 
 static const double LOST_AFTER_S = 10; /* of silence of a host */
-static const double PAUSE_S = 0.001;   /* of the watch: whoever keeps its port busy keeps no core busy */
-static const double NEWS_S = 2;        /* after an error of MPI's, that a rank is dead */
+static const double PAUSE_S =
+    0.001;                      /* after each poll: a stranger who keeps the port busy keeps no core busy */
+static const double NEWS_S = 2; /* after an error of MPI's, that a rank is dead */
 
 _Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES, "last words are said in one piece");
 
@@ -45,7 +47,7 @@ static void tell(kl_lifelines **lines, size_t others, const kl_last_words *words
     *lines = NULL;
 }
 
-/* What was said on the line of `rank`, which has been cut. */
+/* Return the last words on the line of `rank`, which has been cut. */
 static kl_last_words words_of(const kl_lifelines *lines, int rank) {
     kl_last_words words;
     if (!kl_lifelines_heard(lines, &words, sizeof words))
@@ -170,7 +172,7 @@ static kilter_status say_dead(const kl_detector *d, kilter_error *error) {
                    d->group->name, d->words.rank, advice);
 }
 
-/* While lines are made, and when some are cut as they should be, time is all that tells. */
+/* While lines are made, and when some were closed as they should be, only time tells of a death. */
 kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error) {
     bool closed;
     if (has_ended(d, &closed))

@@ -60,7 +60,7 @@ static void put(kl_requests *r, MPI_Request request) {
     r->open++;
 }
 
-/* Before the sends, whichever was posted first. */
+/* Receives stand before sends, even when they are posted later. */
 static void put_receive(kl_requests *r, MPI_Request request) {
     put(r, request);
     r->requests[r->count - 1] = r->requests[r->receives];
@@ -116,8 +116,8 @@ kilter_status kl_send(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *e
 
 #ifdef MPICH
 
-/* What fails in one of several requests is nobody's error to MPICH, and MPI_COMM_SELF's handler or
- * MPI_COMM_WORLD's, which are the program's, would end the rank. */
+/* MPICH gives the failure of one of several requests to the handlers of MPI_COMM_SELF or MPI_COMM_WORLD.
+ * These are the program's, and would end the rank. */
 typedef struct handlers {
     MPI_Errhandler self, world;
 } handlers;

@@ -1,7 +1,7 @@
-/* Rows touched where they are not: in checking mode the fault is named, and then is what it was.
+/* In checking mode a fault that touches a row of another rank is named, and then goes its way.
  *
- * A signal handler has no argument: the loops it looks at hang from the one list of this library that hangs
- * from no handle. A process has one SIGSEGV. Whatever is done within the handler may be done in one. */
+ * A signal handler has no argument, and a process has one SIGSEGV: so the loops it looks at hang from a list
+ * that hangs from no handle. The handler calls only what a signal handler may call. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -64,10 +64,10 @@ static void say_where(const kilter_loop *l, uint64_t row, text *t) {
         add(t, " now");
     }
     if (gone) {
-        add(t, l->kind->anywhere ? ", which moved to rank " : " (moved in execution ");
+        add(t, l->kind->anywhere ? ", which moved to rank " : " (moved in sweep ");
         if (l->kind->anywhere) {
             add_number(t, (uint64_t)gone->to);
-            add(t, " in execution ");
+            add(t, " in sweep ");
         }
         add_number(t, gone->sweep);
         add(t, l->kind->anywhere ? "" : ")");
@@ -137,7 +137,7 @@ void kl_guard(kilter_loop *l) {
     pthread_mutex_unlock(&guarding);
 }
 
-/* What another has set meanwhile stays. */
+/* Keep a handler that the program has set meanwhile. */
 void kl_unguard(kilter_loop *l) {
     struct sigaction now;
     pthread_mutex_lock(&guarding);

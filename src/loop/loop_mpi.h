@@ -10,12 +10,12 @@
 
 typedef enum kl_phase { KL_BETWEEN, KL_WITHIN, KL_BROKEN } kl_phase;
 
-/* What the body gets: rows, and of a pipeline's the elements `inner`. */
+/* Work for the body: rows; in a pipeline, the elements `inner` of them. */
 typedef struct kl_given {
     kl_span rows, inner;
 } kl_given;
 
-/* In what loops differ. NULL: nothing to do, where it says so. */
+/* The operations in which loops differ. Those marked NULL may be missing. */
 typedef struct kl_kind {
     bool anywhere; /* a rank's rows are several ranges, in any order of ranks */
     bool buffers;  /* a rank may be ahead of those after it, by a sweep */

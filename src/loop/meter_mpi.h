@@ -1,4 +1,4 @@
-/* What this rank measures of its own work: since its last report, and in all. Private to room loop. */
+/* Measurements of this rank's work, since its last report and in all. Private to room loop. */
 #ifndef KL_METER_MPI_H
 #define KL_METER_MPI_H
 
@@ -33,11 +33,11 @@ static inline uint64_t kl_meter_sweep(const kl_meter *m) { /* the one under way,
 }
 /* The body gets work now. */
 void kl_meter_give(kl_meter *meter, double now_s);
-/* `rows`, some of them not in `own`, were done since. */
+/* Count `rows`, of which some may not be in `own`: done since. */
 void kl_meter_rows(kl_meter *meter, kl_span own, kl_span rows, double now_s);
-/* So many rows, in parts, were done in busy_s. */
+/* Count `rows`, which may be a fraction, done in busy_s. */
 void kl_meter_count(kl_meter *meter, double rows, double busy_s);
-/* Time was spent on moving rows. */
+/* Count time spent on moving rows. */
 void kl_meter_moving(kl_meter *meter, double spent_s);
 /* Measure the scheduler's quantum, once the loop has lasted so long that this costs it next to nothing. */
 void kl_meter_quantum(kl_meter *meter);

@@ -66,7 +66,7 @@ static void free_loop(kilter_loop *l) {
     free(l);
 }
 
-/* What a rank looks at while it waits. */
+/* Look for trouble while the rank waits. */
 static kilter_status look(void *loop, double now_s, kilter_error *error) {
     kilter_loop *l = loop;
     kilter_status status = kl_steps_look(&l->steps, now_s, error);
@@ -176,7 +176,7 @@ static kilter_status share_bells(kl_group *g, kilter_error *error) {
     return status;
 }
 
-/* All have opened theirs. */
+/* All ranks have opened their bells by now. */
 static kilter_status settle_bells(kl_group *g, kilter_error *error) {
     uint64_t near = kl_bells_there(g->wait.bells) == g->ranks;
     kilter_status status = kl_group_least(g, &near, 1, error);
@@ -228,7 +228,7 @@ static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Nothing tells of a death yet: whoever is late is waited for as long as when MPI starts. */
+/* Nothing tells of a death yet. Wait for late ranks as long as when MPI starts. */
 static kilter_status await_ranks(MPI_Request *request, double patience_s, kilter_error *error) {
     kl_mpi_wait wait;
     double began_s = kl_monotonic_s(), warn_s = began_s + LATE_S;
@@ -257,7 +257,7 @@ static kilter_status await_ranks(MPI_Request *request, double patience_s, kilter
     return status;
 }
 
-/* What ranks know of each other before there is a loop: the least of each counts. */
+/* The ranks compare these before there is a loop; the least of each counts. */
 typedef struct muster {
     int given, fits, patient, unchecked;
 } muster;
@@ -295,7 +295,7 @@ static kilter_status gather_ranks(MPI_Comm comm, double patience_s, muster *all,
     return reject(all, error);
 }
 
-/* What all ranks find wrong alike leaves nothing under way. */
+/* Close a loop whose options all ranks refuse alike: nothing is under way. */
 static kilter_status give_back(kilter_loop *l, kilter_error *error) {
     kilter_status status = l->failure.status;
     if (error)
@@ -358,16 +358,16 @@ static kilter_status say_goodbye(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? kl_steps_close(&l->steps, error) : status;
 }
 
-/* Of a loop that failed, MPI may still write into what is here: it stays. */
+/* A loop that failed keeps its memory: MPI may still write into it. */
 kilter_status kilter_loop_close(kilter_loop *l, kilter_error *error) {
     kilter_loop_summary summary;
     if (!l)
         return KILTER_OK;
     kilter_status status = l->phase == KL_BROKEN ? l->failure.status : KILTER_OK;
     if (l->phase == KL_WITHIN)
-        status = kl_fail(&l->failure, KILTER_ERR_USAGE,
-                         "closing loop '%s': an execution is under way; call kilter_loop_end() first",
-                         l->group.name);
+        status =
+            kl_fail(&l->failure, KILTER_ERR_USAGE,
+                    "closing loop '%s': a sweep is under way; call kilter_loop_end() first", l->group.name);
     else if (l->phase == KL_BETWEEN)
         status = say_goodbye(l, &l->failure);
     if (status != KILTER_OK)

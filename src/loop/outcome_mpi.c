@@ -1,4 +1,4 @@
-/* What has come of a loop: its summary, or its failure. */
+/* A loop's summary and its failure. */
 #include "loop/loop_mpi.h"
 
 void kilter_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {

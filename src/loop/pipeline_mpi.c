@@ -12,7 +12,7 @@ static const double BOUNDARY_H = 0.5;       /* in the old cost of boundaries */
 
 /* --- blocks --- */
 
-/* Of the sweep that is under way, or begins now. */
+/* Return the blocks of the sweep that is under way, or begins now. */
 static kl_blocks blocks_of(const kilter_loop *l) {
     return (kl_blocks){l->options.inner, l->flow.block,
                        kl_meter_sweep(&l->meter) == 0 ? l->flow.sizes_tried : 0};
@@ -28,7 +28,7 @@ static uint64_t block_count(const kilter_loop *l) {
     return kl_blocks_count(&blocks);
 }
 
-/* Blocks of other sizes than those that follow. */
+/* Count the blocks that are tried, in other sizes than those that follow. */
 static uint64_t tried_count(const kilter_loop *l) {
     kl_blocks blocks = blocks_of(l);
     return kl_blocks_tried(&blocks);
@@ -188,7 +188,7 @@ static kilter_status exchange(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* What the first own row needs is what the rows around it were before: all of it is there first. */
+/* The rows around the first own row are here before its first block is given. */
 static kilter_status begin(kilter_loop *l, kilter_error *error) {
     kl_flow *f = &l->flow;
     kilter_status status = kl_rounds_answer(l, error);

@@ -173,7 +173,7 @@ static void write_outcome(const struct kl_loop_record *r, double came_s, double 
                                                              .spent_s = spent_s});
 }
 
-/* What came so far of a move that is not judged yet: it may never be. */
+/* Write what the last move has gained so far, as it may never be judged. */
 static void write_open_outcome(const kilter_loop *l) {
     double came_s, spent_s;
     if (l->record->moved_in < l->meter.all.rounds && kl_steer_open_move(l->rounds.steer, &came_s, &spent_s))
@@ -195,7 +195,7 @@ static void write_move(const kilter_loop *l, double at_s, const kl_steer_plan *p
     r->verdict = j->verdict;
 }
 
-/* What stays as it was decided is not written again, and what is decided to and fro not each time. */
+/* Do not write the same verdict again, nor each time when two alternate. */
 static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     const kl_judgement *j = &plan->judgement;

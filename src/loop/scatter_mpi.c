@@ -1,4 +1,4 @@
-/* Loops whose iterations may be anywhere: they move while an execution is under way, those not done first.
+/* Loops whose iterations may be anywhere: they move while a sweep is under way, those not done first.
  *
  * Rounds follow each other: a rank posts its next report when it has the answer to the last one, and has
  * worked for a period since, or has nothing to do. From the same reports all ranks make the same plan, which
@@ -9,8 +9,8 @@
  *                                  ◀── ANSWER: there is room, or not
  *     ROWS, array by array         ──▶
  *
- * A row that is done is done for the execution, wherever it goes then. When the reports say that all are
- * done, that is the end of it on all ranks. Executions that all end before a period has passed are quiet:
+ * A row that is done is done for the sweep, wherever it goes then. When the reports say that all are
+ * done, that is the end of it on all ranks. Sweeps that all end before a period has passed are quiet:
  * nothing can be decided in them, so that nobody waits for the others. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +49,8 @@ typedef struct transfer {
 } transfer;
 
 typedef struct report {
-    uint64_t done, rows; /* of this execution; here */
-    uint64_t todo;       /* of them, in this execution */
+    uint64_t done, rows; /* of this sweep; here */
+    uint64_t todo;       /* of them, in this sweep */
     uint64_t refused;    /* of rows it should have sent, since the last report */
     kl_rank_report rank; /* without segments, which stay behind */
 } report;
@@ -59,14 +59,14 @@ enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
 struct kl_scatter {
     kl_ranges todo, done;
     report mine, *all;
-    uint64_t *left; /* [ranks] of this execution */
+    uint64_t *left; /* [ranks] of this sweep */
     kl_requests requests;
     bool reported, over;
-    bool quiet;     /* no reports in this execution */
-    bool committed; /* what moved last was the steer's shares, not what was left of an execution */
+    bool quiet;     /* no reports in this sweep */
+    bool committed; /* what moved last was the steer's shares, not what was left of a sweep */
     double reported_s;
     double over_s;            /* rank 0's clock at the last end that was known to all … */
-    uint64_t ended;           /* … and executions that had ended then */
+    uint64_t ended;           /* … and sweeps that had ended then */
     uint64_t rounds, refused; /* refused: to be reported */
     uint64_t refusals;        /* reported by anybody, and not acted on yet */
     transfer *transfers;      /* in the order they were planned */
@@ -105,7 +105,7 @@ static uint64_t enlist(list *to, kl_ranges *from, uint64_t count, bool done) {
     return count;
 }
 
-/* A message of the transfer, of a kind. */
+/* Address a message of the transfer. */
 static kl_mail mail_of(const transfer *t, int tag, void *data, size_t bytes) {
     return (kl_mail){.data = data, .bytes = bytes, .peer = t->peer, .tag = t->tags + tag};
 }
@@ -172,7 +172,7 @@ static uint64_t bytes_of(const kilter_loop *l, const list *list) {
     return bytes;
 }
 
-/* Beside rows that have been granted room before, and take it when they come. */
+/* Is there room, beside that granted to rows that are still on their way? */
 static bool is_room(const kilter_loop *l, const transfer *t) {
     uint64_t bytes = bytes_of(l, &t->list);
     for (const transfer *other = l->scatter->transfers; other; other = other->next)
@@ -213,7 +213,7 @@ static bool put_back(struct kl_scatter *s, const list *from) {
     return fits;
 }
 
-/* Who has the rows again reports that, and them: the next decision awaits these, and so knows of it. */
+/* The rank that has the rows again reports them and the refusal. The next decision waits for that report. */
 static kilter_status hear_answer(kilter_loop *l, transfer *t, kilter_error *error) {
     if (t->granted)
         return pass_rows(l, t, error);
@@ -238,7 +238,7 @@ static kilter_status complete(kilter_loop *l, transfer *t, kilter_error *error) 
     return put_back(l->scatter, &t->list) ? KILTER_OK : no_memory(l, error);
 }
 
-/* What has come to its end leaves the list. */
+/* Do a transfer's next step; one that is complete leaves the list. */
 static kilter_status go_on(kilter_loop *l, transfer **place, kilter_error *error) {
     transfer *t = *place;
     stage stage = t->stage;
@@ -344,7 +344,7 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* All is done. The next report is made in the execution in which a period will have passed; sooner where
+/* All is done. The next report is made in the sweep in which a period will have passed; sooner where
  * reports cost little, and after not more than half as many as there were, as the next ones may take longer.
  * The same on all ranks. */
 static void set_next(kilter_loop *l) {
@@ -405,7 +405,7 @@ static kilter_status make_report(kilter_loop *l, kilter_error *error) {
     return kl_group_share(&l->group, &s->requests, &s->mine, s->all, REPORT_BYTES, error);
 }
 
-/* --- an execution --- */
+/* --- a sweep --- */
 
 static kilter_status open_scatter(kilter_loop *l, kilter_error *error) {
     struct kl_scatter *s = calloc(1, sizeof *s);

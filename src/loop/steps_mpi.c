@@ -25,7 +25,7 @@ bool kl_loop_checks(void) {
 
 /* --- calls as numbers --- */
 
-/* For comparing, and for naming: execution, call, array, root. The lowest 16 bits are left to a rank. */
+/* For comparing, and for naming: sweep, call, array, root. The lowest 16 bits are left to a rank. */
 static uint64_t pack(kl_call call, uint64_t sweeps, size_t array, int root) {
     return (sweeps & 0xffffff) << 40 | (uint64_t)call << 36 | (array & 0xff) << 28 |
            ((uint64_t)root & 0xfff) << 16;
@@ -41,7 +41,7 @@ static void name_call(uint64_t packed, char text[NAME_BYTES]) {
     else if (call == KL_CALL_GATHER)
         snprintf(details, sizeof details, " of array %u to rank %u", (unsigned)(packed >> 28 & 0xff),
                  (unsigned)(packed >> 16 & 0xfff));
-    snprintf(text, NAME_BYTES, "kilter_loop_%s()%s (executions so far: %u)",
+    snprintf(text, NAME_BYTES, "kilter_loop_%s()%s (sweeps so far: %u)",
              call <= KL_CALL_CLOSE ? names[call] : "?", details, (unsigned)(packed >> 40));
 }
 

@@ -12,10 +12,10 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
     if (l->phase == KL_BROKEN)
         return kl_loop_failed(l, l->failure.status, error);
     if (l->phase == KL_WITHIN)
-        return kl_loop_failed(l,
-                              kl_loop_misused(l, "kilter_loop_begin()",
-                                              "an execution is under way: call kilter_loop_end() first"),
-                              error);
+        return kl_loop_failed(
+            l,
+            kl_loop_misused(l, "kilter_loop_begin()", "a sweep is under way: call kilter_loop_end() first"),
+            error);
     l->began_s = kl_loop_now_s(l);
     kl_mpi_look_at_core(&l->group.wait, l->began_s);
     kl_step(&l->steps, KL_CALL_BEGIN, sweep, 0, 0);
@@ -32,28 +32,30 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
     return KILTER_OK;
 }
 
-static kilter_status check(kilter_loop *l, const char *call, kilter_loop_kind kind, bool has_place) {
-    const char *wrong = NULL;
+static const char *misuse(const kilter_loop *l, kilter_loop_kind kind, bool has_place) {
     if (l->options.kind != kind)
-        wrong = kind == KILTER_DOALL ? "its kind is KILTER_DOACROSS: call kilter_loop_next_block()"
-                                     : "its kind is KILTER_DOALL: call kilter_loop_next()";
-    else if (l->phase != KL_WITHIN)
-        wrong = "no execution is under way: call kilter_loop_begin() first";
-    else if (!has_place)
-        wrong = "NULL is no place for a range";
-    return wrong ? kl_loop_misused(l, call, wrong) : KILTER_OK;
+        return kind == KILTER_DOALL ? "its kind is KILTER_DOACROSS: call kilter_loop_next_block()"
+                                    : "its kind is KILTER_DOALL: call kilter_loop_next()";
+    if (l->phase != KL_WITHIN)
+        return "no sweep is under way: call kilter_loop_begin() first";
+    return has_place ? NULL : "NULL is no place for a range";
 }
 
-/* What is wrong here is told by the next kilter_loop_end(). */
-bool kilter_loop_next(kilter_loop *l, kilter_range *range) {
-    kl_given given;
+/* Give work, if nothing is wrong with the call. The next kilter_loop_end() returns a failure. */
+static bool next(kilter_loop *l, const char *call, const char *wrong, kl_given *given) {
     bool got = false;
     if (l->phase == KL_BROKEN)
         return false;
-    if (check(l, "kilter_loop_next()", KILTER_DOALL, range != NULL) != KILTER_OK ||
-        l->kind->next(l, &given, &got, &l->failure) != KILTER_OK)
+    kilter_status status =
+        wrong ? kl_loop_misused(l, call, wrong) : l->kind->next(l, given, &got, &l->failure);
+    if (status != KILTER_OK)
         kl_loop_break(l);
-    if (l->phase == KL_BROKEN || !got)
+    return status == KILTER_OK && got;
+}
+
+bool kilter_loop_next(kilter_loop *l, kilter_range *range) {
+    kl_given given;
+    if (!next(l, "kilter_loop_next()", misuse(l, KILTER_DOALL, range), &given))
         return false;
     *range = (kilter_range){given.rows.lo, given.rows.hi};
     return true;
@@ -61,13 +63,7 @@ bool kilter_loop_next(kilter_loop *l, kilter_range *range) {
 
 bool kilter_loop_next_block(kilter_loop *l, kilter_range *rows, kilter_range *inner) {
     kl_given given;
-    bool got = false;
-    if (l->phase == KL_BROKEN)
-        return false;
-    if (check(l, "kilter_loop_next_block()", KILTER_DOACROSS, rows && inner) != KILTER_OK ||
-        l->kind->next(l, &given, &got, &l->failure) != KILTER_OK)
-        kl_loop_break(l);
-    if (l->phase == KL_BROKEN || !got)
+    if (!next(l, "kilter_loop_next_block()", misuse(l, KILTER_DOACROSS, rows && inner), &given))
         return false;
     *rows = (kilter_range){given.rows.lo, given.rows.hi};
     *inner = (kilter_range){given.inner.lo, given.inner.hi};
@@ -77,7 +73,7 @@ bool kilter_loop_next_block(kilter_loop *l, kilter_range *rows, kilter_range *in
 static kilter_status end(kilter_loop *l) {
     const char *wrong = NULL;
     if (l->phase != KL_WITHIN)
-        wrong = "no execution is under way: call kilter_loop_begin() first";
+        wrong = "no sweep is under way: call kilter_loop_begin() first";
     else if (!l->kind->is_done(l))
         wrong = "iterations of this rank are left: take ranges until there are no more";
     return wrong ? kl_loop_misused(l, "kilter_loop_end()", wrong) : l->kind->end(l, &l->failure);

@@ -7,8 +7,7 @@ static bool is_move(const kl_judgement *j) {
     return j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT;
 }
 
-/* What was measured last may be the first of a change: whoever moves then is late for what was, and early for
- * what comes. */
+/* Do the speeds measured last speak against the move? They may be the first of a change. */
 static bool belied(const kl_outlook *o, const kl_place *after) {
     return kl_time_with(o, after, o->loads.raw) >= kl_time_with(o, o->here, o->loads.raw);
 }
@@ -22,7 +21,7 @@ static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect 
     if (belied(o, after)) {
         j->verdict = KL_STAY_WAITING;
         snprintf(j->reason, sizeof j->reason,
-                 "an execution could take %s instead of %s, but not at the speeds measured last",
+                 "a sweep could take %s instead of %s, but not at the speeds measured last",
                  kl_say_s(p->then_s).text, kl_say_s(p->now_s).text);
         return false;
     }
@@ -30,7 +29,7 @@ static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect 
         return true;
     j->verdict = KL_STAY_BALANCED;
     snprintf(j->reason, sizeof j->reason,
-             "balanced as far as is known: %s in an execution of %s may be noise (%.2g %%)",
+             "balanced as far as is known: %s in a sweep of %s may be noise (%.2g %%)",
              kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, 100 * uncertain);
     return false;
 }
@@ -62,7 +61,7 @@ static void choose_candidate(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
     }
 }
 
-/* What could not be had is not asked for again until something else is wanted. */
+/* Do not propose shares that were refused until they differ by a tenth. */
 bool kl_steer_barred(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     uint64_t tolerance = o->options.iterations / o->options.ranks / 10;
@@ -79,7 +78,7 @@ void kl_steer_stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan) {
     plan->judgement.verdict = verdict;
 }
 
-/* Lately it would have been better never to have moved: rest where the loop began. */
+/* Lately equal shares would have been better: go back to them, and rest. */
 static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_judgement *j = &plan->judgement;
@@ -107,7 +106,7 @@ static void average(kl_steer *s, kl_steer_plan *plan) {
                           .cost_s = p.move_s};
         snprintf(j.reason, sizeof j.reason,
                  "speeds swing every %s: with shares for their mean, and ranks ahead of each other, an "
-                 "execution takes %s instead of %s",
+                 "sweep takes %s instead of %s",
                  kl_say_s(s->mean.cycle_s).text, kl_say_s(p.then_s).text, kl_say_s(p.now_s).text);
         adopt(plan, &p, &j);
     }
@@ -126,7 +125,7 @@ void kl_choose(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_pl
                kl_account_rests(&s->outcome.account, o->now_s, kl_lost_s(o, s->proposed, false))) {
         kl_steer_stay(s, KL_STAY_RESTING, plan);
         snprintf(reason, KL_REASON_BYTES,
-                 "balancing rests for another %s, although an execution could take %s instead of %s",
+                 "balancing rests for another %s, although a sweep could take %s instead of %s",
                  kl_say_s(s->outcome.account.rests_until_s - o->now_s).text, kl_say_s(plan->then_s).text,
                  kl_say_s(plan->now_s).text);
     } else if (s->proposed && kl_steer_barred(s)) {

@@ -1,4 +1,4 @@
-/* What the reports of a round tell. */
+/* Learn from the reports of a round. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     return 0;
 }
 
-/* Of the last step's executions, those before a movement: what ranks measured is of the others. */
+/* Count the last step's sweeps before a movement; ranks measured only those after it. */
 static double before_movement(const kl_outlook *o, const kl_rank_report *reports) {
     double done = 0, of = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -35,7 +35,7 @@ void kl_learn_step(kl_outlook *o, const kl_rank_report *reports) {
     o->as_before = before_movement(o, reports);
 }
 
-/* The one that moved longest; they move side by side. */
+/* Ranks move rows side by side: take the one that moved longest. */
 double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     const kl_rank_report *longest = &reports[0];
     for (uint32_t r = 1; r < o->options.ranks; r++)
@@ -56,7 +56,7 @@ double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     return spent_s;
 }
 
-/* The longest that anybody has: all wait for the rank whose rate is the least certain. */
+/* Take the longest quantum of any rank: all wait for the rank whose rate is the least certain. */
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports) {
     double longest_s = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -87,7 +87,7 @@ kilter_status kl_forget_loads(kl_outlook *o) {
     return status;
 }
 
-/* What was learnt of speeds took a dear range for a slow rank's, and is forgotten. */
+/* Begin to learn costs. Forget the speeds, for which a dear range was taken for a slow rank. */
 static kilter_status begin_costs(kl_outlook *o, const kl_rank_report *reports) {
     const uint32_t ranks = o->options.ranks;
     uint64_t bins = (uint64_t)KL_SEGMENTS * ranks;

@@ -16,7 +16,7 @@ static double rate_in(const kl_outlook *o, const half *h, const kl_place *at) {
     return h->state->level / kl_time_with(o, at, h->state->speed);
 }
 
-/* Seconds of an execution in the mean of both halves. */
+/* Seconds of a sweep in the mean of both halves. */
 static double stay_s(const kl_outlook *o, const half h[2], const kl_place *at) {
     return (h[0].lasts_s + h[1].lasts_s) /
            (h[0].lasts_s * rate_in(o, &h[0], at) + h[1].lasts_s * rate_in(o, &h[1], at));
@@ -33,7 +33,7 @@ static double follow_s(const kl_outlook *o, const half h[2], double moving_s) {
 }
 
 /* With shares for the mean of speeds, where a rank that is fast now works ahead for when it is slow. It has
- * nothing ahead when an execution begins, and loses a part of what it would gather in a half. */
+ * nothing ahead when a sweep begins, and loses a part of what it would gather in a half. */
 static double averaged_s(const kl_outlook *o, const half h[2], const kl_place *at, const double *mean) {
     double pace_s = kl_time_with(o, at, mean), ahead_s = 0;
     for (int i = 0; i < 2; i++)

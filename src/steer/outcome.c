@@ -1,4 +1,4 @@
-/* What came of moving. */
+/* The gain and the cost of movements. */
 #include "steer/parts.h"
 
 static const double PACE_H = 0.97; /* of what was, in the mean pace */
@@ -8,8 +8,7 @@ typedef struct step { /* the last one */
     double spent_s;   /* of it on moving */
 } step;
 
-/* What equal shares would have taken for an execution lately, in the mean of what speeds were by the clock.
- */
+/* Follow the time that equal shares would have taken for a sweep lately. */
 static void follow_pace(kl_outcome *c, const kl_outlook *o, double step_s) {
     double equal = step_s / kl_time_with(o, o->equal, o->loads.raw);
     c->lately_s = PACE_H * c->lately_s + step_s;
@@ -29,7 +28,7 @@ void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o) {
     c->anchor_came_s = c->equal_came_s = c->least_came_s = 0;
 }
 
-/* Saved lately: against staying where iterations lay then, and against never having moved any. */
+/* Return what was saved lately: the lesser of the savings against the anchor and against equal shares. */
 static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     c->anchor_came_s += came_s(c, o, c->anchor, last);
     c->equal_came_s += came_s(c, o, o->equal, last);

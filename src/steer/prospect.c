@@ -1,4 +1,4 @@
-/* What other shares would have saved, and what is likely to come. */
+/* Compare other shares: in hindsight, and with what is likely to come. */
 #include <math.h>
 
 #include "steer/parts.h"
@@ -29,7 +29,7 @@ static double saved_s(const tally *t) {
     return t->would > 0 ? t->elapsed_s * (1 - t->done / t->would) : 0;
 }
 
-/* When a state began is known to a round. */
+/* Relative difference between here and `after`; when a state began is known to a round only. */
 static double part_apart(const kl_outlook *o, const kl_place *after) {
     const double *speed = kl_loads_present(&o->loads);
     double now = kl_time_with(o, o->here, speed), then = kl_time_with(o, after, speed);
@@ -99,8 +99,8 @@ const kl_state *kl_next_state(const kl_loads *l) {
     return next;
 }
 
-/* What the next state, whose best shares are the spare ones, is expected to cost because iterations lie as
- * `at`: following it, or bearing it. */
+/* Return what the next state is expected to cost because iterations lie as `at`: by following it, or by
+ * bearing it. The spare place holds its best shares. */
 static double next_state_s(const kl_outlook *o, const kl_state *next, const kl_place *at, double moving_s) {
     double part = 1 - kl_time_with(o, o->spare, next->speed) / kl_time_with(o, at, next->speed);
     double followed_s = moving_s + REACTS * o->round_s * part, borne_s = next->lasts_s * part;

@@ -12,7 +12,7 @@ static const double WORTH_TRYING = 0.97; /* of the best so far: what takes more 
 
 static const char *const choice_names[KL_CHOICES] = {"equal shares", "shares in proportion",
                                                      "less on shared cores", "nothing on shared cores",
-                                                     "halos of several executions at once"};
+                                                     "halos of several sweeps at once"};
 static const char *const short_names[KL_CHOICES] = {"equal", "in proportion", "less", "nothing", "halos"};
 
 void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports) {
@@ -20,7 +20,7 @@ void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports) 
         t->core[r] = reports[r].share > 0 ? reports[r].share : 1;
 }
 
-static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choice, double execution_s,
+static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choice, double sweep_s,
                                      kl_place *at) {
     const double *speed = kl_loads_present(&o->loads);
     uint32_t ranks = o->options.ranks;
@@ -31,9 +31,8 @@ static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choic
     for (uint32_t r = 0; r < ranks; r++) {
         double part = !kl_slices_shared(t->core[r]) ? 1
                       : choice == KL_CHOICE_OUT     ? 0
-                      : choice == KL_CHOICE_LESS
-                          ? kl_slices_part(execution_s, o->options.quantum_s, t->core[r])
-                          : 1;
+                      : choice == KL_CHOICE_LESS ? kl_slices_part(sweep_s, o->options.quantum_s, t->core[r])
+                                                 : 1;
         o->scratch[r] = part * speed[r];
     }
     kilter_status status = kl_bounds(&o->costs, ranks, o->scratch, choice != KL_CHOICE_OUT, at);
@@ -44,18 +43,18 @@ static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choic
     return status;
 }
 
-static void say_choice(const kl_short *t, const kl_outlook *o, double execution_s, char *reason) {
+static void say_choice(const kl_short *t, const kl_outlook *o, double sweep_s, char *reason) {
     const kl_slices *c = &t->slices;
     const char *name = choice_names[c->choice], *before = "; tried: ";
     kl_time_text slice = kl_say_s(o->options.quantum_s);
     if (!c->holds) {
-        snprintf(reason, KL_REASON_BYTES, "trying %s: an execution of %s is short for slices of %s", name,
-                 kl_say_s(execution_s).text, slice.text);
+        snprintf(reason, KL_REASON_BYTES, "trying %s: a sweep of %s is short for slices of %s", name,
+                 kl_say_s(sweep_s).text, slice.text);
         return;
     }
     size_t at = (size_t)snprintf(reason, KL_REASON_BYTES, "chosen for slices of %s: %s", slice.text, name);
     for (int i = 0; i < KL_CHOICES && at < KL_REASON_BYTES; i++) {
-        double took_s = kl_slices_execution_s(c, i);
+        double took_s = kl_slices_sweep_s(c, i);
         if (took_s > 0)
             at += (size_t)snprintf(reason + at, KL_REASON_BYTES - at, "%s%s %s", before, short_names[i],
                                    kl_say_s(took_s).text);
@@ -83,7 +82,7 @@ static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s,
     double rows = (double)o->options.iterations / o->options.ranks;
     kilter_status status = place_of_choice(t, o, c->choice, now_s, o->spare);
     while (status == KILTER_OK && c->choice != before && c->choice != KL_CHOICE_EQUAL &&
-           kl_slices_execution_s(c, c->choice) == 0) {
+           kl_slices_sweep_s(c, c->choice) == 0) {
         if (c->choice == KL_CHOICE_DEEP)
             t->depth = kl_slices_depth(kl_slices_best_s(c), o->options.quantum_s, rows, o->options.reach,
                                        o->options.deepest);
@@ -120,7 +119,7 @@ kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, 
     s->proposed = status == KILTER_OK && (double)kl_volume(o, o->spare) > least ? o->spare : NULL;
     if (s->proposed && kl_steer_barred(s))
         s->proposed = NULL;
-    double then_s = kl_slices_execution_s(&s->trying.slices, s->trying.slices.choice);
+    double then_s = kl_slices_sweep_s(&s->trying.slices, s->trying.slices.choice);
     kl_judgement *j = &plan->judgement;
     *j = (kl_judgement){.verdict = s->proposed ? KL_MOVE_HINDSIGHT : KL_STAY_BALANCED,
                         .cost_s = s->proposed ? kl_move_s(o, o->spare) : 0};

@@ -98,7 +98,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
 
 /* --- what is left of a sweep --- */
 
-/* Transfers take what is not done first. */
+/* Return by how much the plan delays the present sweep. Transfers take rows first that are not done. */
 static double delay_s(kl_steer *s, const uint64_t *todo, const kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     memcpy(s->left, todo, o->options.ranks * sizeof *todo);
@@ -117,11 +117,11 @@ static void put_off(kl_steer *s, double delayed_s, kl_steer_plan *plan) {
     plan->after = s->outlook.here;
     plan->moved = plan->transfer_count = 0;
     snprintf(plan->judgement.reason, sizeof plan->judgement.reason,
-             "other shares would save %s, but delay what is left of this execution by %s",
+             "other shares would save %s, but delay what is left of this sweep by %s",
              kl_say_s(plan->judgement.gain_s).text, kl_say_s(delayed_s).text);
 }
 
-/* What comes of the last movement is not told from this one's. */
+/* The last movement can no longer be judged, as its gain is not told from this one's. */
 static void share_left(kl_steer *s, const uint64_t *todo, const kl_prospect *p, kl_steer_plan *plan) {
     s->outcome.open = false;
     plan->move = true;
@@ -131,8 +131,8 @@ static void share_left(kl_steer *s, const uint64_t *todo, const kl_prospect *p, 
     plan->judgement =
         (kl_judgement){.verdict = KL_MOVE_FORESIGHT, .gain_s = p->now_s - p->then_s, .cost_s = p->move_s};
     snprintf(plan->judgement.reason, sizeof plan->judgement.reason,
-             "what is left of this execution takes %s instead of %s: moving costs %s",
-             kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(p->move_s).text);
+             "what is left of this sweep takes %s instead of %s: moving costs %s", kl_say_s(p->then_s).text,
+             kl_say_s(p->now_s).text, kl_say_s(p->move_s).text);
 }
 
 bool kl_steer_left(kl_steer *s, const uint64_t *todo, kl_steer_plan *plan) {

@@ -5,7 +5,7 @@
 
 static const double TRY_TAKES = 3; /* rounds, of equal shares to see what they take */
 
-/* What a try costs: executions are slower meanwhile, if that is expected, and rows move there and back. */
+/* Return what a trial costs: rows move there and back, and sweeps may be slower meanwhile. */
 static double try_s(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     double loss = 1 - kl_time_with(o, o->here, o->loads.raw) / kl_time_with(o, o->equal, o->loads.raw);
@@ -24,7 +24,7 @@ void kl_trial_begin(kl_steer *s, kl_steer_plan *plan) {
     kl_put(o, s->trial.kept, o->here);
     s->proposed = o->equal;
     plan->move = true;
-    plan->now_s = kl_proof_execution_s(&s->trial.proof);
+    plan->now_s = kl_proof_sweep_s(&s->trial.proof);
     plan->then_s = kl_sweep_s(o, o->equal);
     plan->judgement = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = cost_s};
     snprintf(plan->judgement.reason, KL_REASON_BYTES,
@@ -35,14 +35,14 @@ void kl_trial_begin(kl_steer *s, kl_steer_plan *plan) {
 static void end_try(kl_steer *s, kl_proved proved, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_judgement *j = &plan->judgement;
-    double equal_s = kl_proof_execution_s(&s->trial.proof), kept_s = s->trial.proof.here_s;
+    double equal_s = kl_proof_sweep_s(&s->trial.proof), kept_s = s->trial.proof.here_s;
     kl_proof_end(&s->trial.proof, o->now_s, proved);
     plan->now_s = plan->then_s = equal_s;
     if (proved == KL_EQUAL_IS_BETTER) {
         kl_steer_stay(s, KL_STAY_RESTING, plan);
         kl_account_rest(&s->outcome.account, o->now_s, s->outcome.unit_s);
         snprintf(j->reason, KL_REASON_BYTES,
-                 "balancing rests for %s: an execution takes %s with equal shares, and took %s with others",
+                 "balancing rests for %s: a sweep takes %s with equal shares, and took %s with others",
                  kl_say_s(kl_larger(s->outcome.account.rest_s, s->trial.proof.rests_until_s - o->now_s)).text,
                  kl_say_s(equal_s).text, kl_say_s(kept_s).text);
         return;
@@ -51,13 +51,13 @@ static void end_try(kl_steer *s, kl_proved proved, kl_steer_plan *plan) {
     plan->move = true;
     plan->then_s = kept_s;
     *j = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = kl_move_s(o, s->trial.kept)};
-    snprintf(j->reason, KL_REASON_BYTES, "back to the shares before: %s an execution, and %s with equal ones",
+    snprintf(j->reason, KL_REASON_BYTES, "back to the shares before: %s a sweep, and %s with equal ones",
              kl_say_s(kept_s).text, kl_say_s(equal_s).text);
 }
 
 static void rest(kl_steer *s, kl_steer_plan *plan) {
     kl_steer_stay(s, KL_STAY_RESTING, plan);
-    plan->now_s = plan->then_s = kl_proof_execution_s(&s->trial.proof);
+    plan->now_s = plan->then_s = kl_proof_sweep_s(&s->trial.proof);
     snprintf(plan->judgement.reason, KL_REASON_BYTES,
              "balancing rests for another %s: when tried, equal shares were better",
              kl_say_s(s->trial.proof.rests_until_s - s->outlook.now_s).text);
