@@ -1,6 +1,5 @@
 /* Sweeps shorter than the slices in which the scheduler shares a core. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "steer/parts.h"
@@ -9,11 +8,6 @@ static const double CORE_CHANGED =
     0.2;                              /* a rank gets so much more or less of its core: that is another load */
 static const double SAME_PART = 0.08; /* of all iterations: a choice that stands follows no smaller changes */
 static const double WORTH_TRYING = 0.97; /* of the best so far: what takes more by the speeds is not tried */
-
-static const char *const choice_names[KL_CHOICES] = {"equal shares", "shares in proportion",
-                                                     "less on shared cores", "nothing on shared cores",
-                                                     "halos of several sweeps at once"};
-static const char *const short_names[KL_CHOICES] = {"equal", "in proportion", "less", "nothing", "halos"};
 
 void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -41,25 +35,6 @@ static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choic
         status = KILTER_OK;
     }
     return status;
-}
-
-static void say_choice(const kl_short *t, const kl_outlook *o, double sweep_s, char *reason) {
-    const kl_slices *c = &t->slices;
-    const char *name = choice_names[c->choice], *before = "; tried: ";
-    kl_time_text slice = kl_say_s(o->options.quantum_s);
-    if (!c->holds) {
-        snprintf(reason, KL_REASON_BYTES, "trying %s: a sweep of %s is short for slices of %s", name,
-                 kl_say_s(sweep_s).text, slice.text);
-        return;
-    }
-    size_t at = (size_t)snprintf(reason, KL_REASON_BYTES, "chosen for slices of %s: %s", slice.text, name);
-    for (int i = 0; i < KL_CHOICES && at < KL_REASON_BYTES; i++) {
-        double took_s = kl_slices_sweep_s(c, i);
-        if (took_s > 0)
-            at += (size_t)snprintf(reason + at, KL_REASON_BYTES - at, "%s%s %s", before, short_names[i],
-                                   kl_say_s(took_s).text);
-        before = took_s > 0 ? ", " : before;
-    }
 }
 
 static bool cores_changed(const kl_short *t, const kl_outlook *o) {
@@ -94,38 +69,53 @@ static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s,
     return status;
 }
 
+/* Count the round. Return the choice that was in force in it; −1: none */
+static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
+    kl_slices *c = &t->slices;
+    int before = c->active && !t->unplaced ? c->choice : -1;
+    bool changed = cores_changed(t, o), begins = !c->active || changed;
+    if (begins)
+        memcpy(t->core_then, t->core, o->options.ranks * sizeof *t->core);
+    if (begins || !t->unplaced)
+        kl_slices_next(c, o->sweeps, took_s, changed);
+    t->unplaced = false;
+    return before;
+}
+
+/* Propose the place of the choice, which is the spare one. */
+static void propose(kl_steer *s, double now_s, int before, kl_steer_plan *plan) {
+    const kl_outlook *o = &s->outlook;
+    const kl_slices *c = &s->trying.slices;
+    double least = before == c->choice ? SAME_PART * (double)o->options.iterations : 0;
+    double then_s = kl_slices_sweep_s(c, c->choice);
+    s->proposed = (double)kl_volume(o, o->spare) > least ? o->spare : NULL;
+    if (s->proposed && kl_steer_barred(s))
+        s->proposed = NULL;
+    plan->move = s->proposed != NULL;
+    plan->depth = c->choice == KL_CHOICE_DEEP ? s->trying.depth : 1;
+    plan->now_s = now_s;
+    plan->then_s = then_s > 0 ? then_s : now_s;
+    plan->judgement = (kl_judgement){.verdict = plan->move ? KL_MOVE_HINDSIGHT : KL_STAY_BALANCED,
+                                     .cost_s = plan->move ? kl_move_s(o, o->spare) : 0};
+    kl_slices_say(c, now_s, o->options.quantum_s, plan->judgement.reason);
+}
+
 kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries) {
-    kl_outlook *o = &s->outlook;
-    double moving_s = kl_smaller(spent_s, o->step_s),
-           now_s = o->sweeps > 0 ? (o->step_s - moving_s) / o->sweeps : 0;
-    *tries = !o->options.scattered && kl_slices_apply(&s->trying.slices, o->options.ranks, s->trying.core,
-                                                      now_s, o->options.quantum_s);
+    const kl_outlook *o = &s->outlook;
+    kl_short *t = &s->trying;
+    double took_s = o->step_s - kl_smaller(spent_s, o->step_s),
+           now_s = o->sweeps > 0 ? took_s / o->sweeps : 0;
+    *tries = !o->options.scattered &&
+             kl_slices_apply(&t->slices, o->options.ranks, t->core, now_s, o->options.quantum_s);
     if (!*tries) {
-        kl_slices_leave(&s->trying.slices);
+        kl_slices_leave(&t->slices);
         return KILTER_OK;
     }
     if (s->trial.proof.tries)
         kl_proof_end(&s->trial.proof, o->now_s, KL_PROVED_NOTHING);
-    int before = s->trying.slices.active && !s->trying.unplaced ? s->trying.slices.choice : -1;
-    bool changed = cores_changed(&s->trying, o);
-    if (!s->trying.slices.active || changed)
-        memcpy(s->trying.core_then, s->trying.core, o->options.ranks * sizeof *s->trying.core);
-    if (!s->trying.unplaced || !s->trying.slices.active || changed)
-        kl_slices_next(&s->trying.slices, o->sweeps, o->step_s - moving_s, changed);
-    s->trying.unplaced = false;
-    kilter_status status = next_choice(&s->trying, o, now_s, before);
-    plan->depth = s->trying.slices.choice == KL_CHOICE_DEEP ? s->trying.depth : 1;
-    double least = before == s->trying.slices.choice ? SAME_PART * (double)o->options.iterations : 0;
-    s->proposed = status == KILTER_OK && (double)kl_volume(o, o->spare) > least ? o->spare : NULL;
-    if (s->proposed && kl_steer_barred(s))
-        s->proposed = NULL;
-    double then_s = kl_slices_sweep_s(&s->trying.slices, s->trying.slices.choice);
-    kl_judgement *j = &plan->judgement;
-    *j = (kl_judgement){.verdict = s->proposed ? KL_MOVE_HINDSIGHT : KL_STAY_BALANCED,
-                        .cost_s = s->proposed ? kl_move_s(o, o->spare) : 0};
-    plan->now_s = now_s;
-    plan->then_s = then_s > 0 ? then_s : now_s;
-    say_choice(&s->trying, o, now_s, j->reason);
-    plan->move = s->proposed != NULL;
+    int before = count_round(t, o, took_s);
+    kilter_status status = next_choice(t, o, now_s, before);
+    if (status == KILTER_OK)
+        propose(s, now_s, before, plan);
     return status;
 }

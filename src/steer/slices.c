@@ -8,6 +8,7 @@
 #include "steer/slices.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -150,4 +151,27 @@ double kl_slices_best_s(const kl_slices *s) {
 double kl_slices_sweep_s(const kl_slices *s, int choice) {
     double known_s = score(s, choice);
     return known_s < HUGE_VAL ? known_s : 0;
+}
+
+static const char *const choice_names[KL_CHOICES] = {"equal shares", "shares in proportion",
+                                                     "less on shared cores", "nothing on shared cores",
+                                                     "halos of several sweeps at once"};
+static const char *const short_names[KL_CHOICES] = {"equal", "in proportion", "less", "nothing", "halos"};
+
+void kl_slices_say(const kl_slices *s, double sweep_s, double quantum_s, char reason[KL_REASON_BYTES]) {
+    const char *name = choice_names[s->choice], *before = "; tried: ";
+    kl_time_text slice = kl_say_s(quantum_s);
+    if (!s->holds) {
+        snprintf(reason, KL_REASON_BYTES, "trying %s: a sweep of %s is short for slices of %s", name,
+                 kl_say_s(sweep_s).text, slice.text);
+        return;
+    }
+    size_t at = (size_t)snprintf(reason, KL_REASON_BYTES, "chosen for slices of %s: %s", slice.text, name);
+    for (int i = 0; i < KL_CHOICES && at < KL_REASON_BYTES; i++) {
+        double took_s = kl_slices_sweep_s(s, i);
+        if (took_s > 0)
+            at += (size_t)snprintf(reason + at, KL_REASON_BYTES - at, "%s%s %s", before, short_names[i],
+                                   kl_say_s(took_s).text);
+        before = took_s > 0 ? ", " : before;
+    }
 }

@@ -43,5 +43,7 @@ void kl_slices_refuse(kl_slices *slices);                      /* the choice in 
 void kl_slices_leave(kl_slices *slices);                       /* nothing is chosen by trying any more */
 double kl_slices_best_s(const kl_slices *slices);              /* HUGE_VAL: none is known */
 double kl_slices_sweep_s(const kl_slices *slices, int choice); /* as tried; 0: not known */
+/* Say what is tried, or why the choice in force was chosen. */
+void kl_slices_say(const kl_slices *slices, double sweep_s, double quantum_s, char reason[KL_REASON_BYTES]);
 
 #endif
