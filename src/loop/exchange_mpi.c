@@ -1,293 +1,213 @@
-/* What each rank lacks of its target rows and their ghosts comes straight from whoever has it: ghost rows
- * and rows that move are the same thing, and both are on their way while inner rows are worked on. In a
- * pipeline rows go from neighbour to neighbour, in as many such exchanges as they have bounds to cross. */
-#include <stdio.h>
+#include "loop/exchange_mpi.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "loop/loop_mpi.h"
-
 enum { DEEPEST = 32 };
 
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
+bool kl_exchange_init(kl_exchange *x, kl_group *group, kl_layout *layout, kl_meter *meter) {
+    *x = (kl_exchange){.group = group, .layout = layout, .meter = meter, .deepest = 1, .depth = 1};
+    x->goal = calloc((size_t)layout->ranks + 1, sizeof *x->goal);
+    return x->goal != NULL;
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
+void kl_exchange_free(kl_exchange *x) {
+    kl_requests_free(&x->requests);
+    free(x->legs);
+    free(x->goal);
 }
 
-static bool is_empty(kl_span s) {
-    return s.lo >= s.hi;
+/* Where there is no memory for more, the halos of each sweep are brought by themselves. */
+kilter_status kl_exchange_open(kl_exchange *x, kilter_error *error) {
+    kl_layout *layout = x->layout;
+    if (layout->halo == 0)
+        return KILTER_OK;
+    uint64_t fits = kl_layout_widen(layout, (DEEPEST - 1) * layout->halo);
+    kilter_status status = kl_group_least(x->group, &fits, 1, error);
+    x->deepest = fits ? DEEPEST : 1;
+    if (!fits)
+        kl_layout_widen(layout, 0);
+    return status;
 }
 
-static kl_span common(kl_span a, kl_span b) {
-    kl_span both = {larger(a.lo, b.lo), smaller(a.hi, b.hi)};
-    return is_empty(both) ? (kl_span){0, 0} : both;
+void kl_exchange_aim(kl_exchange *x, const uint64_t *target) {
+    memmove(x->layout->target, target, (x->layout->ranks + 1) * sizeof *target);
+    x->moves = true;
 }
 
-static kl_span range_of(const uint64_t *bounds, uint32_t rank) {
-    return (kl_span){bounds[rank], bounds[rank + 1]};
-}
-
-kl_span kl_loop_with_ghosts(const kilter_loop *l, kl_span own, uint64_t ghost) {
-    if (is_empty(own))
-        return (kl_span){0, 0};
-    return (kl_span){own.lo > ghost ? own.lo - ghost : 0,
-                     own.hi + smaller(ghost, l->options.iterations - own.hi)};
-}
-
-/* What has to be there before an execution or pass. A pipeline's ghost row below comes block by block; the
- * blocks done come with rows that move between passes, as a body may look back at them. */
-static kl_span needed(const kilter_loop *l, const kl_array *array, kl_span own) {
-    kl_span all = kl_loop_with_ghosts(l, own, array->ghost + (l->depth - 1) * l->ghost);
-    bool by_blocks = kl_loop_pipelined(l) && l->blocks_done == 0;
-    return by_blocks && !is_empty(own) ? (kl_span){own.lo, all.hi} : all;
+void kl_exchange_deepen(kl_exchange *x, uint64_t depth) {
+    depth = depth < 1 ? 1 : depth < x->deepest ? depth : x->deepest;
+    x->deepened |= depth != x->depth;
+    x->depth = depth;
 }
 
 /* --- who sends what to whom --- */
 
-static bool add(kl_legs *legs, int peer, size_t array, kl_span rows) {
-    if (is_empty(rows))
+/* The rows that must be here before a sweep or pass. Rows that move between passes come with the blocks that
+ * are done, as a body may look back at them. */
+static kl_span needed(const kl_exchange *x, const kl_array *array, kl_span own) {
+    kl_span all = kl_layout_with_halo(x->layout, own, array->halo + (x->depth - 1) * x->layout->halo);
+    return x->by_blocks && !x->midway && !kl_is_empty(own) ? (kl_span){own.lo, all.hi} : all;
+}
+
+static bool add(kl_exchange *x, int peer, size_t array, kl_span rows) {
+    if (kl_is_empty(rows))
         return true;
-    if (legs->count == legs->capacity) {
-        size_t capacity = 2 * legs->capacity + 8;
-        kl_leg *more = realloc(legs->legs, capacity * sizeof *more);
+    if (x->leg_count == x->leg_capacity) {
+        size_t capacity = 2 * x->leg_capacity + 8;
+        kl_leg *more = realloc(x->legs, capacity * sizeof *more);
         if (!more)
             return false;
-        legs->legs = more;
-        legs->capacity = capacity;
+        x->legs = more;
+        x->leg_capacity = capacity;
     }
-    legs->legs[legs->count++] = (kl_leg){peer, array, rows};
+    x->legs[x->leg_count++] = (kl_leg){peer, array, rows};
     return true;
 }
 
-/* Between two ranks in the order of arrays, on either side. */
-static kilter_status plan(kilter_loop *l, kilter_error *error) {
-    kl_legs *legs = &l->legs;
-    kl_span had = range_of(l->bounds, (uint32_t)l->rank), wanted = range_of(l->target, (uint32_t)l->rank);
+/* Between two ranks legs are in the order of arrays, on either side. */
+static bool add_all(kl_exchange *x, bool receives) {
+    const kl_layout *l = x->layout;
     bool fits = true;
-    legs->count = 0;
     for (size_t a = 0; a < l->array_count; a++)
-        for (uint32_t q = 0; q < l->ranks; q++)
-            if ((int)q != l->rank)
-                fits &=
-                    add(legs, (int)q, a, common(needed(l, &l->arrays[a], wanted), range_of(l->bounds, q)));
-    legs->receives = legs->count;
-    for (size_t a = 0; a < l->array_count; a++)
-        for (uint32_t q = 0; q < l->ranks; q++)
-            if ((int)q != l->rank)
-                fits &= add(legs, (int)q, a, common(needed(l, &l->arrays[a], range_of(l->target, q)), had));
-    if (!fits)
-        return kl_fail(error, KILTER_ERR_MEMORY,
-                       "planning what the ranks of loop '%s' exchange: memory ran out", l->name);
-    return KILTER_OK;
-}
-
-void kl_legs_free(kl_legs *legs) {
-    free(legs->legs);
-    *legs = (kl_legs){0};
-}
-
-static kilter_status post_leg(kilter_loop *l, size_t nth, kilter_error *error) {
-    const kl_leg *leg = &l->legs.legs[nth];
-    const kl_rows *rows = &l->arrays[leg->array].rows;
-    uint8_t *at = kl_rows_at(rows, leg->rows.lo);
-    size_t bytes = (size_t)(leg->rows.hi - leg->rows.lo) * rows->bytes;
-    return nth < l->legs.receives
-               ? kl_batch_receive(l, &l->exchange, at, bytes, leg->peer, KL_TAG_ROWS, error)
-               : kl_batch_send_on(l->comm, &l->exchange, at, bytes, leg->peer, KL_TAG_ROWS, error);
-}
-
-/* Sends come first: where a large message has been announced already, MPI copies all of it while its receive
- * is posted, and the ranks that wait for this rank's own rows would wait for that, too. They are rung
- * together, as each ring waits until the processor has written what was sent. */
-static kilter_status post(kilter_loop *l, kilter_error *error) {
-    kilter_status status = KILTER_OK;
-    for (size_t i = l->legs.receives; i < l->legs.count && status == KILTER_OK; i++)
-        status = post_leg(l, i, error);
-    for (size_t i = l->legs.receives; i < l->legs.count; i++)
-        kl_bells_ring(l->wait.bells, (uint32_t)l->legs.legs[i].peer);
-    for (size_t i = 0; i < l->legs.receives && status == KILTER_OK; i++)
-        status = post_leg(l, i, error);
-    return status;
-}
-
-/* --- memory for rows that come, and of those that have gone --- */
-
-static void give(kilter_loop *l, const uint64_t *gone, const uint64_t *kept) {
-    for (size_t a = 0; a < l->array_count; a++) {
-        kl_array *array = &l->arrays[a];
-        kl_span rest = kl_loop_with_ghosts(l, range_of(kept, (uint32_t)l->rank), array->room);
-        kl_span all = kl_loop_with_ghosts(l, range_of(gone, (uint32_t)l->rank), array->room);
-        kl_rows_give(&array->rows, all, &rest, 1);
-    }
-}
-
-static uint64_t bytes_that_come(const kilter_loop *l) {
-    uint64_t bytes = 0;
-    for (size_t a = 0; a < l->array_count; a++) {
-        const kl_array *array = &l->arrays[a];
-        kl_span had = kl_loop_with_ghosts(l, range_of(l->bounds, (uint32_t)l->rank), array->room);
-        kl_span has = kl_loop_with_ghosts(l, range_of(l->target, (uint32_t)l->rank), array->room);
-        kl_span stay = common(had, has);
-        bytes += ((has.hi - has.lo) - (stay.hi - stay.lo)) * array->rows.bytes;
-    }
-    return bytes;
-}
-
-static bool take_room(kilter_loop *l, kl_span own) {
-    bool fits = true;
-    for (size_t a = 0; a < l->array_count && fits; a++) {
-        kl_array *array = &l->arrays[a];
-        fits = kl_rows_take(&array->rows, kl_loop_with_ghosts(l, own, array->room), NULL) == KILTER_OK;
-    }
+        for (uint32_t r = 0; r < l->ranks; r++) {
+            uint32_t to = receives ? l->rank : r, from = receives ? r : l->rank;
+            kl_span wanted = needed(x, &l->arrays[a], kl_range_of(l->target, to));
+            if (r != l->rank)
+                fits &= add(x, (int)r, a, kl_common(wanted, kl_range_of(l->bounds, from)));
+        }
     return fits;
 }
 
-/* Where there is no memory for more, the ghost rows of each execution are brought by themselves. */
-kilter_status kl_exchange_open(kilter_loop *l, kilter_error *error) {
-    if (!l->options.deep || l->ghost == 0 || l->options.fixed)
-        return KILTER_OK;
-    for (size_t a = 0; a < l->array_count; a++)
-        l->arrays[a].room += (DEEPEST - 1) * l->ghost;
-    uint64_t fits = take_room(l, kl_loop_own(l));
-    kilter_status status = kl_loop_least(l, &fits, 1, error);
-    l->deepest = fits ? DEEPEST : 1;
-    for (size_t a = 0; a < l->array_count && !fits; a++) {
-        kl_array *array = &l->arrays[a];
-        kl_span kept = kl_loop_with_ghosts(l, kl_loop_own(l), array->ghost);
-        kl_rows_give(&array->rows, kl_loop_with_ghosts(l, kl_loop_own(l), array->room), &kept, 1);
-        array->room = array->ghost;
-    }
+static kilter_status plan(kl_exchange *x, kilter_error *error) {
+    x->leg_count = 0;
+    bool fits = add_all(x, true);
+    x->receives = x->leg_count;
+    fits &= add_all(x, false);
+    return fits ? KILTER_OK
+                : kl_fail(error, KILTER_ERR_MEMORY,
+                          "planning what the ranks of loop '%s' exchange: memory ran out", x->group->name);
+}
+
+static kilter_status post_leg(kl_exchange *x, size_t nth, kilter_error *error) {
+    const kl_leg *leg = &x->legs[nth];
+    const kl_rows *rows = &x->layout->arrays[leg->array].rows;
+    kl_mail mail = {.data = kl_rows_at(rows, leg->rows.lo),
+                    .bytes = (size_t)kl_length(leg->rows) * rows->bytes,
+                    .peer = leg->peer,
+                    .tag = KL_TAG_ROWS,
+                    .silent = true};
+    return (nth < x->receives ? kl_receive : kl_send)(x->group, &x->requests, mail, error);
+}
+
+/* Post sends first: where a large message has been announced already, MPI copies all of it while its receive
+ * is posted, and the ranks that wait for this rank's own rows would wait for that, too. Wake the receivers
+ * together, as each ring waits until the processor has written what was sent. */
+static kilter_status post(kl_exchange *x, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (size_t i = x->receives; i < x->leg_count && status == KILTER_OK; i++)
+        status = post_leg(x, i, error);
+    for (size_t i = x->receives; i < x->leg_count; i++)
+        kl_bells_ring(x->group->wait.bells, (uint32_t)x->legs[i].peer);
+    for (size_t i = 0; i < x->receives && status == KILTER_OK; i++)
+        status = post_leg(x, i, error);
     return status;
-}
-
-/* All ranks have room, or nothing moves: *granted is the same everywhere. */
-static kilter_status make_room(kilter_loop *l, bool *granted, kilter_error *error) {
-    double began_s = kl_loop_now_s(l);
-    uint64_t fits = kl_rows_fit(bytes_that_come(l)) && take_room(l, range_of(l->target, (uint32_t)l->rank));
-    l->measured.moving_s += kl_loop_now_s(l) - began_s;
-    kilter_status status = kl_loop_least(l, &fits, 1, error);
-    *granted = fits;
-    if (status == KILTER_OK && !fits)
-        give(l, l->target, l->bounds);
-    return status;
-}
-
-static uint64_t rows_changed(const kilter_loop *l) {
-    kl_span had = range_of(l->bounds, (uint32_t)l->rank), has = range_of(l->target, (uint32_t)l->rank);
-    kl_span stay = common(had, has);
-    return (had.hi - had.lo) + (has.hi - has.lo) - 2 * (stay.hi - stay.lo);
-}
-
-static uint64_t rows_moved(const kilter_loop *l) { /* by all */
-    uint64_t moved = 0;
-    for (uint32_t q = 0; q < l->ranks; q++) {
-        kl_span has = range_of(l->target, q), stay = common(has, range_of(l->bounds, q));
-        moved += (has.hi - has.lo) - (stay.hi - stay.lo);
-    }
-    return moved;
-}
-
-static void refuse(kilter_loop *l) {
-    memcpy(l->target, l->bounds, (l->ranks + 1) * sizeof *l->target);
-    l->moves = false;
-    if (l->steer && !l->forced) {
-        kl_steer_refuse(l->steer);
-        kl_steer_place(l->steer, l->bounds); /* a part of the way may be done */
-    }
-    kl_loop_refused(l, "nothing moves: a rank has no memory for the rows it should have had");
 }
 
 /* --- the exchange --- */
 
-/* Own rows that were here before, and whose ghosts were: nobody sends or receives any of these. */
-static kl_span inner_rows(const kilter_loop *l) {
-    kl_span stay = common(range_of(l->bounds, (uint32_t)l->rank), range_of(l->target, (uint32_t)l->rank));
-    if (is_empty(stay))
+/* All ranks have room, or nothing moves. */
+static kilter_status make_room(kl_exchange *x, kilter_error *error) {
+    kl_layout *layout = x->layout;
+    double began_s = kl_group_now_s(x->group);
+    uint64_t fits =
+        kl_rows_fit(kl_layout_coming_bytes(layout)) && kl_layout_take(layout, kl_layout_next(layout));
+    x->meter->since.moving_s += kl_group_now_s(x->group) - began_s;
+    kilter_status status = kl_group_least(x->group, &fits, 1, error);
+    if (status != KILTER_OK || fits)
+        return status;
+    kl_layout_give(layout, layout->target, layout->bounds);
+    memcpy(layout->target, layout->bounds, (layout->ranks + 1) * sizeof *layout->target);
+    x->moves = false;
+    x->refused = true;
+    return KILTER_OK;
+}
+
+/* Own rows that were here before, and whose halos were: nobody sends or receives any of these. */
+static kl_span inner_rows(const kl_exchange *x) {
+    const kl_layout *l = x->layout;
+    kl_span stay = kl_common(kl_layout_own(l), kl_layout_next(l));
+    if (kl_is_empty(stay))
         return (kl_span){0, 0};
-    uint64_t sent = l->depth * l->ghost, below = stay.lo > 0 ? sent : 0,
-             above = stay.hi < l->options.iterations ? sent : 0;
-    if (stay.hi - stay.lo <= below + above)
+    uint64_t sent = x->depth * l->halo, below = stay.lo > 0 ? sent : 0,
+             above = stay.hi < l->iterations ? sent : 0;
+    if (kl_length(stay) <= below + above)
         return (kl_span){0, 0};
     return (kl_span){stay.lo + below, stay.hi - above};
 }
 
-kilter_status kl_exchange_begin(kilter_loop *l, kl_span *inner, kilter_error *error) {
-    kilter_status status = KILTER_OK;
-    bool granted = false;
-    if (l->moves)
-        status = make_room(l, &granted, error);
-    if (status == KILTER_OK && l->moves && !granted)
-        refuse(l);
-    if (status == KILTER_OK && (l->moves || l->deepened || !l->legs_stand))
-        status = plan(l, error);
-    l->legs_stand = !l->moves && l->blocks_done == 0;
-    l->deepened = false;
+kilter_status kl_exchange_begin(kl_exchange *x, kl_span *inner, kilter_error *error) {
+    x->refused = false;
+    kilter_status status = x->moves ? make_room(x, error) : KILTER_OK;
+    if (status == KILTER_OK && (x->moves || x->deepened || !x->legs_stand))
+        status = plan(x, error);
+    x->legs_stand = !x->moves && !x->midway;
+    x->deepened = false;
+    x->ahead = x->depth - 1;
     if (status == KILTER_OK)
-        status = post(l, error);
-    *inner = inner_rows(l);
-    l->exchanging = l->legs.count > 0 || l->moves;
-    l->moving = l->moves;
+        status = post(x, error);
+    *inner = inner_rows(x);
+    x->under_way = x->leg_count > 0 || x->moves;
+    x->moving = x->moves;
     return status;
 }
 
-kilter_status kl_exchange_look(kilter_loop *l, kilter_error *error) {
-    return l->exchanging ? kl_batch_look(l, &l->exchange, error) : KILTER_OK;
+kilter_status kl_exchange_look(kl_exchange *x, kilter_error *error) {
+    return x->under_way ? kl_requests_look(x->group, &x->requests, error) : KILTER_OK;
 }
 
-static void settle_move(kilter_loop *l) {
-    uint64_t changed = rows_changed(l);
-    l->summary.moves += !l->passing;
-    l->summary.moved += rows_moved(l);
-    l->measured.moved += changed;
-    kl_span had = range_of(l->bounds, (uint32_t)l->rank), has = range_of(l->target, (uint32_t)l->rank);
-    kl_loop_note_gone(l, (kl_span){had.lo, smaller(had.hi, larger(had.lo, has.lo))}, -1);
-    kl_loop_note_gone(l, (kl_span){larger(had.lo, smaller(had.hi, has.hi)), had.hi}, -1);
-    give(l, l->bounds, l->target);
-    memcpy(l->bounds, l->target, (l->ranks + 1) * sizeof *l->bounds);
-    l->moves = l->moving = false;
+static void settle_move(kl_exchange *x) {
+    kl_meter *m = x->meter;
+    m->all.moves += !x->passing;
+    m->all.moved += kl_layout_moving(x->layout);
+    m->since.moved += kl_layout_changing(x->layout);
+    kl_layout_settle(x->layout, kl_meter_sweep(m));
+    x->moves = false;
 }
 
-kilter_status kl_exchange_finish(kilter_loop *l, double *now_s, kilter_error *error) {
-    if (!l->exchanging)
+kilter_status kl_exchange_finish(kl_exchange *x, double *now_s, kilter_error *error) {
+    if (!x->under_way)
         return KILTER_OK;
     double began_s = *now_s;
-    kilter_status status = kl_batch_await(l, &l->exchange, error);
+    kilter_status status = kl_requests_await(x->group, &x->requests, error);
     if (status != KILTER_OK)
         return status;
-    bool moving = l->moving;
-    if (moving)
-        settle_move(l);
-    *now_s = kl_loop_now_s(l);
-    if (moving) {
-        l->measured.moving_s += *now_s - began_s;
-        l->summary.moving_s += *now_s - began_s;
-    } else {
-        l->summary.waited_s += *now_s - began_s;
-    }
-    l->exchanging = false;
+    if (x->moving)
+        settle_move(x);
+    *now_s = kl_group_now_s(x->group);
+    if (x->moving)
+        kl_meter_moving(x->meter, *now_s - began_s);
+    else
+        x->meter->all.waited_s += *now_s - began_s;
+    x->under_way = x->moving = false;
     return KILTER_OK;
 }
 
-static bool differ(const kilter_loop *l, const uint64_t *a, const uint64_t *b) {
-    return memcmp(a, b, (l->ranks + 1) * sizeof *a) != 0;
-}
-
-kilter_status kl_exchange_by_stages(kilter_loop *l, kilter_error *error) {
+kilter_status kl_exchange_by_stages(kl_exchange *x, kilter_error *error) {
+    const kl_layout *l = x->layout;
+    size_t bytes = (l->ranks + 1) * sizeof *x->goal;
     kilter_status status = KILTER_OK;
-    kl_span inner;
-    memcpy(l->goal, l->target, (l->ranks + 1) * sizeof *l->goal);
+    memcpy(x->goal, l->target, bytes);
     do {
-        kl_bounds_stage(l->ranks, l->bounds, l->goal, l->target);
-        l->passing = differ(l, l->target, l->goal);
-        l->moves = differ(l, l->target, l->bounds);
-        status = kl_exchange_begin(l, &inner, error);
-        l->passing &= l->moving; /* or else it was refused */
-        double now_s = kl_loop_now_s(l);
+        kl_span inner;
+        kl_bounds_stage(l->ranks, l->bounds, x->goal, l->target);
+        x->passing = memcmp(l->target, x->goal, bytes) != 0;
+        x->moves = memcmp(l->target, l->bounds, bytes) != 0;
+        status = kl_exchange_begin(x, &inner, error);
+        x->passing &= x->moving; /* or else it was refused */
+        double now_s = kl_group_now_s(x->group);
         if (status == KILTER_OK)
-            status = kl_exchange_finish(l, &now_s, error);
-    } while (status == KILTER_OK && l->passing);
+            status = kl_exchange_finish(x, &now_s, error);
+    } while (status == KILTER_OK && x->passing);
     return status;
 }

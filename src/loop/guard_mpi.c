@@ -1,7 +1,7 @@
-/* Rows touched where they are not: in checking mode the fault is named, and then is what it was.
+/* In checking mode a fault that touches a row of another rank is named, and then goes its way.
  *
- * A signal handler has no argument: the loops it looks at hang from the one list of this library that hangs
- * from no handle. A process has one SIGSEGV. Whatever is done within the handler may be done in one. */
+ * A signal handler has no argument, and a process has one SIGSEGV: so the loops it looks at hang from a list
+ * that hangs from no handle. The handler calls only what a signal handler may call. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -36,9 +36,9 @@ static void add_number(text *t, uint64_t number) {
 /* --- whose row is it? --- */
 
 static const kl_gone *when_gone(const kilter_loop *l, uint64_t row) {
-    uint64_t known = l->gone_count < KL_GONE ? l->gone_count : KL_GONE;
+    uint64_t known = l->layout.gone_count < KL_GONE ? l->layout.gone_count : KL_GONE;
     for (uint64_t k = 1; k <= known; k++) {
-        const kl_gone *gone = &l->gone[(l->gone_count - k) % KL_GONE];
+        const kl_gone *gone = &l->layout.gone[(l->layout.gone_count - k) % KL_GONE];
         if (row >= gone->rows.lo && row < gone->rows.hi)
             return gone;
     }
@@ -47,7 +47,7 @@ static const kl_gone *when_gone(const kilter_loop *l, uint64_t row) {
 
 static int owner_of(const kilter_loop *l, uint64_t row) {
     int rank = 0;
-    while (row >= l->target[rank + 1])
+    while (row >= l->layout.target[rank + 1])
         rank++;
     return rank;
 }
@@ -58,30 +58,30 @@ static void say_where(const kilter_loop *l, uint64_t row, text *t) {
         add(t, ", which is behind the last one");
         return;
     }
-    if (!l->scatter) {
+    if (!l->kind->anywhere) {
         add(t, ", which is on rank ");
         add_number(t, (uint64_t)owner_of(l, row));
         add(t, " now");
     }
     if (gone) {
-        add(t, l->scatter ? ", which moved to rank " : " (moved in execution ");
-        if (l->scatter) {
+        add(t, l->kind->anywhere ? ", which moved to rank " : " (moved in sweep ");
+        if (l->kind->anywhere) {
             add_number(t, (uint64_t)gone->to);
-            add(t, " in execution ");
+            add(t, " in sweep ");
         }
-        add_number(t, gone->execution);
-        add(t, l->scatter ? "" : ")");
-    } else if (l->gone_count <= KL_GONE) {
-        add(t, l->scatter ? ", which never was here" : " (it never was here)");
+        add_number(t, gone->sweep);
+        add(t, l->kind->anywhere ? "" : ")");
+    } else if (l->layout.gone_count <= KL_GONE) {
+        add(t, l->kind->anywhere ? ", which never was here" : " (it never was here)");
     }
 }
 
 static void say(const kilter_loop *l, size_t array, uint64_t row) {
     text t = {.size = 0};
     add(&t, "loop '");
-    add(&t, l->name);
+    add(&t, l->group.name);
     add(&t, "': rank ");
-    add_number(&t, (uint64_t)l->rank);
+    add_number(&t, (uint64_t)l->group.rank);
     add(&t, " touched row ");
     add_number(&t, row);
     add(&t, " of array ");
@@ -93,8 +93,8 @@ static void say(const kilter_loop *l, size_t array, uint64_t row) {
 
 static void look(const uint8_t *address) {
     for (const kilter_loop *l = guarded; l; l = l->next_guarded)
-        for (size_t a = 0; a < l->array_count; a++) {
-            const kl_rows *rows = &l->arrays[a].rows;
+        for (size_t a = 0; a < l->layout.array_count; a++) {
+            const kl_rows *rows = &l->layout.arrays[a].rows;
             if (address >= rows->base && address < kl_rows_mapping(rows) + rows->reserved)
                 say(l, a, (uint64_t)(address - rows->base) / rows->bytes);
         }
@@ -125,7 +125,7 @@ static kilter_loop *_Atomic *place_of(const kilter_loop *l) {
 
 void kl_guard(kilter_loop *l) {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    if (!l->checks)
+    if (!l->group.checks)
         return;
     pthread_mutex_lock(&guarding);
     if (!guarded)
@@ -137,7 +137,7 @@ void kl_guard(kilter_loop *l) {
     pthread_mutex_unlock(&guarding);
 }
 
-/* What another has set meanwhile stays. */
+/* Keep a handler that the program has set meanwhile. */
 void kl_unguard(kilter_loop *l) {
     struct sigaction now;
     pthread_mutex_lock(&guarding);
@@ -148,9 +148,4 @@ void kl_unguard(kilter_loop *l) {
             sigaction(SIGSEGV, &before, NULL);
     }
     pthread_mutex_unlock(&guarding);
-}
-
-void kl_loop_note_gone(kilter_loop *l, kl_span rows, int to) {
-    if (rows.lo < rows.hi)
-        l->gone[l->gone_count++ % KL_GONE] = (kl_gone){rows, l->execution, to};
 }

@@ -127,7 +127,7 @@ static void run_forced(const shape *s, bool scattered, bool deep, uint64_t seed)
 
 /* --- a pipeline --- */
 
-/* Over-relaxation in place: below is this execution's, also in the block before; above the last one's. */
+/* Over-relaxation in place: below is this sweep's, also in the block before; above the last one's. */
 static void relax(double *u, uint64_t n, uint64_t width, uint64_t i, uint64_t j) {
     if (i == 0 || i + 1 == n)
         return;
@@ -330,7 +330,7 @@ static void be_late(uint64_t i, double part) {
     kl_spend_s(part * (rank == 0 ? 10e-3 : 0.1e-3));
 }
 
-/* A short execution says nothing of the next ones. */
+/* A short sweep says nothing of the next ones. */
 static void run_after_short_one(bool scattered) {
     enum { LONG = 5 };
     shape s = {200, 10, 0};
@@ -418,7 +418,7 @@ static const struct {
     [GATHER_OF_OTHERS] = {false, false, "not the base"},
     [GATHER_TO_NOBODY] = {false, false, "there is no rank"},
     [GATHER_INTO_NULL] = {false, false, "NULL is no place"},
-    [CLOSE_WITHIN] = {false, true, "closing loop 'mine': an execution is under way"},
+    [CLOSE_WITHIN] = {false, true, "closing loop 'mine': a sweep is under way"},
 };
 
 static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, void *base, kilter_error *error) {

@@ -269,7 +269,7 @@ static void check_refusals(void) {
 }
 
 /* Rank 0 is slow, and rank 1 cannot take what it should: that is said in all rounds that follow. Scattered
- * rows move in the middle of executions, too: these take several rounds each, so that a refusal may come
+ * rows move in the middle of sweeps, too: these take several rounds each, so that a refusal may come
  * after the rows are back. */
 static void be_short_of_memory(bool scattered) {
     double row_s = scattered ? 1e-2 : 1e-3;

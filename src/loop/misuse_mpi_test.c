@@ -65,7 +65,7 @@ static kilter_status execute(run *r, const struct kind *kind) {
     return kilter_loop_end(r->loop, &r->error);
 }
 
-/* Where halos are deep, most executions have no exchange. */
+/* Where halos are deep, most sweeps have no exchange. */
 static kilter_status execute_some(run *r, const struct kind *kind) {
     kilter_status status = KILTER_OK;
     for (int times = kind->options.deep ? 8 : 1; times > 0 && status == KILTER_OK; times--)
@@ -278,7 +278,7 @@ static void touch_row(const run *r, const struct kind *kind, int i, const char *
     CHECK(strstr(said, words));
     snprintf(words, sizeof words, "which is on rank %d now", all[i] - 1);
     CHECK(kind->options.scattered || strstr(said, words));
-    CHECK(first[i] != rank + 1 || strstr(said, "in execution "));
+    CHECK(first[i] != rank + 1 || strstr(said, "in sweep "));
     CHECK(handled ? WIFEXITED(status) && WEXITSTATUS(status) == 33
                   : WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 }

@@ -77,10 +77,10 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
                                   .host = host,
                                   .began_unix_s = kl_unix_time_s(),
                                   .pid = getpid(),
-                                  .simulated = l->clock.simulated,
+                                  .simulated = l->group.clock.simulated,
                                   .folder = here,
                                   .loop = true};
-    struct kl_loop_record *r = new_record(l->ranks);
+    struct kl_loop_record *r = new_record(l->group.ranks);
     kilter_status status =
         r ? kl_trace_open(path, &run, &r->trace, error)
           : kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
@@ -90,15 +90,15 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
         return status;
     }
     if (strcmp(kl_trace_path(r->trace), path) != 0)
-        fprintf(stderr, "%s: '%s' exists: the run record of loop '%s' is '%s'\n", run.program, path, l->name,
-                kl_trace_path(r->trace));
-    kl_trace_loop(r->trace, &(kl_trace_loop_row){.name = l->name,
+        fprintf(stderr, "%s: '%s' exists: the run record of loop '%s' is '%s'\n", run.program, path,
+                l->group.name, kl_trace_path(r->trace));
+    kl_trace_loop(r->trace, &(kl_trace_loop_row){.name = l->group.name,
                                                  .kind = kind_of(o),
                                                  .iterations = o->iterations,
                                                  .inner = o->inner,
-                                                 .ranks = l->ranks,
+                                                 .ranks = l->group.ranks,
                                                  .fixed = o->fixed});
-    r->block = l->block;
+    r->block = l->flow.block;
     l->record = r;
     return KILTER_OK;
 }
@@ -115,14 +115,9 @@ static kilter_status start_if_asked(kilter_loop *l, kilter_error *error) {
 }
 
 static kilter_status gather(kilter_loop *l, const void *mine, void *all, size_t bytes, kilter_error *error) {
-    kl_batch batch = {0};
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Igather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, l->comm, &request);
-    kilter_status status = kl_batch_join(&batch, code, request, error);
-    if (status == KILTER_OK)
-        status = kl_batch_await(l, &batch, error);
-    kl_batch_free(&batch);
-    return status;
+    int code = MPI_Igather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, l->group.comm, &request);
+    return kl_group_await(&l->group, code, request, error);
 }
 
 static kilter_status say_who_is_where(kilter_loop *l, kilter_error *error) {
@@ -130,7 +125,7 @@ static kilter_status say_who_is_where(kilter_loop *l, kilter_error *error) {
     whereabouts mine = {.pid = getpid()};
     kl_host_name(mine.host);
     kilter_status status = gather(l, &mine, r ? r->ranks : NULL, sizeof mine, error);
-    for (uint32_t rank = 0; rank < l->ranks && r && status == KILTER_OK; rank++)
+    for (uint32_t rank = 0; rank < l->group.ranks && r && status == KILTER_OK; rank++)
         kl_trace_worker(r->trace, &(kl_trace_worker_row){.worker = rank,
                                                          .host = r->ranks[rank].host,
                                                          .binding = "",
@@ -140,32 +135,29 @@ static kilter_status say_who_is_where(kilter_loop *l, kilter_error *error) {
 
 kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error) {
     kl_record_word *word = &l->record_word;
-    kl_batch batch = {0};
     MPI_Request request = MPI_REQUEST_NULL;
-    if (l->rank == 0)
+    if (l->group.rank == 0)
         start_if_asked(l, &word->error);
     word->made = l->record != NULL;
-    int code = MPI_Ibcast(word, sizeof *word, MPI_BYTE, 0, l->comm, &request);
-    kilter_status status = kl_batch_join(&batch, code, request, error);
-    if (status == KILTER_OK)
-        status = kl_batch_await(l, &batch, error);
-    kl_batch_free(&batch);
+    int code = MPI_Ibcast(word, sizeof *word, MPI_BYTE, 0, l->group.comm, &request);
+    kilter_status status = kl_group_await(&l->group, code, request, error);
     if (status == KILTER_OK && word->error.status != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_RECORD, "opening loop '%s': %s", l->name, word->error.text);
+        return kl_fail(error, KILTER_ERR_RECORD, "opening loop '%s': %s", l->group.name, word->error.text);
     return status == KILTER_OK && word->made ? say_who_is_where(l, error) : status;
 }
 
-void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t ghost) {
+void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t halo) {
     if (l->record)
-        kl_trace_array(l->record->trace,
-                       &(kl_trace_array_row){.array = l->array_count, .row_bytes = bytes, .ghost = ghost});
+        kl_trace_array(
+            l->record->trace,
+            &(kl_trace_array_row){.array = l->layout.array_count, .row_bytes = bytes, .ghost = halo});
 }
 
 /* --- a round --- */
 
 static void write_decision(const kilter_loop *l, double at_s, const kl_decision *decision) {
     kl_trace_decision(l->record->trace,
-                      &(kl_trace_moment){.now_s = at_s, .chunk = UINT64_MAX, .round = l->summary.rounds},
+                      &(kl_trace_moment){.now_s = at_s, .chunk = UINT64_MAX, .round = l->meter.all.rounds},
                       decision);
 }
 
@@ -189,21 +181,21 @@ static void write_outcome(const struct kl_loop_record *r, double came_s, double 
                                                        .spent_s = spent_s});
 }
 
-/* What came so far of a move that is not judged yet: it may never be. */
+/* Write what the last move has gained so far, as it may never be judged. */
 static void write_open_outcome(const kilter_loop *l) {
     double came_s, spent_s;
-    if (l->record->moved_in < l->summary.rounds && kl_steer_open_move(l->steer, &came_s, &spent_s))
+    if (l->record->moved_in < l->meter.all.rounds && kl_steer_open_move(l->rounds.steer, &came_s, &spent_s))
         write_outcome(l->record, came_s, spent_s);
 }
 
 static void write_move(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     write_judgement(l, at_s, KL_DECIDES_MOVE, plan);
-    r->moved_in = l->summary.rounds;
+    r->moved_in = l->meter.all.rounds;
     r->verdict = plan->judgement.verdict;
 }
 
-/* What stays as it was decided is not written again, and what is decided to and fro not each time. */
+/* Do not write the same verdict again, nor each time when two alternate. */
 static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     const kl_judgement *j = &plan->judgement;
@@ -218,16 +210,16 @@ static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *p
 
 static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
-    uint32_t rests = kl_steer_account(l->steer)->rests;
-    bool blocks = l->block != r->block, rests_now = rests != r->rests;
+    uint32_t rests = kl_steer_account(l->rounds.steer)->rests;
+    bool blocks = l->flow.block != r->block, rests_now = rests != r->rests;
     if (blocks) {
-        kl_decision d = {.kind = KL_DECIDES_BLOCK, .subject = KL_SUBJECT_ALL, .count = l->block};
+        kl_decision d = {.kind = KL_DECIDES_BLOCK, .subject = KL_SUBJECT_ALL, .count = l->flow.block};
         snprintf(d.reason, sizeof d.reason,
                  "blocks of %llu instead of %llu elements: the least time by the model",
-                 (unsigned long long)l->block, (unsigned long long)r->block);
+                 (unsigned long long)l->flow.block, (unsigned long long)r->block);
         write_decision(l, at_s, &d);
     }
-    r->block = l->block;
+    r->block = l->flow.block;
     r->rests = rests;
     if (l->options.fixed)
         return blocks;
@@ -255,24 +247,24 @@ static void add_up(struct kl_loop_record *r, const kl_rank_report *reports, uint
 static void write_round(const kilter_loop *l, const kl_rank_report *reports, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     r->written_s = reports[0].elapsed_s;
-    kl_trace_round(r->trace, &(kl_trace_round_row){.round = l->summary.rounds,
-                                                   .execution = l->execution,
+    kl_trace_round(r->trace, &(kl_trace_round_row){.round = l->meter.all.rounds,
+                                                   .execution = kl_meter_sweep(&l->meter),
                                                    .at_s = r->written_s,
                                                    .period_s = plan->period.target_s,
                                                    .now_s = plan->now_s,
                                                    .then_s = plan->then_s,
-                                                   .block = kl_loop_pipelined(l) ? l->block : 0});
-    for (uint32_t i = 0; i < l->ranks; i++) {
-        bool ranged = !l->scatter;
-        kl_trace_share(r->trace,
-                       &(kl_trace_share_row){.round = l->summary.rounds,
-                                             .rank = i,
-                                             .lo = ranged ? reports[i].lo : UINT64_MAX,
-                                             .count = ranged ? reports[i].hi - reports[i].lo : l->target[i],
-                                             .done = r->did[i].iterations,
-                                             .busy_s = r->did[i].busy_s,
-                                             .moving_s = r->did[i].moving_s,
-                                             .rate_per_s = kl_steer_rate(l->steer, i)});
+                                                   .block = l->flow.block});
+    for (uint32_t i = 0; i < l->group.ranks; i++) {
+        bool ranged = !l->kind->anywhere;
+        kl_trace_share(r->trace, &(kl_trace_share_row){.round = l->meter.all.rounds,
+                                                       .rank = i,
+                                                       .lo = ranged ? reports[i].lo : UINT64_MAX,
+                                                       .count = ranged ? reports[i].hi - reports[i].lo
+                                                                       : l->layout.target[i],
+                                                       .done = r->did[i].iterations,
+                                                       .busy_s = r->did[i].busy_s,
+                                                       .moving_s = r->did[i].moving_s,
+                                                       .rate_per_s = kl_steer_rate(l->rounds.steer, i)});
         r->did[i] = (did){0};
     }
     write_open_outcome(l);
@@ -283,7 +275,7 @@ void kl_loop_record_round(const kilter_loop *l, const kl_rank_report *reports, c
     if (!r)
         return;
     double at_s = r->heard_s = reports[0].elapsed_s;
-    add_up(r, reports, l->ranks);
+    add_up(r, reports, l->group.ranks);
     if (write_decisions(l, at_s, plan) || at_s - r->written_s >= RESOLUTION * at_s)
         write_round(l, reports, plan);
 }
@@ -294,7 +286,7 @@ void kl_loop_record_refused(const kilter_loop *l, const char *reason) {
         return;
     kl_decision d = {.kind = KL_DECIDES_REFUSED, .subject = KL_SUBJECT_ALL};
     snprintf(d.reason, sizeof d.reason, "%s", reason);
-    write_decision(l, kl_loop_now_s(l) - l->opened_s, &d);
+    write_decision(l, kl_loop_now_s(l) - l->group.opened_s, &d);
     if (r->moved_in > 0)
         kl_trace_refused(r->trace, r->moved_in);
     r->moved_in = 0;
@@ -305,7 +297,7 @@ void kl_loop_record_refused(const kilter_loop *l, const char *reason) {
 static uint64_t own_iterations(const kilter_loop *l) {
     uint64_t sum = 0;
     kl_span own;
-    for (size_t k = 0; kl_loop_own_at(l, k, &own); k++)
+    for (size_t k = 0; l->kind->own(l, k, &own); k++)
         sum += own.hi - own.lo;
     return sum;
 }
@@ -314,42 +306,42 @@ kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error) {
     if (!l->record_word.made)
         return KILTER_OK;
     struct kl_loop_record *r = l->record;
-    const kl_trace_rank_row mine = {.rank = (uint32_t)l->rank,
+    const kl_trace_rank_row mine = {.rank = (uint32_t)l->group.rank,
                                     .iterations = own_iterations(l),
-                                    .elapsed_s = l->summary.elapsed_s,
-                                    .waited_s = l->summary.waited_s,
-                                    .moving_s = l->summary.moving_s};
+                                    .elapsed_s = l->meter.all.elapsed_s,
+                                    .waited_s = l->meter.all.waited_s,
+                                    .moving_s = l->meter.all.moving_s};
     kilter_status status = gather(l, &mine, r ? r->ends : NULL, sizeof mine, error);
-    for (uint32_t rank = 0; rank < l->ranks && r && status == KILTER_OK; rank++)
+    for (uint32_t rank = 0; rank < l->group.ranks && r && status == KILTER_OK; rank++)
         kl_trace_rank(r->trace, &r->ends[rank]);
     return status;
 }
 
-kilter_status kl_loop_record_end(kilter_loop *l, const kilter_error *failure, kilter_error *error) {
+kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *s, const kilter_error *failure,
+                                 kilter_error *error) {
     struct kl_loop_record *r = l->record;
     if (!r)
         return KILTER_OK;
-    double ended_s = kl_loop_now_s(l) - l->opened_s;
-    kilter_loop_summary s;
-    kilter_loop_summary_get(l, &s);
-    if (failure && failure->status == KILTER_ERR_PEER && l->words.rank > 0)
-        kl_trace_worker_left(r->trace, (uint32_t)l->words.rank, ended_s,
-                             l->words.text[0] ? l->words.text : "is dead, or has ended");
-    if (l->steer)
+    double ended_s = kl_loop_now_s(l) - l->group.opened_s;
+    if (failure && failure->status == KILTER_ERR_PEER && l->detector.words.rank > 0)
+        kl_trace_worker_left(r->trace, (uint32_t)l->detector.words.rank, ended_s,
+                             l->detector.words.text[0] ? l->detector.words.text : "is dead, or has ended");
+    if (l->rounds.steer)
         write_open_outcome(l);
-    kl_trace_loop_ended(r->trace,
-                        &(kl_trace_loop_end){.ended_s = ended_s,
-                                             .elapsed_s = s.elapsed_s,
-                                             .executions = s.executions,
-                                             .rounds = s.rounds,
-                                             .moves = s.moves,
-                                             .moved = s.moved,
-                                             .block = s.block,
-                                             .gained_s = s.gained_s,
-                                             .came_s = s.came_s,
-                                             .cost_s = l->steer ? kl_steer_account(l->steer)->cost_s : 0,
-                                             .decision = s.decision,
-                                             .status = failure ? failure->text : "done"});
+    kl_trace_loop_ended(
+        r->trace,
+        &(kl_trace_loop_end){.ended_s = ended_s,
+                             .elapsed_s = s->elapsed_s,
+                             .executions = s->executions,
+                             .rounds = s->rounds,
+                             .moves = s->moves,
+                             .moved = s->moved,
+                             .block = s->block,
+                             .gained_s = s->gained_s,
+                             .came_s = s->came_s,
+                             .cost_s = l->rounds.steer ? kl_steer_account(l->rounds.steer)->cost_s : 0,
+                             .decision = s->decision,
+                             .status = failure ? failure->text : "done"});
     kilter_status status = kl_trace_close(r->trace, ended_s, error);
     l->record = NULL;
     if (!failure) /* else MPI may still write into it */

@@ -17,7 +17,7 @@ typedef struct kl_rows { /* zeroed: none */
  * KILTER_ERR_MEMORY */
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error);
 /* Is there memory for so many bytes of rows, which are all to be written? kl_rows_take() fails at limits of
- * the process only, and whoever touches more than there is, is ended by the system. */
+ * the process only, and the system ends a process that touches more memory than there is. */
 bool kl_rows_fit(uint64_t bytes);
 /* Rows of `range` can be touched: those on pages that were not there are zero. KILTER_ERR_MEMORY: some may be
  * there now, which kl_rows_give() gives back. */

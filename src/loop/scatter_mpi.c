@@ -1,4 +1,4 @@
-/* Loops whose iterations may be anywhere: they move while an execution is under way, those not done first.
+/* Loops whose iterations may be anywhere: they move while a sweep is under way, those not done first.
  *
  * Rounds follow each other: a rank posts its next report when it has the answer to the last one, and has
  * worked for a period since, or has nothing to do. From the same reports all ranks make the same plan, which
@@ -9,8 +9,8 @@
  *                                  ◀── ANSWER: there is room, or not
  *     ROWS, array by array         ──▶
  *
- * A row that is done is done for the execution, wherever it goes then. When the reports say that all are
- * done, that is the end of it on all ranks. Executions that all end before a period has passed are quiet:
+ * A row that is done is done for the sweep, wherever it goes then. When the reports say that all are
+ * done, that is the end of it on all ranks. Sweeps that all end before a period has passed are quiet:
  * nothing can be decided in them, so that nobody waits for the others. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,87 +45,36 @@ typedef struct transfer {
     stage stage;
     list list;
     uint64_t granted;
-    kl_batch batch;
+    kl_requests requests;
 } transfer;
 
 typedef struct report {
-    uint64_t done, rows; /* of this execution; here */
-    uint64_t todo;       /* of them, in this execution */
+    uint64_t done, rows; /* of this sweep; here */
+    uint64_t todo;       /* of them, in this sweep */
     uint64_t refused;    /* of rows it should have sent, since the last report */
     kl_rank_report rank; /* without segments, which stay behind */
 } report;
 enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
 
 struct kl_scatter {
-    kl_spans todo, done;
+    kl_ranges todo, done;
     report mine, *all;
-    uint64_t *left; /* [ranks] of this execution */
-    kl_batch batch;
+    uint64_t *left; /* [ranks] of this sweep */
+    kl_requests requests;
     bool reported, over;
-    bool quiet;     /* no reports in this execution */
-    bool committed; /* what moved last was the steer's shares, not what was left of an execution */
+    bool quiet;     /* no reports in this sweep */
+    bool committed; /* what moved last was the steer's shares, not what was left of a sweep */
     double reported_s;
     double over_s;            /* rank 0's clock at the last end that was known to all … */
-    uint64_t ended;           /* … and executions that had ended then */
+    uint64_t ended;           /* … and sweeps that had ended then */
     uint64_t rounds, refused; /* refused: to be reported */
     uint64_t refusals;        /* reported by anybody, and not acted on yet */
     transfer *transfers;      /* in the order they were planned */
 };
 
-/* --- spans --- */
-
-bool kl_spans_add(kl_spans *s, kl_span span) {
-    if (span.lo >= span.hi)
-        return true;
-    if (s->count > 0 && s->at[s->count - 1].hi == span.lo) {
-        s->at[s->count - 1].hi = span.hi;
-        return true;
-    }
-    if (s->count == s->capacity) {
-        size_t capacity = 2 * s->capacity + 8;
-        kl_span *more = realloc(s->at, capacity * sizeof *more);
-        if (!more)
-            return false;
-        s->at = more;
-        s->capacity = capacity;
-    }
-    s->at[s->count++] = span;
-    return true;
-}
-
-uint64_t kl_spans_sum(const kl_spans *s) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < s->count; i++)
-        sum += s->at[i].hi - s->at[i].lo;
-    return sum;
-}
-
-static int by_place(const void *a, const void *b) {
-    const kl_span *x = a, *y = b;
-    return x->lo < y->lo ? -1 : x->lo > y->lo;
-}
-
-static void tidy(kl_spans *s) {
-    if (s->count > 1)
-        qsort(s->at, s->count, sizeof *s->at, by_place);
-    size_t kept = 0;
-    for (size_t i = 1; i < s->count; i++) {
-        if (s->at[kept].hi == s->at[i].lo)
-            s->at[kept].hi = s->at[i].hi;
-        else
-            s->at[++kept] = s->at[i];
-    }
-    s->count = s->count > 0 ? kept + 1 : 0;
-}
-
-void kl_spans_free(kl_spans *s) {
-    free(s->at);
-    *s = (kl_spans){0};
-}
-
 static kilter_status no_memory(const kilter_loop *l, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_MEMORY, "keeping track of the iterations of loop '%s': memory ran out",
-                   l->name);
+                   l->group.name);
 }
 
 /* --- transfers --- */
@@ -144,7 +93,7 @@ static transfer *add_transfer(struct kl_scatter *s, int peer, bool sends) {
 }
 
 /* Up to `count` rows from the end of `from` go onto the list. */
-static uint64_t enlist(list *to, kl_spans *from, uint64_t count, bool done) {
+static uint64_t enlist(list *to, kl_ranges *from, uint64_t count, bool done) {
     while (count > 0 && from->count > 0 && to->count < LISTED) {
         kl_span *last = &from->at[from->count - 1];
         uint64_t here = last->hi - last->lo, part = here < count ? here : count;
@@ -156,38 +105,42 @@ static uint64_t enlist(list *to, kl_spans *from, uint64_t count, bool done) {
     return count;
 }
 
+/* Address a message of the transfer. */
+static kl_mail mail_of(const transfer *t, int tag, void *data, size_t bytes) {
+    return (kl_mail){.data = data, .bytes = bytes, .peer = t->peer, .tag = t->tags + tag};
+}
+
 static kilter_status send_list(kilter_loop *l, int to, uint64_t count, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
     transfer *t = add_transfer(s, to, true);
     if (!t)
         return no_memory(l, error);
     enlist(&t->list, &s->done, enlist(&t->list, &s->todo, count, false), true);
-    kilter_status status =
-        kl_batch_receive(l, &t->batch, &t->granted, sizeof t->granted, to, t->tags + KL_TAG_ANSWER, error);
     t->stage = ANSWERS;
-    return status == KILTER_OK
-               ? kl_batch_send(l, &t->batch, &t->list, sizeof t->list, to, t->tags + KL_TAG_LIST, error)
-               : status;
+    kilter_status status =
+        kl_receive(&l->group, &t->requests, mail_of(t, KL_TAG_ANSWER, &t->granted, sizeof t->granted), error);
+    if (status != KILTER_OK)
+        return status;
+    return kl_send(&l->group, &t->requests, mail_of(t, KL_TAG_LIST, &t->list, sizeof t->list), error);
 }
 
 static kilter_status await_list(kilter_loop *l, int from, kilter_error *error) {
     transfer *t = add_transfer(l->scatter, from, false);
-    return t ? kl_batch_receive(l, &t->batch, &t->list, sizeof t->list, from, t->tags + KL_TAG_LIST, error)
-             : no_memory(l, error);
+    if (!t)
+        return no_memory(l, error);
+    return kl_receive(&l->group, &t->requests, mail_of(t, KL_TAG_LIST, &t->list, sizeof t->list), error);
 }
 
 static kilter_status pass_rows(kilter_loop *l, transfer *t, kilter_error *error) {
     kilter_status status = KILTER_OK;
     t->stage = ROWS;
-    for (size_t a = 0; a < l->array_count; a++)
+    for (size_t a = 0; a < l->layout.array_count; a++)
         for (size_t i = 0; i < t->list.count && status == KILTER_OK; i++) {
-            const kl_rows *rows = &l->arrays[a].rows;
+            const kl_rows *rows = &l->layout.arrays[a].rows;
             kl_span range = t->list.ranges[i].rows;
-            size_t bytes = (size_t)(range.hi - range.lo) * rows->bytes;
-            uint8_t *at = kl_rows_at(rows, range.lo);
-            status = t->sends
-                         ? kl_batch_send(l, &t->batch, at, bytes, t->peer, t->tags + KL_TAG_ROWS, error)
-                         : kl_batch_receive(l, &t->batch, at, bytes, t->peer, t->tags + KL_TAG_ROWS, error);
+            size_t bytes = (size_t)kl_length(range) * rows->bytes;
+            kl_mail mail = mail_of(t, KL_TAG_ROWS, kl_rows_at(rows, range.lo), bytes);
+            status = (t->sends ? kl_send : kl_receive)(&l->group, &t->requests, mail, error);
         }
     return status;
 }
@@ -195,31 +148,31 @@ static kilter_status pass_rows(kilter_loop *l, transfer *t, kilter_error *error)
 /* All ranges whose pages are in use: own rows, and those on their way here or from here. */
 static kilter_status give_pages(kilter_loop *l, const transfer *gone, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
-    kl_spans kept = {0};
-    bool fits = kl_spans_add(&kept, l->given);
+    kl_ranges kept = {0};
+    bool fits = kl_ranges_add(&kept, l->work.given);
     for (size_t i = 0; i < s->todo.count; i++)
-        fits &= kl_spans_add(&kept, s->todo.at[i]);
+        fits &= kl_ranges_add(&kept, s->todo.at[i]);
     for (size_t i = 0; i < s->done.count; i++)
-        fits &= kl_spans_add(&kept, s->done.at[i]);
+        fits &= kl_ranges_add(&kept, s->done.at[i]);
     for (const transfer *t = s->transfers; t; t = t->next)
         for (size_t i = 0; i < t->list.count && t != gone && (t->sends || t->stage == ROWS); i++)
-            fits &= kl_spans_add(&kept, t->list.ranges[i].rows);
-    for (size_t a = 0; a < l->array_count && fits; a++)
+            fits &= kl_ranges_add(&kept, t->list.ranges[i].rows);
+    for (size_t a = 0; a < l->layout.array_count && fits; a++)
         for (size_t i = 0; i < gone->list.count; i++)
-            kl_rows_give(&l->arrays[a].rows, gone->list.ranges[i].rows, kept.at, kept.count);
-    kl_spans_free(&kept);
+            kl_rows_give(&l->layout.arrays[a].rows, gone->list.ranges[i].rows, kept.at, kept.count);
+    kl_ranges_free(&kept);
     return fits ? KILTER_OK : no_memory(l, error);
 }
 
 static uint64_t bytes_of(const kilter_loop *l, const list *list) {
     uint64_t bytes = 0;
-    for (size_t a = 0; a < l->array_count; a++)
+    for (size_t a = 0; a < l->layout.array_count; a++)
         for (size_t i = 0; i < list->count; i++)
-            bytes += (list->ranges[i].rows.hi - list->ranges[i].rows.lo) * l->arrays[a].rows.bytes;
+            bytes += (list->ranges[i].rows.hi - list->ranges[i].rows.lo) * l->layout.arrays[a].rows.bytes;
     return bytes;
 }
 
-/* Beside rows that have been granted room before, and take it when they come. */
+/* Is there room, beside that granted to rows that are still on their way? */
 static bool is_room(const kilter_loop *l, const transfer *t) {
     uint64_t bytes = bytes_of(l, &t->list);
     for (const transfer *other = l->scatter->transfers; other; other = other->next)
@@ -229,9 +182,9 @@ static bool is_room(const kilter_loop *l, const transfer *t) {
 }
 
 static bool take_pages(kilter_loop *l, const transfer *t) {
-    for (size_t a = 0; a < l->array_count; a++)
+    for (size_t a = 0; a < l->layout.array_count; a++)
         for (size_t i = 0; i < t->list.count; i++)
-            if (kl_rows_take(&l->arrays[a].rows, t->list.ranges[i].rows, NULL) != KILTER_OK)
+            if (kl_rows_take(&l->layout.arrays[a].rows, t->list.ranges[i].rows, NULL) != KILTER_OK)
                 return false;
     return true;
 }
@@ -246,21 +199,21 @@ static kilter_status answer_list(kilter_loop *l, transfer *t, kilter_error *erro
         t->list.count = 0;
         t->stage = ROWS;
     }
-    return status == KILTER_OK ? kl_batch_send(l, &t->batch, &t->granted, sizeof t->granted, t->peer,
-                                               t->tags + KL_TAG_ANSWER, error)
-                               : status;
+    if (status != KILTER_OK)
+        return status;
+    return kl_send(&l->group, &t->requests, mail_of(t, KL_TAG_ANSWER, &t->granted, sizeof t->granted), error);
 }
 
 static bool put_back(struct kl_scatter *s, const list *from) {
     bool fits = true;
     for (size_t i = from->count; i-- > 0;)
-        fits &= kl_spans_add(from->ranges[i].done ? &s->done : &s->todo, from->ranges[i].rows);
-    tidy(&s->todo);
-    tidy(&s->done);
+        fits &= kl_ranges_add(from->ranges[i].done ? &s->done : &s->todo, from->ranges[i].rows);
+    kl_ranges_tidy(&s->todo);
+    kl_ranges_tidy(&s->done);
     return fits;
 }
 
-/* Who has the rows again reports that, and them: the next decision awaits these, and so knows of it. */
+/* The rank that has the rows again reports them and the refusal. The next decision waits for that report. */
 static kilter_status hear_answer(kilter_loop *l, transfer *t, kilter_error *error) {
     if (t->granted)
         return pass_rows(l, t, error);
@@ -276,20 +229,21 @@ static kilter_status complete(kilter_loop *l, transfer *t, kilter_error *error) 
     for (size_t i = 0; i < t->list.count; i++) {
         rows += t->list.ranges[i].rows.hi - t->list.ranges[i].rows.lo;
         if (t->sends)
-            kl_loop_note_gone(l, t->list.ranges[i].rows, t->peer);
+            kl_layout_note_gone(&l->layout,
+                                (kl_gone){t->list.ranges[i].rows, kl_meter_sweep(&l->meter), t->peer});
     }
-    l->measured.moved += rows;
+    l->meter.since.moved += rows;
     if (t->sends)
         return give_pages(l, t, error);
     return put_back(l->scatter, &t->list) ? KILTER_OK : no_memory(l, error);
 }
 
-/* What has come to its end leaves the list. */
+/* Do a transfer's next step; one that is complete leaves the list. */
 static kilter_status go_on(kilter_loop *l, transfer **place, kilter_error *error) {
     transfer *t = *place;
     stage stage = t->stage;
-    kilter_status status = kl_batch_look(l, &t->batch, error);
-    if (status != KILTER_OK || t->batch.open > 0)
+    kilter_status status = kl_requests_look(&l->group, &t->requests, error);
+    if (status != KILTER_OK || t->requests.open > 0)
         return status;
     if (stage == LISTS)
         return answer_list(l, t, error);
@@ -297,7 +251,7 @@ static kilter_status go_on(kilter_loop *l, transfer **place, kilter_error *error
         return hear_answer(l, t, error);
     status = complete(l, t, error);
     *place = t->next;
-    kl_batch_free(&t->batch);
+    kl_requests_free(&t->requests);
     free(t);
     return status;
 }
@@ -313,9 +267,7 @@ static kilter_status look_at_transfers(kilter_loop *l, kilter_error *error) {
         if (*place == t)
             place = &t->next;
     }
-    double passed_s = kl_loop_now_s(l) - began_s;
-    l->measured.moving_s += passed_s;
-    l->summary.moving_s += passed_s;
+    kl_meter_moving(&l->meter, kl_loop_now_s(l) - began_s);
     return status;
 }
 
@@ -324,12 +276,12 @@ static kilter_status look_at_transfers(kilter_loop *l, kilter_error *error) {
 static kilter_status carry_out(kilter_loop *l, const kl_transfer *transfers, size_t count,
                                kilter_error *error) {
     kilter_status status = KILTER_OK;
-    l->summary.moves += count > 0;
+    l->meter.all.moves += count > 0;
     for (size_t i = 0; i < count && status == KILTER_OK; i++) {
-        l->summary.moved += transfers[i].count;
-        if ((int)transfers[i].from == l->rank)
+        l->meter.all.moved += transfers[i].count;
+        if ((int)transfers[i].from == l->group.rank)
             status = send_list(l, (int)transfers[i].to, transfers[i].count, error);
-        else if ((int)transfers[i].to == l->rank)
+        else if ((int)transfers[i].to == l->group.rank)
             status = await_list(l, (int)transfers[i].from, error);
     }
     return status;
@@ -337,198 +289,206 @@ static kilter_status carry_out(kilter_loop *l, const kl_transfer *transfers, siz
 
 /* From anybody to anybody, sometimes more than there is. */
 static kilter_status force(kilter_loop *l, kilter_error *error) {
-    if (l->ranks < 2)
+    if (l->group.ranks < 2)
         return KILTER_OK;
-    uint64_t seed = kl_mix64(l->seed + l->scatter->rounds);
-    kl_transfer transfer = {.from = (uint32_t)(seed % l->ranks),
-                            .count = (seed >> 32) % (l->options.iterations / l->ranks + 2)};
-    transfer.to = (uint32_t)((transfer.from + 1 + (seed >> 16) % (l->ranks - 1)) % l->ranks);
+    uint64_t seed = kl_mix64(l->rounds.seed + l->scatter->rounds);
+    kl_transfer transfer = {.from = (uint32_t)(seed % l->group.ranks),
+                            .count = (seed >> 32) % (l->options.iterations / l->group.ranks + 2)};
+    transfer.to = (uint32_t)((transfer.from + 1 + (seed >> 16) % (l->group.ranks - 1)) % l->group.ranks);
     return transfer.count > 0 ? carry_out(l, &transfer, 1, error) : KILTER_OK;
 }
 
 /* A period has passed, and no rows are on their way: they are all on some rank. */
 static bool is_time(kilter_loop *l) {
     uint64_t rows = 0;
-    for (uint32_t r = 0; r < l->ranks; r++)
-        rows += l->target[r] = l->scatter->all[r].rows;
-    return rows == l->options.iterations && l->round.all[0].elapsed_s - l->round.asked_s >= l->period_s;
+    for (uint32_t r = 0; r < l->group.ranks; r++)
+        rows += l->layout.target[r] = l->scatter->all[r].rows;
+    return rows == l->options.iterations &&
+           l->rounds.all[0].elapsed_s - l->rounds.asked_s >= l->rounds.period_s;
 }
 
 /* Whatever was refused, or could not be sent: rows are where the ranks say they are. */
 static void correct_places(kilter_loop *l) {
     if (l->scatter->refusals > 0 && l->scatter->committed)
-        kl_steer_refuse(l->steer);
-    if (memcmp(kl_steer_shares(l->steer), l->target, l->ranks * sizeof *l->target) != 0)
-        kl_steer_place(l->steer, l->target);
+        kl_steer_refuse(l->rounds.steer);
+    if (memcmp(kl_steer_shares(l->rounds.steer), l->layout.target,
+               l->group.ranks * sizeof *l->layout.target) != 0)
+        kl_steer_place(l->rounds.steer, l->layout.target);
     l->scatter->refusals = 0;
 }
 
 static bool share_what_is_left(kilter_loop *l, kl_steer_plan *plan) {
     struct kl_scatter *s = l->scatter;
-    for (uint32_t r = 0; r < l->ranks; r++)
+    for (uint32_t r = 0; r < l->group.ranks; r++)
         s->left[r] = s->all[r].todo;
-    return kl_steer_left(l->steer, s->left, plan);
+    return kl_steer_left(l->rounds.steer, s->left, plan);
 }
 
 static kilter_status decide(kilter_loop *l, kilter_error *error) {
+    struct kl_scatter *s = l->scatter;
     kl_steer_plan plan;
-    for (uint32_t r = 0; r < l->ranks; r++)
-        kl_report_add(&l->round.all[r], &l->scatter->all[r].rank);
+    for (uint32_t r = 0; r < l->group.ranks; r++)
+        kl_report_add(&l->rounds.all[r], &s->all[r].rank);
     if (!is_time(l))
         return KILTER_OK;
     correct_places(l);
-    l->round.asked_s = l->round.all[0].elapsed_s;
-    if (kl_steer_round(l->steer, l->round.all, &plan) != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->name);
-    l->summary.rounds++;
-    l->scatter->committed = !share_what_is_left(l, &plan) && plan.move;
-    kl_loop_note(l, &plan);
-    kl_loop_record_round(l, l->round.all, &plan);
-    memset(l->round.all, 0, l->ranks * sizeof *l->round.all);
-    l->period_s = plan.period.target_s;
-    if (!plan.move)
-        return KILTER_OK;
-    kilter_status status = carry_out(l, plan.transfers, plan.transfer_count, error);
-    if (l->scatter->committed)
-        kl_steer_commit(l->steer);
+    kilter_status status = kl_rounds_decide(l, &plan, error);
+    if (status != KILTER_OK)
+        return status;
+    s->committed = !share_what_is_left(l, &plan) && plan.move;
+    kl_rounds_note(l, &plan);
+    if (plan.move)
+        status = carry_out(l, plan.transfers, plan.transfer_count, error);
+    if (s->committed)
+        kl_steer_commit(l->rounds.steer);
     return status;
 }
 
-/* All is done. The next report is made in the execution in which a period will have passed; sooner where
+/* All is done. The next report is made in the sweep in which a period will have passed; sooner where
  * reports cost little, and after not more than half as many as there were, as the next ones may take longer.
  * The same on all ranks. */
 static void set_next(kilter_loop *l) {
     struct kl_scatter *s = l->scatter;
-    double now_s = s->all[0].rank.elapsed_s, left_s = l->round.asked_s + l->period_s - now_s;
-    uint64_t ended = l->execution + 1;
+    double now_s = s->all[0].rank.elapsed_s, left_s = l->rounds.asked_s + l->rounds.period_s - now_s;
+    uint64_t ended = kl_meter_sweep(&l->meter) + 1;
     double pass_s = (now_s - s->over_s) / (double)(ended - s->ended), passes = left_s / pass_s;
-    uint64_t most = kl_report_hooks(l->interact_s, pass_s);
+    uint64_t most = kl_report_hooks(l->rounds.interact_s, pass_s);
     most = most < ended / 2 ? most : ended / 2;
     s->over_s = now_s;
     s->ended = ended;
-    l->round.at = ended + (passes >= 1 && !l->forced ? (passes < (double)most ? (uint64_t)passes : most) : 0);
+    l->rounds.at =
+        ended + (passes >= 1 && !l->rounds.forced ? (passes < (double)most ? (uint64_t)passes : most) : 0);
 }
 
 static kilter_status answer(kilter_loop *l, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
     uint64_t done = 0;
-    kilter_status status = kl_batch_look(l, &s->batch, error);
-    if (status != KILTER_OK || s->batch.open > 0)
+    kilter_status status = kl_requests_look(&l->group, &s->requests, error);
+    if (status != KILTER_OK || s->requests.open > 0)
         return status;
     s->reported = false;
     s->rounds++;
-    kl_reports_spread(l, s->all, REPORT_BYTES, sizeof *s->all);
+    kl_group_spread(&l->group, s->all, REPORT_BYTES, sizeof *s->all);
     uint64_t refused = 0;
-    for (uint32_t r = 0; r < l->ranks; r++) {
+    for (uint32_t r = 0; r < l->group.ranks; r++) {
         done += s->all[r].done;
         refused += s->all[r].refused;
     }
     s->refusals += refused;
     if (refused > 0)
-        kl_loop_refused(l,
-                        "some rows stay where they were: a rank has no memory for those it should have had");
+        kl_rounds_refused(
+            l, "some rows stay where they were: a rank has no memory for those it should have had");
     s->over = done == l->options.iterations;
-    kilter_status decided = l->forced ? force(l, error) : decide(l, error);
+    kilter_status decided = l->rounds.forced ? force(l, error) : decide(l, error);
     if (s->over)
         set_next(l);
     return decided;
 }
 
-static kilter_status make_report(kilter_loop *l, kilter_error *error) {
-    struct kl_scatter *s = l->scatter;
-    kl_measured *m = &l->measured;
-    uint64_t todo = kl_spans_sum(&s->todo);
-    double part = (double)l->rows_done / (double)(l->rows_done + todo + (l->rows_done + todo == 0));
-    kl_loop_measure_quantum(l);
-    s->reported_s = kl_loop_now_s(l);
-    s->mine = (report){.rank = {.elapsed_s = s->reported_s - l->opened_s,
-                                .executions = m->executions + part,
-                                .busy_s = m->busy_s,
-                                .iterations = (uint64_t)m->rows,
-                                .moving_s = m->moving_s,
-                                .moved = m->moved,
-                                .quantum_s = l->quantum_s},
-                       .done = l->rows_done,
-                       .rows = todo + kl_spans_sum(&s->done),
-                       .todo = todo,
-                       .refused = s->refused};
-    *m = (kl_measured){.executions = -part};
-    s->refused = 0;
-    s->reported = true;
-    return kl_reports_share(l, &s->batch, &s->mine, s->all, REPORT_BYTES, error);
+static double part_done(const kilter_loop *l) {
+    uint64_t rows = l->work.done + kl_ranges_sum(&l->scatter->todo);
+    return (double)l->work.done / (double)(rows + (rows == 0));
 }
 
-/* --- an execution --- */
+static kilter_status make_report(kilter_loop *l, kilter_error *error) {
+    struct kl_scatter *s = l->scatter;
+    uint64_t todo = kl_ranges_sum(&s->todo);
+    kl_meter_quantum(&l->meter);
+    s->reported_s = kl_loop_now_s(l);
+    s->mine = (report){.rank = kl_meter_report(&l->meter, (kl_span){0, 0}, part_done(l)),
+                       .done = l->work.done,
+                       .rows = todo + kl_ranges_sum(&s->done),
+                       .todo = todo,
+                       .refused = s->refused};
+    s->refused = 0;
+    s->reported = true;
+    return kl_group_share(&l->group, &s->requests, &s->mine, s->all, REPORT_BYTES, error);
+}
 
-kilter_status kl_scatter_open(kilter_loop *l, kilter_error *error) {
+/* --- a sweep --- */
+
+static kilter_status open_scatter(kilter_loop *l, kilter_error *error) {
     struct kl_scatter *s = calloc(1, sizeof *s);
     if (s) {
-        s->all = calloc(l->ranks, sizeof *s->all);
-        s->left = calloc(l->ranks, sizeof *s->left);
+        s->all = calloc(l->group.ranks, sizeof *s->all);
+        s->left = calloc(l->group.ranks, sizeof *s->left);
     }
-    uint64_t fits = s && s->all && s->left && kl_spans_add(&s->done, kl_loop_own(l));
+    uint64_t fits = s && s->all && s->left && kl_ranges_add(&s->done, kl_layout_own(&l->layout));
     l->scatter = s;
-    kilter_status status = kl_loop_least(l, &fits, 1, error);
+    kilter_status status = kl_group_least(&l->group, &fits, 1, error);
     return status == KILTER_OK && !fits ? no_memory(l, error) : status;
 }
 
-void kl_scatter_free(struct kl_scatter *s) {
+static void free_scatter(kilter_loop *l) {
+    struct kl_scatter *s = l->scatter;
     if (!s)
         return;
-    kl_spans_free(&s->todo);
-    kl_spans_free(&s->done);
-    kl_batch_free(&s->batch);
+    kl_ranges_free(&s->todo);
+    kl_ranges_free(&s->done);
+    kl_requests_free(&s->requests);
     free(s->all);
     free(s->left);
     free(s);
 }
 
-void kl_scatter_begin(kilter_loop *l) {
+/* The rows that are here between two sweeps. */
+static bool own(const kilter_loop *l, size_t nth, kl_span *range) {
+    const kl_ranges *own = &l->scatter->done;
+    if (nth < own->count)
+        *range = own->at[nth];
+    return nth < own->count;
+}
+
+static kilter_status begin(kilter_loop *l, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
-    kl_spans all = s->done;
+    kl_ranges all = s->done;
+    (void)error;
     s->done = s->todo; /* empty */
     s->todo = all;
     s->over = false;
-    s->quiet = l->execution < l->round.at;
+    s->quiet = kl_meter_sweep(&l->meter) < l->rounds.at;
     s->reported_s = kl_loop_now_s(l);
-    l->rows_done = 0;
-    l->given = (kl_span){0, 0};
+    l->work = (kl_work){.done = 0};
+    return KILTER_OK;
 }
 
 static kilter_status count_given(kilter_loop *l, kilter_error *error) {
-    kl_span given = l->given;
-    if (given.lo >= given.hi)
+    kl_span given = l->work.given;
+    if (kl_is_empty(given))
         return KILTER_OK;
-    double rows = (double)(given.hi - given.lo), busy_s = kl_loop_now_s(l) - l->given_s;
-    l->measured.busy_s += busy_s;
-    l->measured.rows += rows;
-    l->iteration_s = busy_s / rows;
-    l->rows_done += given.hi - given.lo;
-    l->given = (kl_span){0, 0};
-    return kl_spans_add(&l->scatter->done, given) ? KILTER_OK : no_memory(l, error);
+    kl_meter_count(&l->meter, (double)kl_length(given), kl_loop_now_s(l) - l->meter.given_s);
+    l->work.done += kl_length(given);
+    l->work.given = (kl_span){0, 0};
+    return kl_ranges_add(&l->scatter->done, given) ? KILTER_OK : no_memory(l, error);
 }
 
-static void give(kilter_loop *l, kilter_range *range) {
-    kl_span *first = &l->scatter->todo.at[0];
-    uint64_t count = first->hi - first->lo, mine = kl_spans_sum(&l->scatter->todo);
-    uint64_t piece = (mine + KL_SEGMENTS - 1) / KL_SEGMENTS;
-    uint64_t most = l->iteration_s > 0 ? kl_doall_grain(mine, l->iteration_s, l->period_s / 4) : 1;
-    piece = l->iteration_s > 0 && l->iteration_s * (double)mine < l->period_s / 4 ? mine : piece;
-    piece = piece < most ? piece : most;
-    count = count < piece ? count : piece;
-    l->given = (kl_span){first->lo, first->lo + count};
+static uint64_t piece(const kilter_loop *l) {
+    uint64_t mine = kl_ranges_sum(&l->scatter->todo), even = (mine + KL_SEGMENTS - 1) / KL_SEGMENTS;
+    double each_s = l->meter.iteration_s, period_s = l->rounds.period_s / 4;
+    if (each_s == 0)
+        return 1;
+    uint64_t most = kl_doall_grain(mine, each_s, period_s),
+             wanted = each_s * (double)mine < period_s ? mine : even;
+    return wanted < most ? wanted : most;
+}
+
+static void give(kilter_loop *l, kl_given *given) {
+    kl_ranges *todo = &l->scatter->todo;
+    kl_span *first = &todo->at[0];
+    uint64_t count = kl_length(*first), most = piece(l);
+    count = count < most ? count : most;
+    given->rows = l->work.given = (kl_span){first->lo, first->lo + count};
     first->lo += count;
-    if (first->lo == first->hi) {
-        l->scatter->todo.count--;
-        memmove(first, first + 1, l->scatter->todo.count * sizeof *first);
+    if (kl_is_empty(*first)) {
+        todo->count--;
+        memmove(first, first + 1, todo->count * sizeof *first);
     }
-    *range = (kilter_range){l->given.lo, l->given.hi};
-    l->given_s = kl_loop_now_s(l);
+    l->meter.given_s = kl_loop_now_s(l);
 }
 
-/* Where nobody dies something that comes is all there is to wake up for. */
+/* In a simulation nobody dies: something that comes is all there is to wake up for. */
 static void rest(kilter_loop *l) {
-    kl_mpi_rest(&l->wait, false, kl_mpi_ranks_die ? REST_MOST_S : SIMULATED_REST_MOST_S);
+    kl_mpi_rest(&l->group.wait, false, kl_mpi_ranks_die ? REST_MOST_S : SIMULATED_REST_MOST_S);
 }
 
 static kilter_status step(kilter_loop *l, kilter_error *error) {
@@ -538,55 +498,64 @@ static kilter_status step(kilter_loop *l, kilter_error *error) {
         status = answer(l, error);
     if (s->quiet)
         s->over = s->todo.count == 0;
-    bool due = s->todo.count == 0 || l->forced || kl_loop_now_s(l) - s->reported_s >= l->period_s;
+    bool due =
+        s->todo.count == 0 || l->rounds.forced || kl_loop_now_s(l) - s->reported_s >= l->rounds.period_s;
     if (status == KILTER_OK && !s->reported && !s->quiet && !s->over && due)
         status = make_report(l, error);
-    return status == KILTER_OK ? kl_loop_look_for_deaths(l, error) : status;
+    return status == KILTER_OK ? kl_group_look(&l->group, kl_monotonic_s(), error) : status;
 }
 
-kilter_status kl_scatter_next(kilter_loop *l, kilter_range *range, bool *got, kilter_error *error) {
+static kilter_status next(kilter_loop *l, kl_given *given, bool *got, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
     kilter_status status = count_given(l, error);
     if (status == KILTER_OK)
         status = step(l, error);
     double began_s = kl_loop_now_s(l);
     bool waits = !s->over && s->todo.count == 0;
-    kl_mpi_traffic(&l->wait);
+    kl_mpi_traffic(&l->group.wait);
     while (status == KILTER_OK && !s->over && s->todo.count == 0) {
         rest(l);
         status = step(l, error);
     }
     if (waits)
-        kl_mpi_waited(&l->wait);
+        kl_mpi_waited(&l->group.wait);
     *got = status == KILTER_OK && s->todo.count > 0;
-    l->summary.waited_s += kl_loop_now_s(l) - began_s;
+    l->meter.all.waited_s += kl_loop_now_s(l) - began_s;
     if (*got)
-        give(l, range);
+        give(l, given);
     return status;
 }
 
-bool kl_scatter_is_done(const kilter_loop *l) {
-    return l->scatter->over && l->given.lo >= l->given.hi;
+static bool is_done(const kilter_loop *l) {
+    return l->scatter->over && kl_is_empty(l->work.given);
 }
 
 /* Rows that are on their way arrive; nobody sends any more. */
-kilter_status kl_scatter_end(kilter_loop *l, kilter_error *error) {
+static kilter_status end(kilter_loop *l, kilter_error *error) {
+    struct kl_scatter *s = l->scatter;
     kilter_status status = KILTER_OK;
-    bool waits = l->scatter->transfers != NULL;
-    kl_mpi_traffic(&l->wait);
-    while (l->scatter->transfers && status == KILTER_OK) {
+    bool waits = s->transfers != NULL;
+    kl_mpi_traffic(&l->group.wait);
+    while (s->transfers && status == KILTER_OK) {
         status = look_at_transfers(l, error);
         if (status == KILTER_OK)
-            status = kl_loop_look_for_deaths(l, error);
-        if (l->scatter->transfers)
+            status = kl_group_look(&l->group, kl_monotonic_s(), error);
+        if (s->transfers)
             rest(l);
     }
     if (waits)
-        kl_mpi_waited(&l->wait);
-    tidy(&l->scatter->done);
+        kl_mpi_waited(&l->group.wait);
+    kl_ranges_tidy(&s->done);
     return status;
 }
 
-const kl_spans *kl_scatter_own(const kilter_loop *l) {
-    return &l->scatter->done;
-}
+const kl_kind kl_scattered = {.anywhere = true,
+                              .open = open_scatter,
+                              .close = free_scatter,
+                              .own = own,
+                              .begin = begin,
+                              .next = next,
+                              .is_done = is_done,
+                              .end = end,
+                              .sweep_done = part_done,
+                              .pass_done = part_done};

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loop/loop_mpi.h"
+#include "loop/steps_mpi.h"
 
-enum { KEY_BITS = 24, WORDS = KL_SUM_WORDS + 2, NAME_BYTES = 100 };
+enum { KEY_BITS = 24, NAME_BYTES = 100 };
 
 static const double APART_S = 0.5; /* between two looks of a rank that does not wait */
 
@@ -25,9 +25,9 @@ bool kl_loop_checks(void) {
 
 /* --- calls as numbers --- */
 
-/* For comparing, and for naming: execution, call, array, root. The lowest 16 bits are left to a rank. */
-static uint64_t pack(const kilter_loop *l, kl_call call, size_t array, int root) {
-    return (l->execution & 0xffffff) << 40 | (uint64_t)call << 36 | (array & 0xff) << 28 |
+/* For comparing, and for naming: sweep, call, array, root. The lowest 16 bits are left to a rank. */
+static uint64_t pack(kl_call call, uint64_t sweeps, size_t array, int root) {
+    return (sweeps & 0xffffff) << 40 | (uint64_t)call << 36 | (array & 0xff) << 28 |
            ((uint64_t)root & 0xfff) << 16;
 }
 
@@ -41,11 +41,11 @@ static void name_call(uint64_t packed, char text[NAME_BYTES]) {
     else if (call == KL_CALL_GATHER)
         snprintf(details, sizeof details, " of array %u to rank %u", (unsigned)(packed >> 28 & 0xff),
                  (unsigned)(packed >> 16 & 0xfff));
-    snprintf(text, NAME_BYTES, "kilter_loop_%s()%s (executions so far: %u)",
+    snprintf(text, NAME_BYTES, "kilter_loop_%s()%s (sweeps so far: %u)",
              call <= KL_CALL_CLOSE ? names[call] : "?", details, (unsigned)(packed >> 40));
 }
 
-static kilter_status out_of_step(const kilter_loop *l, uint64_t one, int rank, uint64_t other, int other_rank,
+static kilter_status out_of_step(const kl_steps *s, uint64_t one, int rank, uint64_t other, int other_rank,
                                  kilter_error *error) {
     char texts[2][NAME_BYTES];
     name_call(one, texts[0]);
@@ -53,41 +53,43 @@ static kilter_status out_of_step(const kilter_loop *l, uint64_t one, int rank, u
     return kl_fail(error, KILTER_ERR_USAGE,
                    "collective calls of loop '%s' are out of step: rank %d is in %s, rank %d in %s; all "
                    "ranks must make the same calls in the same order",
-                   l->name, rank, texts[0], other_rank, texts[1]);
+                   s->group->name, rank, texts[0], other_rank, texts[1]);
 }
 
 /* --- where ranks meet --- */
 
-void kl_step(kilter_loop *l, kl_call call, size_t array, int root) {
-    l->steps.recent[l->steps.number++ % KL_STEPS] = pack(l, call, array, root);
+void kl_step(kl_steps *s, kl_call call, uint64_t sweeps, size_t array, int root) {
+    s->recent[s->number++ % KL_STEPS] = pack(call, sweeps, array, root);
 }
 
-static uint64_t last_step(const kilter_loop *l) {
-    return l->steps.recent[(l->steps.number - 1) % KL_STEPS];
+static uint64_t last_step(const kl_steps *s) {
+    return s->recent[(s->number - 1) % KL_STEPS];
 }
 
 /* All ranks know by now that not all are in the same call. */
-static kilter_status name_difference(kilter_loop *l, kilter_error *error) {
-    uint64_t mine = last_step(l) | ((uint64_t)l->rank & 0xffff), ends[2] = {mine, ~mine};
-    kilter_status status = kl_loop_least_on(l, l->calls, ends, 2, error);
+static kilter_status name_difference(kl_steps *s, kilter_error *error) {
+    uint64_t mine = last_step(s) | ((uint64_t)s->group->rank & 0xffff), ends[2] = {mine, ~mine};
+    kilter_status status =
+        kl_group_reduce(s->group, (kl_reduction){s->group->calls, MPI_UINT64_T, MPI_MIN, 2}, ends, error);
     if (status != KILTER_OK)
         return status;
     uint64_t first = ends[0], last = ~ends[1];
-    return out_of_step(l, first, (int)(first & 0xffff), last, (int)(last & 0xffff), error);
+    return out_of_step(s, first, (int)(first & 0xffff), last, (int)(last & 0xffff), error);
 }
 
-kilter_status kl_steps_meet(kilter_loop *l, int64_t *words, kilter_error *error) {
-    int64_t all[WORDS] = {0}, key = (int64_t)(kl_mix64(last_step(l)) >> (64 - KEY_BITS));
+kilter_status kl_steps_meet(kl_steps *s, int64_t *words, kilter_error *error) {
+    int64_t all[KL_GROUP_WORDS] = {0}, key = (int64_t)(kl_mix64(last_step(s)) >> (64 - KEY_BITS));
     if (words)
         memcpy(all, words, KL_SUM_WORDS * sizeof *all);
     all[KL_SUM_WORDS] = key;
     all[KL_SUM_WORDS + 1] = key * key;
-    kilter_status status = kl_loop_reduce(l, l->calls, all, WORDS, MPI_INT64_T, MPI_SUM, error);
+    kilter_status status = kl_group_reduce(
+        s->group, (kl_reduction){s->group->calls, MPI_INT64_T, MPI_SUM, KL_GROUP_WORDS}, all, error);
     if (status != KILTER_OK)
         return status;
-    int64_t ranks = (int64_t)l->ranks;
+    int64_t ranks = (int64_t)s->group->ranks;
     if (all[KL_SUM_WORDS] != ranks * key || all[KL_SUM_WORDS + 1] != ranks * key * key)
-        return name_difference(l, error);
+        return name_difference(s, error);
     if (words)
         memcpy(words, all, KL_SUM_WORDS * sizeof *all);
     return KILTER_OK;
@@ -96,73 +98,76 @@ kilter_status kl_steps_meet(kilter_loop *l, int64_t *words, kilter_error *error)
 /* --- where they wait --- */
 
 /* In the calls that both still know. */
-static kilter_status compare(const kilter_loop *l, const kl_steps_word *theirs, int rank,
-                             kilter_error *error) {
-    uint64_t mine = l->steps.number, both = mine < theirs->number ? mine : theirs->number;
+static kilter_status compare(const kl_steps *s, const kl_steps_word *theirs, int rank, kilter_error *error) {
+    uint64_t mine = s->number, both = mine < theirs->number ? mine : theirs->number;
     uint64_t longer = mine < theirs->number ? theirs->number : mine;
     for (uint64_t k = longer > KL_STEPS ? longer - KL_STEPS : 0; k < both; k++)
-        if (l->steps.recent[k % KL_STEPS] != theirs->recent[k % KL_STEPS])
-            return out_of_step(l, l->steps.recent[k % KL_STEPS], l->rank, theirs->recent[k % KL_STEPS], rank,
+        if (s->recent[k % KL_STEPS] != theirs->recent[k % KL_STEPS])
+            return out_of_step(s, s->recent[k % KL_STEPS], s->group->rank, theirs->recent[k % KL_STEPS], rank,
                                error);
     return KILTER_OK;
 }
 
-static kilter_status hear(kilter_loop *l, kilter_error *error) {
-    int before = (l->rank + (int)l->ranks - 1) % (int)l->ranks;
+static kilter_status hear(kl_steps *s, kilter_error *error) {
+    int before = (s->group->rank + (int)s->group->ranks - 1) % (int)s->group->ranks;
     kilter_status status = KILTER_OK;
     for (int there = 1; there && status == KILTER_OK;) {
         kl_steps_word word;
-        int code = MPI_Iprobe(before, KL_TAG_STEPS, l->calls, &there, MPI_STATUS_IGNORE);
+        int code = MPI_Iprobe(before, KL_TAG_STEPS, s->group->calls, &there, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && there)
-            code = MPI_Recv(&word, sizeof word, MPI_BYTE, before, KL_TAG_STEPS, l->calls, MPI_STATUS_IGNORE);
+            code = MPI_Recv(&word, sizeof word, MPI_BYTE, before, KL_TAG_STEPS, s->group->calls,
+                            MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS)
             return kl_mpi_failed(code, "comparing the calls of a loop's ranks", error);
         if (there) {
-            l->steps.heard_last = word.last;
-            status = compare(l, &word, before, error);
+            s->heard_last = word.last;
+            status = compare(s, &word, before, error);
         }
     }
     return status;
 }
 
-static kilter_status tell(kilter_loop *l, bool last, kilter_error *error) {
-    kl_steps *s = &l->steps;
+static kilter_status tell(kl_steps *s, bool last, kilter_error *error) {
     s->told = s->number;
     s->word.number = s->number;
     s->word.last = last;
     memcpy(s->word.recent, s->recent, sizeof s->recent);
-    return kl_batch_send_on(l->calls, &s->batch, &s->word, sizeof s->word, (l->rank + 1) % (int)l->ranks,
-                            KL_TAG_STEPS, error);
+    return kl_send(s->group, &s->requests,
+                   (kl_mail){.data = &s->word,
+                             .bytes = sizeof s->word,
+                             .peer = (s->group->rank + 1) % (int)s->group->ranks,
+                             .tag = KL_TAG_STEPS,
+                             .calls = true,
+                             .silent = true},
+                   error);
 }
 
-kilter_status kl_steps_look(kilter_loop *l, double now_s, kilter_error *error) {
-    kl_steps *s = &l->steps;
-    if (s->number == 0 || l->ranks == 1) /* 0: the loop is being opened */
+kilter_status kl_steps_look(kl_steps *s, double now_s, kilter_error *error) {
+    if (s->number == 0 || s->group->ranks == 1) /* 0: the loop is being opened */
         return KILTER_OK;
     if (now_s - s->looked_s > APART_S)
         s->waits_s = now_s;
     s->looked_s = now_s;
-    kilter_status status = hear(l, error);
+    kilter_status status = hear(s, error);
     if (status == KILTER_OK)
-        status = kl_batch_look(l, &s->batch, error);
-    bool due = now_s - s->waits_s > s->tell_after_s && s->told != s->number && s->batch.open == 0;
-    return status == KILTER_OK && due ? tell(l, false, error) : status;
+        status = kl_requests_look(s->group, &s->requests, error);
+    bool due = now_s - s->waits_s > s->tell_after_s && s->told != s->number && s->requests.open == 0;
+    return status == KILTER_OK && due ? tell(s, false, error) : status;
 }
 
 /* No word may be on its way when the communicator is freed: those of a rank come in the order of sending. */
-kilter_status kl_steps_close(kilter_loop *l, kilter_error *error) {
-    kl_steps *s = &l->steps;
-    if (!kl_mpi_ranks_die || l->ranks == 1)
+kilter_status kl_steps_close(kl_steps *s, kilter_error *error) {
+    if (!kl_mpi_ranks_die || s->group->ranks == 1)
         return KILTER_OK;
-    kilter_status status = kl_batch_await(l, &s->batch, error);
+    kilter_status status = kl_requests_await(s->group, &s->requests, error);
     if (status == KILTER_OK)
-        status = tell(l, true, error);
+        status = tell(s, true, error);
     while (status == KILTER_OK && !s->heard_last) {
-        status = hear(l, error);
+        status = hear(s, error);
         if (status == KILTER_OK)
-            status = kl_loop_look_for_deaths(l, error);
+            status = kl_group_look(s->group, kl_monotonic_s(), error);
         if (!s->heard_last)
-            kl_loop_rest(l, false);
+            kl_group_rest(s->group, false);
     }
-    return status == KILTER_OK ? kl_batch_await(l, &s->batch, error) : status;
+    return status == KILTER_OK ? kl_requests_await(s->group, &s->requests, error) : status;
 }

@@ -7,7 +7,7 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* Of one try: blocks of fewer share what the first of them brought into the cache. */
+/* Elements of one try. Blocks of fewer share what the first of them brought into the cache. */
 static uint64_t elements_of_try(uint32_t size) {
     enum { LEAST = 8 };
     uint64_t elements = UINT64_C(1) << size;
@@ -116,8 +116,8 @@ uint64_t kl_grain_block(const kl_grain *g) {
     return best;
 }
 
-void kl_grain_refresh(kl_grain *g, uint64_t block, double execution_s) {
-    double each_s = execution_s / (double)g->pipeline.elements, known_s = element_s(g, block);
+void kl_grain_refresh(kl_grain *g, uint64_t block, double sweep_s) {
+    double each_s = sweep_s / (double)g->pipeline.elements, known_s = element_s(g, block);
     if (!(each_s > 0))
         return;
     if (g->sizes == 0 || !(known_s > 0)) {

@@ -53,7 +53,7 @@ static double fill(double *speeds, uint32_t ranks, double guess) {
     return mean_of_known(speeds, ranks);
 }
 
-/* What is far off is a change, not noise. */
+/* A rate that is far off is a change, not noise. */
 static void learn_noise(kl_loads *l, const double *rates) {
     double sum = 0;
     uint32_t known = 0;
@@ -113,7 +113,7 @@ static bool moving(const kl_loads *l) {
     return false;
 }
 
-/* What came before is not told from what comes now. */
+/* Forget visits up to the last one to this state: its place is taken by another state. */
 static void forget(kl_loads *l, uint32_t state) {
     for (uint32_t i = l->visit_count; i-- > 0;)
         if (l->visits[i].state == state) {
@@ -156,7 +156,7 @@ static void arrive(kl_loads *l) {
     l->arrived = true;
 }
 
-/* What was ignored the first time and looks like a state known from before is believed at once. */
+/* Believe rates at once that look like a state known from before. */
 static bool recall(kl_loads *l) {
     double mean = mean_of_known(l->raw, l->ranks);
     uint32_t i = 0;

@@ -15,7 +15,7 @@ static const double PART = 100, DOUBTFUL = 20; /* of the time between two tries,
 static const double KEPT = 0.8;                /* of what was measured before, in each round */
 static const double BETTER = 0.98;
 static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100, LONGEST_REST_ROUNDS = 50;
-static const double CHANGED = 1.2; /* executions take so much longer: what was proved no longer holds */
+static const double CHANGED = 1.2; /* sweeps take so much longer: what was proved no longer holds */
 
 static void begin_anew(kl_proof *p) {
     p->rounds = 0;
@@ -38,17 +38,17 @@ void kl_proof_round(kl_proof *p, double now_s, double executions, double elapsed
     p->executions = KEPT * p->executions + executions;
     p->elapsed_s = KEPT * p->elapsed_s + elapsed_s;
     if (equal && executions > 0)
-        p->equal_s = kl_proof_execution_s(p);
-    if (kl_proof_rests(p, now_s) && kl_proof_execution_s(p) > CHANGED * p->rested_s)
+        p->equal_s = kl_proof_sweep_s(p);
+    if (kl_proof_rests(p, now_s) && kl_proof_sweep_s(p) > CHANGED * p->rested_s)
         end_rest(p, now_s);
 }
 
-double kl_proof_execution_s(const kl_proof *p) {
+double kl_proof_sweep_s(const kl_proof *p) {
     return p->executions > 0 ? p->elapsed_s / p->executions : 0;
 }
 
 bool kl_proof_doubts(const kl_proof *p) {
-    return p->equal_s > 0 && BETTER * kl_proof_execution_s(p) > p->equal_s;
+    return p->equal_s > 0 && BETTER * kl_proof_sweep_s(p) > p->equal_s;
 }
 
 bool kl_proof_due(const kl_proof *p, double now_s, double cost_s, double round_s) {
@@ -58,12 +58,12 @@ bool kl_proof_due(const kl_proof *p, double now_s, double cost_s, double round_s
 }
 
 void kl_proof_begin(kl_proof *p) {
-    p->here_s = kl_proof_execution_s(p);
+    p->here_s = kl_proof_sweep_s(p);
     p->tries = true;
 }
 
 kl_proved kl_proof_verdict(const kl_proof *p) {
-    double equal_s = kl_proof_execution_s(p);
+    double equal_s = kl_proof_sweep_s(p);
     if (!p->tries || !p->equal || p->rounds < TRY_ROUNDS || equal_s == 0)
         return KL_PROVED_NOTHING;
     if (equal_s >= BETTER * p->here_s)
@@ -74,7 +74,7 @@ kl_proved kl_proof_verdict(const kl_proof *p) {
 static void rest(kl_proof *p, double now_s) {
     double longer_s = fmax(FIRST_REST * (now_s - p->since_s), NEXT_REST * p->rest_s);
     p->rest_s = fmin(longer_s, fmax(LONGEST_REST_S, LONGEST_REST_ROUNDS * p->round_s));
-    p->rested_s = kl_proof_execution_s(p);
+    p->rested_s = kl_proof_sweep_s(p);
     p->since_s = p->rests_until_s = now_s + p->rest_s;
 }
 

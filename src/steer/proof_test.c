@@ -8,7 +8,7 @@
 
 #include "steer/proof.h"
 
-/* Rounds of a second of executions that take `here_s`, until a try begins or `rounds` are over. */
+/* Rounds of a second of sweeps that take `here_s`, until a try begins or `rounds` are over. */
 static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double cost_s, int rounds) {
     int n = 0;
     while (n < rounds && !kl_proof_due(p, *now_s, cost_s, 1)) {
@@ -64,7 +64,7 @@ static void learn_equal(kl_proof *p, double equal_s) {
     kl_proof_round(p, 0, 1, 1, false);
 }
 
-/* Executions were faster with equal shares: that is looked into sooner. */
+/* Sweeps were faster with equal shares: that is looked into sooner. */
 static void doubts_are_looked_into_soon(void **state) {
     (void)state;
     double sure_s = 0, doubting_s = 0;

@@ -153,7 +153,7 @@ static double width_of(const kl_costs *costs) {
     return (double)costs->n / costs->bins;
 }
 
-/* Of [lo, hi), so much lies in [from, to). */
+/* Return how much of [lo, hi) lies in [from, to). */
 static double overlap(double lo, double hi, double from, double to) {
     double length = (hi < to ? hi : to) - (lo > from ? lo : from);
     return length > 0 ? length : 0;

@@ -1,6 +1,6 @@
-/* Loops whose executions are shorter than the slices in which the scheduler shares a core.
+/* Loops whose sweeps are shorter than the slices in which the scheduler shares a core.
  *
- * A rank that is kept from its core for a slice then holds all others up for many executions. Rows in
+ * A rank that is kept from its core for a slice then holds all others up for many sweeps. Rows in
  * proportion to what each rank gets of its core are too many for it: a rank that wants all of its share is
  * made to wait for whole slices, one that wants less is let in at once. How much less, whether it is better
  * left out, and whether it pays at all depends on the scheduler and on who else is there. So the choices are
@@ -8,6 +8,7 @@
 #include "steer/slices.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -17,12 +18,12 @@ enum {
 };
 static const double OWN_PART = 0.95; /* a rank that gets less of its core shares it */
 static const double SHORT = 1.5,
-                    LONG = 5;     /* slices: shorter executions are tried, until they take longer than that */
-static const double ALIKE = 0.15; /* shares that differ by less leave nothing to choose */
-static const double CLEAR = 1.15; /* times the best: no second look is needed */
+                    LONG = 5;        /* slices: shorter sweeps are tried, until they take longer than that */
+static const double ALIKE = 0.15;    /* shares that differ by less leave nothing to choose */
+static const double CLEAR = 1.15;    /* times the best: no second look is needed */
 static const double HOPELESS = 1.25; /* times the best so far: one round is enough to see it */
 static const double MARGIN = 0.93, STILL_BETTER = 0.97; /* of what equal shares take */
-static const double WAKE_S = 7e-6;                      /* to sleep and be woken, once an execution */
+static const double WAKE_S = 7e-6;                      /* to sleep and be woken, once a sweep */
 static const double CREDIT_PART = 0.6; /* of its share that a rank may use and be let in at once, … */
 static const double LEAST_PART = 0.1;
 static const double DEEP_SLICES = 5;
@@ -32,21 +33,21 @@ bool kl_slices_shared(double share) {
     return share > 0 && share < OWN_PART;
 }
 
-double kl_slices_part(double execution_s, double quantum_s, double share) {
-    double part = CREDIT_PART + (1 - CREDIT_PART) * fmin(1, execution_s / quantum_s); /* … of long ones all */
-    part -= WAKE_S / (share * execution_s);
+double kl_slices_part(double sweep_s, double quantum_s, double share) {
+    double part = CREDIT_PART + (1 - CREDIT_PART) * fmin(1, sweep_s / quantum_s); /* … of long ones all */
+    part -= WAKE_S / (share * sweep_s);
     return part > LEAST_PART ? part : LEAST_PART;
 }
 
-uint64_t kl_slices_depth(double execution_s, double quantum_s, double rows_of_rank, uint64_t reach,
+uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, uint64_t reach,
                          uint64_t deepest) {
-    if (reach == 0 || deepest <= 1 || !(execution_s > 0))
+    if (reach == 0 || deepest <= 1 || !(sweep_s > 0))
         return 1;
     double depth = fmin((double)deepest, 1 + TWICE_PART * rows_of_rank / (double)reach);
-    return (uint64_t)fmax(1, fmin(depth, ceil(DEEP_SLICES * quantum_s / execution_s)));
+    return (uint64_t)fmax(1, fmin(depth, ceil(DEEP_SLICES * quantum_s / sweep_s)));
 }
 
-static double score(const kl_slices *s, int choice) { /* seconds for an execution */
+static double score(const kl_slices *s, int choice) { /* seconds for a sweep */
     const kl_tried *t = &s->tried[choice];
     return t->executions > 0 && !t->refused ? t->elapsed_s / t->executions : HUGE_VAL;
 }
@@ -64,22 +65,22 @@ static int best_but(const kl_slices *s, int other) {
     return best;
 }
 
-/* What was chosen by a few rounds is measured on, and must stay better. */
+/* Go on measuring what was chosen by a few rounds: it must stay better than equal shares. */
 static void hold_on(kl_slices *s) {
     if (score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
         s->choice = KL_CHOICE_EQUAL;
 }
 
-/* What is tried may take long: the best so far counts. */
-bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double execution_s,
+/* A choice that is tried may take long, so the best so far counts. */
+bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s) {
     double least = 1, most = 0;
-    double best_s = s->active && !s->holds ? fmin(execution_s, score(s, best_but(s, -1))) : execution_s;
+    double best_s = s->active && !s->holds ? fmin(sweep_s, score(s, best_but(s, -1))) : sweep_s;
     for (uint32_t r = 0; r < ranks; r++) {
         least = fmin(least, shares[r]);
         most = fmax(most, shares[r]);
     }
-    return kl_slices_shared(least) && most - least > ALIKE && execution_s > 0 &&
+    return kl_slices_shared(least) && most - least > ALIKE && sweep_s > 0 &&
            best_s < (s->active ? LONG : SHORT) * quantum_s;
 }
 
@@ -147,7 +148,30 @@ double kl_slices_best_s(const kl_slices *s) {
     return score(s, best_but(s, -1));
 }
 
-double kl_slices_execution_s(const kl_slices *s, int choice) {
+double kl_slices_sweep_s(const kl_slices *s, int choice) {
     double known_s = score(s, choice);
     return known_s < HUGE_VAL ? known_s : 0;
+}
+
+static const char *const choice_names[KL_CHOICES] = {"equal shares", "shares in proportion",
+                                                     "less on shared cores", "nothing on shared cores",
+                                                     "halos of several sweeps at once"};
+static const char *const short_names[KL_CHOICES] = {"equal", "in proportion", "less", "nothing", "halos"};
+
+void kl_slices_say(const kl_slices *s, double sweep_s, double quantum_s, char reason[KL_REASON_BYTES]) {
+    const char *name = choice_names[s->choice], *before = "; tried: ";
+    kl_time_text slice = kl_say_s(quantum_s);
+    if (!s->holds) {
+        snprintf(reason, KL_REASON_BYTES, "trying %s: a sweep of %s is short for slices of %s", name,
+                 kl_say_s(sweep_s).text, slice.text);
+        return;
+    }
+    size_t at = (size_t)snprintf(reason, KL_REASON_BYTES, "chosen for slices of %s: %s", slice.text, name);
+    for (int i = 0; i < KL_CHOICES && at < KL_REASON_BYTES; i++) {
+        double took_s = kl_slices_sweep_s(s, i);
+        if (took_s > 0)
+            at += (size_t)snprintf(reason + at, KL_REASON_BYTES - at, "%s%s %s", before, short_names[i],
+                                   kl_say_s(took_s).text);
+        before = took_s > 0 ? ", " : before;
+    }
 }

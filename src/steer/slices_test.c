@@ -33,7 +33,7 @@ static void the_best_choice_is_held(void **state) {
         assert_in_range(rounds_until_held(&s, takes_s, 0.04), 1, 21);
         assert_int_equal(s.choice, best);
         for (int c = 0; c < KL_CHOICES; c++)
-            assert_true(fabs(kl_slices_execution_s(&s, c) / takes_s[c] - 1) < 1e-9);
+            assert_true(fabs(kl_slices_sweep_s(&s, c) / takes_s[c] - 1) < 1e-9);
     }
 }
 
@@ -57,7 +57,7 @@ static void choices_are_tried_again_ever_less_and_when_something_changes(void **
     assert_false(s.holds);
 }
 
-/* Only where somebody shares a core, and executions are short; what has begun does not end at the same bound.
+/* Only where somebody shares a core, and sweeps are short; what has begun does not end at the same bound.
  */
 static void only_short_executions_on_shared_cores(void **state) {
     (void)state;
@@ -107,8 +107,8 @@ static void what_is_refused_is_not_chosen(void **state) {
 static void the_part_grows_with_the_execution(void **state) {
     (void)state;
     double last = 0;
-    for (double execution_s = 1e-6; execution_s < 1; execution_s *= 1.1) {
-        double part = kl_slices_part(execution_s, 4e-3, 0.5);
+    for (double sweep_s = 1e-6; sweep_s < 1; sweep_s *= 1.1) {
+        double part = kl_slices_part(sweep_s, 4e-3, 0.5);
         assert_true(part > 0 && part <= 1 && part >= last);
         last = part;
     }
@@ -118,13 +118,13 @@ static void the_part_grows_with_the_execution(void **state) {
 /* As deep as some slices want, and never so that more than a twentieth is done twice. */
 static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
     (void)state;
-    for (double execution_s = 1e-6; execution_s < 1; execution_s *= 1.3)
+    for (double sweep_s = 1e-6; sweep_s < 1; sweep_s *= 1.3)
         for (double rows = 1; rows < 1e7; rows *= 3)
             for (uint64_t reach = 1; reach <= 4; reach++) {
-                uint64_t depth = kl_slices_depth(execution_s, 4e-3, rows, reach, 32);
+                uint64_t depth = kl_slices_depth(sweep_s, 4e-3, rows, reach, 32);
                 assert_in_range(depth, 1, 32);
                 assert_true((double)((depth - 1) * reach) <= 0.05 * rows);
-                assert_true(depth == 1 || (double)(depth - 1) * execution_s < 5 * 4e-3);
+                assert_true(depth == 1 || (double)(depth - 1) * sweep_s < 5 * 4e-3);
             }
     assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 1, 32), 20);
     assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 0, 32), 1); /* no ghost rows at all */

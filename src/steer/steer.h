@@ -138,7 +138,7 @@ double kl_pipeline_best_blocks(const kl_pipeline *p);
 /* Elements in a block, 1 … m, so that ⌈m/b⌉ blocks take least: the better one beside m/M*. */
 uint64_t kl_pipeline_block(const kl_pipeline *p);
 
-/* The blocks of one execution: KL_TRIES times by turns of 1, 2, 4, … elements, in so many `sizes`, to see
+/* The blocks of one sweep: KL_TRIES times by turns of 1, 2, 4, … elements, in so many `sizes`, to see
  * what the body takes in them; then of `block` elements. */
 enum { KL_TRIES = 3, KL_SIZES = 16 };
 typedef struct kl_blocks {
@@ -165,9 +165,9 @@ typedef struct kl_grain {
 double kl_grain_elapsed_s(const kl_grain *grain, uint64_t block);
 /* As kl_pipeline_block() at the speed of each size, or the size itself: what takes least. */
 uint64_t kl_grain_block(const kl_grain *grain);
-/* An execution of the slowest rank's body takes so long now, in such blocks; others are as much faster or
+/* A sweep of the slowest rank's body takes so long now, in such blocks; others are as much faster or
  * slower as before. */
-void kl_grain_refresh(kl_grain *grain, uint64_t block, double execution_s);
+void kl_grain_refresh(kl_grain *grain, uint64_t block, double sweep_s);
 
 /* Iterations to do before the next look for work or messages: as many as a period holds, at most `mine`, at
  * least 1. Fewer would only cost; more would delay the interaction. */
@@ -175,9 +175,9 @@ uint64_t kl_doall_grain(uint64_t mine, double iteration_s, double period_s);
 
 /* --- whether --- */
 
-/* What is known when shares are proposed. Times of an execution are forecasts at the present speeds. */
+/* A prospect: times of a sweep are forecasts at the present speeds. */
 typedef struct kl_prospect {
-    double now_s, then_s; /* an execution with the present shares, and with the proposed ones */
+    double now_s, then_s; /* a sweep with the present shares, and with the proposed ones */
     double lasted_s;      /* the speeds have been as they are now for so long */
     double lasts_s;       /* and were so for so long each time before, mean; 0: never seen to end */
     double lost_s; /* elapsed time that the proposed shares would have saved since the last movement, in
@@ -224,15 +224,19 @@ typedef struct kl_account {
 enum { KL_ACCOUNT_MOVES = 2, KL_ACCOUNT_MEMORY = 32, KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 6 };
 
 void kl_account_move(kl_account *account, double forecast_s);
-/* Since the last call: `came_s` saved against never having moved any (< 0: lost), `lately_s` against how
- * iterations lay when the balance last reached an end, and `cost_s` of moving that is due now. unit_s > 0: a
- * movement, as it is expected. When the cost is more than what came of it lately, by KL_ACCOUNT_MOVES
- * movements, balancing rests: for KL_REST_MOVES movements' time, then twice as long as the last time, or half
- * if it paid in between, up to 2^KL_REST_DOUBLINGS as long as the first. What happens in a rest is not
- * counted against it.
+typedef struct kl_account_step { /* since the last one; < 0: lost */
+    double came_s;               /* saved against never having moved any */
+    double lately_s;             /* saved against how iterations lay when the balance last reached an end */
+    double cost_s;               /* of moving, due now */
+} kl_account_step;
+
+/* Settle a step. unit_s > 0: a movement, as it is expected. When the cost is more than what came of it
+ * lately, by KL_ACCOUNT_MOVES movements, balancing rests: for KL_REST_MOVES movements' time, then twice as
+ * long as the last time, or half if it paid in between, up to 2^KL_REST_DOUBLINGS as long as the first. What
+ * happens in a rest is not counted against it.
  * @return a rest begins: `reason` says so */
-bool kl_account_settle(kl_account *account, double now_s, double came_s, double lately_s, double cost_s,
-                       double unit_s, char reason[KL_REASON_BYTES]);
+bool kl_account_settle(kl_account *account, double now_s, const kl_account_step *step, double unit_s,
+                       char reason[KL_REASON_BYTES]);
 /* A rest for another reason than the balance. */
 void kl_account_rest(kl_account *account, double now_s, double unit_s);
 void kl_account_wake(kl_account *account);
@@ -262,21 +266,21 @@ typedef struct kl_steer_options {
     uint64_t iterations;
     uint32_t ranks;
     bool scattered;    /* any rank to any; else one range each, in order */
-    bool buffers;      /* a pipeline: ranks may be ahead of those after them, by an execution */
+    bool buffers;      /* a pipeline: ranks may be ahead of those after them, by a sweep */
     uint64_t least;    /* iterations that every rank keeps (if n ≥ ranks·least): 1, or its ghost rows */
     double interact_s; /* measured at start; the same on all ranks */
     double quantum_s;  /* as long as no report tells of one */
-    uint64_t reach, deepest; /* rows that the body reaches on either side, and executions whose ghost rows may
+    uint64_t reach, deepest; /* rows that the body reaches on either side, and sweeps whose ghost rows may
                                 be brought at once; 0: 1 */
     kl_linear move;          /* seconds of moving so many iterations, before any was measured */
 } kl_steer_options;
 
-/* What one rank tells in a round, since its last report. */
+/* The report of one rank in a round, since its last one. */
 typedef struct kl_rank_report {
     double elapsed_s;    /* since the loop was opened: that of kl_steer_clock()'s rank is the clock of the
                             decision */
     double executions;   /* that ended, with the part done of the present one */
-    double busy_s;       /* in the loop's body, whoever else had the core meanwhile; no waiting */
+    double busy_s;       /* in the loop's body, with the time that others had the core; no waiting */
     uint64_t iterations; /* done in busy_s; 0: nothing known of this rank this time */
     uint64_t lo, hi;     /* its range while they were done; scattered: 0, 0 */
     double moving_s;     /* spent on moving rows, where it did not overlap */
@@ -295,29 +299,29 @@ typedef struct kl_steer_plan {
     const uint64_t *before, *after; /* ranged: bounds[ranks + 1]; scattered: shares[ranks] */
     const kl_transfer *transfers;   /* scattered */
     size_t transfer_count;
-    uint64_t moved;         /* iterations that change hands (ranged: over each bound) */
-    kl_judgement judgement; /* and its reason, for the record */
-    double now_s, then_s;   /* an execution as it is now, and after the move: measured, or forecasts */
+    uint64_t moved;                 /* iterations that change hands (ranged: over each bound) */
+    kl_judgement judgement;         /* and its reason, for the record */
+    double now_s, then_s;           /* a sweep as it is now, and after the move: measured, or forecasts */
     double body_now_s, body_then_s; /* the slowest rank's body in it: forecasts */
     kl_period period;               /* until the next round */
-    uint64_t depth; /* executions whose ghost rows are brought at once from now on; at least 1 */
-    double lag_s;   /* buffers: its answer may come so late, and nobody waits for it before; 0: at once */
-    bool settled;   /* the last movement was judged: what was forecast, what came of it, what it cost */
+    uint64_t depth;                 /* sweeps whose ghost rows are brought at once from now on; at least 1 */
+    double lag_s; /* buffers: its answer may come so late, and nobody waits for it before; 0: at once */
+    bool settled; /* the last movement was judged: what was forecast, what came of it, what it cost */
     double settled_forecast_s, settled_came_s, settled_cost_s;
 } kl_steer_plan;
 
 kl_steer *kl_steer_new(const kl_steer_options *options); /* equal shares. NULL: no memory */
 void kl_steer_free(kl_steer *steer);
-/* A pipeline that moves rows runs dry before and fills again: what is lost by that, as a part of an execution
+/* A pipeline that moves rows runs dry before and fills again: what is lost by that, as a part of a sweep
  * with its present blocks, the same on all ranks: (P − 1)·b/m. Until it is told, 0. */
 void kl_steer_refill(kl_steer *steer, double part);
-/* The rank whose report tells time and executions: the first one with iterations. One without runs ahead of
- * those that have some, and its executions are not theirs. */
+/* The rank whose report tells time and sweeps: the first one with iterations. One without runs ahead of
+ * those that have some, and its sweeps are not theirs. */
 uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports);
 /* Reports of all ranks, in order. O(P log P). KILTER_ERR_MEMORY */
 kilter_status kl_steer_round(kl_steer *steer, const kl_rank_report *reports, kl_steer_plan *plan);
-/* Scattered, after a round within an execution of which todo[ranks] are left: shares are for whole
- * executions, and who has nothing left to do is not measured. A plan that delays this one by more than it
+/* Scattered, after a round within a sweep of which todo[ranks] are left: shares are for whole
+ * sweeps, and who has nothing left to do is not measured. A plan that delays this one by more than it
  * gains moves nothing. If the plan moves nothing, and all could end at once, sooner than they will by more
  * than moving costs, than a period and than noise, its transfers make them.
  * @return true: they do; that is not committed, but told by kl_steer_place() */
@@ -332,7 +336,7 @@ void kl_steer_refuse(kl_steer *steer);
 void kl_steer_place(kl_steer *steer, const uint64_t *iterations);
 const uint64_t *kl_steer_shares(const kl_steer *steer); /* in force; ranged: bounds */
 const kl_account *kl_steer_account(const kl_steer *steer);
-/* What came so far of the last movement, which is not judged yet, and what it cost. false: there is none. */
+/* Give what the last movement has gained and cost so far. false: none waits for judgement */
 bool kl_steer_open_move(const kl_steer *steer, double *came_s, double *cost_s);
 /* Iterations of mean cost that the rank is believed to do in a second; 0: nothing is known yet. */
 double kl_steer_rate(const kl_steer *steer, uint32_t rank);

@@ -30,10 +30,10 @@ typedef struct world {
     double iteration_s;        /* on an undisturbed rank */
     load loads[MOST];          /* takes half of its rank's time */
     double speeds[MOST];       /* 0: 1 */
-    double noise;              /* relative, of a rank's time for an execution */
+    double noise;              /* relative, of a rank's time for a sweep */
     double barrier_s, apart_s; /* apart_s: more, while shares are not equal; nobody's report tells of it */
     double slope;              /* the last iteration costs so much more than the first */
-    double refill;             /* a pipeline's part of an execution, lost with each movement */
+    double refill;             /* a pipeline's part of a sweep, lost with each movement */
     double runs_s;
     bool balanced;
     uint32_t refuses; /* so many movements, the first ones */
@@ -99,7 +99,7 @@ static void fill_segments(const world *w, kl_rank_report *report, double seconds
     }
 }
 
-/* One execution on all ranks, added to their reports; how long it took. */
+/* One sweep on all ranks, added to their reports; how long it took. */
 static double execute(const world *w, const uint64_t *place, double now_s, uint64_t seed,
                       kl_rank_report *reports) {
     double longest_s = 0;
@@ -253,7 +253,7 @@ static outcome play_plain(world w) {
 }
 
 static void tell(const char *what, const outcome *o, const outcome *plain) {
-    printf("%-34s efficiency %.3f (without %.3f), %4.0f executions (%4.0f), %3u moves, %5.1f s moving, %u "
+    printf("%-34s efficiency %.3f (without %.3f), %4.0f sweeps (%4.0f), %3u moves, %5.1f s moving, %u "
            "rests\n",
            what, o->efficiency, plain->efficiency, o->executions * plain->elapsed_s / o->elapsed_s,
            plain->executions, (unsigned)o->moves, o->moving_s, (unsigned)o->account.rests);
@@ -396,7 +396,7 @@ static double free_s(const swing *w, double from_s, double to_s) {
     return sum_s;
 }
 
-/* Rounds of a second, and the lag; an execution takes 20 s. */
+/* Rounds of a second, and the lag; a sweep takes 20 s. */
 static void swing_round(const swing *w, kl_steer *steer, double *now_s, double *lag_s, kl_steer_plan *plan) {
     const uint64_t *bounds = kl_steer_shares(steer);
     double n = 2000, took_s = 1 + *lag_s, each_s = 0.02,
@@ -427,7 +427,7 @@ static void a_swing_that_is_too_fast_is_averaged_over_where_ranks_may_be_ahead(v
         bool averaged;
     } cases[] = {{{6, 400, true}, true},
                  {{4, 400, true}, true},
-                 {{6, 400, false}, false}, /* each execution waits for the slowest rank */
+                 {{6, 400, false}, false}, /* each sweep waits for the slowest rank */
                  {{60, 400, true}, false}, /* followed */
                  {{1000, 400, true}, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -479,7 +479,7 @@ static void imbalance_below_any_threshold_does_not_stay(void **state) {
     assert_true(o.moves >= 1 && o.efficiency > plain.efficiency + 0.01);
 }
 
-/* What moving costs is seen by nobody but in the time of executions: the loop finds out, and stays with equal
+/* What moving costs is seen by nobody but in the time of sweeps: the loop finds out, and stays with equal
  * shares. */
 static void what_forecasts_do_not_see_is_measured(void **state) {
     (void)state;
@@ -492,9 +492,9 @@ static void what_forecasts_do_not_see_is_measured(void **state) {
     assert_true(o.moves >= 2 && o.efficiency > 0.97 * plain.efficiency);
 }
 
-/* --- executions shorter than slices --- */
+/* --- sweeps shorter than slices --- */
 
-/* Two ranks, the second on a core that another process has half of. An execution takes deep_s where halos are
+/* Two ranks, the second on a core that another process has half of. A sweep takes deep_s where halos are
  * deep, and apart_s or equal_s by whether shares differ. */
 typedef struct short_world {
     double equal_s, apart_s, deep_s;
@@ -640,7 +640,7 @@ static void random_clusters_are_not_slower_than_without(void **state) {
         double ratio = o.executions / o.elapsed_s / (plain.executions / plain.elapsed_s);
         double all_s = w.options.move.per_unit_s * (double)w.options.iterations;
         if (ratio < 0.98)
-            printf("   %.3f: %u ranks, %u moves, %.1f s moving, all of it %.1f s, noise %.3f, execution %.2g "
+            printf("   %.3f: %u ranks, %u moves, %.1f s moving, all of it %.1f s, noise %.3f, sweep %.2g "
                    "s\n",
                    ratio, (unsigned)w.options.ranks, (unsigned)o.moves, o.moving_s, all_s, w.noise,
                    plain.elapsed_s / plain.executions);

@@ -14,27 +14,27 @@ static double remaining_s(const kl_prospect *p) {
 static void say_move(const kl_prospect *p, kl_judgement *j) {
     if (j->verdict == KL_MOVE_HINDSIGHT)
         snprintf(j->reason, sizeof j->reason,
-                 "an execution takes %s instead of %s: staying has cost %s so far, moving costs %s",
+                 "a sweep takes %s instead of %s: staying has cost %s so far, moving costs %s",
                  kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(p->lost_s).text,
                  kl_say_s(p->move_s).text);
     else
         snprintf(j->reason, sizeof j->reason,
-                 "an execution takes %s instead of %s: %s saved in the %s this should last, for %s",
+                 "a sweep takes %s instead of %s: %s saved in the %s this should last, for %s",
                  kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->gain_s).text,
                  kl_say_s(remaining_s(p)).text, kl_say_s(j->cost_s).text);
 }
 
 static void say_stay(const kl_prospect *p, kl_judgement *j) {
     if (j->verdict == KL_STAY_BALANCED)
-        snprintf(j->reason, sizeof j->reason, "balanced: an execution takes %s", kl_say_s(p->now_s).text);
+        snprintf(j->reason, sizeof j->reason, "balanced: a sweep takes %s", kl_say_s(p->now_s).text);
     else if (p->lasts_s > p->lasted_s)
         snprintf(j->reason, sizeof j->reason,
-                 "%s less in an execution of %s: not worth %s, as it ends in %s, as seen before",
+                 "%s less in a sweep of %s: not worth %s, as it ends in %s, as seen before",
                  kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->cost_s).text,
                  kl_say_s(remaining_s(p)).text);
     else
         snprintf(j->reason, sizeof j->reason,
-                 "%s less in an execution of %s: moving costs %s, and staying has cost %s so far",
+                 "%s less in a sweep of %s: moving costs %s, and staying has cost %s so far",
                  kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(p->move_s).text,
                  kl_say_s(p->lost_s).text);
 }
@@ -74,16 +74,16 @@ void kl_account_rest(kl_account *a, double now_s, double unit_s) {
     a->paid = false;
 }
 
-bool kl_account_settle(kl_account *a, double now_s, double came_s, double lately_s, double cost_s,
-                       double unit_s, char reason[KL_REASON_BYTES]) {
+bool kl_account_settle(kl_account *a, double now_s, const kl_account_step *step, double unit_s,
+                       char reason[KL_REASON_BYTES]) {
     double limit_s = KL_ACCOUNT_MOVES * unit_s, memory_s = KL_ACCOUNT_MEMORY * unit_s;
     if (a->moves == 0)
         return false;
-    a->came_s += came_s;
-    a->cost_s += cost_s;
+    a->came_s += step->came_s;
+    a->cost_s += step->cost_s;
     if (now_s < a->rests_until_s)
         return false;
-    a->balance_s += lately_s - cost_s;
+    a->balance_s += step->lately_s - step->cost_s;
     a->balance_s = a->balance_s < memory_s ? a->balance_s : memory_s;
     a->paid = a->paid || a->balance_s >= memory_s / 2;
     if (a->balance_s >= -limit_s)

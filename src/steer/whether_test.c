@@ -124,7 +124,7 @@ static void balancing_that_costs_rests_for_twice_as_long_each_time(void **state)
         kl_account_move(&account, 5);
         now_s += 1;
         spent_s += 1;
-        if (!kl_account_settle(&account, now_s, 0, 0, 1, 1, reason))
+        if (!kl_account_settle(&account, now_s, &(kl_account_step){0, 0, 1}, 1, reason))
             continue;
         assert_true(strstr(reason, "balancing rests for") && strstr(reason, "3 s more than it gained"));
         assert_true(account.rest_s == (rests == 0 ? 10 : fmin(2 * before_s, 640)));
@@ -140,12 +140,12 @@ static void gains_of_old_do_not_pay_for_losses_of_today(void **state) {
     (void)state;
     kl_account account = {0};
     char reason[KL_REASON_BYTES];
-    assert_false(
-        kl_account_settle(&account, 1, -100, -100, 0, 1, reason)); /* nothing was moved: none of its doing */
+    assert_false(kl_account_settle(&account, 1, &(kl_account_step){-100, -100, 0}, 1,
+                                   reason)); /* nothing was moved: none of its doing */
     kl_account_move(&account, 1000);
-    assert_false(kl_account_settle(&account, 2, 1000, 1000, 1, 1, reason));
+    assert_false(kl_account_settle(&account, 2, &(kl_account_step){1000, 1000, 1}, 1, reason));
     double lost_s = 0;
-    while (!kl_account_settle(&account, 3 + lost_s, -0.5, -0.5, 0, 1, reason))
+    while (!kl_account_settle(&account, 3 + lost_s, &(kl_account_step){-0.5, -0.5, 0}, 1, reason))
         lost_s += 0.5;
     assert_true(lost_s >= 33.5 && lost_s <= 34.5);
     assert_true(account.rest_s == 10);
@@ -157,11 +157,11 @@ static void a_time_that_paid_makes_the_next_rest_short_again(void **state) {
     kl_account account = {0};
     char reason[KL_REASON_BYTES];
     kl_account_move(&account, 1);
-    assert_true(kl_account_settle(&account, 0, -3, -3, 0, 1, reason));
-    assert_true(kl_account_settle(&account, 100, -3, -3, 0, 1, reason));
+    assert_true(kl_account_settle(&account, 0, &(kl_account_step){-3, -3, 0}, 1, reason));
+    assert_true(kl_account_settle(&account, 100, &(kl_account_step){-3, -3, 0}, 1, reason));
     assert_true(account.rest_s == 20);
-    assert_false(kl_account_settle(&account, 200, 17, 17, 0, 1, reason));
-    assert_true(kl_account_settle(&account, 300, -20, -20, 0, 1, reason));
+    assert_false(kl_account_settle(&account, 200, &(kl_account_step){17, 17, 0}, 1, reason));
+    assert_true(kl_account_settle(&account, 300, &(kl_account_step){-20, -20, 0}, 1, reason));
     assert_true(account.rest_s == 10);
 }
 
@@ -171,7 +171,7 @@ static void a_rest_ends_in_time_or_when_it_becomes_dear(void **state) {
     char reason[KL_REASON_BYTES];
     assert_false(kl_account_rests(&account, 0, 0));
     kl_account_move(&account, 1);
-    assert_true(kl_account_settle(&account, 7, 0, 0, 3, 1, reason));
+    assert_true(kl_account_settle(&account, 7, &(kl_account_step){0, 0, 3}, 1, reason));
     assert_true(kl_account_rests(&account, 16.9, 3.3));
     assert_false(kl_account_rests(&account, 17.1, 0));
     assert_false(kl_account_rests(&account, 8, 3.4));

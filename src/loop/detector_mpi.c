@@ -1,12 +1,13 @@
-/* Who is dead, or has given up the loop: rank 0 has a lifeline to each of the others, and passes the word on.
+/* Each rank has a connection, its line, to rank 0, which tells all ranks when one is cut.
  *
  *     a rank that dies        says nothing, the system cuts its line
  *     one that gives up       says why, and cuts it
  *     one that has closed     says that, and cuts it
  *     rank 0, of the others   says whose it was and why, and cuts all
  *
- * Rank 0 may compute for long while others wait for the dead: a thread of its own, which sleeps until a line
- * is cut and makes no calls of MPI, does this. The others look at their lines while they are in calls. */
+ * Rank 0 may compute for long while others wait for a dead rank. So a thread of its own does this, which
+ * sleeps until a line is cut and makes no calls of MPI. The others look at their lines while they are in
+ * calls. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,12 +19,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "loop/loop_mpi.h"
+#include "loop/detector_mpi.h"
 
-static const double LOOK_S = 0.005;    /* between two looks */
 static const double LOST_AFTER_S = 10; /* of silence of a host */
-static const double PAUSE_S = 0.001;   /* of the watch: whoever keeps its port busy keeps no core busy */
-static const double NEWS_S = 2;        /* after an error of MPI's, that a rank is dead */
+static const double PAUSE_S =
+    0.001;                      /* after each poll: a stranger who keeps the port busy keeps no core busy */
+static const double NEWS_S = 2; /* after an error of MPI's, that a rank is dead */
 
 _Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES, "last words are said in one piece");
 
@@ -46,7 +47,7 @@ static void tell(kl_lifelines **lines, size_t others, const kl_last_words *words
     *lines = NULL;
 }
 
-/* What was said on the line of `rank`, which has been cut. */
+/* Return the last words on the line of `rank`, which has been cut. */
 static kl_last_words words_of(const kl_lifelines *lines, int rank) {
     kl_last_words words;
     if (!kl_lifelines_heard(lines, &words, sizeof words))
@@ -118,101 +119,94 @@ static kl_lifelines *end_watch(struct kl_watch *w) {
 
 /* --- leaving --- */
 
-static void leave(kilter_loop *l, const kl_last_words *words) {
-    if (l->watch)
-        l->lines = end_watch(l->watch);
-    l->watch = NULL;
-    if (l->lines)
-        tell(&l->lines, l->rank == 0 ? l->ranks - 1 : 1, words);
+static void leave(kl_detector *d, const kl_last_words *words) {
+    if (d->watch)
+        d->lines = end_watch(d->watch);
+    d->watch = NULL;
+    if (d->lines)
+        tell(&d->lines, d->group->rank == 0 ? d->group->ranks - 1 : 1, words);
 }
 
-void kl_watch_give_up(kilter_loop *l) {
-    kl_last_words words = {.rank = l->rank};
-    memcpy(words.text, l->failure.text, sizeof words.text);
-    leave(l, &words);
+void kl_detector_give_up(kl_detector *d, const char *why) {
+    kl_last_words words = {.rank = d->group->rank};
+    snprintf(words.text, sizeof words.text, "%s", why);
+    leave(d, &words);
 }
 
-void kl_watch_close(kilter_loop *l) {
-    leave(l, &(kl_last_words){.rank = l->rank, .closed = true});
+void kl_detector_close(kl_detector *d) {
+    leave(d, &(kl_last_words){.rank = d->group->rank, .closed = true});
 }
 
 /* --- looking --- */
 
-/* true: l->words are why the loop ends, and there are no lines any more. *closed: somebody has closed it. */
-static bool has_ended(kilter_loop *l, bool *closed) {
+/* true: d->words are why the loop ends, and there are no lines any more. *closed: somebody has closed it. */
+static bool has_ended(kl_detector *d, bool *closed) {
     size_t which;
     *closed = false;
-    if (l->watch) {
-        *closed = atomic_load(&l->watch->closed);
-        if (!atomic_load(&l->watch->told))
+    if (d->watch) {
+        *closed = atomic_load(&d->watch->closed);
+        if (!atomic_load(&d->watch->told))
             return false;
-        l->words = l->watch->words;
-        end_watch(l->watch);
-        l->watch = NULL;
+        d->words = d->watch->words;
+        end_watch(d->watch);
+        d->watch = NULL;
         return true;
     }
-    if (!l->lines || !kl_lifelines_cut(l->lines, &which))
+    if (!d->lines || !kl_lifelines_cut(d->lines, &which))
         return false;
-    l->words = words_of(l->lines, 0);
-    kl_lifelines_close(l->lines);
-    l->lines = NULL;
-    *closed = l->words.closed;
+    d->words = words_of(d->lines, 0);
+    kl_lifelines_close(d->lines);
+    d->lines = NULL;
+    *closed = d->words.closed;
     return !*closed;
 }
 
-static kilter_status say_dead(const kilter_loop *l, kilter_error *error) {
+static kilter_status say_dead(const kl_detector *d, kilter_error *error) {
     static const char advice[] = "end the program with exit() or MPI_Abort(), as MPI_Finalize() would wait "
                                  "for the dead, and start it again";
-    if (l->words.text[0])
+    if (d->words.text[0])
         return kl_fail(error, KILTER_ERR_PEER, "loop '%s' ends on all ranks, as rank %d has given it up: %s",
-                       l->name, l->words.rank, l->words.text);
+                       d->group->name, d->words.rank, d->words.text);
     return kl_fail(error, KILTER_ERR_PEER,
                    "loop '%s' ends on all ranks, as rank %d is dead, or has ended without closing it; %s",
-                   l->name, l->words.rank, advice);
+                   d->group->name, d->words.rank, advice);
 }
 
-/* While lines are made, and when some are cut as they should be, time is all that tells. */
-static kilter_status look(kilter_loop *l, double now_s, kilter_error *error) {
+/* While lines are made, and when some were closed as they should be, only time tells of a death. */
+kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error) {
     bool closed;
-    if (has_ended(l, &closed))
-        return say_dead(l, error);
-    if (closed && l->until_s == 0)
-        l->until_s = now_s + l->patience_s;
-    return l->until_s == 0 || now_s < l->until_s
+    if (has_ended(d, &closed))
+        return say_dead(d, error);
+    if (closed && d->until_s == 0)
+        d->until_s = now_s + d->patience_s;
+    return d->until_s == 0 || now_s < d->until_s
                ? KILTER_OK
                : kl_fail(error, KILTER_ERR_PEER,
                          "loop '%s': a rank is dead, or has been silent for %g s, while the ranks open or "
                          "close the loop together; start again",
-                         l->name, l->patience_s);
+                         d->group->name, d->patience_s);
 }
 
 /* Some MPIs fail when a rank has died, before its line is seen to be cut. */
-void kl_watch_ask(kilter_loop *l) {
+void kl_detector_ask(kl_detector *d, kilter_error *failure) {
     double now_s = kl_monotonic_s(), until_s = now_s + NEWS_S;
-    for (; (l->watch || l->lines) && l->failure.status == KILTER_ERR_MPI && now_s < until_s;
+    for (; kl_detector_works(d) && failure->status == KILTER_ERR_MPI && now_s < until_s;
          now_s = kl_monotonic_s())
-        if (look(l, now_s, &l->failure) == KILTER_OK)
+        if (kl_detector_look(d, now_s, failure) == KILTER_OK)
             kl_nap_s(1e-3);
-}
-
-kilter_status kl_loop_look_for_deaths_at(kilter_loop *l, double now_s, kilter_error *error) {
-    if (!kl_mpi_ranks_die || now_s - l->looked_s < LOOK_S)
-        return KILTER_OK;
-    l->looked_s = now_s;
-    kilter_status status = kl_steps_look(l, now_s, error);
-    return status == KILTER_OK ? look(l, now_s, error) : status;
-}
-
-kilter_status kl_loop_look_for_deaths(kilter_loop *l, kilter_error *error) {
-    return kl_loop_look_for_deaths_at(l, kl_monotonic_s(), error);
 }
 
 /* --- opening --- */
 
 enum { INVITATION_BYTES = 1024 };
 
-uint8_t *kl_watch_invitations(const kilter_loop *l) {
-    return calloc(l->rank == 0 ? l->ranks : 1, INVITATION_BYTES);
+bool kl_detector_init(kl_detector *d, kl_group *g) {
+    *d = (kl_detector){.group = g, .invitations = calloc(g->rank == 0 ? g->ranks : 1, INVITATION_BYTES)};
+    return d->invitations != NULL;
+}
+
+void kl_detector_free(kl_detector *d) {
+    free(d->invitations);
 }
 
 static void write_invitation(const kl_lifelines *lines, uint32_t rank, uint8_t *invitations) {
@@ -226,62 +220,57 @@ static void write_invitation(const kl_lifelines *lines, uint32_t rank, uint8_t *
     kl_buffer_free(&invitation);
 }
 
-static void begin_watch(kilter_loop *l) {
+static void begin_watch(kl_detector *d) {
     kl_lifelines *lines = NULL;
-    if (kl_lifelines_listen(l->ranks - 1, LOST_AFTER_S, &lines, NULL) != KILTER_OK)
+    if (kl_lifelines_listen(d->group->ranks - 1, LOST_AFTER_S, &lines, NULL) != KILTER_OK)
         return;
-    for (uint32_t r = 1; r < l->ranks; r++)
-        write_invitation(lines, r, l->invitations);
-    l->watch = new_watch(lines, l->ranks);
+    for (uint32_t r = 1; r < d->group->ranks; r++)
+        write_invitation(lines, r, d->invitations);
+    d->watch = new_watch(lines, d->group->ranks);
 }
 
-static kilter_status share_invitations(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
-    kl_batch batch = {0};
+static kilter_status share_invitations(kl_detector *d, MPI_Comm comm, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Iscatter(l->invitations, INVITATION_BYTES, MPI_BYTE,
-                            l->rank == 0 ? MPI_IN_PLACE : (void *)l->invitations, INVITATION_BYTES, MPI_BYTE,
-                            0, comm, &request);
-    kilter_status status = kl_batch_join(&batch, code, request, error);
-    if (status == KILTER_OK)
-        status = kl_batch_await(l, &batch, error);
-    kl_batch_free(&batch);
-    return status;
+    void *mine = d->group->rank == 0 ? MPI_IN_PLACE : (void *)d->invitations;
+    int code = MPI_Iscatter(d->invitations, INVITATION_BYTES, MPI_BYTE, mine, INVITATION_BYTES, MPI_BYTE, 0,
+                            comm, &request);
+    return kl_group_await(d->group, code, request, error);
 }
 
-static void connect_line(kilter_loop *l) {
+static void connect_line(kl_detector *d) {
     uint32_t size;
-    memcpy(&size, l->invitations, 4);
+    memcpy(&size, d->invitations, 4);
     if (size > 0 && size + 4 <= INVITATION_BYTES)
-        kl_lifelines_connect(l->invitations + 4, size, LOST_AFTER_S, l->patience_s / 2, &l->lines, NULL);
+        kl_lifelines_connect(d->invitations + 4, size, LOST_AFTER_S, d->patience_s / 2, &d->lines, NULL);
 }
 
-static void complain(const kilter_loop *l, uint64_t ranks) {
+static void complain(const kl_detector *d, uint64_t ranks) {
     fprintf(stderr, "loop '%s': %llu ranks have no connection to rank 0: their death will not be noticed\n",
-            l->name, (unsigned long long)ranks);
+            d->group->name, (unsigned long long)ranks);
 }
 
-static kilter_status open_lines(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
-    l->until_s = kl_monotonic_s() + l->patience_s;
-    if (l->rank == 0)
-        begin_watch(l);
-    kilter_status status = share_invitations(l, comm, error);
-    if (status == KILTER_OK && l->rank > 0)
-        connect_line(l);
-    double without = l->rank > 0 && !l->lines;
+static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *error) {
+    d->until_s = kl_monotonic_s() + d->patience_s;
+    if (d->group->rank == 0)
+        begin_watch(d);
+    kilter_status status = share_invitations(d, comm, error);
+    if (status == KILTER_OK && d->group->rank > 0)
+        connect_line(d);
+    double without = d->group->rank > 0 && !d->lines;
     if (status == KILTER_OK)
-        status = kl_loop_reduce(l, comm, &without, 1, MPI_DOUBLE, MPI_SUM, error);
-    if (status == KILTER_OK && without > 0 && l->rank == 0)
-        complain(l, (uint64_t)without);
+        status = kl_group_reduce(d->group, (kl_reduction){comm, MPI_DOUBLE, MPI_SUM, 1}, &without, error);
+    if (status == KILTER_OK && without > 0 && d->group->rank == 0)
+        complain(d, (uint64_t)without);
     if (status == KILTER_OK && without == 0) /* else a death may not be noticed */
-        l->until_s = 0;
+        d->until_s = 0;
     return status;
 }
 
-kilter_status kl_watch_open(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
-    kilter_status status = kl_mpi_ranks_die && l->ranks > 1 ? open_lines(l, comm, error) : KILTER_OK;
+kilter_status kl_detector_open(kl_detector *d, MPI_Comm comm, kilter_error *error) {
+    kilter_status status = kl_mpi_ranks_die && d->group->ranks > 1 ? open_lines(d, comm, error) : KILTER_OK;
     if (status != KILTER_OK)
         return status; /* MPI may still write into the invitations */
-    free(l->invitations);
-    l->invitations = NULL;
+    free(d->invitations);
+    d->invitations = NULL;
     return KILTER_OK;
 }

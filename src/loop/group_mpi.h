@@ -1,0 +1,106 @@
+/* The ranks of a loop, what they send each other, and how one waits for it. Private to room loop. */
+#ifndef KL_GROUP_MPI_H
+#define KL_GROUP_MPI_H
+
+#include "loop/loop.h"
+#include "loop/sum.h"
+#include "sys/sys.h"
+#include "transport/wait_mpi.h"
+
+enum {
+    KL_TAG_ROWS = 1,
+    KL_TAG_BLOCK,
+    KL_TAG_GATHER,
+    KL_TAG_PROBE,
+    KL_TAG_LIST,
+    KL_TAG_ANSWER,
+    KL_TAG_REDUCE,
+    KL_TAG_STEPS,
+};
+enum { KL_GROUP_WORDS = KL_SUM_WORDS + 2 }; /* numbers in one reduction, at most */
+
+typedef struct kl_group {
+    char *name;     /* the loop's, for messages */
+    MPI_Comm comm;  /* for rows and reports */
+    MPI_Comm calls; /* for what ranks compare of their calls */
+    int rank;
+    uint32_t ranks;
+    bool checks;   /* checking mode, on all ranks alike */
+    bool near;     /* all ranks are on this host, and have bells */
+    bool outlives; /* the launcher lets ranks outlive others */
+    kl_clock clock;
+    double opened_s;
+    kl_mpi_wait wait;
+    /* Called now and then while the rank waits or works; KILTER_OK: the loop can go on. */
+    kilter_status (*look)(void *loop, double now_s, kilter_error *error);
+    void *loop;                         /* look's */
+    double looked_s;                    /* when it was called last */
+    int64_t shared[KL_GROUP_WORDS];     /* values of a collective call: MPI may write here after a failure */
+    int64_t partial[2][KL_GROUP_WORDS]; /* those of the ranks below in a tree */
+} kl_group;
+
+static inline double kl_group_now_s(const kl_group *g) {
+    return kl_now_s(&g->clock);
+}
+
+/* --- requests that are awaited together --- */
+
+typedef struct kl_requests { /* zeroed: none */
+    MPI_Request *requests;
+    int *done;
+    MPI_Status *statuses;
+    size_t receives, count, capacity; /* receives come first */
+    size_t open;                      /* not complete */
+    bool collective;                  /* one request, of all ranks */
+} kl_requests;
+
+typedef struct kl_mail { /* from or to one peer; of any size: it travels in pieces, as MPI counts in int */
+    void *data;
+    size_t bytes;
+    int peer, tag;
+    bool calls;  /* on the group's `calls` */
+    bool silent; /* the receiver is not woken */
+} kl_mail;
+
+kilter_status kl_receive(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
+kilter_status kl_send(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
+/* Add a collective operation, the only one of its requests. code: what MPI returned when it began. */
+kilter_status kl_requests_join(kl_requests *requests, int code, MPI_Request request, kilter_error *error);
+kilter_status kl_requests_look(kl_group *group, kl_requests *requests, kilter_error *error);
+/* Wait until all are complete, or group->look() fails. */
+kilter_status kl_requests_await(kl_group *group, kl_requests *requests, kilter_error *error);
+void kl_requests_free(kl_requests *requests);
+
+/* Rest between two looks. rings: the senders of what is awaited wake this rank. */
+void kl_group_rest(kl_group *group, bool rings);
+/* Call group->look(), at most every 5 ms. now_s: a time that was read anyway. */
+kilter_status kl_group_look(kl_group *group, double now_s, kilter_error *error);
+kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error);
+
+/* --- all ranks together --- */
+
+/* Wait for a collective operation. code: what MPI returned when it began. */
+kilter_status kl_group_await(kl_group *group, int code, MPI_Request request, kilter_error *error);
+/* Begin to bring the first `bytes` of every rank's report to all ranks, side by side. */
+kilter_status kl_group_share(kl_group *group, kl_requests *requests, const void *mine, void *all,
+                             size_t bytes, kilter_error *error);
+/* Put reports of `bytes` that lie side by side `apart` from each other; what is between is not set. */
+void kl_group_spread(const kl_group *group, void *all, size_t bytes, size_t apart);
+
+typedef struct kl_reduction {
+    MPI_Comm comm;
+    MPI_Datatype type; /* of 8 bytes */
+    MPI_Op op;
+    size_t count; /* at most KL_GROUP_WORDS */
+} kl_reduction;
+
+/* Reduce values of all ranks, in place. */
+kilter_status kl_group_reduce(kl_group *group, kl_reduction how, void *values, kilter_error *error);
+/* Replace each value by the smallest, or the largest, on any rank. */
+kilter_status kl_group_least(kl_group *group, uint64_t *values, size_t count, kilter_error *error);
+kilter_status kl_group_most_f64(kl_group *group, double *values, size_t count, kilter_error *error);
+/* Every rank calls this with its own values, at most 8. *differs: the name of one that differs, or NULL. */
+kilter_status kl_group_agree(kl_group *group, const uint64_t *values, const char *const *names, size_t count,
+                             const char **differs, kilter_error *error);
+
+#endif

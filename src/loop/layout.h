@@ -1,0 +1,70 @@
+/* Where the rows of a loop lie, and the memory that they have here. Private to room loop. */
+#ifndef KL_LAYOUT_H
+#define KL_LAYOUT_H
+
+#include "loop/rows.h"
+
+typedef struct kl_array {
+    kl_rows rows;
+    uint64_t halo; /* rows on either side of the own ones that may be read */
+    uint64_t room; /* rows with memory on either side of the own ones */
+} kl_array;
+
+typedef struct kl_gone { /* rows that went away */
+    kl_span rows;
+    uint64_t sweep;
+    int to; /* −1: the rank that has them by the bounds */
+} kl_gone;
+
+enum { KL_GONE = 64 };
+
+typedef struct kl_layout {
+    uint64_t iterations;
+    uint32_t rank, ranks;
+    uint64_t *bounds; /* [ranks + 1] where rows lie now; scattered loops: before the first sweep */
+    uint64_t *target; /* [ranks + 1] where they lie after the next exchange */
+    uint64_t halo;    /* the widest of any array: as far as the body reaches */
+    kl_array *arrays;
+    size_t array_count;
+    kl_gone gone[KL_GONE]; /* the last ones; the k-th at k mod KL_GONE */
+    uint64_t gone_count;
+} kl_layout;
+
+/* Equal shares, and no arrays. After a failure, too: kl_layout_free(). false: no memory */
+bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint32_t ranks);
+void kl_layout_free(kl_layout *layout);
+
+static inline kl_span kl_range_of(const uint64_t *bounds, uint32_t rank) {
+    return (kl_span){bounds[rank], bounds[rank + 1]};
+}
+static inline kl_span kl_layout_own(const kl_layout *l) {
+    return kl_range_of(l->bounds, l->rank);
+}
+static inline kl_span kl_layout_next(const kl_layout *l) { /* the own rows after the next exchange */
+    return kl_range_of(l->target, l->rank);
+}
+static inline bool kl_is_empty(kl_span s) {
+    return s.lo >= s.hi;
+}
+static inline uint64_t kl_length(kl_span s) {
+    return s.hi - s.lo;
+}
+kl_span kl_common(kl_span a, kl_span b);
+
+/* `own`, and `halo` rows on either side of it as far as there are any; empty if `own` is. */
+kl_span kl_layout_with_halo(const kl_layout *layout, kl_span own, uint64_t halo);
+/* Bytes of rows that the target adds to those that are here. */
+uint64_t kl_layout_coming_bytes(const kl_layout *layout);
+uint64_t kl_layout_changing(const kl_layout *layout); /* rows that come here or leave */
+uint64_t kl_layout_moving(const kl_layout *layout);   /* rows that change ranks, of all ranks */
+/* Make room for `own` and what is around it, in all arrays. false: no memory, some room may be there */
+bool kl_layout_take(kl_layout *layout, kl_span own);
+/* Give back the room of this rank in `gone` that it does not need in `kept`. Both: bounds. */
+void kl_layout_give(kl_layout *layout, const uint64_t *gone, const uint64_t *kept);
+/* Have room for `more` rows on either side, or, if that is 0, for halos only. false: no memory */
+bool kl_layout_widen(kl_layout *layout, uint64_t more);
+/* Rows lie by the target from now on; the room of those that left in this sweep is given back. */
+void kl_layout_settle(kl_layout *layout, uint64_t sweep);
+void kl_layout_note_gone(kl_layout *layout, kl_gone gone);
+
+#endif

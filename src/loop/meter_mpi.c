@@ -1,0 +1,144 @@
+#include "loop/meter_mpi.h"
+
+#include <math.h>
+
+static const double GUESSED_QUANTUM_S = 0.01;
+static const double QUANTUM_AFTER_S = 10;  /* a quantum is measured within half a percent of that */
+static const double UNEVEN = 1.5;          /* segments differ by more: all ranks report them */
+static const double UNEVEN_AFTER_S = 0.01; /* measured for so long */
+static const double CPU_LEAST = 0.2;       /* of the time in the body: what counts */
+
+/* --- work --- */
+
+void kl_meter_give(kl_meter *m, double now_s) {
+    if (!m->on)
+        return;
+    m->given_s = now_s;
+    m->tells_cpu = m->by_pieces || m->group->wait.core.sleeps;
+    m->given_cpu_s = m->tells_cpu ? kl_busy_s(&m->group->clock) : 0;
+}
+
+static double cpu_since_given_s(const kl_meter *m) {
+    return m->tells_cpu ? kl_busy_s(&m->group->clock) - m->given_cpu_s : 0;
+}
+
+static void count(kl_meter *m, double rows, double busy_s, double cpu_s) {
+    m->since.busy_s += busy_s;
+    m->since.rows += rows;
+    if (m->tells_cpu) {
+        m->since.cpu_s += cpu_s;
+        m->since.cpu_rows += rows;
+    }
+    if (rows > 0)
+        m->iteration_s = busy_s / rows;
+}
+
+void kl_meter_count(kl_meter *m, double rows, double busy_s) {
+    count(m, rows, busy_s, cpu_since_given_s(m));
+}
+
+void kl_meter_moving(kl_meter *m, double spent_s) {
+    m->since.moving_s += spent_s;
+    m->all.moving_s += spent_s;
+}
+
+/* Return the first iteration behind `lo` that is in another segment, or `end`. */
+static uint64_t end_of_segment(kl_span own, uint64_t lo, uint64_t end) {
+    uint32_t segment = kl_segment_of(own, lo);
+    uint64_t in = lo, out = end;
+    while (out - in > 1) {
+        uint64_t middle = in + (out - in) / 2;
+        if (kl_segment_of(own, middle) == segment)
+            in = middle;
+        else
+            out = middle;
+    }
+    return out;
+}
+
+/* CPU time does not count what others had of the core: it shows how costs lie, not how long rows take. */
+static void measure_segments(kl_since *since, kl_span own, kl_span rows, double cpu_s) {
+    uint64_t count = rows.hi - rows.lo;
+    if (own.hi - own.lo < KL_SEGMENTS || rows.lo < own.lo || rows.hi > own.hi)
+        return;
+    for (uint64_t lo = rows.lo; lo < rows.hi;) {
+        uint32_t segment = kl_segment_of(own, lo);
+        uint64_t hi = end_of_segment(own, lo, rows.hi);
+        since->segment_s[segment] += cpu_s * (double)(hi - lo) / (double)count;
+        since->segment_rows[segment] += (double)(hi - lo);
+        lo = hi;
+    }
+}
+
+void kl_meter_rows(kl_meter *m, kl_span own, kl_span rows, double now_s) {
+    if (!m->on)
+        return;
+    double cpu_s = cpu_since_given_s(m);
+    uint64_t lo = rows.lo > own.lo ? rows.lo : own.lo, hi = rows.hi < own.hi ? rows.hi : own.hi;
+    count(m, (double)(rows.hi - rows.lo), now_s - m->given_s, cpu_s);
+    m->since.foreign += (double)(rows.hi - rows.lo - (hi > lo ? hi - lo : 0));
+    if (m->by_pieces)
+        measure_segments(&m->since, own, rows, cpu_s);
+}
+
+void kl_meter_quantum(kl_meter *m) {
+    const kl_mpi_wait *wait = &m->group->wait;
+    if (wait->core.quantum_s > 0 && !wait->crowded)
+        m->quantum_s = wait->core.quantum_s;
+    if (m->quantum_s > 0 || m->group->clock.simulated ||
+        kl_group_now_s(m->group) - m->group->opened_s < QUANTUM_AFTER_S)
+        return;
+    double quantum_s = kl_quantum_s();
+    m->quantum_s = quantum_s > 0 ? quantum_s : GUESSED_QUANTUM_S;
+}
+
+/* --- reports --- */
+
+/* A rank that sleeps while it waits on a shared core is often woken at once. Its time in the body then does
+ * not show how long it would wait for the core if it had more to do; its share of the core does. */
+static double busy_s(const kl_meter *m) {
+    const kl_since *since = &m->since;
+    const kl_core_share *core = &m->group->wait.core;
+    if (!core->sleeps || m->group->wait.crowded || since->cpu_rows == 0)
+        return since->busy_s;
+    return fmax(since->busy_s, since->cpu_s / since->cpu_rows * since->rows / core->share);
+}
+
+/* A body that waits for a disk or another processor takes no CPU time, which then says nothing of costs. */
+static bool is_uneven(const kl_since *since) {
+    double least = HUGE_VAL, most = 0, cpu_s = 0;
+    for (int i = 0; i < KL_SEGMENTS; i++) {
+        if (since->segment_rows[i] == 0)
+            return false;
+        double each_s = since->segment_s[i] / since->segment_rows[i];
+        least = fmin(least, each_s);
+        most = fmax(most, each_s);
+        cpu_s += since->segment_s[i];
+    }
+    return most > UNEVEN * least && cpu_s > UNEVEN_AFTER_S && cpu_s > CPU_LEAST * since->busy_s;
+}
+
+kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part) {
+    kl_since *since = &m->since;
+    double rows = since->rows - since->foreign;
+    kl_rank_report report = {
+        .elapsed_s = kl_group_now_s(m->group) - m->group->opened_s,
+        .executions = since->sweeps + part,
+        .busy_s = busy_s(m),
+        .iterations = rows < 1 ? rows > 0 : (uint64_t)rows,
+        .lo = own.lo,
+        .hi = own.hi,
+        .moving_s = since->moving_s,
+        .moved = since->moved,
+        .quantum_s = m->quantum_s,
+        .share = m->group->wait.crowded ? 1 : m->group->wait.core.share, /* other ranks are no load */
+        .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
+    if (report.iterations > 0) /* whole ones, in their time */
+        report.busy_s *= (double)report.iterations / since->rows;
+    m->uneven |= is_uneven(since);
+    report.segments = m->uneven;
+    for (int i = 0; i < KL_SEGMENTS && m->uneven; i++)
+        report.segments_s[i] = since->segment_rows[i] > 0 ? since->segment_s[i] / since->segment_rows[i] : 0;
+    *since = (kl_since){.sweeps = -part};
+    return report;
+}

@@ -1,0 +1,37 @@
+/* A loop's summary and its failure. */
+#include "loop/loop_mpi.h"
+
+void kl_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
+    const kl_account *account = l->rounds.steer ? kl_steer_account(l->rounds.steer) : &(kl_account){0};
+    *summary = l->meter.all;
+    summary->depth = l->exchange.depth;
+    summary->block = l->flow.block;
+    summary->gained_s = account->forecast_s;
+    summary->came_s = account->came_s;
+    summary->decision = l->rounds.decision[0] ? l->rounds.decision
+                        : l->group.ranks == 1 ? "nothing moves: there is one rank"
+                        : l->options.fixed    ? "nothing moves: the loop is fixed"
+                                              : "nothing was decided yet";
+}
+
+void kl_loop_break(kilter_loop *l) {
+    kilter_loop_summary summary;
+    if (l->phase == KL_BROKEN)
+        return;
+    l->phase = KL_BROKEN;
+    kl_detector_ask(&l->detector, &l->failure);
+    kl_detector_give_up(&l->detector, l->failure.text);
+    kl_loop_summary_get(l, &summary);
+    kl_loop_record_end(l, &summary, &l->failure, NULL); /* now, as the program may exit without closing */
+}
+
+kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error) {
+    kl_loop_break(l);
+    if (error)
+        *error = l->failure;
+    return l->failure.status ? l->failure.status : status;
+}
+
+kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what) {
+    return kl_fail(&l->failure, KILTER_ERR_USAGE, "%s of loop '%s': %s", call, l->group.name, what);
+}

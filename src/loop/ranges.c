@@ -1,0 +1,52 @@
+#include "loop/ranges.h"
+
+#include <stdlib.h>
+
+bool kl_ranges_add(kl_ranges *s, kl_span range) {
+    if (range.lo >= range.hi)
+        return true;
+    if (s->count > 0 && s->at[s->count - 1].hi == range.lo) {
+        s->at[s->count - 1].hi = range.hi;
+        return true;
+    }
+    if (s->count == s->capacity) {
+        size_t capacity = 2 * s->capacity + 8;
+        kl_span *more = realloc(s->at, capacity * sizeof *more);
+        if (!more)
+            return false;
+        s->at = more;
+        s->capacity = capacity;
+    }
+    s->at[s->count++] = range;
+    return true;
+}
+
+uint64_t kl_ranges_sum(const kl_ranges *s) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < s->count; i++)
+        sum += s->at[i].hi - s->at[i].lo;
+    return sum;
+}
+
+static int by_place(const void *a, const void *b) {
+    const kl_span *x = a, *y = b;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+void kl_ranges_tidy(kl_ranges *s) {
+    if (s->count > 1)
+        qsort(s->at, s->count, sizeof *s->at, by_place);
+    size_t kept = 0;
+    for (size_t i = 1; i < s->count; i++) {
+        if (s->at[kept].hi == s->at[i].lo)
+            s->at[kept].hi = s->at[i].hi;
+        else
+            s->at[++kept] = s->at[i];
+    }
+    s->count = s->count > 0 ? kept + 1 : 0;
+}
+
+void kl_ranges_free(kl_ranges *s) {
+    free(s->at);
+    *s = (kl_ranges){0};
+}

@@ -1,0 +1,138 @@
+/* The decision between prospects. */
+#include <stdio.h>
+
+#include "steer/parts.h"
+
+static bool is_move(const kl_judgement *j) {
+    return j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT;
+}
+
+/* Do the speeds measured last speak against the move? They may be the first of a change. */
+static bool belied(const kl_outlook *o, const kl_place *after) {
+    return kl_time_with(o, after, o->loads.raw) >= kl_time_with(o, o->here, o->loads.raw);
+}
+
+/* Is it worth moving, and no mistake? */
+static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect *p, kl_judgement *j) {
+    double uncertain = kl_loads_uncertain(&o->loads);
+    kl_whether(p, j);
+    if (!is_move(j))
+        return false;
+    if (belied(o, after)) {
+        j->verdict = KL_STAY_WAITING;
+        snprintf(j->reason, sizeof j->reason,
+                 "a sweep could take %s instead of %s, but not at the speeds measured last",
+                 kl_say_s(p->then_s).text, kl_say_s(p->now_s).text);
+        return false;
+    }
+    if (o->loads.round >= KL_FIRST_ROUNDS && 1 - p->then_s / p->now_s > uncertain)
+        return true;
+    j->verdict = KL_STAY_BALANCED;
+    snprintf(j->reason, sizeof j->reason,
+             "balanced as far as is known: %s in a sweep of %s may be noise (%.2g %%)",
+             kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, 100 * uncertain);
+    return false;
+}
+
+static void adopt(kl_steer_plan *plan, const kl_prospect *p, const kl_judgement *j) {
+    plan->now_s = p->now_s;
+    plan->then_s = p->then_s;
+    plan->judgement = *j;
+}
+
+static void choose_candidate(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
+    kl_outlook *o = &s->outlook;
+    bool cycles = kl_comes_and_goes(&o->loads); /* what one visit has cost is no reason: see foresight */
+    kl_prospect p = kl_foresee(o, s->candidates[0], cycles);
+    kl_judgement j;
+    if (worth(o, s->candidates[0], &p, &j))
+        s->proposed = s->candidates[0];
+    adopt(plan, &p, &j);
+    if (j.verdict == KL_MOVE_FORESIGHT)
+        return;
+    double most_s = s->proposed ? p.lost_s - p.move_s : 0;
+    for (uint32_t i = 1; i < count; i++) {
+        p = kl_prospect_of(o, s->candidates[i], cycles);
+        if (p.lost_s - p.move_s > most_s && worth(o, s->candidates[i], &p, &j)) {
+            most_s = p.lost_s - p.move_s;
+            s->proposed = s->candidates[i];
+            adopt(plan, &p, &j);
+        }
+    }
+}
+
+/* Do not propose shares that were refused until they differ by a tenth. */
+bool kl_steer_barred(const kl_steer *s) {
+    const kl_outlook *o = &s->outlook;
+    uint64_t tolerance = o->options.iterations / o->options.ranks / 10;
+    for (uint32_t r = 0; s->is_barred && r <= o->options.ranks; r++) {
+        uint64_t a = s->proposed[r], b = s->barred[r];
+        if ((a > b ? a - b : b - a) > tolerance)
+            return false;
+    }
+    return s->is_barred;
+}
+
+void kl_steer_stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan) {
+    s->proposed = NULL;
+    plan->judgement.verdict = verdict;
+}
+
+/* Lately equal shares would have been better: go back to them, and rest. */
+static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
+    kl_outlook *o = &s->outlook;
+    kl_judgement *j = &plan->judgement;
+    kl_prospect p = kl_prospect_of(o, o->equal, false);
+    *j = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = p.move_s};
+    snprintf(j->reason, sizeof j->reason, "%.120s; meanwhile equal shares", rest_begins);
+    plan->now_s = p.now_s;
+    plan->then_s = p.then_s;
+    s->proposed = o->equal;
+}
+
+/* Reports that come once a cycle are means; what was known of states is not. */
+static void average(kl_steer *s, kl_steer_plan *plan) {
+    kl_outlook *o = &s->outlook;
+    kl_prospect p = {0};
+    if (kl_mean_fails(&s->mean, o)) {
+        s->mean.lag_s = 0;
+        s->mean.forgets = true;
+    } else if (s->mean.lag_s == 0 && kl_mean_pays(&s->mean, o, &p) && p.lost_s >= p.move_s) {
+        s->mean.lag_s = s->mean.cycle_s;
+        s->mean.forgets = true;
+        s->proposed = kl_volume(o, o->spare) > 0 ? o->spare : NULL;
+        kl_judgement j = {.verdict = s->proposed ? KL_MOVE_HINDSIGHT : KL_STAY_BALANCED,
+                          .gain_s = (1 - p.then_s / p.now_s) * p.lasted_s,
+                          .cost_s = p.move_s};
+        snprintf(j.reason, sizeof j.reason,
+                 "speeds swing every %s: with shares for their mean, and ranks ahead of each other, an "
+                 "sweep takes %s instead of %s",
+                 kl_say_s(s->mean.cycle_s).text, kl_say_s(p.then_s).text, kl_say_s(p.now_s).text);
+        adopt(plan, &p, &j);
+    }
+}
+
+void kl_choose(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan) {
+    kl_outlook *o = &s->outlook;
+    char *reason = plan->judgement.reason;
+    choose_candidate(s, count, plan);
+    if (rest_begins && s->outcome.retreats) {
+        retreat(s, rest_begins, plan);
+    } else if (rest_begins) {
+        kl_steer_stay(s, KL_STAY_RESTING, plan);
+        snprintf(reason, KL_REASON_BYTES, "%s", rest_begins);
+    } else if (s->proposed &&
+               kl_account_rests(&s->outcome.account, o->now_s, kl_lost_s(o, s->proposed, false))) {
+        kl_steer_stay(s, KL_STAY_RESTING, plan);
+        snprintf(reason, KL_REASON_BYTES,
+                 "balancing rests for another %s, although a sweep could take %s instead of %s",
+                 kl_say_s(s->outcome.account.rests_until_s - o->now_s).text, kl_say_s(plan->then_s).text,
+                 kl_say_s(plan->now_s).text);
+    } else if (s->proposed && kl_steer_barred(s)) {
+        kl_steer_stay(s, KL_STAY_WAITING, plan);
+        snprintf(reason, KL_REASON_BYTES,
+                 "such shares were refused before: a rank had no memory for its rows");
+    }
+    average(s, plan);
+    plan->move = s->proposed != NULL;
+}

@@ -1,0 +1,76 @@
+/* Averaging, where ranks may be ahead of each other. */
+#include "steer/parts.h"
+
+enum { RECALLS = 3 };                     /* rounds from a change to a state that is known, to a movement */
+static const double AVERAGED_PART = 0.98; /* less saved by averaging is no reason to */
+static const double AHEAD_LOST = 2.0 / 3; /* 0.63 to 0.75 as simulated */
+static const double AVERAGED_MOST = 1.15; /* worse shares for what was measured are none for the mean */
+
+typedef struct half { /* of a swing */
+    const kl_state *state;
+    double lasts_s;
+    kl_place *best;
+} half;
+
+static double rate_in(const kl_outlook *o, const half *h, const kl_place *at) {
+    return h->state->level / kl_time_with(o, at, h->state->speed);
+}
+
+/* Seconds of a sweep in the mean of both halves. */
+static double stay_s(const kl_outlook *o, const half h[2], const kl_place *at) {
+    return (h[0].lasts_s + h[1].lasts_s) /
+           (h[0].lasts_s * rate_in(o, &h[0], at) + h[1].lasts_s * rate_in(o, &h[1], at));
+}
+
+static double follow_s(const kl_outlook *o, const half h[2], double moving_s) {
+    double done = 0;
+    for (int i = 0; i < 2; i++) {
+        double late_s = kl_smaller(RECALLS * o->round_s, h[i].lasts_s);
+        done += late_s * rate_in(o, &h[i], h[1 - i].best) +
+                kl_larger(0, h[i].lasts_s - late_s - moving_s) * rate_in(o, &h[i], h[i].best);
+    }
+    return (h[0].lasts_s + h[1].lasts_s) / done;
+}
+
+/* With shares for the mean of speeds, where a rank that is fast now works ahead for when it is slow. It has
+ * nothing ahead when a sweep begins, and loses a part of what it would gather in a half. */
+static double averaged_s(const kl_outlook *o, const half h[2], const kl_place *at, const double *mean) {
+    double pace_s = kl_time_with(o, at, mean), ahead_s = 0;
+    for (int i = 0; i < 2; i++)
+        ahead_s = kl_larger(ahead_s, h[i].lasts_s * (1 - pace_s * rate_in(o, &h[i], at)));
+    return pace_s + AHEAD_LOST * ahead_s;
+}
+
+bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p) {
+    const kl_loads *l = &o->loads;
+    const kl_state *here = &l->states[l->here], *next = kl_next_state(l);
+    if (!o->options.buffers || l->unsettled > 0 || here->ended == 0 || !next || next->ended == 0)
+        return false;
+    half h[2] = {{here, here->lasts_s, m->halves[0]}, {next, next->lasts_s, m->halves[1]}};
+    double cycle_s = h[0].lasts_s + h[1].lasts_s;
+    for (uint32_t r = 0; r < l->ranks; r++)
+        o->scratch[r] =
+            (h[0].lasts_s * here->level * here->speed[r] + h[1].lasts_s * next->level * next->speed[r]) /
+            cycle_s;
+    if (kl_best_for(o, here->speed, h[0].best) != KILTER_OK ||
+        kl_best_for(o, next->speed, h[1].best) != KILTER_OK ||
+        kl_best_for(o, o->scratch, o->spare) != KILTER_OK)
+        return false;
+    const kl_place *places[] = {o->here, o->equal, o->spare, h[0].best, h[1].best};
+    p->move_s = kl_move_s(o, o->spare);
+    p->now_s = follow_s(o, h, kl_larger(p->move_s, o->movement_s));
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        p->now_s = kl_smaller(p->now_s, stay_s(o, h, places[i]));
+    p->then_s = averaged_s(o, h, o->spare, o->scratch);
+    p->lasted_s = (double)here->ended * h[0].lasts_s + (double)next->ended * h[1].lasts_s;
+    p->lost_s = p->lasted_s * (1 - p->then_s / p->now_s) * kl_share_of_time(o);
+    m->cycle_s = cycle_s;
+    return p->then_s < AVERAGED_PART * p->now_s;
+}
+
+bool kl_mean_fails(const kl_mean *m, const kl_outlook *o) {
+    if (m->lag_s == 0 || kl_best_for(o, o->loads.raw, o->spare) != KILTER_OK)
+        return false;
+    return o->loads.dwells > 0 ||
+           kl_time_with(o, o->here, o->loads.raw) > AVERAGED_MOST * kl_time_with(o, o->spare, o->loads.raw);
+}

@@ -1,0 +1,63 @@
+/* The gain and the cost of movements. */
+#include "steer/parts.h"
+
+static const double PACE_H = 0.97; /* of what was, in the mean pace */
+
+typedef struct step { /* the last one */
+    double took_s;    /* without what is not computing */
+    double spent_s;   /* of it on moving */
+} step;
+
+/* Follow the time that equal shares would have taken for a sweep lately. */
+static void follow_pace(kl_outcome *c, const kl_outlook *o, double step_s) {
+    double equal = step_s / kl_time_with(o, o->equal, o->loads.raw);
+    c->lately_s = PACE_H * c->lately_s + step_s;
+    c->lately_equal = PACE_H * c->lately_equal + equal;
+}
+
+/* Saved in the last step against iterations that lay elsewhere, all the time: more was done than those would
+ * have done in it, rows that moved and all, and it is worth the time it takes in the mean. Movements are
+ * counted apart. */
+static double came_s(const kl_outcome *c, const kl_outlook *o, const kl_place *other, step last) {
+    double would = last.took_s / kl_time_with(o, other, o->loads.raw);
+    return (o->sweeps - would) * c->lately_s / c->lately_equal + last.spent_s;
+}
+
+void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o) {
+    kl_put(o, c->anchor, o->here);
+    c->anchor_came_s = c->equal_came_s = c->least_came_s = 0;
+}
+
+/* Return what was saved lately: the lesser of the savings against the anchor and against equal shares. */
+static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
+    c->anchor_came_s += came_s(c, o, c->anchor, last);
+    c->equal_came_s += came_s(c, o, o->equal, last);
+    double before_s = c->least_came_s;
+    c->least_came_s = c->anchor_came_s < c->equal_came_s ? c->anchor_came_s : c->equal_came_s;
+    return c->least_came_s - before_s;
+}
+
+/* A movement costs at once what comes to something later: until it is judged, no more of it is due than what
+ * came so far. */
+static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
+    double due_s = c->due_s, paid_s = kl_smaller(kl_larger(came_s, 0), c->unpaid_s += spent_s);
+    c->unpaid_s -= paid_s;
+    c->due_s = 0;
+    return due_s + paid_s;
+}
+
+/* Where loads are averaged over, ranks do not end each sweep together. */
+bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason) {
+    step last = {lags ? o->step_s : kl_computed_s(o) + spent_s, spent_s};
+    follow_pace(c, o, last.took_s);
+    kl_account_step came = {.came_s = came_s(c, o, o->equal, last)};
+    c->open_came_s += came_s(c, o, o->previous, last);
+    c->open_cost_s += spent_s;
+    came.lately_s = lately_s(c, o, last);
+    came.cost_s = take_due_s(c, spent_s, came.lately_s);
+    bool rests = kl_account_settle(&c->account, o->now_s, &came, c->unit_s, reason);
+    c->retreats = rests && kl_volume(o, o->equal) > 0 && -c->equal_came_s > kl_move_s(o, o->equal);
+    if (rests || c->account.balance_s >= KL_ACCOUNT_MEMORY * c->unit_s)
+        kl_outcome_anchor(c, o);
+    return rests;
+}

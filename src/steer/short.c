@@ -1,0 +1,121 @@
+/* Sweeps shorter than the slices in which the scheduler shares a core. */
+#include <math.h>
+#include <string.h>
+
+#include "steer/parts.h"
+
+static const double CORE_CHANGED =
+    0.2;                              /* a rank gets so much more or less of its core: that is another load */
+static const double SAME_PART = 0.08; /* of all iterations: a choice that stands follows no smaller changes */
+static const double WORTH_TRYING = 0.97; /* of the best so far: what takes more by the speeds is not tried */
+
+void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports) {
+    for (uint32_t r = 0; r < ranks; r++)
+        t->core[r] = reports[r].share > 0 ? reports[r].share : 1;
+}
+
+static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choice, double sweep_s,
+                                     kl_place *at) {
+    const double *speed = kl_loads_present(&o->loads);
+    uint32_t ranks = o->options.ranks;
+    if (choice == KL_CHOICE_EQUAL) {
+        kl_put(o, at, o->equal);
+        return KILTER_OK;
+    }
+    for (uint32_t r = 0; r < ranks; r++) {
+        double part = !kl_slices_shared(t->core[r]) ? 1
+                      : choice == KL_CHOICE_OUT     ? 0
+                      : choice == KL_CHOICE_LESS ? kl_slices_part(sweep_s, o->options.quantum_s, t->core[r])
+                                                 : 1;
+        o->scratch[r] = part * speed[r];
+    }
+    kilter_status status = kl_bounds(&o->costs, ranks, o->scratch, choice != KL_CHOICE_OUT, at);
+    if (status == KILTER_ERR_RANGE) { /* all share their cores: nobody can be left out */
+        kl_put(o, at, o->equal);
+        status = KILTER_OK;
+    }
+    return status;
+}
+
+static bool cores_changed(const kl_short *t, const kl_outlook *o) {
+    double most = 0;
+    for (uint32_t r = 0; r < o->options.ranks; r++)
+        most = kl_larger(most, fabs(t->core[r] - t->core_then[r]));
+    return most > CORE_CHANGED;
+}
+
+/* Does the choice, whose place is the spare one, deserve a try? The speeds tell what it takes at least. */
+static bool may_be_better(const kl_short *t, const kl_outlook *o) {
+    const kl_slices *c = &t->slices;
+    bool possible = c->choice != KL_CHOICE_DEEP || t->depth > 1;
+    return possible && kl_sweep_s(o, o->spare) < WORTH_TRYING * kl_slices_best_s(c);
+}
+
+/* The choice in force, or the next one that deserves a try. Its place is the spare one. */
+static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s, int before) {
+    kl_slices *c = &t->slices;
+    double rows = (double)o->options.iterations / o->options.ranks;
+    kilter_status status = place_of_choice(t, o, c->choice, now_s, o->spare);
+    while (status == KILTER_OK && c->choice != before && c->choice != KL_CHOICE_EQUAL &&
+           kl_slices_sweep_s(c, c->choice) == 0) {
+        if (c->choice == KL_CHOICE_DEEP)
+            t->depth = kl_slices_depth(kl_slices_best_s(c), o->options.quantum_s, rows, o->options.reach,
+                                       o->options.deepest);
+        if (may_be_better(t, o))
+            break;
+        kl_slices_refuse(c);
+        status = place_of_choice(t, o, c->choice, now_s, o->spare);
+    }
+    return status;
+}
+
+/* Count the round. Return the choice that was in force in it; −1: none */
+static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
+    kl_slices *c = &t->slices;
+    int before = c->active && !t->unplaced ? c->choice : -1;
+    bool changed = cores_changed(t, o), begins = !c->active || changed;
+    if (begins)
+        memcpy(t->core_then, t->core, o->options.ranks * sizeof *t->core);
+    if (begins || !t->unplaced)
+        kl_slices_next(c, o->sweeps, took_s, changed);
+    t->unplaced = false;
+    return before;
+}
+
+/* Propose the place of the choice, which is the spare one. */
+static void propose(kl_steer *s, double now_s, int before, kl_steer_plan *plan) {
+    const kl_outlook *o = &s->outlook;
+    const kl_slices *c = &s->trying.slices;
+    double least = before == c->choice ? SAME_PART * (double)o->options.iterations : 0;
+    double then_s = kl_slices_sweep_s(c, c->choice);
+    s->proposed = (double)kl_volume(o, o->spare) > least ? o->spare : NULL;
+    if (s->proposed && kl_steer_barred(s))
+        s->proposed = NULL;
+    plan->move = s->proposed != NULL;
+    plan->depth = c->choice == KL_CHOICE_DEEP ? s->trying.depth : 1;
+    plan->now_s = now_s;
+    plan->then_s = then_s > 0 ? then_s : now_s;
+    plan->judgement = (kl_judgement){.verdict = plan->move ? KL_MOVE_HINDSIGHT : KL_STAY_BALANCED,
+                                     .cost_s = plan->move ? kl_move_s(o, o->spare) : 0};
+    kl_slices_say(c, now_s, o->options.quantum_s, plan->judgement.reason);
+}
+
+kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries) {
+    const kl_outlook *o = &s->outlook;
+    kl_short *t = &s->trying;
+    double took_s = o->step_s - kl_smaller(spent_s, o->step_s),
+           now_s = o->sweeps > 0 ? took_s / o->sweeps : 0;
+    *tries = !o->options.scattered &&
+             kl_slices_apply(&t->slices, o->options.ranks, t->core, now_s, o->options.quantum_s);
+    if (!*tries) {
+        kl_slices_leave(&t->slices);
+        return KILTER_OK;
+    }
+    if (s->trial.proof.tries)
+        kl_proof_end(&s->trial.proof, o->now_s, KL_PROVED_NOTHING);
+    int before = count_round(t, o, took_s);
+    kilter_status status = next_choice(t, o, now_s, before);
+    if (status == KILTER_OK)
+        propose(s, now_s, before, plan);
+    return status;
+}
