@@ -36,9 +36,10 @@ static void line_add(line *l, packet *p) {
     l->last = p;
 }
 
+/* NULL: there is none. */
 static packet *line_take(line *l) {
     packet *p = l->first;
-    l->first = p->next;
+    l->first = p ? p->next : NULL;
     if (!l->first)
         l->last = NULL;
     return p;
