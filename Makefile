@@ -2,13 +2,17 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
 
-.PHONY: docs demo check bench stragglers paper1 paper2 paper3 shared foresight faults install fuzz tidy format clean packages release
+.PHONY: docs demo check soak bench stragglers paper1 paper2 paper3 shared foresight faults install fuzz tidy format clean packages release
 
 demo: packages        ## a real planning problem on unequal workers, start to end
 	tools/demo
 
 check: packages       ## everything that must hold: builds, tests, sanitizers, fuzzing
 	FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check
+
+soak: release         ## what takes long: loops on five ranks and more, ten minutes of fuzzing
+	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ctest --preset release -L soak
+	$(MAKE) fuzz FUZZ_SECONDS=600
 
 bench: release        ## what Kilter costs and what it reaches
 	build/release/bench/kilter-bench

@@ -31,9 +31,13 @@ function(kilter_mpi_launcher_flags out)
     set(${out} ${flags} PARENT_SCOPE)
 endfunction()
 
-# What all tests under MPI have. Open MPI refuses root unless told twice.
+# What all tests under MPI have. Open MPI refuses root unless told twice. Many ranks take all cores for long: `make soak`.
 function(kilter_mpi_test_properties name ranks)
-    set_tests_properties(${name} PROPERTIES LABELS "mpi;${mpi}" TIMEOUT 120 PROCESSORS ${ranks}
+    set(labels mpi ${mpi})
+    if(ranks GREATER 4)
+        list(APPEND labels soak)
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 120 PROCESSORS ${ranks}
                          ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 endfunction()
 

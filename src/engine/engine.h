@@ -82,8 +82,12 @@ void kl_worker_let_attend(kl_worker *worker, const kl_attendance *attendance); /
  * says.
  */
 void kl_worker_attend(kl_worker *worker);
-/* When it wants to be attended, whatever comes; HUGE_VAL: no task is at hand. */
-double kl_worker_attend_due_s(const kl_worker *worker);
+/* When results that are ready should leave although the task goes on; HUGE_VAL: none are, or no task is at
+ * hand. */
+double kl_worker_results_due_s(const kl_worker *worker);
+/* What a heartbeat tells that is no time: the task at hand, and the share of its core that tasks usually get.
+ */
+void kl_worker_name_task(const kl_worker *worker, kl_pulse *pulse);
 
 /* --- master --- */
 
@@ -141,6 +145,9 @@ typedef struct kl_master_options {
     /* CPU time of the farm in the master's process so far, and of the program's callbacks. false: not known.
      * NULL: never. */
     bool (*used)(void *self, double *farm_s, double *callbacks_s);
+    /* The last heartbeat of the worker at `peer` that has come by now, and when it came, for a driver that
+     * does not send heartbeats as messages. false: there is none. NULL: they are messages. */
+    bool (*heartbeat)(void *self, kl_peer peer, kl_pulse *pulse, double *at_s);
     uint32_t cores; /* that the master's process may use, and local workers with it; 0: not known */
     void *self;
     kl_limits limits;

@@ -43,11 +43,21 @@ static uint64_t coming(const kl_master *m, const kl_chunk *chunk) {
     return chunk->recalled_s > 0 && from < own.hi ? own.hi - from : 0;
 }
 
-/* What its last pulse told, if it was of the task now at hand. */
-static kl_hand hand_of(const member *one, const kl_chunk *first) {
+/* A heartbeat that is not sent is asked for. */
+static void take_heartbeat(const kl_master *m, member *one) {
+    double at_s;
+    if (!m->options.heartbeat || !m->options.heartbeat(m->options.self, one->peer, &one->pulse, &at_s))
+        return;
+    one->pulse_s = at_s;
+    one->heard_s = fmax(one->heard_s, at_s);
+}
+
+/* What its last heartbeat told, if it was of the task now at hand. */
+static kl_hand hand_of(const kl_master *m, member *one, const kl_chunk *first) {
     kl_hand hand = {0};
     if (!one->hello.attends)
         return hand;
+    take_heartbeat(m, one);
     hand.heard_s = one->heard_s;
     const kl_pulse *p = &one->pulse;
     if (!(one->pulse_s > 0) || p->chunk != first->id || p->task < first->at || !(p->elapsed_s > 0))
@@ -73,7 +83,7 @@ static void held(const void *self, uint32_t worker, kl_held *held) {
             continue;
         if (held->tasks == 0) {
             held->first_units = kl_bag_units(&m->balance.bag, (kl_span){own.lo, own.lo + 1});
-            held->hand = hand_of(one, chunk);
+            held->hand = hand_of(m, one, chunk);
         }
         if (back > 0 && held->asked_s == 0) {
             held->asked_s = chunk->recalled_s;

@@ -83,7 +83,6 @@ void kl_worker_adopt(kl_worker *w, kl_transport *transport) {
                       .task_s = w->task_s,
                       .tasks_done = w->tasks_done,
                       .meter = w->meter,
-                      .usual_share = w->usual_share,
                       .moved = w->moved,
                       .input = w->input,
                       .making = w->making,
@@ -507,17 +506,21 @@ static bool is_still_at_it(kl_worker *w, double now_s) {
     return false;
 }
 
+void kl_worker_name_task(const kl_worker *w, kl_pulse *pulse) {
+    pulse->chunk = w->first->head.chunk;
+    pulse->task = w->first->head.lo + w->first->at;
+    pulse->usual_share = w->usual_share;
+}
+
 /* Before it was seen the task had its core, as far as anybody knows. */
 static kilter_status send_pulse(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
-    const queued *chunk = w->first;
-    kl_pulse pulse = {.chunk = chunk->head.chunk,
-                      .task = chunk->head.lo + chunk->at,
-                      .elapsed_s = now_s - w->task_began_s,
+    kl_pulse pulse = {.elapsed_s = now_s - w->task_began_s,
                       .cpu_s = w->attendance.busy_s(w->attendance.self) - a->busy_s +
                                (a->since_s - w->task_began_s),
                       .usual_share = w->usual_share,
                       .memory = memory};
+    kl_worker_name_task(w, &pulse);
     kl_buffer out = {0};
     kl_wire_put_pulse(&out, &pulse);
     kilter_status status = kl_worker_send(w, &out, error);
@@ -568,12 +571,8 @@ static void leave_task(const kl_worker *w, double now_s) {
         w->options.abandon(w->options.self, &w->failure, kl_worker_renewal(w) != NULL);
 }
 
-double kl_worker_attend_due_s(const kl_worker *w) {
-    if (!w->at_work)
-        return HUGE_VAL;
-    double pulse_s = w->attended.seen && w->attended.task == w->tasks_done ? w->attended.pulse_due_s
-                                                                           : w->task_began_s + KL_PULSE_S;
-    return kl_worker_has_results(w) ? fmin(pulse_s, w->first_result_s + KL_FLUSH_S) : pulse_s;
+double kl_worker_results_due_s(const kl_worker *w) {
+    return w->at_work && kl_worker_has_results(w) ? w->first_result_s + KL_FLUSH_S : HUGE_VAL;
 }
 
 void kl_worker_attend(kl_worker *w) {

@@ -337,7 +337,7 @@ static double task_work_s(const kl_sim *s, const kilter_task *task) {
 static const double LOOK_S = 1e-6;
 
 static void will_attend(kl_sim *s, worker *w) {
-    double due_s = kl_worker_attend_due_s(w->engine);
+    double due_s = kl_worker_results_due_s(w->engine);
     if (due_s < w->ends_s)
         will_happen(s, host_end_s(s, w->host, due_s, LOOK_S), (uint32_t)(w - s->workers), ATTENDS);
 }
@@ -408,7 +408,7 @@ static void happens(kl_sim *s, const happening *one) {
         return;
     if (one->what == ENDS_TASK)
         end_task(s, w);
-    else if (at_task && (one->what == TAKES_IN || s->now_s >= kl_worker_attend_due_s(w->engine)))
+    else if (at_task && (one->what == TAKES_IN || s->now_s >= kl_worker_results_due_s(w->engine)))
         attend(s, w);
     else if (!at_task && one->what == TAKES_IN)
         go_on(s, w);
@@ -468,6 +468,35 @@ static void step(kl_sim *s) {
     }
 }
 
+/* --- heartbeats --- */
+
+/* A slower host sends none. */
+static const double STOPPED = 1e-3;
+
+static bool is_stopped(const kl_sim *s, const kl_host *host, double at_s) {
+    return s->opened_s < INFINITY && kl_host_speed(host, at_s - s->opened_s) < STOPPED * host->speed;
+}
+
+/* They are not simulated one by one: a task of an hour would have thousands, and the master looks at few. */
+static bool heartbeat(void *self, kl_peer peer, kl_pulse *pulse, double *at_s) {
+    const kl_sim *s = self;
+    const worker *w = &s->workers[peer - MASTER - 1];
+    double way_s = 2 * s->farm.cluster->latency_s, passed_s = s->master_s - way_s - w->began_s;
+    if (!is_at_task(w))
+        return false;
+    for (double k = floor(passed_s / KL_PULSE_S); k > 0; k--) {
+        double sent_s = w->began_s + k * KL_PULSE_S;
+        if (is_stopped(s, w->host, sent_s))
+            continue;
+        *at_s = sent_s + way_s;
+        *pulse = (kl_pulse){.elapsed_s = sent_s - w->began_s};
+        pulse->cpu_s = host_work_s(s, w->host, w->began_s, sent_s) / w->host->speed;
+        kl_worker_name_task(w->engine, pulse);
+        return true;
+    }
+    return false;
+}
+
 /* --- making and unmaking --- */
 
 static kilter_status open_master(kl_sim *s, kilter_error *error) {
@@ -479,6 +508,8 @@ static kilter_status open_master(kl_sim *s, kilter_error *error) {
                                            .simulated = true,
                                            .answer_s = s->farm.answer_s},
                                  .program = "simulation",
+                                 .heartbeat = heartbeat,
+                                 .self = s,
                                  .quiet = true};
     kilter_status status = kl_master_new(&options, &s->end.base, &s->master, error);
     kl_tuning tuning = {.set = KL_TUNE_FACTOR, .factor = s->farm.factor};

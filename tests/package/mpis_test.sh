@@ -28,11 +28,15 @@ compile() { # COMPILER SOURCE PROGRAM FLAG…: the flags come last, and all libr
 flags_of() { # PACKAGE → the array flags
     eval "flags=($(pkg-config --cflags --libs "$1"))"
 }
+# A launcher that ends the other ranks may lose what a rank said: the ranks write to the file themselves.
 launch() { # MPI PROGRAM ARGUMENT…: on three ranks; into $work/out, and the exit code into $code
     local flags=()
     [ "$1" = mpich ] || flags=(--oversubscribe --bind-to none)
     code=0
-    timeout 60 "${mpiexec[$1]}" "${flags[@]}" -n 3 "$work/$2" "${@:3}" >"$work/out" 2>&1 </dev/null || code=$?
+    : >"$work/out"
+    timeout 60 "${mpiexec[$1]}" "${flags[@]}" -n 3 sh -c 'exec "$@" >>"$0" 2>&1' "$work/out" "$work/$2" "${@:3}" \
+        >"$work/launcher" 2>&1 </dev/null || code=$?
+    cat "$work/launcher" >>"$work/out"
 }
 says() { # WHAT SENTENCE: and an exit code that is not 0, and no rank died by a signal
     [ "$code" -ne 0 ] || fail "$1: exit code 0: $(cat "$work/out")"
