@@ -210,11 +210,25 @@ static void put_script(const run_state *r, const run_host *host, kl_buffer *out)
     kl_put_u8(out, 0);
 }
 
+/* Until the child runs its program, or has said why not: a signal before would hide that. */
+static void await_begin(int begun[2]) {
+    char nothing;
+    close(begun[1]);
+    while (read(begun[0], &nothing, 1) < 0 && errno == EINTR)
+        ;
+    close(begun[0]);
+}
+
 /* A child that runs `words` with the signals as they were. `input`: its standard input, −1: ours. */
 static pid_t start(char *const *words, int input, const sigset_t *signals) {
+    int begun[2]; /* is closed where the program begins */
+    if (pipe2(begun, O_CLOEXEC) != 0)
+        return -1;
     pid_t child = fork();
-    if (child != 0)
+    if (child != 0) {
+        await_begin(begun);
         return child;
+    }
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, signals, NULL);

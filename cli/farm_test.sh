@@ -25,7 +25,7 @@ until_so() {
 }
 
 left_nothing() { # no file of a master's, for workers or tools
-    [ -z "$(ls -A "$TMPDIR")" ]
+    [ -z "$(ls -A "$TMPDIR" | tee /dev/stderr)" ]
 }
 
 shows() { # WORDS: a look holds them

@@ -93,7 +93,8 @@ grep -q "starting ./missing: No such file" err || fail "not said: $(cat err)"
 begin again --host a:2
 until_so shows "^workers  *2 at work"
 joined() { # a worker's process
-    ps -eo pid=,comm=,args= | awk -v name="$(basename "$farm" | cut -c1-15)" '$2 == name && /--join/ && /again.s stop/ { print $1; exit }'
+    ps -eo pid=,comm=,args= | awk -v name="$(basename "$farm" | cut -c1-15)" -v place="$place/again." \
+        '$2 == name && /--join/ && index($0, place) { print $1; exit }'
 }
 for round in 1 2 3; do
     kill -9 "$(joined)"
@@ -113,7 +114,7 @@ until_so shows "^workers  *2 at work"
 kill -9 $pid
 gone() {
     ps -eo args >list
-    ! grep -qF "/killed'" list
+    ! grep -qF "$place/killed" list
 }
 until_so gone
 until_so left_nothing
@@ -121,7 +122,8 @@ until_so left_nothing
 # --- nor when its master is
 begin master --host a:2
 until_so shows "^workers  *2 at work"
-kill -9 "$(ps -eo pid=,args= | awk '/--listen/ && /--key/ && /master.s stop/ && !/kilter run/ && !/awk/ { print $1; exit }')"
+kill -9 "$(ps -eo pid=,args= | awk -v place="$place/master." \
+    '/--listen/ && /--key/ && index($0, place) && !/kilter run/ && !/awk/ { print $1; exit }')"
 code=0
 wait $pid || code=$?
 [ $code = 137 ] || fail "a killed master: exit code $code: $(cat run.err)"
