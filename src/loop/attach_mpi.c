@@ -15,7 +15,7 @@ static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t ha
     else if (!base)
         wrong = "NULL is no place for its address";
     return wrong ? kl_fail(error, KILTER_ERR_RANGE, "attaching array %zu to loop '%s': %s",
-                           l->layout.array_count, l->group.name, wrong)
+                           l->rank.layout.array_count, l->group.name, wrong)
                  : KILTER_OK;
 }
 
@@ -24,7 +24,7 @@ static kilter_status agree_on_array(kilter_loop *l, size_t bytes, uint64_t halo,
     static const char *const names[] = {"bytes", "ghost", "base (NULL)"};
     const uint64_t values[] = {bytes, halo, base == NULL};
     const char *differs;
-    kl_step(&l->steps, KL_CALL_ARRAY, kl_meter_sweep(&l->meter), l->layout.array_count, 0);
+    kl_step(&l->steps, KL_CALL_ARRAY, kl_meter_sweep(&l->rank.meter), l->rank.layout.array_count, 0);
     kilter_status status = kl_steps_meet(&l->steps, NULL, error);
     if (status == KILTER_OK)
         status = kl_group_agree(&l->group, values, names, sizeof names / sizeof *names, &differs, error);
@@ -32,7 +32,7 @@ static kilter_status agree_on_array(kilter_loop *l, size_t bytes, uint64_t halo,
         return kl_fail(
             error, KILTER_ERR_RANGE,
             "attaching array %zu to loop '%s': '%s' differs between ranks (here: bytes %zu, ghost %llu)",
-            l->layout.array_count, l->group.name, differs, bytes, (unsigned long long)halo);
+            l->rank.layout.array_count, l->group.name, differs, bytes, (unsigned long long)halo);
     return status;
 }
 
@@ -41,7 +41,8 @@ static kilter_status get_rows(kilter_loop *l, size_t bytes, uint64_t halo, kl_ro
     kilter_error why = {KILTER_OK, "another rank has no memory for its rows"};
     kilter_status status = kl_rows_reserve(rows, l->options.iterations, bytes, &why);
     if (status == KILTER_OK)
-        status = kl_rows_take(rows, kl_layout_with_halo(&l->layout, kl_layout_own(&l->layout), halo), &why);
+        status = kl_rows_take(
+            rows, kl_layout_with_halo(&l->rank.layout, kl_layout_own(&l->rank.layout), halo), &why);
     uint64_t fits = status == KILTER_OK;
     status = kl_group_least(&l->group, &fits, 1, error);
     if (status != KILTER_OK || fits)
@@ -59,10 +60,7 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t halo, void **
         return status;
     halo = halo < l->options.iterations ? halo : l->options.iterations;
     kl_rows rows = {0};
-    kl_array *more = realloc(l->layout.arrays, (l->layout.array_count + 1) * sizeof *more);
-    if (more)
-        l->layout.arrays = more;
-    uint64_t fits = more != NULL;
+    uint64_t fits = kl_memory_grow(&l->memory) && kl_rank_grow(&l->rank);
     status = kl_group_least(&l->group, &fits, 1, error);
     if (status == KILTER_OK && !fits)
         return kl_fail(error, KILTER_ERR_MEMORY, "attaching an array to loop '%s': memory ran out",
@@ -72,8 +70,8 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t halo, void **
     if (status != KILTER_OK)
         return status;
     kl_loop_record_array(l, bytes, halo);
-    l->layout.arrays[l->layout.array_count++] = (kl_array){.rows = rows, .halo = halo, .room = halo};
-    l->layout.halo = halo > l->layout.halo ? halo : l->layout.halo;
+    l->memory.rows[l->rank.layout.array_count] = rows;
+    kl_layout_add(&l->rank.layout, &(kl_array){rows.base, bytes, halo, halo});
     *base = rows.base;
     kl_guard(l);
     return KILTER_OK;
@@ -84,7 +82,7 @@ kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t halo, voi
                                 kilter_error *error) {
     if (l->phase == KL_BROKEN)
         return kl_loop_failed(l, l->failure.status, error);
-    if (l->phase == KL_WITHIN || kl_meter_sweep(&l->meter) > 0)
+    if (l->phase == KL_WITHIN || kl_meter_sweep(&l->rank.meter) > 0)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "attaching an array to loop '%s': it has begun; attach arrays before the first "
                        "kilter_loop_begin()",

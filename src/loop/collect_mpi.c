@@ -11,21 +11,22 @@ bool kilter_loop_mine(kilter_loop *l, size_t nth, kilter_range *range) {
         kl_loop_misused(l, "kilter_loop_mine()", "a sweep is under way; end it first");
         kl_loop_break(l);
     }
-    if (l->phase != KL_BETWEEN || !l->kind->own(l, nth, &own))
+    if (l->phase != KL_BETWEEN || !kl_loop_own(l, nth, &own))
         return false;
     *range = (kilter_range){own.lo, own.hi};
     return true;
 }
 
 static const kl_array *array_at(const kilter_loop *l, const void *base) {
-    for (size_t a = 0; a < l->layout.array_count; a++)
-        if (l->layout.arrays[a].rows.base == base)
-            return &l->layout.arrays[a];
+    const kl_layout *layout = &l->rank.layout;
+    for (size_t a = 0; a < layout->array_count; a++)
+        if (layout->arrays[a].base == base)
+            return &layout->arrays[a];
     return NULL;
 }
 
 static size_t index_of(const kilter_loop *l, const kl_array *array) {
-    return (size_t)(array - l->layout.arrays);
+    return (size_t)(array - l->rank.layout.arrays);
 }
 
 static kilter_status check(kilter_loop *l, const char *call, const kl_array *array, const void *to) {
@@ -42,7 +43,7 @@ static kilter_status check(kilter_loop *l, const char *call, const kl_array *arr
 static kilter_status sum_up(kilter_loop *l, const double *values, double *sum, kilter_error *error) {
     kl_sum all = {{0}, 0};
     kl_span own;
-    for (size_t k = 0; l->kind->own(l, k, &own); k++)
+    for (size_t k = 0; kl_loop_own(l, k, &own); k++)
         for (uint64_t i = own.lo; i < own.hi; i++)
             kl_sum_add(&all, values[i]);
     kl_sum_tidy(&all);
@@ -57,12 +58,12 @@ kilter_status kilter_loop_sum(kilter_loop *l, const double *values, double *sum,
         return kl_loop_failed(l, l->failure.status, error);
     const kl_array *array = array_at(l, values);
     kilter_status status = check(l, "kilter_loop_sum()", array, sum);
-    if (status == KILTER_OK && array->rows.bytes != sizeof(double))
+    if (status == KILTER_OK && array->bytes != sizeof(double))
         status = kl_fail(&l->failure, KILTER_ERR_USAGE,
                          "kilter_loop_sum() of loop '%s': rows of the array have %zu bytes, not 8",
-                         l->group.name, array->rows.bytes);
+                         l->group.name, array->bytes);
     if (status == KILTER_OK) {
-        kl_step(&l->steps, KL_CALL_SUM, kl_meter_sweep(&l->meter), index_of(l, array), 0);
+        kl_step(&l->steps, KL_CALL_SUM, kl_meter_sweep(&l->rank.meter), index_of(l, array), 0);
         status = sum_up(l, values, sum, &l->failure);
     }
     return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);
@@ -78,13 +79,13 @@ static kl_mail mail_of(int peer, void *data, size_t bytes) {
     return (kl_mail){.data = data, .bytes = bytes, .peer = peer, .tag = KL_TAG_GATHER};
 }
 
-static kilter_status send_own(kilter_loop *l, const kl_rows *rows, int root, kilter_error *error) {
+static kilter_status send_own(kilter_loop *l, const kl_array *array, int root, kilter_error *error) {
     kl_group *g = &l->group;
-    kl_requests *requests = &l->exchange.requests;
+    kl_requests *requests = &l->requests[KL_ROWS];
     kl_ranges own = {0};
     kl_span range;
     bool fits = true;
-    for (size_t k = 0; l->kind->own(l, k, &range); k++)
+    for (size_t k = 0; kl_loop_own(l, k, &range); k++)
         fits &= kl_ranges_add(&own, range);
     if (!fits)
         return no_memory(l, error);
@@ -93,8 +94,8 @@ static kilter_status send_own(kilter_loop *l, const kl_rows *rows, int root, kil
     if (status == KILTER_OK)
         status = kl_send(g, requests, mail_of(root, own.at, own.count * sizeof *own.at), error);
     for (size_t k = 0; k < own.count && status == KILTER_OK; k++) {
-        size_t bytes = (size_t)kl_length(own.at[k]) * rows->bytes;
-        status = kl_send(g, requests, mail_of(root, kl_rows_at(rows, own.at[k].lo), bytes), error);
+        size_t bytes = (size_t)kl_length(own.at[k]) * array->bytes;
+        status = kl_send(g, requests, mail_of(root, kl_row_at(array, own.at[k].lo), bytes), error);
     }
     if (status == KILTER_OK)
         status = kl_requests_await(g, requests, error);
@@ -104,13 +105,13 @@ static kilter_status send_own(kilter_loop *l, const kl_rows *rows, int root, kil
 }
 
 static kilter_status receive(kilter_loop *l, kl_mail mail, kilter_error *error) {
-    kilter_status status = kl_receive(&l->group, &l->exchange.requests, mail, error);
-    return status == KILTER_OK ? kl_requests_await(&l->group, &l->exchange.requests, error) : status;
+    kilter_status status = kl_receive(&l->group, &l->requests[KL_ROWS], mail, error);
+    return status == KILTER_OK ? kl_requests_await(&l->group, &l->requests[KL_ROWS], error) : status;
 }
 
 static kilter_status receive_from(kilter_loop *l, size_t row_bytes, int rank, uint8_t *whole,
                                   kilter_error *error) {
-    kl_requests *requests = &l->exchange.requests;
+    kl_requests *requests = &l->requests[KL_ROWS];
     kilter_status status = receive(l, mail_of(rank, l->group.shared, sizeof *l->group.shared), error);
     uint64_t count = (uint64_t)l->group.shared[0];
     if (status != KILTER_OK || count == 0)
@@ -131,17 +132,18 @@ static kilter_status receive_from(kilter_loop *l, size_t row_bytes, int rank, ui
     return status;
 }
 
-static kilter_status gather(kilter_loop *l, const kl_rows *rows, int root, uint8_t *whole,
+static kilter_status gather(kilter_loop *l, const kl_array *array, int root, uint8_t *whole,
                             kilter_error *error) {
     kl_span own;
     if (l->group.rank != root)
-        return send_own(l, rows, root, error);
-    for (size_t k = 0; l->kind->own(l, k, &own); k++)
-        memcpy(whole + own.lo * rows->bytes, kl_rows_at(rows, own.lo), (size_t)kl_length(own) * rows->bytes);
+        return send_own(l, array, root, error);
+    for (size_t k = 0; kl_loop_own(l, k, &own); k++)
+        memcpy(whole + own.lo * array->bytes, kl_row_at(array, own.lo),
+               (size_t)kl_length(own) * array->bytes);
     kilter_status status = KILTER_OK;
     for (int r = 0; r < (int)l->group.ranks && status == KILTER_OK; r++)
         if (r != root)
-            status = receive_from(l, rows->bytes, r, whole, error);
+            status = receive_from(l, array->bytes, r, whole, error);
     return status;
 }
 
@@ -156,10 +158,10 @@ kilter_status kilter_loop_gather(kilter_loop *l, const void *base, int root, voi
         status = kl_fail(&l->failure, KILTER_ERR_USAGE,
                          "kilter_loop_gather() of loop '%s': there is no rank %d", l->group.name, root);
     if (status == KILTER_OK) {
-        kl_step(&l->steps, KL_CALL_GATHER, kl_meter_sweep(&l->meter), index_of(l, array), root);
+        kl_step(&l->steps, KL_CALL_GATHER, kl_meter_sweep(&l->rank.meter), index_of(l, array), root);
         status = kl_steps_meet(&l->steps, NULL, &l->failure);
     }
     if (status == KILTER_OK)
-        status = gather(l, &array->rows, root, whole, &l->failure);
+        status = gather(l, array, root, whole, &l->failure);
     return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);
 }

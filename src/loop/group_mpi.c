@@ -246,11 +246,6 @@ kilter_status kl_group_share(kl_group *g, kl_requests *r, const void *mine, void
     return kl_requests_join(r, code, request, error);
 }
 
-void kl_group_spread(const kl_group *g, void *all, size_t bytes, size_t apart) {
-    for (size_t r = g->ranks; r-- > 0;)
-        memmove((char *)all + r * apart, (char *)all + r * bytes, bytes);
-}
-
 static kilter_status reduce_anywhere(kl_group *g, const kl_reduction *how, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     int code =

@@ -4,19 +4,10 @@
 
 #include "loop/loop.h"
 #include "loop/sum.h"
+#include "rank/rank.h"
 #include "sys/sys.h"
 #include "transport/wait_mpi.h"
 
-enum {
-    KL_TAG_ROWS = 1,
-    KL_TAG_BLOCK,
-    KL_TAG_GATHER,
-    KL_TAG_PROBE,
-    KL_TAG_LIST,
-    KL_TAG_ANSWER,
-    KL_TAG_REDUCE,
-    KL_TAG_STEPS,
-};
 enum { KL_GROUP_WORDS = KL_SUM_WORDS + 2 }; /* numbers in one reduction, at most */
 
 typedef struct kl_group {
@@ -54,14 +45,7 @@ typedef struct kl_requests { /* zeroed: none */
     bool collective;                  /* one request, of all ranks */
 } kl_requests;
 
-typedef struct kl_mail { /* from or to one peer; of any size: it travels in pieces, as MPI counts in int */
-    void *data;
-    size_t bytes;
-    int peer, tag;
-    bool calls;  /* on the group's `calls` */
-    bool silent; /* the receiver is not woken */
-} kl_mail;
-
+/* A message of any size travels in pieces, as MPI counts in int. */
 kilter_status kl_receive(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
 kilter_status kl_send(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
 /* Add a collective operation, the only one of its requests. code: what MPI returned when it began. */
@@ -84,9 +68,6 @@ kilter_status kl_group_await(kl_group *group, int code, MPI_Request request, kil
 /* Begin to bring the first `bytes` of every rank's report to all ranks, side by side. */
 kilter_status kl_group_share(kl_group *group, kl_requests *requests, const void *mine, void *all,
                              size_t bytes, kilter_error *error);
-/* Put reports of `bytes` that lie side by side `apart` from each other; what is between is not set. */
-void kl_group_spread(const kl_group *group, void *all, size_t bytes, size_t apart);
-
 typedef struct kl_reduction {
     MPI_Comm comm;
     MPI_Datatype type; /* of 8 bytes */

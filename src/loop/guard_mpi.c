@@ -36,9 +36,9 @@ static void add_number(text *t, uint64_t number) {
 /* --- whose row is it? --- */
 
 static const kl_gone *when_gone(const kilter_loop *l, uint64_t row) {
-    uint64_t known = l->layout.gone_count < KL_GONE ? l->layout.gone_count : KL_GONE;
+    uint64_t known = l->rank.layout.gone_count < KL_GONE ? l->rank.layout.gone_count : KL_GONE;
     for (uint64_t k = 1; k <= known; k++) {
-        const kl_gone *gone = &l->layout.gone[(l->layout.gone_count - k) % KL_GONE];
+        const kl_gone *gone = &l->rank.layout.gone[(l->rank.layout.gone_count - k) % KL_GONE];
         if (row >= gone->rows.lo && row < gone->rows.hi)
             return gone;
     }
@@ -47,7 +47,7 @@ static const kl_gone *when_gone(const kilter_loop *l, uint64_t row) {
 
 static int owner_of(const kilter_loop *l, uint64_t row) {
     int rank = 0;
-    while (row >= l->layout.target[rank + 1])
+    while (row >= l->rank.layout.target[rank + 1])
         rank++;
     return rank;
 }
@@ -58,21 +58,21 @@ static void say_where(const kilter_loop *l, uint64_t row, text *t) {
         add(t, ", which is behind the last one");
         return;
     }
-    if (!l->kind->anywhere) {
+    if (!l->rank.kind->anywhere) {
         add(t, ", which is on rank ");
         add_number(t, (uint64_t)owner_of(l, row));
         add(t, " now");
     }
     if (gone) {
-        add(t, l->kind->anywhere ? ", which moved to rank " : " (moved in sweep ");
-        if (l->kind->anywhere) {
+        add(t, l->rank.kind->anywhere ? ", which moved to rank " : " (moved in sweep ");
+        if (l->rank.kind->anywhere) {
             add_number(t, (uint64_t)gone->to);
             add(t, " in sweep ");
         }
         add_number(t, gone->sweep);
-        add(t, l->kind->anywhere ? "" : ")");
-    } else if (l->layout.gone_count <= KL_GONE) {
-        add(t, l->kind->anywhere ? ", which never was here" : " (it never was here)");
+        add(t, l->rank.kind->anywhere ? "" : ")");
+    } else if (l->rank.layout.gone_count <= KL_GONE) {
+        add(t, l->rank.kind->anywhere ? ", which never was here" : " (it never was here)");
     }
 }
 
@@ -93,8 +93,8 @@ static void say(const kilter_loop *l, size_t array, uint64_t row) {
 
 static void look(const uint8_t *address) {
     for (const kilter_loop *l = guarded; l; l = l->next_guarded)
-        for (size_t a = 0; a < l->layout.array_count; a++) {
-            const kl_rows *rows = &l->layout.arrays[a].rows;
+        for (size_t a = 0; a < l->rank.layout.array_count; a++) {
+            const kl_rows *rows = &l->memory.rows[a];
             if (address >= rows->base && address < kl_rows_mapping(rows) + rows->reserved)
                 say(l, a, (uint64_t)(address - rows->base) / rows->bytes);
         }

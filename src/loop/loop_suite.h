@@ -35,8 +35,8 @@ static int rank, ranks;
 /* From now on rows move at every opportunity, to places out of `seed`, which must be the same on all ranks;
  * nothing is measured or decided. Collective; before the first kilter_loop_begin(). */
 static inline void force_moves(kilter_loop *loop, uint64_t seed) {
-    loop->rounds.forced = true;
-    loop->rounds.seed = kl_mix64(seed);
+    loop->rank.rounds.forced = true;
+    loop->rank.rounds.seed = kl_mix64(seed);
 }
 
 /* What the process has now, and a little for MPI: not two rows of 512 KiB more. */

@@ -55,11 +55,11 @@ static kilter_status check_options(const kilter_loop *l, kilter_error *error) {
 /* --- a loop's parts --- */
 
 static void free_loop(kilter_loop *l) {
-    if (l->kind->close)
-        l->kind->close(l);
-    kl_rounds_free(&l->rounds);
-    kl_exchange_free(&l->exchange);
-    kl_layout_free(&l->layout);
+    kl_scatter_free(l);
+    kl_memory_free(&l->memory);
+    kl_rank_free(&l->rank);
+    for (int i = 0; i < KL_SETS; i++)
+        kl_requests_free(&l->requests[i]);
     kl_requests_free(&l->steps.requests);
     kl_detector_free(&l->detector);
     free(l->group.name);
@@ -85,7 +85,6 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
         return NULL;
     kl_group *g = &l->group;
     l->options = *options;
-    l->kind = kind_of(options, ranks);
     *g = (kl_group){.name = kl_text("%s", options->name ? options->name : "loop"),
                     .comm = MPI_COMM_NULL,
                     .rank = rank,
@@ -94,11 +93,17 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
                     .look = look,
                     .loop = l};
     l->steps = (kl_steps){.group = g, .tell_after_s = TELL_AFTER_S};
-    l->meter.group = g;
-    l->rounds.passes = 1;
-    bool fits = kl_detector_init(&l->detector, g);
-    fits &= kl_layout_init(&l->layout, options->iterations, (uint32_t)rank, g->ranks);
-    fits &= kl_exchange_init(&l->exchange, g, &l->layout, &l->meter);
+    l->memory.layout = &l->rank.layout;
+    const kl_rank_options told = {.iterations = options->iterations,
+                                  .rank = (uint32_t)rank,
+                                  .ranks = g->ranks,
+                                  .inner = options->inner,
+                                  .block = options->block,
+                                  .fixed = options->fixed};
+    bool fits = kl_rank_init(&l->rank, kind_of(options, ranks), &told);
+    fits &= kl_detector_init(&l->detector, g);
+    l->rank.meter.core = &g->wait.core;
+    l->rank.meter.simulated = g->clock.simulated;
     if (!fits || !g->name) {
         free_loop(l);
         return NULL;
@@ -185,12 +190,6 @@ static kilter_status settle_bells(kl_group *g, kilter_error *error) {
     return status;
 }
 
-/* A sixteenth of what each rank may have, until more is known. */
-static uint64_t first_block(const kilter_loop *l) {
-    uint64_t parts = 16 * (uint64_t)l->group.ranks;
-    return l->options.block > 0 ? l->options.block : (l->options.inner + parts - 1) / parts;
-}
-
 static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error) {
     kl_group *g = &l->group;
     kilter_status status = kl_detector_open(&l->detector, comm, error);
@@ -207,10 +206,10 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error)
     kl_bells_settle(g->wait.bells);
     if (status != KILTER_OK)
         return status;
-    g->opened_s = kl_loop_now_s(l);
-    l->flow.block = first_block(l);
+    g->opened_s = l->rank.meter.opened_s = kl_loop_now_s(l);
+    l->rank.meter.crowded = g->wait.crowded;
     status = kl_loop_record_open(l, error);
-    return status == KILTER_OK && l->kind->open ? l->kind->open(l, error) : status;
+    return status == KILTER_OK && l->rank.kind == &kl_scattered ? kl_scatter_open(l, error) : status;
 }
 
 static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
@@ -352,8 +351,8 @@ kilter_status kl_loop_open(MPI_Comm comm, const kilter_loop_options *options, ki
 
 static kilter_status say_goodbye(kilter_loop *l, kilter_error *error) {
     l->closing = true;
-    kl_step(&l->steps, KL_CALL_CLOSE, kl_meter_sweep(&l->meter), 0, 0);
-    kilter_status status = kl_rounds_close(l, error);
+    kl_step(&l->steps, KL_CALL_CLOSE, kl_meter_sweep(&l->rank.meter), 0, 0);
+    kilter_status status = kl_requests_await(&l->group, &l->requests[KL_REPORTS], error);
     if (status == KILTER_OK)
         status = kl_loop_record_ranks(l, error);
     if (status == KILTER_OK)

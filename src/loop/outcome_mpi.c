@@ -2,16 +2,31 @@
 #include "loop/loop_mpi.h"
 
 void kl_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
-    const kl_account *account = l->rounds.steer ? kl_steer_account(l->rounds.steer) : &(kl_account){0};
-    *summary = l->meter.all;
-    summary->depth = l->exchange.depth;
-    summary->block = l->flow.block;
-    summary->gained_s = account->forecast_s;
-    summary->came_s = account->came_s;
-    summary->decision = l->rounds.decision[0] ? l->rounds.decision
+    const kl_rank *k = &l->rank;
+    const kl_totals *all = &k->meter.all;
+    const kl_account *account = k->rounds.steer ? kl_steer_account(k->rounds.steer) : &(kl_account){0};
+    *summary = (kilter_loop_summary){.executions = all->sweeps,
+                                     .rounds = all->rounds,
+                                     .moves = all->moves,
+                                     .moved = all->moved,
+                                     .block = k->flow.block,
+                                     .depth = k->exchange.depth,
+                                     .elapsed_s = all->elapsed_s,
+                                     .waited_s = all->waited_s,
+                                     .moving_s = all->moving_s,
+                                     .gained_s = account->forecast_s,
+                                     .came_s = account->came_s};
+    summary->decision = k->rounds.decision[0] ? k->rounds.decision
                         : l->group.ranks == 1 ? "nothing moves: there is one rank"
                         : l->options.fixed    ? "nothing moves: the loop is fixed"
                                               : "nothing was decided yet";
+}
+
+bool kl_loop_own(const kilter_loop *l, size_t nth, kl_span *range) {
+    if (l->scatter)
+        return kl_scatter_own(l, nth, range);
+    *range = kl_layout_own(&l->rank.layout);
+    return nth == 0 && !kl_is_empty(*range);
 }
 
 void kl_loop_break(kilter_loop *l) {

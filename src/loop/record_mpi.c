@@ -98,7 +98,7 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
                                                  .inner = o->inner,
                                                  .ranks = l->group.ranks,
                                                  .fixed = o->fixed});
-    r->block = l->flow.block;
+    r->block = l->rank.flow.block;
     l->record = r;
     return KILTER_OK;
 }
@@ -150,15 +150,15 @@ void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t halo) {
     if (l->record)
         kl_trace_array(
             l->record->trace,
-            &(kl_trace_array_row){.array = l->layout.array_count, .row_bytes = bytes, .ghost = halo});
+            &(kl_trace_array_row){.array = l->rank.layout.array_count, .row_bytes = bytes, .ghost = halo});
 }
 
 /* --- a round --- */
 
 static void write_decision(const kilter_loop *l, double at_s, const kl_decision *decision) {
-    kl_trace_decision(l->record->trace,
-                      &(kl_trace_moment){.now_s = at_s, .chunk = UINT64_MAX, .round = l->meter.all.rounds},
-                      decision);
+    kl_trace_decision(
+        l->record->trace,
+        &(kl_trace_moment){.now_s = at_s, .chunk = UINT64_MAX, .round = l->rank.meter.all.rounds}, decision);
 }
 
 static void write_judgement(const kilter_loop *l, double at_s, kl_decision_kind kind,
@@ -184,14 +184,15 @@ static void write_outcome(const struct kl_loop_record *r, double came_s, double 
 /* Write what the last move has gained so far, as it may never be judged. */
 static void write_open_outcome(const kilter_loop *l) {
     double came_s, spent_s;
-    if (l->record->moved_in < l->meter.all.rounds && kl_steer_open_move(l->rounds.steer, &came_s, &spent_s))
+    if (l->record->moved_in < l->rank.meter.all.rounds &&
+        kl_steer_open_move(l->rank.rounds.steer, &came_s, &spent_s))
         write_outcome(l->record, came_s, spent_s);
 }
 
 static void write_move(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     write_judgement(l, at_s, KL_DECIDES_MOVE, plan);
-    r->moved_in = l->meter.all.rounds;
+    r->moved_in = l->rank.meter.all.rounds;
     r->verdict = plan->judgement.verdict;
 }
 
@@ -210,16 +211,16 @@ static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *p
 
 static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
-    uint32_t rests = kl_steer_account(l->rounds.steer)->rests;
-    bool blocks = l->flow.block != r->block, rests_now = rests != r->rests;
+    uint32_t rests = kl_steer_account(l->rank.rounds.steer)->rests;
+    bool blocks = l->rank.flow.block != r->block, rests_now = rests != r->rests;
     if (blocks) {
-        kl_decision d = {.kind = KL_DECIDES_BLOCK, .subject = KL_SUBJECT_ALL, .count = l->flow.block};
+        kl_decision d = {.kind = KL_DECIDES_BLOCK, .subject = KL_SUBJECT_ALL, .count = l->rank.flow.block};
         snprintf(d.reason, sizeof d.reason,
                  "blocks of %llu instead of %llu elements: the least time by the model",
-                 (unsigned long long)l->flow.block, (unsigned long long)r->block);
+                 (unsigned long long)l->rank.flow.block, (unsigned long long)r->block);
         write_decision(l, at_s, &d);
     }
-    r->block = l->flow.block;
+    r->block = l->rank.flow.block;
     r->rests = rests;
     if (l->options.fixed)
         return blocks;
@@ -247,31 +248,33 @@ static void add_up(struct kl_loop_record *r, const kl_rank_report *reports, uint
 static void write_round(const kilter_loop *l, const kl_rank_report *reports, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     r->written_s = reports[0].elapsed_s;
-    kl_trace_round(r->trace, &(kl_trace_round_row){.round = l->meter.all.rounds,
-                                                   .execution = kl_meter_sweep(&l->meter),
+    kl_trace_round(r->trace, &(kl_trace_round_row){.round = l->rank.meter.all.rounds,
+                                                   .execution = kl_meter_sweep(&l->rank.meter),
                                                    .at_s = r->written_s,
                                                    .period_s = plan->period.target_s,
                                                    .now_s = plan->now_s,
                                                    .then_s = plan->then_s,
-                                                   .block = l->flow.block});
+                                                   .block = l->rank.flow.block});
     for (uint32_t i = 0; i < l->group.ranks; i++) {
-        bool ranged = !l->kind->anywhere;
-        kl_trace_share(r->trace, &(kl_trace_share_row){.round = l->meter.all.rounds,
+        bool ranged = !l->rank.kind->anywhere;
+        kl_trace_share(r->trace, &(kl_trace_share_row){.round = l->rank.meter.all.rounds,
                                                        .rank = i,
                                                        .lo = ranged ? reports[i].lo : UINT64_MAX,
                                                        .count = ranged ? reports[i].hi - reports[i].lo
-                                                                       : l->layout.target[i],
+                                                                       : l->rank.layout.target[i],
                                                        .done = r->did[i].iterations,
                                                        .busy_s = r->did[i].busy_s,
                                                        .moving_s = r->did[i].moving_s,
-                                                       .rate_per_s = kl_steer_rate(l->rounds.steer, i)});
+                                                       .rate_per_s = kl_steer_rate(l->rank.rounds.steer, i)});
         r->did[i] = (did){0};
     }
     write_open_outcome(l);
 }
 
-void kl_loop_record_round(const kilter_loop *l, const kl_rank_report *reports, const kl_steer_plan *plan) {
+void kl_loop_record_round(const kilter_loop *l) {
     struct kl_loop_record *r = l->record;
+    const kl_rank_report *reports = l->rank.rounds.all;
+    const kl_steer_plan *plan = &l->rank.rounds.plan;
     if (!r)
         return;
     double at_s = r->heard_s = reports[0].elapsed_s;
@@ -297,7 +300,7 @@ void kl_loop_record_refused(const kilter_loop *l, const char *reason) {
 static uint64_t own_iterations(const kilter_loop *l) {
     uint64_t sum = 0;
     kl_span own;
-    for (size_t k = 0; l->kind->own(l, k, &own); k++)
+    for (size_t k = 0; kl_loop_own(l, k, &own); k++)
         sum += own.hi - own.lo;
     return sum;
 }
@@ -308,9 +311,9 @@ kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error) {
     struct kl_loop_record *r = l->record;
     const kl_trace_rank_row mine = {.rank = (uint32_t)l->group.rank,
                                     .iterations = own_iterations(l),
-                                    .elapsed_s = l->meter.all.elapsed_s,
-                                    .waited_s = l->meter.all.waited_s,
-                                    .moving_s = l->meter.all.moving_s};
+                                    .elapsed_s = l->rank.meter.all.elapsed_s,
+                                    .waited_s = l->rank.meter.all.waited_s,
+                                    .moving_s = l->rank.meter.all.moving_s};
     kilter_status status = gather(l, &mine, r ? r->ends : NULL, sizeof mine, error);
     for (uint32_t rank = 0; rank < l->group.ranks && r && status == KILTER_OK; rank++)
         kl_trace_rank(r->trace, &r->ends[rank]);
@@ -326,22 +329,22 @@ kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *s, c
     if (failure && failure->status == KILTER_ERR_PEER && l->detector.words.rank > 0)
         kl_trace_worker_left(r->trace, (uint32_t)l->detector.words.rank, ended_s,
                              l->detector.words.text[0] ? l->detector.words.text : "is dead, or has ended");
-    if (l->rounds.steer)
+    if (l->rank.rounds.steer)
         write_open_outcome(l);
     kl_trace_loop_ended(
-        r->trace,
-        &(kl_trace_loop_end){.ended_s = ended_s,
-                             .elapsed_s = s->elapsed_s,
-                             .executions = s->executions,
-                             .rounds = s->rounds,
-                             .moves = s->moves,
-                             .moved = s->moved,
-                             .block = s->block,
-                             .gained_s = s->gained_s,
-                             .came_s = s->came_s,
-                             .cost_s = l->rounds.steer ? kl_steer_account(l->rounds.steer)->cost_s : 0,
-                             .decision = s->decision,
-                             .status = failure ? failure->text : "done"});
+        r->trace, &(kl_trace_loop_end){
+                      .ended_s = ended_s,
+                      .elapsed_s = s->elapsed_s,
+                      .executions = s->executions,
+                      .rounds = s->rounds,
+                      .moves = s->moves,
+                      .moved = s->moved,
+                      .block = s->block,
+                      .gained_s = s->gained_s,
+                      .came_s = s->came_s,
+                      .cost_s = l->rank.rounds.steer ? kl_steer_account(l->rank.rounds.steer)->cost_s : 0,
+                      .decision = s->decision,
+                      .status = failure ? failure->text : "done"});
     kilter_status status = kl_trace_close(r->trace, ended_s, error);
     l->record = NULL;
     if (!failure) /* else MPI may still write into it */

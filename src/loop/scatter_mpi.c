@@ -134,12 +134,12 @@ static kilter_status await_list(kilter_loop *l, int from, kilter_error *error) {
 static kilter_status pass_rows(kilter_loop *l, transfer *t, kilter_error *error) {
     kilter_status status = KILTER_OK;
     t->stage = ROWS;
-    for (size_t a = 0; a < l->layout.array_count; a++)
+    for (size_t a = 0; a < l->rank.layout.array_count; a++)
         for (size_t i = 0; i < t->list.count && status == KILTER_OK; i++) {
-            const kl_rows *rows = &l->layout.arrays[a].rows;
+            const kl_array *rows = &l->rank.layout.arrays[a];
             kl_span range = t->list.ranges[i].rows;
             size_t bytes = (size_t)kl_length(range) * rows->bytes;
-            kl_mail mail = mail_of(t, KL_TAG_ROWS, kl_rows_at(rows, range.lo), bytes);
+            kl_mail mail = mail_of(t, KL_TAG_ROWS, kl_row_at(rows, range.lo), bytes);
             status = (t->sends ? kl_send : kl_receive)(&l->group, &t->requests, mail, error);
         }
     return status;
@@ -149,7 +149,7 @@ static kilter_status pass_rows(kilter_loop *l, transfer *t, kilter_error *error)
 static kilter_status give_pages(kilter_loop *l, const transfer *gone, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
     kl_ranges kept = {0};
-    bool fits = kl_ranges_add(&kept, l->work.given);
+    bool fits = kl_ranges_add(&kept, l->rank.work.given);
     for (size_t i = 0; i < s->todo.count; i++)
         fits &= kl_ranges_add(&kept, s->todo.at[i]);
     for (size_t i = 0; i < s->done.count; i++)
@@ -157,18 +157,18 @@ static kilter_status give_pages(kilter_loop *l, const transfer *gone, kilter_err
     for (const transfer *t = s->transfers; t; t = t->next)
         for (size_t i = 0; i < t->list.count && t != gone && (t->sends || t->stage == ROWS); i++)
             fits &= kl_ranges_add(&kept, t->list.ranges[i].rows);
-    for (size_t a = 0; a < l->layout.array_count && fits; a++)
+    for (size_t a = 0; a < l->rank.layout.array_count && fits; a++)
         for (size_t i = 0; i < gone->list.count; i++)
-            kl_rows_give(&l->layout.arrays[a].rows, gone->list.ranges[i].rows, kept.at, kept.count);
+            kl_rows_give(&l->memory.rows[a], gone->list.ranges[i].rows, kept.at, kept.count);
     kl_ranges_free(&kept);
     return fits ? KILTER_OK : no_memory(l, error);
 }
 
 static uint64_t bytes_of(const kilter_loop *l, const list *list) {
     uint64_t bytes = 0;
-    for (size_t a = 0; a < l->layout.array_count; a++)
+    for (size_t a = 0; a < l->rank.layout.array_count; a++)
         for (size_t i = 0; i < list->count; i++)
-            bytes += (list->ranges[i].rows.hi - list->ranges[i].rows.lo) * l->layout.arrays[a].rows.bytes;
+            bytes += (list->ranges[i].rows.hi - list->ranges[i].rows.lo) * l->rank.layout.arrays[a].bytes;
     return bytes;
 }
 
@@ -182,9 +182,9 @@ static bool is_room(const kilter_loop *l, const transfer *t) {
 }
 
 static bool take_pages(kilter_loop *l, const transfer *t) {
-    for (size_t a = 0; a < l->layout.array_count; a++)
+    for (size_t a = 0; a < l->rank.layout.array_count; a++)
         for (size_t i = 0; i < t->list.count; i++)
-            if (kl_rows_take(&l->layout.arrays[a].rows, t->list.ranges[i].rows, NULL) != KILTER_OK)
+            if (kl_rows_take(&l->memory.rows[a], t->list.ranges[i].rows, NULL) != KILTER_OK)
                 return false;
     return true;
 }
@@ -229,10 +229,10 @@ static kilter_status complete(kilter_loop *l, transfer *t, kilter_error *error) 
     for (size_t i = 0; i < t->list.count; i++) {
         rows += t->list.ranges[i].rows.hi - t->list.ranges[i].rows.lo;
         if (t->sends)
-            kl_layout_note_gone(&l->layout,
-                                (kl_gone){t->list.ranges[i].rows, kl_meter_sweep(&l->meter), t->peer});
+            kl_layout_note_gone(&l->rank.layout,
+                                (kl_gone){t->list.ranges[i].rows, kl_meter_sweep(&l->rank.meter), t->peer});
     }
-    l->meter.since.moved += rows;
+    l->rank.meter.since.moved += rows;
     if (t->sends)
         return give_pages(l, t, error);
     return put_back(l->scatter, &t->list) ? KILTER_OK : no_memory(l, error);
@@ -267,7 +267,7 @@ static kilter_status look_at_transfers(kilter_loop *l, kilter_error *error) {
         if (*place == t)
             place = &t->next;
     }
-    kl_meter_moving(&l->meter, kl_loop_now_s(l) - began_s);
+    kl_meter_moving(&l->rank.meter, kl_loop_now_s(l) - began_s);
     return status;
 }
 
@@ -276,9 +276,9 @@ static kilter_status look_at_transfers(kilter_loop *l, kilter_error *error) {
 static kilter_status carry_out(kilter_loop *l, const kl_transfer *transfers, size_t count,
                                kilter_error *error) {
     kilter_status status = KILTER_OK;
-    l->meter.all.moves += count > 0;
+    l->rank.meter.all.moves += count > 0;
     for (size_t i = 0; i < count && status == KILTER_OK; i++) {
-        l->meter.all.moved += transfers[i].count;
+        l->rank.meter.all.moved += transfers[i].count;
         if ((int)transfers[i].from == l->group.rank)
             status = send_list(l, (int)transfers[i].to, transfers[i].count, error);
         else if ((int)transfers[i].to == l->group.rank)
@@ -291,7 +291,7 @@ static kilter_status carry_out(kilter_loop *l, const kl_transfer *transfers, siz
 static kilter_status force(kilter_loop *l, kilter_error *error) {
     if (l->group.ranks < 2)
         return KILTER_OK;
-    uint64_t seed = kl_mix64(l->rounds.seed + l->scatter->rounds);
+    uint64_t seed = kl_mix64(l->rank.rounds.seed + l->scatter->rounds);
     kl_transfer transfer = {.from = (uint32_t)(seed % l->group.ranks),
                             .count = (seed >> 32) % (l->options.iterations / l->group.ranks + 2)};
     transfer.to = (uint32_t)((transfer.from + 1 + (seed >> 16) % (l->group.ranks - 1)) % l->group.ranks);
@@ -302,45 +302,46 @@ static kilter_status force(kilter_loop *l, kilter_error *error) {
 static bool is_time(kilter_loop *l) {
     uint64_t rows = 0;
     for (uint32_t r = 0; r < l->group.ranks; r++)
-        rows += l->layout.target[r] = l->scatter->all[r].rows;
+        rows += l->rank.layout.target[r] = l->scatter->all[r].rows;
     return rows == l->options.iterations &&
-           l->rounds.all[0].elapsed_s - l->rounds.asked_s >= l->rounds.period_s;
+           l->rank.rounds.all[0].elapsed_s - l->rank.rounds.asked_s >= l->rank.rounds.period_s;
 }
 
 /* Whatever was refused, or could not be sent: rows are where the ranks say they are. */
 static void correct_places(kilter_loop *l) {
     if (l->scatter->refusals > 0 && l->scatter->committed)
-        kl_steer_refuse(l->rounds.steer);
-    if (memcmp(kl_steer_shares(l->rounds.steer), l->layout.target,
-               l->group.ranks * sizeof *l->layout.target) != 0)
-        kl_steer_place(l->rounds.steer, l->layout.target);
+        kl_steer_refuse(l->rank.rounds.steer);
+    if (memcmp(kl_steer_shares(l->rank.rounds.steer), l->rank.layout.target,
+               l->group.ranks * sizeof *l->rank.layout.target) != 0)
+        kl_steer_place(l->rank.rounds.steer, l->rank.layout.target);
     l->scatter->refusals = 0;
 }
 
-static bool share_what_is_left(kilter_loop *l, kl_steer_plan *plan) {
+static bool share_what_is_left(kilter_loop *l) {
     struct kl_scatter *s = l->scatter;
     for (uint32_t r = 0; r < l->group.ranks; r++)
         s->left[r] = s->all[r].todo;
-    return kl_steer_left(l->rounds.steer, s->left, plan);
+    return kl_steer_left(l->rank.rounds.steer, s->left, &l->rank.rounds.plan);
 }
 
 static kilter_status decide(kilter_loop *l, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
-    kl_steer_plan plan;
-    for (uint32_t r = 0; r < l->group.ranks; r++)
-        kl_report_add(&l->rounds.all[r], &s->all[r].rank);
+    kl_loop_rounds *r = &l->rank.rounds;
+    const kl_steer_plan *plan = &r->plan;
+    kilter_status status = KILTER_OK;
+    kl_rounds_add(r, &s->all[0].rank, sizeof *s->all, l->group.ranks);
     if (!is_time(l))
         return KILTER_OK;
     correct_places(l);
-    kilter_status status = kl_rounds_decide(l, &plan, error);
-    if (status != KILTER_OK)
-        return status;
-    s->committed = !share_what_is_left(l, &plan) && plan.move;
-    kl_rounds_note(l, &plan);
-    if (plan.move)
-        status = carry_out(l, plan.transfers, plan.transfer_count, error);
+    if (!kl_rounds_decide(&l->rank))
+        return kl_fail(error, KILTER_ERR_MEMORY, "balancing loop '%s': memory ran out", l->group.name);
+    s->committed = !share_what_is_left(l) && plan->move;
+    kl_rounds_note(r);
+    kl_loop_record_round(l);
+    if (plan->move)
+        status = carry_out(l, plan->transfers, plan->transfer_count, error);
     if (s->committed)
-        kl_steer_commit(l->rounds.steer);
+        kl_steer_commit(l->rank.rounds.steer);
     return status;
 }
 
@@ -349,15 +350,17 @@ static kilter_status decide(kilter_loop *l, kilter_error *error) {
  * The same on all ranks. */
 static void set_next(kilter_loop *l) {
     struct kl_scatter *s = l->scatter;
-    double now_s = s->all[0].rank.elapsed_s, left_s = l->rounds.asked_s + l->rounds.period_s - now_s;
-    uint64_t ended = kl_meter_sweep(&l->meter) + 1;
+    double now_s = s->all[0].rank.elapsed_s,
+           left_s = l->rank.rounds.asked_s + l->rank.rounds.period_s - now_s;
+    uint64_t ended = kl_meter_sweep(&l->rank.meter) + 1;
     double pass_s = (now_s - s->over_s) / (double)(ended - s->ended), passes = left_s / pass_s;
-    uint64_t most = kl_report_hooks(l->rounds.interact_s, pass_s);
+    uint64_t most = kl_report_hooks(l->rank.rounds.interact_s, pass_s);
     most = most < ended / 2 ? most : ended / 2;
     s->over_s = now_s;
     s->ended = ended;
-    l->rounds.at =
-        ended + (passes >= 1 && !l->rounds.forced ? (passes < (double)most ? (uint64_t)passes : most) : 0);
+    l->rank.rounds.at =
+        ended +
+        (passes >= 1 && !l->rank.rounds.forced ? (passes < (double)most ? (uint64_t)passes : most) : 0);
 }
 
 static kilter_status answer(kilter_loop *l, kilter_error *error) {
@@ -368,7 +371,7 @@ static kilter_status answer(kilter_loop *l, kilter_error *error) {
         return status;
     s->reported = false;
     s->rounds++;
-    kl_group_spread(&l->group, s->all, REPORT_BYTES, sizeof *s->all);
+    kl_rounds_spread(s->all, REPORT_BYTES, sizeof *s->all, l->group.ranks);
     uint64_t refused = 0;
     for (uint32_t r = 0; r < l->group.ranks; r++) {
         done += s->all[r].done;
@@ -376,27 +379,32 @@ static kilter_status answer(kilter_loop *l, kilter_error *error) {
     }
     s->refusals += refused;
     if (refused > 0)
-        kl_rounds_refused(
-            l, "some rows stay where they were: a rank has no memory for those it should have had");
+        kl_loop_record_refused(l, kl_rounds_refused(&l->rank.rounds,
+                                                    "some rows stay where they were: a rank has no memory "
+                                                    "for those it should have had")
+                                      .text);
     s->over = done == l->options.iterations;
-    kilter_status decided = l->rounds.forced ? force(l, error) : decide(l, error);
+    kilter_status decided = l->rank.rounds.forced ? force(l, error) : decide(l, error);
     if (s->over)
         set_next(l);
     return decided;
 }
 
 static double part_done(const kilter_loop *l) {
-    uint64_t rows = l->work.done + kl_ranges_sum(&l->scatter->todo);
-    return (double)l->work.done / (double)(rows + (rows == 0));
+    uint64_t rows = l->rank.work.done + kl_ranges_sum(&l->scatter->todo);
+    return (double)l->rank.work.done / (double)(rows + (rows == 0));
 }
 
 static kilter_status make_report(kilter_loop *l, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
     uint64_t todo = kl_ranges_sum(&s->todo);
-    kl_meter_quantum(&l->meter);
     s->reported_s = kl_loop_now_s(l);
-    s->mine = (report){.rank = kl_meter_report(&l->meter, (kl_span){0, 0}, part_done(l)),
-                       .done = l->work.done,
+    if (kl_meter_wants_quantum(&l->rank.meter, s->reported_s)) {
+        kl_meter_quantum_is(&l->rank.meter, kl_quantum_s());
+        s->reported_s = kl_loop_now_s(l);
+    }
+    s->mine = (report){.rank = kl_meter_report(&l->rank.meter, (kl_span){0, 0}, part_done(l), s->reported_s),
+                       .done = l->rank.work.done,
                        .rows = todo + kl_ranges_sum(&s->done),
                        .todo = todo,
                        .refused = s->refused};
@@ -407,19 +415,19 @@ static kilter_status make_report(kilter_loop *l, kilter_error *error) {
 
 /* --- a sweep --- */
 
-static kilter_status open_scatter(kilter_loop *l, kilter_error *error) {
+kilter_status kl_scatter_open(kilter_loop *l, kilter_error *error) {
     struct kl_scatter *s = calloc(1, sizeof *s);
     if (s) {
         s->all = calloc(l->group.ranks, sizeof *s->all);
         s->left = calloc(l->group.ranks, sizeof *s->left);
     }
-    uint64_t fits = s && s->all && s->left && kl_ranges_add(&s->done, kl_layout_own(&l->layout));
+    uint64_t fits = s && s->all && s->left && kl_ranges_add(&s->done, kl_layout_own(&l->rank.layout));
     l->scatter = s;
     kilter_status status = kl_group_least(&l->group, &fits, 1, error);
     return status == KILTER_OK && !fits ? no_memory(l, error) : status;
 }
 
-static void free_scatter(kilter_loop *l) {
+void kl_scatter_free(kilter_loop *l) {
     struct kl_scatter *s = l->scatter;
     if (!s)
         return;
@@ -432,39 +440,37 @@ static void free_scatter(kilter_loop *l) {
 }
 
 /* The rows that are here between two sweeps. */
-static bool own(const kilter_loop *l, size_t nth, kl_span *range) {
+bool kl_scatter_own(const kilter_loop *l, size_t nth, kl_span *range) {
     const kl_ranges *own = &l->scatter->done;
     if (nth < own->count)
         *range = own->at[nth];
     return nth < own->count;
 }
 
-static kilter_status begin(kilter_loop *l, kilter_error *error) {
+void kl_scatter_begin(kilter_loop *l) {
     struct kl_scatter *s = l->scatter;
     kl_ranges all = s->done;
-    (void)error;
     s->done = s->todo; /* empty */
     s->todo = all;
     s->over = false;
-    s->quiet = kl_meter_sweep(&l->meter) < l->rounds.at;
+    s->quiet = kl_meter_sweep(&l->rank.meter) < l->rank.rounds.at;
     s->reported_s = kl_loop_now_s(l);
-    l->work = (kl_work){.done = 0};
-    return KILTER_OK;
+    l->rank.work = (kl_work){.done = 0};
 }
 
 static kilter_status count_given(kilter_loop *l, kilter_error *error) {
-    kl_span given = l->work.given;
+    kl_span given = l->rank.work.given;
     if (kl_is_empty(given))
         return KILTER_OK;
-    kl_meter_count(&l->meter, (double)kl_length(given), kl_loop_now_s(l) - l->meter.given_s);
-    l->work.done += kl_length(given);
-    l->work.given = (kl_span){0, 0};
+    kl_meter_count(&l->rank.meter, (double)kl_length(given), kl_loop_now_s(l) - l->rank.meter.given_s);
+    l->rank.work.done += kl_length(given);
+    l->rank.work.given = (kl_span){0, 0};
     return kl_ranges_add(&l->scatter->done, given) ? KILTER_OK : no_memory(l, error);
 }
 
 static uint64_t piece(const kilter_loop *l) {
     uint64_t mine = kl_ranges_sum(&l->scatter->todo), even = (mine + KL_SEGMENTS - 1) / KL_SEGMENTS;
-    double each_s = l->meter.iteration_s, period_s = l->rounds.period_s / 4;
+    double each_s = l->rank.meter.iteration_s, period_s = l->rank.rounds.period_s / 4;
     if (each_s == 0)
         return 1;
     uint64_t most = kl_doall_grain(mine, each_s, period_s),
@@ -472,18 +478,19 @@ static uint64_t piece(const kilter_loop *l) {
     return wanted < most ? wanted : most;
 }
 
-static void give(kilter_loop *l, kl_given *given) {
+static kl_action give(kilter_loop *l) {
     kl_ranges *todo = &l->scatter->todo;
     kl_span *first = &todo->at[0];
     uint64_t count = kl_length(*first), most = piece(l);
     count = count < most ? count : most;
-    given->rows = l->work.given = (kl_span){first->lo, first->lo + count};
+    l->rank.work.given = (kl_span){first->lo, first->lo + count};
     first->lo += count;
     if (kl_is_empty(*first)) {
         todo->count--;
         memmove(first, first + 1, todo->count * sizeof *first);
     }
-    l->meter.given_s = kl_loop_now_s(l);
+    l->rank.meter.given_s = kl_loop_now_s(l);
+    return (kl_action){.act = KL_GIVE, .given.rows = l->rank.work.given};
 }
 
 /* In a simulation nobody dies: something that comes is all there is to wake up for. */
@@ -498,14 +505,14 @@ static kilter_status step(kilter_loop *l, kilter_error *error) {
         status = answer(l, error);
     if (s->quiet)
         s->over = s->todo.count == 0;
-    bool due =
-        s->todo.count == 0 || l->rounds.forced || kl_loop_now_s(l) - s->reported_s >= l->rounds.period_s;
+    bool due = s->todo.count == 0 || l->rank.rounds.forced ||
+               kl_loop_now_s(l) - s->reported_s >= l->rank.rounds.period_s;
     if (status == KILTER_OK && !s->reported && !s->quiet && !s->over && due)
         status = make_report(l, error);
     return status == KILTER_OK ? kl_group_look(&l->group, kl_monotonic_s(), error) : status;
 }
 
-static kilter_status next(kilter_loop *l, kl_given *given, bool *got, kilter_error *error) {
+kilter_status kl_scatter_next(kilter_loop *l, kl_action *last, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
     kilter_status status = count_given(l, error);
     if (status == KILTER_OK)
@@ -519,19 +526,19 @@ static kilter_status next(kilter_loop *l, kl_given *given, bool *got, kilter_err
     }
     if (waits)
         kl_mpi_waited(&l->group.wait);
-    *got = status == KILTER_OK && s->todo.count > 0;
-    l->meter.all.waited_s += kl_loop_now_s(l) - began_s;
-    if (*got)
-        give(l, given);
+    l->rank.meter.all.waited_s += kl_loop_now_s(l) - began_s;
+    *last = (kl_action){.act = KL_RETURN};
+    if (status == KILTER_OK && s->todo.count > 0)
+        *last = give(l);
     return status;
 }
 
-static bool is_done(const kilter_loop *l) {
-    return l->scatter->over && kl_is_empty(l->work.given);
+bool kl_scatter_is_done(const kilter_loop *l) {
+    return l->scatter->over && kl_is_empty(l->rank.work.given);
 }
 
 /* Rows that are on their way arrive; nobody sends any more. */
-static kilter_status end(kilter_loop *l, kilter_error *error) {
+kilter_status kl_scatter_end(kilter_loop *l, double *now_s, kilter_error *error) {
     struct kl_scatter *s = l->scatter;
     kilter_status status = KILTER_OK;
     bool waits = s->transfers != NULL;
@@ -546,16 +553,8 @@ static kilter_status end(kilter_loop *l, kilter_error *error) {
     if (waits)
         kl_mpi_waited(&l->group.wait);
     kl_ranges_tidy(&s->done);
+    *now_s = kl_loop_now_s(l);
     return status;
 }
 
-const kl_kind kl_scattered = {.anywhere = true,
-                              .open = open_scatter,
-                              .close = free_scatter,
-                              .own = own,
-                              .begin = begin,
-                              .next = next,
-                              .is_done = is_done,
-                              .end = end,
-                              .sweep_done = part_done,
-                              .pass_done = part_done};
+const kl_kind kl_scattered = {.anywhere = true};

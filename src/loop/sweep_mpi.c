@@ -1,14 +1,35 @@
 /* One sweep of a loop, as the program sees it. */
 #include "loop/loop_mpi.h"
 
+/* Get memory for as many halo rows as the loop may want. Where there is none, the halos of each sweep are
+ * brought by themselves. */
+static kilter_status get_deep(kilter_loop *l, kilter_error *error) {
+    const kl_layout *layout = &l->rank.layout;
+    if (layout->halo == 0)
+        return KILTER_OK;
+    uint64_t fits = kl_memory_widen(&l->memory, (KL_DEEPEST - 1) * layout->halo);
+    kilter_status status = kl_group_least(&l->group, &fits, 1, error);
+    l->rank.exchange.deepest = fits ? KL_DEEPEST : 1;
+    if (!fits)
+        kl_memory_widen(&l->memory, 0);
+    return status;
+}
+
 static kilter_status open_first(kilter_loop *l, kilter_error *error) {
-    kilter_status status =
-        l->options.deep && !l->options.fixed ? kl_exchange_open(&l->exchange, error) : KILTER_OK;
-    return status == KILTER_OK ? kl_rounds_open(l, error) : status;
+    kilter_status status = l->options.deep && !l->options.fixed ? get_deep(l, error) : KILTER_OK;
+    return status == KILTER_OK ? kl_loop_open_rounds(l, error) : status;
+}
+
+static kilter_status begin(kilter_loop *l, kilter_error *error) {
+    double now_s = l->began_s;
+    kl_action last;
+    if (l->scatter)
+        kl_scatter_begin(l);
+    return l->scatter ? KILTER_OK : kl_loop_drive(l, KL_LOOP_BEGIN, &now_s, &last, error);
 }
 
 kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
-    uint64_t sweep = kl_meter_sweep(&l->meter);
+    uint64_t sweep = kl_meter_sweep(&l->rank.meter);
     if (l->phase == KL_BROKEN)
         return kl_loop_failed(l, l->failure.status, error);
     if (l->phase == KL_WITHIN)
@@ -25,7 +46,7 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
     if (status == KILTER_OK && sweep == 0)
         status = open_first(l, &l->failure);
     if (status == KILTER_OK)
-        status = l->kind->begin(l, &l->failure);
+        status = begin(l, &l->failure);
     if (status != KILTER_OK)
         return kl_loop_failed(l, status, error);
     l->phase = KL_WITHIN;
@@ -41,16 +62,34 @@ static const char *misuse(const kilter_loop *l, kilter_loop_kind kind, bool has_
     return has_place ? NULL : "NULL is no place for a range";
 }
 
+static kilter_status drive_next(kilter_loop *l, kl_action *last, kilter_error *error) {
+    kl_meter *m = &l->rank.meter;
+    if (l->scatter)
+        return kl_scatter_next(l, last, error);
+    double now_s = kl_loop_now_s(l);
+    if (m->tells_cpu)
+        m->cpu_s = kl_busy_s(&l->group.clock);
+    kilter_status status =
+        kl_detector_works(&l->detector) ? kl_group_look(&l->group, now_s, error) : KILTER_OK;
+    if (status == KILTER_OK)
+        status = kl_loop_drive(l, KL_LOOP_NEXT, &now_s, last, error);
+    if (m->tells_cpu && status == KILTER_OK && last->act == KL_GIVE)
+        m->given_cpu_s = kl_busy_s(&l->group.clock);
+    return status;
+}
+
 /* Give work, if nothing is wrong with the call. The next kilter_loop_end() returns a failure. */
 static bool next(kilter_loop *l, const char *call, const char *wrong, kl_given *given) {
-    bool got = false;
+    kl_action last;
     if (l->phase == KL_BROKEN)
         return false;
-    kilter_status status =
-        wrong ? kl_loop_misused(l, call, wrong) : l->kind->next(l, given, &got, &l->failure);
+    kilter_status status = wrong ? kl_loop_misused(l, call, wrong) : drive_next(l, &last, &l->failure);
     if (status != KILTER_OK)
         kl_loop_break(l);
-    return status == KILTER_OK && got;
+    if (status != KILTER_OK || last.act != KL_GIVE)
+        return false;
+    *given = last.given;
+    return true;
 }
 
 bool kilter_loop_next(kilter_loop *l, kilter_range *range) {
@@ -70,23 +109,27 @@ bool kilter_loop_next_block(kilter_loop *l, kilter_range *rows, kilter_range *in
     return true;
 }
 
-static kilter_status end(kilter_loop *l) {
+static kilter_status end(kilter_loop *l, double *now_s) {
     const char *wrong = NULL;
+    kl_action last;
     if (l->phase != KL_WITHIN)
         wrong = "no sweep is under way: call kilter_loop_begin() first";
-    else if (!l->kind->is_done(l))
+    else if (!(l->scatter ? kl_scatter_is_done(l) : l->rank.kind->is_done(&l->rank)))
         wrong = "iterations of this rank are left: take ranges until there are no more";
-    return wrong ? kl_loop_misused(l, "kilter_loop_end()", wrong) : l->kind->end(l, &l->failure);
+    if (wrong)
+        return kl_loop_misused(l, "kilter_loop_end()", wrong);
+    *now_s = kl_loop_now_s(l);
+    if (!l->scatter)
+        return kl_loop_drive(l, KL_LOOP_END, now_s, &last, &l->failure);
+    return kl_scatter_end(l, now_s, &l->failure);
 }
 
 kilter_status kilter_loop_end(kilter_loop *l, kilter_error *error) {
-    kilter_status status = l->phase == KL_BROKEN ? l->failure.status : end(l);
+    double now_s = 0;
+    kilter_status status = l->phase == KL_BROKEN ? l->failure.status : end(l, &now_s);
     if (status != KILTER_OK)
         return kl_loop_failed(l, status, error);
     l->phase = KL_BETWEEN;
-    l->rounds.passed++;
-    l->meter.since.sweeps++;
-    l->meter.all.executions++;
-    l->meter.all.elapsed_s += kl_loop_now_s(l) - l->began_s;
+    kl_rank_end_sweep(&l->rank, now_s - l->began_s);
     return KILTER_OK;
 }

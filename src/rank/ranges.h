@@ -1,4 +1,4 @@
-/* Ranges of rows, in any order. Private to room loop. */
+/* Ranges of rows, in any order. Private to room rank; the door includes it. */
 #ifndef KL_RANGES_H
 #define KL_RANGES_H
 

@@ -1,11 +1,12 @@
-/* Where the rows of a loop lie, and the memory that they have here. Private to room loop. */
+/* Where the rows of a loop lie. Private to room rank; the door includes it. */
 #ifndef KL_LAYOUT_H
 #define KL_LAYOUT_H
 
-#include "loop/rows.h"
+#include "base/base.h"
 
 typedef struct kl_array {
-    kl_rows rows;
+    uint8_t *base; /* row i is at base + i·bytes */
+    size_t bytes;  /* of a row */
     uint64_t halo; /* rows on either side of the own ones that may be read */
     uint64_t room; /* rows with memory on either side of the own ones */
 } kl_array;
@@ -33,6 +34,8 @@ typedef struct kl_layout {
 /* Equal shares, and no arrays. After a failure, too: kl_layout_free(). false: no memory */
 bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint32_t ranks);
 void kl_layout_free(kl_layout *layout);
+bool kl_layout_grow(kl_layout *layout); /* a place for one more array. false: no memory */
+void kl_layout_add(kl_layout *layout, const kl_array *array);
 
 static inline kl_span kl_range_of(const uint64_t *bounds, uint32_t rank) {
     return (kl_span){bounds[rank], bounds[rank + 1]};
@@ -49,21 +52,22 @@ static inline bool kl_is_empty(kl_span s) {
 static inline uint64_t kl_length(kl_span s) {
     return s.hi - s.lo;
 }
+static inline uint8_t *kl_row_at(const kl_array *array, uint64_t i) {
+    return array->base + i * array->bytes;
+}
 kl_span kl_common(kl_span a, kl_span b);
 
 /* `own`, and `halo` rows on either side of it as far as there are any; empty if `own` is. */
 kl_span kl_layout_with_halo(const kl_layout *layout, kl_span own, uint64_t halo);
+/* The rows with memory around `own`, of an array. */
+static inline kl_span kl_layout_with_room(const kl_layout *layout, kl_span own, size_t array) {
+    return kl_layout_with_halo(layout, own, layout->arrays[array].room);
+}
 /* Bytes of rows that the target adds to those that are here. */
 uint64_t kl_layout_coming_bytes(const kl_layout *layout);
 uint64_t kl_layout_changing(const kl_layout *layout); /* rows that come here or leave */
 uint64_t kl_layout_moving(const kl_layout *layout);   /* rows that change ranks, of all ranks */
-/* Make room for `own` and what is around it, in all arrays. false: no memory, some room may be there */
-bool kl_layout_take(kl_layout *layout, kl_span own);
-/* Give back the room of this rank in `gone` that it does not need in `kept`. Both: bounds. */
-void kl_layout_give(kl_layout *layout, const uint64_t *gone, const uint64_t *kept);
-/* Have room for `more` rows on either side, or, if that is 0, for halos only. false: no memory */
-bool kl_layout_widen(kl_layout *layout, uint64_t more);
-/* Rows lie by the target from now on; the room of those that left in this sweep is given back. */
+/* Rows lie by the target from now on. */
 void kl_layout_settle(kl_layout *layout, uint64_t sweep);
 void kl_layout_note_gone(kl_layout *layout, kl_gone gone);
 

@@ -1,4 +1,4 @@
-#include "loop/meter_mpi.h"
+#include "rank/meter.h"
 
 #include <math.h>
 
@@ -14,12 +14,11 @@ void kl_meter_give(kl_meter *m, double now_s) {
     if (!m->on)
         return;
     m->given_s = now_s;
-    m->tells_cpu = m->by_pieces || m->group->wait.core.sleeps;
-    m->given_cpu_s = m->tells_cpu ? kl_busy_s(&m->group->clock) : 0;
+    m->tells_cpu = m->by_pieces || m->core->sleeps;
 }
 
 static double cpu_since_given_s(const kl_meter *m) {
-    return m->tells_cpu ? kl_busy_s(&m->group->clock) - m->given_cpu_s : 0;
+    return m->tells_cpu ? m->cpu_s - m->given_cpu_s : 0;
 }
 
 static void count(kl_meter *m, double rows, double busy_s, double cpu_s) {
@@ -81,14 +80,13 @@ void kl_meter_rows(kl_meter *m, kl_span own, kl_span rows, double now_s) {
         measure_segments(&m->since, own, rows, cpu_s);
 }
 
-void kl_meter_quantum(kl_meter *m) {
-    const kl_mpi_wait *wait = &m->group->wait;
-    if (wait->core.quantum_s > 0 && !wait->crowded)
-        m->quantum_s = wait->core.quantum_s;
-    if (m->quantum_s > 0 || m->group->clock.simulated ||
-        kl_group_now_s(m->group) - m->group->opened_s < QUANTUM_AFTER_S)
-        return;
-    double quantum_s = kl_quantum_s();
+bool kl_meter_wants_quantum(kl_meter *m, double now_s) {
+    if (m->core->quantum_s > 0 && !m->crowded)
+        m->quantum_s = m->core->quantum_s;
+    return m->quantum_s == 0 && !m->simulated && now_s - m->opened_s >= QUANTUM_AFTER_S;
+}
+
+void kl_meter_quantum_is(kl_meter *m, double quantum_s) {
     m->quantum_s = quantum_s > 0 ? quantum_s : GUESSED_QUANTUM_S;
 }
 
@@ -98,8 +96,8 @@ void kl_meter_quantum(kl_meter *m) {
  * not show how long it would wait for the core if it had more to do; its share of the core does. */
 static double busy_s(const kl_meter *m) {
     const kl_since *since = &m->since;
-    const kl_core_share *core = &m->group->wait.core;
-    if (!core->sleeps || m->group->wait.crowded || since->cpu_rows == 0)
+    const kl_core_share *core = m->core;
+    if (!core->sleeps || m->crowded || since->cpu_rows == 0)
         return since->busy_s;
     return fmax(since->busy_s, since->cpu_s / since->cpu_rows * since->rows / core->share);
 }
@@ -118,21 +116,20 @@ static bool is_uneven(const kl_since *since) {
     return most > UNEVEN * least && cpu_s > UNEVEN_AFTER_S && cpu_s > CPU_LEAST * since->busy_s;
 }
 
-kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part) {
+kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now_s) {
     kl_since *since = &m->since;
     double rows = since->rows - since->foreign;
-    kl_rank_report report = {
-        .elapsed_s = kl_group_now_s(m->group) - m->group->opened_s,
-        .executions = since->sweeps + part,
-        .busy_s = busy_s(m),
-        .iterations = rows < 1 ? rows > 0 : (uint64_t)rows,
-        .lo = own.lo,
-        .hi = own.hi,
-        .moving_s = since->moving_s,
-        .moved = since->moved,
-        .quantum_s = m->quantum_s,
-        .share = m->group->wait.crowded ? 1 : m->group->wait.core.share, /* other ranks are no load */
-        .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
+    kl_rank_report report = {.elapsed_s = now_s - m->opened_s,
+                             .executions = since->sweeps + part,
+                             .busy_s = busy_s(m),
+                             .iterations = rows < 1 ? rows > 0 : (uint64_t)rows,
+                             .lo = own.lo,
+                             .hi = own.hi,
+                             .moving_s = since->moving_s,
+                             .moved = since->moved,
+                             .quantum_s = m->quantum_s,
+                             .share = m->crowded ? 1 : m->core->share, /* other ranks are no load */
+                             .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
     if (report.iterations > 0) /* whole ones, in their time */
         report.busy_s *= (double)report.iterations / since->rows;
     m->uneven |= is_uneven(since);
@@ -141,4 +138,9 @@ kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part) {
         report.segments_s[i] = since->segment_rows[i] > 0 ? since->segment_s[i] / since->segment_rows[i] : 0;
     *since = (kl_since){.sweeps = -part};
     return report;
+}
+
+void kl_meter_begin_anew(kl_meter *m) {
+    const kl_since *since = &m->since;
+    m->since = (kl_since){.sweeps = since->sweeps, .moving_s = since->moving_s, .moved = since->moved};
 }

@@ -1,4 +1,4 @@
-#include "loop/ranges.h"
+#include "rank/ranges.h"
 
 #include <stdlib.h>
 

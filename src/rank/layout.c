@@ -1,4 +1,4 @@
-#include "loop/layout.h"
+#include "rank/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +16,21 @@ bool kl_layout_init(kl_layout *l, uint64_t iterations, uint32_t rank, uint32_t r
 }
 
 void kl_layout_free(kl_layout *l) {
-    for (size_t a = 0; a < l->array_count; a++)
-        kl_rows_release(&l->arrays[a].rows);
     free(l->arrays);
     free(l->bounds);
     free(l->target);
+}
+
+bool kl_layout_grow(kl_layout *l) {
+    kl_array *more = realloc(l->arrays, (l->array_count + 1) * sizeof *more);
+    if (more)
+        l->arrays = more;
+    return more != NULL;
+}
+
+void kl_layout_add(kl_layout *l, const kl_array *array) {
+    l->arrays[l->array_count++] = *array;
+    l->halo = array->halo > l->halo ? array->halo : l->halo;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) {
@@ -47,10 +57,9 @@ kl_span kl_layout_with_halo(const kl_layout *l, kl_span own, uint64_t halo) {
 uint64_t kl_layout_coming_bytes(const kl_layout *l) {
     uint64_t bytes = 0;
     for (size_t a = 0; a < l->array_count; a++) {
-        const kl_array *array = &l->arrays[a];
-        kl_span had = kl_layout_with_halo(l, kl_layout_own(l), array->room);
-        kl_span has = kl_layout_with_halo(l, kl_layout_next(l), array->room);
-        bytes += (kl_length(has) - kl_length(kl_common(had, has))) * array->rows.bytes;
+        kl_span had = kl_layout_with_room(l, kl_layout_own(l), a);
+        kl_span has = kl_layout_with_room(l, kl_layout_next(l), a);
+        bytes += (kl_length(has) - kl_length(kl_common(had, has))) * l->arrays[a].bytes;
     }
     return bytes;
 }
@@ -69,40 +78,10 @@ uint64_t kl_layout_moving(const kl_layout *l) {
     return moved;
 }
 
-/* --- memory for rows that come, and of those that have gone --- */
-
-bool kl_layout_take(kl_layout *l, kl_span own) {
-    bool fits = true;
-    for (size_t a = 0; a < l->array_count && fits; a++) {
-        kl_array *array = &l->arrays[a];
-        fits = kl_rows_take(&array->rows, kl_layout_with_halo(l, own, array->room), NULL) == KILTER_OK;
-    }
-    return fits;
-}
-
-void kl_layout_give(kl_layout *l, const uint64_t *gone, const uint64_t *kept) {
-    for (size_t a = 0; a < l->array_count; a++) {
-        kl_array *array = &l->arrays[a];
-        kl_span rest = kl_layout_with_halo(l, kl_range_of(kept, l->rank), array->room);
-        kl_rows_give(&array->rows, kl_layout_with_halo(l, kl_range_of(gone, l->rank), array->room), &rest, 1);
-    }
-}
-
-bool kl_layout_widen(kl_layout *l, uint64_t more) {
-    for (size_t a = 0; a < l->array_count; a++) {
-        kl_array *array = &l->arrays[a];
-        kl_span kept = kl_layout_with_halo(l, kl_layout_own(l), array->halo + more);
-        kl_rows_give(&array->rows, kl_layout_with_halo(l, kl_layout_own(l), array->room), &kept, 1);
-        array->room = array->halo + more;
-    }
-    return kl_layout_take(l, kl_layout_own(l));
-}
-
 void kl_layout_settle(kl_layout *l, uint64_t sweep) {
     kl_span had = kl_layout_own(l), has = kl_layout_next(l);
     kl_layout_note_gone(l, (kl_gone){{had.lo, smaller(had.hi, larger(had.lo, has.lo))}, sweep, -1});
     kl_layout_note_gone(l, (kl_gone){{larger(had.lo, smaller(had.hi, has.hi)), had.hi}, sweep, -1});
-    kl_layout_give(l, l->bounds, l->target);
     memcpy(l->bounds, l->target, (l->ranks + 1) * sizeof *l->bounds);
 }
 

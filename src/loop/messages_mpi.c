@@ -1,0 +1,94 @@
+/* Messages between the ranks, measured once, before the first sweep. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "loop/loop_mpi.h"
+
+enum { PROBES = 4, PROBE_BYTES = 1 << 16 };
+
+static const double GUESSED_QUANTUM_S = 0.01;
+
+static kilter_status time_reports(kilter_loop *l, double *best_s, kilter_error *error) {
+    kl_loop_rounds *r = &l->rank.rounds;
+    kl_requests *requests = &l->requests[KL_REPORTS];
+    kl_group *g = &l->group;
+    kilter_status status = KILTER_OK;
+    *best_s = HUGE_VAL;
+    for (int i = 0; i < PROBES && status == KILTER_OK; i++) {
+        double began_s = kl_group_now_s(g);
+        status = kl_group_share(g, requests, &r->mine, r->heard, kl_rounds_report_bytes(r), error);
+        if (status == KILTER_OK)
+            status = kl_requests_await(g, requests, error);
+        *best_s = fmin(*best_s, kl_group_now_s(g) - began_s);
+    }
+    return status;
+}
+
+/* Each rank sends to the next one, as ranks do at the bounds of their rows. data: room for two messages. */
+static kilter_status time_neighbours(kl_group *g, uint8_t *data, size_t bytes, double *best_s,
+                                     kilter_error *error) {
+    kl_requests requests = {0};
+    kilter_status status = KILTER_OK;
+    int ranks = (int)g->ranks, next = (g->rank + 1) % ranks, last = (g->rank + ranks - 1) % ranks;
+    kl_mail in = {.data = data, .bytes = bytes, .peer = last, .tag = KL_TAG_PROBE},
+            out = {.data = data + PROBE_BYTES, .bytes = bytes, .peer = next, .tag = KL_TAG_PROBE};
+    *best_s = HUGE_VAL;
+    for (int i = 0; i < PROBES && status == KILTER_OK; i++) {
+        double began_s = kl_group_now_s(g);
+        status = kl_receive(g, &requests, in, error);
+        if (status == KILTER_OK)
+            status = kl_send(g, &requests, out, error);
+        if (status == KILTER_OK)
+            status = kl_requests_await(g, &requests, error);
+        *best_s = fmin(*best_s, kl_group_now_s(g) - began_s);
+    }
+    kl_requests_free(&requests);
+    return status;
+}
+
+/* Measuring it costs more than a short loop could ever gain. */
+static double first_quantum_s(const kl_group *g) {
+    return g->clock.simulated ? kl_quantum_s() : GUESSED_QUANTUM_S;
+}
+
+static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kilter_error *error) {
+    kl_group *g = &l->group;
+    double s[3] = {0, 0, 0};
+    uint8_t *data = calloc(2, PROBE_BYTES);
+    uint64_t fits = data != NULL;
+    kilter_status status = kl_group_least(g, &fits, 1, error);
+    if (status == KILTER_OK && !fits)
+        status = kl_fail(error, KILTER_ERR_MEMORY,
+                         "measuring messages between the ranks of loop '%s': memory ran out", g->name);
+    if (status == KILTER_OK)
+        status = time_reports(l, &s[0], error);
+    if (status == KILTER_OK)
+        status = time_neighbours(g, data, 1, &s[1], error);
+    if (status == KILTER_OK)
+        status = time_neighbours(g, data, PROBE_BYTES, &s[2], error);
+    if (status == KILTER_OK)
+        status = kl_group_most_f64(g, s, 3, error);
+    if (status != KILTER_OK)
+        return status; /* MPI may still write into the data */
+    free(data);
+    *messages = (kl_messages){s[0], {s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES}, first_quantum_s(g)};
+    return status;
+}
+
+kilter_status kl_loop_open_rounds(kilter_loop *l, kilter_error *error) {
+    kl_rank *k = &l->rank;
+    kl_messages messages;
+    if (!kl_rounds_wanted(k))
+        return KILTER_OK;
+    uint64_t fits = kl_rounds_reserve(&k->rounds, k->layout.ranks);
+    kilter_status status = kl_group_least(&l->group, &fits, 1, error);
+    if (status == KILTER_OK && fits)
+        status = measure_messages(l, &messages, error);
+    if (status != KILTER_OK)
+        return status;
+    fits = fits && kl_rounds_open(k, &messages);
+    status = kl_group_least(&l->group, &fits, 1, error);
+    if (status == KILTER_OK && !fits)
+        return kl_fail(error, KILTER_ERR_MEMORY, "beginning loop '%s': memory ran out", l->group.name);
+    return status;
+}

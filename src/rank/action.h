@@ -1,0 +1,67 @@
+/* What a rank of a loop asks its driver to do. Private to room rank; the door includes it. */
+#ifndef KL_ACTION_H
+#define KL_ACTION_H
+
+#include "base/base.h"
+
+typedef struct kl_rank kl_rank;
+
+enum { /* tags of messages */
+       KL_TAG_ROWS = 1,
+       KL_TAG_BLOCK,
+       KL_TAG_GATHER,
+       KL_TAG_PROBE,
+       KL_TAG_LIST,
+       KL_TAG_ANSWER,
+       KL_TAG_REDUCE,
+       KL_TAG_STEPS,
+};
+
+typedef struct kl_mail { /* a message from or to one peer, of any size */
+    void *data;
+    size_t bytes;
+    int peer, tag;
+    bool calls;  /* it is about calls: it travels apart from rows and reports */
+    bool silent; /* the receiver is not woken */
+} kl_mail;
+
+/* Messages that are awaited together. */
+typedef enum kl_set { KL_REPORTS, KL_ROWS, KL_COMING, KL_GOING, KL_SETS } kl_set;
+
+typedef enum kl_act {
+    KL_GO_ON,     /* within room rank: there is nothing to carry out */
+    KL_RETURN,    /* the program's call is over; no work is left for the body */
+    KL_GIVE,      /* the program's call is over: the body gets `given` */
+    KL_POST,      /* begin to receive and to send `mails`, as messages of `set` */
+    KL_SHARE,     /* begin to bring rounds.mine of all ranks to rounds.heard of all, as KL_REPORTS */
+    KL_LOOK,      /* see whether all of `set` are complete */
+    KL_AWAIT,     /* wait until they are */
+    KL_ROOM,      /* get memory for target rows, on all ranks or on none: kl_exchange_room_is() */
+    KL_GIVE_BACK, /* give back the memory of rows that are not in the target */
+    KL_MOST,      /* replace each of the values by the largest on any rank */
+    KL_QUANTUM,   /* measure the scheduler's quantum: kl_meter_quantum_is() */
+    KL_RECORD,    /* record rounds.all and rounds.plan */
+    KL_REFUSED,   /* record that a move was refused: `text` says why */
+    KL_FAIL,      /* memory ran out while doing `text` */
+} kl_act;
+
+/* Work for the body: rows; in a pipeline, the elements `inner` of them. */
+typedef struct kl_given {
+    kl_span rows, inner;
+} kl_given;
+
+typedef struct kl_action {
+    kl_act act;
+    kl_set set;
+    bool again; /* within room rank: the stage is not over */
+    kl_given given;
+    const kl_mail *mails; /* receives first */
+    size_t receives, count;
+    double *values; /* [count] */
+    const char *text;
+} kl_action;
+
+/* A stage of a call. It is called once, and again as long as its action says `again`. */
+typedef kl_action (*kl_stage)(kl_rank *rank);
+
+#endif

@@ -1,0 +1,376 @@
+/* Loops whose iterations need the one before: the ranks work as a pipeline, block by block. A sweep has one
+ * pass or several, between which rows may move. */
+#include <math.h>
+
+#include "rank/rank.h"
+
+enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
+
+static const double BLOCK_GAIN = 0.01;      /* less is no reason for other blocks */
+static const double BOUNDARY_MOST_S = 1e-4; /* one that took longer, and twice a ping, was interrupted */
+static const double BOUNDARY_H = 0.5;       /* in the old cost of boundaries */
+
+/* --- blocks --- */
+
+/* Return the blocks of the sweep that is under way, or begins now. */
+static kl_blocks blocks_of(const kl_rank *k) {
+    return (kl_blocks){k->options.inner, k->flow.block,
+                       kl_meter_sweep(&k->meter) == 0 ? k->flow.sizes_tried : 0};
+}
+
+static kl_span block_at(const kl_rank *k, uint64_t index) {
+    kl_blocks blocks = blocks_of(k);
+    return kl_blocks_at(&blocks, index);
+}
+
+static uint64_t block_count(const kl_rank *k) {
+    kl_blocks blocks = blocks_of(k);
+    return kl_blocks_count(&blocks);
+}
+
+/* Count the blocks that are tried, in other sizes than those that follow. */
+static uint64_t tried_count(const kl_rank *k) {
+    kl_blocks blocks = blocks_of(k);
+    return kl_blocks_tried(&blocks);
+}
+
+static double elements_in(const kl_rank *k, kl_span blocks) {
+    return kl_is_empty(blocks) ? 0 : (double)(block_at(k, blocks.hi - 1).hi - block_at(k, blocks.lo).lo);
+}
+
+static double sweep_done(const kl_rank *k) {
+    return elements_in(k, (kl_span){0, k->flow.done}) / (double)k->options.inner;
+}
+
+static double pass_done(const kl_rank *k) {
+    return elements_in(k, (kl_span){k->flow.pass.lo, k->flow.done}) / elements_in(k, k->flow.pass);
+}
+
+/* --- which blocks are best --- */
+
+/* Until sweeps have shown what blocks cost: a message is dearer than what a rank has to do for it. */
+static void prepare(kl_rank *k) {
+    double bytes = 0;
+    if (k->options.block > 0)
+        return;
+    for (size_t a = 0; a < k->layout.array_count; a++)
+        if (k->layout.arrays[a].halo > 0)
+            bytes += (double)k->layout.arrays[a].bytes / (double)k->options.inner;
+    k->flow.grain.pipeline = (kl_pipeline){.ranks = k->layout.ranks,
+                                           .elements = k->options.inner,
+                                           .fixed_s = k->rounds.link.fixed_s,
+                                           .incr_s = k->rounds.link.per_unit_s * bytes};
+    k->flow.sizes_tried = kl_blocks_sizes(k->options.inner, k->flow.block);
+}
+
+/* All ranks pass boundaries at the pace of the slowest one. */
+static void learn(kl_rank *k) {
+    double *fixed_s = &k->flow.grain.pipeline.fixed_s, most_s = 0;
+    for (uint32_t r = 0; r < k->layout.ranks; r++)
+        most_s = fmax(most_s, k->rounds.all[r].boundary_s);
+    if (most_s > 0)
+        *fixed_s = k->meter.all.rounds > 0 ? (1 - BOUNDARY_H) * most_s + BOUNDARY_H * *fixed_s : most_s;
+    kl_steer_refill(k->rounds.steer,
+                    (double)(k->layout.ranks - 1) * (double)k->flow.block / (double)k->options.inner);
+}
+
+static void choose_block(kl_flow *f) {
+    uint64_t best = kl_grain_block(&f->grain);
+    if (kl_grain_elapsed_s(&f->grain, best) < (1 - BLOCK_GAIN) * kl_grain_elapsed_s(&f->grain, f->block))
+        f->block = best;
+}
+
+/* Choose a block by how long the slowest rank's body took in each size that was tried, with the rows it has
+ * now. What blocks of many sizes took together says nothing of one of them. */
+static kl_action compare_tries(kl_rank *k) {
+    kl_flow *f = &k->flow;
+    double own = (double)kl_length(kl_layout_own(&k->layout));
+    f->compares = !f->compares;
+    if (!f->compares) { /* the slowest rank's are there */
+        choose_block(f);
+        k->rounds.forecast_s = 0;
+        return (kl_action){.act = KL_GO_ON};
+    }
+    f->grain.sizes = f->sizes_tried;
+    for (uint32_t i = 0; i < f->sizes_tried; i++)
+        f->grain.element_s[i] = f->tried_s[i] * own;
+    return (kl_action){.act = KL_MOST, .values = f->grain.element_s, .count = f->grain.sizes, .again = true};
+}
+
+/* Before a sweep. */
+static kl_action set_block(kl_rank *k) {
+    kl_flow *f = &k->flow;
+    kl_loop_rounds *r = &k->rounds;
+    if (f->compares || (kl_meter_sweep(&k->meter) == 1 && f->sizes_tried > 0 && f->grain.sizes == 0))
+        return compare_tries(k);
+    if (k->options.block > 0)
+        return (kl_action){.act = KL_GO_ON};
+    if (r->forced)
+        f->block = 1 + kl_mix64(r->seed - kl_meter_sweep(&k->meter)) % k->options.inner;
+    if (r->forecast_s > 0) {
+        kl_grain_refresh(&f->grain, f->block, r->forecast_s);
+        choose_block(f);
+    }
+    r->forecast_s = 0;
+    return (kl_action){.act = KL_GO_ON};
+}
+
+/* The least of several tries: one that was interrupted is not. */
+static void measure_try(kl_rank *k, const kl_blocks *blocks, kl_span block, double body_s) {
+    kl_flow *f = &k->flow;
+    kl_span try;
+    uint32_t size;
+    if (!kl_blocks_try(blocks, block.lo, &size, &try))
+        return;
+    f->try_s = block.lo == try.lo ? body_s : f->try_s + body_s;
+    uint64_t elements = kl_length(try) * kl_length(kl_layout_own(&k->layout));
+    double each_s = f->try_s / (double)elements, *least_s = &f->tried_s[size];
+    if (block.hi == try.hi)
+        *least_s = *least_s > 0 ? fmin(*least_s, each_s) : each_s;
+}
+
+static void measure_block(kl_rank *k, const kl_blocks *blocks, kl_span block) {
+    kl_meter *m = &k->meter;
+    double body_s = k->flow.body_over_s - m->given_s;
+    double rows = (double)kl_length(kl_layout_own(&k->layout));
+    if (!m->on)
+        return;
+    if (blocks->sizes > 0)
+        measure_try(k, blocks, block, body_s);
+    kl_meter_count(m, rows * ((double)kl_length(block) / (double)k->options.inner), body_s);
+}
+
+static void measure_boundary(kl_meter *m, const kl_flow *f, const kl_linear *link) {
+    double passed_s = m->given_s - f->body_over_s - f->absent_s;
+    if (!m->on || passed_s > fmax(BOUNDARY_MOST_S, 2 * link->fixed_s))
+        return;
+    m->since.boundary_s += passed_s;
+    m->since.boundaries++;
+}
+
+/* --- passes --- */
+
+/* Each takes a period, and the last rank has reported before the first one wants the answer. What is tried is
+ * a pass of its own. */
+static uint64_t passes(const kl_rank *k) {
+    const kl_loop_rounds *r = &k->rounds;
+    uint64_t tried = tried_count(k), most = (block_count(k) - tried) / (2 * k->layout.ranks),
+             fit = MOST_PASSES;
+    if (r->forced)
+        return 1 + kl_mix64(r->seed + kl_meter_sweep(&k->meter)) % FORCED_PASSES;
+    if (!r->steer || k->options.fixed || most == 0)
+        return 1;
+    if (r->sweep_s > 0 && r->sweep_s < MOST_PASSES * r->period_s)
+        fit = (uint64_t)(r->sweep_s / r->period_s);
+    fit = fit < most ? fit : most;
+    return fit > 0 ? fit + (tried > 0) : 1;
+}
+
+/* The pass that begins with block `lo`. */
+static void set_pass(kl_rank *k, uint64_t lo) {
+    uint64_t blocks = block_count(k), count = k->rounds.passes, tried = count > 1 ? tried_count(k) : 0;
+    uint64_t others = count > 1 ? count - (tried > 0) : 1, each = (blocks - tried + others - 1) / others;
+    uint64_t hi = lo < tried ? tried : blocks - lo > each ? lo + each : blocks;
+    k->flow.pass = (kl_span){lo, hi};
+}
+
+static bool is_last_pass(const kl_rank *k) {
+    return k->flow.pass.hi == block_count(k);
+}
+
+static bool has_passed(const kl_rank *k) {
+    return kl_is_empty(kl_layout_own(&k->layout)) || k->flow.done == k->flow.pass.hi;
+}
+
+/* Bring halos, and move rows in as many stages as they cross bounds. */
+static kl_action exchange_stages(kl_rank *k) {
+    static const kl_stage one[] = {kl_exchange_room, kl_exchange_post, kl_exchange_finish, NULL};
+    if (!k->exchange.passing)
+        return kl_ranged_settle(k);
+    kl_exchange_next_stage(&k->exchange);
+    kl_action action = kl_rank_do(k, one);
+    action.again = true;
+    return action;
+}
+
+static kl_action exchange(kl_rank *k) {
+    static const kl_stage stages[] = {exchange_stages, NULL};
+    k->exchange.by_blocks = true;
+    k->exchange.midway = k->flow.done > 0;
+    kl_exchange_aim_by_stages(&k->exchange);
+    return kl_rank_do(k, stages);
+}
+
+static kl_action begin_blocks(kl_rank *k) {
+    k->flow.done = k->flow.asked = 0;
+    k->flow.in_block = false;
+    return (kl_action){.act = KL_GO_ON};
+}
+
+/* The rows around the first own row are here before its first block is given. */
+static kl_action begin_passes(kl_rank *k) {
+    kl_rounds_repass(&k->rounds, passes(k));
+    set_pass(k, 0);
+    return exchange(k);
+}
+
+/* --- between two passes: a rank gets each row with the blocks done that are done everywhere --- */
+
+static kl_action end_pass(kl_rank *k) {
+    k->flow.done = k->flow.asked = k->flow.pass.hi; /* of a rank without rows, too */
+    return kl_rounds_hook_at_end(k);
+}
+
+static kl_action count_pass(kl_rank *k) {
+    k->rounds.passed++;
+    return (kl_action){.act = KL_GO_ON};
+}
+
+static kl_action use_tries(kl_rank *k) {
+    kl_action action = {.act = KL_GO_ON};
+    if (k->flow.pass.hi != tried_count(k))
+        return action;
+    action = compare_tries(k);
+    if (!k->flow.compares)
+        kl_rounds_repass(&k->rounds, passes(k));
+    return action;
+}
+
+/* Rows may go out of which all that was sent has arrived. */
+static kl_action await_sent_if_rows_move(kl_rank *k) {
+    return (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = KL_GOING};
+}
+
+static kl_action exchange_if_rows_move(kl_rank *k) {
+    return k->exchange.moves ? exchange(k) : (kl_action){.act = KL_GO_ON};
+}
+
+static kl_action begin_pass(kl_rank *k) {
+    set_pass(k, k->flow.pass.hi);
+    return (kl_action){.act = KL_GO_ON};
+}
+
+static kl_action next_pass(kl_rank *k) {
+    static const kl_stage stages[] = {
+        end_pass,   count_pass, kl_rounds_answer, use_tries, await_sent_if_rows_move, exchange_if_rows_move,
+        begin_pass, NULL};
+    if (!has_passed(k) || is_last_pass(k))
+        return (kl_action){.act = KL_GO_ON};
+    kl_action action = kl_rank_do(k, stages);
+    action.again = true;
+    return action;
+}
+
+/* --- next --- */
+
+/* The next rank with rows, downwards (−1) or upwards; −1: there is none. */
+static int neighbour(const kl_layout *l, int way) {
+    int r = (int)l->rank + way;
+    while (r >= 0 && r < (int)l->ranks && l->bounds[r] == l->bounds[r + 1])
+        r += way;
+    return r < (int)l->ranks ? r : -1;
+}
+
+/* Send the part in a block of the last own row upwards, or receive that of the row before the own ones, of
+ * each array with a halo. */
+static kl_action pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
+    kl_span own = kl_layout_own(&k->layout), block = block_at(k, index);
+    kl_mail *mails = sends ? k->flow.sent : k->flow.wanted;
+    size_t count = 0;
+    for (size_t a = 0; a < k->layout.array_count; a++) {
+        const kl_array *array = &k->layout.arrays[a];
+        size_t element = array->bytes / k->options.inner;
+        if (array->halo == 0)
+            continue;
+        mails[count++] =
+            (kl_mail){.data = kl_row_at(array, sends ? own.hi - 1 : own.lo - 1) + block.lo * element,
+                      .bytes = (size_t)kl_length(block) * element,
+                      .peer = peer,
+                      .tag = KL_TAG_BLOCK};
+    }
+    return (kl_action){.act = count > 0 ? KL_POST : KL_GO_ON,
+                       .set = sends ? KL_GOING : KL_COMING,
+                       .mails = mails,
+                       .receives = sends ? 0 : count,
+                       .count = count};
+}
+
+static kl_action finish_block(kl_rank *k) {
+    kl_flow *f = &k->flow;
+    if (!f->in_block)
+        return (kl_action){.act = KL_GO_ON};
+    kl_blocks blocks = blocks_of(k);
+    int above = neighbour(&k->layout, 1);
+    f->in_block = false;
+    f->body_over_s = k->now_s;
+    measure_block(k, &blocks, kl_blocks_at(&blocks, f->done++));
+    return above < 0 ? (kl_action){.act = KL_GO_ON} : pass_block(k, true, above, f->done - 1);
+}
+
+static kl_action look_at_sent(kl_rank *k) {
+    return (kl_action){.act = k->open[KL_GOING] ? KL_LOOK : KL_GO_ON, .set = KL_GOING};
+}
+
+static kl_action ask_for_block(kl_rank *k) {
+    int below = neighbour(&k->layout, -1);
+    if (below < 0 || k->flow.asked == k->flow.pass.hi)
+        return (kl_action){.act = KL_GO_ON};
+    return pass_block(k, false, below, k->flow.asked++);
+}
+
+/* The boundary of the block before this one may have been asked for already. */
+static kl_action ask_for_this_block(kl_rank *k) {
+    if (has_passed(k))
+        return (kl_action){.act = KL_RETURN};
+    return k->flow.asked == k->flow.done ? ask_for_block(k) : (kl_action){.act = KL_GO_ON};
+}
+
+static kl_action look_for_block(kl_rank *k) {
+    k->flow.absent_s = 0;
+    return (kl_action){.act = k->open[KL_COMING] ? KL_LOOK : KL_GO_ON, .set = KL_COMING};
+}
+
+static kl_action await_block(kl_rank *k) {
+    k->flow.since_s = k->now_s;
+    return (kl_action){.act = k->open[KL_COMING] ? KL_AWAIT : KL_GO_ON, .set = KL_COMING};
+}
+
+/* The boundary of the next block is asked for before the work begins. */
+static kl_action ask_for_next_block(kl_rank *k) {
+    k->flow.absent_s = k->now_s - k->flow.since_s;
+    k->meter.all.waited_s += k->flow.absent_s;
+    return ask_for_block(k);
+}
+
+static kl_action give_block(kl_rank *k) {
+    k->flow.in_block = true;
+    kl_meter_give(&k->meter, k->now_s);
+    if (k->flow.done > 0)
+        measure_boundary(&k->meter, &k->flow, &k->rounds.link);
+    return (kl_action){.act = KL_GIVE, .given = {kl_layout_own(&k->layout), block_at(k, k->flow.done)}};
+}
+
+/* --- end --- */
+
+static bool is_done(const kl_rank *k) {
+    return is_last_pass(k) && has_passed(k) && !k->flow.in_block;
+}
+
+static kl_action await_sent(kl_rank *k) {
+    (void)k;
+    return (kl_action){.act = KL_AWAIT, .set = KL_GOING};
+}
+
+static const kl_stage begin[] = {kl_rounds_answer, begin_blocks, set_block, begin_passes, NULL};
+static const kl_stage next[] = {
+    finish_block,   look_at_sent, kl_rounds_hook,     next_pass,  ask_for_this_block,
+    look_for_block, await_block,  ask_for_next_block, give_block, NULL};
+static const kl_stage end[] = {await_sent, kl_rounds_hook_at_end, NULL};
+
+const kl_kind kl_pipelined = {.buffers = true,
+                              .stages = {begin, next, end},
+                              .prepare = prepare,
+                              .learn = learn,
+                              .is_done = is_done,
+                              .sweep_done = sweep_done,
+                              .pass_done = pass_done};

@@ -1,0 +1,67 @@
+#include "rank/rank.h"
+
+#include <stdlib.h>
+
+/* A sixteenth of what each rank may have, until more is known. */
+static uint64_t first_block(const kl_rank_options *o) {
+    uint64_t parts = 16 * (uint64_t)o->ranks;
+    return o->block > 0 ? o->block : (o->inner + parts - 1) / parts;
+}
+
+bool kl_rank_init(kl_rank *k, const kl_kind *kind, const kl_rank_options *o) {
+    *k = (kl_rank){.kind = kind, .options = *o, .rounds.passes = 1, .flow.block = first_block(o)};
+    return kl_layout_init(&k->layout, o->iterations, o->rank, o->ranks) &&
+           kl_exchange_init(&k->exchange, &k->layout, &k->meter);
+}
+
+void kl_rank_free(kl_rank *k) {
+    free(k->flow.sent);
+    kl_rounds_free(&k->rounds);
+    kl_exchange_free(&k->exchange);
+    kl_layout_free(&k->layout);
+}
+
+bool kl_rank_grow(kl_rank *k) {
+    size_t count = k->layout.array_count + 1;
+    kl_mail *more = realloc(k->flow.sent, 2 * count * sizeof *more);
+    if (!more)
+        return false;
+    k->flow.sent = more;
+    k->flow.wanted = more + count;
+    return kl_layout_grow(&k->layout);
+}
+
+void kl_rank_call(kl_rank *k, kl_loop_call call) {
+    k->deep = 0;
+    k->stage[0] = k->kind->stages[call];
+}
+
+kl_action kl_rank_do(kl_rank *k, const kl_stage *stages) {
+    k->stage[++k->deep] = stages;
+    return (kl_action){.act = KL_GO_ON};
+}
+
+kl_action kl_rank_act(kl_rank *k, double now_s) {
+    k->now_s = now_s;
+    while (*k->stage[k->deep] || k->deep > 0) {
+        const kl_stage **place = &k->stage[k->deep];
+        if (!**place) {
+            k->deep--;
+            continue;
+        }
+        const kl_stage *stage = (*place)++;
+        kl_action action = (*stage)(k);
+        if (action.again)
+            *place = stage;
+        if (action.act != KL_GO_ON)
+            return action;
+    }
+    return (kl_action){.act = KL_RETURN};
+}
+
+void kl_rank_end_sweep(kl_rank *k, double took_s) {
+    k->rounds.passed++;
+    k->meter.since.sweeps++;
+    k->meter.all.sweeps++;
+    k->meter.all.elapsed_s += took_s;
+}

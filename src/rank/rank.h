@@ -1,0 +1,110 @@
+/* Door of room rank: what one rank of a loop does, as a state machine. Pure: it knows the time it is told,
+ * and its driver carries out its actions.
+ *
+ *     the program calls          begin, next, end: kl_rank_call()
+ *     the driver asks            kl_rank_act() again and again: POST, AWAIT, SHARE, … until RETURN or GIVE
+ *     the driver tells           rank->open, kl_exchange_room_is(), kl_meter_quantum_is()
+ *
+ * A call is a list of stages; a kind of loop is a table of calls. Room loop drives ranks by MPI; rank_test.c
+ * drives all ranks of a loop in virtual time. A rank is made of parts. A part changes its own fields; others
+ * call its functions, or read:
+ *
+ *     part            owner file    what it knows
+ *     kl_action       action.h      what a rank asks of its driver
+ *     kl_ranges       ranges.c      ranges of rows, in any order
+ *     kl_layout       layout.c      where rows lie now and after the next exchange; the arrays
+ *     kl_meter        meter.c       what this rank measured since its last report, and in all
+ *     kl_exchange     exchange.c    halos and rows on their way, and for how many sweeps they are enough
+ *     kl_loop_rounds  rounds.c      reports, and the decisions made from them by room steer
+ *     kl_work         ranged.c      one range of rows for each rank: what is done of a sweep
+ *     kl_flow         pipeline.c    blocks, passes, and which block is best
+ *     kl_rank         rank.c        all of them; the stage that a call has reached */
+#ifndef KL_RANK_H
+#define KL_RANK_H
+
+#include "rank/action.h"
+#include "rank/exchange.h"
+#include "rank/layout.h"
+#include "rank/meter.h"
+#include "rank/ranges.h"
+#include "rank/rounds.h"
+
+/* The program's calls, in each sweep. */
+typedef enum kl_loop_call { KL_LOOP_BEGIN, KL_LOOP_NEXT, KL_LOOP_END, KL_LOOP_CALLS } kl_loop_call;
+
+/* What loops differ in. Those marked NULL may be missing. */
+typedef struct kl_kind {
+    bool anywhere;                             /* a rank's rows are several ranges, in any order of ranks */
+    bool buffers;                              /* a rank may be ahead of those after it, by a sweep */
+    const kl_stage *stages[KL_LOOP_CALLS];     /* each list ends with NULL */
+    void (*prepare)(kl_rank *rank);            /* Messages are measured: prepare what is to be chosen. NULL */
+    void (*learn)(kl_rank *rank);              /* A decision is about to be made from rounds.all. NULL */
+    bool (*is_done)(const kl_rank *rank);      /* Is nothing of the sweep left here? */
+    double (*sweep_done)(const kl_rank *rank); /* the part of the sweep that is done here, 0 … 1 */
+    double (*pass_done)(const kl_rank *rank);  /* and of the pass */
+} kl_kind;
+
+extern const kl_kind kl_ranged, kl_pipelined;
+
+typedef struct kl_work { /* of a sweep, where each rank has one range */
+    kl_span all;         /* rows to do, with those of neighbours */
+    kl_span todo;        /* of them, to be given now */
+    kl_span edges[2];    /* to do once the exchange is complete */
+    kl_span given;       /* and being done; empty: none */
+    uint64_t done;       /* rows */
+} kl_work;
+
+typedef struct kl_flow {  /* of a pipeline */
+    uint64_t block;       /* elements */
+    uint64_t done, asked; /* blocks that are done, and whose boundaries are asked for */
+    kl_span pass;         /* the blocks of the present one */
+    bool in_block;
+    double body_over_s;       /* when the last body was done */
+    double since_s, absent_s; /* the next block's boundary is awaited since; it was awaited for so long */
+    kl_grain grain;
+    uint32_t sizes_tried;     /* in the first sweep */
+    double try_s;             /* the one under way */
+    double tried_s[KL_SIZES]; /* here, an element of a row; the least */
+    bool compares;            /* the tries of all ranks */
+    kl_mail *sent, *wanted;   /* [array_count] boundaries of a block */
+} kl_flow;
+
+typedef struct kl_rank_options {
+    uint64_t iterations;
+    uint32_t rank, ranks;
+    uint64_t inner, block; /* of a pipeline: elements of a row, and of a block; 0: chosen */
+    bool fixed;            /* nothing moves */
+} kl_rank_options;
+
+enum { KL_CALLS_DEEP = 4 }; /* lists of stages that call each other */
+
+struct kl_rank {
+    kl_rank_options options;
+    const kl_kind *kind;
+    kl_layout layout;
+    kl_meter meter;
+    kl_exchange exchange;
+    kl_loop_rounds rounds;
+    kl_work work;
+    kl_flow flow;
+    double now_s;       /* as its driver told it last */
+    bool open[KL_SETS]; /* messages of the set are not known to be complete: its driver says so */
+    const kl_stage *stage[KL_CALLS_DEEP]; /* the next one of each list */
+    int deep;
+};
+
+/* Ranks start with equal shares. false: no memory; kl_rank_free() frees what is there */
+bool kl_rank_init(kl_rank *rank, const kl_kind *kind, const kl_rank_options *options);
+void kl_rank_free(kl_rank *rank);
+/* Have a place for one more array, which kl_layout_add() fills. false: no memory */
+bool kl_rank_grow(kl_rank *rank);
+void kl_rank_call(kl_rank *rank, kl_loop_call call);
+/* What to do next. now_s: the time, at least that of the last action's end */
+kl_action kl_rank_act(kl_rank *rank, double now_s);
+void kl_rank_end_sweep(kl_rank *rank, double took_s); /* KL_LOOP_END has returned. */
+
+/* For stages: do these first. */
+kl_action kl_rank_do(kl_rank *rank, const kl_stage *stages);
+kl_action kl_ranged_settle(kl_rank *rank); /* The last exchange may not have moved rows. */
+
+#endif

@@ -1,0 +1,590 @@
+/* All ranks of a loop in virtual time: ranks become slow and fast, messages take time, memory runs out. Each
+ * row must be done once in each sweep, wherever it is, and get the value of the sequential program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "rank/rank.h"
+
+enum { MOST = 9, SWEEPS_MOST = 64, MAILS = 4096, TRUE_RANKS = 2, POISON = 0xa5 };
+
+static const double LATENCY_S = 2e-5;
+
+typedef enum kind { RANGED, DEEP, PIPELINED, KINDS } kind;
+
+typedef struct scene {
+    kind kind;
+    uint64_t n, inner; /* inner: 1 if it is no pipeline */
+    uint32_t ranks;
+    int sweeps;
+    double row_s;   /* at speed 1 */
+    double slow;    /* speed of the last rank, */
+    double swing_s; /* for so long, and then 1 for so long; 0: for good */
+    double share;   /* of its core that rank 0 gets */
+    bool fixed, forced;
+    uint64_t seed;
+    uint64_t refuses; /* every so many requests for room one rank has none; 0: never */
+} scene;
+
+typedef struct posted { /* a message, or a receive that waits for one */
+    uint8_t *data;
+    size_t bytes;
+    int from, to, tag;
+    double at_s;
+    bool used;
+    kl_set set;
+} posted;
+
+typedef struct mailbox {
+    posted at[MAILS];
+    size_t count;
+} mailbox;
+
+typedef struct meeting { /* of all ranks; of two that follow each other one may be unread */
+    uint8_t data[MOST][sizeof(kl_rank_report)];
+    double at_s;
+    uint32_t entered;
+} meeting;
+
+typedef enum state { CALLS, WAITS, MEETS, OVER } state;
+
+typedef struct actor {
+    kl_rank rank;
+    kl_core_share core;
+    state state;
+    kl_loop_call call;
+    kl_action action;
+    double now_s;
+    int sweep;
+    double began_s;
+    uint64_t *cells[2]; /* [n · inner] two arrays, of which rows that are not here are poisoned */
+    double arrives_s[KL_SETS];
+    uint64_t shares, meetings, rooms; /* so far */
+} actor;
+
+typedef struct world {
+    const scene *scene;
+    actor actors[MOST];
+    mailbox sent, wanted;
+    meeting shares[TRUE_RANKS], meetings[TRUE_RANKS];
+    uint8_t *times_done; /* [n · inner] in each sweep */
+    uint64_t moves;
+} world;
+
+/* --- the program --- */
+
+static uint64_t *cell(const actor *a, int array, uint64_t row, uint64_t element, uint64_t inner) {
+    return &a->cells[array][row * inner + element];
+}
+
+/* A row follows from its neighbours in the last sweep; in a pipeline from the one before in this sweep. */
+static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t *this, uint64_t row,
+                           uint64_t element) {
+    uint64_t at = row * s->inner + element, value = last[at];
+    if (s->kind == PIPELINED)
+        return kl_mix64(value + (row > 0 ? 3 * this[at - s->inner] : 0) +
+                        (row + 1 < s->n ? 5 * last[at + s->inner] : 0));
+    return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0) + (row + 1 < s->n ? 5 * last[at + 1] : 0));
+}
+
+static uint64_t *sequential(const scene *s) {
+    size_t cells = (size_t)(s->n * s->inner);
+    uint64_t *u = calloc(2 * cells, sizeof *u), *from = u, *to = u;
+    for (size_t i = 0; i < cells; i++)
+        u[i] = i;
+    for (int sweep = 0; sweep < s->sweeps; sweep++) {
+        to = s->kind == PIPELINED ? from : u + (sweep % 2 == 0 ? cells : 0);
+        for (uint64_t row = 0; row < s->n; row++)
+            for (uint64_t e = 0; e < s->inner; e++)
+                to[row * s->inner + e] = next_value(s, from, to, row, e);
+        from = to;
+    }
+    memmove(u, to, cells * sizeof *u);
+    return u;
+}
+
+static double speed_at(const scene *s, uint32_t r, double at_s) {
+    bool slow = r + 1 == s->ranks && (s->swing_s == 0 || fmod(at_s, 2 * s->swing_s) < s->swing_s);
+    return slow ? s->slow : 1;
+}
+
+static void work(world *w, uint32_t r, const kl_given *given) {
+    const scene *s = w->scene;
+    actor *a = &w->actors[r];
+    bool pipeline = s->kind == PIPELINED;
+    kl_span own = kl_layout_next(&a->rank.layout), inner = pipeline ? given->inner : (kl_span){0, 1};
+    const uint64_t *from = a->cells[pipeline ? 0 : a->sweep % 2];
+    uint64_t *to = a->cells[pipeline ? 0 : (a->sweep + 1) % 2];
+    for (uint64_t row = given->rows.lo; row < given->rows.hi; row++)
+        for (uint64_t e = inner.lo; e < inner.hi; e++) {
+            to[row * s->inner + e] = next_value(s, from, to, row, e);
+            if (row >= own.lo && row < own.hi)
+                w->times_done[(size_t)a->sweep * s->n * s->inner + row * s->inner + e]++;
+        }
+    double part = (double)kl_length(inner) / (double)s->inner;
+    a->now_s += (double)kl_length(given->rows) * part * s->row_s / speed_at(s, r, a->now_s);
+}
+
+/* --- messages --- */
+
+static posted *find(mailbox *box, int from, int to, int tag) {
+    for (size_t i = 0; i < box->count; i++)
+        if (!box->at[i].used && box->at[i].from == from && box->at[i].to == to && box->at[i].tag == tag)
+            return &box->at[i];
+    return NULL;
+}
+
+static posted *put(mailbox *box, posted p) {
+    while (box->count > 0 && box->at[box->count - 1].used)
+        box->count--;
+    for (size_t i = 0; i < box->count && box->count == MAILS; i++)
+        if (box->at[i].used) { /* order of the others stays */
+            memmove(&box->at[i], &box->at[i + 1], (box->count - i - 1) * sizeof p);
+            box->count--;
+        }
+    assert_true(box->count < MAILS);
+    box->at[box->count] = p;
+    return &box->at[box->count++];
+}
+
+static void deliver(world *w, posted *message, posted *place) {
+    actor *to = &w->actors[place->to];
+    assert_int_equal(message->bytes, place->bytes);
+    memcpy(place->data, message->data, message->bytes);
+    free(message->data);
+    to->arrives_s[place->set] = fmax(to->arrives_s[place->set], message->at_s);
+    message->used = place->used = true;
+}
+
+static void send(world *w, uint32_t r, const kl_mail *mail) {
+    posted message = {.bytes = mail->bytes, .from = (int)r, .to = mail->peer, .tag = mail->tag};
+    message.data = malloc(mail->bytes);
+    memcpy(message.data, mail->data, mail->bytes);
+    message.at_s = w->actors[r].now_s + LATENCY_S + 1e-9 * (double)mail->bytes;
+    posted *place = find(&w->wanted, message.from, message.to, message.tag);
+    posted *put_there = put(&w->sent, message);
+    if (place)
+        deliver(w, put_there, place);
+}
+
+static void receive(world *w, uint32_t r, const kl_mail *mail, kl_set set) {
+    posted place = {mail->data, mail->bytes, mail->peer, (int)r, mail->tag, 0, false, set};
+    posted *message = find(&w->sent, place.from, place.to, place.tag);
+    posted *put_there = put(&w->wanted, place);
+    if (message)
+        deliver(w, message, put_there);
+}
+
+static bool waits_for(const world *w, uint32_t r, kl_set set) {
+    for (size_t i = 0; i < w->wanted.count; i++)
+        if (!w->wanted.at[i].used && w->wanted.at[i].to == (int)r && w->wanted.at[i].set == set)
+            return true;
+    return false;
+}
+
+/* --- meetings --- */
+
+static void enter(world *w, meeting *m, uint32_t r, const void *data, size_t bytes) {
+    if (m->entered == w->scene->ranks)
+        *m = (meeting){.entered = 0};
+    memcpy(m->data[r], data, bytes);
+    m->at_s = fmax(m->at_s, w->actors[r].now_s + LATENCY_S);
+    m->entered++;
+}
+
+static void share(world *w, uint32_t r) {
+    actor *a = &w->actors[r];
+    const kl_loop_rounds *rounds = &a->rank.rounds;
+    enter(w, &w->shares[a->shares++ % TRUE_RANKS], r, &rounds->mine, kl_rounds_report_bytes(rounds));
+    a->rank.open[KL_REPORTS] = true;
+}
+
+/* When the messages of the set are complete; HUGE_VAL: not yet known. */
+static double complete_s(const world *w, uint32_t r, kl_set set) {
+    const actor *a = &w->actors[r];
+    const meeting *m = &w->shares[(a->shares - 1) % TRUE_RANKS];
+    if (set != KL_REPORTS)
+        return waits_for(w, r, set) ? HUGE_VAL : a->arrives_s[set];
+    if (!a->rank.open[KL_REPORTS])
+        return 0;
+    return m->entered == w->scene->ranks ? m->at_s : HUGE_VAL;
+}
+
+static void close_set(world *w, uint32_t r, kl_set set) {
+    kl_loop_rounds *rounds = &w->actors[r].rank.rounds;
+    const meeting *m = &w->shares[(w->actors[r].shares - 1) % TRUE_RANKS];
+    size_t bytes = kl_rounds_report_bytes(rounds);
+    if (set == KL_REPORTS && w->actors[r].rank.open[KL_REPORTS])
+        for (uint32_t i = 0; i < w->scene->ranks; i++)
+            memcpy((char *)rounds->heard + i * bytes, m->data[i], bytes);
+    w->actors[r].rank.open[set] = false;
+}
+
+/* --- a driver that has all ranks --- */
+
+static void poison(const world *w, actor *a) {
+    const kl_layout *l = &a->rank.layout;
+    kl_span had = kl_layout_with_room(l, kl_layout_own(l), 0),
+            has = kl_layout_with_room(l, kl_layout_next(l), 0);
+    for (uint64_t row = had.lo; row < had.hi; row++)
+        for (int i = 0; i < 2 && (row < has.lo || row >= has.hi); i++)
+            memset(cell(a, i, row, 0, w->scene->inner), POISON, w->scene->inner * sizeof(uint64_t));
+}
+
+static void meet(world *w, uint32_t r) {
+    actor *a = &w->actors[r];
+    uint64_t fits =
+        w->scene->refuses == 0 || ++a->rooms % w->scene->refuses > 0 || r != a->rooms % w->scene->ranks;
+    meeting *m = &w->meetings[a->meetings++ % TRUE_RANKS];
+    if (a->action.act == KL_ROOM)
+        enter(w, m, r, &fits, sizeof fits);
+    else
+        enter(w, m, r, a->action.values, a->action.count * sizeof(double));
+    a->state = MEETS;
+}
+
+static void leave_meeting(world *w, uint32_t r) {
+    actor *a = &w->actors[r];
+    const meeting *m = &w->meetings[(a->meetings - 1) % TRUE_RANKS];
+    uint64_t fits = 1;
+    for (uint32_t i = 0; i < w->scene->ranks; i++) {
+        uint64_t one;
+        memcpy(&one, m->data[i], sizeof one);
+        fits = fits && (a->action.act != KL_ROOM || one);
+        for (size_t k = 0; k < a->action.count && a->action.act == KL_MOST; k++) {
+            double value;
+            memcpy(&value, m->data[i] + k * sizeof value, sizeof value);
+            a->action.values[k] = fmax(a->action.values[k], value);
+        }
+    }
+    if (a->action.act == KL_ROOM)
+        kl_exchange_room_is(&a->rank.exchange, fits, 0);
+    a->state = CALLS;
+}
+
+static void end_call(world *w, uint32_t r) {
+    actor *a = &w->actors[r];
+    if (a->action.act == KL_GIVE) {
+        a->rank.meter.given_cpu_s = a->now_s;
+        work(w, r, &a->action.given);
+    }
+    if (a->call == KL_LOOP_END) {
+        kl_rank_end_sweep(&a->rank, a->now_s - a->began_s);
+        a->sweep++;
+    }
+    if (a->call == KL_LOOP_NEXT && a->action.act == KL_RETURN)
+        assert_true(a->rank.kind->is_done(&a->rank));
+    if (a->call != KL_LOOP_NEXT || a->action.act == KL_RETURN)
+        a->call = (a->call + 1) % KL_LOOP_CALLS;
+    if (a->call == KL_LOOP_BEGIN && a->sweep == w->scene->sweeps) {
+        a->state = OVER;
+        return;
+    }
+    if (a->call == KL_LOOP_BEGIN)
+        a->began_s = a->now_s;
+    a->rank.meter.cpu_s = a->now_s;
+    kl_rank_call(&a->rank, a->call);
+}
+
+static void post(world *w, uint32_t r) {
+    actor *a = &w->actors[r];
+    const kl_action *action = &a->action;
+    for (size_t i = action->receives; i < action->count; i++)
+        send(w, r, &action->mails[i]);
+    for (size_t i = 0; i < action->receives; i++)
+        receive(w, r, &action->mails[i], action->set);
+    a->rank.open[action->set] = true;
+}
+
+static void carry_out(world *w, uint32_t r) {
+    actor *a = &w->actors[r];
+    switch (a->action.act) {
+    case KL_RETURN:
+    case KL_GIVE:
+        end_call(w, r);
+        break;
+    case KL_POST:
+        post(w, r);
+        break;
+    case KL_SHARE:
+        share(w, r);
+        break;
+    case KL_LOOK:
+        if (complete_s(w, r, a->action.set) <= a->now_s)
+            close_set(w, r, a->action.set);
+        break;
+    case KL_AWAIT:
+        a->state = WAITS;
+        break;
+    case KL_ROOM:
+    case KL_MOST:
+        meet(w, r);
+        break;
+    case KL_GIVE_BACK:
+        poison(w, a);
+        break;
+    case KL_QUANTUM:
+        kl_meter_quantum_is(&a->rank.meter, 0.01);
+        break;
+    case KL_RECORD:
+        w->moves += a->rank.rounds.plan.move;
+        break;
+    case KL_REFUSED:
+        break;
+    default:
+        fail_msg("action %d: %s", a->action.act, a->action.text);
+    }
+}
+
+/* When the actor can go on; HUGE_VAL: not until others have. */
+static double ready_s(const world *w, uint32_t r) {
+    const actor *a = &w->actors[r];
+    const meeting *m = &w->meetings[(a->meetings - 1) % TRUE_RANKS];
+    double at_s = a->now_s;
+    if (a->state == OVER)
+        return HUGE_VAL;
+    if (a->state == WAITS)
+        at_s = complete_s(w, r, a->action.set);
+    if (a->state == MEETS)
+        at_s = m->entered == w->scene->ranks ? m->at_s : HUGE_VAL;
+    return fmax(at_s, a->now_s);
+}
+
+/* Let the actor move that can do so first. Messages take time: none that is sent later can reach it before.
+ */
+static bool step(world *w) {
+    uint32_t first = 0;
+    for (uint32_t r = 1; r < w->scene->ranks; r++)
+        if (ready_s(w, r) < ready_s(w, first))
+            first = r;
+    actor *a = &w->actors[first];
+    double at_s = ready_s(w, first);
+    if (at_s == HUGE_VAL)
+        return false;
+    a->now_s = at_s;
+    if (a->state == WAITS)
+        close_set(w, first, a->action.set);
+    if (a->state == MEETS)
+        leave_meeting(w, first);
+    a->state = CALLS;
+    a->action = kl_rank_act(&a->rank, a->now_s);
+    carry_out(w, first);
+    return true;
+}
+
+/* --- a loop from its beginning to its end --- */
+
+static void open_actor(const scene *s, actor *a, uint32_t r) {
+    bool pipeline = s->kind == PIPELINED;
+    const kl_rank_options o = {.iterations = s->n,
+                               .rank = r,
+                               .ranks = s->ranks,
+                               .inner = pipeline ? s->inner : 0,
+                               .fixed = s->fixed};
+    const kl_messages messages = {2 * LATENCY_S, {LATENCY_S, 1e-9}, 0.01};
+    assert_true(kl_rank_init(&a->rank, pipeline ? &kl_pipelined : &kl_ranged, &o));
+    a->core = (kl_core_share){.share = r == 0 ? s->share : 1};
+    a->rank.meter.core = &a->core;
+    for (int i = 0; i < 2; i++) {
+        a->cells[i] = malloc(s->n * s->inner * sizeof *a->cells[i]);
+        memset(a->cells[i], POISON, s->n * s->inner * sizeof *a->cells[i]);
+        kl_array array = {(uint8_t *)a->cells[i], s->inner * sizeof(uint64_t), 1,
+                          s->kind == DEEP ? KL_DEEPEST : 1};
+        assert_true(kl_rank_grow(&a->rank));
+        kl_layout_add(&a->rank.layout, &array);
+    }
+    kl_span own = kl_layout_own(&a->rank.layout);
+    for (uint64_t i = own.lo * s->inner; i < own.hi * s->inner; i++)
+        a->cells[0][i] = i;
+    a->rank.exchange.deepest = s->kind == DEEP ? KL_DEEPEST : 1;
+    a->rank.rounds.forced = s->forced;
+    a->rank.rounds.seed = s->seed;
+    if (kl_rounds_wanted(&a->rank)) {
+        assert_true(kl_rounds_reserve(&a->rank.rounds, s->ranks));
+        assert_true(kl_rounds_open(&a->rank, &messages));
+    }
+    kl_rank_call(&a->rank, KL_LOOP_BEGIN);
+}
+
+static void check(const world *w) {
+    const scene *s = w->scene;
+    uint64_t *expected = sequential(s);
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        const actor *a = &w->actors[r];
+        const uint64_t *values = a->cells[s->kind == PIPELINED ? 0 : s->sweeps % 2];
+        kl_span own = kl_layout_own(&a->rank.layout);
+        assert_true(a->state == OVER);
+        assert_memory_equal(a->rank.layout.bounds, w->actors[0].rank.layout.bounds,
+                            (s->ranks + 1) * sizeof(uint64_t));
+        for (uint64_t i = own.lo * s->inner; i < own.hi * s->inner; i++)
+            assert_true(values[i] == expected[i]);
+    }
+    for (size_t i = 0; i < (size_t)s->sweeps * s->n * s->inner; i++)
+        assert_int_equal(w->times_done[i], 1);
+    assert_int_equal(w->actors[0].rank.layout.bounds[s->ranks], s->n);
+    free(expected);
+}
+
+typedef struct outcome {
+    double elapsed_s;
+    uint64_t moves, last; /* last: rows of the last rank in the end */
+    kl_totals all;        /* of rank 0 */
+    uint64_t depth;
+} outcome;
+
+static void close_world(world *w) {
+    for (size_t i = 0; i < w->sent.count; i++)
+        assert_true(w->sent.at[i].used); /* nobody sends what nobody wants */
+    for (uint32_t r = 0; r < w->scene->ranks; r++) {
+        kl_rank_free(&w->actors[r].rank);
+        free(w->actors[r].cells[0]);
+        free(w->actors[r].cells[1]);
+    }
+    free(w->times_done);
+    free(w);
+}
+
+static outcome run(const scene *s) {
+    world *w = calloc(1, sizeof *w);
+    assert_true(s->ranks <= MOST && s->sweeps <= SWEEPS_MOST);
+    w->scene = s;
+    w->times_done = calloc((size_t)s->sweeps * s->n * s->inner, 1);
+    for (uint32_t r = 0; r < s->ranks; r++)
+        open_actor(s, &w->actors[r], r);
+    while (step(w))
+        ;
+    check(w);
+    const kl_rank *first = &w->actors[0].rank;
+    outcome o = {.moves = w->moves, .all = first->meter.all, .depth = first->exchange.depth};
+    o.last = kl_length(kl_range_of(first->layout.bounds, s->ranks - 1));
+    for (uint32_t r = 0; r < s->ranks; r++)
+        o.elapsed_s = fmax(o.elapsed_s, w->actors[r].now_s);
+    close_world(w);
+    return o;
+}
+
+static scene scene_of(kind kind) {
+    return (scene){.kind = kind,
+                   .n = 64,
+                   .inner = kind == PIPELINED ? 32 : 1,
+                   .ranks = 4,
+                   .sweeps = 40,
+                   .row_s = 0.01,
+                   .slow = 1,
+                   .share = 1};
+}
+
+/* --- properties --- */
+
+static void each_row_is_done_once_wherever_it_goes(void **state) {
+    static const uint64_t sizes[] = {1, 2, 3, 7, 40};
+    (void)state;
+    for (kind kind = 0; kind < KINDS; kind++)
+        for (uint32_t ranks = 1; ranks <= MOST; ranks += 1 + (ranks > 4))
+            for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+                for (uint64_t seed = 0; seed < 3; seed++) {
+                    scene s = scene_of(kind);
+                    s.n = sizes[i];
+                    s.ranks = ranks;
+                    s.sweeps = 12;
+                    s.seed = kl_mix64(seed);
+                    s.forced = seed > 0;
+                    s.slow = 0.3;
+                    run(&s);
+                }
+}
+
+static void a_slow_rank_gives_rows_away(void **state) {
+    (void)state;
+    for (kind kind = 0; kind < KINDS; kind++) {
+        scene s = scene_of(kind), fixed = s;
+        s.slow = fixed.slow = 0.4;
+        fixed.fixed = true;
+        outcome o = run(&s), plain = run(&fixed);
+        assert_true(o.all.moves > 0 && plain.all.moves == 0);
+        assert_true(o.last < s.n / 4 && plain.last == s.n / 4);
+        assert_true(o.elapsed_s < 0.75 * plain.elapsed_s);
+    }
+}
+
+static void equal_ranks_are_left_alone(void **state) {
+    (void)state;
+    for (kind kind = 0; kind < KINDS; kind++) {
+        scene s = scene_of(kind);
+        outcome o = run(&s);
+        assert_int_equal(o.all.moves, 0);
+        assert_true(o.all.rounds > 0);
+    }
+}
+
+static void rows_come_back_when_the_load_is_gone(void **state) {
+    (void)state;
+    for (kind kind = 0; kind < KINDS; kind++) {
+        scene s = scene_of(kind), fixed;
+        s.sweeps = SWEEPS_MOST;
+        s.slow = 0.4;
+        s.swing_s = 8;
+        fixed = s;
+        fixed.fixed = true;
+        outcome o = run(&s), plain = run(&fixed);
+        assert_true(o.all.moves > 1);
+        assert_true(o.elapsed_s < plain.elapsed_s);
+    }
+}
+
+static void a_rank_without_memory_leaves_rows_where_they_are(void **state) {
+    (void)state;
+    for (kind kind = 0; kind < KINDS; kind++)
+        for (uint64_t refuses = 1; refuses < 4; refuses++)
+            for (int forced = 0; forced < 2; forced++) {
+                scene s = scene_of(kind);
+                s.slow = 0.4;
+                s.forced = forced;
+                s.seed = refuses;
+                s.refuses = refuses;
+                run(&s);
+            }
+}
+
+/* Short sweeps on a shared core: one exchange is for several. */
+static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
+    (void)state;
+    scene s = scene_of(DEEP);
+    s.sweeps = SWEEPS_MOST;
+    s.n = 1000;
+    s.row_s = 1e-6;
+    s.share = 0.5;
+    run(&s);
+}
+
+/* All ranks decide alike, so that a second run is the same to the bit. */
+static void two_runs_are_the_same(void **state) {
+    (void)state;
+    for (kind kind = 0; kind < KINDS; kind++) {
+        scene s = scene_of(kind);
+        s.slow = 0.5;
+        s.swing_s = 3;
+        outcome one = run(&s), other = run(&s);
+        assert_memory_equal(&one, &other, sizeof one);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_row_is_done_once_wherever_it_goes),
+        cmocka_unit_test(a_slow_rank_gives_rows_away),
+        cmocka_unit_test(equal_ranks_are_left_alone),
+        cmocka_unit_test(rows_come_back_when_the_load_is_gone),
+        cmocka_unit_test(a_rank_without_memory_leaves_rows_where_they_are),
+        cmocka_unit_test(a_deep_loop_on_a_shared_core_exchanges_less_often),
+        cmocka_unit_test(two_runs_are_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

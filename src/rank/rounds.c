@@ -1,0 +1,270 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rank/rank.h"
+
+size_t kl_rounds_report_bytes(const kl_loop_rounds *r) {
+    return r->whole ? sizeof(kl_rank_report) : offsetof(kl_rank_report, segments_s);
+}
+
+/* --- opening --- */
+
+void kl_rounds_free(kl_loop_rounds *r) {
+    free(r->heard);
+    free(r->all);
+    kl_steer_free(r->steer);
+}
+
+/* There are several ranks, and the loop is not told everything. */
+bool kl_rounds_wanted(const kl_rank *k) {
+    bool chooses = !k->options.fixed || (k->kind->prepare && k->options.block == 0);
+    return k->layout.ranks > 1 && !k->rounds.forced && chooses;
+}
+
+bool kl_rounds_reserve(kl_loop_rounds *r, uint32_t ranks) {
+    r->all = calloc(ranks, sizeof *r->all);
+    r->heard = calloc(ranks, sizeof *r->heard);
+    return r->all && r->heard;
+}
+
+static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
+    const kl_loop_rounds *r = &k->rounds;
+    double bytes = 0;
+    for (size_t a = 0; a < k->layout.array_count; a++)
+        bytes += (double)k->layout.arrays[a].bytes;
+    return kl_steer_new(&(kl_steer_options){
+        .iterations = k->layout.iterations,
+        .ranks = k->layout.ranks,
+        .scattered = k->kind->anywhere,
+        .buffers = k->kind->buffers && !k->options.fixed,
+        .least = 1,
+        .reach = k->layout.halo,
+        .deepest = k->exchange.deepest,
+        .interact_s = r->interact_s,
+        .quantum_s = quantum_s,
+        .move = {r->interact_s + r->link.fixed_s, r->link.per_unit_s * bytes},
+    });
+}
+
+bool kl_rounds_open(kl_rank *k, const kl_messages *messages) {
+    kl_loop_rounds *r = &k->rounds;
+    memset(r->heard, 0, k->layout.ranks * sizeof *r->heard); /* filled while messages were timed */
+    r->interact_s = messages->interact_s;
+    r->link = messages->link;
+    r->period_s = kl_period_of(r->interact_s, 0, messages->quantum_s).target_s;
+    if (k->kind->prepare)
+        k->kind->prepare(k);
+    r->steer = new_steer(k, messages->quantum_s);
+    k->meter.on = r->steer != NULL;
+    return r->steer != NULL;
+}
+
+/* --- reports --- */
+
+static kl_action hook(kl_rank *k, bool at_end) {
+    kl_loop_rounds *r = &k->rounds;
+    if (r->steer && r->reported)
+        return (kl_action){.act = k->open[KL_REPORTS] ? KL_LOOK : KL_GO_ON, .set = KL_REPORTS};
+    if (!r->steer || r->passed != r->at || (!at_end && k->kind->pass_done(k) < 0.5))
+        return (kl_action){.act = KL_GO_ON};
+    if (kl_meter_wants_quantum(&k->meter, k->now_s))
+        return (kl_action){.act = KL_QUANTUM, .again = true};
+    k->meter.uneven |= r->whole;
+    r->mine = kl_meter_report(&k->meter, kl_layout_next(&k->layout), k->kind->sweep_done(k), k->now_s);
+    r->reported = true;
+    return (kl_action){.act = KL_SHARE};
+}
+
+kl_action kl_rounds_hook(kl_rank *k) {
+    return hook(k, false);
+}
+
+kl_action kl_rounds_hook_at_end(kl_rank *k) {
+    return hook(k, true);
+}
+
+/* --- answers --- */
+
+/* Choose any places at all: now and then a rank without rows, or with all of them, or a bound that stays. Of
+ * a deep loop choose any depth, but not before each sweep, so that some exchanges are used to their end. */
+static void force(kl_rank *k) {
+    const uint64_t *bounds = k->layout.bounds;
+    uint64_t *target = k->layout.target, ranks = k->layout.ranks;
+    uint64_t seed = kl_mix64(k->rounds.seed + k->rounds.passed), n = k->layout.iterations, rest = n;
+    if (k->exchange.deepest > 1 && seed % 4 > 0)
+        return;
+    kl_exchange_deepen(&k->exchange, 1 + (seed >> 8) % k->exchange.deepest);
+    for (uint32_t r = 0; r + 1 < ranks; r++) {
+        seed = kl_mix64(seed);
+        uint64_t share = seed % 8 == 0   ? 0
+                         : seed % 8 == 1 ? bounds[r + 1] - bounds[r]
+                                         : (seed >> 8) % (2 * n / ranks + 2);
+        share = share < rest ? share : rest;
+        target[r + 1] = target[r] + share;
+        rest -= share;
+    }
+    kl_exchange_aim(&k->exchange, target);
+}
+
+kl_action kl_rounds_refused(kl_loop_rounds *r, const char *reason) {
+    r->refused++;
+    snprintf(r->decision, sizeof r->decision, "%s", reason);
+    return (kl_action){.act = KL_REFUSED, .text = reason};
+}
+
+static void follow(kl_rank *k, const kl_steer_plan *plan) {
+    kl_loop_rounds *r = &k->rounds;
+    r->forecast_s = k->options.fixed ? plan->body_now_s : plan->body_then_s;
+    if (k->options.fixed)
+        return;
+    kl_exchange_deepen(&k->exchange, plan->depth);
+    if (!plan->move)
+        return;
+    kl_steer_commit(r->steer);
+    kl_exchange_aim(&k->exchange, kl_steer_shares(r->steer));
+    kl_meter_begin_anew(&k->meter);
+}
+
+/* The next report is due when left_s has passed. It comes sooner where reports cost little, and after not
+ * more than half as many passes as there were, as the next ones may take longer. */
+static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_steer_plan *plan) {
+    const kl_rank_report *first = &r->heard[kl_steer_clock(ranks, r->heard)];
+    double passed_s = first->elapsed_s - r->heard_s;
+    r->sweep_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
+    double pass_s = r->sweep_s / (double)r->passes;
+    uint64_t hooks = kl_period_hooks(left_s, pass_s), known = 1 + r->passed / 2;
+    uint64_t most = kl_report_hooks(r->interact_s, pass_s);
+    uint64_t lag = plan && plan->lag_s > 0 && pass_s > 0 ? (uint64_t)ceil(plan->lag_s / pass_s) : 0;
+    r->heard_s = first->elapsed_s;
+    hooks = hooks < known ? hooks : known;
+    r->adds_up = most < hooks;
+    r->at = r->passed - 1 + (hooks < most ? hooks : most);
+    if (plan && plan->move) /* what is measured begins anew */
+        r->at += lag;
+    r->due = r->at + 1 + lag;
+    r->reported = false;
+}
+
+static uint64_t rescaled(const kl_loop_rounds *r, uint64_t pass, uint64_t passes) {
+    if (pass <= r->passed)
+        return pass;
+    return r->passed + (uint64_t)ceil((double)(pass - r->passed) * (double)passes / (double)r->passes);
+}
+
+void kl_rounds_repass(kl_loop_rounds *r, uint64_t passes) {
+    if (passes == r->passes)
+        return;
+    r->at = rescaled(r, r->at, passes);
+    r->due = rescaled(r, r->due, passes);
+    if (r->due <= r->at)
+        r->due = r->at + 1;
+    r->passes = passes;
+}
+
+static void add_report(kl_rank_report *sum, const kl_rank_report *last) {
+    kl_rank_report before = *sum;
+    *sum = *last;
+    sum->executions += before.executions;
+    sum->busy_s += before.busy_s;
+    sum->iterations += before.iterations;
+    sum->moving_s += before.moving_s;
+    sum->moved += before.moved;
+    if (last->boundary_s == 0)
+        sum->boundary_s = before.boundary_s;
+}
+
+void kl_rounds_spread(void *all, size_t bytes, size_t apart, uint32_t ranks) {
+    for (size_t r = ranks; r-- > 0;)
+        memmove((char *)all + r * apart, (char *)all + r * bytes, bytes);
+}
+
+void kl_rounds_add(kl_loop_rounds *r, const kl_rank_report *first, size_t apart, uint32_t ranks) {
+    if (r->decided)
+        memset(r->all, 0, ranks * sizeof *r->all);
+    r->decided = false;
+    for (uint32_t i = 0; i < ranks; i++)
+        add_report(&r->all[i], (const kl_rank_report *)(const void *)((const char *)first + i * apart));
+}
+
+/* A rank that finds its iterations to differ says so at once. In the next round all ranks report what theirs
+ * take. */
+static void take_reports(kl_loop_rounds *r, uint32_t ranks) {
+    kl_rounds_spread(r->heard, kl_rounds_report_bytes(r), sizeof *r->heard, ranks);
+    for (uint32_t i = 0; i < ranks && !r->whole; i++)
+        memset(r->heard[i].segments_s, 0, sizeof r->heard[i].segments_s);
+    for (uint32_t i = 0; i < ranks; i++)
+        r->whole |= r->heard[i].segments > 0;
+    kl_rounds_add(r, r->heard, sizeof *r->heard, ranks);
+}
+
+bool kl_rounds_decide(kl_rank *k) {
+    kl_loop_rounds *r = &k->rounds;
+    if (k->kind->learn)
+        k->kind->learn(k);
+    r->asked_s = r->all[kl_steer_clock(k->layout.ranks, r->all)].elapsed_s;
+    if (kl_steer_round(r->steer, r->all, &r->plan) != KILTER_OK)
+        return false;
+    r->period_s = r->plan.period.target_s;
+    k->meter.all.rounds++;
+    return true;
+}
+
+void kl_rounds_note(kl_loop_rounds *r) {
+    int at = snprintf(r->decision, sizeof r->decision, "%s", r->plan.judgement.reason);
+    if (r->refused > 0)
+        snprintf(r->decision + at, sizeof r->decision - (size_t)at,
+                 "; refused before, as a rank had no memory for its rows: %llu move%s",
+                 (unsigned long long)r->refused, r->refused == 1 ? "" : "s");
+    r->decided = true;
+}
+
+static kl_action decide(kl_rank *k) {
+    kl_loop_rounds *r = &k->rounds;
+    if (!kl_rounds_decide(k))
+        return (kl_action){.act = KL_FAIL, .text = "balancing"};
+    set_next(r, k->layout.ranks, r->period_s, &r->plan);
+    follow(k, &r->plan);
+    kl_rounds_note(r);
+    return (kl_action){.act = KL_RECORD};
+}
+
+/* The answer is waited for with the next exchange, as ranks wait for each other there anyway. */
+static void put_off(kl_loop_rounds *r, const kl_exchange *x) {
+    uint64_t next = r->passed + (x->moves || x->deepened ? 0 : x->ahead);
+    if (r->due < next)
+        r->due = next;
+    else
+        r->due += (x->depth - (r->due - next) % x->depth) % x->depth;
+}
+
+static kl_action act_on_reports(kl_rank *k) {
+    kl_loop_rounds *r = &k->rounds;
+    kl_action action = {.act = KL_GO_ON};
+    take_reports(r, k->layout.ranks);
+    double now_s = r->heard[kl_steer_clock(k->layout.ranks, r->heard)].elapsed_s;
+    double left_s = r->period_s - (now_s - r->asked_s);
+    if (!r->adds_up || left_s <= 0)
+        action = decide(k);
+    else
+        set_next(r, k->layout.ranks, left_s, NULL);
+    put_off(r, &k->exchange);
+    return action;
+}
+
+kl_action kl_rounds_answer(kl_rank *k) {
+    kl_loop_rounds *r = &k->rounds;
+    if (r->forced && r->passed > 0)
+        force(k);
+    if (!r->reported || r->passed < r->due)
+        return (kl_action){.act = KL_GO_ON};
+    if (!r->awaited) {
+        r->awaited = true;
+        r->awaited_s = k->now_s;
+        return (kl_action){.act = KL_AWAIT, .set = KL_REPORTS, .again = true};
+    }
+    r->awaited = false;
+    k->meter.all.waited_s += k->now_s - r->awaited_s;
+    return act_on_reports(k);
+}
