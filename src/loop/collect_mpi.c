@@ -11,7 +11,7 @@ bool kilter_loop_mine(kilter_loop *l, size_t nth, kilter_range *range) {
         kl_loop_misused(l, "kilter_loop_mine()", "a sweep is under way; end it first");
         kl_loop_break(l);
     }
-    if (l->phase != KL_BETWEEN || !kl_loop_own(l, nth, &own))
+    if (l->phase != KL_BETWEEN || !kl_rank_own(&l->rank, nth, &own))
         return false;
     *range = (kilter_range){own.lo, own.hi};
     return true;
@@ -43,7 +43,7 @@ static kilter_status check(kilter_loop *l, const char *call, const kl_array *arr
 static kilter_status sum_up(kilter_loop *l, const double *values, double *sum, kilter_error *error) {
     kl_sum all = {{0}, 0};
     kl_span own;
-    for (size_t k = 0; kl_loop_own(l, k, &own); k++)
+    for (size_t k = 0; kl_rank_own(&l->rank, k, &own); k++)
         for (uint64_t i = own.lo; i < own.hi; i++)
             kl_sum_add(&all, values[i]);
     kl_sum_tidy(&all);
@@ -81,11 +81,11 @@ static kl_mail mail_of(int peer, void *data, size_t bytes) {
 
 static kilter_status send_own(kilter_loop *l, const kl_array *array, int root, kilter_error *error) {
     kl_group *g = &l->group;
-    kl_requests *requests = &l->requests[KL_ROWS];
+    kl_requests *requests = kl_loop_requests(&l->rank.exchange.set);
     kl_ranges own = {0};
     kl_span range;
     bool fits = true;
-    for (size_t k = 0; kl_loop_own(l, k, &range); k++)
+    for (size_t k = 0; kl_rank_own(&l->rank, k, &range); k++)
         fits &= kl_ranges_add(&own, range);
     if (!fits)
         return no_memory(l, error);
@@ -105,13 +105,13 @@ static kilter_status send_own(kilter_loop *l, const kl_array *array, int root, k
 }
 
 static kilter_status receive(kilter_loop *l, kl_mail mail, kilter_error *error) {
-    kilter_status status = kl_receive(&l->group, &l->requests[KL_ROWS], mail, error);
-    return status == KILTER_OK ? kl_requests_await(&l->group, &l->requests[KL_ROWS], error) : status;
+    kilter_status status = kl_receive(&l->group, l->rank.exchange.set.requests, mail, error);
+    return status == KILTER_OK ? kl_requests_await(&l->group, l->rank.exchange.set.requests, error) : status;
 }
 
 static kilter_status receive_from(kilter_loop *l, size_t row_bytes, int rank, uint8_t *whole,
                                   kilter_error *error) {
-    kl_requests *requests = &l->requests[KL_ROWS];
+    kl_requests *requests = kl_loop_requests(&l->rank.exchange.set);
     kilter_status status = receive(l, mail_of(rank, l->group.shared, sizeof *l->group.shared), error);
     uint64_t count = (uint64_t)l->group.shared[0];
     if (status != KILTER_OK || count == 0)
@@ -137,7 +137,7 @@ static kilter_status gather(kilter_loop *l, const kl_array *array, int root, uin
     kl_span own;
     if (l->group.rank != root)
         return send_own(l, array, root, error);
-    for (size_t k = 0; kl_loop_own(l, k, &own); k++)
+    for (size_t k = 0; kl_rank_own(&l->rank, k, &own); k++)
         memcpy(whole + own.lo * array->bytes, kl_row_at(array, own.lo),
                (size_t)kl_length(own) * array->bytes);
     kilter_status status = KILTER_OK;

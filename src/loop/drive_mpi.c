@@ -1,13 +1,31 @@
 /* The driver of a rank: carries out by MPI what room rank asks for, and tells the time. */
+#include <stdlib.h>
+
 #include "loop/loop_mpi.h"
 
+static const double REST_MOST_S = 0.005, SIMULATED_REST_MOST_S = 1;
+
 typedef kilter_status (*operation)(kilter_loop *l, const kl_action *a, kilter_error *error);
+
+/* Get the requests behind a set. NULL: no memory */
+kl_requests *kl_loop_requests(kl_set *set) {
+    if (!set->requests)
+        set->requests = calloc(1, sizeof *set->requests);
+    return set->requests;
+}
+
+void kl_loop_forget(kl_set *set) {
+    if (set->requests)
+        kl_requests_free(set->requests);
+    free(set->requests);
+    set->requests = NULL;
+}
 
 /* Post sends first: where a large message has been announced already, MPI copies all of it while its receive
  * is posted, and the ranks that wait for this rank's own rows would wait for that, too. Wake the receivers
  * together, as each ring waits until the processor has written what was sent. */
 static kilter_status post(kilter_loop *l, const kl_action *a, kilter_error *error) {
-    kl_requests *requests = &l->requests[a->set];
+    kl_requests *requests = a->set->requests;
     kilter_status status = KILTER_OK;
     for (size_t i = a->receives; i < a->count && status == KILTER_OK; i++)
         status = kl_send(&l->group, requests, a->mails[i], error);
@@ -20,17 +38,31 @@ static kilter_status post(kilter_loop *l, const kl_action *a, kilter_error *erro
 }
 
 static kilter_status share(kilter_loop *l, const kl_action *a, kilter_error *error) {
-    kl_loop_rounds *r = &l->rank.rounds;
-    return kl_group_share(&l->group, &l->requests[a->set], &r->mine, r->heard, kl_rounds_report_bytes(r),
-                          error);
+    return kl_group_share(&l->group, a->set->requests, a->mine, a->all, a->bytes, error);
 }
 
 static kilter_status look(kilter_loop *l, const kl_action *a, kilter_error *error) {
-    return kl_requests_look(&l->group, &l->requests[a->set], error);
+    return kl_requests_look(&l->group, a->set->requests, error);
 }
 
 static kilter_status await(kilter_loop *l, const kl_action *a, kilter_error *error) {
-    return kl_requests_await(&l->group, &l->requests[a->set], error);
+    return kl_requests_await(&l->group, a->set->requests, error);
+}
+
+/* In a simulation nobody dies: something that comes is all there is to wake up for. */
+static kilter_status rest(kilter_loop *l, const kl_action *a, kilter_error *error) {
+    (void)a;
+    if (!l->rests)
+        kl_mpi_traffic(&l->group.wait);
+    l->rests = true;
+    kl_mpi_rest(&l->group.wait, false, kl_mpi_ranks_die ? REST_MOST_S : SIMULATED_REST_MOST_S);
+    return kl_group_look(&l->group, kl_loop_now_s(l), error);
+}
+
+static kilter_status forget(kilter_loop *l, const kl_action *a, kilter_error *error) {
+    (void)l, (void)error;
+    kl_loop_forget(a->set);
+    return KILTER_OK;
 }
 
 /* All ranks have room, or nothing moves. */
@@ -53,6 +85,24 @@ static kilter_status make_room(kilter_loop *l, const kl_action *a, kilter_error 
 static kilter_status give_back(kilter_loop *l, const kl_action *a, kilter_error *error) {
     (void)a, (void)error;
     kl_memory_give(&l->memory, l->rank.layout.bounds, l->rank.layout.target);
+    return KILTER_OK;
+}
+
+static kilter_status take(kilter_loop *l, const kl_action *a, kilter_error *error) {
+    bool fits = kl_rows_fit(a->bytes);
+    (void)error;
+    for (size_t i = 0; i < l->rank.layout.array_count; i++)
+        for (size_t k = 0; k < a->ranges->count && fits; k++)
+            fits = kl_rows_take(&l->memory.rows[i], a->ranges->at[k], NULL) == KILTER_OK;
+    *(uint64_t *)a->all = fits;
+    return KILTER_OK;
+}
+
+static kilter_status drop(kilter_loop *l, const kl_action *a, kilter_error *error) {
+    (void)error;
+    for (size_t i = 0; i < l->rank.layout.array_count; i++)
+        for (size_t k = 0; k < a->ranges->count; k++)
+            kl_rows_give(&l->memory.rows[i], a->ranges->at[k], a->kept->at, a->kept->count);
     return KILTER_OK;
 }
 
@@ -82,23 +132,42 @@ static kilter_status fail(kilter_loop *l, const kl_action *a, kilter_error *erro
     return kl_fail(error, KILTER_ERR_MEMORY, "%s loop '%s': memory ran out", a->text, l->group.name);
 }
 
-kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kl_action *last,
-                            kilter_error *error) {
+/* What was waited for by resting has come. */
+static void end_rests(kilter_loop *l) {
+    if (l->rests)
+        kl_mpi_waited(&l->group.wait);
+    l->rests = false;
+}
+
+static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error *error) {
     static const operation operations[] = {[KL_POST] = post,      [KL_SHARE] = share,
                                            [KL_LOOK] = look,      [KL_AWAIT] = await,
                                            [KL_ROOM] = make_room, [KL_GIVE_BACK] = give_back,
-                                           [KL_MOST] = find_most, [KL_QUANTUM] = measure_quantum,
+                                           [KL_MOST] = find_most, [KL_TAKE] = take,
+                                           [KL_DROP] = drop,      [KL_REST] = rest,
+                                           [KL_FORGET] = forget,  [KL_QUANTUM] = measure_quantum,
                                            [KL_RECORD] = record,  [KL_REFUSED] = record_refused,
                                            [KL_FAIL] = fail};
+    if (a->set && !kl_loop_requests(a->set))
+        return kl_fail(error, KILTER_ERR_MEMORY, "messages of loop '%s': memory ran out", l->group.name);
+    kilter_status status = operations[a->act](l, a, error);
+    if (status == KILTER_OK && a->set)
+        a->set->open = a->set->requests && a->set->requests->open > 0;
+    return status;
+}
+
+kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kl_action *last,
+                            kilter_error *error) {
     kl_rank_call(&l->rank, call);
     for (;;) {
         *last = kl_rank_act(&l->rank, *now_s);
         if (last->act <= KL_GIVE)
-            return KILTER_OK;
-        kilter_status status = operations[last->act](l, last, error);
+            break;
+        kilter_status status = carry_out(l, last, error);
         if (status != KILTER_OK)
             return status;
-        l->rank.open[last->set] = l->requests[last->set].open > 0;
         *now_s = kl_loop_now_s(l);
     }
+    end_rests(l);
+    return KILTER_OK;
 }

@@ -27,8 +27,7 @@ struct kilter_loop {
     kl_steps steps;
     kl_rank rank;
     kl_memory memory;
-    kl_requests requests[KL_SETS];
-    struct kl_scatter *scatter; /* NULL: each rank has one range */
+    bool rests; /* the rank rests, and will be woken by what it waits for */
 
     struct kl_loop_record *record; /* NULL: none, or this is not rank 0 */
     kl_record_word record_word;
@@ -49,19 +48,12 @@ kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what
 /* Carry out a call of the program up to the action that ends it. *now_s: the time; it follows. */
 kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kl_action *last,
                             kilter_error *error);
+/* Get the requests behind a set of messages. NULL: no memory */
+kl_requests *kl_loop_requests(kl_set *set);
+void kl_loop_forget(kl_set *set); /* frees them */
 
 /* messages_mpi.c: measures messages, and opens rounds.   Collective */
 kilter_status kl_loop_open_rounds(kilter_loop *l, kilter_error *error);
-
-/* scatter_mpi.c: instead of kl_loop_drive() */
-extern const kl_kind kl_scattered;
-kilter_status kl_scatter_open(kilter_loop *l, kilter_error *error);
-void kl_scatter_free(kilter_loop *l);
-bool kl_scatter_own(const kilter_loop *l, size_t nth, kl_span *range);
-void kl_scatter_begin(kilter_loop *l);
-bool kl_scatter_is_done(const kilter_loop *l);
-kilter_status kl_scatter_next(kilter_loop *l, kl_action *last, kilter_error *error);
-kilter_status kl_scatter_end(kilter_loop *l, double *now_s, kilter_error *error);
 
 /* record_mpi.c: where there is no record, these do nothing; all but the collective ones are rank 0's */
 kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error); /* collective */
@@ -82,8 +74,6 @@ void kl_unguard(kilter_loop *l); /* of one that is not guarded: nothing */
 
 kilter_status kl_loop_open(MPI_Comm comm, const kilter_loop_options *options, kilter_loop **loop,
                            kilter_error *error);
-/* Between two sweeps: the nth range of own rows. false: there are fewer */
-bool kl_loop_own(const kilter_loop *l, size_t nth, kl_span *range);
 void kl_loop_summary_get(const kilter_loop *loop, kilter_loop_summary *summary);
 
 #endif

@@ -10,7 +10,7 @@ static const double GUESSED_QUANTUM_S = 0.01;
 
 static kilter_status time_reports(kilter_loop *l, double *best_s, kilter_error *error) {
     kl_loop_rounds *r = &l->rank.rounds;
-    kl_requests *requests = &l->requests[KL_REPORTS];
+    kl_requests *requests = r->set.requests;
     kl_group *g = &l->group;
     kilter_status status = KILTER_OK;
     *best_s = HUGE_VAL;
@@ -80,7 +80,7 @@ kilter_status kl_loop_open_rounds(kilter_loop *l, kilter_error *error) {
     kl_messages messages;
     if (!kl_rounds_wanted(k))
         return KILTER_OK;
-    uint64_t fits = kl_rounds_reserve(&k->rounds, k->layout.ranks);
+    uint64_t fits = kl_rounds_reserve(&k->rounds, k->layout.ranks) && kl_loop_requests(&k->rounds.set);
     kilter_status status = kl_group_least(&l->group, &fits, 1, error);
     if (status == KILTER_OK && fits)
         status = measure_messages(l, &messages, error);

@@ -55,11 +55,12 @@ static kilter_status check_options(const kilter_loop *l, kilter_error *error) {
 /* --- a loop's parts --- */
 
 static void free_loop(kilter_loop *l) {
-    kl_scatter_free(l);
+    kl_rank *k = &l->rank;
+    kl_set *sets[] = {&k->rounds.set, &k->exchange.set, &k->flow.coming, &k->flow.going};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        kl_loop_forget(sets[i]);
     kl_memory_free(&l->memory);
-    kl_rank_free(&l->rank);
-    for (int i = 0; i < KL_SETS; i++)
-        kl_requests_free(&l->requests[i]);
+    kl_rank_free(k);
     kl_requests_free(&l->steps.requests);
     kl_detector_free(&l->detector);
     free(l->group.name);
@@ -208,8 +209,7 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error)
         return status;
     g->opened_s = l->rank.meter.opened_s = kl_loop_now_s(l);
     l->rank.meter.crowded = g->wait.crowded;
-    status = kl_loop_record_open(l, error);
-    return status == KILTER_OK && l->rank.kind == &kl_scattered ? kl_scatter_open(l, error) : status;
+    return kl_loop_record_open(l, error);
 }
 
 static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
@@ -349,10 +349,15 @@ kilter_status kl_loop_open(MPI_Comm comm, const kilter_loop_options *options, ki
 
 /* --- close --- */
 
+static kilter_status close_rounds(kilter_loop *l, kilter_error *error) {
+    kl_requests *reports = l->rank.rounds.set.requests;
+    return reports ? kl_requests_await(&l->group, reports, error) : KILTER_OK;
+}
+
 static kilter_status say_goodbye(kilter_loop *l, kilter_error *error) {
     l->closing = true;
     kl_step(&l->steps, KL_CALL_CLOSE, kl_meter_sweep(&l->rank.meter), 0, 0);
-    kilter_status status = kl_requests_await(&l->group, &l->requests[KL_REPORTS], error);
+    kilter_status status = close_rounds(l, error);
     if (status == KILTER_OK)
         status = kl_loop_record_ranks(l, error);
     if (status == KILTER_OK)

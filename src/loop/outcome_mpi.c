@@ -22,13 +22,6 @@ void kl_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
                                               : "nothing was decided yet";
 }
 
-bool kl_loop_own(const kilter_loop *l, size_t nth, kl_span *range) {
-    if (l->scatter)
-        return kl_scatter_own(l, nth, range);
-    *range = kl_layout_own(&l->rank.layout);
-    return nth == 0 && !kl_is_empty(*range);
-}
-
 void kl_loop_break(kilter_loop *l) {
     kilter_loop_summary summary;
     if (l->phase == KL_BROKEN)

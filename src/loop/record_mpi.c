@@ -300,7 +300,7 @@ void kl_loop_record_refused(const kilter_loop *l, const char *reason) {
 static uint64_t own_iterations(const kilter_loop *l) {
     uint64_t sum = 0;
     kl_span own;
-    for (size_t k = 0; kl_loop_own(l, k, &own); k++)
+    for (size_t k = 0; kl_rank_own(&l->rank, k, &own); k++)
         sum += own.hi - own.lo;
     return sum;
 }

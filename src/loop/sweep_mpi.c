@@ -23,9 +23,7 @@ static kilter_status open_first(kilter_loop *l, kilter_error *error) {
 static kilter_status begin(kilter_loop *l, kilter_error *error) {
     double now_s = l->began_s;
     kl_action last;
-    if (l->scatter)
-        kl_scatter_begin(l);
-    return l->scatter ? KILTER_OK : kl_loop_drive(l, KL_LOOP_BEGIN, &now_s, &last, error);
+    return kl_loop_drive(l, KL_LOOP_BEGIN, &now_s, &last, error);
 }
 
 kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
@@ -64,13 +62,10 @@ static const char *misuse(const kilter_loop *l, kilter_loop_kind kind, bool has_
 
 static kilter_status drive_next(kilter_loop *l, kl_action *last, kilter_error *error) {
     kl_meter *m = &l->rank.meter;
-    if (l->scatter)
-        return kl_scatter_next(l, last, error);
     double now_s = kl_loop_now_s(l);
     if (m->tells_cpu)
         m->cpu_s = kl_busy_s(&l->group.clock);
-    kilter_status status =
-        kl_detector_works(&l->detector) ? kl_group_look(&l->group, now_s, error) : KILTER_OK;
+    kilter_status status = kl_group_look(&l->group, now_s, error);
     if (status == KILTER_OK)
         status = kl_loop_drive(l, KL_LOOP_NEXT, &now_s, last, error);
     if (m->tells_cpu && status == KILTER_OK && last->act == KL_GIVE)
@@ -114,14 +109,12 @@ static kilter_status end(kilter_loop *l, double *now_s) {
     kl_action last;
     if (l->phase != KL_WITHIN)
         wrong = "no sweep is under way: call kilter_loop_begin() first";
-    else if (!(l->scatter ? kl_scatter_is_done(l) : l->rank.kind->is_done(&l->rank)))
+    else if (!l->rank.kind->is_done(&l->rank))
         wrong = "iterations of this rank are left: take ranges until there are no more";
     if (wrong)
         return kl_loop_misused(l, "kilter_loop_end()", wrong);
     *now_s = kl_loop_now_s(l);
-    if (!l->scatter)
-        return kl_loop_drive(l, KL_LOOP_END, now_s, &last, &l->failure);
-    return kl_scatter_end(l, now_s, &l->failure);
+    return kl_loop_drive(l, KL_LOOP_END, now_s, &last, &l->failure);
 }
 
 kilter_status kilter_loop_end(kilter_loop *l, kilter_error *error) {

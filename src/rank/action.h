@@ -2,7 +2,7 @@
 #ifndef KL_ACTION_H
 #define KL_ACTION_H
 
-#include "base/base.h"
+#include "rank/ranges.h"
 
 typedef struct kl_rank kl_rank;
 
@@ -25,20 +25,26 @@ typedef struct kl_mail { /* a message from or to one peer, of any size */
     bool silent; /* the receiver is not woken */
 } kl_mail;
 
-/* Messages that are awaited together. */
-typedef enum kl_set { KL_REPORTS, KL_ROWS, KL_COMING, KL_GOING, KL_SETS } kl_set;
+typedef struct kl_set {           /* messages that are awaited together, or a collective one; zeroed: none */
+    bool open;                    /* they are not known to be complete: the driver says so */
+    struct kl_requests *requests; /* the driver's */
+} kl_set;
 
 typedef enum kl_act {
     KL_GO_ON,     /* within room rank: there is nothing to carry out */
     KL_RETURN,    /* the program's call is over; no work is left for the body */
     KL_GIVE,      /* the program's call is over: the body gets `given` */
     KL_POST,      /* begin to receive and to send `mails`, as messages of `set` */
-    KL_SHARE,     /* begin to bring rounds.mine of all ranks to rounds.heard of all, as KL_REPORTS */
+    KL_SHARE,     /* begin to bring `mine` of all ranks to `all` of all: `bytes` of each */
     KL_LOOK,      /* see whether all of `set` are complete */
     KL_AWAIT,     /* wait until they are */
     KL_ROOM,      /* get memory for target rows, on all ranks or on none: kl_exchange_room_is() */
     KL_GIVE_BACK, /* give back the memory of rows that are not in the target */
     KL_MOST,      /* replace each of the values by the largest on any rank */
+    KL_TAKE,      /* get memory for `bytes` of rows in `ranges`; *all: a uint64_t, whether there is some */
+    KL_DROP,      /* give back the memory of `ranges` that holds nothing of `kept` */
+    KL_REST,      /* nothing is to be done until something comes, or a little time has passed */
+    KL_FORGET,    /* the set, which is complete, ceases to be */
     KL_QUANTUM,   /* measure the scheduler's quantum: kl_meter_quantum_is() */
     KL_RECORD,    /* record rounds.all and rounds.plan */
     KL_REFUSED,   /* record that a move was refused: `text` says why */
@@ -52,12 +58,16 @@ typedef struct kl_given {
 
 typedef struct kl_action {
     kl_act act;
-    kl_set set;
+    kl_set *set;
     bool again; /* within room rank: the stage is not over */
     kl_given given;
     const kl_mail *mails; /* receives first */
     size_t receives, count;
     double *values; /* [count] */
+    const kl_ranges *ranges, *kept;
+    const void *mine;
+    void *all;
+    size_t bytes;
     const char *text;
 } kl_action;
 

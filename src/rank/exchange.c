@@ -116,7 +116,7 @@ kl_action kl_exchange_post(kl_rank *k) {
     x->moving = x->moves;
     x->passing &= x->moving; /* it may have been refused */
     return (kl_action){.act = x->leg_count > 0 ? KL_POST : KL_GO_ON,
-                       .set = KL_ROWS,
+                       .set = &x->set,
                        .mails = x->legs,
                        .receives = x->receives,
                        .count = x->leg_count};
@@ -150,7 +150,7 @@ kl_action kl_exchange_finish(kl_rank *k) {
     if (x->finishing == KL_ROWS_COME) {
         x->finishing = KL_ROWS_AWAITED;
         x->awaited_s = k->now_s;
-        return (kl_action){.act = KL_AWAIT, .set = KL_ROWS, .again = true};
+        return (kl_action){.act = KL_AWAIT, .set = &x->set, .again = true};
     }
     if (x->finishing == KL_ROWS_AWAITED && x->moving) {
         x->finishing = KL_MEMORY_GIVEN;

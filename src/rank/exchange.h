@@ -27,6 +27,7 @@ typedef struct kl_exchange {
     bool under_way, moving; /* moving: rows, and not halos alone */
     kl_finishing finishing;
     double awaited_s;        /* since when */
+    kl_set set;              /* the messages */
     bool moves;              /* bounds and target differ, and the next exchange mends it */
     bool refused;            /* the last exchange moved nothing: a rank had no memory */
     uint64_t *goal;          /* where rows lie after all stages of a move; target: after the next one */

@@ -238,7 +238,7 @@ static kl_action use_tries(kl_rank *k) {
 
 /* Rows may go out of which all that was sent has arrived. */
 static kl_action await_sent_if_rows_move(kl_rank *k) {
-    return (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = KL_GOING};
+    return (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = &k->flow.going};
 }
 
 static kl_action exchange_if_rows_move(kl_rank *k) {
@@ -289,7 +289,7 @@ static kl_action pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
                       .tag = KL_TAG_BLOCK};
     }
     return (kl_action){.act = count > 0 ? KL_POST : KL_GO_ON,
-                       .set = sends ? KL_GOING : KL_COMING,
+                       .set = sends ? &k->flow.going : &k->flow.coming,
                        .mails = mails,
                        .receives = sends ? 0 : count,
                        .count = count};
@@ -308,7 +308,7 @@ static kl_action finish_block(kl_rank *k) {
 }
 
 static kl_action look_at_sent(kl_rank *k) {
-    return (kl_action){.act = k->open[KL_GOING] ? KL_LOOK : KL_GO_ON, .set = KL_GOING};
+    return (kl_action){.act = k->flow.going.open ? KL_LOOK : KL_GO_ON, .set = &k->flow.going};
 }
 
 static kl_action ask_for_block(kl_rank *k) {
@@ -327,12 +327,12 @@ static kl_action ask_for_this_block(kl_rank *k) {
 
 static kl_action look_for_block(kl_rank *k) {
     k->flow.absent_s = 0;
-    return (kl_action){.act = k->open[KL_COMING] ? KL_LOOK : KL_GO_ON, .set = KL_COMING};
+    return (kl_action){.act = k->flow.coming.open ? KL_LOOK : KL_GO_ON, .set = &k->flow.coming};
 }
 
 static kl_action await_block(kl_rank *k) {
     k->flow.since_s = k->now_s;
-    return (kl_action){.act = k->open[KL_COMING] ? KL_AWAIT : KL_GO_ON, .set = KL_COMING};
+    return (kl_action){.act = k->flow.coming.open ? KL_AWAIT : KL_GO_ON, .set = &k->flow.coming};
 }
 
 /* The boundary of the next block is asked for before the work begins. */
@@ -357,8 +357,7 @@ static bool is_done(const kl_rank *k) {
 }
 
 static kl_action await_sent(kl_rank *k) {
-    (void)k;
-    return (kl_action){.act = KL_AWAIT, .set = KL_GOING};
+    return (kl_action){.act = KL_AWAIT, .set = &k->flow.going};
 }
 
 static const kl_stage begin[] = {kl_rounds_answer, begin_blocks, set_block, begin_passes, NULL};

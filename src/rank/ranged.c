@@ -62,7 +62,7 @@ static kl_action count_given(kl_rank *k) {
 /* The edges follow when the exchange is complete, which is at the latest when nothing else is left. */
 static kl_action look_at_exchange(kl_rank *k) {
     if (!kl_is_empty(k->work.todo))
-        return (kl_action){.act = k->open[KL_ROWS] ? KL_LOOK : KL_GO_ON, .set = KL_ROWS};
+        return (kl_action){.act = k->exchange.set.open ? KL_LOOK : KL_GO_ON, .set = &k->exchange.set};
     return kl_exchange_finish(k);
 }
 

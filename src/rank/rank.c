@@ -11,11 +11,13 @@ static uint64_t first_block(const kl_rank_options *o) {
 bool kl_rank_init(kl_rank *k, const kl_kind *kind, const kl_rank_options *o) {
     *k = (kl_rank){.kind = kind, .options = *o, .rounds.passes = 1, .flow.block = first_block(o)};
     return kl_layout_init(&k->layout, o->iterations, o->rank, o->ranks) &&
-           kl_exchange_init(&k->exchange, &k->layout, &k->meter);
+           kl_exchange_init(&k->exchange, &k->layout, &k->meter) &&
+           (kind != &kl_scattered || kl_scatter_init(k));
 }
 
 void kl_rank_free(kl_rank *k) {
     free(k->flow.sent);
+    kl_scatter_free(k->scatter);
     kl_rounds_free(&k->rounds);
     kl_exchange_free(&k->exchange);
     kl_layout_free(&k->layout);
@@ -57,6 +59,13 @@ kl_action kl_rank_act(kl_rank *k, double now_s) {
             return action;
     }
     return (kl_action){.act = KL_RETURN};
+}
+
+bool kl_rank_own(const kl_rank *k, size_t nth, kl_span *range) {
+    if (k->scatter)
+        return kl_scatter_own(k->scatter, nth, range);
+    *range = kl_layout_own(&k->layout);
+    return nth == 0 && !kl_is_empty(*range);
 }
 
 void kl_rank_end_sweep(kl_rank *k, double took_s) {

@@ -3,7 +3,7 @@
  *
  *     the program calls          begin, next, end: kl_rank_call()
  *     the driver asks            kl_rank_act() again and again: POST, AWAIT, SHARE, … until RETURN or GIVE
- *     the driver tells           rank->open, kl_exchange_room_is(), kl_meter_quantum_is()
+ *     the driver tells           set->open, kl_exchange_room_is(), kl_meter_quantum_is()
  *
  * A call is a list of stages; a kind of loop is a table of calls. Room loop drives ranks by MPI; rank_test.c
  * drives all ranks of a loop in virtual time. A rank is made of parts. A part changes its own fields; others
@@ -18,6 +18,7 @@
  *     kl_loop_rounds  rounds.c      reports, and the decisions made from them by room steer
  *     kl_work         ranged.c      one range of rows for each rank: what is done of a sweep
  *     kl_flow         pipeline.c    blocks, passes, and which block is best
+ *     kl_scatter      scatter.c     rows anywhere: transfers within a sweep
  *     kl_rank         rank.c        all of them; the stage that a call has reached */
 #ifndef KL_RANK_H
 #define KL_RANK_H
@@ -44,7 +45,7 @@ typedef struct kl_kind {
     double (*pass_done)(const kl_rank *rank);  /* and of the pass */
 } kl_kind;
 
-extern const kl_kind kl_ranged, kl_pipelined;
+extern const kl_kind kl_ranged, kl_pipelined, kl_scattered;
 
 typedef struct kl_work { /* of a sweep, where each rank has one range */
     kl_span all;         /* rows to do, with those of neighbours */
@@ -66,6 +67,7 @@ typedef struct kl_flow {  /* of a pipeline */
     double try_s;             /* the one under way */
     double tried_s[KL_SIZES]; /* here, an element of a row; the least */
     bool compares;            /* the tries of all ranks */
+    kl_set coming, going;     /* boundaries of blocks */
     kl_mail *sent, *wanted;   /* [array_count] boundaries of a block */
 } kl_flow;
 
@@ -87,8 +89,8 @@ struct kl_rank {
     kl_loop_rounds rounds;
     kl_work work;
     kl_flow flow;
-    double now_s;       /* as its driver told it last */
-    bool open[KL_SETS]; /* messages of the set are not known to be complete: its driver says so */
+    struct kl_scatter *scatter;           /* of a scattered loop */
+    double now_s;                         /* as its driver told it last */
     const kl_stage *stage[KL_CALLS_DEEP]; /* the next one of each list */
     int deep;
 };
@@ -103,8 +105,15 @@ void kl_rank_call(kl_rank *rank, kl_loop_call call);
 kl_action kl_rank_act(kl_rank *rank, double now_s);
 void kl_rank_end_sweep(kl_rank *rank, double took_s); /* KL_LOOP_END has returned. */
 
-/* For stages: do these first. */
+/* Between two sweeps: the nth range of own rows. false: there are fewer */
+bool kl_rank_own(const kl_rank *rank, size_t nth, kl_span *range);
+
+/* Private to room rank. For stages: do these first. */
 kl_action kl_rank_do(kl_rank *rank, const kl_stage *stages);
 kl_action kl_ranged_settle(kl_rank *rank); /* The last exchange may not have moved rows. */
+/* scatter.c */
+bool kl_scatter_init(kl_rank *rank); /* false: no memory */
+void kl_scatter_free(struct kl_scatter *scatter);
+bool kl_scatter_own(const struct kl_scatter *scatter, size_t nth, kl_span *range);
 
 #endif

@@ -66,7 +66,7 @@ bool kl_rounds_open(kl_rank *k, const kl_messages *messages) {
 static kl_action hook(kl_rank *k, bool at_end) {
     kl_loop_rounds *r = &k->rounds;
     if (r->steer && r->reported)
-        return (kl_action){.act = k->open[KL_REPORTS] ? KL_LOOK : KL_GO_ON, .set = KL_REPORTS};
+        return (kl_action){.act = r->set.open ? KL_LOOK : KL_GO_ON, .set = &r->set};
     if (!r->steer || r->passed != r->at || (!at_end && k->kind->pass_done(k) < 0.5))
         return (kl_action){.act = KL_GO_ON};
     if (kl_meter_wants_quantum(&k->meter, k->now_s))
@@ -74,7 +74,11 @@ static kl_action hook(kl_rank *k, bool at_end) {
     k->meter.uneven |= r->whole;
     r->mine = kl_meter_report(&k->meter, kl_layout_next(&k->layout), k->kind->sweep_done(k), k->now_s);
     r->reported = true;
-    return (kl_action){.act = KL_SHARE};
+    return (kl_action){.act = KL_SHARE,
+                       .set = &r->set,
+                       .mine = &r->mine,
+                       .all = r->heard,
+                       .bytes = kl_rounds_report_bytes(r)};
 }
 
 kl_action kl_rounds_hook(kl_rank *k) {
@@ -262,7 +266,7 @@ kl_action kl_rounds_answer(kl_rank *k) {
     if (!r->awaited) {
         r->awaited = true;
         r->awaited_s = k->now_s;
-        return (kl_action){.act = KL_AWAIT, .set = KL_REPORTS, .again = true};
+        return (kl_action){.act = KL_AWAIT, .set = &r->set, .again = true};
     }
     r->awaited = false;
     k->meter.all.waited_s += k->now_s - r->awaited_s;

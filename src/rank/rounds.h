@@ -17,6 +17,7 @@ typedef struct kl_loop_rounds {
     bool reported;   /* and the answer is not looked at yet */
     bool whole;      /* reports travel with segments: the last ones said that some iterations differ */
     bool adds_up;    /* the next report comes before it is time to decide, as far as is known */
+    kl_set set;      /* the reports on their way */
     bool awaited;    /* the answer, since awaited_s */
     double awaited_s;
     kl_rank_report mine, *heard, *all; /* all: since the last decision */

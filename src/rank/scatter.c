@@ -1,0 +1,629 @@
+/* Loops whose iterations may be anywhere: they move while a sweep is under way, those not done first.
+ *
+ * Rounds follow each other: a rank posts its next report when it has the answer to the last one, and has
+ * worked for a period since, or has nothing to do. From the same reports all ranks make the same plan, which
+ * says how many rows go from whom to whom:
+ *
+ *     from                            to
+ *     LIST: which rows, which done ──▶
+ *                                  ◀── ANSWER: there is room, or not
+ *     ROWS, array by array         ──▶
+ *
+ * A row that is done is done for the sweep, wherever it goes then. When the reports say that all are
+ * done, that is the end of it on all ranks. Sweeps that all end before a period has passed are quiet:
+ * nothing can be decided in them, so that nobody waits for the others. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rank/rank.h"
+
+enum {
+    LISTED = 32, /* ranges in a transfer */
+    TAGS = 8,    /* a transfer's; those of TAG_ROUNDS rounds are within what every MPI has, 32767 */
+    TAG_ROUNDS = 4000,
+};
+
+typedef struct listed {
+    kl_span rows;
+    uint64_t done;
+} listed;
+
+typedef struct list {
+    uint64_t count;
+    listed ranges[LISTED];
+} list;
+
+typedef enum stage {
+    LIST,    /* the list is on its way here */
+    ROOM,    /* is there memory for its rows? */
+    REFUSED, /* there is none: what was taken is given back */
+    ANSWER,  /* the answer is on its way here */
+    ROWS,    /* the rows are on their way */
+    GIVEN,   /* the rows have left, and so has their memory */
+} stage;
+
+typedef struct transfer {
+    struct transfer *next;
+    int peer, tags; /* tags: beside those of other rounds' transfers, of which several may be under way */
+    bool sends;
+    stage stage;
+    list list;
+    uint64_t granted;
+    kl_set set;
+} transfer;
+
+typedef struct report {
+    uint64_t done, rows; /* of this sweep; here */
+    uint64_t todo;       /* of them, in this sweep */
+    uint64_t refused;    /* of rows it should have sent, since the last report */
+    kl_rank_report rank; /* without segments, which stay behind */
+} report;
+enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
+
+struct kl_scatter {
+    kl_ranges todo, done;
+    report mine, *all;
+    uint64_t *left; /* [ranks] of this sweep */
+    bool reported, heard, over;
+    bool quiet;     /* no reports in this sweep */
+    bool committed; /* what moved last was the steer's shares, not what was left of a sweep */
+    double reported_s;
+    double over_s;            /* rank 0's clock at the last end that was known to all … */
+    uint64_t ended;           /* … and sweeps that had ended then */
+    uint64_t rounds, refused; /* refused: to be reported */
+    uint64_t refusals;        /* reported by anybody, and not acted on yet */
+    const kl_transfer *plan;  /* rows that move now */
+    size_t planned, carried;  /* how many transfers, and how many of them have begun */
+    kl_transfer forced;
+    transfer *transfers;         /* in the order they were planned */
+    transfer **place;            /* the next one to be looked at */
+    bool looked;                 /* at the messages of that one */
+    transfer *spent;             /* complete, and forgotten by the driver */
+    double looking_s, waiting_s; /* since */
+    kl_ranges gone, kept;        /* of the last action */
+    kl_mail *mails;              /* likewise */
+    size_t mail_capacity;
+};
+
+static const kl_action GO_ON = {.act = KL_GO_ON}, GO_ON_AGAIN = {.act = KL_GO_ON, .again = true};
+static const kl_action NO_MEMORY = {.act = KL_FAIL, .text = "keeping track of the iterations of"};
+
+bool kl_scatter_init(kl_rank *k) {
+    struct kl_scatter *s = k->scatter = calloc(1, sizeof *s);
+    if (!s)
+        return false;
+    s->all = calloc(k->layout.ranks, sizeof *s->all);
+    s->left = calloc(k->layout.ranks, sizeof *s->left);
+    return s->all && s->left && kl_ranges_add(&s->done, kl_layout_own(&k->layout));
+}
+
+void kl_scatter_free(struct kl_scatter *s) {
+    if (!s)
+        return;
+    kl_ranges_free(&s->todo);
+    kl_ranges_free(&s->done);
+    kl_ranges_free(&s->gone);
+    kl_ranges_free(&s->kept);
+    free(s->mails);
+    free(s->spent);
+    free(s->all);
+    free(s->left);
+    free(s);
+}
+
+bool kl_scatter_own(const struct kl_scatter *s, size_t nth, kl_span *range) {
+    if (nth < s->done.count)
+        *range = s->done.at[nth];
+    return nth < s->done.count;
+}
+
+/* --- lists of rows --- */
+
+/* Up to `count` rows from the end of `from` go onto the list. */
+static uint64_t enlist(list *to, kl_ranges *from, uint64_t count, bool done) {
+    while (count > 0 && from->count > 0 && to->count < LISTED) {
+        kl_span *last = &from->at[from->count - 1];
+        uint64_t here = last->hi - last->lo, part = here < count ? here : count;
+        to->ranges[to->count++] = (listed){{last->hi - part, last->hi}, done};
+        last->hi -= part;
+        from->count -= last->lo == last->hi;
+        count -= part;
+    }
+    return count;
+}
+
+static bool put_back(struct kl_scatter *s, const list *from) {
+    bool fits = true;
+    for (size_t i = from->count; i-- > 0;)
+        fits &= kl_ranges_add(from->ranges[i].done ? &s->done : &s->todo, from->ranges[i].rows);
+    kl_ranges_tidy(&s->todo);
+    kl_ranges_tidy(&s->done);
+    return fits;
+}
+
+static bool add_list(kl_ranges *to, const list *from) {
+    bool fits = true;
+    for (size_t i = 0; i < from->count; i++)
+        fits &= kl_ranges_add(to, from->ranges[i].rows);
+    return fits;
+}
+
+static bool add_ranges(kl_ranges *to, const kl_ranges *from) {
+    bool fits = true;
+    for (size_t i = 0; i < from->count; i++)
+        fits &= kl_ranges_add(to, from->at[i]);
+    return fits;
+}
+
+static uint64_t bytes_of(const kl_layout *l, const list *of) {
+    uint64_t bytes = 0;
+    for (size_t a = 0; a < l->array_count; a++)
+        for (size_t i = 0; i < of->count; i++)
+            bytes += kl_length(of->ranges[i].rows) * l->arrays[a].bytes;
+    return bytes;
+}
+
+/* --- memory --- */
+
+/* Ask for memory for the rows, beside that granted to rows that are still on their way. */
+static kl_action take_pages(kl_rank *k, transfer *t) {
+    struct kl_scatter *s = k->scatter;
+    uint64_t bytes = bytes_of(&k->layout, &t->list);
+    for (const transfer *other = s->transfers; other; other = other->next)
+        if (!other->sends && other->stage == ROWS)
+            bytes += bytes_of(&k->layout, &other->list);
+    s->gone.count = 0;
+    t->stage = ROOM;
+    if (!add_list(&s->gone, &t->list))
+        return NO_MEMORY;
+    return (kl_action){.act = KL_TAKE, .ranges = &s->gone, .bytes = bytes, .all = &t->granted, .again = true};
+}
+
+/* Give back what holds nothing but the transfer's rows. In use are own rows, and those on their way. */
+static kl_action give_pages(kl_rank *k, transfer *gone, stage then) {
+    struct kl_scatter *s = k->scatter;
+    s->gone.count = s->kept.count = 0;
+    bool fits = add_list(&s->gone, &gone->list) && kl_ranges_add(&s->kept, k->work.given) &&
+                add_ranges(&s->kept, &s->todo) && add_ranges(&s->kept, &s->done);
+    for (const transfer *t = s->transfers; t; t = t->next)
+        if (t != gone && (t->sends || t->stage == ROWS))
+            fits &= add_list(&s->kept, &t->list);
+    gone->stage = then;
+    return fits ? (kl_action){.act = KL_DROP, .ranges = &s->gone, .kept = &s->kept, .again = true}
+                : NO_MEMORY;
+}
+
+/* --- transfers --- */
+
+/* Address a message of the transfer. */
+static kl_mail mail_of(const transfer *t, int tag, void *data, size_t bytes) {
+    return (kl_mail){.data = data, .bytes = bytes, .peer = t->peer, .tag = t->tags + tag};
+}
+
+static kl_action post(struct kl_scatter *s, transfer *t, size_t receives, size_t count) {
+    return (kl_action){.act = KL_POST,
+                       .set = &t->set,
+                       .mails = s->mails,
+                       .receives = receives,
+                       .count = count,
+                       .again = true};
+}
+
+static bool have_mails(struct kl_scatter *s, size_t count) {
+    if (count <= s->mail_capacity)
+        return true;
+    kl_mail *more = realloc(s->mails, count * sizeof *more);
+    if (!more)
+        return false;
+    s->mails = more;
+    s->mail_capacity = count;
+    return true;
+}
+
+/* In one round there is at most one from a rank to another. */
+static transfer *add_transfer(struct kl_scatter *s, uint32_t peer, bool sends) {
+    transfer *t = have_mails(s, 2) ? calloc(1, sizeof *t) : NULL, **last = &s->transfers;
+    if (!t)
+        return NULL;
+    t->peer = (int)peer;
+    t->tags = TAGS * (int)(1 + s->rounds % TAG_ROUNDS);
+    t->sends = sends;
+    t->stage = sends ? ANSWER : LIST;
+    while (*last)
+        last = &(*last)->next;
+    return *last = t;
+}
+
+static kl_action send_list(struct kl_scatter *s, uint32_t to, uint64_t count) {
+    transfer *t = add_transfer(s, to, true);
+    if (!t)
+        return NO_MEMORY;
+    enlist(&t->list, &s->done, enlist(&t->list, &s->todo, count, false), true);
+    s->mails[0] = mail_of(t, KL_TAG_ANSWER, &t->granted, sizeof t->granted);
+    s->mails[1] = mail_of(t, KL_TAG_LIST, &t->list, sizeof t->list);
+    return post(s, t, 1, 2);
+}
+
+static kl_action await_list(struct kl_scatter *s, uint32_t from) {
+    transfer *t = add_transfer(s, from, false);
+    if (!t)
+        return NO_MEMORY;
+    s->mails[0] = mail_of(t, KL_TAG_LIST, &t->list, sizeof t->list);
+    return post(s, t, 1, 1);
+}
+
+/* Post the transfer's rows; in front of them is room for an answer. */
+static kl_action pass_rows(kl_rank *k, transfer *t) {
+    struct kl_scatter *s = k->scatter;
+    size_t count = k->layout.array_count * t->list.count, at = 0;
+    if (!have_mails(s, count + 1))
+        return NO_MEMORY;
+    t->stage = ROWS;
+    for (size_t a = 0; a < k->layout.array_count; a++)
+        for (size_t i = 0; i < t->list.count; i++) {
+            const kl_array *array = &k->layout.arrays[a];
+            kl_span rows = t->list.ranges[i].rows;
+            s->mails[at++] =
+                mail_of(t, KL_TAG_ROWS, kl_row_at(array, rows.lo), (size_t)kl_length(rows) * array->bytes);
+        }
+    if (!t->sends)
+        s->mails[at++] = mail_of(t, KL_TAG_ANSWER, &t->granted, sizeof t->granted);
+    return post(s, t, t->sends ? 0 : count, at);
+}
+
+/* The rank that has the rows again reports them and the refusal. The next decision waits for that report. */
+static kl_action hear_answer(kl_rank *k, transfer *t) {
+    if (t->granted)
+        return pass_rows(k, t);
+    k->scatter->refused++;
+    bool fits = put_back(k->scatter, &t->list);
+    t->list.count = 0;
+    t->stage = ROWS;
+    return fits ? GO_ON_AGAIN : NO_MEMORY;
+}
+
+static kl_action refuse_list(kl_rank *k, transfer *t) {
+    t->list.count = 0;
+    return pass_rows(k, t);
+}
+
+/* A transfer that is complete leaves the list, and its driver forgets it. */
+static kl_action forget(struct kl_scatter *s, transfer *t) {
+    *s->place = t->next;
+    s->spent = t;
+    return (kl_action){.act = KL_FORGET, .set = &t->set, .again = true};
+}
+
+static kl_action complete(kl_rank *k, transfer *t) {
+    for (size_t i = 0; i < t->list.count; i++) {
+        kl_span rows = t->list.ranges[i].rows;
+        k->meter.since.moved += kl_length(rows);
+        if (t->sends)
+            kl_layout_note_gone(&k->layout, (kl_gone){rows, kl_meter_sweep(&k->meter), t->peer});
+    }
+    if (t->sends)
+        return give_pages(k, t, GIVEN);
+    return put_back(k->scatter, &t->list) ? forget(k->scatter, t) : NO_MEMORY;
+}
+
+/* Do a transfer's next step, as nothing of it is on its way. */
+static kl_action go_on(kl_rank *k, transfer *t) {
+    switch (t->stage) {
+    case LIST:
+        return take_pages(k, t);
+    case ROOM:
+        return t->granted ? pass_rows(k, t) : give_pages(k, t, REFUSED);
+    case REFUSED:
+        return refuse_list(k, t);
+    case ANSWER:
+        return hear_answer(k, t);
+    case ROWS:
+        return complete(k, t);
+    default:
+        return forget(k->scatter, t);
+    }
+}
+
+/* --- a look at all transfers --- */
+
+static kl_action begin_look(kl_rank *k) {
+    k->scatter->place = &k->scatter->transfers;
+    k->scatter->looking_s = k->now_s;
+    return GO_ON;
+}
+
+/* Look at a transfer's messages. What is complete is acted on, and then the next transfer has its turn. */
+static kl_action look_at_transfer(kl_rank *k) {
+    struct kl_scatter *s = k->scatter;
+    transfer *t = *s->place;
+    free(s->spent);
+    s->spent = NULL;
+    if (!t)
+        return GO_ON;
+    if (t->set.open && !s->looked) {
+        s->looked = true;
+        return (kl_action){.act = KL_LOOK, .set = &t->set, .again = true};
+    }
+    bool waits = t->set.open;
+    s->looked = false;
+    if (waits) {
+        s->place = &t->next;
+        return GO_ON_AGAIN;
+    }
+    kl_action action = go_on(k, t);
+    if (action.act == KL_POST || action.act == KL_GO_ON)
+        s->place = &t->next;
+    return action;
+}
+
+static kl_action end_look(kl_rank *k) {
+    kl_meter_moving(&k->meter, k->now_s - k->scatter->looking_s);
+    return GO_ON;
+}
+
+/* --- rounds --- */
+
+static kl_action look_at_reports(kl_rank *k) {
+    bool looks = k->scatter->reported && k->rounds.set.open;
+    return (kl_action){.act = looks ? KL_LOOK : KL_GO_ON, .set = &k->rounds.set};
+}
+
+static kl_action hear_reports(kl_rank *k) {
+    struct kl_scatter *s = k->scatter;
+    uint64_t done = 0, refused = 0;
+    s->heard = s->reported && !k->rounds.set.open;
+    if (!s->heard)
+        return GO_ON;
+    s->reported = false;
+    s->rounds++;
+    kl_rounds_spread(s->all, REPORT_BYTES, sizeof *s->all, k->layout.ranks);
+    for (uint32_t r = 0; r < k->layout.ranks; r++) {
+        done += s->all[r].done;
+        refused += s->all[r].refused;
+    }
+    s->refusals += refused;
+    s->over = done == k->layout.iterations;
+    if (refused == 0)
+        return GO_ON;
+    return kl_rounds_refused(
+        &k->rounds, "some rows stay where they were: a rank has no memory for those it should have had");
+}
+
+static void plan(kl_rank *k, const kl_transfer *transfers, size_t count) {
+    struct kl_scatter *s = k->scatter;
+    s->plan = transfers;
+    s->planned = count;
+    s->carried = 0;
+    k->meter.all.moves += count > 0;
+    for (size_t i = 0; i < count; i++)
+        k->meter.all.moved += transfers[i].count;
+}
+
+/* From anybody to anybody, sometimes more than there is. */
+static void force(kl_rank *k) {
+    uint32_t ranks = k->layout.ranks;
+    uint64_t seed = kl_mix64(k->rounds.seed + k->scatter->rounds);
+    kl_transfer t = {.from = (uint32_t)(seed % ranks),
+                     .count = (seed >> 32) % (k->layout.iterations / ranks + 2)};
+    t.to = (uint32_t)((t.from + 1 + (seed >> 16) % (ranks - 1)) % ranks);
+    k->scatter->forced = t;
+    plan(k, &k->scatter->forced, t.count > 0);
+}
+
+/* A period has passed, and no rows are on their way: they are all on some rank. */
+static bool is_time(kl_rank *k) {
+    uint64_t rows = 0;
+    for (uint32_t r = 0; r < k->layout.ranks; r++)
+        rows += k->layout.target[r] = k->scatter->all[r].rows;
+    return rows == k->layout.iterations &&
+           k->rounds.all[0].elapsed_s - k->rounds.asked_s >= k->rounds.period_s;
+}
+
+/* Whatever was refused, or could not be sent: rows are where the ranks say they are. */
+static void correct_places(kl_rank *k) {
+    kl_steer *steer = k->rounds.steer;
+    if (k->scatter->refusals > 0 && k->scatter->committed)
+        kl_steer_refuse(steer);
+    if (memcmp(kl_steer_shares(steer), k->layout.target, k->layout.ranks * sizeof *k->layout.target) != 0)
+        kl_steer_place(steer, k->layout.target);
+    k->scatter->refusals = 0;
+}
+
+static bool share_what_is_left(kl_rank *k) {
+    struct kl_scatter *s = k->scatter;
+    for (uint32_t r = 0; r < k->layout.ranks; r++)
+        s->left[r] = s->all[r].todo;
+    return kl_steer_left(k->rounds.steer, s->left, &k->rounds.plan);
+}
+
+static kl_action decide(kl_rank *k) {
+    struct kl_scatter *s = k->scatter;
+    kl_loop_rounds *r = &k->rounds;
+    plan(k, NULL, 0);
+    if (s->heard && r->forced)
+        force(k);
+    if (!s->heard || r->forced)
+        return GO_ON;
+    kl_rounds_add(r, &s->all[0].rank, sizeof *s->all, k->layout.ranks);
+    if (!is_time(k))
+        return GO_ON;
+    correct_places(k);
+    if (!kl_rounds_decide(k))
+        return (kl_action){.act = KL_FAIL, .text = "balancing"};
+    s->committed = !share_what_is_left(k) && r->plan.move;
+    kl_rounds_note(r);
+    if (r->plan.move)
+        plan(k, r->plan.transfers, r->plan.transfer_count);
+    return (kl_action){.act = KL_RECORD};
+}
+
+/* Begin the planned transfers that this rank has a part in. */
+static kl_action carry_out(kl_rank *k) {
+    struct kl_scatter *s = k->scatter;
+    while (s->carried < s->planned) {
+        const kl_transfer *t = &s->plan[s->carried++];
+        if (t->from == k->layout.rank)
+            return send_list(s, t->to, t->count);
+        if (t->to == k->layout.rank)
+            return await_list(s, t->from);
+    }
+    return GO_ON;
+}
+
+/* All is done. The next report is made in the sweep in which a period will have passed; sooner where
+ * reports cost little, and after not more than half as many as there were, as the next ones may take longer.
+ * The same on all ranks. */
+static void set_next(kl_rank *k) {
+    struct kl_scatter *s = k->scatter;
+    kl_loop_rounds *r = &k->rounds;
+    double now_s = s->all[0].rank.elapsed_s, left_s = r->asked_s + r->period_s - now_s;
+    uint64_t ended = kl_meter_sweep(&k->meter) + 1;
+    double pass_s = (now_s - s->over_s) / (double)(ended - s->ended), passes = left_s / pass_s;
+    uint64_t most = kl_report_hooks(r->interact_s, pass_s);
+    most = most < ended / 2 ? most : ended / 2;
+    s->over_s = now_s;
+    s->ended = ended;
+    r->at = ended + (passes >= 1 && !r->forced ? (passes < (double)most ? (uint64_t)passes : most) : 0);
+}
+
+static kl_action conclude(kl_rank *k) {
+    struct kl_scatter *s = k->scatter;
+    if (s->heard && s->committed && s->planned > 0)
+        kl_steer_commit(k->rounds.steer);
+    if (s->heard && s->over)
+        set_next(k);
+    s->over = s->quiet ? s->todo.count == 0 : s->over;
+    return GO_ON;
+}
+
+static double part_done(const kl_rank *k) {
+    uint64_t rows = k->work.done + kl_ranges_sum(&k->scatter->todo);
+    return (double)k->work.done / (double)(rows + (rows == 0));
+}
+
+static kl_action make_report(kl_rank *k) {
+    struct kl_scatter *s = k->scatter;
+    uint64_t todo = kl_ranges_sum(&s->todo);
+    bool due = todo == 0 || k->rounds.forced || k->now_s - s->reported_s >= k->rounds.period_s;
+    if (s->reported || s->quiet || s->over || !due)
+        return GO_ON;
+    if (kl_meter_wants_quantum(&k->meter, k->now_s))
+        return (kl_action){.act = KL_QUANTUM, .again = true};
+    s->reported_s = k->now_s;
+    s->mine = (report){.rank = kl_meter_report(&k->meter, (kl_span){0, 0}, part_done(k), k->now_s),
+                       .done = k->work.done,
+                       .rows = todo + kl_ranges_sum(&s->done),
+                       .todo = todo,
+                       .refused = s->refused};
+    s->refused = 0;
+    s->reported = true;
+    return (kl_action){
+        .act = KL_SHARE, .set = &k->rounds.set, .mine = &s->mine, .all = s->all, .bytes = REPORT_BYTES};
+}
+
+/* --- a sweep --- */
+
+static kl_action begin_sweep(kl_rank *k) {
+    struct kl_scatter *s = k->scatter;
+    kl_ranges all = s->done;
+    s->done = s->todo; /* empty */
+    s->todo = all;
+    s->over = false;
+    s->quiet = kl_meter_sweep(&k->meter) < k->rounds.at;
+    s->reported_s = k->now_s;
+    k->work = (kl_work){.done = 0};
+    return GO_ON;
+}
+
+static kl_action count_given(kl_rank *k) {
+    kl_span given = k->work.given;
+    if (kl_is_empty(given))
+        return GO_ON;
+    kl_meter_count(&k->meter, (double)kl_length(given), k->now_s - k->meter.given_s);
+    k->work.done += kl_length(given);
+    k->work.given = (kl_span){0, 0};
+    return kl_ranges_add(&k->scatter->done, given) ? GO_ON : NO_MEMORY;
+}
+
+/* What is done whenever there is a chance to: between two pieces of work, and while there is none. */
+static const kl_stage chance[] = {begin_look, look_at_transfer, end_look, look_at_reports, hear_reports,
+                                  decide,     carry_out,        conclude, make_report,     NULL};
+
+static kl_action take_chance(kl_rank *k) {
+    return kl_rank_do(k, chance);
+}
+
+static kl_action rest(kl_rank *k) {
+    (void)k;
+    return (kl_action){.act = KL_REST};
+}
+
+static kl_action begin_wait(kl_rank *k) {
+    k->scatter->waiting_s = k->now_s;
+    return GO_ON;
+}
+
+static kl_action wait_for_rows(kl_rank *k) {
+    static const kl_stage stages[] = {rest, take_chance, NULL};
+    if (k->scatter->over || k->scatter->todo.count > 0)
+        return GO_ON;
+    kl_rank_do(k, stages);
+    return GO_ON_AGAIN;
+}
+
+static uint64_t piece(const kl_rank *k) {
+    uint64_t mine = kl_ranges_sum(&k->scatter->todo), even = (mine + KL_SEGMENTS - 1) / KL_SEGMENTS;
+    double each_s = k->meter.iteration_s, period_s = k->rounds.period_s / 4;
+    if (each_s == 0)
+        return 1;
+    uint64_t most = kl_doall_grain(mine, each_s, period_s),
+             wanted = each_s * (double)mine < period_s ? mine : even;
+    return wanted < most ? wanted : most;
+}
+
+static kl_action give(kl_rank *k) {
+    kl_ranges *todo = &k->scatter->todo;
+    k->meter.all.waited_s += k->now_s - k->scatter->waiting_s;
+    if (todo->count == 0)
+        return (kl_action){.act = KL_RETURN};
+    kl_span *first = &todo->at[0];
+    uint64_t count = kl_length(*first), most = piece(k);
+    count = count < most ? count : most;
+    k->work.given = (kl_span){first->lo, first->lo + count};
+    first->lo += count;
+    if (kl_is_empty(*first)) {
+        todo->count--;
+        memmove(first, first + 1, todo->count * sizeof *first);
+    }
+    k->meter.given_s = k->now_s;
+    return (kl_action){.act = KL_GIVE, .given.rows = k->work.given};
+}
+
+static bool is_done(const kl_rank *k) {
+    return k->scatter->over && kl_is_empty(k->work.given);
+}
+
+static kl_action rest_if_rows_come(kl_rank *k) {
+    return (kl_action){.act = k->scatter->transfers ? KL_REST : KL_GO_ON};
+}
+
+/* Rows that are on their way arrive; nobody sends any more. */
+static kl_action await_transfers(kl_rank *k) {
+    static const kl_stage stages[] = {begin_look, look_at_transfer, end_look, rest_if_rows_come, NULL};
+    if (!k->scatter->transfers) {
+        kl_ranges_tidy(&k->scatter->done);
+        return GO_ON;
+    }
+    kl_rank_do(k, stages);
+    return GO_ON_AGAIN;
+}
+
+static const kl_stage begin[] = {begin_sweep, NULL};
+static const kl_stage next[] = {count_given, take_chance, begin_wait, wait_for_rows, give, NULL};
+static const kl_stage end[] = {await_transfers, NULL};
+
+const kl_kind kl_scattered = {.anywhere = true,
+                              .stages = {begin, next, end},
+                              .is_done = is_done,
+                              .sweep_done = part_done,
+                              .pass_done = part_done};
