@@ -20,14 +20,18 @@ static kilter_status open_first(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? kl_loop_open_rounds(l, error) : status;
 }
 
-static kilter_status begin(kilter_loop *l, kilter_error *error) {
-    double now_s = l->began_s;
+/* Meeting takes time. */
+static kilter_status meet_and_begin(kilter_loop *l, kilter_error *error) {
+    bool first = kl_meter_sweep(&l->rank.meter) == 0, meets = l->group.checks || first;
     kl_action last;
-    return kl_loop_drive(l, KL_LOOP_BEGIN, &now_s, &last, error);
+    kilter_status status = meets ? kl_steps_meet(&l->steps, NULL, error) : KILTER_OK;
+    if (status == KILTER_OK && first)
+        status = open_first(l, error);
+    double now_s = meets ? kl_loop_now_s(l) : l->began_s;
+    return status == KILTER_OK ? kl_loop_drive(l, KL_LOOP_BEGIN, &now_s, &last, error) : status;
 }
 
 kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
-    uint64_t sweep = kl_meter_sweep(&l->rank.meter);
     if (l->phase == KL_BROKEN)
         return kl_loop_failed(l, l->failure.status, error);
     if (l->phase == KL_WITHIN)
@@ -37,14 +41,8 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
             error);
     l->began_s = kl_loop_now_s(l);
     kl_mpi_look_at_core(&l->group.wait, l->began_s);
-    kl_step(&l->steps, KL_CALL_BEGIN, sweep, 0, 0);
-    kilter_status status = KILTER_OK;
-    if (l->group.checks || sweep == 0)
-        status = kl_steps_meet(&l->steps, NULL, &l->failure);
-    if (status == KILTER_OK && sweep == 0)
-        status = open_first(l, &l->failure);
-    if (status == KILTER_OK)
-        status = begin(l, &l->failure);
+    kl_step(&l->steps, KL_CALL_BEGIN, kl_meter_sweep(&l->rank.meter), 0, 0);
+    kilter_status status = meet_and_begin(l, &l->failure);
     if (status != KILTER_OK)
         return kl_loop_failed(l, status, error);
     l->phase = KL_WITHIN;
