@@ -19,7 +19,7 @@
  *     kl_work         ranged.c      one range of rows for each rank: what is done of a sweep
  *     kl_flow         pipeline.c    blocks, passes, and which block is best
  *     kl_scatter      scatter.c     rows anywhere: transfers within a sweep
- *     kl_rank         rank.c        all of them; the stage that a call has reached */
+ *     kl_rank         rank.c        all of them; stages.c: the stage that a call has reached */
 #ifndef KL_RANK_H
 #define KL_RANK_H
 
