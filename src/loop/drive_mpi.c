@@ -156,14 +156,13 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
     return status;
 }
 
-kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kl_action *last,
-                            kilter_error *error) {
+kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kilter_error *error) {
     kl_rank_call(&l->rank, call);
     for (;;) {
-        *last = kl_rank_act(&l->rank, *now_s);
-        if (last->act <= KL_GIVE)
+        const kl_action *action = kl_rank_act(&l->rank, *now_s);
+        if (action->act <= KL_GIVE)
             break;
-        kilter_status status = carry_out(l, last, error);
+        kilter_status status = carry_out(l, action, error);
         if (status != KILTER_OK)
             return status;
         *now_s = kl_loop_now_s(l);

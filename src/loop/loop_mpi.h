@@ -46,8 +46,7 @@ kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what
 
 /* drive_mpi.c: carries out what the rank asks for */
 /* Carry out a call of the program up to the action that ends it. *now_s: the time; it follows. */
-kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kl_action *last,
-                            kilter_error *error);
+kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kilter_error *error);
 /* Get the requests behind a set of messages. NULL: no memory */
 kl_requests *kl_loop_requests(kl_set *set);
 void kl_loop_forget(kl_set *set); /* frees them */

@@ -23,12 +23,11 @@ static kilter_status open_first(kilter_loop *l, kilter_error *error) {
 /* Meeting takes time. */
 static kilter_status meet_and_begin(kilter_loop *l, kilter_error *error) {
     bool first = kl_meter_sweep(&l->rank.meter) == 0, meets = l->group.checks || first;
-    kl_action last;
     kilter_status status = meets ? kl_steps_meet(&l->steps, NULL, error) : KILTER_OK;
     if (status == KILTER_OK && first)
         status = open_first(l, error);
     double now_s = meets ? kl_loop_now_s(l) : l->began_s;
-    return status == KILTER_OK ? kl_loop_drive(l, KL_LOOP_BEGIN, &now_s, &last, error) : status;
+    return status == KILTER_OK ? kl_loop_drive(l, KL_LOOP_BEGIN, &now_s, error) : status;
 }
 
 kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
@@ -58,30 +57,29 @@ static const char *misuse(const kilter_loop *l, kilter_loop_kind kind, bool has_
     return has_place ? NULL : "NULL is no place for a range";
 }
 
-static kilter_status drive_next(kilter_loop *l, kl_action *last, kilter_error *error) {
+static kilter_status drive_next(kilter_loop *l, kilter_error *error) {
     kl_meter *m = &l->rank.meter;
     double now_s = kl_loop_now_s(l);
     if (m->tells_cpu)
         m->cpu_s = kl_busy_s(&l->group.clock);
     kilter_status status = kl_group_look(&l->group, now_s, error);
     if (status == KILTER_OK)
-        status = kl_loop_drive(l, KL_LOOP_NEXT, &now_s, last, error);
-    if (m->tells_cpu && status == KILTER_OK && last->act == KL_GIVE)
+        status = kl_loop_drive(l, KL_LOOP_NEXT, &now_s, error);
+    if (m->tells_cpu && status == KILTER_OK && l->rank.action.act == KL_GIVE)
         m->given_cpu_s = kl_busy_s(&l->group.clock);
     return status;
 }
 
 /* Give work, if nothing is wrong with the call. The next kilter_loop_end() returns a failure. */
 static bool next(kilter_loop *l, const char *call, const char *wrong, kl_given *given) {
-    kl_action last;
     if (l->phase == KL_BROKEN)
         return false;
-    kilter_status status = wrong ? kl_loop_misused(l, call, wrong) : drive_next(l, &last, &l->failure);
+    kilter_status status = wrong ? kl_loop_misused(l, call, wrong) : drive_next(l, &l->failure);
     if (status != KILTER_OK)
         kl_loop_break(l);
-    if (status != KILTER_OK || last.act != KL_GIVE)
+    if (status != KILTER_OK || l->rank.action.act != KL_GIVE)
         return false;
-    *given = last.given;
+    *given = l->rank.action.given;
     return true;
 }
 
@@ -104,7 +102,6 @@ bool kilter_loop_next_block(kilter_loop *l, kilter_range *rows, kilter_range *in
 
 static kilter_status end(kilter_loop *l, double *now_s) {
     const char *wrong = NULL;
-    kl_action last;
     if (l->phase != KL_WITHIN)
         wrong = "no sweep is under way: call kilter_loop_begin() first";
     else if (!l->rank.kind->is_done(&l->rank))
@@ -112,7 +109,7 @@ static kilter_status end(kilter_loop *l, double *now_s) {
     if (wrong)
         return kl_loop_misused(l, "kilter_loop_end()", wrong);
     *now_s = kl_loop_now_s(l);
-    return kl_loop_drive(l, KL_LOOP_END, now_s, &last, &l->failure);
+    return kl_loop_drive(l, KL_LOOP_END, now_s, &l->failure);
 }
 
 kilter_status kilter_loop_end(kilter_loop *l, kilter_error *error) {

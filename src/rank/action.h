@@ -1,4 +1,4 @@
-/* What a rank of a loop asks its driver to do. Private to room rank; the door includes it. */
+/* The actions that a rank asks of its driver. Private to room rank; the door includes it. */
 #ifndef KL_ACTION_H
 #define KL_ACTION_H
 
@@ -31,7 +31,8 @@ typedef struct kl_set {           /* messages that are awaited together, or a co
 } kl_set;
 
 typedef enum kl_act {
-    KL_GO_ON,     /* within room rank: there is nothing to carry out */
+    KL_GO_ON,     /* within room rank: the stage is over */
+    KL_REPEAT,    /* likewise: the stage is called again */
     KL_RETURN,    /* the program's call is over; no work is left for the body */
     KL_GIVE,      /* the program's call is over: the body gets `given` */
     KL_POST,      /* begin to receive and to send `mails`, as messages of `set` */
@@ -72,6 +73,6 @@ typedef struct kl_action {
 } kl_action;
 
 /* A stage of a call. It is called once, and again as long as its action says `again`. */
-typedef kl_action (*kl_stage)(kl_rank *rank);
+typedef kl_act (*kl_stage)(kl_rank *rank);
 
 #endif

@@ -89,10 +89,10 @@ static kl_span inner_rows(const kl_exchange *x) {
     return (kl_span){stay.lo + below, stay.hi - above};
 }
 
-kl_action kl_exchange_room(kl_rank *k) {
+kl_act kl_exchange_room(kl_rank *k) {
     kl_exchange *x = &k->exchange;
     x->refused = false;
-    return (kl_action){.act = x->moves ? KL_ROOM : KL_GO_ON};
+    return x->moves ? kl_ask(k, (kl_action){.act = KL_ROOM}) : KL_GO_ON;
 }
 
 void kl_exchange_room_is(kl_exchange *x, bool fits, double spent_s) {
@@ -104,10 +104,10 @@ void kl_exchange_room_is(kl_exchange *x, bool fits, double spent_s) {
     x->refused = true;
 }
 
-kl_action kl_exchange_post(kl_rank *k) {
+kl_act kl_exchange_post(kl_rank *k) {
     kl_exchange *x = &k->exchange;
     if ((x->moves || x->deepened || !x->legs_stand) && !plan(x))
-        return (kl_action){.act = KL_FAIL, .text = "planning exchanges of"};
+        return kl_ask(k, (kl_action){.act = KL_FAIL, .text = "planning exchanges of"});
     x->legs_stand = !x->moves && !x->midway;
     x->deepened = false;
     x->ahead = x->depth - 1;
@@ -115,11 +115,13 @@ kl_action kl_exchange_post(kl_rank *k) {
     x->under_way = x->leg_count > 0 || x->moves;
     x->moving = x->moves;
     x->passing &= x->moving; /* it may have been refused */
-    return (kl_action){.act = x->leg_count > 0 ? KL_POST : KL_GO_ON,
-                       .set = &x->set,
-                       .mails = x->legs,
-                       .receives = x->receives,
-                       .count = x->leg_count};
+    if (x->leg_count == 0)
+        return KL_GO_ON;
+    return kl_ask(k, (kl_action){.act = KL_POST,
+                                 .set = &x->set,
+                                 .mails = x->legs,
+                                 .receives = x->receives,
+                                 .count = x->leg_count});
 }
 
 static void settle_move(kl_exchange *x) {
@@ -143,21 +145,21 @@ static void settle(kl_exchange *x, double now_s) {
     x->finishing = KL_ROWS_COME;
 }
 
-kl_action kl_exchange_finish(kl_rank *k) {
+kl_act kl_exchange_finish(kl_rank *k) {
     kl_exchange *x = &k->exchange;
     if (!x->under_way)
-        return (kl_action){.act = KL_GO_ON};
+        return KL_GO_ON;
     if (x->finishing == KL_ROWS_COME) {
         x->finishing = KL_ROWS_AWAITED;
         x->awaited_s = k->now_s;
-        return (kl_action){.act = KL_AWAIT, .set = &x->set, .again = true};
+        return kl_ask(k, (kl_action){.act = KL_AWAIT, .set = &x->set, .again = true});
     }
     if (x->finishing == KL_ROWS_AWAITED && x->moving) {
         x->finishing = KL_MEMORY_GIVEN;
-        return (kl_action){.act = KL_GIVE_BACK, .again = true};
+        return kl_ask(k, (kl_action){.act = KL_GIVE_BACK, .again = true});
     }
     settle(x, k->now_s);
-    return (kl_action){.act = KL_GO_ON};
+    return KL_GO_ON;
 }
 
 void kl_exchange_aim_by_stages(kl_exchange *x) {

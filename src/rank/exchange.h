@@ -55,8 +55,8 @@ void kl_exchange_aim_by_stages(kl_exchange *x);
 void kl_exchange_next_stage(kl_exchange *x);
 
 /* Stages of a call */
-kl_action kl_exchange_room(kl_rank *rank);   /* if rows are to move */
-kl_action kl_exchange_post(kl_rank *rank);   /* what is lacking */
-kl_action kl_exchange_finish(kl_rank *rank); /* wait for it, if it is under way */
+kl_act kl_exchange_room(kl_rank *rank);   /* if rows are to move */
+kl_act kl_exchange_post(kl_rank *rank);   /* what is lacking */
+kl_act kl_exchange_finish(kl_rank *rank); /* wait for it, if it is under way */
 
 #endif

@@ -5,7 +5,7 @@
 static const double GUESSED_QUANTUM_S = 0.01;
 static const double QUANTUM_AFTER_S = 10;  /* a quantum is measured within half a percent of that */
 static const double UNEVEN = 1.5;          /* segments differ by more: all ranks report them */
-static const double UNEVEN_AFTER_S = 0.01; /* measured for so long */
+static const double UNEVEN_AFTER_S = 0.01; /* of measuring before that is believed */
 static const double CPU_LEAST = 0.2;       /* of the time in the body: what counts */
 
 /* --- work --- */

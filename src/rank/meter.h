@@ -1,4 +1,4 @@
-/* What this rank measured of its work, since its last report and in all. Private to room rank; the door
+/* Measurements of this rank's work, since its last report and in all. Private to room rank; the door
  * includes it. */
 #ifndef KL_METER_H
 #define KL_METER_H

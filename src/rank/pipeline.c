@@ -82,29 +82,30 @@ static void choose_block(kl_flow *f) {
 
 /* Choose a block by how long the slowest rank's body took in each size that was tried, with the rows it has
  * now. What blocks of many sizes took together says nothing of one of them. */
-static kl_action compare_tries(kl_rank *k) {
+static kl_act compare_tries(kl_rank *k) {
     kl_flow *f = &k->flow;
     double own = (double)kl_length(kl_layout_own(&k->layout));
     f->compares = !f->compares;
     if (!f->compares) { /* the slowest rank's are there */
         choose_block(f);
         k->rounds.forecast_s = 0;
-        return (kl_action){.act = KL_GO_ON};
+        return KL_GO_ON;
     }
     f->grain.sizes = f->sizes_tried;
     for (uint32_t i = 0; i < f->sizes_tried; i++)
         f->grain.element_s[i] = f->tried_s[i] * own;
-    return (kl_action){.act = KL_MOST, .values = f->grain.element_s, .count = f->grain.sizes, .again = true};
+    return kl_ask(
+        k, (kl_action){.act = KL_MOST, .values = f->grain.element_s, .count = f->grain.sizes, .again = true});
 }
 
 /* Before a sweep. */
-static kl_action set_block(kl_rank *k) {
+static kl_act set_block(kl_rank *k) {
     kl_flow *f = &k->flow;
     kl_loop_rounds *r = &k->rounds;
     if (f->compares || (kl_meter_sweep(&k->meter) == 1 && f->sizes_tried > 0 && f->grain.sizes == 0))
         return compare_tries(k);
     if (k->options.block > 0)
-        return (kl_action){.act = KL_GO_ON};
+        return KL_GO_ON;
     if (r->forced)
         f->block = 1 + kl_mix64(r->seed - kl_meter_sweep(&k->meter)) % k->options.inner;
     if (r->forecast_s > 0) {
@@ -112,7 +113,7 @@ static kl_action set_block(kl_rank *k) {
         choose_block(f);
     }
     r->forecast_s = 0;
-    return (kl_action){.act = KL_GO_ON};
+    return KL_GO_ON;
 }
 
 /* The least of several tries: one that was interrupted is not. */
@@ -183,17 +184,15 @@ static bool has_passed(const kl_rank *k) {
 }
 
 /* Bring halos, and move rows in as many stages as they cross bounds. */
-static kl_action exchange_stages(kl_rank *k) {
+static kl_act exchange_stages(kl_rank *k) {
     static const kl_stage one[] = {kl_exchange_room, kl_exchange_post, kl_exchange_finish, NULL};
     if (!k->exchange.passing)
         return kl_ranged_settle(k);
     kl_exchange_next_stage(&k->exchange);
-    kl_action action = kl_rank_do(k, one);
-    action.again = true;
-    return action;
+    return kl_rank_do_and_repeat(k, one);
 }
 
-static kl_action exchange(kl_rank *k) {
+static kl_act exchange(kl_rank *k) {
     static const kl_stage stages[] = {exchange_stages, NULL};
     k->exchange.by_blocks = true;
     k->exchange.midway = k->flow.done > 0;
@@ -201,14 +200,14 @@ static kl_action exchange(kl_rank *k) {
     return kl_rank_do(k, stages);
 }
 
-static kl_action begin_blocks(kl_rank *k) {
+static kl_act begin_blocks(kl_rank *k) {
     k->flow.done = k->flow.asked = 0;
     k->flow.in_block = false;
-    return (kl_action){.act = KL_GO_ON};
+    return KL_GO_ON;
 }
 
 /* The rows around the first own row are here before its first block is given. */
-static kl_action begin_passes(kl_rank *k) {
+static kl_act begin_passes(kl_rank *k) {
     kl_rounds_repass(&k->rounds, passes(k));
     set_pass(k, 0);
     return exchange(k);
@@ -216,49 +215,46 @@ static kl_action begin_passes(kl_rank *k) {
 
 /* --- between two passes: a rank gets each row with the blocks done that are done everywhere --- */
 
-static kl_action end_pass(kl_rank *k) {
+static kl_act end_pass(kl_rank *k) {
     k->flow.done = k->flow.asked = k->flow.pass.hi; /* of a rank without rows, too */
     return kl_rounds_hook_at_end(k);
 }
 
-static kl_action count_pass(kl_rank *k) {
+static kl_act count_pass(kl_rank *k) {
     k->rounds.passed++;
-    return (kl_action){.act = KL_GO_ON};
+    return KL_GO_ON;
 }
 
-static kl_action use_tries(kl_rank *k) {
-    kl_action action = {.act = KL_GO_ON};
+static kl_act use_tries(kl_rank *k) {
     if (k->flow.pass.hi != tried_count(k))
-        return action;
-    action = compare_tries(k);
+        return KL_GO_ON;
+    kl_act act = compare_tries(k);
     if (!k->flow.compares)
         kl_rounds_repass(&k->rounds, passes(k));
-    return action;
+    return act;
 }
 
 /* Rows may go out of which all that was sent has arrived. */
-static kl_action await_sent_if_rows_move(kl_rank *k) {
-    return (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = &k->flow.going};
+static kl_act await_sent_if_rows_move(kl_rank *k) {
+    return kl_ask(k, (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = &k->flow.going});
 }
 
-static kl_action exchange_if_rows_move(kl_rank *k) {
-    return k->exchange.moves ? exchange(k) : (kl_action){.act = KL_GO_ON};
+static kl_act exchange_if_rows_move(kl_rank *k) {
+    return k->exchange.moves ? exchange(k) : KL_GO_ON;
 }
 
-static kl_action begin_pass(kl_rank *k) {
+static kl_act begin_pass(kl_rank *k) {
     set_pass(k, k->flow.pass.hi);
-    return (kl_action){.act = KL_GO_ON};
+    return KL_GO_ON;
 }
 
-static kl_action next_pass(kl_rank *k) {
+static kl_act next_pass(kl_rank *k) {
     static const kl_stage stages[] = {
         end_pass,   count_pass, kl_rounds_answer, use_tries, await_sent_if_rows_move, exchange_if_rows_move,
         begin_pass, NULL};
     if (!has_passed(k) || is_last_pass(k))
-        return (kl_action){.act = KL_GO_ON};
-    kl_action action = kl_rank_do(k, stages);
-    action.again = true;
-    return action;
+        return KL_GO_ON;
+    return kl_rank_do_and_repeat(k, stages);
 }
 
 /* --- next --- */
@@ -273,7 +269,7 @@ static int neighbour(const kl_layout *l, int way) {
 
 /* Send the part in a block of the last own row upwards, or receive that of the row before the own ones, of
  * each array with a halo. */
-static kl_action pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
+static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
     kl_span own = kl_layout_own(&k->layout), block = block_at(k, index);
     kl_mail *mails = sends ? k->flow.sent : k->flow.wanted;
     size_t count = 0;
@@ -288,66 +284,66 @@ static kl_action pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
                       .peer = peer,
                       .tag = KL_TAG_BLOCK};
     }
-    return (kl_action){.act = count > 0 ? KL_POST : KL_GO_ON,
-                       .set = sends ? &k->flow.going : &k->flow.coming,
-                       .mails = mails,
-                       .receives = sends ? 0 : count,
-                       .count = count};
+    return kl_ask(k, (kl_action){.act = count > 0 ? KL_POST : KL_GO_ON,
+                                 .set = sends ? &k->flow.going : &k->flow.coming,
+                                 .mails = mails,
+                                 .receives = sends ? 0 : count,
+                                 .count = count});
 }
 
-static kl_action finish_block(kl_rank *k) {
+static kl_act finish_block(kl_rank *k) {
     kl_flow *f = &k->flow;
     if (!f->in_block)
-        return (kl_action){.act = KL_GO_ON};
+        return KL_GO_ON;
     kl_blocks blocks = blocks_of(k);
     int above = neighbour(&k->layout, 1);
     f->in_block = false;
     f->body_over_s = k->now_s;
     measure_block(k, &blocks, kl_blocks_at(&blocks, f->done++));
-    return above < 0 ? (kl_action){.act = KL_GO_ON} : pass_block(k, true, above, f->done - 1);
+    return above < 0 ? KL_GO_ON : pass_block(k, true, above, f->done - 1);
 }
 
-static kl_action look_at_sent(kl_rank *k) {
-    return (kl_action){.act = k->flow.going.open ? KL_LOOK : KL_GO_ON, .set = &k->flow.going};
+static kl_act look_at_sent(kl_rank *k) {
+    return kl_look(k, &k->flow.going);
 }
 
-static kl_action ask_for_block(kl_rank *k) {
+static kl_act ask_for_block(kl_rank *k) {
     int below = neighbour(&k->layout, -1);
     if (below < 0 || k->flow.asked == k->flow.pass.hi)
-        return (kl_action){.act = KL_GO_ON};
+        return KL_GO_ON;
     return pass_block(k, false, below, k->flow.asked++);
 }
 
 /* The boundary of the block before this one may have been asked for already. */
-static kl_action ask_for_this_block(kl_rank *k) {
+static kl_act ask_for_this_block(kl_rank *k) {
     if (has_passed(k))
-        return (kl_action){.act = KL_RETURN};
-    return k->flow.asked == k->flow.done ? ask_for_block(k) : (kl_action){.act = KL_GO_ON};
+        return kl_return(k);
+    return k->flow.asked == k->flow.done ? ask_for_block(k) : KL_GO_ON;
 }
 
-static kl_action look_for_block(kl_rank *k) {
+static kl_act look_for_block(kl_rank *k) {
     k->flow.absent_s = 0;
-    return (kl_action){.act = k->flow.coming.open ? KL_LOOK : KL_GO_ON, .set = &k->flow.coming};
+    return kl_look(k, &k->flow.coming);
 }
 
-static kl_action await_block(kl_rank *k) {
+static kl_act await_block(kl_rank *k) {
     k->flow.since_s = k->now_s;
-    return (kl_action){.act = k->flow.coming.open ? KL_AWAIT : KL_GO_ON, .set = &k->flow.coming};
+    return kl_ask(k, (kl_action){.act = k->flow.coming.open ? KL_AWAIT : KL_GO_ON, .set = &k->flow.coming});
 }
 
 /* The boundary of the next block is asked for before the work begins. */
-static kl_action ask_for_next_block(kl_rank *k) {
+static kl_act ask_for_next_block(kl_rank *k) {
     k->flow.absent_s = k->now_s - k->flow.since_s;
     k->meter.all.waited_s += k->flow.absent_s;
     return ask_for_block(k);
 }
 
-static kl_action give_block(kl_rank *k) {
+static kl_act give_block(kl_rank *k) {
     k->flow.in_block = true;
     kl_meter_give(&k->meter, k->now_s);
     if (k->flow.done > 0)
         measure_boundary(&k->meter, &k->flow, &k->rounds.link);
-    return (kl_action){.act = KL_GIVE, .given = {kl_layout_own(&k->layout), block_at(k, k->flow.done)}};
+    return kl_give(k, (kl_given){kl_layout_own(&k->layout), block_at(k, k->flow.done)});
 }
 
 /* --- end --- */
@@ -356,8 +352,8 @@ static bool is_done(const kl_rank *k) {
     return is_last_pass(k) && has_passed(k) && !k->flow.in_block;
 }
 
-static kl_action await_sent(kl_rank *k) {
-    return (kl_action){.act = KL_AWAIT, .set = &k->flow.going};
+static kl_act await_sent(kl_rank *k) {
+    return kl_ask(k, (kl_action){.act = KL_AWAIT, .set = &k->flow.going});
 }
 
 static const kl_stage begin[] = {kl_rounds_answer, begin_blocks, set_block, begin_passes, NULL};

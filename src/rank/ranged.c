@@ -3,66 +3,65 @@
 
 static const double PIECES_FROM_S = 1e-3; /* own rows that take longer are given in pieces */
 
-kl_action kl_ranged_settle(kl_rank *k) {
+kl_act kl_ranged_settle(kl_rank *k) {
     if (!k->exchange.refused)
-        return (kl_action){.act = KL_GO_ON};
+        return KL_GO_ON;
     if (k->rounds.steer && !k->rounds.forced) {
         kl_steer_refuse(k->rounds.steer);
         kl_steer_place(k->rounds.steer, k->layout.bounds); /* a part of the way may be done */
     }
-    return kl_rounds_refused(&k->rounds,
-                             "nothing moves: a rank has no memory for the rows it should have had");
+    return kl_rounds_refused(k, "nothing moves: a rank has no memory for the rows it should have had");
 }
 
 /* --- begin --- */
 
-static kl_action choose_pieces(kl_rank *k) {
+static kl_act choose_pieces(kl_rank *k) {
     double own_s = k->meter.iteration_s * (double)kl_length(kl_layout_next(&k->layout));
     k->meter.by_pieces = k->rounds.steer && (k->meter.iteration_s == 0 || own_s > PIECES_FROM_S);
-    return (kl_action){.act = KL_GO_ON};
+    return KL_GO_ON;
 }
 
-static kl_action split(kl_rank *k) {
+static kl_act split(kl_rank *k) {
     kl_work *w = &k->work;
     const kl_exchange *x = &k->exchange;
     kl_span all = kl_layout_with_halo(&k->layout, kl_layout_next(&k->layout), x->ahead * k->layout.halo);
     *w = (kl_work){.all = all, .edges = {all}};
     if (!x->begins || kl_is_empty(x->inner))
-        return (kl_action){.act = KL_GO_ON};
+        return KL_GO_ON;
     w->todo = x->inner;
     w->edges[0] = (kl_span){all.lo, x->inner.lo};
     w->edges[1] = (kl_span){x->inner.hi, all.hi};
-    return (kl_action){.act = KL_GO_ON};
+    return KL_GO_ON;
 }
 
 /* The last exchange may be for several sweeps. Each then also does those rows of neighbours that the later
  * ones read. */
-static kl_action exchange_if_due(kl_rank *k) {
+static kl_act exchange_if_due(kl_rank *k) {
     static const kl_stage exchange[] = {kl_exchange_room, kl_exchange_post, kl_ranged_settle, NULL};
     kl_exchange *x = &k->exchange;
     x->begins = kl_exchange_due(x);
     if (x->begins)
         return kl_rank_do(k, exchange);
     x->ahead--;
-    return (kl_action){.act = KL_GO_ON};
+    return KL_GO_ON;
 }
 
 /* --- next --- */
 
-static kl_action count_given(kl_rank *k) {
+static kl_act count_given(kl_rank *k) {
     kl_work *w = &k->work;
     if (!kl_is_empty(w->given)) {
         kl_meter_rows(&k->meter, kl_layout_next(&k->layout), w->given, k->now_s);
         w->done += kl_length(w->given);
         w->given = (kl_span){0, 0};
     }
-    return (kl_action){.act = KL_GO_ON};
+    return KL_GO_ON;
 }
 
 /* The edges follow when the exchange is complete, which is at the latest when nothing else is left. */
-static kl_action look_at_exchange(kl_rank *k) {
+static kl_act look_at_exchange(kl_rank *k) {
     if (!kl_is_empty(k->work.todo))
-        return (kl_action){.act = k->exchange.set.open ? KL_LOOK : KL_GO_ON, .set = &k->exchange.set};
+        return kl_look(k, &k->exchange.set);
     return kl_exchange_finish(k);
 }
 
@@ -76,20 +75,20 @@ static uint64_t piece(const kl_rank *k) {
     return even < most ? even : most;
 }
 
-static kl_action give(kl_rank *k) {
+static kl_act give(kl_rank *k) {
     kl_work *w = &k->work;
     for (int i = 0; i < 2 && kl_is_empty(w->todo); i++) {
         w->todo = w->edges[i];
         w->edges[i] = (kl_span){0, 0};
     }
     if (kl_is_empty(w->todo))
-        return (kl_action){.act = KL_RETURN};
+        return kl_return(k);
     uint64_t count = kl_length(w->todo), most = piece(k);
     count = count < most ? count : most;
     w->given = (kl_span){w->todo.lo, w->todo.lo + count};
     w->todo.lo += count;
     kl_meter_give(&k->meter, k->now_s);
-    return (kl_action){.act = KL_GIVE, .given.rows = w->given};
+    return kl_give(k, (kl_given){.rows = k->work.given});
 }
 
 /* --- end --- */

@@ -33,7 +33,7 @@
 /* The program's calls, in each sweep. */
 typedef enum kl_loop_call { KL_LOOP_BEGIN, KL_LOOP_NEXT, KL_LOOP_END, KL_LOOP_CALLS } kl_loop_call;
 
-/* What loops differ in. Those marked NULL may be missing. */
+/* The operations in which loops differ. Those marked NULL may be missing. */
 typedef struct kl_kind {
     bool anywhere;                             /* a rank's rows are several ranges, in any order of ranks */
     bool buffers;                              /* a rank may be ahead of those after it, by a sweep */
@@ -61,7 +61,7 @@ typedef struct kl_flow {  /* of a pipeline */
     kl_span pass;         /* the blocks of the present one */
     bool in_block;
     double body_over_s;       /* when the last body was done */
-    double since_s, absent_s; /* the next block's boundary is awaited since; it was awaited for so long */
+    double since_s, absent_s; /* when waiting for the next boundary began; how long it took */
     kl_grain grain;
     uint32_t sizes_tried;     /* in the first sweep */
     double try_s;             /* the one under way */
@@ -91,6 +91,7 @@ struct kl_rank {
     kl_flow flow;
     struct kl_scatter *scatter;           /* of a scattered loop */
     double now_s;                         /* as its driver told it last */
+    kl_action action;                     /* the last one */
     const kl_stage *stage[KL_CALLS_DEEP]; /* the next one of each list */
     int deep;
 };
@@ -101,16 +102,34 @@ void kl_rank_free(kl_rank *rank);
 /* Have a place for one more array, which kl_layout_add() fills. false: no memory */
 bool kl_rank_grow(kl_rank *rank);
 void kl_rank_call(kl_rank *rank, kl_loop_call call);
-/* What to do next. now_s: the time, at least that of the last action's end */
-kl_action kl_rank_act(kl_rank *rank, double now_s);
+/* Return the next action. now_s: the time, at least that of the last action's end */
+const kl_action *kl_rank_act(kl_rank *rank, double now_s);
 void kl_rank_end_sweep(kl_rank *rank, double took_s); /* KL_LOOP_END has returned. */
 
 /* Between two sweeps: the nth range of own rows. false: there are fewer */
 bool kl_rank_own(const kl_rank *rank, size_t nth, kl_span *range);
 
-/* Private to room rank. For stages: do these first. */
-kl_action kl_rank_do(kl_rank *rank, const kl_stage *stages);
-kl_action kl_ranged_settle(kl_rank *rank); /* The last exchange may not have moved rows. */
+/* Private to room rank: for stages. */
+static inline kl_act kl_ask(kl_rank *rank, kl_action action) {
+    rank->action = action;
+    return action.act;
+}
+static inline kl_act kl_return(kl_rank *rank) {
+    rank->action.again = false;
+    return rank->action.act = KL_RETURN;
+}
+static inline kl_act kl_give(kl_rank *rank, kl_given given) {
+    rank->action.again = false;
+    rank->action.given = given;
+    return rank->action.act = KL_GIVE;
+}
+static inline kl_act kl_look(kl_rank *rank, kl_set *set) {
+    return set->open ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
+}
+/* Do these first; then go on, or begin this stage again. */
+kl_act kl_rank_do(kl_rank *rank, const kl_stage *stages);
+kl_act kl_rank_do_and_repeat(kl_rank *rank, const kl_stage *stages);
+kl_act kl_ranged_settle(kl_rank *rank); /* The last exchange may not have moved rows. */
 /* scatter.c */
 bool kl_scatter_init(kl_rank *rank); /* false: no memory */
 void kl_scatter_free(struct kl_scatter *scatter);

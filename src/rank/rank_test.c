@@ -26,11 +26,12 @@ typedef struct scene {
     int sweeps;
     double row_s;   /* at speed 1 */
     double slow;    /* speed of the last rank, */
-    double swing_s; /* for so long, and then 1 for so long; 0: for good */
+    double swing_s; /* half of a period in which it is slow; then it is as fast as the others. 0: it stays
+                       slow */
     double share;   /* of its core that rank 0 gets */
     bool fixed, forced;
     uint64_t seed;
-    uint64_t refuses; /* every so many requests for room one rank has none; 0: never */
+    uint64_t refuses; /* requests for room, of which the last finds none on one rank; 0: all find some */
 } scene;
 
 typedef struct posted { /* a message, or a receive that waits for one */
@@ -439,7 +440,7 @@ static bool step(world *w) {
     if (a->state == MEETS)
         leave_meeting(w, first);
     a->state = CALLS;
-    a->action = kl_rank_act(&a->rank, a->now_s);
+    a->action = *kl_rank_act(&a->rank, a->now_s);
     carry_out(w, first);
     return true;
 }

@@ -63,29 +63,29 @@ bool kl_rounds_open(kl_rank *k, const kl_messages *messages) {
 
 /* --- reports --- */
 
-static kl_action hook(kl_rank *k, bool at_end) {
+static kl_act hook(kl_rank *k, bool at_end) {
     kl_loop_rounds *r = &k->rounds;
     if (r->steer && r->reported)
-        return (kl_action){.act = r->set.open ? KL_LOOK : KL_GO_ON, .set = &r->set};
+        return kl_look(k, &r->set);
     if (!r->steer || r->passed != r->at || (!at_end && k->kind->pass_done(k) < 0.5))
-        return (kl_action){.act = KL_GO_ON};
+        return KL_GO_ON;
     if (kl_meter_wants_quantum(&k->meter, k->now_s))
-        return (kl_action){.act = KL_QUANTUM, .again = true};
+        return kl_ask(k, (kl_action){.act = KL_QUANTUM, .again = true});
     k->meter.uneven |= r->whole;
     r->mine = kl_meter_report(&k->meter, kl_layout_next(&k->layout), k->kind->sweep_done(k), k->now_s);
     r->reported = true;
-    return (kl_action){.act = KL_SHARE,
-                       .set = &r->set,
-                       .mine = &r->mine,
-                       .all = r->heard,
-                       .bytes = kl_rounds_report_bytes(r)};
+    return kl_ask(k, (kl_action){.act = KL_SHARE,
+                                 .set = &r->set,
+                                 .mine = &r->mine,
+                                 .all = r->heard,
+                                 .bytes = kl_rounds_report_bytes(r)});
 }
 
-kl_action kl_rounds_hook(kl_rank *k) {
+kl_act kl_rounds_hook(kl_rank *k) {
     return hook(k, false);
 }
 
-kl_action kl_rounds_hook_at_end(kl_rank *k) {
+kl_act kl_rounds_hook_at_end(kl_rank *k) {
     return hook(k, true);
 }
 
@@ -112,10 +112,11 @@ static void force(kl_rank *k) {
     kl_exchange_aim(&k->exchange, target);
 }
 
-kl_action kl_rounds_refused(kl_loop_rounds *r, const char *reason) {
+kl_act kl_rounds_refused(kl_rank *k, const char *reason) {
+    kl_loop_rounds *r = &k->rounds;
     r->refused++;
     snprintf(r->decision, sizeof r->decision, "%s", reason);
-    return (kl_action){.act = KL_REFUSED, .text = reason};
+    return kl_ask(k, (kl_action){.act = KL_REFUSED, .text = reason});
 }
 
 static void follow(kl_rank *k, const kl_steer_plan *plan) {
@@ -224,14 +225,14 @@ void kl_rounds_note(kl_loop_rounds *r) {
     r->decided = true;
 }
 
-static kl_action decide(kl_rank *k) {
+static kl_act decide(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
     if (!kl_rounds_decide(k))
-        return (kl_action){.act = KL_FAIL, .text = "balancing"};
+        return kl_ask(k, (kl_action){.act = KL_FAIL, .text = "balancing"});
     set_next(r, k->layout.ranks, r->period_s, &r->plan);
     follow(k, &r->plan);
     kl_rounds_note(r);
-    return (kl_action){.act = KL_RECORD};
+    return kl_ask(k, (kl_action){.act = KL_RECORD});
 }
 
 /* The answer is waited for with the next exchange, as ranks wait for each other there anyway. */
@@ -243,9 +244,9 @@ static void put_off(kl_loop_rounds *r, const kl_exchange *x) {
         r->due += (x->depth - (r->due - next) % x->depth) % x->depth;
 }
 
-static kl_action act_on_reports(kl_rank *k) {
+static kl_act act_on_reports(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
-    kl_action action = {.act = KL_GO_ON};
+    kl_act action = KL_GO_ON;
     take_reports(r, k->layout.ranks);
     double now_s = r->heard[kl_steer_clock(k->layout.ranks, r->heard)].elapsed_s;
     double left_s = r->period_s - (now_s - r->asked_s);
@@ -257,16 +258,16 @@ static kl_action act_on_reports(kl_rank *k) {
     return action;
 }
 
-kl_action kl_rounds_answer(kl_rank *k) {
+kl_act kl_rounds_answer(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
     if (r->forced && r->passed > 0)
         force(k);
     if (!r->reported || r->passed < r->due)
-        return (kl_action){.act = KL_GO_ON};
+        return KL_GO_ON;
     if (!r->awaited) {
         r->awaited = true;
         r->awaited_s = k->now_s;
-        return (kl_action){.act = KL_AWAIT, .set = &r->set, .again = true};
+        return kl_ask(k, (kl_action){.act = KL_AWAIT, .set = &r->set, .again = true});
     }
     r->awaited = false;
     k->meter.all.waited_s += k->now_s - r->awaited_s;

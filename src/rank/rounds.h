@@ -34,7 +34,7 @@ typedef struct kl_loop_rounds {
     char decision[2 * KL_REASON_BYTES];
 } kl_loop_rounds;
 
-/* What was measured of messages before the first sweep. */
+/* Costs of messages, measured before the first sweep. */
 typedef struct kl_messages {
     double interact_s; /* one round of reports */
     kl_linear link;
@@ -47,13 +47,13 @@ bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: no mem
 /* Before the first sweep. false: no memory */
 bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
 size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds); /* of a report that travels */
-/* A sweep begins that has so many passes: what is set for later ones takes as long. */
+/* A sweep begins that has `passes` passes: what is set for later ones takes as long. */
 void kl_rounds_repass(kl_loop_rounds *rounds, uint64_t passes);
 /* Before a pass: take the answer to the last report, if it is due. */
-kl_action kl_rounds_answer(kl_rank *rank);
+kl_act kl_rounds_answer(kl_rank *rank);
 /* In a pass, and at its end: report if it is time to. */
-kl_action kl_rounds_hook(kl_rank *rank);
-kl_action kl_rounds_hook_at_end(kl_rank *rank);
+kl_act kl_rounds_hook(kl_rank *rank);
+kl_act kl_rounds_hook_at_end(kl_rank *rank);
 
 /* Scattered loops make rounds of their own, and share what follows. */
 /* Put reports of `bytes` that lie side by side `apart` from each other; what is between is not set. */
@@ -64,6 +64,6 @@ void kl_rounds_add(kl_loop_rounds *rounds, const kl_rank_report *first, size_t a
 bool kl_rounds_decide(kl_rank *rank);
 void kl_rounds_note(kl_loop_rounds *rounds); /* The plan is in force. */
 /* A rank had no memory for rows that were to move. */
-kl_action kl_rounds_refused(kl_loop_rounds *rounds, const char *reason);
+kl_act kl_rounds_refused(kl_rank *rank, const char *reason);
 
 #endif

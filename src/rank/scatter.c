@@ -85,7 +85,6 @@ struct kl_scatter {
     size_t mail_capacity;
 };
 
-static const kl_action GO_ON = {.act = KL_GO_ON}, GO_ON_AGAIN = {.act = KL_GO_ON, .again = true};
 static const kl_action NO_MEMORY = {.act = KL_FAIL, .text = "keeping track of the iterations of"};
 
 bool kl_scatter_init(kl_rank *k) {
@@ -279,7 +278,7 @@ static kl_action hear_answer(kl_rank *k, transfer *t) {
     bool fits = put_back(k->scatter, &t->list);
     t->list.count = 0;
     t->stage = ROWS;
-    return fits ? GO_ON_AGAIN : NO_MEMORY;
+    return fits ? (kl_action){.act = KL_REPEAT} : NO_MEMORY;
 }
 
 static kl_action refuse_list(kl_rank *k, transfer *t) {
@@ -326,54 +325,54 @@ static kl_action go_on(kl_rank *k, transfer *t) {
 
 /* --- a look at all transfers --- */
 
-static kl_action begin_look(kl_rank *k) {
+static kl_act begin_look(kl_rank *k) {
     k->scatter->place = &k->scatter->transfers;
     k->scatter->looking_s = k->now_s;
-    return GO_ON;
+    return KL_GO_ON;
 }
 
-/* Look at a transfer's messages. What is complete is acted on, and then the next transfer has its turn. */
-static kl_action look_at_transfer(kl_rank *k) {
+/* Look at a transfer's messages, and act when they are complete. The next transfer follows. */
+static kl_act look_at_transfer(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     transfer *t = *s->place;
     free(s->spent);
     s->spent = NULL;
     if (!t)
-        return GO_ON;
+        return KL_GO_ON;
     if (t->set.open && !s->looked) {
         s->looked = true;
-        return (kl_action){.act = KL_LOOK, .set = &t->set, .again = true};
+        return kl_ask(k, (kl_action){.act = KL_LOOK, .set = &t->set, .again = true});
     }
     bool waits = t->set.open;
     s->looked = false;
     if (waits) {
         s->place = &t->next;
-        return GO_ON_AGAIN;
+        return KL_REPEAT;
     }
     kl_action action = go_on(k, t);
-    if (action.act == KL_POST || action.act == KL_GO_ON)
+    if (action.act == KL_POST || action.act == KL_REPEAT)
         s->place = &t->next;
-    return action;
+    return kl_ask(k, action);
 }
 
-static kl_action end_look(kl_rank *k) {
+static kl_act end_look(kl_rank *k) {
     kl_meter_moving(&k->meter, k->now_s - k->scatter->looking_s);
-    return GO_ON;
+    return KL_GO_ON;
 }
 
 /* --- rounds --- */
 
-static kl_action look_at_reports(kl_rank *k) {
+static kl_act look_at_reports(kl_rank *k) {
     bool looks = k->scatter->reported && k->rounds.set.open;
-    return (kl_action){.act = looks ? KL_LOOK : KL_GO_ON, .set = &k->rounds.set};
+    return kl_ask(k, (kl_action){.act = looks ? KL_LOOK : KL_GO_ON, .set = &k->rounds.set});
 }
 
-static kl_action hear_reports(kl_rank *k) {
+static kl_act hear_reports(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     uint64_t done = 0, refused = 0;
     s->heard = s->reported && !k->rounds.set.open;
     if (!s->heard)
-        return GO_ON;
+        return KL_GO_ON;
     s->reported = false;
     s->rounds++;
     kl_rounds_spread(s->all, REPORT_BYTES, sizeof *s->all, k->layout.ranks);
@@ -384,9 +383,9 @@ static kl_action hear_reports(kl_rank *k) {
     s->refusals += refused;
     s->over = done == k->layout.iterations;
     if (refused == 0)
-        return GO_ON;
+        return KL_GO_ON;
     return kl_rounds_refused(
-        &k->rounds, "some rows stay where they were: a rank has no memory for those it should have had");
+        k, "some rows stay where they were: a rank has no memory for those it should have had");
 }
 
 static void plan(kl_rank *k, const kl_transfer *transfers, size_t count) {
@@ -419,7 +418,7 @@ static bool is_time(kl_rank *k) {
            k->rounds.all[0].elapsed_s - k->rounds.asked_s >= k->rounds.period_s;
 }
 
-/* Whatever was refused, or could not be sent: rows are where the ranks say they are. */
+/* Tell the steer that rows are where the ranks say: some may have been refused. */
 static void correct_places(kl_rank *k) {
     kl_steer *steer = k->rounds.steer;
     if (k->scatter->refusals > 0 && k->scatter->committed)
@@ -436,38 +435,38 @@ static bool share_what_is_left(kl_rank *k) {
     return kl_steer_left(k->rounds.steer, s->left, &k->rounds.plan);
 }
 
-static kl_action decide(kl_rank *k) {
+static kl_act decide(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_loop_rounds *r = &k->rounds;
     plan(k, NULL, 0);
     if (s->heard && r->forced)
         force(k);
     if (!s->heard || r->forced)
-        return GO_ON;
+        return KL_GO_ON;
     kl_rounds_add(r, &s->all[0].rank, sizeof *s->all, k->layout.ranks);
     if (!is_time(k))
-        return GO_ON;
+        return KL_GO_ON;
     correct_places(k);
     if (!kl_rounds_decide(k))
-        return (kl_action){.act = KL_FAIL, .text = "balancing"};
+        return kl_ask(k, (kl_action){.act = KL_FAIL, .text = "balancing"});
     s->committed = !share_what_is_left(k) && r->plan.move;
     kl_rounds_note(r);
     if (r->plan.move)
         plan(k, r->plan.transfers, r->plan.transfer_count);
-    return (kl_action){.act = KL_RECORD};
+    return kl_ask(k, (kl_action){.act = KL_RECORD});
 }
 
 /* Begin the planned transfers that this rank has a part in. */
-static kl_action carry_out(kl_rank *k) {
+static kl_act carry_out(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     while (s->carried < s->planned) {
         const kl_transfer *t = &s->plan[s->carried++];
         if (t->from == k->layout.rank)
-            return send_list(s, t->to, t->count);
+            return kl_ask(k, send_list(s, t->to, t->count));
         if (t->to == k->layout.rank)
-            return await_list(s, t->from);
+            return kl_ask(k, await_list(s, t->from));
     }
-    return GO_ON;
+    return KL_GO_ON;
 }
 
 /* All is done. The next report is made in the sweep in which a period will have passed; sooner where
@@ -486,14 +485,14 @@ static void set_next(kl_rank *k) {
     r->at = ended + (passes >= 1 && !r->forced ? (passes < (double)most ? (uint64_t)passes : most) : 0);
 }
 
-static kl_action conclude(kl_rank *k) {
+static kl_act conclude(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     if (s->heard && s->committed && s->planned > 0)
         kl_steer_commit(k->rounds.steer);
     if (s->heard && s->over)
         set_next(k);
     s->over = s->quiet ? s->todo.count == 0 : s->over;
-    return GO_ON;
+    return KL_GO_ON;
 }
 
 static double part_done(const kl_rank *k) {
@@ -501,14 +500,14 @@ static double part_done(const kl_rank *k) {
     return (double)k->work.done / (double)(rows + (rows == 0));
 }
 
-static kl_action make_report(kl_rank *k) {
+static kl_act make_report(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     uint64_t todo = kl_ranges_sum(&s->todo);
     bool due = todo == 0 || k->rounds.forced || k->now_s - s->reported_s >= k->rounds.period_s;
     if (s->reported || s->quiet || s->over || !due)
-        return GO_ON;
+        return KL_GO_ON;
     if (kl_meter_wants_quantum(&k->meter, k->now_s))
-        return (kl_action){.act = KL_QUANTUM, .again = true};
+        return kl_ask(k, (kl_action){.act = KL_QUANTUM, .again = true});
     s->reported_s = k->now_s;
     s->mine = (report){.rank = kl_meter_report(&k->meter, (kl_span){0, 0}, part_done(k), k->now_s),
                        .done = k->work.done,
@@ -517,13 +516,15 @@ static kl_action make_report(kl_rank *k) {
                        .refused = s->refused};
     s->refused = 0;
     s->reported = true;
-    return (kl_action){
-        .act = KL_SHARE, .set = &k->rounds.set, .mine = &s->mine, .all = s->all, .bytes = REPORT_BYTES};
+    return kl_ask(
+        k,
+        (kl_action){
+            .act = KL_SHARE, .set = &k->rounds.set, .mine = &s->mine, .all = s->all, .bytes = REPORT_BYTES});
 }
 
 /* --- a sweep --- */
 
-static kl_action begin_sweep(kl_rank *k) {
+static kl_act begin_sweep(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_ranges all = s->done;
     s->done = s->todo; /* empty */
@@ -532,43 +533,42 @@ static kl_action begin_sweep(kl_rank *k) {
     s->quiet = kl_meter_sweep(&k->meter) < k->rounds.at;
     s->reported_s = k->now_s;
     k->work = (kl_work){.done = 0};
-    return GO_ON;
+    return KL_GO_ON;
 }
 
-static kl_action count_given(kl_rank *k) {
+static kl_act count_given(kl_rank *k) {
     kl_span given = k->work.given;
     if (kl_is_empty(given))
-        return GO_ON;
+        return KL_GO_ON;
     kl_meter_count(&k->meter, (double)kl_length(given), k->now_s - k->meter.given_s);
     k->work.done += kl_length(given);
     k->work.given = (kl_span){0, 0};
-    return kl_ranges_add(&k->scatter->done, given) ? GO_ON : NO_MEMORY;
+    return kl_ranges_add(&k->scatter->done, given) ? KL_GO_ON : kl_ask(k, NO_MEMORY);
 }
 
-/* What is done whenever there is a chance to: between two pieces of work, and while there is none. */
+/* Stages between two pieces of work, and while there is no work. */
 static const kl_stage chance[] = {begin_look, look_at_transfer, end_look, look_at_reports, hear_reports,
                                   decide,     carry_out,        conclude, make_report,     NULL};
 
-static kl_action take_chance(kl_rank *k) {
+static kl_act take_chance(kl_rank *k) {
     return kl_rank_do(k, chance);
 }
 
-static kl_action rest(kl_rank *k) {
+static kl_act rest(kl_rank *k) {
     (void)k;
-    return (kl_action){.act = KL_REST};
+    return kl_ask(k, (kl_action){.act = KL_REST});
 }
 
-static kl_action begin_wait(kl_rank *k) {
+static kl_act begin_wait(kl_rank *k) {
     k->scatter->waiting_s = k->now_s;
-    return GO_ON;
+    return KL_GO_ON;
 }
 
-static kl_action wait_for_rows(kl_rank *k) {
+static kl_act wait_for_rows(kl_rank *k) {
     static const kl_stage stages[] = {rest, take_chance, NULL};
     if (k->scatter->over || k->scatter->todo.count > 0)
-        return GO_ON;
-    kl_rank_do(k, stages);
-    return GO_ON_AGAIN;
+        return KL_GO_ON;
+    return kl_rank_do_and_repeat(k, stages);
 }
 
 static uint64_t piece(const kl_rank *k) {
@@ -581,11 +581,11 @@ static uint64_t piece(const kl_rank *k) {
     return wanted < most ? wanted : most;
 }
 
-static kl_action give(kl_rank *k) {
+static kl_act give(kl_rank *k) {
     kl_ranges *todo = &k->scatter->todo;
     k->meter.all.waited_s += k->now_s - k->scatter->waiting_s;
     if (todo->count == 0)
-        return (kl_action){.act = KL_RETURN};
+        return kl_return(k);
     kl_span *first = &todo->at[0];
     uint64_t count = kl_length(*first), most = piece(k);
     count = count < most ? count : most;
@@ -596,26 +596,25 @@ static kl_action give(kl_rank *k) {
         memmove(first, first + 1, todo->count * sizeof *first);
     }
     k->meter.given_s = k->now_s;
-    return (kl_action){.act = KL_GIVE, .given.rows = k->work.given};
+    return kl_give(k, (kl_given){.rows = k->work.given});
 }
 
 static bool is_done(const kl_rank *k) {
     return k->scatter->over && kl_is_empty(k->work.given);
 }
 
-static kl_action rest_if_rows_come(kl_rank *k) {
-    return (kl_action){.act = k->scatter->transfers ? KL_REST : KL_GO_ON};
+static kl_act rest_if_rows_come(kl_rank *k) {
+    return kl_ask(k, (kl_action){.act = k->scatter->transfers ? KL_REST : KL_GO_ON});
 }
 
 /* Rows that are on their way arrive; nobody sends any more. */
-static kl_action await_transfers(kl_rank *k) {
+static kl_act await_transfers(kl_rank *k) {
     static const kl_stage stages[] = {begin_look, look_at_transfer, end_look, rest_if_rows_come, NULL};
     if (!k->scatter->transfers) {
         kl_ranges_tidy(&k->scatter->done);
-        return GO_ON;
+        return KL_GO_ON;
     }
-    kl_rank_do(k, stages);
-    return GO_ON_AGAIN;
+    return kl_rank_do_and_repeat(k, stages);
 }
 
 static const kl_stage begin[] = {begin_sweep, NULL};

@@ -6,25 +6,37 @@ void kl_rank_call(kl_rank *k, kl_loop_call call) {
     k->stage[0] = k->kind->stages[call];
 }
 
-kl_action kl_rank_do(kl_rank *k, const kl_stage *stages) {
+kl_act kl_rank_do(kl_rank *k, const kl_stage *stages) {
     k->stage[++k->deep] = stages;
-    return (kl_action){.act = KL_GO_ON};
+    return KL_GO_ON;
 }
 
-kl_action kl_rank_act(kl_rank *k, double now_s) {
+kl_act kl_rank_do_and_repeat(kl_rank *k, const kl_stage *stages) {
+    k->stage[++k->deep] = stages;
+    return KL_REPEAT;
+}
+
+/* The list that was called last is over: go on with the one that called it. false: there is none */
+static bool go_back(kl_rank *k) {
+    if (k->deep == 0)
+        return false;
+    k->deep--;
+    return true;
+}
+
+const kl_action *kl_rank_act(kl_rank *k, double now_s) {
+    kl_act act = KL_GO_ON;
     k->now_s = now_s;
-    while (*k->stage[k->deep] || k->deep > 0) {
-        const kl_stage **place = &k->stage[k->deep];
-        if (!**place) {
-            k->deep--;
-            continue;
+    while (act <= KL_REPEAT) {
+        const kl_stage **place = &k->stage[k->deep], *stage = *place;
+        if (*stage) {
+            *place = stage + 1;
+            act = (*stage)(k);
+            if (act != KL_GO_ON && (act == KL_REPEAT || k->action.again))
+                *place = stage;
+        } else if (!go_back(k)) {
+            act = kl_return(k);
         }
-        const kl_stage *stage = (*place)++;
-        kl_action action = (*stage)(k);
-        if (action.again)
-            *place = stage;
-        if (action.act != KL_GO_ON)
-            return action;
     }
-    return (kl_action){.act = KL_RETURN};
+    return &k->action;
 }
