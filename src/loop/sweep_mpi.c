@@ -72,15 +72,17 @@ static kilter_status drive_next(kilter_loop *l, kilter_error *error) {
 
 /* Give work, if nothing is wrong with the call. The next kilter_loop_end() returns a failure. */
 static bool next(kilter_loop *l, const char *call, const char *wrong, kl_given *given) {
+    const kl_action *last = &l->rank.action;
     if (l->phase == KL_BROKEN)
         return false;
-    kilter_status status = wrong ? kl_loop_misused(l, call, wrong) : drive_next(l, &l->failure);
-    if (status != KILTER_OK)
+    if (wrong)
+        kl_loop_misused(l, call, wrong);
+    if (wrong || drive_next(l, &l->failure) != KILTER_OK) {
         kl_loop_break(l);
-    if (status != KILTER_OK || l->rank.action.act != KL_GIVE)
         return false;
-    *given = l->rank.action.given;
-    return true;
+    }
+    *given = last->given;
+    return last->act == KL_GIVE;
 }
 
 bool kilter_loop_next(kilter_loop *l, kilter_range *range) {

@@ -81,7 +81,7 @@ static void choose_block(kl_flow *f) {
 }
 
 /* Choose a block by how long the slowest rank's body took in each size that was tried, with the rows it has
- * now. What blocks of many sizes took together says nothing of one of them. */
+ * now. The time of blocks of many sizes together says nothing of one size. */
 static kl_act compare_tries(kl_rank *k) {
     kl_flow *f = &k->flow;
     double own = (double)kl_length(kl_layout_own(&k->layout));
@@ -151,8 +151,8 @@ static void measure_boundary(kl_meter *m, const kl_flow *f, const kl_linear *lin
 
 /* --- passes --- */
 
-/* Each takes a period, and the last rank has reported before the first one wants the answer. What is tried is
- * a pass of its own. */
+/* A pass takes a period, and the last rank has reported before the first one wants the answer. The blocks
+ * that are tried are a pass of their own. */
 static uint64_t passes(const kl_rank *k) {
     const kl_loop_rounds *r = &k->rounds;
     uint64_t tried = tried_count(k), most = (block_count(k) - tried) / (2 * k->layout.ranks),
@@ -267,8 +267,8 @@ static int neighbour(const kl_layout *l, int way) {
     return r < (int)l->ranks ? r : -1;
 }
 
-/* Send the part in a block of the last own row upwards, or receive that of the row before the own ones, of
- * each array with a halo. */
+/* Pass a block of a boundary row, of each array with a halo. Send that of the last own row upwards, or
+ * receive that of the row before the own ones. */
 static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
     kl_span own = kl_layout_own(&k->layout), block = block_at(k, index);
     kl_mail *mails = sends ? k->flow.sent : k->flow.wanted;

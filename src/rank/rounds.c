@@ -91,8 +91,8 @@ kl_act kl_rounds_hook_at_end(kl_rank *k) {
 
 /* --- answers --- */
 
-/* Choose any places at all: now and then a rank without rows, or with all of them, or a bound that stays. Of
- * a deep loop choose any depth, but not before each sweep, so that some exchanges are used to their end. */
+/* Choose any places: now and then a rank has no rows, or all of them, or a bound stays. A deep loop gets any
+ * depth, but not before each sweep, so that some exchanges are used to their end. */
 static void force(kl_rank *k) {
     const uint64_t *bounds = k->layout.bounds;
     uint64_t *target = k->layout.target, ranks = k->layout.ranks;
@@ -132,8 +132,8 @@ static void follow(kl_rank *k, const kl_steer_plan *plan) {
     kl_meter_begin_anew(&k->meter);
 }
 
-/* The next report is due when left_s has passed. It comes sooner where reports cost little, and after not
- * more than half as many passes as there were, as the next ones may take longer. */
+/* The next report is due when left_s has passed. It comes sooner where reports cost little. As the next
+ * passes may take longer, it comes after at most half as many as there were. */
 static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_steer_plan *plan) {
     const kl_rank_report *first = &r->heard[kl_steer_clock(ranks, r->heard)];
     double passed_s = first->elapsed_s - r->heard_s;

@@ -1,8 +1,8 @@
 /* Loops whose iterations may be anywhere: they move while a sweep is under way, those not done first.
  *
- * Rounds follow each other: a rank posts its next report when it has the answer to the last one, and has
- * worked for a period since, or has nothing to do. From the same reports all ranks make the same plan, which
- * says how many rows go from whom to whom:
+ * Rounds follow each other. A rank reports again when it has the answer to its last report, and has worked
+ * for a period since or has nothing to do. From the same reports all ranks make the same plan, which says how
+ * many rows go from whom to whom:
  *
  *     from                            to
  *     LIST: which rows, which done ──▶
