@@ -96,7 +96,8 @@ struct kl_rank {
     int deep;
 };
 
-/* Ranks start with equal shares. false: no memory; kl_rank_free() frees what is there */
+/* Begin with equal shares. The rank must stay where it is in memory. false: no memory; kl_rank_free() frees
+ * what is there */
 bool kl_rank_init(kl_rank *rank, const kl_kind *kind, const kl_rank_options *options);
 void kl_rank_free(kl_rank *rank);
 /* Have a place for one more array, which kl_layout_add() fills. false: no memory */
