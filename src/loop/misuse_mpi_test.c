@@ -207,6 +207,7 @@ static void test_unclosed(void) {
         status = make_call(&r, &kinds[0], *call);
     if (rank == 0) {
         CHECK(status == KILTER_OK);
+        free(r.whole);
         return;
     }
     while (status == KILTER_OK) /* rank 0 may have ended before this rank is through with its calls */
@@ -214,6 +215,7 @@ static void test_unclosed(void) {
     CHECK(status == KILTER_ERR_PEER);
     CHECK(strstr(r.error.text, "rank 0 has given it up: MPI_Finalize(): loop 'loop' is open"));
     kilter_loop_close(r.loop, NULL);
+    free(r.whole);
 }
 
 /* --- a range touched after it moved away --- */

@@ -27,6 +27,9 @@ kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error);
 /* Ends MPI, unless that could wait for the dead for ever: then the process just exits, which is as good.
  * mourning: a rank is dead that MPI does not know to be. */
 void kl_mpi_end(bool mourning);
+/* Keep memory that MPI may still write into: a sanitizer is told that it, and what it points to, is no leak.
+ */
+void kl_mpi_keep(const void *memory);
 /* What the user can do so that other ranks outlive one that dies; NULL: nothing is to be done. */
 const char *kl_mpi_hint(void);
 /* Is this how MPI says that a rank is dead? No MPI does without ULFM, and where that is not enabled. */

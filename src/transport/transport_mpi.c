@@ -684,9 +684,11 @@ static void mpi_close(kl_transport *transport) {
     take_back_receives(m);
     kl_mpi_wait_end(&m->wait);
     kl_lifelines_close(m->lines);
-    if (parted && !mourning) { /* else the memory is kept: MPI may still write into it */
+    if (parted && !mourning) {
         MPI_Comm_free(&m->comm);
         free_all(m);
+    } else {
+        kl_mpi_keep(m);
     }
     if (ends_mpi)
         kl_mpi_end(mourning);
