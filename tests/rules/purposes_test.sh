@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every test of a build has exactly one purpose (quick, check or soak), and tests/purposes.txt has no line in vain.
-# `make quick`, `make check` and `make soak` then leave no test out: each runs the purposes before its own as well.
+# Every test of a build has exactly one purpose, and each line of tests/purposes.txt names a test. `make soak` then
+# leaves no test out.
 # usage: purposes_test.sh TREE BUILD [--all]     --all: the build has every test, so every line must match one
 set -euo pipefail
 tree=$1 build=$2 all=${3:-}
