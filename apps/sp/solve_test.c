@@ -366,6 +366,9 @@ static void what_falls_for_ever_is_not_called_infeasible(void **state) {
 /* CLP's primal method goes round in circles here, for ever if it is let. */
 static void a_solver_that_goes_round_in_circles_is_stopped(void **state) {
     (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* the pivots of CLP, which is not Kilter's, take minutes then */
+#endif
     sp_problem *problem = read_texts(
         "ROWS\n N C\n G A0\n G A1\n L B0\n E B1\n L B2\n L B3\nCOLUMNS\n X0 C 1.5 A1 -3\n X0 B1 0.25 B2 "
         "-0.25\n"
