@@ -33,6 +33,7 @@ typedef struct scene {
     kl_inproc *hub;
     kl_transport *master, *end;
     kl_peer peer;
+    kl_worker_options options;
     kl_worker *worker;
     kl_buffer out;
     bool free; /* others may use the worker */
@@ -219,14 +220,14 @@ static void open_scene(scene *s, kl_inproc_stepped *timing) {
     *s = (scene){.now_s = 1, .during_task = UINT64_MAX};
     *timing = (kl_inproc_stepped){.now_s = endpoint_s, .clock = s};
     connect(s, timing);
-    const kl_worker_options options = {.work = work,
-                                       .start = start,
-                                       .user = s,
-                                       .program = "test",
-                                       .binding = "",
-                                       .clock = {.now_s = clock_s, .self = s},
-                                       .patience_s = 5};
-    assert_int_equal(kl_worker_new(&options, s->end, &s->worker, NULL), KILTER_OK);
+    s->options = (kl_worker_options){.work = work,
+                                     .start = start,
+                                     .user = s,
+                                     .program = "test",
+                                     .binding = "",
+                                     .clock = {.now_s = clock_s, .self = s},
+                                     .patience_s = 5};
+    assert_int_equal(kl_worker_new(&s->options, NULL, s->end, &s->worker, NULL), KILTER_OK);
     let_attend(s);
     greet(s, 3);
 }

@@ -93,6 +93,10 @@ static double greeting_s(const kilter_farm *f) {
 }
 
 /* Workers are under way: become their master. Takes the farm over, whatever happens. */
+static void warn(void *self, const char *text, const char *more) {
+    fprintf(stderr, "%s: %s%s\n", ((const kilter_farm *)self)->settings.name, text, more);
+}
+
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
     const char *policy = f->settings.policy ? f->settings.policy : "auto";
@@ -106,6 +110,7 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .seats = f->seats,
                                  .release = f->settings.options.release,
                                  .greeting_s = f->nursery || f->settings.listen ? greeting_s(f) : 0,
+                                 .warn = warn,
                                  .lost = f->nursery ? kl_farm_local_lost : NULL,
                                  .renew = f->nursery ? kl_farm_renew_local : NULL,
                                  .used = kl_farm_used,
