@@ -138,6 +138,7 @@ typedef struct kl_master_options {
     kl_clock clock;
     const char *program;         /* workers of another one are sent away */
     const char *program_version; /* workers of another one are sent away; NULL: "" */
+    char host[128];              /* the master's, as workers on it call it in kl_hello.host; "": not known */
     uint32_t attempts;           /* a task that was at so many lost workers has failed; > 0 */
     bool may_join;               /* workers may come later: a farm without any waits for them */
     bool chooses;                /* between runs: how many workers work */

@@ -200,6 +200,9 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
                                 .lost = f->lost,
                                 .self = f->user};
     master.clock = (kl_clock){.now_s = actor_now_s, .self = &f->master_actor};
+    kl_hello me;
+    stepped_introduce(NULL, &me);
+    memcpy(master.host, me.host, sizeof master.host);
     status = kl_master_new(&master, f->master_actor.transport, &f->master, NULL);
     assert(status == KILTER_OK);
     for (uint32_t i = 0; i < workers; i++)

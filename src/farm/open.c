@@ -117,6 +117,9 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .cores = kl_core_count(),
                                  .limits = f->settings.limits,
                                  .self = f};
+    kl_hello me;
+    kl_worker_introduce(NULL, &me);
+    memcpy(options.host, me.host, sizeof options.host);
     if (status == KILTER_OK)
         status = kl_master_new(&options, f->transport, &f->master, error);
     if (status == KILTER_OK && !f->settings.listen)
