@@ -6,10 +6,6 @@
 
 #include "engine/worker_private.h"
 
-bool kl_is_leaving(const leaving *l) {
-    return atomic_load(&l->why) != NULL;
-}
-
 bool kl_is_renewal(const leaving *l) {
     const char *why = atomic_load(&l->why);
     return l->renewal && (!why || why == l->renewal); /* a SIGTERM outranks a renewal */

@@ -29,7 +29,6 @@ void kl_queue_open(queue *q);
 /* Take over the message. */
 void kl_queue_put(queue *q, queued *item, kl_message *message);
 void kl_queue_remove(queue *q, queued **place);
-void kl_queue_drop_first(queue *q);
 void kl_queue_clear(queue *q);
 /* Where the chunk of this number is; what the place holds is NULL if it is not there. */
 queued **kl_queue_find(queue *q, uint64_t chunk);
@@ -74,7 +73,9 @@ typedef struct leaving {
     double failed_s;
 } leaving;
 
-bool kl_is_leaving(const leaving *l);
+static inline bool kl_is_leaving(const leaving *l) {
+    return atomic_load(&l->why) != NULL;
+}
 bool kl_is_renewal(const leaving *l); /* another worker is to take its place */
 /* It is to leave, and one like it is to take its place. */
 void kl_renew(leaving *l, const char *format, ...) KILTER_PRINTF(2, 3);
@@ -112,10 +113,14 @@ kilter_status kl_worker_send_text(kl_worker *w, kl_message_type type, const char
 /* Tell the master why this worker cannot work; the master goes on without it. */
 kilter_status kl_worker_refuse(kl_worker *w, kilter_error *error, const char *format, ...)
     KILTER_PRINTF(3, 4);
-bool kl_has_results(const outbox *o);
+static inline bool kl_has_results(const outbox *o) {
+    return o->segments > 0 || o->segment.count > 0;
+}
+static inline bool kl_flush_is_due(const outbox *o) {
+    return o->out.size >= KL_FLUSH_BYTES || o->last_end_s - o->first_result_s >= KL_FLUSH_S;
+}
 void kl_begin_segment(outbox *o, kl_buffer *out, const queued *chunk, double now_s);
 void kl_end_segment(outbox *o);
-bool kl_flush_is_due(const outbox *o);
 /* Send what is done; with `more`, ask for the next chunk in the same message. */
 kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error);
 /* A chunk of this many bytes has come. */

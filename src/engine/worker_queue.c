@@ -24,13 +24,9 @@ void kl_queue_remove(queue *q, queued **place) {
     free(gone);
 }
 
-void kl_queue_drop_first(queue *q) {
-    kl_queue_remove(q, &q->first);
-}
-
 void kl_queue_clear(queue *q) {
     while (q->first)
-        kl_queue_drop_first(q);
+        kl_queue_remove(q, &q->first);
     kl_queue_open(q);
 }
 

@@ -42,16 +42,8 @@ kilter_status kl_worker_refuse(kl_worker *w, kilter_error *error, const char *fo
 
 /* --- results --- */
 
-bool kl_has_results(const outbox *o) {
-    return o->segments > 0 || o->segment.count > 0;
-}
-
 double kl_worker_results_due_s(const kl_worker *w) {
     return w->hand.at_work && kl_has_results(&w->outbox) ? w->outbox.first_result_s + KL_FLUSH_S : HUGE_VAL;
-}
-
-bool kl_flush_is_due(const outbox *o) {
-    return o->out.size >= KL_FLUSH_BYTES || o->last_end_s - o->first_result_s >= KL_FLUSH_S;
 }
 
 void kl_begin_segment(outbox *o, kl_buffer *out, const queued *chunk, double now_s) {

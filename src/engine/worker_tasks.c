@@ -116,12 +116,13 @@ static void swap_buffers(kl_buffer *a, kl_buffer *b) {
     *b = kept;
 }
 
-/* Begin the message that the next task's result becomes, where the master can read it. */
+/* Begin the message that the next task's result becomes: where the master can read it, or in the larger
+ * buffer, so that only one of the two grows to a message. */
 static void begin_message(kl_worker *w) {
     kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
-    if (out->borrowed)
+    if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))
         swap_buffers(out, making);
-    else if (!making->borrowed)
+    if (!making->borrowed)
         kl_lend(w->transport, w->master, 0, making);
     kl_begin_segment(&w->outbox, making, w->queue.first, w->hand.began_s);
 }
@@ -215,7 +216,7 @@ kilter_status kl_worker_end_task(kl_worker *w, int code, kilter_error *error) {
     if (q->first->at == q->first->head.count) {
         w->outbox.segment.last = true;
         kl_end_segment(&w->outbox);
-        kl_queue_drop_first(q);
+        kl_queue_remove(q, &q->first);
     }
     return kl_flush_is_due(&w->outbox) ? kl_worker_flush(w, !q->first && !w->asking.asked, error) : KILTER_OK;
 }
@@ -264,7 +265,7 @@ static kilter_status take_shared(kl_worker *w, kilter_error *error) {
     int code = w->options->shared ? w->options->shared(w->shared->bytes, w->state) : 0;
     if (code != 0)
         return kl_worker_refuse(w, error, "its shared function returned %d", code);
-    kl_queue_drop_first(&w->queue);
+    kl_queue_remove(&w->queue, &w->queue.first);
     return KILTER_OK;
 }
 
