@@ -11,7 +11,7 @@
 
 typedef struct kl_worker kl_worker;
 
-/* What a worker does, and what it asks of its driver. Shared by all workers that are alike; must outlive
+/* The work of a worker, and its driver's functions. Shared by all workers that are alike; must outlive
  * them. */
 typedef struct kl_worker_options {
     kilter_work_fn work;

@@ -60,7 +60,7 @@ bool kl_worker_is_orphan(const kl_worker *w) {
     return w->orphan;
 }
 
-/* What is in it is forgotten; memory that the master who is gone had lent goes, too. */
+/* Forget what the buffer holds. Memory that the lost master had lent is released. */
 static void empty(kl_buffer *buffer) {
     if (buffer->borrowed)
         kl_buffer_free(buffer);
@@ -188,7 +188,7 @@ static kilter_status on_release(kl_worker *w, const kl_message *m, kilter_error 
     return KILTER_OK;
 }
 
-/* What is at hand counts no more. */
+/* The task at hand no longer counts. */
 static kilter_status on_renew(kl_worker *w, const kl_message *m, kilter_error *error) {
     char why[WHY_BYTES];
     kl_wire_get_text(m->data, m->size, why, sizeof why);
@@ -292,8 +292,8 @@ static kilter_status check_patience(const kl_worker *w, kilter_error *error) {
                    w->options->patience_s);
 }
 
-/* Who runs dry reports. But if more had come by then and asks for the next chunk at once, one message is
- * enough for both. */
+/* A worker that runs dry reports. But if more had come by then and asks for the next chunk at once, one
+ * message is enough for both. */
 static bool is_to_report(const kl_worker *w, bool ran_dry) {
     if (!w->queue.first)
         return w->ready && (!w->asking.asked || kl_has_results(&w->outbox));

@@ -1,4 +1,4 @@
-/* What another thread does for the worker while a task takes long. */
+/* Another thread serves the worker's messages while a task takes long. */
 #include "engine/worker_private.h"
 
 /* A worker with more than this part of its limit is replaced after its task, so that a slow leak fails no
@@ -53,7 +53,7 @@ static uint64_t look_at_memory(kl_worker *w) {
     return taken;
 }
 
-/* What is done between tasks, but for doing one. */
+/* Do everything that is done between tasks, except for beginning one. */
 static kilter_status attend(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     kilter_status status = kl_worker_take_in(w, 0, error);

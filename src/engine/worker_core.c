@@ -21,8 +21,8 @@ void kl_core_use_clear(core_use *u) {
     *u = (core_use){.options = u->options, .driver = u->driver};
 }
 
-/* What others had of the core since the last look, without that of waits; no more than tasks took beyond what
- * this thread computed. */
+/* Add the time that others had of the core since the last look, without that of waits; no more than tasks
+ * took beyond what this thread computed. */
 static void look_at_core(core_use *u) {
     double run_s, delay_s;
     if (!u->options->core(u->driver, &run_s, &delay_s))

@@ -1,8 +1,8 @@
 /* Giving tasks back: those the master wants back, or all when the worker leaves. */
 #include "engine/worker_private.h"
 
-/* Of the chunk at `place`, give back what is not begun from task `keep` on. What was done of it goes first.
- */
+/* Give back the tasks of the chunk at `place` that are not begun, from task `keep` on. Results of the others
+ * go first. */
 static kilter_status give_back(kl_worker *w, queued **place, uint64_t keep, kilter_error *error) {
     queued *chunk = *place;
     bool at_hand = w->hand.at_work && chunk == w->queue.first;

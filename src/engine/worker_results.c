@@ -1,4 +1,4 @@
-/* What the worker sends: results that are ready, and with them the request for the next chunk.
+/* Messages of the worker: results that are ready, and with them the request for the next chunk.
  *
  *   queue     [ chunk 7: ######>········ ][ chunk 9 ]      > the task at hand; chunk 9 came while 7 was being
  * done segment             ^^^^                               done, not sent yet */

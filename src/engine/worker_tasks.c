@@ -8,7 +8,7 @@
 
 #include "engine/worker_private.h"
 
-/* So much time in tasks is enough to tell which share of it was CPU time. */
+/* Time in tasks that is enough to tell which share of it was CPU time. */
 static const double SHARE_S = 10e-3;
 
 kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size) {
@@ -75,7 +75,7 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     account_share(&w->share, &w->attendance, seconds);
 }
 
-/* What is wrong with the result, or with there being none. */
+/* Make the result a failure if something is wrong with it, or if there is none. */
 static void check_result(hand *h, int code, size_t wanted) {
     kilter_result *result = &h->result;
     char text[100];
@@ -116,8 +116,8 @@ static void swap_buffers(kl_buffer *a, kl_buffer *b) {
     *b = kept;
 }
 
-/* Begin the message that the next task's result becomes: where the master can read it, or in the larger
- * buffer, so that only one of the two grows to a message. */
+/* Begin the message that the next task's result becomes. It lies where the master can read it, or else in the
+ * larger buffer, so that only one of the two grows. */
 static void begin_message(kl_worker *w) {
     kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
     if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))

@@ -258,7 +258,7 @@ static void put_in_places(kl_crew *c) {
         put_in_place(c, at);
 }
 
-/* Whoever asks sees every worker in its place and all sums, and so cannot tell when these were computed. */
+/* Every question begins with this, so no answer depends on when the order was made. */
 static void waits_in_order(const kl_crew *crew) {
     kl_crew *c = (kl_crew *)crew;
     put_in_places(c);
