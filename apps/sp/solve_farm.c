@@ -563,7 +563,7 @@ static kilter_status prepare(solver *s, kilter_error *error) {
     s->columns = s->in.problem->stage[0].columns;
     s->stages = plan_stages(s);
     s->cut.slope = calloc((size_t)s->columns + 1, sizeof(double));
-    sp_job_pack(&s->files, &s->in.core, &s->in.time, &s->in.stoch, NULL, 0, s->options.seed);
+    sp_job_pack(&s->files, s->in.files, NULL, 0, s->options.seed);
     return s->files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
 }
 

@@ -284,8 +284,7 @@ void kl_mpi_started(kl_mpi_vigil *v) {
     free(v);
 }
 
-kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided, kl_mpi_vigil **vigil,
-                           kilter_error *error) {
+kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_vigil **vigil, kilter_error *error) {
     int running = 0, finished = 0;
     *started = false;
     *vigil = NULL;
@@ -307,7 +306,7 @@ kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided
     if (status != KILTER_OK)
         return status;
     choose_ways();
-    int code = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, provided);
     if (code != MPI_SUCCESS) {
         kl_mpi_started(*vigil);
         *vigil = NULL;
