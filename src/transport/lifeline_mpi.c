@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -175,15 +174,11 @@ static int listen_anywhere(uint16_t *port) {
     return fd;
 }
 
-static bool fill_random(void *data, size_t size) {
-    for (uint8_t *at = data; size > 0;) {
-        ssize_t got = getrandom(at, size, 0);
-        if (got < 0 && errno != EINTR)
-            return false;
-        at += got > 0 ? got : 0;
-        size -= got > 0 ? (size_t)got : 0;
-    }
-    return true;
+static bool make_secrets(secret *secrets, size_t count) {
+    bool made = true;
+    for (size_t i = 0; i < count && made; i++)
+        made = getentropy(&secrets[i], sizeof secrets[i]) == 0;
+    return made;
 }
 
 kilter_status kl_lifelines_listen(size_t workers, double lost_after_s, kl_lifelines **lines,
@@ -201,7 +196,7 @@ kilter_status kl_lifelines_listen(size_t workers, double lost_after_s, kl_lifeli
     }
     l->secrets = secrets;
     l->listener = listen_anywhere(&l->port);
-    if (l->listener < 0 || !watch(l, l->listener) || !fill_random(secrets, workers * sizeof *secrets)) {
+    if (l->listener < 0 || !watch(l, l->listener) || !make_secrets(secrets, workers)) {
         int code = errno;
         kl_lifelines_close(l);
         return system_error(doing, code, error);

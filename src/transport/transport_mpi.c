@@ -129,11 +129,7 @@ static peer *peer_named(mpi *m, kl_peer name) {
 }
 
 static void tell(mpi *m, const kl_event *event) {
-    if (!kl_event_queue_push(&m->ready, event)) {
-        kl_event copy = *event;
-        kl_message_release(&copy.message);
-        m->out_of_memory = true;
-    }
+    m->out_of_memory |= !kl_event_queue_push(&m->ready, event);
 }
 
 static kilter_status mpi_error(int code, const char *doing, kilter_error *error) {
@@ -144,18 +140,6 @@ static kilter_status mpi_error(int code, const char *doing, kilter_error *error)
 }
 
 /* --- sending --- */
-
-static void put_length(uint8_t *to, uint64_t length) {
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        to[i] = (uint8_t)(length >> 8 * i);
-}
-
-static uint64_t get_length(const uint8_t *from) {
-    uint64_t length = 0;
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        length |= (uint64_t)from[i] << 8 * i;
-    return length;
-}
 
 /* The bytes of a seal behind a message of `size`: none where it has no rest, or no rank dies. */
 static size_t seal_of(size_t size) {
@@ -269,11 +253,11 @@ static bool queue(mpi *m, size_t i, uint64_t length, const void *data, size_t si
     if (!it)
         return false;
     *it = (parcel){.peer = i, .bytes = LENGTH_BYTES + size + seal_of(size)};
-    put_length(it->data, length);
+    kl_store_u64(it->data, length);
     if (size)
         memcpy(it->data + LENGTH_BYTES, data, size);
     if (seal_of(size) > 0)
-        put_length(it->data + LENGTH_BYTES + size, SEAL);
+        kl_store_u64(it->data + LENGTH_BYTES + size, SEAL);
     peer *p = &m->peers[i];
     if (p->last_waiting)
         p->last_waiting->next = it;
@@ -355,7 +339,7 @@ static void hear_bye(mpi *m, size_t i) {
 }
 
 static bool sealed(const peer *p) {
-    return p->coming == p->size || get_length(p->body + p->size) == SEAL;
+    return p->coming == p->size || kl_load_u64(p->body + p->size) == SEAL;
 }
 
 static void hear_message(mpi *m, size_t i) {
@@ -379,7 +363,7 @@ static void hear_message(mpi *m, size_t i) {
 
 static void hear_head(mpi *m, size_t i, size_t bytes) {
     peer *p = &m->peers[i];
-    uint64_t length = bytes < LENGTH_BYTES ? 0 : get_length(p->head);
+    uint64_t length = bytes < LENGTH_BYTES ? 0 : kl_load_u64(p->head);
     if (length >= BYE_IN_MOURNING && bytes == LENGTH_BYTES) {
         m->mourning |= length == BYE_IN_MOURNING;
         hear_bye(m, i);
@@ -398,7 +382,7 @@ static void hear_head(mpi *m, size_t i, size_t bytes) {
         m->out_of_memory = true;
         return;
     }
-    put_length(p->body + p->size, ~SEAL);
+    kl_store_u64(p->body + p->size, ~SEAL);
     memcpy(p->body, p->head + LENGTH_BYTES, p->got);
     if (p->got < p->coming)
         post_rest(m, i);
@@ -580,12 +564,9 @@ static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void 
     mpi *m = (mpi *)transport;
     peer *p = peer_named(m, name);
     if (!p || p->standing != LIVE || p->said_bye)
-        return kl_fail(error, KILTER_ERR_PEER,
-                       "sending %zu bytes to peer %llu: it is gone; give its work to another", size,
-                       (unsigned long long)name);
+        return kl_cannot_send(KILTER_ERR_PEER, name, size, error);
     if (!queue(m, (size_t)(p - m->peers), size, data, size))
-        return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
-                       (unsigned long long)name);
+        return kl_cannot_send(KILTER_ERR_MEMORY, name, size, error);
     note_traffic(m); /* an answer may follow soon */
     return KILTER_OK;
 }
@@ -814,7 +795,7 @@ static kilter_status meet_master(mpi *m, double lost_after_s, kilter_error *erro
         return status;
     const size_t token = sizeof(uint64_t);
     if (invitation->size >= token) {
-        m->wait.bells = kl_bells_open(get_length(invitation->data), (uint32_t)m->ranks, (uint32_t)m->rank);
+        m->wait.bells = kl_bells_open(kl_load_u64(invitation->data), (uint32_t)m->ranks, (uint32_t)m->rank);
         m->near = kl_bells_is_there(m->wait.bells, 0);
         if (!m->near) { /* the master is on another host */
             kl_bells_close(m->wait.bells);
