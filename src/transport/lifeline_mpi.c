@@ -139,15 +139,12 @@ bool kl_lifelines_heard(const kl_lifelines *l, void *words, size_t size) {
 
 /* A socket on all addresses of the family and a free port; −1: there is none. */
 static int bind_anywhere(int family) {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    struct sockaddr_storage any = {.ss_family = (sa_family_t)family}; /* zeros: any address, any port */
+    socklen_t size = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     int off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    bool bound = family == AF_INET6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
-                                          bind(fd, (struct sockaddr *)&six, sizeof six) == 0
-                                    : bind(fd, (struct sockaddr *)&four, sizeof four) == 0;
-    if (bound)
+    if (fd >= 0 && family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0)
+        size = 0; /* which no address has: bind() fails */
+    if (fd < 0 || bind(fd, (struct sockaddr *)&any, size) == 0)
         return fd;
     close(fd);
     return -1;

@@ -177,12 +177,7 @@ static item *take(endpoint *e, double now_s) {
 }
 
 static item *wait_for_item(endpoint *e, double timeout_s) {
-    double deadline_s = kl_deadline_s(timeout_s);
-    struct timespec until = {0};
-    if (deadline_s < HUGE_VAL) { /* a deadline beyond time_t never comes */
-        until.tv_sec = (time_t)fmin(deadline_s, 1e15);
-        until.tv_nsec = (long)((fmin(deadline_s, 1e15) - (double)until.tv_sec) * 1e9);
-    }
+    struct timespec until = timeout_s > 0 ? kl_time_after(timeout_s) : (struct timespec){0};
     item *it = NULL;
     pthread_mutex_lock(&e->lock);
     while (!e->woken && !(it = take(e, 0))) {

@@ -919,6 +919,11 @@ enum { MASTER_THREADS = 6, WORKER_THREADS = 3 };
 
 static kilter_status new_endpoint(const char *address, const kl_zmq_options *options, bool is_master,
                                   endpoint **made, kilter_error *error) {
+    kilter_status status = kl_zmq_check(address, error);
+    if (!status)
+        status = is_master ? kl_zmq_may_listen(address, error) : kl_zmq_may_join(address, error);
+    if (status)
+        return status;
     endpoint *e = calloc(1, sizeof *e);
     char *copy = strdup(address);
     if (!e || !copy) {
@@ -937,7 +942,7 @@ static kilter_status new_endpoint(const char *address, const kl_zmq_options *opt
     if (!(e->options.lost_after_s > 0))
         e->options.lost_after_s = KL_LOST_AFTER_S;
     atomic_init(&e->woken, false);
-    kilter_status status = kl_allow_threads(is_master ? MASTER_THREADS : WORKER_THREADS, error);
+    status = kl_allow_threads(is_master ? MASTER_THREADS : WORKER_THREADS, error);
     if (!status && e->is_tcp)
         status = copy_key(e, options->key, error);
     e->context = e->wake_fd < 0 || status ? NULL : zmq_ctx_new();
@@ -965,48 +970,30 @@ static kilter_status bind_endpoint(endpoint *e, char **bound, kilter_error *erro
     if (zmq_getsockopt(e->socket, ZMQ_LAST_ENDPOINT, last, &size) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "listening at \"%.200s\": asking where: %s", e->address,
                        zmq_strerror(errno));
-    char *copy = bound ? strdup(last) : NULL;
-    if (bound && !copy)
+    if (bound && !(*bound = strdup(last)))
         return kl_fail(error, KILTER_ERR_MEMORY, "listening at \"%.200s\": memory ran out", e->address);
-    if (bound)
-        *bound = copy;
     return KILTER_OK;
+}
+
+/* Hand the endpoint out, or free it if it could not be opened. */
+static kilter_status finish(endpoint *e, kilter_status status, kl_transport **transport) {
+    if (status)
+        free_endpoint(e);
+    else
+        *transport = &e->transport;
+    return status;
 }
 
 kilter_status kl_zmq_listen(const char *address, const kl_zmq_options *options, char **bound,
                             kl_transport **transport, kilter_error *error) {
     endpoint *e;
-    kilter_status status = kl_zmq_check(address, error);
-    if (!status)
-        status = kl_zmq_may_listen(address, error);
-    if (!status)
-        status = new_endpoint(address, options, true, &e, error);
-    if (status)
-        return status;
-    status = bind_endpoint(e, bound, error);
-    if (status) {
-        free_endpoint(e);
-        return status;
-    }
-    *transport = &e->transport;
-    return KILTER_OK;
+    kilter_status status = new_endpoint(address, options, true, &e, error);
+    return status ? status : finish(e, bind_endpoint(e, bound, error), transport);
 }
 
 kilter_status kl_zmq_join(const char *address, const kl_zmq_options *options, kl_transport **transport,
                           kilter_error *error) {
     endpoint *e;
-    kilter_status status = kl_zmq_check(address, error);
-    if (!status)
-        status = kl_zmq_may_join(address, error);
-    if (!status)
-        status = new_endpoint(address, options, false, &e, error);
-    if (status)
-        return status;
-    status = dial(e, error);
-    if (status) {
-        free_endpoint(e);
-        return status;
-    }
-    *transport = &e->transport;
-    return KILTER_OK;
+    kilter_status status = new_endpoint(address, options, false, &e, error);
+    return status ? status : finish(e, dial(e, error), transport);
 }
