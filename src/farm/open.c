@@ -184,8 +184,7 @@ static int launched_ranks(void) {
 static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_error *error) {
     int rank, size;
     kl_transport *transport;
-    kilter_status status =
-        kl_mpi_open(NULL, NULL, settings->options.lost_after_s, &rank, &size, &transport, error);
+    kilter_status status = kl_mpi_open(settings->options.lost_after_s, &rank, &size, &transport, error);
     if (status != KILTER_OK)
         return status;
     if (rank > 0) {

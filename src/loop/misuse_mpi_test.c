@@ -453,7 +453,7 @@ static void test_deaf(const char *file, int who) {
 
 int main(int count, char **arguments) {
     setenv("KILTER_CHECK", "1", 0);
-    suite_begin(&count, &arguments);
+    suite_begin();
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "steps") == 0)
         test_steps();

@@ -18,8 +18,7 @@ kilter_status kl_mpi_check_library(const char *doing, kilter_error *error);
 kilter_status kl_mpi_check_world(const char *doing, kilter_error *error);
 /* Starts MPI when it is not running. *started: it was not. *vigil: ends the process, with a word, when
  * kl_mpi_started() is not called in time; NULL where MPI ran already. */
-kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided, kl_mpi_vigil **vigil,
-                           kilter_error *error);
+kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_vigil **vigil, kilter_error *error);
 void kl_mpi_started(kl_mpi_vigil *vigil); /* NULL does nothing */
 /* How long ranks are waited for at the beginning: KILTER_MPI_START_S, or 300, as where that is wrong; 0: for
  * ever. */
