@@ -5,7 +5,7 @@
 
 #include "cmd.h"
 #include "records.h"
-#include "report/replay.h"
+#include "report/report.h"
 
 typedef struct request {
     bool json;
@@ -72,11 +72,11 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_replay = {
     .name = "replay",
     .summary = "Show a decision of a run, with the state and the events before it.",
-    .text =
-        "usage: kilter replay [--json] [FILE | --program NAME]\n"
-        "       kilter replay --at T | --decision N [--json] [FILE | --program NAME]\n\n"
-        "Lists the decisions in the record of a run, or shows one of them: what came of it,\n"
-        "the workers at that moment, and what happened since the decision before.\n" KL_RECORD_CHOICE_HELP,
+    .text = "usage: kilter replay [--json] [FILE | --program NAME]\n"
+            "       kilter replay --at T | --decision N [--json] [FILE | --program NAME]\n\n"
+            "Lists the decisions of a run.\n"
+            "With --at or --decision it shows one: what came of it, the workers at that moment,\n"
+            "and what happened since the decision before.\n" KL_RECORD_CHOICE_HELP,
     .options = KL_OPTIONS(rows),
     .takes_files = true,
     .run = run,

@@ -3,7 +3,6 @@
 
 #include "report/print.h"
 #include "report/reading.h"
-#include "report/replay.h"
 #include "report/text.h"
 
 typedef struct printer {
