@@ -2,17 +2,19 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
 
-.PHONY: docs demo check soak bench stragglers paper1 paper2 paper3 shared foresight faults install fuzz tidy format clean packages release
+.PHONY: docs demo quick check soak bench stragglers paper1 paper2 paper3 shared foresight faults install fuzz tidy format clean packages release
 
 demo: packages        ## a real planning problem on unequal workers, start to end
 	tools/demo
 
+quick: packages       ## what a developer runs all day: the quick tests under sanitizers
+	tools/check quick
+
 check: packages       ## everything that must hold: builds, tests, sanitizers, fuzzing
 	FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check
 
-soak: release         ## what takes long: loops on five ranks and more, ten minutes of fuzzing
-	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ctest --preset release -L soak
-	$(MAKE) fuzz FUZZ_SECONDS=600
+soak: packages        ## docs/results/soak.md: all tests at full size, sweeps, series of failures, long fuzzing; hours
+	tools/check soak
 
 bench: release        ## what Kilter costs and what it reaches
 	build/release/bench/kilter-bench

@@ -38,6 +38,7 @@ extern const kl_command kl_cmd_drain;
 extern const kl_command kl_cmd_list;
 extern const kl_command kl_cmd_predict;
 extern const kl_command kl_cmd_prune;
+extern const kl_command kl_cmd_replay;
 extern const kl_command kl_cmd_report;
 extern const kl_command kl_cmd_run;
 extern const kl_command kl_cmd_simulate;

@@ -7,8 +7,8 @@
 #include "cmd.h"
 
 const kl_command *const kl_commands[] = {
-    &kl_cmd_drain, &kl_cmd_list,     &kl_cmd_predict, &kl_cmd_prune, &kl_cmd_report,
-    &kl_cmd_run,   &kl_cmd_simulate, &kl_cmd_tune,    NULL,
+    &kl_cmd_drain,  &kl_cmd_list, &kl_cmd_predict,  &kl_cmd_prune, &kl_cmd_replay,
+    &kl_cmd_report, &kl_cmd_run,  &kl_cmd_simulate, &kl_cmd_tune,  NULL,
 };
 
 const kl_command *kl_cmd_find(const char *name) {

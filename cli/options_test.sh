@@ -70,7 +70,7 @@ completes() { # WANTED WORD…
     [ "$(cat out)" = "$wanted" ] || fail "complete $*: $(cat out), not $wanted"
 }
 completes "predict prune " kilter pr
-completes "report run " kilter help r
+completes "replay report run " kilter help r
 completes "--program " kilter report --j --p
 completes "--gantt " kilter report --json --g
 completes ":files " kilter report --gantt ''
@@ -95,7 +95,7 @@ cat >ask.bash <<'END'
 . "$1/kilter.bash"
 ask() { COMP_LINE=$* COMP_POINT=${#COMP_LINE}; "_$kind"; echo "${COMPREPLY[*]}"; }
 kind=kilter
-ask kilter re
+ask kilter repo
 ask kilter report --f
 ask kilter simulate --engine=e
 ask kilter report one
@@ -109,7 +109,7 @@ _files() { print -l -- one* }
 compset() { [[ $words[CURRENT] == ${~2}* ]] }
 ask() { local -a words=("$@[2,-1]"); local CURRENT=$(($# - 1)); source $place/_kilter $1 }
 place=$1
-ask kilter kilter re
+ask kilter kilter repo
 ask kilter kilter report --f
 ask kilter kilter simulate --engine=e
 ask kilter kilter report one
@@ -118,7 +118,7 @@ END
 cat >ask.fish <<'END'
 source $argv[1]/kilter.fish
 complete -c squares -a '(__kilter_complete farm)'
-for line in 'kilter re' 'kilter report --f' 'kilter simulate --engine=e' 'kilter report one' 'squares --bi'
+for line in 'kilter repo' 'kilter report --f' 'kilter simulate --engine=e' 'kilter report one' 'squares --bi'
     complete -C $line | string replace -r '\t.*' ''
 end
 END

@@ -3,6 +3,10 @@
 # Tests carry the labels `mpi` and the MPI's name; the target mpi_tests builds just what they start.
 if(KILTER_MPIS)
     add_custom_target(mpi_tests)
+    if(KILTER_SANITIZE)
+        add_library(keep_modules MODULE ${PROJECT_SOURCE_DIR}/tests/keep_modules.c)
+        add_dependencies(mpi_tests keep_modules)
+    endif()
 endif()
 
 # kilter_mpi_program(NAME SOURCE…): a program that calls MPI.
@@ -31,13 +35,9 @@ function(kilter_mpi_launcher_flags out)
     set(${out} ${flags} PARENT_SCOPE)
 endfunction()
 
-# What all tests under MPI have. Open MPI refuses root unless told twice. Many ranks take all cores for long: `make soak`.
+# What all tests under MPI have. Open MPI refuses root unless told twice.
 function(kilter_mpi_test_properties name ranks)
-    set(labels mpi ${mpi})
-    if(ranks GREATER 4)
-        list(APPEND labels soak)
-    endif()
-    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 120 PROCESSORS ${ranks}
+    set_tests_properties(${name} PROPERTIES LABELS "mpi;${mpi}" TIMEOUT 120 PROCESSORS ${ranks}
                          ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 endfunction()
 

@@ -36,9 +36,16 @@ static double seconds_in(const char *variable, double otherwise) {
     return value;
 }
 
+static void spend(void *self, double seconds) {
+    (void)self;
+    kl_spend_s(seconds);
+}
+
 kl_clock kl_clock_system(void) {
-    return (kl_clock){
-        .now_s = simulated_s, .simulated = true, .answer_s = seconds_in("KILTER_ANSWER_S", ANSWER_S)};
+    return (kl_clock){.now_s = simulated_s,
+                      .spend = spend,
+                      .simulated = true,
+                      .answer_s = seconds_in("KILTER_ANSWER_S", ANSWER_S)};
 }
 
 double kl_unix_time_s(void) {

@@ -44,22 +44,31 @@ static const char *take(int *argc, char **argv, const char *name, kilter_error *
     return NULL;
 }
 
-static uint64_t take_number(int *argc, char **argv, const char *name, uint64_t otherwise, uint64_t least,
-                            uint64_t most, kilter_error *error) {
-    const char *text = take(argc, argv, name, error);
+/* An option with a number. */
+typedef struct number {
+    const char *name;
+    uint64_t standard, least, most;
+} number;
+
+static uint64_t take_number(int *argc, char **argv, const number *n, kilter_error *error) {
+    const char *text = take(argc, argv, n->name, error);
     if (!text)
-        return otherwise;
+        return n->standard;
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end || errno || value < least || value > most)
-        kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is not a number from %llu to %llu", name, text,
-                (unsigned long long)least, (unsigned long long)most);
+    if (!isdigit((unsigned char)*text) || *end || errno || value < n->least || value > n->most)
+        kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is not a number from %llu to %llu", n->name, text,
+                (unsigned long long)n->least, (unsigned long long)n->most);
     return value;
 }
 
 kilter_status kl_simfarm_read(int *argc, char **argv, kl_simfarm *farm, kilter_error *error) {
     enum { MOST_ITERATIONS = 1000000, MOST_BYTES = 1 << 30 };
+    static const number SEED = {"--seed", 1, 0, UINT64_MAX},
+                        ITERATIONS = {"--iterations", 1, 1, MOST_ITERATIONS},
+                        TASK_BYTES = {"--task-bytes", 0, 0, MOST_BYTES},
+                        RESULT_BYTES = {"--result-bytes", 0, 0, MOST_BYTES};
     kilter_error bad = {KILTER_OK, ""};
     for (int i = 1; i < *argc; i++)
         if (strcmp(argv[i], "--help") == 0) {
@@ -68,11 +77,11 @@ kilter_status kl_simfarm_read(int *argc, char **argv, kl_simfarm *farm, kilter_e
             return kl_fail(error, KILTER_ENDED, "help was asked for");
         }
     const char *tasks = take(argc, argv, "--tasks", &bad);
-    uint64_t seed = take_number(argc, argv, "--seed", 1, 0, UINT64_MAX, &bad);
+    uint64_t seed = take_number(argc, argv, &SEED, &bad);
     kl_simfarm read = {
-        .iterations = (uint32_t)take_number(argc, argv, "--iterations", 1, 1, MOST_ITERATIONS, &bad),
-        .task_bytes = take_number(argc, argv, "--task-bytes", 0, 0, MOST_BYTES, &bad),
-        .result_bytes = take_number(argc, argv, "--result-bytes", 0, 0, MOST_BYTES, &bad),
+        .iterations = (uint32_t)take_number(argc, argv, &ITERATIONS, &bad),
+        .task_bytes = take_number(argc, argv, &TASK_BYTES, &bad),
+        .result_bytes = take_number(argc, argv, &RESULT_BYTES, &bad),
     };
     if (bad.status != KILTER_OK)
         return kl_fail(error, bad.status, "%s", bad.text);

@@ -61,31 +61,29 @@ static int test_any(kl_mpi_wait *wait, int count, MPI_Request *requests, int *at
 }
 
 /* Sends of small messages complete at once, and MPI_Waitany() would return them one at a time. */
-static int test_sends(kl_mpi_wait *wait, MPI_Request *requests, int from, int to, int *done, int *which,
-                      MPI_Status *statuses) {
+static int test_sends(kl_mpi_wait *wait, kl_mpi_sight *s) {
     int code = MPI_SUCCESS, at;
-    for (int i = from; i < to && code == MPI_SUCCESS; i++) {
-        MPI_Request pair[2] = {requests[i]};
-        code = test_any(wait, 1, pair, &at, &statuses[*done]);
-        requests[i] = pair[0];
+    for (int i = s->receives; i < s->receives + s->sends && code == MPI_SUCCESS; i++) {
+        MPI_Request pair[2] = {s->requests[i]};
+        code = test_any(wait, 1, pair, &at, &s->statuses[s->done]);
+        s->requests[i] = pair[0];
         if (code == MPI_SUCCESS && at == 0)
-            which[(*done)++] = i;
+            s->which[s->done++] = i;
     }
     return code;
 }
 
-int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int sends, bool for_ever, int *done,
-                int *which, MPI_Status *statuses) {
-    int count = receives + sends, at = MPI_UNDEFINED;
-    *done = 0;
-    int code = test_sends(wait, requests, receives, count, done, which, statuses);
-    if (code == MPI_SUCCESS && for_ever && *done == 0)
-        code = wait_any(count, requests, &at, &statuses[0]);
+int kl_mpi_look(kl_mpi_wait *wait, kl_mpi_sight *s, bool for_ever) {
+    int count = s->receives + s->sends, at = MPI_UNDEFINED;
+    s->done = 0;
+    int code = test_sends(wait, s);
+    if (code == MPI_SUCCESS && for_ever && s->done == 0)
+        code = wait_any(count, s->requests, &at, &s->statuses[0]);
     else if (code == MPI_SUCCESS)
-        code = test_any(wait, count, requests, &at, &statuses[*done]);
+        code = test_any(wait, count, s->requests, &at, &s->statuses[s->done]);
     if (code == MPI_SUCCESS && at != MPI_UNDEFINED)
-        which[(*done)++] = at;
-    if (code == MPI_SUCCESS && *done == 0 && for_ever)
+        s->which[s->done++] = at;
+    if (code == MPI_SUCCESS && s->done == 0 && for_ever)
         sg_actor_suspend(
             sg_actor_self()); /* nothing can arrive; SimGrid reports a deadlock when all ranks wait */
     return code;

@@ -166,65 +166,40 @@ static bool is_infeasible(Clp_Simplex *model) {
 
 /* --- programs for which CLP has no answer that follows --- */
 
-typedef struct other { /* a program over the rows of a model, with its columns and others */
-    int rows, columns;
-    int *start, *row;
-    double *value, *lower, *upper, *cost, *row_lower, *row_upper;
-} other;
-
-static void free_other(other *e) {
-    free(e->start);
-    free(e->row);
-    free(e->value);
-    free(e->lower);
-    free(e->upper);
-    free(e->cost);
-    free(e->row_lower);
-    free(e->row_upper);
-}
-
-static bool allocate(Clp_Simplex *model, int more, other *e) {
-    *e = (other){.rows = Clp_numberRows(model), .columns = Clp_numberColumns(model) + more};
-    size_t columns = (size_t)e->columns + 1, rows = (size_t)e->rows + 1, entries = (size_t)more + 1;
+/* Make a program over the rows of a model, with its columns and `more`, which have one entry each. */
+static bool allocate(Clp_Simplex *model, int more, sp_program *e) {
+    size_t entries = (size_t)more;
     for (int j = 0; j < Clp_numberColumns(model); j++)
         entries += (size_t)Clp_getVectorLengths(model)[j];
-    e->start = calloc(columns, sizeof *e->start);
-    e->row = calloc(entries, sizeof *e->row);
-    e->value = calloc(entries, sizeof *e->value);
-    e->lower = calloc(columns, sizeof *e->lower);
-    e->upper = calloc(columns, sizeof *e->upper);
-    e->cost = calloc(columns, sizeof *e->cost);
-    e->row_lower = calloc(rows, sizeof *e->row_lower);
-    e->row_upper = calloc(rows, sizeof *e->row_upper);
-    return e->start && e->row && e->value && e->lower && e->upper && e->cost && e->row_lower && e->row_upper;
+    return sp_program_make(e, Clp_numberRows(model), Clp_numberColumns(model) + more, entries);
 }
 
-static int copy_matrix(Clp_Simplex *model, other *e) {
+static int copy_matrix(Clp_Simplex *model, sp_program *e) {
     int at = 0;
     for (int j = 0; j < Clp_numberColumns(model); j++) {
         CoinBigIndex start = Clp_getVectorStarts(model)[j], end = start + Clp_getVectorLengths(model)[j];
         for (CoinBigIndex from = start; from < end; from++, at++) {
-            e->row[at] = Clp_getIndices(model)[from];
-            e->value[at] = Clp_getElements(model)[from];
+            e->matrix.row[at] = Clp_getIndices(model)[from];
+            e->matrix.value[at] = Clp_getElements(model)[from];
         }
-        e->start[j + 1] = at;
+        e->matrix.start[j + 1] = at;
     }
     return at;
 }
 
 /* Two more columns for each row make up what is missing there. */
-static void fill_missing(Clp_Simplex *model, other *e) {
+static void fill_missing(Clp_Simplex *model, sp_program *e) {
     int at = copy_matrix(model, e), own = Clp_numberColumns(model);
     memcpy(e->lower, Clp_columnLower(model), (size_t)own * sizeof *e->lower);
     memcpy(e->upper, Clp_columnUpper(model), (size_t)own * sizeof *e->upper);
     memcpy(e->row_lower, Clp_rowLower(model), (size_t)e->rows * sizeof *e->row_lower);
     memcpy(e->row_upper, Clp_rowUpper(model), (size_t)e->rows * sizeof *e->row_upper);
     for (int j = own; j < e->columns; j++, at++) {
-        e->row[at] = (j - own) / 2;
-        e->value[at] = (j - own) % 2 ? -1 : 1;
+        e->matrix.row[at] = (j - own) / 2;
+        e->matrix.value[at] = (j - own) % 2 ? -1 : 1;
         e->upper[j] = DBL_MAX;
         e->cost[j] = 1;
-        e->start[j + 1] = at + 1;
+        e->matrix.start[j + 1] = at + 1;
     }
 }
 
@@ -247,7 +222,7 @@ static double largest_cost(Clp_Simplex *model) {
 
 /* Steps that may be taken for ever, of 1 at most in each column; costs of 1 at most, as those of a scenario
  * are as small as its weight. */
-static void fill_steps(Clp_Simplex *model, other *e) {
+static void fill_steps(Clp_Simplex *model, sp_program *e) {
     double most = largest_cost(model);
     copy_matrix(model, e);
     for (int j = 0; j < e->columns; j++) {
@@ -262,14 +237,13 @@ static void fill_steps(Clp_Simplex *model, other *e) {
 }
 
 /* The least cost; NaN: it is not proved. Such a program has a point, and a least cost. */
-static double least_cost(Clp_Simplex *model, int more, void (*fill)(Clp_Simplex *, other *)) {
-    other e;
+static double least_cost(Clp_Simplex *model, int more, void (*fill)(Clp_Simplex *, sp_program *)) {
+    sp_program e;
     Clp_Simplex *made = NULL;
     double least = NAN;
     if (allocate(model, more, &e)) {
         fill(model, &e);
-        made = sp_clp_load(e.columns, e.rows, e.start, e.row, e.value, e.lower, e.upper, e.cost, e.row_lower,
-                           e.row_upper);
+        made = sp_clp_load(&e);
     }
     for (int by = 0; made && isnan(least) && by < 2; by++)
         if (sp_claim_checked(made, sp_lp_meaning(by ? sp_clp_primal(made) : sp_clp_dual(made))) ==
@@ -277,7 +251,7 @@ static double least_cost(Clp_Simplex *model, int more, void (*fill)(Clp_Simplex 
             least = sp_claim_cost(made);
     if (made)
         Clp_deleteModel(made);
-    free_other(&e);
+    sp_program_free(&e);
     return least;
 }
 

@@ -6,22 +6,21 @@
 
 #include <Clp_C_Interface.h>
 
+#include "program.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* A loaded model, silent; NULL: memory ran out. */
-Clp_Simplex *sp_clp_load(int columns, int rows, const int *start, const int *row, const double *value,
-                         const double *column_lower, const double *column_upper, const double *cost,
-                         const double *row_lower, const double *row_upper);
+/* Return a model with the program, silent; NULL: memory ran out. Bounds that are NULL are CLP's own. */
+Clp_Simplex *sp_clp_load(const sp_program *program);
 
 /* Persistent arrays and Dantzig's pricing in the dual method. Not for a model whose rows change: CLP's
  * assertions fail. False: memory ran out. */
 bool sp_clp_restart_often(Clp_Simplex *model);
 
 /* False: memory ran out. */
-bool sp_clp_add_rows(Clp_Simplex *model, int count, const double *lower, const double *upper,
-                     const int *start, const int *column, const double *value);
+bool sp_clp_add_rows(Clp_Simplex *model, const sp_rows *rows, const double *upper);
 bool sp_clp_delete_rows(Clp_Simplex *model, int count, const int *row);
 
 /* Make every row basic. */

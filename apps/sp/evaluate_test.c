@@ -310,7 +310,7 @@ static void pack_lands(sp_buffer *bytes, const double *x, int columns) {
     sp_file file[3];
     for (int i = 0; i < 3; i++)
         file[i] = load(SP_PROBLEMS, LANDS[i]);
-    sp_job_pack(bytes, &file[0], &file[1], &file[2], x, columns, 9);
+    sp_job_pack(bytes, file, x, columns, 9);
     assert_false(bytes->failed);
     for (int i = 0; i < 3; i++)
         sp_file_free(&file[i]);

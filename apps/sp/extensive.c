@@ -273,26 +273,29 @@ static void put_objective(FILE *out, const namer *n) {
     put_underscores(out, n->behind);
 }
 
-/* Of a row or column `at` of the program: `first` are those of stage 1. */
-static void put_name(FILE *out, const namer *n, char *const *stage_1, int first, char *const *stage_2,
-                     int each, int at) {
-    if (at < first) {
-        fputs(stage_1[at], out);
-        return;
-    }
-    fputs(stage_2[(at - first) % each], out);
+/* Write the name of a row or column of stage 2, which stands in the program once for each scenario. */
+static void put_repeated(FILE *out, const namer *n, const char *name, int scenario) {
+    fputs(name, out);
     put_underscores(out, n->between);
-    fprintf(out, "%d", (at - first) / each);
+    fprintf(out, "%d", scenario);
 }
 
 static void put_row(FILE *out, const namer *n, int i) {
     const sp_stage *one = &n->problem->stage[0], *two = &n->problem->stage[1];
-    put_name(out, n, one->row_name, one->rows, two->row_name, two->rows, i);
+    int at = i - one->rows;
+    if (at < 0)
+        fputs(one->row_name[i], out);
+    else
+        put_repeated(out, n, two->row_name[at % two->rows], at / two->rows);
 }
 
 static void put_column(FILE *out, const namer *n, int j) {
     const sp_stage *one = &n->problem->stage[0], *two = &n->problem->stage[1];
-    put_name(out, n, one->column_name, one->columns, two->column_name, two->columns, j);
+    int at = j - one->columns;
+    if (at < 0)
+        fputs(one->column_name[j], out);
+    else
+        put_repeated(out, n, two->column_name[at % two->columns], at / two->columns);
 }
 
 static char row_type(const sp_program *program, int i) {

@@ -5,7 +5,7 @@
 #include "cli.h"
 
 typedef struct sp_inputs {
-    sp_file core, time, stoch, at;
+    sp_file files[SP_FILES], at;
     sp_problem *problem;
     double *x; /* the decision in `at`; NULL: none was named */
 } sp_inputs;

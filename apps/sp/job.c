@@ -12,14 +12,13 @@ struct sp_job {
 
 enum { JOB_VERSION = 0x3170736b }; /* "ksp1" */
 
-void sp_job_pack(sp_buffer *bytes, const sp_file *core, const sp_file *time, const sp_file *stoch,
-                 const double *x, int columns, uint64_t seed) {
-    const sp_file *files[] = {core, time, stoch};
+void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *x, int columns,
+                 uint64_t seed) {
     sp_put_u32(bytes, JOB_VERSION);
     sp_put_u64(bytes, seed);
-    for (int i = 0; i < 3; i++) {
-        sp_put_span(bytes, files[i]->name, strlen(files[i]->name) + 1);
-        sp_put_span(bytes, files[i]->data, files[i]->size);
+    for (int i = 0; i < SP_FILES; i++) {
+        sp_put_span(bytes, files[i].name, strlen(files[i].name) + 1);
+        sp_put_span(bytes, files[i].data, files[i].size);
     }
     sp_put_u32(bytes, (uint32_t)columns);
     for (int j = 0; j < columns; j++)
@@ -56,11 +55,13 @@ static double *get_decision(sp_reader *reader, int columns) {
 static kilter_status make_job(sp_reader *reader, sp_job *job, kilter_error *error) {
     uint32_t version = sp_get_u32(reader);
     uint64_t seed = sp_get_u64(reader);
-    sp_file core = get_file(reader), time = get_file(reader), stoch = get_file(reader);
+    sp_file files[SP_FILES];
+    for (int i = 0; i < SP_FILES; i++)
+        files[i] = get_file(reader);
     uint32_t columns = sp_get_u32(reader);
     if (reader->bad || version != JOB_VERSION)
         return bad_job(error);
-    kilter_status status = sp_problem_read(&core, &time, &stoch, &job->problem, error);
+    kilter_status status = sp_problem_read(files, &job->problem, error);
     if (status)
         return status;
     if (columns == 0 && sp_reader_done(reader))

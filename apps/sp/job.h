@@ -9,8 +9,8 @@ typedef struct sp_job sp_job;
 
 /* Append to `bytes`; check bytes->failed afterwards. x[0 … columns); NULL and 0: decisions come with orders.
  */
-void sp_job_pack(sp_buffer *bytes, const sp_file *core, const sp_file *time, const sp_file *stoch,
-                 const double *x, int columns, uint64_t seed);
+void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *x, int columns,
+                 uint64_t seed);
 
 /* Make ready to evaluate what was packed. Keeps no pointer into `data`.
  * KILTER_ERR_INPUT when the bytes are not a job of this version; else as sp_problem_read, sp_evaluator_new.

@@ -88,8 +88,7 @@ static void collect(const kilter_outcome *outcome, void *user) {
 static kilter_status run_scenarios(kilter_farm *farm, const sp_options *options, const sp_inputs *in,
                                    collector *collected, kilter_error *error) {
     sp_buffer shared = {0};
-    sp_job_pack(&shared, &in->core, &in->time, &in->stoch, in->x, in->problem->stage[0].columns,
-                options->seed);
+    sp_job_pack(&shared, in->files, in->x, in->problem->stage[0].columns, options->seed);
     if (shared.failed) {
         sp_buffer_free(&shared);
         return sp_fail(error, KILTER_ERR_MEMORY,

@@ -11,11 +11,8 @@
 struct sp_lp {
     Clp_Simplex *model;
     bool spoiled; /* the model remembers things that do not hold for the next problem, so it is made anew */
-    int rows, columns;
     long pivots;
-    /* the program as loaded */
-    int *start, *row;
-    double *value, *lower, *upper, *cost, *row_lower, *row_upper;
+    sp_program program; /* as loaded */
     /* the kept start */
     unsigned char *basis;                     /* columns, then rows */
     double *column_point, *row_point, *duals; /* of the kept basis */
@@ -39,24 +36,21 @@ static bool copy_array(void *to, const void *from, size_t count, size_t size) {
     return copy != NULL;
 }
 
-static bool copy_program(sp_lp *lp, const sp_stage *stage, const sp_matrix *matrix) {
-    size_t rows = (size_t)lp->rows, columns = (size_t)lp->columns, entries = (size_t)matrix->start[columns];
-    if (!copy_array(&lp->start, matrix->start, columns + 1, sizeof(int)) ||
-        !copy_array(&lp->row, matrix->row, entries, sizeof(int)) ||
-        !copy_array(&lp->value, matrix->value, entries, sizeof(double)) ||
-        !copy_array(&lp->lower, stage->lower, columns, sizeof(double)) ||
-        !copy_array(&lp->upper, stage->upper, columns, sizeof(double)) ||
-        !copy_array(&lp->cost, stage->cost, columns, sizeof(double)) ||
-        !copy_array(&lp->row_lower, stage->below, rows, sizeof(double)) ||
-        !copy_array(&lp->row_upper, stage->above, rows, sizeof(double)))
+static bool make_program(sp_program *p, const sp_stage *stage, const sp_matrix *matrix) {
+    size_t columns = (size_t)stage->columns, entries = (size_t)matrix->start[columns];
+    if (!sp_program_make(p, stage->rows, stage->columns, entries))
         return false;
+    memcpy(p->matrix.start, matrix->start, (columns + 1) * sizeof(int));
+    memcpy(p->matrix.row, matrix->row, entries * sizeof(int));
+    memcpy(p->matrix.value, matrix->value, entries * sizeof(double));
+    memcpy(p->cost, stage->cost, columns * sizeof(double));
     for (size_t j = 0; j < columns; j++) {
-        lp->lower[j] = clp_number(lp->lower[j]);
-        lp->upper[j] = clp_number(lp->upper[j]);
+        p->lower[j] = clp_number(stage->lower[j]);
+        p->upper[j] = clp_number(stage->upper[j]);
     }
-    for (size_t i = 0; i < rows; i++) {
-        lp->row_lower[i] = clp_number(stage->rhs[i] + stage->below[i]);
-        lp->row_upper[i] = clp_number(stage->rhs[i] + stage->above[i]);
+    for (int i = 0; i < stage->rows; i++) {
+        p->row_lower[i] = clp_number(stage->rhs[i] + stage->below[i]);
+        p->row_upper[i] = clp_number(stage->rhs[i] + stage->above[i]);
     }
     return true;
 }
@@ -64,8 +58,7 @@ static bool copy_program(sp_lp *lp, const sp_stage *stage, const sp_matrix *matr
 static kilter_status load(sp_lp *lp, bool often, kilter_error *error) {
     if (lp->model)
         Clp_deleteModel(lp->model);
-    lp->model = sp_clp_load(lp->columns, lp->rows, lp->start, lp->row, lp->value, lp->lower, lp->upper,
-                            lp->cost, lp->row_lower, lp->row_upper);
+    lp->model = sp_clp_load(&lp->program);
     lp->spoiled = !lp->model;
     if (lp->model && often && !sp_clp_restart_often(lp->model))
         lp->spoiled = true;
@@ -73,12 +66,12 @@ static kilter_status load(sp_lp *lp, bool often, kilter_error *error) {
         return sp_fail(
             error, KILTER_ERR_MEMORY,
             "loading the second stage (%d rows, %d columns) into CLP: memory ran out; use fewer workers",
-            lp->rows, lp->columns);
+            lp->program.rows, lp->program.columns);
     return KILTER_OK;
 }
 
 static bool make_start(sp_lp *lp) {
-    size_t rows = (size_t)lp->rows, columns = (size_t)lp->columns;
+    size_t rows = (size_t)lp->program.rows, columns = (size_t)lp->program.columns;
     return copy_array(&lp->basis, Clp_statusArray(lp->model), rows + columns, 1) &&
            copy_array(&lp->column_point, Clp_primalColumnSolution(lp->model), columns, sizeof(double)) &&
            copy_array(&lp->row_point, Clp_primalRowSolution(lp->model), rows, sizeof(double)) &&
@@ -91,10 +84,8 @@ kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **
     if (!made)
         return sp_fail(error, KILTER_ERR_MEMORY,
                        "making a linear program: memory ran out; use fewer workers");
-    made->rows = stage->rows;
-    made->columns = stage->columns;
     kilter_status status = KILTER_ERR_MEMORY;
-    if (copy_program(made, stage, matrix)) {
+    if (make_program(&made->program, stage, matrix)) {
         status = load(made, true, error);
         if (!status && !make_start(made))
             status = KILTER_ERR_MEMORY;
@@ -115,14 +106,7 @@ void sp_lp_free(sp_lp *lp) {
         return;
     if (lp->model)
         Clp_deleteModel(lp->model);
-    free(lp->start);
-    free(lp->row);
-    free(lp->value);
-    free(lp->lower);
-    free(lp->upper);
-    free(lp->cost);
-    free(lp->row_lower);
-    free(lp->row_upper);
+    sp_program_free(&lp->program);
     free(lp->basis);
     free(lp->column_point);
     free(lp->row_point);
@@ -143,12 +127,12 @@ kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error) {
 
 double *sp_lp_entries(sp_lp *lp) {
     lp->spoiled = true;
-    return lp->value;
+    return lp->program.matrix.value;
 }
 
 /* The basis alone is not all: a nonbasic column without bounds keeps its value from the last solve. */
 static void restore_start(sp_lp *lp) {
-    size_t rows = (size_t)lp->rows, columns = (size_t)lp->columns;
+    size_t rows = (size_t)lp->program.rows, columns = (size_t)lp->program.columns;
     memcpy(Clp_statusArray(lp->model), lp->basis, rows + columns);
     memcpy(Clp_primalColumnSolution(lp->model), lp->column_point, columns * sizeof(double));
     memcpy(Clp_primalRowSolution(lp->model), lp->row_point, rows * sizeof(double));
@@ -208,7 +192,7 @@ sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try) {
 }
 
 size_t sp_lp_basis_bytes(const sp_lp *lp) {
-    return (size_t)lp->rows + (size_t)lp->columns;
+    return (size_t)lp->program.rows + (size_t)lp->program.columns;
 }
 
 void sp_lp_basis(const sp_lp *lp, unsigned char *basis) {
@@ -216,7 +200,7 @@ void sp_lp_basis(const sp_lp *lp, unsigned char *basis) {
 }
 
 void sp_lp_keep(sp_lp *lp) {
-    size_t rows = (size_t)lp->rows, columns = (size_t)lp->columns;
+    size_t rows = (size_t)lp->program.rows, columns = (size_t)lp->program.columns;
     memcpy(lp->basis, Clp_statusArray(lp->model), rows + columns);
     memcpy(lp->column_point, Clp_primalColumnSolution(lp->model), columns * sizeof(double));
     memcpy(lp->row_point, Clp_primalRowSolution(lp->model), rows * sizeof(double));

@@ -14,17 +14,14 @@ static int most_iterations(int rows, int columns) {
     return most < INT_MAX ? (int)most : INT_MAX;
 }
 
-extern "C" Clp_Simplex *sp_clp_load(int columns, int rows, const int *start, const int *row,
-                                    const double *value, const double *column_lower,
-                                    const double *column_upper, const double *cost, const double *row_lower,
-                                    const double *row_upper) {
+extern "C" Clp_Simplex *sp_clp_load(const sp_program *p) {
     Clp_Simplex *model = nullptr;
     try {
         model = Clp_newModel();
         Clp_setLogLevel(model, 0);
-        Clp_loadProblem(model, columns, rows, start, row, value, column_lower, column_upper, cost, row_lower,
-                        row_upper);
-        Clp_setMaximumIterations(model, most_iterations(rows, columns));
+        Clp_loadProblem(model, p->columns, p->rows, p->matrix.start, p->matrix.row, p->matrix.value, p->lower,
+                        p->upper, p->cost, p->row_lower, p->row_upper);
+        Clp_setMaximumIterations(model, most_iterations(p->rows, p->columns));
         return model;
     } catch (...) {
         if (model)
@@ -44,10 +41,9 @@ extern "C" bool sp_clp_restart_often(Clp_Simplex *model) {
     }
 }
 
-extern "C" bool sp_clp_add_rows(Clp_Simplex *model, int count, const double *lower, const double *upper,
-                                const int *start, const int *column, const double *value) {
+extern "C" bool sp_clp_add_rows(Clp_Simplex *model, const sp_rows *rows, const double *upper) {
     try {
-        Clp_addRows(model, count, lower, upper, start, column, value);
+        Clp_addRows(model, rows->count, rows->lower, upper, rows->start, rows->column, rows->value);
         return true;
     } catch (...) {
         return false;
@@ -67,29 +63,23 @@ extern "C" void sp_clp_start_from_slacks(Clp_Simplex *model) {
     model->model_->allSlackBasis(true); /* true: the point, too */
 }
 
-extern "C" int sp_clp_dual(Clp_Simplex *model) {
+template <typename Method> static int status_after(Clp_Simplex *model, Method method) {
     try {
-        Clp_dual(model, 0);
+        method();
         return Clp_status(model);
     } catch (...) {
         return 4;
     }
+}
+
+extern "C" int sp_clp_dual(Clp_Simplex *model) {
+    return status_after(model, [=] { Clp_dual(model, 0); });
 }
 
 extern "C" int sp_clp_primal(Clp_Simplex *model) {
-    try {
-        Clp_primal(model, 0);
-        return Clp_status(model);
-    } catch (...) {
-        return 4;
-    }
+    return status_after(model, [=] { Clp_primal(model, 0); });
 }
 
 extern "C" int sp_clp_presolved(Clp_Simplex *model) {
-    try {
-        Clp_initialSolve(model);
-        return Clp_status(model);
-    } catch (...) {
-        return 4;
-    }
+    return status_after(model, [=] { Clp_initialSolve(model); });
 }

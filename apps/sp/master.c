@@ -179,26 +179,26 @@ static void launch(sp_master *m, candidate *c) {
     m->flying++;
 }
 
-kilter_status sp_master_new(const sp_problem *problem, int clusters, int basket, double gap,
-                            const double *start, sp_master **master, kilter_error *error) {
-    assert(basket > 0);
+kilter_status sp_master_new(const sp_problem *problem, const sp_master_options *options, sp_master **master,
+                            kilter_error *error) {
+    assert(options->basket > 0);
     sp_master *m = calloc(1, sizeof *m);
     if (m) {
         m->problem = problem;
         m->columns = problem->stage[0].columns;
-        m->clusters = clusters;
-        m->slots = basket;
-        m->gap = gap;
+        m->clusters = options->clusters;
+        m->slots = options->basket;
+        m->gap = options->gap;
     }
     if (!m || !make_arrays(m)) {
         sp_master_free(m);
         return sp_fail(
             error, KILTER_ERR_MEMORY,
             "making the master of %d clusters: there is no room for their cuts; use fewer (--clusters)",
-            clusters);
+            options->clusters);
     }
-    memcpy(m->x, start, (size_t)m->columns * sizeof(double));
-    memcpy(m->centre, start, (size_t)m->columns * sizeof(double));
+    memcpy(m->x, options->start, (size_t)m->columns * sizeof(double));
+    memcpy(m->centre, options->start, (size_t)m->columns * sizeof(double));
     m->radius = RADIUS_FIRST;
     m->model = -INFINITY;
     m->upper = INFINITY;
@@ -341,7 +341,8 @@ static kilter_status add_cuts(sp_master *m, kilter_error *error) {
         add_cuts_of(m, c, &rows, &entries);
     return status
                ? status
-               : sp_table_add(m->table, rows, m->row_lower, m->row_start, m->entry_column, m->entry, error);
+               : sp_table_add(m->table,
+                              &(sp_rows){rows, m->row_lower, m->row_start, m->entry_column, m->entry}, error);
 }
 
 /* A cut that lies idle is dropped, but for those that hold at the incumbent, and for feasibility. */

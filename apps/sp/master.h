@@ -13,10 +13,16 @@
 
 typedef struct sp_master sp_master;
 
-/* Begin at `start`, the first candidate, in slot 0 of `basket`. `gap`: relative, at which to end. Keeps a
- * pointer to `problem`. */
-kilter_status sp_master_new(const sp_problem *problem, int clusters, int basket, double gap,
-                            const double *start, sp_master **master, kilter_error *error);
+typedef struct sp_master_options {
+    int clusters;        /* a cut of each at every candidate */
+    int basket;          /* candidates under way at once, at most */
+    double gap;          /* relative, at which to end */
+    const double *start; /* the first candidate, by columns of stage 1; copied */
+} sp_master_options;
+
+/* Begin with the first candidate in slot 0. Keeps a pointer to `problem`. */
+kilter_status sp_master_new(const sp_problem *problem, const sp_master_options *options, sp_master **master,
+                            kilter_error *error);
 void sp_master_free(sp_master *master); /* NULL does nothing */
 
 /* The decision to evaluate, by columns of stage 1; good until its last cut is taken and sp_master_next(). */

@@ -187,18 +187,17 @@ static kilter_status make_matrices(const sp_file *file, const sp_core *core, con
     return KILTER_OK;
 }
 
-static kilter_status build(const sp_file *core_file, const sp_core *core, const sp_time *time,
-                           const sp_file *stoch_file, sp_layout *layout, sp_problem *problem,
-                           kilter_error *error) {
+static kilter_status build(const sp_file files[SP_FILES], const sp_core *core, const sp_time *time,
+                           sp_layout *layout, sp_problem *problem, kilter_error *error) {
     if (!make_layout(core, time, problem, layout) || !make_stage(&problem->stage[0]) ||
         !make_stage(&problem->stage[1]) || !make_names(core, layout, problem)) {
-        sp_lines lines = {.file = core_file, .error = error};
+        sp_lines lines = {.file = &files[SP_CORE], .error = error};
         return sp_lines_memory(&lines);
     }
     fill_stages(core, layout, problem);
-    kilter_status status = make_matrices(core_file, core, layout, problem, error);
+    kilter_status status = make_matrices(&files[SP_CORE], core, layout, problem, error);
     if (!status)
-        status = sp_stoch_read(stoch_file, core, time, layout, problem, error);
+        status = sp_stoch_read(&files[SP_STOCH], core, time, layout, problem, error);
     return status;
 }
 
@@ -209,31 +208,24 @@ static kilter_status check_size(const sp_file *file, kilter_error *error) {
                    file->name, file->size, SP_FILE_BYTES_MAX);
 }
 
-static kilter_status check_sizes(const sp_file *core, const sp_file *time, const sp_file *stoch,
-                                 kilter_error *error) {
-    kilter_status status = check_size(core, error);
-    if (!status)
-        status = check_size(time, error);
-    return status ? status : check_size(stoch, error);
-}
-
-kilter_status sp_problem_read(const sp_file *core_file, const sp_file *time_file, const sp_file *stoch_file,
-                              sp_problem **problem, kilter_error *error) {
-    kilter_status status = check_sizes(core_file, time_file, stoch_file, error);
+kilter_status sp_problem_read(const sp_file files[SP_FILES], sp_problem **problem, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (int i = 0; !status && i < SP_FILES; i++)
+        status = check_size(&files[i], error);
     if (status)
         return status;
     sp_problem *made = calloc(1, sizeof *made);
     if (!made)
         return sp_fail(error, KILTER_ERR_MEMORY,
-                       "reading %.200s: memory ran out; use a machine with more of it", core_file->name);
+                       "reading %.200s: memory ran out; use a machine with more of it", files[SP_CORE].name);
     sp_core core;
     sp_time time;
     sp_layout layout = {0};
-    status = sp_core_read(core_file, &core, error);
+    status = sp_core_read(&files[SP_CORE], &core, error);
     if (!status)
-        status = sp_time_read(time_file, &core, &time, error);
+        status = sp_time_read(&files[SP_TIME], &core, &time, error);
     if (!status)
-        status = build(core_file, &core, &time, stoch_file, &layout, made, error);
+        status = build(files, &core, &time, &layout, made, error);
     free(layout.row);
     free(layout.column);
     sp_core_free(&core);

@@ -94,10 +94,12 @@ typedef struct sp_problem {
     double scaled_sum;
 } sp_problem;
 
+/* A problem's files, in this order. */
+enum { SP_CORE, SP_TIME, SP_STOCH, SP_FILES };
+
 /* Read the three files. *problem is written on KILTER_OK only and freed with sp_problem_free().
  * KILTER_ERR_INPUT says "NAME:LINE: what is wrong and what is expected"; or KILTER_ERR_MEMORY. */
-kilter_status sp_problem_read(const sp_file *core, const sp_file *time, const sp_file *stoch,
-                              sp_problem **problem, kilter_error *error);
+kilter_status sp_problem_read(const sp_file files[SP_FILES], sp_problem **problem, kilter_error *error);
 void sp_problem_free(sp_problem *problem); /* NULL does nothing */
 
 /* Read a first-stage decision, x[0 … columns of stage 1): either their number and then the values in CORE's

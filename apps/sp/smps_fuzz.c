@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sp_file stoch = next_part("stoch", &at, end), decision = next_part("at", &at, end);
     sp_problem *problem = NULL;
     kilter_error error = {.text = ""};
-    if (sp_problem_read(&core, &time, &stoch, &problem, &error)) {
+    if (sp_problem_read((sp_file[]){core, time, stoch}, &problem, &error)) {
         if (!strchr(error.text, ':'))
             abort(); /* an error without file and line */
         return 0;

@@ -526,7 +526,7 @@ static void wrong_files_are_refused_with_file_and_line(void **state) {
                 stoch = text_file("stoch", text[2]);
         sp_problem *problem = (sp_problem *)state;
         kilter_error error = {.text = ""};
-        kilter_status status = sp_problem_read(&core, &time, &stoch, &problem, &error);
+        kilter_status status = sp_problem_read((sp_file[]){core, time, stoch}, &problem, &error);
         if (status != KILTER_ERR_INPUT || strncmp(error.text, r->where, strlen(r->where)) != 0 ||
             !strstr(error.text, r->what))
             fail_msg("\"%s\" -> \"%s\" gave %d \"%s\", expected \"%s...%s\"", r->from, r->to, (int)status,
@@ -547,7 +547,7 @@ static void a_block_without_values_is_read_or_refused_like_any_other(void **stat
         sp_file files[] = {text_file("core", CORE), text_file("time", TIME), text_file("stoch", text)};
         sp_problem *problem = NULL;
         kilter_error error = {.text = ""};
-        kilter_status status = sp_problem_read(&files[0], &files[1], &files[2], &problem, &error);
+        kilter_status status = sp_problem_read(files, &problem, &error);
         assert_int_equal(status == KILTER_OK, *rows[i].says == '\0');
         assert_non_null(strstr(error.text, rows[i].says));
         sp_problem_free(problem);
@@ -578,7 +578,7 @@ static void sections_without_data_are_read_or_refused(void **state) {
                            text_file("stoch", rows[i].stoch ? rows[i].stoch : STOCH)};
         sp_problem *problem = NULL;
         kilter_error error = {.text = ""};
-        kilter_status status = sp_problem_read(&files[0], &files[1], &files[2], &problem, &error);
+        kilter_status status = sp_problem_read(files, &problem, &error);
         if ((status == KILTER_OK) != (*rows[i].says == 0) || !strstr(error.text, rows[i].says))
             fail_msg("row %d: \"%s\", expected \"%s\"", (int)i, error.text, rows[i].says);
         sp_problem_free(problem);
@@ -591,14 +591,14 @@ static void empty_files_and_zero_bytes_are_refused(void **state) {
     kilter_error error;
     sp_file core = text_file("core", CORE), time = text_file("time", TIME), stoch = text_file("stoch", STOCH);
     sp_file nothing = {"nothing", NULL, 0}, zero = {"zero", "NAME\n\0", 6};
-    assert_int_equal(sp_problem_read(&nothing, &time, &stoch, &problem, &error), KILTER_ERR_INPUT);
+    assert_int_equal(sp_problem_read((sp_file[]){nothing, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
     assert_non_null(strstr(error.text, "nothing:1: "));
-    assert_int_equal(sp_problem_read(&core, &nothing, &stoch, &problem, &error), KILTER_ERR_INPUT);
-    assert_int_equal(sp_problem_read(&core, &time, &nothing, &problem, &error), KILTER_ERR_INPUT);
-    assert_int_equal(sp_problem_read(&zero, &time, &stoch, &problem, &error), KILTER_ERR_INPUT);
+    assert_int_equal(sp_problem_read((sp_file[]){core, nothing, stoch}, &problem, &error), KILTER_ERR_INPUT);
+    assert_int_equal(sp_problem_read((sp_file[]){core, time, nothing}, &problem, &error), KILTER_ERR_INPUT);
+    assert_int_equal(sp_problem_read((sp_file[]){zero, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
     assert_string_equal(error.text, "zero:2: a byte 0 stands here, expected text");
     core.size = (size_t)SP_FILE_BYTES_MAX + 1; /* refused before it is looked at */
-    assert_int_equal(sp_problem_read(&core, &time, &stoch, &problem, &error), KILTER_ERR_INPUT);
+    assert_int_equal(sp_problem_read((sp_file[]){core, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
 }
 
 static void long_and_unprintable_names_stay_short_in_errors(void **state) {
@@ -612,7 +612,7 @@ static void long_and_unprintable_names_stay_short_in_errors(void **state) {
     sp_file file = text_file("core", text), time = text_file("time", TIME), stoch = text_file("stoch", STOCH);
     sp_problem *problem;
     kilter_error error;
-    assert_int_equal(sp_problem_read(&file, &time, &stoch, &problem, &error), KILTER_ERR_INPUT);
+    assert_int_equal(sp_problem_read((sp_file[]){file, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
     assert_string_equal(error.text,
                         "core:9: there is no row aaa?aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..., expected one "
                         "of section ROWS");
@@ -625,7 +625,7 @@ static void long_and_unprintable_names_stay_short_in_errors(void **state) {
 static void read_damaged(const sp_file file[3]) {
     sp_problem *problem = NULL;
     kilter_error error = {.text = ""};
-    kilter_status status = sp_problem_read(&file[0], &file[1], &file[2], &problem, &error);
+    kilter_status status = sp_problem_read(file, &problem, &error);
     if (status == KILTER_OK) {
         assert_non_null(problem);
         sp_problem_free(problem);
@@ -699,7 +699,7 @@ static void a_tree_that_multiplies_is_refused(void **state) {
                       {"stoch", (char *)stoch.data, stoch.size}};
     sp_problem *problem;
     kilter_error error;
-    assert_int_equal(sp_problem_read(&file[0], &file[1], &file[2], &problem, &error), KILTER_ERR_INPUT);
+    assert_int_equal(sp_problem_read(file, &problem, &error), KILTER_ERR_INPUT);
     assert_non_null(strstr(error.text, "written out in full have more than 16777216 values"));
     sp_buffer_free(&core);
     sp_buffer_free(&stoch);

@@ -90,6 +90,7 @@ static kilter_status keeps_rows(const sp_program *program, const sp_table *table
 
 typedef struct optimum {
     sp_lp_status status; /* the rest is there where it is SP_LP_OPTIMAL */
+    double *x;           /* the caller's: the columns of the first stage */
     double objective;    /* the cost without the problem's constant */
     double cost, least;  /* least: what the duals prove */
     bool kept;           /* the rows */
@@ -103,9 +104,9 @@ static bool is_proven(const optimum *found, double gap) {
 }
 
 static kilter_status take_optimum(const sp_problem *problem, const sp_program *program, const sp_table *table,
-                                  double *x, optimum *found, kilter_error *error) {
-    copy_first_stage(problem, table, x);
-    *found = (optimum){.status = SP_LP_OPTIMAL, .objective = sp_table_objective(table)};
+                                  optimum *found, kilter_error *error) {
+    copy_first_stage(problem, table, found->x);
+    *found = (optimum){.status = SP_LP_OPTIMAL, .x = found->x, .objective = sp_table_objective(table)};
     found->cost = found->objective + problem->constant;
     kilter_status status = least_cost(program, table, &found->least, error);
     found->least += problem->constant;
@@ -115,11 +116,11 @@ static kilter_status take_optimum(const sp_problem *problem, const sp_program *p
 /* What is not proven to the gap is solved more exactly, once: there and at the bounds CLP's tolerances were
  * too wide. */
 static kilter_status prove(const sp_problem *problem, const sp_program *program, double gap, sp_table *table,
-                           double *x, optimum *found, kilter_error *error) {
-    kilter_status status = take_optimum(problem, program, table, x, found, error);
+                           optimum *found, kilter_error *error) {
+    kilter_status status = take_optimum(problem, program, table, found, error);
     if (status || is_proven(found, gap) || sp_table_solve_exactly(table) != SP_LP_OPTIMAL)
         return status;
-    return take_optimum(problem, program, table, x, found, error);
+    return take_optimum(problem, program, table, found, error);
 }
 
 /* Solve a program that has the first stage's columns first. The program is freed. */
@@ -128,9 +129,9 @@ static kilter_status solve_program(const sp_problem *problem, sp_program *progra
     sp_table *table = NULL;
     kilter_status status = sp_table_new(program, &table, error);
     if (!status) {
-        *found = (optimum){.status = sp_table_solve_once(table)};
+        *found = (optimum){.status = sp_table_solve_once(table), .x = x};
         if (found->status == SP_LP_OPTIMAL)
-            status = prove(problem, program, gap, table, x, found, error);
+            status = prove(problem, program, gap, table, found, error);
     }
     sp_table_free(table);
     sp_program_free(program);
@@ -315,8 +316,8 @@ static kilter_status solve_from(const sp_problem *problem, const sp_solve_option
                                 sp_solution *solution, kilter_error *error) {
     size_t columns = (size_t)problem->stage[0].columns;
     sp_master *master = NULL;
-    kilter_status status =
-        sp_master_new(problem, options->clusters, options->basket, options->gap, solution->x, &master, error);
+    const sp_master_options of_master = {options->clusters, options->basket, options->gap, solution->x};
+    kilter_status status = sp_master_new(problem, &of_master, &master, error);
     if (!status)
         status = run(options, master, &solution->progress, error);
     if (runs_away(problem, master, status) && falls_for_ever(problem, &options->sampling))

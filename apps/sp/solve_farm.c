@@ -13,42 +13,57 @@
 #include "job.h"
 #include "support.h"
 
+/* What the farm is asked to do for each cluster. */
+typedef struct orders {
+    sp_order order;       /* of the run under way */
+    sp_buffer input;      /* the order packed */
+    kilter_bytes *inputs; /* one for each cluster, all the same */
+    size_t inputs_room;
+    sp_buffer files; /* shared data of all runs */
+    bool files_sent;
+    uint64_t series; /* of the farm's runs: clusters whose scenarios' bases workers keep; 0: they keep none */
+} orders;
+
+/* Why the solve cannot go on. */
+typedef struct failures {
+    kilter_error task; /* of the lowest task that failed */
+    uint64_t number;   /* of that task */
+    kilter_error next; /* why no further candidates are made */
+} failures;
+
+/* Candidates evaluated side by side in one run of the farm. */
+typedef struct basket {
+    sp_solving *solving;
+    int *slot_of; /* [made] by the order in which they were made */
+    uint64_t made, room;
+} basket;
+
+/* Where the time goes. */
+typedef struct times {
+    double begun_s, farm_s, work_s; /* work_s: of all workers, at their mean speed */
+} times;
+
 typedef struct solver {
     kilter_farm *farm;
     sp_options options;
     sp_inputs in;
     int columns; /* of stage 1 */
     sp_stages stages;
-    /* the run under way */
-    sp_order order;
-    sp_buffer files, input;
-    kilter_bytes *inputs; /* one for each cluster, all the same */
-    size_t inputs_room;
-    bool files_sent;
-    uint64_t series; /* of the farm's runs: clusters whose scenarios' bases workers keep; 0: they keep none */
-    sp_cut cut;      /* room for one */
-    sp_master *master;
-    double *costs; /* by scenario, of the out-of-sample estimate */
-    uint64_t failed_task;
-    kilter_error failure; /* of the lowest task that failed */
-    /* how it gets on */
-    bool watched;
-    double begun_s, farm_s, first_gap, first_gap_s;
-    struct stage_times {                /* of the present sample */
-        double begun_s, farm_s, work_s; /* work_s: of all workers, at their mean speed */
-    } stage;
-    /* candidates at once */
-    sp_solving *solving;
-    int *slot_of; /* by the order in which they were made */
-    uint64_t made, slots_room;
+    int clusters; /* of the present sample */
+    orders orders;
+    failures failures;
+    basket basket;
+    sp_master *master; /* with one candidate at a time */
+    sp_cut cut;        /* room for one */
+    double *costs;     /* by scenario, of the out-of-sample estimate */
+    bool watched;      /* a progress line is printed */
+    double first_gap, first_gap_s;
+    times all, stage;               /* of the whole command and of the present sample */
     double ahead_s;                 /* the master's time while the farm's run is on */
-    kilter_error stopped;           /* why no more are made, but for a task that failed */
     uint32_t workers, last_workers; /* the most there were in a run, and those of the last one */
     uint64_t evaluated, found;      /* scenarios, at candidates; of them began from their own basis */
-    /* the answer */
-    sp_times times;
+    sp_times times;                 /* the answer's, and so is: */
     sp_solution solution;
-    int clusters;
 } solver;
 
 static double now_s(void) {
@@ -60,11 +75,11 @@ static double now_s(void) {
 /* ---- one run of the farm ---- */
 
 static void fail_task(solver *s, const kilter_outcome *outcome, const char *what) {
-    if (s->failure.status && s->failed_task < outcome->index)
+    if (s->failures.task.status && s->failures.number < outcome->index)
         return;
-    s->failed_task = outcome->index;
-    sp_fail(&s->failure, KILTER_ERR_TASK, "%s: %s",
-            s->order.wanted == SP_WANT_COSTS ? "estimating out of sample" : "solving",
+    s->failures.number = outcome->index;
+    sp_fail(&s->failures.task, KILTER_ERR_TASK, "%s: %s",
+            s->orders.order.wanted == SP_WANT_COSTS ? "estimating out of sample" : "solving",
             outcome->error ? outcome->error : what);
 }
 
@@ -81,7 +96,7 @@ static void take_cut(const kilter_outcome *outcome, void *user) {
 
 static void take_costs(const kilter_outcome *outcome, void *user) {
     solver *s = user;
-    sp_span span = sp_cluster(s->order.sampling.scenarios, s->order.clusters, outcome->index);
+    sp_span span = sp_cluster(s->orders.order.sampling.scenarios, s->orders.order.clusters, outcome->index);
     sp_reader reader = sp_reader_of(outcome->result.data, outcome->result.size);
     for (uint64_t i = span.lo; i < span.hi; i++)
         s->costs[i] = sp_get_f64(&reader);
@@ -95,19 +110,19 @@ static kilter_status no_memory(kilter_error *error) {
 }
 
 static kilter_status pack_order(solver *s, kilter_error *error) {
-    sp_buffer_clear(&s->input);
-    sp_order_pack(&s->input, &s->order, s->columns);
-    size_t tasks = (size_t)s->order.clusters;
-    if (tasks > s->inputs_room) {
-        kilter_bytes *inputs = realloc(s->inputs, tasks * sizeof *inputs);
+    sp_buffer_clear(&s->orders.input);
+    sp_order_pack(&s->orders.input, &s->orders.order, s->columns);
+    size_t tasks = (size_t)s->orders.order.clusters;
+    if (tasks > s->orders.inputs_room) {
+        kilter_bytes *inputs = realloc(s->orders.inputs, tasks * sizeof *inputs);
         if (!inputs)
             return no_memory(error);
-        s->inputs = inputs;
-        s->inputs_room = tasks;
+        s->orders.inputs = inputs;
+        s->orders.inputs_room = tasks;
     }
     for (size_t t = 0; t < tasks; t++)
-        s->inputs[t] = (kilter_bytes){s->input.data, s->input.size};
-    return s->input.failed ? no_memory(error) : KILTER_OK;
+        s->orders.inputs[t] = (kilter_bytes){s->orders.input.data, s->orders.input.size};
+    return s->orders.input.failed ? no_memory(error) : KILTER_OK;
 }
 
 static kilter_status write_program(const solver *s, const sp_program *program, const char *path,
@@ -122,12 +137,13 @@ static kilter_status write_program(const solver *s, const sp_program *program, c
 
 /* The first scenario of the failed task that gives no cut here either; UINT64_MAX: all do. */
 static uint64_t find_culprit(solver *s) {
-    sp_span span = sp_cluster(s->order.sampling.scenarios, s->order.clusters, s->failed_task);
+    sp_span span =
+        sp_cluster(s->orders.order.sampling.scenarios, s->orders.order.clusters, s->failures.number);
     uint64_t culprit = UINT64_MAX;
     sp_evaluator *evaluator = NULL;
-    if (sp_evaluator_new(s->in.problem, s->order.x, 0, &evaluator, NULL))
+    if (sp_evaluator_new(s->in.problem, s->orders.order.x, 0, &evaluator, NULL))
         return culprit;
-    sp_evaluator_sample(evaluator, &s->order.sampling);
+    sp_evaluator_sample(evaluator, &s->orders.order.sampling);
     for (uint64_t i = span.lo; i < span.hi && culprit == UINT64_MAX; i++)
         if (sp_cut_make(evaluator, (sp_span){i, i + 1}, s->columns, &s->cut, NULL))
             culprit = i;
@@ -139,14 +155,14 @@ static uint64_t find_culprit(solver *s) {
 static void write_culprit(solver *s) {
     char path[64];
     sp_program program;
-    kilter_error failure = s->failure;
+    kilter_error failure = s->failures.task;
     uint64_t culprit = find_culprit(s);
     snprintf(path, sizeof path, "kilter-sp-scenario-%llu.mps", (unsigned long long)culprit);
-    if (culprit == UINT64_MAX ||
-        sp_extensive_one(s->in.problem, &s->order.sampling, culprit, s->order.x, &program, NULL))
+    if (culprit == UINT64_MAX || sp_extensive_one(s->in.problem, &s->orders.order.sampling, culprit,
+                                                  s->orders.order.x, &program, NULL))
         return;
     if (write_program(s, &program, path, NULL) == KILTER_OK)
-        sp_fail(&s->failure, failure.status, "%.400s; written to %s", failure.text, path);
+        sp_fail(&s->failures.task, failure.status, "%.400s; written to %s", failure.text, path);
     sp_program_free(&program);
 }
 
@@ -155,94 +171,98 @@ static kilter_status run_order(solver *s, kilter_done_fn done, bool grows, kilte
     kilter_status status = pack_order(s, error);
     if (status)
         return status;
-    kilter_run run = {.tasks = s->order.clusters,
-                      .inputs = s->inputs,
+    kilter_run run = {.tasks = s->orders.order.clusters,
+                      .inputs = s->orders.inputs,
                       .done = done,
                       .user = s,
-                      .work = (double)s->order.sampling.scenarios,
+                      .work = (double)s->orders.order.sampling.scenarios,
                       .order = grows && !s->options.fast ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL,
                       .grows = grows,
-                      .series = grows ? 0 : s->series};
-    if (!s->files_sent)
-        run.shared = (kilter_bytes){s->files.data, s->files.size};
+                      .series = grows ? 0 : s->orders.series};
+    if (!s->orders.files_sent)
+        run.shared = (kilter_bytes){s->orders.files.data, s->orders.files.size};
     double begun_s = now_s();
     status = kilter_farm_run(s->farm, &run, error);
-    s->farm_s += now_s() - begun_s;
+    s->all.farm_s += now_s() - begun_s;
     s->stage.farm_s += now_s() - begun_s;
-    s->files_sent = true;
+    s->orders.files_sent = true;
     kilter_farm_summary summary;
     kilter_farm_summary_get(s->farm, &summary);
     s->stage.work_s += summary.bound_s * summary.workers;
     s->last_workers = summary.workers;
     if (summary.workers > s->workers)
         s->workers = summary.workers;
-    if (!s->failure.status)
+    if (!s->failures.task.status)
         return status;
     write_culprit(s);
     if (error)
-        *error = s->failure;
-    return s->failure.status;
+        *error = s->failures.task;
+    return s->failures.task.status;
 }
 
 /* ---- several candidates under way: one run of the farm, which grows ---- */
 
 static kilter_status note_candidate(solver *s, int slot, kilter_error *error) {
-    if (s->made == s->slots_room) {
-        int *slot_of = realloc(s->slot_of, (2 * s->made + 16) * sizeof *slot_of);
+    if (s->basket.made == s->basket.room) {
+        int *slot_of = realloc(s->basket.slot_of, (2 * s->basket.made + 16) * sizeof *slot_of);
         if (!slot_of)
             return no_memory(error);
-        s->slot_of = slot_of;
-        s->slots_room = 2 * s->made + 16;
+        s->basket.slot_of = slot_of;
+        s->basket.room = 2 * s->basket.made + 16;
     }
-    s->slot_of[s->made++] = slot;
-    s->evaluated += s->order.sampling.scenarios;
-    s->order.x = sp_solving_candidate(s->solving, slot);
+    s->basket.slot_of[s->basket.made++] = slot;
+    s->evaluated += s->orders.order.sampling.scenarios;
+    s->orders.order.x = sp_solving_candidate(s->basket.solving, slot);
     return pack_order(s, error);
 }
 
 /* The farm copies what it is given. */
 static kilter_status go_on_with(solver *s, int slot, kilter_error *error) {
     kilter_status status = note_candidate(s, slot, error);
-    return status ? status : kilter_farm_add(s->farm, s->order.clusters, s->inputs, NULL, error);
+    return status ? status
+                  : kilter_farm_add(s->farm, s->orders.order.clusters, s->orders.inputs, NULL, error);
 }
 
 static void explore_on(const kilter_outcome *outcome, void *user) {
     solver *s = user;
-    uint64_t cluster = outcome->index % s->order.clusters;
-    int slot = s->slot_of[outcome->index / s->order.clusters], next = -1;
+    uint64_t cluster = outcome->index % s->orders.order.clusters;
+    int slot = s->basket.slot_of[outcome->index / s->orders.order.clusters], next = -1;
     double begun_s = now_s();
-    if (s->failure.status || s->stopped.status)
+    if (s->failures.task.status || s->failures.next.status)
         return;
     if (outcome->status != KILTER_OK ||
         !sp_cut_get(outcome->result.data, outcome->result.size, s->columns, &s->cut)) {
-        s->order.x = sp_solving_candidate(s->solving, slot); /* it never ends now */
+        s->orders.order.x = sp_solving_candidate(s->basket.solving, slot); /* it never ends now */
         fail_task(s, outcome, "a worker sent no cut");
-        s->failed_task = cluster;
+        s->failures.number = cluster;
         return;
     }
     s->found += s->cut.found;
-    kilter_status status = sp_solving_take(s->solving, slot, (int)cluster, &s->cut, &next, &s->stopped);
+    kilter_status status =
+        sp_solving_take(s->basket.solving, slot, (int)cluster, &s->cut, &next, &s->failures.next);
     if (!status && next >= 0)
-        go_on_with(s, next, &s->stopped);
+        go_on_with(s, next, &s->failures.next);
     s->ahead_s += now_s() - begun_s;
 }
 
 /* Cuts taken in the order of their tasks make the same candidates on any workers. */
 static kilter_status explore(void *user, sp_solving *solving, kilter_error *error) {
     solver *s = user;
-    s->solving = solving;
-    s->made = 0;
+    s->basket.solving = solving;
+    s->basket.made = 0;
     kilter_status status = note_candidate(s, 0, error);
     if (!status)
         status = run_order(s, explore_on, true, error);
-    return status || !s->stopped.status ? status : sp_fail(error, s->stopped.status, "%s", s->stopped.text);
+    return status || !s->failures.next.status
+               ? status
+               : sp_fail(error, s->failures.next.status, "%s", s->failures.next.text);
 }
 
 static kilter_status evaluate(void *user, sp_master *master, kilter_error *error) {
     solver *s = user;
     s->master = master;
-    s->order.x = sp_master_candidate(master, 0);
-    s->evaluated += s->order.sampling.scenarios;
+    s->orders.order.x = sp_master_candidate(master, 0);
+    s->evaluated += s->orders.order.sampling.scenarios;
     return run_order(s, take_cut, false, error);
 }
 
@@ -265,8 +285,8 @@ static void watch(void *user, const sp_progress *progress) {
     if (!s->watched)
         return;
     double gap = (progress->upper - progress->model) / (1 + fabs(progress->upper));
-    fprintf(stderr, "\r\033[K%llu scenarios, ", (unsigned long long)s->order.sampling.scenarios);
-    sp_progress_print(stderr, progress, now_s() - s->begun_s, time_left_s(s, gap));
+    fprintf(stderr, "\r\033[K%llu scenarios, ", (unsigned long long)s->orders.order.sampling.scenarios);
+    sp_progress_print(stderr, progress, now_s() - s->all.begun_s, time_left_s(s, gap));
     fflush(stderr);
 }
 
@@ -386,7 +406,7 @@ static sp_times times_of(const solver *s, const sp_progress *progress) {
 
 /* The sample just solved. */
 static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_error *error) {
-    *b = (sp_benchmark){.scenarios = s->order.sampling.scenarios,
+    *b = (sp_benchmark){.scenarios = s->orders.order.sampling.scenarios,
                         .clusters = s->clusters,
                         .candidates = s->solution.progress.evaluated,
                         .workers = s->last_workers,
@@ -417,7 +437,7 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
     sp_solution found;
     sp_benchmark before;
     bool measured = stage > 0 && !take_benchmark(s, &before, NULL);
-    s->stage = (struct stage_times){.begun_s = now_s()};
+    s->stage = (times){.begun_s = now_s()};
     if (s->options.extensive) {
         kilter_status status = sp_solve_extensive(s->in.problem, &sampling, s->options.gap, &found, error);
         if (!status) {
@@ -429,11 +449,11 @@ static kilter_status solve_stage(solver *s, int stage, const double *start, kilt
     kilter_status status = set_clusters(s, stage, sampling.scenarios, error);
     if (status)
         return status;
-    s->order = (sp_order){.wanted = SP_WANT_CUT,
-                          .remember = s->options.fast,
-                          .sampling = sampling,
-                          .clusters = (uint64_t)s->clusters};
-    s->series = s->options.fast ? 1 + (uint64_t)stage : 0;
+    s->orders.order = (sp_order){.wanted = SP_WANT_CUT,
+                                 .remember = s->options.fast,
+                                 .sampling = sampling,
+                                 .clusters = (uint64_t)s->clusters};
+    s->orders.series = s->options.fast ? 1 + (uint64_t)stage : 0;
     s->first_gap = 0;
     if (measured)
         expect(s, &before, sampling.scenarios, s->clusters,
@@ -482,13 +502,13 @@ static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_err
         return no_memory(error);
     sp_benchmark solved;
     bool measured = !s->options.extensive && !take_benchmark(s, &solved, NULL);
-    s->order = (sp_order){.wanted = SP_WANT_COSTS,
-                          .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
-                          .clusters = (scenarios + 24) / 25, /* below 25 a task's fixed costs show */
-                          .x = s->solution.x};
-    s->series = 0;
+    s->orders.order = (sp_order){.wanted = SP_WANT_COSTS,
+                                 .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
+                                 .clusters = (scenarios + 24) / 25, /* below 25 a task's fixed costs show */
+                                 .x = s->solution.x};
+    s->orders.series = 0;
     if (measured)
-        expect(s, &solved, scenarios, (int)s->order.clusters, 1);
+        expect(s, &solved, scenarios, (int)s->orders.order.clusters, 1);
     kilter_status status = run_order(s, take_costs, false, error);
     sp_sums sums = {0};
     for (uint64_t i = 0; !status && i < scenarios; i++)
@@ -523,7 +543,7 @@ static kilter_status write_decision(const solver *s, kilter_error *error) {
 }
 
 static kilter_status print_answer(const solver *s, const sp_estimate *check, kilter_error *error) {
-    double elapsed_s = now_s() - s->begun_s;
+    double elapsed_s = now_s() - s->all.begun_s;
     sp_solve_answer answer = {.solution = &s->solution,
                               .problem = s->in.problem,
                               .options = &s->options,
@@ -535,7 +555,7 @@ static kilter_status print_answer(const solver *s, const sp_estimate *check, kil
                               .check_scenarios = s->options.check,
                               .check_seed = s->options.seed + 1,
                               .elapsed_s = elapsed_s,
-                              .master_s = elapsed_s - s->farm_s + s->ahead_s,
+                              .master_s = elapsed_s - s->all.farm_s + s->ahead_s,
                               .times = s->times,
                               .workers = s->workers,
                               .evaluated = s->evaluated,
@@ -563,8 +583,8 @@ static kilter_status prepare(solver *s, kilter_error *error) {
     s->columns = s->in.problem->stage[0].columns;
     s->stages = plan_stages(s);
     s->cut.slope = calloc((size_t)s->columns + 1, sizeof(double));
-    sp_job_pack(&s->files, &s->in.core, &s->in.time, &s->in.stoch, NULL, 0, s->options.seed);
-    return s->files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
+    sp_job_pack(&s->orders.files, s->in.files, NULL, 0, s->options.seed);
+    return s->orders.files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
 }
 
 /* Whether they are chosen by times, which are other ones when the solve is started again. */
@@ -602,17 +622,17 @@ static kilter_status solve_and_print(solver *s, kilter_error *error) {
 
 static void free_solver(solver *s) {
     sp_inputs_free(&s->in);
-    sp_buffer_free(&s->files);
-    sp_buffer_free(&s->input);
-    free(s->inputs);
+    sp_buffer_free(&s->orders.files);
+    sp_buffer_free(&s->orders.input);
+    free(s->orders.inputs);
     free(s->cut.slope);
     free(s->costs);
-    free(s->slot_of);
+    free(s->basket.slot_of);
     sp_solution_free(&s->solution);
 }
 
 kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error) {
-    solver s = {.farm = farm, .watched = isatty(STDERR_FILENO), .begun_s = now_s()};
+    solver s = {.farm = farm, .watched = isatty(STDERR_FILENO), .all.begun_s = now_s()};
     kilter_status status = sp_options_parse(SP_SOLVE_COMMAND, count, arguments, &s.options, error);
     if (!status)
         status = solve_and_print(&s, error);
@@ -663,7 +683,7 @@ static kilter_status predict_and_print(solver *s, kilter_error *error) {
 }
 
 kilter_status sp_predict_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error) {
-    solver s = {.farm = farm, .begun_s = now_s()};
+    solver s = {.farm = farm, .all.begun_s = now_s()};
     kilter_status status = sp_options_parse(SP_PREDICT_COMMAND, count, arguments, &s.options, error);
     if (!status)
         status = sp_forecast_check(&s.options, error);

@@ -12,41 +12,6 @@ struct sp_table {
     Clp_Simplex *model;
 };
 
-/* ---- programs ---- */
-
-static void *array_of(size_t count, size_t size) {
-    return calloc(count ? count : 1, size);
-}
-
-bool sp_program_make(sp_program *program, int rows, int columns, size_t entries) {
-    *program = (sp_program){.rows = rows, .columns = columns};
-    size_t m = (size_t)rows, n = (size_t)columns;
-    program->matrix.start = array_of(n + 1, sizeof(int));
-    program->matrix.row = array_of(entries, sizeof(int));
-    program->matrix.value = array_of(entries, sizeof(double));
-    program->cost = array_of(n, sizeof(double));
-    program->lower = array_of(n, sizeof(double));
-    program->upper = array_of(n, sizeof(double));
-    program->row_lower = array_of(m, sizeof(double));
-    program->row_upper = array_of(m, sizeof(double));
-    return program->matrix.start && program->matrix.row && program->matrix.value && program->cost &&
-           program->lower && program->upper && program->row_lower && program->row_upper;
-}
-
-void sp_program_free(sp_program *program) {
-    free(program->matrix.start);
-    free(program->matrix.row);
-    free(program->matrix.value);
-    free(program->cost);
-    free(program->lower);
-    free(program->upper);
-    free(program->row_lower);
-    free(program->row_upper);
-    *program = (sp_program){0};
-}
-
-/* ---- tables ---- */
-
 static double clp_number(double value) {
     return isinf(value) ? copysign(DBL_MAX, value) : value;
 }
@@ -69,9 +34,10 @@ static void set_bounds(Clp_Simplex *model, const sp_program *program) {
 
 kilter_status sp_table_new(const sp_program *program, sp_table **table, kilter_error *error) {
     sp_table *made = calloc(1, sizeof *made);
+    sp_program without_bounds = *program;
+    without_bounds.lower = without_bounds.upper = without_bounds.row_lower = without_bounds.row_upper = NULL;
     if (made)
-        made->model = sp_clp_load(program->columns, program->rows, program->matrix.start, program->matrix.row,
-                                  program->matrix.value, NULL, NULL, program->cost, NULL, NULL);
+        made->model = sp_clp_load(&without_bounds);
     if (!made || !made->model) {
         sp_table_free(made);
         return no_memory("making a linear program", error);
@@ -94,14 +60,13 @@ void sp_table_bound(sp_table *table, int column, double lower, double upper) {
     Clp_columnUpper(table->model)[column] = clp_number(upper);
 }
 
-kilter_status sp_table_add(sp_table *table, int count, const double *lower, const int *start,
-                           const int *column, const double *value, kilter_error *error) {
-    if (count == 0)
+kilter_status sp_table_add(sp_table *table, const sp_rows *rows, kilter_error *error) {
+    if (rows->count == 0)
         return KILTER_OK;
-    double *upper = malloc((size_t)count * sizeof *upper);
-    for (int i = 0; upper && i < count; i++)
+    double *upper = malloc((size_t)rows->count * sizeof *upper);
+    for (int i = 0; upper && i < rows->count; i++)
         upper[i] = DBL_MAX;
-    bool added = upper && sp_clp_add_rows(table->model, count, lower, upper, start, column, value);
+    bool added = upper && sp_clp_add_rows(table->model, rows, upper);
     free(upper);
     return added ? KILTER_OK : no_memory("adding rows to a linear program", error);
 }

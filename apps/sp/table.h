@@ -4,23 +4,11 @@
 #define SP_TABLE_H
 
 #include "lp.h"
+#include "program.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* min cost'x,  row_lower <= A x <= row_upper,  lower <= x <= upper;  A column-wise as in sp_matrix. Infinite
- * is ±INFINITY. */
-typedef struct sp_program {
-    int rows, columns;
-    sp_matrix matrix;
-    double *cost, *lower, *upper, *row_lower, *row_upper;
-} sp_program;
-
-/* Zeroed arrays for so many rows, columns and entries; false: memory ran out. Freed by sp_program_free, which
- * zeroed ones need not. */
-bool sp_program_make(sp_program *program, int rows, int columns, size_t entries);
-void sp_program_free(sp_program *program);
 
 typedef struct sp_table sp_table;
 
@@ -29,9 +17,8 @@ void sp_table_free(sp_table *table); /* NULL does nothing */
 
 void sp_table_bound(sp_table *table, int column, double lower, double upper);
 
-/* Rows  lower[i] <= value·x  at the end; row i holds entries [start[i], start[i+1]). */
-kilter_status sp_table_add(sp_table *table, int count, const double *lower, const int *start,
-                           const int *column, const double *value, kilter_error *error);
+/* Append the rows. */
+kilter_status sp_table_add(sp_table *table, const sp_rows *rows, kilter_error *error);
 /* Rows behind a dropped one move up. */
 kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error);
 

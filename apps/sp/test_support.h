@@ -17,7 +17,7 @@ static inline sp_problem *read_texts(const char *core, const char *time, const c
     sp_file files[] = {text_file("core", core), text_file("time", time), text_file("stoch", stoch)};
     sp_problem *problem = NULL;
     kilter_error error = {.text = ""};
-    if (sp_problem_read(&files[0], &files[1], &files[2], &problem, &error))
+    if (sp_problem_read(files, &problem, &error))
         fail_msg("%s", error.text);
     return problem;
 }
@@ -40,7 +40,7 @@ static inline sp_problem *load_problem(const char *folder, const char *const nam
     sp_problem *problem = NULL;
     for (int i = 0; i < (names[3] ? 4 : 3); i++)
         file[i] = load(folder, names[i]);
-    if (sp_problem_read(&file[0], &file[1], &file[2], &problem, &error))
+    if (sp_problem_read(file, &problem, &error))
         fail_msg("%s", error.text);
     if (names[3] && sp_decision_read(problem, &file[3], x, &error))
         fail_msg("%s", error.text);

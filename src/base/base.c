@@ -91,9 +91,15 @@ void kl_put_u32(kl_buffer *buffer, uint32_t value) {
     kl_put_bytes(buffer, bytes, sizeof bytes);
 }
 
+void kl_store_u64(uint8_t *bytes, uint64_t value) {
+    store_u32(bytes, (uint32_t)value);
+    store_u32(bytes + 4, (uint32_t)(value >> 32));
+}
+
 void kl_put_u64(kl_buffer *buffer, uint64_t value) {
-    kl_put_u32(buffer, (uint32_t)value);
-    kl_put_u32(buffer, (uint32_t)(value >> 32));
+    uint8_t bytes[8];
+    kl_store_u64(bytes, value);
+    kl_put_bytes(buffer, bytes, sizeof bytes);
 }
 
 void kl_put_f64(kl_buffer *buffer, double value) {
@@ -140,7 +146,7 @@ uint32_t kl_get_u32(kl_reader *reader) {
     return b ? (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24 : 0;
 }
 
-static uint64_t word_at(const uint8_t *bytes) {
+uint64_t kl_load_u64(const uint8_t *bytes) {
     return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
            (uint64_t)bytes[3] << 24 | (uint64_t)bytes[4] << 32 | (uint64_t)bytes[5] << 40 |
            (uint64_t)bytes[6] << 48 | (uint64_t)bytes[7] << 56;
@@ -148,7 +154,7 @@ static uint64_t word_at(const uint8_t *bytes) {
 
 uint64_t kl_get_u64(kl_reader *reader) {
     const uint8_t *bytes = kl_get_bytes(reader, 8);
-    return bytes ? word_at(bytes) : 0;
+    return bytes ? kl_load_u64(bytes) : 0;
 }
 
 double kl_get_f64(kl_reader *reader) {
@@ -258,13 +264,13 @@ uint64_t kl_hash(const void *data, size_t size, uint64_t seed) {
     size_t at = 0;
     for (; size - at >= 32; at += 32)
         for (unsigned i = 0; i < 4; i++)
-            lanes[i] = stir(lanes[i], word_at(bytes + at + 8 * (size_t)i));
+            lanes[i] = stir(lanes[i], kl_load_u64(bytes + at + 8 * (size_t)i));
     for (; size - at >= 8; at += 8)
-        lanes[at / 8 % 4] = stir(lanes[at / 8 % 4], word_at(bytes + at));
+        lanes[at / 8 % 4] = stir(lanes[at / 8 % 4], kl_load_u64(bytes + at));
     uint8_t rest[8] = {0}; /* the seed contains the number of bytes */
     if (at < size)
         memcpy(rest, bytes + at, size - at);
-    hash = stir(hash, word_at(rest));
+    hash = stir(hash, kl_load_u64(rest));
     for (unsigned i = 0; i < 4; i++)
         hash = kl_mix64(hash ^ lanes[i]);
     return hash;

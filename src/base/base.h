@@ -93,6 +93,9 @@ static inline void kl_read_f64(kl_reader *reader, double *value, size_t size) {
     (void)size;
     *value = kl_get_f64(reader);
 }
+/* A word of a message at an address of any alignment. */
+void kl_store_u64(uint8_t *at, uint64_t value);
+uint64_t kl_load_u64(const uint8_t *at);
 void kl_copy_label(char *label, size_t size, const uint8_t *bytes, size_t length); /* bytes: NULL: none */
 
 /* The bytes at an address fit for any type: where they are, or a copy in `scratch`, good until it is used

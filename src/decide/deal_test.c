@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/cases_test_helper.h"
 #include "decide/decide.h"
 #include "measure/crew_test_helper.h"
 
@@ -278,8 +279,10 @@ static int free_own(void **state) {
 /* Small farms are tried with every order of asking and many habits, larger ones with habits drawn by lot. */
 static void every_task_is_dealt_once(void **state) {
     (void)state;
+    const uint32_t step = MOST_WORKERS / (uint32_t)kl_test_cases(8, MOST_WORKERS);
     for (size_t p = 0; p < policy_count(); p++)
-        for (uint32_t workers = 1; workers <= (p < kl_policy_count() ? MOST_WORKERS : 8); workers++)
+        for (uint32_t workers = 1; workers <= (p < kl_policy_count() ? MOST_WORKERS : 8);
+             workers += workers > 8 ? step : 1)
             for (uint64_t tasks = 0; tasks <= 3 * workers + 2; tasks++) {
                 uint64_t seed = kl_mix64(p << 32 | workers << 16 | tasks);
                 if (workers > 8) {

@@ -11,26 +11,35 @@
 
 typedef struct kl_worker kl_worker;
 
+/* The work of a worker, and its driver's functions. Shared by all workers that are alike; must outlive
+ * them. */
 typedef struct kl_worker_options {
     kilter_work_fn work;
     kilter_start_fn start;
     kilter_shared_fn shared;
     kilter_stop_fn stop;
     void *user;
+    void *state;                   /* without a start function: what the others get */
     const char *program, *binding; /* for the master's record; not NULL */
     const char *program_version;   /* the same as the master's, or it sends this worker away; NULL: "" */
-    /* Fill in the worker's host and process, for the master's record. NULL: neither is told. */
-    void (*introduce)(void *self, kl_hello *hello);
     kl_clock clock;
-    bool tells_cpu; /* the CPU time it uses, by this clock: its process's, or that of its thread */
-    clockid_t cpu;
     double burst_s;    /* look for messages after working this long; 0: after each task */
     double patience_s; /* wait this long for a master to appear; < 0: for ever */
+
+    /* The driver's functions; each gets the `driver` that the worker was made with. */
+    /* Fill in the worker's host and process, for the master's record. NULL: neither is told. */
+    void (*introduce)(void *driver, kl_hello *hello);
+    /* CPU time of the worker's process, or of its thread. NULL: the worker does not tell its CPU time. */
+    double (*cpu_s)(void *driver);
+    /* How long the worker's thread ran, and was ready while others had its core. false: not known. Needed
+     * with cpu_s. */
+    bool (*core)(void *driver, double *run_s, double *delay_s);
+    /* Memory of the worker's process [bytes]. NULL: it is not limited. */
+    uint64_t (*memory)(void *driver);
     /* End the process now: called by who attends when the master dismisses the worker in the middle of a
      * task, or has been gone for some time; does not return. anew: a new worker is to take its place. NULL:
      * the worker finishes its task first. */
-    void (*abandon)(void *self, const kilter_error *why, bool anew);
-    void *self;
+    void (*abandon)(void *driver, const kilter_error *why, bool anew);
 } kl_worker_options;
 
 /* Another thread may attend while a task is done. */
@@ -41,8 +50,8 @@ typedef struct kl_attendance {
 } kl_attendance;
 
 /* The transport stays the caller's. */
-kilter_status kl_worker_new(const kl_worker_options *options, kl_transport *transport, kl_worker **worker,
-                            kilter_error *error);
+kilter_status kl_worker_new(const kl_worker_options *options, void *driver, kl_transport *transport,
+                            kl_worker **worker, kilter_error *error);
 void kl_worker_free(kl_worker *worker); /* calls the stop function */
 /* Do some work if there is some, and take in what has come; without work wait up to timeout_s (< 0: for ever)
  * for something to come. KILTER_ENDED: the master has closed the farm, or the worker has left it.
@@ -127,15 +136,17 @@ typedef struct kl_limits {
 typedef struct kl_master_options {
     const kl_policy *policy;
     kl_clock clock;
-    const char *program;         /* in warnings */
+    const char *program;         /* workers of another one are sent away */
     const char *program_version; /* workers of another one are sent away; NULL: "" */
+    char host[128];              /* the master's, as workers on it call it in kl_hello.host; "": not known */
     uint32_t attempts;           /* a task that was at so many lost workers has failed; > 0 */
     bool may_join;               /* workers may come later: a farm without any waits for them */
     bool chooses;                /* between runs: how many workers work */
     uint32_t seats;              /* workers in the first run; 0: all that are there */
     bool release;                /* those not needed leave the farm */
-    bool quiet;                  /* no warnings on stderr */
     double greeting_s; /* who joins and does not say who it is for so long is sent away; 0: it may */
+    /* Warn the user: one sentence, in two parts. NULL: nobody is warned. */
+    void (*warn)(void *self, const char *text, const char *more);
     /* A worker is lost that was process `pid`; missed: it was ready, and not about to leave. May say how it
      * ended ("was killed by …"). NULL: nobody knows. */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);

@@ -488,7 +488,7 @@ static kilter_status worker_hears(bool welcomed, const kl_buffer *message, calls
                                        .binding = "",
                                        .clock = {.now_s = no_time_s},
                                        .patience_s = -1};
-    assert_int_equal(kl_worker_new(&options, end, &worker, NULL), KILTER_OK);
+    assert_int_equal(kl_worker_new(&options, NULL, end, &worker, NULL), KILTER_OK);
     assert_int_equal(kl_worker_turn(worker, 0, error), KILTER_OK); /* it says hello */
     assert_int_equal(kl_poll(master, 0, &event, NULL), KILTER_OK);
     assert_int_equal(event.kind, KL_EVENT_JOINED);

@@ -172,10 +172,8 @@ static kilter_status add_chunk(member *one, const kl_chunk *chunk, kilter_error 
 
 void kl_master_declare_answer(const kl_master *m) {
     const kl_clock *clock = &m->options.clock;
-    if (clock->answer_s > 0 && clock->spend)
+    if (clock->answer_s > 0)
         clock->spend(clock->self, clock->answer_s);
-    else if (clock->answer_s > 0)
-        kl_spend_s(clock->answer_s);
 }
 
 /* It has left. What it said before, and that it left, comes with the next events. */

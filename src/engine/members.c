@@ -87,8 +87,8 @@ kilter_status kl_master_add(kl_master *m, kl_peer peer, kilter_error *error) {
 }
 
 void kl_master_warn(const kl_master *m, const char *text, const char *more) {
-    if (!m->options.quiet)
-        fprintf(stderr, "%s: %s%s\n", m->options.program, text, more);
+    if (m->options.warn)
+        m->options.warn(m->options.self, text, more);
 }
 
 static void note_loss(kl_master *m, const member *one, const char *why) {

@@ -67,7 +67,6 @@ static void open_scene(scene *s) {
     s->wire.base.ops = &ops;
     const kl_master_options options = {.policy = kl_policy_find("fac2"),
                                        .program = "test",
-                                       .quiet = true,
                                        .may_join = true,
                                        .clock = {.now_s = now_s, .self = &s->now_s}};
     assert_int_equal(kl_master_new(&options, &s->wire.base, &s->master, NULL), KILTER_OK);

@@ -30,6 +30,7 @@ typedef struct stepped_actor {
     double dies_s; /* HUGE_VAL: never */
     kl_transport *transport;
     stepped_wire wire;
+    kl_worker_options options;
     kl_worker *worker; /* NULL: gone */
     kl_peer endpoint;
     bool refuses; /* its start function fails */
@@ -164,12 +165,15 @@ static inline void stepped_join(stepped_farm *f, kilter_work_fn work) {
     kilter_status status = kl_inproc_join(f->hub, &a->endpoint, &a->transport, NULL);
     assert(status == KILTER_OK);
     stepped_wire_up(f, a);
-    kl_worker_options options = {
-        .work = work, .start = stepped_start, .user = a, .program = "test", .binding = ""};
-    options.introduce = stepped_introduce;
-    options.patience_s = -1;
-    options.clock = (kl_clock){.now_s = actor_now_s, .self = a};
-    status = kl_worker_new(&options, a->transport, &a->worker, NULL);
+    a->options = (kl_worker_options){.work = work,
+                                     .start = stepped_start,
+                                     .user = a,
+                                     .program = "test",
+                                     .binding = "",
+                                     .introduce = stepped_introduce,
+                                     .clock = {.now_s = actor_now_s, .self = a},
+                                     .patience_s = -1};
+    status = kl_worker_new(&a->options, a, a->transport, &a->worker, NULL);
     assert(status == KILTER_OK);
     if (f->attended)
         kl_worker_let_attend(a->worker, &(kl_attendance){.busy_s = actor_now_s, .self = a});
@@ -189,7 +193,6 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
     stepped_wire_up(f, &f->master_actor);
     kl_master_options master = {.policy = kl_policy_find(policy),
                                 .program = "test",
-                                .quiet = true,
                                 .chooses = !f->whole_team,
                                 .seats = f->seats,
                                 .release = f->release,
@@ -197,6 +200,9 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
                                 .lost = f->lost,
                                 .self = f->user};
     master.clock = (kl_clock){.now_s = actor_now_s, .self = &f->master_actor};
+    kl_hello me;
+    stepped_introduce(NULL, &me);
+    memcpy(master.host, me.host, sizeof master.host);
     status = kl_master_new(&master, f->master_actor.transport, &f->master, NULL);
     assert(status == KILTER_OK);
     for (uint32_t i = 0; i < workers; i++)

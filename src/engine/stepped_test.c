@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/cases_test_helper.h"
 #include "engine/stepped.h"
 
 /* --- a task whose result tells what it was --- */
@@ -166,7 +167,7 @@ static void tasks_of_a_series_stay_at_their_workers(void **state) {
 
 static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 150; seed++) {
+    for (uint64_t seed = 0; seed < kl_test_cases(40, 150); seed++) {
         const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
         uint32_t workers = 2 + kl_mix64(seed) % 5;
         stepped_farm f = {0};
@@ -525,7 +526,7 @@ static void the_fastest_stay(void **state) {
 
 static void whoever_dies_is_replaced_by_one_that_rests(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 150; seed++) {
+    for (uint64_t seed = 0; seed < kl_test_cases(40, 150); seed++) {
         stepped_farm f = {0};
         stepped_open(&f, kl_policy_name(kl_policy_at(seed % kl_policy_count())), 6, 50e-6, work);
         stepped_gather(&f);
@@ -634,7 +635,7 @@ static void those_that_do_not_pay_rest_and_come_back_when_they_do(void **state) 
 
 static void the_choice_loses_no_task_whoever_dies(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 130; seed++) {
+    for (uint64_t seed = 0; seed < kl_test_cases(40, 130); seed++) {
         stepped_farm f = {
             .send_s = 2e-3,
         };

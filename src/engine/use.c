@@ -32,13 +32,11 @@ void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *
 }
 
 static void add_workers(const kl_master *m, kl_use *use) {
-    char host[KL_HOST_BYTES];
-    kl_host_name(host);
     for (size_t i = 0; i < m->member_count; i++) {
         const member *one = &m->members[i];
         const kl_worker_view *v = one->has_place ? &m->balance.views[one->worker] : NULL;
         use->delay_s += one->run_delay_s;
-        if (!v || strncmp(one->hello.host, host, sizeof one->hello.host - 1) != 0 || !(one->run_cpu_s > 0))
+        if (!v || strcmp(one->hello.host, m->options.host) != 0 || !(one->run_cpu_s > 0))
             continue;
         use->local_s += one->run_cpu_s;
         use->local_tasks += (double)v->run_unit_s.count;

@@ -18,11 +18,12 @@ enum { MANY = 64 };
 /* What a worker said, in order. */
 typedef struct word {
     kl_message_type type;
-    bool more;         /* RESULTS */
-    uint64_t segments; /* RESULTS */
-    double task_s;     /* RESULTS: of all its tasks */
-    bool last;         /* RESULTS: of the last segment */
-    kl_part part;      /* RETURN; RESULTS: tasks of the last segment */
+    bool more;             /* RESULTS */
+    uint64_t segments;     /* RESULTS */
+    double task_s;         /* RESULTS: of all its tasks */
+    double cpu_s, delay_s; /* RESULTS */
+    bool last;             /* RESULTS: of the last segment */
+    kl_part part;          /* RETURN; RESULTS: tasks of the last segment */
     kl_pulse pulse;
     char text[160]; /* REFUSE, LEAVE */
 } word;
@@ -33,9 +34,13 @@ typedef struct scene {
     kl_inproc *hub;
     kl_transport *master, *end;
     kl_peer peer;
+    kl_worker_options options;
     kl_worker *worker;
     kl_buffer out;
-    bool free; /* others may use the worker */
+    bool free;             /* others may use the worker */
+    uint64_t memory_most;  /* as the worker is told when it is welcomed */
+    uint64_t memory;       /* of the worker's process */
+    double cpu_s, delay_s; /* of the worker's thread */
     uint32_t started;
     uint64_t worked, shared, index; /* shared: as the last task saw it */
     uint64_t during_task;           /* in which something happens */
@@ -45,6 +50,17 @@ typedef struct scene {
     uint32_t heard;
 } scene;
 
+static double cpu_s(void *driver) {
+    return ((scene *)driver)->cpu_s;
+}
+static bool core(void *driver, double *run_s, double *delay_s) {
+    *run_s = ((scene *)driver)->cpu_s;
+    *delay_s = ((scene *)driver)->delay_s;
+    return true;
+}
+static uint64_t memory(void *driver) {
+    return ((scene *)driver)->memory;
+}
 static double clock_s(void *self) {
     return ((scene *)self)->now_s;
 }
@@ -113,6 +129,8 @@ static void read_results(const kl_message *m, word *w) {
     kl_results_head head;
     assert_true(kl_wire_check_results(m->data, m->size, &head));
     w->more = head.more;
+    w->cpu_s = head.cpu_s;
+    w->delay_s = head.delay_s;
     w->segments = head.segments;
     kl_reader reader = kl_wire_read_results(m->data, m->size);
     for (uint32_t i = 0; i < head.segments; i++) {
@@ -203,7 +221,7 @@ static void greet(scene *s, uint32_t number) {
     assert_int_equal(turn(s, NULL), KILTER_OK);
     hear(s);
     assert_non_null(find(s, KL_HELLO));
-    kl_wire_put_welcome(&s->out, &(kl_welcome){.worker = number});
+    kl_wire_put_welcome(&s->out, &(kl_welcome){.worker = number, .memory_most = s->memory_most});
     say(s);
     assert_int_equal(turn(s, NULL), KILTER_OK);
     hear(s);
@@ -215,20 +233,29 @@ static void let_attend(scene *s) {
     kl_worker_let_attend(s->worker, &(kl_attendance){.works = works, .busy_s = busy_s, .self = s});
 }
 
-static void open_scene(scene *s, kl_inproc_stepped *timing) {
-    *s = (scene){.now_s = 1, .during_task = UINT64_MAX};
+static void open_scene_of(scene *s, kl_inproc_stepped *timing, bool tells_cpu, uint64_t memory_most) {
+    *s = (scene){.now_s = 1, .during_task = UINT64_MAX, .memory_most = memory_most, .memory = 1000};
     *timing = (kl_inproc_stepped){.now_s = endpoint_s, .clock = s};
     connect(s, timing);
-    const kl_worker_options options = {.work = work,
-                                       .start = start,
-                                       .user = s,
-                                       .program = "test",
-                                       .binding = "",
-                                       .clock = {.now_s = clock_s, .self = s},
-                                       .patience_s = 5};
-    assert_int_equal(kl_worker_new(&options, s->end, &s->worker, NULL), KILTER_OK);
+    s->options = (kl_worker_options){.work = work,
+                                     .start = start,
+                                     .user = s,
+                                     .program = "test",
+                                     .binding = "",
+                                     .clock = {.now_s = clock_s, .self = s},
+                                     .patience_s = 5,
+                                     .memory = memory};
+    if (tells_cpu) {
+        s->options.cpu_s = cpu_s;
+        s->options.core = core;
+    }
+    assert_int_equal(kl_worker_new(&s->options, s, s->end, &s->worker, NULL), KILTER_OK);
     let_attend(s);
     greet(s, 3);
+}
+
+static void open_scene(scene *s, kl_inproc_stepped *timing) {
+    open_scene_of(s, timing, false, 0);
 }
 
 static void disconnect(scene *s) {
@@ -460,6 +487,62 @@ static void a_pulse_tells_the_usual_share_of_cpu_time(void **state) {
     run_dry(&s);
     hear(&s);
     assert_true(fabs(find(&s, KL_PULSE)->pulse.usual_share - 0.8) < 1e-9);
+    close_scene(&s);
+}
+
+/* --- what its driver knows of its process --- */
+
+/* 100 ms, in which the thread had its core for 60. */
+static void share_the_core(scene *s) {
+    s->now_s += 0.1;
+    s->cpu_s += 0.06;
+    s->delay_s += 0.04;
+}
+
+static void results_tell_cpu_time_and_what_others_had_of_the_core(void **state) {
+    (void)state;
+    scene s;
+    kl_inproc_stepped timing;
+    open_scene_of(&s, &timing, true, 0);
+    s.during = share_the_core;
+    for (int i = 1; i <= 3; i++) {
+        s.during_task = (uint64_t)i;
+        deal(&s, (uint64_t)i, (uint64_t)i, 1, 0);
+        run_dry(&s);
+        hear(&s);
+        const word *last = &s.words[s.heard - 1];
+        assert_int_equal(last->type, KL_RESULTS);
+        assert_true(fabs(last->cpu_s - 0.06 * i) < 1e-9);
+        assert_true(fabs(last->delay_s - 0.04 * i) < 1e-9);
+        s.delay_s += 5; /* while it waits for messages: not lost to its tasks */
+    }
+    close_scene(&s);
+}
+
+static void grow(scene *s) {
+    attend_late(s);
+    s->memory += 950;
+    s->now_s += 0.1;
+    attend(s);
+    assert_null(find(s, KL_PULSE));
+    s->memory += 100;
+    attend_late(s);
+}
+
+static void a_worker_with_too_much_memory_tells_and_is_replaced(void **state) {
+    (void)state;
+    scene s;
+    kl_inproc_stepped timing;
+    open_scene_of(&s, &timing, false, 1000);
+    s.during_task = 0;
+    s.during = grow;
+    deal(&s, 1, 0, 1, 0);
+    assert_int_equal(turn(&s, NULL), KILTER_OK);
+    assert_int_equal(turn(&s, NULL), KILTER_ENDED);
+    hear(&s);
+    assert_int_equal(find(&s, KL_PULSE)->pulse.memory, 1050);
+    assert_non_null(strstr(find(&s, KL_RENEW)->text, "of memory, and may take"));
+    assert_string_equal(kl_worker_renewal(s.worker), find(&s, KL_RENEW)->text);
     close_scene(&s);
 }
 
@@ -725,6 +808,8 @@ int main(void) {
         cmocka_unit_test(an_idle_worker_leaves_at_once),
         cmocka_unit_test(what_is_ready_does_not_wait_for_a_long_task),
         cmocka_unit_test(a_pulse_tells_the_usual_share_of_cpu_time),
+        cmocka_unit_test(results_tell_cpu_time_and_what_others_had_of_the_core),
+        cmocka_unit_test(a_worker_with_too_much_memory_tells_and_is_replaced),
         cmocka_unit_test(chunks_of_one_task_cost_one_message_each),
         cmocka_unit_test(waiting_between_tasks_is_time_they_take_and_resting_is_not),
         cmocka_unit_test(waiting_for_a_chunk_that_comes_at_the_first_look_is_resting),

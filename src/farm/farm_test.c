@@ -760,8 +760,7 @@ static void another_program_is_sent_away_and_told_why(void **state) {
     kl_master_options of_master = {.policy = kl_policy_find("auto"),
                                    .clock = kl_clock_system(),
                                    .program = "farm_test",
-                                   .may_join = true,
-                                   .quiet = true};
+                                   .may_join = true};
     assert_int_equal(kl_master_new(&of_master, transport, &master, NULL), KILTER_OK);
     while (kl_master_refused(master) == 0)
         assert_int_equal(kl_master_turn(master, -1, NULL), KILTER_OK);

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/cases_test_helper.h"
 #include "engine/stepped.h"
 #include "farm/farm_private.h"
 #include "trace/record_test_helper.h"
@@ -194,7 +195,7 @@ static void every_policy_does_every_task_once(void **state) {
 
 static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 120; seed++) {
+    for (uint64_t seed = 0; seed < kl_test_cases(40, 120); seed++) {
         const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
         uint32_t workers = 2 + kl_mix64(seed) % 5;
         stepped_farm f = {.attended = seed % 2};

@@ -93,6 +93,10 @@ static double greeting_s(const kilter_farm *f) {
 }
 
 /* Workers are under way: become their master. Takes the farm over, whatever happens. */
+static void warn(void *self, const char *text, const char *more) {
+    fprintf(stderr, "%s: %s%s\n", ((const kilter_farm *)self)->settings.name, text, more);
+}
+
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
     const char *policy = f->settings.policy ? f->settings.policy : "auto";
@@ -106,12 +110,16 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .seats = f->seats,
                                  .release = f->settings.options.release,
                                  .greeting_s = f->nursery || f->settings.listen ? greeting_s(f) : 0,
+                                 .warn = warn,
                                  .lost = f->nursery ? kl_farm_local_lost : NULL,
                                  .renew = f->nursery ? kl_farm_renew_local : NULL,
                                  .used = kl_farm_used,
                                  .cores = kl_core_count(),
                                  .limits = f->settings.limits,
                                  .self = f};
+    kl_hello me;
+    kl_worker_introduce(NULL, &me);
+    memcpy(options.host, me.host, sizeof options.host);
     if (status == KILTER_OK)
         status = kl_master_new(&options, f->transport, &f->master, error);
     if (status == KILTER_OK && !f->settings.listen)
@@ -176,8 +184,7 @@ static int launched_ranks(void) {
 static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_error *error) {
     int rank, size;
     kl_transport *transport;
-    kilter_status status =
-        kl_mpi_open(NULL, NULL, settings->options.lost_after_s, &rank, &size, &transport, error);
+    kilter_status status = kl_mpi_open(settings->options.lost_after_s, &rank, &size, &transport, error);
     if (status != KILTER_OK)
         return status;
     if (rank > 0) {

@@ -9,14 +9,16 @@
 static const double WAIT_FOR_MASTER_S = 60; /* unless the program says */
 static const double BURST_S = 200e-6;       /* a worker looks for messages so often */
 
-/* A process that is nothing but a worker. */
-typedef struct process {
+/* A worker on this machine: a process that is nothing else, or a thread. */
+typedef struct served {
     const kl_settings *settings;
-    const char *binding;
-    kl_key key; /* read once: it may have come from standard input */
-} process;
+    kl_key key; /* of a process; read once: it may have come from standard input */
+    clockid_t cpu;
+    kl_core_meter meter; /* open while the worker tells its CPU time */
+    kl_worker_options options;
+} served;
 
-static void begin_anew(const process *p) {
+static void begin_anew(const served *p) {
     const kl_settings *s = p->settings;
     kl_buffer key = {0};
     kilter_error error = {KILTER_OK, ""};
@@ -29,7 +31,7 @@ static void begin_anew(const process *p) {
 /* One that its master started only ends, and is replaced; one that was started elsewhere takes its own place.
  */
 static void abandon(void *self, const kilter_error *why, bool anew) {
-    const process *p = self;
+    const served *p = self;
     if (p->settings->join && anew)
         begin_anew(p);
     bool good = anew || why->status == KILTER_ENDED;
@@ -47,9 +49,32 @@ void kl_worker_introduce(void *self, kl_hello *hello) {
     hello->pid = (uint64_t)getpid();
 }
 
-static kilter_status new_worker(const kl_settings *s, kl_transport *transport, process *self,
-                                double patience_s, kl_worker **worker, kilter_error *error) {
-    kl_worker_options options = {
+static double cpu_s(void *self) {
+    return kl_cpu_s(((const served *)self)->cpu);
+}
+
+static bool core(void *self, double *run_s, double *delay_s) {
+    double slices;
+    return kl_core_read(&((const served *)self)->meter, run_s, delay_s, &slices);
+}
+
+static uint64_t memory(void *self) {
+    (void)self;
+    return kl_process_memory();
+}
+
+/* A rank of MPI computes while it waits: its CPU time says nothing. */
+static void tell_cpu(served *self, clockid_t cpu) {
+    self->cpu = cpu;
+    kl_core_meter_open_thread(&self->meter);
+    self->options.cpu_s = cpu_s;
+    self->options.core = core;
+}
+
+/* binding: NULL: it is a thread. */
+static void describe(served *self, const kl_settings *s, const char *binding, bool tells_cpu) {
+    *self = (served){.settings = s, .meter = {-1, -1}};
+    self->options = (kl_worker_options){
         .work = s->options.work,
         .start = s->options.start,
         .shared = s->options.shared,
@@ -57,17 +82,16 @@ static kilter_status new_worker(const kl_settings *s, kl_transport *transport, p
         .user = s->options.user,
         .program = s->name,
         .program_version = s->version,
-        .binding = self ? self->binding : "",
+        .binding = binding ? binding : "",
         .introduce = kl_worker_introduce,
         .clock = kl_clock_system(),
-        .tells_cpu = transport->ops->threads, /* a rank of MPI computes while it waits */
-        .cpu = self ? CLOCK_PROCESS_CPUTIME_ID : kl_thread_cpu(),
         .burst_s = BURST_S,
-        .patience_s = patience_s,
-        .abandon = self ? abandon : NULL,
-        .self = self,
+        .patience_s = -1,
+        .memory = memory,
+        .abandon = binding ? abandon : NULL,
     };
-    return kl_worker_new(&options, transport, worker, error);
+    if (tells_cpu)
+        tell_cpu(self, binding ? CLOCK_PROCESS_CPUTIME_ID : kl_thread_cpu());
 }
 
 /* Until the master or the worker ends. Only a process that is nothing but a worker hears SIGTERM. */
@@ -84,27 +108,32 @@ static kilter_status serve_one(kl_worker *worker, const kl_transport *transport,
 }
 
 kilter_status kl_serve(const kl_settings *s, kl_transport *transport, kilter_error *error) {
+    served self;
     kl_worker *worker;
-    kilter_status status = new_worker(s, transport, NULL, -1, &worker, error);
-    if (status != KILTER_OK)
-        return status;
-    status = serve_one(worker, transport, false, error);
-    kl_worker_free(worker);
+    describe(&self, s, NULL, transport->ops->threads);
+    kilter_status status = kl_worker_new(&self.options, &self, transport, &worker, error);
+    if (status == KILTER_OK) {
+        status = serve_one(worker, transport, false, error);
+        kl_worker_free(worker);
+    }
+    kl_core_meter_close(&self.meter);
     return status;
 }
 
 kilter_status kl_farm_join(const kl_settings *s, const char *endpoint, const char *binding,
                            kilter_error *error) {
-    process self = {.settings = s, .binding = binding};
+    served self;
     kl_zmq_options options;
     kl_transport *transport = NULL;
     kl_worker *worker = NULL;
-    double patience_s = s->options.wait_for_master_s > 0 ? s->options.wait_for_master_s : WAIT_FOR_MASTER_S;
+    describe(&self, s, binding, true);
+    self.options.patience_s =
+        s->options.wait_for_master_s > 0 ? s->options.wait_for_master_s : WAIT_FOR_MASTER_S;
     kilter_status status = kl_farm_zmq_options(s, endpoint, false, &self.key, &options, error);
     if (status == KILTER_OK)
         status = kl_zmq_join(endpoint, &options, &transport, error);
     if (status == KILTER_OK)
-        status = new_worker(s, transport, &self, patience_s, &worker, error);
+        status = kl_worker_new(&self.options, &self, transport, &worker, error);
     if (status == KILTER_OK)
         status = serve_one(worker, transport, true, error);
     while (status == KILTER_ERR_PEER && kl_worker_is_orphan(worker)) {
@@ -118,6 +147,7 @@ kilter_status kl_farm_join(const kl_settings *s, const char *endpoint, const cha
     }
     bool renewed = status == KILTER_ENDED && kl_worker_renewal(worker);
     kl_worker_free(worker);
+    kl_core_meter_close(&self.meter);
     kl_transport_close(transport);
     if (renewed && s->join) {
         fflush(NULL);

@@ -244,7 +244,7 @@ static int be_told_to_go_between_two_masters(void *arg) {
         kl_worker_options options = {
             .work = work, .program = "test", .binding = "", .patience_s = -1, .clock = kl_clock_system()};
         assert_int_equal(kl_inproc_join(hub, &endpoint, &transport, NULL), KILTER_OK);
-        assert_int_equal(kl_worker_new(&options, transport, &worker, NULL), KILTER_OK);
+        assert_int_equal(kl_worker_new(&options, NULL, transport, &worker, NULL), KILTER_OK);
         assert_int_equal(kl_attendant_start(worker, true, &attendant, NULL), KILTER_OK);
         raise(SIGTERM);
         kl_attendant_stop(attendant);

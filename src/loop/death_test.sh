@@ -23,7 +23,7 @@ lose() { # what misuse_mpi_test is told
     local right
     right=$(grep -c '^rank . is right' "$out")
     echo "$*, $SECONDS s: $right survivors say so"
-    if [ "$right" -ne $((ranks - 1)) ]; then
+    if [ "$right" -ne $((ranks - 1)) ] || grep -q 'Sanitizer: \|runtime error: ' "$out"; then
         echo "FAILED: exit code $code"
         sed 's/^/    /' "$out"
         failed=1

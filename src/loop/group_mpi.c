@@ -169,10 +169,14 @@ static void ring_senders(kl_group *g, const kl_requests *r, int done) {
 
 static kilter_status look(kl_group *g, kl_requests *r, bool for_ever, int *done, kilter_error *error) {
     handlers kept = be_told(g);
-    int code = r->collective
-                   ? kl_mpi_look_collective(&g->wait, r->requests, for_ever, done)
-                   : kl_mpi_look(&g->wait, r->requests, (int)r->receives, (int)(r->count - r->receives),
-                                 for_ever, done, r->done, r->statuses);
+    kl_mpi_sight sight = {.requests = r->requests,
+                          .receives = (int)r->receives,
+                          .sends = (int)(r->count - r->receives),
+                          .which = r->done,
+                          .statuses = r->statuses};
+    int code = r->collective ? kl_mpi_look_collective(&g->wait, r->requests, for_ever, &sight.done)
+                             : kl_mpi_look(&g->wait, &sight, for_ever);
+    *done = sight.done;
     restore(&kept);
     if (code == MPI_ERR_IN_STATUS && !r->collective)
         for (int i = 0; i < *done; i++)

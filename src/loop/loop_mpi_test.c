@@ -793,7 +793,7 @@ static void test_death(int who) {
 }
 
 int main(int count, char **arguments) {
-    suite_begin(&count, &arguments);
+    suite_begin();
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "moves") == 0)
         test_moves();

@@ -356,7 +356,7 @@ static void test_death(int who) {
 
 int main(int count, char **arguments) {
     unsetenv("KILTER_RECORD");
-    suite_begin(&count, &arguments);
+    suite_begin();
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "rows") == 0)
         test_rows();

@@ -49,11 +49,11 @@ static inline struct rlimit little_more(void) {
 }
 
 /* MPI is started as the farm starts it: with MPICH, so that ranks outlive others. */
-static inline void suite_begin(int *count, char ***arguments) {
+static inline void suite_begin(void) {
     bool started;
     int provided;
     kl_mpi_vigil *vigil;
-    CHECK_OK(kl_mpi_start(count, arguments, &started, &provided, &vigil, error));
+    CHECK_OK(kl_mpi_start(&started, &provided, &vigil, error));
     kl_mpi_started(vigil);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -207,6 +207,7 @@ static void test_unclosed(void) {
         status = make_call(&r, &kinds[0], *call);
     if (rank == 0) {
         CHECK(status == KILTER_OK);
+        free(r.whole);
         return;
     }
     while (status == KILTER_OK) /* rank 0 may have ended before this rank is through with its calls */
@@ -214,6 +215,7 @@ static void test_unclosed(void) {
     CHECK(status == KILTER_ERR_PEER);
     CHECK(strstr(r.error.text, "rank 0 has given it up: MPI_Finalize(): loop 'loop' is open"));
     kilter_loop_close(r.loop, NULL);
+    free(r.whole);
 }
 
 /* --- a range touched after it moved away --- */
@@ -451,7 +453,7 @@ static void test_deaf(const char *file, int who) {
 
 int main(int count, char **arguments) {
     setenv("KILTER_CHECK", "1", 0);
-    suite_begin(&count, &arguments);
+    suite_begin();
     const char *what = count > 1 ? arguments[1] : "";
     if (strcmp(what, "steps") == 0)
         test_steps();

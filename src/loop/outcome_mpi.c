@@ -1,5 +1,6 @@
 /* A loop's summary and its failure. */
 #include "loop/loop_mpi.h"
+#include "transport/launch_mpi.h"
 
 void kl_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
     const kl_rank *k = &l->rank;
@@ -27,6 +28,7 @@ void kl_loop_break(kilter_loop *l) {
     if (l->phase == KL_BROKEN)
         return;
     l->phase = KL_BROKEN;
+    kl_mpi_keep(l);
     kl_detector_ask(&l->detector, &l->failure);
     kl_detector_give_up(&l->detector, l->failure.text);
     kl_loop_summary_get(l, &summary);

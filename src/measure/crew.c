@@ -1,8 +1,11 @@
 /* The workers of a farm, summed and sorted. Two treaps (Seidel and Aragon 1996) hold sums of every subtree:
  * `waits` sorts the present workers by the time they become free, `ranks` sorts by speed. A worker's priority
  * is a mix of its number, so the shape of a treap depends on the keys alone. A binary tree over the workers'
- * numbers holds the sums that need no order. Every sum is recomputed from its parts on the way up, so
- * rounding errors do not accumulate. */
+ * numbers holds the sums that need no order. Every sum is computed from its parts, so rounding errors do not
+ * accumulate.
+ *
+ * Most changes are followed by others before somebody asks. So workers are put in their places, and
+ * sums of subtrees are computed, when somebody asks: waits_in_order(), ranks_in_order(). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,17 +46,24 @@ typedef struct wait {
 
 typedef struct waiting {
     place place;
+    bool present;
     double rate, units, at_s; /* the worker's own values: rate (0: not known), queued units, and since when */
     wait all;                 /* sums of this node and its subtree */
 } waiting;
 
 typedef struct rank {
+    double key; /* the worker's own, when it is in its place: its negative speed; 0: it is not ranked */
     uint32_t workers;
-    double speed; /* Σ */
+    double speed; /* of this node and its subtree: Σ */
 } rank;
 
 typedef struct treap {
     node *nodes;
+    struct {
+        bool stale; /* its sums are to be computed, and those of all nodes above it */
+        bool moved; /* it may have another key, or another place; it is in `moved` */
+    } * marks;      /* by node */
+    uint32_t *moved, moved_count;
     void (*sum_up)(kl_crew *crew, uint32_t at); /* compute the sums of a subtree from its two children */
 } treap;
 
@@ -77,69 +87,89 @@ static bool before(const treap *t, uint32_t a, double key, uint32_t b) {
 }
 
 /* Split a treap: nodes before (key, at_key) go to *low, the others to *high. */
-static void split(kl_crew *c, treap *t, uint32_t at, double key, uint32_t at_key, uint32_t *low,
-                  uint32_t *high) {
+static void split(treap *t, uint32_t at, double key, uint32_t at_key, uint32_t *low, uint32_t *high) {
     if (at == 0) {
         *low = *high = 0;
         return;
     }
     node *n = &t->nodes[at];
+    t->marks[at].stale = true;
     if (before(t, at, key, at_key)) {
         *low = at;
-        split(c, t, n->right, key, at_key, &n->right, high);
+        split(t, n->right, key, at_key, &n->right, high);
     } else {
         *high = at;
-        split(c, t, n->left, key, at_key, low, &n->left);
+        split(t, n->left, key, at_key, low, &n->left);
     }
-    t->sum_up(c, at);
 }
 
-static uint32_t joined(kl_crew *c, treap *t, uint32_t low, uint32_t high) {
+static uint32_t joined(treap *t, uint32_t low, uint32_t high) {
     if (low == 0 || high == 0)
         return low + high;
-    if (kl_mix64(low) > kl_mix64(high)) {
-        t->nodes[low].right = joined(c, t, t->nodes[low].right, high);
-        t->sum_up(c, low);
-        return low;
-    }
-    t->nodes[high].left = joined(c, t, low, t->nodes[high].left);
-    t->sum_up(c, high);
-    return high;
+    bool low_stays = kl_mix64(low) > kl_mix64(high);
+    uint32_t at = low_stays ? low : high;
+    node *n = &t->nodes[at];
+    t->marks[at].stale = true;
+    if (low_stays)
+        n->right = joined(t, n->right, high);
+    else
+        n->left = joined(t, low, n->left);
+    return at;
 }
 
 /* Insert and remove a node; both return the new root. */
-static uint32_t with(kl_crew *c, treap *t, uint32_t at, uint32_t added) {
+static uint32_t with(treap *t, uint32_t at, uint32_t added) {
     node *n = &t->nodes[added];
     if (at == 0 || kl_mix64(added) > kl_mix64(at)) {
-        split(c, t, at, n->key, added, &n->left, &n->right);
+        split(t, at, n->key, added, &n->left, &n->right);
         at = added;
     } else if (before(t, added, t->nodes[at].key, at)) {
-        t->nodes[at].left = with(c, t, t->nodes[at].left, added);
+        t->nodes[at].left = with(t, t->nodes[at].left, added);
     } else {
-        t->nodes[at].right = with(c, t, t->nodes[at].right, added);
+        t->nodes[at].right = with(t, t->nodes[at].right, added);
     }
-    t->sum_up(c, at);
+    t->marks[at].stale = true;
     return at;
 }
 
-static uint32_t lacking(kl_crew *c, treap *t, uint32_t at, uint32_t gone) {
+static uint32_t lacking(treap *t, uint32_t at, uint32_t gone) {
     node *n = &t->nodes[at];
     if (at == gone)
-        return joined(c, t, n->left, n->right);
+        return joined(t, n->left, n->right);
     if (before(t, gone, n->key, at))
-        n->left = lacking(c, t, n->left, gone);
+        n->left = lacking(t, n->left, gone);
     else
-        n->right = lacking(c, t, n->right, gone);
-    t->sum_up(c, at);
+        n->right = lacking(t, n->right, gone);
+    t->marks[at].stale = true;
     return at;
 }
 
-/* Recompute the sums above `changed`, whose key has not changed. */
-static void sum_up_to(kl_crew *c, treap *t, uint32_t at, uint32_t changed) {
-    if (at != changed)
-        sum_up_to(c, t, before(t, changed, t->nodes[at].key, at) ? t->nodes[at].left : t->nodes[at].right,
-                  changed);
+static void note_moved(treap *t, uint32_t at) {
+    if (!t->marks[at].moved)
+        t->moved[t->moved_count++] = at;
+    t->marks[at].moved = true;
+}
+
+/* Take a node that has moved from the list; 0: none has. */
+static uint32_t take_moved(treap *t) {
+    uint32_t at = t->moved_count > 0 ? t->moved[--t->moved_count] : 0;
+    t->marks[at].moved = false;
+    return at;
+}
+
+/* The sums of a node whose key has not changed are stale, and those of all above it. */
+static void make_stale(treap *t, uint32_t at, uint32_t changed) {
+    for (t->marks[at].stale = true; at != changed; t->marks[at].stale = true)
+        at = before(t, changed, t->nodes[at].key, at) ? t->nodes[at].left : t->nodes[at].right;
+}
+
+static void sum_up(kl_crew *c, treap *t, uint32_t at) {
+    if (!t->marks[at].stale) /* as that of no node is */
+        return;
+    sum_up(c, t, t->nodes[at].left);
+    sum_up(c, t, t->nodes[at].right);
     t->sum_up(c, at);
+    t->marks[at].stale = false;
 }
 
 /* --- when workers become free --- */
@@ -188,53 +218,77 @@ static void sum_up_waits(kl_crew *c, uint32_t at) {
     }
 }
 
-/* Move a worker to its new place; if the place is the same, update its sums. */
+/* Move a worker to its new place. */
 static void put(kl_crew *c, uint32_t at, place where, double key) {
     waiting *w = &c->waiting[at];
     treap *t = &c->waits;
     bool stays = w->place == where && (where == AWAY || t->nodes[at].key == key);
     if (!stays && w->place != AWAY)
-        c->roots[w->place] = lacking(c, t, c->roots[w->place], at);
+        c->roots[w->place] = lacking(t, c->roots[w->place], at);
     w->place = where;
     t->nodes[at].key = key;
     if (where == AWAY)
         return;
     if (stays)
-        sum_up_to(c, t, c->roots[where], at);
+        make_stale(t, c->roots[where], at);
     else
-        c->roots[where] = with(c, t, c->roots[where], at);
+        c->roots[where] = with(t, c->roots[where], at);
+}
+
+static double due_s_of(const waiting *w) {
+    return w->rate > 0 ? w->at_s + w->units / w->rate : w->at_s;
+}
+
+static void put_in_place(kl_crew *c, uint32_t at) {
+    const waiting *w = &c->waiting[at];
+    if (!w->present)
+        put(c, at, AWAY, 0);
+    else if (w->units == 0)
+        put(c, at, IDLE, 0);
+    else if (!(w->rate > 0))
+        put(c, at, UNKNOWN, w->at_s);
+    else if (due_s_of(w) < c->now_s)
+        put(c, at, OVERDUE, w->at_s);
+    else
+        put(c, at, BUSY, due_s_of(w));
+}
+
+static void put_in_places(kl_crew *c) {
+    for (uint32_t at; (at = take_moved(&c->waits));)
+        put_in_place(c, at);
+}
+
+/* Every question begins with this, so no answer depends on when the order was made. */
+static void waits_in_order(const kl_crew *crew) {
+    kl_crew *c = (kl_crew *)crew;
+    put_in_places(c);
+    for (place where = IDLE; where < PLACES; where++)
+        sum_up(c, &c->waits, c->roots[where]);
 }
 
 static void update_wait(kl_crew *c, const kl_worker_view *v, uint32_t at) {
     waiting *w = &c->waiting[at];
     double rate = kl_worker_rate(v), units = v->queued_units > 0 ? v->queued_units : 0;
     double at_s = units > 0 ? v->queued_at_s : 0;
-    bool known = rate > 0;
-    double due_s = known ? at_s + units / rate : at_s;
-    if (w->place != AWAY && v->present && w->rate == rate && w->units == units && w->at_s == at_s &&
-        (w->place == OVERDUE) == (known && units > 0 && due_s < c->now_s))
+    if (w->present == v->present && w->rate == rate && w->units == units && w->at_s == at_s &&
+        (w->place == OVERDUE) == (rate > 0 && units > 0 && due_s_of(w) < c->now_s))
         return;
     w->rate = rate;
     w->units = units;
     w->at_s = at_s;
-    if (!v->present)
-        put(c, at, AWAY, 0);
-    else if (units == 0)
-        put(c, at, IDLE, 0);
-    else if (!known)
-        put(c, at, UNKNOWN, at_s);
-    else if (due_s < c->now_s)
-        put(c, at, OVERDUE, at_s);
-    else
-        put(c, at, BUSY, due_s);
+    w->present = v->present;
+    note_moved(&c->waits, at);
 }
 
 void kl_crew_advance(kl_crew *c, double now_s) {
     c->now_s = now_s;
-    while (c->roots[BUSY] && c->waiting[c->roots[BUSY]].all.first < now_s) {
+    put_in_places(c);
+    for (;;) {
         uint32_t at = c->roots[BUSY];
         while (c->waits.nodes[at].left)
             at = c->waits.nodes[at].left;
+        if (at == 0 || !(c->waits.nodes[at].key < now_s))
+            break;
         put(c, at, OVERDUE, c->waiting[at].at_s);
     }
 }
@@ -248,6 +302,7 @@ typedef struct question {
 } question;
 
 static question ask(const kl_crew *c, uint32_t without) {
+    waits_in_order(c);
     return (question){.now_s = c->now_s,
                       .mean_rate = kl_crew_mean_rate(c),
                       .without = without < c->slots ? without + 1 : 0};
@@ -469,7 +524,29 @@ double kl_crew_fastest_idle(const kl_crew *c, uint32_t without, uint32_t *worker
 static void sum_up_ranks(kl_crew *c, uint32_t at) {
     const node *n = &c->ranks.nodes[at];
     const rank *l = &c->rank[n->left], *r = &c->rank[n->right];
-    c->rank[at] = (rank){l->workers + 1 + r->workers, l->speed - n->key + r->speed};
+    c->rank[at].workers = l->workers + 1 + r->workers;
+    c->rank[at].speed = l->speed - n->key + r->speed;
+}
+
+static void rank_again(kl_crew *c, uint32_t at) {
+    node *n = &c->ranks.nodes[at];
+    double key = c->rank[at].key;
+    if (n->key == key)
+        return;
+    if (n->key < 0)
+        c->fastest = lacking(&c->ranks, c->fastest, at);
+    *n = (node){.key = key};
+    if (key < 0)
+        c->fastest = with(&c->ranks, c->fastest, at);
+}
+
+/* Return the node of the fastest; 0: none is ranked. */
+static uint32_t ranks_in_order(const kl_crew *crew) {
+    kl_crew *c = (kl_crew *)crew;
+    for (uint32_t at; (at = take_moved(&c->ranks));)
+        rank_again(c, at);
+    sum_up(c, &c->ranks, c->fastest);
+    return c->fastest;
 }
 
 /* Return the speed in the last run the worker took part in; if there is none, its present pace. */
@@ -480,29 +557,23 @@ static double speed_of(const kl_worker_view *v, double last) {
     return last > 0 ? last : unit_s > 0 ? 1 / unit_s : 0;
 }
 
-/* Keys are negative speeds, so the fastest come first; 0: not ranked. */
+/* Keys are negative speeds, so the fastest come first. */
 static void update_rank(kl_crew *c, const kl_worker_view *v, uint32_t at) {
-    node *n = &c->ranks.nodes[at];
-    bool ranked = c->rank[at].workers > 0;
-    double key = v->present || v->resting ? -speed_of(v, -n->key) : 0;
-    if (ranked == (key < 0) && n->key == key)
+    double before_key = c->rank[at].key;
+    double key = v->present || v->resting ? -speed_of(v, -before_key) : 0;
+    if (key == before_key)
         return;
-    if (ranked) {
-        c->fastest = lacking(c, &c->ranks, c->fastest, at);
-        c->rank[at] = (rank){0};
-    }
-    *n = (node){.key = key};
-    if (key < 0)
-        c->fastest = with(c, &c->ranks, c->fastest, at);
+    c->rank[at].key = key;
+    note_moved(&c->ranks, at);
 }
 
 uint32_t kl_crew_ranked(const kl_crew *c) {
-    return c->rank[c->fastest].workers;
+    return c->rank[ranks_in_order(c)].workers;
 }
 
 double kl_crew_fastest_speed(const kl_crew *c, uint32_t n) {
     double sum = 0;
-    for (uint32_t at = c->fastest; at && n;) {
+    for (uint32_t at = ranks_in_order(c); at && n;) {
         const node *here = &c->ranks.nodes[at];
         const rank *left = &c->rank[here->left];
         if (n <= left->workers) {
@@ -517,7 +588,7 @@ double kl_crew_fastest_speed(const kl_crew *c, uint32_t n) {
 }
 
 uint32_t kl_crew_nth_fastest(const kl_crew *c, uint32_t n, double *speed) {
-    uint32_t at = c->fastest;
+    uint32_t at = ranks_in_order(c);
     for (;;) {
         const node *here = &c->ranks.nodes[at];
         uint32_t faster = c->rank[here->left].workers;
@@ -613,26 +684,33 @@ void kl_crew_look_again(kl_crew *c, const kl_worker_view *views, double now_s) {
     }
 }
 
+/* Grow the array that the pointer at `place` points to; what is new is zero. */
+static bool grow(void *place, size_t had, size_t count, size_t each) {
+    void *array;
+    memcpy(&array, place, sizeof array);
+    array = realloc(array, count * each);
+    if (!array)
+        return false;
+    memset((char *)array + had * each, 0, (count - had) * each);
+    memcpy(place, &array, sizeof array);
+    return true;
+}
+
 /* Make room for `leaves` blocks and keep the present sums. */
 static kilter_status make_room(kl_crew *c, uint32_t leaves) {
     size_t count = (size_t)leaves * BLOCK + 1, had = c->room ? (size_t)c->room + 1 : 0;
-    node *waits = realloc(c->waits.nodes, count * sizeof *waits);
-    c->waits.nodes = waits ? waits : c->waits.nodes;
-    node *ranks = realloc(c->ranks.nodes, count * sizeof *ranks);
-    c->ranks.nodes = ranks ? ranks : c->ranks.nodes;
-    waiting *waiting_s = realloc(c->waiting, count * sizeof *waiting_s);
-    c->waiting = waiting_s ? waiting_s : c->waiting;
-    rank *rank_s = realloc(c->rank, count * sizeof *rank_s);
-    c->rank = rank_s ? rank_s : c->rank;
     kl_crew_sums *sums = calloc(2 * (size_t)leaves, sizeof *sums);
-    if (!waits || !ranks || !waiting_s || !rank_s || !sums) {
+    if (!sums || !grow(&c->waits.nodes, had, count, sizeof *c->waits.nodes) ||
+        !grow(&c->waits.marks, had, count, sizeof *c->waits.marks) ||
+        !grow(&c->ranks.nodes, had, count, sizeof *c->ranks.nodes) ||
+        !grow(&c->ranks.marks, had, count, sizeof *c->ranks.marks) ||
+        !grow(&c->waiting, had, count, sizeof *c->waiting) ||
+        !grow(&c->waits.moved, had, count, sizeof *c->waits.moved) ||
+        !grow(&c->ranks.moved, had, count, sizeof *c->ranks.moved) ||
+        !grow(&c->rank, had, count, sizeof *c->rank)) {
         free(sums);
         return KILTER_ERR_MEMORY;
     }
-    memset(waits + had, 0, (count - had) * sizeof *waits);
-    memset(ranks + had, 0, (count - had) * sizeof *ranks);
-    memset(waiting_s + had, 0, (count - had) * sizeof *waiting_s);
-    memset(rank_s + had, 0, (count - had) * sizeof *rank_s);
     if (c->leaves)
         memcpy(sums + leaves, c->sums + c->leaves, c->leaves * sizeof *sums);
     for (uint32_t i = leaves - 1; i > 0; i--)
@@ -674,7 +752,11 @@ void kl_crew_free(kl_crew *c) {
     if (!c)
         return;
     free(c->waits.nodes);
+    free(c->waits.marks);
     free(c->ranks.nodes);
+    free(c->ranks.marks);
+    free(c->waits.moved);
+    free(c->ranks.moved);
     free(c->waiting);
     free(c->rank);
     free(c->sums);

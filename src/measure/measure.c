@@ -88,10 +88,6 @@ static double slowed_unit_s(const kl_worker_view *worker) {
     return three_s > SLOWED_THREE * pace_s ? three_s : 0;
 }
 
-bool kl_worker_slowed(const kl_worker_view *worker) {
-    return slowed_unit_s(worker) > 0;
-}
-
 double kl_worker_rate(const kl_worker_view *worker) {
     double unit_s = worker->present ? kl_pace_unit_s(&worker->pace) : 0;
     if (!(unit_s > 0))

@@ -157,7 +157,6 @@ typedef struct kl_worker_view {
  * last tasks took more than twice as long as the pace says: a pace is slow to forget, and one long task means
  * nothing. */
 double kl_worker_rate(const kl_worker_view *worker);
-bool kl_worker_slowed(const kl_worker_view *worker);
 
 /* One worker's part in the remaining work. */
 typedef struct kl_lane {

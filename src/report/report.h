@@ -197,4 +197,21 @@ typedef void (*kl_task_times_fn)(void *context, uint64_t lo, uint64_t hi, double
 kilter_status kl_report_task_times(const char *path, int64_t run, kl_task_times_fn take, void *context,
                                    kilter_error *error);
 
+typedef enum kl_replay_by {
+    KL_REPLAY_LIST, /* all decisions, a line each */
+    KL_REPLAY_ID,   /* the decision with this id */
+    KL_REPLAY_TIME, /* the last decision made by this time [microseconds since the farm was opened] */
+} kl_replay_by;
+
+typedef struct kl_replay_choice {
+    kl_replay_by by;
+    int64_t number;
+    bool json;
+} kl_replay_choice;
+
+/* Print the decisions of a record, or one of them. The errors are those of kl_report_read(), and
+ * KILTER_ERR_INPUT when there is no such decision. After an error, part of the text may be in `out`. */
+kilter_status kl_replay_print(const char *path, const kl_replay_choice *choice, FILE *out,
+                              kilter_error *error);
+
 #endif

@@ -130,6 +130,7 @@ struct kl_sim {
     uint64_t runs;
     end end;
     kl_master *master;
+    kl_worker_options of_workers;
     worker *workers;
     uint32_t count;
     line to_master, to_workers;
@@ -309,19 +310,14 @@ static const kl_transport_ops worker_ops = {
 /* --- a worker --- */
 
 static int do_task(const kilter_task *task, kilter_result *result, void *state) {
-    kl_sim *s = ((worker *)state)->end.sim;
+    kl_sim *s = state;
     (void)task;
     s->executed++;
     return kilter_result_put(result, s->zeros, s->run.result_bytes) != KILTER_OK;
 }
 
-static int start(const kilter_worker *self, void **state) {
-    *state = self->user;
-    return 0;
-}
-
-static void introduce(void *self, kl_hello *hello) {
-    const worker *w = self;
+static void introduce(void *driver, kl_hello *hello) {
+    const worker *w = driver;
     const kl_sim *s = w->end.sim;
     char name[KL_SIM_HOST_BYTES] = "";
     if (s->farm.name_host)
@@ -509,8 +505,7 @@ static kilter_status open_master(kl_sim *s, kilter_error *error) {
                                            .answer_s = s->farm.answer_s},
                                  .program = "simulation",
                                  .heartbeat = heartbeat,
-                                 .self = s,
-                                 .quiet = true};
+                                 .self = s};
     kilter_status status = kl_master_new(&options, &s->end.base, &s->master, error);
     kl_tuning tuning = {.set = KL_TUNE_FACTOR, .factor = s->farm.factor};
     return status == KILTER_OK && s->farm.factor > 0 ? kl_master_tune(s->master, &tuning, error) : status;
@@ -528,16 +523,7 @@ static void say_joined(kl_sim *s, uint32_t i) {
 static kilter_status open_worker(kl_sim *s, uint32_t i, kilter_error *error) {
     worker *w = &s->workers[i];
     w->end = (end){{&worker_ops}, s};
-    kl_worker_options options = {.work = do_task,
-                                 .start = start,
-                                 .user = w,
-                                 .program = "simulation",
-                                 .binding = "",
-                                 .introduce = introduce,
-                                 .self = w,
-                                 .clock = {.now_s = worker_now_s, .self = s, .simulated = true},
-                                 .patience_s = -1};
-    kilter_status status = kl_worker_new(&options, &w->end.base, &w->engine, error);
+    kilter_status status = kl_worker_new(&s->of_workers, w, &w->end.base, &w->engine, error);
     if (status == KILTER_OK)
         kl_worker_let_attend(
             w->engine, &(kl_attendance){.works = attended_elsewhere, .busy_s = worker_busy_s, .self = w});
@@ -548,6 +534,13 @@ static kilter_status open_worker(kl_sim *s, uint32_t i, kilter_error *error) {
 static kilter_status open_workers(kl_sim *s, kilter_error *error) {
     const kl_cluster *cluster = s->farm.cluster;
     kilter_status status = KILTER_OK;
+    s->of_workers = (kl_worker_options){.work = do_task,
+                                        .state = s,
+                                        .program = "simulation",
+                                        .binding = "",
+                                        .introduce = introduce,
+                                        .clock = {.now_s = worker_now_s, .self = s, .simulated = true},
+                                        .patience_s = -1};
     for (uint32_t g = 0; g < cluster->group_count; g++)
         for (uint32_t k = 0; k < cluster->groups[g].count && status == KILTER_OK; k++) {
             s->workers[s->count].host = &cluster->groups[g].host;

@@ -37,7 +37,7 @@ struct kl_nursery {
     bool gone;
     uint32_t under_way; /* workers that run or are being started */
     note *heard;        /* news that arrived during a request; those from `told` on are not delivered yet */
-    size_t heard_count, heard_capacity, told;
+    uint64_t heard_count, heard_capacity, told;
 };
 
 static const double START_PATIENCE_S = 10; /* time for a busy supervisor to answer */
@@ -59,7 +59,7 @@ typedef struct house {
     sigset_t mask; /* restore the program's signal handlers */
     struct sigaction on_child;
     child *children;
-    size_t count, capacity;
+    uint64_t count, capacity;
     uint32_t starting; /* the worker's number, set in the new child */
 } house;
 
@@ -77,15 +77,9 @@ static void tell(const house *h, const note *n) {
 }
 
 static bool room_for_one(house *h) {
-    if (h->count < h->capacity)
-        return true;
-    size_t capacity = h->capacity ? 2 * h->capacity : 16;
-    child *children = realloc(h->children, capacity * sizeof *children);
-    if (!children)
-        return false;
-    h->children = children;
-    h->capacity = capacity;
-    return true;
+    child *children = kl_array_grow(h->children, &h->capacity, h->count + 1, sizeof *children);
+    h->children = children ? children : h->children;
+    return children;
 }
 
 static void start_one(house *h, uint32_t number) {
@@ -214,15 +208,11 @@ static void be_gone(kl_nursery *n) {
 
 /* Receive news and keep them until the caller asks for them. */
 static bool hear(kl_nursery *n) {
-    if (n->heard_count == n->heard_capacity) {
-        size_t capacity = n->heard_capacity ? 2 * n->heard_capacity : 64;
-        note *heard = realloc(n->heard, capacity * sizeof *heard);
-        if (!heard)
-            return false;
-        n->heard = heard;
-        n->heard_capacity = capacity;
-    }
-    note *got = &n->heard[n->heard_count];
+    note *heard = kl_array_grow(n->heard, &n->heard_capacity, n->heard_count + 1, sizeof *heard);
+    if (!heard)
+        return false;
+    n->heard = heard;
+    note *got = &heard[n->heard_count];
     ssize_t size = recv(n->fd, got, sizeof *got, MSG_DONTWAIT);
     n->heard_count += size == (ssize_t)sizeof *got;
     if (size == 0)

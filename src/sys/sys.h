@@ -17,7 +17,7 @@ typedef struct kl_clock {
     bool simulated;  /* clock of a simulated machine: time passes only in kl_spend_s() */
     double answer_s; /* simulated seconds of the master for each message it receives and each chunk it deals
                         unasked */
-    void (*spend)(void *self, double seconds); /* spends declared time; NULL: kl_spend_s() */
+    void (*spend)(void *self, double seconds); /* spends declared time; needed with answer_s */
 } kl_clock;
 
 kl_clock kl_clock_system(void);

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 #include <zmq.h>
 
+#include "base/cases_test_helper.h"
 #include "transport/folder_test_helper.h"
 #include "transport/transport_suite.h"
 
@@ -106,15 +107,16 @@ static size_t draw_size(uint64_t draw) {
  * there is room for all while they are fewer than fit. Every third one is made in the lent buffer. */
 static void messages_stay_as_they_are_until_they_are_released(void **state) {
     (void)state;
-    enum { ROUNDS = 1000, UNDER_WAY = 20 };
+    enum { UNDER_WAY = 20 };
+    const uint64_t rounds = kl_test_cases(200, 1000);
     flying under_way[UNDER_WAY] = {0};
     ends e = open_ends();
-    for (uint64_t round = 0; round < ROUNDS; round++) {
+    for (uint64_t round = 0; round < rounds; round++) {
         flying *one = &under_way[kl_mix64(round) % UNDER_WAY];
         if (one->message.release)
             land(one);
         one->seed = round;
-        one->size = draw_size(kl_mix64(round + ROUNDS));
+        one->size = draw_size(kl_mix64(round + rounds));
         kl_buffer lent = {0};
         if (round % 3 == 0) {
             kl_arena_lend(e.to_master, one->size, &lent);

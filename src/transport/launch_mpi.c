@@ -19,6 +19,9 @@
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
 #endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 /* --- is it the right MPI? --- */
 
@@ -65,51 +68,27 @@ kilter_status kl_mpi_check_world(const char *doing, kilter_error *error) {
 
 /* --- does a launcher let ranks outlive others? --- */
 
-#if defined OPEN_MPI || defined MPICH
+/* The environment variable that is on where the launcher does, and what a user is told where it is not. */
+#if defined OPEN_MPI
+static const char OUTLIVING[] = "OMPI_MCA_orte_enable_recovery";
+static const char HINT[] = "mpirun ends the whole job with it, unless it is mpirun --enable-recovery";
+#elif defined MPICH
+static const char OUTLIVING[] = "KILTER_MPI_SHIELD";
+static const char HINT[] = "mpiexec ends the whole job with it, unless it is KILTER_MPI_SHIELD=1 mpiexec "
+                           "-disable-auto-cleanup";
+#else /* a simulation's ranks do not die */
+static const char OUTLIVING[] = "";
+static const char *const HINT = NULL;
+#endif
 
-static bool is_on(const char *variable) {
-    const char *value = getenv(variable);
+static bool ranks_outlive_others(void) {
+    const char *value = getenv(OUTLIVING);
     return value && (strcmp(value, "1") == 0 || strcmp(value, "true") == 0 || strcmp(value, "yes") == 0);
 }
 
-#endif
-
-#if defined OPEN_MPI
-
-static bool ranks_outlive_others(void) {
-    return is_on("OMPI_MCA_orte_enable_recovery");
-}
-
 const char *kl_mpi_hint(void) {
-    return ranks_outlive_others()
-               ? NULL
-               : "mpirun ends the whole job with it, unless it is mpirun --enable-recovery";
+    return ranks_outlive_others() ? NULL : HINT;
 }
-
-#elif defined MPICH
-
-static bool ranks_outlive_others(void) {
-    return is_on("KILTER_MPI_SHIELD");
-}
-
-const char *kl_mpi_hint(void) {
-    return ranks_outlive_others()
-               ? NULL
-               : "mpiexec ends the whole job with it, unless it is KILTER_MPI_SHIELD=1 mpiexec "
-                 "-disable-auto-cleanup";
-}
-
-#else
-
-static bool ranks_outlive_others(void) {
-    return false;
-}
-
-const char *kl_mpi_hint(void) {
-    return NULL;
-}
-
-#endif
 
 bool kl_mpi_says_dead(int code) {
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
@@ -284,8 +263,7 @@ void kl_mpi_started(kl_mpi_vigil *v) {
     free(v);
 }
 
-kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided, kl_mpi_vigil **vigil,
-                           kilter_error *error) {
+kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_vigil **vigil, kilter_error *error) {
     int running = 0, finished = 0;
     *started = false;
     *vigil = NULL;
@@ -307,7 +285,7 @@ kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided
     if (status != KILTER_OK)
         return status;
     choose_ways();
-    int code = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, provided);
     if (code != MPI_SUCCESS) {
         kl_mpi_started(*vigil);
         *vigil = NULL;
@@ -342,4 +320,12 @@ void kl_mpi_end(bool mourning) {
         return;
     }
     sweep_shared_memory();
+}
+
+void kl_mpi_keep(const void *memory) {
+#ifdef __SANITIZE_ADDRESS__
+    __lsan_ignore_object(memory);
+#else
+    (void)memory;
+#endif
 }

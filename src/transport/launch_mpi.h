@@ -18,8 +18,7 @@ kilter_status kl_mpi_check_library(const char *doing, kilter_error *error);
 kilter_status kl_mpi_check_world(const char *doing, kilter_error *error);
 /* Starts MPI when it is not running. *started: it was not. *vigil: ends the process, with a word, when
  * kl_mpi_started() is not called in time; NULL where MPI ran already. */
-kilter_status kl_mpi_start(int *argc, char ***argv, bool *started, int *provided, kl_mpi_vigil **vigil,
-                           kilter_error *error);
+kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_vigil **vigil, kilter_error *error);
 void kl_mpi_started(kl_mpi_vigil *vigil); /* NULL does nothing */
 /* How long ranks are waited for at the beginning: KILTER_MPI_START_S, or 300, as where that is wrong; 0: for
  * ever. */
@@ -27,6 +26,9 @@ kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error);
 /* Ends MPI, unless that could wait for the dead for ever: then the process just exits, which is as good.
  * mourning: a rank is dead that MPI does not know to be. */
 void kl_mpi_end(bool mourning);
+/* Keep memory that MPI may still write into: a sanitizer is told that it, and what it points to, is no leak.
+ */
+void kl_mpi_keep(const void *memory);
 /* What the user can do so that other ranks outlive one that dies; NULL: nothing is to be done. */
 const char *kl_mpi_hint(void);
 /* Is this how MPI says that a rank is dead? No MPI does without ULFM, and where that is not enabled. */

@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -140,15 +139,12 @@ bool kl_lifelines_heard(const kl_lifelines *l, void *words, size_t size) {
 
 /* A socket on all addresses of the family and a free port; −1: there is none. */
 static int bind_anywhere(int family) {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    struct sockaddr_storage any = {.ss_family = (sa_family_t)family}; /* zeros: any address, any port */
+    socklen_t size = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     int off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    bool bound = family == AF_INET6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
-                                          bind(fd, (struct sockaddr *)&six, sizeof six) == 0
-                                    : bind(fd, (struct sockaddr *)&four, sizeof four) == 0;
-    if (bound)
+    if (fd >= 0 && family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0)
+        size = 0; /* which no address has: bind() fails */
+    if (fd < 0 || bind(fd, (struct sockaddr *)&any, size) == 0)
         return fd;
     close(fd);
     return -1;
@@ -175,15 +171,11 @@ static int listen_anywhere(uint16_t *port) {
     return fd;
 }
 
-static bool fill_random(void *data, size_t size) {
-    for (uint8_t *at = data; size > 0;) {
-        ssize_t got = getrandom(at, size, 0);
-        if (got < 0 && errno != EINTR)
-            return false;
-        at += got > 0 ? got : 0;
-        size -= got > 0 ? (size_t)got : 0;
-    }
-    return true;
+static bool make_secrets(secret *secrets, size_t count) {
+    bool made = true;
+    for (size_t i = 0; i < count && made; i++)
+        made = getentropy(&secrets[i], sizeof secrets[i]) == 0;
+    return made;
 }
 
 kilter_status kl_lifelines_listen(size_t workers, double lost_after_s, kl_lifelines **lines,
@@ -201,7 +193,7 @@ kilter_status kl_lifelines_listen(size_t workers, double lost_after_s, kl_lifeli
     }
     l->secrets = secrets;
     l->listener = listen_anywhere(&l->port);
-    if (l->listener < 0 || !watch(l, l->listener) || !fill_random(secrets, workers * sizeof *secrets)) {
+    if (l->listener < 0 || !watch(l, l->listener) || !make_secrets(secrets, workers)) {
         int code = errno;
         kl_lifelines_close(l);
         return system_error(doing, code, error);

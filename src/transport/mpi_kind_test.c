@@ -75,7 +75,7 @@ static void an_unknown_name_is_refused(void **state) {
     int rank = -1, size = -1;
     (void)state;
     launch(settings);
-    assert_int_equal(kl_mpi_open(NULL, NULL, 0, &rank, &size, &transport, &error), KILTER_ERR_USAGE);
+    assert_int_equal(kl_mpi_open(0, &rank, &size, &transport, &error), KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, "KILTER_MPI: 'lam' is no MPI"));
     assert_null(transport);
     assert_int_equal(rank, -1);

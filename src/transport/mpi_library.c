@@ -102,8 +102,8 @@ static kilter_status check_version(const kl_mpi_library *library, kilter_error *
         library->version, KILTER_VERSION);
 }
 
-kilter_status kl_mpi_open(int *argc, char ***argv, double lost_after_s, int *rank, int *size,
-                          kl_transport **transport, kilter_error *error) {
+kilter_status kl_mpi_open(double lost_after_s, int *rank, int *size, kl_transport **transport,
+                          kilter_error *error) {
     kl_mpi_kind kind;
     const kl_mpi_library *library = &kl_mpi_library_linked;
     kilter_status status = choose(&kind, error);
@@ -112,6 +112,6 @@ kilter_status kl_mpi_open(int *argc, char ***argv, double lost_after_s, int *ran
     if (status == KILTER_OK)
         status = check_version(library, error);
     if (status == KILTER_OK)
-        status = library->open(argc, argv, lost_after_s, rank, size, transport, error);
+        status = library->open(lost_after_s, rank, size, transport, error);
     return status;
 }

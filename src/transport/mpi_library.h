@@ -11,8 +11,8 @@
 
 typedef struct kl_mpi_library {
     const char *version; /* Kilter's. Another version may pass other structures: always the first field */
-    kilter_status (*open)(int *argc, char ***argv, double lost_after_s, int *rank, int *size,
-                          kl_transport **transport, kilter_error *error); /* as kl_mpi_open() */
+    kilter_status (*open)(double lost_after_s, int *rank, int *size, kl_transport **transport,
+                          kilter_error *error); /* as kl_mpi_open() */
 } kl_mpi_library;
 
 /* The description in each of the libraries. Weak: it is NULL in a program that is linked with none. */

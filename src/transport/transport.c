@@ -30,8 +30,11 @@ static bool grow(kl_event_queue *queue) {
 }
 
 bool kl_event_queue_push(kl_event_queue *queue, const kl_event *event) {
-    if (queue->count == queue->capacity && !grow(queue))
+    if (queue->count == queue->capacity && !grow(queue)) {
+        kl_message lost = event->message;
+        kl_message_release(&lost);
         return false;
+    }
     *at(queue, queue->count++) = *event;
     return true;
 }
@@ -61,6 +64,11 @@ void kl_event_queue_free(kl_event_queue *queue) {
         kl_message_release(&at(queue, i)->message);
     free(queue->ring);
     *queue = (kl_event_queue){0};
+}
+
+kilter_status kl_cannot_send(kilter_status why, kl_peer peer, size_t size, kilter_error *error) {
+    return kl_fail(error, why, "sending %zu bytes to peer %llu: %s", size, (unsigned long long)peer,
+                   why == KILTER_ERR_PEER ? "it is gone; give its work to another" : "memory ran out");
 }
 
 double kl_deadline_s(double timeout_s) {

@@ -153,8 +153,8 @@ double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
  * where the launcher lets others live: docs/reference/faults.md. KILTER_ERR_USAGE when the launcher says
  * there are several processes but MPI sees one, the launcher belongs to another MPI than the program, or the
  * library is not there. */
-kilter_status kl_mpi_open(int *argc, char ***argv, double lost_after_s, int *rank, int *size,
-                          kl_transport **transport, kilter_error *error);
+kilter_status kl_mpi_open(double lost_after_s, int *rank, int *size, kl_transport **transport,
+                          kilter_error *error);
 
 /* --- the operations, as other rooms call them --- */
 

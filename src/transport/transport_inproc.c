@@ -52,7 +52,7 @@ struct kl_inproc {
     const kl_inproc_stepped *stepped; /* NULL: the hub is for threads */
     pthread_mutex_t lock;
     endpoint **endpoints; /* [number − MASTER]; the first is NULL until the master listens */
-    size_t count, capacity;
+    uint64_t count, capacity;
 };
 
 /* --- the inbox --- */
@@ -157,13 +157,10 @@ static kilter_status inproc_send(kl_transport *transport, kl_peer peer, const vo
     endpoint *from = (endpoint *)transport;
     endpoint *to = peer_of(from, peer);
     if (!to || !lane_from(to, from)->known)
-        return kl_fail(error, KILTER_ERR_PEER,
-                       "sending %zu bytes to peer %llu: it is gone; give its work to another", size,
-                       (unsigned long long)peer);
+        return kl_cannot_send(KILTER_ERR_PEER, peer, size, error);
     item *it = new_item(KL_EVENT_MESSAGE, from->number, data, size);
     if (!it)
-        return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
-                       (unsigned long long)peer);
+        return kl_cannot_send(KILTER_ERR_MEMORY, peer, size, error);
     deliver(to, lane_from(from, to), it, arrival_s(from, size));
     return KILTER_OK;
 }
@@ -180,12 +177,7 @@ static item *take(endpoint *e, double now_s) {
 }
 
 static item *wait_for_item(endpoint *e, double timeout_s) {
-    double deadline_s = kl_deadline_s(timeout_s);
-    struct timespec until = {0};
-    if (deadline_s < HUGE_VAL) { /* a deadline beyond time_t never comes */
-        until.tv_sec = (time_t)fmin(deadline_s, 1e15);
-        until.tv_nsec = (long)((fmin(deadline_s, 1e15) - (double)until.tv_sec) * 1e9);
-    }
+    struct timespec until = timeout_s > 0 ? kl_time_after(timeout_s) : (struct timespec){0};
     item *it = NULL;
     pthread_mutex_lock(&e->lock);
     while (!e->woken && !(it = take(e, 0))) {
@@ -389,14 +381,9 @@ kilter_status kl_inproc_listen(kl_inproc *hub, kl_transport **transport, kilter_
 
 /* Make room for one more endpoint. Call it with the hub's lock held. */
 static bool reserve(kl_inproc *hub) {
-    if (hub->count < hub->capacity)
-        return true;
-    endpoint **more = realloc(hub->endpoints, 2 * hub->capacity * sizeof *more);
-    if (!more)
-        return false;
-    hub->endpoints = more;
-    hub->capacity *= 2;
-    return true;
+    endpoint **more = kl_array_grow(hub->endpoints, &hub->capacity, hub->count + 1, sizeof *more);
+    hub->endpoints = more ? more : hub->endpoints;
+    return more;
 }
 
 kilter_status kl_inproc_join(kl_inproc *hub, kl_peer *number, kl_transport **transport, kilter_error *error) {

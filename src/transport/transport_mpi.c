@@ -129,11 +129,7 @@ static peer *peer_named(mpi *m, kl_peer name) {
 }
 
 static void tell(mpi *m, const kl_event *event) {
-    if (!kl_event_queue_push(&m->ready, event)) {
-        kl_event copy = *event;
-        kl_message_release(&copy.message);
-        m->out_of_memory = true;
-    }
+    m->out_of_memory |= !kl_event_queue_push(&m->ready, event);
 }
 
 static kilter_status mpi_error(int code, const char *doing, kilter_error *error) {
@@ -144,18 +140,6 @@ static kilter_status mpi_error(int code, const char *doing, kilter_error *error)
 }
 
 /* --- sending --- */
-
-static void put_length(uint8_t *to, uint64_t length) {
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        to[i] = (uint8_t)(length >> 8 * i);
-}
-
-static uint64_t get_length(const uint8_t *from) {
-    uint64_t length = 0;
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        length |= (uint64_t)from[i] << 8 * i;
-    return length;
-}
 
 /* The bytes of a seal behind a message of `size`: none where it has no rest, or no rank dies. */
 static size_t seal_of(size_t size) {
@@ -269,11 +253,11 @@ static bool queue(mpi *m, size_t i, uint64_t length, const void *data, size_t si
     if (!it)
         return false;
     *it = (parcel){.peer = i, .bytes = LENGTH_BYTES + size + seal_of(size)};
-    put_length(it->data, length);
+    kl_store_u64(it->data, length);
     if (size)
         memcpy(it->data + LENGTH_BYTES, data, size);
     if (seal_of(size) > 0)
-        put_length(it->data + LENGTH_BYTES + size, SEAL);
+        kl_store_u64(it->data + LENGTH_BYTES + size, SEAL);
     peer *p = &m->peers[i];
     if (p->last_waiting)
         p->last_waiting->next = it;
@@ -355,7 +339,7 @@ static void hear_bye(mpi *m, size_t i) {
 }
 
 static bool sealed(const peer *p) {
-    return p->coming == p->size || get_length(p->body + p->size) == SEAL;
+    return p->coming == p->size || kl_load_u64(p->body + p->size) == SEAL;
 }
 
 static void hear_message(mpi *m, size_t i) {
@@ -379,7 +363,7 @@ static void hear_message(mpi *m, size_t i) {
 
 static void hear_head(mpi *m, size_t i, size_t bytes) {
     peer *p = &m->peers[i];
-    uint64_t length = bytes < LENGTH_BYTES ? 0 : get_length(p->head);
+    uint64_t length = bytes < LENGTH_BYTES ? 0 : kl_load_u64(p->head);
     if (length >= BYE_IN_MOURNING && bytes == LENGTH_BYTES) {
         m->mourning |= length == BYE_IN_MOURNING;
         hear_bye(m, i);
@@ -398,7 +382,7 @@ static void hear_head(mpi *m, size_t i, size_t bytes) {
         m->out_of_memory = true;
         return;
     }
-    put_length(p->body + p->size, ~SEAL);
+    kl_store_u64(p->body + p->size, ~SEAL);
     memcpy(p->body, p->head + LENGTH_BYTES, p->got);
     if (p->got < p->coming)
         post_rest(m, i);
@@ -480,8 +464,13 @@ static bool reserve_done(mpi *m) {
 
 /* *faulty: the error of each request stands in its status. */
 static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter_error *error) {
-    int code = kl_mpi_look(&m->wait, m->requests, (int)m->receives, (int)m->flying, for_ever, done, m->done,
-                           m->statuses);
+    kl_mpi_sight sight = {.requests = m->requests,
+                          .receives = (int)m->receives,
+                          .sends = (int)m->flying,
+                          .which = m->done,
+                          .statuses = m->statuses};
+    int code = kl_mpi_look(&m->wait, &sight, for_ever);
+    *done = sight.done;
     *faulty = false;
     if (code == MPI_SUCCESS)
         return KILTER_OK;
@@ -575,12 +564,9 @@ static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void 
     mpi *m = (mpi *)transport;
     peer *p = peer_named(m, name);
     if (!p || p->standing != LIVE || p->said_bye)
-        return kl_fail(error, KILTER_ERR_PEER,
-                       "sending %zu bytes to peer %llu: it is gone; give its work to another", size,
-                       (unsigned long long)name);
+        return kl_cannot_send(KILTER_ERR_PEER, name, size, error);
     if (!queue(m, (size_t)(p - m->peers), size, data, size))
-        return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
-                       (unsigned long long)name);
+        return kl_cannot_send(KILTER_ERR_MEMORY, name, size, error);
     note_traffic(m); /* an answer may follow soon */
     return KILTER_OK;
 }
@@ -588,7 +574,7 @@ static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void 
 static kilter_status mpi_poll(kl_transport *transport, double timeout_s, kl_event *event,
                               kilter_error *error) {
     mpi *m = (mpi *)transport;
-    double deadline_s = timeout_s < 0 ? HUGE_VAL : timeout_s > 0 ? kl_monotonic_s() + timeout_s : 0;
+    double deadline_s = kl_deadline_s(timeout_s);
     *event = (kl_event){.kind = KL_EVENT_NONE};
     for (;;) {
         if (atomic_load(&m->woken) && atomic_exchange(&m->woken, false))
@@ -684,40 +670,42 @@ static void mpi_close(kl_transport *transport) {
     take_back_receives(m);
     kl_mpi_wait_end(&m->wait);
     kl_lifelines_close(m->lines);
-    if (parted && !mourning) { /* else the memory is kept: MPI may still write into it */
+    if (parted && !mourning) {
         MPI_Comm_free(&m->comm);
         free_all(m);
+    } else {
+        kl_mpi_keep(m);
     }
     if (ends_mpi)
         kl_mpi_end(mourning);
 }
 
-static const kl_transport_ops mpi_ops = {.name = "mpi",
-                                         .threads = false,
-                                         .send = mpi_send,
-                                         .poll = mpi_poll,
-                                         .drop = mpi_drop,
-                                         .wake = mpi_wake,
-                                         .close = mpi_close};
-
-static const kl_transport_ops mpi_ops_any_thread = {.name = "mpi",
-                                                    .threads = true,
-                                                    .send = mpi_send,
-                                                    .poll = mpi_poll,
-                                                    .drop = mpi_drop,
-                                                    .wake = mpi_wake,
-                                                    .close = mpi_close};
+/* The two differ by whether another thread may use the endpoint. */
+static const kl_transport_ops mpi_ops[2] = {{.name = "mpi",
+                                             .threads = false,
+                                             .send = mpi_send,
+                                             .poll = mpi_poll,
+                                             .drop = mpi_drop,
+                                             .wake = mpi_wake,
+                                             .close = mpi_close},
+                                            {.name = "mpi",
+                                             .threads = true,
+                                             .send = mpi_send,
+                                             .poll = mpi_poll,
+                                             .drop = mpi_drop,
+                                             .wake = mpi_wake,
+                                             .close = mpi_close}};
 
 /* --- the beginning --- */
 
-static mpi *new_mpi(int rank, int size, const kl_transport_ops *ops) {
+static mpi *new_mpi(bool any_thread) {
     mpi *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
-    m->transport.ops = ops;
-    m->rank = rank;
-    m->ranks = size;
-    m->count = rank == 0 ? (size_t)size - 1 : 1;
+    m->transport.ops = &mpi_ops[any_thread];
+    MPI_Comm_rank(MPI_COMM_WORLD, &m->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &m->ranks);
+    m->count = m->rank == 0 ? (size_t)m->ranks - 1 : 1;
     m->peers = calloc(m->count + 1, sizeof *m->peers); /* +1: a lone master has none */
     m->receives = m->count + !kl_mpi_ranks_die;
     m->requests = malloc((m->receives + 1) * sizeof(MPI_Request));
@@ -809,7 +797,7 @@ static kilter_status meet_master(mpi *m, double lost_after_s, kilter_error *erro
         return status;
     const size_t token = sizeof(uint64_t);
     if (invitation->size >= token) {
-        m->wait.bells = kl_bells_open(get_length(invitation->data), (uint32_t)m->ranks, (uint32_t)m->rank);
+        m->wait.bells = kl_bells_open(kl_load_u64(invitation->data), (uint32_t)m->ranks, (uint32_t)m->rank);
         m->near = kl_bells_is_there(m->wait.bells, 0);
         if (!m->near) { /* the master is on another host */
             kl_bells_close(m->wait.bells);
@@ -836,14 +824,13 @@ static kilter_status meet(mpi *m, double lost_after_s, kilter_error *error) {
 }
 
 /* Everything after MPI runs and the world is known. */
-static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provided, double lost_after_s,
-                                   kl_transport **transport, kilter_error *error) {
-    mpi *m = new_mpi(rank, size, provided >= MPI_THREAD_MULTIPLE ? &mpi_ops_any_thread : &mpi_ops);
+static kilter_status open_endpoint(bool ends_mpi, bool any_thread, double lost_after_s, mpi **made,
+                                   kilter_error *error) {
+    mpi *m = new_mpi(any_thread);
     if (!m || m->out_of_memory || !reserve_done(m)) {
         if (m)
             free_all(m);
-        return kl_fail(error, KILTER_ERR_MEMORY, "opening the mpi transport for %d ranks: memory ran out",
-                       size);
+        return kl_fail(error, KILTER_ERR_MEMORY, "opening the mpi transport: memory ran out");
     }
     int code = MPI_Comm_dup(MPI_COMM_WORLD, &m->comm);
     if (code != MPI_SUCCESS) {
@@ -860,25 +847,24 @@ static kilter_status open_endpoint(int rank, int size, bool ends_mpi, int provid
     m->wait.spin_s = SPIN_S;
     kilter_status status = meet(m, lost_after_s > 0 ? lost_after_s : KL_LOST_AFTER_S, error);
     if (status == KILTER_OK)
-        *transport = &m->transport;
+        *made = m;
     else
         mpi_close(&m->transport);
     return status;
 }
 
-static kilter_status mpi_open(int *argc, char ***argv, double lost_after_s, int *rank, int *size,
-                              kl_transport **transport, kilter_error *error) {
+static kilter_status mpi_open(double lost_after_s, int *rank, int *size, kl_transport **transport,
+                              kilter_error *error) {
     bool started;
-    int provided = MPI_THREAD_SINGLE, r = 0, s = 1;
+    int provided = MPI_THREAD_SINGLE;
     kl_mpi_vigil *vigil;
-    kilter_status status = kl_mpi_start(argc, argv, &started, &provided, &vigil, error);
+    mpi *m = NULL;
+    kilter_status status = kl_mpi_start(&started, &provided, &vigil, error);
     if (status)
         return status;
     status = kl_mpi_check_world("opening the mpi transport", error);
-    MPI_Comm_rank(MPI_COMM_WORLD, &r);
-    MPI_Comm_size(MPI_COMM_WORLD, &s);
     if (!status)
-        status = open_endpoint(r, s, started, provided, lost_after_s, transport, error);
+        status = open_endpoint(started, provided >= MPI_THREAD_MULTIPLE, lost_after_s, &m, error);
     kl_mpi_started(vigil);
     if (status) {
         int finished = 0;
@@ -887,8 +873,9 @@ static kilter_status mpi_open(int *argc, char ***argv, double lost_after_s, int 
             kl_mpi_end(false);
         return status;
     }
-    *rank = r;
-    *size = s;
+    *rank = m->rank;
+    *size = m->ranks;
+    *transport = &m->transport;
     return KILTER_OK;
 }
 

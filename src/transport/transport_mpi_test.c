@@ -8,7 +8,7 @@
 
 static kl_transport *open_endpoint(int *rank, int *size) {
     kl_transport *t;
-    CHECK_OK(kl_mpi_open(NULL, NULL, 0, rank, size, &t, error));
+    CHECK_OK(kl_mpi_open(0, rank, size, &t, error));
     return t;
 }
 
@@ -150,17 +150,17 @@ static void run_in_a_program_with_mpi(int *argc, char ***argv, int threads) {
 }
 
 /* Nobody else has started MPI, so the transport starts it and ends it. */
-static void run_in_a_program_without(int *argc, char ***argv) {
+static void run_in_a_program_without(void) {
     int rank, size, finished = 0;
     kl_transport *t;
-    CHECK_OK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, error));
+    CHECK_OK(kl_mpi_open(0, &rank, &size, &t, error));
     for (int i = 0; i < (rank == 0 ? size - 1 : 1); i++)
         CHECK(suite_next(t).kind == KL_EVENT_JOINED);
     kl_transport_close(t);
     MPI_Finalized(&finished);
     CHECK(finished);
     kilter_error error = {0};
-    CHECK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
+    CHECK(kl_mpi_open(0, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
 }
 
 enum { LAST_WORDS = 50 };
@@ -195,10 +195,10 @@ static void watch_deaths(kl_transport *t, unsigned count) {
     suite_expect_message(t, workers[count - 1], 8, 1000000);
 }
 
-static void run_with_deaths(int *argc, char ***argv) {
+static void run_with_deaths(void) {
     int rank, size;
     kl_transport *t;
-    CHECK_OK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, error));
+    CHECK_OK(kl_mpi_open(0, &rank, &size, &t, error));
     if (rank == 0) {
         watch_deaths(t, (unsigned)size - 1);
     } else {
@@ -218,10 +218,10 @@ static void run_with_deaths(int *argc, char ***argv) {
 }
 
 /* The master is killed: each worker is told, after what it had said. */
-static void run_with_death_of_master(int *argc, char ***argv) {
+static void run_with_death_of_master(void) {
     int rank, size;
     kl_transport *t;
-    CHECK_OK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, error));
+    CHECK_OK(kl_mpi_open(0, &rank, &size, &t, error));
     kl_peer workers[SUITE_PEERS_MAX];
     if (rank == 0) {
         suite_meet_workers(t, workers, (unsigned)size - 1);
@@ -241,11 +241,11 @@ static void run_with_death_of_master(int *argc, char ***argv) {
     printf("as promised\n");
 }
 
-static void run_under_the_wrong_launcher(int *argc, char ***argv) {
+static void run_under_the_wrong_launcher(void) {
     int rank = -1, size = -1, finished = 0;
     kl_transport *t = NULL;
     kilter_error error = {0};
-    CHECK(kl_mpi_open(argc, argv, 0, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
+    CHECK(kl_mpi_open(0, &rank, &size, &t, &error) == KILTER_ERR_USAGE);
     CHECK(strstr(error.text, "mpirun") && !t && rank == -1 && size == -1);
     MPI_Finalized(&finished);
     CHECK(finished);
@@ -254,13 +254,13 @@ static void run_under_the_wrong_launcher(int *argc, char ***argv) {
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
     if (strcmp(how, "--own-mpi") == 0)
-        run_in_a_program_without(&argc, &argv);
+        run_in_a_program_without();
     else if (strcmp(how, "--deaths") == 0)
-        run_with_deaths(&argc, &argv);
+        run_with_deaths();
     else if (strcmp(how, "--death-of-master") == 0)
-        run_with_death_of_master(&argc, &argv);
+        run_with_death_of_master();
     else if (strcmp(how, "--expect-mismatch") == 0)
-        run_under_the_wrong_launcher(&argc, &argv);
+        run_under_the_wrong_launcher();
     else if (strcmp(how, "--single") == 0)
         run_in_a_program_with_mpi(&argc, &argv, MPI_THREAD_SINGLE);
     else

@@ -54,7 +54,6 @@ enum {
     VERSION_BYTES = sizeof hello - 1, /* in HELLO and WELCOME; between it and the kind there may be: */
     FORKED_BYTES = 16,                /* the arenas' token and the worker's process */
     PAIR_BYTES = 4,                   /* the number of the worker's pair of arenas */
-    PLACE_BYTES = 20,                 /* in LIES: slot, place and size */
 };
 
 enum {
@@ -136,11 +135,7 @@ static bool is_live(const endpoint *e, kl_peer name) {
 }
 
 static void tell(endpoint *e, const kl_event *event) {
-    if (!kl_event_queue_push(&e->ready, event)) {
-        kl_event copy = *event;
-        kl_message_release(&copy.message);
-        e->out_of_memory = true;
-    }
+    e->out_of_memory |= !kl_event_queue_push(&e->ready, event);
 }
 
 /* --- sending frames --- */
@@ -181,6 +176,14 @@ static int say(endpoint *e, uint32_t id, const void *bytes, size_t size) {
     return send_frame(e, id, &body);
 }
 
+/* Send the bytes and free them. */
+static int say_all(endpoint *e, uint32_t id, kl_buffer *bytes) {
+    int code = bytes->failed ? ENOMEM : say(e, id, bytes->data, bytes->size);
+    e->out_of_memory |= bytes->failed;
+    kl_buffer_free(bytes);
+    return code;
+}
+
 static int say_bye(endpoint *e, uint32_t id) {
     const char bye = BYE;
     return say(e, id, &bye, 1);
@@ -204,11 +207,12 @@ static kl_arena *arena_of(const endpoint *e, uint32_t id) {
 }
 
 static int send_place(endpoint *e, uint32_t id, const kl_arena_place *place) {
-    uint8_t bytes[PLACE_BYTES];
-    memcpy(bytes, &place->slot, 4);
-    memcpy(bytes + 4, &place->at, 8);
-    memcpy(bytes + 12, &place->size, 8);
-    int code = send_kind(e, id, bytes, sizeof bytes, LIES);
+    kl_buffer bytes = {0};
+    kl_put_u32(&bytes, place->slot);
+    kl_put_u64(&bytes, place->at);
+    kl_put_u64(&bytes, place->size);
+    kl_put_u8(&bytes, LIES);
+    int code = say_all(e, id, &bytes);
     if (code)
         kl_arena_take_back(arena_of(e, id), place);
     return code;
@@ -241,12 +245,8 @@ static kilter_status send_bytes(kl_transport *transport, kl_peer name, const voi
                        "sending %zu bytes to peer %llu: a message must have less than %d; send it in parts",
                        size, number, MESSAGE_BYTES_MAX);
     int code = is_live(e, name) ? send_message(e, id_of(name), data, size) : EHOSTUNREACH;
-    if (code == ENOMEM)
-        return kl_fail(error, KILTER_ERR_MEMORY, "sending %zu bytes to peer %llu: memory ran out", size,
-                       number);
-    if (code == EHOSTUNREACH)
-        return kl_fail(error, KILTER_ERR_PEER,
-                       "sending %zu bytes to peer %llu: it is gone; give its work to another", size, number);
+    if (code == ENOMEM || code == EHOSTUNREACH)
+        return kl_cannot_send(code == ENOMEM ? KILTER_ERR_MEMORY : KILTER_ERR_PEER, name, size, error);
     return code ? kl_fail(error, KILTER_ERR_SYSTEM, "sending %zu bytes to peer %llu: %s", size, number,
                           zmq_strerror(code))
                 : KILTER_OK;
@@ -338,11 +338,6 @@ static int kind_of(const frame *f) {
     return f->whole && size ? bytes[size - 1] : 0;
 }
 
-static bool says(const frame *f, const char *bytes, size_t size) {
-    return f->whole && zmq_msg_size(&f->body) == size &&
-           memcmp(zmq_msg_data((zmq_msg_t *)&f->body), bytes, size) == 0;
-}
-
 static void release_frame(void *owner) {
     zmq_msg_close(owner);
     free(owner);
@@ -374,15 +369,13 @@ static void hand_up_parts(endpoint *e, kl_buffer *parts, kl_peer from) {
 }
 
 static bool hand_up_lying(endpoint *e, frame *f, kl_arena *arena, kl_peer from) {
-    const uint8_t *bytes = zmq_msg_data(&f->body);
+    kl_reader r = kl_reader_of(zmq_msg_data(&f->body), zmq_msg_size(&f->body) - 1);
     kl_arena_place place;
     kl_event event = {.kind = KL_EVENT_MESSAGE, .peer = from};
-    if (!arena || zmq_msg_size(&f->body) != PLACE_BYTES + 1)
-        return false;
-    memcpy(&place.slot, bytes, 4);
-    memcpy(&place.at, bytes + 4, 8);
-    memcpy(&place.size, bytes + 12, 8);
-    if (!kl_arena_get(arena, &place, &event.message))
+    place.slot = kl_get_u32(&r);
+    place.at = kl_get_u64(&r);
+    place.size = kl_get_u64(&r);
+    if (!arena || !kl_reader_done(&r) || !kl_arena_get(arena, &place, &event.message))
         return false;
     tell(e, &event);
     return true;
@@ -425,25 +418,28 @@ static bool says_with(const frame *f, const char *plain, size_t size) {
            bytes[VERSION_BYTES + size] == (uint8_t)plain[VERSION_BYTES];
 }
 
+/* Read what the frame has between the version and its kind. */
+static kl_reader details_of(const frame *f) {
+    const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
+    return kl_reader_of(bytes + VERSION_BYTES, zmq_msg_size(&f->body) - VERSION_BYTES - 1);
+}
+
 /* Return the arenas of a worker that was forked from this process; NULL: it was not, or none are free. */
 static kl_arena *arena_for(const endpoint *e, const frame *f) {
-    uint64_t token, pid;
     if (!e->options.arenas || !says_with(f, hello, FORKED_BYTES))
         return NULL;
-    memcpy(&token, (char *)zmq_msg_data((zmq_msg_t *)&f->body) + VERSION_BYTES, 8);
-    memcpy(&pid, (char *)zmq_msg_data((zmq_msg_t *)&f->body) + VERSION_BYTES + 8, 8);
+    kl_reader r = details_of(f);
+    uint64_t token = kl_get_u64(&r), pid = kl_get_u64(&r);
     return token == kl_arenas_token(e->options.arenas) ? kl_arena_to_worker(e->options.arenas, pid) : NULL;
 }
 
 static int say_welcome(endpoint *e, uint32_t id, const kl_arena *arena) {
-    char with_pair[sizeof welcome + PAIR_BYTES];
-    if (!arena)
-        return say(e, id, welcome, sizeof welcome);
-    uint32_t pair = kl_arena_pair(arena);
-    memcpy(with_pair, welcome, VERSION_BYTES);
-    memcpy(with_pair + VERSION_BYTES, &pair, PAIR_BYTES);
-    with_pair[VERSION_BYTES + PAIR_BYTES] = WELCOME;
-    return say(e, id, with_pair, sizeof with_pair);
+    kl_buffer bytes = {0};
+    kl_put_bytes(&bytes, welcome, VERSION_BYTES);
+    if (arena)
+        kl_put_u32(&bytes, kl_arena_pair(arena));
+    kl_put_u8(&bytes, WELCOME);
+    return say_all(e, id, &bytes);
 }
 
 /* Handle the first frame of a connection. Only a HELLO makes a peer; a stranger gets BYE and is ignored from
@@ -451,7 +447,7 @@ static int say_welcome(endpoint *e, uint32_t id, const kl_arena *arena) {
 static void meet(endpoint *e, frame *f) {
     if (e->closing)
         return; /* the worker will notice by itself */
-    bool ours = says(f, hello, sizeof hello) || says_with(f, hello, FORKED_BYTES);
+    bool ours = says_with(f, hello, 0) || says_with(f, hello, FORKED_BYTES);
     kl_arena *arena = arena_for(e, f);
     read_reports(e);
     notice_who_is_gone(e);
@@ -481,13 +477,12 @@ static void hear_as_master(endpoint *e, frame *f) {
 }
 
 static bool is_welcome(endpoint *e, const frame *f) {
-    uint32_t pair;
-    if (says(f, welcome, sizeof welcome))
+    if (says_with(f, welcome, 0))
         return true;
     if (!e->options.arenas || !says_with(f, welcome, PAIR_BYTES))
         return false;
-    memcpy(&pair, (char *)zmq_msg_data((zmq_msg_t *)&f->body) + VERSION_BYTES, PAIR_BYTES);
-    e->arena = kl_arena_to_master(e->options.arenas, pair);
+    kl_reader r = details_of(f);
+    e->arena = kl_arena_to_master(e->options.arenas, kl_get_u32(&r));
     e->out_of_memory |= !e->arena; /* the master is going to use it */
     return true;
 }
@@ -628,16 +623,14 @@ static void drop_socket(endpoint *e) {
 }
 
 static void say_hello(endpoint *e) {
-    char forked[sizeof hello + FORKED_BYTES];
-    if (!e->options.arenas) {
-        say(e, 0, hello, sizeof hello);
-        return;
+    kl_buffer bytes = {0};
+    kl_put_bytes(&bytes, hello, VERSION_BYTES);
+    if (e->options.arenas) {
+        kl_put_u64(&bytes, kl_arenas_token(e->options.arenas));
+        kl_put_u64(&bytes, (uint64_t)getpid());
     }
-    const uint64_t words[] = {kl_arenas_token(e->options.arenas), (uint64_t)getpid()};
-    memcpy(forked, hello, VERSION_BYTES);
-    memcpy(forked + VERSION_BYTES, words, FORKED_BYTES);
-    forked[VERSION_BYTES + FORKED_BYTES] = HELLO;
-    say(e, 0, forked, sizeof forked);
+    kl_put_u8(&bytes, HELLO);
+    say_all(e, 0, &bytes);
 }
 
 static kilter_status dial(endpoint *e, kilter_error *error) {
@@ -926,6 +919,11 @@ enum { MASTER_THREADS = 6, WORKER_THREADS = 3 };
 
 static kilter_status new_endpoint(const char *address, const kl_zmq_options *options, bool is_master,
                                   endpoint **made, kilter_error *error) {
+    kilter_status status = kl_zmq_check(address, error);
+    if (!status)
+        status = is_master ? kl_zmq_may_listen(address, error) : kl_zmq_may_join(address, error);
+    if (status)
+        return status;
     endpoint *e = calloc(1, sizeof *e);
     char *copy = strdup(address);
     if (!e || !copy) {
@@ -944,7 +942,7 @@ static kilter_status new_endpoint(const char *address, const kl_zmq_options *opt
     if (!(e->options.lost_after_s > 0))
         e->options.lost_after_s = KL_LOST_AFTER_S;
     atomic_init(&e->woken, false);
-    kilter_status status = kl_allow_threads(is_master ? MASTER_THREADS : WORKER_THREADS, error);
+    status = kl_allow_threads(is_master ? MASTER_THREADS : WORKER_THREADS, error);
     if (!status && e->is_tcp)
         status = copy_key(e, options->key, error);
     e->context = e->wake_fd < 0 || status ? NULL : zmq_ctx_new();
@@ -972,48 +970,30 @@ static kilter_status bind_endpoint(endpoint *e, char **bound, kilter_error *erro
     if (zmq_getsockopt(e->socket, ZMQ_LAST_ENDPOINT, last, &size) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "listening at \"%.200s\": asking where: %s", e->address,
                        zmq_strerror(errno));
-    char *copy = bound ? strdup(last) : NULL;
-    if (bound && !copy)
+    if (bound && !(*bound = strdup(last)))
         return kl_fail(error, KILTER_ERR_MEMORY, "listening at \"%.200s\": memory ran out", e->address);
-    if (bound)
-        *bound = copy;
     return KILTER_OK;
+}
+
+/* Hand the endpoint out, or free it if it could not be opened. */
+static kilter_status finish(endpoint *e, kilter_status status, kl_transport **transport) {
+    if (status)
+        free_endpoint(e);
+    else
+        *transport = &e->transport;
+    return status;
 }
 
 kilter_status kl_zmq_listen(const char *address, const kl_zmq_options *options, char **bound,
                             kl_transport **transport, kilter_error *error) {
     endpoint *e;
-    kilter_status status = kl_zmq_check(address, error);
-    if (!status)
-        status = kl_zmq_may_listen(address, error);
-    if (!status)
-        status = new_endpoint(address, options, true, &e, error);
-    if (status)
-        return status;
-    status = bind_endpoint(e, bound, error);
-    if (status) {
-        free_endpoint(e);
-        return status;
-    }
-    *transport = &e->transport;
-    return KILTER_OK;
+    kilter_status status = new_endpoint(address, options, true, &e, error);
+    return status ? status : finish(e, bind_endpoint(e, bound, error), transport);
 }
 
 kilter_status kl_zmq_join(const char *address, const kl_zmq_options *options, kl_transport **transport,
                           kilter_error *error) {
     endpoint *e;
-    kilter_status status = kl_zmq_check(address, error);
-    if (!status)
-        status = kl_zmq_may_join(address, error);
-    if (!status)
-        status = new_endpoint(address, options, false, &e, error);
-    if (status)
-        return status;
-    status = dial(e, error);
-    if (status) {
-        free_endpoint(e);
-        return status;
-    }
-    *transport = &e->transport;
-    return KILTER_OK;
+    kilter_status status = new_endpoint(address, options, false, &e, error);
+    return status ? status : finish(e, dial(e, error), transport);
 }

@@ -96,12 +96,11 @@ void kl_mpi_waited(kl_mpi_wait *wait) {
         wait->usual_s += WAIT_MEMORY * (waited_s - wait->usual_s);
 }
 
-int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int sends, bool for_ever, int *done,
-                int *which, MPI_Status *statuses) {
+int kl_mpi_look(kl_mpi_wait *wait, kl_mpi_sight *s, bool for_ever) {
     (void)wait, (void)for_ever;
-    int code = MPI_Testsome(receives + sends, requests, done, which, statuses);
-    if (*done == MPI_UNDEFINED || *done < 0)
-        *done = 0;
+    int code = MPI_Testsome(s->receives + s->sends, s->requests, &s->done, s->which, s->statuses);
+    if (s->done == MPI_UNDEFINED || s->done < 0)
+        s->done = 0;
     return code;
 }
 

@@ -41,12 +41,19 @@ void kl_mpi_waited(kl_mpi_wait *wait);   /* a wait is over: since kl_mpi_traffic
 /* Measure what the rank gets of its core, at most every 0.01 s. Callers that compute for long call it, too.
  */
 void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s);
-/* Some of the requests that are complete, as MPI_Testsome gives them: *done of them (0: none), which ones,
- * and their statuses; their places hold MPI_REQUEST_NULL now. Behind the receives there may be sends, and
- * behind these there is room for a request of kl_mpi_look()'s own.
- * for_ever: the caller has nothing else to wait for. */
-int kl_mpi_look(kl_mpi_wait *wait, MPI_Request *requests, int receives, int sends, bool for_ever, int *done,
-                int *which, MPI_Status *statuses);
+
+/* Requests to look at, and the answer of MPI_Testsome. */
+typedef struct kl_mpi_sight {
+    MPI_Request *requests; /* [receives + sends], and room for one more of kl_mpi_look()'s own */
+    int receives, sends;   /* the sends follow the receives */
+    int done;              /* complete requests; their places hold MPI_REQUEST_NULL now */
+    int *which;            /* [done] their places */
+    MPI_Status *statuses;  /* [done] */
+} kl_mpi_sight;
+
+/* Find some of the complete requests. Return MPI's code. for_ever: the caller has nothing else to wait for.
+ */
+int kl_mpi_look(kl_mpi_wait *wait, kl_mpi_sight *sight, bool for_ever);
 /* The same of a collective operation's request, which SMPI does not take among others. */
 int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_ever, int *done);
 /* Before the next look, at most so long; HUGE_VAL: that look is for ever. rings: all that is waited for comes

@@ -62,34 +62,27 @@ kl_zmq_standing kl_zmq_peers_get(const kl_zmq_peers *peers, uint32_t id) {
     return peers->slot_count ? slot_of(peers, id)->standing : KL_ZMQ_UNKNOWN;
 }
 
-/* Make room for one more item in a list of `count` items; the list may move. */
-static bool reserve_item(kl_zmq_peers *peers, void *list, size_t item_bytes, size_t count, size_t *capacity) {
-    if (count < *capacity)
-        return true;
-    size_t more = *capacity ? 2 * *capacity : 16;
-    void *moved = realloc(*(void **)list, more * item_bytes);
-    if (!moved) {
-        peers->failed = true;
-        return false;
-    }
-    *(void **)list = moved;
-    *capacity = more;
-    return true;
-}
-
 kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id) {
     return slot_of(peers, id);
 }
 
 static void cut(kl_zmq_peers *peers, uint32_t id) {
-    if (reserve_item(peers, &peers->cut, sizeof *peers->cut, peers->cut_count, &peers->cut_capacity))
-        peers->cut[peers->cut_count++] = id;
+    uint32_t *cut = kl_array_grow(peers->cut, &peers->cut_capacity, peers->cut_count + 1, sizeof *cut);
+    if (cut) {
+        peers->cut = cut;
+        cut[peers->cut_count++] = id;
+    }
+    peers->failed |= !cut;
 }
 
 static void add_rival(kl_zmq_peers *peers, uint32_t id, int fd) {
-    if (reserve_item(peers, &peers->rivals, sizeof *peers->rivals, peers->rival_count,
-                     &peers->rival_capacity))
-        peers->rivals[peers->rival_count++] = (kl_zmq_rival){.id = id, .fd = fd};
+    kl_zmq_rival *rivals =
+        kl_array_grow(peers->rivals, &peers->rival_capacity, peers->rival_count + 1, sizeof *rivals);
+    if (rivals) {
+        peers->rivals = rivals;
+        rivals[peers->rival_count++] = (kl_zmq_rival){.id = id, .fd = fd};
+    }
+    peers->failed |= !rivals;
 }
 
 static kl_zmq_connection *connection_of(const kl_zmq_peers *peers, int fd) {

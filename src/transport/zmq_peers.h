@@ -46,9 +46,9 @@ typedef struct kl_zmq_peers {
     kl_zmq_connection *connections; /* owner of each open connection, by file descriptor */
     size_t connection_count;
     uint32_t *cut; /* peers whose connection has ended, to be forgotten when their messages are read */
-    size_t cut_count, cut_capacity;
+    uint64_t cut_count, cut_capacity;
     kl_zmq_rival *rivals; /* peers that claim an open connection which another peer owns */
-    size_t rival_count, rival_capacity;
+    uint64_t rival_count, rival_capacity;
     bool failed;
 } kl_zmq_peers;
 

@@ -77,6 +77,14 @@ said=$("$purecheck" room.a || true)
 grep -qE '^room.o: [^ ]*counter[^ ]* is data' <<<"$said" || { echo 'purecheck accepts a static inside a function'; failed=1; }
 refuses 'names is data'       'const char *names[] = {"a", "b"};'
 
+# --given: names that the files may need, and must
+archive 'void told(int x); void f(int x) { told(x); }'
+printf '%s\n' '# what it is given' told >list
+"$purecheck" --given list room.o other.o || { echo 'purecheck refuses what is given'; failed=1; }
+printf '%s\n' told neighbour spare >list
+said=$("$purecheck" --given list room.o other.o || true)
+[ "$(grep -c 'the list names .*take it out' <<<"$said")" = 2 ] || { echo 'purecheck keeps names that are not needed'; failed=1; }
+
 : >empty.c
 "$cc" -c empty.c && ar rc empty.a empty.o
 ! "$purecheck" empty.a 2>/dev/null || { echo "purecheck accepts an archive without a symbol"; failed=1; }

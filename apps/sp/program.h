@@ -1,0 +1,30 @@
+/* A linear program as arrays. */
+#ifndef SP_PROGRAM_H
+#define SP_PROGRAM_H
+
+#include <stdbool.h>
+
+#include "smps.h"
+
+/* min cost'x,  row_lower <= A x <= row_upper,  lower <= x <= upper;  A column-wise as in sp_matrix. Infinite
+ * is ±INFINITY, or ±DBL_MAX in a program for CLP itself. */
+typedef struct sp_program {
+    int rows, columns;
+    sp_matrix matrix;
+    double *cost, *lower, *upper, *row_lower, *row_upper;
+} sp_program;
+
+/* Make zeroed arrays for so many rows, columns and entries; false: memory ran out. sp_program_free() frees
+ * them in either case. */
+bool sp_program_make(sp_program *program, int rows, int columns, size_t entries);
+void sp_program_free(sp_program *program);
+
+/* Rows  lower[i] <= value·x;  row i holds entries [start[i], start[i+1]). */
+typedef struct sp_rows {
+    int count;
+    const double *lower;
+    const int *start, *column;
+    const double *value;
+} sp_rows;
+
+#endif

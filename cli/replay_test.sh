@@ -1,0 +1,64 @@
+#!/bin/sh
+# kilter replay, from outside: replay_test.sh KILTER RECORD_WRITER
+set -eu
+kilter=$1
+writer=$2
+here=$(cd "$(dirname "$0")" && pwd)
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+export HOME="$place/home"
+unset KILTER_RECORD_DIR XDG_STATE_HOME
+cd "$place"
+
+. "$here/outside_test.sh"
+
+has() { # has FILE WORDS
+    grep -qF -- "$2" "$1" || fail "'$2' is not in: $(cat "$1")"
+}
+
+for kind in finished empty loop; do
+    "$writer" $kind $kind.kilter
+done
+
+# The second worker takes twice as long: when the first one asks for its second chunk, the other is at work.
+"$kilter" replay finished.kilter >list
+has list "id 4  at_s 1.257812  run 0  chunk 2  kind deal  subject 0  count 10"
+"$kilter" replay --decision 4 finished.kilter >shown
+has shown "worker 0  host ada  finished 10  in_hand 0  unit_s 0.025000"
+has shown "worker 1  host ada  finished 0  in_hand 10"
+has shown "at_s 1.257812  event finished  worker 0  chunk 0  tasks 10"
+has shown "ended_s 1.515625  late_s 0.007812"
+# Before the first deal nobody has anything, although the deal has the same time.
+"$kilter" replay --decision 1 finished.kilter >first
+has first "worker 1  host ada  finished 0  in_hand 0"
+# A time as printed finds the same decision; so does any time before the next one.
+for at in 1.257812 1.3; do
+    "$kilter" replay --at $at finished.kilter >at
+    same shown at "--at $at"
+done
+
+# Each decision in the list can be shown, as text and as JSON that a program can read.
+for id in $(sed -n 's/^  id \([0-9]*\) .*/\1/p' list); do
+    "$kilter" replay --decision "$id" finished.kilter >one
+    has one "  id $id "
+done
+"$kilter" replay --json --decision 4 finished.kilter | python3 -c '
+import json, sys
+shown = json.load(sys.stdin)
+assert shown["decision"][0]["id"] == 4, shown
+assert [w["in_hand"] for w in shown["workers"][:2]] == [0, 10], shown
+assert shown["shares"] == [], shown' || fail "JSON"
+
+"$kilter" replay --at 1e6 loop.kilter >loop
+has loop "rank 1  lo 15  count 45"
+
+[ "$("$kilter" replay empty.kilter)" = "no decisions" ] || fail "decisions out of nothing"
+expect 2 "nothing was decided by then" "$kilter" replay --at 0.5 finished.kilter
+expect 2 "nothing was decided by then" "$kilter" replay --at 9 empty.kilter
+expect 2 "there is no decision 9999" "$kilter" replay --decision 9999 finished.kilter
+expect 2 "--at and --decision cannot be combined" "$kilter" replay --at 1 --decision 1 finished.kilter
+expect 2 "--at: 'x' is" "$kilter" replay --at x finished.kilter
+expect 2 "nowhere.kilter" "$kilter" replay nowhere.kilter
+head -c 5000 finished.kilter >cut.kilter
+expect 2 "cut.kilter" "$kilter" replay cut.kilter
+echo "kilter replay: all good"

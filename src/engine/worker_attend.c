@@ -1,0 +1,95 @@
+/* Another thread serves the worker's messages while a task takes long. */
+#include "engine/worker_private.h"
+
+/* A worker with more than this part of its limit is replaced after its task, so that a slow leak fails no
+ * task. */
+static const double NEARLY_ALL = 0.9;
+static const double END_PATIENCE_S = 5; /* as long as a master waits for its local workers */
+
+void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
+    w->attendance = *attendance;
+    w->share.busy_s = attendance->busy_s ? attendance->busy_s(attendance->self) : 0;
+    w->share.tasks_s = 0;
+}
+
+/* Is this still the task that was seen the last time? Else it is from now on. */
+static bool is_still_at_it(kl_worker *w, double now_s) {
+    attended *a = &w->attended;
+    if (a->seen && a->task == w->hand.done)
+        return true;
+    *a = (attended){.seen = true, .task = w->hand.done, .since_s = now_s};
+    a->busy_s = w->attendance.busy_s(w->attendance.self);
+    a->pulse_due_s = w->hand.began_s + KL_PULSE_S;
+    return false;
+}
+
+void kl_worker_name_task(const kl_worker *w, kl_pulse *pulse) {
+    const queued *chunk = w->queue.first;
+    pulse->chunk = chunk->head.chunk;
+    pulse->task = chunk->head.lo + chunk->at;
+    pulse->usual_share = w->share.usual;
+}
+
+/* Before it was seen the task had its core, as far as anybody knows. */
+static kilter_status send_pulse(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
+    attended *a = &w->attended;
+    kl_pulse pulse = {.elapsed_s = now_s - w->hand.began_s, .memory = memory};
+    pulse.cpu_s = w->attendance.busy_s(w->attendance.self) - a->busy_s + (a->since_s - w->hand.began_s);
+    kl_worker_name_task(w, &pulse);
+    kl_buffer out = {0};
+    kl_wire_put_pulse(&out, &pulse);
+    a->pulse_due_s = now_s + KL_PULSE_S;
+    return kl_worker_post(w, &out, error);
+}
+
+static uint64_t look_at_memory(kl_worker *w) {
+    double most = (double)w->limits.memory_most;
+    if (w->limits.memory_most == 0 || !w->options->memory)
+        return 0;
+    uint64_t now = w->options->memory(w->driver), taken = now > w->memory_before ? now - w->memory_before : 0;
+    if ((double)taken > NEARLY_ALL * most)
+        kl_renew(&w->leaving, "has taken %.0f MB of memory, and may take %.0f", 1e-6 * (double)taken,
+                 1e-6 * most);
+    return taken;
+}
+
+/* Do everything that is done between tasks, except for beginning one. */
+static kilter_status attend(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
+    attended *a = &w->attended;
+    kilter_status status = kl_worker_take_in(w, 0, error);
+    bool over = !a->over && w->limits.memory_most > 0 && memory > w->limits.memory_most;
+    bool leaves = kl_is_leaving(&w->leaving);
+    bool ask = !leaves && !w->asking.asked && w->queue.tasks == 1;
+    bool late = kl_has_results(&w->outbox) && now_s - w->outbox.first_result_s >= KL_FLUSH_S;
+    if (status == KILTER_OK && leaves)
+        status = kl_worker_give_all_back(w, error);
+    if (status == KILTER_OK && (ask || late))
+        status = kl_worker_flush(w, ask, error);
+    if (status == KILTER_OK && (over || now_s >= a->pulse_due_s))
+        status = send_pulse(w, now_s, memory, error);
+    a->over |= over;
+    return status;
+}
+
+/* The task at hand counts no more. It may end by itself, but not for ever. */
+static void leave_task(const kl_worker *w, double now_s) {
+    double patience_s = w->leaving.dismissed ? 0 : w->orphan ? w->options->patience_s : END_PATIENCE_S;
+    kilter_error why;
+    if (kl_task_failure(&w->leaving, &why) != KILTER_OK && w->options->abandon && patience_s >= 0 &&
+        now_s >= w->leaving.failed_s + patience_s)
+        w->options->abandon(w->driver, &why, kl_is_renewal(&w->leaving));
+}
+
+void kl_worker_attend(kl_worker *w) {
+    double now_s = kl_now_s(&w->options->clock);
+    if (!w->hand.at_work)
+        return;
+    if (w->leaving.failed == KILTER_OK) {
+        uint64_t memory = look_at_memory(w);
+        kilter_error failure = {KILTER_OK, ""};
+        if (is_still_at_it(w, now_s) && attend(w, now_s, memory, &failure) != KILTER_OK)
+            kl_fail_in_task(&w->leaving, &failure, now_s);
+    }
+    if (w->leaving.failed != KILTER_OK)
+        leave_task(w, now_s);
+}

@@ -1,0 +1,71 @@
+/* CPU time that the worker tells its master, and how much of its core others had while it had tasks to do. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/worker_private.h"
+
+/* A look at CPU time costs little beside what is done in this time. */
+static const double LOOK_S = 1e-3;
+
+enum { LATELY = 16 }; /* waits */
+
+core_use *kl_core_use_new(const kl_worker_options *options, void *driver) {
+    core_use *u = calloc(1, sizeof *u);
+    if (u)
+        *u = (core_use){.options = options, .driver = driver};
+    return u;
+}
+
+void kl_core_use_clear(core_use *u) {
+    *u = (core_use){.options = u->options, .driver = u->driver};
+}
+
+/* Add the time that others had of the core since the last look, without that of waits; no more than tasks
+ * took beyond what this thread computed. */
+static void look_at_core(core_use *u) {
+    double run_s, delay_s;
+    if (!u->options->core(u->driver, &run_s, &delay_s))
+        return;
+    double waits_s = u->since.waits_delay_s + u->since.waits * u->wait_delay_s;
+    double lost_s = delay_s - u->since.core_delay_s - waits_s;
+    double most_s = u->since.busy_s - (run_s - u->since.core_run_s);
+    u->delay_s += fmax(0, fmin(lost_s, most_s));
+    memset(&u->since, 0, sizeof u->since);
+    u->since.core_run_s = run_s;
+    u->since.core_delay_s = delay_s;
+}
+
+/* Not with each small message: asking takes as long as some of them do. */
+void kl_core_use_look(core_use *u, double now_s) {
+    if (now_s < u->due_s)
+        return;
+    u->cpu_s = u->options->cpu_s(u->driver);
+    look_at_core(u);
+    u->due_s = now_s + LOOK_S;
+}
+
+static double core_delay_s(const core_use *u) {
+    double run_s, delay_s;
+    return u->options->core(u->driver, &run_s, &delay_s) ? delay_s : 0;
+}
+
+/* A wait for messages is no part of a task, nor is what others had of the core at its end. That is looked at
+ * for a wait now and then, and the others are taken to be alike. */
+void kl_core_use_begin_wait(core_use *u, double now_s) {
+    u->watches = now_s >= u->watch_due_s;
+    if (u->watches)
+        u->before_s = core_delay_s(u);
+    else
+        u->since.waits++;
+}
+
+void kl_core_use_end_wait(core_use *u, double began_s) {
+    if (!u->watches)
+        return;
+    double delay_s = core_delay_s(u) - u->before_s;
+    u->watch_due_s = began_s + LOOK_S;
+    u->watched += u->watched < LATELY;
+    u->wait_delay_s += (delay_s - u->wait_delay_s) / u->watched;
+    u->since.waits_delay_s += delay_s;
+}

@@ -1,0 +1,123 @@
+/* Messages of the worker: results that are ready, and with them the request for the next chunk.
+ *
+ *   queue     [ chunk 7: ######>········ ][ chunk 9 ]      > the task at hand; chunk 9 came while 7 was being
+ * done segment             ^^^^                               done, not sent yet */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/worker_private.h"
+
+static const double CLOCKS_DIFFER = 1e-3; /* 50 millionths, twentyfold */
+
+/* --- sending --- */
+
+static kilter_status send_kept(kl_worker *w, const kl_buffer *message, kilter_error *error) {
+    kilter_status status = kl_send(w->transport, w->master, message, error);
+    return status == KILTER_ERR_PEER ? KILTER_OK : status;
+}
+
+kilter_status kl_worker_post(kl_worker *w, kl_buffer *message, kilter_error *error) {
+    kilter_status status = send_kept(w, message, error);
+    kl_buffer_free(message);
+    return status;
+}
+
+kilter_status kl_worker_send_text(kl_worker *w, kl_message_type type, const char *text, kilter_error *error) {
+    kl_buffer out = {0};
+    kl_wire_put_bytes(&out, type, text, strlen(text));
+    return kl_worker_post(w, &out, error);
+}
+
+kilter_status kl_worker_refuse(kl_worker *w, kilter_error *error, const char *format, ...) {
+    char why[WHY_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    kl_worker_send_text(w, KL_REFUSE, why, NULL);
+    return kl_fail(error, KILTER_ERR_TASK, "worker %u leaves the farm: %s", w->index, why);
+}
+
+/* --- results --- */
+
+double kl_worker_results_due_s(const kl_worker *w) {
+    return w->hand.at_work && kl_has_results(&w->outbox) ? w->outbox.first_result_s + KL_FLUSH_S : HUGE_VAL;
+}
+
+void kl_begin_segment(outbox *o, kl_buffer *out, const queued *chunk, double now_s) {
+    if (out->size == 0)
+        kl_wire_begin_results(out);
+    o->segment = (kl_segment){.chunk = chunk->head.chunk, .lo = chunk->head.lo + chunk->at, .began_s = now_s};
+    o->segment_at = out->size;
+    kl_wire_begin_segment(out, &o->segment);
+}
+
+void kl_end_segment(outbox *o) {
+    if (o->segment.count == 0)
+        return;
+    o->segment.ended_s = o->last_end_s;
+    kl_wire_end_segment(&o->out, o->segment_at, &o->segment);
+    o->segments++;
+    o->segment = (kl_segment){0};
+}
+
+/* --- asking for more --- */
+
+static void note_request(asking *a, double now_s, size_t bytes) {
+    a->asked = true;
+    a->asked_at_s = now_s;
+    a->bytes = (double)bytes;
+}
+
+/* A chunk that comes while nothing else is to be done tells what messages cost. Two clocks differ by some
+ * millionths of the time that the request lay at the master: that must not matter. */
+static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
+    double took_s = now_s - a->asked_at_s - head->held_s;
+    if (!head->quiet || !a->asked || !a->idle || a->bytes == 0 || took_s < CLOCKS_DIFFER * head->held_s)
+        return;
+    a->round_trip_s = took_s;
+    a->round_trip_bytes = a->bytes + (double)bytes;
+}
+
+/* Where others use the master's core, an answer may take some scheduling quanta: the next request goes out
+ * that much earlier. */
+void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
+    note_round_trip(a, head, bytes, now_s);
+    if (a->asked && head->run == a->run) /* else it was the user who took his time */
+        a->answer_s = fmax(fmin(now_s - a->asked_at_s, KL_ANSWER_MOST_S), KL_ANSWER_MEMORY * a->answer_s);
+    a->asked = false;
+    a->run = head->run;
+}
+
+static kl_results_head make_head(kl_worker *w, bool more) {
+    kl_results_head head = {.segments = w->outbox.segments, .more = more};
+    head.sent_s = kl_now_s(&w->options->clock);
+    if (w->core) {
+        kl_core_use_look(w->core, head.sent_s);
+        head.cpu_s = w->core->cpu_s;
+        head.delay_s = w->core->delay_s;
+    }
+    head.round_trip_s = w->asking.round_trip_s;
+    head.round_trip_bytes = w->asking.round_trip_bytes;
+    return head;
+}
+
+kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
+    outbox *o = &w->outbox;
+    kl_end_segment(o);
+    if (o->out.size == 0)
+        kl_wire_begin_results(&o->out);
+    kl_results_head head = make_head(w, more);
+    w->asking.round_trip_s = w->asking.round_trip_bytes = 0;
+    kl_wire_end_results(&o->out, &head);
+    kilter_status status = send_kept(w, &o->out, error);
+    if (more)
+        note_request(&w->asking, head.sent_s, o->out.size);
+    kl_buffer_clear(&o->out);
+    if (o->out.borrowed) /* it went with the message, if that was large */
+        kl_lend(w->transport, w->master, 0, &o->out);
+    o->segments = 0;
+    return status;
+}

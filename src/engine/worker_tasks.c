@@ -1,0 +1,295 @@
+/* The task at hand, its result, and the shared data that tasks see. The result is put together apart, so that
+ * another thread may send those before it. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/worker_private.h"
+
+/* Time in tasks that is enough to tell which share of it was CPU time. */
+static const double SHARE_S = 10e-3;
+
+kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size) {
+    size_t have = result->buffer->size - result->at - 4;
+    if (size > KL_WIRE_MOST_BYTES - have)
+        return KILTER_ERR_RANGE;
+    kl_put_bytes(result->buffer, data, size);
+    return result->buffer->failed ? KILTER_ERR_MEMORY : KILTER_OK;
+}
+
+static void fail_with(kilter_result *result, const char *text) {
+    result->buffer->size = result->at + 4;
+    kl_put_bytes(result->buffer, text, strlen(text));
+    result->failed = true;
+}
+
+int kilter_result_fail(kilter_result *result, const char *format, ...) {
+    char text[KILTER_ERROR_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fail_with(result, text);
+    return 1;
+}
+
+/* --- tasks --- */
+
+/* Is so little left that the next chunk must be on its way now? But asking for it while working hides nothing
+ * when what is left is shorter than sending a message: then the request goes with the last result. */
+bool kl_worker_runs_low(const kl_worker *w) {
+    double task_s = w->hand.task_s;
+    uint64_t tasks = w->queue.tasks;
+    if (task_s > 0 && (double)tasks * task_s < KL_HIDES_NOTHING_S)
+        return false;
+    double lead_s = fmax(w->queue.first->head.lead_s, KL_ANSWERS_AHEAD * w->asking.answer_s);
+    bool soon = task_s > 0 && (double)(tasks - 1) * task_s <= lead_s;
+    return !w->asking.asked && (tasks == 1 || soon);
+}
+
+/* Asking for CPU time costs more than a small task may. */
+static void account_share(task_share *share, const kl_attendance *attendance, double seconds) {
+    share->tasks_s += seconds;
+    if (!attendance->busy_s || share->tasks_s < SHARE_S)
+        return;
+    double busy_s = attendance->busy_s(attendance->self);
+    double got = fmin(1, (busy_s - share->busy_s) / share->tasks_s);
+    share->usual += (got - share->usual) / (share->usual > 0 ? 8 : 1);
+    share->busy_s = busy_s;
+    share->tasks_s = 0;
+}
+
+static void account_task(kl_worker *w, double seconds, double now_s) {
+    kl_segment *segment = &w->outbox.segment;
+    hand *h = &w->hand;
+    segment->count++;
+    segment->busy_s += seconds;
+    kl_stat_add(&segment->unit_s, seconds / h->weight, now_s);
+    /* Enough to know when to ask; the master keeps the real statistics. */
+    h->task_s += (seconds - h->task_s) / (h->task_s > 0 ? 8 : 1);
+    w->outbox.last_end_s = now_s;
+    if (w->core)
+        w->core->since.busy_s += seconds;
+    account_share(&w->share, &w->attendance, seconds);
+}
+
+/* Make the result a failure if something is wrong with it, or if there is none. */
+static void check_result(hand *h, int code, size_t wanted) {
+    kilter_result *result = &h->result;
+    char text[100];
+    if (code != 0 && !result->failed) {
+        snprintf(text, sizeof text, "the work function returned %d", code);
+        fail_with(result, text);
+    }
+    const size_t size = h->making.size - result->at - 4;
+    if (!result->failed && wanted > 0 && size != wanted) {
+        snprintf(text, sizeof text, "its result has %zu bytes, those of this run have %zu", size, wanted);
+        fail_with(result, text);
+    }
+    if (h->making.failed) { /* the result did not fit: that is this task's failure, not the worker's */
+        h->making.failed = false;
+        fail_with(result, "keeping its result: memory ran out");
+    }
+    kl_wire_end_result(&h->making, result->at, result->failed);
+}
+
+/* Put the result made to those that are ready. */
+static void keep_result(outbox *o, const queued *chunk, const hand *h) {
+    if (o->segment.count == 0)
+        kl_begin_segment(o, &o->out, chunk, h->began_s);
+    size_t at = o->out.size;
+    kl_put_bytes(&o->out, h->making.data + h->result.at, h->making.size - h->result.at);
+    if (!o->out.failed)
+        return;
+    o->out.failed = false;
+    o->out.size = at;
+    kilter_result lost = {.buffer = &o->out, .at = kl_wire_begin_result(&o->out)};
+    fail_with(&lost, "keeping its result: memory ran out");
+    kl_wire_end_result(&o->out, lost.at, true);
+}
+
+static void swap_buffers(kl_buffer *a, kl_buffer *b) {
+    kl_buffer kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Begin the message that the next task's result becomes. It lies where the master can read it, or else in the
+ * larger buffer, so that only one of the two grows. */
+static void begin_message(kl_worker *w) {
+    kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
+    if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))
+        swap_buffers(out, making);
+    if (!making->borrowed)
+        kl_lend(w->transport, w->master, 0, making);
+    kl_begin_segment(&w->outbox, making, w->queue.first, w->hand.began_s);
+}
+
+/* The first chunk's next task is at hand: what its function will see. */
+static void take_task(hand *h, queued *chunk, const shared_data *shared) {
+    h->task = (kilter_task){.index = chunk->head.lo + chunk->at, .run = chunk->head.run};
+    if (shared)
+        h->task.shared = shared->bytes;
+    if (chunk->head.inputs)
+        h->task.input.data = kl_get_span(&chunk->inputs, &h->task.input.size);
+    if (h->task.input.size > 0)
+        h->task.input.data = kl_aligned(&h->input, h->task.input.data, h->task.input.size);
+    h->weight = chunk->head.weighted ? kl_get_f64(&chunk->weights) : 1;
+}
+
+static void begin_task(kl_worker *w) {
+    hand *h = &w->hand;
+    take_task(h, w->queue.first, w->shared);
+    h->began_s = w->outbox.last_end_s;
+    h->alone = w->outbox.out.size == 0; /* then it becomes the message, and large results are not copied */
+    kl_buffer_clear(&h->making);
+    if (h->alone)
+        begin_message(w);
+    h->result = (kilter_result){.buffer = &h->making, .at = kl_wire_begin_result(&h->making)};
+    h->at_work = true;
+}
+
+const kilter_task *kl_worker_at_hand(const kl_worker *w) {
+    return w->hand.at_work ? &w->hand.task : NULL;
+}
+
+int kl_worker_call(kl_worker *w) {
+    const kilter_task *task = &w->hand.task;
+    if (task->input.size > 0 && !task->input.data)
+        return kilter_result_fail(&w->hand.result, "taking its input of %zu bytes: memory ran out",
+                                  task->input.size);
+    return w->options->work(KL_HAND(kilter_task, *task), &w->hand.result, w->state);
+}
+
+/* The user's function runs while others may attend. */
+static int call_attended(kl_worker *w) {
+    if (!w->attendance.works)
+        return kl_worker_call(w);
+    w->attendance.works(w->attendance.self, true);
+    int code = kl_worker_call(w);
+    w->attendance.works(w->attendance.self, false);
+    return code;
+}
+
+static void end_task(kl_worker *w, int code) {
+    hand *h = &w->hand;
+    queued *chunk = w->queue.first;
+    h->at_work = false;
+    check_result(h, code, (size_t)chunk->head.result_bytes);
+    bool first = !kl_has_results(&w->outbox);
+    if (h->alone)
+        swap_buffers(&w->outbox.out, &h->making);
+    else
+        keep_result(&w->outbox, chunk, h);
+    double now_s = kl_now_s(&w->options->clock);
+    if (first)
+        w->outbox.first_result_s = now_s;
+    chunk->at++;
+    w->queue.tasks--;
+    h->done++;
+    if (w->limits.tasks_most > 0 && h->done >= w->limits.tasks_most)
+        kl_renew(&w->leaving, "has done its %llu task%s", (unsigned long long)h->done,
+                 h->done == 1 ? "" : "s");
+    account_task(w, now_s - h->began_s, now_s);
+}
+
+/* Ask for more, if it is time to, and begin the first chunk's next task. */
+static kilter_status begin_next_task(kl_worker *w, kilter_error *error) {
+    const queued *chunk = w->queue.first;
+    uint64_t has = w->shared ? w->shared->hash : 0;
+    if (chunk->at == 0 && chunk->head.shared != has)
+        return kl_worker_refuse(w, error, "it has shared data %016llx, and was given tasks for %016llx",
+                                (unsigned long long)has, (unsigned long long)chunk->head.shared);
+    kilter_status status = kl_worker_runs_low(w) ? kl_worker_flush(w, true, error) : KILTER_OK;
+    if (status == KILTER_OK)
+        begin_task(w);
+    return status;
+}
+
+kilter_status kl_worker_end_task(kl_worker *w, int code, kilter_error *error) {
+    queue *q = &w->queue;
+    end_task(w, code);
+    if (w->leaving.failed != KILTER_OK)
+        return kl_task_failure(&w->leaving, error);
+    if (q->first->at == q->first->head.count) {
+        w->outbox.segment.last = true;
+        kl_end_segment(&w->outbox);
+        kl_queue_remove(q, &q->first);
+    }
+    return kl_flush_is_due(&w->outbox) ? kl_worker_flush(w, !q->first && !w->asking.asked, error) : KILTER_OK;
+}
+
+/* --- shared data --- */
+
+void kl_shared_data_free(shared_data *s) {
+    if (!s)
+        return;
+    kl_message_release(&s->message);
+    kl_buffer_free(&s->moved);
+    free(s);
+}
+
+/* Keep the data where they came, if they fit for any type there. */
+static kilter_status keep_shared(shared_data *s, kl_message *m, kilter_bytes bytes, kilter_error *error) {
+    const void *at = kl_aligned(&s->moved, bytes.data, bytes.size);
+    if (!at)
+        return kl_fail(error, KILTER_ERR_MEMORY, "keeping %zu bytes of shared data: memory ran out",
+                       bytes.size);
+    kl_message_release(&s->message);
+    if (at == bytes.data) {
+        s->message = *m;
+        *m = (kl_message){0};
+        kl_buffer_free(&s->moved);
+    }
+    s->bytes = (kilter_bytes){at, bytes.size};
+    return KILTER_OK;
+}
+
+static kilter_status take_shared(kl_worker *w, kilter_error *error) {
+    kl_message *m = &w->queue.first->message;
+    kilter_bytes bytes;
+    uint64_t hash;
+    kl_wire_get_shared(m->data, m->size, &hash, &bytes); /* it was well-formed when it came */
+    if (kl_hash(bytes.data, bytes.size, 0) != hash)
+        return kl_worker_refuse(w, error, "the shared data of %zu bytes that it got are not what was sent",
+                                bytes.size);
+    w->shared = w->shared ? w->shared : calloc(1, sizeof *w->shared);
+    if (!w->shared)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking shared data: memory ran out");
+    kilter_status status = keep_shared(w->shared, m, bytes, error);
+    if (status != KILTER_OK)
+        return status;
+    w->shared->hash = hash;
+    int code = w->options->shared ? w->options->shared(w->shared->bytes, w->state) : 0;
+    if (code != 0)
+        return kl_worker_refuse(w, error, "its shared function returned %d", code);
+    kl_queue_remove(&w->queue, &w->queue.first);
+    return KILTER_OK;
+}
+
+/* --- the queue's first --- */
+
+kilter_status kl_worker_begin_next(kl_worker *w, kilter_error *error) {
+    if (w->queue.rested)
+        w->outbox.last_end_s = kl_now_s(&w->options->clock);
+    w->queue.rested = false;
+    if (!w->queue.first->is_shared)
+        return begin_next_task(w, error);
+    kilter_status status = take_shared(w, error);
+    w->outbox.last_end_s = kl_now_s(&w->options->clock);
+    return status;
+}
+
+kilter_status kl_worker_work(kl_worker *w, kilter_error *error) {
+    double began_s = kl_now_s(&w->options->clock);
+    kilter_status status;
+    do {
+        status = kl_worker_begin_next(w, error);
+        if (status == KILTER_OK && w->hand.at_work)
+            status = kl_worker_end_task(w, call_attended(w), error);
+    } while (status == KILTER_OK && w->queue.first && !kl_is_leaving(&w->leaving) &&
+             w->outbox.last_end_s - began_s < w->options->burst_s);
+    return status;
+}
