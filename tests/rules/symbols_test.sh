@@ -8,10 +8,12 @@ trap 'rm -rf "$work"' EXIT
 tree=$work/tree build=$work/build
 failed=0
 
-source_of() { # ROOM/FILE.c LINE…: written and compiled, the way CMake names objects
-    mkdir -p "$tree/src/${1%/*}" "$build/src/CMakeFiles/all.dir/${1%/*}"
+source_of() { # ROOM/FILE.c LINE…: written and compiled, the way CMake does
+    local object=src/CMakeFiles/all.dir/$1.o
+    mkdir -p "$tree/src/${1%/*}" "$build/${object%/*}"
     printf '%s\n' "${@:2}" >"$tree/src/$1"
-    "${CC:-cc}" -c -o "$build/src/CMakeFiles/all.dir/$1.o" "$tree/src/$1"
+    "${CC:-cc}" -c -o "$build/$object" "$tree/src/$1"
+    echo "  \"command\": \"cc -o $object -c $1\"," >>"$build/compile_commands.json"
 }
 
 listed() { # CIRCLE…
