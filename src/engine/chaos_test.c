@@ -85,7 +85,7 @@ static void open_chaos(chaos *c, uint64_t seed, const char *policy, uint32_t wor
 
 static member *any_member(chaos *c) {
     kl_master *m = c->farm.master;
-    member *one = m->member_count > 0 ? &m->members[draw(c, m->member_count)] : NULL;
+    member *one = m->members.count > 0 ? &m->members.list[draw(c, m->members.count)] : NULL;
     return one && one->stage == WORKING ? one : NULL;
 }
 
@@ -107,11 +107,11 @@ static void copy_some(chaos *c) {
     if (!one || !to || one == to || one->chunk_count == 0)
         return;
     const kl_chunk *chunk = &one->chunks[draw(c, one->chunk_count)];
-    uint64_t hi = kl_master_alone_until(c->farm.master, chunk);
+    uint64_t hi = kl_twins_alone_until(&c->farm.master->twins, chunk);
     if (chunk->stale || hi == chunk->at)
         return;
     uint64_t lo = chunk->at + draw(c, hi - chunk->at);
-    assert_int_equal(kl_master_copy(c->farm.master, chunk, lo, hi, to, 0, NULL), KILTER_OK);
+    assert_int_equal(kl_master_copy(c->farm.master, chunk, (kl_span){lo, hi}, to, 0, NULL), KILTER_OK);
     c->copied++;
 }
 
@@ -134,17 +134,17 @@ static void send_one_home(chaos *c) {
 /* As if its task took too long. */
 static void end_one(chaos *c) {
     kl_master *m = c->farm.master;
-    member *one = &m->members[draw(c, m->member_count)];
+    member *one = &m->members.list[draw(c, m->members.count)];
     bool is_there = one->stage == WORKING || one->stage == LEAVING;
     if (!is_there || one->number == 0 || one->chunk_count == 0)
         return;
-    kl_limits kept = m->limits;
-    m->limits.task_s = 1;
+    kl_limits kept = m->run.limits;
+    m->run.limits.task_s = 1;
     one->pulse = (kl_pulse){.chunk = one->chunks[0].id, .task = one->chunks[0].at, .elapsed_s = 2};
     one->pulse_s = c->farm.master_actor.now_s;
     assert_int_equal(kl_master_check_hand(m, one, NULL), KILTER_OK);
     assert_int_equal(one->stage, GONE);
-    m->limits = kept;
+    m->run.limits = kept;
     c->ended++;
 }
 
@@ -166,12 +166,13 @@ static void check_places(const chaos *c) {
     for (uint32_t h = 0; kl_homes_in_use(homes) && h <= homes->places; h++)
         for (size_t i = homes->home[h].first; i < homes->home[h].end; i++)
             count_span(waiting, homes->spans[i]);
-    for (size_t i = 0; i < m->suspect_count; i++)
-        count_span(waiting, m->suspects[i].span);
-    for (size_t i = 0; i < m->member_count; i++)
-        for (size_t k = 0; k < m->members[i].chunk_count; k++)
-            if (!m->members[i].chunks[k].stale)
-                count_span(at_workers, (kl_span){m->members[i].chunks[k].at, m->members[i].chunks[k].hi});
+    for (size_t i = 0; i < m->suspects.count; i++)
+        count_span(waiting, m->suspects.list[i].span);
+    for (size_t i = 0; i < m->members.count; i++)
+        for (size_t k = 0; k < m->members.list[i].chunk_count; k++)
+            if (!m->members.list[i].chunks[k].stale)
+                count_span(at_workers,
+                           (kl_span){m->members.list[i].chunks[k].at, m->members.list[i].chunks[k].hi});
     uint64_t done = 0;
     for (uint64_t i = 0; i < c->tasks; i++) {
         bool is_done = kl_ledger_is_done(&m->balance.ledger, i);
@@ -179,7 +180,7 @@ static void check_places(const chaos *c) {
         assert_true(waiting[i] ? waiting[i] == 1 && at_workers[i] == 0 && !is_done
                                : is_done || (at_workers[i] >= 1 && at_workers[i] <= 1 + KL_RESCUE_COPIES));
     }
-    assert_int_equal(done, m->done);
+    assert_int_equal(done, m->run.done);
 }
 
 static void something_happens(chaos *c) {
@@ -279,13 +280,14 @@ static void check_suspects_are_alone(chaos *c) {
     const kl_master *m = c->farm.master;
     if (once_in(c, 3))
         recall_some(c);
-    for (size_t i = 0; i < m->suspect_count; i++)
-        memset(c->suspected + m->suspects[i].span.lo, 1, m->suspects[i].span.hi - m->suspects[i].span.lo);
-    for (size_t i = 0; i < m->member_count; i++)
-        for (size_t k = 0; k < m->members[i].chunk_count; k++) {
-            const kl_chunk *chunk = &m->members[i].chunks[k];
+    for (size_t i = 0; i < m->suspects.count; i++)
+        memset(c->suspected + m->suspects.list[i].span.lo, 1,
+               m->suspects.list[i].span.hi - m->suspects.list[i].span.lo);
+    for (size_t i = 0; i < m->members.count; i++)
+        for (size_t k = 0; k < m->members.list[i].chunk_count; k++) {
+            const kl_chunk *chunk = &m->members.list[i].chunks[k];
             if (c->suspected[chunk->at])
-                assert_true(m->members[i].chunk_count == 1 && chunk->hi - chunk->at == 1);
+                assert_true(m->members.list[i].chunk_count == 1 && chunk->hi - chunk->at == 1);
         }
 }
 
@@ -337,14 +339,14 @@ static void what_another_has_done_is_not_waited_for(void **state) {
     kl_deliverer *deliverer;
     assert_int_equal(kl_deliverer_new(&what, &deliverer, NULL), KILTER_OK);
     assert_int_equal(kl_master_begin(f->master, &what, NULL), KILTER_OK);
-    member *slow = &f->master->members[0], *fast = &f->master->members[1];
+    member *slow = &f->master->members.list[0], *fast = &f->master->members.list[1];
     while (!(slow->chunk_count == 1 && fast->hungry && fast->chunk_count == 0))
         assert_int_equal(stepped_turn(f, NULL), KILTER_OK);
     kl_chunk chunk = slow->chunks[0];
     assert_int_equal(chunk.hi - chunk.at, 20);
     double began_s = f->master_actor.now_s;
-    assert_int_equal(kl_master_copy(f->master, &slow->chunks[0], chunk.at, chunk.hi, fast, 0, NULL),
-                     KILTER_OK);
+    assert_int_equal(
+        kl_master_copy(f->master, &slow->chunks[0], (kl_span){chunk.at, chunk.hi}, fast, 0, NULL), KILTER_OK);
     bool asked_back = false;
     while (kl_master_running(f->master)) {
         assert_int_equal(stepped_turn(f, NULL), KILTER_OK);
@@ -357,7 +359,7 @@ static void what_another_has_done_is_not_waited_for(void **state) {
     for (int i = 0; i < 60; i++)
         assert_int_equal(seen[i], 1);
     c.run++;
-    assert_int_equal(f->master->members[0].chunk_count, 1); /* it is at its first task still */
+    assert_int_equal(f->master->members.list[0].chunk_count, 1); /* it is at its first task still */
     kilter_error error = {KILTER_OK, ""};
     run(&c, 100, KILTER_BY_ARRIVAL, NULL, &error); /* and what comes of that does not count in this run */
     stepped_close(f);
@@ -375,10 +377,10 @@ static void a_late_task_is_named(void **state) {
     c.tasks = 100;
     const kilter_run what = {.tasks = 100, .shared = {&c.salt, sizeof c.salt}};
     assert_int_equal(kl_master_begin(m, &what, NULL), KILTER_OK);
-    while (m->done < 50 || m->members[1].chunk_count == 0)
+    while (m->run.done < 50 || m->members.list[1].chunk_count == 0)
         assert_int_equal(stepped_turn(&c.farm, NULL), KILTER_OK);
     assert_true(kl_master_late(m).elapsed_s == 0);
-    member *one = &m->members[1];
+    member *one = &m->members.list[1];
     uint64_t task = one->chunks[0].at;
     one->pulse = (kl_pulse){.chunk = one->chunks[0].id, .task = task, .elapsed_s = 70};
     one->pulse_s = c.farm.master_actor.now_s;

@@ -18,7 +18,7 @@ static bool is_there(const member *one) {
 
 static bool is_named(const member *one, const kl_control_drain *drain) {
     if (*drain->host)
-        return strcmp(one->hello.host, drain->host) == 0;
+        return strcmp(one->host, drain->host) == 0;
     bool named = drain->worker_count == 0;
     for (uint32_t i = 0; i < drain->worker_count && !named; i++)
         named = drain->workers[i] == one->number;
@@ -27,8 +27,8 @@ static bool is_named(const member *one, const kl_control_drain *drain) {
 
 static tally count(const kl_master *m, const kl_control_drain *drain) {
     tally t = {0};
-    for (size_t i = 0; i < m->member_count; i++) {
-        const member *one = &m->members[i];
+    for (size_t i = 0; i < m->members.count; i++) {
+        const member *one = &m->members.list[i];
         bool named = is_there(one) && is_named(one, drain);
         if (named && t.named++ == 0)
             t.first = one->number;
@@ -39,8 +39,8 @@ static tally count(const kl_master *m, const kl_control_drain *drain) {
 }
 
 static bool has_worker(const kl_master *m, uint32_t worker) {
-    for (size_t i = 0; i < m->member_count; i++)
-        if (is_there(&m->members[i]) && m->members[i].number == worker)
+    for (size_t i = 0; i < m->members.count; i++)
+        if (is_there(&m->members.list[i]) && m->members.list[i].number == worker)
             return true;
     return false;
 }
@@ -74,14 +74,14 @@ void kl_master_send_home(kl_master *m, member *one, const char *why) {
 void kl_master_note_leaving(kl_master *m, member *one, const char *why) {
     if (one->stage == WORKING) {
         kl_balance_present(&m->balance, one->worker, false);
-        m->ready--;
-        m->resting -= one->resting;
+        m->members.ready--;
+        m->members.resting -= one->resting;
     }
-    m->probing -= one->stage == PROBING;
+    m->members.probing -= one->stage == PROBING;
     one->stage = LEAVING;
     one->sent_home = why;
     one->hungry = one->held = one->resting = false;
-    m->leaving++;
+    m->members.leaving++;
 }
 
 static void say(const kl_master *m, const tally *t, char answer[KL_CONTROL_ANSWER_BYTES]) {
@@ -108,13 +108,13 @@ kilter_status kl_master_drain(kl_master *m, const kl_control_drain *drain,
     kilter_status status = check(m, drain, &t, error);
     if (status != KILTER_OK)
         return status;
-    for (size_t i = 0; i < m->member_count; i++) {
-        member *one = &m->members[i];
+    for (size_t i = 0; i < m->members.count; i++) {
+        member *one = &m->members.list[i];
         if (is_there(one) && one->stage != LEAVING && is_named(one, drain))
             kl_master_send_home(m, one, "was drained: sent home by hand");
     }
     kl_master_wake_for_lost(m);
-    m->feed_all = true;
+    m->feeding.all = true;
     say(m, &t, answer);
     return KILTER_OK;
 }

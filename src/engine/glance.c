@@ -8,9 +8,10 @@
 static const double FIRST_S = 0.1; /* after the run has begun */
 
 void kl_master_glance_begins(kl_master *m) {
-    bool looks = m->runs == 0 && m->chooses && !m->open && m->seats == 0 && m->options.used;
-    m->glance = (kl_glance){.began_s = m->began_s, .then_s = m->began_s};
-    m->glance_due_s = looks ? m->began_s + FIRST_S : HUGE_VAL;
+    bool looks =
+        m->run.number == 0 && m->staff.chooses && !m->run.open && m->staff.seats == 0 && m->options.used;
+    m->staff.glance = (kl_glance){.began_s = m->run.began_s, .then_s = m->run.began_s};
+    m->staff.glance_due_s = looks ? m->run.began_s + FIRST_S : HUGE_VAL;
 }
 
 static kilter_status take(kl_master *m, const kl_glance_plan *plan, kilter_error *error) {
@@ -18,18 +19,19 @@ static kilter_status take(kl_master *m, const kl_glance_plan *plan, kilter_error
     kl_master_record_look(m, (uint32_t)plan->decision.count);
     if (!plan->changed)
         return KILTER_OK;
-    m->seats = (uint32_t)plan->decision.count;
+    m->staff.seats = (uint32_t)plan->decision.count;
     kilter_status status = kl_master_seat(m, error);
-    m->seats = m->glance.from > 0 ? (uint32_t)plan->decision.count : 0;
+    m->staff.seats = m->staff.glance.from > 0 ? (uint32_t)plan->decision.count : 0;
     return status;
 }
 
 kilter_status kl_master_glance(kl_master *m, kilter_error *error) {
     double now_s;
-    if (m->glance_due_s == HUGE_VAL || !m->running || (now_s = kl_now_s(&m->options.clock)) < m->glance_due_s)
+    if (m->staff.glance_due_s == HUGE_VAL || !m->run.running ||
+        (now_s = kl_now_s(&m->options.clock)) < m->staff.glance_due_s)
         return KILTER_OK;
-    if (m->pending.set & KL_TUNE_WORKERS) {
-        m->glance_due_s = HUGE_VAL;
+    if (m->staff.pending.set & KL_TUNE_WORKERS) {
+        m->staff.glance_due_s = HUGE_VAL;
         return KILTER_OK;
     }
     const kl_iteration it = kl_master_iteration_so_far(m);
@@ -37,10 +39,10 @@ kilter_status kl_master_glance(kl_master *m, kilter_error *error) {
     const kl_sight sight = {.now_s = now_s,
                             .cpu_s = use->farm_s + use->callbacks_s + use->local_s,
                             .cores = use->cores,
-                            .workers = m->ready - m->resting,
-                            .done = m->done - m->summary.stored,
+                            .workers = m->members.ready - m->members.resting,
+                            .done = m->run.done - m->run.summary.stored,
                             .load = &it.load};
     kl_glance_plan plan;
-    m->glance_due_s = kl_glance_due_s(&m->glance, now_s);
-    return kl_glance_look(&m->glance, &sight, &plan) ? take(m, &plan, error) : KILTER_OK;
+    m->staff.glance_due_s = kl_glance_due_s(&m->staff.glance, now_s);
+    return kl_glance_look(&m->staff.glance, &sight, &plan) ? take(m, &plan, error) : KILTER_OK;
 }

@@ -62,7 +62,7 @@ static void count_outcome(const kilter_outcome *outcome, void *user) {
 /* Every task counts once, none is carried out more often than it may be; gives the run's time. */
 static double run_s(stepped_farm *f, uint64_t tasks, bool deaths) {
     tally t = {.tasks = tasks};
-    now.run = f->master->runs;
+    now.run = f->master->run.number;
     memset(now.executed, 0, sizeof now.executed);
     kilter_run run = {.tasks = tasks, .done = count_outcome, .user = &t};
     kilter_error error = {KILTER_OK, ""};

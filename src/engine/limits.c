@@ -28,9 +28,10 @@ static const kl_chunk *chunk_at_hand(const member *one) {
 }
 
 static double limit_s(const kl_master *m, double task_usual_s) {
-    if (m->limits.task_s > 0)
-        return m->limits.task_s;
-    return m->limits.task_times > 0 && task_usual_s > 0 ? m->limits.task_times * task_usual_s : HUGE_VAL;
+    if (m->run.limits.task_s > 0)
+        return m->run.limits.task_s;
+    return m->run.limits.task_times > 0 && task_usual_s > 0 ? m->run.limits.task_times * task_usual_s
+                                                            : HUGE_VAL;
 }
 
 typedef enum excess { NONE, TIME, MEMORY } excess;
@@ -40,7 +41,7 @@ static excess excess_of(const kl_master *m, const member *one, const kl_chunk *c
     *most_s = limit_s(m, usual_s(m, one, chunk, p->task));
     if (p->elapsed_s > *most_s)
         return TIME;
-    return m->limits.worker_memory > 0 && p->memory > m->limits.worker_memory ? MEMORY : NONE;
+    return m->run.limits.worker_memory > 0 && p->memory > m->run.limits.worker_memory ? MEMORY : NONE;
 }
 
 static void say_excess(const kl_master *m, const member *one, excess what, double most_s, char why[120]) {
@@ -48,7 +49,7 @@ static void say_excess(const kl_master *m, const member *one, excess what, doubl
         snprintf(why, 120, "it took more than the %.4g s it may take", most_s);
     else
         snprintf(why, 120, "its worker took %.0f MB of memory, and may take %.0f",
-                 1e-6 * (double)one->pulse.memory, 1e-6 * (double)m->limits.worker_memory);
+                 1e-6 * (double)one->pulse.memory, 1e-6 * (double)m->run.limits.worker_memory);
 }
 
 static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const char *why,
@@ -62,7 +63,7 @@ static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const 
     kl_buffer_free(&out);
     kl_drop(m->transport, one->peer);
     if (m->options.renew && !leaves)
-        m->options.renew(m->options.self, one->hello.pid, true);
+        m->options.renew(m->options.self, one->pid, true);
     return kl_master_lose(m, one, text, false, error);
 }
 
@@ -88,7 +89,7 @@ kilter_status kl_master_on_renewal(kl_master *m, member *one, const kl_message *
         return kl_master_on_leave(m, one, message, error);
     kl_wire_get_text(message->data, message->size, text, sizeof text);
     if (m->options.renew)
-        m->options.renew(m->options.self, one->hello.pid, false);
+        m->options.renew(m->options.self, one->pid, false);
     kl_master_note_leaving(m, one, "was renewed");
     kl_drop(m->transport, one->peer);
     return kl_master_lose(m, one, text, false, error);
@@ -100,8 +101,8 @@ static const double LATE_TIMES = 5, LATE_LEAST_S = 2;
 
 kl_late kl_master_late(const kl_master *m) {
     kl_late latest = {0};
-    for (size_t i = 0; i < m->member_count; i++) {
-        const member *one = &m->members[i];
+    for (size_t i = 0; i < m->members.count; i++) {
+        const member *one = &m->members.list[i];
         const kl_chunk *chunk = one->stage == WORKING ? chunk_at_hand(one) : NULL;
         if (!chunk || chunk->stale)
             continue;

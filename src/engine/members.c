@@ -6,100 +6,21 @@
 
 #include "engine/master_private.h"
 
-/* Where the member of this peer stands, or would. Most often their peers are numbered one after the other. */
-static size_t place_of(const kl_master *m, kl_peer peer) {
-    size_t low = 0, high = m->member_count;
-    size_t likely = high > 0 ? peer - m->members[0].peer : 0;
-    if (likely < high && m->members[likely].peer == peer)
-        return likely;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (m->members[middle].peer < peer)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-member *kl_master_find(kl_master *m, kl_peer peer) {
-    size_t at = place_of(m, peer);
-    member *found = at < m->member_count ? &m->members[at] : NULL;
-    return found && found->peer == peer && found->stage != GONE ? found : NULL;
-}
-
-/* Workers may come and go for weeks. */
-static void forget_gone(kl_master *m) {
-    size_t stay = 0;
-    if (m->gone == 0)
-        return;
-    for (size_t i = 0; i < m->member_count; i++) {
-        member *one = &m->members[i];
-        if (one->stage != GONE) {
-            m->members[stay++] = *one;
-            continue;
-        }
-        if (one->has_place)
-            kl_balance_remove_worker(&m->balance, one->worker);
-        free(one->chunks);
-    }
-    m->member_count = stay;
-    m->gone = 0;
-}
-
-member *kl_master_member(const kl_master *m, uint32_t worker) {
-    return worker < m->peer_count ? kl_master_find((kl_master *)m, m->peers[worker]) : NULL;
-}
-
-/* The worker of this index is at that peer. */
-static kilter_status note_peer(kl_master *m, uint32_t worker, kl_peer peer, kilter_error *error) {
-    if (worker >= m->peer_count) {
-        uint32_t count = 2 * worker + 16;
-        kl_peer *peers = realloc(m->peers, count * sizeof *peers);
-        if (!peers)
-            return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", worker);
-        for (uint32_t i = m->peer_count; i < count; i++)
-            peers[i] = KL_NO_PEER;
-        m->peers = peers;
-        m->peer_count = count;
-    }
-    m->peers[worker] = peer;
-    return KILTER_OK;
-}
-
-kilter_status kl_master_add(kl_master *m, kl_peer peer, kilter_error *error) {
-    forget_gone(m);
-    if (m->member_count == m->member_capacity) {
-        size_t capacity = m->member_capacity ? 2 * m->member_capacity : 16;
-        member *members = realloc(m->members, capacity * sizeof *members);
-        if (!members)
-            return kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker: memory ran out");
-        m->members = members;
-        m->member_capacity = capacity;
-    }
-    member *place = &m->members[place_of(m, peer)];
-    memmove(place + 1, place, (size_t)(m->members + m->member_count - place) * sizeof *place);
-    *place = (member){.peer = peer, .joined_s = kl_now_s(&m->options.clock)};
-    m->member_count++;
-    if (m->greeting++ == 0)
-        m->silent_s = place->joined_s + m->options.greeting_s;
-    return KILTER_OK;
-}
-
-void kl_master_warn(const kl_master *m, const char *text, const char *more) {
+static void warn(const kl_master *m, const char *text, const char *more) {
     if (m->options.warn)
         m->options.warn(m->options.self, text, more);
 }
 
 static void note_loss(kl_master *m, const member *one, const char *why) {
-    if (one->stage == GREETING && one->hello.version == 0)
-        snprintf(m->last_loss, sizeof m->last_loss, "a peer that never said who it is %s", why);
+    if (!one->host)
+        snprintf(m->members.last_loss, sizeof m->members.last_loss, "a peer that never said who it is %s",
+                 why);
     else if (one->stage == GREETING)
-        snprintf(m->last_loss, sizeof m->last_loss, "process %llu on %s %s",
-                 (unsigned long long)one->hello.pid, one->hello.host, why);
+        snprintf(m->members.last_loss, sizeof m->members.last_loss, "process %llu on %s %s",
+                 (unsigned long long)one->pid, one->host, why);
     else
-        snprintf(m->last_loss, sizeof m->last_loss, "worker %u (process %llu on %s) %s", one->number,
-                 (unsigned long long)one->hello.pid, one->hello.host, why);
+        snprintf(m->members.last_loss, sizeof m->members.last_loss, "worker %u (process %llu on %s) %s",
+                 one->number, (unsigned long long)one->pid, one->host, why);
 }
 
 /* Tasks it has that are not done. */
@@ -121,31 +42,31 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     uint64_t unfinished = unfinished_at(m, one);
     bool expected = one->stage == LEAVING && !is_lost;
     note_loss(m, one, why);
-    m->refused += !expected;
-    m->greeting -= one->stage == GREETING;
+    m->members.refused += !expected;
+    m->members.greeting -= one->stage == GREETING;
     kilter_status status = kl_master_take_all_back(m, one, is_lost, error);
     if (one->stage == WORKING) {
         kl_balance_present(&m->balance, one->worker, false);
-        m->ready--;
-        m->resting -= one->resting;
+        m->members.ready--;
+        m->members.resting -= one->resting;
         one->resting = false;
     }
     if (one->stage > STARTING)
         kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s, why);
-    m->probing -= one->stage == PROBING;
-    m->leaving -= one->stage == LEAVING;
+    m->members.probing -= one->stage == PROBING;
+    m->members.leaving -= one->stage == LEAVING;
     one->stage = GONE;
-    m->gone++;
-    m->use_known = false; /* what it has used is lost with it */
+    m->members.gone++;
+    m->use.known = false; /* what it has used is lost with it */
     one->hungry = one->held = false;
-    m->feed_all = true;
+    m->feeding.all = true;
     kl_master_wake_for_lost(m);
-    if (m->running && !expected) {
+    if (m->run.running && !expected) {
         char text[64] = "";
         if (unfinished > 0)
             snprintf(text, sizeof text, "; its %llu unfinished task%s to the others",
                      (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
-        kl_master_warn(m, m->last_loss, text);
+        warn(m, m->members.last_loss, text);
     }
     return status;
 }
@@ -155,7 +76,7 @@ kilter_status kl_master_lose_connection(kl_master *m, member *one, kilter_error 
     char how[96] = "left";
     bool missed = one->stage == PROBING || one->stage == WORKING;
     if (m->options.lost)
-        m->options.lost(m->options.self, one->hello.pid, missed, how, sizeof how);
+        m->options.lost(m->options.self, one->pid, missed, how, sizeof how);
     return kl_master_lose(m, one, how, true, error);
 }
 
@@ -167,26 +88,26 @@ kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter
     kl_buffer_free(&end);
     kl_drop(m->transport, one->peer);
     kilter_status status = kl_master_lose(m, one, why, false, error);
-    if (!m->running)
-        kl_master_warn(m, m->last_loss, "");
+    if (!m->run.running)
+        warn(m, m->members.last_loss, "");
     return status;
 }
 
 kilter_status kl_master_expel_silent(kl_master *m, kilter_error *error) {
     double now_s = kl_now_s(&m->options.clock), next_s = HUGE_VAL;
     kilter_status status = KILTER_OK;
-    char last_loss[sizeof m->last_loss]; /* of a worker: a stranger's tells nobody why a run ends */
-    memcpy(last_loss, m->last_loss, sizeof last_loss);
-    for (size_t i = 0; i < m->member_count && status == KILTER_OK; i++) {
-        member *one = &m->members[i];
+    char last_loss[sizeof m->members.last_loss]; /* of a worker: a stranger's tells nobody why a run ends */
+    memcpy(last_loss, m->members.last_loss, sizeof last_loss);
+    for (size_t i = 0; i < m->members.count && status == KILTER_OK; i++) {
+        member *one = &m->members.list[i];
         double until_s = one->joined_s + m->options.greeting_s;
         if (one->stage == GREETING && now_s >= until_s)
             status = kl_master_expel(m, one, "sent no greeting, and was disconnected", error);
         else if (one->stage == GREETING)
             next_s = until_s < next_s ? until_s : next_s;
     }
-    m->silent_s = next_s;
-    memcpy(m->last_loss, last_loss, sizeof last_loss);
+    m->members.silent_s = next_s;
+    memcpy(m->members.last_loss, last_loss, sizeof last_loss);
     return status;
 }
 
@@ -212,11 +133,25 @@ static bool is_this_program(const kl_master *m, const kl_hello *hello) {
     return same;
 }
 
+/* Keep what is asked of a worker later. */
+static bool note_names(member *one, const kl_hello *hello) {
+    size_t host = strlen(hello->host) + 1, binding = strlen(hello->binding) + 1;
+    one->host = malloc(host + binding);
+    if (!one->host)
+        return false;
+    memcpy(one->host, hello->host, host);
+    one->binding = memcpy(one->host + host, hello->binding, binding);
+    one->pid = hello->pid;
+    one->attends = hello->attends;
+    return true;
+}
+
 kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     kl_hello hello;
     if (one->stage != GREETING || !kl_wire_get_hello(message->data, message->size, &hello))
         return kl_master_expel(m, one, "sent a malformed greeting", error);
-    one->hello = hello;
+    if (!note_names(one, &hello))
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker: memory ran out");
     if (hello.version != KL_WIRE_VERSION) {
         char why[96];
         snprintf(why, sizeof why, "speaks protocol version %u, this is %d: use one Kilter version everywhere",
@@ -237,13 +172,13 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
     }
     kilter_status status = kl_balance_add_worker(&m->balance, &one->worker, error);
     if (status == KILTER_OK)
-        status = note_peer(m, one->worker, one->peer, error);
+        status = kl_master_note_peer(m, one->worker, one->peer, error);
     if (status != KILTER_OK)
         return status;
     one->has_place = true;
     one->number = m->balance.views[one->worker].number;
     one->stage = STARTING;
-    m->greeting--;
+    m->members.greeting--;
     kl_buffer welcome = {0};
     kl_wire_put_welcome(&welcome, &(kl_welcome){.worker = one->number,
                                                 .tasks_most = m->options.limits.worker_tasks,
@@ -264,12 +199,14 @@ static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) 
 
 static void start_working(kl_master *m, member *one) {
     one->stage = WORKING;
-    m->ready++;
+    m->members.ready++;
     kl_balance_present(&m->balance, one->worker, true);
     one->hungry = true;
     one->asked_s = kl_now_s(&m->options.clock);
-    bool fixed = m->by_hand || m->runs == 0 || m->team.tried_from > 0; /* else it shows how fast it is */
-    if (m->running && fixed && m->seats > 0 && m->ready - m->resting > m->seats)
+    bool fixed = m->staff.by_hand || m->run.number == 0 ||
+                 m->staff.team.tried_from > 0; /* else it shows how fast it is */
+    if (m->run.running && fixed && m->staff.seats > 0 &&
+        m->members.ready - m->members.resting > m->staff.seats)
         kl_master_rest(m, one);
 }
 
@@ -277,12 +214,12 @@ kilter_status kl_master_on_ready(kl_master *m, member *one, const kl_message *me
     if (one->stage != STARTING || !kl_wire_get_plain(message->data, message->size))
         return kl_master_expel(m, one, "sent a malformed message", error);
     kl_master_record_worker(m, one);
-    if (m->probing == PROBED_AT_ONCE) {
+    if (m->members.probing == PROBED_AT_ONCE) {
         start_working(m, one);
         return KILTER_OK;
     }
     one->stage = PROBING;
-    m->probing++;
+    m->members.probing++;
     return send_probe(m, one, error);
 }
 
@@ -294,7 +231,7 @@ kilter_status kl_master_on_echo(kl_master *m, member *one, const kl_message *mes
     kl_balance_message_cost(&m->balance, KL_PROBE_SMALL_BYTES, one->probe.small_s / 2, true);
     kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2, true);
     kl_master_record_message_cost(m, one->number);
-    m->probing--;
+    m->members.probing--;
     start_working(m, one);
     return KILTER_OK;
 }

@@ -202,7 +202,7 @@ static double units_counted(const kl_master *m) {
 }
 
 static void check_small(const kl_master *m, uint32_t places) {
-    assert_true(m->member_capacity <= 16 && m->member_count <= AT_ONCE + 1);
+    assert_true(m->members.capacity <= 16 && m->members.count <= AT_ONCE + 1);
     assert_true(m->balance.snapshot.slots <= places);
     assert_true(m->balance.gone_count <= m->balance.snapshot.slots);
 }

@@ -19,8 +19,8 @@ static bool is_suspect(const kl_master *m, const kl_chunk *chunk) {
  * worker.
  */
 static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
-    kl_span own = {chunk->at, chunk->stale ? chunk->at : kl_master_alone_until(m, chunk)};
-    bool done = m->copied;
+    kl_span own = {chunk->at, chunk->stale ? chunk->at : kl_twins_alone_until(&m->twins, chunk)};
+    bool done = m->twins.any;
     while (done && own.lo < own.hi) {
         kl_span alike = kl_ledger_alike(&m->balance.ledger, own, &done);
         if (done)
@@ -32,8 +32,9 @@ static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
 }
 
 static bool may_be_recalled(const kl_master *m, const kl_chunk *chunk) {
-    return !chunk->stale && !chunk->begun && !kl_master_is_copy(m, chunk) && !(chunk->recalled_s > 0) &&
-           !is_suspect(m, chunk) && kl_tally_of(&m->balance.ledger.recalls, chunk->at) < KL_RESCUE_RECALLS;
+    return !chunk->stale && !chunk->begun && !kl_twins_has_copy(&m->twins, chunk->id) &&
+           !(chunk->recalled_s > 0) && !is_suspect(m, chunk) &&
+           kl_tally_of(&m->balance.ledger.recalls, chunk->at) < KL_RESCUE_RECALLS;
 }
 
 /* Tasks of it that were asked back and have not come. */
@@ -55,7 +56,7 @@ static void take_heartbeat(const kl_master *m, member *one) {
 /* What its last heartbeat told, if it was of the task now at hand. */
 static kl_hand hand_of(const kl_master *m, member *one, const kl_chunk *first) {
     kl_hand hand = {0};
-    if (!one->hello.attends)
+    if (!one->attends)
         return hand;
     take_heartbeat(m, one);
     hand.heard_s = one->heard_s;
@@ -108,8 +109,8 @@ static bool waits(const void *self, uint32_t worker) {
 }
 
 static bool any_waits(const kl_master *m) {
-    for (size_t i = 0; i < m->member_count; i++)
-        if (is_waiting(m, &m->members[i]))
+    for (size_t i = 0; i < m->members.count; i++)
+        if (is_waiting(m, &m->members.list[i]))
             return true;
     return false;
 }
@@ -117,8 +118,8 @@ static bool any_waits(const kl_master *m) {
 static uint32_t count_waiting(const void *self) {
     const kl_master *m = self;
     uint32_t count = 0;
-    for (size_t i = 0; i < m->member_count; i++)
-        count += is_waiting(m, &m->members[i]);
+    for (size_t i = 0; i < m->members.count; i++)
+        count += is_waiting(m, &m->members.list[i]);
     return count;
 }
 
@@ -135,30 +136,30 @@ static kl_chunk *chunk_of(const kl_master *m, const kl_asked *asked) {
 /* Units that were asked back and may still come; what was answered is struck off the list. */
 static double coming_units(kl_master *m) {
     double units = 0;
-    for (size_t i = 0; i < m->asked_count;) {
-        const kl_chunk *chunk = chunk_of(m, &m->asked[i]);
+    for (size_t i = 0; i < m->asked.count;) {
+        const kl_chunk *chunk = chunk_of(m, &m->asked.list[i]);
         uint64_t tasks = chunk ? coming(m, chunk) : 0;
         if (tasks > 0) {
             uint64_t end = alone(m, chunk).hi;
             units += kl_bag_units(&m->balance.bag, (kl_span){end - tasks, end});
             i++;
         } else {
-            m->asked[i] = m->asked[--m->asked_count];
+            m->asked.list[i] = m->asked.list[--m->asked.count];
         }
     }
     return units;
 }
 
 static kilter_status note_asked(kl_master *m, uint32_t worker, uint64_t chunk, kilter_error *error) {
-    if (m->asked_count == m->asked_capacity) {
-        size_t capacity = m->asked_capacity ? 2 * m->asked_capacity : 8;
-        kl_asked *asked = realloc(m->asked, capacity * sizeof *asked);
+    if (m->asked.count == m->asked.capacity) {
+        size_t capacity = m->asked.capacity ? 2 * m->asked.capacity : 8;
+        kl_asked *asked = realloc(m->asked.list, capacity * sizeof *asked);
         if (!asked)
             return kl_fail(error, KILTER_ERR_MEMORY, "asking for tasks back: memory ran out");
-        m->asked = asked;
-        m->asked_capacity = capacity;
+        m->asked.list = asked;
+        m->asked.capacity = capacity;
     }
-    m->asked[m->asked_count++] = (kl_asked){worker, chunk};
+    m->asked.list[m->asked.count++] = (kl_asked){worker, chunk};
     return KILTER_OK;
 }
 
@@ -179,6 +180,16 @@ static kilter_status recall(kl_master *m, member *one, uint64_t keep, kilter_err
     return status;
 }
 
+kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks, member *to, double finish_s,
+                             kilter_error *error) {
+    kl_twin twin = kl_twins_pair(&m->twins, chunk, tasks, to->worker); /* `chunk` may move with the deal */
+    kl_chunk copy;
+    kilter_status status = kl_master_deal_span(m, to, tasks, finish_s, &copy, error);
+    if (status != KILTER_OK || copy.lo == copy.hi)
+        return status;
+    return kl_twins_add(&m->twins, &twin, copy.id, error);
+}
+
 /* The last `tasks` that it holds alone, of one chunk, go to another as well. */
 static kilter_status copy(kl_master *m, const member *one, member *to, uint64_t tasks, double finish_s,
                           kilter_error *error) {
@@ -188,7 +199,7 @@ static kilter_status copy(kl_master *m, const member *one, member *to, uint64_t 
             continue;
         if (tasks < own.hi - own.lo)
             own.lo = own.hi - tasks;
-        return kl_master_copy(m, &one->chunks[i], own.lo, own.hi, to, finish_s, error);
+        return kl_master_copy(m, &one->chunks[i], own, to, finish_s, error);
     }
     return KILTER_OK;
 }
@@ -197,7 +208,7 @@ kilter_status kl_master_rescue(kl_master *m, kilter_error *error) {
     double began_s = kl_now_s(&m->options.clock);
     kl_board board = {.self = m, .held = held, .waits = waits, .waiting = count_waiting};
     kilter_status status = KILTER_OK;
-    m->look_again_s = 0;
+    m->feeding.look_again_s = 0;
     if (!any_waits(m))
         return KILTER_OK;
     for (int i = 0; i < KL_RESCUES_AT_ONCE && status == KILTER_OK; i++) {
@@ -214,6 +225,7 @@ kilter_status kl_master_rescue(kl_master *m, kilter_error *error) {
         kl_master_declare_answer(m);
     }
     double now_s = kl_now_s(&m->options.clock);
-    m->look_again_s = now_s + kl_rescue_pause_s(&m->balance.snapshot, now_s - m->empty_s, now_s - began_s);
+    m->feeding.look_again_s =
+        now_s + kl_rescue_pause_s(&m->balance.snapshot, now_s - m->feeding.empty_s, now_s - began_s);
     return status;
 }

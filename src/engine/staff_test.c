@@ -99,7 +99,7 @@ static void check_end(const staff *s, kilter_status status, const kilter_error *
 
 /* Before that, nobody is there. */
 static void await_first(staff *s, uint32_t peers) {
-    while (s->farm.master->member_count < peers)
+    while (s->farm.master->members.count < peers)
         assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
 }
 
@@ -167,8 +167,8 @@ static void who_joins_the_first_run_beyond_the_advice_rests(void **state) {
     crowd c = {&f, 3};
     kilter_run run = {.tasks = 40, .done = let_others_join, .user = &c};
     assert_int_equal(stepped_run(&f, &run, NULL), KILTER_OK);
-    assert_int_equal(f.master->resting, 2);
-    assert_int_equal(f.master->ready, 4);
+    assert_int_equal(f.master->members.resting, 2);
+    assert_int_equal(f.master->members.ready, 4);
     stepped_close(&f);
 }
 
@@ -183,8 +183,8 @@ static void who_joins_beyond_a_number_set_by_hand_rests(void **state) {
     assert_int_equal(stepped_run(&f, &first, NULL), KILTER_OK);
     assert_int_equal(kl_master_tune(f.master, &two, NULL), KILTER_OK);
     assert_int_equal(stepped_run(&f, &run, NULL), KILTER_OK);
-    assert_int_equal(f.master->resting, 3);
-    assert_int_equal(f.master->ready, 5);
+    assert_int_equal(f.master->members.resting, 3);
+    assert_int_equal(f.master->members.ready, 5);
     stepped_close(&f);
 }
 

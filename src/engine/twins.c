@@ -96,6 +96,7 @@ static uint64_t next_link(const kl_twins *t, uint64_t link) {
 
 void kl_twins_clear(kl_twins *t) {
     t->count = 0;
+    t->any = false;
     if (t->buckets)
         memset(t->buckets, 0xff, t->bucket_count * sizeof *t->buckets);
 }
@@ -139,25 +140,23 @@ static const kl_twin *twin_of_copy(const kl_twins *t, uint64_t chunk) {
     return link != NONE ? twin_at(t, link) : NULL;
 }
 
-bool kl_master_is_copy(const kl_master *m, const kl_chunk *chunk) {
-    return twin_of_copy(&m->twins, chunk->id) != NULL;
+bool kl_twins_has_copy(const kl_twins *t, uint64_t chunk) {
+    return twin_of_copy(t, chunk) != NULL;
 }
 
-kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, uint64_t lo, uint64_t hi, member *to,
-                             double finish_s, kilter_error *error) {
-    const kl_twin *before = twin_of_copy(&m->twins, chunk->id);
-    kl_twin twin = {.lo = lo,
-                    .hi = hi,
-                    .chunk = {chunk->id}, /* `chunk` may move when `to` gets another */
-                    .worker = {chunk->worker, to->worker},
-                    .copies = before ? before->copies + 1 : 1};
-    kl_chunk copy;
-    kilter_status status = kl_master_deal_span(m, to, (kl_span){lo, hi}, finish_s, &copy, error);
-    if (status != KILTER_OK || copy.lo == copy.hi)
-        return status;
-    twin.chunk[SECOND] = copy.id;
-    m->copied = true;
-    return add_twin(&m->twins, &twin)
+kl_twin kl_twins_pair(const kl_twins *t, const kl_chunk *chunk, kl_span tasks, uint32_t to) {
+    const kl_twin *before = twin_of_copy(t, chunk->id);
+    return (kl_twin){.lo = tasks.lo,
+                     .hi = tasks.hi,
+                     .chunk = {chunk->id},
+                     .worker = {chunk->worker, to},
+                     .copies = before ? before->copies + 1 : 1};
+}
+
+kilter_status kl_twins_add(kl_twins *t, kl_twin *twin, uint64_t copy, kilter_error *error) {
+    twin->chunk[SECOND] = copy;
+    t->any = true;
+    return add_twin(t, twin)
                ? KILTER_OK
                : kl_fail(error, KILTER_ERR_MEMORY, "giving tasks to a second worker: memory ran out");
 }
@@ -202,10 +201,10 @@ kilter_status kl_master_settle_twins(kl_master *m, uint64_t chunk, kl_span tasks
 }
 
 /* The first part of `span` that is at another worker, too, because of chunk `id`; empty: none. */
-kl_span kl_master_first_shared(const kl_master *m, uint64_t id, kl_span span) {
+kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t id, kl_span span) {
     kl_span first = {span.hi, span.hi};
-    for (uint64_t link = first_link(&m->twins, id); link != NONE; link = next_link(&m->twins, link)) {
-        const kl_twin *t = twin_at(&m->twins, link);
+    for (uint64_t link = first_link(twins, id); link != NONE; link = next_link(twins, link)) {
+        const kl_twin *t = twin_at(twins, link);
         uint64_t lo = t->lo > span.lo ? t->lo : span.lo, hi = t->hi < span.hi ? t->hi : span.hi;
         if (lo < hi && lo < first.lo)
             first = (kl_span){lo, hi};
@@ -213,10 +212,10 @@ kl_span kl_master_first_shared(const kl_master *m, uint64_t id, kl_span span) {
     return first;
 }
 
-uint64_t kl_master_alone_until(const kl_master *m, const kl_chunk *chunk) {
+uint64_t kl_twins_alone_until(const kl_twins *twins, const kl_chunk *chunk) {
     uint64_t until = chunk->hi;
-    for (uint64_t link = first_link(&m->twins, chunk->id); link != NONE; link = next_link(&m->twins, link)) {
-        const kl_twin *t = twin_at(&m->twins, link);
+    for (uint64_t link = first_link(twins, chunk->id); link != NONE; link = next_link(twins, link)) {
+        const kl_twin *t = twin_at(twins, link);
         if (link % SIDES == SECOND && t->copies >= KL_RESCUE_COPIES)
             return chunk->at;
         if (link % SIDES == FIRST && t->hi > chunk->at && t->lo < until)

@@ -11,10 +11,10 @@ static bool look(const kl_master *m, double *farm_s, double *callbacks_s) {
 }
 
 void kl_master_use_begins(kl_master *m) {
-    m->messages = 0;
-    m->use_known = look(m, &m->farm_then_s, &m->callbacks_then_s);
-    for (size_t i = 0; i < m->member_count; i++)
-        m->members[i].run_cpu_s = m->members[i].run_delay_s = 0;
+    m->use.messages = 0;
+    m->use.known = look(m, &m->use.farm_then_s, &m->use.callbacks_then_s);
+    for (size_t i = 0; i < m->members.count; i++)
+        m->members.list[i].run_cpu_s = m->members.list[i].run_delay_s = 0;
 }
 
 /* What has come to it since; of one that began anew it is less than before. */
@@ -23,7 +23,7 @@ static double gained(double now_s, double before_s) {
 }
 
 void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *head) {
-    if (m->running && one->cpu_s > 0) { /* it told before */
+    if (m->run.running && one->cpu_s > 0) { /* it told before */
         one->run_cpu_s += gained(head->cpu_s, one->cpu_s);
         one->run_delay_s += gained(head->delay_s, one->delay_s);
     }
@@ -32,11 +32,11 @@ void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *
 }
 
 static void add_workers(const kl_master *m, kl_use *use) {
-    for (size_t i = 0; i < m->member_count; i++) {
-        const member *one = &m->members[i];
+    for (size_t i = 0; i < m->members.count; i++) {
+        const member *one = &m->members.list[i];
         const kl_worker_view *v = one->has_place ? &m->balance.views[one->worker] : NULL;
         use->delay_s += one->run_delay_s;
-        if (!v || strcmp(one->hello.host, m->options.host) != 0 || !(one->run_cpu_s > 0))
+        if (!v || strcmp(one->host, m->options.host) != 0 || !(one->run_cpu_s > 0))
             continue;
         use->local_s += one->run_cpu_s;
         use->local_tasks += (double)v->run_unit_s.count;
@@ -45,13 +45,13 @@ static void add_workers(const kl_master *m, kl_use *use) {
 
 kl_use kl_master_use_so_far(const kl_master *m) {
     const kl_snapshot *s = &m->balance.snapshot;
-    double farm_s, callbacks_s, tasks = (double)(m->done - m->summary.stored);
-    if (!m->use_known || !look(m, &farm_s, &callbacks_s))
+    double farm_s, callbacks_s, tasks = (double)(m->run.done - m->run.summary.stored);
+    if (!m->use.known || !look(m, &farm_s, &callbacks_s))
         return (kl_use){0};
-    kl_use use = {.farm_s = farm_s - m->farm_then_s,
-                  .callbacks_s = callbacks_s - m->callbacks_then_s,
+    kl_use use = {.farm_s = farm_s - m->use.farm_then_s,
+                  .callbacks_s = callbacks_s - m->use.callbacks_then_s,
                   .tasks = tasks,
-                  .messages = (double)(m->messages + m->balance.chunks),
+                  .messages = (double)(m->use.messages + m->balance.chunks),
                   .bytes = tasks * (s->task_bytes + s->result_bytes),
                   .cores = m->options.cores};
     add_workers(m, &use);
@@ -59,7 +59,7 @@ kl_use kl_master_use_so_far(const kl_master *m) {
 }
 
 void kl_master_record_use(kl_master *m) {
-    const kl_use *u = &m->use;
+    const kl_use *u = &m->use.last;
     if (!(u->farm_s > 0))
         return;
     kl_master_record_measurement(m, -1, "farm_cpu_s", u->farm_s);
@@ -69,7 +69,7 @@ void kl_master_record_use(kl_master *m) {
     kl_master_record_measurement(m, -1, "delay_s", u->delay_s);
     kl_master_record_measurement(m, -1, "messages", u->messages);
     kl_master_record_measurement(m, -1, "cores", u->cores);
-    for (size_t i = 0; i < m->member_count; i++)
-        if (m->members[i].run_cpu_s > 0)
-            kl_master_record_measurement(m, m->members[i].number, "cpu_s", m->members[i].run_cpu_s);
+    for (size_t i = 0; i < m->members.count; i++)
+        if (m->members.list[i].run_cpu_s > 0)
+            kl_master_record_measurement(m, m->members.list[i].number, "cpu_s", m->members.list[i].run_cpu_s);
 }

@@ -1,0 +1,85 @@
+/* Send a worker its next chunk, and before it the shared data if it does not have them. */
+#include <stdlib.h>
+
+#include "engine/master_private.h"
+
+kilter_status kl_master_set_shared(kl_master *m, kilter_bytes shared, kilter_error *error) {
+    m->shared.sent = shared.size;
+    if (!shared.data)
+        return KILTER_OK;
+    kl_buffer_clear(&m->shared.message);
+    kl_wire_put_shared(&m->shared.message, shared.data, shared.size);
+    m->balance.shared_hash = kl_hash(shared.data, shared.size, 0);
+    if (m->shared.message.failed)
+        return kl_fail(error, KILTER_ERR_MEMORY, "keeping %zu bytes of shared data: memory ran out",
+                       shared.size);
+    m->shared.bytes = shared.size;
+    m->shared.generation++;
+    return KILTER_OK;
+}
+
+static kilter_status send_shared(kl_master *m, member *one, kilter_error *error) {
+    if (one->shared == m->shared.generation)
+        return KILTER_OK;
+    one->shared = m->shared.generation;
+    return kl_send(m->transport, one->peer, &m->shared.message, error);
+}
+
+static kilter_status add_chunk(member *one, const kl_chunk *chunk, kilter_error *error) {
+    if (one->chunk_count == one->chunk_capacity) {
+        uint32_t capacity = one->chunk_capacity ? 2 * one->chunk_capacity : 1;
+        kl_chunk *chunks = realloc(one->chunks, capacity * sizeof *chunks);
+        if (!chunks)
+            return kl_fail(error, KILTER_ERR_MEMORY, "dealing a chunk: memory ran out");
+        one->chunks = chunks;
+        one->chunk_capacity = capacity;
+    }
+    one->chunks[one->chunk_count++] = *chunk;
+    one->nothing_alone = false;
+    return KILTER_OK;
+}
+
+void kl_master_declare_answer(const kl_master *m) {
+    const kl_clock *clock = &m->options.clock;
+    if (clock->answer_s > 0)
+        clock->spend(clock->self, clock->answer_s);
+}
+
+/* It has left. What it said before, and that it left, comes with the next events. */
+static kilter_status wait_for_word(member *one) {
+    one->hungry = one->held = false;
+    return KILTER_OK;
+}
+
+/* Deal to one worker that asks. It stays hungry when there is nothing for it now. */
+kilter_status kl_master_deal(kl_master *m, member *one, kilter_error *error) {
+    kl_chunk chunk;
+    bool dealt;
+    kilter_status status = send_shared(m, one, error);
+    if (status == KILTER_OK)
+        status = kl_balance_deal(&m->balance, one->worker, one->peer, one->asked_s, one->held, &chunk, &dealt,
+                                 error);
+    if (status == KILTER_ERR_PEER)
+        return wait_for_word(one);
+    if (status != KILTER_OK)
+        return status;
+    one->hungry = one->held = !dealt;
+    return dealt ? add_chunk(one, &chunk, error) : KILTER_OK;
+}
+
+kilter_status kl_master_deal_span(kl_master *m, member *to, kl_span span, double finish_s, kl_chunk *chunk,
+                                  kilter_error *error) {
+    kilter_status status = send_shared(m, to, error);
+    *chunk = (kl_chunk){0};
+    if (status == KILTER_OK)
+        status = kl_balance_deal_span(&m->balance, to->worker, to->peer, to->asked_s, span, finish_s, chunk,
+                                      error);
+    if (status == KILTER_ERR_PEER) {
+        *chunk = (kl_chunk){0};
+        return wait_for_word(to);
+    }
+    if (status != KILTER_OK)
+        return status;
+    to->hungry = to->held = false;
+    return add_chunk(to, chunk, error);
+}

@@ -1,0 +1,91 @@
+/* Decide which hungry workers are dealt work now, and when to look again at those that are held back. */
+#include <math.h>
+
+#include "engine/master_private.h"
+
+/* Nothing else is left: tasks that may cost a worker its life, one to each that has nothing else to lose. */
+static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (size_t i = 0; i < m->members.count && status == KILTER_OK && m->suspects.count > 0; i++) {
+        member *one = &m->members.list[i];
+        kl_chunk chunk;
+        uint64_t task;
+        if (!one->hungry || one->resting || one->chunk_count > 0 || !kl_master_take_suspect(m, one, &task))
+            continue;
+        status = kl_master_deal_span(m, one, (kl_span){task, task + 1}, 0, &chunk, error);
+        if (status == KILTER_OK && chunk.lo == chunk.hi)
+            status = kl_master_deal_again(m, one, (kl_span){task, task + 1}, error);
+        kl_master_declare_answer(m);
+    }
+    return status;
+}
+
+static bool any_queued(const kl_master *m) {
+    return m->run.done + m->suspects.tasks + m->balance.bag.left < m->run.summary.tasks;
+}
+
+/* Until those held back are looked at again; took_s: the last look. */
+static double held_pause_s(const kl_master *m, double took_s) {
+    double task_s = m->balance.snapshot.unit_s.mean;
+    return fmax(fmax(KL_HELD_S, KL_HELD_TASKS * task_s), KL_HELD_LOOKS * took_s);
+}
+
+static bool can_be_fed(const kl_master *m, const member *one) {
+    return one->hungry && !one->resting && !kl_master_has_suspect(m, one);
+}
+
+/* Deal to all that ask, those held back included. */
+static kilter_status feed_all(kl_master *m, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    bool held = false;
+    double began_s = kl_now_s(&m->options.clock);
+    m->feeding.all = false;
+    for (size_t i = 0; i < m->members.count && status == KILTER_OK && m->balance.bag.left > 0; i++) {
+        member *one = &m->members.list[i];
+        if (can_be_fed(m, one)) {
+            status = kl_master_deal(m, one, error);
+            if (!one->hungry)
+                kl_master_declare_answer(m);
+        }
+        held |= one->held;
+    }
+    double now_s = kl_now_s(&m->options.clock);
+    m->feeding.look_again_s = held ? now_s + held_pause_s(m, now_s - began_s) : 0;
+    return status;
+}
+
+/* Nothing is left in the bag. asked: somebody asked for work just now. */
+static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_error *error) {
+    kilter_status status = m->suspects.count > 0 ? feed_suspects(m, error) : KILTER_OK;
+    bool first = m->feeding.empty_s == 0;
+    m->feeding.all = false;
+    if (first)
+        m->feeding.empty_s = kl_now_s(&m->options.clock);
+    if (m->run.done == m->run.summary.tasks || !kl_policy_rescues(kl_dealer_policy(m->balance.dealer)))
+        m->feeding.look_again_s = 0;
+    else if (status == KILTER_OK && (first || asked || look_again))
+        status = kl_master_rescue(m, error);
+    return status;
+}
+
+/* Deal to `asking` (NULL: nobody asked just now), and once in a while to those held back. */
+static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again, kilter_error *error) {
+    m->feeding.empty_s = 0;
+    if (m->feeding.all || look_again || !any_queued(m))
+        return feed_all(m, error);
+    if (!asking || asking->held || !can_be_fed(m, asking))
+        return KILTER_OK;
+    kilter_status status = kl_master_deal(m, asking, error);
+    if (asking->held && m->feeding.look_again_s == 0)
+        m->feeding.look_again_s = kl_now_s(&m->options.clock) + held_pause_s(m, 0);
+    return status;
+}
+
+kilter_status kl_master_feed(kl_master *m, member *asking, kilter_error *error) {
+    bool look_again = m->feeding.look_again_s > 0 && kl_now_s(&m->options.clock) >= m->feeding.look_again_s;
+    kilter_status status = m->balance.bag.left > 0 ? feed_from_bag(m, asking, look_again, error) : KILTER_OK;
+    /* at once where this emptied it: there may be no other event, if those that have the rest are stopped */
+    return status == KILTER_OK && m->balance.bag.left == 0
+               ? end_game(m, asking && asking->hungry && !asking->resting, look_again, error)
+               : status;
+}

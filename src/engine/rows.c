@@ -1,0 +1,47 @@
+/* Rows of the run record that more than one part of the master writes. */
+#include "engine/master_private.h"
+
+void kl_master_record_worker(kl_master *m, const member *one) {
+    kl_trace_worker(m->trace, &(kl_trace_worker_row){.worker = one->number,
+                                                     .host = one->host,
+                                                     .binding = one->binding,
+                                                     .pid = (int64_t)one->pid,
+                                                     .joined_s = one->joined_s - m->opened_s});
+}
+
+void kl_master_record_mean(kl_master *m, int64_t worker, const char *kind, double value, double sd,
+                           uint64_t count) {
+    kl_trace_measurement(m->trace,
+                         &(kl_trace_measurement_row){.at_s = kl_now_s(&m->options.clock) - m->opened_s,
+                                                     .worker = worker,
+                                                     .kind = kind,
+                                                     .value = value,
+                                                     .sd = sd,
+                                                     .count = count});
+}
+
+void kl_master_record_measurement(kl_master *m, int64_t worker, const char *kind, double value) {
+    kl_master_record_mean(m, worker, kind, value, 0, 1);
+}
+
+void kl_master_record_message_cost(kl_master *m, int64_t worker) {
+    const kl_balance *b = &m->balance;
+    kl_master_record_mean(m, worker, "message_fixed_s", b->message_now.fixed_s, 0, b->message.count);
+    kl_master_record_mean(m, worker, "message_per_byte_s", b->message_now.per_unit_s, 0, b->message.count);
+}
+
+void kl_master_record(kl_master *m, kl_trace *trace) {
+    m->trace = m->balance.trace = trace;
+    m->balance.opened_s = m->opened_s;
+    for (size_t i = 0; i < m->members.count; i++)
+        if (m->members.list[i].stage > STARTING)
+            kl_master_record_worker(m, &m->members.list[i]);
+    kl_master_record_message_cost(m, -1);
+}
+
+void kl_master_record_decision(kl_master *m, double now_s, const kl_decision *decision) {
+    kl_trace_decision(m->trace,
+                      &(kl_trace_moment){
+                          .now_s = now_s, .opened_s = m->opened_s, .run = m->run.number, .chunk = UINT64_MAX},
+                      decision);
+}

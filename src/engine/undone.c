@@ -1,0 +1,284 @@
+/* The end of chunks. Tasks that were done are counted, and their results queued for the user; tasks that
+ * their worker will not do are dealt again, alone where they may have cost a worker its life, or have failed.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/master_private.h"
+
+static void remove_chunk(member *one, size_t i) {
+    one->chunk_count--;
+    memmove(one->chunks + i, one->chunks + i + 1, (one->chunk_count - i) * sizeof *one->chunks);
+}
+
+void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
+    if (one->chunks[i].stale) /* its row stands in the record */
+        kl_balance_forget(&m->balance, one->worker, &one->chunks[i]);
+    else
+        kl_balance_end_chunk(&m->balance, one->worker, &one->chunks[i], lost);
+    remove_chunk(one, i);
+}
+
+/* --- failures --- */
+
+enum { FAILURES_RECORDED = 10000 }; /* of a run; more would tell nobody anything */
+
+void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {
+    const kl_ledger *ledger = &m->balance.ledger;
+    if (m->run.failures_recorded++ >= FAILURES_RECORDED)
+        return;
+    row.run = m->run.number;
+    row.attempt = kl_tally_of(&ledger->losses, row.task) + kl_tally_of(&ledger->failures, row.task);
+    row.attempt += !row.lost; /* a loss is noted already */
+    row.worker = one->number;
+    row.at_s = kl_now_s(&m->options.clock) - m->opened_s;
+    row.code = row.signal = UINT64_MAX;
+    if (row.lost)
+        kl_read_end(row.text, &row.code, &row.signal);
+    kl_trace_failure(m->trace, &row);
+}
+
+kilter_status kl_master_suspect(kl_master *m, const member *last, kl_span span, kilter_error *error) {
+    kl_suspect *suspects =
+        kl_array_grow(m->suspects.list, &m->suspects.room, m->suspects.count + 1, sizeof *suspects);
+    if (!suspects)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking back the tasks of a lost worker: memory ran out");
+    m->suspects.list = suspects;
+    m->suspects.list[m->suspects.count++] = (kl_suspect){span, last->number};
+    m->suspects.tasks += span.hi - span.lo;
+    return KILTER_OK;
+}
+
+/* Larger messages are kept instead of copied, when they hold nothing but one segment. */
+static const size_t KEEP_BYTES = 16384;
+
+kilter_status kl_master_deliver(kl_master *m, const member *one, kl_span tasks, kilter_bytes results,
+                                kl_message *message, kilter_error *error) {
+    const size_t size = results.size;
+    const bool keep = message && size >= KEEP_BYTES;
+    kl_delivery *delivery = malloc(sizeof *delivery + (keep ? 0 : size));
+    if (!delivery)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking in results: memory ran out");
+    *delivery =
+        (kl_delivery){.lo = tasks.lo, .count = tasks.hi - tasks.lo, .size = size, .worker = one->number};
+    if (keep) {
+        delivery->results = results.data;
+        delivery->message = *message;
+        *message = (kl_message){0};
+    } else {
+        memcpy(delivery->copy, results.data, size);
+        delivery->results = delivery->copy;
+    }
+    kl_delivery_list list = {.first = delivery, .end = &delivery->next};
+    kl_delivery_append(&m->results, &list);
+    return KILTER_OK;
+}
+
+void kl_master_count_done(kl_master *m, kl_span tasks, uint64_t failures) {
+    kl_ledger_do(&m->balance.ledger, tasks);
+    m->run.done += tasks.hi - tasks.lo;
+    m->run.finished += tasks.hi - tasks.lo;
+    m->run.failed += failures;
+}
+
+/* --- tasks that may cost a worker its life --- */
+
+static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, const char *why,
+                               kilter_error *error) {
+    kl_buffer out = {0};
+    size_t at = kl_wire_begin_result(&out);
+    kl_put_bytes(&out, why, strlen(why));
+    kl_wire_end_result(&out, at, true);
+    kilter_status status = out.failed ? kl_fail(error, KILTER_ERR_MEMORY, "giving a task up: memory ran out")
+                                      : kl_master_deliver(m, last, (kl_span){task, task + 1},
+                                                          (kilter_bytes){out.data, out.size}, NULL, error);
+    kl_buffer_free(&out);
+    if (status == KILTER_OK)
+        kl_master_count_done(m, (kl_span){task, task + 1}, 1);
+    return status;
+}
+
+static kilter_status fail_lost(kl_master *m, const member *last, uint64_t task, kilter_error *error) {
+    char why[400];
+    uint32_t losses = kl_tally_of(&m->balance.ledger.losses, task);
+    snprintf(why, sizeof why, "%u worker%s lost with it, it is not tried again; the last: %s", losses,
+             losses == 1 ? " was" : "s were", m->members.last_loss);
+    return fail_task(m, last, task, why, error);
+}
+
+bool kl_master_has_suspect(const kl_master *m, const member *one) {
+    return one->chunk_count > 0 && !one->chunks[0].stale &&
+           kl_tally_of(&m->balance.ledger.losses, one->chunks[0].at) > 0;
+}
+
+/* Does anybody else work on this run, or wait for some of it? */
+static bool others_work(const kl_master *m, const member *one) {
+    for (size_t i = 0; i < m->members.count; i++) {
+        const member *other = &m->members.list[i];
+        bool elsewhere = other->chunk_count > 0 && other->chunks[0].stale;
+        if (other != one && other->stage == WORKING && !other->resting && !elsewhere)
+            return true;
+    }
+    return false;
+}
+
+bool kl_master_take_suspect(kl_master *m, const member *to, uint64_t *task) {
+    bool any = !others_work(m, to);
+    for (size_t i = m->suspects.count; i-- > 0;) {
+        kl_suspect *s = &m->suspects.list[i];
+        if (!any && s->last == to->number)
+            continue;
+        *task = s->span.lo++;
+        if (s->span.lo == s->span.hi)
+            *s = m->suspects.list[--m->suspects.count];
+        m->suspects.tasks--;
+        return true;
+    }
+    return false;
+}
+
+/* --- tasks that fail, and are tried again --- */
+
+kilter_status kl_master_fail_attempt(kl_master *m, const member *one, const kl_chunk *chunk, uint64_t task,
+                                     const char *why, kilter_error *error) {
+    kl_span span = {task, task + 1};
+    kl_span shared = kl_twins_first_shared(&m->twins, chunk->id, span);
+    uint32_t failures = kl_tally_of(&m->balance.ledger.failures, task);
+    bool final = shared.lo == shared.hi && failures >= m->run.limits.retries;
+    if (kl_ledger_is_done(&m->balance.ledger, task))
+        return KILTER_OK;
+    kl_master_record_failure(m, one, (kl_trace_failure_row){.task = task, .final = final, .text = why});
+    if (final)
+        return fail_task(m, one, task, why, error);
+    return kl_tally_add(&m->balance.ledger.failures, span) == KILTER_OK
+               ? KILTER_OK
+               : kl_fail(error, KILTER_ERR_MEMORY, "trying a task again: memory ran out");
+}
+
+/* --- tasks that come back undone --- */
+
+/* Each of them was lost, and has failed, equally often. */
+static kilter_status deal_again_alike(kl_master *m, const member *last, kl_span span, uint32_t losses,
+                                      uint32_t failures, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    bool is_suspect = losses + failures > 0;
+    if (!is_suspect && kl_balance_return(&m->balance, span) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
+    if (is_suspect && losses < m->options.attempts)
+        return kl_master_suspect(m, last, span, error);
+    for (uint64_t task = span.lo; is_suspect && task < span.hi && status == KILTER_OK; task++)
+        status = fail_lost(m, last, task, error);
+    return status;
+}
+
+kilter_status kl_master_deal_again(kl_master *m, const member *last, kl_span span, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    while (span.lo < span.hi && status == KILTER_OK) {
+        uint32_t losses, failures;
+        kl_span alike = kl_tally_alike(&m->balance.ledger.losses, span, &losses);
+        alike = kl_tally_alike(&m->balance.ledger.failures, alike, &failures);
+        status = deal_again_alike(m, last, alike, losses, failures, error);
+        span.lo = alike.hi;
+    }
+    return status;
+}
+
+enum { SUSPECTS_RECORDED = 16 }; /* of tasks in a row that a lost worker may have begun */
+
+/* is_shared: another worker has them, too, and may do them. */
+static void record_losses(kl_master *m, const member *one, kl_span blamed, bool is_shared) {
+    for (uint64_t task = blamed.lo; task < blamed.hi && task < blamed.lo + SUSPECTS_RECORDED; task++) {
+        bool last = kl_tally_of(&m->balance.ledger.losses, task) >= m->options.attempts;
+        kl_master_record_failure(
+            m, one,
+            (kl_trace_failure_row){
+                .task = task, .lost = true, .final = last && !is_shared, .text = m->members.last_loss});
+    }
+}
+
+/* `one` will not do it. Of what is not done the first *blamed tasks may have cost it its life; and unless
+ * another worker has it, too, it is dealt again. */
+static kilter_status take_back(kl_master *m, const member *one, kl_span span, bool is_shared,
+                               uint64_t *blamed, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    while (span.lo < span.hi && status == KILTER_OK) {
+        bool done;
+        kl_span alike = kl_ledger_alike(&m->balance.ledger, span, &done);
+        span.lo = alike.hi;
+        if (done)
+            continue;
+        uint64_t tasks = alike.hi - alike.lo, begun = *blamed < tasks ? *blamed : tasks;
+        *blamed -= begun;
+        if (begun > 0 && kl_tally_add(&m->balance.ledger.losses, (kl_span){alike.lo, alike.lo + begun}))
+            return kl_fail(error, KILTER_ERR_MEMORY,
+                           "taking back the tasks of a lost worker: memory ran out");
+        record_losses(m, one, (kl_span){alike.lo, alike.lo + begun}, is_shared);
+        if (!is_shared)
+            status = kl_master_deal_again(m, one, alike, error);
+    }
+    return status;
+}
+
+kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t from, uint64_t *blamed,
+                                kilter_error *error) {
+    kl_chunk *chunk = &one->chunks[i];
+    kl_span rest = {from, chunk->hi};
+    uint64_t id = chunk->id;
+    bool stale = chunk->stale;
+    kilter_status status = KILTER_OK;
+    kl_balance_cut(&m->balance, one->worker, chunk, from);
+    while (!stale && rest.lo < rest.hi && status == KILTER_OK) {
+        kl_span shared = kl_twins_first_shared(&m->twins, id, rest);
+        status = take_back(m, one, (kl_span){rest.lo, shared.lo}, false, blamed, error);
+        if (status == KILTER_OK)
+            status = take_back(m, one, shared, true, blamed, error);
+        rest.lo = shared.hi;
+    }
+    bool at_other;
+    kilter_status parted = kl_master_part_twins(m, id, (kl_span){from, UINT64_MAX}, &at_other,
+                                                status == KILTER_OK ? error : NULL);
+    m->feeding.all = true;
+    return status == KILTER_OK ? parted : status;
+}
+
+/* So many tasks may have been begun since the last report: its results come in batches. */
+static const double BEGUN_SAFETY = 4, BEGUN_LEAST = 8;
+
+static uint64_t maybe_begun(const kl_master *m, const member *one) {
+    const kl_worker_view *v = &m->balance.views[one->worker];
+    double unit_s = kl_pace_unit_s(&v->pace);
+    double silent_s = kl_now_s(&m->options.clock) - v->queued_at_s + KL_FLUSH_S;
+    double begun = unit_s > 0 ? BEGUN_LEAST + BEGUN_SAFETY * silent_s / unit_s : INFINITY;
+    return begun < 1e18 ? (uint64_t)begun : UINT64_MAX;
+}
+
+kilter_status kl_master_take_all_back(kl_master *m, member *one, bool is_lost, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    uint64_t blamed = is_lost && one->chunk_count > 0 ? maybe_begun(m, one) : 0;
+    while (one->chunk_count > 0) { /* also after a failure: nothing may stay with one that is gone */
+        kilter_status given =
+            kl_master_give_up(m, one, 0, one->chunks[0].at, &blamed, status == KILTER_OK ? error : NULL);
+        kl_master_end_chunk(m, one, 0, true);
+        status = status == KILTER_OK ? given : status;
+    }
+    return status;
+}
+
+void kl_master_end_chunks(kl_master *m) {
+    for (size_t i = 0; i < m->members.count; i++) {
+        member *one = &m->members.list[i];
+        for (size_t k = 0; k < one->chunk_count; k++) {
+            kl_chunk *chunk = &one->chunks[k];
+            if (chunk->stale)
+                continue;
+            if (!(chunk->recalled_s > 0) || chunk->recalled_from > chunk->at)
+                kl_master_recall(m, one, chunk, chunk->at, NULL);
+            kl_balance_abandon(&m->balance, one->worker, chunk);
+        }
+    }
+    kl_twins_clear(&m->twins);
+    m->suspects.count = 0;
+    m->suspects.tasks = 0;
+}
