@@ -5,6 +5,22 @@
 
 #include "engine/engine.h"
 
+void kl_delivery_append(kl_delivery_list *list, kl_delivery_list *taken) {
+    if (!taken->first)
+        return;
+    if (list->first)
+        *list->end = taken->first;
+    else
+        list->first = taken->first;
+    list->end = taken->end;
+    *taken = (kl_delivery_list){0};
+}
+
+void kl_delivery_free(kl_delivery *delivery) {
+    kl_message_release(&delivery->message);
+    free(delivery);
+}
+
 static const char SPOILT[] = "its worker changed the message with its result after sending it";
 
 struct kl_deliverer {

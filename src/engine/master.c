@@ -7,24 +7,6 @@
 static const double NEWLY_COME_S =
     0.1; /* at the end they are listened for so long, if others go on talking */
 
-/* --- deliveries --- */
-
-void kl_delivery_append(kl_delivery_list *list, kl_delivery_list *taken) {
-    if (!taken->first)
-        return;
-    if (list->first)
-        *list->end = taken->first;
-    else
-        list->first = taken->first;
-    list->end = taken->end;
-    *taken = (kl_delivery_list){0};
-}
-
-void kl_delivery_free(kl_delivery *delivery) {
-    kl_message_release(&delivery->message);
-    free(delivery);
-}
-
 kl_delivery_list kl_master_take(kl_master *m) {
     kl_delivery_list taken = m->results;
     m->results = (kl_delivery_list){0};
