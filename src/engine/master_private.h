@@ -92,7 +92,7 @@ typedef struct kl_shared_data { /* deal.c */
 
 /* The run that is on, or the last one; runs.c */
 typedef struct kl_run_state {
-    uint64_t number; /* of the run that is on; else of the next one: so many have ended */
+    uint64_t number; /* of the run that is on, or of the next one; the first is 0 */
     bool running;
     bool open;  /* more tasks may come */
     bool grown; /* some have */
@@ -208,8 +208,8 @@ void kl_master_record_use(kl_master *master);
 kilter_status kl_master_recall(kl_master *master, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error);
 bool kl_twins_has_copy(const kl_twins *twins, uint64_t chunk); /* the chunk is a copy */
-/* `tasks`, the end of `chunk` or of what is in it at one worker alone, go to the worker of that place, too,
- * in a chunk that kl_twins_add() names. */
+/* Prepare to give `tasks` of `chunk` to the worker at place `to` as well. They are the last ones of the chunk
+ * that are at one worker alone. kl_twins_add() names the second chunk. */
 kl_twin kl_twins_pair(const kl_twins *twins, const kl_chunk *chunk, kl_span tasks, uint32_t to);
 kilter_status kl_twins_add(kl_twins *twins, kl_twin *twin, uint64_t copy, kilter_error *error);
 /* The tasks of the chunk from chunk->at to here may be given to another worker, too: none was after this one,
@@ -296,7 +296,7 @@ void kl_master_note_leaving(kl_master *master, member *one, const char *why); /*
 
 /* --- members.c: workers come and go --- */
 
-/* Whoever joined too long ago and has not said who it is goes. */
+/* Send away members that joined too long ago and have sent no greeting. */
 kilter_status kl_master_expel_silent(kl_master *master, kilter_error *error);
 /* The member is gone: what it had not finished is dealt again. is_lost: it did not go by itself, so that one
  * of its tasks may be to blame. */

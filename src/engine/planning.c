@@ -1,5 +1,5 @@
-/* What the master learns for choosing the number of tasks of the next run, and what the program expects of
- * the coming ones. */
+/* Learn what the choice of the next number of tasks needs, and keep what the program expects of the coming
+ * ones. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

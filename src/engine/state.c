@@ -1,4 +1,4 @@
-/* What the master shows of itself: its state for `kilter tune`, and the progress of a run. */
+/* Show how the master is: its state for `kilter tune`, and the progress of a run. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
