@@ -49,9 +49,10 @@ endif()
 foreach(ranks 2 4)
     kilter_mpi_test(loop/mpi_waits_${ranks} ${ranks} misuse_mpi_test waits)
     kilter_mpi_test(loop/mpi_unclosed_${ranks} ${ranks} misuse_mpi_test unclosed)
+    set_tests_properties(loop/mpi_waits_${ranks}${suffix} PROPERTIES PROCESSORS 1) # its ranks sleep
 endforeach()
 foreach(kind halo deep scattered pipeline birth deaf)
     kilter_mpi_script_test(loop/mpi_death_${kind} 3 ${CMAKE_CURRENT_LIST_DIR}/death_test.sh ${KILTER_MPIEXEC_${mpi}}
                            $<TARGET_FILE:misuse_mpi_test${suffix}> ${kind})
-    set_tests_properties(loop/mpi_death_${kind}${suffix} PROPERTIES TIMEOUT 300)
+    set_tests_properties(loop/mpi_death_${kind}${suffix} PROPERTIES TIMEOUT 300 PROCESSORS 1) # waits for what is late
 endforeach()
