@@ -1,6 +1,6 @@
 # The short way to everything; each target first installs the system packages that are missing.
 PREFIX ?= /usr/local
-FUZZ_SECONDS ?= 30
+FUZZ_SECONDS ?= 20
 
 .PHONY: docs demo quick check soak bench stragglers paper1 paper2 paper3 shared foresight faults install fuzz tidy format clean packages release
 
