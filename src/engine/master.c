@@ -192,9 +192,14 @@ static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
 void kl_master_end(kl_master *m) {
     kl_buffer end = {0};
     kl_wire_put_bytes(&end, KL_END, NULL, 0);
-    for (size_t i = 0; i < m->members.count; i++)
-        if (m->members.list[i].stage != GONE)
-            kl_send(m->transport, m->members.list[i].peer, &end, NULL); /* whoever is gone needs no telling */
+    for (size_t i = 0; i < m->members.count; i++) {
+        member *one = &m->members.list[i];
+        if (one->stage != GONE)
+            kl_send(m->transport, one->peer, &end, NULL); /* whoever is gone needs no telling */
+        if (one->stage == LEAVING)
+            kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s,
+                                 one->sent_home);
+    }
     end_the_newly_come(m, &end);
     kl_buffer_free(&end);
 }

@@ -75,9 +75,10 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
 kilter_status kl_master_lose_connection(kl_master *m, member *one, kilter_error *error) {
     char how[96] = "left";
     bool missed = one->stage == PROBING || one->stage == WORKING;
+    bool sent_home = one->stage == LEAVING && unfinished_at(m, one) == 0;
     if (m->options.lost)
         m->options.lost(m->options.self, one->pid, missed, how, sizeof how);
-    return kl_master_lose(m, one, how, true, error);
+    return kl_master_lose(m, one, sent_home ? one->sent_home : how, !sent_home, error);
 }
 
 /* Send it away, and tell it why: it does not keep to the protocol, or cannot work. */
