@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -189,11 +188,7 @@ static kilter_status open_socket(kl_control *c, kilter_error *error) {
 }
 
 static kilter_status start_thread(kl_control *c, kilter_error *error) {
-    sigset_t all, old; /* signals are the program's own threads' business */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&c->thread, NULL, server_main, c);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int code = kl_thread_start(&c->thread, server_main, c);
     return code == 0 ? KILTER_OK
                      : kl_fail(error, KILTER_ERR_SYSTEM, "starting the control thread: %s", strerror(code));
 }

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -67,15 +66,6 @@ static void *attendant_main(void *arg) {
     }
 }
 
-static int start_thread(kl_attendant *a) {
-    sigset_t all, old; /* signals are the program's own threads' business */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&a->thread, NULL, attendant_main, a);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return code;
-}
-
 kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_attendant **attendant,
                                  kilter_error *error) {
     kl_attendant *a = calloc(1, sizeof *a);
@@ -84,7 +74,7 @@ kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_atten
     *a = (kl_attendant){.worker = worker, .cpu = kl_thread_cpu(), .call = eventfd(0, EFD_CLOEXEC)};
     pthread_mutex_init(&a->turn, NULL);
     pthread_mutex_lock(&a->turn);
-    int code = a->call < 0 ? errno : start_thread(a);
+    int code = a->call < 0 ? errno : kl_thread_start(&a->thread, attendant_main, a);
     if (code != 0) {
         if (a->call >= 0)
             close(a->call);

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,22 +81,13 @@ static void *watch(void *self) {
 
 /* --- its beginning and end --- */
 
-static bool start_thread(struct kl_watch *w) {
-    sigset_t all, old; /* signals are the program's own threads' business */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&w->thread, NULL, watch, w);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return code == 0;
-}
-
 /* NULL: then nobody can connect. */
 static struct kl_watch *new_watch(kl_lifelines *lines, uint32_t ranks) {
     struct kl_watch *w = calloc(1, sizeof *w);
     int over = eventfd(0, EFD_CLOEXEC);
     if (w)
         *w = (struct kl_watch){.lines = lines, .ranks = ranks, .over = over};
-    if (w && over >= 0 && start_thread(w))
+    if (w && over >= 0 && kl_thread_start(&w->thread, watch, w) == 0)
         return w;
     if (over >= 0)
         close(over);

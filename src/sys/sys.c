@@ -173,6 +173,26 @@ kilter_status kl_allow_files(uint64_t more, kilter_error *error) {
                    (unsigned long long)files, (unsigned long long)most);
 }
 
+int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    int code = pthread_create(thread, NULL, body, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
+void kl_cond_init(pthread_cond_t *cond) {
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
 static void *wait_for_others(void *gate) {
     pthread_mutex_lock(gate); /* open files until the number is reached */
     pthread_mutex_unlock(gate);
@@ -186,16 +206,12 @@ kilter_status kl_allow_threads(uint32_t threads, kilter_error *error) {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     uint32_t started = 0;
     int code = 0;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&gate);
     while (started < threads && started < THREADS_MOST && code == 0)
-        started += (code = pthread_create(&thread[started], NULL, wait_for_others, &gate)) == 0;
+        started += (code = kl_thread_start(&thread[started], wait_for_others, &gate)) == 0;
     pthread_mutex_unlock(&gate);
     for (uint32_t i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return code == 0 ? KILTER_OK
                      : kl_fail(error, KILTER_ERR_SYSTEM,
                                "starting %u threads: %s; raise the limit of processes (ulimit -u) or of "

@@ -3,6 +3,7 @@
 #ifndef KL_SYS_H
 #define KL_SYS_H
 
+#include <pthread.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -125,6 +126,11 @@ kilter_status kl_allow_files(uint64_t files, kilter_error *error);
 /* Check that the process can start this many more threads: libraries abort where they cannot.
  * KILTER_ERR_SYSTEM */
 kilter_status kl_allow_threads(uint32_t threads, kilter_error *error);
+
+/* Start a thread that receives no signal but the faults of its own code: signals belong to the program's own
+ * threads. Return 0, or an error number. */
+int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg);
+void kl_cond_init(pthread_cond_t *cond); /* for waits until kl_time_after() */
 
 /* Fork a child that runs `body` and exits with its return value. Its standard input is /dev/null, and sockets
  * marked close-on-exec are closed. Call it before the process has threads. */

@@ -9,10 +9,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "sys/sys.h"
 
 enum {
     BATCH_ROWS = 4096,
@@ -444,19 +445,6 @@ static void *writer(void *argument) {
 
 /* ---- opening and closing ---- */
 
-/* Faults of this thread's own code stay deliverable. */
-static int start_writer(kl_trace *trace) {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    sigset_t blocked, before;
-    sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        sigdelset(&blocked, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    int failure = pthread_create(&trace->writer, NULL, writer, trace);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failure;
-}
-
 static void free_trace(kl_trace *trace) {
     free_blocks(trace->head);
     free_blocks(trace->spare);
@@ -472,11 +460,7 @@ static kl_trace *new_trace(const char *path, const kl_trace_run_row *run) {
     kl_trace *trace = calloc(1, sizeof *trace);
     if (!trace)
         return NULL;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&trace->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    kl_cond_init(&trace->wake);
     pthread_cond_init(&trace->ready, NULL);
     pthread_cond_init(&trace->room, NULL);
     pthread_mutex_init(&trace->lock, NULL);
@@ -493,7 +477,7 @@ static kl_trace *new_trace(const char *path, const kl_trace_run_row *run) {
 
 /* Start the thread and wait until it has the file. Takes the trace over, whatever happens. */
 static kilter_status open_trace(kl_trace *trace, kl_trace **out, kilter_error *error) {
-    int failure = start_writer(trace);
+    int failure = kl_thread_start(&trace->writer, writer, trace);
     if (failure) {
         kl_fail(error, KILTER_ERR_SYSTEM,
                 "starting the thread that writes the run record '%s': %s; raise the limit of threads",

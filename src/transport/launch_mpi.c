@@ -230,18 +230,10 @@ static kilter_status begin_vigil(kl_mpi_vigil **vigil, kilter_error *error) {
     kl_mpi_vigil *v = calloc(1, sizeof *v);
     if (!v)
         return kl_fail(error, KILTER_ERR_MEMORY, "starting MPI: memory ran out");
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&v->news, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    kl_cond_init(&v->news);
     pthread_mutex_init(&v->lock, NULL);
     v->patience_s = patience_s;
-    sigset_t all, old; /* signals are the program's own threads' business */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&v->thread, NULL, watch_start, v);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int code = kl_thread_start(&v->thread, watch_start, v);
     if (code != 0) {
         free(v);
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting MPI: starting a thread: %s", strerror(code));

@@ -317,11 +317,7 @@ static endpoint *new_endpoint(kl_inproc *hub, kl_peer number) {
     if (!e)
         return NULL;
     *e = (endpoint){.transport = {&inproc_ops}, .hub = hub, .number = number};
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&e->arrival, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    kl_cond_init(&e->arrival);
     pthread_mutex_init(&e->lock, NULL);
     return e;
 }
