@@ -59,85 +59,133 @@ typedef struct kl_additions {
     kl_addition *first, **end; /* zeroed is empty */
 } kl_additions;
 
+/* The workers that the master started itself; local.c */
+typedef struct kl_locals {
+    kl_socket_dir dir;
+    char *socket;         /* in it; NULL: none */
+    kl_nursery *nursery;  /* NULL: no local processes */
+    local_worker *list;   /* as many as the farm has workers */
+    uint32_t cores_each;  /* of a local worker; 0: they are not bound */
+    uint32_t deaths;      /* of local workers, in a row, without a task finished in between */
+    uint64_t finished_at_death;
+    kl_inproc *hub;
+    thread_worker *threads;
+} kl_locals;
+
+/* Who uses the farm, and the threads that work for it; use.c */
+typedef struct kl_usage {
+    bool in_use;             /* a kilter_farm_run() has not returned */
+    clockid_t cpu;           /* of the thread that called it */
+    clockid_t helper_cpu[8]; /* of threads that work for the farm; the service thread's to use */
+    uint32_t helpers;
+} kl_usage;
+
+/* `kilter tune` and `kilter drain`; outside.c */
+typedef struct kl_outside {
+    kl_control *control;  /* NULL: none */
+    kl_tuning tuning;     /* set from outside, not taken yet */
+    bool look_wanted;     /* from outside */
+    drain_request *drain; /* likewise, not taken yet */
+    uint64_t shows;       /* how often `state` was renewed */
+    kl_farm_state state;
+    pthread_cond_t shown;
+} kl_outside;
+
+/* What the caller asks and says of the coming runs; grain.c */
+typedef struct kl_plans {
+    grain_request *asked;    /* by the caller's thread, not answered yet */
+    kl_grain_plan grain;     /* answered, for the next run; tasks = 0: nobody asked */
+    kl_expectation expected; /* of the coming runs, not recorded yet; runs = 0: nothing */
+} kl_plans;
+
+/* interrupt.c */
+typedef struct kl_stop {
+    bool on;                       /* a run is: it can be cancelled */
+    bool cancelled;                /* it is to be */
+    bool interrupted;              /* by a signal: each run is, from now on */
+    struct kl_interrupt *listener; /* NULL: signals are not heard */
+} kl_stop;
+
+typedef struct kl_recording { /* recording.c */
+    bool decided;
+    bool told; /* the master knows of the trace */
+    kl_trace *trace;
+} kl_recording;
+
+/* Results on their way to the disk; resume.c */
+typedef struct kl_storing {
+    kl_delivery_list list;
+    size_t bytes;
+    uint64_t tasks;
+    bool held;            /* so many that nothing is dealt */
+    uint64_t calls;       /* of kilter_farm_run(), with --resume */
+    uint64_t shared_hash; /* of the shared data in force */
+} kl_storing;
+
+/* Tasks that are added to the run that is on; grow.c */
+typedef struct kl_growth {
+    bool grows;          /* it may; the caller's */
+    bool grown;          /* nothing more will be added */
+    kl_additions to_add; /* by the caller */
+    kl_addition *added;  /* what the master has of them, in any order */
+    kilter_error wrong;  /* why the run grows other than it did before; the caller's */
+} kl_growth;
+
+typedef struct kl_service { /* service.c */
+    bool threaded;
+    bool closing;
+    pthread_t thread;
+    double progress_at_s;
+} kl_service;
+
+/* A run between the caller's thread and the service; farm.c */
+typedef struct kl_asked_run {
+    const kilter_run *request;
+    double spent_s;           /* the caller's own time before the request */
+    double ended_s;           /* its thread's busy time when it saw a run end */
+    bool gathered;            /* the workers a first run waits for are there */
+    bool over;                /* the master has all results, or will get no more */
+    bool ended;               /* and the caller will */
+    kl_known *known;          /* what is stored of the request */
+    kl_delivery_list results; /* for the caller */
+    kilter_error failure;     /* of the run or, for good, of the farm */
+    bool broken;
+    kilter_farm_summary summary;
+    char decision[512]; /* the summary's */
+} kl_asked_run;
+
 struct kilter_farm {
     kl_settings settings;
     kl_clock clock;
     double opened_s, opened_unix_s;
-    kl_socket_dir socket_dir; /* of local workers */
-    char *socket;             /* in it; NULL: none */
-    kl_inproc *hub;
+    uint32_t workers; /* started, or waited for */
+    uint32_t seats;   /* workers in the first run; 0: all */
     kl_transport *transport;
     kl_master *master;
-    bool recording_decided;
-    uint32_t workers;     /* started, or waited for */
-    uint32_t seats;       /* workers in the first run; 0: all */
-    kl_nursery *nursery;  /* NULL: no local processes */
-    local_worker *locals; /* `workers` of them */
-    uint32_t cores_each;  /* of a local worker; 0: they are not bound */
-    uint32_t deaths;      /* of local workers, in a row, without a task finished in between */
-    uint64_t finished_at_death;
-    thread_worker *threads;
-    kl_control *control;            /* NULL: none */
-    struct kl_interrupt *interrupt; /* NULL: signals are not heard */
-
-    bool threaded;
-    pthread_t service;
-    clockid_t helper_cpu[8]; /* of threads that work for it; the service thread's to use */
-    uint32_t helpers;
-    pthread_mutex_t lock; /* guards the rest */
+    kl_locals local;
+    pthread_mutex_t lock; /* guards what threads share of the parts below */
     pthread_cond_t news;
-    bool gathered; /* the workers a first run waits for are there */
-    kl_trace *trace;
-    bool recorded;              /* the master knows of the trace */
-    kl_tuning tuning;           /* set from outside, not taken yet */
-    bool look_wanted;           /* from outside */
-    drain_request *drain;       /* likewise, not taken yet */
-    grain_request *grain_asked; /* by the caller's thread, not answered yet */
-    kl_grain_plan grain;        /* answered, for the next run; tasks = 0: nobody asked */
-    kl_expectation expected;    /* of the coming runs, not recorded yet; runs = 0: nothing */
-    uint64_t shows;             /* how often `state` was renewed */
-    kl_farm_state state;
-    pthread_cond_t shown;
-    const kilter_run *request;
-    double spent_s;     /* the caller's own time before the request */
-    double run_ended_s; /* its thread's busy time when it saw a run end */
-    bool in_use;        /* a kilter_farm_run() has not returned */
-    clockid_t user_cpu; /* of the thread that called it */
-    bool run_ended, closing;
-    kl_delivery_list results;
-    kl_known *known;           /* what is stored of the request */
-    bool grows;                /* the run that is on may; the caller's */
-    kl_additions to_add;       /* by the caller */
-    kl_addition *added;        /* what the master has of them, in any order */
-    bool grown;                /* nothing more will be added */
-    kilter_error misgrown;     /* why the run grows other than it did before; the caller's */
-    bool on;                   /* a run is: it can be cancelled */
-    bool cancelled;            /* it is to be */
-    bool interrupted;          /* by a signal: each run is, from now on */
-    kl_delivery_list unstored; /* results on their way to the disk */
-    size_t unstored_bytes;
-    uint64_t unstored_tasks;
-    bool held;            /* so many that nothing is dealt */
-    bool run_over;        /* the master has all results, or will get no more */
-    uint64_t calls;       /* of kilter_farm_run() */
-    uint64_t shared_hash; /* of the shared data in force */
-    kilter_error failure; /* of the run or, for good, of the farm */
-    bool broken;
-    kilter_farm_summary summary;
-    char decision[512];
-    double progress_at_s;
+    kl_usage usage;
+    kl_outside outside;
+    kl_plans plans;
+    kl_stop stop;
+    kl_storing storing;
+    kl_recording record;
+    kl_growth growth;
+    kl_asked_run run;
+    kl_service service;
 };
+
+/* A file uses only files that stand above it here. */
+
+/* --- use.c: whose the farm is, and what it costs --- */
 
 /* CPU time of the farm's own threads and of callbacks; for kl_master_options, in the service thread. */
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s);
-
-/* --- serve.c: being a worker --- */
-
-/* Serve the master at the other end of `transport` until one of them ends. */
-kilter_status kl_serve(const kl_settings *settings, kl_transport *transport, kilter_error *error);
-/* Serve the master at `endpoint`, and when it is lost the one that comes in its place. */
-kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, const char *binding,
-                           kilter_error *error);
+/* The caller's thread uses the farm until kl_farm_end_use(). KILTER_ERR_USAGE: it does already, in a
+ * callback. */
+kilter_status kl_farm_begin_use(kilter_farm *farm, const char *what, kilter_error *error);
+void kl_farm_end_use(kilter_farm *farm);
 
 /* --- keys.c: how ends of zmq are set --- */
 
@@ -154,6 +202,14 @@ typedef struct kl_attendant kl_attendant;
 kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_attendant **attendant,
                                  kilter_error *error);
 void kl_attendant_stop(kl_attendant *attendant); /* NULL does nothing */
+
+/* --- serve.c: being a worker --- */
+
+/* Serve the master at the other end of `transport` until one of them ends. */
+kilter_status kl_serve(const kl_settings *settings, kl_transport *transport, kilter_error *error);
+/* Serve the master at `endpoint`, and when it is lost the one that comes in its place. */
+kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, const char *binding,
+                           kilter_error *error);
 
 /* --- local.c: workers that the master starts itself --- */
 
@@ -177,34 +233,23 @@ void kl_farm_finish_local(kilter_farm *farm);
 
 void kl_farm_open_control(kilter_farm *farm);
 void kl_farm_close_control(kilter_farm *farm);
-kl_tuning kl_farm_take_tuning(kilter_farm *farm);           /* what was set, under the lock */
 void kl_farm_take_drain(kilter_farm *farm);                 /* what was asked for, under the lock */
 void kl_farm_show_state(kilter_farm *farm, bool run_ended); /* to whoever waits for it, under the lock */
 
 /* --- grain.c: how many tasks --- */
 
-void kl_farm_answer_grain(kilter_farm *farm);               /* what was asked, under the lock */
-kl_grain_plan kl_farm_take_grain(kilter_farm *farm);        /* what was answered, under the lock */
-kl_expectation kl_farm_take_expectation(kilter_farm *farm); /* likewise what is expected */
+void kl_farm_answer_grain(kilter_farm *farm); /* what was asked, under the lock */
 
-/* --- interrupt.c: Ctrl-C and SIGTERM --- */
+/* --- interrupt.c: what ends a run early: kilter_farm_cancel(), Ctrl-C and SIGTERM --- */
 
+void kl_farm_set_on(kilter_farm *farm, bool on); /* a run can be cancelled from now on, or not any more */
 void kl_farm_open_interrupt(kilter_farm *farm); /* where it cannot be had, signals do what they did */
 void kl_farm_close_interrupt(kilter_farm *farm);
 /* What is to be said beside that the run was cancelled; "": nothing. */
 void kl_farm_say_interrupt(kilter_farm *farm, char *text, size_t size);
 
-/* --- recording.c: the farm's run record --- */
-
-kilter_status kl_farm_check_record(const char *path, kilter_error *error);
-/* Can a file be made there? `option` is what asks for it. */
-kilter_status kl_farm_check_folder(const char *option, const char *path, kilter_error *error);
-/* At the first run: a farm that never ran leaves no file. A record nobody asked for is no reason to fail. */
-kilter_status kl_farm_start_record(kilter_farm *farm, kilter_error *error);
-
 /* --- resume.c: results that survive the master --- */
 
-kilter_status kl_farm_check_resume(const char *path, kilter_error *error);
 /* Open the record of --resume. KILTER_ERR_RECORD. */
 kilter_status kl_farm_open_stored(kilter_farm *farm, const kl_trace_run_row *row, kl_trace **trace,
                                   kilter_error *error);
@@ -218,10 +263,17 @@ void kl_known_free(kl_known *known);
  * Under the lock. */
 kilter_status kl_farm_take_results(kilter_farm *farm, kl_delivery_list *list, kilter_error *error);
 void kl_farm_note_over(kilter_farm *farm); /* the master's part of a run is over; under the lock */
-bool kl_farm_holds(kilter_farm *farm);     /* so many wait that nothing may be dealt; under the lock */
+bool kl_storing_holds(kl_storing *storing); /* so many wait that nothing may be dealt; under the lock */
 
 /* This is added to the run, from task known->tasks on. KILTER_ERR_USAGE when something else was then. */
 kilter_status kl_farm_note_addition(kilter_farm *farm, const kl_addition *addition, kilter_error *error);
+
+/* --- recording.c: the farm's run record --- */
+
+kilter_status kl_farm_check_record(const char *path, kilter_error *error);
+kilter_status kl_farm_check_resume(const char *path, kilter_error *error);
+/* At the first run: a farm that never ran leaves no file. A record nobody asked for is no reason to fail. */
+kilter_status kl_farm_start_record(kilter_farm *farm, kilter_error *error);
 
 /* --- grow.c: tasks that are added to a run --- */
 
@@ -233,19 +285,13 @@ kl_additions kl_farm_take_additions(kilter_farm *farm, bool *last);
 kilter_status kl_farm_grow(kilter_farm *farm, kl_additions *additions, bool last, kilter_error *error);
 void kl_farm_free_additions(kilter_farm *farm); /* the run is over */
 
-/* --- open.c: the farm's making and unmaking --- */
+/* --- service.c: the events of a master --- */
 
-/* Everything of a master; safe at any stage of its making. KILTER_ERR_RECORD when the record is incomplete.
- */
-kilter_status kl_farm_tear_down(kilter_farm *farm, kilter_error *error);
-
-/* --- farm.c: the two threads of a master --- */
-
+/* Start the service thread, where the transport allows one. */
 kilter_status kl_farm_start_service(kilter_farm *farm, kilter_error *error);
-/* The caller's thread uses the farm until kl_farm_end_use(). KILTER_ERR_USAGE: it does already, in a
- * callback. */
-kilter_status kl_farm_begin_use(kilter_farm *farm, const char *what, kilter_error *error);
-void kl_farm_end_use(kilter_farm *farm);
+void kl_farm_end_service(kilter_farm *farm);
+/* Take in one event and what the other threads want. run_is_on: wake up for the progress line. */
+void kl_farm_turn(kilter_farm *farm, bool run_is_on);
 
 /* --- the public calls, for sized.c: with structs as this library knows them --- */
 

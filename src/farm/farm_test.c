@@ -585,7 +585,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     pthread_t other;
     c.farm = open_farm((kilter_farm_options){.work = short_nap, .workers = 1, .transport = "inproc"}, "none");
     pthread_mutex_lock(&c.farm->lock);
-    c.farm->interrupted = true;
+    c.farm->stop.interrupted = true;
     pthread_mutex_unlock(&c.farm->lock);
     assert_int_equal(pthread_create(&other, NULL, wake_often, &c), 0);
     enum { INPUTS = 300000 }; /* which are looked at first */

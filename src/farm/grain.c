@@ -9,35 +9,29 @@
 #include "farm/farm_private.h"
 
 void kl_farm_answer_grain(kilter_farm *f) {
-    grain_request *asked = f->grain_asked;
+    grain_request *asked = f->plans.asked;
     if (!asked)
         return;
     asked->status = kl_master_grain(f->master, asked->spent_s, asked->work, asked->look);
-    f->grain_asked = NULL;
+    f->plans.asked = NULL;
     pthread_cond_signal(&f->news);
-}
-
-kl_grain_plan kl_farm_take_grain(kilter_farm *f) {
-    kl_grain_plan plan = f->grain;
-    f->grain = (kl_grain_plan){0};
-    return plan;
 }
 
 static kilter_status look(kilter_farm *f, double work, kl_grain_look *look, kilter_error *error) {
     grain_request request = {.work = work, .look = look};
-    if (f->run_ended_s > 0)
-        request.spent_s = fmax(0, kl_busy_s(&f->clock) - f->run_ended_s);
+    if (f->run.ended_s > 0)
+        request.spent_s = fmax(0, kl_busy_s(&f->clock) - f->run.ended_s);
     pthread_mutex_lock(&f->lock);
-    f->grain_asked = &request;
-    if (f->threaded)
+    f->plans.asked = &request;
+    if (f->service.threaded)
         kl_transport_wake(f->transport);
     else
         kl_farm_answer_grain(f);
-    while (f->grain_asked && !f->broken)
+    while (f->plans.asked && !f->run.broken)
         pthread_cond_wait(&f->news, &f->lock);
-    bool answered = !f->grain_asked;
-    kilter_error failure = f->failure;
-    f->grain_asked = NULL;
+    bool answered = !f->plans.asked;
+    kilter_error failure = f->run.failure;
+    f->plans.asked = NULL;
     pthread_mutex_unlock(&f->lock);
     if (!answered)
         return kl_fail(error, failure.status, "%s", failure.text);
@@ -105,7 +99,7 @@ static kilter_status choose(kilter_farm *f, const kilter_grain_options *o, kl_gr
 kilter_status kl_farm_grain(kilter_farm *f, const kilter_grain_options *options, kilter_grain *grain,
                             kilter_error *error) {
     kilter_status status = check(options, error);
-    if (status == KILTER_OK && kilter_farm_resumes(f))
+    if (status == KILTER_OK && f->settings.resume)
         status = kl_fail(
             error, KILTER_ERR_USAGE,
             "choosing the number of tasks: it would be another one when results are stored (resume) and "
@@ -124,7 +118,7 @@ kilter_status kl_farm_grain(kilter_farm *f, const kilter_grain_options *options,
                                 .messages_s = plan.messages_s};
         snprintf(grain->reason, sizeof grain->reason, "%s", plan.decision.reason);
         pthread_mutex_lock(&f->lock);
-        f->grain = plan;
+        f->plans.grain = plan;
         pthread_mutex_unlock(&f->lock);
     }
     kl_farm_end_use(f);
@@ -162,12 +156,6 @@ kilter_status kl_farm_program(kilter_farm *f, kilter_program *program, kilter_er
 
 /* --- what the program expects --- */
 
-kl_expectation kl_farm_take_expectation(kilter_farm *f) {
-    kl_expectation expected = f->expected;
-    f->expected = (kl_expectation){0};
-    return expected;
-}
-
 kilter_status kl_farm_expect(kilter_farm *f, const kilter_expectation *expectation, kilter_error *error) {
     if (expectation->runs == 0 || !(expectation->seconds > 0 && isfinite(expectation->seconds)))
         return kl_fail(error, KILTER_ERR_RANGE,
@@ -180,9 +168,9 @@ kilter_status kl_farm_expect(kilter_farm *f, const kilter_expectation *expectati
                                .end_s = kl_now_s(&f->clock) + expectation->seconds};
     snprintf(expected.reason, sizeof expected.reason, "%s", expectation->reason ? expectation->reason : "");
     pthread_mutex_lock(&f->lock);
-    kilter_error failure = f->broken ? f->failure : (kilter_error){KILTER_OK, ""};
-    if (!f->broken)
-        f->expected = expected;
+    kilter_error failure = f->run.broken ? f->run.failure : (kilter_error){KILTER_OK, ""};
+    if (!f->run.broken)
+        f->plans.expected = expected;
     pthread_mutex_unlock(&f->lock);
     kl_farm_end_use(f);
     return failure.status ? kl_fail(error, failure.status, "%s", failure.text) : KILTER_OK;

@@ -13,7 +13,7 @@
 
 static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_bytes *inputs,
                            const double *weights, kilter_error *error) {
-    uint64_t lo = f->known->tasks;
+    uint64_t lo = f->run.known->tasks;
     if (count > INT64_MAX - lo)
         return kl_fail(error, KILTER_ERR_RANGE, "adding %llu tasks to a run of %llu: that is too many",
                        (unsigned long long)count, (unsigned long long)lo);
@@ -75,12 +75,12 @@ static void add(kl_additions *list, kl_addition *a) {
 /* To the service thread. What ended the run early, if something has. */
 static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
-    bool first = !f->to_add.first, over = f->run_over || f->broken;
-    kilter_error failure = f->failure;
+    bool first = !f->growth.to_add.first, over = f->run.over || f->run.broken;
+    kilter_error failure = f->run.failure;
     if (!over)
-        add(&f->to_add, a);
+        add(&f->growth.to_add, a);
     pthread_mutex_unlock(&f->lock);
-    f->known->tasks += a->count; /* also then: the record has them, and the next start adds them again */
+    f->run.known->tasks += a->count; /* also then: the record has them, and the next start adds them again */
     if (over) {
         free(a);
         return kl_fail(error, failure.status, "adding tasks: the run has ended: %s", failure.text);
@@ -92,11 +92,11 @@ static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *err
 
 kilter_status kilter_farm_add(kilter_farm *f, uint64_t count, const kilter_bytes *inputs,
                               const double *weights, kilter_error *error) {
-    if (!f->grows)
+    if (!f->growth.grows)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "adding tasks: no run is on that grows; add them in the callback of one with `grows`");
-    if (f->misgrown.status != KILTER_OK)
-        return kl_fail(error, f->misgrown.status, "%s", f->misgrown.text);
+    if (f->growth.wrong.status != KILTER_OK)
+        return kl_fail(error, f->growth.wrong.status, "%s", f->growth.wrong.text);
     if (count == 0)
         return KILTER_OK;
     kilter_status status = check(f, count, inputs, weights, error);
@@ -106,17 +106,17 @@ kilter_status kilter_farm_add(kilter_farm *f, uint64_t count, const kilter_bytes
     if (!a)
         return kl_fail(error, KILTER_ERR_MEMORY, "adding %llu tasks: memory ran out",
                        (unsigned long long)count);
-    status = kl_farm_note_addition(f, a, &f->misgrown);
+    status = kl_farm_note_addition(f, a, &f->growth.wrong);
     if (status == KILTER_OK)
         return hand_over(f, a, error);
     free(a);
-    return kl_fail(error, status, "%s", f->misgrown.text);
+    return kl_fail(error, status, "%s", f->growth.wrong.text);
 }
 
 void kl_farm_note_growth(kilter_farm *f, bool all_taken) {
     pthread_mutex_lock(&f->lock);
-    bool ends = f->grows && all_taken && !f->grown;
-    f->grown |= ends;
+    bool ends = f->growth.grows && all_taken && !f->growth.grown;
+    f->growth.grown |= ends;
     pthread_mutex_unlock(&f->lock);
     if (ends)
         kl_transport_wake(f->transport);
@@ -132,28 +132,28 @@ static void free_all(kl_addition *first) {
 
 void kl_farm_free_additions(kilter_farm *f) {
     pthread_mutex_lock(&f->lock);
-    free_all(f->to_add.first);
-    free_all(f->added);
-    f->to_add = (kl_additions){0};
-    f->added = NULL;
+    free_all(f->growth.to_add.first);
+    free_all(f->growth.added);
+    f->growth.to_add = (kl_additions){0};
+    f->growth.added = NULL;
     pthread_mutex_unlock(&f->lock);
 }
 
 /* --- the service thread --- */
 
 kl_additions kl_farm_take_additions(kilter_farm *f, bool *last) {
-    *last = f->grown && !f->run_over;
-    if (f->run_over) /* the caller may be about to free them */
+    *last = f->growth.grown && !f->run.over;
+    if (f->run.over) /* the caller may be about to free them */
         return (kl_additions){0};
-    kl_additions taken = f->to_add;
-    f->to_add = (kl_additions){0};
+    kl_additions taken = f->growth.to_add;
+    f->growth.to_add = (kl_additions){0};
     return taken;
 }
 
 kilter_status kl_farm_grow(kilter_farm *f, kl_additions *additions, bool last, kilter_error *error) {
     if (!additions->first && !last)
         return KILTER_OK;
-    const kl_spans done = {f->known->spans, f->known->count};
+    const kl_spans done = {f->run.known->spans, f->run.known->count};
     kilter_status status = KILTER_OK;
     for (kl_addition *a = additions->first; a && status == KILTER_OK; a = a->next)
         status = kl_master_grow(f->master, a->count, a->inputs, a->weights, done, error);
@@ -161,8 +161,8 @@ kilter_status kl_farm_grow(kilter_farm *f, kl_additions *additions, bool last, k
         kl_master_grown(f->master);
     pthread_mutex_lock(&f->lock);
     if (additions->first) {
-        *additions->end = f->added;
-        f->added = additions->first;
+        *additions->end = f->growth.added;
+        f->growth.added = additions->first;
         *additions = (kl_additions){0};
     }
     pthread_mutex_unlock(&f->lock);

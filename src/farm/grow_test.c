@@ -451,7 +451,7 @@ static void add_the_same(const kilter_outcome *o, void *user) {
     size_t size = sizes[o->index - 1];
     r->right += o->result.size == size && (size == 0 || memcmp(o->result.data, TWICE, size) == 0);
     pthread_mutex_lock(&r->farm->lock);
-    const kilter_bytes *kept = r->farm->added->inputs; /* as a result has come, they are there */
+    const kilter_bytes *kept = r->farm->growth.added->inputs; /* as a result has come, they are there */
     r->one_copy = kept[0].data == kept[1].data;
     r->own_copy = kept[2].data != kept[1].data && kept[0].data != TWICE;
     pthread_mutex_unlock(&r->farm->lock);
@@ -607,7 +607,7 @@ static int chain_start(const kilter_worker *worker, void **state) {
 static void await_end(kilter_farm *f) {
     for (bool over = false; !over; kl_nap_s(1e-3)) {
         pthread_mutex_lock(&f->lock);
-        over = f->run_over || f->broken;
+        over = f->run.over || f->run.broken;
         pthread_mutex_unlock(&f->lock);
     }
 }

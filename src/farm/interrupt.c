@@ -2,7 +2,6 @@
  *
  *   handler ── an eventfd ──▶ a thread of this farm ── kilter_farm_cancel() ──▶ the service */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,12 +20,27 @@ static const uint64_t END = (uint64_t)1 << 32;
 
 enum { COMMAND_BYTES = 380 }; /* a longer one has no room in an error */
 
+void kl_farm_set_on(kilter_farm *f, bool on) {
+    pthread_mutex_lock(&f->lock);
+    f->stop.on = on;
+    f->stop.cancelled = on && f->stop.interrupted;
+    pthread_mutex_unlock(&f->lock);
+}
+
+void kilter_farm_cancel(kilter_farm *f) {
+    pthread_mutex_lock(&f->lock);
+    f->stop.cancelled |= f->stop.on;
+    if (f->stop.on)
+        kl_transport_wake(f->transport);
+    pthread_mutex_unlock(&f->lock);
+}
+
 /* The run that is on, and each that is begun later, is over; where there is none, the program is. */
 static void interrupt(kl_interrupt *self) {
     kilter_farm *f = self->farm;
     pthread_mutex_lock(&f->lock);
-    bool on = f->on;
-    f->interrupted |= on;
+    bool on = f->stop.on;
+    f->stop.interrupted |= on;
     pthread_mutex_unlock(&f->lock);
     if (on)
         kilter_farm_cancel(f);
@@ -47,20 +61,11 @@ static void *hear(void *arg) {
     }
 }
 
-static int start_thread(kl_interrupt *self) {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&self->thread, NULL, hear, self);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return code;
-}
-
 /* Signals before the thread: what comes meanwhile is read later. */
 static bool listen_to(kl_interrupt *self) {
     self->call = eventfd(0, EFD_CLOEXEC);
     self->signals = self->call >= 0 ? kl_interrupts_to(self->call) : NULL;
-    if (self->signals && start_thread(self) == 0)
+    if (self->signals && kl_thread_start(&self->thread, hear, self) == 0)
         return true;
     kl_sigterm_restore(self->signals);
     if (self->call >= 0)
@@ -69,21 +74,21 @@ static bool listen_to(kl_interrupt *self) {
 }
 
 void kl_farm_open_interrupt(kilter_farm *f) {
-    kl_interrupt *self = f->threaded ? calloc(1, sizeof *self) : NULL;
+    kl_interrupt *self = f->service.threaded ? calloc(1, sizeof *self) : NULL;
     if (!self)
         return;
     self->farm = f;
     if (listen_to(self))
-        f->interrupt = self;
+        f->stop.listener = self;
     else
         free(self);
 }
 
 void kl_farm_close_interrupt(kilter_farm *f) {
-    kl_interrupt *self = f->interrupt;
+    kl_interrupt *self = f->stop.listener;
     if (!self)
         return;
-    f->interrupt = NULL;
+    f->stop.listener = NULL;
     kl_sigterm_restore(self->signals);
     while (write(self->call, &END, sizeof END) < 0 && errno == EINTR)
         ;
@@ -95,7 +100,7 @@ void kl_farm_close_interrupt(kilter_farm *f) {
 void kl_farm_say_interrupt(kilter_farm *f, char *text, size_t size) {
     text[0] = '\0';
     pthread_mutex_lock(&f->lock);
-    bool interrupted = f->interrupted;
+    bool interrupted = f->stop.interrupted;
     pthread_mutex_unlock(&f->lock);
     if (!interrupted)
         return;

@@ -27,12 +27,12 @@ static int local_worker_process(void *arg, uint32_t number) {
     const kilter_farm *f = arg;
     char binding[KL_BINDING_BYTES] = "";
     kl_leave_interrupts();
-    if (f->cores_each > 0) {
-        kl_bind_cores(number, f->cores_each, binding);
-        kl_limit_openmp(f->cores_each);
+    if (f->local.cores_each > 0) {
+        kl_bind_cores(number, f->local.cores_each, binding);
+        kl_limit_openmp(f->local.cores_each);
     }
     kilter_error error = {KILTER_OK, ""};
-    kilter_status status = kl_farm_join(&f->settings, f->socket, binding, &error);
+    kilter_status status = kl_farm_join(&f->settings, f->local.socket, binding, &error);
     /* what else went wrong the master has seen, and says */
     if (status != KILTER_ENDED && status != KILTER_ERR_PEER && status != KILTER_ERR_TASK)
         return kilter_exit(f->settings.name, &error);
@@ -47,11 +47,11 @@ static void *thread_worker_main(void *arg) {
 }
 
 static void remove_socket(kilter_farm *f) {
-    if (f->socket)
-        unlink(f->socket + strlen("ipc://"));
-    kl_socket_dir_close(&f->socket_dir);
-    free(f->socket);
-    f->socket = NULL;
+    if (f->local.socket)
+        unlink(f->local.socket + strlen("ipc://"));
+    kl_socket_dir_close(&f->local.dir);
+    free(f->local.socket);
+    f->local.socket = NULL;
 }
 
 /* In the nursery, when the master was killed. */
@@ -62,22 +62,22 @@ static void clear_up(void *arg) {
 kilter_status kl_farm_start_processes(kilter_farm *f, kilter_error *error) {
     kilter_status status = kl_allow_files((uint64_t)f->workers + KL_OTHER_FILES, error);
     if (status == KILTER_OK)
-        status = kl_socket_dir_open(&f->socket_dir, error);
+        status = kl_socket_dir_open(&f->local.dir, error);
     if (status != KILTER_OK)
         return status;
-    f->socket = kl_text("ipc://%s/master", f->socket_dir.path);
-    f->locals = calloc(f->workers, sizeof *f->locals);
-    if (!f->socket || !f->locals)
+    f->local.socket = kl_text("ipc://%s/master", f->local.dir.path);
+    f->local.list = calloc(f->workers, sizeof *f->local.list);
+    if (!f->local.socket || !f->local.list)
         return kl_fail(error, KILTER_ERR_MEMORY, "starting %u local workers: memory ran out", f->workers);
-    if (kl_zmq_check(f->socket, error) != KILTER_OK)
+    if (kl_zmq_check(f->local.socket, error) != KILTER_OK)
         return KILTER_ERR_USAGE;
-    f->cores_each = cores_each(f);
+    f->local.cores_each = cores_each(f);
     f->settings.arenas = kl_arenas_open(f->workers);
-    status = kl_nursery_open(local_worker_process, clear_up, f, &f->nursery, error);
+    status = kl_nursery_open(local_worker_process, clear_up, f, &f->local.nursery, error);
     for (uint32_t i = 0; i < f->workers && status == KILTER_OK; i++)
-        status = kl_nursery_start(f->nursery, i, error);
+        status = kl_nursery_start(f->local.nursery, i, error);
     return status == KILTER_OK
-               ? kl_zmq_listen(f->socket,
+               ? kl_zmq_listen(f->local.socket,
                                &(kl_zmq_options){.lost_after_s = f->settings.options.lost_after_s,
                                                  .arenas = f->settings.arenas},
                                NULL, &f->transport, error)
@@ -85,16 +85,16 @@ kilter_status kl_farm_start_processes(kilter_farm *f, kilter_error *error) {
 }
 
 kilter_status kl_farm_start_threads(kilter_farm *f, kilter_error *error) {
-    kilter_status status = kl_inproc_new(NULL, &f->hub, error);
+    kilter_status status = kl_inproc_new(NULL, &f->local.hub, error);
     if (status == KILTER_OK)
-        status = kl_inproc_listen(f->hub, &f->transport, error);
-    f->threads = calloc(f->workers, sizeof *f->threads);
-    if (status == KILTER_OK && !f->threads)
+        status = kl_inproc_listen(f->local.hub, &f->transport, error);
+    f->local.threads = calloc(f->workers, sizeof *f->local.threads);
+    if (status == KILTER_OK && !f->local.threads)
         status = kl_fail(error, KILTER_ERR_MEMORY, "starting %u worker threads: memory ran out", f->workers);
     for (uint32_t i = 0; i < f->workers && status == KILTER_OK; i++) {
-        thread_worker *one = &f->threads[i];
+        thread_worker *one = &f->local.threads[i];
         one->farm = f;
-        status = kl_inproc_join(f->hub, NULL, &one->transport, error);
+        status = kl_inproc_join(f->local.hub, NULL, &one->transport, error);
         if (status != KILTER_OK)
             break;
         int code = pthread_create(&one->thread, NULL, thread_worker_main, one);
@@ -108,7 +108,7 @@ kilter_status kl_farm_start_threads(kilter_farm *f, kilter_error *error) {
 }
 
 static void take_news(kilter_farm *f, const kl_child_news *news) {
-    local_worker *local = &f->locals[news->number];
+    local_worker *local = &f->local.list[news->number];
     local->pid = news->pid;
     local->ended = news->ended;
     local->started_s = kl_now_s(&f->clock);
@@ -121,14 +121,14 @@ static void take_news(kilter_farm *f, const kl_child_news *news) {
 
 static void read_news(kilter_farm *f) {
     kl_child_news news;
-    while (f->nursery && kl_nursery_next(f->nursery, 0, &news))
+    while (f->local.nursery && kl_nursery_next(f->local.nursery, 0, &news))
         take_news(f, &news);
 }
 
 static local_worker *find_local(kilter_farm *f, uint64_t pid) {
-    for (uint32_t i = 0; f->nursery && i < f->workers; i++)
-        if ((uint64_t)f->locals[i].pid == pid)
-            return &f->locals[i];
+    for (uint32_t i = 0; f->local.nursery && i < f->workers; i++)
+        if ((uint64_t)f->local.list[i].pid == pid)
+            return &f->local.list[i];
     return NULL;
 }
 
@@ -137,9 +137,9 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
 static uint32_t tell_who_comes(kilter_farm *f) {
     uint32_t coming = 0;
     bool any_lives =
-        f->nursery && kl_nursery_under_way(f->nursery) > 0; /* else the nursery may be gone, too */
-    for (uint32_t i = 0; f->nursery && i < f->workers; i++) {
-        const local_worker *local = &f->locals[i];
+        f->local.nursery && kl_nursery_under_way(f->local.nursery) > 0; /* else the nursery may be gone, too */
+    for (uint32_t i = 0; f->local.nursery && i < f->workers; i++) {
+        const local_worker *local = &f->local.list[i];
         coming += (local->lost && local->ended) || (any_lives && (local->lost || local->replacing));
     }
     kl_master_expect(f->master, coming);
@@ -157,7 +157,7 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     if (!local) /* or it has not been heard yet which process it is */
         read_news(f);
     local = local ? local : find_local(f, pid);
-    while (local && !local->ended && kl_nursery_next(f->nursery, until_s - kl_now_s(&f->clock), &news))
+    while (local && !local->ended && kl_nursery_next(f->local.nursery, until_s - kl_now_s(&f->clock), &news))
         take_news(f, &news);
     if (!local)
         return;
@@ -187,14 +187,14 @@ void kl_farm_renew_local(void *self, uint64_t pid, bool at_once) {
 
 /* One that is frozen would never be replaced. Not while a debugger has it, or its core is written. */
 static void kill_frozen(kilter_farm *f, uint32_t number) {
-    local_worker *local = &f->locals[number];
+    local_worker *local = &f->local.list[number];
     double now_s = kl_now_s(&f->clock);
     bool unseen = local->replacing && !local->ended && local->pid > 0 &&
                   now_s > local->started_s + JOIN_PATIENCE_S &&
                   !kl_master_sees(f->master, (uint64_t)local->pid);
     bool to_kill = local->kill_at_s > 0 && now_s >= local->kill_at_s;
     if ((to_kill || unseen) && !kl_process_is_held(local->pid))
-        kl_nursery_end(f->nursery, number);
+        kl_nursery_end(f->local.nursery, number);
 }
 
 /* Where workers die and die and nothing gets done, starting more helps nobody. */
@@ -204,25 +204,25 @@ static bool is_worth_replacing(kilter_farm *f, const local_worker *local) {
     if (local->renewed)
         return true;
     uint64_t finished = kl_master_finished(f->master);
-    f->deaths = finished == f->finished_at_death ? f->deaths + 1 : 1;
-    f->finished_at_death = finished;
-    if (f->deaths == DEATHS_MOST + 1)
+    f->local.deaths = finished == f->local.finished_at_death ? f->local.deaths + 1 : 1;
+    f->local.finished_at_death = finished;
+    if (f->local.deaths == DEATHS_MOST + 1)
         fprintf(stderr, "%s: %d workers in a row were lost with no task finished: no more are started\n",
                 f->settings.name, DEATHS_MOST);
-    return f->deaths <= DEATHS_MOST;
+    return f->local.deaths <= DEATHS_MOST;
 }
 
 double kl_farm_tend_local(kilter_farm *f) {
     read_news(f);
-    for (uint32_t i = 0; f->nursery && i < f->workers; i++) {
-        local_worker *local = &f->locals[i];
+    for (uint32_t i = 0; f->local.nursery && i < f->workers; i++) {
+        local_worker *local = &f->local.list[i];
         if (local->lost && !local->ended && kl_master_knows(f->master, (uint64_t)local->pid))
             local->lost = false, local->kill_at_s = 0; /* it came back */
         kill_frozen(f, i);
         if (local->ended && local->lost) {
             local->lost = false;
             local->replacing =
-                is_worth_replacing(f, local) && kl_nursery_start(f->nursery, i, NULL) == KILTER_OK;
+                is_worth_replacing(f, local) && kl_nursery_start(f->local.nursery, i, NULL) == KILTER_OK;
             local->ended = !local->replacing;
             local->renewed = false;
             local->pid = 0;
@@ -238,9 +238,9 @@ double kl_farm_tend_local(kilter_farm *f) {
 static uint32_t locals_ended(kilter_farm *f, const char **how) {
     uint32_t ended = 0;
     read_news(f);
-    for (uint32_t i = 0; f->nursery && i < f->workers; i++) {
-        ended += f->locals[i].ended;
-        *how = f->locals[i].ended ? f->locals[i].how : *how;
+    for (uint32_t i = 0; f->local.nursery && i < f->workers; i++) {
+        ended += f->local.list[i].ended;
+        *how = f->local.list[i].ended ? f->local.list[i].how : *how;
     }
     return ended;
 }
@@ -256,7 +256,7 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
         if (kl_master_ready(f->master) + lost >= f->workers)
             break;
         /* who could not start says so, but for a process, which may just end */
-        if ((status = kl_master_turn(f->master, f->nursery ? TEND_S : -1, error)) != KILTER_OK)
+        if ((status = kl_master_turn(f->master, f->local.nursery ? TEND_S : -1, error)) != KILTER_OK)
             return status;
     }
     const char *loss = kl_master_last_loss(f->master);
@@ -270,16 +270,16 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
 }
 
 void kl_farm_finish_local(kilter_farm *f) {
-    for (uint32_t i = 0; f->nursery && i < f->workers; i++)
-        if (f->locals[i].replacing) /* it may not be connected yet, and would wait for a master */
-            kl_nursery_end(f->nursery, i);
-    kl_nursery_close(f->nursery, FINISH_PATIENCE_S);
-    for (uint32_t i = 0; f->threads && i < f->workers; i++)
-        if (f->threads[i].started)
-            pthread_join(f->threads[i].thread, NULL);
-    kl_inproc_free(f->hub);
+    for (uint32_t i = 0; f->local.nursery && i < f->workers; i++)
+        if (f->local.list[i].replacing) /* it may not be connected yet, and would wait for a master */
+            kl_nursery_end(f->local.nursery, i);
+    kl_nursery_close(f->local.nursery, FINISH_PATIENCE_S);
+    for (uint32_t i = 0; f->local.threads && i < f->workers; i++)
+        if (f->local.threads[i].started)
+            pthread_join(f->local.threads[i].thread, NULL);
+    kl_inproc_free(f->local.hub);
     kl_arenas_close(f->settings.arenas);
     remove_socket(f);
-    free(f->locals);
-    free(f->threads);
+    free(f->local.list);
+    free(f->local.threads);
 }

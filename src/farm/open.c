@@ -1,4 +1,4 @@
-/* From how the process was started to its role, transport and workers; and the farm's making and unmaking. */
+/* From how the process was started to its role, transport and workers; and how a farm is opened and closed. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,8 +45,9 @@ static void free_deliveries(kl_delivery_list *list) {
     }
 }
 
-/* The record is closed when nobody has rows for it any more, and before what it may still store is freed. */
-kilter_status kl_farm_tear_down(kilter_farm *f, kilter_error *error) {
+/* Everything of a master; safe at any stage of its making. KILTER_ERR_RECORD when the record is incomplete.
+ * The record is closed when nobody has rows for it any more, and before what it may still store is freed. */
+static kilter_status tear_down(kilter_farm *f, kilter_error *error) {
     double closed_s = kl_now_s(&f->clock) - f->opened_s;
     if (f->master) {
         kl_master_advise(f->master);
@@ -55,11 +56,11 @@ kilter_status kl_farm_tear_down(kilter_farm *f, kilter_error *error) {
     kl_transport_close(f->transport);
     kl_farm_finish_local(f);
     kl_master_free(f->master);
-    kilter_status status = kl_trace_close(f->trace, closed_s, error);
-    free_deliveries(&f->results);
-    free_deliveries(&f->unstored);
+    kilter_status status = kl_trace_close(f->record.trace, closed_s, error);
+    free_deliveries(&f->run.results);
+    free_deliveries(&f->storing.list);
     pthread_cond_destroy(&f->news);
-    pthread_cond_destroy(&f->shown);
+    pthread_cond_destroy(&f->outside.shown);
     pthread_mutex_destroy(&f->lock);
     kl_settings_free(&f->settings);
     free(f);
@@ -77,11 +78,7 @@ static kilter_farm *new_farm(kl_settings *settings) {
     f->opened_unix_s = kl_unix_time_s();
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->news, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&f->shown, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    kl_cond_init(&f->outside.shown);
     return f;
 }
 
@@ -92,11 +89,11 @@ static double greeting_s(const kilter_farm *f) {
     return lost_after_s > LEAST_S ? lost_after_s : LEAST_S;
 }
 
-/* Workers are under way: become their master. Takes the farm over, whatever happens. */
 static void warn(void *self, const char *text, const char *more) {
     fprintf(stderr, "%s: %s%s\n", ((const kilter_farm *)self)->settings.name, text, more);
 }
 
+/* Workers are under way: become their master. Takes the farm over, whatever happens. */
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
     const char *policy = f->settings.policy ? f->settings.policy : "auto";
@@ -109,10 +106,10 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .chooses = !f->settings.team || strcmp(f->settings.team, "all") != 0,
                                  .seats = f->seats,
                                  .release = f->settings.options.release,
-                                 .greeting_s = f->nursery || f->settings.listen ? greeting_s(f) : 0,
+                                 .greeting_s = f->local.nursery || f->settings.listen ? greeting_s(f) : 0,
                                  .warn = warn,
-                                 .lost = f->nursery ? kl_farm_local_lost : NULL,
-                                 .renew = f->nursery ? kl_farm_renew_local : NULL,
+                                 .lost = f->local.nursery ? kl_farm_local_lost : NULL,
+                                 .renew = f->local.nursery ? kl_farm_renew_local : NULL,
                                  .used = kl_farm_used,
                                  .cores = kl_core_count(),
                                  .limits = f->settings.limits,
@@ -125,13 +122,13 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
     if (status == KILTER_OK && !f->settings.listen)
         status = kl_farm_wait_for_workers(f, error);
     if (status == KILTER_OK)
-        kl_master_state(f->master, &f->state);
+        kl_master_state(f->master, &f->outside.state);
     if (status == KILTER_OK)
         status = kl_farm_start_service(f, error);
     if (status == KILTER_OK)
         kl_farm_open_interrupt(f);
     if (status != KILTER_OK) {
-        kl_farm_tear_down(f, NULL);
+        tear_down(f, NULL);
         return status;
     }
     *farm = f;
@@ -253,4 +250,18 @@ kilter_status kl_farm_open(const kilter_farm_options *options, int *argc, char *
         status = open_master(&settings, farm, error);
     kl_settings_free(&settings);
     return status;
+}
+
+kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
+    if (!f)
+        return KILTER_OK;
+    kilter_status status = kl_farm_begin_use(f, "closing", NULL);
+    if (status != KILTER_OK)
+        return kl_fail(error, status,
+                       "closing the farm: a run has not returned; close it after that, and "
+                       "not from the callback");
+    kl_farm_close_control(f); /* nobody else uses the master now */
+    kl_farm_close_interrupt(f);
+    kl_farm_end_service(f);
+    return tear_down(f, error);
 }

@@ -9,12 +9,12 @@ static const double DRAIN_PATIENCE_S = 1;  /* and a drain for it to take it */
 static void fresh_state(kilter_farm *f, kl_farm_state *state) {
     struct timespec until = kl_time_after(LOOK_PATIENCE_S);
     pthread_mutex_lock(&f->lock);
-    uint64_t shows = f->shows;
-    f->look_wanted = true;
+    uint64_t shows = f->outside.shows;
+    f->outside.look_wanted = true;
     kl_transport_wake(f->transport);
-    while (f->shows == shows && pthread_cond_timedwait(&f->shown, &f->lock, &until) == 0)
+    while (f->outside.shows == shows && pthread_cond_timedwait(&f->outside.shown, &f->lock, &until) == 0)
         ;
-    *state = f->state;
+    *state = f->outside.state;
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -37,7 +37,7 @@ static kilter_status set_from_outside(void *self, const kl_control_setting *sett
     if (status != KILTER_OK)
         return status;
     pthread_mutex_lock(&f->lock);
-    kl_tuning_merge(&f->tuning, &tuning);
+    kl_tuning_merge(&f->outside.tuning, &tuning);
     pthread_mutex_unlock(&f->lock);
     kl_transport_wake(f->transport);
     return KILTER_OK;
@@ -49,12 +49,12 @@ static kilter_status drain_from_outside(void *self, const kl_control_drain *drai
     drain_request request = {.drain = drain, .answer = answer, .error = error};
     struct timespec until = kl_time_after(DRAIN_PATIENCE_S);
     pthread_mutex_lock(&f->lock);
-    f->drain = &request;
+    f->outside.drain = &request;
     kl_transport_wake(f->transport);
-    while (f->drain && pthread_cond_timedwait(&f->shown, &f->lock, &until) == 0)
+    while (f->outside.drain && pthread_cond_timedwait(&f->outside.shown, &f->lock, &until) == 0)
         ;
-    bool taken = !f->drain;
-    f->drain = NULL;
+    bool taken = !f->outside.drain;
+    f->outside.drain = NULL;
     pthread_mutex_unlock(&f->lock);
     if (!taken)
         return kl_fail(error, KILTER_ERR_PEER,
@@ -68,39 +68,32 @@ void kl_farm_open_control(kilter_farm *f) {
     kl_control_farm farm = {
         .look = look_from_outside, .set = set_from_outside, .drain = drain_from_outside, .self = f};
     kilter_error error;
-    if (kl_control_open(&farm, &f->control, &error) != KILTER_OK)
+    if (kl_control_open(&farm, &f->outside.control, &error) != KILTER_OK)
         fprintf(stderr, "%s: kilter tune will not reach this run: %s\n", f->settings.name, error.text);
 }
 
 void kl_farm_close_control(kilter_farm *f) {
-    kl_control_close(f->control);
-    f->control = NULL;
-}
-
-/* Take what was set, under the lock. */
-kl_tuning kl_farm_take_tuning(kilter_farm *f) {
-    kl_tuning tuning = f->tuning;
-    f->tuning = (kl_tuning){0};
-    return tuning;
+    kl_control_close(f->outside.control);
+    f->outside.control = NULL;
 }
 
 /* Do what was asked for, under the lock: who asks may be gone a moment later. */
 void kl_farm_take_drain(kilter_farm *f) {
-    drain_request *request = f->drain;
+    drain_request *request = f->outside.drain;
     if (!request)
         return;
     request->status = kl_master_drain(f->master, request->drain, request->answer, request->error);
-    f->drain = NULL;
-    pthread_cond_signal(&f->shown);
+    f->outside.drain = NULL;
+    pthread_cond_signal(&f->outside.shown);
 }
 
 /* Show the state to whoever waits for it, under the lock. A master without a thread of its own has no turn
  * between two runs: what it shows then is how its last one ended. */
 void kl_farm_show_state(kilter_farm *f, bool run_ended) {
-    if (!f->look_wanted && !(run_ended && !f->threaded))
+    if (!f->outside.look_wanted && !(run_ended && !f->service.threaded))
         return;
-    kl_master_state(f->master, &f->state);
-    f->look_wanted = false;
-    f->shows++;
-    pthread_cond_signal(&f->shown);
+    kl_master_state(f->master, &f->outside.state);
+    f->outside.look_wanted = false;
+    f->outside.shows++;
+    pthread_cond_signal(&f->outside.shown);
 }

@@ -9,14 +9,8 @@
 #include "farm/farm_private.h"
 #include "kilter/version.h"
 
-kilter_status kl_farm_check_record(const char *path, kilter_error *error) {
-    struct stat found;
-    if (stat(path, &found) == 0 && !S_ISREG(found.st_mode))
-        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s exists and is no file; name a file", path);
-    return kl_farm_check_folder("--record", path, error);
-}
-
-kilter_status kl_farm_check_folder(const char *option, const char *path, kilter_error *error) {
+/* Can a file be made there? `option` is what asks for it. */
+static kilter_status check_folder(const char *option, const char *path, kilter_error *error) {
     char *folder = strdup(path);
     if (!folder)
         return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory ran out", option);
@@ -29,6 +23,22 @@ kilter_status kl_farm_check_folder(const char *option, const char *path, kilter_
             kl_fail(error, KILTER_ERR_USAGE, "%s: %s cannot be written: %s", option, path, strerror(errno));
     free(folder);
     return status;
+}
+
+kilter_status kl_farm_check_record(const char *path, kilter_error *error) {
+    struct stat found;
+    if (stat(path, &found) == 0 && !S_ISREG(found.st_mode))
+        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s exists and is no file; name a file", path);
+    return check_folder("--record", path, error);
+}
+
+kilter_status kl_farm_check_resume(const char *path, kilter_error *error) {
+    struct stat found;
+    if (stat(path, &found) != 0)
+        return check_folder("--resume", path, error);
+    if (access(path, R_OK | W_OK) != 0)
+        return kl_fail(error, KILTER_ERR_USAGE, "--resume: %s cannot be written: %s", path, strerror(errno));
+    return KILTER_OK;
 }
 
 /* A new file in the state folder. */
@@ -50,7 +60,7 @@ static kilter_status default_record(const kilter_farm *f, char **path, kilter_er
 /* At the first run: a farm that never ran leaves no file. A record nobody asked for is no reason to fail. */
 kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     const char *asked = f->settings.record, *resume = f->settings.resume;
-    if (f->recording_decided || (asked && strcmp(asked, "none") == 0))
+    if (f->record.decided || (asked && strcmp(asked, "none") == 0))
         return KILTER_OK;
     char *path = NULL, host[KL_HOST_BYTES];
     kl_trace *trace = NULL;
@@ -75,7 +85,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
                             .began_unix_s = f->opened_unix_s,
                             .pid = getpid(),
                             .simulated = f->clock.simulated,
-                            .control = kl_control_name(f->control),
+                            .control = kl_control_name(f->outside.control),
                             .folder = here};
     if (status == KILTER_OK && resume)
         status = kl_farm_open_stored(f, &row, &trace, &problem);
@@ -86,7 +96,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     free(here);
     if (status != KILTER_OK)
         kl_farm_close_control(f);                          /* nobody would find it */
-    f->recording_decided = status == KILTER_OK || !resume; /* no run goes on without */
+    f->record.decided = status == KILTER_OK || !resume; /* no run goes on without */
     if (status != KILTER_OK && resume)
         return kl_fail(error, status, "%s", problem.text);
     if (status != KILTER_OK && asked)
@@ -97,7 +107,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     if (made && asked && strcmp(made, asked) != 0)
         fprintf(stderr, "%s: '%s' exists: the run record is '%s'\n", f->settings.name, asked, made);
     pthread_mutex_lock(&f->lock);
-    f->trace = trace;
+    f->record.trace = trace;
     pthread_mutex_unlock(&f->lock);
     return KILTER_OK;
 }
@@ -107,5 +117,5 @@ bool kilter_farm_resumes(const kilter_farm *farm) {
 }
 
 const char *kilter_farm_record(const kilter_farm *farm) {
-    return kl_trace_path(farm->trace);
+    return kl_trace_path(farm->record.trace);
 }

@@ -5,12 +5,8 @@
  *   results ── unstored ──▶  on the disk ── results ──▶ callback
  *                                                       ▲
  *   kl_stored_next(), before ───────────────────────────┘ */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "farm/farm_private.h"
 #include "move/wire.h"
@@ -27,15 +23,15 @@ static size_t bytes_of(const kl_delivery *delivery) {
 
 /* A run ends when its last result is on the disk. Under the lock. */
 static void note_end(kilter_farm *f) {
-    f->run_ended |= f->run_over && !f->unstored.first;
+    f->run.ended |= f->run.over && !f->storing.list.first;
 }
 
 /* The run ends for its caller, who then frees its inputs, when nobody deals any more: with a service thread
  * that is for it to say. */
 static void stop_storing(kilter_farm *f, const kilter_error *failure) {
-    f->failure = *failure;
-    f->broken = true;
-    f->run_ended |= !f->threaded;
+    f->run.failure = *failure;
+    f->run.broken = true;
+    f->run.ended |= !f->service.threaded;
 }
 
 /* The first `count` results of those that wait are on the disk: now they count. */
@@ -43,23 +39,23 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     kilter_farm *f = farm;
     pthread_mutex_lock(&f->lock);
     for (uint64_t i = 0; i < count; i++) {
-        kl_delivery *first = f->unstored.first;
-        f->unstored.first = first->next;
-        f->unstored_bytes -= bytes_of(first);
-        f->unstored_tasks -= first->count;
+        kl_delivery *first = f->storing.list.first;
+        f->storing.list.first = first->next;
+        f->storing.bytes -= bytes_of(first);
+        f->storing.tasks -= first->count;
         first->next = NULL;
         kl_delivery_list stored = {.first = first, .end = &first->next};
-        if (f->broken) /* its run is over, and they are not the next one's */
+        if (f->run.broken) /* its run is over, and they are not the next one's */
             kl_delivery_free(first);
         else
-            kl_delivery_append(&f->results, &stored);
+            kl_delivery_append(&f->run.results, &stored);
     }
     if (failure)
         stop_storing(f, failure);
     else
         note_end(f);
-    bool look = failure || (f->held && f->unstored_bytes <= UNSTORED_BYTES_MOST);
-    if (look && !f->closing) /* under the lock: a farm that closes has no transport any more */
+    bool look = failure || (f->storing.held && f->storing.bytes <= UNSTORED_BYTES_MOST);
+    if (look && !f->service.closing) /* under the lock: a farm that closes has no transport any more */
         kl_transport_wake(f->transport);
     pthread_cond_signal(&f->news);
     pthread_mutex_unlock(&f->lock);
@@ -82,14 +78,14 @@ static kilter_status store(kilter_farm *f, kl_delivery_list *list, kilter_error 
         delivery->next = NULL;
         if (status == KILTER_OK)
             status = check_size(delivery, &problem);
-        if (status != KILTER_OK || f->broken) {
+        if (status != KILTER_OK || f->run.broken) {
             kl_delivery_free(delivery);
             continue;
         }
-        f->unstored_bytes += bytes_of(delivery);
-        f->unstored_tasks += delivery->count;
-        kl_delivery_append(&f->unstored, &(kl_delivery_list){.first = delivery, .end = &delivery->next});
-        kl_trace_result(f->trace, &(kl_trace_result_row){.call = f->calls - 1,
+        f->storing.bytes += bytes_of(delivery);
+        f->storing.tasks += delivery->count;
+        kl_delivery_append(&f->storing.list, &(kl_delivery_list){.first = delivery, .end = &delivery->next});
+        kl_trace_result(f->record.trace, &(kl_trace_result_row){.call = f->storing.calls - 1,
                                                          .lo = delivery->lo,
                                                          .count = delivery->count,
                                                          .worker = delivery->worker,
@@ -102,34 +98,25 @@ static kilter_status store(kilter_farm *f, kl_delivery_list *list, kilter_error 
 }
 
 kilter_status kl_farm_take_results(kilter_farm *f, kl_delivery_list *list, kilter_error *error) {
-    if (f->settings.resume && f->trace)
+    if (f->settings.resume && f->record.trace)
         return store(f, list, error);
-    kl_delivery_append(&f->results, list);
+    kl_delivery_append(&f->run.results, list);
     return KILTER_OK;
 }
 
-bool kl_farm_holds(kilter_farm *f) {
-    f->held = f->unstored_bytes > UNSTORED_BYTES_MOST;
-    return f->held;
+bool kl_storing_holds(kl_storing *s) {
+    s->held = s->bytes > UNSTORED_BYTES_MOST;
+    return s->held;
 }
 
 void kl_farm_note_over(kilter_farm *f) {
-    f->run_over = true;
+    f->run.over = true;
     note_end(f);
-    if (f->unstored.first)
-        kl_trace_hurry(f->trace);
+    if (f->storing.list.first)
+        kl_trace_hurry(f->record.trace);
 }
 
 /* --- the record --- */
-
-kilter_status kl_farm_check_resume(const char *path, kilter_error *error) {
-    struct stat found;
-    if (stat(path, &found) != 0)
-        return kl_farm_check_folder("--resume", path, error);
-    if (access(path, R_OK | W_OK) != 0)
-        return kl_fail(error, KILTER_ERR_USAGE, "--resume: %s cannot be written: %s", path, strerror(errno));
-    return KILTER_OK;
-}
 
 kilter_status kl_farm_open_stored(kilter_farm *f, const kl_trace_run_row *row, kl_trace **trace,
                                   kilter_error *error) {
@@ -167,14 +154,20 @@ static void take(kl_known *known, uint64_t task) {
     known->taken[task / 8] |= (uint8_t)(1u << task % 8);
 }
 
-static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row *row, uint64_t lo,
-                             uint64_t count, const uint8_t *results, size_t size, kilter_error *error) {
+/* Nothing where there is no deliverer, or no task in the piece. */
+static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row *piece, kilter_error *error) {
+    if (!deliverer || piece->count == 0)
+        return KILTER_OK;
+    size_t size = piece->results.size;
     kl_delivery *delivery = malloc(sizeof *delivery + size);
     if (!delivery)
         return kl_fail(error, KILTER_ERR_MEMORY, "delivering stored results: memory ran out");
-    *delivery = (kl_delivery){
-        .lo = lo, .count = count, .size = size, .worker = row->worker, .results = delivery->copy};
-    memcpy(delivery->copy, results, size);
+    *delivery = (kl_delivery){.lo = piece->lo,
+                              .count = piece->count,
+                              .size = size,
+                              .worker = piece->worker,
+                              .results = delivery->copy};
+    memcpy(delivery->copy, piece->results.data, size);
     return kl_deliver(deliverer, (kl_delivery_list){.first = delivery, .end = &delivery->next}, error);
 }
 
@@ -183,12 +176,12 @@ static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row 
 static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, kl_deliverer *deliverer,
                               kilter_error *error) {
     kl_reader reader = kl_reader_of(row->results.data, row->results.size);
+    kl_trace_result_row piece = {.lo = row->lo, .worker = row->worker};
     kilter_status status = KILTER_OK;
     if (deliverer && row->lo + row->count > known->tasks)
         return differs(known, error);
-    uint64_t lo = row->lo, end = row->lo + row->count;
     size_t from = 0;
-    for (uint64_t task = lo; task < end && status == KILTER_OK; task++) {
+    for (uint64_t task = row->lo; task < row->lo + row->count && status == KILTER_OK; task++) {
         bool failed;
         kilter_bytes bytes;
         size_t at = reader.at;
@@ -198,16 +191,16 @@ static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, k
                            (unsigned long long)task);
         if (!failed && !is_taken(known, task)) {
             take(known, task);
+            piece.count++;
             continue;
         }
-        if (task > lo && deliverer)
-            status = deliver(deliverer, row, lo, task - lo, reader.data + from, at - from, error);
-        lo = task + 1;
+        piece.results = (kilter_bytes){reader.data + from, at - from};
+        status = deliver(deliverer, &piece, error);
+        piece = (kl_trace_result_row){.lo = task + 1, .worker = row->worker};
         from = reader.at;
     }
-    if (status == KILTER_OK && end > lo && deliverer)
-        status = deliver(deliverer, row, lo, end - lo, reader.data + from, reader.at - from, error);
-    return status;
+    piece.results = (kilter_bytes){reader.data + from, reader.at - from};
+    return status == KILTER_OK ? deliver(deliverer, &piece, error) : status;
 }
 
 static kilter_status take_all(kl_known *known, kl_deliverer *deliverer, kilter_error *error) {
@@ -270,7 +263,7 @@ static kilter_status find(kl_known *known, const char *path, const kl_trace_call
 }
 
 kilter_status kl_farm_note_addition(kilter_farm *f, const kl_addition *added, kilter_error *error) {
-    kl_known *known = f->known;
+    kl_known *known = f->run.known;
     if (!f->settings.resume)
         return KILTER_OK;
     const kl_trace_addition now = {.call = known->call,
@@ -279,7 +272,7 @@ kilter_status kl_farm_note_addition(kilter_farm *f, const kl_addition *added, ki
                                    .inputs = hash_inputs(added->inputs, added->count),
                                    .weights = hash_weights(added->weights, added->count)};
     if (known->repeated == known->addition_count) {
-        kl_trace_call_grows(f->trace, &now);
+        kl_trace_call_grows(f->record.trace, &now);
         return KILTER_OK;
     }
     const kl_trace_addition *then = &known->additions[known->repeated++];
@@ -292,19 +285,19 @@ kilter_status kl_farm_look_up(kilter_farm *f, const kilter_run *run, kl_known *k
     if (!f->settings.resume)
         return KILTER_OK;
     if (run->shared.data)
-        f->shared_hash = kl_hash(run->shared.data, run->shared.size, 0);
-    const kl_trace_call call = {.call = f->calls++,
+        f->storing.shared_hash = kl_hash(run->shared.data, run->shared.size, 0);
+    const kl_trace_call call = {.call = f->storing.calls++,
                                 .tasks = run->tasks,
                                 .inputs = hash_inputs(run->inputs, run->tasks),
                                 .weights = hash_weights(run->weights, run->tasks),
-                                .shared = f->shared_hash,
+                                .shared = f->storing.shared_hash,
                                 .grows = run->grows};
     known->call = call.call;
     kilter_status status = KILTER_OK;
-    if (call.call < kl_trace_calls(f->trace))
+    if (call.call < kl_trace_calls(f->record.trace))
         status = find(known, f->settings.resume, &call, error);
     if (status == KILTER_OK)
-        kl_trace_call_begins(f->trace, &call);
+        kl_trace_call_begins(f->record.trace, &call);
     return status;
 }
 

@@ -602,15 +602,15 @@ static void leave_one_behind(kilter_farm *f) {
     *late = (kl_delivery){.lo = TASKS + 1, .count = 1, .size = sizeof bytes, .results = late->copy};
     memcpy(late->copy, bytes, sizeof bytes);
     pthread_mutex_lock(&f->lock);
-    f->broken = true;
-    f->failure = (kilter_error){KILTER_ERR_SYSTEM, "broken"};
-    f->unstored_bytes += 1 << 20;
-    f->unstored_tasks++;
-    kl_delivery_append(&f->unstored, &(kl_delivery_list){.first = late, .end = &late->next});
+    f->run.broken = true;
+    f->run.failure = (kilter_error){KILTER_ERR_SYSTEM, "broken"};
+    f->storing.bytes += 1 << 20;
+    f->storing.tasks++;
+    kl_delivery_append(&f->storing.list, &(kl_delivery_list){.first = late, .end = &late->next});
     kl_trace_result(
-        f->trace, &(kl_trace_result_row){.lo = late->lo, .count = 1, .results = {late->results, late->size}});
-    kl_trace_hurry(f->trace);
-    while (f->unstored.first)
+        f->record.trace, &(kl_trace_result_row){.lo = late->lo, .count = 1, .results = {late->results, late->size}});
+    kl_trace_hurry(f->record.trace);
+    while (f->storing.list.first)
         pthread_cond_wait(&f->news, &f->lock);
     pthread_mutex_unlock(&f->lock);
 }

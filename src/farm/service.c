@@ -1,0 +1,197 @@
+/* The service of a master: a thread that takes in events and deals chunks while the callback computes. Where
+ * the transport cannot be used from another thread, the caller's thread does that in turn. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "farm/farm_private.h"
+
+static const double PROGRESS_S = 0.5;    /* between two progress lines on a terminal */
+static const double PROGRESS_LOG_S = 10; /* and elsewhere */
+static const double STORED_S = 0.02;     /* without a service thread: between two looks at what is stored */
+
+static void show_progress(kilter_farm *f) {
+    double now_s = kl_now_s(&f->clock);
+    bool terminal = isatty(STDERR_FILENO) == 1;
+    if (!f->settings.options.progress || now_s < f->service.progress_at_s)
+        return;
+    f->service.progress_at_s = now_s + (terminal ? PROGRESS_S : PROGRESS_LOG_S);
+    char text[320];
+    kl_master_progress(f->master, text, sizeof text);
+    fprintf(stderr, terminal ? "\r%s: %s\033[K" : "%s: %s\n", f->settings.name, text);
+}
+
+static void end_progress(const kilter_farm *f) {
+    if (f->settings.options.progress && isatty(STDERR_FILENO) == 1)
+        fprintf(stderr, "\r\033[K");
+}
+
+/* unbegun: it waited for workers. */
+static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *error) {
+    kilter_error why = {KILTER_OK, ""};
+    char more[KILTER_ERROR_TEXT_BYTES];
+    if (unbegun)
+        return kl_fail(error, KILTER_ERR_CANCELLED, "cancelled before it began");
+    kilter_status status = kl_master_cancel(f->master, &why);
+    if (status == KILTER_OK)
+        return KILTER_OK;
+    kl_farm_say_interrupt(f, more, sizeof more);
+    return kl_fail(error, status, "%s%s", why.text, more);
+}
+
+/* What the other threads want of the next turn. */
+typedef struct orders {
+    const kilter_run *request; /* NULL: no run is to begin */
+    kl_spans done;             /* of it */
+    double spent_s;
+    kl_grain_plan grain;
+    kl_expectation expected;
+    bool cancel, unbegun; /* unbegun: a run that waits for workers */
+    bool was_running;     /* or is to begin */
+    kl_additions additions;
+    bool grown;
+    kl_trace *new_trace; /* NULL: nothing new */
+    kl_tuning tuning;
+} orders;
+
+static void take_request(kilter_farm *f, orders *o) {
+    f->run.gathered |= !f->settings.listen || kl_master_ready(f->master) >= f->workers;
+    bool deals = f->run.request && !kl_known_all(f->run.known, f->run.request->tasks);
+    o->request = f->run.gathered || !deals ? f->run.request : NULL;
+    /* what comes before there is a request is kept for it */
+    o->cancel = f->stop.cancelled && (f->run.request || kl_master_running(f->master));
+    o->unbegun = o->cancel && f->run.request && !o->request;
+    if (o->request || o->unbegun)
+        f->run.request = NULL;
+    f->stop.cancelled &= !o->cancel;
+    if (!o->request)
+        return;
+    o->done = (kl_spans){f->run.known->spans, f->run.known->first};
+    o->spent_s = f->run.spent_s;
+    o->grain = f->plans.grain;
+    o->expected = f->plans.expected;
+    f->plans = (kl_plans){0}; /* what was asked is answered */
+}
+
+/* Under the lock. */
+static void take_orders(kilter_farm *f, orders *o) {
+    *o = (orders){0};
+    kl_farm_answer_grain(f);
+    take_request(f, o);
+    if (!f->run.request)
+        o->additions = kl_farm_take_additions(f, &o->grown);
+    o->new_trace = f->record.told ? NULL : f->record.trace;
+    f->record.told |= o->new_trace != NULL;
+    o->tuning = f->outside.tuning;
+    f->outside.tuning = (kl_tuning){0};
+    kl_farm_take_drain(f);
+}
+
+static kilter_status begin_run(kilter_farm *f, const orders *o, kilter_error *error) {
+    f->service.progress_at_s = kl_now_s(&f->clock) + PROGRESS_S;
+    kl_master_spent(f->master, o->spent_s);
+    kl_master_note_grain(f->master, &o->grain);
+    kl_master_note_expectation(f->master, &o->expected);
+    kl_master_done_before(f->master, o->done);
+    return kl_master_begin(f->master, o->request, error);
+}
+
+/* And take in one event. */
+static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    if (o->new_trace)
+        kl_master_record(f->master, o->new_trace);
+    if (o->tuning.set)
+        kl_master_tune(f->master, &o->tuning, NULL); /* it was checked */
+    if (o->request)
+        status = begin_run(f, o, error);
+    if (status == KILTER_OK)
+        status = kl_farm_grow(f, &o->additions, o->grown, error);
+    if (status == KILTER_OK && o->cancel)
+        status = cancel_run(f, o->unbegun, error);
+    if (status == KILTER_OK && (kl_master_running(f->master) || !o->was_running))
+        status = kl_master_turn(f->master, timeout_s, error);
+    return status;
+}
+
+/* What came of it, to the caller's thread. Under the lock. */
+static void hand_over(kilter_farm *f, bool was_running, kilter_status status, kilter_error *error) {
+    bool running = kl_master_running(f->master);
+    kl_delivery_list results = kl_master_take(f->master);
+    kilter_status taken = kl_farm_take_results(f, &results, status == KILTER_OK ? error : NULL);
+    status = status == KILTER_OK ? taken : status;
+    if (status != KILTER_OK) {
+        f->run.failure = *error;
+        f->run.broken |= running || !was_running; /* not just the run is lost */
+    }
+    if ((was_running && !running) || status != KILTER_OK) {
+        kl_farm_note_over(f);
+        kl_master_summary(f->master, &f->run.summary);
+        snprintf(f->run.decision, sizeof f->run.decision, "%s", f->run.summary.decision ? f->run.summary.decision : "");
+        f->run.summary.decision = f->run.decision;
+    }
+    kl_farm_show_state(f, f->run.ended);
+    pthread_cond_signal(&f->news);
+}
+
+/* How long it may wait for an event. */
+static double patience_s(kilter_farm *f, double timeout_s) {
+    double tend_s = kl_farm_tend_local(f);
+    return tend_s < HUGE_VAL && (timeout_s < 0 || timeout_s > tend_s) ? tend_s : timeout_s;
+}
+
+void kl_farm_turn(kilter_farm *f, bool run_is_on) {
+    orders o;
+    double timeout_s = f->settings.options.progress && run_is_on ? PROGRESS_S : -1;
+    kilter_error error = {KILTER_OK, ""};
+    pthread_mutex_lock(&f->lock);
+    take_orders(f, &o);
+    kl_master_unsafe(f->master, f->storing.tasks, kl_storing_holds(&f->storing));
+    if (!f->service.threaded && f->storing.list.first && (timeout_s < 0 || timeout_s > STORED_S))
+        timeout_s = STORED_S;
+    pthread_mutex_unlock(&f->lock);
+    o.was_running = kl_master_running(f->master) || o.request || o.unbegun;
+    kilter_status status = follow(f, &o, patience_s(f, timeout_s), &error);
+    if (kl_master_running(f->master))
+        show_progress(f);
+    else if (o.was_running)
+        end_progress(f);
+    pthread_mutex_lock(&f->lock);
+    hand_over(f, o.was_running, status, &error);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void *service_main(void *arg) {
+    kilter_farm *f = arg;
+    for (;;) {
+        pthread_mutex_lock(&f->lock);
+        bool stop = f->service.closing || f->run.broken;
+        f->run.ended |= f->run.broken;
+        pthread_cond_signal(&f->news);
+        pthread_mutex_unlock(&f->lock);
+        if (stop)
+            return NULL;
+        kl_farm_turn(f, kl_master_running(f->master));
+    }
+}
+
+kilter_status kl_farm_start_service(kilter_farm *f, kilter_error *error) {
+    if (!f->transport->ops->threads)
+        return KILTER_OK;
+    f->service.threaded = true; /* before the thread looks at it */
+    int code = kl_thread_start(&f->service.thread, service_main, f);
+    if (code != 0)
+        f->service.threaded = false;
+    return code == 0 ? KILTER_OK
+                     : kl_fail(error, KILTER_ERR_SYSTEM, "starting the service thread: %s", strerror(code));
+}
+
+void kl_farm_end_service(kilter_farm *f) {
+    pthread_mutex_lock(&f->lock);
+    f->service.closing = true;
+    pthread_mutex_unlock(&f->lock);
+    if (!f->service.threaded)
+        return;
+    kl_transport_wake(f->transport);
+    pthread_join(f->service.thread, NULL);
+}

@@ -1,0 +1,48 @@
+/* Whose the farm is just now, and what it costs: CPU time of its own threads and of the caller's. */
+#include "farm/farm_private.h"
+
+static const uint64_t RUNS_LOOKED_FOR_THREADS = 3; /* the first ones: then all are there */
+
+/* Those that work for the farm beside the service thread; a program may have others. */
+static void find_threads(kilter_farm *f) {
+    enum { MOST = sizeof f->usage.helper_cpu / sizeof *f->usage.helper_cpu };
+    f->usage.helpers = kl_threads_named("ZMQbg/", f->usage.helper_cpu, MOST);
+    f->usage.helpers += kl_threads_named(KL_TRACE_THREAD, f->usage.helper_cpu + f->usage.helpers, MOST - f->usage.helpers);
+}
+
+bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
+    kilter_farm *f = farm;
+    if (!f->service.threaded || f->clock.simulated)
+        return false;
+    pthread_mutex_lock(&f->lock);
+    bool in_use = f->usage.in_use;
+    *callbacks_s = in_use ? kl_cpu_s(f->usage.cpu) : 0;
+    uint64_t calls = f->storing.calls;
+    pthread_mutex_unlock(&f->lock);
+    if (calls <= RUNS_LOOKED_FOR_THREADS)
+        find_threads(f);
+    *farm_s = kl_cpu_s(kl_thread_cpu());
+    for (uint32_t i = 0; i < f->usage.helpers; i++)
+        *farm_s += kl_cpu_s(f->usage.helper_cpu[i]);
+    return in_use;
+}
+
+kilter_status kl_farm_begin_use(kilter_farm *f, const char *what, kilter_error *error) {
+    pthread_mutex_lock(&f->lock);
+    bool in_use = f->usage.in_use;
+    if (!in_use)
+        f->usage.cpu = kl_thread_cpu();
+    f->usage.in_use = true;
+    pthread_mutex_unlock(&f->lock);
+    return in_use ? kl_fail(error, KILTER_ERR_USAGE,
+                            "%s: the farm's last run has not returned; call it after that, and not from the "
+                            "callback",
+                            what)
+                  : KILTER_OK;
+}
+
+void kl_farm_end_use(kilter_farm *f) {
+    pthread_mutex_lock(&f->lock);
+    f->usage.in_use = false;
+    pthread_mutex_unlock(&f->lock);
+}
