@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* One message holds at most about this much of inputs and weights; a larger plan goes out as several chunks.
  */
@@ -29,109 +28,11 @@ void kl_balance_free(kl_balance *b) {
     kl_bag_free(&b->bag);
     kl_ledger_free(&b->ledger);
     kl_buffer_free(&b->buffer);
-    free(b->grown.inputs);
-    free(b->grown.weights);
+    free(b->data.own_inputs);
+    free(b->data.own_weights);
     free(b->views);
-    free(b->gone);
+    free(b->places.gone);
     *b = (kl_balance){0};
-}
-
-/* So many that had a part in the run keep their places after they are gone. */
-enum { GONE_KEPT = 1024 };
-
-/* Two that are gone count as one from now on, which did the work of both. */
-static void add_up(kl_worker_view *into, const kl_worker_view *from) {
-    into->units += from->units;
-    into->busy_s += from->busy_s;
-    kl_stat_merge(&into->run_unit_s, &from->run_unit_s);
-}
-
-/* A place that nobody needs any more; false: there is none. */
-static bool take_place(kl_balance *b, uint32_t *place) {
-    uint32_t i = 0;
-    while (i < b->gone_count && b->views[b->gone[i]].units > 0)
-        i++;
-    if (i == b->gone_count && b->gone_count <= GONE_KEPT)
-        return false;
-    if (i == b->gone_count) {
-        i = 0;
-        add_up(&b->views[b->gone[1]], &b->views[b->gone[0]]);
-    }
-    *place = b->gone[i];
-    b->gone_count--;
-    memmove(b->gone + i, b->gone + i + 1, (b->gone_count - i) * sizeof *b->gone);
-    return true;
-}
-
-static bool add_place(kl_balance *b, uint32_t *place) {
-    uint32_t slots = b->snapshot.slots;
-    if ((slots & (slots + 1)) == 0) { /* room for 1, 3, 7, 15 … */
-        size_t room = 2 * (size_t)slots + 1;
-        kl_worker_view *views = realloc(b->views, room * sizeof *views);
-        if (!views)
-            return false;
-        b->views = views;
-        b->snapshot.workers = views;
-        uint32_t *gone = realloc(b->gone, room * sizeof *gone);
-        if (!gone)
-            return false;
-        b->gone = gone;
-    }
-    if (kl_crew_reserve(b->crew, slots + 1) != KILTER_OK)
-        return false;
-    b->snapshot.slots = slots + 1;
-    *place = slots;
-    return true;
-}
-
-kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_error *error) {
-    uint32_t place;
-    if (!take_place(b, &place) && !add_place(b, &place))
-        return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", b->next_number);
-    b->views[place] = (kl_worker_view){.number = b->next_number++};
-    kl_crew_update(b->crew, b->views, place);
-    kl_dealer_joined(b->dealer, place);
-    *worker = place;
-    return KILTER_OK;
-}
-
-void kl_balance_remove_worker(kl_balance *b, uint32_t worker) {
-    kl_balance_present(b, worker, false);
-    b->gone[b->gone_count++] = worker;
-}
-
-void kl_balance_present(kl_balance *b, uint32_t worker, bool present) {
-    kl_worker_view *view = &b->views[worker];
-    if (view->present != present)
-        b->snapshot.present += present ? 1 : UINT32_MAX; /* + 1 or − 1 */
-    if (view->present != present)
-        kl_dealer_changed(b->dealer);
-    view->present = present;
-    view->resting = false;
-    kl_crew_update(b->crew, b->views, worker);
-}
-
-void kl_balance_rest(kl_balance *b, uint32_t worker, bool resting) {
-    kl_balance_present(b, worker, !resting);
-    b->views[worker].resting = resting;
-    kl_crew_update(b->crew, b->views, worker);
-}
-
-void kl_balance_answer_cost(kl_balance *b, double busy_s) {
-    kl_stat_add(&b->answer, busy_s, kl_now_s(&b->clock));
-}
-
-/* Dealing goes by the smaller cost: where a message waits for a core that others use, the chunk was asked for
- * early enough, and nobody's time is lost. */
-void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool probe) {
-    kl_msgcost_add(&b->message, bytes, one_way_s);
-    if (probe)
-        kl_msgcost_add(&b->probed, bytes, one_way_s);
-    kl_stat_add(&b->round_trip, 2 * one_way_s, kl_now_s(&b->clock));
-    kl_linear now = kl_msgcost_fit(&b->message), probed = kl_msgcost_fit(&b->probed);
-    b->message_now = now;
-    b->snapshot.message = b->probed.count > 0 && probed.fixed_s < now.fixed_s ? probed : now;
-    b->snapshot.round_trip_s = 2 * b->snapshot.message.fixed_s;
 }
 
 kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, double factor,
@@ -213,15 +114,15 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     s->began_s = s->now_s = kl_now_s(&b->clock);
     s->tasks = s->left = b->bag.left;
     s->units = s->left_units = b->bag.units;
-    b->inputs = run->inputs;
-    b->weights = run->weights;
+    b->data.inputs = run->inputs;
+    b->data.weights = run->weights;
     b->result_bytes = run->results ? run->result_bytes : 0;
     b->chunks = b->largest = 0;
     b->smallest = UINT64_MAX;
     b->run_unit_s = (kl_stat){0};
     take_task_work(b, run);
     b->snapshot.task_bytes = b->snapshot.result_bytes = 0;
-    kl_msgcost_next_window(&b->message);
+    kl_msgcost_next_window(&b->traffic.message);
     kl_views_begin(b->views, s->slots);
     kl_crew_look_again(b->crew, b->views, s->now_s);
     if (kl_dealer_begin(b->dealer, s) != KILTER_OK)
@@ -236,46 +137,9 @@ static const kl_snapshot *look(kl_balance *b) {
     s->now_s = kl_now_s(&b->clock);
     s->left = b->bag.left;
     s->left_units = b->bag.left_units;
-    s->answer_s = b->answer.mean;
+    s->answer_s = b->traffic.answer.mean;
     kl_crew_advance(b->crew, s->now_s);
     return s;
-}
-
-/* --- growing --- */
-
-/* Inputs of all tasks as one array, those added last. */
-static bool add_inputs(kl_balance *b, uint64_t count, const kilter_bytes *inputs) {
-    uint64_t tasks = b->bag.tasks;
-    bool own = b->inputs && b->inputs == b->grown.inputs;
-    if (!b->inputs && !inputs)
-        return true;
-    kilter_bytes *all = kl_array_grow(b->grown.inputs, &b->grown.inputs_room, tasks + count, sizeof *all);
-    if (!all)
-        return false;
-    for (uint64_t i = 0; !own && i < tasks; i++)
-        all[i] = b->inputs ? b->inputs[i] : (kilter_bytes){0};
-    for (uint64_t i = 0; i < count; i++)
-        all[tasks + i] = inputs ? inputs[i] : (kilter_bytes){0};
-    b->inputs = b->grown.inputs = all;
-    return true;
-}
-
-/* Likewise weights: what has none is 1 unit. */
-static bool add_weights(kl_balance *b, uint64_t count, const double *weights) {
-    uint64_t tasks = b->bag.tasks;
-    double unit = 1 / b->bag.scale;
-    bool own = b->weights && b->weights == b->grown.weights;
-    if (!b->weights && !weights)
-        return true;
-    double *all = kl_array_grow(b->grown.weights, &b->grown.weights_room, tasks + count, sizeof *all);
-    if (!all)
-        return false;
-    for (uint64_t i = 0; !own && i < tasks; i++)
-        all[i] = b->weights ? b->weights[i] : unit;
-    for (uint64_t i = 0; i < count; i++)
-        all[tasks + i] = weights ? weights[i] : unit;
-    b->weights = b->grown.weights = all;
-    return true;
 }
 
 kilter_status kl_balance_grow(kl_balance *b, uint64_t count, const kilter_bytes *inputs,
@@ -283,7 +147,7 @@ kilter_status kl_balance_grow(kl_balance *b, uint64_t count, const kilter_bytes 
     kl_snapshot *s = &b->snapshot;
     kl_span added = {b->bag.tasks, b->bag.tasks + count};
     uint64_t left = b->bag.left;
-    if (!add_inputs(b, count, inputs) || !add_weights(b, count, weights) ||
+    if (!kl_run_data_add(&b->data, &b->bag, count, inputs, weights) ||
         kl_ledger_grow(&b->ledger, count) != KILTER_OK ||
         kl_bag_grow(&b->bag, count, weights, done) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "adding %llu tasks to a run: memory ran out",
@@ -305,51 +169,45 @@ kilter_status kl_balance_grow(kl_balance *b, uint64_t count, const kilter_bytes 
 
 /* As much of the span as one message should hold: at least a task. */
 static kl_span fit_message(const kl_balance *b, kl_span span) {
-    size_t each = (b->weights ? sizeof(double) : 0) + (b->inputs ? sizeof(uint32_t) : 0), bytes = 0;
+    size_t each = (b->data.weights ? sizeof(double) : 0) + (b->data.inputs ? sizeof(uint32_t) : 0), bytes = 0;
     for (uint64_t i = span.lo; each > 0 && i < span.hi; i++) {
-        bytes += each + (b->inputs ? b->inputs[i].size : 0);
+        bytes += each + (b->data.inputs ? b->data.inputs[i].size : 0);
         if (bytes > CHUNK_BYTES && i > span.lo)
             span.hi = i; /* ends the loop */
     }
     return span;
 }
 
-/* A chunk that waits for another on the wire tells of that one, too. */
-static const double QUIET_PART = 0.1; /* of a start-up may be waited for */
-
-static bool wire_is_quiet(const kl_balance *b, double now_s) {
-    return b->wire_free_s - now_s <= QUIET_PART * b->message_now.fixed_s;
-}
-
-static void note_sent(kl_balance *b, uint64_t bytes, double now_s) {
-    b->wire_free_s = fmax(b->wire_free_s, now_s) + b->message_now.per_unit_s * (double)bytes;
-}
-
-static kilter_status send_span(kl_balance *b, kl_peer peer, double asked_s, kl_span span, double finish_s,
+static kilter_status send_span(kl_balance *b, const kl_request *request, kl_span span, double finish_s,
                                kl_chunk *chunk, kilter_error *error) {
-    *chunk = (kl_chunk){.id = b->next_chunk, .lo = span.lo, .hi = span.hi, .at = span.lo};
-    chunk->units = kl_bag_units(&b->bag, span);
-    chunk->finish_s = finish_s;
-    kl_chunk_head head = {
-        .run = b->snapshot.run, .chunk = chunk->id, .lo = span.lo, .count = span.hi - span.lo};
-    head.shared = b->shared_hash;
-    head.result_bytes = b->result_bytes;
-    head.lead_s = kl_lead_s(&b->snapshot);
+    *chunk = (kl_chunk){.id = b->next_chunk,
+                        .lo = span.lo,
+                        .hi = span.hi,
+                        .at = span.lo,
+                        .worker = request->worker,
+                        .units = kl_bag_units(&b->bag, span),
+                        .finish_s = finish_s};
     double now_s = kl_now_s(&b->clock);
-    head.held_s = fmax(0, now_s - asked_s);
-    head.quiet = wire_is_quiet(b, now_s);
-    kl_receipt receipt;
-    kilter_status status = kl_move_chunk(b->transport, peer, &head, b->weights, b->bag.scale, b->inputs,
-                                         &b->buffer, &receipt, error);
+    kl_chunk_head head = {.run = b->snapshot.run,
+                          .chunk = chunk->id,
+                          .lo = span.lo,
+                          .count = span.hi - span.lo,
+                          .shared = b->shared_hash,
+                          .result_bytes = b->result_bytes,
+                          .lead_s = kl_lead_s(&b->snapshot),
+                          .held_s = fmax(0, now_s - request->asked_s),
+                          .quiet = kl_traffic_is_quiet(&b->traffic, now_s)};
+    kl_payload payload = {b->data.inputs, b->data.weights, b->bag.scale, &b->buffer};
+    kilter_status status =
+        kl_move_chunk(b->transport, request->peer, &head, &payload, &chunk->bytes_out, error);
     if (status != KILTER_OK)
         return status;
-    note_sent(b, receipt.bytes, now_s);
-    chunk->bytes_out = receipt.bytes;
+    kl_traffic_sent(&b->traffic, chunk->bytes_out, now_s);
     chunk->dealt_s = kl_now_s(&b->clock);
     return KILTER_OK;
 }
 
-static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *plan, kl_chunk *chunk,
+static kilter_status move(kl_balance *b, const kl_request *request, kl_plan *plan, kl_chunk *chunk,
                           kilter_error *error) {
     kl_decision *d = &plan->decision;
     kl_offer offer = kl_bag_offer(&b->bag, b->dealer, &b->snapshot, (uint32_t)d->subject, d->count);
@@ -358,17 +216,16 @@ static kilter_status move(kl_balance *b, kl_peer peer, double asked_s, kl_plan *
     plan->cut_short = offer.cut_short || span.hi < offer.span.hi;
     offer.span = span;
     kl_bag_take(&b->bag, &offer);
-    kilter_status status = send_span(b, peer, asked_s, span, d->forecast_s, chunk, error);
+    kilter_status status = send_span(b, request, span, d->forecast_s, chunk, error);
     if (status != KILTER_OK && kl_bag_return(&b->bag, span) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking tasks back from a lost worker: memory ran out");
     return status;
 }
 
-static void note_dealt(kl_balance *b, uint32_t worker, kl_chunk *chunk) {
+static void note_dealt(kl_balance *b, const kl_chunk *chunk) {
     uint64_t count = chunk->hi - chunk->lo;
-    chunk->worker = worker;
-    kl_view_dealt(&b->views[worker], count, chunk->units, chunk->dealt_s);
-    kl_crew_update(b->crew, b->views, worker);
+    kl_view_dealt(&b->views[chunk->worker], count, chunk->units, chunk->dealt_s);
+    kl_crew_update(b->crew, b->views, chunk->worker);
     b->next_chunk++;
     b->chunks++;
     b->smallest = count < b->smallest ? count : b->smallest;
@@ -384,32 +241,32 @@ void kl_balance_rescue(kl_balance *b, const kl_board *board, kl_rescue *rescue) 
         record(b, UINT64_MAX, &rescue->decision);
 }
 
-kilter_status kl_balance_deal(kl_balance *b, uint32_t worker, kl_peer peer, double asked_s, bool again,
-                              kl_chunk *chunk, bool *dealt, kilter_error *error) {
+kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk *chunk, bool *dealt,
+                              kilter_error *error) {
     *dealt = false;
     if (b->bag.left == 0)
         return KILTER_OK;
-    if (!again) {
-        kl_view_asked(&b->views[worker], kl_now_s(&b->clock));
-        kl_crew_update(b->crew, b->views, worker);
+    if (!request->again) {
+        kl_view_asked(&b->views[request->worker], kl_now_s(&b->clock));
+        kl_crew_update(b->crew, b->views, request->worker);
     }
     const kl_snapshot *snapshot = look(b); /* measure: what is so now */
-    kl_plan plan;                          /*                         */
-    kl_dealer_plan(b->dealer, snapshot, worker,
-                   &plan); /* model and decide: what each choice would take, and which it is */
+    kl_plan plan;
+    /* model and decide: what each choice would take, and which it is */
+    kl_dealer_plan(b->dealer, snapshot, request->worker, &plan);
     if (plan.decision.count == 0) {
-        if (!again)
+        if (!request->again)
             record(b, UINT64_MAX, &plan.decision);
         return KILTER_OK;
     }
-    kilter_status status =
-        move(b, peer, asked_s, &plan, chunk, error); /* move: what it cost is measured next time */
+    /* move: what it cost is measured next time */
+    kilter_status status = move(b, request, &plan, chunk, error);
     if (status != KILTER_OK)
         return status;
     if (kl_dealer_commit(b->dealer, snapshot, &plan) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "dealing chunk %llu: memory ran out",
                        (unsigned long long)chunk->id);
-    note_dealt(b, worker, chunk);
+    note_dealt(b, chunk);
     record(b, chunk->id, &plan.decision);
     *dealt = true;
     return KILTER_OK;
@@ -424,12 +281,12 @@ static void note_times(kl_chunk *chunk, const kl_segment *segment, double offset
     chunk->began_s = fmax(chunk->dealt_s, fmin(began_s, chunk->ended_s - chunk->busy_s));
 }
 
-void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,
-                       double offset_s, uint64_t bytes, uint64_t failed) {
-    double now_s = kl_now_s(&b->clock);
-    double units = kl_bag_units(&b->bag, (kl_span){segment->lo, segment->lo + segment->count});
+void kl_balance_report(kl_balance *b, kl_chunk *chunk, const kl_segment *segment, double offset_s,
+                       uint64_t bytes, uint64_t failed) {
+    kl_span tasks = {segment->lo, segment->lo + segment->count};
+    kl_worker_view *view = &b->views[chunk->worker];
     note_times(chunk, segment, offset_s);
-    kl_homes_note(&b->bag.homes, (kl_span){segment->lo, segment->lo + segment->count}, worker);
+    kl_homes_note(&b->bag.homes, tasks, chunk->worker);
     chunk->at += segment->count;
     chunk->bytes_in += bytes;
     chunk->failed += failed;
@@ -438,9 +295,10 @@ void kl_balance_report(kl_balance *b, uint32_t worker, kl_chunk *chunk, const kl
     unit_s.last_s = chunk->ended_s;
     kl_stat_merge(&b->run_unit_s, &unit_s);
     kl_stat_merge(&b->snapshot.unit_s, &unit_s);
-    kl_view_reported(&b->views[worker], &unit_s, segment->busy_s, units, b->snapshot.unit_s.mean, now_s);
-    kl_sizes_add(&b->snapshot.sizes, &unit_s, kl_worker_rate(&b->views[worker]));
-    kl_crew_update(b->crew, b->views, worker);
+    kl_view_reported(view, &unit_s, segment->busy_s, kl_bag_units(&b->bag, tasks), b->snapshot.unit_s.mean,
+                     kl_now_s(&b->clock));
+    kl_sizes_add(&b->snapshot.sizes, &unit_s, kl_worker_rate(view));
+    kl_crew_update(b->crew, b->views, chunk->worker);
     double weight = (double)segment->count / (double)b->run_unit_s.count;
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);
 }
@@ -450,55 +308,52 @@ static void unqueue(kl_balance *b, uint32_t worker, uint64_t tasks, double units
     kl_crew_update(b->crew, b->views, worker);
 }
 
-void kl_balance_cut(kl_balance *b, uint32_t worker, kl_chunk *chunk, uint64_t from) {
+void kl_balance_cut(kl_balance *b, kl_chunk *chunk, uint64_t from) {
     kl_span rest = {from, chunk->hi};
     if (!chunk->stale) {
-        unqueue(b, worker, rest.hi - rest.lo, kl_bag_units(&b->bag, rest));
+        unqueue(b, chunk->worker, rest.hi - rest.lo, kl_bag_units(&b->bag, rest));
         chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, from});
     }
     chunk->hi = from;
 }
 
-void kl_balance_abandon(kl_balance *b, uint32_t worker, kl_chunk *chunk) {
+void kl_balance_abandon(kl_balance *b, kl_chunk *chunk) {
     uint64_t hi = chunk->hi, next = chunk->at + 1 < hi ? chunk->at + 1 : hi;
-    kl_balance_cut(b, worker, chunk, next);
+    kl_balance_cut(b, chunk, next);
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, chunk->at});
-    kl_balance_end_chunk(b, worker, chunk, false); /* others did the rest */
+    kl_balance_end_chunk(b, chunk, false); /* others did the rest */
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->at, next});
-    kl_view_abandoned(&b->views[worker], chunk->units, b->snapshot.unit_s.mean, kl_now_s(&b->clock));
+    kl_view_abandoned(&b->views[chunk->worker], chunk->units, b->snapshot.unit_s.mean, kl_now_s(&b->clock));
     chunk->hi = hi;
     chunk->stale = true;
 }
 
-void kl_balance_forget(kl_balance *b, uint32_t worker, const kl_chunk *chunk) {
-    unqueue(b, worker, chunk->units > 0, chunk->units);
+void kl_balance_forget(kl_balance *b, const kl_chunk *chunk) {
+    unqueue(b, chunk->worker, chunk->units > 0, chunk->units);
 }
 
-kilter_status kl_balance_return(kl_balance *b, kl_span span) {
-    return kl_bag_return(&b->bag, span);
-}
-
-kilter_status kl_balance_deal_span(kl_balance *b, uint32_t worker, kl_peer peer, double asked_s, kl_span span,
-                                   double finish_s, kl_chunk *chunk, kilter_error *error) {
-    kl_view_asked(&b->views[worker], kl_now_s(&b->clock));
+kilter_status kl_balance_deal_span(kl_balance *b, const kl_request *request, kl_span span, double finish_s,
+                                   kl_chunk *chunk, kilter_error *error) {
+    kl_view_asked(&b->views[request->worker], kl_now_s(&b->clock));
     look(b);
-    kilter_status status = send_span(b, peer, asked_s, span, finish_s, chunk, error);
+    kilter_status status = send_span(b, request, span, finish_s, chunk, error);
     if (status == KILTER_OK)
-        note_dealt(b, worker, chunk);
+        note_dealt(b, chunk);
     return status;
 }
 
-void kl_balance_end_chunk(kl_balance *b, uint32_t worker, const kl_chunk *chunk, bool lost) {
+void kl_balance_end_chunk(kl_balance *b, const kl_chunk *chunk, bool lost) {
+    kl_worker_view *view = &b->views[chunk->worker];
     if (!lost) {
-        kl_wap_add(&b->views[worker].wap, chunk->busy_s, chunk->units);
-        kl_crew_update(b->crew, b->views, worker);
+        kl_wap_add(&view->wap, chunk->busy_s, chunk->units);
+        kl_crew_update(b->crew, b->views, chunk->worker);
     }
     kl_trace_chunk(b->trace, &(kl_trace_chunk_row){
                                  .run = b->snapshot.run,
                                  .chunk = chunk->id,
                                  .lo = chunk->lo,
                                  .hi = chunk->lo + chunk->counted, /* each task stands in one row */
-                                 .worker = b->views[worker].number,
+                                 .worker = view->number,
                                  .units = chunk->units,
                                  .dealt_s = chunk->dealt_s - b->opened_s,
                                  .began_s = chunk->began_s > 0 ? chunk->began_s - b->opened_s : 0,

@@ -104,6 +104,30 @@ typedef struct kl_chunk {
     uint64_t counted; /* reported tasks that nobody had done before */
 } kl_chunk;
 
+/* The workers' places; places.c */
+typedef struct kl_places {
+    uint32_t next_number;
+    uint32_t *gone; /* places of those that are gone, the first one gone first; room for all places */
+    uint32_t gone_count;
+} kl_places;
+
+/* What messages cost; traffic.c */
+typedef struct kl_traffic {
+    kl_msgcost message, probed; /* of the traffic lately, probes included; of the probes alone */
+    kl_linear now;              /* fit of `message` */
+    double free_s;              /* when the chunks sent so far should have left */
+    kl_stat answer, round_trip;
+} kl_traffic;
+
+/* Inputs and weights of the run's tasks; data.c */
+typedef struct kl_run_data {
+    const kilter_bytes *inputs; /* the user's unless the run has grown */
+    const double *weights;
+    kilter_bytes *own_inputs; /* of a run that has grown, those it began with first */
+    double *own_weights;
+    uint64_t inputs_room, weights_room;
+} kl_run_data;
+
 typedef struct kl_balance {
     kl_clock clock;
     kl_transport *transport;
@@ -117,24 +141,13 @@ typedef struct kl_balance {
     kl_snapshot snapshot;
     kl_worker_view *views;      /* snapshot.workers, writable: the crew is told of every change */
     kl_crew *crew;              /* snapshot.crew */
-    kl_msgcost message, probed; /* of the traffic lately, probes included; of the probes alone */
-    kl_linear message_now;      /* fit of `message` */
-    double wire_free_s;         /* when the chunks sent so far should have left */
-    kl_stat answer, round_trip;
+    kl_traffic traffic;
     kl_stat run_unit_s;         /* seconds per unit of this run's tasks */
     double task_work;           /* of a task of the last run, as its program counts; 0: it never did */
     double mean_rate;           /* of those that took part in the last run, for kl_iteration.speeds */
-    const kilter_bytes *inputs; /* the run's, the user's unless it has grown */
-    const double *weights;
-    struct kl_grown { /* inputs and weights of a run that has grown, those it began with first */
-        kilter_bytes *inputs;
-        double *weights;
-        uint64_t inputs_room, weights_room;
-    } grown;
+    kl_run_data data;
     uint64_t next_chunk, chunks, smallest, largest; /* of the run; smallest and largest in tasks */
-    uint32_t next_number;
-    uint32_t *gone; /* places of those that are gone, the first one gone first; room for all places */
-    uint32_t gone_count;
+    kl_places places;
     kl_buffer buffer;
 } kl_balance;
 
@@ -172,29 +185,35 @@ kilter_status kl_balance_begin(kl_balance *balance, uint64_t number, const kilte
  * first ones. KILTER_ERR_MEMORY. */
 kilter_status kl_balance_grow(kl_balance *balance, uint64_t count, const kilter_bytes *inputs,
                               const double *weights, kl_spans done, kilter_error *error);
-/* `worker` asked for work at asked_s: deal it the next chunk. *dealt = false: nothing for it now (the bag is
- * empty, or the policy holds back). again: another look at a request held back before. On
- * KILTER_ERR_PEER the worker is gone and nothing was dealt. */
-kilter_status kl_balance_deal(kl_balance *balance, uint32_t worker, kl_peer peer, double asked_s, bool again,
-                              kl_chunk *chunk, bool *dealt, kilter_error *error);
+/* A worker asks for work. */
+typedef struct kl_request {
+    uint32_t worker; /* its place */
+    kl_peer peer;
+    double asked_s;
+    bool again; /* another look at a request that was held back before */
+} kl_request;
+
+/* Deal the worker its next chunk. *dealt = false: nothing for it now (the bag is empty, or the policy holds
+ * back). On KILTER_ERR_PEER the worker is gone and nothing was dealt. */
+kilter_status kl_balance_deal(kl_balance *balance, const kl_request *request, kl_chunk *chunk, bool *dealt,
+                              kilter_error *error);
 /* A worker reports `segment` of `chunk` finished (already checked to fit); updates chunk and everything
  * measured. offset_s: what to add to the worker's clock to get ours. bytes: of the segment's results. */
-void kl_balance_report(kl_balance *balance, uint32_t worker, kl_chunk *chunk, const kl_segment *segment,
-                       double offset_s, uint64_t bytes, uint64_t failed);
+void kl_balance_report(kl_balance *balance, kl_chunk *chunk, const kl_segment *segment, double offset_s,
+                       uint64_t bytes, uint64_t failed);
 /* The run has ended without the rest of the chunk, of which the row is written. Its worker may still be `at`
  * a task: it counts as having this one to do until kl_balance_forget(), so that nobody waits for it as for
  * one that is free. */
-void kl_balance_abandon(kl_balance *balance, uint32_t worker, kl_chunk *chunk);
-void kl_balance_forget(kl_balance *balance, uint32_t worker, const kl_chunk *chunk);
+void kl_balance_abandon(kl_balance *balance, kl_chunk *chunk);
+void kl_balance_forget(kl_balance *balance, const kl_chunk *chunk);
 /* The worker will not do [from, hi) of the chunk: it ends there. What is to become of them is the caller's.
  */
-void kl_balance_cut(kl_balance *balance, uint32_t worker, kl_chunk *chunk, uint64_t from);
-kilter_status kl_balance_return(kl_balance *balance, kl_span span); /* into the bag; KILTER_ERR_MEMORY */
-/* Deal `worker` these tasks, which are not in the bag. KILTER_ERR_PEER, _MEMORY: they are not dealt. */
-kilter_status kl_balance_deal_span(kl_balance *balance, uint32_t worker, kl_peer peer, double asked_s,
-                                   kl_span span, double finish_s, kl_chunk *chunk, kilter_error *error);
+void kl_balance_cut(kl_balance *balance, kl_chunk *chunk, uint64_t from);
+/* Deal the worker these tasks, which are not in the bag. KILTER_ERR_PEER, _MEMORY: they are not dealt. */
+kilter_status kl_balance_deal_span(kl_balance *balance, const kl_request *request, kl_span span,
+                                   double finish_s, kl_chunk *chunk, kilter_error *error);
 /* The chunk ended; lost: with its worker, or its run. The record gets its row. */
-void kl_balance_end_chunk(kl_balance *balance, uint32_t worker, const kl_chunk *chunk, bool lost);
+void kl_balance_end_chunk(kl_balance *balance, const kl_chunk *chunk, bool lost);
 /* Nothing is left to deal: what is to be done about workers that end late? */
 void kl_balance_rescue(kl_balance *balance, const kl_board *board, kl_rescue *rescue);
 kl_forecast kl_balance_forecast(kl_balance *balance);
@@ -209,5 +228,14 @@ kl_iteration kl_balance_iteration(kl_balance *balance, const kl_run_times *times
 /* For the choice of the next run's number of tasks, all but t_M: of the last run and those present now.
  * work: of the next run; 0: as the last one's. lanes: room for snapshot.present. */
 void kl_balance_grain(kl_balance *balance, double work, kl_lane *lanes, kl_grain_look *look);
+
+/* --- what its files share --- */
+
+/* A chunk sent now would leave at once. */
+bool kl_traffic_is_quiet(const kl_traffic *traffic, double now_s);
+void kl_traffic_sent(kl_traffic *traffic, uint64_t bytes, double now_s); /* of chunks */
+/* `count` tasks more, after those of the bag. false: memory ran out. */
+bool kl_run_data_add(kl_run_data *data, const kl_bag *bag, uint64_t count, const kilter_bytes *inputs,
+                     const double *weights);
 
 #endif

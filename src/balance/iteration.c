@@ -57,7 +57,7 @@ static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
                          .chunks = (double)it->chunks,
                          .answer_s = it->answer_s,
                          .to_workers = it->model.to_workers,
-                         .per_byte_s = b->message_now.per_unit_s};
+                         .per_byte_s = b->traffic.now.per_unit_s};
     double alone = kl_load_fit(&it->load, it->task_mean_s, it->elapsed_s);
     if (!kl_load_known(&it->load))
         return;
@@ -80,12 +80,12 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
     if (e.workers == 0)
         return it;
     double mean = e.rate / e.workers, bytes = s->task_bytes + s->result_bytes;
-    it.model = (kl_farm_model){.message = b->message_now,
+    it.model = (kl_farm_model){.message = b->traffic.now,
                                .work_s = e.units / mean,
                                .bytes = bytes * (double)s->tasks,
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
                                .master_s = times->master_s};
-    it.answer_s = b->answer.mean;
+    it.answer_s = b->traffic.answer.mean;
     /* The probe and the traffic tell how long a message is under way. Only what the master itself takes for
      * one stands in the way of the next. */
     double under_way_s = it.model.message.fixed_s;
@@ -93,7 +93,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
         it.model.message.fixed_s = it.answer_s;
         it.way_s = 2 * (under_way_s - it.answer_s);
     }
-    it.model.message.fixed_s += b->message_now.per_unit_s * shared_bytes;
+    it.model.message.fixed_s += b->traffic.now.per_unit_s * shared_bytes;
     it.task_mean_s = it.model.work_s / e.tasks;
     it.task_sd_s = it.task_mean_s * sqrt(e.variance / e.tasks);
     it.uneven_s = e.most_busy_s - e.busy_s / e.workers;
@@ -119,6 +119,6 @@ void kl_balance_grain(kl_balance *b, double work, kl_lane *lanes, kl_grain_look 
     look->tasks = b->bag.tasks;
     look->work_units = work > 0 && b->task_work > 0 ? work / b->task_work : tasks;
     look->model = (kl_forkjoin){.round_trip_s = s->round_trip_s,
-                                .update_s = b->answer.mean,
-                                .task_s = b->message_now.per_unit_s * bytes};
+                                .update_s = b->traffic.answer.mean,
+                                .task_s = b->traffic.now.per_unit_s * bytes};
 }

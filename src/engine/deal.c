@@ -45,6 +45,11 @@ void kl_master_declare_answer(const kl_master *m) {
         clock->spend(clock->self, clock->answer_s);
 }
 
+static kl_request request_of(const member *one) {
+    return (kl_request){
+        .worker = one->worker, .peer = one->peer, .asked_s = one->asked_s, .again = one->held};
+}
+
 /* It has left. What it said before, and that it left, comes with the next events. */
 static kilter_status wait_for_word(member *one) {
     one->hungry = one->held = false;
@@ -53,12 +58,12 @@ static kilter_status wait_for_word(member *one) {
 
 /* Deal to one worker that asks. It stays hungry when there is nothing for it now. */
 kilter_status kl_master_deal(kl_master *m, member *one, kilter_error *error) {
+    const kl_request request = request_of(one);
     kl_chunk chunk;
     bool dealt;
     kilter_status status = send_shared(m, one, error);
     if (status == KILTER_OK)
-        status = kl_balance_deal(&m->balance, one->worker, one->peer, one->asked_s, one->held, &chunk, &dealt,
-                                 error);
+        status = kl_balance_deal(&m->balance, &request, &chunk, &dealt, error);
     if (status == KILTER_ERR_PEER)
         return wait_for_word(one);
     if (status != KILTER_OK)
@@ -69,11 +74,11 @@ kilter_status kl_master_deal(kl_master *m, member *one, kilter_error *error) {
 
 kilter_status kl_master_deal_span(kl_master *m, member *to, kl_span span, double finish_s, kl_chunk *chunk,
                                   kilter_error *error) {
+    const kl_request request = request_of(to);
     kilter_status status = send_shared(m, to, error);
     *chunk = (kl_chunk){0};
     if (status == KILTER_OK)
-        status = kl_balance_deal_span(&m->balance, to->worker, to->peer, to->asked_s, span, finish_s, chunk,
-                                      error);
+        status = kl_balance_deal_span(&m->balance, &request, span, finish_s, chunk, error);
     if (status == KILTER_ERR_PEER) {
         *chunk = (kl_chunk){0};
         return wait_for_word(to);

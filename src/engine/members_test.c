@@ -204,7 +204,7 @@ static double units_counted(const kl_master *m) {
 static void check_small(const kl_master *m, uint32_t places) {
     assert_true(m->members.capacity <= 16 && m->members.count <= AT_ONCE + 1);
     assert_true(m->balance.snapshot.slots <= places);
-    assert_true(m->balance.gone_count <= m->balance.snapshot.slots);
+    assert_true(m->balance.places.gone_count <= m->balance.snapshot.slots);
 }
 
 static void without_a_run_few_places_are_enough(void **state) {
@@ -214,7 +214,7 @@ static void without_a_run_few_places_are_enough(void **state) {
     uint32_t highest = 0;
     for (uint64_t i = 0; i < JOINS; i++) {
         come_and_go(s, kl_mix64(i));
-        uint32_t named = s->master->balance.next_number;
+        uint32_t named = s->master->balance.places.next_number;
         assert_true(named == highest || named == highest + 1); /* no number is another's */
         highest = named;
         check_small(s->master, 2);

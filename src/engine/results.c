@@ -148,7 +148,7 @@ static kilter_status take_segment(kl_master *m, intake *in, const kl_segment *s,
         in->reader = ahead;
     } else {
         size_t bytes = ahead.at - in->reader.at;
-        kl_balance_report(&m->balance, one->worker, chunk, s, in->offset_s, bytes, failures);
+        kl_balance_report(&m->balance, chunk, s, in->offset_s, bytes, failures);
         status = count_new(m, in, tasks, chunk, error);
     }
     if (s->last)

@@ -60,8 +60,8 @@ void kl_master_state(const kl_master *m, kl_farm_state *state) {
     state->run = m->run.running || m->run.number == 0 ? m->run.number : m->run.number - 1;
     state->tasks = m->run.summary.tasks;
     state->done = m->run.done - m->run.unsafe;
-    state->message = m->balance.message_now;
-    state->answer_s = m->balance.answer.mean;
+    state->message = m->balance.traffic.now;
+    state->answer_s = m->balance.traffic.answer.mean;
     state->policy = kl_dealer_policy(m->balance.dealer);
     state->factor = kl_dealer_factor(m->balance.dealer);
     state->present = m->members.ready - m->members.resting;

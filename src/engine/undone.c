@@ -15,9 +15,9 @@ static void remove_chunk(member *one, size_t i) {
 
 void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
     if (one->chunks[i].stale) /* its row stands in the record */
-        kl_balance_forget(&m->balance, one->worker, &one->chunks[i]);
+        kl_balance_forget(&m->balance, &one->chunks[i]);
     else
-        kl_balance_end_chunk(&m->balance, one->worker, &one->chunks[i], lost);
+        kl_balance_end_chunk(&m->balance, &one->chunks[i], lost);
     remove_chunk(one, i);
 }
 
@@ -164,7 +164,7 @@ static kilter_status deal_again_alike(kl_master *m, const member *last, kl_span 
                                       uint32_t failures, kilter_error *error) {
     kilter_status status = KILTER_OK;
     bool is_suspect = losses + failures > 0;
-    if (!is_suspect && kl_balance_return(&m->balance, span) != KILTER_OK)
+    if (!is_suspect && kl_bag_return(&m->balance.bag, span) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
     if (is_suspect && losses < m->options.attempts)
         return kl_master_suspect(m, last, span, error);
@@ -228,7 +228,7 @@ kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t fr
     uint64_t id = chunk->id;
     bool stale = chunk->stale;
     kilter_status status = KILTER_OK;
-    kl_balance_cut(&m->balance, one->worker, chunk, from);
+    kl_balance_cut(&m->balance, chunk, from);
     while (!stale && rest.lo < rest.hi && status == KILTER_OK) {
         kl_span shared = kl_twins_first_shared(&m->twins, id, rest);
         status = take_back(m, one, (kl_span){rest.lo, shared.lo}, false, blamed, error);
@@ -275,7 +275,7 @@ void kl_master_end_chunks(kl_master *m) {
                 continue;
             if (!(chunk->recalled_s > 0) || chunk->recalled_from > chunk->at)
                 kl_master_recall(m, one, chunk, chunk->at, NULL);
-            kl_balance_abandon(&m->balance, one->worker, chunk);
+            kl_balance_abandon(&m->balance, chunk);
         }
     }
     kl_twins_clear(&m->twins);

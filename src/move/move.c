@@ -9,9 +9,10 @@ static size_t chunk_bytes(const kl_chunk_head *head, const kilter_bytes *inputs)
 }
 
 kilter_status kl_move_chunk(kl_transport *transport, kl_peer peer, const kl_chunk_head *head,
-                            const double *weights, double scale, const kilter_bytes *inputs,
-                            kl_buffer *scratch, kl_receipt *receipt, kilter_error *error) {
-    kl_buffer lent = {0}, *out = scratch;
+                            const kl_payload *payload, uint64_t *bytes, kilter_error *error) {
+    const double *weights = payload->weights;
+    const kilter_bytes *inputs = payload->inputs;
+    kl_buffer lent = {0}, *out = payload->scratch;
     kl_chunk_head sent = *head;
     sent.weighted = weights != NULL;
     sent.inputs = inputs != NULL;
@@ -22,12 +23,12 @@ kilter_status kl_move_chunk(kl_transport *transport, kl_peer peer, const kl_chun
     kl_buffer_clear(out);
     kl_wire_put_chunk(out, &sent);
     for (uint64_t i = 0; weights && i < head->count; i++)
-        kl_put_f64(out, scale * weights[head->lo + i]);
+        kl_put_f64(out, payload->scale * weights[head->lo + i]);
     for (uint64_t i = 0; inputs && i < head->count; i++)
         kl_put_span(out, inputs[head->lo + i].data, inputs[head->lo + i].size);
     kilter_status status = kl_send(transport, peer, out, error);
     if (status == KILTER_OK)
-        receipt->bytes = out->size;
+        *bytes = out->size;
     kl_buffer_free(&lent);
     return status;
 }

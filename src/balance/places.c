@@ -1,0 +1,87 @@
+/* The workers' places: who comes, rests and goes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "balance/balance.h"
+
+/* So many that had a part in the run keep their places after they are gone. */
+enum { GONE_KEPT = 1024 };
+
+/* Two that are gone count as one from now on, which did the work of both. */
+static void add_up(kl_worker_view *into, const kl_worker_view *from) {
+    into->units += from->units;
+    into->busy_s += from->busy_s;
+    kl_stat_merge(&into->run_unit_s, &from->run_unit_s);
+}
+
+/* A place that nobody needs any more; false: there is none. */
+static bool take_place(kl_balance *b, uint32_t *place) {
+    kl_places *p = &b->places;
+    uint32_t i = 0;
+    while (i < p->gone_count && b->views[p->gone[i]].units > 0)
+        i++;
+    if (i == p->gone_count && p->gone_count <= GONE_KEPT)
+        return false;
+    if (i == p->gone_count) {
+        i = 0;
+        add_up(&b->views[p->gone[1]], &b->views[p->gone[0]]);
+    }
+    *place = p->gone[i];
+    p->gone_count--;
+    memmove(p->gone + i, p->gone + i + 1, (p->gone_count - i) * sizeof *p->gone);
+    return true;
+}
+
+static bool add_place(kl_balance *b, uint32_t *place) {
+    uint32_t slots = b->snapshot.slots;
+    if ((slots & (slots + 1)) == 0) { /* room for 1, 3, 7, 15 … */
+        size_t room = 2 * (size_t)slots + 1;
+        kl_worker_view *views = realloc(b->views, room * sizeof *views);
+        if (!views)
+            return false;
+        b->views = views;
+        b->snapshot.workers = views;
+        uint32_t *gone = realloc(b->places.gone, room * sizeof *gone);
+        if (!gone)
+            return false;
+        b->places.gone = gone;
+    }
+    if (kl_crew_reserve(b->crew, slots + 1) != KILTER_OK)
+        return false;
+    b->snapshot.slots = slots + 1;
+    *place = slots;
+    return true;
+}
+
+kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_error *error) {
+    uint32_t place;
+    if (!take_place(b, &place) && !add_place(b, &place))
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", b->places.next_number);
+    b->views[place] = (kl_worker_view){.number = b->places.next_number++};
+    kl_crew_update(b->crew, b->views, place);
+    kl_dealer_joined(b->dealer, place);
+    *worker = place;
+    return KILTER_OK;
+}
+
+void kl_balance_remove_worker(kl_balance *b, uint32_t worker) {
+    kl_balance_present(b, worker, false);
+    b->places.gone[b->places.gone_count++] = worker;
+}
+
+void kl_balance_present(kl_balance *b, uint32_t worker, bool present) {
+    kl_worker_view *view = &b->views[worker];
+    if (view->present != present) {
+        b->snapshot.present += present ? 1 : UINT32_MAX; /* + 1 or − 1 */
+        kl_dealer_changed(b->dealer);
+    }
+    view->present = present;
+    view->resting = false;
+    kl_crew_update(b->crew, b->views, worker);
+}
+
+void kl_balance_rest(kl_balance *b, uint32_t worker, bool resting) {
+    kl_balance_present(b, worker, !resting);
+    b->views[worker].resting = resting;
+    kl_crew_update(b->crew, b->views, worker);
+}

@@ -1,0 +1,32 @@
+/* What messages and the master's answers cost, as measured. */
+#include <math.h>
+
+#include "balance/balance.h"
+
+void kl_balance_answer_cost(kl_balance *b, double busy_s) {
+    kl_stat_add(&b->traffic.answer, busy_s, kl_now_s(&b->clock));
+}
+
+/* Dealing goes by the smaller cost: where a message waits for a core that others use, the chunk was asked for
+ * early enough, and nobody's time is lost. */
+void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool probe) {
+    kl_msgcost_add(&b->traffic.message, bytes, one_way_s);
+    if (probe)
+        kl_msgcost_add(&b->traffic.probed, bytes, one_way_s);
+    kl_stat_add(&b->traffic.round_trip, 2 * one_way_s, kl_now_s(&b->clock));
+    kl_linear now = kl_msgcost_fit(&b->traffic.message), probed = kl_msgcost_fit(&b->traffic.probed);
+    b->traffic.now = now;
+    b->snapshot.message = b->traffic.probed.count > 0 && probed.fixed_s < now.fixed_s ? probed : now;
+    b->snapshot.round_trip_s = 2 * b->snapshot.message.fixed_s;
+}
+
+/* A chunk that waits for another on the wire tells of that one, too. */
+static const double QUIET_PART = 0.1; /* of a start-up may be waited for */
+
+bool kl_traffic_is_quiet(const kl_traffic *t, double now_s) {
+    return t->free_s - now_s <= QUIET_PART * t->now.fixed_s;
+}
+
+void kl_traffic_sent(kl_traffic *t, uint64_t bytes, double now_s) {
+    t->free_s = fmax(t->free_s, now_s) + t->now.per_unit_s * (double)bytes;
+}
