@@ -15,6 +15,10 @@ kilter_status kl_fail(kilter_error *error, kilter_status status, const char *for
 #define kl_fail(error, status, ...) ((kl_fail)(error, status, __VA_ARGS__), (status))
 #endif
 
+static inline unsigned long long kl_ull(uint64_t n) { /* for %llu */
+    return n;
+}
+
 /* A growing byte buffer. A zeroed one is empty. After a failed allocation `failed` is set and further appends
  * do nothing, so that a series of appends needs one check at the end. Integers and doubles are little-endian.
  */

@@ -35,10 +35,6 @@ static bool wire_bound(const kl_look *look, double task_s) {
     return kl_model_min_chunk_s(s->message.per_unit_s * s->task_bytes, look->workers) > task_s;
 }
 
-static unsigned long long ull(uint64_t n) {
-    return n;
-}
-
 /* The pace of this worker is not known: 1 task, then 2, 4, … until it is. If that of others is, no fewer than
  * the master can deal with. */
 static void probe(const kl_look *look, kl_plan *plan) {
@@ -47,14 +43,14 @@ static void probe(const kl_look *look, kl_plan *plan) {
     double most = (double)s->left / ((double)PROBE_PARTS * look->workers);
     if (most < 1 && self->queued_tasks > 0) {
         kl_reason(plan, "waits for its first task to tell its pace: only %llu left for %u workers",
-                  ull(s->left), (unsigned)look->workers);
+                  kl_ull(s->left), (unsigned)look->workers);
         return;
     }
     double tasks = ldexp(1, self->chunks < 60 ? (int)self->chunks : 60);
     if (look->forecast.unit_s > 0)
         tasks = fmax(tasks, floor_s(look) / (look->forecast.unit_s * kl_task_units(s)));
     plan->decision.count = kl_whole_tasks(floor(fmin(tasks, most)), s->left);
-    kl_reason(plan, "probe %llu: its pace is not known yet", ull(self->chunks + 1));
+    kl_reason(plan, "probe %llu: its pace is not known yet", kl_ull(self->chunks + 1));
 }
 
 /* Would the others have done everything left before this worker had done one more task? */
@@ -67,7 +63,7 @@ static bool withheld(const kl_look *look, double task_s, kl_plan *plan) {
     if (!(here_s > without_s * (1 + 1e-9)))
         return false;
     kl_reason(plan, "withheld: a task would end here in %s, the others end all %llu left in %s",
-              kl_say_s(here_s).text, ull(s->left), kl_say_s(without_s).text);
+              kl_say_s(here_s).text, kl_ull(s->left), kl_say_s(without_s).text);
     return true;
 }
 
@@ -104,7 +100,7 @@ void kl_deal_auto(const kl_look *look, kl_plan *plan) {
     if (tasks > trusted) {
         tasks = trusted;
         kl_reason(plan, "%.3g times the %llu tasks that have shown a pace so far", TRUST,
-                  ull(s->unit_s.count));
+                  kl_ull(s->unit_s.count));
     }
     plan->decision.count = kl_whole_tasks(floor(tasks), s->left);
 }

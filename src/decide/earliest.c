@@ -8,10 +8,6 @@
 
 #include "decide/policy.h"
 
-static unsigned long long ull(uint64_t n) {
-    return n;
-}
-
 static double task_end_s(const kl_lane *lane, double task_units, uint64_t tasks) {
     return lane->free_s + (double)tasks * task_units / lane->rate;
 }
@@ -170,9 +166,9 @@ static void describe(kl_dealer *dealer, const field *f, double task_units, uint6
     a->end_s = kl_assignment_end_s(f->lanes, f->count, task_units, f->counts);
     a->decision.gain_s = equal_end_s(f, task_units, tasks) - a->end_s;
     if (benchmarks > 0)
-        snprintf(unknown, sizeof unknown, ", %llu not known yet get 1", ull(benchmarks));
+        snprintf(unknown, sizeof unknown, ", %llu not known yet get 1", kl_ull(benchmarks));
     snprintf(a->decision.reason, sizeof a->decision.reason,
-             "%llu tasks to %u workers, all done in %s; equal groups: %s%s; too slow to help: %u", ull(tasks),
+             "%llu tasks to %u workers, all done in %s; equal groups: %s%s; too slow to help: %u", kl_ull(tasks),
              (unsigned)a->decision.count, kl_say_s(a->end_s).text,
              kl_say_s(a->end_s + a->decision.gain_s).text, unknown, (unsigned)a->idle);
 }
@@ -235,7 +231,7 @@ static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
         kl_whole_tasks((double)s->left * (double)share / (double)look->dealer->undealt, s->left);
     if (kl_worker_rate(look->self) > 0)
         kl_reason(plan, "its share of %llu tasks: each goes to who ends it first, all end in %s",
-                  ull(s->tasks), kl_say_s(look->dealer->assignment.end_s).text);
+                  kl_ull(s->tasks), kl_say_s(look->dealer->assignment.end_s).text);
     else
         kl_reason(plan, "its benchmark: its pace is not known yet");
 }
@@ -247,7 +243,7 @@ static void deal_ect(const kl_look *look, kl_plan *plan) {
     else if (look->dealer->undealt == 0 || (look->self->chunks > 0 && look->self->queued_tasks == 0))
         kl_deal_auto(look, plan); /* the assignment holds no longer, or somebody does not ask for his part */
     else if (!kl_dealer_leaves_out(look->dealer, look->snapshot, look->worker, plan->decision.reason))
-        kl_reason(plan, "waits: the %llu tasks left are the shares of others", ull(look->dealer->undealt));
+        kl_reason(plan, "waits: the %llu tasks left are the shares of others", kl_ull(look->dealer->undealt));
 }
 
 static void dealt_ect(kl_dealer *dealer, const kl_look *look, const kl_plan *plan) {

@@ -29,10 +29,6 @@ static void say(kl_rescue *rescue, const char *format, ...) {
     va_end(args);
 }
 
-static unsigned long long ull(uint64_t n) {
-    return n;
-}
-
 /* Question, answer and the chunk to another worker are half a round trip each. */
 static double move_s(const kl_snapshot *s) {
     double cost_s = 1.5 * s->round_trip_s + 2 * s->answer_s;
@@ -87,7 +83,7 @@ static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker,
                      .decision.count = kept,
                      .decision.forecast_s = s->now_s + fmax(shared_s, others_s),
                      .decision.gain_s = gain_s};
-    say(r, "%llu tasks here would end in %s, shared in %s", ull(held->tasks), kl_say_s(lane.free_s).text,
+    say(r, "%llu tasks here would end in %s, shared in %s", kl_ull(held->tasks), kl_say_s(lane.free_s).text,
         kl_say_s(fmax(shared_s, others_s)).text);
     return true;
 }

@@ -3,10 +3,6 @@
 
 #include "decide/policy.h"
 
-static unsigned long long ull(uint64_t n) {
-    return n;
-}
-
 /* One part each: what is left over those that have had none. Those served wait for them, unless all that are
  * here have been served and something has come back. */
 static void deal_static(const kl_look *look, kl_plan *plan) {
@@ -20,7 +16,7 @@ static void deal_static(const kl_look *look, kl_plan *plan) {
     plan->decision.count = (s->left + parts - 1) / parts;
     kl_reason(plan,
               waiting ? "one of %u equal parts of %llu tasks" : "one of %u parts of %llu tasks put back",
-              (unsigned)parts, ull(s->left));
+              (unsigned)parts, kl_ull(s->left));
 }
 
 const kl_policy kl_policy_static = {
@@ -31,7 +27,7 @@ const kl_policy kl_policy_static = {
 
 static void deal_ss(const kl_look *look, kl_plan *plan) {
     plan->decision.count = 1;
-    kl_reason(plan, "one task at a time, %llu left", ull(look->snapshot->left));
+    kl_reason(plan, "one task at a time, %llu left", kl_ull(look->snapshot->left));
 }
 
 const kl_policy kl_policy_ss = {
@@ -42,7 +38,7 @@ const kl_policy kl_policy_ss = {
 
 static void deal_gss(const kl_look *look, kl_plan *plan) {
     plan->decision.count = kl_whole_tasks((double)look->snapshot->left / look->workers, look->snapshot->left);
-    kl_reason(plan, "%llu left over %u workers", ull(look->snapshot->left), (unsigned)look->workers);
+    kl_reason(plan, "%llu left over %u workers", kl_ull(look->snapshot->left), (unsigned)look->workers);
 }
 
 const kl_policy kl_policy_gss = {
@@ -58,7 +54,7 @@ static void deal_tss(const kl_look *look, kl_plan *plan) {
     double fall = steps > 1 ? (first - 1) / (steps - 1) : 0;
     double chunk = floor(first - fall * (double)look->dealer->course.chunks);
     plan->decision.count = kl_whole_tasks(chunk, look->snapshot->left);
-    kl_reason(plan, "chunk %llu of a fall from %.0f by %.3g each", ull(look->dealer->course.chunks + 1),
+    kl_reason(plan, "chunk %llu of a fall from %.0f by %.3g each", kl_ull(look->dealer->course.chunks + 1),
               first, fall);
 }
 
@@ -78,7 +74,7 @@ static void deal_af(const kl_look *look, kl_plan *plan) {
         plan->decision.count =
             kl_whole_tasks(fmin(AF_FIRST_TASKS, floor(left / (4.0 * look->workers))), s->left);
         kl_reason(plan, "first %llu tasks: mean and deviation of this worker are not known",
-                  ull(plan->decision.count));
+                  kl_ull(plan->decision.count));
         return;
     }
     const kl_crew_sums *crew = kl_crew_total(s->crew);

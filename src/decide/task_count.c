@@ -11,10 +11,6 @@ static const double BELIEVED = 4;   /* times beyond the numbers of tasks that t_
 static const double APART = 16;     /* numbers looked at differ by one in so many */
 enum { UNMEASURED_TASKS = 4 };      /* a worker */
 
-static unsigned long long ull(uint64_t n) {
-    return n;
-}
-
 /* One number of tasks, and what it comes to. */
 typedef struct candidate {
     uint64_t tasks;
@@ -85,11 +81,11 @@ static void answer(const candidate *c, const candidate *now, kl_grain_plan *plan
     double each_s = c->master_s + c->workers_s + c->messages_s;
     plan->decision.gain_s = c->runs > 0 ? fmax(0, (now->total_s - c->total_s) / c->runs) : 0;
     int at = snprintf(plan->decision.reason, sizeof plan->decision.reason,
-                      "%llu tasks: %s an iteration, %s of them the master's", ull(c->tasks),
+                      "%llu tasks: %s an iteration, %s of them the master's", kl_ull(c->tasks),
                       kl_say_s(each_s).text, kl_say_s(c->master_s).text);
     if (now->tasks != c->tasks)
         snprintf(plan->decision.reason + at, sizeof plan->decision.reason - (size_t)at,
-                 "; as %llu all would take %.3g times as long", ull(now->tasks), now->total_s / c->total_s);
+                 "; as %llu all would take %.3g times as long", kl_ull(now->tasks), now->total_s / c->total_s);
 }
 
 static void answer_unmeasured(const kl_grain_look *look, const kl_grain_question *q, kl_grain_plan *plan) {
@@ -97,7 +93,7 @@ static void answer_unmeasured(const kl_grain_look *look, const kl_grain_question
     *plan = (kl_grain_plan){.decision = {.kind = KL_DECIDES_GRAIN, .subject = KL_SUBJECT_ALL, .count = tasks},
                             .workers = look->lane_count};
     snprintf(plan->decision.reason, sizeof plan->decision.reason,
-             "%llu tasks: nothing is measured yet, %d for each of %u workers", ull(tasks), UNMEASURED_TASKS,
+             "%llu tasks: nothing is measured yet, %d for each of %u workers", kl_ull(tasks), UNMEASURED_TASKS,
              (unsigned)look->lane_count);
 }
 
