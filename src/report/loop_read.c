@@ -82,14 +82,16 @@ static double or_zero(double value) {
 /* Of a loop that did not end, what the rows say. */
 static void derive(const kl_report *report, kl_report_loop *loop) {
     const kl_report_round *last = loop->round_count > 0 ? &loop->round[loop->round_count - 1] : NULL;
-    const kl_report_decided *move = kl_report_next_decided(report, "move", 0);
     if (!loop->ended) {
         loop->rounds = last ? last->round : 0;
         loop->executions = last ? last->execution : 0;
         loop->block = last ? last->block : 0;
         loop->gained_s = loop->came_s = loop->cost_s = 0;
     }
-    for (; move; move = kl_report_next_decided(report, "move", (size_t)(move - report->decided) + 1)) {
+    for (size_t i = 0; i < report->decided_count; i++) {
+        const kl_report_decided *move = &report->decided[i];
+        if (strcmp(move->kind, "move") != 0)
+            continue;
         loop->move_count++;
         if (loop->ended)
             continue;

@@ -72,8 +72,7 @@ kilter_status kl_outline_read(const char *path, kl_outline *outline, kilter_erro
     if (status == KILTER_OK && !read_rows(&r))
         status = kl_reading_failed(&r, path, error);
     else if (status == KILTER_OK && !outline->program)
-        status = kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': it is damaged (no run in it)",
-                         path);
+        status = kl_no_record(path, "it is damaged (no run in it)", error);
     sqlite3_close(r.db);
     if (status != KILTER_OK)
         kl_outline_free(outline);

@@ -6,6 +6,8 @@
 
 #include "report/report.h"
 
+enum { KL_RECORD_TEXT_BYTES = 64 * 1024 }; /* no text of a record is longer */
+
 /* What a step of reading a report works on, in one snapshot. failed: SQLite did, or memory ran out
  * (`memory`); nothing more is read then. */
 typedef struct kl_reading {
@@ -17,6 +19,7 @@ typedef struct kl_reading {
 
 typedef void (*kl_row_fn)(kl_reading *r, sqlite3_stmt *row);
 
+kilter_status kl_no_record(const char *path, const char *why, kilter_error *error); /* KILTER_ERR_INPUT */
 /* A snapshot of the record in r->db, which the caller closes, also after an error. Errors are those of
  * kl_report_read(). */
 kilter_status kl_reading_open(kl_reading *r, const char *path, kilter_error *error);
