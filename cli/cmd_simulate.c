@@ -223,19 +223,16 @@ static double work_s(const simulation *sim, uint32_t iteration) {
     return sum;
 }
 
-static kilter_status simulate_smpi(const simulation *sim, const kl_policy *policy, const char *platform,
-                                   const char *hosts, const char *record, kl_simulated *results,
-                                   kilter_error *error) {
-    kl_smpi_farm farm = {.platform = platform,
-                         .hosts = hosts,
-                         .tasks = sim->q.tasks,
-                         .policy = kl_policy_name(policy),
-                         .iterations = sim->q.iterations,
-                         .seed = sim->tasks.seed,
-                         .task_bytes = sim->q.task_bytes,
-                         .result_bytes = sim->q.result_bytes,
-                         .answer_s = sim->q.answer_s,
-                         .record = record};
+/* `farm` has its platform, hosts and record. */
+static kilter_status simulate_smpi(const simulation *sim, const kl_policy *policy, kl_smpi_farm farm,
+                                   kl_simulated *results, kilter_error *error) {
+    farm.tasks = sim->q.tasks;
+    farm.policy = kl_policy_name(policy);
+    farm.iterations = sim->q.iterations;
+    farm.seed = sim->tasks.seed;
+    farm.task_bytes = sim->q.task_bytes;
+    farm.result_bytes = sim->q.result_bytes;
+    farm.answer_s = sim->q.answer_s;
     kl_smpi_iteration *its = calloc(sim->q.iterations, sizeof *its);
     if (!its)
         return kl_fail(error, KILTER_ERR_MEMORY, "keeping the results: memory ran out");
@@ -262,7 +259,9 @@ static kilter_status simulate_described(const simulation *sim, const kl_policy *
     if (status == KILTER_OK)
         status = write_in_memory(&sim->cluster, kl_cluster_write_hosts, &hosts, &hosts_name, error);
     if (status == KILTER_OK)
-        status = simulate_smpi(sim, policy, platform_name, hosts_name, record, results, error);
+        status = simulate_smpi(
+            sim, policy, (kl_smpi_farm){.platform = platform_name, .hosts = hosts_name, .record = record},
+            results, error);
     if (platform)
         fclose(platform);
     if (hosts)
@@ -280,7 +279,8 @@ static kilter_status simulate(const simulation *sim, const kl_policy *policy, co
     if (!sim->smpi)
         return simulate_events(sim, policy, record, results, error);
     if (sim->file)
-        return simulate_smpi(sim, policy, sim->q.platform, NULL, record, results, error);
+        return simulate_smpi(sim, policy, (kl_smpi_farm){.platform = sim->q.platform, .record = record},
+                             results, error);
     return simulate_described(sim, policy, record, results, error);
 }
 

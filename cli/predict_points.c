@@ -56,13 +56,13 @@ static size_t recorded_rounds(const kl_basis *b, uint32_t workers) {
 static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t workers) {
     kl_rounds rounds = {
         .part = b->scratch, .tasks = value(b, KL_IN_TASKS), .task_sd_s = value(b, KL_IN_TASK_SD_S)};
+    double mean_s = value(b, KL_IN_TASK_MEAN_S), variation = mean_s > 0 ? rounds.task_sd_s / mean_s : 0;
     if (isfinite(value(b, KL_IN_ANSWER_S)))
         rounds.answer_s = answer_s(b, workers);
     if (b->part_count > 0)
         rounds.count = recorded_rounds(b, workers);
     else
-        rounds.count = kl_model_daf_parts(m, rounds.tasks, value(b, KL_IN_TASK_MEAN_S), rounds.task_sd_s,
-                                          workers, b->scratch, b->scratch_count);
+        rounds.count = kl_model_daf_parts(m, rounds.tasks, variation, workers, b->scratch, b->scratch_count);
     return rounds;
 }
 

@@ -87,12 +87,16 @@ static double take_number(kl_scan *scan, const char *name) {
     return strtod(digits, NULL);
 }
 
-static double within(kl_scan *scan, const char *at, const char *name, double value, double least, double most,
-                     const char *unit) {
-    if (kl_scan_ok(scan) && value >= least && value <= most)
+typedef struct range {
+    double least, most;
+    const char *unit;
+} range;
+
+static double within(kl_scan *scan, const char *at, const char *name, double value, range r) {
+    if (kl_scan_ok(scan) && value >= r.least && value <= r.most)
         return value;
-    kl_scan_fail(scan, at, KILTER_ERR_RANGE, "%s must be from %.10g%s to %.10g%s", name, least, unit, most,
-                 unit);
+    kl_scan_fail(scan, at, KILTER_ERR_RANGE, "%s must be from %.10g%s to %.10g%s", name, r.least, r.unit,
+                 r.most, r.unit);
     return 0;
 }
 
@@ -117,7 +121,7 @@ uint64_t kl_scan_count(kl_scan *scan, const char *name, uint64_t least, uint64_t
 
 double kl_scan_number(kl_scan *scan, const char *name, double least, double most) {
     const char *at = scan->at;
-    return within(scan, at, name, take_number(scan, name), least, most, "");
+    return within(scan, at, name, take_number(scan, name), (range){least, most, ""});
 }
 
 typedef struct unit {
@@ -142,11 +146,11 @@ static double take_with_unit(kl_scan *scan, const char *name, const unit *units,
 double kl_scan_time_s(kl_scan *scan, const char *name, double least_s, double most_s) {
     const char *at = scan->at;
     double value = take_with_unit(scan, name, time_units, "ns, us, ms, s, min or h");
-    return within(scan, at, name, value, least_s, most_s, " s");
+    return within(scan, at, name, value, (range){least_s, most_s, " s"});
 }
 
 double kl_scan_bytes_per_s(kl_scan *scan, const char *name) {
     const char *at = scan->at;
     double value = take_with_unit(scan, name, rate_units, "B/s, kB/s, MB/s or GB/s");
-    return within(scan, at, name, value, 1, 1e18, " B/s");
+    return within(scan, at, name, value, (range){1, 1e18, " B/s"});
 }

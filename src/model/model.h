@@ -67,9 +67,10 @@ typedef struct kl_rounds {
 double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double speed,
                               const kl_rounds *rounds);
 /* Fill part[] (room for most ≥ 1) with the rounds DAF deals to `workers` and return their number: eq. (1) and
- * (2) of the paper, with no chunk below one task or below what the master can keep up with. */
-size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean_s, double task_sd_s,
-                          uint32_t workers, double *part, size_t most);
+ * (2) of the paper, with no chunk below one task or below what the master can keep up with. variation: the
+ * standard deviation of a task's time over its mean. */
+size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double variation, uint32_t workers,
+                          double *part, size_t most);
 
 /* A resource that workers share. Each task uses it for task_s; up to `servers` tasks use it at full speed,
  * more tasks share it evenly. */

@@ -83,10 +83,10 @@ double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double s
     return end_last_s(&r, rounds, n, chunk_s, late_s, late_in_step_s) + back_s + m->master_s;
 }
 
-size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double task_mean_s, double task_sd_s,
-                          uint32_t workers, double *part, size_t most) {
+size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double variation, uint32_t workers,
+                          double *part, size_t most) {
     double n = workers ? workers : 1, left = 1;
-    double spread = task_mean_s > 0 ? task_sd_s / task_mean_s * sqrt(n / 2) : 0;
+    double spread = variation * sqrt(n / 2);
     double least = n / tasks; /* at least a task for each worker */
     if (m->work_s > 0) {
         double send_s = message_of(m, m->to_workers * m->bytes / tasks, 0).send_s;

@@ -145,7 +145,7 @@ static void compare_dealings(uint32_t workers, uint32_t messages, double cv, err
     double part[PARTS_MAX];
     kl_farm_model m = model_of(workers, messages);
     kl_rounds rounds = {.part = part, .tasks = 200.0 * workers, .task_sd_s = cv * 1e-3};
-    rounds.count = kl_model_daf_parts(&m, rounds.tasks, 1e-3, rounds.task_sd_s, workers, part, PARTS_MAX);
+    rounds.count = kl_model_daf_parts(&m, rounds.tasks, rounds.task_sd_s / 1e-3, workers, part, PARTS_MAX);
     for (size_t equal = 6; equal <= 21; equal += 5) {
         rounds.uneven = false;
         compare(&m, workers, 1, &rounds, e);
@@ -181,7 +181,7 @@ static void daf_deals_everything(void **state) {
         uint32_t n = 1 + (uint32_t)(kl_mix64(seed + 1) % 300);
         double tasks = 1 + 1e5 * random_01(seed), sum = 0;
         size_t most = 1 + seed % PARTS_MAX;
-        size_t count = kl_model_daf_parts(&m, tasks, 1e-3, 2e-3 * random_01(seed + 2), n, part, most);
+        size_t count = kl_model_daf_parts(&m, tasks, 2e-3 * random_01(seed + 2) / 1e-3, n, part, most);
         assert_in_range(count, 1, most);
         for (size_t i = 0; i < count; i++) {
             assert_true(part[i] > 0);
@@ -191,7 +191,7 @@ static void daf_deals_everything(void **state) {
         assert_true(near(sum, 1, 1e-9));
     }
     kl_farm_model m = model_of(8, 1);
-    assert_int_equal(kl_model_daf_parts(&m, 1600, 1e-3, 0, 8, part, PARTS_MAX), 1); /* x_0 = 1 */
+    assert_int_equal(kl_model_daf_parts(&m, 1600, 0, 8, part, PARTS_MAX), 1); /* x_0 = 1 */
 }
 
 int main(void) {

@@ -280,9 +280,14 @@ static void note_done(worker *w, uint64_t count, double first_end_s) {
     w->queued -= count;
 }
 
-/* `count` tasks of the first chunk are done, the last one at end_s. */
-static void account(kl_play *p, worker *w, uint64_t count, double work_s, double seconds, double began_s,
-                    double end_s, const kl_stat *task_s) {
+/* Tasks of a worker's first chunk that were done one after the other. */
+typedef struct stretch {
+    uint64_t count;
+    double work_s, seconds, began_s, end_s;
+    kl_stat task_s;
+} stretch;
+
+static void account(kl_play *p, worker *w, const stretch *done) {
     chunk *c = chunk_at(p, w->first);
     if (w->newest == NONE || segment_at(p, w->newest)->chunk != w->first) {
         uint32_t place = pool_take(&p->segments);
@@ -291,7 +296,7 @@ static void account(kl_play *p, worker *w, uint64_t count, double work_s, double
             return;
         }
         *segment_at(p, place) = (segment){
-            .told = {.worker = c->told.worker, .began_s = began_s}, .chunk = w->first, .next = NONE};
+            .told = {.worker = c->told.worker, .began_s = done->began_s}, .chunk = w->first, .next = NONE};
         if (w->news == NONE)
             w->news = place;
         else
@@ -299,12 +304,13 @@ static void account(kl_play *p, worker *w, uint64_t count, double work_s, double
         w->newest = place;
     }
     segment *s = segment_at(p, w->newest);
-    s->work_s += work_s;
-    s->told.busy_s += seconds;
-    s->told.ended_s = end_s;
-    kl_stat_merge(&s->told.task_s, task_s);
-    note_done(w, count, count == 1 ? end_s : began_s + seconds / (double)count);
-    c->at += count;
+    s->work_s += done->work_s;
+    s->told.busy_s += done->seconds;
+    s->told.ended_s = done->end_s;
+    kl_stat_merge(&s->told.task_s, &done->task_s);
+    note_done(w, done->count,
+              done->count == 1 ? done->end_s : done->began_s + done->seconds / (double)done->count);
+    c->at += done->count;
     if (c->at == c->told.count)
         w->first = c->next;
 }
@@ -314,11 +320,10 @@ static void note_time(worker *w, double seconds) {
 }
 
 static void account_task(kl_play *p, worker *w, double work_s, double began_s, double end_s) {
-    double seconds = end_s - began_s;
-    kl_stat stat = {0};
-    kl_stat_add(&stat, seconds, end_s);
-    note_time(w, seconds);
-    account(p, w, 1, work_s, seconds, began_s, end_s, &stat);
+    stretch done = {1, work_s, end_s - began_s, began_s, end_s, {0}};
+    kl_stat_add(&done.task_s, done.seconds, end_s);
+    note_time(w, done.seconds);
+    account(p, w, &done);
 }
 
 static double task_work_s(const kl_play *p, uint64_t index) {
@@ -389,9 +394,11 @@ static void work(kl_play *p, uint32_t i) {
 static void account_even(kl_play *p, worker *w) {
     double each_s = p->run->even_s / w->host->speed, seconds = (double)w->going * each_s;
     double end_s = w->began_s + seconds;
-    kl_stat stat = {w->going, each_s, 0, each_s, each_s, end_s};
+    stretch done = {w->going,   (double)w->going * p->run->even_s,
+                    seconds,    w->began_s,
+                    end_s,      {w->going, each_s, 0, each_s, each_s, end_s}};
     w->task_s = each_s;
-    account(p, w, w->going, (double)w->going * p->run->even_s, seconds, w->began_s, end_s, &stat);
+    account(p, w, &done);
 }
 
 /* The tasks it did in one go have ended. */

@@ -120,7 +120,7 @@ static double error_of(uint32_t workers, double slow, double cv, size_t equal_pa
     for (size_t i = 0; i < equal_parts; i++)
         part[i] = 1.0 / (double)equal_parts;
     if (equal_parts == 0)
-        rounds.count = kl_model_daf_parts(&m, tasks, TASK_S, cv * TASK_S, workers, part, PARTS_MAX);
+        rounds.count = kl_model_daf_parts(&m, tasks, cv, workers, part, PARTS_MAX);
     double measured_s = played_s(&cluster, &rounds, speed, cv, &work_s);
     m.work_s = work_s;
     return kl_model_rounds_time_s(&m, workers, speed, &rounds) / measured_s - 1;

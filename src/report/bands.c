@@ -84,10 +84,10 @@ static void draw_band(const bands *b, uint32_t band) {
     if (low - high < LABEL_PIXELS)
         return;
     if (above - rank > 1)
-        kl_svg_text(b->out, LEFT + WIDTH + 8, y, KL_ANCHOR_START, "small", "%" PRIu32 " to %" PRIu32, rank,
+        kl_svg_text(b->out, (kl_point){LEFT + WIDTH + 8, y}, KL_ANCHOR_START, "small", "%" PRIu32 " to %" PRIu32, rank,
                     above - 1);
     else
-        kl_svg_text(b->out, LEFT + WIDTH + 8, y, KL_ANCHOR_START, "small", "%" PRIu32 "  %s", rank, host);
+        kl_svg_text(b->out, (kl_point){LEFT + WIDTH + 8, y}, KL_ANCHOR_START, "small", "%" PRIu32 "  %s", rank, host);
 }
 
 static void draw_decisions(const bands *b) {
@@ -106,21 +106,21 @@ static void draw_decisions(const bands *b) {
 
 static void draw_legend(const bands *b) {
     double x = LEFT + WIDTH - 330, y = 68;
-    kl_svg_text(b->out, LEFT, y + 4, KL_ANCHOR_START, "small", "iterations of each rank, rank 0 below%s",
+    kl_svg_text(b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small", "iterations of each rank, rank 0 below%s",
                 strcmp(b->loop->kind, "scattered") == 0 ? "; how many, not which" : "");
     kl_svg_line(b->out, x, y - 4, x, y + 4, "move");
-    kl_svg_text(b->out, x + 6, y + 4, KL_ANCHOR_START, "small", "a move was decided");
+    kl_svg_text(b->out, (kl_point){x + 6, y + 4}, KL_ANCHOR_START, "small", "a move was decided");
     kl_svg_line(b->out, x + 120, y - 5, x + 120, y + 5, "refused");
-    kl_svg_text(b->out, x + 126, y + 4, KL_ANCHOR_START, "small", "refused, no memory");
+    kl_svg_text(b->out, (kl_point){x + 126, y + 4}, KL_ANCHOR_START, "small", "refused, no memory");
     kl_svg_line(b->out, x + 240, y - 5, x + 240, y + 5, "rest");
-    kl_svg_text(b->out, x + 246, y + 4, KL_ANCHOR_START, "small", "a rest begins");
+    kl_svg_text(b->out, (kl_point){x + 246, y + 4}, KL_ANCHOR_START, "small", "a rest begins");
 }
 
 static void draw_scales(const bands *b, double bottom) {
     double ticks[KL_TICKS_MAX];
     size_t count = kl_scale_ticks(&b->y, 6, ticks);
     for (size_t i = 0; i < count; i++)
-        kl_svg_text(b->out, LEFT - 8, kl_scale_at(&b->y, ticks[i]) + 4, KL_ANCHOR_END, "small", "%.6g",
+        kl_svg_text(b->out, (kl_point){LEFT - 8, kl_scale_at(&b->y, ticks[i]) + 4}, KL_ANCHOR_END, "small", "%.6g",
                     ticks[i]);
     kl_time_unit unit = kl_time_unit_for(b->end_s);
     kl_scale x = {0, b->end_s * unit.per_s, LEFT, LEFT + WIDTH, false};
@@ -129,9 +129,9 @@ static void draw_scales(const bands *b, double bottom) {
     for (size_t i = 0; i < count; i++) {
         double at = kl_scale_at(&x, ticks[i]);
         kl_svg_line(b->out, at, bottom, at, bottom + 5, "axis");
-        kl_svg_text(b->out, at, bottom + 18, KL_ANCHOR_MIDDLE, "label", "%.6g", ticks[i]);
+        kl_svg_text(b->out, (kl_point){at, bottom + 18}, KL_ANCHOR_MIDDLE, "label", "%.6g", ticks[i]);
     }
-    kl_svg_text(b->out, LEFT + WIDTH / 2, bottom + 38, KL_ANCHOR_MIDDLE, "label",
+    kl_svg_text(b->out, (kl_point){LEFT + WIDTH / 2, bottom + 38}, KL_ANCHOR_MIDDLE, "label",
                 "time since the loop was opened [%s]", unit.name);
 }
 
@@ -150,9 +150,9 @@ static void draw_curve(const bands *b, double top) {
     for (size_t i = 0; i < count; i++) {
         double at = kl_scale_at(&y, ticks[i]);
         kl_svg_line(b->out, LEFT, at, LEFT + WIDTH, at, "grid");
-        kl_svg_text(b->out, LEFT - 8, at + 4, KL_ANCHOR_END, "small", "%.6g", ticks[i]);
+        kl_svg_text(b->out, (kl_point){LEFT - 8, at + 4}, KL_ANCHOR_END, "small", "%.6g", ticks[i]);
     }
-    kl_svg_text(b->out, LEFT, top - 8, KL_ANCHOR_START, "small", "an execution [%s]", unit.name);
+    kl_svg_text(b->out, (kl_point){LEFT, top - 8}, KL_ANCHOR_START, "small", "an execution [%s]", unit.name);
     fputs("<path class=\"curve\" d=\"", b->out);
     for (size_t i = 0; i < b->loop->round_count; i++) {
         double now_s = b->loop->round[i].now_s;

@@ -275,12 +275,12 @@ static void draw_legend(const gantt *g) {
     double x = LEGEND_X, y = 64;
     kl_svg_box(g->out, x, y, 14, 10, "c0 i0");
     kl_svg_box(g->out, x + 14, y, 14, 10, "c0 i1");
-    kl_svg_text(g->out, x + 34, y + 9, KL_ANCHOR_START, "small", "computing, a shade a chunk in turn");
+    kl_svg_text(g->out, (kl_point){x + 34, y + 9}, KL_ANCHOR_START, "small", "computing, a shade a chunk in turn");
     kl_svg_box(g->out, x + 236, y, 22, 10, "wait");
-    kl_svg_text(g->out, x + 264, y + 9, KL_ANCHOR_START, "small", "waiting");
+    kl_svg_text(g->out, (kl_point){x + 264, y + 9}, KL_ANCHOR_START, "small", "waiting");
     fprintf(g->out, "<path class=\"lost\" d=\"M%.1f %.1fl9 9m0-9l-9 9\"/>\n", x + 330, y + 0.5);
-    kl_svg_text(g->out, x + 345, y + 9, KL_ANCHOR_START, "small", "chunk lost");
-    kl_svg_text(g->out, LEFT, y + 9, KL_ANCHOR_START, "small",
+    kl_svg_text(g->out, (kl_point){x + 345, y + 9}, KL_ANCHOR_START, "small", "chunk lost");
+    kl_svg_text(g->out, (kl_point){LEFT, y + 9}, KL_ANCHOR_START, "small",
                 g->first == g->last ? "%s" : "%s; a colour a run",
                 "chunks too narrow to see are one bar, paler where the worker waits between them");
 }
@@ -291,7 +291,7 @@ static void draw_waiting(const gantt *g) {
         double y = TOP + g->pitch * (double)row;
         char host[4 * LABEL_COLUMNS + 8];
         kl_printable(host, sizeof host, w->host ? w->host : "", LABEL_COLUMNS - 6);
-        kl_svg_text(g->out, LEFT - 10, y + bar_height(g) / 2 + 4, KL_ANCHOR_END, "small", "%s  %" PRIu32,
+        kl_svg_text(g->out, (kl_point){LEFT - 10, y + bar_height(g) / 2 + 4}, KL_ANCHOR_END, "small", "%s  %" PRIu32,
                     host, w->worker);
         for (const kl_report_iteration *it = g->first; it <= g->last; it++) {
             double from_s = fmax(it->began_s, isnan(w->joined_s) ? -INFINITY : w->joined_s);
@@ -309,7 +309,7 @@ static void draw_runs(const gantt *g) {
         double to = LEFT + pixel(g, it < g->last ? it[1].began_s : end_of(it));
         kl_svg_line(g->out, from, TOP - 4, from, rows_bottom(g), "edge");
         if (to - from >= 46)
-            kl_svg_text(g->out, from + 3, TOP - 5, KL_ANCHOR_START, "small", "run %" PRIu64, it->run);
+            kl_svg_text(g->out, (kl_point){from + 3, TOP - 5}, KL_ANCHOR_START, "small", "run %" PRIu64, it->run);
     }
 }
 
@@ -322,9 +322,9 @@ static void draw_axis(const gantt *g, double bottom) {
     for (size_t i = 0; i < count; i++) {
         double at = kl_scale_at(&x, ticks[i]);
         kl_svg_line(g->out, at, bottom, at, bottom + 5, "axis");
-        kl_svg_text(g->out, at, bottom + 18, KL_ANCHOR_MIDDLE, "label", "%.6g", ticks[i]);
+        kl_svg_text(g->out, (kl_point){at, bottom + 18}, KL_ANCHOR_MIDDLE, "label", "%.6g", ticks[i]);
     }
-    kl_svg_text(g->out, LEFT + COLUMNS / 2.0, bottom + 38, KL_ANCHOR_MIDDLE, "label",
+    kl_svg_text(g->out, (kl_point){LEFT + COLUMNS / 2.0, bottom + 38}, KL_ANCHOR_MIDDLE, "label",
                 g->first == g->last ? "time since the run began [%s]" : "time since the first run began [%s]",
                 unit.name);
 }
@@ -337,9 +337,9 @@ static void draw_curve(const gantt *g, double top) {
         fprintf(g->out, "V%.1fh1", bottom - CURVE * fmin(1, g->computing[i] / workers));
     fprintf(g->out, "V%.1fz\"/>\n", bottom);
     kl_svg_line(g->out, LEFT, top, LEFT + COLUMNS, top, "grid");
-    kl_svg_text(g->out, LEFT - 10, top + 4, KL_ANCHOR_END, "small", "%zu", g->report->worker_count);
-    kl_svg_text(g->out, LEFT - 10, bottom + 4, KL_ANCHOR_END, "small", "0");
-    kl_svg_text(g->out, LEFT - 10, (top + bottom) / 2 + 4, KL_ANCHOR_END, "small", "all computing");
+    kl_svg_text(g->out, (kl_point){LEFT - 10, top + 4}, KL_ANCHOR_END, "small", "%zu", g->report->worker_count);
+    kl_svg_text(g->out, (kl_point){LEFT - 10, bottom + 4}, KL_ANCHOR_END, "small", "0");
+    kl_svg_text(g->out, (kl_point){LEFT - 10, (top + bottom) / 2 + 4}, KL_ANCHOR_END, "small", "all computing");
 }
 
 static kilter_status draw(gantt *g, const char *path, int64_t run, kilter_error *error) {

@@ -80,14 +80,14 @@ static void draw_grid(const kl_scale *x, const kl_scale *y, double top, bool num
     for (size_t i = 0; i < count; i++) {
         double at = kl_scale_at(y, ticks[i]);
         kl_svg_line(out, x->from, at, x->to, at, "grid");
-        kl_svg_text(out, x->from - 8, at + 4, KL_ANCHOR_END, "label", "%.10g", ticks[i]);
+        kl_svg_text(out, (kl_point){x->from - 8, at + 4}, KL_ANCHOR_END, "label", "%.10g", ticks[i]);
     }
     count = kl_scale_ticks(x, 12, ticks);
     for (size_t i = 0; i < count; i++) {
         double at = kl_scale_at(x, ticks[i]);
         kl_svg_line(out, at, top, at, y->from, "grid");
         if (numbers_below)
-            kl_svg_text(out, at, y->from + 18, KL_ANCHOR_MIDDLE, "label", "%.10g", ticks[i]);
+            kl_svg_text(out, (kl_point){at, y->from + 18}, KL_ANCHOR_MIDDLE, "label", "%.10g", ticks[i]);
     }
     kl_svg_box(out, x->from, top, x->to - x->from, y->from - top, "frame");
 }
@@ -144,7 +144,7 @@ static void draw_marks(const kl_panel *panel, const kl_scale *x, double top, boo
         double words_y = top + 16 + MARK_ROW * (double)mark_row(panel, x, i);
         bool right = in_right_half(x, panel->marks[i].x);
         if (words)
-            kl_svg_text(out, at + (right ? -6 : 6), words_y, right ? KL_ANCHOR_END : KL_ANCHOR_START, "mark",
+            kl_svg_text(out, (kl_point){at + (right ? -6 : 6), words_y}, right ? KL_ANCHOR_END : KL_ANCHOR_START, "mark",
                         "%s", panel->marks[i].text);
         else
             kl_svg_line(out, at, words_y - 10, at, top + PANEL, "rule");
@@ -164,7 +164,7 @@ static void draw_legend(const kl_panel *panel, FILE *out) {
         sample.y = y;
         sample.count = s->stroke == KL_STROKE_DOTS ? 1 : 2;
         draw_series(&sample, &across, &level, out);
-        kl_svg_text(out, at + 33, 82, KL_ANCHOR_START, "label", "%s", s->name);
+        kl_svg_text(out, (kl_point){at + 33, 82}, KL_ANCHOR_START, "label", "%s", s->name);
         at += 58 + 6.4 * (double)kl_utf8_columns(s->name);
     }
 }
@@ -184,9 +184,9 @@ void kl_plot_write(const kl_plot *plot, FILE *out) {
             draw_series(&panel->series[i - 1], &x, &y, out);
         draw_marks(panel, &x, top, true, out);
         fprintf(out, "<g transform=\"translate(22 %.2f) rotate(-90)\">", top + PANEL / 2);
-        kl_svg_text(out, 0, 0, KL_ANCHOR_MIDDLE, "label", "%s", panel->y_label);
+        kl_svg_text(out, (kl_point){0, 0}, KL_ANCHOR_MIDDLE, "label", "%s", panel->y_label);
         fputs("</g>\n", out);
     }
-    kl_svg_text(out, (x.from + x.to) / 2, height - 16, KL_ANCHOR_MIDDLE, "label", "%s", plot->x_label);
+    kl_svg_text(out, (kl_point){(x.from + x.to) / 2, height - 16}, KL_ANCHOR_MIDDLE, "label", "%s", plot->x_label);
     kl_svg_close(out);
 }

@@ -37,23 +37,22 @@ void kl_svg_open(FILE *out, double width, double height, const char *style, cons
         ".grid{stroke:#e6e6e6}.axis{stroke:#888;fill:none}.frame{stroke:#bbb;fill:none}\n",
         out);
     fprintf(out, "%s</style>\n<rect width=\"%.0f\" height=\"%.0f\" fill=\"#fff\"/>\n", style, width, height);
-    kl_svg_text(out, 24, 32, KL_ANCHOR_START, "title", "%s", title);
-    kl_svg_text(out, 24, 52, KL_ANCHOR_START, "subtitle", "%s", subtitle);
+    kl_svg_text(out, (kl_point){24, 32}, KL_ANCHOR_START, "title", "%s", title);
+    kl_svg_text(out, (kl_point){24, 52}, KL_ANCHOR_START, "subtitle", "%s", subtitle);
 }
 
 void kl_svg_close(FILE *out) {
     fputs("</svg>\n", out);
 }
 
-void kl_svg_text(FILE *out, double x, double y, kl_anchor anchor, const char *class, const char *format,
-                 ...) {
+void kl_svg_text(FILE *out, kl_point at, kl_anchor anchor, const char *class, const char *format, ...) {
     static const char *const anchors[] = {"start", "middle", "end"};
     char text[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fprintf(out, "<text x=\"%.2f\" y=\"%.2f\" class=\"%s\" text-anchor=\"%s\">", x, y, class,
+    fprintf(out, "<text x=\"%.2f\" y=\"%.2f\" class=\"%s\" text-anchor=\"%s\">", at.x, at.y, class,
             anchors[anchor]);
     put_escaped(out, text);
     fputs("</text>\n", out);

@@ -18,9 +18,13 @@ void kl_svg_close(FILE *out);
 
 typedef enum kl_anchor { KL_ANCHOR_START, KL_ANCHOR_MIDDLE, KL_ANCHOR_END } kl_anchor;
 
+typedef struct kl_point {
+    double x, y;
+} kl_point;
+
 /* Text in printf's manner, of any origin. */
-void kl_svg_text(FILE *out, double x, double y, kl_anchor anchor, const char *class, const char *format, ...)
-    KILTER_PRINTF(6, 7);
+void kl_svg_text(FILE *out, kl_point at, kl_anchor anchor, const char *class, const char *format, ...)
+    KILTER_PRINTF(5, 6);
 void kl_svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *class);
 void kl_svg_box(FILE *out, double x, double y, double width, double height, const char *class);
 
