@@ -20,6 +20,10 @@ static const kl_record_file *file_at(const void *context, size_t row) {
     return ((const kl_record_file *const *)context)[row];
 }
 
+static const void *row_at(const void *context, size_t row) {
+    return file_at(context, row);
+}
+
 /* As ls shows it: the year in the place of the time where it is long ago. */
 static void cell_began(const void *context, size_t row, char *cell) {
     static const double LONG_S = 180.0 * 86400;
@@ -56,30 +60,23 @@ static void cell_work(const void *context, size_t row, char *cell) {
         kl_cell(cell, "%" PRIu64 " tasks", o->tasks);
 }
 
-static void cell_took(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%s", kl_time_words(file_at(context, row)->outline.elapsed_s).text);
-}
-
 static void cell_state(const void *context, size_t row, char *cell) {
     kl_cell(cell, "%s", kl_record_state_name(file_at(context, row)->state));
 }
 
-static void cell_size(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%s", kl_bytes_words(file_at(context, row)->bytes).text);
-}
-
-static void cell_file(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%s", file_at(context, row)->name);
-}
-
 static void print_table(const kl_record_file *const *readable, size_t count) {
-    static const kl_column columns[] = {
-        {"began", KL_WHOLE, cell_began}, {"program", KL_WHOLE, cell_program}, {"kind", true, cell_kind},
-        {"work", false, cell_work},      {"took", false, cell_took},          {"state", KL_WHOLE, cell_state},
-        {"size", false, cell_size},      {"file", KL_WHOLE, cell_file},
+    static const kl_row_column columns[] = {
+        {.column = {"began", KL_WHOLE, cell_began}},
+        {.column = {"program", KL_WHOLE, cell_program}},
+        {.column = {"kind", true, cell_kind}},
+        {.column = {"work", false, cell_work}},
+        KL_SHOW("took", TIME, kl_record_file, outline.elapsed_s),
+        {.column = {"state", KL_WHOLE, cell_state}},
+        KL_SHOW("size", BYTES, kl_record_file, bytes),
+        {.column = {"file", KL_WHOLE, NULL}, .style = KL_AS_TEXT, .offset = offsetof(kl_record_file, name)},
     };
     if (count > 0)
-        kl_print_table(stdout, columns, sizeof columns / sizeof *columns, readable, count);
+        kl_print_rows(stdout, columns, sizeof columns / sizeof *columns, row_at, readable, count);
 }
 
 /* The error without the name of the file. */

@@ -86,13 +86,6 @@ static void say_failed(const kl_record_file *file, int code, tally *t) {
     t->failed++;
 }
 
-static void say_deleted(const request *r, const kl_record_file *file, tally *t) {
-    printf("%s  %s  %s\n", r->dry_run ? "would go" : "deleted ", kl_shown_name(file->name).text,
-           kl_bytes_words(file->bytes).text);
-    t->deleted++;
-    t->bytes += file->bytes;
-}
-
 /* Holds the lock that a program holds which writes it: neither can begin while the other is at it. */
 static void delete_locked(const request *r, const kl_record_file *file, int fd, tally *t) {
     const char *not = kl_record_lock(fd) ? why_not_that_one(file, fd)
@@ -103,9 +96,12 @@ static void delete_locked(const request *r, const kl_record_file *file, int fd, 
         return;
     }
     int code = r->dry_run ? 0 : delete_files(file);
-    if (code == 0)
-        say_deleted(r, file, t);
-    else
+    if (code == 0) {
+        printf("%s  %s  %s\n", r->dry_run ? "would go" : "deleted ", kl_shown_name(file->name).text,
+               kl_bytes_words(file->bytes).text);
+        t->deleted++;
+        t->bytes += file->bytes;
+    } else
         say_failed(file, code, t);
 }
 
@@ -150,15 +146,6 @@ static kilter_status prune(const request *r, const char *folder, tally *t, kilte
 
 /* --- all of it --- */
 
-static void print_tally(const request *r, const tally *t) {
-    printf("%zu record%s %s, %s %s; %zu kept\n", t->deleted, t->deleted == 1 ? "" : "s",
-           r->dry_run ? "would go" : "deleted", kl_bytes_words(t->bytes).text,
-           r->dry_run ? "would be freed" : "freed", t->kept);
-    if (t->unreadable > 0)
-        printf("%zu file%s that cannot be read as a record left alone; kilter list names %s\n", t->unreadable,
-               t->unreadable == 1 ? "" : "s", t->unreadable == 1 ? "it" : "them");
-}
-
 static int prune_all(const request *r, char **folders, int count) {
     tally t = {0};
     kilter_error error;
@@ -173,8 +160,14 @@ static int prune_all(const request *r, char **folders, int count) {
             unread++;
         }
     free(own);
-    if (code == EXIT_SUCCESS || unread < count)
-        print_tally(r, &t);
+    if (code == EXIT_SUCCESS || unread < count) {
+        printf("%zu record%s %s, %s %s; %zu kept\n", t.deleted, t.deleted == 1 ? "" : "s",
+               r->dry_run ? "would go" : "deleted", kl_bytes_words(t.bytes).text,
+               r->dry_run ? "would be freed" : "freed", t.kept);
+        if (t.unreadable > 0)
+            printf("%zu file%s that cannot be read as a record left alone; kilter list names %s\n",
+                   t.unreadable, t.unreadable == 1 ? "" : "s", t.unreadable == 1 ? "it" : "them");
+    }
     int printed = kl_cmd_printed();
     return code != EXIT_SUCCESS ? code : t.failed > 0 ? EXIT_FAILURE : printed;
 }

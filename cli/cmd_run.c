@@ -210,15 +210,6 @@ static void put_script(const run_state *r, const run_host *host, kl_buffer *out)
     kl_put_u8(out, 0);
 }
 
-/* Until the child runs its program, or has said why not: a signal before would hide that. */
-static void await_begin(int begun[2]) {
-    char nothing;
-    close(begun[1]);
-    while (read(begun[0], &nothing, 1) < 0 && errno == EINTR)
-        ;
-    close(begun[0]);
-}
-
 /* A child that runs `words` with the signals as they were. `input`: its standard input, −1: ours. */
 static pid_t start(char *const *words, int input, const sigset_t *signals) {
     int begun[2]; /* is closed where the program begins */
@@ -226,7 +217,12 @@ static pid_t start(char *const *words, int input, const sigset_t *signals) {
         return -1;
     pid_t child = fork();
     if (child != 0) {
-        await_begin(begun);
+        /* Until the child runs its program, or has said why not: a signal before would hide that. */
+        char nothing;
+        close(begun[1]);
+        while (read(begun[0], &nothing, 1) < 0 && errno == EINTR)
+            ;
+        close(begun[0]);
         return child;
     }
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -354,12 +350,6 @@ static void reap(run_state *r) {
     }
 }
 
-/* The master would wait for ever for workers that nobody starts. */
-static void give_up_without_hosts(run_state *r) {
-    fprintf(stderr, "kilter run: no host is left; the run is ended\n");
-    kill(r->master, SIGTERM);
-}
-
 static void wait_for_master(run_state *r, const sigset_t *awaited) {
     bool gave_up = false;
     while (r->master > 0) {
@@ -370,7 +360,9 @@ static void wait_for_master(run_state *r, const sigset_t *awaited) {
             kill(r->master, signal);
         reap(r);
         if (r->master > 0 && !gave_up && all_failed(r->options)) {
-            give_up_without_hosts(r);
+            /* The master would wait for ever for workers that nobody starts. */
+            fprintf(stderr, "kilter run: no host is left; the run is ended\n");
+            kill(r->master, SIGTERM);
             gave_up = true;
         }
     }

@@ -1,16 +1,15 @@
 /* kilter tune: shows what a running farm measures and decides, and sets its tuning points by hand. */
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attach.h"
 #include "cmd.h"
 #include "decide/decide.h"
 #include "records.h"
+#include "sys/sys.h"
 #include "tune_print.h"
 
 static const char doing[] = "tuning";
@@ -120,11 +119,6 @@ static int print(const kl_control_state *state, const tune_options *options, boo
     return kl_cmd_printed();
 }
 
-static void sleep_for(double seconds) {
-    struct timespec pause = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * fmod(seconds, 1))};
-    nanosleep(&pause, NULL);
-}
-
 /* Until the farm ends, or the reader goes. */
 static int watch(const char *file, kl_tuner *tuner, const tune_options *options) {
     kl_control_state state;
@@ -141,7 +135,7 @@ static int watch(const char *file, kl_tuner *tuner, const tune_options *options)
         int code = print(&state, options, live);
         if (code != EXIT_SUCCESS || options->once)
             return code;
-        sleep_for(options->interval_s);
+        kl_nap_s(options->interval_s);
     }
 }
 

@@ -13,11 +13,6 @@ static void offer(const char *last, int kept, const char *word, const char *help
         printf("%.*s%s\t%s\n", kept, last, word, help);
 }
 
-static void offer_commands(const char *last) {
-    for (int i = 0; kl_commands[i]; i++)
-        offer(last, 0, kl_commands[i]->name, kl_commands[i]->summary);
-}
-
 static void offer_values(const char *last, int kept, const kl_option *o) {
     for (size_t i = 0; strncmp(o->value, "POLIC", 5) == 0 && i < kl_policy_count(); i++)
         offer(last, kept, kl_policy_name(kl_policy_at(i)), kl_policy_summary(kl_policy_at(i)));
@@ -67,7 +62,9 @@ int kl_cmd_complete(int argc, char **argv) {
         complete_options(kl_farm_options(), true, argc - 1, argv + 1);
     else if (command)
         complete_options(command->options, command->takes_files, argc - 2, argv + 2);
-    else if (argc == 2 || (argc == 3 && strcmp(argv[1], "help") == 0))
-        offer_commands(argv[argc - 1]);
+    else if (argc == 2 || (argc == 3 && strcmp(argv[1], "help") == 0)) {
+        for (int i = 0; kl_commands[i]; i++)
+            offer(argv[argc - 1], 0, kl_commands[i]->name, kl_commands[i]->summary);
+    }
     return kl_cmd_printed();
 }

@@ -61,14 +61,6 @@ static int take(const kl_command *command, const kl_option *o, const char *text,
                                                                    : kl_cmd_usage(command, "%s", error.text);
 }
 
-static void describe(kl_option_list list, struct option rows[OPTIONS_MOST + 1]) {
-    for (size_t i = 0; i < list.count; i++)
-        rows[i] = (struct option){.name = list.row[i].name,
-                                  .has_arg = list.row[i].value ? required_argument : optional_argument,
-                                  .val = NOT_LONG + (int)i};
-    rows[list.count] = (struct option){.name = NULL};
-}
-
 /* Is there for each option given the option it needs? Returns the exit code. */
 static int check_needs(const kl_command *command, const char *const *given) {
     for (size_t i = 0; i < command->options.count; i++) {
@@ -85,7 +77,12 @@ int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, in
     const char *given[OPTIONS_MOST] = {NULL};
     int code = EXIT_SUCCESS, got;
     *first = argc;
-    describe(command->options, rows);
+    for (size_t i = 0; i < command->options.count; i++)
+        rows[i] =
+            (struct option){.name = command->options.row[i].name,
+                            .has_arg = command->options.row[i].value ? required_argument : optional_argument,
+                            .val = NOT_LONG + (int)i};
+    rows[command->options.count] = (struct option){.name = NULL};
     optind = 0; /* begin anew */
     while (code == EXIT_SUCCESS &&
            (got = getopt_long(argc, argv, command->in_order ? "+:" : ":", rows, NULL)) != -1) {

@@ -268,16 +268,12 @@ kilter_status kl_basis_read(kl_basis *b, const char *path, int64_t run, kilter_e
     return status;
 }
 
-/* Other work, or other workers, would put another load on what they share. */
-static void forget_load(kl_basis *b) {
+kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
+    /* Other work, or other workers, would put another load on what they share. */
     static const int inputs[] = {KL_IN_WORK_S, KL_IN_BYTES, KL_IN_TASKS, KL_IN_TASK_MEAN_S};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (given(b, inputs[i]))
             b->load = (kl_load){0};
-}
-
-kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
-    forget_load(b);
     if (!known(b, KL_IN_WORK_S))
         return kl_fail(error, KILTER_ERR_INPUT,
                        "predicting: the work is not known; give --work-s, or the record of a run");

@@ -45,13 +45,6 @@ static void print_inputs(const kl_basis *b, FILE *out) {
         kl_say(out, "rounds", "%s", b->part_count ? "as the run's chunks were dealt" : "as DAF deals them");
 }
 
-static void print_cut(const kl_basis *b, FILE *out) {
-    if (b->cut)
-        kl_say(out, "part",
-               "the run %s%s: %.0f of its %.0f tasks were done, and the others are taken to be like them",
-               *b->cut ? "ended early: " : "was cut off, or still goes on", b->cut, b->done, b->tasks);
-}
-
 static kl_words off_by(double model_s, double measured_s) {
     kl_words w;
     snprintf(w.text, sizeof w.text, "%+.1f %%", 100 * (model_s / measured_s - 1));
@@ -146,58 +139,15 @@ typedef struct table {
     double unit; /* of times, per second */
 } table;
 
-static const kl_point *point_at(const void *context, size_t row) {
+static const void *point_at(const void *context, size_t row) {
     return &((const table *)context)->protocol->points[row];
 }
 
-static void put_time(const void *context, double seconds, char *cell) {
-    cell[0] = '\0';
-    if (isfinite(seconds))
-        kl_cell_number(cell, "%.4f", seconds * ((const table *)context)->unit);
-}
-
-static void put_percent(double share, char *cell) {
-    cell[0] = '\0';
-    if (isfinite(share))
-        kl_cell_number(cell, "%.1f", 100 * share);
-}
-
-static void cell_workers(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%" PRIu32, point_at(context, row)->workers);
-}
-
 static void cell_speed(const void *context, size_t row, char *cell) {
+    const table *t = context;
     cell[0] = '\0';
-    if (((const table *)context)->prediction->basis->speeds)
-        kl_cell(cell, "%.2f", point_at(context, row)->speed);
-}
-
-static void cell_time(const void *context, size_t row, char *cell) {
-    put_time(context, point_at(context, row)->time_s, cell);
-}
-
-static void cell_efficiency(const void *context, size_t row, char *cell) {
-    put_percent(point_at(context, row)->efficiency, cell);
-}
-
-static void cell_index(const void *context, size_t row, char *cell) {
-    put_time(context, point_at(context, row)->index_s, cell);
-}
-
-static void cell_rounds_time(const void *context, size_t row, char *cell) {
-    put_time(context, point_at(context, row)->rounds_time_s, cell);
-}
-
-static void cell_rounds_efficiency(const void *context, size_t row, char *cell) {
-    put_percent(point_at(context, row)->rounds_efficiency, cell);
-}
-
-static void cell_rounds_index(const void *context, size_t row, char *cell) {
-    put_time(context, point_at(context, row)->rounds_index_s, cell);
-}
-
-static void cell_quality(const void *context, size_t row, char *cell) {
-    put_percent(point_at(context, row)->quality_bound, cell);
+    if (t->prediction->basis->speeds)
+        kl_cell(cell, "%.2f", t->protocol->points[row].speed);
 }
 
 static void add_note(char *cell, bool applies, const char *note) {
@@ -210,7 +160,7 @@ static void add_note(char *cell, bool applies, const char *note) {
 static void cell_note(const void *context, size_t row, char *cell) {
     const kl_basis *b = ((const table *)context)->prediction->basis;
     const kl_protocol *p = ((const table *)context)->protocol;
-    uint32_t n = point_at(context, row)->workers;
+    uint32_t n = p->points[row].workers;
     cell[0] = '\0';
     add_note(cell, n == p->best.workers, "best");
     add_note(cell, n == p->fastest.workers, "fastest");
@@ -235,16 +185,16 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
     snprintf(index, sizeof index, "P_i %s", unit);
     snprintf(rounds_time, sizeof rounds_time, "× T_t %s", unit);
     snprintf(rounds_index, sizeof rounds_index, "× P_i %s", unit);
-    const kl_column columns[] = {{"n", false, cell_workers},
-                                 {"speed", false, cell_speed},
-                                 {time, false, cell_time},
-                                 {"E %", false, cell_efficiency},
-                                 {index, false, cell_index},
-                                 {rounds_time, false, cell_rounds_time},
-                                 {"× E %", false, cell_rounds_efficiency},
-                                 {rounds_index, false, cell_rounds_index},
-                                 {"q ≤ %", false, cell_quality},
-                                 {"", true, cell_note}};
+    const kl_row_column columns[] = {KL_SHOW("n", NUMBER, kl_point, workers),
+                                     {.column = {"speed", false, cell_speed}},
+                                     KL_SHOW_REAL(time, KNOWN, kl_point, time_s, 4, t.unit),
+                                     KL_SHOW_REAL("E %", KNOWN, kl_point, efficiency, 1, 100),
+                                     KL_SHOW_REAL(index, KNOWN, kl_point, index_s, 4, t.unit),
+                                     KL_SHOW_REAL(rounds_time, KNOWN, kl_point, rounds_time_s, 4, t.unit),
+                                     KL_SHOW_REAL("× E %", KNOWN, kl_point, rounds_efficiency, 1, 100),
+                                     KL_SHOW_REAL(rounds_index, KNOWN, kl_point, rounds_index_s, 4, t.unit),
+                                     KL_SHOW_REAL("q ≤ %", KNOWN, kl_point, quality_bound, 1, 100),
+                                     {.column = {"", true, cell_note}}};
     if (p->capability == UINT32_MAX)
         snprintf(feeds, sizeof feeds, "the master can feed all of them");
     else
@@ -256,27 +206,31 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
         kl_say(out, "", "several rounds (×): best n = %" PRIu32 ", fastest n = %" PRIu32,
                p->rounds_best.workers, p->rounds_fastest.workers);
     fputc('\n', out);
-    kl_print_table(out, columns, sizeof columns / sizeof *columns, &t, p->count);
+    kl_print_rows(out, columns, sizeof columns / sizeof *columns, point_at, &t, p->count);
 }
 
 /* The expected time: chunk by chunk, where that is known, else with all work in one round. */
-static double expected_s(const kl_point *p) {
-    return isfinite(p->rounds_time_s) ? p->rounds_time_s : p->time_s;
-}
-
 static void cell_expected(const void *context, size_t row, char *cell) {
-    put_time(context, expected_s(point_at(context, row)), cell);
+    const table *t = context;
+    const kl_point *p = point_at(context, row);
+    double time_s = isfinite(p->rounds_time_s) ? p->rounds_time_s : p->time_s;
+    cell[0] = '\0';
+    if (isfinite(time_s))
+        kl_cell(cell, "%.4f", time_s * t->unit);
 }
 
 static void cell_expected_efficiency(const void *context, size_t row, char *cell) {
     const kl_point *p = point_at(context, row);
-    put_percent(isfinite(p->rounds_time_s) ? p->rounds_efficiency : p->efficiency, cell);
+    double share = isfinite(p->rounds_time_s) ? p->rounds_efficiency : p->efficiency;
+    cell[0] = '\0';
+    if (isfinite(share))
+        kl_cell(cell, "%.1f", 100 * share);
 }
 
 static void cell_plain_note(const void *context, size_t row, char *cell) {
     const kl_basis *b = ((const table *)context)->prediction->basis;
     const kl_protocol *p = ((const table *)context)->protocol;
-    uint32_t n = point_at(context, row)->workers;
+    uint32_t n = p->points[row].workers;
     bool rounds = p->rounds_best.workers > 0;
     cell[0] = '\0';
     add_note(cell, n == (rounds ? p->rounds_best : p->best).workers, "pays best");
@@ -290,13 +244,13 @@ static void print_plain(const kl_prediction *prediction, FILE *out) {
     table t = {.prediction = prediction, .protocol = p};
     char time[32];
     snprintf(time, sizeof time, "time %s", time_unit(p, &t.unit));
-    const kl_column columns[] = {{"workers", false, cell_workers},
-                                 {"speed", false, cell_speed},
-                                 {time, false, cell_expected},
-                                 {"efficiency %", false, cell_expected_efficiency},
-                                 {"", true, cell_plain_note}};
+    const kl_row_column columns[] = {KL_SHOW("workers", NUMBER, kl_point, workers),
+                                     {.column = {"speed", false, cell_speed}},
+                                     {.column = {time, false, cell_expected}},
+                                     {.column = {"efficiency %", false, cell_expected_efficiency}},
+                                     {.column = {"", true, cell_plain_note}}};
     fputc('\n', out);
-    kl_print_table(out, columns, sizeof columns / sizeof *columns, &t, p->count);
+    kl_print_rows(out, columns, sizeof columns / sizeof *columns, point_at, &t, p->count);
     fputs("\nFor the numbers behind this, and other ways to send: --verbose\n", out);
 }
 
@@ -309,7 +263,10 @@ void kl_prediction_print_text(const kl_prediction *p, bool verbose, FILE *out) {
     if (b->record)
         kl_say(out, "record", "%s, run %" PRIu64 " of %s on %" PRIu32 " workers", b->record, b->run,
                b->program, b->workers);
-    print_cut(b, out);
+    if (b->cut)
+        kl_say(out, "part",
+               "the run %s%s: %.0f of its %.0f tasks were done, and the others are taken to be like them",
+               *b->cut ? "ended early: " : "was cut off, or still goes on", b->cut, b->done, b->tasks);
     if (verbose)
         print_inputs(b, out);
     print_measured(b, out);

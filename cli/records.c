@@ -164,13 +164,6 @@ static choice choose(const kl_record_list *list, const char *program, bool runni
     return best;
 }
 
-static void say_choice(const choice *chosen, const char *program) {
-    const char *which = program                              ? "of this program"
-                        : chosen->match % RUNNING == OF_HERE ? "of this folder's programs"
-                                                             : "of all, as none is of this folder's programs";
-    fprintf(stderr, "kilter: %s: the newest record %s\n", kl_shown_name(chosen->file->path).text, which);
-}
-
 static char *choose_in(const char *folder, const char *program, bool running, kilter_error *error) {
     kl_record_list list;
     char *path = NULL;
@@ -179,9 +172,13 @@ static char *choose_in(const char *folder, const char *program, bool running, ki
     choice chosen = choose(&list, program, running);
     if (chosen.file)
         path = kl_text("%s", chosen.file->path);
-    if (path)
-        say_choice(&chosen, program);
-    else if (program)
+    if (path) {
+        const char *which = program ? "of this program"
+                            : chosen.match % RUNNING == OF_HERE
+                                ? "of this folder's programs"
+                                : "of all, as none is of this folder's programs";
+        fprintf(stderr, "kilter: %s: the newest record %s\n", kl_shown_name(chosen.file->path).text, which);
+    } else if (program)
         kl_fail(error, KILTER_ERR_INPUT, "looking for the newest record of '%s': there is none in '%s'",
                 program, folder);
     else

@@ -76,43 +76,27 @@ static void print_tuning_points(const kl_control_state *s, FILE *out) {
         kl_say(out, "decision", "%s", s->decision);
 }
 
-static const kl_control_worker *worker_at(const void *context, size_t row) {
+static const void *worker_at(const void *context, size_t row) {
     return &((const kl_control_state *)context)->workers[row];
 }
 
-static void cell_worker(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%" PRIu32, worker_at(context, row)->worker);
-}
-
 static void cell_activity(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%s", activities[worker_at(context, row)->activity]);
-}
-
-static void cell_rate(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%s", kl_digits(worker_at(context, row)->rate_units_per_s).text);
-}
-
-static void cell_busy(const void *context, size_t row, char *cell) {
-    kl_cell_number(cell, "%.3f", worker_at(context, row)->busy_s);
-}
-
-static void cell_chunks(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%" PRIu64, worker_at(context, row)->chunks);
-}
-
-static void cell_queued(const void *context, size_t row, char *cell) {
-    kl_cell(cell, "%" PRIu64, worker_at(context, row)->queued_tasks);
+    kl_cell(cell, "%s", activities[((const kl_control_state *)context)->workers[row].activity]);
 }
 
 static void print_workers(const kl_control_state *s, FILE *out) {
-    static const kl_column columns[] = {{"worker", false, cell_worker}, {"", true, cell_activity},
-                                        {"units/s", false, cell_rate},  {"busy s", false, cell_busy},
-                                        {"chunks", false, cell_chunks}, {"queued", false, cell_queued}};
+    static const kl_row_column columns[] = {
+        KL_SHOW("worker", NUMBER, kl_control_worker, worker),
+        {.column = {"", true, cell_activity}},
+        KL_SHOW_REAL("units/s", DIGITS, kl_control_worker, rate_units_per_s, 0, 1),
+        KL_SHOW_REAL("busy s", REAL, kl_control_worker, busy_s, 3, 1),
+        KL_SHOW("chunks", COUNT, kl_control_worker, chunks),
+        KL_SHOW("queued", COUNT, kl_control_worker, queued_tasks)};
     uint32_t rows = s->worker_count < LISTED_MOST ? s->worker_count : LISTED_MOST;
     uint64_t there = s->present + s->resting + s->leaving;
     fputc('\n', out);
     if (rows > 0)
-        kl_print_table(out, columns, sizeof columns / sizeof *columns, s, rows);
+        kl_print_rows(out, columns, sizeof columns / sizeof *columns, worker_at, s, rows);
     if (there > rows)
         fprintf(out, "and %" PRIu64 " more\n", there - rows);
 }

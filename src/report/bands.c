@@ -84,10 +84,11 @@ static void draw_band(const bands *b, uint32_t band) {
     if (low - high < LABEL_PIXELS)
         return;
     if (above - rank > 1)
-        kl_svg_text(b->out, (kl_point){LEFT + WIDTH + 8, y}, KL_ANCHOR_START, "small", "%" PRIu32 " to %" PRIu32, rank,
-                    above - 1);
+        kl_svg_text(b->out, (kl_point){LEFT + WIDTH + 8, y}, KL_ANCHOR_START, "small",
+                    "%" PRIu32 " to %" PRIu32, rank, above - 1);
     else
-        kl_svg_text(b->out, (kl_point){LEFT + WIDTH + 8, y}, KL_ANCHOR_START, "small", "%" PRIu32 "  %s", rank, host);
+        kl_svg_text(b->out, (kl_point){LEFT + WIDTH + 8, y}, KL_ANCHOR_START, "small", "%" PRIu32 "  %s",
+                    rank, host);
 }
 
 static void draw_decisions(const bands *b) {
@@ -106,7 +107,8 @@ static void draw_decisions(const bands *b) {
 
 static void draw_legend(const bands *b) {
     double x = LEFT + WIDTH - 330, y = 68;
-    kl_svg_text(b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small", "iterations of each rank, rank 0 below%s",
+    kl_svg_text(b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small",
+                "iterations of each rank, rank 0 below%s",
                 strcmp(b->loop->kind, "scattered") == 0 ? "; how many, not which" : "");
     kl_svg_line(b->out, x, y - 4, x, y + 4, "move");
     kl_svg_text(b->out, (kl_point){x + 6, y + 4}, KL_ANCHOR_START, "small", "a move was decided");
@@ -120,19 +122,10 @@ static void draw_scales(const bands *b, double bottom) {
     double ticks[KL_TICKS_MAX];
     size_t count = kl_scale_ticks(&b->y, 6, ticks);
     for (size_t i = 0; i < count; i++)
-        kl_svg_text(b->out, (kl_point){LEFT - 8, kl_scale_at(&b->y, ticks[i]) + 4}, KL_ANCHOR_END, "small", "%.6g",
-                    ticks[i]);
-    kl_time_unit unit = kl_time_unit_for(b->end_s);
-    kl_scale x = {0, b->end_s * unit.per_s, LEFT, LEFT + WIDTH, false};
-    count = kl_scale_ticks(&x, 12, ticks);
-    kl_svg_line(b->out, LEFT, bottom, LEFT + WIDTH, bottom, "axis");
-    for (size_t i = 0; i < count; i++) {
-        double at = kl_scale_at(&x, ticks[i]);
-        kl_svg_line(b->out, at, bottom, at, bottom + 5, "axis");
-        kl_svg_text(b->out, (kl_point){at, bottom + 18}, KL_ANCHOR_MIDDLE, "label", "%.6g", ticks[i]);
-    }
-    kl_svg_text(b->out, (kl_point){LEFT + WIDTH / 2, bottom + 38}, KL_ANCHOR_MIDDLE, "label",
-                "time since the loop was opened [%s]", unit.name);
+        kl_svg_text(b->out, (kl_point){LEFT - 8, kl_scale_at(&b->y, ticks[i]) + 4}, KL_ANCHOR_END, "small",
+                    "%.6g", ticks[i]);
+    kl_svg_time_axis(b->out, b->end_s, (kl_point){LEFT, bottom}, LEFT + WIDTH,
+                     "time since the loop was opened");
 }
 
 /* What an execution took with iterations as they lay, as each round found. */

@@ -5,17 +5,15 @@
 
 enum { SQL_BYTES = 2048 };
 
-static void put_column(kl_reading *r, const kl_rows *rows, const kl_field *f, char *sql) {
-    size_t at = strlen(sql);
-    bool lacks = f->later && !kl_has_column(r, rows->table, f->column);
-    snprintf(sql + at, SQL_BYTES - at, "%s%s", at ? ", " : "SELECT ", lacks ? "NULL" : f->column);
-}
-
 static bool prepare(kl_reading *r, const kl_rows *rows, sqlite3_stmt **statement) {
     char sql[SQL_BYTES] = "";
     for (size_t i = 0; i < rows->field_count; i++)
-        if (rows->fields[i].column)
-            put_column(r, rows, &rows->fields[i], sql);
+        if (rows->fields[i].column) {
+            size_t at = strlen(sql);
+            bool lacks = rows->fields[i].later && !kl_has_column(r, rows->table, rows->fields[i].column);
+            snprintf(sql + at, SQL_BYTES - at, "%s%s", at ? ", " : "SELECT ",
+                     lacks ? "NULL" : rows->fields[i].column);
+        }
     size_t at = strlen(sql);
     snprintf(sql + at, sizeof sql - at, " FROM %s %s", rows->table, rows->rest);
     return sqlite3_prepare_v2(r->db, sql, -1, statement, NULL) == SQLITE_OK;

@@ -84,13 +84,6 @@ static kilter_status choose_times(gantt *g, const char *path, kilter_error *erro
     return KILTER_OK;
 }
 
-static void choose_rows(gantt *g) {
-    size_t workers = g->report->worker_count;
-    g->every = workers > ROWS_MAX ? (workers + ROWS_MAX - 1) / ROWS_MAX : 1;
-    g->rows = (workers + g->every - 1) / g->every;
-    g->pitch = g->rows ? fmin(28, fmax(11, 560 / (double)g->rows)) : 11;
-}
-
 static double rows_bottom(const gantt *g) {
     return TOP + g->pitch * (double)g->rows;
 }
@@ -171,14 +164,6 @@ static void finish_row(gantt *g) {
     memset(g->covered, 0, sizeof g->covered);
 }
 
-static void put_lost(gantt *g, double at_s) {
-    char text[96];
-    double x = LEFT + pixel(g, at_s), h = bar_height(g), arm = fmin(h, 10) / 2;
-    int bytes = snprintf(text, sizeof text, "M%.2f %.1fl%.1f %.1fm0-%.1fl-%.1f %.1f", x - arm, h / 2 - arm,
-                         2 * arm, 2 * arm, 2 * arm, 2 * arm, 2 * arm);
-    kl_put_bytes(&g->lost, text, (size_t)bytes);
-}
-
 /* Columns: worker, run, began_s, ended_s, dealt_s, lost; by worker, then run, then time. */
 static void take_chunk(void *context, sqlite3_stmt *row) {
     gantt *g = context;
@@ -197,8 +182,13 @@ static void take_chunk(void *context, sqlite3_stmt *row) {
     double began_s = kl_record_real(row, 2), ended_s = kl_record_real(row, 3);
     if (sqlite3_column_int(row, 5) && g->shown) {
         double at_s = kl_record_real(row, 4);
-        if (at_s >= g->from_s && at_s <= g->to_s)
-            put_lost(g, at_s);
+        if (at_s >= g->from_s && at_s <= g->to_s) {
+            char text[96];
+            double x = LEFT + pixel(g, at_s), h = bar_height(g), arm = fmin(h, 10) / 2;
+            int bytes = snprintf(text, sizeof text, "M%.2f %.1fl%.1f %.1fm0-%.1fl-%.1f %.1f", x - arm,
+                                 h / 2 - arm, 2 * arm, 2 * arm, 2 * arm, 2 * arm, 2 * arm);
+            kl_put_bytes(&g->lost, text, (size_t)bytes);
+        }
     }
     if (sqlite3_column_int(row, 5) || !(ended_s > began_s))
         return;
@@ -275,7 +265,8 @@ static void draw_legend(const gantt *g) {
     double x = LEGEND_X, y = 64;
     kl_svg_box(g->out, x, y, 14, 10, "c0 i0");
     kl_svg_box(g->out, x + 14, y, 14, 10, "c0 i1");
-    kl_svg_text(g->out, (kl_point){x + 34, y + 9}, KL_ANCHOR_START, "small", "computing, a shade a chunk in turn");
+    kl_svg_text(g->out, (kl_point){x + 34, y + 9}, KL_ANCHOR_START, "small",
+                "computing, a shade a chunk in turn");
     kl_svg_box(g->out, x + 236, y, 22, 10, "wait");
     kl_svg_text(g->out, (kl_point){x + 264, y + 9}, KL_ANCHOR_START, "small", "waiting");
     fprintf(g->out, "<path class=\"lost\" d=\"M%.1f %.1fl9 9m0-9l-9 9\"/>\n", x + 330, y + 0.5);
@@ -291,8 +282,8 @@ static void draw_waiting(const gantt *g) {
         double y = TOP + g->pitch * (double)row;
         char host[4 * LABEL_COLUMNS + 8];
         kl_printable(host, sizeof host, w->host ? w->host : "", LABEL_COLUMNS - 6);
-        kl_svg_text(g->out, (kl_point){LEFT - 10, y + bar_height(g) / 2 + 4}, KL_ANCHOR_END, "small", "%s  %" PRIu32,
-                    host, w->worker);
+        kl_svg_text(g->out, (kl_point){LEFT - 10, y + bar_height(g) / 2 + 4}, KL_ANCHOR_END, "small",
+                    "%s  %" PRIu32, host, w->worker);
         for (const kl_report_iteration *it = g->first; it <= g->last; it++) {
             double from_s = fmax(it->began_s, isnan(w->joined_s) ? -INFINITY : w->joined_s);
             double to_s = fmin(end_of(it), isnan(w->left_s) ? INFINITY : w->left_s);
@@ -309,24 +300,9 @@ static void draw_runs(const gantt *g) {
         double to = LEFT + pixel(g, it < g->last ? it[1].began_s : end_of(it));
         kl_svg_line(g->out, from, TOP - 4, from, rows_bottom(g), "edge");
         if (to - from >= 46)
-            kl_svg_text(g->out, (kl_point){from + 3, TOP - 5}, KL_ANCHOR_START, "small", "run %" PRIu64, it->run);
+            kl_svg_text(g->out, (kl_point){from + 3, TOP - 5}, KL_ANCHOR_START, "small", "run %" PRIu64,
+                        it->run);
     }
-}
-
-static void draw_axis(const gantt *g, double bottom) {
-    kl_time_unit unit = kl_time_unit_for(g->to_s - g->from_s);
-    kl_scale x = {0, (g->to_s - g->from_s) * unit.per_s, LEFT, LEFT + COLUMNS, false};
-    double ticks[KL_TICKS_MAX];
-    size_t count = kl_scale_ticks(&x, 12, ticks);
-    kl_svg_line(g->out, LEFT, bottom, LEFT + COLUMNS, bottom, "axis");
-    for (size_t i = 0; i < count; i++) {
-        double at = kl_scale_at(&x, ticks[i]);
-        kl_svg_line(g->out, at, bottom, at, bottom + 5, "axis");
-        kl_svg_text(g->out, (kl_point){at, bottom + 18}, KL_ANCHOR_MIDDLE, "label", "%.6g", ticks[i]);
-    }
-    kl_svg_text(g->out, (kl_point){LEFT + COLUMNS / 2.0, bottom + 38}, KL_ANCHOR_MIDDLE, "label",
-                g->first == g->last ? "time since the run began [%s]" : "time since the first run began [%s]",
-                unit.name);
 }
 
 /* How many of all workers compute, over time. */
@@ -337,9 +313,11 @@ static void draw_curve(const gantt *g, double top) {
         fprintf(g->out, "V%.1fh1", bottom - CURVE * fmin(1, g->computing[i] / workers));
     fprintf(g->out, "V%.1fz\"/>\n", bottom);
     kl_svg_line(g->out, LEFT, top, LEFT + COLUMNS, top, "grid");
-    kl_svg_text(g->out, (kl_point){LEFT - 10, top + 4}, KL_ANCHOR_END, "small", "%zu", g->report->worker_count);
+    kl_svg_text(g->out, (kl_point){LEFT - 10, top + 4}, KL_ANCHOR_END, "small", "%zu",
+                g->report->worker_count);
     kl_svg_text(g->out, (kl_point){LEFT - 10, bottom + 4}, KL_ANCHOR_END, "small", "0");
-    kl_svg_text(g->out, (kl_point){LEFT - 10, (top + bottom) / 2 + 4}, KL_ANCHOR_END, "small", "all computing");
+    kl_svg_text(g->out, (kl_point){LEFT - 10, (top + bottom) / 2 + 4}, KL_ANCHOR_END, "small",
+                "all computing");
 }
 
 static kilter_status draw(gantt *g, const char *path, int64_t run, kilter_error *error) {
@@ -348,7 +326,10 @@ static kilter_status draw(gantt *g, const char *path, int64_t run, kilter_error 
         status = choose_times(g, path, error);
     if (status != KILTER_OK)
         return status;
-    choose_rows(g);
+    size_t workers = g->report->worker_count;
+    g->every = workers > ROWS_MAX ? (workers + ROWS_MAX - 1) / ROWS_MAX : 1;
+    g->rows = (workers + g->every - 1) / g->every;
+    g->pitch = g->rows ? fmin(28, fmax(11, 560 / (double)g->rows)) : 11;
     double curve_top = rows_bottom(g) + CURVE_GAP, bottom = curve_top + CURVE;
     draw_title(g, bottom + BOTTOM);
     draw_legend(g);
@@ -356,7 +337,8 @@ static kilter_status draw(gantt *g, const char *path, int64_t run, kilter_error 
     status = draw_chunks(g, path, error);
     draw_runs(g);
     draw_curve(g, curve_top);
-    draw_axis(g, bottom);
+    kl_svg_time_axis(g->out, g->to_s - g->from_s, (kl_point){LEFT, bottom}, LEFT + COLUMNS,
+                     g->first == g->last ? "time since the run began" : "time since the first run began");
     kl_svg_close(g->out);
     return status;
 }

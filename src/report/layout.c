@@ -117,29 +117,45 @@ typedef struct source {
     const void *context;
     const kl_row_column *shown; /* NULL: every column has its cell function */
     kl_row_at_fn row_at;
+    size_t rows;
 } source;
 
-static void show(const kl_row_column *column, const void *row, char *cell) {
+static void show_real(const kl_row_column *column, double value, char *cell) {
+    double shown = (column->times != 0 ? column->times : 1) * value;
+    if (column->style == KL_AS_DIGITS)
+        kl_cell(cell, "%s", kl_digits(shown).text);
+    else if (isnan(value) && column->style == KL_AS_REAL)
+        kl_cell(cell, "-");
+    else if (isfinite(value) || column->style == KL_AS_REAL)
+        kl_cell(cell, "%.*f", column->decimals, shown);
+}
+
+static void show(const kl_row_column *column, const void *row, const void *last, char *cell) {
     const void *value = (const char *)row + column->offset;
     switch (column->style) {
+    case KL_AS_ANY:
+        if (*(const uint64_t *)((const char *)last + column->offset) == 0)
+            break;
+        /* fall through */
     case KL_AS_COUNT:
         kl_cell(cell, "%" PRIu64, *(const uint64_t *)value);
         break;
     case KL_AS_NUMBER:
         kl_cell(cell, "%" PRIu32, *(const uint32_t *)value);
         break;
-    case KL_AS_DIGITS:
-        kl_cell(cell, "%s", kl_digits(*(const double *)value).text);
+    case KL_AS_BYTES:
+        kl_cell(cell, "%s", kl_bytes_words(*(const uint64_t *)value).text);
+        break;
+    case KL_AS_TEXT:
+        kl_cell(cell, "%s", *(char *const *)value);
         break;
     case KL_AS_TIME:
         kl_cell(cell, "%s", kl_time_words(*(const double *)value).text);
         break;
     case KL_AS_REAL:
-        if (isnan(*(const double *)value))
-            kl_cell(cell, "-");
-        else
-            kl_cell(cell, "%.*f", column->decimals,
-                    (column->times != 0 ? column->times : 1) * *(const double *)value);
+    case KL_AS_KNOWN:
+    case KL_AS_DIGITS:
+        show_real(column, *(const double *)value, cell);
         break;
     }
 }
@@ -148,8 +164,9 @@ static void put_text(const source *from, const kl_column *columns, size_t c, siz
     cell[0] = '\0';
     if (columns[c].cell)
         columns[c].cell(from->context, row, cell);
-    else if (from->row_at(from->context, row))
-        show(&from->shown[c], from->row_at(from->context, row), cell);
+    else if (from->row_at(from->context, row) && !(from->shown[c].no_sum && row + 1 == from->rows))
+        show(&from->shown[c], from->row_at(from->context, row), from->row_at(from->context, from->rows - 1),
+             cell);
 }
 
 /* A column with nothing in it is left out: its width is 0. */
@@ -228,7 +245,8 @@ void kl_print_rows(FILE *out, const kl_row_column *columns, size_t count, kl_row
     kl_column heads[KL_COLUMNS_MAX];
     for (size_t c = 0; c < count; c++)
         heads[c] = columns[c].column;
-    print(out, &(source){.context = context, .shown = columns, .row_at = row_at}, heads, count, rows);
+    print(out, &(source){.context = context, .shown = columns, .row_at = row_at, .rows = rows}, heads, count,
+          rows);
 }
 
 void kl_cell(char *cell, const char *format, ...) {

@@ -23,14 +23,6 @@ static void add_ranks(kl_reading *r) {
                                          .moving_s = (double)NAN};
 }
 
-static void add_counts(kl_reading *r) {
-    kl_report_loop *loop = loop_of(r);
-    for (size_t i = 0; i < loop->round_count; i++) {
-        loop->round[i].counts = calloc(loop->ranks + 1, sizeof *loop->round[i].counts);
-        r->memory |= !loop->round[i].counts;
-    }
-}
-
 static int by_round(const void *key, const void *item) {
     uint64_t round = *(const uint64_t *)key, other = ((const kl_report_round *)item)->round;
     return (round > other) - (round < other);
@@ -113,7 +105,10 @@ void kl_loop_read(kl_reading *r) {
         return;
     add_ranks(r);
     loop->round = kl_rows_read(r, &kl_round_rows, loop->round, &loop->round_count);
-    add_counts(r);
+    for (size_t i = 0; i < loop->round_count; i++) {
+        loop->round[i].counts = calloc(loop->ranks + 1, sizeof *loop->round[i].counts);
+        r->memory |= !loop->round[i].counts;
+    }
     r->failed |= r->memory;
     kl_each_row(r, "SELECT round, rank, count, done, busy_s, rate_per_s FROM share ORDER BY id", take_share);
     kl_each_row(r, "SELECT rank, iterations, elapsed_s, waited_s, moving_s FROM rank ORDER BY rank",

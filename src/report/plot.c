@@ -144,8 +144,8 @@ static void draw_marks(const kl_panel *panel, const kl_scale *x, double top, boo
         double words_y = top + 16 + MARK_ROW * (double)mark_row(panel, x, i);
         bool right = in_right_half(x, panel->marks[i].x);
         if (words)
-            kl_svg_text(out, (kl_point){at + (right ? -6 : 6), words_y}, right ? KL_ANCHOR_END : KL_ANCHOR_START, "mark",
-                        "%s", panel->marks[i].text);
+            kl_svg_text(out, (kl_point){at + (right ? -6 : 6), words_y},
+                        right ? KL_ANCHOR_END : KL_ANCHOR_START, "mark", "%s", panel->marks[i].text);
         else
             kl_svg_line(out, at, words_y - 10, at, top + PANEL, "rule");
     }
@@ -187,6 +187,7 @@ void kl_plot_write(const kl_plot *plot, FILE *out) {
         kl_svg_text(out, (kl_point){0, 0}, KL_ANCHOR_MIDDLE, "label", "%s", panel->y_label);
         fputs("</g>\n", out);
     }
-    kl_svg_text(out, (kl_point){(x.from + x.to) / 2, height - 16}, KL_ANCHOR_MIDDLE, "label", "%s", plot->x_label);
+    kl_svg_text(out, (kl_point){(x.from + x.to) / 2, height - 16}, KL_ANCHOR_MIDDLE, "label", "%s",
+                plot->x_label);
     kl_svg_close(out);
 }

@@ -41,9 +41,13 @@ void kl_print_table(FILE *out, const kl_column *columns, size_t count, const voi
 /* A column that shows a member of a row, in a style; with a cell function, what that says. */
 typedef enum kl_style {
     KL_AS_COUNT,  /* of a uint64_t */
+    KL_AS_ANY,    /* of a uint64_t; nothing in all rows when it is 0 in the last one, their sum */
     KL_AS_NUMBER, /* of a uint32_t */
+    KL_AS_BYTES,  /* of a uint64_t: kl_bytes_words() */
+    KL_AS_TEXT,   /* of a char * */
     KL_AS_REAL,   /* of a double, with `decimals`, multiplied by `times` unless that is 0 */
-    KL_AS_DIGITS, /* of a double: kl_digits() */
+    KL_AS_KNOWN,  /* the same; nothing when it is not finite */
+    KL_AS_DIGITS, /* of a double, multiplied likewise: kl_digits() */
     KL_AS_TIME,   /* of a double: kl_time_words() */
 } kl_style;
 
@@ -53,7 +57,23 @@ typedef struct kl_row_column {
     size_t offset;
     int decimals;
     double times;
+    bool no_sum; /* nothing in the last row */
 } kl_row_column;
+
+/* A column for `member` of the struct `row`. */
+#define KL_SHOW(title, as, row, member)                                                                      \
+    { .column = {.head = (title)}, .style = KL_AS_##as, .offset = offsetof(row, member) }
+#define KL_SHOW_REAL(title, as, row, member, digits, factor)                                                 \
+    {                                                                                                        \
+        .column = {.head = (title)}, .style = KL_AS_##as, .offset = offsetof(row, member),                   \
+        .decimals = (digits), .times = (factor)                                                              \
+    }
+
+#define KL_SHOW_OWN(title, as, row, member, digits, factor) /* not of the sum */                             \
+    {                                                                                                        \
+        .column = {.head = (title)}, .style = KL_AS_##as, .offset = offsetof(row, member),                   \
+        .decimals = (digits), .times = (factor), .no_sum = true                                              \
+    }
 
 /* A row of a table; NULL: one whose members are not shown. */
 typedef const void *(*kl_row_at_fn)(const void *context, size_t row);

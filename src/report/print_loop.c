@@ -32,17 +32,16 @@ static void cell_share(const void *context, size_t row, char *cell) {
 }
 
 static void print_ranks(const kl_report *report, FILE *out) {
-    static const kl_row_column columns[] = {
-        {.column = {"rank", false, cell_rank}},
-        {.column = {"host", true, cell_host}},
-        {{"iterations", false, NULL}, KL_AS_COUNT, offsetof(kl_report_rank, iterations), 0, 0},
-        {.column = {"share %", false, cell_share}},
-        {{"rate /s", false, NULL}, KL_AS_DIGITS, offsetof(kl_report_rank, rate_per_s), 0, 0},
-        {{"believed /s", false, NULL}, KL_AS_DIGITS, offsetof(kl_report_rank, believed_per_s), 0, 0},
-        {{"done", false, NULL}, KL_AS_COUNT, offsetof(kl_report_rank, done), 0, 0},
-        {{"busy s", false, NULL}, KL_AS_REAL, offsetof(kl_report_rank, busy_s), 3, 0},
-        {{"waited s", false, NULL}, KL_AS_REAL, offsetof(kl_report_rank, waited_s), 3, 0},
-        {{"moving s", false, NULL}, KL_AS_REAL, offsetof(kl_report_rank, moving_s), 4, 0}};
+    static const kl_row_column columns[] = {{.column = {"rank", false, cell_rank}},
+                                            {.column = {"host", true, cell_host}},
+                                            KL_SHOW("iterations", COUNT, kl_report_rank, iterations),
+                                            {.column = {"share %", false, cell_share}},
+                                            KL_SHOW("rate /s", DIGITS, kl_report_rank, rate_per_s),
+                                            KL_SHOW("believed /s", DIGITS, kl_report_rank, believed_per_s),
+                                            KL_SHOW("done", COUNT, kl_report_rank, done),
+                                            KL_SHOW_REAL("busy s", REAL, kl_report_rank, busy_s, 3, 1),
+                                            KL_SHOW_REAL("waited s", REAL, kl_report_rank, waited_s, 3, 1),
+                                            KL_SHOW_REAL("moving s", REAL, kl_report_rank, moving_s, 4, 1)};
     if (report->loop->ranks == 0)
         return;
     fputc('\n', out);
@@ -110,16 +109,15 @@ static void cell_outcome(const void *context, size_t row, char *cell) {
 }
 
 static void print_moves(const kl_report *report, FILE *out) {
-    static const kl_row_column columns[] = {
-        {.column = {"move", false, cell_round}},
-        {{"at", false, NULL}, KL_AS_TIME, offsetof(kl_report_decided, at_s), 0, 0},
-        {{"iterations", false, NULL}, KL_AS_COUNT, offsetof(kl_report_decided, count), 0, 0},
-        {.column = {"execution", false, cell_now}},
-        {.column = {"then", false, cell_then}},
-        {{"to gain", false, NULL}, KL_AS_TIME, offsetof(kl_report_decided, gain_s), 0, 0},
-        {{"gained", false, NULL}, KL_AS_TIME, offsetof(kl_report_decided, came_s), 0, 0},
-        {{"cost", false, NULL}, KL_AS_TIME, offsetof(kl_report_decided, spent_s), 0, 0},
-        {.column = {"", true, cell_outcome}}};
+    static const kl_row_column columns[] = {{.column = {"move", false, cell_round}},
+                                            KL_SHOW("at", TIME, kl_report_decided, at_s),
+                                            KL_SHOW("iterations", COUNT, kl_report_decided, count),
+                                            {.column = {"execution", false, cell_now}},
+                                            {.column = {"then", false, cell_then}},
+                                            KL_SHOW("to gain", TIME, kl_report_decided, gain_s),
+                                            KL_SHOW("gained", TIME, kl_report_decided, came_s),
+                                            KL_SHOW("cost", TIME, kl_report_decided, spent_s),
+                                            {.column = {"", true, cell_outcome}}};
     const moves m = moves_of(report);
     if (m.count == 0)
         return;

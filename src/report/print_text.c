@@ -43,13 +43,9 @@ static bool is_sum(const shares *s, size_t row) {
     return row == s->it->share_count;
 }
 
-static const kl_report_share *share_at(const void *context, size_t row) {
+static const void *share_at(const void *context, size_t row) {
     const shares *s = context;
     return is_sum(s, row) ? &s->all : &s->it->shares[row];
-}
-
-static const void *share_row(const void *context, size_t row) {
-    return share_at(context, row);
 }
 
 static const kl_report_worker *worker_at(const shares *s, size_t row) {
@@ -64,7 +60,7 @@ static void cell_worker(const void *context, size_t row, char *cell) {
     if (is_sum(s, row))
         kl_cell(cell, "all");
     else
-        kl_cell(cell, "%" PRIu32, share_at(s, row)->worker);
+        kl_cell(cell, "%" PRIu32, s->it->shares[row].worker);
 }
 
 static void cell_host(const void *context, size_t row, char *cell) {
@@ -77,59 +73,24 @@ static void cell_binding(const void *context, size_t row, char *cell) {
     kl_printable(cell, KL_CELL_BYTES, worker ? worker->binding : "", KL_CELL_COLUMNS);
 }
 
-/* Nothing, in every row, when the sum is 0. */
-static void put_if_any(char *cell, uint64_t sum, uint64_t count) {
-    cell[0] = '\0';
-    if (sum > 0)
-        kl_cell(cell, "%" PRIu64, count);
-}
-
-static void cell_failed(const void *context, size_t row, char *cell) {
-    const shares *s = context;
-    put_if_any(cell, s->all.failed, share_at(s, row)->failed);
-}
-
-static void cell_lost(const void *context, size_t row, char *cell) {
-    const shares *s = context;
-    put_if_any(cell, s->all.lost_chunks, share_at(s, row)->lost_chunks);
-}
-
-static void cell_speed(const void *context, size_t row, char *cell) {
-    cell[0] = '\0';
-    if (!is_sum(context, row))
-        kl_cell_number(cell, "%.2f", share_at(context, row)->speed_relative);
-}
-
-static void cell_unit(const void *context, size_t row, char *cell) {
-    cell[0] = '\0';
-    if (!is_sum(context, row))
-        kl_cell(cell, "%s", kl_digits(1e3 * share_at(context, row)->unit_s).text);
-}
-
-static void cell_sd(const void *context, size_t row, char *cell) {
-    cell[0] = '\0';
-    if (!is_sum(context, row))
-        kl_cell(cell, "%s", kl_digits(1e3 * share_at(context, row)->unit_sd).text);
-}
-
 static void print_shares(const kl_report *report, const kl_report_iteration *it, FILE *out) {
     bool weighted = it->units != (double)it->tasks;
     const kl_row_column columns[] = {
         {.column = {"worker", false, cell_worker}},
         {.column = {"host", true, cell_host}},
         {.column = {"bound to", true, cell_binding}},
-        {{"tasks", false, NULL}, KL_AS_COUNT, offsetof(kl_report_share, tasks), 0, 0},
-        {{"share %", false, NULL}, KL_AS_REAL, offsetof(kl_report_share, task_share), 1, 100},
-        {{"chunks", false, NULL}, KL_AS_COUNT, offsetof(kl_report_share, chunks), 0, 0},
-        {.column = {"failed", false, cell_failed}},
-        {.column = {"lost", false, cell_lost}},
-        {{"busy s", false, NULL}, KL_AS_REAL, offsetof(kl_report_share, busy_s), 3, 0},
-        {{"busy %", false, NULL}, KL_AS_REAL, offsetof(kl_report_share, busy_share), 1, 100},
-        {.column = {"speed", false, cell_speed}},
-        {.column = {weighted ? "ms/unit" : "ms/task", false, cell_unit}},
-        {.column = {"± σ", false, cell_sd}}};
+        KL_SHOW("tasks", COUNT, kl_report_share, tasks),
+        KL_SHOW_REAL("share %", REAL, kl_report_share, task_share, 1, 100),
+        KL_SHOW("chunks", COUNT, kl_report_share, chunks),
+        KL_SHOW("failed", ANY, kl_report_share, failed),
+        KL_SHOW("lost", ANY, kl_report_share, lost_chunks),
+        KL_SHOW_REAL("busy s", REAL, kl_report_share, busy_s, 3, 1),
+        KL_SHOW_REAL("busy %", REAL, kl_report_share, busy_share, 1, 100),
+        KL_SHOW_OWN("speed", REAL, kl_report_share, speed_relative, 2, 1),
+        KL_SHOW_OWN(weighted ? "ms/unit" : "ms/task", DIGITS, kl_report_share, unit_s, 0, 1e3),
+        KL_SHOW_OWN("± σ", DIGITS, kl_report_share, unit_sd, 0, 1e3)};
     shares s = shares_of(report, it);
-    kl_print_rows(out, columns, sizeof columns / sizeof *columns, share_row, &s, it->share_count + 1);
+    kl_print_rows(out, columns, sizeof columns / sizeof *columns, share_at, &s, it->share_count + 1);
 }
 
 /* ---- iterations ---- */
@@ -139,10 +100,6 @@ typedef struct earlier {
     const kl_report *report;
     size_t count; /* of earlier iterations */
 } earlier;
-
-static size_t earlier_rows(const earlier *e) {
-    return e->count <= LIST_ALL ? e->count : LIST_FIRST + 1 + LIST_LAST;
-}
 
 /* NULL: the gap. */
 static const void *earlier_at(const void *context, size_t row) {
@@ -172,19 +129,20 @@ static void cell_status(const void *context, size_t row, char *cell) {
 static void print_earlier(const kl_report *report, FILE *out) {
     static const kl_row_column columns[] = {
         {.column = {"run", false, cell_run}},
-        {{"tasks", false, NULL}, KL_AS_COUNT, offsetof(kl_report_iteration, tasks), 0, 0},
-        {{"workers", false, NULL}, KL_AS_NUMBER, offsetof(kl_report_iteration, workers), 0, 0},
-        {{"chunks", false, NULL}, KL_AS_COUNT, offsetof(kl_report_iteration, chunks), 0, 0},
-        {{"failed", false, NULL}, KL_AS_COUNT, offsetof(kl_report_iteration, failed), 0, 0},
-        {{"elapsed s", false, NULL}, KL_AS_REAL, offsetof(kl_report_iteration, elapsed_s), 3, 0},
-        {{"bound s", false, NULL}, KL_AS_REAL, offsetof(kl_report_iteration, bound_s), 3, 0},
-        {{"efficiency %", false, NULL}, KL_AS_REAL, offsetof(kl_report_iteration, efficiency), 1, 100},
+        KL_SHOW("tasks", COUNT, kl_report_iteration, tasks),
+        KL_SHOW("workers", NUMBER, kl_report_iteration, workers),
+        KL_SHOW("chunks", COUNT, kl_report_iteration, chunks),
+        KL_SHOW("failed", COUNT, kl_report_iteration, failed),
+        KL_SHOW_REAL("elapsed s", REAL, kl_report_iteration, elapsed_s, 3, 1),
+        KL_SHOW_REAL("bound s", REAL, kl_report_iteration, bound_s, 3, 1),
+        KL_SHOW_REAL("efficiency %", REAL, kl_report_iteration, efficiency, 1, 100),
         {.column = {"status", true, cell_status}}};
     earlier e = {.report = report, .count = report->iteration_count - 1};
     if (e.count == 0)
         return;
     fputc('\n', out);
-    kl_print_rows(out, columns, sizeof columns / sizeof *columns, earlier_at, &e, earlier_rows(&e));
+    kl_print_rows(out, columns, sizeof columns / sizeof *columns, earlier_at, &e,
+                  e.count <= LIST_ALL ? e.count : LIST_FIRST + 1 + LIST_LAST);
 }
 
 static void print_outcome(const kl_report_iteration *it, FILE *out) {

@@ -117,11 +117,6 @@ static int by_worker(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Was it there while the iteration went on? */
-static bool was_present(const kl_report_worker *w, const kl_report_iteration *it) {
-    return !(w->left_s <= it->began_s) && !(w->joined_s > it->began_s + it->elapsed_s);
-}
-
 /* Workers that were given nothing get a row as well: that is what the reader looks for. */
 static void add_idle(kl_reading *r, kl_report_iteration *it) {
     size_t busy = it->share_count, at = 0;
@@ -129,7 +124,8 @@ static void add_idle(kl_reading *r, kl_report_iteration *it) {
         const kl_report_worker *w = &r->report->workers[i];
         while (at < busy && it->shares[at].worker < w->worker)
             at++;
-        if ((at < busy && it->shares[at].worker == w->worker) || !was_present(w, it))
+        bool was_away = w->left_s <= it->began_s || w->joined_s > it->began_s + it->elapsed_s;
+        if ((at < busy && it->shares[at].worker == w->worker) || was_away)
             continue;
         kl_report_share *share;
         KL_APPEND(r, it->shares, it->share_count, share);
@@ -185,19 +181,15 @@ static void read_rows(kl_reading *r) {
         kl_loop_read(r);
 }
 
-/* Records of earlier versions have no sessions. */
-static void read_run(kl_reading *r) {
-    kl_report *p = r->report;
-    kl_row_read(r, &kl_run_rows, &p->run);
-    if (!r->failed && kl_has_table(r, "session"))
-        p->sessions = kl_rows_read(r, &kl_session_rows, p->sessions, &p->session_count);
-}
-
 static kilter_status read_all(kl_reading *r, const char *path, bool run_only, kilter_error *error) {
     kilter_status status = kl_reading_open(r, path, error);
     if (status != KILTER_OK)
         return status;
-    read_run(r);
+    /* Records of earlier versions have no sessions. */
+    kl_report *p = r->report;
+    kl_row_read(r, &kl_run_rows, &p->run);
+    if (!r->failed && kl_has_table(r, "session"))
+        p->sessions = kl_rows_read(r, &kl_session_rows, p->sessions, &p->session_count);
     if (!run_only)
         read_rows(r);
     if (!r->failed && !r->report->run.program)

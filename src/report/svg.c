@@ -113,3 +113,18 @@ kl_time_unit kl_time_unit_for(double longest_s) {
         return (kl_time_unit){"s", 1};
     return longest_s >= 0.5e-3 ? (kl_time_unit){"ms", 1e3} : (kl_time_unit){"µs", 1e6};
 }
+
+void kl_svg_time_axis(FILE *out, double seconds, kl_point left, double to, const char *what) {
+    kl_time_unit unit = kl_time_unit_for(seconds);
+    kl_scale x = {0, seconds * unit.per_s, left.x, to, false};
+    double ticks[KL_TICKS_MAX], y = left.y;
+    size_t count = kl_scale_ticks(&x, 12, ticks);
+    kl_svg_line(out, left.x, y, to, y, "axis");
+    for (size_t i = 0; i < count; i++) {
+        double at = kl_scale_at(&x, ticks[i]);
+        kl_svg_line(out, at, y, at, y + 5, "axis");
+        kl_svg_text(out, (kl_point){at, y + 18}, KL_ANCHOR_MIDDLE, "label", "%.6g", ticks[i]);
+    }
+    kl_svg_text(out, (kl_point){(left.x + to) / 2, y + 38}, KL_ANCHOR_MIDDLE, "label", "%s [%s]", what,
+                unit.name);
+}

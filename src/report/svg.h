@@ -47,5 +47,7 @@ typedef struct kl_time_unit {
 } kl_time_unit;
 
 kl_time_unit kl_time_unit_for(double longest_s);
+/* An axis of this time, from its left end to `to`; `what` stands below, with the unit. */
+void kl_svg_time_axis(FILE *out, double seconds, kl_point left, double to, const char *what);
 
 #endif
