@@ -112,12 +112,11 @@ static void put_last(kl_bag *bag, kl_span span) {
 }
 
 kilter_status kl_bag_grow(kl_bag *bag, uint64_t count, const double *weights, kl_spans done) {
-    uint64_t at = bag->tasks, end = at + count, room = bag->capacity;
-    kl_span *spans = kl_array_grow(bag->spans, &room, bag->count + done.count + 1, sizeof *spans);
+    uint64_t at = bag->tasks, end = at + count;
+    kl_span *spans = kl_array_grow(bag->spans, &bag->room, bag->count + done.count + 1, sizeof *spans);
     if (!spans)
         return KILTER_ERR_MEMORY;
     bag->spans = spans;
-    bag->capacity = (size_t)room;
     if ((bag->prefix || weights) && !sum_weights(bag, count, weights))
         return KILTER_ERR_MEMORY;
     bag->tasks = end;
@@ -153,17 +152,14 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
     return status;
 }
 
-/* In a series; what was added waits there, too. */
-static bool has_come_back(const kl_bag *bag) {
-    return bag->count > 0 && bag->spans[bag->count - 1].lo < bag->homes.tasks;
-}
-
 /* Its own come before what came back from others, that before what it would take from others, and what was
  * added comes last: those that lie together at the front of where it takes from. */
 static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
                            uint32_t worker) {
     const kl_homes *homes = &bag->homes;
-    if (!kl_homes_in_use(homes) || (has_come_back(bag) && !kl_homes_has_own(homes, worker)))
+    /* In a series; what was added waits there, too. */
+    bool has_come_back = bag->count > 0 && bag->spans[bag->count - 1].lo < homes->tasks;
+    if (!kl_homes_in_use(homes) || (has_come_back && !kl_homes_has_own(homes, worker)))
         return (kl_offer){.span = bag->spans[bag->count - 1], .home = UINT32_MAX};
     uint64_t most;
     uint32_t home = kl_homes_choose(homes, dealer, s, worker, &most);
@@ -205,14 +201,10 @@ void kl_bag_take(kl_bag *bag, const kl_offer *offer) {
 }
 
 kilter_status kl_bag_return(kl_bag *bag, kl_span span) {
-    if (bag->count == bag->capacity) {
-        size_t capacity = bag->capacity ? 2 * bag->capacity : 8;
-        kl_span *spans = realloc(bag->spans, capacity * sizeof *spans);
-        if (!spans)
-            return KILTER_ERR_MEMORY;
-        bag->spans = spans;
-        bag->capacity = capacity;
-    }
+    kl_span *spans = kl_array_grow(bag->spans, &bag->room, bag->count + 1, sizeof *spans);
+    if (!spans)
+        return KILTER_ERR_MEMORY;
+    bag->spans = spans;
     bag->spans[bag->count++] = span;
     bag->left += span.hi - span.lo;
     bag->left_units += kl_bag_units(bag, span);

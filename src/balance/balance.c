@@ -73,12 +73,6 @@ static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decis
         &d);
 }
 
-static void record_left_out(kl_balance *b, uint32_t worker) {
-    kl_decision d = {.kind = KL_DECIDES_WITHHOLD, .subject = worker};
-    if (kl_dealer_leaves_out(b->dealer, &b->snapshot, worker, d.reason))
-        record(b, UINT64_MAX, &d);
-}
-
 /* What was assigned before anybody asked; who gets nothing may ask when nothing is left. A run that grows
  * ends later, so there is no forecast of its end. */
 static void record_assignment(kl_balance *b, bool grows) {
@@ -88,8 +82,11 @@ static void record_assignment(kl_balance *b, bool grows) {
     a.decision.forecast_s = grows ? 0 : b->snapshot.now_s + a.end_s;
     record(b, UINT64_MAX, &a.decision);
     for (uint32_t i = 0; i < b->snapshot.slots && a.idle > 0; i++)
-        if (b->views[i].present)
-            record_left_out(b, i);
+        if (b->views[i].present) {
+            kl_decision d = {.kind = KL_DECIDES_WITHHOLD, .subject = i};
+            if (kl_dealer_leaves_out(b->dealer, &b->snapshot, i, d.reason))
+                record(b, UINT64_MAX, &d);
+        }
 }
 
 static const double LEAST_WORK = 1e-50, MOST_WORK = 1e50; /* of a run, as weights */
@@ -272,20 +269,16 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
     return KILTER_OK;
 }
 
-/* When it was done, by our clock. That of a message has its way in it, so what came with one message seems
- * later than what came with the next: its tasks took their time all the same. */
-static void note_times(kl_chunk *chunk, const kl_segment *segment, double offset_s) {
-    double began_s = chunk->began_s == 0 ? segment->began_s + offset_s : chunk->began_s;
-    chunk->ended_s = segment->ended_s + offset_s;
-    chunk->busy_s += segment->busy_s;
-    chunk->began_s = fmax(chunk->dealt_s, fmin(began_s, chunk->ended_s - chunk->busy_s));
-}
-
 void kl_balance_report(kl_balance *b, kl_chunk *chunk, const kl_segment *segment, double offset_s,
                        uint64_t bytes, uint64_t failed) {
     kl_span tasks = {segment->lo, segment->lo + segment->count};
     kl_worker_view *view = &b->views[chunk->worker];
-    note_times(chunk, segment, offset_s);
+    /* When it was done, by our clock. That of a message has its way in it, so what came with one message
+     * seems later than what came with the next: its tasks took their time all the same. */
+    double began_s = chunk->began_s == 0 ? segment->began_s + offset_s : chunk->began_s;
+    chunk->ended_s = segment->ended_s + offset_s;
+    chunk->busy_s += segment->busy_s;
+    chunk->began_s = fmax(chunk->dealt_s, fmin(began_s, chunk->ended_s - chunk->busy_s));
     kl_homes_note(&b->bag.homes, tasks, chunk->worker);
     chunk->at += segment->count;
     chunk->bytes_in += bytes;

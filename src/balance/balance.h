@@ -18,7 +18,8 @@ typedef struct kl_spans { /* by rising lo, none of which touch; zeroed is none *
  * Zeroed is empty. */
 typedef struct kl_bag {
     kl_span *spans; /* spans[count − 1] is dealt next */
-    size_t count, capacity;
+    size_t count;
+    uint64_t room;
     double *prefix; /* prefix[i]: units of tasks [0, i), tasks + 1 entries; NULL: each is 1 */
     uint64_t prefix_room;
     double scale; /* units per weight: a task is 1 unit on average, whatever the user weighs in */
@@ -63,7 +64,8 @@ typedef struct kl_counted { /* tasks [lo, hi) */
 
 typedef struct kl_tally {
     kl_counted *spans; /* by rising lo, no task in two of them */
-    size_t count, capacity;
+    size_t count;
+    uint64_t room;
 } kl_tally;
 
 kilter_status kl_tally_add(kl_tally *tally, kl_span span); /* once more; KILTER_ERR_MEMORY: it is not noted */
@@ -111,7 +113,7 @@ typedef struct kl_places {
     uint32_t gone_count;
 } kl_places;
 
-/* What messages cost; traffic.c */
+/* The cost of messages; traffic.c */
 typedef struct kl_traffic {
     kl_msgcost message, probed; /* of the traffic lately, probes included; of the probes alone */
     kl_linear now;              /* fit of `message` */
@@ -139,12 +141,12 @@ typedef struct kl_balance {
     uint64_t shared_hash;  /* of the shared data in force; 0: none */
     uint64_t result_bytes; /* of each task of the run; 0: any number */
     kl_snapshot snapshot;
-    kl_worker_view *views;      /* snapshot.workers, writable: the crew is told of every change */
-    kl_crew *crew;              /* snapshot.crew */
+    kl_worker_view *views; /* snapshot.workers, writable: the crew is told of every change */
+    kl_crew *crew;         /* snapshot.crew */
     kl_traffic traffic;
-    kl_stat run_unit_s;         /* seconds per unit of this run's tasks */
-    double task_work;           /* of a task of the last run, as its program counts; 0: it never did */
-    double mean_rate;           /* of those that took part in the last run, for kl_iteration.speeds */
+    kl_stat run_unit_s; /* seconds per unit of this run's tasks */
+    double task_work;   /* of a task of the last run, as its program counts; 0: it never did */
+    double mean_rate;   /* of those that took part in the last run, for kl_iteration.speeds */
     kl_run_data data;
     uint64_t next_chunk, chunks, smallest, largest; /* of the run; smallest and largest in tasks */
     kl_places places;

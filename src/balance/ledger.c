@@ -103,15 +103,9 @@ static void split_at(kl_tally *t, uint64_t task) {
 }
 
 static bool has_room(kl_tally *t, size_t more) {
-    if (t->count + more <= t->capacity)
-        return true;
-    size_t capacity = 2 * (t->count + more);
-    kl_counted *spans = realloc(t->spans, capacity * sizeof *spans);
-    if (!spans)
-        return false;
-    t->spans = spans;
-    t->capacity = capacity;
-    return true;
+    kl_counted *spans = kl_array_grow(t->spans, &t->room, t->count + more, sizeof *spans);
+    t->spans = spans ? spans : t->spans;
+    return spans;
 }
 
 kilter_status kl_tally_add(kl_tally *t, kl_span span) {

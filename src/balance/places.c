@@ -4,15 +4,8 @@
 
 #include "balance/balance.h"
 
-/* So many that had a part in the run keep their places after they are gone. */
+/* Places kept for workers that are gone and had a part in the run. */
 enum { GONE_KEPT = 1024 };
-
-/* Two that are gone count as one from now on, which did the work of both. */
-static void add_up(kl_worker_view *into, const kl_worker_view *from) {
-    into->units += from->units;
-    into->busy_s += from->busy_s;
-    kl_stat_merge(&into->run_unit_s, &from->run_unit_s);
-}
 
 /* A place that nobody needs any more; false: there is none. */
 static bool take_place(kl_balance *b, uint32_t *place) {
@@ -24,7 +17,12 @@ static bool take_place(kl_balance *b, uint32_t *place) {
         return false;
     if (i == p->gone_count) {
         i = 0;
-        add_up(&b->views[p->gone[1]], &b->views[p->gone[0]]);
+        /* Two that are gone count as one from now on, which did the work of both. */
+        kl_worker_view *into = &b->views[p->gone[1]];
+        const kl_worker_view *from = &b->views[p->gone[0]];
+        into->units += from->units;
+        into->busy_s += from->busy_s;
+        kl_stat_merge(&into->run_unit_s, &from->run_unit_s);
     }
     *place = p->gone[i];
     p->gone_count--;
@@ -56,7 +54,8 @@ static bool add_place(kl_balance *b, uint32_t *place) {
 kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_error *error) {
     uint32_t place;
     if (!take_place(b, &place) && !add_place(b, &place))
-        return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out", b->places.next_number);
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out",
+                       b->places.next_number);
     b->views[place] = (kl_worker_view){.number = b->places.next_number++};
     kl_crew_update(b->crew, b->views, place);
     kl_dealer_joined(b->dealer, place);

@@ -1,4 +1,4 @@
-/* What messages and the master's answers cost, as measured. */
+/* The measured cost of messages and of the master's answers. */
 #include <math.h>
 
 #include "balance/balance.h"

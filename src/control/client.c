@@ -48,25 +48,21 @@ static kilter_status cannot_attach(const kl_tuner *t, int code, kilter_error *er
     }
 }
 
-/* When a farm is gone, anybody may listen under its name. */
-static bool is_owners(int fd) {
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           (geteuid() == 0 || peer.uid == geteuid() || peer.uid == 0);
-}
-
 static void leave(kl_tuner *t) {
     if (t->fd >= 0)
         close(t->fd);
     t->fd = -1;
 }
 
+/* When a farm is gone, anybody may listen under its name. */
 static bool reach(kl_tuner *t) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
     if (connect(t->fd, (const struct sockaddr *)&t->address, t->address_size) != 0)
         return false;
     errno = EPERM;
-    return is_owners(t->fd);
+    return getsockopt(t->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (geteuid() == 0 || peer.uid == geteuid() || peer.uid == 0);
 }
 
 static kilter_status enter(kl_tuner *t, kilter_error *error) {

@@ -87,28 +87,6 @@ static void answer_taken(kl_control *c, kilter_status status, const char *answer
         kl_talk_put_refused(&c->reply, error);
 }
 
-static void answer_set(kl_control *c, const kl_control_setting *setting) {
-    char answer[KL_CONTROL_ANSWER_BYTES] = "";
-    kilter_error error;
-    answer_taken(c, c->farm.set(c->farm.self, setting, answer, &error), answer, &error);
-}
-
-static void answer_drain(kl_control *c, const kl_control_drain *drain) {
-    char answer[KL_CONTROL_ANSWER_BYTES] = "";
-    kilter_error error;
-    answer_taken(c, c->farm.drain(c->farm.self, drain, answer, &error), answer, &error);
-}
-
-static void refuse(kl_control *c, uint32_t version) {
-    kilter_error error;
-    if (version != 0 && version != KL_CONTROL_VERSION)
-        kl_fail(&error, KILTER_ERR_USAGE, "the tool speaks version %u and the farm %d; use the farm's kilter",
-                version, KL_CONTROL_VERSION);
-    else
-        kl_fail(&error, KILTER_ERR_INPUT, "the request is malformed");
-    kl_talk_put_refused(&c->reply, &error);
-}
-
 /* Fills c->reply. */
 static void answer(kl_control *c, const void *data, size_t size) {
     kl_control_setting setting;
@@ -121,11 +99,22 @@ static void answer(kl_control *c, const void *data, size_t size) {
         c->farm.look(c->farm.self, &c->state);
         kl_talk_put_state(&c->reply, &c->state);
     } else if (kl_talk_get_set(data, size, &setting)) {
-        answer_set(c, &setting);
+        char answer[KL_CONTROL_ANSWER_BYTES] = "";
+        kilter_error error;
+        answer_taken(c, c->farm.set(c->farm.self, &setting, answer, &error), answer, &error);
     } else if (kl_talk_get_drain(data, size, &drain)) {
-        answer_drain(c, &drain);
+        char answer[KL_CONTROL_ANSWER_BYTES] = "";
+        kilter_error error;
+        answer_taken(c, c->farm.drain(c->farm.self, &drain, answer, &error), answer, &error);
     } else {
-        refuse(c, version);
+        kilter_error error;
+        if (version != 0 && version != KL_CONTROL_VERSION)
+            kl_fail(&error, KILTER_ERR_USAGE,
+                    "the tool speaks version %u and the farm %d; use the farm's kilter", version,
+                    KL_CONTROL_VERSION);
+        else
+            kl_fail(&error, KILTER_ERR_INPUT, "the request is malformed");
+        kl_talk_put_refused(&c->reply, &error);
     }
 }
 
@@ -193,15 +182,6 @@ static kilter_status start_thread(kl_control *c, kilter_error *error) {
                      : kl_fail(error, KILTER_ERR_SYSTEM, "starting the control thread: %s", strerror(code));
 }
 
-/* By this a client tells an end from a crash. */
-static void say_ended(kl_control *c) {
-    kl_buffer_clear(&c->reply);
-    kl_talk_put_ended(&c->reply);
-    for (int i = CLIENTS; i < CLIENTS + CLIENTS_MOST && !c->reply.failed; i++)
-        if (c->polled[i].fd >= 0)
-            (void)!send(c->polled[i].fd, c->reply.data, c->reply.size, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
 static void close_all(kl_control *c) {
     for (int i = 0; i < CLIENTS + CLIENTS_MOST; i++)
         if (c->polled[i].fd >= 0)
@@ -241,6 +221,11 @@ void kl_control_close(kl_control *c) {
         return;
     eventfd_write(c->polled[WAKE].fd, 1);
     pthread_join(c->thread, NULL);
-    say_ended(c);
+    /* By this a client tells an end from a crash. */
+    kl_buffer_clear(&c->reply);
+    kl_talk_put_ended(&c->reply);
+    for (int i = CLIENTS; i < CLIENTS + CLIENTS_MOST && !c->reply.failed; i++)
+        if (c->polled[i].fd >= 0)
+            (void)!send(c->polled[i].fd, c->reply.data, c->reply.size, MSG_DONTWAIT | MSG_NOSIGNAL);
     close_all(c);
 }

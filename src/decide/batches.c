@@ -83,13 +83,6 @@ static void refill_dpf(const kl_look *look, kl_course *course) {
     refill_by_factor(look, course, look->dealer->factor);
 }
 
-/* One batch of DAF, by (1) when all workers are idle and by (2) afterwards. */
-static void prepare_daf(const kl_look *look, kl_course *course) {
-    uint64_t free_tasks = tasks_free(look, course), n = look->workers;
-    double x = (course->opened == 0 ? 1 : 2) + kl_stat_cv(&look->snapshot->unit_s) * sqrt((double)n / 2);
-    cut(look, course, free_tasks, (double)free_tasks / (x * (double)n));
-}
-
 enum { DAF_FIRST_PERCENT = 50 };
 
 static void refill_daf(const kl_look *look, kl_course *course) {
@@ -99,7 +92,10 @@ static void refill_daf(const kl_look *look, kl_course *course) {
     }
     while (course->opened < 2 || 2 * chunks_prepared(course) < look->workers) {
         uint32_t before = course->batches;
-        prepare_daf(look, course);
+        /* One batch of DAF, by (1) when all workers are idle and by (2) afterwards. */
+        uint64_t free_tasks = tasks_free(look, course), n = look->workers;
+        double x = (course->opened == 0 ? 1 : 2) + kl_stat_cv(&look->snapshot->unit_s) * sqrt((double)n / 2);
+        cut(look, course, free_tasks, (double)free_tasks / (x * (double)n));
         if (course->batches == before)
             break; /* everything is in a batch */
     }
@@ -162,14 +158,6 @@ static double weight_of(const kl_look *look, const kl_course *course) {
     return look->worker < look->dealer->slots ? look->dealer->weights[look->worker] : 1;
 }
 
-static void fix_weights(kl_dealer *dealer, const kl_look *look) {
-    speed speed = measured_by(look);
-    double mean = mean_speed(look, speed);
-    for (uint32_t i = 0; i < look->snapshot->slots; i++)
-        dealer->weights[i] = relative(&look->snapshot->workers[i], speed, mean);
-    dealer->course.weighed = dealer->course.opened;
-}
-
 uint64_t kl_next_chunk(const kl_look *look, kl_course *course) {
     look->dealer->policy->refill(look, course);
     uint64_t count = kl_whole_tasks(course->batch[0].tasks, look->snapshot->left);
@@ -204,8 +192,13 @@ static void deal_batches(const kl_look *look, kl_plan *plan) {
 static void dealt_batches(kl_dealer *dealer, const kl_look *look, const kl_plan *plan) {
     (void)plan;
     dealer->policy->refill(look, &dealer->course);
-    if (weights_due(look, &dealer->course))
-        fix_weights(dealer, look);
+    if (weights_due(look, &dealer->course)) {
+        speed speed = measured_by(look);
+        double mean = mean_speed(look, speed);
+        for (uint32_t i = 0; i < look->snapshot->slots; i++)
+            dealer->weights[i] = relative(&look->snapshot->workers[i], speed, mean);
+        dealer->course.weighed = dealer->course.opened;
+    }
     hand_out(&dealer->course);
 }
 

@@ -107,12 +107,6 @@ typedef struct field {
     uint32_t count;
 } field;
 
-static void free_field(field *f) {
-    free(f->lanes);
-    free(f->workers);
-    free(f->counts);
-}
-
 /* Of one that is known. */
 static kl_lane lane_of(const kl_snapshot *s, uint32_t worker) {
     const kl_worker_view *v = &s->workers[worker];
@@ -168,8 +162,8 @@ static void describe(kl_dealer *dealer, const field *f, double task_units, uint6
     if (benchmarks > 0)
         snprintf(unknown, sizeof unknown, ", %llu not known yet get 1", kl_ull(benchmarks));
     snprintf(a->decision.reason, sizeof a->decision.reason,
-             "%llu tasks to %u workers, all done in %s; equal groups: %s%s; too slow to help: %u", kl_ull(tasks),
-             (unsigned)a->decision.count, kl_say_s(a->end_s).text,
+             "%llu tasks to %u workers, all done in %s; equal groups: %s%s; too slow to help: %u",
+             kl_ull(tasks), (unsigned)a->decision.count, kl_say_s(a->end_s).text,
              kl_say_s(a->end_s + a->decision.gain_s).text, unknown, (unsigned)a->idle);
 }
 
@@ -192,7 +186,9 @@ static kilter_status begin_ect(kl_dealer *dealer, const kl_snapshot *s) {
     kilter_status status = look_at_known(s, &f);
     if (status == KILTER_OK && f.count > 0 && s->left > 0)
         status = assign(dealer, s, &f);
-    free_field(&f);
+    free(f.lanes);
+    free(f.workers);
+    free(f.counts);
     return status;
 }
 
@@ -220,10 +216,6 @@ uint64_t kl_dealer_share(const kl_dealer *d, uint32_t worker) {
     return d->undealt > 0 && worker < d->slots ? d->shares[worker] : 0;
 }
 
-static uint64_t share_of(const kl_look *look) {
-    return kl_dealer_share(look->dealer, look->worker);
-}
-
 /* A share of what is left, which is the share itself unless tasks differ or have come back. */
 static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
@@ -237,7 +229,7 @@ static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
 }
 
 static void deal_ect(const kl_look *look, kl_plan *plan) {
-    uint64_t share = share_of(look);
+    uint64_t share = kl_dealer_share(look->dealer, look->worker);
     if (share > 0)
         deal_share(look, share, plan);
     else if (look->dealer->undealt == 0 || (look->self->chunks > 0 && look->self->queued_tasks == 0))
@@ -247,7 +239,7 @@ static void deal_ect(const kl_look *look, kl_plan *plan) {
 }
 
 static void dealt_ect(kl_dealer *dealer, const kl_look *look, const kl_plan *plan) {
-    uint64_t share = share_of(look),
+    uint64_t share = kl_dealer_share(look->dealer, look->worker),
              dealt = plan->cut_short && plan->decision.count < share ? plan->decision.count : share;
     if (share == 0)
         return;

@@ -58,15 +58,6 @@ static size_t go_through(kl_homes *h, const kl_worker_view *views, const kl_span
     return found;
 }
 
-static void make_queues(kl_homes *h) {
-    size_t at = 0;
-    for (uint32_t i = 0; i <= h->places; i++) {
-        size_t spans = h->home[i].end;
-        h->home[i] = (kl_home){at, at, 0};
-        at += spans;
-    }
-}
-
 kilter_status kl_homes_begin(kl_homes *h, uint64_t series, uint64_t tasks, const kl_snapshot *snapshot,
                              const kl_span *left, size_t count) {
     if (series == 0) {
@@ -84,7 +75,12 @@ kilter_status kl_homes_begin(kl_homes *h, uint64_t series, uint64_t tasks, const
     h->spans = malloc((go_through(h, snapshot->workers, left, count, false) + 1) * sizeof *h->spans);
     if (!h->spans)
         return KILTER_ERR_MEMORY;
-    make_queues(h);
+    size_t at = 0;
+    for (uint32_t i = 0; i <= h->places; i++) {
+        size_t spans = h->home[i].end;
+        h->home[i] = (kl_home){at, at, 0};
+        at += spans;
+    }
     go_through(h, snapshot->workers, left, count, true);
     return KILTER_OK;
 }

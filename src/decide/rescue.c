@@ -40,11 +40,6 @@ static double rate_of(const kl_snapshot *s, uint32_t worker) {
     return rate > 0 ? rate : kl_crew_mean_rate(s->crew);
 }
 
-/* How far the sum of `tasks` tasks is off, as tasks differ: one standard deviation, in tasks. */
-static double spread(const kl_snapshot *s, double tasks) {
-    return kl_stat_cv(&s->unit_s) * sqrt(tasks);
-}
-
 /* What its worker told of the task at hand, if it can be believed: a task that is older than the last report
  * but one comes from a clock that has jumped. */
 static bool is_told(const kl_snapshot *s, uint32_t worker, const kl_hand *h) {
@@ -57,8 +52,9 @@ static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *hel
     const kl_worker_view *v = &s->workers[worker];
     double rate = rate_of(s, worker), tasks = (double)v->queued_tasks;
     double silent_s = s->now_s - v->queued_at_s, due_s = v->queued_units / rate;
+    /* How far the sum of `tasks` tasks is off, as tasks differ: one standard deviation, in tasks. */
     return !is_told(s, worker, &held->hand) && silent_s > due_s &&
-           silent_s < due_s * (1 + spread(s, tasks) / tasks) + move_s(s);
+           silent_s < due_s * (1 + (kl_stat_cv(&s->unit_s) * sqrt(tasks)) / tasks) + move_s(s);
 }
 
 /* --- taking back --- */
@@ -233,26 +229,19 @@ static outlook outlook_of(const kl_snapshot *s, uint32_t worker, const kl_held *
     return (outlook){1, o.rest_s / o.chance, o.gain_s / o.chance, o.wasted_s / o.chance};
 }
 
-/* What the next run loses while `to` still goes on with a copy that is not needed. */
-static double next_run_loses_s(const kl_snapshot *s, const outlook *o, double to_rate) {
-    return o->wasted_s * to_rate / kl_crew_total(s->crew)->rates;
-}
-
-/* May some of what is held here be given back? Then it is asked for first. */
-static bool may_be_recalled(const kl_snapshot *s, const kl_held *held) {
-    return held->asked_s > 0 ? !is_unanswered(s, held) : held->kept < held->tasks;
-}
-
 /* Nobody is at fault: a worker that waits may do the last task here, too, when that is sooner on average. */
 static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                       kl_rescue *r) {
     uint32_t to, sooner;
     double to_rate = kl_crew_fastest_idle(s->crew, worker, &to);
-    if (held->tasks == 0 || (held->tasks > 1 && may_be_recalled(s, held)) || to == UINT32_MAX ||
+    /* Some of what is held here may be given back: then it is asked for first. */
+    bool may_be_recalled = held->asked_s > 0 ? !is_unanswered(s, held) : held->kept < held->tasks;
+    if (held->tasks == 0 || (held->tasks > 1 && may_be_recalled) || to == UINT32_MAX ||
         !board->waits(board->self, to))
         return false;
     outlook o = outlook_of(s, worker, held, to_rate);
-    double costs_s = move_s(s) + next_run_loses_s(s, &o, to_rate);
+    /* What the next run loses while `to` still goes on with a copy that is not needed. */
+    double costs_s = move_s(s) + (o.wasted_s * to_rate / kl_crew_total(s->crew)->rates);
     if (!(o.gain_s > COPY_PART * o.rest_s + costs_s))
         return false;
     kl_crew_first_end_s(s->crew, held->first_units, worker, &sooner);
@@ -268,12 +257,6 @@ static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t work
         kl_say_s(o.rest_s).text, kl_say_s(o.gain_s).text,
         is_silent(s, held) ? ": not heard of any more" : "");
     return true;
-}
-
-/* The one that would end last without it. */
-static bool is_more_urgent(const kl_rescue *r, const kl_rescue *than) {
-    return than->decision.kind == KL_DECIDES_NOTHING ||
-           r->decision.forecast_s + r->decision.gain_s > than->decision.forecast_s + than->decision.gain_s;
 }
 
 /* Many late workers may hold only tasks that others hold, too: they stay late for as long as they are frozen.
@@ -302,7 +285,11 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
             copy_all(s, board, late[i], &held, r))
             return;
         kl_rescue copy;
-        if (speculate(s, board, late[i], &held, &copy) && is_more_urgent(&copy, r))
+        if (!speculate(s, board, late[i], &held, &copy))
+            continue;
+        /* The one that would end last without it. */
+        if (r->decision.kind == KL_DECIDES_NOTHING ||
+            copy.decision.forecast_s + copy.decision.gain_s > r->decision.forecast_s + r->decision.gain_s)
             *r = copy;
     }
     if (r->decision.kind == KL_DECIDES_NOTHING)

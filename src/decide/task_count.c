@@ -85,21 +85,19 @@ static void answer(const candidate *c, const candidate *now, kl_grain_plan *plan
                       kl_say_s(each_s).text, kl_say_s(c->master_s).text);
     if (now->tasks != c->tasks)
         snprintf(plan->decision.reason + at, sizeof plan->decision.reason - (size_t)at,
-                 "; as %llu all would take %.3g times as long", kl_ull(now->tasks), now->total_s / c->total_s);
-}
-
-static void answer_unmeasured(const kl_grain_look *look, const kl_grain_question *q, kl_grain_plan *plan) {
-    uint64_t tasks = within((double)UNMEASURED_TASKS * look->lane_count, q->least, q->most);
-    *plan = (kl_grain_plan){.decision = {.kind = KL_DECIDES_GRAIN, .subject = KL_SUBJECT_ALL, .count = tasks},
-                            .workers = look->lane_count};
-    snprintf(plan->decision.reason, sizeof plan->decision.reason,
-             "%llu tasks: nothing is measured yet, %d for each of %u workers", kl_ull(tasks), UNMEASURED_TASKS,
-             (unsigned)look->lane_count);
+                 "; as %llu all would take %.3g times as long", kl_ull(now->tasks),
+                 now->total_s / c->total_s);
 }
 
 kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question *q, kl_grain_plan *plan) {
     if (look->tasks == 0 || look->lane_count == 0 || !(look->work_units > 0)) {
-        answer_unmeasured(look, q, plan);
+        uint64_t tasks = within((double)UNMEASURED_TASKS * look->lane_count, q->least, q->most);
+        *plan =
+            (kl_grain_plan){.decision = {.kind = KL_DECIDES_GRAIN, .subject = KL_SUBJECT_ALL, .count = tasks},
+                            .workers = look->lane_count};
+        snprintf(plan->decision.reason, sizeof plan->decision.reason,
+                 "%llu tasks: nothing is measured yet, %d for each of %u workers", kl_ull(tasks),
+                 UNMEASURED_TASKS, (unsigned)look->lane_count);
         return KILTER_OK;
     }
     uint64_t *counts = calloc(look->lane_count, sizeof *counts);

@@ -22,16 +22,12 @@ static double idle_part(const kl_iteration *it, uint32_t n) {
     return idle_s / (it->model.work_s / kl_speed_of(it->speeds, n) + idle_s);
 }
 
-static bool balanceable(const kl_iteration *it, uint32_t n) {
-    return it->tasks / 2 >= n && idle_part(it, n) <= IDLE_MOST;
-}
-
 /* More workers mean less work and more waiting for each: one border. */
 uint32_t kl_team_balanceable(const kl_iteration *it) {
     uint32_t can = 1, cannot = it->most + 1;
     while (cannot > can + 1) {
         uint32_t middle = can + (cannot - can) / 2;
-        if (balanceable(it, middle))
+        if (it->tasks / 2 >= middle && idle_part(it, middle) <= IDLE_MOST)
             can = middle;
         else
             cannot = middle;
@@ -112,12 +108,6 @@ static kl_team_cost cost_of(const kl_iteration *it) {
     return (kl_team_cost){.by_task = index * work_s / (tasks * tasks), .by_work = index / work_s};
 }
 
-/* Tasks may have become dearer in the meantime, and workers may slow each other down: dearer by both counts.
- */
-static bool worse(kl_team_cost now, kl_team_cost before) {
-    return now.by_task > WORSE * before.by_task && now.by_work > WORSE * before.by_work;
-}
-
 static kl_team_cost less(kl_team_cost a, kl_team_cost b) {
     return (kl_team_cost){fmin(a.by_task, b.by_task), fmin(a.by_work, b.by_work)};
 }
@@ -142,13 +132,12 @@ static kl_team_way way_to(uint32_t from, uint32_t n) {
     return n < from ? KL_TEAM_FEWER : n > from ? KL_TEAM_MORE : KL_TEAM_OTHERS;
 }
 
-static bool on_trial(const kl_team *team, const kl_iteration *it) {
-    return team->tried_from > 0 && team->workers == it->workers;
-}
-
 static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
-    kl_team_cost now = least_lately(team, it);
-    if (team->measured + 1 < KL_TEAM_PERSISTS || !worse(now, team->before)) {
+    kl_team_cost now = least_lately(team, it), before = team->before;
+    /* Tasks may have become dearer in the meantime, and workers may slow each other down: dearer by both
+     * counts. */
+    bool worse = now.by_task > WORSE * before.by_task && now.by_work > WORSE * before.by_work;
+    if (team->measured + 1 < KL_TEAM_PERSISTS || !worse) {
         snprintf(plan->decision.reason, sizeof plan->decision.reason,
                  "stays at %u worker%s, on trial: iteration %u of %d", (unsigned)it->workers,
                  it->workers == 1 ? "" : "s", (unsigned)team->measured + 1, KL_TEAM_PERSISTS);
@@ -306,7 +295,7 @@ void kl_team_choose(const kl_team *team, const kl_iteration *it, kl_team_plan *p
         .forecast_s = it->elapsed_s};
     if (!usable(it))
         return;
-    if (on_trial(team, it))
+    if (team->tried_from > 0 && team->workers == it->workers)
         judge(team, it, plan);
     else
         look_around(team, it, plan);
@@ -324,12 +313,6 @@ uint32_t kl_team_expect(const kl_iteration *it, char reason[KL_REASON_BYTES]) {
     return n;
 }
 
-static void bar(kl_team *team, kl_team_way way, uint64_t run) {
-    uint32_t failures = team->failures[way]++;
-    team->barred_until[way] =
-        run + ((uint64_t)BARRED_RUNS << (failures < BARRED_DOUBLINGS ? failures : BARRED_DOUBLINGS));
-}
-
 void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *plan) {
     if (!usable(it))
         return;
@@ -343,8 +326,11 @@ void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *p
     team->way = plan->seen > 0 ? plan->way : KL_TEAM_STAY;
     team->seen = plan->seen;
     team->nearest = plan->considered;
-    if (plan->verdict == KL_TEAM_BACK)
-        bar(team, plan->way, it->run);
+    if (plan->verdict == KL_TEAM_BACK) {
+        uint32_t failures = team->failures[plan->way]++;
+        team->barred_until[plan->way] =
+            it->run + ((uint64_t)BARRED_RUNS << (failures < BARRED_DOUBLINGS ? failures : BARRED_DOUBLINGS));
+    }
     if (plan->verdict != KL_TEAM_CHANGED && plan->verdict != KL_TEAM_BACK)
         return;
     team->tried_from = plan->verdict == KL_TEAM_CHANGED ? it->workers : 0;

@@ -1,4 +1,4 @@
-/* What decisions have in common: their names and reasons, and numbers that several policies go by. */
+/* Names and reasons of decisions, and numbers that several policies use. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,4 @@
 /* Send a worker its next chunk, and before it the shared data if it does not have them. */
-#include <stdlib.h>
-
 #include "engine/master_private.h"
 
 kilter_status kl_master_set_shared(kl_master *m, kilter_bytes shared, kilter_error *error) {
@@ -26,14 +24,10 @@ static kilter_status send_shared(kl_master *m, member *one, kilter_error *error)
 }
 
 static kilter_status add_chunk(member *one, const kl_chunk *chunk, kilter_error *error) {
-    if (one->chunk_count == one->chunk_capacity) {
-        uint32_t capacity = one->chunk_capacity ? 2 * one->chunk_capacity : 1;
-        kl_chunk *chunks = realloc(one->chunks, capacity * sizeof *chunks);
-        if (!chunks)
-            return kl_fail(error, KILTER_ERR_MEMORY, "dealing a chunk: memory ran out");
-        one->chunks = chunks;
-        one->chunk_capacity = capacity;
-    }
+    kl_chunk *chunks = kl_array_grow(one->chunks, &one->chunk_room, one->chunk_count + 1, sizeof *chunks);
+    if (!chunks)
+        return kl_fail(error, KILTER_ERR_MEMORY, "dealing a chunk: memory ran out");
+    one->chunks = chunks;
     one->chunks[one->chunk_count++] = *chunk;
     one->nothing_alone = false;
     return KILTER_OK;

@@ -27,7 +27,8 @@ struct kl_deliverer {
     kilter_run run;
     uint64_t next;      /* BY_INDEX: the task whose result is due */
     kl_delivery **heap; /* those that wait for others before them, smallest lo first */
-    size_t heap_count, heap_capacity;
+    size_t heap_count;
+    uint64_t heap_room;
     kl_buffer scratch;
     bool out_of_memory;
     uint64_t given, failed;
@@ -62,41 +63,26 @@ uint64_t kl_deliverer_failed(const kl_deliverer *d, char *first, size_t size) {
     return d->failed;
 }
 
-static void note_failure(kl_deliverer *d, uint64_t index, const char *why) {
-    if (d->failed++ == 0)
-        snprintf(d->first_error, sizeof d->first_error, "task %llu: %.200s", (unsigned long long)index, why);
-}
-
-/* Also where a worker or a record has another idea of it than the run. */
-static bool fits(const kl_deliverer *d, size_t bytes) {
-    return !d->run.results || bytes == d->run.result_bytes;
-}
-
-static void say_why(const kl_deliverer *d, bool failed, kilter_bytes bytes, char *why, size_t size) {
-    if (failed)
-        snprintf(why, size, "%.*s", (int)(bytes.size < size ? bytes.size : size - 1),
-                 bytes.size > 0 ? (const char *)bytes.data : "");
-    else
-        snprintf(why, size, "its result has %zu bytes, those of this run have %zu", bytes.size,
-                 d->run.result_bytes);
-}
-
-static void put_into_array(const kl_deliverer *d, uint64_t index, kilter_bytes bytes) {
-    if (d->run.results)
-        memcpy((uint8_t *)d->run.results + index * bytes.size, bytes.data, bytes.size);
-}
-
 static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
     char why[KILTER_ERROR_TEXT_BYTES];
     kilter_outcome outcome = {.index = index, .worker = worker, .result = bytes};
-    if (failed || !fits(d, bytes.size)) {
-        say_why(d, failed, bytes, why, sizeof why);
-        note_failure(d, index, why);
+    /* A worker or a record may have another idea of a result's size than the run. */
+    if (failed || (d->run.results && bytes.size != d->run.result_bytes)) {
+        if (failed)
+            snprintf(why, sizeof why, "%.*s", (int)(bytes.size < sizeof why ? bytes.size : sizeof why - 1),
+                     bytes.size > 0 ? (const char *)bytes.data : "");
+        else
+            snprintf(why, sizeof why, "its result has %zu bytes, those of this run have %zu", bytes.size,
+                     d->run.result_bytes);
+        if (d->failed++ == 0)
+            snprintf(d->first_error, sizeof d->first_error, "task %llu: %.200s", (unsigned long long)index,
+                     why);
         outcome.status = KILTER_ERR_TASK;
         outcome.result = (kilter_bytes){0};
         outcome.error = why;
     } else if (bytes.size > 0) {
-        put_into_array(d, index, bytes);
+        if (d->run.results)
+            memcpy((uint8_t *)d->run.results + index * bytes.size, bytes.data, bytes.size);
         if (d->run.done)
             outcome.result.data = kl_aligned(&d->scratch, bytes.data, bytes.size);
         d->out_of_memory |= !outcome.result.data;
@@ -122,14 +108,10 @@ static void give_all(kl_deliverer *d, kl_delivery *delivery) {
 }
 
 static kilter_status push(kl_deliverer *d, kl_delivery *delivery, kilter_error *error) {
-    if (d->heap_count == d->heap_capacity) {
-        size_t capacity = d->heap_capacity ? 2 * d->heap_capacity : 64;
-        kl_delivery **heap = realloc(d->heap, capacity * sizeof(kl_delivery *));
-        if (!heap)
-            return kl_fail(error, KILTER_ERR_MEMORY, "keeping results in order: memory ran out");
-        d->heap = heap;
-        d->heap_capacity = capacity;
-    }
+    kl_delivery **heap = kl_array_grow(d->heap, &d->heap_room, d->heap_count + 1, sizeof *heap);
+    if (!heap)
+        return kl_fail(error, KILTER_ERR_MEMORY, "keeping results in order: memory ran out");
+    d->heap = heap;
     size_t i = d->heap_count++;
     for (size_t parent; i > 0 && d->heap[parent = (i - 1) / 2]->lo > delivery->lo; i = parent)
         d->heap[i] = d->heap[parent];

@@ -20,10 +20,6 @@ static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
     return status;
 }
 
-static bool any_queued(const kl_master *m) {
-    return m->run.done + m->suspects.tasks + m->balance.bag.left < m->run.summary.tasks;
-}
-
 /* Until those held back are looked at again; took_s: the last look. */
 static double held_pause_s(const kl_master *m, double took_s) {
     double task_s = m->balance.snapshot.unit_s.mean;
@@ -70,8 +66,9 @@ static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_
 
 /* Deal to `asking` (NULL: nobody asked just now), and once in a while to those held back. */
 static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again, kilter_error *error) {
+    bool any_queued = m->run.done + m->suspects.tasks + m->balance.bag.left < m->run.summary.tasks;
     m->feeding.empty_s = 0;
-    if (m->feeding.all || look_again || !any_queued(m))
+    if (m->feeding.all || look_again || !any_queued)
         return feed_all(m, error);
     if (!asking || asking->held || !can_be_fed(m, asking))
         return KILTER_OK;

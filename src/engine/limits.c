@@ -44,14 +44,6 @@ static excess excess_of(const kl_master *m, const member *one, const kl_chunk *c
     return m->run.limits.worker_memory > 0 && p->memory > m->run.limits.worker_memory ? MEMORY : NONE;
 }
 
-static void say_excess(const kl_master *m, const member *one, excess what, double most_s, char why[120]) {
-    if (what == TIME)
-        snprintf(why, 120, "it took more than the %.4g s it may take", most_s);
-    else
-        snprintf(why, 120, "its worker took %.0f MB of memory, and may take %.0f",
-                 1e-6 * (double)one->pulse.memory, 1e-6 * (double)m->run.limits.worker_memory);
-}
-
 static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const char *why,
                                 kilter_error *error) {
     char text[200];
@@ -74,7 +66,11 @@ kilter_status kl_master_check_hand(kl_master *m, member *one, kilter_error *erro
     excess what = chunk ? excess_of(m, one, chunk, &most_s) : NONE;
     if (what == NONE)
         return KILTER_OK;
-    say_excess(m, one, what, most_s, why);
+    if (what == TIME)
+        snprintf(why, 120, "it took more than the %.4g s it may take", most_s);
+    else
+        snprintf(why, 120, "its worker took %.0f MB of memory, and may take %.0f",
+                 1e-6 * (double)one->pulse.memory, 1e-6 * (double)m->run.limits.worker_memory);
     uint64_t task = one->pulse.task;
     kilter_status status = chunk->stale ? KILTER_OK : kl_master_fail_attempt(m, one, chunk, task, why, error);
     return status == KILTER_OK ? end_worker(m, one, task, why, error) : status;

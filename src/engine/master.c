@@ -69,14 +69,10 @@ static kilter_status on_pulse(kl_master *m, member *one, const kl_message *messa
     return kl_master_check_hand(m, one, error);
 }
 
-/* Said before it heard that it is to leave. */
-static bool is_too_late(const member *one, kl_message_type type) {
-    return one->stage == LEAVING && (type == KL_READY || type == KL_ECHO);
-}
-
 static kilter_status on_message(kl_master *m, member *one, kl_message *message, kilter_error *error) {
     kl_message_type type = kl_wire_type(message->data, message->size);
-    if (is_too_late(one, type))
+    /* Said before it heard that it is to leave. */
+    if (one->stage == LEAVING && (type == KL_READY || type == KL_ECHO))
         return KILTER_OK;
     switch (type) {
     case KL_HELLO:

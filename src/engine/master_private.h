@@ -36,7 +36,8 @@ typedef struct member {
     double pulse_s;
     kl_probe probe;
     kl_chunk *chunks; /* at the worker, oldest first */
-    uint32_t chunk_count, chunk_capacity;
+    uint32_t chunk_count;
+    uint64_t chunk_room;
 } member;
 
 /* Tasks [lo, hi) that are at two workers: the end of the first chunk, and the second one, a copy, of which
@@ -71,7 +72,8 @@ typedef struct kl_asked {
 /* The members of the farm, and how many of them are at which stage; registry.c */
 typedef struct kl_registry {
     member *list; /* by rising peer */
-    size_t count, capacity;
+    size_t count;
+    uint64_t room;
     kl_peer *peers; /* by worker */
     uint32_t peer_count;
     uint32_t greeting, probing, ready, leaving; /* ready: those resting included */
@@ -122,7 +124,7 @@ typedef struct kl_feeding { /* feed.c */
 
 typedef struct kl_recalls { /* rescue.c */
     kl_asked *list;         /* recalls that may not be answered yet */
-    size_t count, capacity;
+    uint64_t count, room;
 } kl_recalls;
 
 typedef struct kl_run_use { /* use.c */

@@ -202,7 +202,7 @@ static double units_counted(const kl_master *m) {
 }
 
 static void check_small(const kl_master *m, uint32_t places) {
-    assert_true(m->members.capacity <= 16 && m->members.count <= AT_ONCE + 1);
+    assert_true(m->members.room <= 16 && m->members.count <= AT_ONCE + 1);
     assert_true(m->balance.snapshot.slots <= places);
     assert_true(m->balance.places.gone_count <= m->balance.snapshot.slots);
 }

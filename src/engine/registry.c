@@ -56,14 +56,10 @@ static void forget_gone(kl_master *m) {
 
 kilter_status kl_master_add(kl_master *m, kl_peer peer, kilter_error *error) {
     forget_gone(m);
-    if (m->members.count == m->members.capacity) {
-        size_t capacity = m->members.capacity ? 2 * m->members.capacity : 16;
-        member *members = realloc(m->members.list, capacity * sizeof *members);
-        if (!members)
-            return kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker: memory ran out");
-        m->members.list = members;
-        m->members.capacity = capacity;
-    }
+    member *members = kl_array_grow(m->members.list, &m->members.room, m->members.count + 1, sizeof *members);
+    if (!members)
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker: memory ran out");
+    m->members.list = members;
     member *place = &m->members.list[place_of(m, peer)];
     memmove(place + 1, place, (size_t)(m->members.list + m->members.count - place) * sizeof *place);
     *place = (member){.peer = peer, .joined_s = kl_now_s(&m->options.clock)};

@@ -151,14 +151,10 @@ static double coming_units(kl_master *m) {
 }
 
 static kilter_status note_asked(kl_master *m, uint32_t worker, uint64_t chunk, kilter_error *error) {
-    if (m->asked.count == m->asked.capacity) {
-        size_t capacity = m->asked.capacity ? 2 * m->asked.capacity : 8;
-        kl_asked *asked = realloc(m->asked.list, capacity * sizeof *asked);
-        if (!asked)
-            return kl_fail(error, KILTER_ERR_MEMORY, "asking for tasks back: memory ran out");
-        m->asked.list = asked;
-        m->asked.capacity = capacity;
-    }
+    kl_asked *asked = kl_array_grow(m->asked.list, &m->asked.room, m->asked.count + 1, sizeof *asked);
+    if (!asked)
+        return kl_fail(error, KILTER_ERR_MEMORY, "asking for tasks back: memory ran out");
+    m->asked.list = asked;
     m->asked.list[m->asked.count++] = (kl_asked){worker, chunk};
     return KILTER_OK;
 }

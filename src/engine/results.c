@@ -128,12 +128,6 @@ static kilter_status count_new(kl_master *m, intake *in, kl_span tasks, kl_chunk
     return status;
 }
 
-/* It was checked; but a message that lies where its worker can write to may have changed since. */
-static bool next_segment(const member *one, kl_reader *reader, kl_segment *s) {
-    return kl_wire_next_segment(reader, s) && one->chunk_count > 0 &&
-           segment_fits(&one->chunks[0], one->chunks[0].at, s);
-}
-
 static kilter_status take_segment(kl_master *m, intake *in, const kl_segment *s, kilter_error *error) {
     member *one = in->from;
     kl_span tasks = {s->lo, s->lo + s->count};
@@ -175,7 +169,9 @@ kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *messag
     kilter_status status = KILTER_OK;
     for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++) {
         kl_segment s;
-        if (!next_segment(one, &in.reader, &s))
+        /* It was checked; but a message that lies where its worker can write to may have changed since. */
+        if (!kl_wire_next_segment(&in.reader, &s) || one->chunk_count == 0 ||
+            !segment_fits(&one->chunks[0], one->chunks[0].at, &s))
             return kl_master_expel(m, one, "sent malformed results", error);
         status = take_segment(m, &in, &s, error);
     }

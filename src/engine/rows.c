@@ -27,7 +27,8 @@ void kl_master_record_measurement(kl_master *m, int64_t worker, const char *kind
 void kl_master_record_message_cost(kl_master *m, int64_t worker) {
     const kl_balance *b = &m->balance;
     kl_master_record_mean(m, worker, "message_fixed_s", b->traffic.now.fixed_s, 0, b->traffic.message.count);
-    kl_master_record_mean(m, worker, "message_per_byte_s", b->traffic.now.per_unit_s, 0, b->traffic.message.count);
+    kl_master_record_mean(m, worker, "message_per_byte_s", b->traffic.now.per_unit_s, 0,
+                          b->traffic.message.count);
 }
 
 void kl_master_record(kl_master *m, kl_trace *trace) {

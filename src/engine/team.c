@@ -135,13 +135,6 @@ void kl_master_advise(kl_master *m) {
         record(m, KL_DECIDES_TEAM, workers);
 }
 
-/* While a smaller number is on trial, the others must be there to come back. */
-static bool may_release(const kl_master *m) {
-    return m->options.release && m->members.resting > 0 &&
-           (m->staff.by_hand ||
-            (m->staff.team.tried_from == 0 && m->staff.team.measured >= KL_TEAM_PERSISTS));
-}
-
 kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     bool number_set = m->staff.pending.set & KL_TUNE_WORKERS;
     kilter_status status = apply_pending(m, error);
@@ -154,7 +147,9 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
                    m->members.ready - m->members.resting > m->staff.seats; /* some have joined since */
     if (number_set || crowded || (m->staff.chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
-    if (may_release(m))
+    /* While a smaller number is on trial, the others must be there to come back. */
+    bool on_trial = m->staff.team.tried_from > 0 || m->staff.team.measured < KL_TEAM_PERSISTS;
+    if (m->options.release && m->members.resting > 0 && (m->staff.by_hand || !on_trial))
         release(m);
     return status;
 }

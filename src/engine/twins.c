@@ -270,15 +270,6 @@ static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span spa
     return held.lo < held.hi;
 }
 
-/* What its two workers hold alone may be more now. */
-static void look_again(const kl_master *m, const kl_twin *twin) {
-    for (int side = 0; side < SIDES; side++) {
-        member *one = kl_master_member(m, twin->worker[side]);
-        if (one)
-            one->nothing_alone = false;
-    }
-}
-
 /* A link of the chunk whose twin has some of these tasks; NONE: there is none. */
 static uint64_t link_to_part(const kl_twins *t, uint64_t chunk, kl_span span) {
     for (uint64_t link = first_link(t, chunk); link != NONE; link = next_link(t, link))
@@ -296,7 +287,12 @@ kilter_status kl_master_part_twins(kl_master *m, uint64_t id, kl_span span, bool
         kl_twin t = *twin_at(twins, link);
         *at_other |= is_at(m, &t, 1 - (int)(link % SIDES), common(span, (kl_span){t.lo, t.hi}));
         remove_twin(twins, link / SIDES);
-        look_again(m, &t);
+        /* What its two workers hold alone may be more now. */
+        for (int side = 0; side < SIDES; side++) {
+            member *one = kl_master_member(m, t.worker[side]);
+            if (one)
+                one->nothing_alone = false;
+        }
         added = add_part(twins, t, t.lo, t.hi < span.lo ? t.hi : span.lo) &&
                 add_part(twins, t, t.lo > span.hi ? t.lo : span.hi, t.hi);
     }

@@ -8,17 +8,13 @@
 
 #include "engine/master_private.h"
 
-static void remove_chunk(member *one, size_t i) {
-    one->chunk_count--;
-    memmove(one->chunks + i, one->chunks + i + 1, (one->chunk_count - i) * sizeof *one->chunks);
-}
-
 void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
     if (one->chunks[i].stale) /* its row stands in the record */
         kl_balance_forget(&m->balance, &one->chunks[i]);
     else
         kl_balance_end_chunk(&m->balance, &one->chunks[i], lost);
-    remove_chunk(one, i);
+    one->chunk_count--;
+    memmove(one->chunks + i, one->chunks + i + 1, (one->chunk_count - i) * sizeof *one->chunks);
 }
 
 /* --- failures --- */

@@ -71,15 +71,6 @@ static kilter_status attend(kl_worker *w, double now_s, uint64_t memory, kilter_
     return status;
 }
 
-/* The task at hand counts no more. It may end by itself, but not for ever. */
-static void leave_task(const kl_worker *w, double now_s) {
-    double patience_s = w->leaving.dismissed ? 0 : w->orphan ? w->options->patience_s : END_PATIENCE_S;
-    kilter_error why;
-    if (kl_task_failure(&w->leaving, &why) != KILTER_OK && w->options->abandon && patience_s >= 0 &&
-        now_s >= w->leaving.failed_s + patience_s)
-        w->options->abandon(w->driver, &why, kl_is_renewal(&w->leaving));
-}
-
 void kl_worker_attend(kl_worker *w) {
     double now_s = kl_now_s(&w->options->clock);
     if (!w->hand.at_work)
@@ -90,6 +81,12 @@ void kl_worker_attend(kl_worker *w) {
         if (is_still_at_it(w, now_s) && attend(w, now_s, memory, &failure) != KILTER_OK)
             kl_fail_in_task(&w->leaving, &failure, now_s);
     }
-    if (w->leaving.failed != KILTER_OK)
-        leave_task(w, now_s);
+    if (w->leaving.failed != KILTER_OK) {
+        /* The task at hand counts no more. It may end by itself, but not for ever. */
+        double patience_s = w->leaving.dismissed ? 0 : w->orphan ? w->options->patience_s : END_PATIENCE_S;
+        kilter_error why;
+        if (kl_task_failure(&w->leaving, &why) != KILTER_OK && w->options->abandon && patience_s >= 0 &&
+            now_s >= w->leaving.failed_s + patience_s)
+            w->options->abandon(w->driver, &why, kl_is_renewal(&w->leaving));
+    }
 }

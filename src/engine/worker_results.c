@@ -65,12 +65,6 @@ void kl_end_segment(outbox *o) {
 
 /* --- asking for more --- */
 
-static void note_request(asking *a, double now_s, size_t bytes) {
-    a->asked = true;
-    a->asked_at_s = now_s;
-    a->bytes = (double)bytes;
-}
-
 /* A chunk that comes while nothing else is to be done tells what messages cost. Two clocks differ by some
  * millionths of the time that the request lay at the master: that must not matter. */
 static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
@@ -113,8 +107,11 @@ kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
     w->asking.round_trip_s = w->asking.round_trip_bytes = 0;
     kl_wire_end_results(&o->out, &head);
     kilter_status status = send_kept(w, &o->out, error);
-    if (more)
-        note_request(&w->asking, head.sent_s, o->out.size);
+    if (more) {
+        w->asking.asked = true;
+        w->asking.asked_at_s = head.sent_s;
+        w->asking.bytes = (double)o->out.size;
+    }
     kl_buffer_clear(&o->out);
     if (o->out.borrowed) /* it went with the message, if that was large */
         kl_lend(w->transport, w->master, 0, &o->out);

@@ -116,17 +116,6 @@ static void swap_buffers(kl_buffer *a, kl_buffer *b) {
     *b = kept;
 }
 
-/* Begin the message that the next task's result becomes. It lies where the master can read it, or else in the
- * larger buffer, so that only one of the two grows. */
-static void begin_message(kl_worker *w) {
-    kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
-    if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))
-        swap_buffers(out, making);
-    if (!making->borrowed)
-        kl_lend(w->transport, w->master, 0, making);
-    kl_begin_segment(&w->outbox, making, w->queue.first, w->hand.began_s);
-}
-
 /* The first chunk's next task is at hand: what its function will see. */
 static void take_task(hand *h, queued *chunk, const shared_data *shared) {
     h->task = (kilter_task){.index = chunk->head.lo + chunk->at, .run = chunk->head.run};
@@ -145,8 +134,16 @@ static void begin_task(kl_worker *w) {
     h->began_s = w->outbox.last_end_s;
     h->alone = w->outbox.out.size == 0; /* then it becomes the message, and large results are not copied */
     kl_buffer_clear(&h->making);
-    if (h->alone)
-        begin_message(w);
+    if (h->alone) {
+        /* Begin the message that the next task's result becomes. It lies where the master can read it, or
+         * else in the larger buffer, so that only one of the two grows. */
+        kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
+        if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))
+            swap_buffers(out, making);
+        if (!making->borrowed)
+            kl_lend(w->transport, w->master, 0, making);
+        kl_begin_segment(&w->outbox, making, w->queue.first, w->hand.began_s);
+    }
     h->result = (kilter_result){.buffer = &h->making, .at = kl_wire_begin_result(&h->making)};
     h->at_work = true;
 }

@@ -41,8 +41,9 @@ typedef struct kl_known { /* a run's tasks, and what earlier masters have stored
     uint64_t tasks;       /* so far */
     uint64_t call;        /* its number, with --resume */
     kl_stored *rows;
-    kl_span *spans;                  /* of tasks */
-    size_t count, first;             /* first: of them in the tasks the run begins with */
+    kl_span *spans;      /* of tasks */
+    size_t count, first; /* first: of them in the tasks the run begins with */
+    uint64_t room;
     uint8_t *taken;                  /* a bit for each task */
     kl_trace_addition *additions;    /* that were made then, */
     size_t addition_count, repeated; /* and how many have been made again */
@@ -62,17 +63,17 @@ typedef struct kl_additions {
 /* The workers that the master started itself; local.c */
 typedef struct kl_locals {
     kl_socket_dir dir;
-    char *socket;         /* in it; NULL: none */
-    kl_nursery *nursery;  /* NULL: no local processes */
-    local_worker *list;   /* as many as the farm has workers */
-    uint32_t cores_each;  /* of a local worker; 0: they are not bound */
-    uint32_t deaths;      /* of local workers, in a row, without a task finished in between */
+    char *socket;        /* in it; NULL: none */
+    kl_nursery *nursery; /* NULL: no local processes */
+    local_worker *list;  /* as many as the farm has workers */
+    uint32_t cores_each; /* of a local worker; 0: they are not bound */
+    uint32_t deaths;     /* of local workers, in a row, without a task finished in between */
     uint64_t finished_at_death;
     kl_inproc *hub;
     thread_worker *threads;
 } kl_locals;
 
-/* Who uses the farm, and the threads that work for it; use.c */
+/* The user of the farm, and the threads that work for it; use.c */
 typedef struct kl_usage {
     bool in_use;             /* a kilter_farm_run() has not returned */
     clockid_t cpu;           /* of the thread that called it */
@@ -91,7 +92,7 @@ typedef struct kl_outside {
     pthread_cond_t shown;
 } kl_outside;
 
-/* What the caller asks and says of the coming runs; grain.c */
+/* The caller's questions and words about the coming runs; grain.c */
 typedef struct kl_plans {
     grain_request *asked;    /* by the caller's thread, not answered yet */
     kl_grain_plan grain;     /* answered, for the next run; tasks = 0: nobody asked */
@@ -243,7 +244,7 @@ void kl_farm_answer_grain(kilter_farm *farm); /* what was asked, under the lock 
 /* --- interrupt.c: what ends a run early: kilter_farm_cancel(), Ctrl-C and SIGTERM --- */
 
 void kl_farm_set_on(kilter_farm *farm, bool on); /* a run can be cancelled from now on, or not any more */
-void kl_farm_open_interrupt(kilter_farm *farm); /* where it cannot be had, signals do what they did */
+void kl_farm_open_interrupt(kilter_farm *farm);  /* where it cannot be had, signals do what they did */
 void kl_farm_close_interrupt(kilter_farm *farm);
 /* What is to be said beside that the run was cancelled; "": nothing. */
 void kl_farm_say_interrupt(kilter_farm *farm, char *text, size_t size);
@@ -262,7 +263,7 @@ void kl_known_free(kl_known *known);
 /* Results came from the master: those that are to be stored first wait until they are. Takes the list over.
  * Under the lock. */
 kilter_status kl_farm_take_results(kilter_farm *farm, kl_delivery_list *list, kilter_error *error);
-void kl_farm_note_over(kilter_farm *farm); /* the master's part of a run is over; under the lock */
+void kl_farm_note_over(kilter_farm *farm);  /* the master's part of a run is over; under the lock */
 bool kl_storing_holds(kl_storing *storing); /* so many wait that nothing may be dealt; under the lock */
 
 /* This is added to the run, from task known->tasks on. KILTER_ERR_USAGE when something else was then. */

@@ -46,17 +46,14 @@ static void *thread_worker_main(void *arg) {
     return NULL;
 }
 
-static void remove_socket(kilter_farm *f) {
+/* Also in the nursery, when the master was killed. */
+static void remove_socket(void *farm) {
+    kilter_farm *f = farm;
     if (f->local.socket)
         unlink(f->local.socket + strlen("ipc://"));
     kl_socket_dir_close(&f->local.dir);
     free(f->local.socket);
     f->local.socket = NULL;
-}
-
-/* In the nursery, when the master was killed. */
-static void clear_up(void *arg) {
-    remove_socket(arg);
 }
 
 kilter_status kl_farm_start_processes(kilter_farm *f, kilter_error *error) {
@@ -73,7 +70,7 @@ kilter_status kl_farm_start_processes(kilter_farm *f, kilter_error *error) {
         return KILTER_ERR_USAGE;
     f->local.cores_each = cores_each(f);
     f->settings.arenas = kl_arenas_open(f->workers);
-    status = kl_nursery_open(local_worker_process, clear_up, f, &f->local.nursery, error);
+    status = kl_nursery_open(local_worker_process, remove_socket, f, &f->local.nursery, error);
     for (uint32_t i = 0; i < f->workers && status == KILTER_OK; i++)
         status = kl_nursery_start(f->local.nursery, i, error);
     return status == KILTER_OK
@@ -136,8 +133,8 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
  * still lives may come back by itself. */
 static uint32_t tell_who_comes(kilter_farm *f) {
     uint32_t coming = 0;
-    bool any_lives =
-        f->local.nursery && kl_nursery_under_way(f->local.nursery) > 0; /* else the nursery may be gone, too */
+    bool any_lives = f->local.nursery &&
+                     kl_nursery_under_way(f->local.nursery) > 0; /* else the nursery may be gone, too */
     for (uint32_t i = 0; f->local.nursery && i < f->workers; i++) {
         const local_worker *local = &f->local.list[i];
         coming += (local->lost && local->ended) || (any_lives && (local->lost || local->replacing));

@@ -1,4 +1,5 @@
-/* From how the process was started to its role, transport and workers; and how a farm is opened and closed. */
+/* From how the process was started to its role, transport and workers; and how a farm is opened and closed.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -321,13 +321,6 @@ static kilter_status copy_texts(kl_settings *s, kilter_error *error) {
     return KILTER_OK;
 }
 
-static void default_name(const char *argv0, kilter_farm_options *options) {
-    const char *slash = argv0 ? strrchr(argv0, '/') : NULL;
-    const char *name = slash ? slash + 1 : argv0;
-    if (!options->name)
-        options->name = name && *name ? name : "farm";
-}
-
 kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,
                                kl_settings *settings, kilter_error *error) {
     kl_settings read = {0};
@@ -343,7 +336,10 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
         status = from_arguments(count, copy, &kept, &read, error);
     if (status == KILTER_OK)
         status = check(&read, error);
-    default_name(count ? argv[0] : NULL, &read.options);
+    const char *slash = count && argv[0] ? strrchr(argv[0], '/') : NULL;
+    const char *name = slash ? slash + 1 : count ? argv[0] : NULL;
+    if (!read.options.name)
+        read.options.name = name && *name ? name : "farm";
     if (status == KILTER_OK)
         status = copy_texts(&read, error);
     if (status == KILTER_OK && count > 0)

@@ -95,7 +95,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     free(words);
     free(here);
     if (status != KILTER_OK)
-        kl_farm_close_control(f);                          /* nobody would find it */
+        kl_farm_close_control(f);                       /* nobody would find it */
     f->record.decided = status == KILTER_OK || !resume; /* no run goes on without */
     if (status != KILTER_OK && resume)
         return kl_fail(error, status, "%s", problem.text);

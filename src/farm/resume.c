@@ -85,11 +85,12 @@ static kilter_status store(kilter_farm *f, kl_delivery_list *list, kilter_error 
         f->storing.bytes += bytes_of(delivery);
         f->storing.tasks += delivery->count;
         kl_delivery_append(&f->storing.list, &(kl_delivery_list){.first = delivery, .end = &delivery->next});
-        kl_trace_result(f->record.trace, &(kl_trace_result_row){.call = f->storing.calls - 1,
-                                                         .lo = delivery->lo,
-                                                         .count = delivery->count,
-                                                         .worker = delivery->worker,
-                                                         .results = {delivery->results, delivery->size}});
+        kl_trace_result(f->record.trace,
+                        &(kl_trace_result_row){.call = f->storing.calls - 1,
+                                               .lo = delivery->lo,
+                                               .count = delivery->count,
+                                               .worker = delivery->worker,
+                                               .results = {delivery->results, delivery->size}});
     }
     if (status == KILTER_OK)
         return KILTER_OK;
@@ -150,10 +151,6 @@ static bool is_taken(const kl_known *known, uint64_t task) {
     return known->taken[task / 8] >> task % 8 & 1;
 }
 
-static void take(kl_known *known, uint64_t task) {
-    known->taken[task / 8] |= (uint8_t)(1u << task % 8);
-}
-
 /* Nothing where there is no deliverer, or no task in the piece. */
 static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row *piece, kilter_error *error) {
     if (!deliverer || piece->count == 0)
@@ -190,7 +187,7 @@ static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, k
                            "reading stored results: those of task %llu are malformed",
                            (unsigned long long)task);
         if (!failed && !is_taken(known, task)) {
-            take(known, task);
+            known->taken[task / 8] |= (uint8_t)(1u << task % 8);
             piece.count++;
             continue;
         }
@@ -215,13 +212,10 @@ static kilter_status take_all(kl_known *known, kl_deliverer *deliverer, kilter_e
 }
 
 static kilter_status add_span(kl_known *known, uint64_t lo, uint64_t hi, kilter_error *error) {
-    size_t count = known->count;
-    if ((count & (count - 1)) == 0) { /* full, at 0, 1, 2, 4, … */
-        kl_span *spans = realloc(known->spans, (count ? 2 * count : 1) * sizeof *spans);
-        if (!spans)
-            return kl_fail(error, KILTER_ERR_MEMORY, "looking for stored results: memory ran out");
-        known->spans = spans;
-    }
+    kl_span *spans = kl_array_grow(known->spans, &known->room, known->count + 1, sizeof *spans);
+    if (!spans)
+        return kl_fail(error, KILTER_ERR_MEMORY, "looking for stored results: memory ran out");
+    known->spans = spans;
     known->spans[known->count++] = (kl_span){lo, hi};
     return KILTER_OK;
 }

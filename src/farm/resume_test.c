@@ -607,8 +607,8 @@ static void leave_one_behind(kilter_farm *f) {
     f->storing.bytes += 1 << 20;
     f->storing.tasks++;
     kl_delivery_append(&f->storing.list, &(kl_delivery_list){.first = late, .end = &late->next});
-    kl_trace_result(
-        f->record.trace, &(kl_trace_result_row){.lo = late->lo, .count = 1, .results = {late->results, late->size}});
+    kl_trace_result(f->record.trace, &(kl_trace_result_row){
+                                         .lo = late->lo, .count = 1, .results = {late->results, late->size}});
     kl_trace_hurry(f->record.trace);
     while (f->storing.list.first)
         pthread_cond_wait(&f->news, &f->lock);

@@ -63,14 +63,6 @@ static uint64_t memory(void *self) {
     return kl_process_memory();
 }
 
-/* A rank of MPI computes while it waits: its CPU time says nothing. */
-static void tell_cpu(served *self, clockid_t cpu) {
-    self->cpu = cpu;
-    kl_core_meter_open_thread(&self->meter);
-    self->options.cpu_s = cpu_s;
-    self->options.core = core;
-}
-
 /* binding: NULL: it is a thread. */
 static void describe(served *self, const kl_settings *s, const char *binding, bool tells_cpu) {
     *self = (served){.settings = s, .meter = {-1, -1}};
@@ -90,8 +82,13 @@ static void describe(served *self, const kl_settings *s, const char *binding, bo
         .memory = memory,
         .abandon = binding ? abandon : NULL,
     };
-    if (tells_cpu)
-        tell_cpu(self, binding ? CLOCK_PROCESS_CPUTIME_ID : kl_thread_cpu());
+    if (tells_cpu) {
+        /* A rank of MPI computes while it waits: its CPU time says nothing. */
+        self->cpu = binding ? CLOCK_PROCESS_CPUTIME_ID : kl_thread_cpu();
+        kl_core_meter_open_thread(&self->meter);
+        self->options.cpu_s = cpu_s;
+        self->options.core = core;
+    }
 }
 
 /* Until the master or the worker ends. Only a process that is nothing but a worker hears SIGTERM. */

@@ -21,11 +21,6 @@ static void show_progress(kilter_farm *f) {
     fprintf(stderr, terminal ? "\r%s: %s\033[K" : "%s: %s\n", f->settings.name, text);
 }
 
-static void end_progress(const kilter_farm *f) {
-    if (f->settings.options.progress && isatty(STDERR_FILENO) == 1)
-        fprintf(stderr, "\r\033[K");
-}
-
 /* unbegun: it waited for workers. */
 static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
@@ -39,7 +34,7 @@ static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *erro
     return kl_fail(error, status, "%s%s", why.text, more);
 }
 
-/* What the other threads want of the next turn. */
+/* The wishes of the other threads for the next turn. */
 typedef struct orders {
     const kilter_run *request; /* NULL: no run is to begin */
     kl_spans done;             /* of it */
@@ -114,7 +109,7 @@ static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_
     return status;
 }
 
-/* What came of it, to the caller's thread. Under the lock. */
+/* Give the outcome to the caller's thread. Call it with the lock held. */
 static void hand_over(kilter_farm *f, bool was_running, kilter_status status, kilter_error *error) {
     bool running = kl_master_running(f->master);
     kl_delivery_list results = kl_master_take(f->master);
@@ -127,7 +122,8 @@ static void hand_over(kilter_farm *f, bool was_running, kilter_status status, ki
     if ((was_running && !running) || status != KILTER_OK) {
         kl_farm_note_over(f);
         kl_master_summary(f->master, &f->run.summary);
-        snprintf(f->run.decision, sizeof f->run.decision, "%s", f->run.summary.decision ? f->run.summary.decision : "");
+        snprintf(f->run.decision, sizeof f->run.decision, "%s",
+                 f->run.summary.decision ? f->run.summary.decision : "");
         f->run.summary.decision = f->run.decision;
     }
     kl_farm_show_state(f, f->run.ended);
@@ -154,8 +150,8 @@ void kl_farm_turn(kilter_farm *f, bool run_is_on) {
     kilter_status status = follow(f, &o, patience_s(f, timeout_s), &error);
     if (kl_master_running(f->master))
         show_progress(f);
-    else if (o.was_running)
-        end_progress(f);
+    else if (o.was_running && f->settings.options.progress && isatty(STDERR_FILENO) == 1)
+        fprintf(stderr, "\r\033[K");
     pthread_mutex_lock(&f->lock);
     hand_over(f, o.was_running, status, &error);
     pthread_mutex_unlock(&f->lock);

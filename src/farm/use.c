@@ -1,14 +1,7 @@
-/* Whose the farm is just now, and what it costs: CPU time of its own threads and of the caller's. */
+/* The user of the farm, and its cost: CPU time of its own threads and of the caller's. */
 #include "farm/farm_private.h"
 
 static const uint64_t RUNS_LOOKED_FOR_THREADS = 3; /* the first ones: then all are there */
-
-/* Those that work for the farm beside the service thread; a program may have others. */
-static void find_threads(kilter_farm *f) {
-    enum { MOST = sizeof f->usage.helper_cpu / sizeof *f->usage.helper_cpu };
-    f->usage.helpers = kl_threads_named("ZMQbg/", f->usage.helper_cpu, MOST);
-    f->usage.helpers += kl_threads_named(KL_TRACE_THREAD, f->usage.helper_cpu + f->usage.helpers, MOST - f->usage.helpers);
-}
 
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     kilter_farm *f = farm;
@@ -19,8 +12,13 @@ bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     *callbacks_s = in_use ? kl_cpu_s(f->usage.cpu) : 0;
     uint64_t calls = f->storing.calls;
     pthread_mutex_unlock(&f->lock);
-    if (calls <= RUNS_LOOKED_FOR_THREADS)
-        find_threads(f);
+    if (calls <= RUNS_LOOKED_FOR_THREADS) {
+        /* Those that work for the farm beside the service thread; a program may have others. */
+        kl_usage *u = &f->usage;
+        enum { MOST = sizeof u->helper_cpu / sizeof *u->helper_cpu };
+        u->helpers = kl_threads_named("ZMQbg/", u->helper_cpu, MOST);
+        u->helpers += kl_threads_named(KL_TRACE_THREAD, u->helper_cpu + u->helpers, MOST - u->helpers);
+    }
     *farm_s = kl_cpu_s(kl_thread_cpu());
     for (uint32_t i = 0; i < f->usage.helpers; i++)
         *farm_s += kl_cpu_s(f->usage.helper_cpu[i]);

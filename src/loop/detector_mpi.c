@@ -227,30 +227,24 @@ static kilter_status share_invitations(kl_detector *d, MPI_Comm comm, kilter_err
     return kl_group_await(d->group, code, request, error);
 }
 
-static void connect_line(kl_detector *d) {
-    uint32_t size;
-    memcpy(&size, d->invitations, 4);
-    if (size > 0 && size + 4 <= INVITATION_BYTES)
-        kl_lifelines_connect(d->invitations + 4, size, LOST_AFTER_S, d->patience_s / 2, &d->lines, NULL);
-}
-
-static void complain(const kl_detector *d, uint64_t ranks) {
-    fprintf(stderr, "loop '%s': %llu ranks have no connection to rank 0: their death will not be noticed\n",
-            d->group->name, (unsigned long long)ranks);
-}
-
 static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *error) {
     d->until_s = kl_monotonic_s() + d->patience_s;
     if (d->group->rank == 0)
         begin_watch(d);
     kilter_status status = share_invitations(d, comm, error);
-    if (status == KILTER_OK && d->group->rank > 0)
-        connect_line(d);
+    if (status == KILTER_OK && d->group->rank > 0) {
+        uint32_t size;
+        memcpy(&size, d->invitations, 4);
+        if (size > 0 && size + 4 <= INVITATION_BYTES)
+            kl_lifelines_connect(d->invitations + 4, size, LOST_AFTER_S, d->patience_s / 2, &d->lines, NULL);
+    }
     double without = d->group->rank > 0 && !d->lines;
     if (status == KILTER_OK)
         status = kl_group_reduce(d->group, (kl_reduction){comm, MPI_DOUBLE, MPI_SUM, 1}, &without, error);
     if (status == KILTER_OK && without > 0 && d->group->rank == 0)
-        complain(d, (uint64_t)without);
+        fprintf(stderr,
+                "loop '%s': %.0f ranks have no connection to rank 0: their death will not be noticed\n",
+                d->group->name, without);
     if (status == KILTER_OK && without == 0) /* else a death may not be noticed */
         d->until_s = 0;
     return status;

@@ -132,13 +132,6 @@ static kilter_status fail(kilter_loop *l, const kl_action *a, kilter_error *erro
     return kl_fail(error, KILTER_ERR_MEMORY, "%s loop '%s': memory ran out", a->text, l->group.name);
 }
 
-/* What was waited for by resting has come. */
-static void end_rests(kilter_loop *l) {
-    if (l->rests)
-        kl_mpi_waited(&l->group.wait);
-    l->rests = false;
-}
-
 static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error *error) {
     static const operation operations[] = {[KL_POST] = post,      [KL_SHARE] = share,
                                            [KL_LOOK] = look,      [KL_AWAIT] = await,
@@ -167,6 +160,9 @@ kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, ki
             return status;
         *now_s = kl_loop_now_s(l);
     }
-    end_rests(l);
+    /* What was waited for by resting has come. */
+    if (l->rests)
+        kl_mpi_waited(&l->group.wait);
+    l->rests = false;
     return KILTER_OK;
 }

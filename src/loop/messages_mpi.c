@@ -46,11 +46,6 @@ static kilter_status time_neighbours(kl_group *g, uint8_t *data, size_t bytes, d
     return status;
 }
 
-/* Measuring it costs more than a short loop could ever gain. */
-static double first_quantum_s(const kl_group *g) {
-    return g->clock.simulated ? kl_quantum_s() : GUESSED_QUANTUM_S;
-}
-
 static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kilter_error *error) {
     kl_group *g = &l->group;
     double s[3] = {0, 0, 0};
@@ -71,7 +66,10 @@ static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kil
     if (status != KILTER_OK)
         return status; /* MPI may still write into the data */
     free(data);
-    *messages = (kl_messages){s[0], {s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES}, first_quantum_s(g)};
+    /* Measuring it costs more than a short loop could ever gain. */
+    *messages = (kl_messages){s[0],
+                              {s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES},
+                              (g->clock.simulated ? kl_quantum_s() : GUESSED_QUANTUM_S)};
     return status;
 }
 

@@ -129,13 +129,6 @@ static int on_finalize(MPI_Comm comm, int key, void *loop, void *nothing) {
     return MPI_SUCCESS;
 }
 
-static void notice_finalize(kilter_loop *l) {
-    l->key = MPI_KEYVAL_INVALID;
-    if (kl_mpi_ranks_die &&
-        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &l->key, NULL) == MPI_SUCCESS)
-        MPI_Comm_set_attr(MPI_COMM_SELF, l->key, l);
-}
-
 static void ignore_finalize(kilter_loop *l) {
     if (l->key == MPI_KEYVAL_INVALID)
         return;
@@ -342,7 +335,10 @@ kilter_status kl_loop_open(MPI_Comm comm, const kilter_loop_options *options, ki
     if (status != KILTER_OK)
         return kl_loop_failed(l, status, error);
     l->detector.until_s = 0;
-    notice_finalize(l);
+    l->key = MPI_KEYVAL_INVALID;
+    if (kl_mpi_ranks_die &&
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &l->key, NULL) == MPI_SUCCESS)
+        MPI_Comm_set_attr(MPI_COMM_SELF, l->key, l);
     *loop = l;
     return KILTER_OK;
 }

@@ -189,13 +189,6 @@ static void write_open_outcome(const kilter_loop *l) {
         write_outcome(l->record, came_s, spent_s);
 }
 
-static void write_move(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
-    struct kl_loop_record *r = l->record;
-    write_judgement(l, at_s, KL_DECIDES_MOVE, plan);
-    r->moved_in = l->rank.meter.all.rounds;
-    r->verdict = plan->judgement.verdict;
-}
-
 /* Do not write the same verdict again, nor each time when two alternate. */
 static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
@@ -232,17 +225,13 @@ static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_pl
         write_judgement(l, at_s, KL_DECIDES_REST, plan);
         r->verdict = plan->judgement.verdict;
     }
-    if (plan->move)
-        write_move(l, at_s, plan);
-    return blocks || plan->move || rests_now || write_stay(l, at_s, plan);
-}
-
-static void add_up(struct kl_loop_record *r, const kl_rank_report *reports, uint32_t ranks) {
-    for (uint32_t i = 0; i < ranks; i++) {
-        r->did[i].iterations += reports[i].iterations;
-        r->did[i].busy_s += reports[i].busy_s;
-        r->did[i].moving_s += reports[i].moving_s;
+    if (plan->move) {
+        struct kl_loop_record *r = l->record;
+        write_judgement(l, at_s, KL_DECIDES_MOVE, plan);
+        r->moved_in = l->rank.meter.all.rounds;
+        r->verdict = plan->judgement.verdict;
     }
+    return blocks || plan->move || rests_now || write_stay(l, at_s, plan);
 }
 
 static void write_round(const kilter_loop *l, const kl_rank_report *reports, const kl_steer_plan *plan) {
@@ -278,7 +267,11 @@ void kl_loop_record_round(const kilter_loop *l) {
     if (!r)
         return;
     double at_s = r->heard_s = reports[0].elapsed_s;
-    add_up(r, reports, l->group.ranks);
+    for (uint32_t i = 0; i < l->group.ranks; i++) {
+        r->did[i].iterations += reports[i].iterations;
+        r->did[i].busy_s += reports[i].busy_s;
+        r->did[i].moving_s += reports[i].moving_s;
+    }
     if (write_decisions(l, at_s, plan) || at_s - r->written_s >= RESOLUTION * at_s)
         write_round(l, reports, plan);
 }

@@ -25,12 +25,6 @@ bool kl_loop_checks(void) {
 
 /* --- calls as numbers --- */
 
-/* For comparing, and for naming: sweep, call, array, root. The lowest 16 bits are left to a rank. */
-static uint64_t pack(kl_call call, uint64_t sweeps, size_t array, int root) {
-    return (sweeps & 0xffffff) << 40 | (uint64_t)call << 36 | (array & 0xff) << 28 |
-           ((uint64_t)root & 0xfff) << 16;
-}
-
 static void name_call(uint64_t packed, char text[NAME_BYTES]) {
     static const char *const names[] = {"", "array", "begin", "sum", "gather", "close"};
     kl_call call = (kl_call)(packed >> 36 & 0xf);
@@ -59,7 +53,9 @@ static kilter_status out_of_step(const kl_steps *s, uint64_t one, int rank, uint
 /* --- where ranks meet --- */
 
 void kl_step(kl_steps *s, kl_call call, uint64_t sweeps, size_t array, int root) {
-    s->recent[s->number++ % KL_STEPS] = pack(call, sweeps, array, root);
+    /* For comparing, and for naming: sweep, call, array, root. The lowest 16 bits are left to a rank. */
+    s->recent[s->number++ % KL_STEPS] = (sweeps & 0xffffff) << 40 | (uint64_t)call << 36 |
+                                        (array & 0xff) << 28 | ((uint64_t)root & 0xfff) << 16;
 }
 
 static uint64_t last_step(const kl_steps *s) {

@@ -45,12 +45,6 @@ void kl_sum_tidy(kl_sum *sum) {
     sum->untidied = 0;
 }
 
-static void negate(kl_sum *sum) {
-    for (int i = 0; i < KL_SUM_DIGITS; i++)
-        sum->word[i] = -sum->word[i];
-    kl_sum_tidy(sum);
-}
-
 /* The highest 64 bits, of which the last says whether there is anything below: one rounding is left. */
 static double round_once(const kl_sum *sum) {
     int top = KL_SUM_DIGITS - 1;
@@ -84,8 +78,11 @@ double kl_sum_value(kl_sum *sum) {
         return word[KL_SUM_INFINITE] > 0 ? INFINITY : -INFINITY;
     kl_sum_tidy(sum);
     bool negative = word[KL_SUM_DIGITS - 1] < 0;
-    if (negative)
-        negate(sum);
+    if (negative) {
+        for (int i = 0; i < KL_SUM_DIGITS; i++)
+            sum->word[i] = -sum->word[i];
+        kl_sum_tidy(sum);
+    }
     double value = round_once(sum);
     return negative ? -value : value;
 }

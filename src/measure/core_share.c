@@ -39,18 +39,6 @@ static double delay_part(double run_s, double delay_s) {
     return run_s + delay_s > 0 ? delay_s / (run_s + delay_s) : 0;
 }
 
-static void hold(kl_core_share *c) {
-    double longer_s = c->hold_s < FIRST_HOLD_S ? FIRST_HOLD_S : 2 * c->hold_s;
-    c->hold_s = longer_s < LONGEST_HOLD_S ? longer_s : LONGEST_HOLD_S;
-}
-
-/* Return the shorter of this thread's mean turn and the others' mean turn. Own turns are long when others
- * seldom want the core, and turns given up early make slices seem shorter. */
-static void learn_quantum(kl_core_share *c, double quantum_s) {
-    quantum_s = quantum_s > LEAST_QUANTUM_S ? quantum_s : LEAST_QUANTUM_S;
-    c->quantum_s += (c->quantum_s > 0 ? 0.5 : 1) * (quantum_s - c->quantum_s);
-}
-
 static void watch(kl_core_share *c, double run_s, double delay_s, double slices, double now_s) {
     kl_core_sample *w = &c->watched;
     w->run_s += run_s;
@@ -61,26 +49,18 @@ static void watch(kl_core_share *c, double run_s, double delay_s, double slices,
     double part = delay_part(w->run_s, w->delay_s);
     bool shared = part > SHARED_PART;
     c->share = shared ? 1 - part : 1;
-    if (shared && w->slices > 0)
-        learn_quantum(c, (w->run_s < w->delay_s ? w->run_s : w->delay_s) / w->slices);
-    if (shared)
-        hold(c);
+    if (shared && w->slices > 0) {
+        /* The shorter of this thread's mean turn and the others' mean turn: own turns are long when others
+         * seldom want the core, and turns given up early make slices seem shorter. */
+        double turn_s = (w->run_s < w->delay_s ? w->run_s : w->delay_s) / w->slices;
+        double quantum_s = turn_s > LEAST_QUANTUM_S ? turn_s : LEAST_QUANTUM_S;
+        c->quantum_s += (c->quantum_s > 0 ? 0.5 : 1) * (quantum_s - c->quantum_s);
+    }
+    if (shared) {
+        double longer_s = c->hold_s < FIRST_HOLD_S ? FIRST_HOLD_S : 2 * c->hold_s;
+        c->hold_s = longer_s < LONGEST_HOLD_S ? longer_s : LONGEST_HOLD_S;
+    }
     change_mode(c, shared ? KL_CORE_SHARED : KL_CORE_OWN, now_s);
-}
-
-/* A thread that sleeps while it waits does not show its share by what it used; the time it was ready still
- * counts. */
-static void follow(kl_core_share *c, double run_s, double delay_s, double window_s) {
-    double ready_s = run_s + delay_s, weight = ready_s / (ready_s + MEMORY_S);
-    if (ready_s >= READY_PART * window_s)
-        c->share += weight * (1 - delay_part(run_s, delay_s) - c->share);
-}
-
-static void wake_up(kl_core_share *c, double now_s) {
-    double longer_s = c->spin_s < FIRST_SPIN_S ? FIRST_SPIN_S : 2 * c->spin_s;
-    c->sleeps = false;
-    c->spin_s = longer_s < LONGEST_SPIN_S ? longer_s : LONGEST_SPIN_S;
-    c->spins_until_s = now_s + c->spin_s;
 }
 
 /* For a sleeping thread late wake-ups look like waiting, so count the time in which it was not ready. */
@@ -88,9 +68,12 @@ static void follow_slack(kl_core_share *c, double ready_s, double waited_s, doub
     double part = (c->sleeps ? window_s - ready_s : waited_s) / window_s;
     part = part < 0 ? 0 : part < 1 ? part : 1;
     c->slack += SLACK_MEMORY * (part - c->slack);
-    if (c->sleeps && c->slack < NO_SLACK)
-        wake_up(c, now_s);
-    else if (!c->sleeps && c->slack > SLACK && now_s >= c->spins_until_s)
+    if (c->sleeps && c->slack < NO_SLACK) {
+        double longer_s = c->spin_s < FIRST_SPIN_S ? FIRST_SPIN_S : 2 * c->spin_s;
+        c->sleeps = false;
+        c->spin_s = longer_s < LONGEST_SPIN_S ? longer_s : LONGEST_SPIN_S;
+        c->spins_until_s = now_s + c->spin_s;
+    } else if (!c->sleeps && c->slack > SLACK && now_s >= c->spins_until_s)
         c->sleeps = true;
 }
 
@@ -122,8 +105,13 @@ void kl_core_share_add(kl_core_share *c, const kl_core_sample *s) {
         change_mode(c, KL_CORE_WATCHED, s->now_s);
     if (c->mode == KL_CORE_WATCHED)
         watch(c, run_s, delay_s, slices, s->now_s);
-    else if (c->mode == KL_CORE_SHARED)
-        follow(c, run_s, delay_s, window_s);
+    else if (c->mode == KL_CORE_SHARED) {
+        /* A thread that sleeps while it waits does not show its share by what it used; the time it was ready
+         * still counts. */
+        double ready_s = run_s + delay_s, weight = ready_s / (ready_s + MEMORY_S);
+        if (ready_s >= READY_PART * window_s)
+            c->share += weight * (1 - delay_part(run_s, delay_s) - c->share);
+    }
     if (c->mode != KL_CORE_OWN)
         follow_slack(c, run_s + delay_s, waited_s, window_s, s->now_s);
     c->sleeps &= c->mode == KL_CORE_SHARED;

@@ -30,18 +30,14 @@ static double memory_of(double task_s) {
     return fmax(PACE_MEMORY_S, PACE_MEMORY_TASKS * task_s);
 }
 
-/* The first report may come from one task that took almost no time. So a worker that looks faster than the
- * others is believed only in part, as if one of the others' tasks had come first. */
-static void expect_mean(kl_pace *pace, double busy_s, double units, double mean_s) {
-    if (pace->units == 0 && busy_s < mean_s * units)
-        kl_pace_add(pace, mean_s, 1, memory_of(mean_s));
-}
-
 void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units, double mean_s,
                       double now_s) {
     kl_stat_merge(&view->unit_s, unit_s);
     kl_stat_merge(&view->run_unit_s, unit_s);
-    expect_mean(&view->pace, busy_s, units, mean_s);
+    /* The first report may come from one task that took almost no time. So a worker that looks faster than
+     * the others is believed only in part, as if one of the others' tasks had come first. */
+    if (view->pace.units == 0 && busy_s < mean_s * units)
+        kl_pace_add(&view->pace, mean_s, 1, memory_of(mean_s));
     kl_pace_add(&view->pace, busy_s, units, memory_of(busy_s / (double)unit_s->count));
     for (uint64_t i = 0; i < unit_s->count && i < KL_QUICKEST; i++) {
         memmove(view->quickest_s + 1, view->quickest_s, (KL_QUICKEST - 1) * sizeof *view->quickest_s);

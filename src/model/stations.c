@@ -95,22 +95,11 @@ static kl_station messages_of(const kl_load *l, double chunks) {
     return (kl_station){times * fmax(l->answer_s * l->chunks, others_s) / l->use.tasks, 1};
 }
 
-static kl_station callbacks_of(const kl_load *l) {
-    return (kl_station){l->use.callbacks_s / l->use.tasks, 1};
-}
-
 /* Use the busier direction of the master's link. */
 static kl_station link_of(const kl_load *l) {
     double part = fmax(l->to_workers, 1 - l->to_workers);
     double away = 1 - l->use.local_tasks / l->use.tasks;
     return (kl_station){away * part * l->use.bytes * l->per_byte_s / l->use.tasks, 1};
-}
-
-static void consider(const kl_load *l, kl_shared what, kl_station s, uint32_t workers, kl_limit *limit) {
-    double rate = kl_station_rate(&s, fmax(0, l->task_s - s.task_s), workers);
-    double times = workers / (rate * l->task_s);
-    if (times > limit->times)
-        *limit = (kl_limit){.what = what, .times = times, .used = rate * s.task_s / s.servers, .known = true};
 }
 
 bool kl_load_known(const kl_load *l) {
@@ -137,7 +126,7 @@ static void stations_of(const kl_load *l, double chunks, kl_station stations[SHA
     stations[KL_SHARED_NOTHING] = (kl_station){0, 1};
     stations[KL_SHARED_CORES] = cores_of(l, chunks);
     stations[KL_SHARED_MESSAGES] = messages_of(l, chunks);
-    stations[KL_SHARED_CALLBACKS] = callbacks_of(l);
+    stations[KL_SHARED_CALLBACKS] = (kl_station){l->use.callbacks_s / l->use.tasks, 1};
     stations[KL_SHARED_LINK] = link_of(l);
 }
 
@@ -172,8 +161,15 @@ static kl_limit limit_of(const kl_load *l, uint32_t workers) {
     double chunks = kl_model_chunks(l, workers);
     stations_of(l, chunks, stations);
     stations[KL_SHARED_CORES].task_s *= dearer(l, workers);
-    for (int i = KL_SHARED_CORES; i < SHARED; i++)
-        consider(l, (kl_shared)i, stations[i], workers, &limit);
+    for (int i = KL_SHARED_CORES; i < SHARED; i++) {
+        double rate = kl_station_rate(&stations[i], fmax(0, l->task_s - stations[i].task_s), workers);
+        double times = workers / (rate * l->task_s);
+        if (times > limit.times)
+            limit = (kl_limit){.what = (kl_shared)i,
+                               .times = times,
+                               .used = rate * stations[i].task_s / stations[i].servers,
+                               .known = true};
+    }
     const kl_station *cores = &stations[KL_SHARED_CORES];
     double cores_s = cores->task_s / cores->servers * l->use.cores * l->use.tasks;
     limit.sending = fmin(1, sending_s(l, chunks) / cores_s);

@@ -112,13 +112,6 @@ static bool before(const event *a, const event *b) {
     return a->at_s < b->at_s || (a->at_s == b->at_s && a->worker < b->worker);
 }
 
-static void heap_push(event *heap, size_t *count, event e) {
-    size_t i = (*count)++;
-    for (; i > 0 && before(&e, &heap[(i - 1) / 2]); i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = e;
-}
-
 static event heap_pop(event *heap, size_t *count) {
     event top = heap[0], last = heap[--*count];
     size_t i = 0;
@@ -232,7 +225,11 @@ static segment *segment_at(const kl_play *p, uint32_t place) {
 }
 
 static void will_end(kl_play *p, double at_s, uint32_t worker) {
-    heap_push(p->heap, &p->events, (event){at_s, worker});
+    event e = {at_s, worker};
+    size_t i = p->events++;
+    for (; i > 0 && before(&e, &p->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        p->heap[i] = p->heap[(i - 1) / 2];
+    p->heap[i] = e;
 }
 
 /* --- a worker --- */
@@ -319,13 +316,6 @@ static void note_time(worker *w, double seconds) {
     w->task_s += (seconds - w->task_s) / (w->task_s > 0 ? 8 : 1);
 }
 
-static void account_task(kl_play *p, worker *w, double work_s, double began_s, double end_s) {
-    stretch done = {1, work_s, end_s - began_s, began_s, end_s, {0}};
-    kl_stat_add(&done.task_s, done.seconds, end_s);
-    note_time(w, done.seconds);
-    account(p, w, &done);
-}
-
 static double task_work_s(const kl_play *p, uint64_t index) {
     return p->run->task_s ? p->run->task_s(p->run->task_self, p->run->run, index) : p->run->even_s;
 }
@@ -394,9 +384,8 @@ static void work(kl_play *p, uint32_t i) {
 static void account_even(kl_play *p, worker *w) {
     double each_s = p->run->even_s / w->host->speed, seconds = (double)w->going * each_s;
     double end_s = w->began_s + seconds;
-    stretch done = {w->going,   (double)w->going * p->run->even_s,
-                    seconds,    w->began_s,
-                    end_s,      {w->going, each_s, 0, each_s, each_s, end_s}};
+    stretch done = {w->going, (double)w->going * p->run->even_s,           seconds, w->began_s,
+                    end_s,    {w->going, each_s, 0, each_s, each_s, end_s}};
     w->task_s = each_s;
     account(p, w, &done);
 }
@@ -405,7 +394,10 @@ static void account_even(kl_play *p, worker *w) {
 static void account_going(kl_play *p, worker *w) {
     for (uint64_t k = 0; p->run->task_s && k < w->going && p->status == KILTER_OK; k++) {
         double work_s = work_of_next(p, w), end_s = w->began_s + work_s / w->host->speed;
-        account_task(p, w, work_s, w->began_s, end_s);
+        stretch done = {1, work_s, end_s - w->began_s, w->began_s, end_s, {0}};
+        kl_stat_add(&done.task_s, done.seconds, end_s);
+        note_time(w, done.seconds);
+        account(p, w, &done);
         w->began_s = end_s;
     }
     if (!p->run->task_s)
@@ -597,14 +589,6 @@ static void master_acts(kl_play *p) {
 
 /* --- a run --- */
 
-static void begin_worker(kl_play *p, uint32_t i) {
-    worker *w = &p->workers[i], was = *w;
-    *w = (worker){.host = was.host, .task_s = was.task_s, .answer_s = was.answer_s, .asked = true};
-    w->first = w->last = w->news = w->newest = NONE;
-    set(p->held, i, false);
-    set(p->hungry, i, true);
-}
-
 static void begin(kl_play *p, const kl_play_run *run, const kl_play_dealer *dealer) {
     p->run = run;
     p->dealer = dealer;
@@ -618,8 +602,13 @@ static void begin(kl_play *p, const kl_play_run *run, const kl_play_dealer *deal
     p->look_again_s = 0;
     p->outcome = (kl_play_outcome){0};
     p->status = KILTER_OK;
-    for (uint32_t i = 0; i < p->cluster->workers; i++)
-        begin_worker(p, i);
+    for (uint32_t i = 0; i < p->cluster->workers; i++) {
+        worker *w = &p->workers[i], was = *w;
+        *w = (worker){.host = was.host, .task_s = was.task_s, .answer_s = was.answer_s, .asked = true};
+        w->first = w->last = w->news = w->newest = NONE;
+        set(p->held, i, false);
+        set(p->hungry, i, true);
+    }
 }
 
 /* Of things at the same time, the master's first, then what comes to workers, then the workers' own. */

@@ -37,14 +37,10 @@ static kl_span needed(const kl_exchange *x, const kl_array *array, kl_span own) 
 static bool add(kl_exchange *x, int peer, const kl_array *array, kl_span rows) {
     if (kl_is_empty(rows))
         return true;
-    if (x->leg_count == x->leg_capacity) {
-        size_t capacity = 2 * x->leg_capacity + 8;
-        kl_mail *more = realloc(x->legs, capacity * sizeof *more);
-        if (!more)
-            return false;
-        x->legs = more;
-        x->leg_capacity = capacity;
-    }
+    kl_mail *more = kl_array_grow(x->legs, &x->leg_room, x->leg_count + 1, sizeof *more);
+    if (!more)
+        return false;
+    x->legs = more;
     x->legs[x->leg_count++] = (kl_mail){.data = kl_row_at(array, rows.lo),
                                         .bytes = (size_t)kl_length(rows) * array->bytes,
                                         .peer = peer,
@@ -124,19 +120,15 @@ kl_act kl_exchange_post(kl_rank *k) {
                                  .count = x->leg_count});
 }
 
-static void settle_move(kl_exchange *x) {
-    kl_meter *m = x->meter;
-    m->all.moves += !x->passing;
-    m->all.moved += kl_layout_moving(x->layout);
-    m->since.moved += kl_layout_changing(x->layout);
-    kl_layout_settle(x->layout, kl_meter_sweep(m));
-    x->moves = false;
-}
-
 static void settle(kl_exchange *x, double now_s) {
     double took_s = now_s - x->awaited_s;
     if (x->moving) {
-        settle_move(x);
+        kl_meter *m = x->meter;
+        m->all.moves += !x->passing;
+        m->all.moved += kl_layout_moving(x->layout);
+        m->since.moved += kl_layout_changing(x->layout);
+        kl_layout_settle(x->layout, kl_meter_sweep(m));
+        x->moves = false;
         kl_meter_moving(x->meter, took_s);
     } else {
         x->meter->all.waited_s += took_s;

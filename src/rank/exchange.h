@@ -20,7 +20,8 @@ typedef struct kl_exchange {
     bool by_blocks; /* a pipeline: the halo below comes block by block */
     bool midway;    /* and blocks of the sweep are done already */
     kl_mail *legs;  /* receives first */
-    size_t receives, leg_count, leg_capacity;
+    size_t receives, leg_count;
+    uint64_t leg_room;
     bool legs_stand;        /* they are those of the bounds as they are */
     kl_span inner;          /* own rows that need nothing of the last exchange */
     bool begins;            /* this sweep has an exchange */

@@ -9,14 +9,10 @@ bool kl_ranges_add(kl_ranges *s, kl_span range) {
         s->at[s->count - 1].hi = range.hi;
         return true;
     }
-    if (s->count == s->capacity) {
-        size_t capacity = 2 * s->capacity + 8;
-        kl_span *more = realloc(s->at, capacity * sizeof *more);
-        if (!more)
-            return false;
-        s->at = more;
-        s->capacity = capacity;
-    }
+    kl_span *more = kl_array_grow(s->at, &s->room, s->count + 1, sizeof *more);
+    if (!more)
+        return false;
+    s->at = more;
     s->at[s->count++] = range;
     return true;
 }

@@ -6,7 +6,8 @@
 
 typedef struct kl_ranges { /* zeroed: none */
     kl_span *at;
-    size_t count, capacity;
+    size_t count;
+    uint64_t room;
 } kl_ranges;
 
 bool kl_ranges_add(kl_ranges *ranges, kl_span range); /* false: no memory */

@@ -193,17 +193,6 @@ void kl_rounds_add(kl_loop_rounds *r, const kl_rank_report *first, size_t apart,
         add_report(&r->all[i], (const kl_rank_report *)(const void *)((const char *)first + i * apart));
 }
 
-/* A rank that finds its iterations to differ says so at once. In the next round all ranks report what theirs
- * take. */
-static void take_reports(kl_loop_rounds *r, uint32_t ranks) {
-    kl_rounds_spread(r->heard, kl_rounds_report_bytes(r), sizeof *r->heard, ranks);
-    for (uint32_t i = 0; i < ranks && !r->whole; i++)
-        memset(r->heard[i].segments_s, 0, sizeof r->heard[i].segments_s);
-    for (uint32_t i = 0; i < ranks; i++)
-        r->whole |= r->heard[i].segments > 0;
-    kl_rounds_add(r, r->heard, sizeof *r->heard, ranks);
-}
-
 bool kl_rounds_decide(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
     if (k->kind->learn)
@@ -235,26 +224,29 @@ static kl_act decide(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = KL_RECORD});
 }
 
-/* The answer is waited for with the next exchange, as ranks wait for each other there anyway. */
-static void put_off(kl_loop_rounds *r, const kl_exchange *x) {
-    uint64_t next = r->passed + (x->moves || x->deepened ? 0 : x->ahead);
-    if (r->due < next)
-        r->due = next;
-    else
-        r->due += (x->depth - (r->due - next) % x->depth) % x->depth;
-}
-
 static kl_act act_on_reports(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
     kl_act action = KL_GO_ON;
-    take_reports(r, k->layout.ranks);
+    /* A rank that finds its iterations to differ says so at once. In the next round all ranks report what
+     * theirs take. */
+    kl_rounds_spread(r->heard, kl_rounds_report_bytes(r), sizeof *r->heard, k->layout.ranks);
+    for (uint32_t i = 0; i < k->layout.ranks && !r->whole; i++)
+        memset(r->heard[i].segments_s, 0, sizeof r->heard[i].segments_s);
+    for (uint32_t i = 0; i < k->layout.ranks; i++)
+        r->whole |= r->heard[i].segments > 0;
+    kl_rounds_add(r, r->heard, sizeof *r->heard, k->layout.ranks);
     double now_s = r->heard[kl_steer_clock(k->layout.ranks, r->heard)].elapsed_s;
     double left_s = r->period_s - (now_s - r->asked_s);
     if (!r->adds_up || left_s <= 0)
         action = decide(k);
     else
         set_next(r, k->layout.ranks, left_s, NULL);
-    put_off(r, &k->exchange);
+    /* The answer is waited for with the next exchange, as ranks wait for each other there anyway. */
+    uint64_t next = r->passed + (k->exchange.moves || k->exchange.deepened ? 0 : k->exchange.ahead);
+    if (r->due < next)
+        r->due = next;
+    else
+        r->due += (k->exchange.depth - (r->due - next) % k->exchange.depth) % k->exchange.depth;
     return action;
 }
 

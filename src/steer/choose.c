@@ -3,22 +3,14 @@
 
 #include "steer/parts.h"
 
-static bool is_move(const kl_judgement *j) {
-    return j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT;
-}
-
-/* Do the speeds measured last speak against the move? They may be the first of a change. */
-static bool belied(const kl_outlook *o, const kl_place *after) {
-    return kl_time_with(o, after, o->loads.raw) >= kl_time_with(o, o->here, o->loads.raw);
-}
-
 /* Is it worth moving, and no mistake? */
 static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect *p, kl_judgement *j) {
     double uncertain = kl_loads_uncertain(&o->loads);
     kl_whether(p, j);
-    if (!is_move(j))
+    if (!(j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT))
         return false;
-    if (belied(o, after)) {
+    /* Do the speeds measured last speak against the move? They may be the first of a change. */
+    if (kl_time_with(o, after, o->loads.raw) >= kl_time_with(o, o->here, o->loads.raw)) {
         j->verdict = KL_STAY_WAITING;
         snprintf(j->reason, sizeof j->reason,
                  "a sweep could take %s instead of %s, but not at the speeds measured last",

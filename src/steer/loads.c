@@ -172,15 +172,6 @@ static bool recall(kl_loads *l) {
     return true;
 }
 
-static void count_visit(kl_loads *l, double stayed_s) {
-    if (l->visit_count == 0 || l->visits[l->visit_count - 1].state != l->here) {
-        if (l->visit_count == KL_VISITS)
-            memmove(l->visits, l->visits + 1, --l->visit_count * sizeof *l->visits);
-        l->visits[l->visit_count++] = (kl_visit){.state = l->here};
-    }
-    l->visits[l->visit_count - 1].stayed_s += stayed_s;
-}
-
 static void stay_in(kl_loads *l, double step_s) {
     kl_state *here = &l->states[l->here];
     here->rounds++;
@@ -188,7 +179,12 @@ static void stay_in(kl_loads *l, double step_s) {
     for (uint32_t r = 0; r < l->ranks; r++)
         here->speed[r] += (l->speed[r] - here->speed[r]) / averaged(here);
     here->level += (l->mean_speed - here->level) / averaged(here);
-    count_visit(l, step_s + l->pending_s);
+    if (l->visit_count == 0 || l->visits[l->visit_count - 1].state != l->here) {
+        if (l->visit_count == KL_VISITS)
+            memmove(l->visits, l->visits + 1, --l->visit_count * sizeof *l->visits);
+        l->visits[l->visit_count++] = (kl_visit){.state = l->here};
+    }
+    l->visits[l->visit_count - 1].stayed_s += step_s + l->pending_s;
     l->pending_s = 0;
     l->unsettled = 0;
 }

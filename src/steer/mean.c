@@ -16,12 +16,6 @@ static double rate_in(const kl_outlook *o, const half *h, const kl_place *at) {
     return h->state->level / kl_time_with(o, at, h->state->speed);
 }
 
-/* Seconds of a sweep in the mean of both halves. */
-static double stay_s(const kl_outlook *o, const half h[2], const kl_place *at) {
-    return (h[0].lasts_s + h[1].lasts_s) /
-           (h[0].lasts_s * rate_in(o, &h[0], at) + h[1].lasts_s * rate_in(o, &h[1], at));
-}
-
 static double follow_s(const kl_outlook *o, const half h[2], double moving_s) {
     double done = 0;
     for (int i = 0; i < 2; i++) {
@@ -59,8 +53,12 @@ bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p) {
     const kl_place *places[] = {o->here, o->equal, o->spare, h[0].best, h[1].best};
     p->move_s = kl_move_s(o, o->spare);
     p->now_s = follow_s(o, h, kl_larger(p->move_s, o->movement_s));
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        p->now_s = kl_smaller(p->now_s, stay_s(o, h, places[i]));
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        /* Seconds of a sweep in the mean of both halves. */
+        double stay_s = (h[0].lasts_s + h[1].lasts_s) / (h[0].lasts_s * rate_in(o, &h[0], places[i]) +
+                                                         h[1].lasts_s * rate_in(o, &h[1], places[i]));
+        p->now_s = kl_smaller(p->now_s, stay_s);
+    }
     p->then_s = averaged_s(o, h, o->spare, o->scratch);
     p->lasted_s = (double)here->ended * h[0].lasts_s + (double)next->ended * h[1].lasts_s;
     p->lost_s = p->lasted_s * (1 - p->then_s / p->now_s) * kl_share_of_time(o);

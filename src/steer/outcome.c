@@ -8,13 +8,6 @@ typedef struct step { /* the last one */
     double spent_s;   /* of it on moving */
 } step;
 
-/* Follow the time that equal shares would have taken for a sweep lately. */
-static void follow_pace(kl_outcome *c, const kl_outlook *o, double step_s) {
-    double equal = step_s / kl_time_with(o, o->equal, o->loads.raw);
-    c->lately_s = PACE_H * c->lately_s + step_s;
-    c->lately_equal = PACE_H * c->lately_equal + equal;
-}
-
 /* Saved in the last step against iterations that lay elsewhere, all the time: more was done than those would
  * have done in it, rows that moved and all, and it is worth the time it takes in the mean. Movements are
  * counted apart. */
@@ -49,7 +42,10 @@ static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
 /* Where loads are averaged over, ranks do not end each sweep together. */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason) {
     step last = {lags ? o->step_s : kl_computed_s(o) + spent_s, spent_s};
-    follow_pace(c, o, last.took_s);
+    /* Follow the time that equal shares would have taken for a sweep lately. */
+    double equal = last.took_s / kl_time_with(o, o->equal, o->loads.raw);
+    c->lately_s = PACE_H * c->lately_s + last.took_s;
+    c->lately_equal = PACE_H * c->lately_equal + equal;
     kl_account_step came = {.came_s = came_s(c, o, o->equal, last)};
     c->open_came_s += came_s(c, o, o->previous, last);
     c->open_cost_s += spent_s;

@@ -6,14 +6,12 @@ void kl_put(const kl_outlook *o, kl_place *to, const kl_place *from) {
     memcpy(to, from, (o->options.ranks + 1) * sizeof *to);
 }
 
-static double work_of(const kl_outlook *o, const kl_place *at, uint32_t r) {
-    return o->options.scattered ? (double)at[r] : kl_costs_work(&o->costs, (kl_span){at[r], at[r + 1]});
-}
-
 double kl_time_with(const kl_outlook *o, const kl_place *at, const double *speed) {
     double most = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++) {
-        double time = work_of(o, at, r) / speed[r];
+        double time =
+            (o->options.scattered ? (double)at[r] : kl_costs_work(&o->costs, (kl_span){at[r], at[r + 1]})) /
+            speed[r];
         most = time > most ? time : most;
     }
     return most;

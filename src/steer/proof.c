@@ -17,20 +17,11 @@ static const double BETTER = 0.98;
 static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100, LONGEST_REST_ROUNDS = 50;
 static const double CHANGED = 1.2; /* sweeps take so much longer: what was proved no longer holds */
 
-static void begin_anew(kl_proof *p) {
-    p->rounds = 0;
-    p->executions = p->elapsed_s = 0;
-}
-
-static void end_rest(kl_proof *p, double now_s) {
-    p->rests_until_s = 0;
-    p->since_s = now_s;
-}
-
 void kl_proof_round(kl_proof *p, double now_s, double executions, double elapsed_s, bool equal) {
     if (equal != p->equal) {
         p->equal = equal;
-        begin_anew(p);
+        p->rounds = 0;
+        p->executions = p->elapsed_s = 0;
         return;
     }
     p->round_s = elapsed_s;
@@ -39,8 +30,10 @@ void kl_proof_round(kl_proof *p, double now_s, double executions, double elapsed
     p->elapsed_s = KEPT * p->elapsed_s + elapsed_s;
     if (equal && executions > 0)
         p->equal_s = kl_proof_sweep_s(p);
-    if (kl_proof_rests(p, now_s) && kl_proof_sweep_s(p) > CHANGED * p->rested_s)
-        end_rest(p, now_s);
+    if (kl_proof_rests(p, now_s) && kl_proof_sweep_s(p) > CHANGED * p->rested_s) {
+        p->rests_until_s = 0;
+        p->since_s = now_s;
+    }
 }
 
 double kl_proof_sweep_s(const kl_proof *p) {
@@ -71,13 +64,6 @@ kl_proved kl_proof_verdict(const kl_proof *p) {
     return p->rounds < SURE_ROUNDS ? KL_PROVED_NOTHING : KL_EQUAL_IS_BETTER;
 }
 
-static void rest(kl_proof *p, double now_s) {
-    double longer_s = fmax(FIRST_REST * (now_s - p->since_s), NEXT_REST * p->rest_s);
-    p->rest_s = fmin(longer_s, fmax(LONGEST_REST_S, LONGEST_REST_ROUNDS * p->round_s));
-    p->rested_s = kl_proof_sweep_s(p);
-    p->since_s = p->rests_until_s = now_s + p->rest_s;
-}
-
 void kl_proof_end(kl_proof *p, double now_s, kl_proved proved) {
     p->tries = false;
     if (proved == KL_BALANCING_PAYS) {
@@ -87,9 +73,12 @@ void kl_proof_end(kl_proof *p, double now_s, kl_proved proved) {
         p->passed = 0;
         p->won++;
     }
-    if (proved == KL_EQUAL_IS_BETTER && p->won > 1)
-        rest(p, now_s);
-    else
+    if (proved == KL_EQUAL_IS_BETTER && p->won > 1) {
+        double longer_s = fmax(FIRST_REST * (now_s - p->since_s), NEXT_REST * p->rest_s);
+        p->rest_s = fmin(longer_s, fmax(LONGEST_REST_S, LONGEST_REST_ROUNDS * p->round_s));
+        p->rested_s = kl_proof_sweep_s(p);
+        p->since_s = p->rests_until_s = now_s + p->rest_s;
+    } else
         p->since_s = now_s;
 }
 

@@ -65,12 +65,6 @@ static int best_but(const kl_slices *s, int other) {
     return best;
 }
 
-/* Go on measuring what was chosen by a few rounds: it must stay better than equal shares. */
-static void hold_on(kl_slices *s) {
-    if (score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
-        s->choice = KL_CHOICE_EQUAL;
-}
-
 /* A choice that is tried may take long, so the best so far counts. */
 bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s) {
@@ -87,13 +81,6 @@ bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, d
 static void try_choice(kl_slices *s, int choice) {
     s->choice = choice;
     s->rounds = 0;
-}
-
-static void begin(kl_slices *s) {
-    memset(s->tried, 0, sizeof s->tried);
-    s->tries = 0;
-    s->holds = false;
-    try_choice(s, KL_CHOICE_EQUAL);
 }
 
 void kl_slices_leave(kl_slices *s) {
@@ -131,16 +118,22 @@ void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
         if (s->active && !over)
             s->hold = 0; /* something else is shared now */
         s->active = true;
-        begin(s);
+        memset(s->tried, 0, sizeof s->tried);
+        s->tries = 0;
+        s->holds = false;
+        try_choice(s, KL_CHOICE_EQUAL);
         return;
     }
     s->rounds++;
     kl_tried *t = &s->tried[s->choice];
     t->executions += executions;
     t->elapsed_s += elapsed_s;
+    /* Go on measuring what was chosen by a few rounds: it must stay better than equal shares. */
+    if (s->holds && score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
+        s->choice = KL_CHOICE_EQUAL;
     if (s->holds)
-        hold_on(s);
-    else if (s->rounds >= TRY_ROUNDS || score(s, s->choice) > HOPELESS * score(s, best_but(s, s->choice)))
+        return;
+    if (s->rounds >= TRY_ROUNDS || score(s, s->choice) > HOPELESS * score(s, best_but(s, s->choice)))
         next_try(s);
 }
 

@@ -55,18 +55,14 @@ static void end_try(kl_steer *s, kl_proved proved, kl_steer_plan *plan) {
              kl_say_s(kept_s).text, kl_say_s(equal_s).text);
 }
 
-static void rest(kl_steer *s, kl_steer_plan *plan) {
-    kl_steer_stay(s, KL_STAY_RESTING, plan);
-    plan->now_s = plan->then_s = kl_proof_sweep_s(&s->trial.proof);
-    snprintf(plan->judgement.reason, KL_REASON_BYTES,
-             "balancing rests for another %s: when tried, equal shares were better",
-             kl_say_s(s->trial.proof.rests_until_s - s->outlook.now_s).text);
-}
-
 bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     if (kl_proof_rests(&s->trial.proof, o->now_s) && kl_volume(o, o->equal) == 0) {
-        rest(s, plan);
+        kl_steer_stay(s, KL_STAY_RESTING, plan);
+        plan->now_s = plan->then_s = kl_proof_sweep_s(&s->trial.proof);
+        snprintf(plan->judgement.reason, KL_REASON_BYTES,
+                 "balancing rests for another %s: when tried, equal shares were better",
+                 kl_say_s(s->trial.proof.rests_until_s - s->outlook.now_s).text);
         return true;
     }
     if (!s->trial.proof.tries)

@@ -17,11 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Build the clock number as pthread_getcpuclockid() does, from a thread's number. */
-static clockid_t clock_of_thread(pid_t thread) {
-    return (clockid_t)(~(unsigned)thread << 3 | 6);
-}
-
 static bool is_named(const char *thread, const char *prefix) {
     char path[64], name[32] = "";
     snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", thread);
@@ -35,9 +30,10 @@ static bool is_named(const char *thread, const char *prefix) {
 uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most) {
     uint32_t count = 0;
     DIR *threads = opendir("/proc/self/task");
+    /* Build the clock number as pthread_getcpuclockid() does, from a thread's number. */
     for (struct dirent *one; threads && count < most && (one = readdir(threads));)
         if (*one->d_name != '.' && is_named(one->d_name, prefix))
-            clocks[count++] = clock_of_thread((pid_t)strtol(one->d_name, NULL, 10));
+            clocks[count++] = (clockid_t)(~(unsigned)strtol(one->d_name, NULL, 10) << 3 | 6);
     if (threads)
         closedir(threads);
     return count;

@@ -232,11 +232,6 @@ static const char *type_of(kl_bind bind) {
     }
 }
 
-static bool may_be_null(const kl_row_shape *shape, kl_bind bind) {
-    return shape->verb == KL_VERB_UPDATE || strcmp(type_of(bind), "REAL") == 0 || bind == KL_BIND_TEXT ||
-           bind == KL_BIND_HOST || bind == KL_BIND_U64_OR_NULL || bind == KL_BIND_WORKER_OR_NULL;
-}
-
 /* Was the column made by a field of the same table before this one? */
 static bool is_made(kl_row_kind kind, size_t field) {
     for (kl_row_kind k = 0; k <= kind; k++)
@@ -259,7 +254,11 @@ static void add_columns(kl_sql *sql, kl_row_kind kind, const char *own_key, bool
         add(sql, field->column);
         add(sql, " ");
         add(sql, type_of(field->bind));
-        add(sql, key ? " PRIMARY KEY" : may_be_null(shape, field->bind) ? "" : " NOT NULL");
+        kl_bind bind = field->bind;
+        bool may_be_null = shape->verb == KL_VERB_UPDATE || strcmp(type_of(bind), "REAL") == 0 ||
+                           bind == KL_BIND_TEXT || bind == KL_BIND_HOST || bind == KL_BIND_U64_OR_NULL ||
+                           bind == KL_BIND_WORKER_OR_NULL;
+        add(sql, key ? " PRIMARY KEY" : may_be_null ? "" : " NOT NULL");
         *first = false;
     }
 }

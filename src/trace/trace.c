@@ -108,13 +108,6 @@ static void *reserve(kl_trace *trace, size_t bytes, size_t bytes_max) {
     return room;
 }
 
-static void fail_for_memory(kl_trace *trace) {
-    if (!trace->failed)
-        kl_fail(&trace->first, KILTER_ERR_MEMORY, "writing results into the run record '%s': memory ran out",
-                trace->path);
-    trace->failed = true;
-}
-
 static const char *text_at(const kl_row_shape *shape, const void *row, size_t field) {
     const char *text;
     memcpy(&text, (const char *)row + shape->fields[field].offset, sizeof text);
@@ -167,8 +160,12 @@ static void push(kl_trace *trace, kl_row_kind kind, const void *row) {
         trace->results += kind == KL_ROW_RESULT;
     } else {
         trace->dropped++;
-        if (kind == KL_ROW_RESULT)
-            fail_for_memory(trace);
+        if (kind == KL_ROW_RESULT) {
+            if (!trace->failed)
+                kl_fail(&trace->first, KILTER_ERR_MEMORY,
+                        "writing results into the run record '%s': memory ran out", trace->path);
+            trace->failed = true;
+        }
     }
     bool first_result = kind == KL_ROW_RESULT && trace->results == 1;
     bool wake = !head || first_result || trace->rows == 1 || trace->rows == BATCH_ROWS;

@@ -116,18 +116,15 @@ uint64_t kl_arenas_token(const kl_arenas *all) {
 
 /* --- pairs --- */
 
-/* A worker that has disconnected may have been stopped in the middle of a message, or of a task whose input
- * is in the arena. It may go on later. */
-static bool has_ended(const pair *one) {
-    return one->ended || (kill((pid_t)one->pid, 0) != 0 && errno == ESRCH);
-}
-
 /* Free the pairs without users (call it with the lock held). This returns their memory to the system and
  * clears their notes. */
 static void free_pairs(kl_arenas *all) {
     for (uint32_t i = 0; i < all->count; i++) {
         pair *one = &all->pairs[i];
-        if (!one->taken || !one->left || one->held > 0 || !has_ended(one))
+        /* A worker that has disconnected may have been stopped in the middle of a message, or of a task whose
+         * input is in the arena. It may go on later. */
+        if (!one->taken || !one->left || one->held > 0 ||
+            !(one->ended || (kill((pid_t)one->pid, 0) != 0 && errno == ESRCH)))
             continue;
         madvise(half_of(all, i, true), PAIR_BYTES, MADV_REMOVE);
         one->taken = false;

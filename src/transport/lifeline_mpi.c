@@ -282,14 +282,6 @@ static void meet(kl_lifelines *l, size_t s) {
 
 /* --- both ends --- */
 
-static void read_last_words(kl_lifelines *l, int fd) {
-    ssize_t got = 1;
-    for (l->words_size = 0; got > 0 && l->words_size < sizeof l->words; l->words_size += (size_t)got) {
-        got = recv(fd, l->words + l->words_size, sizeof l->words - l->words_size, MSG_DONTWAIT);
-        got = got > 0 ? got : 0;
-    }
-}
-
 static size_t place_of(const int *fds, size_t count, int fd) {
     size_t i = 0;
     while (i < count && fds[i] != fd)
@@ -308,7 +300,12 @@ bool kl_lifelines_cut(kl_lifelines *l, size_t *worker) {
         } else if (stranger < l->stranger_count) {
             meet(l, stranger);
         } else if (line < l->count) {
-            read_last_words(l, fd);
+            ssize_t got = 1;
+            for (l->words_size = 0; got > 0 && l->words_size < sizeof l->words;
+                 l->words_size += (size_t)got) {
+                got = recv(fd, l->words + l->words_size, sizeof l->words - l->words_size, MSG_DONTWAIT);
+                got = got > 0 ? got : 0;
+            }
             close(fd);
             l->fds[line] = -1;
             *worker = line;

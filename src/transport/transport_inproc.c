@@ -127,17 +127,6 @@ static void deliver(endpoint *to, lane *way, item *it, double at_s) {
         free(it);
 }
 
-/* Send the last item of a lane. */
-static void say_left(endpoint *to, lane *way, double at_s) {
-    pthread_mutex_lock(&to->lock);
-    if (way->open) {
-        append(to, way, way->left, at_s);
-        way->left = NULL;
-        way->open = false;
-    }
-    pthread_mutex_unlock(&to->lock);
-}
-
 static endpoint *find(kl_inproc *hub, kl_peer number) {
     pthread_mutex_lock(&hub->lock);
     endpoint *e = number >= MASTER && number - MASTER < hub->count ? hub->endpoints[number - MASTER] : NULL;
@@ -229,7 +218,15 @@ static void part(endpoint *e, endpoint *peer) {
     pthread_mutex_unlock(&e->lock);
     lane_from(peer, e)->known = false;
 
-    say_left(peer, lane_from(e, peer), arrival_s(e, 0));
+    lane *way = lane_from(e, peer);
+    double at_s = arrival_s(e, 0);
+    pthread_mutex_lock(&peer->lock);
+    if (way->open) { /* the last item of the lane */
+        append(peer, way, way->left, at_s);
+        way->left = NULL;
+        way->open = false;
+    }
+    pthread_mutex_unlock(&peer->lock);
 }
 
 static void inproc_drop(kl_transport *transport, kl_peer peer) {

@@ -155,16 +155,6 @@ static void throw_waiting_away(peer *p) {
     p->last_waiting = NULL;
 }
 
-static void abandon_requests(mpi *m, size_t i) {
-    m->requests[i] = MPI_REQUEST_NULL;
-    MPI_Request *sends = m->requests + m->receives;
-    for (size_t f = 0; f < m->flying; f++)
-        if (sends[f] != MPI_REQUEST_NULL && m->parcels[f]->peer == i) {
-            sends[f] = MPI_REQUEST_NULL;
-            m->gaps = true;
-        }
-}
-
 static void lose(mpi *m, size_t i) {
     peer *p = &m->peers[i];
     if (p->standing == LIVE)
@@ -172,7 +162,13 @@ static void lose(mpi *m, size_t i) {
     p->standing = OVER;
     p->said_bye = true;
     throw_waiting_away(p);
-    abandon_requests(m, i);
+    m->requests[i] = MPI_REQUEST_NULL;
+    MPI_Request *sends = m->requests + m->receives;
+    for (size_t f = 0; f < m->flying; f++)
+        if (sends[f] != MPI_REQUEST_NULL && m->parcels[f]->peer == i) {
+            sends[f] = MPI_REQUEST_NULL;
+            m->gaps = true;
+        }
 }
 
 /* MPI will not say so, and must not be asked for what takes all ranks. */
@@ -338,13 +334,9 @@ static void hear_bye(mpi *m, size_t i) {
     say_bye(m, i);
 }
 
-static bool sealed(const peer *p) {
-    return p->coming == p->size || kl_load_u64(p->body + p->size) == SEAL;
-}
-
 static void hear_message(mpi *m, size_t i) {
     peer *p = &m->peers[i];
-    if (!sealed(p)) {
+    if (p->coming != p->size && kl_load_u64(p->body + p->size) != SEAL) {
         lose_dead(m, i);
         return;
     }
@@ -639,15 +631,6 @@ static bool part(mpi *m) {
     return true;
 }
 
-/* Takes back the receives of peers that live, but have not said BYE in time. */
-static void take_back_receives(mpi *m) {
-    for (size_t i = 0; i < m->receives; i++)
-        if (m->requests[i] != MPI_REQUEST_NULL) {
-            MPI_Cancel(&m->requests[i]);
-            MPI_Request_free(&m->requests[i]);
-        }
-}
-
 static void free_all(mpi *m) {
     for (size_t i = 0; m->peers && i < m->count; i++) {
         throw_waiting_away(&m->peers[i]);
@@ -667,7 +650,12 @@ static void free_all(mpi *m) {
 static void mpi_close(kl_transport *transport) {
     mpi *m = (mpi *)transport;
     bool parted = part(m), ends_mpi = m->ends_mpi, mourning = m->mourning;
-    take_back_receives(m);
+    /* Takes back the receives of peers that live, but have not said BYE in time. */
+    for (size_t i = 0; i < m->receives; i++)
+        if (m->requests[i] != MPI_REQUEST_NULL) {
+            MPI_Cancel(&m->requests[i]);
+            MPI_Request_free(&m->requests[i]);
+        }
     kl_mpi_wait_end(&m->wait);
     kl_lifelines_close(m->lines);
     if (parted && !mourning) {

@@ -359,15 +359,6 @@ static void hand_up(endpoint *e, frame *f, kl_peer from) {
                                     .release = release_frame}});
 }
 
-static void hand_up_parts(endpoint *e, kl_buffer *parts, kl_peer from) {
-    tell(e,
-         &(kl_event){
-             .kind = KL_EVENT_MESSAGE,
-             .peer = from,
-             .message = {.data = parts->data, .size = parts->size, .owner = parts->data, .release = free}});
-    *parts = (kl_buffer){0};
-}
-
 static bool hand_up_lying(endpoint *e, frame *f, kl_arena *arena, kl_peer from) {
     kl_reader r = kl_reader_of(zmq_msg_data(&f->body), zmq_msg_size(&f->body) - 1);
     kl_arena_place place;
@@ -398,8 +389,11 @@ static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     }
     kl_put_bytes(parts, zmq_msg_data(&f->body), size);
     e->out_of_memory |= parts->failed;
-    if (kind == LAST && !parts->failed)
-        hand_up_parts(e, parts, from);
+    if (kind == LAST && !parts->failed) {
+        kl_message whole = {.data = parts->data, .size = parts->size, .owner = parts->data, .release = free};
+        tell(e, &(kl_event){.kind = KL_EVENT_MESSAGE, .peer = from, .message = whole});
+        *parts = (kl_buffer){0};
+    }
     return true;
 }
 
@@ -749,21 +743,18 @@ static int fd_of(void *socket) {
     return fd;
 }
 
-static void trim_arenas(endpoint *e) {
-    bool all = !e->arena || kl_arena_trim(e->arena);
-    for (size_t i = 0; i < e->peers.slot_count; i++)
-        if (e->peers.slots[i].standing == KL_ZMQ_LIVE && e->peers.slots[i].arena)
-            all &= kl_arena_trim(e->peers.slots[i].arena);
-    e->trim_at_s = all ? 0 : kl_monotonic_s() + UNUSED_S;
-}
-
 /* Sleep until something may have happened. Both sockets were read until empty, as their descriptors require;
  * poll() ignores descriptors of −1. */
 static void sleep_until(endpoint *e, double deadline_s) {
     if (!e->is_master && e->stage == SEEKING && !e->socket)
         deadline_s = fmin(deadline_s, e->retry_at_s);
-    if (e->trim_at_s > 0 && kl_monotonic_s() >= e->trim_at_s)
-        trim_arenas(e);
+    if (e->trim_at_s > 0 && kl_monotonic_s() >= e->trim_at_s) {
+        bool all = !e->arena || kl_arena_trim(e->arena);
+        for (size_t i = 0; i < e->peers.slot_count; i++)
+            if (e->peers.slots[i].standing == KL_ZMQ_LIVE && e->peers.slots[i].arena)
+                all &= kl_arena_trim(e->peers.slots[i].arena);
+        e->trim_at_s = all ? 0 : kl_monotonic_s() + UNUSED_S;
+    }
     if (e->trim_at_s > 0)
         deadline_s = fmin(deadline_s, e->trim_at_s);
     if (e->peers.rival_count)
@@ -835,14 +826,6 @@ static void wake_up(kl_transport *transport) {
 
 /* --- closing --- */
 
-static void say_bye_to_all(endpoint *e) {
-    if (!e->is_master && e->stage == JOINED)
-        say_bye(e, 0);
-    for (size_t i = 0; e->is_master && i < e->peers.slot_count; i++)
-        if (e->peers.slots[i].standing == KL_ZMQ_LIVE)
-            say_bye(e, e->peers.slots[i].id);
-}
-
 /* Read until the peers have sent their last messages, too. By then ours have arrived. */
 static void hear_the_others_out(endpoint *e) {
     double deadline_s = kl_monotonic_s() + (e->is_master ? MASTER_LINGER_S : e->options.lost_after_s);
@@ -887,7 +870,11 @@ static void close_endpoint(kl_transport *transport) {
     e->closing = true;
     if (e->is_master)
         kl_zmq_stops_listening(e->address);
-    say_bye_to_all(e);
+    if (!e->is_master && e->stage == JOINED)
+        say_bye(e, 0);
+    for (size_t i = 0; e->is_master && i < e->peers.slot_count; i++)
+        if (e->peers.slots[i].standing == KL_ZMQ_LIVE)
+            say_bye(e, e->peers.slots[i].id);
     hear_the_others_out(e);
     free_endpoint(e);
 }

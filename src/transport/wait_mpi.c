@@ -43,21 +43,18 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
 
 /* --- what the rank gets of its core --- */
 
-/* Of the thread that waits, which may be another than the one that opened. */
-static void begin_core(kl_mpi_wait *wait, double now_s) {
-    kl_core_meter_close(&wait->meter);
-    kl_core_meter_open(&wait->meter);
-    wait->thread = gettid();
-    wait->core = (kl_core_share){.share = 1, .last.now_s = now_s};
-    wait->measured = false;
-}
-
 void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     kl_core_sample s = {.now_s = now_s, .waited_s = wait->waited_s, .idle_s = -1};
     if (!kl_core_share_due(&wait->core, now_s))
         return;
-    if (wait->thread != gettid())
-        begin_core(wait, now_s);
+    if (wait->thread != gettid()) {
+        /* Of the thread that waits, which may be another than the one that opened. */
+        kl_core_meter_close(&wait->meter);
+        kl_core_meter_open(&wait->meter);
+        wait->thread = gettid();
+        wait->core = (kl_core_share){.share = 1, .last.now_s = now_s};
+        wait->measured = false;
+    }
     if (!kl_core_read(&wait->meter, &s.run_s, &s.delay_s, &s.slices)) {
         wait->core = (kl_core_share){.share = 1, .last.now_s = now_s};
         wait->measured = false;

@@ -75,16 +75,6 @@ static void cut(kl_zmq_peers *peers, uint32_t id) {
     peers->failed |= !cut;
 }
 
-static void add_rival(kl_zmq_peers *peers, uint32_t id, int fd) {
-    kl_zmq_rival *rivals =
-        kl_array_grow(peers->rivals, &peers->rival_capacity, peers->rival_count + 1, sizeof *rivals);
-    if (rivals) {
-        peers->rivals = rivals;
-        rivals[peers->rival_count++] = (kl_zmq_rival){.id = id, .fd = fd};
-    }
-    peers->failed |= !rivals;
-}
-
 static kl_zmq_connection *connection_of(const kl_zmq_peers *peers, int fd) {
     return fd >= 0 && (size_t)fd < peers->connection_count ? &peers->connections[fd] : NULL;
 }
@@ -101,7 +91,13 @@ void kl_zmq_peers_add(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing
     if (!reachable || !c || !c->open) {
         cut(peers, id);
     } else if (c->has_peer) {
-        add_rival(peers, id, fd);
+        kl_zmq_rival *rivals =
+            kl_array_grow(peers->rivals, &peers->rival_capacity, peers->rival_count + 1, sizeof *rivals);
+        peers->failed |= !rivals;
+        if (rivals) {
+            peers->rivals = rivals;
+            rivals[peers->rival_count++] = (kl_zmq_rival){.id = id, .fd = fd};
+        }
     } else {
         c->has_peer = true;
         c->peer = id;
