@@ -171,9 +171,21 @@ static double measured(const kl_report *r, const char *kind) {
     return value > 0 && value < MOST ? value : 0;
 }
 
+/* That of a message for which nothing else is on the way, as the load of what is shared says how long others
+ * wait. */
+static double startup_s(const kl_report *r) {
+    double alone_s = kl_report_measured(r, "message_alone_s"), s = kl_report_measured(r, "message_fixed_s");
+    return alone_s < s ? alone_s : s;
+}
+
+/* The link's, if workers on other hosts were there to measure it. */
+static const char *byte_kind(const kl_report *r) {
+    return measured(r, "link_per_byte_s") > 0 ? "link_per_byte_s" : "message_per_byte_s";
+}
+
 /* Of the last run in the record: it is what measurements are of. Gives what kl_load_fit() does. */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
-    double per_byte_s = measured(r, "message_per_byte_s"), bytes = it->bytes_out + it->bytes_in;
+    double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
     if (!is_whole(it) || it != &r->iterations[r->iteration_count - 1])
         return 1;
     b->load = (kl_load){.use = {.farm_s = measured(r, "farm_cpu_s"),
@@ -207,8 +219,8 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
     learn(b, KL_IN_WORK_S, work_s, "the run's work, on a worker of the mean speed");
     learn(b, KL_IN_BYTES, bytes, "bytes of the run's chunks, there and back");
     learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out * w.times / bytes : 0.5, "bytes of the run's chunks");
-    learn(b, KL_IN_STARTUP_S, kl_report_measured(r, "message_fixed_s"), "measured by the farm");
-    learn(b, KL_IN_PER_BYTE_S, kl_report_measured(r, "message_per_byte_s"), "measured by the farm");
+    learn(b, KL_IN_STARTUP_S, startup_s(r), "measured by the farm");
+    learn(b, KL_IN_PER_BYTE_S, kl_report_measured(r, byte_kind(r)), "measured by the farm");
     learn(b, KL_IN_MASTER_S, gap_before(r, it), "from the end of the run before to the begin of this one");
     learn(b, KL_IN_ANSWER_S, kl_report_measured(r, "answer_s"), "measured by the farm");
     learn(b, KL_IN_TASKS, w.tasks, "tasks of the run");

@@ -21,6 +21,7 @@ static kl_farm_model model_of(const kl_basis *b, uint32_t protocol) {
                            .bytes = value(b, KL_IN_BYTES),
                            .to_workers = value(b, KL_IN_ALPHA),
                            .master_s = value(b, KL_IN_MASTER_S),
+                           .own_links = b->load.own_links,
                            .synchronous = protocol == KL_SYNCHRONOUS};
 }
 

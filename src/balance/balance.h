@@ -117,7 +117,9 @@ typedef struct kl_places {
 typedef struct kl_traffic {
     kl_msgcost message, probed; /* of the traffic lately, probes included; of the probes alone */
     kl_linear now;              /* fit of `message` */
-    double free_s;              /* when the chunks sent so far should have left */
+    double link_byte_s; /* the least time of a byte in a stream to another host and back; 0: unknown */
+    uint32_t links_measured;
+    double free_s; /* when the chunks sent so far should have left */
     kl_stat answer, round_trip;
 } kl_traffic;
 
@@ -168,6 +170,8 @@ void kl_balance_present(kl_balance *balance, uint32_t worker, bool present);
 void kl_balance_rest(kl_balance *balance, uint32_t worker, bool resting);
 /* An exchange that waited for nobody, of the probe or of the traffic: one of its two messages. */
 void kl_balance_message_cost(kl_balance *balance, double bytes, double one_way_s, bool probe);
+
+void kl_balance_link_cost(kl_balance *balance, double byte_s); /* of a byte in a stream to another host */
 
 /* Units per second: over the worker's last run, or lately if it had no part in it; 0: not known. */
 double kl_balance_rate(const kl_balance *balance, uint32_t worker);

@@ -51,21 +51,30 @@ static effort effort_of(const kl_snapshot *s) {
 }
 
 /* What the run put on all that its workers share; and its tasks become those of workers alone. */
-static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
+static void add_load(const kl_use *use, kl_iteration *it) {
     it->load = (kl_load){.use = *use,
                          .workers = it->workers,
                          .chunks = (double)it->chunks,
                          .answer_s = it->answer_s,
                          .to_workers = it->model.to_workers,
-                         .per_byte_s = b->traffic.now.per_unit_s};
+                         .per_byte_s = it->model.message.per_unit_s};
     double alone = kl_load_fit(&it->load, it->task_mean_s, it->elapsed_s);
     if (!kl_load_known(&it->load))
         return;
+    it->model.own_links = it->load.own_links;
     it->model.work_s *= alone;
     it->task_mean_s *= alone;
     it->task_sd_s *= alone;
     if (use->local_tasks >= use->tasks)
         it->model.message.per_unit_s = 0; /* their bytes are in the cores' work */
+}
+
+/* A byte costs what it takes of the link, if that is known. */
+static kl_linear message_cost(const kl_balance *b) {
+    kl_linear message = b->snapshot.message;
+    if (b->traffic.link_byte_s > 0)
+        message.per_unit_s = b->traffic.link_byte_s;
+    return message;
 }
 
 kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, double shared_bytes,
@@ -80,7 +89,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
     if (e.workers == 0)
         return it;
     double mean = e.rate / e.workers, bytes = s->task_bytes + s->result_bytes;
-    it.model = (kl_farm_model){.message = b->traffic.now,
+    it.model = (kl_farm_model){.message = message_cost(b),
                                .work_s = e.units / mean,
                                .bytes = bytes * (double)s->tasks,
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
@@ -93,7 +102,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
         it.model.message.fixed_s = it.answer_s;
         it.way_s = 2 * (under_way_s - it.answer_s);
     }
-    it.model.message.fixed_s += b->traffic.now.per_unit_s * shared_bytes;
+    it.model.message.fixed_s += it.model.message.per_unit_s * shared_bytes;
     it.task_mean_s = it.model.work_s / e.tasks;
     it.task_sd_s = it.task_mean_s * sqrt(e.variance / e.tasks);
     it.uneven_s = e.most_busy_s - e.busy_s / e.workers;
@@ -101,7 +110,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
     b->mean_rate = mean;
     it.speeds = (kl_speeds){of_fastest, b};
     it.most = e.there;
-    add_load(b, use, &it);
+    add_load(use, &it);
     return it;
 }
 

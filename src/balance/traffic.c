@@ -7,8 +7,8 @@ void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->traffic.answer, busy_s, kl_now_s(&b->clock));
 }
 
-/* Dealing goes by the smaller cost: where a message waits for a core that others use, the chunk was asked for
- * early enough, and nobody's time is lost. */
+/* The smaller cost counts. Where a message waits for a core that others use, the chunk was asked for early
+ * enough, and nobody's time is lost; and waiting for the link is known from the link's load. */
 void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool probe) {
     kl_msgcost_add(&b->traffic.message, bytes, one_way_s);
     if (probe)
@@ -18,6 +18,14 @@ void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool
     b->traffic.now = now;
     b->snapshot.message = b->traffic.probed.count > 0 && probed.fixed_s < now.fixed_s ? probed : now;
     b->snapshot.round_trip_s = 2 * b->snapshot.message.fixed_s;
+}
+
+/* The quickest stream counts, as anything may have disturbed the others. */
+void kl_balance_link_cost(kl_balance *b, double byte_s) {
+    kl_traffic *t = &b->traffic;
+    if (t->link_byte_s == 0 || byte_s < t->link_byte_s)
+        t->link_byte_s = byte_s;
+    t->links_measured++;
 }
 
 /* A chunk that waits for another on the wire tells of that one, too. */

@@ -121,7 +121,7 @@ static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *me
 
 /* So few workers are probed at a time that they do not measure each other's messages. Who comes meanwhile
  * starts without: what a message costs is one figure for all. */
-enum { PROBED_AT_ONCE = 4 };
+enum { PROBED_AT_ONCE = 4, LINKS_MEASURED = 4 };
 
 /* Text in a greeting is cut, and rid of what would upset a terminal. */
 static bool is_this_program(const kl_master *m, const kl_hello *hello) {
@@ -192,10 +192,22 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
 static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) {
     static const uint8_t zeros[KL_PROBE_LARGE_BYTES];
     kl_buffer out = {0};
-    kl_wire_put_bytes(&out, KL_PROBE, zeros, kl_probe_begin(&one->probe, &m->options.clock));
-    kilter_status status = send_or_lose(m, one, &out, error);
+    uint32_t messages;
+    size_t bytes = kl_probe_begin(&one->probe, &m->options.clock, &messages);
+    kilter_status status = KILTER_OK;
+    for (uint32_t i = 0; i < messages && status == KILTER_OK && one->stage == PROBING; i++) {
+        kl_buffer_clear(&out);
+        kl_wire_put_bytes(&out, KL_PROBE, zeros, bytes);
+        status = send_or_lose(m, one, &out, error);
+    }
     kl_buffer_free(&out);
     return status;
+}
+
+/* The link to other hosts is measured by some of the first workers there, while nobody else is probed. */
+static bool measures_link(const kl_master *m, const member *one) {
+    return m->balance.traffic.links_measured < LINKS_MEASURED && m->members.probing == 1 &&
+           strcmp(one->host, m->options.host) != 0;
 }
 
 static void start_working(kl_master *m, member *one) {
@@ -227,8 +239,14 @@ kilter_status kl_master_on_ready(kl_master *m, member *one, const kl_message *me
 kilter_status kl_master_on_echo(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     if (one->stage != PROBING || !kl_probe_answered(&one->probe, message->size - 1, &m->options.clock))
         return kl_master_expel(m, one, "sent a malformed echo", error);
+    if (kl_probe_done(&one->probe) && !one->probe.bursts)
+        one->probe.bursts = measures_link(m, one);
+    if (kl_probe_waits(&one->probe))
+        return KILTER_OK;
     if (!kl_probe_done(&one->probe))
         return send_probe(m, one, error);
+    if (one->probe.bursts)
+        kl_balance_link_cost(&m->balance, kl_probe_byte_s(&one->probe));
     kl_balance_message_cost(&m->balance, KL_PROBE_SMALL_BYTES, one->probe.small_s / 2, true);
     kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2, true);
     kl_master_record_message_cost(m, one->number);

@@ -29,6 +29,10 @@ void kl_master_record_message_cost(kl_master *m, int64_t worker) {
     kl_master_record_mean(m, worker, "message_fixed_s", b->traffic.now.fixed_s, 0, b->traffic.message.count);
     kl_master_record_mean(m, worker, "message_per_byte_s", b->traffic.now.per_unit_s, 0,
                           b->traffic.message.count);
+    kl_master_record_mean(m, worker, "message_alone_s", b->snapshot.message.fixed_s, 0,
+                          b->traffic.message.count);
+    if (b->traffic.link_byte_s > 0)
+        kl_master_record_mean(m, worker, "link_per_byte_s", b->traffic.link_byte_s, 0, 1);
 }
 
 void kl_master_record(kl_master *m, kl_trace *trace) {

@@ -20,7 +20,7 @@ double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double spe
     double work_s = m->work_s / (speed > 0 ? speed : n);
     if (m->synchronous) /* (9) */
         return (n + 1) * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s;
-    if (start_s >= to_s / n) /* (7): the bytes of a message are sent before the next message starts */
+    if (m->own_links || start_s >= to_s / n) /* (7): no message waits for the bytes of another */
         return (n + 1) * start_s + wire_s(m) / n + work_s + m->master_s;
     return 2 * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s; /* (8) */
 }
@@ -52,8 +52,9 @@ uint32_t kl_model_capability(const kl_farm_model *m) {
         return to_s > 0 ? whole_workers(total_s / to_s) : UINT32_MAX;
     }
     /* A send takes max(m_o, λαV/n), so both limits hold, and the smaller one decides. */
-    double by_start = start_s > 0 ? 1 + sqrt(1 + answer_s / start_s) : INFINITY;     /* (10) */
-    double by_wire = to_s > start_s ? total_s / (to_s - start_s) : (double)INFINITY; /* (11) */
+    double by_start = start_s > 0 ? 1 + sqrt(1 + answer_s / start_s) : INFINITY; /* (10) */
+    bool waits = !m->own_links && to_s > start_s;
+    double by_wire = waits ? total_s / (to_s - start_s) : (double)INFINITY; /* (11) */
     return whole_workers(fmin(by_start, by_wire));
 }
 
@@ -65,7 +66,7 @@ typedef struct best {
 /* The inequality behind (10) to (12): are the other n−1 messages sent before the first answer is back? */
 static bool feeds(const kl_farm_model *m, uint32_t workers, double speed) {
     double n = workers, start_s = m->message.fixed_s, to_s = wire_to_s(m) / n;
-    double send_s = m->synchronous ? start_s + to_s : fmax(start_s, to_s);
+    double send_s = m->synchronous ? start_s + to_s : m->own_links ? start_s : fmax(start_s, to_s);
     return (n - 1) * send_s <= start_s + m->work_s / speed + wire_s(m) / n - to_s;
 }
 

@@ -13,6 +13,7 @@ typedef struct kl_farm_model {
     double to_workers; /* part of these bytes that goes to the workers [α], 0 … 1 */
     double master_s;   /* the master's own time per iteration [l_m] */
     bool synchronous;  /* a send returns only when the message has arrived */
+    bool own_links;    /* each worker has a link of its own: bytes for one do not hold up those for another */
 } kl_farm_model;
 
 /* Return the largest number of workers the master can feed, eq. (10) to (12); UINT32_MAX when messages cost
@@ -91,7 +92,8 @@ typedef struct kl_load {
     double chunks;     /* number of chunks of the run */
     double answer_s;   /* time of the dealing thread for one chunk */
     double to_workers; /* part of the bytes that goes to the workers, 0 … 1 */
-    double per_byte_s; /* seconds per byte on the master's link to other hosts */
+    double per_byte_s; /* seconds per byte of a message alone on a link to another host */
+    bool own_links;    /* each worker has a link of its own, and the master's has room for all of them */
     bool apart;        /* the master has cores of its own */
 } kl_load;
 
@@ -100,7 +102,8 @@ typedef enum kl_shared {
     KL_SHARED_CORES,
     KL_SHARED_MESSAGES, /* CPU time of one of the master's threads */
     KL_SHARED_CALLBACKS,
-    KL_SHARED_LINK,
+    KL_SHARED_LINK,  /* that of the master's host */
+    KL_SHARED_LINKS, /* those of the workers, one each */
 } kl_shared;
 
 typedef struct kl_limit {
@@ -111,8 +114,8 @@ typedef struct kl_limit {
     bool known;     /* false: nothing is known about shared resources */
 } kl_limit;
 
-/* Fill task_s and beyond of a load whose other fields are set, for a run of elapsed_s whose tasks took task_s
- * on average. Return the part of that time in which nobody kept the workers from their cores. */
+/* Fill task_s, beyond and own_links of a load whose other fields are set, for a run of elapsed_s whose tasks
+ * took task_s on average. Return the part of that time in which nobody kept the workers from their cores. */
 double kl_load_fit(kl_load *load, double task_s, double elapsed_s);
 bool kl_load_known(const kl_load *load); /* false: nothing limits */
 /* Return the limit for another number of workers than the run had; for the same number `times` stays as it

@@ -13,8 +13,8 @@ typedef struct message {
 static message message_of(const kl_farm_model *m, double bytes, double answer_s) {
     double start_s = m->message.fixed_s, wire_s = m->message.per_unit_s * bytes;
     double busy_s = answer_s > 0 ? answer_s : start_s;
-    return (message){.send_s = m->synchronous ? start_s + wire_s : fmax(busy_s, wire_s),
-                     .arrive_s = start_s + wire_s};
+    double send_s = m->synchronous ? start_s + wire_s : m->own_links ? busy_s : fmax(busy_s, wire_s);
+    return (message){.send_s = send_s, .arrive_s = start_s + wire_s};
 }
 
 static double bytes_out(const kl_farm_model *m, const kl_rounds *rounds, size_t round, double n) {

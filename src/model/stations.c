@@ -95,11 +95,11 @@ static kl_station messages_of(const kl_load *l, double chunks) {
     return (kl_station){times * fmax(l->answer_s * l->chunks, others_s) / l->use.tasks, 1};
 }
 
-/* Use the busier direction of the master's link. */
-static kl_station link_of(const kl_load *l) {
+/* Return a task's time on a link, in the busier direction. */
+static double link_s(const kl_load *l) {
     double part = fmax(l->to_workers, 1 - l->to_workers);
     double away = 1 - l->use.local_tasks / l->use.tasks;
-    return (kl_station){away * part * l->use.bytes * l->per_byte_s / l->use.tasks, 1};
+    return away * part * l->use.bytes * l->per_byte_s / l->use.tasks;
 }
 
 bool kl_load_known(const kl_load *l) {
@@ -120,14 +120,15 @@ double kl_model_answer_s(const kl_load *l, uint32_t workers) {
     return l->answer_s * (fixed + (1 - fixed) * l->chunks / kl_model_chunks(l, workers));
 }
 
-enum { SHARED = KL_SHARED_LINK + 1 };
+enum { SHARED = KL_SHARED_LINKS + 1 };
 
-static void stations_of(const kl_load *l, double chunks, kl_station stations[SHARED]) {
+static void stations_of(const kl_load *l, uint32_t workers, double chunks, kl_station stations[SHARED]) {
     stations[KL_SHARED_NOTHING] = (kl_station){0, 1};
     stations[KL_SHARED_CORES] = cores_of(l, chunks);
     stations[KL_SHARED_MESSAGES] = messages_of(l, chunks);
     stations[KL_SHARED_CALLBACKS] = (kl_station){l->use.callbacks_s / l->use.tasks, 1};
-    stations[KL_SHARED_LINK] = link_of(l);
+    stations[KL_SHARED_LINK] = (kl_station){l->own_links ? 0 : link_s(l), 1};
+    stations[KL_SHARED_LINKS] = (kl_station){l->own_links ? link_s(l) : 0, workers};
 }
 
 double kl_model_shared_s(const kl_load *l, double chunks) {
@@ -135,7 +136,7 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     double longest_s = 0;
     if (!kl_load_known(l))
         return 0;
-    stations_of(l, chunks, stations);
+    stations_of(l, l->workers, chunks, stations);
     for (int i = 0; i < SHARED; i++)
         longest_s = fmax(longest_s, l->use.tasks * stations[i].task_s / stations[i].servers);
     return longest_s;
@@ -159,7 +160,7 @@ static kl_limit limit_of(const kl_load *l, uint32_t workers) {
     kl_limit limit = {.what = KL_SHARED_NOTHING, .times = 1, .known = true};
     kl_station stations[SHARED];
     double chunks = kl_model_chunks(l, workers);
-    stations_of(l, chunks, stations);
+    stations_of(l, workers, chunks, stations);
     stations[KL_SHARED_CORES].task_s *= dearer(l, workers);
     for (int i = KL_SHARED_CORES; i < SHARED; i++) {
         double rate = kl_station_rate(&stations[i], fmax(0, l->task_s - stations[i].task_s), workers);
@@ -184,6 +185,14 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     return limit;
 }
 
+/* One link cannot carry more than its rate: if more was carried, each worker has a link of its own. The rate
+ * is that of the quickest messages, so a small excess proves nothing. */
+static const double MORE_THAN_ONE = 1.25;
+
+static bool has_own_links(const kl_load *l, double elapsed_s) {
+    return link_s(l) * l->use.tasks > MORE_THAN_ONE * elapsed_s;
+}
+
 /* The factor that the model does not explain is assumed to stay the same. A worker waits in its tasks or
  * between them, so the explained wait may lie anywhere between the time in tasks and the whole time. */
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
@@ -192,6 +201,7 @@ double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     l->task_s = alone * task_s;
     l->beyond = 1;
     if (kl_load_known(l)) {
+        l->own_links = has_own_links(l, elapsed_s);
         double times = limit_of(l, l->workers).times, cycle_s = l->workers * elapsed_s / l->use.tasks;
         l->beyond = fmax(1 / alone / times, fmin(1, cycle_s / l->task_s / times));
     }
@@ -203,7 +213,8 @@ const char *kl_shared_name(kl_shared what) {
                                         [KL_SHARED_CORES] = "the cores of the master's host",
                                         [KL_SHARED_MESSAGES] = "the master's messages",
                                         [KL_SHARED_CALLBACKS] = "the program's callbacks",
-                                        [KL_SHARED_LINK] = "the master's link"};
+                                        [KL_SHARED_LINK] = "the master's link",
+                                        [KL_SHARED_LINKS] = "the links of the workers"};
     return names[what];
 }
 

@@ -129,8 +129,26 @@ static void what_is_needed_most_limits(void **state) {
     load.answer_s = 0.1;
     load.use.farm_s = 7;
     assert_int_equal(kl_model_limit(&load, 8).what, KL_SHARED_MESSAGES);
-    for (int what = KL_SHARED_NOTHING; what <= KL_SHARED_LINK; what++)
+    for (int what = KL_SHARED_NOTHING; what <= KL_SHARED_LINKS; what++)
         assert_true(kl_shared_name(what)[0] == 't');
+}
+
+static void more_than_a_link_carries_went_over_several(void **state) {
+    (void)state;
+    kl_load one = computing();
+    one.use.local_tasks = one.use.local_s = 0;
+    one.use.bytes = 1e8; /* 0.8 ms of a link for each task of 1 ms */
+    one.per_byte_s = 8e-9;
+    kl_load several = one;
+    kl_load_fit(&one, 1e-3, 0.85);
+    kl_load_fit(&several, 1e-3, 0.5);
+    assert_true(!one.own_links && several.own_links);
+    assert_int_equal(kl_model_limit(&one, 8).what, KL_SHARED_LINK);
+    assert_true(kl_model_limit(&one, 8).times > 4);
+    assert_true(kl_model_limit(&several, 8).times < 1.1);
+    several.per_byte_s *= 2; /* each worker waits for its own link */
+    assert_int_equal(kl_model_limit(&several, 8).what, KL_SHARED_LINKS);
+    assert_true(fabs(kl_model_limit(&several, 8).times / kl_model_limit(&several, 16).times - 1) < 1e-9);
 }
 
 /* With large inputs the cost of a chunk's answer is that of its inputs: more and smaller chunks carry fewer
@@ -238,6 +256,7 @@ int main(void) {
         cmocka_unit_test(more_workers_than_cores_compute_no_faster),
         cmocka_unit_test(messages_and_bytes_make_cpu_time_dearer_than_computing),
         cmocka_unit_test(what_is_needed_most_limits),
+        cmocka_unit_test(more_than_a_link_carries_went_over_several),
         cmocka_unit_test(answers_are_shorter_where_chunks_are_smaller),
         cmocka_unit_test(what_is_shared_takes_as_long_as_its_busiest_part),
         cmocka_unit_test(nothing_known_limits_nothing),

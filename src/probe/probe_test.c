@@ -18,11 +18,13 @@ static void the_quickest_exchange_of_each_size_counts(void **state) {
     kl_probe probe = {0};
     double small_s = 1e-3, large_s = 2e-3; /* each exchange is quicker than the previous one, except that the
                                               first is the quickest of all */
-    size_t bytes = kl_probe_begin(&probe, &clock);
+    uint32_t messages;
+    size_t bytes = kl_probe_begin(&probe, &clock, &messages);
     now_s += 1e-6;
     assert_true(kl_probe_answered(&probe, bytes, &clock));
     while (!kl_probe_done(&probe)) {
-        bytes = kl_probe_begin(&probe, &clock);
+        bytes = kl_probe_begin(&probe, &clock, &messages);
+        assert_int_equal(messages, 1);
         double *took_s = bytes == KL_PROBE_SMALL_BYTES ? &small_s : &large_s;
         now_s += *took_s;
         assert_true(kl_probe_answered(&probe, bytes, &clock));
@@ -37,18 +39,44 @@ static void an_echo_of_another_size_is_no_answer(void **state) {
     double now_s = 0;
     kl_clock clock = {.now_s = fake_now_s, .self = &now_s};
     kl_probe probe = {0};
-    size_t bytes = kl_probe_begin(&probe, &clock);
+    uint32_t messages;
+    size_t bytes = kl_probe_begin(&probe, &clock, &messages);
     assert_false(kl_probe_answered(&probe, bytes + 1, &clock));
     assert_false(kl_probe_answered(&probe, 0, &clock));
     while (!kl_probe_done(&probe))
-        assert_true(kl_probe_answered(&probe, kl_probe_begin(&probe, &clock), &clock));
+        assert_true(kl_probe_answered(&probe, kl_probe_begin(&probe, &clock, &messages), &clock));
     assert_false(kl_probe_answered(&probe, bytes, &clock)); /* an echo without an exchange */
+}
+
+/* Two stations on the way take 5 ns a byte each: a message alone takes 10, in a stream each one more takes 5.
+ */
+static void a_stream_tells_what_a_link_carries(void **state) {
+    (void)state;
+    double now_s = 3;
+    kl_clock clock = {.now_s = fake_now_s, .self = &now_s};
+    kl_probe probe = {.bursts = true};
+    uint32_t messages = 1;
+    while (!kl_probe_done(&probe) && messages == 1) {
+        size_t bytes = kl_probe_begin(&probe, &clock, &messages);
+        now_s += 2 * (1e-4 + 10e-9 * (double)bytes);
+        assert_false(kl_probe_waits(&probe));
+        assert_true(kl_probe_answered(&probe, bytes, &clock));
+    }
+    for (uint32_t i = 1; i < messages; i++) {
+        assert_true(kl_probe_waits(&probe));
+        now_s += 5e-9 * KL_PROBE_LARGE_BYTES;
+        assert_true(kl_probe_answered(&probe, KL_PROBE_LARGE_BYTES, &clock));
+    }
+    assert_true(messages > 1 && kl_probe_done(&probe) && !kl_probe_waits(&probe));
+    assert_true(kl_probe_byte_s(&probe) > 4.9e-9 && kl_probe_byte_s(&probe) < 5.1e-9);
+    assert_true(kl_probe_byte_s(&(kl_probe){.large_s = 1e-3}) == 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_quickest_exchange_of_each_size_counts),
         cmocka_unit_test(an_echo_of_another_size_is_no_answer),
+        cmocka_unit_test(a_stream_tells_what_a_link_carries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
