@@ -23,7 +23,8 @@ enum { NAME_BYTES = 64 };
 typedef struct bell {
     _Alignas(64) atomic_uint rung; /* number of rings: the word the receiver waits on */
     atomic_bool there, asleep;
-    atomic_ullong cores; /* hash of the set of cores that the process may use */
+    atomic_ullong cores;   /* hash of the set of cores that the process may use */
+    atomic_ullong used_ns; /* time for which it ran */
 } bell;
 
 struct kl_bells {
@@ -103,12 +104,30 @@ uint32_t kl_bells_there(const kl_bells *b) {
     return there;
 }
 
+static bool has_same_cores(const kl_bells *b, uint32_t place) {
+    return atomic_load(&b->all[place].there) &&
+           atomic_load(&b->all[place].cores) == atomic_load(&b->all[b->mine].cores);
+}
+
 bool kl_bells_crowded(const kl_bells *b) {
     uint32_t same = 0;
     for (uint32_t i = 0; b && i < b->places; i++)
-        same += atomic_load(&b->all[i].there) &&
-                atomic_load(&b->all[i].cores) == atomic_load(&b->all[b->mine].cores);
+        same += has_same_cores(b, i);
     return b && same > (uint32_t)b->cpus;
+}
+
+void kl_bells_tell_used(kl_bells *b, double seconds) {
+    atomic_store_explicit(&b->all[b->mine].used_ns, (unsigned long long)(1e9 * seconds),
+                          memory_order_relaxed);
+}
+
+double kl_bells_used(const kl_bells *b, uint32_t *cores) {
+    unsigned long long used_ns = 0;
+    for (uint32_t i = 0; i < b->places; i++)
+        if (has_same_cores(b, i))
+            used_ns += atomic_load_explicit(&b->all[i].used_ns, memory_order_relaxed);
+    *cores = (uint32_t)b->cpus;
+    return 1e-9 * (double)used_ns;
 }
 
 bool kl_bells_is_there(const kl_bells *b, uint32_t place) {

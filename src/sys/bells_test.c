@@ -1,3 +1,4 @@
+#include <math.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -157,8 +158,28 @@ static void a_core_is_read(void **state) {
     assert_true(kl_core_idle_s(&meter) < 0);
 }
 
+static void what_processes_of_the_same_cores_used_adds_up(void **state) {
+    (void)state;
+    uint64_t token = kl_token();
+    uint32_t cores = 0;
+    kl_bells *one = kl_bells_open(token, 3, 0), *other = kl_bells_open(token, 3, 1);
+    if (!one || !other)
+        skip();
+    kl_bells_settle(one);
+    assert_true(kl_bells_used(one, &cores) == 0);
+    assert_int_equal(cores, kl_core_count());
+    kl_bells_tell_used(one, 1.5);
+    kl_bells_tell_used(other, 2);
+    assert_true(fabs(kl_bells_used(one, &cores) - 3.5) < 1e-9);
+    kl_bells_tell_used(other, 2.25);
+    assert_true(fabs(kl_bells_used(other, &cores) - 3.75) < 1e-9);
+    kl_bells_close(other);
+    kl_bells_close(one);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_processes_of_the_same_cores_used_adds_up),
         cmocka_unit_test(no_ring_is_lost),
         cmocka_unit_test(who_is_not_there_is_not_rung),
         cmocka_unit_test(as_many_as_cores_are_not_crowded),

@@ -77,6 +77,10 @@ void kl_bells_close(kl_bells *bells);   /* NULL does nothing */
 uint32_t kl_bells_there(const kl_bells *bells); /* number of processes on this host; NULL: 0 */
 /* true when more processes may use exactly this process's cores than there are such cores; NULL: false */
 bool kl_bells_crowded(const kl_bells *bells);
+/* Tell the others for how long this process ran. Return that time for all that may use exactly its cores, and
+ * the number of these cores. */
+void kl_bells_tell_used(kl_bells *bells, double seconds);
+double kl_bells_used(const kl_bells *bells, uint32_t *cores);
 bool kl_bells_is_there(const kl_bells *bells, uint32_t place); /* NULL: false */
 /* Wake the receiver of a message that was sent, if it sleeps. NULL or a place on another host does nothing.
  */

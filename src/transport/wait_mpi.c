@@ -1,12 +1,14 @@
 /* How a rank waits. MPI cannot sleep until something comes: a rank looks, and in between spins or sleeps.
  *
- * On a core of its own a rank spins, as that is the quickest. On a core that others want, too,
+ * On a core of its own a rank spins, as that is the quickest. Where ranks are more than cores and nobody else
+ * uses these, it yields to the other ranks. On a core that others want, too,
  * spinning uses up the time that it will need when the message is there, and yielding hands the core over for
  * a whole slice of the scheduler. Sleeping does neither: a thread that used less than its share is woken at
  * once. */
 #include "transport/wait_mpi.h"
 
 #include <math.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -43,6 +45,24 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
 
 /* --- what the rank gets of its core --- */
 
+/* Do other processes use the cores of ranks that are more than their cores? The system counts idle time in
+ * ticks of 0.01 s. */
+static const double CROWD_WINDOW_S = 0.3, OTHERS_PART = 0.1;
+
+static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
+    kl_mpi_crowd from = wait->crowd;
+    uint32_t cores;
+    kl_bells_tell_used(wait->bells, run_s);
+    if (now_s - from.looked_s < CROWD_WINDOW_S)
+        return;
+    wait->crowd = (kl_mpi_crowd){.looked_s = now_s,
+                                 .used_s = kl_bells_used(wait->bells, &cores),
+                                 .idle_s = kl_core_idle_s(&wait->meter)};
+    double accounted_s = wait->crowd.used_s - from.used_s + wait->crowd.idle_s - from.idle_s;
+    wait->crowd.alone = from.looked_s > 0 && wait->crowd.idle_s >= 0 &&
+                        accounted_s > (1 - OTHERS_PART) * cores * (now_s - from.looked_s);
+}
+
 void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     kl_core_sample s = {.now_s = now_s, .waited_s = wait->waited_s, .idle_s = -1};
     if (!kl_core_share_due(&wait->core, now_s))
@@ -68,6 +88,8 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
         wait->core = (kl_core_share){.share = 1};
     kl_core_share_add(&wait->core, &s);
     wait->measured = true;
+    if (wait->crowded && wait->bells)
+        look_at_crowd(wait, now_s, s.run_s);
 }
 
 /* --- one wait --- */
@@ -111,7 +133,7 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
-    if (!wait->core.sleeps && wait->measured && !wait->crowded)
+    if (wait->crowded ? wait->crowd.alone : !wait->core.sleeps && wait->measured)
         return waited_s < wait->spin_s;
     return wait->usual_s < SHORT_WAIT_S && waited_s < fmin(SHORT_SPIN_S, wait->spin_s);
 }
@@ -147,6 +169,8 @@ void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
     kl_mpi_look_at_core(wait, now_s);
     if (spins(wait, waited_s)) {
         wait->looks++;
+        if (wait->crowd.alone)
+            sched_yield();
         return;
     }
     if (rings && wait->bells)

@@ -15,6 +15,12 @@
  * receive instead of many, each of which costs time with every message. */
 extern const bool kl_mpi_ranks_die;
 
+/* Ranks that are more than their cores, and who else uses these. */
+typedef struct kl_mpi_crowd {
+    bool alone;                      /* nobody does: a rank that waits may yield to the others */
+    double looked_s, used_s, idle_s; /* of the last look: when; time used by ranks; time not used */
+} kl_mpi_crowd;
+
 typedef struct kl_mpi_wait {
     double traffic_s; /* when something last came or went */
     double rested_s;  /* when the last rest began */
@@ -27,9 +33,10 @@ typedef struct kl_mpi_wait {
     kl_bells *bells;  /* of the ranks of this host; NULL: none */
     kl_core_meter meter;
     kl_core_share core;
-    pid_t thread;       /* of which that is */
-    bool measured;      /* the system tells */
-    bool crowded;       /* ranks are more than cores, or one shares this rank's */
+    pid_t thread;  /* of which that is */
+    bool measured; /* the system tells */
+    bool crowded;  /* ranks are more than cores, or one shares this rank's */
+    kl_mpi_crowd crowd;
     MPI_Request ticket; /* a simulated build's, and so is this: */
     struct kl_arrival *arrival;
 } kl_mpi_wait;
