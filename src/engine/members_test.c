@@ -111,12 +111,16 @@ static void say_ready(scene *s, kl_peer peer) {
     happens(s, KL_EVENT_MESSAGE, peer);
 }
 
+static void answer_probe(scene *s) {
+    assert_int_equal(kl_wire_type(s->wire.outgoing.data, s->wire.outgoing.size), KL_PROBE);
+    kl_wire_put_bytes(&s->wire.incoming, KL_ECHO, s->wire.outgoing.data + 1, s->wire.outgoing.size - 1);
+    happens(s, KL_EVENT_MESSAGE, s->last_peer);
+}
+
 static void answer_probes(scene *s, kl_peer peer) {
-    while (kl_master_find(s->master, peer)->stage == PROBING) {
-        assert_int_equal(kl_wire_type(s->wire.outgoing.data, s->wire.outgoing.size), KL_PROBE);
-        kl_wire_put_bytes(&s->wire.incoming, KL_ECHO, s->wire.outgoing.data + 1, s->wire.outgoing.size - 1);
-        happens(s, KL_EVENT_MESSAGE, peer);
-    }
+    assert_true(peer == s->last_peer);
+    while (kl_master_find(s->master, peer)->stage == PROBING)
+        answer_probe(s);
 }
 
 /* Report the first `tasks` of its oldest chunk, in 1 ms each, of which already_s have gone by; the message
@@ -316,6 +320,30 @@ static void who_has_just_come_is_told_of_the_end(void **state) {
     close_scene(s);
 }
 
+/* Four workers of other hosts measure the link, one after the other; one that dies meanwhile is no loss. */
+static void the_link_is_measured_by_the_first_workers(void **state) {
+    (void)state;
+    scene *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    open_scene(s);
+    const kl_traffic *traffic = &s->master->balance.traffic;
+    for (uint32_t i = 0; i < 6; i++) {
+        kl_peer peer = join(s);
+        say_hello(s, peer);
+        say_ready(s, peer);
+        bool dies = i == 1;
+        for (int echo = 0; dies && echo < 9; echo++) /* two of those of the stream */
+            answer_probe(s);
+        if (dies)
+            happens(s, KL_EVENT_LEFT, peer);
+        else
+            answer_probes(s, peer);
+        assert_int_equal(traffic->links_measured, i == 0 ? 1 : i < 4 ? i : 4);
+    }
+    assert_true(traffic->link_byte_s > 0 && s->master->members.probing == 0);
+    close_scene(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_run_few_places_are_enough),
@@ -323,6 +351,7 @@ int main(void) {
         cmocka_unit_test(whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost),
         cmocka_unit_test(a_chunk_took_no_less_time_than_its_tasks),
         cmocka_unit_test(who_has_just_come_is_told_of_the_end),
+        cmocka_unit_test(the_link_is_measured_by_the_first_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
