@@ -1,7 +1,8 @@
-/* kilter replay: a decision of a run, with what led to it, from the run's record. */
+/* kilter replay: decisions of a run, made again, with what led to them, from the run's record. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd.h"
 #include "records.h"
@@ -9,16 +10,24 @@
 
 typedef struct request {
     bool json;
-    const char *file, *program;
+    const char *file, *program, *what_if;
     double at_s;      /* −1: not given */
     int64_t decision; /* −1: not given */
 } request;
 
+static const char POLICY[] = "policy=";
+
 static kl_replay_choice choose(const request *r) {
-    if (r->at_s >= 0)
-        return (kl_replay_choice){KL_REPLAY_TIME, llround(r->at_s * 1e6), r->json};
-    return r->decision >= 0 ? (kl_replay_choice){KL_REPLAY_ID, r->decision, r->json}
-                            : (kl_replay_choice){KL_REPLAY_LIST, 0, r->json};
+    kl_replay_choice choice = {
+        .json = r->json, .policy = r->what_if ? r->what_if + strlen(POLICY) : NULL, .by = KL_REPLAY_LIST};
+    if (r->at_s >= 0) {
+        choice.by = KL_REPLAY_TIME;
+        choice.number = llround(r->at_s * 1e6);
+    } else if (r->decision >= 0) {
+        choice.by = KL_REPLAY_ID;
+        choice.number = r->decision;
+    }
+    return choice;
 }
 
 static int answer(const request *r, const char *file) {
@@ -47,12 +56,19 @@ static int answer_newest(const request *r) {
     return code;
 }
 
+static kilter_status check_what_if(const kl_value *value) {
+    bool known = strncmp(value->text, POLICY, strlen(POLICY)) == 0;
+    return known ? KILTER_OK : kl_option_refuse(value, "not policy=NAME");
+}
+
 #define AT(member) .offset = offsetof(request, member)
 
 static const kl_option rows[] = {
     {"at", "T", "Show the last decision made by second T after the farm or loop was opened.",
      KL_OPTION_NUMBER, AT(at_s), .most = 1e9},
     {"decision", "N", "Show decision N of the list.", KL_OPTION_UINT64, AT(decision), .most = 1e15},
+    {"what-if", "policy=NAME", "Let policy NAME decide instead, from what was known then.", KL_OPTION_TEXT,
+     AT(what_if), .words = "policy=", .read = check_what_if},
     KL_JSON_ROW(request),
     KL_PROGRAM_ROW(request),
 };
@@ -71,10 +87,12 @@ static int run(const kl_command *command, int argc, char **argv) {
 
 const kl_command kl_cmd_replay = {
     .name = "replay",
-    .summary = "Show a decision of a run, with the state and the events before it.",
-    .text = "usage: kilter replay [--json] [FILE | --program NAME]\n"
-            "       kilter replay --at T | --decision N [--json] [FILE | --program NAME]\n\n"
-            "Lists the decisions of a run.\n"
+    .summary = "Make the decisions of a run again, and show what led to them.",
+    .text = "usage: kilter replay [--what-if policy=NAME] [--json] [FILE | --program NAME]\n"
+            "       kilter replay --at T | --decision N [--what-if policy=NAME] [--json]\n"
+            "                     [FILE | --program NAME]\n\n"
+            "Lists the decisions of a run. Makes each of them again from what was known then,\n"
+            "and says whether it is the same.\n"
             "With --at or --decision it shows one: what came of it, the workers at that moment,\n"
             "and what happened since the decision before.\n" KL_RECORD_CHOICE_HELP,
     .options = KL_OPTIONS(rows),

@@ -52,12 +52,41 @@ assert shown["shares"] == [], shown' || fail "JSON"
 "$kilter" replay --at 1e6 loop.kilter >loop
 has loop "rank 1  lo 15  count 45"
 
+# The record of a simulated run holds what its decisions were made from, so each is made again.
+"$kilter" simulate --engine events --platform '4x1,2x0.2@osc(60ms,30ms)' --tasks '500@lognormal(1ms,0.5)' \
+    --policy gss,auto,ect --iterations 3 --record sim.kilter >/dev/null
+for policy in gss auto ect; do
+    "$kilter" replay sim-$policy.kilter >again
+    grep -q '^made again: [1-9][0-9]* of [0-9]* decisions' again || fail "nothing was made again: $(tail -3 again)"
+    ! grep -q 'again differs' again || fail "$policy: $(grep -m1 'again differs' again)"
+    ! grep -q 'of kind' again || fail "$policy: $(grep -m1 'of kind' again)"
+done
+"$kilter" replay --json sim-gss.kilter | python3 -c '
+import json, sys
+shown = json.load(sys.stdin)
+decided = [d["again"] for d in shown["decisions"]]
+assert decided and shown["made_again"] == shown["same"] == len(decided), shown
+assert all(a["made"] and a["same"] and a["count"] == a["count_then"] for a in decided), shown' || fail "JSON, again"
+"$kilter" replay --what-if policy=ss --json --decision 2 sim-gss.kilter | python3 -c '
+import json, sys
+shown = json.load(sys.stdin)
+assert shown["instead"]["count"] == 1 and not shown["instead"]["same"], shown["instead"]' || fail "JSON, instead"
+"$kilter" replay --what-if policy=ss sim-gss.kilter >instead
+has instead "made again by policy ss: "
+# A record without it says so.
+has list "of kind deal not: the record lacks what it was made from"
+expect 2 "--what-if: 'gss' is not policy=NAME" "$kilter" replay --what-if gss sim-gss.kilter
+expect 2 "policy 'none'" "$kilter" replay --what-if policy=none sim-gss.kilter
+[ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "no completion of --what-if"
+
 [ "$("$kilter" replay empty.kilter)" = "no decisions" ] || fail "decisions out of nothing"
 expect 2 "nothing was decided by then" "$kilter" replay --at 0.5 finished.kilter
 expect 2 "nothing was decided by then" "$kilter" replay --at 9 empty.kilter
 expect 2 "there is no decision 9999" "$kilter" replay --decision 9999 finished.kilter
 expect 2 "--at and --decision cannot be combined" "$kilter" replay --at 1 --decision 1 finished.kilter
 expect 2 "--at: 'x' is" "$kilter" replay --at x finished.kilter
+echo "some text" >text.kilter
+expect 2 "it is not a run record" "$kilter" replay text.kilter
 expect 2 "nowhere.kilter" "$kilter" replay nowhere.kilter
 head -c 5000 finished.kilter >cut.kilter
 expect 2 "cut.kilter" "$kilter" replay cut.kilter

@@ -11,7 +11,7 @@ static const size_t CHUNK_BYTES = (size_t)16 << 20;
 
 kilter_status kl_balance_init(kl_balance *b, const kl_policy *policy, kl_clock clock, kl_transport *transport,
                               kilter_error *error) {
-    *b = (kl_balance){.clock = clock, .transport = transport, .opened_s = kl_now_s(&clock)};
+    *b = (kl_balance){.clock = clock, .transport = transport};
     b->dealer = kl_dealer_new(policy, NULL);
     b->snapshot.crew = b->crew = kl_crew_new();
     if (!b->dealer || !b->crew) {
@@ -24,6 +24,7 @@ kilter_status kl_balance_init(kl_balance *b, const kl_policy *policy, kl_clock c
 
 void kl_balance_free(kl_balance *b) {
     kl_dealer_free(b->dealer);
+    kl_grounds_free(b->rows.grounds);
     kl_crew_free(b->crew);
     kl_bag_free(&b->bag);
     kl_ledger_free(&b->ledger);
@@ -35,6 +36,12 @@ void kl_balance_free(kl_balance *b) {
     *b = (kl_balance){0};
 }
 
+void kl_balance_record(kl_balance *b, kl_trace *trace, double opened_s) {
+    kl_grounds_free(b->rows.grounds);
+    b->rows = (kl_rows){trace, opened_s, trace ? kl_grounds_new() : NULL};
+    kl_dealer_write(b->dealer, b->rows.grounds);
+}
+
 kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, double factor,
                                     kilter_error *error) {
     kl_dealer *dealer = kl_dealer_new(policy, &(kl_policy_settings){.factor = factor});
@@ -43,6 +50,7 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
                        kl_policy_name(policy));
     kl_dealer_free(b->dealer);
     b->dealer = dealer;
+    kl_dealer_write(dealer, b->rows.grounds);
     return KILTER_OK;
 }
 
@@ -61,23 +69,25 @@ static void take_task_work(kl_balance *b, const kilter_run *run) {
 
 /* A worker's place becomes its number. */
 static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decision) {
-    if (!b->trace)
+    if (!b->rows.trace)
         return;
     kl_decision d = *decision;
     if (d.subject >= 0)
         d.subject = b->views[d.subject].number;
-    kl_trace_decision(
-        b->trace,
-        &(kl_trace_moment){
-            .now_s = b->snapshot.now_s, .opened_s = b->opened_s, .run = b->snapshot.run, .chunk = chunk},
-        &d);
+    kl_trace_decision(b->rows.trace,
+                      &(kl_trace_moment){.now_s = b->snapshot.now_s,
+                                         .opened_s = b->rows.opened_s,
+                                         .run = b->snapshot.run,
+                                         .chunk = chunk,
+                                         .grounds = kl_grounds_take(b->rows.grounds)},
+                      &d);
 }
 
 /* What was assigned before anybody asked; who gets nothing may ask when nothing is left. A run that grows
  * ends later, so there is no forecast of its end. */
 static void record_assignment(kl_balance *b, bool grows) {
     kl_assignment a;
-    if (!b->trace || !kl_dealer_assignment(b->dealer, &a))
+    if (!b->rows.trace || !kl_dealer_assignment(b->dealer, &a))
         return;
     a.decision.forecast_s = grows ? 0 : b->snapshot.now_s + a.end_s;
     record(b, UINT64_MAX, &a.decision);
@@ -222,7 +232,7 @@ static kilter_status move(kl_balance *b, const kl_request *request, kl_plan *pla
 static void note_dealt(kl_balance *b, const kl_chunk *chunk) {
     uint64_t count = chunk->hi - chunk->lo;
     kl_view_dealt(&b->views[chunk->worker], count, chunk->units, chunk->dealt_s);
-    kl_crew_update(b->crew, b->views, chunk->worker);
+    kl_balance_view_changed(b, chunk->worker);
     b->next_chunk++;
     b->chunks++;
     b->smallest = count < b->smallest ? count : b->smallest;
@@ -233,7 +243,7 @@ static void note_dealt(kl_balance *b, const kl_chunk *chunk) {
 }
 
 void kl_balance_rescue(kl_balance *b, const kl_board *board, kl_rescue *rescue) {
-    kl_rescue_choose(look(b), board, rescue);
+    kl_grounds_rescue(b->rows.grounds, look(b), board, rescue);
     if (rescue->decision.kind != KL_DECIDES_NOTHING)
         record(b, UINT64_MAX, &rescue->decision);
 }
@@ -245,15 +255,17 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
         return KILTER_OK;
     if (!request->again) {
         kl_view_asked(&b->views[request->worker], kl_now_s(&b->clock));
-        kl_crew_update(b->crew, b->views, request->worker);
+        kl_balance_view_changed(b, request->worker);
     }
     const kl_snapshot *snapshot = look(b); /* measure: what is so now */
     kl_plan plan;
     /* model and decide: what each choice would take, and which it is */
     kl_dealer_plan(b->dealer, snapshot, request->worker, &plan);
     if (plan.decision.count == 0) {
-        if (!request->again)
+        if (!request->again) {
+            kl_grounds_answers(b->rows.grounds, snapshot, &plan);
             record(b, UINT64_MAX, &plan.decision);
+        }
         return KILTER_OK;
     }
     /* move: what it cost is measured next time */
@@ -263,6 +275,7 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
     if (kl_dealer_commit(b->dealer, snapshot, &plan) != KILTER_OK)
         return kl_fail(error, KILTER_ERR_MEMORY, "dealing chunk %llu: memory ran out",
                        (unsigned long long)chunk->id);
+    kl_grounds_answers(b->rows.grounds, snapshot, &plan);
     note_dealt(b, chunk);
     record(b, chunk->id, &plan.decision);
     *dealt = true;
@@ -291,14 +304,14 @@ void kl_balance_report(kl_balance *b, kl_chunk *chunk, const kl_segment *segment
     kl_view_reported(view, &unit_s, segment->busy_s, kl_bag_units(&b->bag, tasks), b->snapshot.unit_s.mean,
                      kl_now_s(&b->clock));
     kl_sizes_add(&b->snapshot.sizes, &unit_s, kl_worker_rate(view));
-    kl_crew_update(b->crew, b->views, chunk->worker);
+    kl_balance_view_changed(b, chunk->worker);
     double weight = (double)segment->count / (double)b->run_unit_s.count;
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);
 }
 
 static void unqueue(kl_balance *b, uint32_t worker, uint64_t tasks, double units) {
     kl_view_returned(&b->views[worker], tasks, units);
-    kl_crew_update(b->crew, b->views, worker);
+    kl_balance_view_changed(b, worker);
 }
 
 void kl_balance_cut(kl_balance *b, kl_chunk *chunk, uint64_t from) {
@@ -339,24 +352,24 @@ void kl_balance_end_chunk(kl_balance *b, const kl_chunk *chunk, bool lost) {
     kl_worker_view *view = &b->views[chunk->worker];
     if (!lost) {
         kl_wap_add(&view->wap, chunk->busy_s, chunk->units);
-        kl_crew_update(b->crew, b->views, chunk->worker);
+        kl_balance_view_changed(b, chunk->worker);
     }
-    kl_trace_chunk(b->trace, &(kl_trace_chunk_row){
-                                 .run = b->snapshot.run,
-                                 .chunk = chunk->id,
-                                 .lo = chunk->lo,
-                                 .hi = chunk->lo + chunk->counted, /* each task stands in one row */
-                                 .worker = view->number,
-                                 .units = chunk->units,
-                                 .dealt_s = chunk->dealt_s - b->opened_s,
-                                 .began_s = chunk->began_s > 0 ? chunk->began_s - b->opened_s : 0,
-                                 .ended_s = chunk->ended_s > 0 ? chunk->ended_s - b->opened_s : 0,
-                                 .busy_s = chunk->busy_s,
-                                 .bytes_out = chunk->bytes_out,
-                                 .bytes_in = chunk->bytes_in,
-                                 .failed = chunk->failed,
-                                 .lost = lost,
-                             });
+    kl_trace_chunk(b->rows.trace, &(kl_trace_chunk_row){
+                                      .run = b->snapshot.run,
+                                      .chunk = chunk->id,
+                                      .lo = chunk->lo,
+                                      .hi = chunk->lo + chunk->counted, /* each task stands in one row */
+                                      .worker = view->number,
+                                      .units = chunk->units,
+                                      .dealt_s = chunk->dealt_s - b->rows.opened_s,
+                                      .began_s = chunk->began_s > 0 ? chunk->began_s - b->rows.opened_s : 0,
+                                      .ended_s = chunk->ended_s > 0 ? chunk->ended_s - b->rows.opened_s : 0,
+                                      .busy_s = chunk->busy_s,
+                                      .bytes_out = chunk->bytes_out,
+                                      .bytes_in = chunk->bytes_in,
+                                      .failed = chunk->failed,
+                                      .lost = lost,
+                                  });
 }
 
 kl_forecast kl_balance_forecast(kl_balance *b) {

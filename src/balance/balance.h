@@ -132,11 +132,17 @@ typedef struct kl_run_data {
     uint64_t inputs_room, weights_room;
 } kl_run_data;
 
+/* Where rows go. Zeroed: nowhere. */
+typedef struct kl_rows {
+    kl_trace *trace;
+    double opened_s;     /* the record counts from here */
+    kl_grounds *grounds; /* what decisions are made from; NULL: memory ran out */
+} kl_rows;
+
 typedef struct kl_balance {
     kl_clock clock;
     kl_transport *transport;
-    kl_trace *trace; /* may be NULL */
-    double opened_s; /* the record counts from here */
+    kl_rows rows;
     kl_dealer *dealer;
     kl_bag bag;
     kl_ledger ledger;
@@ -159,9 +165,14 @@ kilter_status kl_balance_init(kl_balance *balance, const kl_policy *policy, kl_c
                               kl_transport *transport, kilter_error *error);
 void kl_balance_free(kl_balance *balance);
 
+/* Rows go to `trace` from now on, and what decisions are made from does from the next run on. */
+void kl_balance_record(kl_balance *balance, kl_trace *trace, double opened_s);
+
 /* A worker joined. *worker is its place among the views; its view says what number it is called by, which
  * nobody had before. KILTER_ERR_MEMORY. */
 kilter_status kl_balance_add_worker(kl_balance *balance, uint32_t *worker, kilter_error *error);
+/* Call this after the view of `worker` has changed. */
+void kl_balance_view_changed(kl_balance *balance, uint32_t worker);
 /* It is gone, with its chunks ended. Its place is another's when its part in the run is not needed any more:
  * when the run has ended, or many more are gone. */
 void kl_balance_remove_worker(kl_balance *balance, uint32_t worker);

@@ -51,13 +51,18 @@ static bool add_place(kl_balance *b, uint32_t *place) {
     return true;
 }
 
+void kl_balance_view_changed(kl_balance *b, uint32_t worker) {
+    kl_crew_update(b->crew, b->views, worker);
+    kl_grounds_changed(b->rows.grounds, worker);
+}
+
 kilter_status kl_balance_add_worker(kl_balance *b, uint32_t *worker, kilter_error *error) {
     uint32_t place;
     if (!take_place(b, &place) && !add_place(b, &place))
         return kl_fail(error, KILTER_ERR_MEMORY, "taking in worker %u: memory ran out",
                        b->places.next_number);
     b->views[place] = (kl_worker_view){.number = b->places.next_number++};
-    kl_crew_update(b->crew, b->views, place);
+    kl_balance_view_changed(b, place);
     kl_dealer_joined(b->dealer, place);
     *worker = place;
     return KILTER_OK;
@@ -76,11 +81,11 @@ void kl_balance_present(kl_balance *b, uint32_t worker, bool present) {
     }
     view->present = present;
     view->resting = false;
-    kl_crew_update(b->crew, b->views, worker);
+    kl_balance_view_changed(b, worker);
 }
 
 void kl_balance_rest(kl_balance *b, uint32_t worker, bool resting) {
     kl_balance_present(b, worker, !resting);
     b->views[worker].resting = resting;
-    kl_crew_update(b->crew, b->views, worker);
+    kl_balance_view_changed(b, worker);
 }

@@ -1,4 +1,5 @@
-/* Whatever the policy, the number of tasks and workers, and however they ask: every task is dealt once. */
+/* Every task is dealt once, with any policy, number of tasks and workers, and order of asking. Every decision
+ * is the same when it is made again from what was written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,6 +33,8 @@ typedef struct farm {
     habit habit;
     uint64_t seed, draws;
     kl_dealer *dealer;
+    kl_grounds *grounds;
+    kl_again *again;
     kl_snapshot s;
     kl_crew *crew;
     kl_worker_view workers[MOST_WORKERS];
@@ -84,9 +87,24 @@ static void set_up(farm *f, const kl_policy *policy, uint32_t workers, uint64_t 
         }
     }
     f->dealer = kl_dealer_new(policy, NULL);
-    assert_non_null(f->dealer);
+    f->grounds = seed % 4 == 0 ? kl_grounds_new() : NULL; /* it takes as long as the rest */
+    f->again = kl_again_new(NULL);
+    assert_true(f->dealer && f->again);
+    kl_dealer_write(f->dealer, f->grounds);
     f->s.crew = f->crew = crew_of(&f->s);
     assert_int_equal(kl_dealer_begin(f->dealer, &f->s), KILTER_OK);
+}
+
+static void tear_down(farm *f) {
+    kl_dealer_free(f->dealer);
+    kl_grounds_free(f->grounds);
+    kl_again_free(f->again);
+    kl_crew_free(f->crew);
+}
+
+static void update(farm *f, uint32_t i) {
+    kl_crew_update(f->crew, f->workers, i);
+    kl_grounds_changed(f->grounds, i);
 }
 
 /* The oldest chunk of a worker is done, or lost and back again. */
@@ -98,7 +116,7 @@ static void end_chunk(farm *f, uint32_t i, bool lost) {
     w->queued_tasks -= count;
     w->queued_units = (double)w->queued_tasks;
     w->queued_at_s = f->s.now_s;
-    kl_crew_update(f->crew, f->workers, i);
+    update(f, i);
     if (lost) {
         set_left(f, f->s.left + count);
         return;
@@ -110,9 +128,11 @@ static void end_chunk(farm *f, uint32_t i, bool lost) {
     f->s.now_s += seconds / f->s.present;
     kl_pace_add(&w->pace, seconds, (double)count, 0.5);
     kl_wap_add(&w->wap, seconds, (double)count);
+    w->busy_s += seconds;
+    w->units += (double)count;
     kl_stat_add(&w->unit_s, seconds / (double)count, f->s.now_s);
     kl_stat_add(&f->s.unit_s, seconds / (double)count, f->s.now_s);
-    kl_crew_update(f->crew, f->workers, i);
+    update(f, i);
     kl_crew_advance(f->crew, f->s.now_s);
 }
 
@@ -129,7 +149,7 @@ static void come_and_go(farm *f) {
         while (f->chunks[i])
             end_chunk(f, i, !f->habit.finished);
     }
-    kl_crew_update(f->crew, f->workers, i);
+    update(f, i);
 }
 
 /* With nothing under way, nothing more will happen by itself: somebody has to get something. Who? */
@@ -145,6 +165,23 @@ static uint32_t who_gets_something(const farm *f) {
     return 0;
 }
 
+static void decide_again(farm *f, const kl_plan *plan) {
+    kl_answer answer;
+    if (!f->grounds)
+        return;
+    kl_grounds_answers(f->grounds, &f->s, plan);
+    const kl_recorded row = {kl_grounds_take(f->grounds), plan->decision};
+    kl_again_decide(f->again, &row, &answer);
+    if (kl_policy_find(kl_policy_name(kl_dealer_policy(f->dealer)))) {
+        assert_null(answer.missing);
+        assert_int_equal(answer.meant, plan->meant);
+        answer.decision.subject = plan->decision.subject; /* workers have no number here */
+        assert_memory_equal(&answer.decision, &plan->decision, sizeof answer.decision);
+    } else {
+        assert_non_null(strstr(answer.missing, "the program's own"));
+    }
+}
+
 static bool ask(farm *f, uint32_t i) {
     kl_plan plan, again;
     kl_dealer_plan(f->dealer, &f->s, i, &plan);
@@ -154,9 +191,10 @@ static bool ask(farm *f, uint32_t i) {
                     strcmp(plan.decision.reason, again.decision.reason) == 0);
     }
     assert_true(plan.decision.count <= f->s.left && plan.decision.subject == i);
-    assert_true(plan.share >= 0 && plan.share <= 1 && plan.decision.forecast_s >= 0 &&
+    assert_true(plan.meant == plan.decision.count && plan.decision.forecast_s >= 0 &&
                 plan.decision.gain_s >= 0);
     assert_true(plan.decision.reason[0] != 0 && memchr(plan.decision.reason, 0, sizeof plan.decision.reason));
+    decide_again(f, &plan);
     if (plan.decision.count == 0)
         return false;
     assert_int_equal(kl_dealer_commit(f->dealer, &f->s, &plan), KILTER_OK);
@@ -166,7 +204,7 @@ static bool ask(farm *f, uint32_t i) {
     w->queued_tasks += plan.decision.count;
     w->queued_units = (double)w->queued_tasks;
     w->queued_at_s = f->s.now_s;
-    kl_crew_update(f->crew, f->workers, i);
+    update(f, i);
     f->chunk[i][f->chunks[i]++] = plan.decision.count;
     return true;
 }
@@ -214,8 +252,7 @@ static void deal_everything(const kl_policy *policy, uint32_t workers, uint64_t 
     if (f.finished != tasks || f.s.left != 0 || queued(&f) != 0)
         fail_msg("%s: %d of %d tasks finished, %d left, on %d workers", kl_policy_name(policy),
                  (int)f.finished, (int)tasks, (int)f.s.left, (int)workers);
-    kl_dealer_free(f.dealer);
-    kl_crew_free(f.crew);
+    tear_down(&f);
 }
 
 static habit habit_of(uint64_t bits, asking order) {
@@ -312,7 +349,7 @@ static void runs_follow_each_other(void **state) {
     (void)state;
     for (size_t p = 0; p < policy_count(); p++) {
         farm f;
-        set_up(&f, policy_at(p), 5, 100, (habit){.measured = true}, p);
+        set_up(&f, policy_at(p), 5, 100, (habit){.measured = true}, 4 * p);
         for (f.s.run = 0; f.s.run < 5; f.s.run++) {
             f.s.tasks = 100 - 7 * f.s.run;
             f.s.units = (double)f.s.tasks;
@@ -321,6 +358,7 @@ static void runs_follow_each_other(void **state) {
             for (uint32_t i = 0; i < 5; i++) {
                 f.workers[i].chunks = 0;
                 f.workers[i].wap = (kl_wap){0};
+                f.workers[i].busy_s = f.workers[i].units = 0;
             }
             kl_crew_look_again(f.crew, f.workers, f.s.now_s);
             assert_int_equal(kl_dealer_begin(f.dealer, &f.s), KILTER_OK);
@@ -329,8 +367,7 @@ static void runs_follow_each_other(void **state) {
                     end_oldest_of(&f, turn % 5);
             assert_int_equal(f.finished, f.s.tasks);
         }
-        kl_dealer_free(f.dealer);
-        kl_crew_free(f.crew);
+        tear_down(&f);
     }
 }
 

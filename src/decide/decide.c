@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "decide/policy.h"
+#include "decide/grounds.h"
 
 kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings) {
     kl_dealer *dealer = calloc(1, sizeof *dealer);
@@ -31,6 +31,7 @@ double kl_dealer_factor(const kl_dealer *dealer) {
 }
 
 void kl_dealer_set_factor(kl_dealer *dealer, double factor) {
+    kl_grounds_factor(dealer->grounds, factor);
     if (!kl_policy_has_factor(dealer->policy))
         return;
     dealer->factor_set = factor > 0 && factor <= 1;
@@ -58,12 +59,18 @@ static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
     return KILTER_OK;
 }
 
+void kl_dealer_write(kl_dealer *dealer, kl_grounds *grounds) {
+    dealer->grounds = grounds;
+}
+
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker) {
+    kl_grounds_joined(dealer->grounds, worker);
     if (worker < dealer->slots)
         dealer->weights[worker] = 1;
 }
 
 void kl_dealer_changed(kl_dealer *dealer) {
+    kl_grounds_others(dealer->grounds);
     dealer->undealt = 0;
 }
 
@@ -71,6 +78,7 @@ void kl_dealer_changed(kl_dealer *dealer) {
 enum { FIRST_SEARCHED_RUN = 2 };
 
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
+    kl_grounds_begins(dealer->grounds, dealer, snapshot);
     kilter_status status = make_room(dealer, snapshot->slots);
     if (status != KILTER_OK)
         return status;
@@ -92,6 +100,7 @@ kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
 /* Whole shares hold no longer. Where there is a task for everybody they are made anew, else what is left is
  * dealt step by step. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks) {
+    kl_grounds_grows(dealer->grounds, snapshot, tasks);
     kilter_status status = make_room(dealer, snapshot->slots);
     dealer->undealt = 0;
     if (status != KILTER_OK || !dealer->policy->begin || tasks < snapshot->present)
@@ -143,7 +152,7 @@ void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32
         plan->decision.count = snapshot->left;
     if (plan->decision.count > 0)
         plan->decision.kind = KL_DECIDES_DEAL;
-    plan->share = (double)plan->decision.count / (double)snapshot->left;
+    plan->meant = plan->decision.count;
     add_forecast(&look, plan);
 }
 

@@ -6,6 +6,7 @@
 #define KL_DECIDE_H
 
 #include "kilter/policy.h"
+#include "kilter/run.h"
 #include "model/model.h"
 #include "play/play.h"
 
@@ -51,6 +52,7 @@ typedef struct kl_decision {
 } kl_decision;
 
 const char *kl_decision_name(kl_decision_kind kind); /* as in the record: "deal", "withhold", … */
+kl_decision_kind kl_decision_find(const char *name); /* KL_DECISION_KINDS: there is none */
 
 /* A time for people to read. */
 typedef struct kl_time_text {
@@ -65,8 +67,7 @@ kl_time_text kl_say_s(double seconds);
 typedef struct kl_plan {
     kl_decision decision; /* count: at most snapshot.left */
     bool cut_short;       /* set by who carries it out: fewer than were meant, as they do not lie together */
-    double
-        share; /* count over snapshot.left, as the policy meant it: tasks of unequal weight are cut by it */
+    uint64_t meant;       /* count, as the policy meant it: the task weights and the message may change it */
 } kl_plan;
 
 typedef struct kl_policy_settings {
@@ -116,6 +117,47 @@ void kl_dealer_changed(kl_dealer *dealer);
 void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan);
 /* The plan was carried out as it stands; `snapshot` as kl_dealer_plan() saw it. */
 kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan);
+
+/* --- what decisions are made from, for the record --- */
+
+/* Writes all that a dealer is given, so that kl_again can decide again. NULL does nothing, here and below. */
+typedef struct kl_grounds kl_grounds;
+
+kl_grounds *kl_grounds_new(void); /* NULL: no memory */
+void kl_grounds_free(kl_grounds *grounds);
+/* Call this after the view of `worker` has changed. */
+void kl_grounds_changed(kl_grounds *grounds, uint32_t worker);
+/* The plan was recorded; `snapshot` as kl_dealer_plan() saw it. */
+void kl_grounds_answers(kl_grounds *grounds, const kl_snapshot *snapshot, const kl_plan *plan);
+/* Give what was written since the last call, for the row of the next decision; good until the next write.
+ * Empty: decisions cannot be made again until the next run begins. */
+kilter_bytes kl_grounds_take(kl_grounds *grounds);
+/* The dealer writes what it is given there, from the next run on. */
+void kl_dealer_write(kl_dealer *dealer, kl_grounds *grounds);
+
+/* A decider that decides again, row after row of one run. */
+typedef struct kl_again kl_again;
+
+/* A row of the record: what kl_grounds_take() gave, and what was decided. The subject is the worker's number.
+ */
+typedef struct kl_recorded {
+    kilter_bytes grounds;
+    kl_decision decision;
+} kl_recorded;
+
+typedef struct kl_answer {
+    const char *missing;  /* why the decision cannot be made again; NULL: it was */
+    kl_decision decision; /* count: what the policy meant; the subject is the worker's number */
+    uint64_t meant;       /* that number when the decision was recorded */
+    double now_s;         /* the clock of decision.forecast_s */
+} kl_answer;
+
+/* instead: a policy that decides in place of the recorded one; NULL: none. It follows what was dealt then.
+ * NULL: no memory. */
+kl_again *kl_again_new(const kl_policy *instead);
+void kl_again_free(kl_again *again);
+/* Rows come in the order of the record. */
+void kl_again_decide(kl_again *again, const kl_recorded *row, kl_answer *answer);
 
 /* --- whole shares --- */
 
@@ -206,6 +248,9 @@ bool kl_policy_rescues(const kl_policy *policy); /* AUTO: the others deal as the
 /* Nothing is left to deal, and somebody waits: what is to be done about those that end late?
  * O(log P + those that are late and hold nothing alone). */
 void kl_rescue_choose(const kl_snapshot *snapshot, const kl_board *board, kl_rescue *rescue);
+/* The same, and what it was chosen from is written. */
+void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *snapshot, const kl_board *board,
+                       kl_rescue *rescue);
 /* Seconds until the question is worth asking again, when it was answered with nothing; waited_s: since the
  * bag is empty, took_s: what the answer took. */
 double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double took_s);
@@ -312,6 +357,11 @@ double kl_glance_due_s(const kl_glance *glance, double now_s); /* the next one *
 /* Of a farm that is about to begin, as far as one iteration tells: with how many workers? 0: it does not
  * tell. */
 uint32_t kl_team_expect(const kl_iteration *iteration, char reason[KL_REASON_BYTES]);
+/* These three do the same as those above, and put into `grounds` what a decision is made from. */
+void kl_grounds_team(kl_buffer *grounds, const kl_team *team, const kl_iteration *iteration,
+                     kl_team_plan *plan);
+uint32_t kl_grounds_expect(kl_buffer *grounds, const kl_iteration *iteration, char reason[KL_REASON_BYTES]);
+bool kl_grounds_look(kl_buffer *grounds, kl_glance *glance, const kl_sight *sight, kl_glance_plan *plan);
 /* Once for each iteration that was chosen after. */
 void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_plan *plan);
 

@@ -33,6 +33,7 @@ struct kl_dealer {
     uint64_t undealt; /* their sum; 0: none, or they hold no longer */
     kl_assignment assignment; /* what they were; decision.count = 0: there was none */
     uint32_t slots;
+    kl_grounds *grounds; /* NULL: nobody records */
 };
 
 /* All a policy may look at when it answers one request. */

@@ -71,9 +71,9 @@ static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker,
     if (!(gain_s > RECALL_PAYS * move_s(s)))
         return false;
     double keep = round(fmax(held->units - lane.rate * (lane.free_s - shared_s), 0) / task_units);
-    uint64_t kept = keep < (double)held->kept ? held->kept : (uint64_t)keep;
-    if (kept >= held->tasks)
+    if (!(keep < (double)held->tasks))
         return false;
+    uint64_t kept = keep < (double)held->kept ? held->kept : (uint64_t)keep;
     *r = (kl_rescue){.decision.kind = KL_DECIDES_RECALL,
                      .decision.subject = worker,
                      .decision.count = kept,

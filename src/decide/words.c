@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "decide/policy.h"
 
@@ -11,6 +12,13 @@ const char *kl_decision_name(kl_decision_kind kind) {
         "team",    "grain", "program",  "move",   "stay", "wait",   "rest",   "refused", "block",
     };
     return names[kind];
+}
+
+kl_decision_kind kl_decision_find(const char *name) {
+    kl_decision_kind kind = 0;
+    while (kind < KL_DECISION_KINDS && strcmp(kl_decision_name(kind), name) != 0)
+        kind++;
+    return kind;
 }
 
 void kl_reason(kl_plan *plan, const char *format, ...) {

@@ -14,9 +14,9 @@ void kl_master_glance_begins(kl_master *m) {
     m->staff.glance_due_s = looks ? m->run.began_s + FIRST_S : HUGE_VAL;
 }
 
-static kilter_status take(kl_master *m, const kl_glance_plan *plan, kilter_error *error) {
+static kilter_status take(kl_master *m, const kl_glance_plan *plan, kl_buffer *grounds, kilter_error *error) {
     snprintf(m->state.decision, sizeof m->state.decision, "%s", plan->decision.reason);
-    kl_master_record_look(m, (uint32_t)plan->decision.count);
+    kl_master_record_look(m, (uint32_t)plan->decision.count, grounds);
     if (!plan->changed)
         return KILTER_OK;
     m->staff.seats = (uint32_t)plan->decision.count;
@@ -43,6 +43,10 @@ kilter_status kl_master_glance(kl_master *m, kilter_error *error) {
                             .done = m->run.done - m->run.summary.stored,
                             .load = &it.load};
     kl_glance_plan plan;
+    kl_buffer grounds = {0};
     m->staff.glance_due_s = kl_glance_due_s(&m->staff.glance, now_s);
-    return kl_glance_look(&m->staff.glance, &sight, &plan) ? take(m, &plan, error) : KILTER_OK;
+    if (kl_grounds_look(&grounds, &m->staff.glance, &sight, &plan))
+        return take(m, &plan, &grounds, error);
+    kl_buffer_free(&grounds);
+    return KILTER_OK;
 }

@@ -195,7 +195,9 @@ void kl_master_record_measurement(kl_master *master, int64_t worker, const char 
 void kl_master_record_mean(kl_master *master, int64_t worker, const char *kind, double mean, double sd,
                            uint64_t count);
 void kl_master_record_message_cost(kl_master *master, int64_t worker);
-void kl_master_record_decision(kl_master *master, double now_s, const kl_decision *decision);
+/* grounds: what it was made from; NULL: not known. It is freed. */
+void kl_master_record_decision(kl_master *master, double now_s, const kl_decision *decision,
+                               kl_buffer *grounds);
 
 /* --- use.c: what a run costs --- */
 
@@ -341,7 +343,8 @@ void kl_master_record_expectation(kl_master *master);
 
 /* A run is about to begin: what was set or is to be decided between runs takes effect. */
 kilter_status kl_master_between_runs(kl_master *master, kilter_error *error);
-void kl_master_record_look(kl_master *master, uint32_t workers); /* state.decision says what came of it */
+/* state.decision says what came of it; grounds: as above */
+void kl_master_record_look(kl_master *master, uint32_t workers, kl_buffer *grounds);
 kl_iteration kl_master_iteration(kl_master *master); /* of the last run that ended, in the model's terms */
 kl_iteration
 kl_master_iteration_so_far(kl_master *master); /* of the part that is done of the run that is on */

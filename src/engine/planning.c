@@ -53,7 +53,7 @@ void kl_master_record_grain(kl_master *m) {
         return;
     m->planning.grain.decision.forecast_s =
         m->run.open ? 0 : m->run.began_s + m->planning.grain.workers_s + m->planning.grain.messages_s;
-    kl_master_record_decision(m, m->run.began_s, &m->planning.grain.decision);
+    kl_master_record_decision(m, m->run.began_s, &m->planning.grain.decision, NULL);
     m->planning.grain.decision.count = 0;
 }
 
@@ -70,6 +70,6 @@ void kl_master_record_expectation(kl_master *m) {
                      .count = m->planning.expected.runs,
                      .forecast_s = m->planning.expected.end_s};
     snprintf(d.reason, sizeof d.reason, "%s", m->planning.expected.reason);
-    kl_master_record_decision(m, m->run.began_s, &d);
+    kl_master_record_decision(m, m->run.began_s, &d, NULL);
     m->planning.expected.runs = 0;
 }

@@ -36,17 +36,20 @@ void kl_master_record_message_cost(kl_master *m, int64_t worker) {
 }
 
 void kl_master_record(kl_master *m, kl_trace *trace) {
-    m->trace = m->balance.trace = trace;
-    m->balance.opened_s = m->opened_s;
+    m->trace = trace;
+    kl_balance_record(&m->balance, trace, m->opened_s);
     for (size_t i = 0; i < m->members.count; i++)
         if (m->members.list[i].stage > STARTING)
             kl_master_record_worker(m, &m->members.list[i]);
     kl_master_record_message_cost(m, -1);
 }
 
-void kl_master_record_decision(kl_master *m, double now_s, const kl_decision *decision) {
-    kl_trace_decision(m->trace,
-                      &(kl_trace_moment){
-                          .now_s = now_s, .opened_s = m->opened_s, .run = m->run.number, .chunk = UINT64_MAX},
-                      decision);
+void kl_master_record_decision(kl_master *m, double now_s, const kl_decision *decision, kl_buffer *grounds) {
+    kl_trace_moment when = {
+        .now_s = now_s, .opened_s = m->opened_s, .run = m->run.number, .chunk = UINT64_MAX};
+    if (grounds && !grounds->failed)
+        when.grounds = (kilter_bytes){grounds->data, grounds->size};
+    kl_trace_decision(m->trace, &when, decision);
+    if (grounds)
+        kl_buffer_free(grounds);
 }

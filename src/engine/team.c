@@ -28,14 +28,14 @@ kl_iteration kl_master_iteration(kl_master *m) {
 }
 
 /* What m->state.decision says. */
-static void record(kl_master *m, kl_decision_kind kind, uint64_t count) {
+static void record(kl_master *m, kl_decision_kind kind, uint64_t count, kl_buffer *grounds) {
     kl_decision d = {.kind = kind, .subject = KL_SUBJECT_ALL, .count = count};
     snprintf(d.reason, sizeof d.reason, "%s", m->state.decision);
-    kl_master_record_decision(m, kl_now_s(&m->options.clock), &d);
+    kl_master_record_decision(m, kl_now_s(&m->options.clock), &d, grounds);
 }
 
-void kl_master_record_look(kl_master *m, uint32_t workers) {
-    record(m, KL_DECIDES_WORKERS, workers);
+void kl_master_record_look(kl_master *m, uint32_t workers, kl_buffer *grounds) {
+    record(m, KL_DECIDES_WORKERS, workers, grounds);
 }
 
 static void set_factor(kl_master *m, double factor) {
@@ -46,7 +46,7 @@ static void set_factor(kl_master *m, double factor) {
     else
         snprintf(m->state.decision, sizeof m->state.decision, "factor %.3g: set by hand; policy %s has none",
                  factor, kl_policy_name(kl_dealer_policy(m->balance.dealer)));
-    record(m, KL_DECIDES_FACTOR, 0);
+    record(m, KL_DECIDES_FACTOR, 0, NULL);
 }
 
 kilter_status kl_master_tune(kl_master *m, const kl_tuning *tuning, kilter_error *error) {
@@ -76,7 +76,7 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
             return status;
         snprintf(m->state.decision, sizeof m->state.decision, "policy %s: set by hand",
                  kl_policy_name(next.policy));
-        record(m, KL_DECIDES_POLICY, 0);
+        record(m, KL_DECIDES_POLICY, 0, NULL);
     }
     if (next.set & KL_TUNE_FACTOR)
         set_factor(m, next.factor);
@@ -91,7 +91,7 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
                  m->staff.by_hand ? "%u worker%s: set by hand"
                                   : "%u worker%s, as the farm chooses: set by hand",
                  workers, workers == 1 ? "" : "s");
-        record(m, KL_DECIDES_WORKERS, m->staff.seats);
+        record(m, KL_DECIDES_WORKERS, m->staff.seats, NULL);
     }
     m->staff.pending = (kl_tuning){0};
     return KILTER_OK;
@@ -101,18 +101,21 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
 static bool choose(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
     kl_team_plan plan;
-    kl_team_choose(&m->staff.team, &it, &plan);
+    kl_buffer grounds = {0};
+    kl_grounds_team(&grounds, &m->staff.team, &it, &plan);
     kl_team_commit(&m->staff.team, &it, &plan);
-    if (!*plan.decision.reason)
+    if (!*plan.decision.reason) {
+        kl_buffer_free(&grounds);
         return false;
+    }
     snprintf(m->state.decision, sizeof m->state.decision, "%s", plan.decision.reason);
     if (plan.verdict == KL_TEAM_NOTHING) {
-        kl_master_record_look(m, (uint32_t)plan.decision.count);
+        kl_master_record_look(m, (uint32_t)plan.decision.count, &grounds);
         return false;
     }
     double now_s = kl_now_s(&m->options.clock);
     plan.decision.forecast_s = now_s + plan.forecast_s;
-    kl_master_record_decision(m, now_s, &plan.decision);
+    kl_master_record_decision(m, now_s, &plan.decision, &grounds);
     if (plan.verdict < KL_TEAM_CHANGED)
         return false;
     m->staff.seats = (uint32_t)plan.decision.count;
@@ -124,15 +127,18 @@ void kl_master_advise(kl_master *m) {
     if (m->run.number == 0 || m->run.done < m->run.summary.tasks || m->run.grown)
         return;
     uint32_t workers = m->members.ready - m->members.resting;
+    kl_buffer grounds = {0};
     bool settled = m->staff.chooses && (m->run.number > 1 || m->staff.glance.from > 0);
     if (settled) {
         snprintf(m->state.decision, sizeof m->state.decision, "as many as worked last");
     } else {
         kl_iteration it = kl_master_iteration(m);
-        workers = kl_team_expect(&it, m->state.decision);
+        workers = kl_grounds_expect(&grounds, &it, m->state.decision);
     }
     if (workers > 0)
-        record(m, KL_DECIDES_TEAM, workers);
+        record(m, KL_DECIDES_TEAM, workers, &grounds);
+    else
+        kl_buffer_free(&grounds);
 }
 
 kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {

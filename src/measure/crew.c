@@ -558,13 +558,23 @@ static double speed_of(const kl_worker_view *v, double last) {
 }
 
 /* Keys are negative speeds, so the fastest come first. */
-static void update_rank(kl_crew *c, const kl_worker_view *v, uint32_t at) {
-    double before_key = c->rank[at].key;
-    double key = v->present || v->resting ? -speed_of(v, -before_key) : 0;
-    if (key == before_key)
+static void set_rank(kl_crew *c, uint32_t at, double key) {
+    if (key == c->rank[at].key)
         return;
     c->rank[at].key = key;
     note_moved(&c->ranks, at);
+}
+
+static void update_rank(kl_crew *c, const kl_worker_view *v, uint32_t at) {
+    set_rank(c, at, v->present || v->resting ? -speed_of(v, -c->rank[at].key) : 0);
+}
+
+double kl_crew_speed(const kl_crew *c, uint32_t worker) {
+    return -c->rank[worker + 1].key;
+}
+
+void kl_crew_set_speed(kl_crew *c, uint32_t worker, double speed) {
+    set_rank(c, worker + 1, -speed);
 }
 
 uint32_t kl_crew_ranked(const kl_crew *c) {

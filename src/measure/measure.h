@@ -238,6 +238,10 @@ double kl_crew_first_end_s(const kl_crew *crew, double units, uint32_t without, 
 uint32_t kl_crew_ranked(const kl_crew *crew);
 double kl_crew_fastest_speed(const kl_crew *crew,
                              uint32_t n); /* Σ speed of the n fastest workers, or of all */
+/* Return the speed that `worker` is ranked by; 0: it is left out. */
+double kl_crew_speed(const kl_crew *crew, uint32_t worker);
+/* Rank `worker` by this speed until it has units of its own in a run. */
+void kl_crew_set_speed(kl_crew *crew, uint32_t worker, double speed);
 /* Return the n-th fastest worker, counted from 1; n ≤ kl_crew_ranked(). */
 uint32_t kl_crew_nth_fastest(const kl_crew *crew, uint32_t n, double *speed);
 

@@ -1,15 +1,30 @@
-/* A decision from a record, and what came before it. Queries name the columns that are printed. */
+/* A decision from a record, what came before it, and what is decided again. Queries name the columns that are
+ * printed. */
 #include <inttypes.h>
+#include <math.h>
 
+#include "report/again.h"
 #include "report/print.h"
 #include "report/reading.h"
 #include "report/text.h"
+
+/* Decisions of a kind that were not made again, and why the first of them was not. */
+typedef struct left_out {
+    uint64_t count;
+    const char *why;
+} left_out;
 
 typedef struct printer {
     FILE *out;
     bool json;
     kl_json array;
     const char *title; /* of the section, until its first row is printed; then NULL */
+    kl_again *again;
+    const char *instead;      /* the policy that decides in place of the recorded one; NULL: none does */
+    int64_t id;               /* of the decision that is shown; −1: all are */
+    kl_again_verdict verdict; /* of that decision */
+    uint64_t decisions, made_again, same;
+    left_out left_out[KL_DECISION_KINDS + 1];
 } printer;
 
 /* Rows that are printed together. In the query ?1 is the number of the decision. */
@@ -18,17 +33,12 @@ typedef struct section {
     bool of_loop; /* the tables are in records of loops only */
 } section;
 
-#define DECISION_COLUMNS                                                                                     \
-    "id, at_s, run, round, chunk, kind, subject, count, forecast_s, gain_s, cost_s, reason"
 #define OF_DECISION " FROM decision d WHERE d.id = ?1"
 #define BEFORE      "(SELECT coalesce(max(at_s), 0) FROM decision WHERE id < d.id)"
 
-static const section list = {"decisions", "decisions",
-                             "SELECT " DECISION_COLUMNS " FROM decision WHERE ?1 = 0 ORDER BY id", false};
-
 /* A chunk stands in the record with the tasks that were counted, so tasks given back are not in hand here. */
 static const section sections[] = {
-    {"decision", "the decision", "SELECT " DECISION_COLUMNS OF_DECISION, false},
+    {"decision", "the decision", "SELECT " KL_DECISION_COLUMNS OF_DECISION, false},
     {"outcome", "what came of it",
      "SELECT c.worker, c.hi - c.lo AS tasks, c.began_s, c.ended_s, c.ended_s - d.forecast_s AS late_s, "
      "c.lost "
@@ -96,26 +106,165 @@ static void print_word(FILE *out, sqlite3_stmt *row, int column) {
     fprintf(out, "  %s %s", name, text);
 }
 
-static void print_row(void *context, sqlite3_stmt *row) {
-    printer *p = context;
+static void begin_row(printer *p) {
     if (p->title && !p->json)
         fprintf(p->out, "%s:\n", p->title);
     p->title = NULL;
     if (p->json)
         kl_json_open(&p->array, NULL, '{');
-    for (int i = 0; i < sqlite3_column_count(row); i++)
+}
+
+static void print_columns(printer *p, sqlite3_stmt *row, int count) {
+    for (int i = 0; i < count; i++)
         if (p->json)
             print_member(&p->array, row, i);
         else
             print_word(p->out, row, i);
+}
+
+static void end_row(printer *p) {
     if (p->json)
         kl_json_close(&p->array, '}');
     else
         fputc('\n', p->out);
 }
 
+static void print_row(void *context, sqlite3_stmt *row) {
+    printer *p = context;
+    begin_row(p);
+    print_columns(p, row, sqlite3_column_count(row));
+    end_row(p);
+}
+
+/* --- decided again --- */
+
 static void note_id(void *context, sqlite3_stmt *row) {
     *(int64_t *)context = sqlite3_column_int64(row, 0);
+}
+
+static void print_again_json(kl_json *j, const kl_again_verdict *v) {
+    const kl_decision *d = &v->decision;
+    kl_json_truth(j, "made", !v->missing);
+    kl_json_text(j, "why_not", v->missing);
+    if (v->missing)
+        return;
+    kl_json_truth(j, "same", !kl_again_differs(v));
+    kl_json_text(j, "kind", kl_decision_name(d->kind));
+    kl_json_count(j, "count", d->count);
+    kl_json_count(j, "count_then", v->meant);
+    kl_json_number(j, "forecast_s", d->forecast_s > 0 ? d->forecast_s : NAN);
+    kl_json_number(j, "gain_s", d->gain_s);
+    kl_json_text(j, "reason", d->reason);
+}
+
+/* Print what differs, or with `whole` everything. */
+static void print_again(const printer *p, const kl_again_verdict *v, bool whole) {
+    const kl_decision *d = &v->decision;
+    FILE *out = p->out;
+    fprintf(out, "  %s %s", p->instead ? "instead" : "again", kl_again_differs(v) ? "differs" : "same");
+    if (whole || v->other_kind)
+        fprintf(out, "  kind %s", kl_decision_name(d->kind));
+    if (whole || v->other_count)
+        fprintf(out, "  count %" PRIu64, d->count);
+    if (v->other_count)
+        fprintf(out, "  count_then %" PRIu64, v->meant);
+    if (d->forecast_s > 0 && (whole || v->other_forecast))
+        fprintf(out, "  forecast_s %.6f", d->forecast_s);
+    if (whole || v->other_gain)
+        fprintf(out, "  gain_s %.6f", d->gain_s);
+    if (whole || v->other_reason)
+        fprintf(out, "  reason %s", d->reason);
+}
+
+static void count_verdict(printer *p, sqlite3_stmt *row, const kl_again_verdict *v) {
+    left_out *kind = &p->left_out[kl_decision_find((const char *)sqlite3_column_text(row, KL_COLUMN_KIND))];
+    p->decisions++;
+    p->made_again += !v->missing;
+    p->same += !v->missing && !kl_again_differs(v);
+    if (v->missing && kind->count++ == 0)
+        kind->why = v->missing;
+}
+
+/* A line of the list. */
+static void print_decision(void *context, sqlite3_stmt *row) {
+    printer *p = context;
+    kl_again_verdict v;
+    kl_decide_again(p->again, p->instead, row, &v);
+    count_verdict(p, row, &v);
+    begin_row(p);
+    print_columns(p, row, KL_COLUMN_GROUNDS);
+    if (p->json) {
+        kl_json_open(&p->array, p->instead ? "instead" : "again", '{');
+        print_again_json(&p->array, &v);
+        kl_json_close(&p->array, '}');
+    } else if (!v.missing) {
+        print_again(p, &v, false);
+    }
+    end_row(p);
+}
+
+static void note_verdict(void *context, sqlite3_stmt *row) {
+    printer *p = context;
+    kl_decide_again(p->again, p->instead, row, &p->verdict);
+}
+
+/* Ask for decisions, with what they were made from; records of earlier versions lack that. */
+static kilter_status ask_decisions(printer *p, const char *path, const char *which, kl_record_row_fn take,
+                                   kilter_error *error) {
+    int64_t there = 0;
+    char sql[512];
+    kilter_status status = kl_record_ask(
+        path, "SELECT count(*) FROM pragma_table_info('decision') WHERE name = 'grounds' AND ?1 = 0", 0,
+        note_id, &there, error);
+    snprintf(sql, sizeof sql, "SELECT " KL_DECISION_COLUMNS ", %s FROM decision WHERE %s ORDER BY id",
+             there ? "grounds" : "NULL", which);
+    return status == KILTER_OK ? kl_record_ask(path, sql, p->id, take, p, error) : status;
+}
+
+static void print_left_out(const printer *p) {
+    for (size_t i = 0; i <= KL_DECISION_KINDS; i++)
+        if (p->left_out[i].count > 0)
+            fprintf(p->out, "  %" PRIu64 " of kind %s not: %s\n", p->left_out[i].count,
+                    i < KL_DECISION_KINDS ? kl_decision_name((kl_decision_kind)i) : "unknown",
+                    p->left_out[i].why);
+}
+
+static kilter_status print_list(printer *p, const char *path, kilter_error *error) {
+    p->title = "decisions";
+    if (p->json)
+        kl_json_open(&p->array, "decisions", '[');
+    kilter_status status = ask_decisions(p, path, "?1 = -1", print_decision, error);
+    if (p->json) {
+        kl_json_close(&p->array, ']');
+        kl_json_count(&p->array, "made_again", p->made_again);
+        kl_json_count(&p->array, "same", p->same);
+    } else if (status == KILTER_OK && p->decisions == 0) {
+        fputs("no decisions\n", p->out);
+    } else if (status == KILTER_OK) {
+        fprintf(p->out, "made again%s%s: %" PRIu64 " of %" PRIu64 " decisions, %" PRIu64 " the same\n",
+                p->instead ? " by policy " : "", p->instead ? p->instead : "", p->made_again, p->decisions,
+                p->same);
+        print_left_out(p);
+    }
+    return status;
+}
+
+static kilter_status print_verdict(printer *p, const char *path, kilter_error *error) {
+    kilter_status status = ask_decisions(
+        p, path, "run = (SELECT run FROM decision WHERE id = ?1) AND id <= ?1", note_verdict, error);
+    if (p->json) {
+        kl_json_open(&p->array, p->instead ? "instead" : "again", '{');
+        print_again_json(&p->array, &p->verdict);
+        kl_json_close(&p->array, '}');
+    } else if (status == KILTER_OK && p->verdict.missing) {
+        fprintf(p->out, "not made again: %s\n", p->verdict.missing);
+    } else if (status == KILTER_OK) {
+        fprintf(p->out, "the decision, made again%s%s:\n", p->instead ? " by policy " : "",
+                p->instead ? p->instead : "");
+        print_again(p, &p->verdict, true);
+        fputc('\n', p->out);
+    }
+    return status;
 }
 
 static kilter_status print_section(printer *p, const char *path, const section *s, int64_t id,
@@ -155,22 +304,46 @@ static kilter_status find(const char *path, const kl_replay_choice *choice, int6
                           "reading the run record '%s': there is no decision %" PRId64, path, choice->number);
 }
 
+static kilter_status print_one(printer *p, const char *path, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (size_t i = 0; i < sizeof sections / sizeof *sections && status == KILTER_OK; i++) {
+        status = print_section(p, path, &sections[i], p->id, error);
+        if (i == 0 && status == KILTER_OK)
+            status = print_verdict(p, path, error);
+    }
+    return status;
+}
+
+static kilter_status begin(printer *p, const kl_replay_choice *choice, kilter_error *error) {
+    const kl_policy *instead = choice->policy ? kl_policy_find(choice->policy) : NULL;
+    if (choice->policy && !instead)
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "deciding again by policy '%s': there is none of this name; 'kilter simulate --help' "
+                       "lists them",
+                       choice->policy);
+    p->again = kl_again_new(instead);
+    return p->again ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "deciding again: memory ran out");
+}
+
 kilter_status kl_replay_print(const char *path, const kl_replay_choice *choice, FILE *out,
                               kilter_error *error) {
-    printer p = {.out = out, .json = choice->json, .array = {.out = out, .first = true}};
-    int64_t id = 0;
+    printer p = {.out = out,
+                 .json = choice->json,
+                 .array = {.out = out, .first = true},
+                 .id = -1,
+                 .instead = choice->policy};
     bool all = choice->by == KL_REPLAY_LIST;
-    kilter_status status = all ? KILTER_OK : find(path, choice, &id, error);
-    const section *s = all ? &list : sections;
-    size_t count = all ? 1 : sizeof sections / sizeof *sections;
+    kilter_status status = begin(&p, choice, error);
+    if (status == KILTER_OK && !all)
+        status = find(path, choice, &p.id, error);
     if (p.json)
         kl_json_open(&p.array, NULL, '{');
-    for (size_t i = 0; i < count && status == KILTER_OK; i++)
-        status = print_section(&p, path, &s[i], id, error);
+    if (status == KILTER_OK)
+        status = all ? print_list(&p, path, error) : print_one(&p, path, error);
     if (p.json) {
         kl_json_close(&p.array, '}');
         fputc('\n', out);
-    } else if (all && p.title && status == KILTER_OK)
-        fputs("no decisions\n", out);
+    }
+    kl_again_free(p.again);
     return status;
 }

@@ -207,10 +207,12 @@ typedef struct kl_replay_choice {
     kl_replay_by by;
     int64_t number;
     bool json;
+    const char *policy; /* decides again in place of the recorded one; NULL: none */
 } kl_replay_choice;
 
-/* Print the decisions of a record, or one of them. The errors are those of kl_report_read(), and
- * KILTER_ERR_INPUT when there is no such decision. After an error, part of the text may be in `out`. */
+/* Print the decisions of a record, or one of them, and what is decided again. The errors are those of
+ * kl_report_read(), and KILTER_ERR_INPUT when there is no such decision or policy. After an error, part of
+ * the text may be in `out`. */
 kilter_status kl_replay_print(const char *path, const kl_replay_choice *choice, FILE *out,
                               kilter_error *error);
 

@@ -255,6 +255,7 @@ static kilter_status go_on(kl_record *record, const kl_trace_run_row *run, kilte
     kilter_status status = kl_past_read(record->db, record->path, run, &record->past, error);
     if (status != KILTER_OK)
         return status;
+    exec(record, "ALTER TABLE decision ADD COLUMN grounds BLOB"); /* fails where it is: not in old records */
     if (prepare_statements(record) != SQLITE_OK || kl_past_end(record->db) != SQLITE_OK)
         return cannot(record, "going on with", error);
     return kl_record_put(record, KL_ROW_RUN_AGAIN, run, error);
@@ -389,6 +390,10 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
     case KL_BIND_BYTES: /* an empty one is not NULL */
         bytes = value;
         return sqlite3_bind_blob64(statement, at, bytes->size ? bytes->data : "", bytes->size, SQLITE_STATIC);
+    case KL_BIND_COPY:
+        bytes = value;
+        return bytes->size ? sqlite3_bind_blob64(statement, at, bytes->data, bytes->size, SQLITE_STATIC)
+                           : sqlite3_bind_null(statement, at);
     case KL_BIND_TIME:
         return sqlite3_bind_double(statement, at, past->ended_s + *(const double *)value);
     case KL_BIND_TIME_OR_NULL:

@@ -65,6 +65,7 @@ typedef struct kl_trace_decision_row {
     uint64_t count;
     double forecast_s, gain_s, cost_s;
     const char *reason;
+    kilter_bytes grounds;
 } kl_trace_decision_row;
 
 typedef struct kl_trace_refused_row {
@@ -88,6 +89,7 @@ typedef enum kl_bind {
     KL_BIND_F64_OR_NULL,    /* 0, not known: NULL */
     KL_BIND_U64_OR_NULL,    /* UINT64_MAX, none: NULL */
     KL_BIND_BYTES,          /* a kilter_bytes, not copied into the queue */
+    KL_BIND_COPY,           /* a kilter_bytes, copied; empty: NULL */
     KL_BIND_TIME,           /* from here on: counted on from earlier masters of the record */
     KL_BIND_TIME_OR_NULL,   /* 0, not known: NULL */
     KL_BIND_RUN,            /* a uint64_t */

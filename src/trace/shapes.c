@@ -64,7 +64,8 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
         .fields = {F(TIME, decision_row, at_s), F(RUN, decision_row, run), F(U64_OR_NULL, decision_row, round),
                    F(U64_OR_NULL, decision_row, chunk), F(TEXT, decision_row, kind), F(WORKER_OR_NULL, decision_row, subject),
                    F(U64, decision_row, count), F(TIME_OR_NULL, decision_row, forecast_s), F(F64, decision_row, gain_s),
-                   F(F64, decision_row, cost_s), F(TEXT, decision_row, reason), VALUE("refused", BOOL, "0")}},
+                   F(F64, decision_row, cost_s), F(TEXT, decision_row, reason), VALUE("refused", BOOL, "0"),
+                   F(COPY, decision_row, grounds)}},
     [KL_ROW_SETTLED] = {ROW_OF(outcome, "decision", UPDATE), .bulk = true,
         .fields = {KEY(U64, outcome, round), KEY_VALUE("kind", TEXT, "'move'"), F(TIME, outcome, settled_s),
                    F(F64, outcome, came_s), F(F64, outcome, spent_s)}},
@@ -224,6 +225,7 @@ static const char *type_of(kl_bind bind) {
     case KL_BIND_TEXT:
         return "TEXT";
     case KL_BIND_BYTES:
+    case KL_BIND_COPY:
         return "BLOB";
     case KL_BIND_HOST:
         return "INTEGER REFERENCES host";
@@ -256,8 +258,8 @@ static void add_columns(kl_sql *sql, kl_row_kind kind, const char *own_key, bool
         add(sql, type_of(field->bind));
         kl_bind bind = field->bind;
         bool may_be_null = shape->verb == KL_VERB_UPDATE || strcmp(type_of(bind), "REAL") == 0 ||
-                           bind == KL_BIND_TEXT || bind == KL_BIND_HOST || bind == KL_BIND_U64_OR_NULL ||
-                           bind == KL_BIND_WORKER_OR_NULL;
+                           bind == KL_BIND_TEXT || bind == KL_BIND_HOST || bind == KL_BIND_COPY ||
+                           bind == KL_BIND_U64_OR_NULL || bind == KL_BIND_WORKER_OR_NULL;
         add(sql, key ? " PRIMARY KEY" : may_be_null ? "" : " NOT NULL");
         *first = false;
     }

@@ -108,27 +108,36 @@ static void *reserve(kl_trace *trace, size_t bytes, size_t bytes_max) {
     return room;
 }
 
-static const char *text_at(const kl_row_shape *shape, const void *row, size_t field) {
+/* Does the row's copy need a copy of what this field points to? A kilter_bytes begins with its pointer, as a
+ * text is one. */
+static bool is_copied(const kl_row_field *field) {
+    bool text = field->bind == KL_BIND_TEXT || field->bind == KL_BIND_HOST;
+    return (text || field->bind == KL_BIND_COPY) && kl_is_bound(field);
+}
+
+static kilter_bytes bytes_at(const kl_row_shape *shape, const void *row, size_t field) {
+    const char *at = (const char *)row + shape->fields[field].offset;
+    kilter_bytes bytes = {"", 0};
     const char *text;
-    memcpy(&text, (const char *)row + shape->fields[field].offset, sizeof text);
-    return text ? text : "";
+    if (shape->fields[field].bind == KL_BIND_COPY) {
+        memcpy(&bytes, at, sizeof bytes);
+        return bytes.size > 0 ? bytes : (kilter_bytes){"", 0};
+    }
+    memcpy(&text, at, sizeof text);
+    return text ? (kilter_bytes){text, strnlen(text, TEXT_BYTES_MAX)} : bytes;
 }
 
-static bool is_text(const kl_row_field *field) {
-    return (field->bind == KL_BIND_TEXT || field->bind == KL_BIND_HOST) && kl_is_bound(field);
-}
-
-/* The row's copy points to its own copies of the texts. */
-static void copy_row(char *to, const kl_row_shape *shape, const void *row, const size_t *text_bytes) {
+/* The row's copy points to its own copies, each with a NUL behind it. */
+static void copy_row(char *to, const kl_row_shape *shape, const void *row, const kilter_bytes *copied) {
     memcpy(to, row, shape->size);
-    char *texts = to + shape->size;
+    char *copy = to + shape->size;
     for (size_t i = 0; shape->fields[i].column; i++) {
-        if (!is_text(&shape->fields[i]))
+        if (!is_copied(&shape->fields[i]))
             continue;
-        memcpy(texts, text_at(shape, row, i), text_bytes[i]);
-        texts[text_bytes[i]] = '\0';
-        memcpy(to + shape->fields[i].offset, &texts, sizeof texts);
-        texts += text_bytes[i] + 1;
+        memcpy(copy, copied[i].data, copied[i].size);
+        copy[copied[i].size] = '\0';
+        memcpy(to + shape->fields[i].offset, &copy, sizeof copy);
+        copy += copied[i].size + 1;
     }
 }
 
@@ -143,12 +152,12 @@ static void push(kl_trace *trace, kl_row_kind kind, const void *row) {
     if (!trace)
         return;
     const kl_row_shape *shape = kl_row_shape_of(kind);
-    size_t text_bytes[KL_ROW_FIELDS_MAX] = {0};
+    kilter_bytes copied[KL_ROW_FIELDS_MAX] = {{0}};
     size_t bytes = sizeof(row_head) + shape->size;
     for (size_t i = 0; shape->fields[i].column; i++)
-        if (is_text(&shape->fields[i])) {
-            text_bytes[i] = strnlen(text_at(shape, row, i), TEXT_BYTES_MAX);
-            bytes += text_bytes[i] + 1;
+        if (is_copied(&shape->fields[i])) {
+            copied[i] = bytes_at(shape, row, i);
+            bytes += copied[i].size + 1;
         }
     bytes = (bytes + 7) / 8 * 8;
 
@@ -156,7 +165,7 @@ static void push(kl_trace *trace, kl_row_kind kind, const void *row) {
     row_head *head = reserve(trace, bytes, most_waiting(kind));
     if (head) {
         *head = (row_head){.kind = kind, .bytes = (uint32_t)bytes};
-        copy_row((char *)(head + 1), shape, row, text_bytes);
+        copy_row((char *)(head + 1), shape, row, copied);
         trace->results += kind == KL_ROW_RESULT;
     } else {
         trace->dropped++;
@@ -216,6 +225,7 @@ void kl_trace_decision(kl_trace *trace, const kl_trace_moment *when, const kl_de
              .gain_s = decision->gain_s,
              .cost_s = decision->cost_s,
              .reason = decision->reason,
+             .grounds = when->grounds,
          });
 }
 

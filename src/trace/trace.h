@@ -78,10 +78,11 @@ typedef struct kl_trace_measurement_row {
 /* When and where a decision was made. */
 typedef struct kl_trace_moment {
     double now_s,
-        opened_s;   /* opened_s: when farm or loop was opened, by the clock of now_s and of forecasts */
-    uint64_t run;   /* of a loop: 0 */
-    uint64_t chunk; /* that it made; UINT64_MAX: none */
-    uint64_t round; /* of a loop; 0: in none */
+        opened_s;         /* opened_s: when farm or loop was opened, by the clock of now_s and of forecasts */
+    uint64_t run;         /* of a loop: 0 */
+    uint64_t chunk;       /* that it made; UINT64_MAX: none */
+    uint64_t round;       /* of a loop; 0: in none */
+    kilter_bytes grounds; /* kl_grounds_take(), copied; empty: it cannot be decided again */
 } kl_trace_moment;
 
 /* What came of the move decided in a round. */

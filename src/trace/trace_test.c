@@ -146,7 +146,7 @@ static void push_one_of_each(kl_trace *t) {
     kl_trace_chunk(t, &(kl_trace_chunk_row){2, 10, 30, 40, 1, 1.5, 2, 0, 0, 0, 8, 0, 0, true});
     kl_trace_measurement(t, &(kl_trace_measurement_row){2.5, 1, "unit_s", 0.125, 0.25, 20});
     kl_trace_measurement(t, &(kl_trace_measurement_row){2.75, -1, "round_trip_s", 0.5, 0, 3});
-    kl_trace_decision(t, &(kl_trace_moment){.now_s = 4.5, .opened_s = 3, .run = 2, .chunk = 9},
+    kl_trace_decision(t, &(kl_trace_moment){4.5, 3, 2, 9, 0, {"seen", 4}},
                       &(kl_decision){KL_DECIDES_DEAL, 1, 20, 4.875, 0.25, 0, "it's \"fast\""});
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 1, .run = 2, .chunk = UINT64_MAX},
                       &(kl_decision){.kind = KL_DECIDES_POLICY, .subject = KL_SUBJECT_ALL});
@@ -185,9 +185,9 @@ static void every_kind_of_row_comes_back(void **state) {
     expect(db, "SELECT * FROM measurement WHERE id = 1", "1|2.5|1|unit_s|0.125|0.25|20");
     expect(db, "SELECT * FROM measurement WHERE id = 2", "2|2.75|NULL|round_trip_s|0.5|0.0|3");
     expect(db, "SELECT * FROM decision WHERE id = 1",
-           "1|1.5|2|NULL|9|deal|1|20|1.875|0.25|0.0|it's \"fast\"|0|NULL|NULL|NULL");
+           "1|1.5|2|NULL|9|deal|1|20|1.875|0.25|0.0|it's \"fast\"|0|seen|NULL|NULL|NULL");
     expect(db, "SELECT * FROM decision WHERE id = 2",
-           "2|1.0|2|NULL|NULL|policy|NULL|0|NULL|0.0|0.0||0|NULL|NULL|NULL");
+           "2|1.0|2|NULL|NULL|policy|NULL|0|NULL|0.0|0.0||0|NULL|NULL|NULL|NULL");
     sqlite3_close(db);
 }
 
@@ -228,9 +228,9 @@ static void a_loop_comes_back(void **state) {
     expect(db, "SELECT * FROM share WHERE rank = 1", "1|3|1|250|260|520|0.75|0.125|640.0");
     expect(db, "SELECT * FROM share WHERE rank = 2", "2|3|2|NULL|240|0|0.0|0.0|NULL");
     expect(db, "SELECT * FROM decision WHERE id = 1",
-           "1|1.5|0|3|NULL|move|NULL|40|NULL|2.0|0.0625|it's slow|0|4.5|-0.25|0.03125");
+           "1|1.5|0|3|NULL|move|NULL|40|NULL|2.0|0.0625|it's slow|0|NULL|4.5|-0.25|0.03125");
     expect(db, "SELECT * FROM decision WHERE id = 2",
-           "2|2.5|0|5|NULL|move|NULL|41|NULL|2.0|0.0625|it's slow|1|NULL|NULL|NULL");
+           "2|2.5|0|5|NULL|move|NULL|41|NULL|2.0|0.0625|it's slow|1|NULL|NULL|NULL|NULL");
     expect(db, "SELECT kind, round, refused FROM decision WHERE id = 3", "refused|5|0");
     expect(db, "SELECT round FROM decision WHERE id = 4", "NULL");
     expect(db, "SELECT * FROM rank", "1|260|5.0|1.25|0.125");

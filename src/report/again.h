@@ -1,0 +1,26 @@
+/* Private to room report: a decision of a record, made again. */
+#ifndef KL_REPORT_AGAIN_H
+#define KL_REPORT_AGAIN_H
+
+#include <sqlite3.h>
+
+#include "decide/decide.h"
+
+/* kl_decide_again() reads these columns of a row, in this order, and then `grounds`. */
+#define KL_DECISION_COLUMNS                                                                                  \
+    "id, at_s, run, round, chunk, kind, subject, count, forecast_s, gain_s, cost_s, reason"
+enum { KL_COLUMN_KIND = 5, KL_COLUMN_GROUNDS = 12 };
+
+/* A decision made again. Times are those of the record. */
+typedef struct kl_again_verdict {
+    const char *missing; /* why it was not made; NULL: it was. Nothing else holds then */
+    kl_decision decision;
+    uint64_t meant; /* count, as the policy meant it then */
+    bool other_kind, other_count, other_forecast, other_gain, other_reason;
+} kl_again_verdict;
+
+bool kl_again_differs(const kl_again_verdict *verdict);
+/* by_other: another policy decides, with other forecasts and words. */
+void kl_decide_again(kl_again *again, bool by_other, sqlite3_stmt *row, kl_again_verdict *verdict);
+
+#endif
