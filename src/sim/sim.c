@@ -151,10 +151,11 @@ static void out_of_memory(kl_sim *s) {
         kl_fail(&s->failure, KILTER_ERR_MEMORY, "simulating %u workers: memory ran out", (unsigned)s->count);
 }
 
-/* Before the first run all hosts have their full speed. */
+/* Before the first run all hosts have their full speed. The sum may be rounded down; time never runs back. */
 static double host_end_s(const kl_sim *s, const kl_host *host, double from_s, double work_s) {
-    return s->opened_s < INFINITY ? s->opened_s + kl_host_end_s(host, from_s - s->opened_s, work_s)
-                                  : from_s + work_s / host->speed;
+    return s->opened_s < INFINITY
+               ? fmax(from_s, s->opened_s + kl_host_end_s(host, from_s - s->opened_s, work_s))
+               : from_s + work_s / host->speed;
 }
 
 static double host_work_s(const kl_sim *s, const kl_host *host, double from_s, double to_s) {

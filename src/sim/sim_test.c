@@ -152,6 +152,34 @@ static void speeds_are_known_from_the_second_run_on(void **state) {
     assert_true(third.began_s > first.elapsed_s);
 }
 
+static void run_thrice(const kl_sim_farm *farm, const kl_sim_run *run) {
+    kl_sim *sim;
+    kilter_error error;
+    assert_int_equal(kl_sim_new(farm, &sim, &error), KILTER_OK);
+    for (int i = 0; i < 3; i++) {
+        kl_sim_outcome out;
+        if (kl_sim_run_next(sim, run, &out, &error) != KILTER_OK)
+            fail_msg("answers of %g s, run %d: %s", farm->answer_s, i, error.text);
+        assert_int_equal(out.results, run->tasks);
+    }
+    kl_sim_free(sim);
+}
+
+/* Event times are sums that may be rounded down: a result must not be sent before its task has ended. */
+static void tasks_that_take_no_time_are_counted_in_every_run(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{1, {.speed = 1}}};
+    kl_cluster cluster = cluster_of(groups, 1);
+    cluster.master.speed = 0.1;
+    cluster.latency_s = 0;
+    cluster.bytes_per_s = 1e9;
+    kl_sim_run run = {.tasks = 200};
+    for (int i = 0; i < 20; i++)
+        run_thrice(
+            &(kl_sim_farm){.cluster = &cluster, .policy = kl_policy_find("ss"), .answer_s = 1e-5 + 1e-6 * i},
+            &run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_once_with_every_policy_and_size),
@@ -162,6 +190,7 @@ int main(void) {
         cmocka_unit_test(tasks_of_a_host_that_stops_are_done_elsewhere),
         cmocka_unit_test(a_run_that_cannot_end_says_so),
         cmocka_unit_test(speeds_are_known_from_the_second_run_on),
+        cmocka_unit_test(tasks_that_take_no_time_are_counted_in_every_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

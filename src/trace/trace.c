@@ -127,12 +127,13 @@ static kilter_bytes bytes_at(const kl_row_shape *shape, const void *row, size_t 
     return text ? (kilter_bytes){text, strnlen(text, TEXT_BYTES_MAX)} : bytes;
 }
 
-/* The row's copy points to its own copies, each with a NUL behind it. */
+/* The row's copy points to its own copies, each with a NUL behind it. Fields without one have no data in
+ * `copied`. */
 static void copy_row(char *to, const kl_row_shape *shape, const void *row, const kilter_bytes *copied) {
     memcpy(to, row, shape->size);
     char *copy = to + shape->size;
     for (size_t i = 0; shape->fields[i].column; i++) {
-        if (!is_copied(&shape->fields[i]))
+        if (!copied[i].data)
             continue;
         memcpy(copy, copied[i].data, copied[i].size);
         copy[copied[i].size] = '\0';
