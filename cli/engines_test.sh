@@ -1,17 +1,19 @@
 #!/bin/sh
-# The two engines of kilter simulate agree: engines_test.sh KILTER
-# Where a speed drops once in a run, or a run is over in some milliseconds, one chunk more or less decides, and they
-# need not; docs/reference/simulation.md has these cases, too.
+# The mean times of the two engines of kilter simulate agree: engines_test.sh KILTER
+# Single runs differ where one chunk more or less decides, so the full test takes the mean of more runs. Its largest
+# difference is that of ss over a slow link: SimGrid lets two messages of one worker share the link, TCP and the
+# engine "events" send them in order.
 set -eu
 kilter=$1
-most=0.03 # of the elapsed time
+runs=3 most=0.03 # of the elapsed time
+[ "${KILTER_TESTS:-}" != full ] || { runs=30; most=0.02; }
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 export KILTER_RECORD=none
 
 # The mean elapsed time of each policy, a line each.
 elapsed() { # ENGINE PLATFORM
-    "$kilter" simulate --engine "$1" --platform "$2" --tasks '4000@lognormal(1ms,0.5)' --iterations 3 \
+    "$kilter" simulate --engine "$1" --platform "$2" --tasks '4000@lognormal(1ms,0.5)' --iterations "$runs" \
         --policy static,ss,gss,daf,awf-c,auto --json |
         grep -o '"policy":"[a-z-]*","elapsed_s":[0-9.e-]*' | sed 's/"policy":"\([a-z-]*\)","elapsed_s":/\1 /'
 }

@@ -35,6 +35,13 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
     return can;
 }
 
+/* Seconds in which a worker with `chunks` and work_s of work waits for them. It asks for a chunk when it
+ * begins the one before it, and waits if the answer takes longer than that one. */
+static double waits_s(const kl_iteration *it, double chunks, double work_s) {
+    double late_s = fmax(0, it->way_s - work_s / fmax(1, chunks));
+    return it->way_s + fmax(0, chunks - 1) * late_s;
+}
+
 /* What the model says of n workers, without the master's own time. It knows of one chunk for each; as many as
  * they would have must be answered, one after the other. */
 static double model_s(const kl_iteration *it, uint32_t n, double speed) {
@@ -49,7 +56,8 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     }
     double served_s = chunks * answer_s + m.message.fixed_s;
     m.work_s *= kl_model_limit(&it->load, n).times;
-    return it->way_s + fmax(kl_model_time_with_s(&m, n, speed) - m.master_s, served_s);
+    return waits_s(it, chunks / n, m.work_s / speed) +
+           fmax(kl_model_time_with_s(&m, n, speed) - m.master_s, served_s);
 }
 
 static double lost_s(const kl_iteration *it) {

@@ -362,6 +362,25 @@ static void the_way_of_a_message_is_nobodys_time(void **state) {
     }
 }
 
+/* 4,000 tasks of 1 ms, each a chunk of its own; a worker waits 3 of 4 ms for the next one. One worker would
+ * take twice as long as two. */
+static void workers_that_wait_for_each_chunk_are_not_too_many(void **state) {
+    (void)state;
+    kl_team team = {0};
+    world w = world_of(2, 4000, 4, 1e-5);
+    for (int i = 0; i < 3 * KL_TEAM_PERSISTS; i++) {
+        kl_iteration it = iterate(&w);
+        it.chunks = it.tasks;
+        it.way_s = 4e-3;
+        it.elapsed_s = 4000 / w.now * 4e-3;
+        kl_team_plan plan;
+        kl_team_choose(&team, &it, &plan);
+        kl_team_commit(&team, &it, &plan);
+        w.now = (uint32_t)plan.decision.count;
+        assert_int_equal(w.now, 2);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_ends_at_the_smallest_index_that_can_be_fed_and_balanced),
@@ -379,6 +398,7 @@ int main(void) {
         cmocka_unit_test(more_workers_are_harder_to_balance),
         cmocka_unit_test(of_an_iteration_that_showed_nothing_nothing_is_made),
         cmocka_unit_test(the_way_of_a_message_is_nobodys_time),
+        cmocka_unit_test(workers_that_wait_for_each_chunk_are_not_too_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

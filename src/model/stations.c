@@ -112,7 +112,10 @@ static const double CHUNKS_GROW = 0.7, SEVERAL = 2;
 
 double kl_model_chunks(const kl_load *l, uint32_t workers) {
     double times = workers / (double)l->workers;
-    return l->chunks * (l->chunks > SEVERAL * l->workers ? pow(times, CHUNKS_GROW) : times);
+    if (l->chunks >= l->use.tasks) /* a task each, for any number of workers */
+        return l->chunks;
+    return fmin(l->use.tasks,
+                l->chunks * (l->chunks > SEVERAL * l->workers ? pow(times, CHUNKS_GROW) : times));
 }
 
 double kl_model_answer_s(const kl_load *l, uint32_t workers) {

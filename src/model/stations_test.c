@@ -167,6 +167,20 @@ static void answers_are_shorter_where_chunks_are_smaller(void **state) {
     assert_true(fabs(kl_model_answer_s(&load, 32) / 1e-3 - 1) < 1e-12);
 }
 
+static void chunks_are_never_more_than_tasks(void **state) {
+    (void)state;
+    const double tasks = 4000;
+    for (double chunks = 10; chunks < tasks; chunks *= 20) {
+        kl_load l = {.workers = 2, .chunks = chunks, .use = {.tasks = tasks}};
+        for (uint32_t n = 1; n <= 64; n *= 2)
+            assert_true(kl_model_chunks(&l, n) <= tasks);
+        assert_true(kl_model_chunks(&l, 1) < chunks);
+    }
+    kl_load each = {.workers = 2, .chunks = tasks, .use = {.tasks = tasks}};
+    assert_true(kl_model_chunks(&each, 1) == tasks);
+    assert_true(kl_model_chunks(&each, 64) == tasks);
+}
+
 static void what_is_shared_takes_as_long_as_its_busiest_part(void **state) {
     (void)state;
     kl_load load = computing();
@@ -258,6 +272,7 @@ int main(void) {
         cmocka_unit_test(what_is_needed_most_limits),
         cmocka_unit_test(more_than_a_link_carries_went_over_several),
         cmocka_unit_test(answers_are_shorter_where_chunks_are_smaller),
+        cmocka_unit_test(chunks_are_never_more_than_tasks),
         cmocka_unit_test(what_is_shared_takes_as_long_as_its_busiest_part),
         cmocka_unit_test(nothing_known_limits_nothing),
         cmocka_unit_test(cores_of_its_own_and_small_messages_take_load_away),

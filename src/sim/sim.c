@@ -10,7 +10,10 @@
 #include "move/wire.h"
 #include "sim/sim.h"
 
-enum { MASTER = 1 }; /* its peer number at workers; that of worker i at the master is i + 1 */
+enum {
+    MASTER = 1,      /* its peer number at workers; that of worker i at the master is i + 1 */
+    FRAME_BYTES = 24 /* that MPI and its transport add to a message: its length, and an envelope */
+};
 
 /* A message on its way, or waiting for its receiver. */
 typedef struct packet {
@@ -225,7 +228,7 @@ static packet *packet_new(kl_sim *s, uint32_t worker, const void *data, size_t s
 }
 
 static double link_s(const kl_sim *s, size_t bytes) {
-    return (double)bytes / s->farm.cluster->bytes_per_s;
+    return (double)(bytes + FRAME_BYTES) / s->farm.cluster->bytes_per_s;
 }
 
 static kilter_status send_down(kl_transport *t, kl_peer peer, const void *data, size_t size,
