@@ -72,8 +72,8 @@ runs() {
 # kill_a_worker MASTER: as soon as it has one; workers are children of the master's only child
 kill_a_worker() {
     while runs "$1"; do
-        for nursery in $(children_of "$1"); do
-            for worker in $(children_of "$nursery"); do
+        for supervisor in $(children_of "$1"); do
+            for worker in $(children_of "$supervisor"); do
                 kill -9 "$worker" 2>/dev/null && return
             done
         done

@@ -23,9 +23,10 @@ typedef struct situation {
     double cv;       /* of tasks */
     double silent_s; /* of worker 0 */
     uint64_t tasks, kept;
-    double asked_ago_s;                   /* 0: not asked to give back */
-    double first;                         /* units of the first task; 0: 1 */
-    double elapsed_s, share, heard_ago_s; /* pulse; elapsed_s < 0: pulses come, but none has for this task */
+    double asked_ago_s; /* 0: not asked to give back */
+    double first;       /* units of the first task; 0: 1 */
+    double elapsed_s, share,
+        heard_ago_s; /* heartbeat; elapsed_s < 0: heartbeats come, but none has for this task */
     uint64_t left;
     bool busy; /* nobody can take a copy */
     kl_decision_kind act;
@@ -50,11 +51,11 @@ static const situation situations[] = {
     {"last task, a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .act = KL_DECIDES_COPY, .copied = 1},
     {"last task, gets a fifth of its core", 1, 1, 50, 0.3, 1.5, 1, 1, .elapsed_s = 1.5, .share = 0.2,
      .act = KL_DECIDES_COPY, .copied = 1},
-    {"last task, no pulse for 2 s", 0.3, 0.3, 50, 0.3, 2, 1, 1, .elapsed_s = 0.5, .share = 1,
+    {"last task, no heartbeat for 2 s", 0.3, 0.3, 50, 0.3, 2, 1, 1, .elapsed_s = 0.5, .share = 1,
      .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
-    {"short task, not a single pulse for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 1, 1, .elapsed_s = -1,
+    {"short task, not a single heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 1, 1, .elapsed_s = -1,
      .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
-    {"tasks it was to keep, not a single pulse for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
+    {"tasks it was to keep, not a single heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
      .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 2},
     /* Not known to be slow. */
     {"100 times the mean, nothing told of it", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_DECIDES_COPY,
@@ -72,7 +73,7 @@ static const situation situations[] = {
     /* Not slow. */
     {"100 times the mean, its usual share", 10e-3, 10e-3, 50, 0.3, 1, 1, 1, .elapsed_s = 1, .share = 1,
      .act = KL_DECIDES_NOTHING},
-    {"ten minutes, and pulses come", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600, .share = 0.95,
+    {"ten minutes, and heartbeats come", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600, .share = 0.95,
      .heard_ago_s = 0.25, .act = KL_DECIDES_NOTHING},
     {"100 times the mean, as its weight says", 1e-3, 1e-3, 50, 0.3, 20e-3, 1, 1, .first = 100,
      .act = KL_DECIDES_NOTHING},

@@ -140,8 +140,8 @@ static void end_one(chaos *c) {
         return;
     kl_limits kept = m->run.limits;
     m->run.limits.task_s = 1;
-    one->pulse = (kl_pulse){.chunk = one->chunks[0].id, .task = one->chunks[0].at, .elapsed_s = 2};
-    one->pulse_s = c->farm.master_actor.now_s;
+    one->heartbeat = (kl_heartbeat){.chunk = one->chunks[0].id, .task = one->chunks[0].at, .elapsed_s = 2};
+    one->heartbeat_s = c->farm.master_actor.now_s;
     assert_int_equal(kl_master_check_hand(m, one, NULL), KILTER_OK);
     assert_int_equal(one->stage, GONE);
     m->run.limits = kept;
@@ -382,8 +382,8 @@ static void a_late_task_is_named(void **state) {
     assert_true(kl_master_late(m).elapsed_s == 0);
     member *one = &m->members.list[1];
     uint64_t task = one->chunks[0].at;
-    one->pulse = (kl_pulse){.chunk = one->chunks[0].id, .task = task, .elapsed_s = 70};
-    one->pulse_s = c.farm.master_actor.now_s;
+    one->heartbeat = (kl_heartbeat){.chunk = one->chunks[0].id, .task = task, .elapsed_s = 70};
+    one->heartbeat_s = c.farm.master_actor.now_s;
     kl_late late = kl_master_late(m);
     assert_true(late.task == task && late.worker == one->number && late.elapsed_s == 70);
     assert_true(late.usual_s > 1e-4 && late.usual_s < 1e-2);
@@ -392,7 +392,7 @@ static void a_late_task_is_named(void **state) {
              one->number, 1e3 * late.usual_s);
     kl_master_progress(m, text, sizeof text);
     assert_non_null(strstr(text, expected));
-    one->pulse.task++; /* it has got on since then */
+    one->heartbeat.task++; /* it has got on since then */
     assert_true(kl_master_late(m).elapsed_s == 0);
     stepped_close(&c.farm);
 }

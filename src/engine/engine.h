@@ -96,7 +96,7 @@ void kl_worker_attend(kl_worker *worker);
 double kl_worker_results_due_s(const kl_worker *worker);
 /* What a heartbeat tells that is no time: the task at hand, and the share of its core that tasks usually get.
  */
-void kl_worker_name_task(const kl_worker *worker, kl_pulse *pulse);
+void kl_worker_name_task(const kl_worker *worker, kl_heartbeat *heartbeat);
 
 /* --- master --- */
 
@@ -122,7 +122,7 @@ void kl_delivery_free(kl_delivery *delivery);
 
 typedef struct kl_master kl_master;
 
-static const double KL_TIMEOUT_LEAST_S = 0.5; /* pulses come every KL_PULSE_S */
+static const double KL_TIMEOUT_LEAST_S = 0.5; /* heartbeats come every KL_HEARTBEAT_S */
 
 /* Limits of a task and of a worker; 0: none. */
 typedef struct kl_limits {
@@ -158,7 +158,7 @@ typedef struct kl_master_options {
     bool (*used)(void *self, double *farm_s, double *callbacks_s);
     /* The last heartbeat of the worker at `peer` that has come by now, and when it came, for a driver that
      * does not send heartbeats as messages. false: there is none. NULL: they are messages. */
-    bool (*heartbeat)(void *self, kl_peer peer, kl_pulse *pulse, double *at_s);
+    bool (*heartbeat)(void *self, kl_peer peer, kl_heartbeat *heartbeat, double *at_s);
     uint32_t cores; /* that the master's process may use, and local workers with it; 0: not known */
     void *self;
     kl_limits limits;

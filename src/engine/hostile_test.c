@@ -278,9 +278,9 @@ static void say_part(scene *s, uint64_t chunk, uint64_t lo, uint64_t hi) {
     say_and_forget(s, &out);
 }
 
-static void say_pulse(scene *s, const kl_pulse *pulse) {
+static void say_heartbeat(scene *s, const kl_heartbeat *heartbeat) {
     kl_buffer out = {0};
-    kl_wire_put_pulse(&out, pulse);
+    kl_wire_put_heartbeat(&out, heartbeat);
     say_and_forget(s, &out);
 }
 
@@ -346,26 +346,26 @@ static void tasks_that_are_not_its_to_give_back(void **state) {
         misbehave(WORKING, return_wrongly, variant);
 }
 
-static void pulse_wrongly(scene *s, uint32_t variant) {
+static void heartbeat_wrongly(scene *s, uint32_t variant) {
     const double wrong[] = {NAN, -1, -INFINITY, INFINITY};
-    kl_pulse pulse = {.chunk = s->chunks[0].chunk, .task = s->chunks[0].lo};
-    *(variant % 3 == 0   ? &pulse.elapsed_s
-      : variant % 3 == 1 ? &pulse.cpu_s
-                         : &pulse.usual_share) = wrong[variant / 3];
-    say_pulse(s, &pulse);
+    kl_heartbeat heartbeat = {.chunk = s->chunks[0].chunk, .task = s->chunks[0].lo};
+    *(variant % 3 == 0   ? &heartbeat.elapsed_s
+      : variant % 3 == 1 ? &heartbeat.cpu_s
+                         : &heartbeat.usual_share) = wrong[variant / 3];
+    say_heartbeat(s, &heartbeat);
 }
 
-static void pulse_too_early(scene *s, uint32_t variant) {
+static void heartbeat_too_early(scene *s, uint32_t variant) {
     (void)variant;
-    say_pulse(s, &(kl_pulse){0});
+    say_heartbeat(s, &(kl_heartbeat){0});
 }
 
-static void pulses_that_cannot_be(void **state) {
+static void heartbeats_that_cannot_be(void **state) {
     (void)state;
     for (uint32_t variant = 0; variant < 12; variant++)
-        misbehave(WORKING, pulse_wrongly, variant);
+        misbehave(WORKING, heartbeat_wrongly, variant);
     for (uint32_t at = GREETING; at < WORKING; at++)
-        misbehave((step)at, pulse_too_early, 0);
+        misbehave((step)at, heartbeat_too_early, 0);
 }
 
 /* What means nothing, but may come late from a worker that is well, does not matter; then it leaves. */
@@ -373,10 +373,10 @@ static void be_odd_and_leave(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0];
     switch (variant) {
     case 0:
-        say_pulse(s, &(kl_pulse){.chunk = 1000, .task = UINT64_MAX, .elapsed_s = 1e300});
+        say_heartbeat(s, &(kl_heartbeat){.chunk = 1000, .task = UINT64_MAX, .elapsed_s = 1e300});
         break;
     case 1:
-        say_pulse(s, &(kl_pulse){.chunk = a->chunk, .task = a->lo + 1, .usual_share = 1e300});
+        say_heartbeat(s, &(kl_heartbeat){.chunk = a->chunk, .task = a->lo + 1, .usual_share = 1e300});
         break;
     case 2: /* it has begun all of it */
         say_part(s, a->chunk, a->lo + 1, a->lo + 1);
@@ -578,7 +578,7 @@ int main(void) {
         cmocka_unit_test(malformed_messages_at_every_step),
         cmocka_unit_test(results_that_do_not_fit_the_chunks),
         cmocka_unit_test(tasks_that_are_not_its_to_give_back),
-        cmocka_unit_test(pulses_that_cannot_be),
+        cmocka_unit_test(heartbeats_that_cannot_be),
         cmocka_unit_test(oddities_that_do_no_harm),
         cmocka_unit_test(workers_of_another_version_are_refused_by_name),
         cmocka_unit_test(tasks_for_other_shared_data_are_refused),

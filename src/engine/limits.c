@@ -1,7 +1,7 @@
 /* What a task may take. One that takes longer, or more memory, has failed; and as nothing can interrupt it,
  * its process is ended, and another one takes its place.
  *
- *   worker ── PULSE: the task at hand, its time, its process's memory ──▶ master
+ *   worker ── HEARTBEAT: the task at hand, its time, its process's memory ──▶ master
  *          ◀── RENEW, when it is too much ──                              and kills the process, if it is its
  * own */
 #include <math.h>
@@ -18,12 +18,12 @@ static double usual_s(const kl_master *m, const member *one, const kl_chunk *chu
     return units * (own_s > 0 ? own_s : m->balance.snapshot.unit_s.mean);
 }
 
-/* The chunk at whose task the worker is, as its last pulse said; NULL: it has got on since then. */
+/* The chunk at whose task the worker is, as its last heartbeat said; NULL: it has got on since then. */
 static const kl_chunk *chunk_at_hand(const member *one) {
     const kl_chunk *chunk = one->chunk_count > 0 ? one->chunks : NULL;
-    const kl_pulse *p = &one->pulse;
+    const kl_heartbeat *p = &one->heartbeat;
     bool current =
-        chunk && one->pulse_s > 0 && p->chunk == chunk->id && p->task >= chunk->at && p->task < chunk->hi;
+        chunk && one->heartbeat_s > 0 && p->chunk == chunk->id && p->task >= chunk->at && p->task < chunk->hi;
     return current ? chunk : NULL;
 }
 
@@ -37,7 +37,7 @@ static double limit_s(const kl_master *m, double task_usual_s) {
 typedef enum excess { NONE, TIME, MEMORY } excess;
 
 static excess excess_of(const kl_master *m, const member *one, const kl_chunk *chunk, double *most_s) {
-    const kl_pulse *p = &one->pulse;
+    const kl_heartbeat *p = &one->heartbeat;
     *most_s = limit_s(m, usual_s(m, one, chunk, p->task));
     if (p->elapsed_s > *most_s)
         return TIME;
@@ -70,8 +70,8 @@ kilter_status kl_master_check_hand(kl_master *m, member *one, kilter_error *erro
         snprintf(why, 120, "it took more than the %.4g s it may take", most_s);
     else
         snprintf(why, 120, "its worker took %.0f MB of memory, and may take %.0f",
-                 1e-6 * (double)one->pulse.memory, 1e-6 * (double)m->run.limits.worker_memory);
-    uint64_t task = one->pulse.task;
+                 1e-6 * (double)one->heartbeat.memory, 1e-6 * (double)m->run.limits.worker_memory);
+    uint64_t task = one->heartbeat.task;
     kilter_status status = chunk->stale ? KILTER_OK : kl_master_fail_attempt(m, one, chunk, task, why, error);
     return status == KILTER_OK ? end_worker(m, one, task, why, error) : status;
 }
@@ -102,8 +102,8 @@ kl_late kl_master_late(const kl_master *m) {
         const kl_chunk *chunk = one->stage == WORKING ? chunk_at_hand(one) : NULL;
         if (!chunk || chunk->stale)
             continue;
-        kl_late late = {.task = one->pulse.task, .worker = one->number};
-        late.elapsed_s = one->pulse.elapsed_s + kl_now_s(&m->options.clock) - one->pulse_s;
+        kl_late late = {.task = one->heartbeat.task, .worker = one->number};
+        late.elapsed_s = one->heartbeat.elapsed_s + kl_now_s(&m->options.clock) - one->heartbeat_s;
         late.usual_s = usual_s(m, one, chunk, late.task);
         bool is_late = late.usual_s > 0 && late.elapsed_s > fmax(LATE_LEAST_S, LATE_TIMES * late.usual_s);
         if (is_late && late.elapsed_s > latest.elapsed_s)

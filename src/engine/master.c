@@ -60,12 +60,12 @@ void kl_master_free(kl_master *m) {
 
 /* --- work --- */
 
-static kilter_status on_pulse(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
-    kl_pulse pulse;
-    if (one->stage < WORKING || !kl_wire_get_pulse(message->data, message->size, &pulse))
+static kilter_status on_heartbeat(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
+    kl_heartbeat heartbeat;
+    if (one->stage < WORKING || !kl_wire_get_heartbeat(message->data, message->size, &heartbeat))
         return kl_master_expel(m, one, "sent a malformed message", error);
-    one->pulse = pulse;
-    one->pulse_s = one->heard_s;
+    one->heartbeat = heartbeat;
+    one->heartbeat_s = one->heard_s;
     return kl_master_check_hand(m, one, error);
 }
 
@@ -89,8 +89,8 @@ static kilter_status on_message(kl_master *m, member *one, kl_message *message, 
         return kl_master_on_leave(m, one, message, error);
     case KL_RENEW:
         return kl_master_on_renewal(m, one, message, error);
-    case KL_PULSE:
-        return on_pulse(m, one, message, error);
+    case KL_HEARTBEAT:
+        return on_heartbeat(m, one, message, error);
     case KL_RESULTS:
         return kl_master_on_results(m, one, message, error);
     default:

@@ -32,8 +32,8 @@ typedef struct member {
     double heard_s;                /* when its last message came */
     double cpu_s, delay_s;         /* of its process so far, as it told last; cpu_s 0: it never did */
     double run_cpu_s, run_delay_s; /* the same, in this run */
-    kl_pulse pulse;                /* its last heartbeat, which came at pulse_s; 0: none has */
-    double pulse_s;
+    kl_heartbeat heartbeat;        /* its last heartbeat, which came at heartbeat_s; 0: none has */
+    double heartbeat_s;
     kl_probe probe;
     kl_chunk *chunks; /* at the worker, oldest first */
     uint32_t chunk_count;

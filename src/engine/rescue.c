@@ -47,9 +47,9 @@ static uint64_t coming(const kl_master *m, const kl_chunk *chunk) {
 /* A heartbeat that is not sent is asked for. */
 static void take_heartbeat(const kl_master *m, member *one) {
     double at_s;
-    if (!m->options.heartbeat || !m->options.heartbeat(m->options.self, one->peer, &one->pulse, &at_s))
+    if (!m->options.heartbeat || !m->options.heartbeat(m->options.self, one->peer, &one->heartbeat, &at_s))
         return;
-    one->pulse_s = at_s;
+    one->heartbeat_s = at_s;
     one->heard_s = fmax(one->heard_s, at_s);
 }
 
@@ -60,10 +60,10 @@ static kl_hand hand_of(const kl_master *m, member *one, const kl_chunk *first) {
         return hand;
     take_heartbeat(m, one);
     hand.heard_s = one->heard_s;
-    const kl_pulse *p = &one->pulse;
-    if (!(one->pulse_s > 0) || p->chunk != first->id || p->task < first->at || !(p->elapsed_s > 0))
+    const kl_heartbeat *p = &one->heartbeat;
+    if (!(one->heartbeat_s > 0) || p->chunk != first->id || p->task < first->at || !(p->elapsed_s > 0))
         return hand;
-    hand.elapsed_s = p->elapsed_s + (one->heard_s - one->pulse_s);
+    hand.elapsed_s = p->elapsed_s + (one->heard_s - one->heartbeat_s);
     hand.share = p->usual_share > 0 ? p->cpu_s / p->elapsed_s / p->usual_share : 1;
     return hand;
 }

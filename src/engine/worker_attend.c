@@ -19,26 +19,26 @@ static bool is_still_at_it(kl_worker *w, double now_s) {
         return true;
     *a = (attended){.seen = true, .task = w->hand.done, .since_s = now_s};
     a->busy_s = w->attendance.busy_s(w->attendance.self);
-    a->pulse_due_s = w->hand.began_s + KL_PULSE_S;
+    a->heartbeat_due_s = w->hand.began_s + KL_HEARTBEAT_S;
     return false;
 }
 
-void kl_worker_name_task(const kl_worker *w, kl_pulse *pulse) {
+void kl_worker_name_task(const kl_worker *w, kl_heartbeat *heartbeat) {
     const queued *chunk = w->queue.first;
-    pulse->chunk = chunk->head.chunk;
-    pulse->task = chunk->head.lo + chunk->at;
-    pulse->usual_share = w->share.usual;
+    heartbeat->chunk = chunk->head.chunk;
+    heartbeat->task = chunk->head.lo + chunk->at;
+    heartbeat->usual_share = w->share.usual;
 }
 
 /* Before it was seen the task had its core, as far as anybody knows. */
-static kilter_status send_pulse(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
+static kilter_status send_heartbeat(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
-    kl_pulse pulse = {.elapsed_s = now_s - w->hand.began_s, .memory = memory};
-    pulse.cpu_s = w->attendance.busy_s(w->attendance.self) - a->busy_s + (a->since_s - w->hand.began_s);
-    kl_worker_name_task(w, &pulse);
+    kl_heartbeat heartbeat = {.elapsed_s = now_s - w->hand.began_s, .memory = memory};
+    heartbeat.cpu_s = w->attendance.busy_s(w->attendance.self) - a->busy_s + (a->since_s - w->hand.began_s);
+    kl_worker_name_task(w, &heartbeat);
     kl_buffer out = {0};
-    kl_wire_put_pulse(&out, &pulse);
-    a->pulse_due_s = now_s + KL_PULSE_S;
+    kl_wire_put_heartbeat(&out, &heartbeat);
+    a->heartbeat_due_s = now_s + KL_HEARTBEAT_S;
     return kl_worker_post(w, &out, error);
 }
 
@@ -65,8 +65,8 @@ static kilter_status attend(kl_worker *w, double now_s, uint64_t memory, kilter_
         status = kl_worker_give_all_back(w, error);
     if (status == KILTER_OK && (ask || late))
         status = kl_worker_flush(w, ask, error);
-    if (status == KILTER_OK && (over || now_s >= a->pulse_due_s))
-        status = send_pulse(w, now_s, memory, error);
+    if (status == KILTER_OK && (over || now_s >= a->heartbeat_due_s))
+        status = send_heartbeat(w, now_s, memory, error);
     a->over |= over;
     return status;
 }

@@ -183,7 +183,7 @@ typedef struct attended {
     bool seen;
     bool over;              /* its process had more memory than it may, and the master was told */
     double since_s, busy_s; /* when it was first seen, and the CPU time used by then */
-    double pulse_due_s;
+    double heartbeat_due_s;
 } attended;
 
 struct kl_worker {

@@ -24,7 +24,7 @@ typedef struct word {
     double cpu_s, delay_s; /* RESULTS */
     bool last;             /* RESULTS: of the last segment */
     kl_part part;          /* RETURN; RESULTS: tasks of the last segment */
-    kl_pulse pulse;
+    kl_heartbeat heartbeat;
     char text[160]; /* REFUSE, LEAVE */
 } word;
 
@@ -157,8 +157,8 @@ static void read_word(const kl_message *m, word *w) {
         read_results(m, w);
     else if (w->type == KL_RETURN)
         assert_true(kl_wire_get_part(m->data, m->size, &w->part));
-    else if (w->type == KL_PULSE)
-        assert_true(kl_wire_get_pulse(m->data, m->size, &w->pulse));
+    else if (w->type == KL_HEARTBEAT)
+        assert_true(kl_wire_get_heartbeat(m->data, m->size, &w->heartbeat));
     else
         kl_wire_get_text(m->data, m->size, w->text, sizeof w->text);
 }
@@ -458,11 +458,11 @@ static void what_is_ready_does_not_wait_for_a_long_task(void **state) {
     assert_int_equal(s.words[0].type, KL_RESULTS);
     assert_true(s.words[0].part.hi == 3 && !s.words[0].more);
     for (int i = 1; i < 4; i++) {
-        const kl_pulse *pulse = &s.words[i].pulse;
-        assert_int_equal(s.words[i].type, KL_PULSE);
-        assert_true(pulse->chunk == 1 && pulse->task == 3);
-        assert_true(fabs(pulse->elapsed_s - KL_PULSE_S * i) < 0.02 * i);
-        assert_true(fabs(pulse->cpu_s / pulse->elapsed_s - 0.4) < 0.05);
+        const kl_heartbeat *heartbeat = &s.words[i].heartbeat;
+        assert_int_equal(s.words[i].type, KL_HEARTBEAT);
+        assert_true(heartbeat->chunk == 1 && heartbeat->task == 3);
+        assert_true(fabs(heartbeat->elapsed_s - KL_HEARTBEAT_S * i) < 0.02 * i);
+        assert_true(fabs(heartbeat->cpu_s / heartbeat->elapsed_s - 0.4) < 0.05);
     }
     close_scene(&s);
 }
@@ -473,7 +473,7 @@ static void take_a_tenth(scene *s) {
     s->during_task++;
 }
 
-static void a_pulse_tells_the_usual_share_of_cpu_time(void **state) {
+static void a_heartbeat_tells_the_usual_share_of_cpu_time(void **state) {
     (void)state;
     scene s;
     kl_inproc_stepped timing;
@@ -486,7 +486,7 @@ static void a_pulse_tells_the_usual_share_of_cpu_time(void **state) {
     s.during = take_long;
     run_dry(&s);
     hear(&s);
-    assert_true(fabs(find(&s, KL_PULSE)->pulse.usual_share - 0.8) < 1e-9);
+    assert_true(fabs(find(&s, KL_HEARTBEAT)->heartbeat.usual_share - 0.8) < 1e-9);
     close_scene(&s);
 }
 
@@ -524,7 +524,7 @@ static void grow(scene *s) {
     s->memory += 950;
     s->now_s += 0.1;
     attend(s);
-    assert_null(find(s, KL_PULSE));
+    assert_null(find(s, KL_HEARTBEAT));
     s->memory += 100;
     attend_late(s);
 }
@@ -540,7 +540,7 @@ static void a_worker_with_too_much_memory_tells_and_is_replaced(void **state) {
     assert_int_equal(turn(&s, NULL), KILTER_OK);
     assert_int_equal(turn(&s, NULL), KILTER_ENDED);
     hear(&s);
-    assert_int_equal(find(&s, KL_PULSE)->pulse.memory, 1050);
+    assert_int_equal(find(&s, KL_HEARTBEAT)->heartbeat.memory, 1050);
     assert_non_null(strstr(find(&s, KL_RENEW)->text, "of memory, and may take"));
     assert_string_equal(kl_worker_renewal(s.worker), find(&s, KL_RENEW)->text);
     close_scene(&s);
@@ -807,7 +807,7 @@ int main(void) {
         cmocka_unit_test(who_leaves_ends_its_task_and_gives_back_the_rest),
         cmocka_unit_test(an_idle_worker_leaves_at_once),
         cmocka_unit_test(what_is_ready_does_not_wait_for_a_long_task),
-        cmocka_unit_test(a_pulse_tells_the_usual_share_of_cpu_time),
+        cmocka_unit_test(a_heartbeat_tells_the_usual_share_of_cpu_time),
         cmocka_unit_test(results_tell_cpu_time_and_what_others_had_of_the_core),
         cmocka_unit_test(a_worker_with_too_much_memory_tells_and_is_replaced),
         cmocka_unit_test(chunks_of_one_task_cost_one_message_each),

@@ -63,11 +63,11 @@ typedef struct kl_additions {
 /* The workers that the master started itself; local.c */
 typedef struct kl_locals {
     kl_socket_dir dir;
-    char *socket;        /* in it; NULL: none */
-    kl_nursery *nursery; /* NULL: no local processes */
-    local_worker *list;  /* as many as the farm has workers */
-    uint32_t cores_each; /* of a local worker; 0: they are not bound */
-    uint32_t deaths;     /* of local workers, in a row, without a task finished in between */
+    char *socket;              /* in it; NULL: none */
+    kl_supervisor *supervisor; /* NULL: no local processes */
+    local_worker *list;        /* as many as the farm has workers */
+    uint32_t cores_each;       /* of a local worker; 0: they are not bound */
+    uint32_t deaths;           /* of local workers, in a row, without a task finished in between */
     uint64_t finished_at_death;
     kl_inproc *hub;
     thread_worker *threads;

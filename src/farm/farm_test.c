@@ -400,7 +400,7 @@ static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state
     }
 }
 
-static int ends_the_nursery(const kilter_task *task, kilter_result *result, void *state) {
+static int ends_the_supervisor(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result, (void)state;
     kill(getppid(), SIGKILL); /* which takes all workers along */
     pause();
@@ -409,7 +409,7 @@ static int ends_the_nursery(const kilter_task *task, kilter_result *result, void
 
 static void when_all_workers_are_dead_the_run_ends(void **state) {
     (void)state;
-    kilter_farm *farm = open_farm((kilter_farm_options){.work = ends_the_nursery, .workers = 2}, "none");
+    kilter_farm *farm = open_farm((kilter_farm_options){.work = ends_the_supervisor, .workers = 2}, "none");
     kilter_error error;
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 10}, &error), KILTER_ERR_NO_WORKER);
     assert_non_null(strstr(error.text, "10 of 10 tasks not done"));

@@ -46,7 +46,7 @@ static void *thread_worker_main(void *arg) {
     return NULL;
 }
 
-/* Also in the nursery, when the master was killed. */
+/* Also in the supervisor, when the master was killed. */
 static void remove_socket(void *farm) {
     kilter_farm *f = farm;
     if (f->local.socket)
@@ -70,9 +70,9 @@ kilter_status kl_farm_start_processes(kilter_farm *f, kilter_error *error) {
         return KILTER_ERR_USAGE;
     f->local.cores_each = cores_each(f);
     f->settings.arenas = kl_arenas_open(f->workers);
-    status = kl_nursery_open(local_worker_process, remove_socket, f, &f->local.nursery, error);
+    status = kl_supervisor_open(local_worker_process, remove_socket, f, &f->local.supervisor, error);
     for (uint32_t i = 0; i < f->workers && status == KILTER_OK; i++)
-        status = kl_nursery_start(f->local.nursery, i, error);
+        status = kl_supervisor_start(f->local.supervisor, i, error);
     return status == KILTER_OK
                ? kl_zmq_listen(f->local.socket,
                                &(kl_zmq_options){.lost_after_s = f->settings.options.lost_after_s,
@@ -118,12 +118,12 @@ static void take_news(kilter_farm *f, const kl_child_news *news) {
 
 static void read_news(kilter_farm *f) {
     kl_child_news news;
-    while (f->local.nursery && kl_nursery_next(f->local.nursery, 0, &news))
+    while (f->local.supervisor && kl_supervisor_next(f->local.supervisor, 0, &news))
         take_news(f, &news);
 }
 
 static local_worker *find_local(kilter_farm *f, uint64_t pid) {
-    for (uint32_t i = 0; f->local.nursery && i < f->workers; i++)
+    for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++)
         if ((uint64_t)f->local.list[i].pid == pid)
             return &f->local.list[i];
     return NULL;
@@ -133,9 +133,9 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
  * still lives may come back by itself. */
 static uint32_t tell_who_comes(kilter_farm *f) {
     uint32_t coming = 0;
-    bool any_lives = f->local.nursery &&
-                     kl_nursery_under_way(f->local.nursery) > 0; /* else the nursery may be gone, too */
-    for (uint32_t i = 0; f->local.nursery && i < f->workers; i++) {
+    bool any_lives = f->local.supervisor && kl_supervisor_under_way(f->local.supervisor) >
+                                                0; /* else the supervisor may be gone, too */
+    for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++) {
         const local_worker *local = &f->local.list[i];
         coming += (local->lost && local->ended) || (any_lives && (local->lost || local->replacing));
     }
@@ -154,7 +154,8 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     if (!local) /* or it has not been heard yet which process it is */
         read_news(f);
     local = local ? local : find_local(f, pid);
-    while (local && !local->ended && kl_nursery_next(f->local.nursery, until_s - kl_now_s(&f->clock), &news))
+    while (local && !local->ended &&
+           kl_supervisor_next(f->local.supervisor, until_s - kl_now_s(&f->clock), &news))
         take_news(f, &news);
     if (!local)
         return;
@@ -191,7 +192,7 @@ static void kill_frozen(kilter_farm *f, uint32_t number) {
                   !kl_master_sees(f->master, (uint64_t)local->pid);
     bool to_kill = local->kill_at_s > 0 && now_s >= local->kill_at_s;
     if ((to_kill || unseen) && !kl_process_is_held(local->pid))
-        kl_nursery_end(f->local.nursery, number);
+        kl_supervisor_end(f->local.supervisor, number);
 }
 
 /* Where workers die and die and nothing gets done, starting more helps nobody. */
@@ -211,15 +212,15 @@ static bool is_worth_replacing(kilter_farm *f, const local_worker *local) {
 
 double kl_farm_tend_local(kilter_farm *f) {
     read_news(f);
-    for (uint32_t i = 0; f->local.nursery && i < f->workers; i++) {
+    for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++) {
         local_worker *local = &f->local.list[i];
         if (local->lost && !local->ended && kl_master_knows(f->master, (uint64_t)local->pid))
             local->lost = false, local->kill_at_s = 0; /* it came back */
         kill_frozen(f, i);
         if (local->ended && local->lost) {
             local->lost = false;
-            local->replacing =
-                is_worth_replacing(f, local) && kl_nursery_start(f->local.nursery, i, NULL) == KILTER_OK;
+            local->replacing = is_worth_replacing(f, local) &&
+                               kl_supervisor_start(f->local.supervisor, i, NULL) == KILTER_OK;
             local->ended = !local->replacing;
             local->renewed = false;
             local->pid = 0;
@@ -235,7 +236,7 @@ double kl_farm_tend_local(kilter_farm *f) {
 static uint32_t locals_ended(kilter_farm *f, const char **how) {
     uint32_t ended = 0;
     read_news(f);
-    for (uint32_t i = 0; f->local.nursery && i < f->workers; i++) {
+    for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++) {
         ended += f->local.list[i].ended;
         *how = f->local.list[i].ended ? f->local.list[i].how : *how;
     }
@@ -253,7 +254,7 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
         if (kl_master_ready(f->master) + lost >= f->workers)
             break;
         /* who could not start says so, but for a process, which may just end */
-        if ((status = kl_master_turn(f->master, f->local.nursery ? TEND_S : -1, error)) != KILTER_OK)
+        if ((status = kl_master_turn(f->master, f->local.supervisor ? TEND_S : -1, error)) != KILTER_OK)
             return status;
     }
     const char *loss = kl_master_last_loss(f->master);
@@ -267,10 +268,10 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
 }
 
 void kl_farm_finish_local(kilter_farm *f) {
-    for (uint32_t i = 0; f->local.nursery && i < f->workers; i++)
+    for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++)
         if (f->local.list[i].replacing) /* it may not be connected yet, and would wait for a master */
-            kl_nursery_end(f->local.nursery, i);
-    kl_nursery_close(f->local.nursery, FINISH_PATIENCE_S);
+            kl_supervisor_end(f->local.supervisor, i);
+    kl_supervisor_close(f->local.supervisor, FINISH_PATIENCE_S);
     for (uint32_t i = 0; f->local.threads && i < f->workers; i++)
         if (f->local.threads[i].started)
             pthread_join(f->local.threads[i].thread, NULL);

@@ -190,7 +190,7 @@ static void part_with(part *m) {
     end_plot(m->plot);
 }
 
-static void work_is_given_back_and_pulses_come_while_a_task_runs(void **state) {
+static void work_is_given_back_and_heartbeats_come_while_a_task_runs(void **state) {
     (void)state;
     part m;
     plot *p = new_plot();
@@ -200,10 +200,11 @@ static void work_is_given_back_and_pulses_come_while_a_task_runs(void **state) {
     kl_wire_put_part(&m.out, KL_RECALL, &(kl_part){1, 0, 10});
     say(&m);
     expect_return(&m, 1);
-    kl_pulse pulse;
-    kl_message message = next_message(&m, KL_PULSE);
-    assert_true(kl_wire_get_pulse(message.data, message.size, &pulse));
-    assert_true(pulse.chunk == 1 && pulse.task == 0 && pulse.elapsed_s > 0 && pulse.cpu_s <= pulse.elapsed_s);
+    kl_heartbeat heartbeat;
+    kl_message message = next_message(&m, KL_HEARTBEAT);
+    assert_true(kl_wire_get_heartbeat(message.data, message.size, &heartbeat));
+    assert_true(heartbeat.chunk == 1 && heartbeat.task == 0 && heartbeat.elapsed_s > 0 &&
+                heartbeat.cpu_s <= heartbeat.elapsed_s);
     kl_message_release(&message);
     assert_int_equal(p->done, 0);
     atomic_store(&p->hold, false);
@@ -453,7 +454,7 @@ static void workers_of_a_master_that_stays_away_end_and_say_so(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_is_given_back_and_pulses_come_while_a_task_runs),
+        cmocka_unit_test(work_is_given_back_and_heartbeats_come_while_a_task_runs),
         cmocka_unit_test(sigterm_is_not_lost_when_the_master_is),
         cmocka_unit_test(sigterm_lets_the_task_at_hand_end),
         cmocka_unit_test(sigterm_ends_an_idle_worker),

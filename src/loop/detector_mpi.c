@@ -27,8 +27,8 @@ static const double NEWS_S = 2; /* after an error of MPI's, that a rank is dead 
 
 _Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES, "last words are said in one piece");
 
-struct kl_watch {        /* rank 0's */
-    kl_lifelines *lines; /* the thread's */
+struct kl_watch {       /* rank 0's */
+    kl_liveness *lines; /* the thread's */
     uint32_t ranks;
     pthread_t thread;
     int over;           /* an eventfd: readable when the watch is to end */
@@ -39,17 +39,17 @@ struct kl_watch {        /* rank 0's */
 
 /* --- rank 0's thread --- */
 
-static void tell(kl_lifelines **lines, size_t others, const kl_last_words *words) {
+static void tell(kl_liveness **lines, size_t others, const kl_last_words *words) {
     for (size_t i = 0; i < others; i++)
-        kl_lifelines_say(*lines, i, words, sizeof *words);
-    kl_lifelines_close(*lines);
+        kl_liveness_say(*lines, i, words, sizeof *words);
+    kl_liveness_close(*lines);
     *lines = NULL;
 }
 
 /* Return the last words on the line of `rank`, which has been cut. */
-static kl_last_words words_of(const kl_lifelines *lines, int rank) {
+static kl_last_words words_of(const kl_liveness *lines, int rank) {
     kl_last_words words;
-    if (!kl_lifelines_heard(lines, &words, sizeof words))
+    if (!kl_liveness_heard(lines, &words, sizeof words))
         return (kl_last_words){.rank = rank};
     words.text[sizeof words.text - 1] = '\0';
     return words;
@@ -68,11 +68,11 @@ static void take_leave(struct kl_watch *w, int rank) {
 
 static void *watch(void *self) {
     struct kl_watch *w = self;
-    struct pollfd polled[] = {{.fd = kl_lifelines_fd(w->lines), .events = POLLIN},
+    struct pollfd polled[] = {{.fd = kl_liveness_fd(w->lines), .events = POLLIN},
                               {.fd = w->over, .events = POLLIN}};
     size_t which;
     while (w->lines && (poll(polled, 2, -1) >= 0 || errno == EINTR) && !polled[1].revents) {
-        while (w->lines && kl_lifelines_cut(w->lines, &which))
+        while (w->lines && kl_liveness_cut(w->lines, &which))
             take_leave(w, (int)which + 1);
         kl_nap_s(PAUSE_S);
     }
@@ -82,7 +82,7 @@ static void *watch(void *self) {
 /* --- its beginning and end --- */
 
 /* NULL: then nobody can connect. */
-static struct kl_watch *new_watch(kl_lifelines *lines, uint32_t ranks) {
+static struct kl_watch *new_watch(kl_liveness *lines, uint32_t ranks) {
     struct kl_watch *w = calloc(1, sizeof *w);
     int over = eventfd(0, EFD_CLOEXEC);
     if (w)
@@ -92,13 +92,13 @@ static struct kl_watch *new_watch(kl_lifelines *lines, uint32_t ranks) {
     if (over >= 0)
         close(over);
     free(w);
-    kl_lifelines_close(lines);
+    kl_liveness_close(lines);
     return NULL;
 }
 
 /* Gives the lines that are left; NULL: all have been told already. */
-static kl_lifelines *end_watch(struct kl_watch *w) {
-    kl_lifelines *lines;
+static kl_liveness *end_watch(struct kl_watch *w) {
+    kl_liveness *lines;
     eventfd_write(w->over, 1);
     pthread_join(w->thread, NULL);
     lines = w->lines;
@@ -142,10 +142,10 @@ static bool has_ended(kl_detector *d, bool *closed) {
         d->watch = NULL;
         return true;
     }
-    if (!d->lines || !kl_lifelines_cut(d->lines, &which))
+    if (!d->lines || !kl_liveness_cut(d->lines, &which))
         return false;
     d->words = words_of(d->lines, 0);
-    kl_lifelines_close(d->lines);
+    kl_liveness_close(d->lines);
     d->lines = NULL;
     *closed = d->words.closed;
     return !*closed;
@@ -199,9 +199,9 @@ void kl_detector_free(kl_detector *d) {
     free(d->invitations);
 }
 
-static void write_invitation(const kl_lifelines *lines, uint32_t rank, uint8_t *invitations) {
+static void write_invitation(const kl_liveness *lines, uint32_t rank, uint8_t *invitations) {
     kl_buffer invitation = {0};
-    kl_lifelines_invite(lines, rank - 1, &invitation);
+    kl_liveness_invite(lines, rank - 1, &invitation);
     if (!invitation.failed && invitation.size + 4 <= INVITATION_BYTES) {
         uint32_t size = (uint32_t)invitation.size;
         memcpy(invitations + rank * INVITATION_BYTES, &size, 4);
@@ -211,8 +211,8 @@ static void write_invitation(const kl_lifelines *lines, uint32_t rank, uint8_t *
 }
 
 static void begin_watch(kl_detector *d) {
-    kl_lifelines *lines = NULL;
-    if (kl_lifelines_listen(d->group->ranks - 1, LOST_AFTER_S, &lines, NULL) != KILTER_OK)
+    kl_liveness *lines = NULL;
+    if (kl_liveness_listen(d->group->ranks - 1, LOST_AFTER_S, &lines, NULL) != KILTER_OK)
         return;
     for (uint32_t r = 1; r < d->group->ranks; r++)
         write_invitation(lines, r, d->invitations);
@@ -236,7 +236,7 @@ static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *err
         uint32_t size;
         memcpy(&size, d->invitations, 4);
         if (size > 0 && size + 4 <= INVITATION_BYTES)
-            kl_lifelines_connect(d->invitations + 4, size, LOST_AFTER_S, d->patience_s / 2, &d->lines, NULL);
+            kl_liveness_connect(d->invitations + 4, size, LOST_AFTER_S, d->patience_s / 2, &d->lines, NULL);
     }
     double without = d->group->rank > 0 && !d->lines;
     if (status == KILTER_OK)

@@ -3,7 +3,7 @@
 #define KL_DETECTOR_MPI_H
 
 #include "loop/group_mpi.h"
-#include "transport/lifeline_mpi.h"
+#include "transport/liveness_mpi.h"
 
 typedef struct kl_last_words { /* of a rank that leaves the loop, or of rank 0 about another rank */
     int rank;
@@ -14,7 +14,7 @@ typedef struct kl_last_words { /* of a rank that leaves the loop, or of rank 0 a
 typedef struct kl_detector {
     kl_group *group;
     struct kl_watch *watch; /* rank 0's over the lines to the others; NULL: none */
-    kl_lifelines *lines;    /* the others', to rank 0; NULL: none */
+    kl_liveness *lines;     /* the others', to rank 0; NULL: none */
     uint8_t *invitations;   /* to connect; NULL once the loop is open */
     double patience_s;      /* others may be silent for so long while the loop is opened or closed */
     double until_s;         /* no later than then; 0: for ever, as lines tell of a death */

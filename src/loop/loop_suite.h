@@ -52,9 +52,9 @@ static inline struct rlimit little_more(void) {
 static inline void suite_begin(void) {
     bool started;
     int provided;
-    kl_mpi_vigil *vigil;
-    CHECK_OK(kl_mpi_start(&started, &provided, &vigil, error));
-    kl_mpi_started(vigil);
+    kl_mpi_watchdog *watchdog;
+    CHECK_OK(kl_mpi_start(&started, &provided, &watchdog, error));
+    kl_mpi_started(watchdog);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 }

@@ -31,7 +31,7 @@ static void put_gap(kl_buffer *out, size_t size) {
 #define HELLO2(X)  X(label, program_version) X(flag, attends)
 #define WELCOME(X) X(u32, worker) X(u64, tasks_most) X(u64, memory_most)
 #define PART(X)    X(u64, chunk) X(u64, lo) X(u64, hi)
-#define PULSE(X)   X(u64, chunk) X(u64, task) X(time, elapsed_s) X(time, cpu_s) X(time, usual_share) X(u64, memory)
+#define HEARTBEAT(X)   X(u64, chunk) X(u64, task) X(time, elapsed_s) X(time, cpu_s) X(time, usual_share) X(u64, memory)
 #define CHUNK(X)   X(u64, run) X(u64, chunk) X(u64, lo) X(u64, count) X(u64, shared) X(u64, result_bytes) \
                    X(time, lead_s) X(time, held_s)
 #define RESULTS(X) X(flag, more) X(u32, segments) X(time, sent_s) X(time, cpu_s) X(time, delay_s) \
@@ -124,14 +124,14 @@ static bool positive(double x) {
     return isfinite(x) && x > 0;
 }
 
-void kl_wire_put_pulse(kl_buffer *out, const kl_pulse *m) {
-    kl_put_u8(out, KL_PULSE);
-    PULSE(KL_PUT_MEMBER)
+void kl_wire_put_heartbeat(kl_buffer *out, const kl_heartbeat *m) {
+    kl_put_u8(out, KL_HEARTBEAT);
+    HEARTBEAT(KL_PUT_MEMBER)
 }
 
-bool kl_wire_get_pulse(const void *data, size_t size, kl_pulse *m) {
+bool kl_wire_get_heartbeat(const void *data, size_t size, kl_heartbeat *m) {
     kl_reader body = body_of(data, size), *r = &body;
-    PULSE(KL_GET_MEMBER)
+    HEARTBEAT(KL_GET_MEMBER)
     return kl_reader_done(r);
 }
 

@@ -10,7 +10,7 @@
  *                                ◀─────    SHARED   shared data of the runs from now on
  *                                ◀─────    CHUNK    tasks [lo, lo + count)
  *   RESULTS (and: send more)     ─────▶
- *   PULSE    the task at hand    ─────▶
+ *   HEARTBEAT    the task at hand    ─────▶
  *                                ◀─────    RECALL   give back what you have not begun of a chunk
  *   RETURN   its end comes back  ─────▶
  *                                ◀─────    RELEASE  finish the task at hand, give back the rest, and go
@@ -44,7 +44,7 @@ typedef enum kl_message_type {
     KL_RECALL,
     KL_RETURN,
     KL_LEAVE,
-    KL_PULSE,
+    KL_HEARTBEAT,
     KL_RENEW,
 } kl_message_type;
 
@@ -57,7 +57,7 @@ typedef struct kl_hello {
     uint64_t pid;
     char host[128], binding[32], program[128];
     char program_version[64]; /* "": the program does not say */
-    bool attends;             /* it answers, and sends PULSEs, while a task runs */
+    bool attends;             /* it answers, and sends HEARTBEATs, while a task runs */
 } kl_hello;
 
 void kl_wire_put_hello(kl_buffer *out, const kl_hello *hello);
@@ -97,16 +97,16 @@ void kl_wire_put_part(kl_buffer *out, kl_message_type type, const kl_part *part)
 bool kl_wire_get_part(const void *data, size_t size, kl_part *part);
 
 /* How a task that takes long gets on. */
-typedef struct kl_pulse {
+typedef struct kl_heartbeat {
     uint64_t chunk, task;
     double elapsed_s;   /* since it was begun */
     double cpu_s;       /* that the worker's thread has used for it */
     double usual_share; /* CPU time over elapsed time in the tasks it has finished; 0: not known */
     uint64_t memory;    /* bytes its process took since it joined; 0: it was not asked to look */
-} kl_pulse;
+} kl_heartbeat;
 
-void kl_wire_put_pulse(kl_buffer *out, const kl_pulse *pulse);
-bool kl_wire_get_pulse(const void *data, size_t size, kl_pulse *pulse);
+void kl_wire_put_heartbeat(kl_buffer *out, const kl_heartbeat *heartbeat);
+bool kl_wire_get_heartbeat(const void *data, size_t size, kl_heartbeat *heartbeat);
 
 /* A chunk: the header, then each task's weight if it has weights, then each task's input if it has inputs. */
 typedef struct kl_chunk_head {

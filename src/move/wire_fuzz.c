@@ -31,10 +31,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint64_t hash;
     kilter_bytes bytes;
     kl_part part;
-    kl_pulse pulse;
+    kl_heartbeat heartbeat;
     kl_wire_get_shared(data, size, &hash, &bytes);
     kl_wire_get_part(data, size, &part);
-    kl_wire_get_pulse(data, size, &pulse);
+    kl_wire_get_heartbeat(data, size, &heartbeat);
     kl_wire_type(data, size);
     kl_wire_get_hello(data, size, &hello);
     kl_wire_get_welcome(data, size, &welcome);

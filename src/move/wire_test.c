@@ -90,16 +90,16 @@ static void parts_of_chunks_survive(void **state) {
     }
 }
 
-static void pulses_survive(void **state) {
+static void heartbeats_survive(void **state) {
     (void)state;
-    const kl_pulse sent[] = {
+    const kl_heartbeat sent[] = {
         {3, 17, 0.5, 0.25, 0.9, 7}, {3, 17, -1, 0, 0, 7}, {3, 17, 1, NAN, 0, 7}, {3, 17, 1, 1, INFINITY, 7}};
     for (int i = 0; i < 4; i++) {
         kl_buffer b = {0};
-        kl_pulse got;
-        kl_wire_put_pulse(&b, &sent[i]);
-        assert_int_equal(kl_wire_type(b.data, b.size), KL_PULSE);
-        assert_int_equal(kl_wire_get_pulse(b.data, b.size, &got), i == 0);
+        kl_heartbeat got;
+        kl_wire_put_heartbeat(&b, &sent[i]);
+        assert_int_equal(kl_wire_type(b.data, b.size), KL_HEARTBEAT);
+        assert_int_equal(kl_wire_get_heartbeat(b.data, b.size, &got), i == 0);
         assert_true(i > 0 || (got.chunk == 3 && got.task == 17 && got.elapsed_s == 0.5 && got.cpu_s == 0.25 &&
                               got.usual_share == 0.9 && got.memory == 7));
         kl_buffer_free(&b);
@@ -272,7 +272,7 @@ int main(void) {
         cmocka_unit_test(text_of_a_peer_cannot_steer_a_terminal),
         cmocka_unit_test(shared_data_comes_with_its_hash),
         cmocka_unit_test(parts_of_chunks_survive),
-        cmocka_unit_test(pulses_survive),
+        cmocka_unit_test(heartbeats_survive),
         cmocka_unit_test(chunks_survive),
         cmocka_unit_test(results_survive),
         cmocka_unit_test(every_shortened_or_lengthened_message_is_refused),

@@ -23,7 +23,7 @@ static const double KL_ANSWERS_AHEAD = 1.5, KL_ANSWER_MEMORY = 0.9, KL_ANSWER_MO
  */
 static const double KL_HELD_S = 1e-3, KL_HELD_TASKS = 1.0 / 32, KL_HELD_LOOKS = 8;
 /* While a task is long its worker tells how it gets on, so often. */
-static const double KL_PULSE_S = 0.25;
+static const double KL_HEARTBEAT_S = 0.25;
 /* So many times in a row the master asks what to do about workers that end late. */
 enum { KL_RESCUES_AT_ONCE = 16 };
 

@@ -478,20 +478,20 @@ static bool is_stopped(const kl_sim *s, const kl_host *host, double at_s) {
 }
 
 /* They are not simulated one by one: a task of an hour would have thousands, and the master looks at few. */
-static bool heartbeat(void *self, kl_peer peer, kl_pulse *pulse, double *at_s) {
+static bool heartbeat(void *self, kl_peer peer, kl_heartbeat *heartbeat, double *at_s) {
     const kl_sim *s = self;
     const worker *w = &s->workers[peer - MASTER - 1];
     double way_s = 2 * s->farm.cluster->latency_s, passed_s = s->master_s - way_s - w->began_s;
     if (!is_at_task(w))
         return false;
-    for (double k = floor(passed_s / KL_PULSE_S); k > 0; k--) {
-        double sent_s = w->began_s + k * KL_PULSE_S;
+    for (double k = floor(passed_s / KL_HEARTBEAT_S); k > 0; k--) {
+        double sent_s = w->began_s + k * KL_HEARTBEAT_S;
         if (is_stopped(s, w->host, sent_s))
             continue;
         *at_s = sent_s + way_s;
-        *pulse = (kl_pulse){.elapsed_s = sent_s - w->began_s};
-        pulse->cpu_s = host_work_s(s, w->host, w->began_s, sent_s) / w->host->speed;
-        kl_worker_name_task(w->engine, pulse);
+        *heartbeat = (kl_heartbeat){.elapsed_s = sent_s - w->began_s};
+        heartbeat->cpu_s = host_work_s(s, w->host, w->began_s, sent_s) / w->host->speed;
+        kl_worker_name_task(w->engine, heartbeat);
         return true;
     }
     return false;

@@ -154,7 +154,7 @@ void kl_read_end(const char *text, uint64_t *code, uint64_t *signal);
 /* The supervisor of child processes. It can start children while its opener has threads, because it was
  * forked before there were any. Its children are like those of kl_process_start(). Supervisor and children
  * are killed when the thread that opened it ends. */
-typedef struct kl_nursery kl_nursery;
+typedef struct kl_supervisor kl_supervisor;
 typedef struct kl_child_news {
     uint32_t number;
     pid_t pid;    /* 0: the child could not be started */
@@ -165,18 +165,18 @@ typedef struct kl_child_news {
 /* Fork the supervisor. Child `number` runs body(arg, number) and exits with its result; arg has the value of
  * now. If the opener ends without closing the supervisor, on_death(arg) (NULL: nothing) runs in a process of
  * its own after all children have ended. */
-kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg), void *arg,
-                              kl_nursery **nursery, kilter_error *error);
+kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg),
+                                 void *arg, kl_supervisor **supervisor, kilter_error *error);
 /* Request a child; the news report the result. KILTER_ERR_SYSTEM: the supervisor is gone. */
-kilter_status kl_nursery_start(kl_nursery *nursery, uint32_t number, kilter_error *error);
+kilter_status kl_supervisor_start(kl_supervisor *supervisor, uint32_t number, kilter_error *error);
 /* Kill child `number` if it lives; the news report its end. */
-void kl_nursery_end(kl_nursery *nursery, uint32_t number);
+void kl_supervisor_end(kl_supervisor *supervisor, uint32_t number);
 /* Return the next news after at most timeout_s. false: there is none. */
-bool kl_nursery_next(kl_nursery *nursery, double timeout_s, kl_child_news *news);
-uint32_t kl_nursery_under_way(
-    const kl_nursery *nursery); /* number of children requested and not known to have ended */
+bool kl_supervisor_next(kl_supervisor *supervisor, double timeout_s, kl_child_news *news);
+uint32_t kl_supervisor_under_way(
+    const kl_supervisor *supervisor); /* number of children requested and not known to have ended */
 /* Wait for the children for patience_s, kill the remaining ones, free the supervisor. NULL does nothing. */
-void kl_nursery_close(kl_nursery *nursery, double patience_s);
+void kl_supervisor_close(kl_supervisor *supervisor, double patience_s);
 
 /* Let SIGTERM make the eventfd `fd` readable and do nothing else. One fd at a time. NULL, with nothing
  * changed: the program ignores the signal, another fd has it, or there is no memory. */

@@ -182,9 +182,9 @@ static int be_number(void *arg, uint32_t number) {
     return (int)*(uint32_t *)arg;
 }
 
-static kl_child_news next_news(kl_nursery *nursery) {
+static kl_child_news next_news(kl_supervisor *supervisor) {
     kl_child_news news;
-    while (!kl_nursery_next(nursery, 60, &news))
+    while (!kl_supervisor_next(supervisor, 60, &news))
         ;
     return news;
 }
@@ -192,20 +192,20 @@ static kl_child_news next_news(kl_nursery *nursery) {
 static void children_are_started_at_any_time_and_tell_how_they_ended(void **state) {
     (void)state;
     uint32_t code = 7;
-    kl_nursery *nursery;
+    kl_supervisor *supervisor;
     signal(SIGCHLD, SIG_IGN); /* for any way in which the program treats its own children */
-    assert_int_equal(kl_nursery_open(be_number, NULL, &code, &nursery, NULL), KILTER_OK);
+    assert_int_equal(kl_supervisor_open(be_number, NULL, &code, &supervisor, NULL), KILTER_OK);
     const char *const ends[] = {"exited with code 7", "was killed by signal 9 (Killed)"};
     for (int round = 0; round < 50; round++) {
         uint32_t number = (uint32_t)round % 2;
-        assert_int_equal(kl_nursery_start(nursery, number, NULL), KILTER_OK);
-        kl_child_news started = next_news(nursery), ended = next_news(nursery);
+        assert_int_equal(kl_supervisor_start(supervisor, number, NULL), KILTER_OK);
+        kl_child_news started = next_news(supervisor), ended = next_news(supervisor);
         assert_true(!started.ended && ended.ended && started.pid == ended.pid && started.pid > 0);
         assert_true(started.number == number && ended.number == number);
         assert_string_equal(ended.how, ends[number]);
-        assert_int_equal(kl_nursery_under_way(nursery), 0);
+        assert_int_equal(kl_supervisor_under_way(supervisor), 0);
     }
-    kl_nursery_close(nursery, 5);
+    kl_supervisor_close(supervisor, 5);
     signal(SIGCHLD, SIG_DFL);
 }
 
@@ -214,15 +214,15 @@ static void many_children_are_asked_for_at_once(void **state) {
     (void)state;
     enum { MANY = 700 };
     uint32_t code = 0, ended = 0;
-    kl_nursery *nursery;
-    assert_int_equal(kl_nursery_open(be_number, NULL, &code, &nursery, NULL), KILTER_OK);
+    kl_supervisor *supervisor;
+    assert_int_equal(kl_supervisor_open(be_number, NULL, &code, &supervisor, NULL), KILTER_OK);
     for (uint32_t i = 0; i < MANY; i++)
-        assert_int_equal(kl_nursery_start(nursery, 0, NULL), KILTER_OK);
-    assert_int_equal(kl_nursery_under_way(nursery), MANY);
+        assert_int_equal(kl_supervisor_start(supervisor, 0, NULL), KILTER_OK);
+    assert_int_equal(kl_supervisor_under_way(supervisor), MANY);
     while (ended < MANY)
-        ended += next_news(nursery).ended;
-    assert_int_equal(kl_nursery_under_way(nursery), 0);
-    kl_nursery_close(nursery, 5);
+        ended += next_news(supervisor).ended;
+    assert_int_equal(kl_supervisor_under_way(supervisor), 0);
+    kl_supervisor_close(supervisor, 5);
 }
 
 /* True when a process is gone, or is a zombie that its parent has not waited for. */
@@ -241,17 +241,17 @@ static bool is_dead(pid_t pid) {
 static void children_that_stay_are_ended(void **state) {
     (void)state;
     uint32_t code = 0;
-    kl_nursery *nursery;
-    assert_int_equal(kl_nursery_open(be_number, NULL, &code, &nursery, NULL), KILTER_OK);
-    kl_nursery_start(nursery, STAYS, NULL);
-    pid_t pid = next_news(nursery).pid;
-    kl_nursery_close(nursery, 0);
+    kl_supervisor *supervisor;
+    assert_int_equal(kl_supervisor_open(be_number, NULL, &code, &supervisor, NULL), KILTER_OK);
+    kl_supervisor_start(supervisor, STAYS, NULL);
+    pid_t pid = next_news(supervisor).pid;
+    kl_supervisor_close(supervisor, 0);
     while (!is_dead(pid))
         usleep(1000);
 }
 
 typedef struct shared_pids {
-    volatile pid_t nursery_child;
+    volatile pid_t supervisor_child;
 } shared_pids;
 
 static shared_pids *share_pids(void) {
@@ -260,25 +260,25 @@ static shared_pids *share_pids(void) {
     return at;
 }
 
-static int open_a_nursery_and_stay(void *arg) {
+static int open_a_supervisor_and_stay(void *arg) {
     uint32_t code = 0;
-    kl_nursery *nursery;
-    if (kl_nursery_open(be_number, NULL, &code, &nursery, NULL) != KILTER_OK)
+    kl_supervisor *supervisor;
+    if (kl_supervisor_open(be_number, NULL, &code, &supervisor, NULL) != KILTER_OK)
         return 1;
-    kl_nursery_start(nursery, STAYS, NULL);
-    ((shared_pids *)arg)->nursery_child = next_news(nursery).pid;
+    kl_supervisor_start(supervisor, STAYS, NULL);
+    ((shared_pids *)arg)->supervisor_child = next_news(supervisor).pid;
     return never_end(NULL);
 }
 
-static void a_killed_opener_takes_nursery_and_children_along(void **state) {
+static void a_killed_opener_takes_supervisor_and_children_along(void **state) {
     (void)state;
     shared_pids *pids = share_pids();
     pid_t opener;
-    assert_int_equal(kl_process_start(open_a_nursery_and_stay, pids, &opener, NULL), KILTER_OK);
-    while (!pids->nursery_child)
+    assert_int_equal(kl_process_start(open_a_supervisor_and_stay, pids, &opener, NULL), KILTER_OK);
+    while (!pids->supervisor_child)
         usleep(1000);
     kl_process_finish(opener, 0);
-    while (!is_dead(pids->nursery_child))
+    while (!is_dead(pids->supervisor_child))
         usleep(1000);
     munmap(pids, sizeof *pids);
 }
@@ -294,23 +294,23 @@ static pid_t parent_of(pid_t pid) {
     return parent;
 }
 
-static void a_killed_nursery_takes_its_children_along_and_is_known_to_be_gone(void **state) {
+static void a_killed_supervisor_takes_its_children_along_and_is_known_to_be_gone(void **state) {
     (void)state;
     uint32_t code = 0;
-    kl_nursery *nursery;
+    kl_supervisor *supervisor;
     kl_child_news news;
     kilter_error error;
-    assert_int_equal(kl_nursery_open(be_number, NULL, &code, &nursery, NULL), KILTER_OK);
-    kl_nursery_start(nursery, STAYS, NULL);
-    pid_t child = next_news(nursery).pid;
+    assert_int_equal(kl_supervisor_open(be_number, NULL, &code, &supervisor, NULL), KILTER_OK);
+    kl_supervisor_start(supervisor, STAYS, NULL);
+    pid_t child = next_news(supervisor).pid;
     kill(parent_of(child), SIGKILL);
     while (!is_dead(child))
         usleep(1000);
-    assert_false(kl_nursery_next(nursery, 60, &news));
-    assert_int_equal(kl_nursery_under_way(nursery), 0);
-    assert_int_equal(kl_nursery_start(nursery, STAYS, &error), KILTER_ERR_SYSTEM);
+    assert_false(kl_supervisor_next(supervisor, 60, &news));
+    assert_int_equal(kl_supervisor_under_way(supervisor), 0);
+    assert_int_equal(kl_supervisor_start(supervisor, STAYS, &error), KILTER_ERR_SYSTEM);
     assert_non_null(strstr(error.text, "gone"));
-    kl_nursery_close(nursery, 5);
+    kl_supervisor_close(supervisor, 5);
 }
 
 /* --- folders --- */
@@ -718,8 +718,8 @@ int main(void) {
         cmocka_unit_test(children_are_started_at_any_time_and_tell_how_they_ended),
         cmocka_unit_test(many_children_are_asked_for_at_once),
         cmocka_unit_test(children_that_stay_are_ended),
-        cmocka_unit_test(a_killed_opener_takes_nursery_and_children_along),
-        cmocka_unit_test(a_killed_nursery_takes_its_children_along_and_is_known_to_be_gone),
+        cmocka_unit_test(a_killed_opener_takes_supervisor_and_children_along),
+        cmocka_unit_test(a_killed_supervisor_takes_its_children_along_and_is_known_to_be_gone),
         cmocka_unit_test(folders_of_the_dead_are_swept),
         cmocka_unit_test(private_folders_are_private),
         cmocka_unit_test(folders_are_made_with_those_above_them),

@@ -180,7 +180,7 @@ static void ignore_word_of_death(void) {}
 
 /* --- the beginning --- */
 
-struct kl_mpi_vigil {
+struct kl_mpi_watchdog {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t news;
@@ -204,7 +204,7 @@ kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error) {
 }
 
 static void *watch_start(void *arg) {
-    kl_mpi_vigil *v = arg;
+    kl_mpi_watchdog *v = arg;
     double until_s = kl_monotonic_s() + v->patience_s;
     pthread_mutex_lock(&v->lock);
     while (!v->over && kl_monotonic_s() < until_s) {
@@ -222,12 +222,12 @@ static void *watch_start(void *arg) {
     return NULL;
 }
 
-static kilter_status begin_vigil(kl_mpi_vigil **vigil, kilter_error *error) {
+static kilter_status begin_watchdog(kl_mpi_watchdog **watchdog, kilter_error *error) {
     double patience_s;
     kilter_status status = kl_mpi_patience_s(&patience_s, error);
     if (status != KILTER_OK || !kl_mpi_ranks_die || patience_s == 0)
         return status;
-    kl_mpi_vigil *v = calloc(1, sizeof *v);
+    kl_mpi_watchdog *v = calloc(1, sizeof *v);
     if (!v)
         return kl_fail(error, KILTER_ERR_MEMORY, "starting MPI: memory ran out");
     kl_cond_init(&v->news);
@@ -238,11 +238,11 @@ static kilter_status begin_vigil(kl_mpi_vigil **vigil, kilter_error *error) {
         free(v);
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting MPI: starting a thread: %s", strerror(code));
     }
-    *vigil = v;
+    *watchdog = v;
     return KILTER_OK;
 }
 
-void kl_mpi_started(kl_mpi_vigil *v) {
+void kl_mpi_started(kl_mpi_watchdog *v) {
     if (!v)
         return;
     pthread_mutex_lock(&v->lock);
@@ -255,10 +255,10 @@ void kl_mpi_started(kl_mpi_vigil *v) {
     free(v);
 }
 
-kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_vigil **vigil, kilter_error *error) {
+kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_watchdog **watchdog, kilter_error *error) {
     int running = 0, finished = 0;
     *started = false;
-    *vigil = NULL;
+    *watchdog = NULL;
     kilter_status status = kl_mpi_check_library("opening the mpi transport", error);
     if (status != KILTER_OK)
         return status;
@@ -273,14 +273,14 @@ kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_vigil **vigil, k
     }
     status = raise_shield(error); /* before there are threads */
     if (status == KILTER_OK)
-        status = begin_vigil(vigil, error);
+        status = begin_watchdog(watchdog, error);
     if (status != KILTER_OK)
         return status;
     choose_ways();
     int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, provided);
     if (code != MPI_SUCCESS) {
-        kl_mpi_started(*vigil);
-        *vigil = NULL;
+        kl_mpi_started(*watchdog);
+        *watchdog = NULL;
         return kl_fail(error, KILTER_ERR_MPI, "starting MPI: MPI_Init_thread gave error %d", code);
     }
     ignore_word_of_death();
@@ -306,8 +306,8 @@ static void sweep_shared_memory(void) {
     globfree(&found);
 }
 
-void kl_mpi_end(bool mourning) {
-    if (!mourning && !ranks_outlive_others()) {
+void kl_mpi_end(bool rank_failed) {
+    if (!rank_failed && !ranks_outlive_others()) {
         MPI_Finalize();
         return;
     }

@@ -16,6 +16,6 @@ kilter_mpi_survivors_test(transport/mpi_deaths "as promised" 4 transport_mpi_tes
 kilter_mpi_survivors_test(transport/mpi_death_of_master "as promised.*as promised.*as promised" 4 transport_mpi_test
                           --death-of-master)
 
-# Lifelines are plain sockets, and tested without mpirun.
-kilter_mpi_test_program(lifeline_mpi_test ${CMAKE_CURRENT_LIST_DIR}/lifeline_mpi_test.c)
-kilter_mpi_script_test(transport/lifeline_mpi_test 1 lifeline_mpi_test${suffix})
+# Liveness sockets are plain sockets, and tested without mpirun.
+kilter_mpi_test_program(liveness_mpi_test ${CMAKE_CURRENT_LIST_DIR}/liveness_mpi_test.c)
+kilter_mpi_script_test(transport/liveness_mpi_test 1 liveness_mpi_test${suffix})

@@ -11,9 +11,9 @@
  * sender dies. A missing seal means that the peer is dead. A length of BYE is the last
  * thing a side says. It is answered with BYE, and once both are said no request is left between the two.
  *
- * The first message of each side is the endpoints' own. The master's says where the lifelines begin, by which
- * the two notice each other's death (lifeline_mpi.h); the worker's that its line is up, or why it is not.
- * What MPI holds of a dead peer's is abandoned: it may never be complete, and is neither waited for nor
+ * The first message of each side is the endpoints' own. The master's says where the liveness sockets begin,
+ * by which the two notice each other's death (liveness_mpi.h); the worker's that its line is up, or why it is
+ * not. What MPI holds of a dead peer's is abandoned: it may never be complete, and is neither waited for nor
  * freed.
  *
  * Looking for what is complete, and waiting, is wait_mpi.h's. */
@@ -28,7 +28,7 @@
 
 #include "kilter/version.h"
 #include "transport/launch_mpi.h"
-#include "transport/lifeline_mpi.h"
+#include "transport/liveness_mpi.h"
 #include "transport/mpi_library.h"
 #include "transport/transport_private.h"
 #include "transport/wait_mpi.h"
@@ -43,14 +43,14 @@ enum {
     WINDOW = 8,            /* messages to one peer that MPI holds at a time; the others wait here */
 };
 
-#define SEAL            0x6b696c7465722121
-#define BYE             UINT64_MAX
-#define BYE_IN_MOURNING (UINT64_MAX - 1) /* a rank is dead, which those who end MPI must know */
-#define FAREWELL_S      10.0             /* close() gives up after so long a silence: a peer is computing */
-#define MEET_S          30.0             /* open() does, when the bound for lost peers is not longer */
-#define LOOK_S          0.005            /* between two looks at the lifelines */
-#define LAST_WORDS_S    0.1              /* what a dead peer has said comes without longer pauses */
-#define SPIN_S          50e-6            /* an answer often comes so soon */
+#define SEAL              0x6b696c7465722121
+#define BYE               UINT64_MAX
+#define BYE_AFTER_FAILURE (UINT64_MAX - 1) /* a rank is dead, which those who end MPI must know */
+#define FAREWELL_S        10.0             /* close() gives up after so long a silence: a peer is computing */
+#define MEET_S            30.0             /* open() does, when the bound for lost peers is not longer */
+#define LOOK_S            0.005            /* between two looks at the liveness sockets */
+#define LAST_WORDS_S      0.1              /* what a dead peer has said comes without longer pauses */
+#define SPIN_S            50e-6            /* an answer often comes so soon */
 
 typedef struct parcel { /* a message on its way out */
     struct parcel *next;
@@ -70,7 +70,7 @@ typedef struct peer {
     bool said_bye;
     bool greeted; /* its first message is there, which is `greeting` */
     kl_message greeting;
-    double cut_s; /* when its lifeline was cut, or it was last heard since; 0: never */
+    double cut_s; /* when its liveness socket was cut, or it was last heard since; 0: never */
     parcel *waiting, *last_waiting;
     size_t flying; /* parcels MPI holds */
     uint8_t head[EAGER_BYTES];
@@ -108,10 +108,10 @@ typedef struct mpi {
     bool waits; /* since wait.traffic_s */
     bool near;  /* all peers are on this host, and have bells */
 
-    kl_lifelines *lines; /* NULL: none */
-    double looked_s;     /* at them */
-    size_t cut;          /* peers that are about to be lost */
-    bool mourning;       /* a rank is dead that MPI does not know to be */
+    kl_liveness *lines; /* NULL: none */
+    double looked_s;    /* at them */
+    size_t cut;         /* peers that are about to be lost */
+    bool rank_failed;   /* a rank is dead that MPI does not know to be */
 } mpi;
 
 /* The master is peer 1, rank r is peer r + 1; peers[] has no place for the endpoint itself. */
@@ -174,9 +174,9 @@ static void lose(mpi *m, size_t i) {
 /* MPI will not say so, and must not be asked for what takes all ranks. */
 static void lose_dead(mpi *m, size_t i) {
     const char *hint = kl_mpi_hint();
-    if (!m->mourning && m->rank == 0 && hint)
+    if (!m->rank_failed && m->rank == 0 && hint)
         fprintf(stderr, "rank %d is dead: %s\n", rank_of(m, i), hint);
-    m->mourning = true;
+    m->rank_failed = true;
     lose(m, i);
 }
 
@@ -268,7 +268,7 @@ static void say_bye(mpi *m, size_t i) {
     if (m->peers[i].said_bye)
         return;
     m->peers[i].said_bye = true;
-    if (!queue(m, i, m->mourning ? BYE_IN_MOURNING : BYE, NULL, 0))
+    if (!queue(m, i, m->rank_failed ? BYE_AFTER_FAILURE : BYE, NULL, 0))
         m->out_of_memory = true;
 }
 
@@ -356,8 +356,8 @@ static void hear_message(mpi *m, size_t i) {
 static void hear_head(mpi *m, size_t i, size_t bytes) {
     peer *p = &m->peers[i];
     uint64_t length = bytes < LENGTH_BYTES ? 0 : kl_load_u64(p->head);
-    if (length >= BYE_IN_MOURNING && bytes == LENGTH_BYTES) {
-        m->mourning |= length == BYE_IN_MOURNING;
+    if (length >= BYE_AFTER_FAILURE && bytes == LENGTH_BYTES) {
+        m->rank_failed |= length == BYE_AFTER_FAILURE;
         hear_bye(m, i);
         return;
     }
@@ -514,7 +514,7 @@ static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
             hear_any(m, &m->statuses[d]);
         } else if (failed) {
             if (!kl_mpi_says_dead(m->statuses[d].MPI_ERROR))
-                m->mourning = true;
+                m->rank_failed = true;
             lose(m, at);
         } else {
             hear(m, at, &m->statuses[d]);
@@ -528,13 +528,13 @@ static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Whose lifeline is cut is dead, but what it has said before may still come. */
+/* Whose liveness socket is cut is dead, but what it has said before may still come. */
 static void look_at_lines(mpi *m) {
     double now_s = m->lines ? kl_monotonic_s() : 0;
     if (!m->lines || now_s - m->looked_s < LOOK_S)
         return;
     m->looked_s = now_s;
-    for (size_t i; kl_lifelines_cut(m->lines, &i); m->cut++)
+    for (size_t i; kl_liveness_cut(m->lines, &i); m->cut++)
         m->peers[i].cut_s = now_s;
     for (size_t i = 0; m->cut > 0 && i < m->count; i++) {
         peer *p = &m->peers[i];
@@ -649,7 +649,7 @@ static void free_all(mpi *m) {
 
 static void mpi_close(kl_transport *transport) {
     mpi *m = (mpi *)transport;
-    bool parted = part(m), ends_mpi = m->ends_mpi, mourning = m->mourning;
+    bool parted = part(m), ends_mpi = m->ends_mpi, rank_failed = m->rank_failed;
     /* Takes back the receives of peers that live, but have not said BYE in time. */
     for (size_t i = 0; i < m->receives; i++)
         if (m->requests[i] != MPI_REQUEST_NULL) {
@@ -657,15 +657,15 @@ static void mpi_close(kl_transport *transport) {
             MPI_Request_free(&m->requests[i]);
         }
     kl_mpi_wait_end(&m->wait);
-    kl_lifelines_close(m->lines);
-    if (parted && !mourning) {
+    kl_liveness_close(m->lines);
+    if (parted && !rank_failed) {
         MPI_Comm_free(&m->comm);
         free_all(m);
     } else {
         kl_mpi_keep(m);
     }
     if (ends_mpi)
-        kl_mpi_end(mourning);
+        kl_mpi_end(rank_failed);
 }
 
 /* The two differ by whether another thread may use the endpoint. */
@@ -710,7 +710,7 @@ static mpi *new_mpi(bool any_thread) {
     return m;
 }
 
-/* --- meeting: the first messages, and the lifelines --- */
+/* --- meeting: the first messages, and the liveness sockets --- */
 
 static bool met(const mpi *m) {
     for (size_t i = 0; i < m->count; i++)
@@ -735,7 +735,7 @@ static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *er
     return KILTER_OK;
 }
 
-/* A farm without lifelines works, as long as nobody dies. */
+/* A farm without liveness sockets works, as long as nobody dies. */
 static void complain(size_t ranks, const char *why) {
     fprintf(stderr, "%zu rank%s without a connection: their death will not be noticed: %s\n", ranks,
             ranks == 1 ? " is" : "s are", why);
@@ -746,7 +746,7 @@ static bool invite(mpi *m, size_t i, uint64_t token) {
     kl_buffer invitation = {0};
     kl_put_u64(&invitation, token);
     if (m->lines)
-        kl_lifelines_invite(m->lines, i, &invitation);
+        kl_liveness_invite(m->lines, i, &invitation);
     bool fits = !invitation.failed && queue(m, i, invitation.size, invitation.data, invitation.size);
     kl_buffer_free(&invitation);
     return fits;
@@ -754,7 +754,7 @@ static bool invite(mpi *m, size_t i, uint64_t token) {
 
 static kilter_status meet_workers(mpi *m, double lost_after_s, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
-    if (kl_lifelines_listen(m->count, lost_after_s, &m->lines, &why) != KILTER_OK)
+    if (kl_liveness_listen(m->count, lost_after_s, &m->lines, &why) != KILTER_OK)
         complain(m->count, why.text);
     uint64_t token = kl_token();
     uint32_t ranks = (uint32_t)m->count + 1;
@@ -793,8 +793,8 @@ static kilter_status meet_master(mpi *m, double lost_after_s, kilter_error *erro
         }
     }
     if (invitation->size > token)
-        kl_lifelines_connect((const uint8_t *)invitation->data + token, invitation->size - token,
-                             lost_after_s, patience_s / 2, &m->lines, &why);
+        kl_liveness_connect((const uint8_t *)invitation->data + token, invitation->size - token, lost_after_s,
+                            patience_s / 2, &m->lines, &why);
     size_t size = why.status == KILTER_OK ? 0 : strlen(why.text) + 1;
     if (!queue(m, 0, size, why.text, size))
         m->out_of_memory = true;
@@ -845,15 +845,15 @@ static kilter_status mpi_open(double lost_after_s, int *rank, int *size, kl_tran
                               kilter_error *error) {
     bool started;
     int provided = MPI_THREAD_SINGLE;
-    kl_mpi_vigil *vigil;
+    kl_mpi_watchdog *watchdog;
     mpi *m = NULL;
-    kilter_status status = kl_mpi_start(&started, &provided, &vigil, error);
+    kilter_status status = kl_mpi_start(&started, &provided, &watchdog, error);
     if (status)
         return status;
     status = kl_mpi_check_world("opening the mpi transport", error);
     if (!status)
         status = open_endpoint(started, provided >= MPI_THREAD_MULTIPLE, lost_after_s, &m, error);
-    kl_mpi_started(vigil);
+    kl_mpi_started(watchdog);
     if (status) {
         int finished = 0;
         MPI_Finalized(&finished);

@@ -31,7 +31,7 @@ typedef struct note { /* messages of both directions; both ends run the same pro
     int32_t status; /* ENDED: status of waitpid(); NOT_STARTED: errno */
 } note;
 
-struct kl_nursery {
+struct kl_supervisor {
     pid_t pid;
     int fd;
     bool gone;
@@ -174,10 +174,10 @@ static int keep_house(void *self) {
 
 /* --- inside the opening process --- */
 
-kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg), void *arg,
-                              kl_nursery **nursery, kilter_error *error) {
+kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg),
+                                 void *arg, kl_supervisor **supervisor, kilter_error *error) {
     int ends[2];
-    kl_nursery *n = calloc(1, sizeof *n);
+    kl_supervisor *n = calloc(1, sizeof *n);
     if (!n)
         return kl_fail(error, KILTER_ERR_MEMORY, "starting worker processes: memory ran out");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -195,19 +195,19 @@ kilter_status kl_nursery_open(int (*body)(void *arg, uint32_t number), void (*on
         return status;
     }
     n->fd = ends[0];
-    *nursery = n;
+    *supervisor = n;
     return KILTER_OK;
 }
 
 /* The supervisor is gone, and so are all workers that it started. */
-static void be_gone(kl_nursery *n) {
+static void be_gone(kl_supervisor *n) {
     n->gone = true;
     n->under_way = 0;
     n->heard_count = n->told = 0;
 }
 
 /* Receive news and keep them until the caller asks for them. */
-static bool hear(kl_nursery *n) {
+static bool hear(kl_supervisor *n) {
     note *heard = kl_array_grow(n->heard, &n->heard_capacity, n->heard_count + 1, sizeof *heard);
     if (!heard)
         return false;
@@ -221,7 +221,7 @@ static bool hear(kl_nursery *n) {
 }
 
 /* The supervisor's socket is full. The supervisor itself may be waiting until somebody reads its news. */
-static bool await_room(kl_nursery *n, double until_s) {
+static bool await_room(kl_supervisor *n, double until_s) {
     struct pollfd one = {.fd = n->fd, .events = POLLIN | POLLOUT};
     struct timespec rest = kl_timespec(until_s - kl_monotonic_s());
     int ready = ppoll(&one, 1, &rest, NULL);
@@ -230,7 +230,7 @@ static bool await_room(kl_nursery *n, double until_s) {
     return ready > 0 && (!(one.revents & POLLIN) || hear(n));
 }
 
-kilter_status kl_nursery_start(kl_nursery *n, uint32_t number, kilter_error *error) {
+kilter_status kl_supervisor_start(kl_supervisor *n, uint32_t number, kilter_error *error) {
     note start = {.kind = START, .number = number};
     double until_s = kl_monotonic_s() + START_PATIENCE_S;
     ssize_t sent = -1;
@@ -245,17 +245,17 @@ kilter_status kl_nursery_start(kl_nursery *n, uint32_t number, kilter_error *err
     return KILTER_OK;
 }
 
-void kl_nursery_end(kl_nursery *n, uint32_t number) {
+void kl_supervisor_end(kl_supervisor *n, uint32_t number) {
     note end = {.kind = END_ONE, .number = number};
     (void)!send(n->fd, &end, sizeof end,
                 MSG_NOSIGNAL | MSG_DONTWAIT); /* closing the socket asks for the same */
 }
 
-uint32_t kl_nursery_under_way(const kl_nursery *n) {
+uint32_t kl_supervisor_under_way(const kl_supervisor *n) {
     return n->under_way;
 }
 
-static void understand(kl_nursery *n, const note *got, kl_child_news *child) {
+static void understand(kl_supervisor *n, const note *got, kl_child_news *child) {
     *child = (kl_child_news){.number = got->number, .pid = got->pid, .ended = got->kind != STARTED};
     n->under_way -= child->ended;
     if (got->kind == NOT_STARTED)
@@ -264,7 +264,7 @@ static void understand(kl_nursery *n, const note *got, kl_child_news *child) {
         kl_describe_end(got->status, child->how, sizeof child->how);
 }
 
-bool kl_nursery_next(kl_nursery *n, double timeout_s, kl_child_news *child) {
+bool kl_supervisor_next(kl_supervisor *n, double timeout_s, kl_child_news *child) {
     struct pollfd one = {.fd = n->fd, .events = POLLIN};
     struct timespec timeout = kl_timespec(timeout_s);
     if (n->told < n->heard_count) {
@@ -287,13 +287,13 @@ bool kl_nursery_next(kl_nursery *n, double timeout_s, kl_child_news *child) {
     return false;
 }
 
-void kl_nursery_close(kl_nursery *n, double patience_s) {
+void kl_supervisor_close(kl_supervisor *n, double patience_s) {
     if (!n)
         return;
     double until_s = kl_monotonic_s() + patience_s;
     kl_child_news unused;
     while (n->under_way > 0 && kl_monotonic_s() < until_s)
-        kl_nursery_next(n, until_s - kl_monotonic_s(), &unused);
+        kl_supervisor_next(n, until_s - kl_monotonic_s(), &unused);
     const note closing = {.kind = CLOSING};
     (void)!send(n->fd, &closing, sizeof closing, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(n->fd); /* the supervisor ends the remaining workers and itself */

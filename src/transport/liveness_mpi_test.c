@@ -1,4 +1,4 @@
-/* Lifelines within one process: who is let in, and what is noticed. Needs no MPI. */
+/* Liveness sockets within one process: who is let in, and what is noticed. Needs no MPI. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -6,14 +6,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/lifeline_mpi.h"
+#include "transport/liveness_mpi.h"
 #include "transport/transport_suite.h"
 
 enum { WORKERS = 3, SECRET_BYTES = 32, PORT_AT = SECRET_BYTES + 4, HELLO_BYTES = 20, BOUND_S = 10 };
 
 typedef struct joining {
     kl_buffer invitation;
-    kl_lifelines *line;
+    kl_liveness *line;
     kilter_status status;
 } joining;
 
@@ -21,41 +21,40 @@ static void *join_in(void *arg) {
     joining *j = arg;
     kilter_error error = {KILTER_OK, ""};
     j->status =
-        kl_lifelines_connect(j->invitation.data, j->invitation.size, BOUND_S, BOUND_S, &j->line, &error);
+        kl_liveness_connect(j->invitation.data, j->invitation.size, BOUND_S, BOUND_S, &j->line, &error);
     return NULL;
 }
 
 /* The master looks until the worker has come to an end with it. */
-static kl_lifelines *connect_worker(kl_lifelines *master, const kl_buffer *invitation,
-                                    kilter_status expected) {
+static kl_liveness *connect_worker(kl_liveness *master, const kl_buffer *invitation, kilter_status expected) {
     joining j = {.invitation = *invitation};
     pthread_t thread;
     size_t cut;
     CHECK(pthread_create(&thread, NULL, join_in, &j) == 0);
     while (pthread_tryjoin_np(thread, NULL) != 0)
-        CHECK(!kl_lifelines_cut(master, &cut));
+        CHECK(!kl_liveness_cut(master, &cut));
     CHECK(j.status == expected);
     return j.line;
 }
 
-static kl_buffer invite(const kl_lifelines *master, size_t worker) {
+static kl_buffer invite(const kl_liveness *master, size_t worker) {
     kl_buffer invitation = {0};
-    kl_lifelines_invite(master, worker, &invitation);
+    kl_liveness_invite(master, worker, &invitation);
     CHECK(!invitation.failed && invitation.size > PORT_AT);
     return invitation;
 }
 
-static size_t next_cut(kl_lifelines *lines) {
+static size_t next_cut(kl_liveness *lines) {
     size_t which = SIZE_MAX;
     double until_s = kl_monotonic_s() + SUITE_LONG_S;
-    while (!kl_lifelines_cut(lines, &which))
+    while (!kl_liveness_cut(lines, &which))
         CHECK(kl_monotonic_s() < until_s);
     return which;
 }
 
-static kl_lifelines *connect_all(kl_lifelines *worker[WORKERS]) {
-    kl_lifelines *master;
-    CHECK_OK(kl_lifelines_listen(WORKERS, BOUND_S, &master, error));
+static kl_liveness *connect_all(kl_liveness *worker[WORKERS]) {
+    kl_liveness *master;
+    CHECK_OK(kl_liveness_listen(WORKERS, BOUND_S, &master, error));
     for (size_t i = 0; i < WORKERS; i++) {
         kl_buffer invitation = invite(master, i);
         worker[i] = connect_worker(master, &invitation, KILTER_OK);
@@ -65,54 +64,54 @@ static kl_lifelines *connect_all(kl_lifelines *worker[WORKERS]) {
 }
 
 static void test_cut_is_told_once_to_both_sides(void) {
-    kl_lifelines *worker[WORKERS], *master = connect_all(worker);
+    kl_liveness *worker[WORKERS], *master = connect_all(worker);
     size_t which;
-    kl_lifelines_close(worker[1]);
+    kl_liveness_close(worker[1]);
     CHECK(next_cut(master) == 1);
-    CHECK(!kl_lifelines_cut(master, &which));
-    kl_lifelines_close(master);
+    CHECK(!kl_liveness_cut(master, &which));
+    kl_liveness_close(master);
     CHECK(next_cut(worker[0]) == 0 && next_cut(worker[2]) == 0);
-    CHECK(!kl_lifelines_cut(worker[0], &which));
-    kl_lifelines_close(worker[0]);
-    kl_lifelines_close(worker[2]);
+    CHECK(!kl_liveness_cut(worker[0], &which));
+    kl_liveness_close(worker[0]);
+    kl_liveness_close(worker[2]);
 }
 
 /* What was said before the end is there with it, whatever else had happened to other lines. */
 static void test_last_words(void) {
     static const char gone[] = "the third is gone", full[KL_LAST_WORDS_BYTES] = "I give up";
     char heard[KL_LAST_WORDS_BYTES];
-    kl_lifelines *worker[WORKERS], *master = connect_all(worker);
+    kl_liveness *worker[WORKERS], *master = connect_all(worker);
     size_t which;
-    kl_lifelines_say(worker[1], 0, full, sizeof full);
-    CHECK(!kl_lifelines_cut(master, &which)); /* words alone are no end */
-    kl_lifelines_close(worker[1]);
+    kl_liveness_say(worker[1], 0, full, sizeof full);
+    CHECK(!kl_liveness_cut(master, &which)); /* words alone are no end */
+    kl_liveness_close(worker[1]);
     CHECK(next_cut(master) == 1);
-    CHECK(kl_lifelines_heard(master, heard, sizeof full) && memcmp(heard, full, sizeof full) == 0);
-    CHECK(!kl_lifelines_heard(master, heard, sizeof gone));
-    kl_lifelines_close(worker[2]);
-    CHECK(next_cut(master) == 2 && !kl_lifelines_heard(master, heard, sizeof full));
+    CHECK(kl_liveness_heard(master, heard, sizeof full) && memcmp(heard, full, sizeof full) == 0);
+    CHECK(!kl_liveness_heard(master, heard, sizeof gone));
+    kl_liveness_close(worker[2]);
+    CHECK(next_cut(master) == 2 && !kl_liveness_heard(master, heard, sizeof full));
     for (size_t i = 0; i < WORKERS; i++) /* those who are gone do not hear it */
-        kl_lifelines_say(master, i, gone, sizeof gone);
-    struct pollfd polled = {.fd = kl_lifelines_fd(worker[0]), .events = POLLIN};
-    kl_lifelines_close(master);
+        kl_liveness_say(master, i, gone, sizeof gone);
+    struct pollfd polled = {.fd = kl_liveness_fd(worker[0]), .events = POLLIN};
+    kl_liveness_close(master);
     CHECK(poll(&polled, 1, (int)(1e3 * SUITE_LONG_S)) == 1);
-    CHECK(kl_lifelines_cut(worker[0], &which) && which == 0);
-    CHECK(kl_lifelines_heard(worker[0], heard, sizeof gone) && memcmp(heard, gone, sizeof gone) == 0);
-    kl_lifelines_close(worker[0]);
+    CHECK(kl_liveness_cut(worker[0], &which) && which == 0);
+    CHECK(kl_liveness_heard(worker[0], heard, sizeof gone) && memcmp(heard, gone, sizeof gone) == 0);
+    kl_liveness_close(worker[0]);
 }
 
 /* The line of one that has it is not taken over by another with the same key. */
 static void test_second_with_a_key_is_refused(void) {
-    kl_lifelines *master;
-    CHECK_OK(kl_lifelines_listen(1, BOUND_S, &master, error));
+    kl_liveness *master;
+    CHECK_OK(kl_liveness_listen(1, BOUND_S, &master, error));
     kl_buffer invitation = invite(master, 0);
-    kl_lifelines *worker = connect_worker(master, &invitation, KILTER_OK);
+    kl_liveness *worker = connect_worker(master, &invitation, KILTER_OK);
     connect_worker(master, &invitation, KILTER_ERR_SYSTEM);
     size_t which;
-    CHECK(!kl_lifelines_cut(master, &which) && !kl_lifelines_cut(worker, &which));
+    CHECK(!kl_liveness_cut(master, &which) && !kl_liveness_cut(worker, &which));
     kl_buffer_free(&invitation);
-    kl_lifelines_close(worker);
-    kl_lifelines_close(master);
+    kl_liveness_close(worker);
+    kl_liveness_close(master);
 }
 
 static int stranger(const kl_buffer *invitation) {
@@ -125,13 +124,13 @@ static int stranger(const kl_buffer *invitation) {
 }
 
 /* Waits for the end of what the master says to it, which must be nothing. */
-static void expect_sent_away(kl_lifelines *master, int fd) {
+static void expect_sent_away(kl_liveness *master, int fd) {
     char byte;
     size_t which;
     double until_s = kl_monotonic_s() + SUITE_LONG_S;
     ssize_t got;
     while ((got = recv(fd, &byte, 1, MSG_DONTWAIT)) < 0 && errno == EAGAIN) {
-        CHECK(!kl_lifelines_cut(master, &which));
+        CHECK(!kl_liveness_cut(master, &which));
         CHECK(kl_monotonic_s() < until_s);
     }
     CHECK(got <= 0);
@@ -139,8 +138,8 @@ static void expect_sent_away(kl_lifelines *master, int fd) {
 }
 
 static void test_strangers_get_nothing(void) {
-    kl_lifelines *master;
-    CHECK_OK(kl_lifelines_listen(1, BOUND_S, &master, error));
+    kl_liveness *master;
+    CHECK_OK(kl_liveness_listen(1, BOUND_S, &master, error));
     kl_buffer invitation = invite(master, 0);
     uint8_t hello[HELLO_BYTES] = {0}, noise[5000];
     memcpy(hello, invitation.data, HELLO_BYTES);
@@ -161,26 +160,26 @@ static void test_strangers_get_nothing(void) {
     int silent[SILENT]; /* more than are kept: the worker is let in all the same */
     for (int i = 0; i < SILENT; i++)
         silent[i] = stranger(&invitation);
-    kl_lifelines *worker = connect_worker(master, &invitation, KILTER_OK);
+    kl_liveness *worker = connect_worker(master, &invitation, KILTER_OK);
     for (int i = 0; i < SILENT; i++)
         close(silent[i]);
     kl_buffer_free(&invitation);
-    kl_lifelines_close(worker);
+    kl_liveness_close(worker);
     CHECK(next_cut(master) == 0);
-    kl_lifelines_close(master);
+    kl_liveness_close(master);
 }
 
 static void test_malformed_invitations(void) {
-    kl_lifelines *master, *line;
+    kl_liveness *master, *line;
     kilter_error error;
-    CHECK_OK(kl_lifelines_listen(1, BOUND_S, &master, error));
+    CHECK_OK(kl_liveness_listen(1, BOUND_S, &master, error));
     kl_buffer invitation = invite(master, 0);
     for (size_t size = 0; size < PORT_AT + 4; size++) /* all shorter ones */
-        CHECK(kl_lifelines_connect(invitation.data, size, BOUND_S, BOUND_S, &line, &error) ==
+        CHECK(kl_liveness_connect(invitation.data, size, BOUND_S, BOUND_S, &line, &error) ==
               KILTER_ERR_INPUT);
-    kl_lifelines_close(master);
+    kl_liveness_close(master);
     /* nobody listens there any more */
-    CHECK(kl_lifelines_connect(invitation.data, invitation.size, BOUND_S, BOUND_S, &line, &error) ==
+    CHECK(kl_liveness_connect(invitation.data, invitation.size, BOUND_S, BOUND_S, &line, &error) ==
           KILTER_ERR_SYSTEM);
     kl_buffer_free(&invitation);
 }

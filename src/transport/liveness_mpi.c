@@ -4,7 +4,7 @@
  *                                      ◀── ANSWER for this worker
  *
  * and then silence, up to last words. The first address that answers is taken. */
-#include "transport/lifeline_mpi.h"
+#include "transport/liveness_mpi.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ typedef struct secret {
     uint8_t key[KEY_BYTES], answer[KEY_BYTES];
 } secret;
 
-struct kl_lifelines {
+struct kl_liveness {
     int epoll, listener; /* listener: −1 at a worker */
     uint16_t port;
     double lost_after_s;
@@ -71,19 +71,19 @@ static void keep_alive(int fd, double lost_after_s) {
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof questions);
 }
 
-static bool watch(const kl_lifelines *l, int fd) {
+static bool watch(const kl_liveness *l, int fd) {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
     return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 /* From now on only for its end: what is said before waits for that. */
-static bool watch_end(const kl_lifelines *l, int fd) {
+static bool watch_end(const kl_liveness *l, int fd) {
     struct epoll_event event = {.events = EPOLLRDHUP, .data.fd = fd};
     return epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &event) == 0;
 }
 
-static kl_lifelines *new_lines(size_t count, double lost_after_s) {
-    kl_lifelines *l = calloc(1, sizeof *l);
+static kl_liveness *new_lines(size_t count, double lost_after_s) {
+    kl_liveness *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
     l->listener = -1;
@@ -95,13 +95,13 @@ static kl_lifelines *new_lines(size_t count, double lost_after_s) {
         l->fds[i] = -1;
     l->count = l->fds ? count : 0;
     if (!l->fds || !l->strangers || l->epoll < 0) {
-        kl_lifelines_close(l);
+        kl_liveness_close(l);
         return NULL;
     }
     return l;
 }
 
-void kl_lifelines_close(kl_lifelines *l) {
+void kl_liveness_close(kl_liveness *l) {
     if (!l)
         return;
     for (size_t i = 0; i < l->count; i++)
@@ -119,16 +119,16 @@ void kl_lifelines_close(kl_lifelines *l) {
     free(l);
 }
 
-int kl_lifelines_fd(const kl_lifelines *l) {
+int kl_liveness_fd(const kl_liveness *l) {
     return l->epoll;
 }
 
-void kl_lifelines_say(kl_lifelines *l, size_t worker, const void *words, size_t size) {
+void kl_liveness_say(kl_liveness *l, size_t worker, const void *words, size_t size) {
     if (l->fds[worker] >= 0) /* else nobody hears it, as where the other end is dead already */
         (void)!send(l->fds[worker], words, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-bool kl_lifelines_heard(const kl_lifelines *l, void *words, size_t size) {
+bool kl_liveness_heard(const kl_liveness *l, void *words, size_t size) {
     if (l->words_size != size)
         return false;
     memcpy(words, l->words, size);
@@ -178,16 +178,16 @@ static bool make_secrets(secret *secrets, size_t count) {
     return made;
 }
 
-kilter_status kl_lifelines_listen(size_t workers, double lost_after_s, kl_lifelines **lines,
-                                  kilter_error *error) {
+kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_liveness **lines,
+                                 kilter_error *error) {
     static const char doing[] = "preparing to notice the death of ranks";
     kilter_status status = kl_allow_files(workers + STRANGERS_MOST, error);
     if (status != KILTER_OK)
         return status;
-    kl_lifelines *l = new_lines(workers, lost_after_s);
+    kl_liveness *l = new_lines(workers, lost_after_s);
     secret *secrets = calloc(workers + 1, sizeof *secrets);
     if (!l || !secrets) {
-        kl_lifelines_close(l);
+        kl_liveness_close(l);
         free(secrets);
         return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory or open files ran out", doing);
     }
@@ -195,7 +195,7 @@ kilter_status kl_lifelines_listen(size_t workers, double lost_after_s, kl_lifeli
     l->listener = listen_anywhere(&l->port);
     if (l->listener < 0 || !watch(l, l->listener) || !make_secrets(secrets, workers)) {
         int code = errno;
-        kl_lifelines_close(l);
+        kl_liveness_close(l);
         return system_error(doing, code, error);
     }
     *lines = l;
@@ -217,7 +217,7 @@ static size_t address_bytes(const struct ifaddrs *it, const void **bytes) {
     return IN6_IS_ADDR_LINKLOCAL(six) ? 0 : sizeof *six;
 }
 
-void kl_lifelines_invite(const kl_lifelines *l, size_t worker, kl_buffer *invitation) {
+void kl_liveness_invite(const kl_liveness *l, size_t worker, kl_buffer *invitation) {
     char boot[BOOT_BYTES + 1];
     boot_id(boot);
     kl_put_bytes(invitation, &l->secrets[worker], sizeof(secret));
@@ -240,7 +240,7 @@ void kl_lifelines_invite(const kl_lifelines *l, size_t worker, kl_buffer *invita
     freeifaddrs(list);
 }
 
-static void take_in(kl_lifelines *l) {
+static void take_in(kl_liveness *l) {
     int fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return;
@@ -264,7 +264,7 @@ static bool same(const uint8_t *a, const uint8_t *b, size_t size) {
 
 /* What a stranger said makes it the line of its worker, or it is sent away. So few bytes come at once, or
  * not from a worker. */
-static void meet(kl_lifelines *l, size_t s) {
+static void meet(kl_liveness *l, size_t s) {
     int fd = l->strangers[s];
     uint8_t hello[HELLO_BYTES];
     ssize_t got = recv(fd, hello, sizeof hello, 0);
@@ -289,7 +289,7 @@ static size_t place_of(const int *fds, size_t count, int fd) {
     return i;
 }
 
-bool kl_lifelines_cut(kl_lifelines *l, size_t *worker) {
+bool kl_liveness_cut(kl_liveness *l, size_t *worker) {
     struct epoll_event event;
     for (int turn = 0; turn < TURNS_MOST && epoll_wait(l->epoll, &event, 1, 0) == 1; turn++) {
         int fd = event.data.fd;
@@ -419,8 +419,8 @@ static int await_answer(attempt *a, double until_s) {
     }
 }
 
-kilter_status kl_lifelines_connect(const void *invitation, size_t size, double lost_after_s,
-                                   double patience_s, kl_lifelines **lines, kilter_error *error) {
+kilter_status kl_liveness_connect(const void *invitation, size_t size, double lost_after_s, double patience_s,
+                                  kl_liveness **lines, kilter_error *error) {
     static const char doing[] = "connecting to the master, to notice its death";
     attempt a = {.count = 0};
     kl_reader reader = kl_reader_of(invitation, size);
@@ -433,9 +433,9 @@ kilter_status kl_lifelines_connect(const void *invitation, size_t size, double l
         return kl_fail(error, KILTER_ERR_INPUT, "%s: the invitation is malformed", doing);
     if (fd < 0)
         return system_error(doing, a.code, error);
-    kl_lifelines *l = new_lines(1, lost_after_s);
+    kl_liveness *l = new_lines(1, lost_after_s);
     if (!l || !watch(l, fd) || !watch_end(l, fd)) {
-        kl_lifelines_close(l);
+        kl_liveness_close(l);
         close(fd);
         return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory or open files ran out", doing);
     }
