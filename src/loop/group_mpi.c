@@ -52,7 +52,7 @@ static void begin_anew(kl_requests *r) {
     if (r->open > 0)
         return;
     r->count = r->receives = 0;
-    r->collective = false;
+    r->collective = r->silent = false;
 }
 
 static void put(kl_requests *r, MPI_Request request) {
@@ -74,7 +74,7 @@ kilter_status kl_requests_join(kl_requests *r, int code, MPI_Request request, ki
     if (!reserve(r))
         return no_memory(error);
     put_receive(r, request);
-    r->collective = true;
+    r->collective = r->silent = true;
     return KILTER_OK;
 }
 
@@ -206,7 +206,7 @@ kilter_status kl_requests_await(kl_group *g, kl_requests *r, kilter_error *error
         if (!waited)
             kl_mpi_traffic(&g->wait);
         waited = true;
-        kl_group_rest(g, !r->collective);
+        kl_group_rest(g, !r->silent);
         status = kl_group_look(g, g->wait.rested_s, error);
     }
     if (waited)
@@ -243,11 +243,20 @@ kilter_status kl_group_await(kl_group *g, int code, MPI_Request request, kilter_
     return status;
 }
 
+/* Two ranks exchange one message each, so each can wake the other. Among more ranks MPI may pass messages on,
+ * and a rank that sleeps would hold these up. */
+enum { PAIR = 2 };
+
 kilter_status kl_group_share(kl_group *g, kl_requests *r, const void *mine, void *all, size_t bytes,
                              kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     int code = MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, g->comm, &request);
-    return kl_requests_join(r, code, request, error);
+    kilter_status status = kl_requests_join(r, code, request, error);
+    if (status == KILTER_OK && g->ranks == PAIR) {
+        kl_bells_ring(g->wait.bells, (uint32_t)(1 - g->rank));
+        r->silent = false;
+    }
+    return status;
 }
 
 static kilter_status reduce_anywhere(kl_group *g, const kl_reduction *how, kilter_error *error) {

@@ -43,6 +43,7 @@ typedef struct kl_requests { /* zeroed: none */
     size_t receives, count, capacity; /* receives come first */
     size_t open;                      /* not complete */
     bool collective;                  /* one request, of all ranks */
+    bool silent;                      /* the ranks whose messages are awaited do not wake this one */
 } kl_requests;
 
 /* A message of any size travels in pieces, as MPI counts in int. */

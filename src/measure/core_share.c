@@ -16,7 +16,9 @@ static const double CALM_S = 1; /* older measurements are dropped after this tim
 static const double LEAST_QUANTUM_S = 1e-3; /* least slice length assumed: no scheduler uses shorter slices */
 static const double MEMORY_S = 0.2;         /* weight of new readings in the share, in ready time */
 static const double SLACK = 0.2, NO_SLACK = 0.1; /* slack at which sleeping begins, and at which it ends */
-static const double SLACK_MEMORY = 0.3;          /* weight of the newest window in the slack */
+static const double MUCH_SLACK =
+    0.8; /* slack in one window at which sleeping begins before a pause is over */
+static const double SLACK_MEMORY = 0.3; /* weight of the newest window in the slack */
 static const double FIRST_SPIN_S = 0.25, LONGEST_SPIN_S = 4;
 
 bool kl_core_share_due(const kl_core_share *c, double now_s) {
@@ -73,7 +75,7 @@ static void follow_slack(kl_core_share *c, double ready_s, double waited_s, doub
         c->sleeps = false;
         c->spin_s = longer_s < LONGEST_SPIN_S ? longer_s : LONGEST_SPIN_S;
         c->spins_until_s = now_s + c->spin_s;
-    } else if (!c->sleeps && c->slack > SLACK && now_s >= c->spins_until_s)
+    } else if (!c->sleeps && c->slack > SLACK && (now_s >= c->spins_until_s || part > MUCH_SLACK))
         c->sleeps = true;
 }
 

@@ -91,6 +91,20 @@ static void who_has_slack_sleeps(void **state) {
     assert_true(slept > 0 && slept < steps / 4);
 }
 
+/* Sleeping left no slack; then the thread's work is taken away. It sleeps although the pause is not over. */
+static void a_thread_without_work_sleeps_soon(void **state) {
+    (void)state;
+    thread t = begin(0.5, 1);
+    t.wanted = 0.7;
+    live(&t, 5000);
+    while (t.core.sleeps || t.core.spins_until_s < t.now.now_s + 1)
+        live(&t, STEP_MS);
+    t.wanted = 0.02;
+    live(&t, 2 * STEP_MS);
+    assert_true(t.core.spins_until_s > t.now.now_s);
+    assert_true(t.core.sleeps);
+}
+
 static void a_core_left_by_others_is_ones_own_again(void **state) {
     (void)state;
     thread t = begin(0.5, 0.3);
@@ -136,6 +150,7 @@ int main(void) {
         cmocka_unit_test(a_core_of_ones_own_is_known),
         cmocka_unit_test(the_share_is_what_a_thread_gets_that_wants_all),
         cmocka_unit_test(who_has_slack_sleeps),
+        cmocka_unit_test(a_thread_without_work_sleeps_soon),
         cmocka_unit_test(a_core_left_by_others_is_ones_own_again),
         cmocka_unit_test(a_core_of_which_nothing_is_told_is_watched_again),
         cmocka_unit_test(a_core_that_is_idle_now_and_then_is_watched_ever_less),
