@@ -39,7 +39,7 @@ says '^\| events \| [0-8] of 8 '
 says "^\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \| $error \| $error \|$" 4
 says "^    [^ ]+: TRANSPORTS='ipc tcp' .*: [0-9]+ s$"
 
-# The same page again from what was measured; twice the runs make the same rows.
+# Write the page again from the stored runs: it must be the same. Then store every run twice: the table must keep its rows.
 cp "$place/page" "$place/before"
 PAGE_ONLY=1 "$tool"
 cmp "$place/page" "$place/before" || fail "written again the page differs"
@@ -48,7 +48,7 @@ cat "$place/runs" >>"$place/found/runs.tsv"
 PAGE_ONLY=1 "$tool"
 says '^Rows: 4\. Forecasts: 8\.$'
 
-# Intervals are counted where forecasts have them.
+# Check that intervals are counted for forecasts that have one.
 awk -F'\t' -v OFS='\t' '$7 == "forecast" { $10 = 0; $11 = $8 == 2 ? 1000 : 0 } { print }' "$place/runs" >"$place/found/runs.tsv"
 PAGE_ONLY=1 "$tool"
 says '4 of 8 \(50 %\) of the stated 90 % intervals hold'

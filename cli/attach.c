@@ -1,4 +1,4 @@
-/* From a record to the farm that is writing it. */
+/* Attach to the running farm that writes a record. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,9 +33,8 @@ static kilter_status attach_to(const kl_report_run *run, kl_tuner **tuner, kilte
         return kl_fail(error, KILTER_ERR_INPUT, "the farm has ended; kilter report shows what it did");
     if (!*run->control)
         return kl_fail(error, KILTER_ERR_INPUT,
-                       "it cannot be reached: it is a loop, or its farm is of an earlier version, simulated, "
-                       "or could not "
-                       "open a socket and said so");
+                       "it cannot be reached: it is a loop or a simulation, its Kilter is older, or it could "
+                       "not open a socket and printed a warning");
     return kl_tuner_attach(run->control, PATIENCE_S, tuner, error);
 }
 

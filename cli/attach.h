@@ -1,14 +1,14 @@
-/* What the commands share that attach to a running farm. `doing`: what for, as in "tuning". */
+/* Shared by the commands that attach to a running farm. `doing`: the action, such as "tuning". */
 #ifndef KL_ATTACH_H
 #define KL_ATTACH_H
 
 #include "control/control.h"
 
-/* Gives the exit code; *tuner only with 0. */
+/* Attach to the farm. Return the exit code; *tuner is set if it is 0. */
 int kl_cmd_attach(const char *doing, const char *file, kl_tuner **tuner);
-/* Says on stderr what came of it. Gives the exit code. */
+/* Print on stderr what went wrong. Return the exit code. */
 int kl_cmd_farm_failed(const char *doing, const char *file, const kilter_error *error);
-/* What the farm says to what was asked of it. Gives the exit code. */
+/* Print the farm's answer to a request. Return the exit code. */
 int kl_cmd_print_answer(const char *answer, bool json);
 
 #endif

@@ -7,13 +7,13 @@
 #include "kilter/status.h"
 #include "sys/options.h"
 
-enum { KL_EXIT_USER = 2 }; /* what the user can mend */
+enum { KL_EXIT_USER = 2 }; /* exit code of errors that the user can correct */
 
 typedef struct kl_command {
     const char *name, *summary;
-    const char *text; /* usage and what it does, in lines, above the options in --help */
+    const char *text; /* usage and purpose, in lines, printed above the options in --help */
     kl_option_list options;
-    bool takes_files; /* its arguments are files or folders */
+    bool takes_files; /* the arguments are files or folders */
     bool in_order;    /* options end at the first argument */
     /* argv[0] is the subcommand's name. Returns the exit code. */
     int (*run)(const struct kl_command *command, int argc, char **argv);
@@ -30,7 +30,7 @@ typedef struct kl_command {
             .offset = offsetof(request, program)                                                             \
     }
 
-/* The option list of an array. */
+/* The option list of an array of options. */
 #define KL_OPTIONS(array)                                                                                    \
     { array, sizeof(array) / sizeof *(array) }
 
@@ -47,25 +47,25 @@ extern const kl_command kl_cmd_tune;
 extern const kl_command *const kl_commands[]; /* ends with NULL */
 const kl_command *kl_cmd_find(const char *name);
 
-/* Read the command's options into the struct that its rows describe. The arguments move behind the options:
- * argv[*first … argc − 1]. Returns the exit code. */
+/* Read the command's options into the struct that its rows describe. The arguments are moved after the
+ * options: argv[*first … argc − 1]. Return the exit code. */
 int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, int *first);
-/* Choose the only argument, argv[first], or NULL when there is none; then `program` may be given. Returns the
+/* Take the only argument, argv[first]; NULL if there is none, and then `program` may be given. Return the
  * exit code. */
 int kl_cmd_one_file(const kl_command *command, int argc, char **argv, int first, const char *program,
                     const char **file);
-/* Print what `kilter NAME --help` prints. Returns the exit code. */
+/* Print what `kilter NAME --help` prints. Return the exit code. */
 int kl_cmd_help(const kl_command *command);
-/* Print the words that may stand in the place of the last one; see complete.c. Returns the exit code. */
+/* Print the words that may replace the last one; see complete.c. Return the exit code. */
 int kl_cmd_complete(int argc, char **argv);
 
-/* Say on stderr why the command line cannot be used, and where to look it up. Returns the exit code. */
+/* Print on stderr why the command line cannot be used, and where to look it up. Return the exit code. */
 int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);
-/* The same of a word that is nothing known; meant = NULL: nothing is like it. */
+/* The same for an unknown word; meant = NULL: no known word is similar. */
 int kl_cmd_unknown(const kl_command *command, const char *what, const char *word, const char *meant);
-/* Write a picture; says on stderr what went wrong. Returns the exit code. */
+/* Write a picture, or print on stderr what went wrong. Return the exit code. */
 int kl_cmd_save(const char *file, const char *data, size_t size);
-/* Everything was printed: did it arrive? Returns the exit code. */
+/* Check that everything printed was written. Return the exit code. */
 int kl_cmd_printed(void);
 
 #endif

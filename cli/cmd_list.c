@@ -1,4 +1,4 @@
-/* kilter list: the records there are. */
+/* kilter list: list the records. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -12,9 +12,9 @@
 #include "report/print.h"
 #include "sys/sys.h"
 
-enum { PROGRAM_COLUMNS = 15 }; /* a longer name is cut to them */
+enum { PROGRAM_COLUMNS = 15 }; /* longer names are cut to this width */
 
-/* --- for people --- */
+/* --- as text --- */
 
 static const kl_record_file *file_at(const void *context, size_t row) {
     return ((const kl_record_file *const *)context)[row];
@@ -24,7 +24,7 @@ static const void *row_at(const void *context, size_t row) {
     return file_at(context, row);
 }
 
-/* As ls shows it: the year in the place of the time where it is long ago. */
+/* Print the time as ls does: for old records the year instead of the time of day. */
 static void cell_began(const void *context, size_t row, char *cell) {
     static const double LONG_S = 180.0 * 86400;
     double began_s = file_at(context, row)->outline.began_unix_s;
@@ -79,7 +79,7 @@ static void print_table(const kl_record_file *const *readable, size_t count) {
         kl_print_rows(stdout, columns, sizeof columns / sizeof *columns, row_at, readable, count);
 }
 
-/* The error without the name of the file. */
+/* Return the error without the file's name. */
 static const char *why_unreadable(const kl_record_file *file) {
     const char *name = strstr(file->error.text, file->path);
     const char *why = name ? strstr(name + strlen(file->path), ": ") : NULL;
@@ -104,7 +104,7 @@ static void print_text(const char *folder, const kl_record_list *list) {
     free(readable);
 }
 
-/* --- for programs --- */
+/* --- as JSON --- */
 
 static void put_outline(kl_json *j, const kl_outline *o) {
     kl_json_text(j, "program", o->program);
@@ -137,9 +137,9 @@ static void put_file(kl_json *j, const kl_record_file *file) {
     kl_json_close(j, '}');
 }
 
-/* --- all of it --- */
+/* --- the command --- */
 
-/* j: NULL: for people. A folder of records that nobody has made yet has none. */
+/* List a folder. j NULL: as text. may_lack: the default folder may not exist yet. */
 static int list_folder(const char *folder, bool may_lack, kl_json *j) {
     kl_record_list list = {0};
     kilter_error error;

@@ -1,4 +1,4 @@
-/* kilter predict: forecasts a run on other numbers of workers, or on other workers. */
+/* kilter predict: forecast a run on other numbers of workers, or on other workers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@ enum { WORKERS_MOST = 1000000 };
 
 typedef struct request {
     const char *file, *program, *speeds, *hosts, *picture;
-    int64_t run; /* −1: the last that ended */
+    int64_t run; /* −1: the last run that ended */
     uint32_t most;
-    double iterations; /* 0: of one only */
+    double iterations; /* 0: predict a single run */
     bool json, verbose;
     kl_basis basis;
 } request;
@@ -76,13 +76,13 @@ static int parse(const kl_command *command, int argc, char **argv, request *r) {
     if (code != EXIT_SUCCESS)
         return code;
     if (r->speeds && r->hosts)
-        return kl_cmd_usage(command, "--speeds and --hosts both say which workers: give one");
+        return kl_cmd_usage(command, "--speeds and --hosts cannot be combined");
     if (r->run >= 0 && !r->file && r->basis.in[KL_IN_WORK_S].from)
         return kl_cmd_usage(command, "--run chooses a run of a record: name the FILE");
     return EXIT_SUCCESS;
 }
 
-/* A record is read when one is named, and when the work is not given. */
+/* Read the record, if one is named or the work is not given. */
 static kilter_status read_basis(const request *r, kl_basis *basis, kilter_error *error) {
     kilter_status status = KILTER_OK;
     if (r->file) {

@@ -1,4 +1,4 @@
-/* kilter prune: deletes old records. */
+/* kilter prune: delete old records. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,22 +16,22 @@
 #include "trace/trace.h"
 
 typedef struct request {
-    int64_t keep;        /* newest records of each program that stay; −1: not given */
-    double older_s;      /* a record written since then stays; NAN: not given */
-    const char *program; /* NULL: of all programs */
+    int64_t keep;        /* newest records of each program that are kept; −1: not given */
+    double older_s;      /* records written in the last older_s seconds are kept; NAN: not given */
+    const char *program; /* NULL: all programs */
     bool results, dry_run;
     double now_unix_s;
 } request;
 
-/* What came of it. */
+/* What was deleted and what was not. */
 typedef struct tally {
     size_t deleted, kept, unreadable, failed;
-    uint64_t bytes; /* of those deleted */
+    uint64_t bytes; /* bytes of deleted records */
 } tally;
 
-/* --- what is to go --- */
+/* --- choosing records --- */
 
-/* How many of its program were written later. */
+/* Return how many records of the same program were written later. */
 static int64_t place_of(const kl_record_list *list, size_t i) {
     int64_t place = 0;
     for (size_t k = 0; k < i; k++)
@@ -50,7 +50,7 @@ static bool is_old(const request *r, const kl_record_list *list, size_t i) {
 
 /* --- deleting --- */
 
-/* Is the open file still the one that was read? */
+/* Return why the open file is not the one that was read; NULL: it is. */
 static const char *why_not_that_one(const kl_record_file *file, int fd) {
     struct stat opened, named;
     struct timespec written;
@@ -62,7 +62,7 @@ static const char *why_not_that_one(const kl_record_file *file, int fd) {
     return opened.st_uid != geteuid() ? "it is another user's" : NULL;
 }
 
-/* The log goes first: one that is left alone would lie beside a new record of that name. */
+/* Delete the log first: a log left alone would later belong to a new record of that name. */
 static int delete_files(const kl_record_file *file) {
     for (const char *const *ending = kl_record_files_of; *ending; ending++) {
         char *name = kl_text("%s%s", file->path, *ending);
@@ -86,7 +86,7 @@ static void say_failed(const kl_record_file *file, int code, tally *t) {
     t->failed++;
 }
 
-/* Holds the lock that a program holds which writes it: neither can begin while the other is at it. */
+/* Delete while holding the lock of a record's writer, so that no program can begin to write meanwhile. */
 static void delete_locked(const request *r, const kl_record_file *file, int fd, tally *t) {
     const char *not = kl_record_lock(fd) ? why_not_that_one(file, fd)
                       : errno == EAGAIN  ? "it is being written"
@@ -108,7 +108,7 @@ static void delete_locked(const request *r, const kl_record_file *file, int fd, 
 static void delete_record(const request *r, const kl_record_file *file, tally *t) {
     int fd = open(file->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return; /* somebody else has deleted it */
+        return; /* another process has deleted it */
     if (fd < 0 && errno == ELOOP)
         say_kept(file, "it is a link", t);
     else if (fd < 0)
@@ -122,13 +122,13 @@ static void delete_record(const request *r, const kl_record_file *file, tally *t
 static void consider(const request *r, const kl_record_list *list, size_t i, tally *t) {
     const kl_record_file *file = &list->files[i];
     if (file->state == KL_RECORD_UNREADABLE)
-        t->unreadable += access(file->path, F_OK) == 0; /* else somebody else has just deleted it */
+        t->unreadable += access(file->path, F_OK) == 0; /* otherwise another process has just deleted it */
     else if (!is_old(r, list, i))
         t->kept++;
     else if (file->state == KL_RECORD_RUNNING)
         say_kept(file, "it is being written", t);
     else if (file->outline.results && !r->results)
-        say_kept(file, "it holds results that --resume goes on from; --results deletes these, too", t);
+        say_kept(file, "it holds results for --resume; --results deletes such records, too", t);
     else
         delete_record(r, file, t);
 }
@@ -144,14 +144,14 @@ static kilter_status prune(const request *r, const char *folder, tally *t, kilte
     return status;
 }
 
-/* --- all of it --- */
+/* --- the command --- */
 
 static int prune_all(const request *r, char **folders, int count) {
     tally t = {0};
     kilter_error error;
     char *own = NULL;
     kilter_status status = count == 0 ? kl_record_dir(&own, &error) : KILTER_OK;
-    if (own && access(own, F_OK) == 0) /* else there is no record */
+    if (own && access(own, F_OK) == 0) /* otherwise there is no record */
         status = prune(r, own, &t, &error);
     int code = status == KILTER_OK ? EXIT_SUCCESS : kilter_exit("kilter", &error), unread = 0;
     for (int i = 0; i < count; i++)
@@ -165,7 +165,7 @@ static int prune_all(const request *r, char **folders, int count) {
                r->dry_run ? "would go" : "deleted", kl_bytes_words(t.bytes).text,
                r->dry_run ? "would be freed" : "freed", t.kept);
         if (t.unreadable > 0)
-            printf("%zu file%s that cannot be read as a record left alone; kilter list names %s\n",
+            printf("%zu file%s left alone because they cannot be read as records; kilter list names %s\n",
                    t.unreadable, t.unreadable == 1 ? "" : "s", t.unreadable == 1 ? "it" : "them");
     }
     int printed = kl_cmd_printed();

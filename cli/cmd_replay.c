@@ -1,4 +1,4 @@
-/* kilter replay: decisions of a run, made again, with what led to them, from the run's record. */
+/* kilter replay: make a run's decisions again and show what led to them, from the record. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

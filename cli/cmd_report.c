@@ -1,4 +1,4 @@
-/* kilter report: the summary of a run, from its record. */
+/* kilter report: print the summary of a run from its record. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ typedef struct request {
     int64_t run; /* −1: all */
 } request;
 
-/* What is written only when it is whole. */
+/* Write a file as a whole or not at all. */
 static int write_whole(const request *r, const char *file) {
     kilter_error error;
     char *data = NULL;

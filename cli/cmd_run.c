@@ -1,4 +1,4 @@
-/* kilter run: starts a program as master here and as workers on other hosts, through ssh. */
+/* kilter run: start a program as master here and as workers on other hosts, through ssh. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,17 +19,18 @@
 #include "sys/sys.h"
 #include "transport/transport.h"
 
-/* Below those the system hands out by itself, so that nobody gets it between our look and the master's. */
+/* Below the ports that the system assigns itself, so that no process gets the port before the master. */
 enum { PORT_FIRST = 10000, PORT_COUNT = 20000, PORT_TRIES = 200, WORKERS_MOST = 10000 };
 
-enum { AGAIN_MOST = 100 };              /* times that a host starts one of its workers again */
-static const double END_PATIENCE_S = 5; /* hosts get so long to end their workers when the master has ended */
+enum { AGAIN_MOST = 100 }; /* most times that a host restarts one of its workers */
+static const double END_PATIENCE_S =
+    5; /* seconds that hosts get to end their workers after the master has ended */
 
 typedef struct run_host {
     char *name;
-    uint32_t workers; /* 0: one for each of its processing units */
-    pid_t pid;        /* of ssh; 0: not started, or has ended */
-    int input;        /* its standard input: the key, and open for as long as the workers may work */
+    uint32_t workers; /* 0: one for each processing unit of the host */
+    pid_t pid;        /* process of ssh; 0: not started, or ended */
+    int input; /* ssh's standard input: it carries the key, and stays open while the workers may work */
     bool failed;
 } run_host;
 
@@ -37,7 +38,7 @@ typedef struct run_options {
     run_host *hosts;
     size_t host_count;
     const char *ssh, *listen;
-    char **program; /* and its arguments, ends with NULL */
+    char **program; /* the program and its arguments, ends with NULL */
 } run_options;
 
 typedef struct run_state {
@@ -45,7 +46,7 @@ typedef struct run_state {
     char *key_file, *listen, *join;
     kl_key key;
     pid_t master;
-    int code; /* the master's, once it has ended */
+    int code; /* exit code of the master, once it has ended */
 } run_state;
 
 /* --- the command line --- */
@@ -59,7 +60,7 @@ static kilter_status add_host(const kl_value *v) {
     *host = (run_host){.input = -1};
     if (colon && kl_option_set(&count, v->said, colon + 1, &host->workers, NULL) != KILTER_OK)
         return kl_fail(v->error, KILTER_ERR_USAGE,
-                       "%s: '%s': behind the colon is no number of workers from 1 to %d", v->said, v->text,
+                       "%s: '%s': after the colon, give the number of workers, 1 to %d", v->said, v->text,
                        WORKERS_MOST);
     if (length == 0 || *v->text == '-')
         return kl_fail(v->error, KILTER_ERR_USAGE, "%s: '%.*s' is not the name of a host", v->said, length,
@@ -74,7 +75,7 @@ static kilter_status add_host(const kl_value *v) {
 
 static const kl_option rows[] = {
     {"host", "HOST[:N]",
-     "Start N workers there (default: one for each processing unit). The option may be repeated.",
+     "Start N workers on HOST (default: one for each processing unit). The option may be repeated.",
      KL_OPTION_OTHER, .read = add_host, .repeats = true},
     {"ssh", "COMMAND",
      "Reach a host with COMMAND HOST SCRIPT (default: ssh -o BatchMode=yes, which never asks for a "
@@ -91,14 +92,14 @@ static int read_words(const kl_command *command, int argc, char **argv, run_opti
     if (first < argc && strcmp(argv[first - 1], "--") != 0)
         return kl_cmd_usage(command, "'%s': write -- before the program", argv[first]);
     if (first >= argc)
-        return kl_cmd_usage(command, "no program given: write it behind --");
+        return kl_cmd_usage(command, "no program given: write it after --");
     if (options->host_count == 0)
         return kl_cmd_usage(command, "no host given: name one with --host");
     options->program = argv + first;
     return EXIT_SUCCESS;
 }
 
-/* --- where the master listens, and its key --- */
+/* --- the master's address and key --- */
 
 static bool is_free(int port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -125,8 +126,8 @@ static kilter_status choose_endpoints(run_state *r, kilter_error *error) {
     return kl_zmq_check(r->listen, error) == KILTER_OK ? kl_zmq_check(r->join, error) : KILTER_ERR_USAGE;
 }
 
-/* A key of this run alone, for the master in memory, under a name that it can open: a process that is killed
- * leaves nothing. No program started from here inherits the file. */
+/* Make a key for this run, in memory, with a name that the master can open. A killed process leaves nothing
+ * behind. No program started here inherits the file. */
 static kilter_status make_key(run_state *r, kilter_error *error) {
     kl_buffer text = {0};
     kilter_status status = kl_key_make(&r->key, error);
@@ -143,9 +144,9 @@ static kilter_status make_key(run_state *r, kilter_error *error) {
                        : kl_fail(error, KILTER_ERR_SYSTEM, "making the key of the run: %s", strerror(errno));
 }
 
-/* --- what runs where --- */
+/* --- commands for the hosts --- */
 
-/* Kilter's options go behind the program's own, but before a "--", behind which it takes none. */
+/* Return where Kilter's options go: after the program's own, but before a "--". */
 static size_t own_count(char *const *program) {
     size_t count = 1;
     while (program[count] && strcmp(program[count], "--") != 0)
@@ -157,7 +158,7 @@ static void put_text(kl_buffer *out, const char *text) {
     kl_put_bytes(out, text, strlen(text));
 }
 
-/* As one word of a shell. */
+/* Put a text as one word of a shell. */
 static void put_quoted(kl_buffer *out, const char *word) {
     put_text(out, "'");
     for (; *word; word++)
@@ -168,11 +169,11 @@ static void put_quoted(kl_buffer *out, const char *word) {
     put_text(out, "' ");
 }
 
-/* Shells that report on jobs are not to: nobody here knows of any.
+/* Switch off the shell's job messages, which would confuse the user.
  *
- * What a host's shell does: take the key, start the workers in the same folder if there is one, hand each the
- * key, start one that was killed again (SIGTERM asks it to go), and end them when nobody holds the other end
- * of its input any more. Shells print within themselves, so that the key is in no list of processes. */
+ * The host's shell reads the key, starts the workers in the same folder if it exists, gives each the key,
+ * restarts a killed worker (except after SIGTERM), and ends them when its input is closed. printf is part of
+ * the shell, so the key appears in no list of processes. */
 static void put_script(const run_state *r, const run_host *host, kl_buffer *out) {
     char *const *program = r->options->program;
     size_t own = own_count(program);
@@ -210,14 +211,15 @@ static void put_script(const run_state *r, const run_host *host, kl_buffer *out)
     kl_put_u8(out, 0);
 }
 
-/* A child that runs `words` with the signals as they were. `input`: its standard input, −1: ours. */
+/* Start a child that runs `words` with the original signals. `input`: its standard input, −1: ours. */
 static pid_t start(char *const *words, int input, const sigset_t *signals) {
-    int begun[2]; /* is closed where the program begins */
+    int begun[2]; /* closed when the program begins */
     if (pipe2(begun, O_CLOEXEC) != 0)
         return -1;
     pid_t child = fork();
     if (child != 0) {
-        /* Until the child runs its program, or has said why not: a signal before would hide that. */
+        /* Wait until the child runs its program or has printed why not; an earlier signal would hide that
+         * message. */
         char nothing;
         close(begun[1]);
         while (read(begun[0], &nothing, 1) < 0 && errno == EINTR)
@@ -235,11 +237,11 @@ static pid_t start(char *const *words, int input, const sigset_t *signals) {
     _exit(127);
 }
 
-/* The first word of --ssh must be a command; else its shell would say something that nobody asked for. */
+/* Check the first word of --ssh, because its shell's own message would not explain the error. */
 static kilter_status check_ssh(const char *ssh, kilter_error *error) {
     ssh += strspn(ssh, " \t");
     size_t bytes = strcspn(ssh, " \t");
-    if (strcspn(ssh, "\"'\\$~`(") < bytes) /* the shell's to understand */
+    if (strcspn(ssh, "\"'\\$~`(") < bytes) /* only the shell can interpret the word */
         return KILTER_OK;
     char *word = strndup(ssh, bytes);
     char *const words[] = {"sh", "-c", "command -v \"$1\" >/dev/null 2>&1", "sh", word, NULL};
@@ -273,7 +275,7 @@ static kilter_status start_master(run_state *r, const sigset_t *signals, kilter_
                          : kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", program[0], strerror(errno));
 }
 
-/* The key fits into the pipe, so nobody waits here for a host that does not answer. */
+/* The key fits into the pipe, so a host that does not answer does not block here. */
 static kilter_status start_host(run_state *r, run_host *host, const sigset_t *signals, kilter_error *error) {
     int ends[2];
     kl_buffer script = {0}, key = {0};
@@ -313,7 +315,7 @@ static void note_host(const run_state *r, run_host *host, int code) {
     host->failed = code != 0;
     if (code == 0 || r->master == 0)
         return;
-    if (code == 255) /* as ssh says it */
+    if (code == 255) /* code of ssh for a connection error */
         fprintf(stderr,
                 "kilter run: %s cannot be reached, or its connection broke; the run goes on without it\n",
                 host->name);
@@ -355,12 +357,13 @@ static void wait_for_master(run_state *r, const sigset_t *awaited) {
     while (r->master > 0) {
         siginfo_t info;
         int signal = sigwaitinfo(awaited, &info);
-        bool from_terminal = signal == SIGINT && info.si_code == SI_KERNEL; /* it comes to the master, too */
+        bool from_terminal =
+            signal == SIGINT && info.si_code == SI_KERNEL; /* the master gets this signal as well */
         if (signal != SIGCHLD && signal > 0 && !from_terminal)
             kill(r->master, signal);
         reap(r);
         if (r->master > 0 && !gave_up && all_failed(r->options)) {
-            /* The master would wait for ever for workers that nobody starts. */
+            /* Without hosts, the master would wait for workers for ever. */
             fprintf(stderr, "kilter run: no host is left; the run is ended\n");
             kill(r->master, SIGTERM);
             gave_up = true;
@@ -368,7 +371,7 @@ static void wait_for_master(run_state *r, const sigset_t *awaited) {
     }
 }
 
-/* Closing its input tells a host's shell to end the workers there, if the master has not. */
+/* Close the inputs of the hosts' shells, which then end their workers, unless the master has done so. */
 static void end_hosts(run_state *r, const sigset_t *awaited) {
     const run_options *options = r->options;
     double until_s = kl_monotonic_s() + END_PATIENCE_S;
@@ -410,7 +413,7 @@ static int run_with(const run_options *options) {
         sigaddset(&awaited, signals[i]);
     sigprocmask(SIG_BLOCK, &awaited, &before);
     signal(SIGPIPE, SIG_IGN);
-    setenv("KILTER_RUN", "1", 1); /* the master need not ask for workers */
+    setenv("KILTER_RUN", "1", 1); /* the master does not ask the user to start workers */
     kilter_status status = check_ssh(options->ssh, &error);
     if (status == KILTER_OK)
         status = choose_endpoints(&r, &error);

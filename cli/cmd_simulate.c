@@ -1,4 +1,4 @@
-/* kilter simulate: runs a farm under one or more policies on a described platform. */
+/* kilter simulate: run a farm under one or more policies on a described platform. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,14 +17,14 @@
 #include "simulate_events.h"
 #include "sys/sys.h"
 
-/* Above, the events engine is the default. */
+/* With more workers, the default engine is events. */
 enum { MOST_SMPI_WORKERS = 2000 };
 enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
 #define MOST_BYTES 0x1p40
-/* Of the master on a host of speed 1, for one message: what a real one takes (docs/results/bench.md). */
+/* Seconds of a real master for one message, on a host of speed 1 (docs/results/bench.md). */
 #define ANSWER_S 10e-6
 
-/* What was asked. */
+/* The command's options. */
 typedef struct question {
     const char *platform, *tasks, *policy, *engine, *record, *gantt, *write_platform;
     uint64_t seed, task_bytes, result_bytes;
@@ -33,16 +33,16 @@ typedef struct question {
     bool json;
 } question;
 
-/* What was asked, and what follows from it. */
+/* The options, and values derived from them. */
 typedef struct simulation {
     question q;
-    bool smpi; /* the engine: else events */
-    bool file; /* the platform is a file of SimGrid's: then there is no cluster */
+    bool smpi; /* engine smpi; false: events */
+    bool file; /* the platform is a file for SimGrid, so there is no cluster */
     kl_cluster cluster;
     kl_tasks tasks;
     const kl_policy *policies[MOST_POLICIES];
     size_t policy_count;
-    kl_simulated *results; /* of the first policy, then of the next … */
+    kl_simulated *results; /* results of the first policy, then of the second … */
 } simulation;
 
 /* --- the command line --- */
@@ -85,7 +85,7 @@ static kilter_status read_policies(const char *list, simulation *sim, kilter_err
     return status;
 }
 
-/* A SPEC begins with how many hosts there are. */
+/* Is it a SPEC? A SPEC begins with the number of hosts. */
 static bool is_file(const char *platform) {
     struct stat info;
     size_t size = strlen(platform);
@@ -116,7 +116,7 @@ static kilter_status read_platform(simulation *sim, kilter_error *error) {
     return status == KILTER_OK ? status : kl_fail(error, status, "--platform: %.480s", why.text);
 }
 
-/* The farm itself where that is built and not too slow, else its model. */
+/* Choose smpi, the farm itself, if it is built and not too slow; otherwise events, its model. */
 static kilter_status choose_engine(simulation *sim, kilter_error *error) {
     char *program = kl_smpi_program();
     bool there = program != NULL;
@@ -143,10 +143,9 @@ static kilter_status read_tasks(simulation *sim, kilter_error *error) {
 
 static kilter_status check_startup(const simulation *sim, kilter_error *error) {
     return sim->smpi && sim->q.startup_s > 0
-               ? kl_fail(
-                     error, KILTER_ERR_USAGE,
-                     "--startup-s: only the events engine has it; with smpi, messages cost what the links of "
-                     "the platform and --answer-s say")
+               ? kl_fail(error, KILTER_ERR_USAGE,
+                         "--startup-s: only the events engine has it; with smpi, the links of the platform "
+                         "and --answer-s give the costs of messages")
                : KILTER_OK;
 }
 
@@ -174,7 +173,7 @@ static kilter_status read_question(simulation *sim, kilter_error *error) {
 
 /* --- simulating --- */
 
-/* FILE, or FILE-POLICY before its ending where there are several; malloc'd; NULL: no memory. */
+/* Return FILE, or with several policies FILE-POLICY before the ending; malloc'd; NULL: no memory. */
 static char *record_name(const simulation *sim, const char *file, const kl_policy *policy) {
     if (sim->policy_count == 1)
         return kl_text("%s", file);
@@ -199,7 +198,7 @@ static kilter_status simulate_events(const simulation *sim, const kl_policy *pol
     return kl_events_run(&farm, results, error);
 }
 
-/* In memory, under a name that also the program we start can open: whoever is killed leaves nothing. */
+/* Write to memory, with a name that the started program can open. A killed process leaves nothing behind. */
 static kilter_status write_in_memory(const kl_cluster *cluster,
                                      kilter_status (*write)(const kl_cluster *, FILE *, kilter_error *),
                                      FILE **file, char **name, kilter_error *error) {
@@ -215,7 +214,7 @@ static kilter_status write_in_memory(const kl_cluster *cluster,
     return status;
 }
 
-/* All tasks' time at speed 1. */
+/* Return the seconds of all tasks at speed 1. */
 static double work_s(const simulation *sim, uint32_t iteration) {
     double sum = 0;
     for (uint64_t i = 0; i < sim->tasks.count; i++)
@@ -223,7 +222,7 @@ static double work_s(const simulation *sim, uint32_t iteration) {
     return sum;
 }
 
-/* `farm` has its platform, hosts and record. */
+/* Simulate with smpi; `farm` has its platform, hosts and record. */
 static kilter_status simulate_smpi(const simulation *sim, const kl_policy *policy, kl_smpi_farm farm,
                                    kl_simulated *results, kilter_error *error) {
     farm.tasks = sim->q.tasks;
@@ -249,7 +248,7 @@ static kilter_status simulate_smpi(const simulation *sim, const kl_policy *polic
     return status;
 }
 
-/* A SPEC becomes a platform and a list of hosts, for as long as the simulation takes. */
+/* Simulate on a SPEC, which is written as a platform and a list of hosts for the time of the simulation. */
 static kilter_status simulate_described(const simulation *sim, const kl_policy *policy, const char *record,
                                         kl_simulated *results, kilter_error *error) {
     FILE *platform = NULL, *hosts = NULL;
@@ -294,7 +293,7 @@ static kilter_status draw(const char *record, const char *picture, kilter_error 
     return status != KILTER_OK ? status : ended;
 }
 
-/* A picture is drawn from a record: without one, from one that goes again. */
+/* Draw the picture from a record; if none was asked for, from a temporary one. */
 static kilter_status simulate_and_draw(const simulation *sim, kilter_error *error) {
     char *folder = NULL, *record = NULL;
     kilter_status status = sim->q.record ? KILTER_OK : kl_private_dir(&folder, error);
@@ -339,7 +338,7 @@ static double efficiency(const kl_simulated *r) {
     return r->elapsed_s > 0 ? r->bound_s / r->elapsed_s : 1;
 }
 
-/* Over the iterations. */
+/* Means over the runs. */
 typedef struct means {
     double elapsed_s, bound_s, chunks, messages;
 } means;
@@ -403,7 +402,9 @@ static void print_table(const simulation *sim, const char *engine) {
         kl_say(stdout, "platform", "%s: %" PRIu32 " workers", sim->q.platform, sim->cluster.workers);
     kl_say(stdout, "tasks", "%s, seed %" PRIu64, sim->q.tasks, sim->tasks.seed);
     if (sim->q.iterations > 1)
-        kl_say(stdout, "iterations", "%" PRIu32 "; the table has their means, and the last one",
+        kl_say(stdout, "runs",
+               "%" PRIu32
+               "; the columns give means over all runs, \"last\" and \"its efficiency\" the last run",
                sim->q.iterations);
     kl_say(stdout, "engine", "%s", engine);
     putchar('\n');

@@ -1,4 +1,4 @@
-/* kilter tune: shows what a running farm measures and decides, and sets its tuning points by hand. */
+/* kilter tune: show what a running farm measures and decides, and set its tuning points by hand. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static kilter_status read_policy(const kl_value *v) {
 #define POINT(member) .offset = offsetof(kl_control_setting, member)
 
 static const struct {
-    kl_option value; /* 0 means auto */
+    kl_option value; /* 0: auto */
     size_t given;
 } POINTS[] = {
     {{"policy", .kind = KL_OPTION_OTHER, .read = read_policy}, offsetof(kl_control_setting, policy_given)},
@@ -92,13 +92,13 @@ static const kl_option rows[] = {
 
 /* --- looking --- */
 
-/* All at once, so that a terminal shows no half look. */
+/* Print a look in one piece, so that the terminal never shows half of it. */
 static int print_on_terminal(const kl_control_state *state) {
     char *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
     if (memory) {
-        fputs("\033[H\033[J", memory); /* to the top, and nothing below */
+        fputs("\033[H\033[J", memory); /* move to the top and clear everything below */
         kl_tune_print_text(state, memory);
         fclose(memory);
         fwrite(text, 1, size, stdout);
@@ -119,7 +119,7 @@ static int print(const kl_control_state *state, const tune_options *options, boo
     return kl_cmd_printed();
 }
 
-/* Until the farm ends, or the reader goes. */
+/* Watch until the farm or the reader ends. */
 static int watch(const char *file, kl_tuner *tuner, const tune_options *options) {
     kl_control_state state;
     kilter_error error;

@@ -7,7 +7,7 @@
 #include "cmd.h"
 #include "farm/farm.h"
 
-/* Print `word` when it begins like what follows the first `kept` bytes of `last`. */
+/* Print `word` if it begins with the text after the first `kept` bytes of `last`. */
 static void offer(const char *last, int kept, const char *word, const char *help) {
     if (strncmp(word, last + kept, strlen(last + kept)) == 0)
         printf("%.*s%s\t%s\n", kept, last, word, help);

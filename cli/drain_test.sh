@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter drain, from outside, on real farms: drain_test.sh KILTER FARM
+# kilter drain on real farms: drain_test.sh KILTER FARM
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 
@@ -23,7 +23,7 @@ expect 2 "draining the run of 'missing.kilter': No such file" "$kilter" drain mi
 echo "not a record" >text.kilter
 expect 2 "not a run record" "$kilter" drain text.kilter 0
 
-# --- refusals leave everybody where he is: at a task that does not end yet
+# --- refused requests change nothing: workers stay at a task that does not end yet
 : >"$place/local.stop.hold"
 start local --workers 3
 until_so shows "^workers  *3 at work, 0 resting; all"
@@ -36,7 +36,7 @@ expect 2 "nobody else would stay" "$kilter" drain "$record" 2 1 0
 expect 2 "nobody else would stay" "$kilter" drain --host "$(hostname)" "$record"
 shows "^workers  *3 at work, 0 resting; all" || fail "somebody left after a refusal: $(cat out)"
 
-# --- one of three: while its task lasts it is leaving, then it is gone
+# --- one of three: during its task it is leaving, then it is gone
 "$kilter" drain "$record" 1 >out || fail "draining worker 1"
 grep -qx "worker 1 leaves, when its task is done; 2 stay" out || fail "the answer: $(cat out)"
 shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "not leaving: $("$kilter" tune --once "$record")"
@@ -47,7 +47,7 @@ shows "^ *1  *leaving" || fail "not leaving in the table: $("$kilter" tune --onc
 rm "$stop.hold"
 until_so shows "^workers  *2 at work, 0 resting; all"
 
-# --- nobody takes its place, and the last one goes only when that is asked for
+# --- no worker replaces it, and the last one leaves only with --all
 iteration() { "$kilter" tune --once --json "$record" | sed 's/.*"run":\([0-9]*\).*/\1/'; }
 later() { [ "$(iteration)" -gt $((began + 20)) ]; }
 began=$(iteration)
@@ -72,7 +72,7 @@ else
     echo "no sqlite3 here: the record was not looked at"
 fi
 
-# --- everybody: where none can join, the run fails and says so
+# --- all workers: if none can join, the run fails with a message
 start everybody --workers 2
 until_so shows "^workers  *2 at work"
 "$kilter" drain --all "$record" | grep -q "^2 workers leave, .*; nobody stays: .* cannot be finished$" || fail "--all"
@@ -81,7 +81,7 @@ wait $pid || got=$?
 [ $got = 1 ] || fail "a farm that has nobody: exit code $got"
 grep -q "no worker is left" farm.err || fail "a farm that has nobody: $(cat farm.err)"
 
-# --- where others may join, it waits for them
+# --- if others may join, the run waits for them
 port() { sed -n 's/.*--join \(tcp:[^ ]*\).*/\1/p' farm.err; }
 join() {
     "$farm" "$stop" --join "$(port)" 2>join.err &

@@ -1,8 +1,7 @@
 #!/bin/sh
-# The mean times of the two engines of kilter simulate agree: engines_test.sh KILTER
-# Single runs differ where one chunk more or less decides, so the full test takes the mean of more runs. Its largest
-# difference is that of ss over a slow link: SimGrid lets two messages of one worker share the link, TCP and the
-# engine "events" send them in order.
+# The mean times of the two engines of kilter simulate agree. usage: engines_test.sh KILTER. Single runs differ where one chunk more or less decides, so the full test
+# takes the mean of more runs. The largest difference is that of ss over a slow link: SimGrid lets two messages of one worker share the link; TCP and the engine
+# "events" send them in order.
 set -eu
 kilter=$1
 runs=3 most=0.03 # of the elapsed time
@@ -11,7 +10,7 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 export KILTER_RECORD=none
 
-# The mean elapsed time of each policy, a line each.
+# Print the mean elapsed time of each policy, a line for each.
 elapsed() { # ENGINE PLATFORM
     "$kilter" simulate --engine "$1" --platform "$2" --tasks '4000@lognormal(1ms,0.5)' --iterations "$runs" \
         --policy static,ss,gss,daf,awf-c,auto --json |

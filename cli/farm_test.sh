@@ -1,5 +1,4 @@
-# What the tests share that need real farms, in a place of their own; they read it with ".", and are given
-# KILTER FARM.
+# Shared by tests with real farms, which run in a folder of their own; they read it with "." and get KILTER FARM.
 
 kilter=$1
 farm=$2
@@ -14,7 +13,7 @@ cd "$place"
 
 . "$here/outside_test.sh"
 
-# until_so COMMAND…: again and again, until it succeeds
+# until_so COMMAND…: repeat the command until it succeeds
 until_so() {
     tries=0
     until "$@" >out 2>err; do

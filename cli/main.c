@@ -1,4 +1,4 @@
-/* kilter: shows what programs that use Kilter did, and starts them. */
+/* kilter: show what programs that use Kilter did, and start them. */
 #include <stdlib.h>
 #include <string.h>
 

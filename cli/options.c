@@ -1,4 +1,4 @@
-/* Reads the options of a command, and prints its help. */
+/* Read the options of a command, and print its help. */
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ int kl_cmd_usage(const kl_command *command, const char *format, ...) {
     return KL_EXIT_USER;
 }
 
-enum { OPTIONS_MOST = 32, NOT_LONG = 256 }; /* NOT_LONG: above all letters */
+enum { OPTIONS_MOST = 32, NOT_LONG = 256 }; /* NOT_LONG: larger than any letter */
 
 int kl_cmd_unknown(const kl_command *command, const char *what, const char *word, const char *meant) {
     return kl_cmd_usage(command, "unknown %s '%.*s'%s%s%s", what, (int)strcspn(word, "="), word,
@@ -61,13 +61,13 @@ static int take(const kl_command *command, const kl_option *o, const char *text,
                                                                    : kl_cmd_usage(command, "%s", error.text);
 }
 
-/* Is there for each option given the option it needs? Returns the exit code. */
+/* Check that each given option has the option it needs. Return the exit code. */
 static int check_needs(const kl_command *command, const char *const *given) {
     for (size_t i = 0; i < command->options.count; i++) {
         const kl_option *o = &command->options.row[i];
         if (given[i] && o->needs &&
             !given[kl_option_find(command->options, o->needs, strlen(o->needs)) - command->options.row])
-            return kl_cmd_usage(command, "--%s has no effect: there is no --%s", o->name, o->needs);
+            return kl_cmd_usage(command, "--%s has no effect without --%s", o->name, o->needs);
     }
     return EXIT_SUCCESS;
 }
@@ -83,7 +83,7 @@ int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, in
                             .has_arg = command->options.row[i].value ? required_argument : optional_argument,
                             .val = NOT_LONG + (int)i};
     rows[command->options.count] = (struct option){.name = NULL};
-    optind = 0; /* begin anew */
+    optind = 0; /* start from the beginning */
     while (code == EXIT_SUCCESS &&
            (got = getopt_long(argc, argv, command->in_order ? "+:" : ":", rows, NULL)) != -1) {
         if (got == '?' && optopt > 0 && optopt < NOT_LONG)
@@ -91,9 +91,10 @@ int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, in
         if (got == '?')
             return unknown(command, argv[optind - 1]);
         const kl_option *o = &command->options.row[(got == ':' ? optopt : got) - NOT_LONG];
-        bool apart = got != ':' && optarg && optarg == argv[optind - 1]; /* the value is a word of its own */
+        bool apart = got != ':' && optarg && optarg == argv[optind - 1]; /* the value is a separate word */
         const char *word = argv[optind - (apart ? 2 : 1)];
-        if (strcspn(word + 2, "=") != strlen(o->name)) /* getopt_long() takes shortened names */
+        if (strcspn(word + 2, "=") !=
+            strlen(o->name)) /* getopt_long() accepts shortened names, Kilter does not */
             return unknown(command, word);
         if (got == ':' || (apart && strcmp(optarg, "--") == 0))
             return kl_cmd_usage(command, "--%s wants a value", o->name);
@@ -108,8 +109,7 @@ int kl_cmd_one_file(const kl_command *command, int argc, char **argv, int first,
     *file = first < argc ? argv[first] : NULL;
     if (first + 1 < argc)
         return kl_cmd_usage(command, "one file at a time: '%s' and '%s' were given", *file, argv[first + 1]);
-    return *file && program ? kl_cmd_usage(command, "FILE and --program both say which record: give one")
-                            : EXIT_SUCCESS;
+    return *file && program ? kl_cmd_usage(command, "FILE and --program cannot be combined") : EXIT_SUCCESS;
 }
 
 int kl_cmd_help(const kl_command *command) {

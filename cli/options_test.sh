@@ -5,7 +5,7 @@ set -eu
 . "$(dirname "$0")/farm_test.sh"
 man=$3
 
-# The options of a command, or of farms, as its completion, its help and its man page list them.
+# Print the options of a command, or of farms, as its completion, its help and its man page list them.
 completed() { if [ "$1" = farm ]; then "$kilter" complete farm --; else "$kilter" complete kilter "$1" --; fi | sed 's/\t.*//'; }
 helped() { if [ "$1" = farm ]; then "$farm" --kilter-help 2>/dev/null; else "$kilter" "$1" --help; fi | sed -n 's/^  \(--[a-z-]*\).*/\1/p'; }
 listed() {
@@ -54,7 +54,7 @@ expect 2 "--engine: 'dice' is none of: smpi events" "$kilter" simulate --engine 
 expect 2 "--program wants a value" "$kilter" report --program -- a.kilter
 expect 2 "'--json': No such file" "$kilter" report -- --json
 expect 2 "'a.kilter': No such file" "$kilter" report a.kilter --json
-expect 2 "--run has no effect: there is no --gantt" "$kilter" report --run 1
+expect 2 "--run has no effect without --gantt" "$kilter" report --run 1
 
 # --- the environment
 for option in $(completed farm | grep -vx -- --kilter-help); do
@@ -103,7 +103,7 @@ kind=kilter_farm
 ask ./squares --bi
 END
 cat >ask.zsh <<'END'
-# In the place of the functions of zsh's line editor.
+# In place of the functions of zsh's line editor.
 _describe() { print -l -- ${${(P)2}%%:*} }
 _files() { print -l -- one* }
 compset() { [[ $words[CURRENT] == ${~2}* ]] }

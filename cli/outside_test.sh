@@ -1,11 +1,11 @@
-# What the tests of the command share; they read it with ".".
+# Shared by the tests of the command, which read it with ".".
 
 fail() {
     echo "FAILED: $*" >&2
     exit 1
 }
 
-# expect CODE WORDS COMMAND…: exit code, nothing on stdout, one line on stderr that holds WORDS
+# expect CODE WORDS COMMAND…: the command must exit with CODE, print nothing on stdout, and one line with WORDS on stderr
 expect() {
     code=$1 words=$2
     shift 2

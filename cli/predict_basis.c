@@ -1,4 +1,4 @@
-/* Where the model's numbers come from: options, a record, or each other. */
+/* Find the model's inputs in options or a record, or derive them from each other. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 
 enum { WORKERS_MOST = 1000000, DAF_ROUNDS_MOST = 4096, RUNS_ALIKE = 6, RUNS_LEAST = 3 };
 
-/* Beyond, the sums of the model would no longer be numbers. */
+/* Larger values would overflow the model's sums. */
 #define MOST 1e15
 
 const kl_input kl_inputs[KL_INPUTS] = {
@@ -31,7 +31,7 @@ bool kl_input_possible(const kl_input *input, double value) {
            !(input->above_low && value == input->low);
 }
 
-/* What was given stays; what a damaged record says and cannot be is not learned. */
+/* Set an input from the record, unless it was given; ignore an impossible value of a damaged record. */
 static void learn(kl_basis *b, int input, double value, const char *from) {
     if (!b->in[input].from && kl_input_possible(&kl_inputs[input], value))
         b->in[input] = (kl_number){value, from};
@@ -51,11 +51,11 @@ static bool is_whole(const kl_report_iteration *it) {
     return it->ended && it->status && strcmp(it->status, "done") == 0;
 }
 
-/* A run as it is, or with all of its tasks if those that were done are like the others. */
+/* A run as recorded, or extended to all of its tasks if only some were done. */
 typedef struct work {
-    double workers, rate; /* rate: units a second of the mean worker */
-    double work_s, tasks; /* work_s: on one worker of the mean speed */
-    double times;         /* the whole run is this many times what was done */
+    double workers, rate; /* rate: units per second of the mean worker */
+    double work_s, tasks; /* work_s: seconds on one worker of mean speed */
+    double times;         /* the whole run divided by the part that was done */
 } work;
 
 static work work_of(const kl_report_iteration *it) {
@@ -77,11 +77,10 @@ static work work_of(const kl_report_iteration *it) {
 static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report_iteration **chosen,
                                 kilter_error *error) {
     if (r->loop)
-        return kl_fail(
-            error, KILTER_ERR_INPUT,
-            "predicting from '%s': it is the record of a distributed loop, and the model is one of "
-            "farms; take a farm's record, or give --work-s",
-            r->path);
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "predicting from '%s': it is the record of a distributed loop, but the model is for "
+                       "farms; give a farm's record or --work-s",
+                       r->path);
     const kl_report_iteration *found = NULL, *part = NULL;
     for (size_t i = 0; i < r->iteration_count; i++) {
         const kl_report_iteration *it = &r->iterations[i];
@@ -107,8 +106,8 @@ static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report
     return KILTER_OK;
 }
 
-/* Between the end of the run before and this one's begin the master works alone, unless that was another
- * master. */
+/* Return the seconds between the previous run's end and this run, in which the master works alone; not if
+ * another master did the previous run. */
 static double gap_before(const kl_report *r, const kl_report_iteration *it) {
     if (it == r->iterations)
         return 0;
@@ -119,7 +118,8 @@ static double gap_before(const kl_report *r, const kl_report_iteration *it) {
     return gap_s > 0 ? gap_s : 0;
 }
 
-/* σ/μ of a task on one worker, over all of them: that the workers differ is no spread of the tasks. */
+/* Return σ/μ of a task over all workers, where differences between workers do not count as spread of tasks.
+ */
 static double task_cv(const kl_report_iteration *it) {
     double sum = 0, tasks = 0;
     for (size_t i = 0; i < it->share_count; i++) {
@@ -143,7 +143,8 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Of the last ones with as many workers: the first of a record warm up. */
+/* Compute it from the last runs with this number of workers, without the record's first runs, which warm up.
+ */
 static double runs_differ(const kl_basis *b, uint32_t workers) {
     kl_stat times = {0};
     for (size_t i = b->measured_count; i > 0 && times.count < RUNS_ALIKE; i--)
@@ -171,19 +172,20 @@ static double measured(const kl_report *r, const char *kind) {
     return value > 0 && value < MOST ? value : 0;
 }
 
-/* That of a message for which nothing else is on the way, as the load of what is shared says how long others
- * wait. */
+/* Return the start-up time of a message alone on the network; the load of shared resources models how
+ * messages wait for each other. */
 static double startup_s(const kl_report *r) {
     double alone_s = kl_report_measured(r, "message_alone_s"), s = kl_report_measured(r, "message_fixed_s");
     return alone_s < s ? alone_s : s;
 }
 
-/* The link's, if workers on other hosts were there to measure it. */
+/* Use the link's value if workers on other hosts measured it. */
 static const char *byte_kind(const kl_report *r) {
     return measured(r, "link_per_byte_s") > 0 ? "link_per_byte_s" : "message_per_byte_s";
 }
 
-/* Of the last run in the record: it is what measurements are of. Gives what kl_load_fit() does. */
+/* Learn the load of the last run of the record, which the measurements belong to. Return the factor of
+ * kl_load_fit(). */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
     if (!is_whole(it) || it != &r->iterations[r->iteration_count - 1])
@@ -239,7 +241,7 @@ static void sort_and_sum(double *speeds, uint32_t count) {
         speeds[i] += speeds[i - 1];
 }
 
-/* Of those that computed, `rate` units a second being 1. */
+/* List the speeds of workers that computed, relative to `rate` units per second. */
 static uint32_t list_speeds(const kl_report_iteration *it, double rate, double *speeds) {
     uint32_t count = 0;
     for (size_t i = 0; i < it->share_count; i++)
@@ -281,7 +283,7 @@ kilter_status kl_basis_read(kl_basis *b, const char *path, int64_t run, kilter_e
 }
 
 kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
-    /* Other work, or other workers, would put another load on what they share. */
+    /* Other work or other workers would load the shared resources differently. */
     static const int inputs[] = {KL_IN_WORK_S, KL_IN_BYTES, KL_IN_TASKS, KL_IN_TASK_MEAN_S};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (given(b, inputs[i]))
@@ -291,10 +293,10 @@ kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
                        "predicting: the work is not known; give --work-s, or the record of a run");
     double work_s = b->in[KL_IN_WORK_S].value, mean_s = b->in[KL_IN_TASK_MEAN_S].value;
     if (known(b, KL_IN_TASK_MEAN_S) && mean_s > work_s * (1 + 1e-9))
-        return kl_fail(error, KILTER_ERR_INPUT,
-                       "predicting: a task of %g s is longer than all the work, %g s; mend --task-mean-s or "
-                       "--work-s",
-                       mean_s, work_s);
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "predicting: a task of %g s is longer than all the work, %g s; correct --task-mean-s or --work-s",
+            mean_s, work_s);
     if (given(b, KL_IN_TASKS) && given(b, KL_IN_TASK_MEAN_S) && given(b, KL_IN_WORK_S) &&
         fabs(b->in[KL_IN_TASKS].value * mean_s - work_s) > 0.01 * work_s)
         return kl_fail(error, KILTER_ERR_INPUT,
@@ -325,15 +327,17 @@ kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
 static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *from) {
     sort_and_sum(speeds, count);
     b->speeds_uneven =
-        count > 1 && speeds[0] > 1.05 * (speeds[count - 1] - speeds[count - 2]); /* the slowest */
+        count > 1 &&
+        speeds[0] > 1.05 * (speeds[count - 1] -
+                            speeds[count - 2]); /* is the slowest worker nearly as fast as the next? */
     free(b->speeds);
     b->speeds = speeds;
     b->speed_count = count;
     b->speeds_from = from;
-    b->load = (kl_load){0}; /* that is of others */
+    b->load = (kl_load){0}; /* the load belongs to other workers */
 }
 
-/* "0.5" or "16x0.5" at *at, which moves behind it. */
+/* Read "0.5" or "16x0.5" at *at, and move *at after it. */
 static bool parse_term(const char **at, uint32_t *times, double *speed) {
     char *end;
     errno = 0;
@@ -361,10 +365,10 @@ kilter_status kl_basis_speeds(kl_basis *b, const char *list, kilter_error *error
         double speed;
         kilter_status status = KILTER_OK;
         if (!parse_term(&at, &times, &speed))
-            status =
-                kl_fail(error, KILTER_ERR_INPUT,
-                        "reading the speeds '%s': '%.20s' is no speed above 0; write 1,1,0.5 or 16x1,16x0.25",
-                        list, term);
+            status = kl_fail(
+                error, KILTER_ERR_INPUT,
+                "reading the speeds '%s': '%.20s' is not a speed above 0; write 1,1,0.5 or 16x1,16x0.25",
+                list, term);
         else if (times > WORKERS_MOST - count)
             status = kl_fail(error, KILTER_ERR_INPUT, "reading the speeds '%s': more than %d workers", list,
                              WORKERS_MOST);
@@ -381,11 +385,11 @@ kilter_status kl_basis_speeds(kl_basis *b, const char *list, kilter_error *error
         if (*at == '\0')
             break;
     }
-    sum_speeds(b, speeds, count, "--speeds, 1 being the mean worker");
+    sum_speeds(b, speeds, count, "--speeds, relative to the mean worker");
     return KILTER_OK;
 }
 
-/* Units of two programs are not the same. */
+/* The units of two programs cannot be compared. */
 kilter_status kl_basis_hosts(kl_basis *b, const char *path, kilter_error *error) {
     kl_report *report = NULL;
     const kl_report_iteration *it = NULL;
@@ -400,8 +404,8 @@ kilter_status kl_basis_hosts(kl_basis *b, const char *path, kilter_error *error)
         uint32_t count = list_speeds(it, same ? b->rate : work_of(it).rate, speeds);
         if (count > 0)
             sum_speeds(b, speeds, count,
-                       same ? "--hosts, 1 being the mean worker of the run"
-                            : "--hosts, 1 being their own mean: the programs differ");
+                       same ? "--hosts, relative to the mean worker of the run"
+                            : "--hosts, relative to their own mean, because the programs differ");
         else
             status =
                 kl_fail(error, KILTER_ERR_INPUT, "reading the workers of '%s': none of them computed", path);

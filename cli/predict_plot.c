@@ -1,4 +1,4 @@
-/* The prediction as a picture: T_t(n) above, P_i(n) below. */
+/* Draw the prediction: T_t(n) above, P_i(n) below. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "report/print.h"
 
 enum {
-    MEASURED, /* the series; after it one and several rounds of each protocol */
+    MEASURED, /* the series; the next ones are one round and several rounds of each protocol */
     MODELLED,
     SERIES = MODELLED + 2 * KL_PROTOCOLS,
     MARKS = 4,
@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct curves {
-    double *values; /* all of them: n, then time and index of each series */
+    double *values; /* all values: n, then time and index of each series */
     kl_series time[SERIES], index[SERIES];
     char marks[MARKS][WORD_BYTES];
     kl_mark mark[MARKS];
@@ -53,7 +53,8 @@ static void fill_protocol(curves *c, const kl_protocol *p, uint32_t protocol, do
 }
 
 static void fill_measured(curves *c, const kl_basis *b, double unit, double *at) {
-    size_t count = b->speeds ? 0 : b->measured_count; /* other workers than these would be */
+    size_t count =
+        b->speeds ? 0 : b->measured_count; /* the measurements belong to other workers than these */
     double work_s = b->in[KL_IN_WORK_S].value, *n = at, *time = n + count, *index = time + count;
     for (size_t i = 0; i < count; i++) {
         double time_s = b->measured[i].time_s;
@@ -73,7 +74,7 @@ static void mark(curves *c, uint32_t workers, const char *what) {
     c->mark_count++;
 }
 
-/* Where both models agree one mark is enough. */
+/* Where both models agree, one mark is enough. */
 static void fill_marks(curves *c, const kl_protocol *p) {
     bool several = p->rounds_best.workers > 0 && p->rounds_best.workers != p->best.workers;
     mark(c, p->best.workers, "lowest index");
@@ -102,16 +103,16 @@ void kl_prediction_plot(const kl_prediction *p, FILE *out) {
     fill_marks(&c, &p->protocols[KL_ASYNCHRONOUS]);
     char title[256], subtitle[512], time[64], index[64];
     if (b->record)
-        snprintf(title, sizeof title, "%.60s, run %" PRIu64 ": how many workers pay", b->program, b->run);
+        snprintf(title, sizeof title, "%.60s, run %" PRIu64 ": useful number of workers", b->program, b->run);
     else
-        snprintf(title, sizeof title, "How many workers pay");
+        snprintf(title, sizeof title, "Useful number of workers");
     snprintf(subtitle, sizeof subtitle,
              "T_c %s, V %.6g bytes (%s to the workers), m_o %s, λ %s a byte, l_m %s%s; marks: asynchronous",
              kl_time_words(b->in[KL_IN_WORK_S].value).text, b->in[KL_IN_BYTES].value,
              kl_percent(b->in[KL_IN_ALPHA].value).text, kl_time_words(b->in[KL_IN_STARTUP_S].value).text,
              kl_time_words(b->in[KL_IN_PER_BYTE_S].value).text,
              kl_time_words(b->in[KL_IN_MASTER_S].value).text, b->speeds ? ", workers of given speeds" : "");
-    snprintf(time, sizeof time, "time of an iteration, T_t(n) [%s]", name);
+    snprintf(time, sizeof time, "time of a run, T_t(n) [%s]", name);
     snprintf(index, sizeof index, "performance index, P_i(n) [%s]", name);
     const kl_panel panels[] = {{time, c.time, SERIES, c.mark, c.mark_count},
                                {index, c.index, SERIES, c.mark, c.mark_count}};

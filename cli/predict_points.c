@@ -1,12 +1,12 @@
-/* The model at every number of workers, and which of them to show. */
+/* Compute the model for every number of workers, and choose the numbers to show. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "predict.h"
 
 enum {
-    SHOWN_ALL = 20, /* rows up to this number are all shown, of those above some */
-    UNLIMITED = 64, /* looked at when messages cost nothing and nobody said how many */
+    SHOWN_ALL = 20, /* all rows up to this number are shown; above it only some */
+    UNLIMITED = 64, /* greatest number of workers if messages cost nothing and no number is given */
     LOOKED_AT_LEAST = 8,
     LOOKED_AT_MOST = 1000,
 };
@@ -30,14 +30,14 @@ static double answer_s(const kl_basis *b, uint32_t workers) {
     return recorded ? kl_model_answer_s(&b->load, workers) : value(b, KL_IN_ANSWER_S);
 }
 
-/* The smallest chunk with which the master can feed so many workers, in tasks. */
+/* Return the smallest chunk, in tasks, with which the master can feed this number of workers. */
 static double least_chunk(const kl_basis *b, uint32_t workers) {
     double answer = answer_s(b, workers);
     double least_s = kl_model_min_chunk_s(isfinite(answer) ? answer : value(b, KL_IN_STARTUP_S), workers);
     return fmax(1, least_s / value(b, KL_IN_TASK_MEAN_S));
 }
 
-/* The recorded rounds, those too small for each worker joined with the next. */
+/* Return the number of recorded rounds; a round too small for all workers is joined with the next. */
 static size_t recorded_rounds(const kl_basis *b, uint32_t workers) {
     double least = workers * least_chunk(b, workers) / value(b, KL_IN_TASKS) * (1 - 1e-9), part = 0;
     size_t count = 0;
@@ -67,12 +67,12 @@ static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t w
     return rounds;
 }
 
-/* What the workers share makes the run longer. Who waits for his next chunk, or for the others at the end,
- * leaves them what is shared: the more they wait for that, the less is lost. */
+/* Return the time in several rounds, lengthened by the load of shared resources. Workers that wait for their
+ * next chunk, or for the end, leave the resources to the others, which reduces the loss. */
 static double several_rounds_s(const kl_basis *b, kl_farm_model *m, const kl_rounds *rounds,
                                const kl_point *p) {
     if (kl_load_known(&b->load) && b->load.use.local_tasks == b->load.use.tasks)
-        m->message.per_unit_s = 0; /* no link: bytes are in what is shared */
+        m->message.per_unit_s = 0; /* without link costs: the load of shared resources includes bytes */
     double alone_s = m->work_s / p->speed, times = p->limit.times;
     double rounds_s = kl_model_rounds_time_s(m, p->workers, p->speed, rounds) - m->master_s;
     return times * alone_s + (rounds_s - alone_s) / fmax(1, times) + m->master_s;
@@ -137,7 +137,7 @@ static void find_best(const kl_basis *b, uint32_t protocol, uint32_t most, kl_pr
     }
 }
 
-/* The round numbers a reader expects: steps of 1, 2 or 5 times a power of ten, about a tenth of n. */
+/* Is it a round number: 1, 2 or 5 times a power of ten, about a tenth of n apart? */
 static bool is_round(uint32_t n) {
     static const uint32_t digits[] = {1, 2, 5};
     uint32_t step = 1;
@@ -155,7 +155,7 @@ static bool is_shown(const kl_basis *b, const kl_protocol *p, uint32_t n, uint32
 
 static kilter_status show(const kl_basis *b, uint32_t protocol, uint32_t most, kl_protocol *p,
                           kilter_error *error) {
-    size_t count = 1; /* the last is always shown */
+    size_t count = 1; /* the last row is always shown */
     for (uint32_t n = 1; n < most; n++)
         count += is_shown(b, p, n, most);
     p->points = calloc(count, sizeof *p->points);
@@ -167,7 +167,7 @@ static kilter_status show(const kl_basis *b, uint32_t protocol, uint32_t most, k
     return KILTER_OK;
 }
 
-/* Up to a little beyond what the master can feed: there it gets worse. */
+/* Look a little beyond the number that the master can feed, where times rise. */
 static uint32_t choose_most(const kl_basis *b) {
     uint32_t feeds = capability_of(b, KL_ASYNCHRONOUS);
     uint32_t most = feeds == UINT32_MAX ? UNLIMITED : feeds < LOOKED_AT_MOST ? feeds + feeds / 4 : feeds;

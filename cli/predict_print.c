@@ -1,4 +1,4 @@
-/* The prediction as a table and as JSON. */
+/* Print the prediction as a table and as JSON. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "predict.h"
 #include "report/print.h"
 
-/* ---- for people ---- */
+/* ---- as text ---- */
 
 static kl_words input_words(const kl_number *n, int input) {
     kl_words w;
@@ -40,7 +40,7 @@ static void print_inputs(const kl_basis *b, FILE *out) {
         kl_say(out, "workers", "%" PRIu32 ", the fastest first, together %.6g times as fast as one (%s)",
                b->speed_count, b->speeds[b->speed_count - 1], b->speeds_from);
     if (!isfinite(b->in[KL_IN_TASKS].value))
-        kl_say(out, "rounds", "not known: --tasks or --task-mean-s says what a task is");
+        kl_say(out, "rounds", "not known; give --tasks or --task-mean-s");
     else
         kl_say(out, "rounds", "%s", b->part_count ? "as the run's chunks were dealt" : "as DAF deals them");
 }
@@ -87,7 +87,7 @@ static void print_limit(const kl_verdict *v, FILE *out) {
     const kl_limit *l = &v->enough.limit;
     if (!l->known)
         kl_say(out, "limit",
-               "not known: a record shows what workers share only for its own work on its own workers");
+               "not known: a record tells what workers share only for its own work and workers");
     else if (l->what == KL_SHARED_NOTHING)
         kl_say(out, "limit", "the tasks themselves: nothing that workers share slows them down");
     else if (l->what == KL_SHARED_CORES)
@@ -116,7 +116,7 @@ static void print_sentence(const kl_prediction *p, FILE *out) {
                 p->verdict.is_most ? "fewer are slower" : "more are at most 3 % faster");
 }
 
-static const double TELLING = 0.97; /* of the time: less is worth a line */
+static const double TELLING = 0.97; /* fraction of the time; changes above this get no line */
 
 static void print_verdict(const kl_prediction *p, FILE *out) {
     if (p->verdict.enough.workers == 0)
@@ -136,7 +136,7 @@ static void print_verdict(const kl_prediction *p, FILE *out) {
 typedef struct table {
     const kl_prediction *prediction;
     const kl_protocol *protocol;
-    double unit; /* of times, per second */
+    double unit; /* units per second */
 } table;
 
 static const void *point_at(const void *context, size_t row) {
@@ -170,7 +170,7 @@ static void cell_note(const void *context, size_t row, char *cell) {
     add_note(cell, n == b->workers && !b->speeds, "measured");
 }
 
-/* Fits the shortest time, so that it keeps its digits. */
+/* Choose a unit for the shortest time, so that it keeps its digits. */
 static const char *time_unit(const kl_protocol *p, double *per_s) {
     double shortest_s = p->fastest.time_s;
     *per_s = shortest_s >= 1 ? 1 : shortest_s >= 1e-3 ? 1e3 : 1e6;
@@ -209,7 +209,7 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
     kl_print_rows(out, columns, sizeof columns / sizeof *columns, point_at, &t, p->count);
 }
 
-/* The expected time: chunk by chunk, where that is known, else with all work in one round. */
+/* Print the expected time: in several rounds if known, else with all work in one round. */
 static void cell_expected(const void *context, size_t row, char *cell) {
     const table *t = context;
     const kl_point *p = point_at(context, row);
@@ -238,7 +238,7 @@ static void cell_plain_note(const void *context, size_t row, char *cell) {
     add_note(cell, n == b->workers && !b->speeds, "measured");
 }
 
-/* Without symbols: how long, and how well used. */
+/* Print times and efficiencies without symbols. */
 static void print_plain(const kl_prediction *prediction, FILE *out) {
     const kl_protocol *p = &prediction->protocols[KL_ASYNCHRONOUS];
     table t = {.prediction = prediction, .protocol = p};
@@ -265,7 +265,7 @@ void kl_prediction_print_text(const kl_prediction *p, bool verbose, FILE *out) {
                b->program, b->workers);
     if (b->cut)
         kl_say(out, "part",
-               "the run %s%s: %.0f of its %.0f tasks were done, and the others are taken to be like them",
+               "the run %s%s: %.0f of its %.0f tasks were done, and the others are assumed to be similar",
                *b->cut ? "ended early: " : "was cut off, or still goes on", b->cut, b->done, b->tasks);
     if (verbose)
         print_inputs(b, out);
@@ -279,7 +279,7 @@ void kl_prediction_print_text(const kl_prediction *p, bool verbose, FILE *out) {
         print_protocol(p, &p->protocols[i], out);
 }
 
-/* ---- for programs ---- */
+/* ---- as JSON ---- */
 
 static void put_inputs(kl_json *j, const kl_basis *b) {
     kl_json_open(j, "inputs", '{');

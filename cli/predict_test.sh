@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter predict, from outside: predict_test.sh KILTER RECORD_WRITER
+# kilter predict on the command line: predict_test.sh KILTER RECORD_WRITER
 set -eu
 kilter=$1
 writer=$2
@@ -19,7 +19,7 @@ holds() {
 
 example="--work-s 1.6 --bytes 4096 --startup-s 1e-3 --per-byte-s 1e-6 --max-workers 60"
 
-# the worked example of the paper
+# the paper's worked example
 "$kilter" predict --verbose $example >example.out
 same "$here/golden/predict.out" example.out "the paper's example"
 holds example.out 'asynchronous  best n = 23 (lowest P_i), fastest n = 40 (lowest T_t)'
@@ -32,7 +32,7 @@ if command -v sqlite3 >/dev/null; then
         fail "no JSON: $(cat example.json)"
 fi
 
-# from a record, what is given goes before; several rounds come nearer than one
+# from a record: given values replace recorded ones; several rounds are closer than one
 "$writer" finished finished.kilter
 "$kilter" predict --verbose finished.kilter >record.out
 same "$here/golden/predict-record.out" record.out "from a record"
@@ -49,9 +49,9 @@ grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers that are two: $(
 holds hosts.out '(--hosts, 1 being'
 grep -q '^2 *2.00 *9.8751' hosts.out || fail "its own workers: $(cat hosts.out)"
 "$kilter" predict --verbose $example --hosts finished.kilter >foreign.out
-holds foreign.out '(--hosts, 1 being their own mean'
+holds foreign.out '(--hosts, relative to their own mean'
 
-# all of a program: table 3 of the paper on ATR, SSN with N = 10,000, T = 400: 4.07 min = 4 min 04 s
+# a whole program: table 3 of the paper on ATR, SSN with N = 10,000, T = 400: 4.07 min = 4 min 04 s
 atr="--work-s 321.5 --tasks 400 --master-s 2.709615384615385 --speeds 50x1 --iterations 26"
 "$kilter" predict --verbose $atr >program.out
 holds program.out '4 min 04 s for 26 iterations on 50 workers, 50 of them used'
@@ -61,12 +61,12 @@ holds program.out '4 min 04 s for 26 iterations on 50 workers, 50 of them used'
 holds slow.out '10.00 s for 9 iterations on 6 workers, 5 of them used'
 "$kilter" predict --verbose --iterations 5 finished.kilter >recorded.out
 grep -q "the record's own . runs: .* measured, .* predicted (" recorded.out || fail "no outcome: $(cat recorded.out)"
-expect 2 "how many tasks each has is not known" "$kilter" predict --work-s 1 --iterations 3
+expect 2 "the number of tasks of each is not known" "$kilter" predict --work-s 1 --iterations 3
 expect 2 "--iterations: '0' is not a whole number from 1 to" "$kilter" predict --work-s 1 --iterations 0
 
 # the picture
 "$kilter" predict --plot a.svg finished.kilter >/dev/null
-holds a.svg 'squares, run 2: how many workers pay'
+holds a.svg 'squares, run 2: useful number of workers'
 holds a.svg '>measured<'
 [ "$(grep -c '</svg>' a.svg)" = 1 ] || fail "no picture"
 "$kilter" predict $example --plot=b.svg >/dev/null
@@ -83,7 +83,7 @@ grep -q '^ *23 *93.7433 *74.2  pays best$' plain.out || fail "the plain table: $
 head -1 plain2.out | grep -q '^With 16 workers the run takes 8.16 s (90 % interval: ' || fail "the first sentence: $(head -1 plain2.out)"
 ! grep -E 'T_c|T_t|l_m|m_o|P_i|λ|α' plain.out plain2.out || fail "symbols in an answer that was not verbose"
 
-# what cannot be predicted
+# invalid requests
 expect 2 "--work-s: '-1' is not a number of seconds above 0" "$kilter" predict --work-s -1
 expect 2 "--work-s: '0' is not a number of seconds above 0" "$kilter" predict --work-s 0
 expect 2 "--work-s: 'nan' is not a number" "$kilter" predict --work-s nan
@@ -108,7 +108,7 @@ expect 2 "'0x1' is no speed" "$kilter" predict --work-s 1 --speeds 0x1
 expect 2 "--max-workers: '0' is not a whole number from 1 to 1000000" "$kilter" predict --max-workers 0
 expect 2 "--max-workers: '2.5' is not" "$kilter" predict --max-workers 2.5
 expect 2 "--run: '-1' is not a whole number" "$kilter" predict --run -1
-expect 2 "'0' is no speed above 0" "$kilter" predict --work-s 1 --speeds 1,0
+expect 2 "'0' is not a speed above 0" "$kilter" predict --work-s 1 --speeds 1,0
 expect 2 "'' is no speed" "$kilter" predict --work-s 1 --speeds 1,
 expect 2 "'-1' is no speed" "$kilter" predict --work-s 1 --speeds 2,-1
 expect 2 "'2000000x1' is no speed" "$kilter" predict --work-s 1 --speeds 2000000x1
@@ -126,7 +126,7 @@ expect 2 "there is no run 9 in it" "$kilter" predict --run 9 finished.kilter
 grep -q "^part .*the run was cut off, or still goes on: 120 of its 120 tasks were done" cut.out || fail "killed: $(cat cut.out)"
 "$kilter" predict --verbose --run 0 killed.kilter | same cut.out - "the same run, named"
 
-# a run that was cancelled: what was done stands for the rest
+# a cancelled run: the tasks that were done represent the others
 "$writer" cancelled cancelled.kilter
 "$kilter" predict --verbose cancelled.kilter >cut.out
 holds cut.out 'the run ended early: cancelled: 90 of its 120 tasks were done'

@@ -1,12 +1,12 @@
-/* How many workers are enough, what limits them, and what would be if that were otherwise. */
+/* Find how many workers are enough, what limits them, and what would change the limit. */
 #include <math.h>
 
 #include "predict.h"
 
-static const double NEARLY = 1.03; /* as fast */
+static const double NEARLY = 1.03; /* times within this factor count as equally fast */
 enum { STEPS = 64 };
 
-/* All small numbers, of large ones some. */
+/* Return the next number to look at: all small numbers, some large ones. */
 static uint32_t next_number(uint32_t n, uint32_t most) {
     uint32_t next = n + 1 + n / STEPS;
     return n < most && next > most ? most : next;

@@ -1,4 +1,4 @@
-/* Finds the records of a folder, reads what they say of themselves, and chooses one. */
+/* Find the records of a folder, read their summaries, and choose one. */
 #include "records.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ static bool is_later(struct timespec a, struct timespec b) {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* A record that is being written changes its log, and only now and then itself. */
+/* Writing a record changes its log, and the file itself only now and then. */
 bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *bytes) {
     struct stat info;
     bool there = false;
@@ -33,9 +33,9 @@ bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *b
     *bytes = 0;
     for (const char *const *ending = kl_record_files_of; *ending; ending++) {
         char *name = kl_text("%s%s", path, *ending);
-        there = name && stat(name, &info) == 0 && S_ISREG(info.st_mode); /* the last one is the record */
+        there = name && stat(name, &info) == 0 && S_ISREG(info.st_mode); /* the last file is the record */
         *bytes += there ? (uint64_t)info.st_size : 0;
-        bool index = strcmp(*ending, "-shm") == 0; /* readers write it, too */
+        bool index = strcmp(*ending, "-shm") == 0; /* readers write it as well */
         if (there && !index && is_later(info.st_mtim, *written))
             *written = info.st_mtim;
         free(name);
@@ -58,7 +58,8 @@ static kilter_status add(const char *folder, const char *name, kl_record_list *l
     return KILTER_OK;
 }
 
-/* Of two written at the same time, the name that sorts last: names begin with the time. */
+/* Order by time of writing; for equal times, the name that sorts last comes first, because names begin with
+ * the time. */
 static int last_written_first(const void *a, const void *b) {
     const kl_record_file *x = a, *y = b;
     if (is_later(x->written, y->written) || is_later(y->written, x->written))
@@ -112,7 +113,7 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
                                                  : KL_RECORD_FAILED;
 }
 
-/* Looks at the lock first: a program that ends in between has written its end by then. */
+/* Check the lock before reading: a program that ends in between has then written its end. */
 void kl_record_file_read(kl_record_file *file) {
     bool written = is_being_written(file->path);
     kilter_status status = kl_outline_read(file->path, &file->outline, &file->error);
@@ -128,11 +129,11 @@ const char *kl_record_state_name(kl_record_state state) {
     return names[state];
 }
 
-/* --- where none is named --- */
+/* --- choosing a record when none is named --- */
 
 enum { NO_MATCH, READABLE, OF_HERE, MATCHES_MOST = OF_HERE, RUNNING = 4 };
 
-/* The more, the sooner it is meant; 0: it is not. */
+/* Return how well the record matches; 0: not at all. */
 static int match(const kl_record_file *file, const char *program, const char *here) {
     if (file->state == KL_RECORD_UNREADABLE)
         return NO_MATCH;
@@ -159,7 +160,7 @@ static choice choose(const kl_record_list *list, const char *program, bool runni
             best = (choice){file, found};
     }
     free(here);
-    if (!best.file && !program && list->count > 0) /* what is wrong with it will be said */
+    if (!best.file && !program && list->count > 0) /* the error of this record will be printed */
         best.file = &list->files[0];
     return best;
 }
@@ -168,7 +169,7 @@ static char *choose_in(const char *folder, const char *program, bool running, ki
     kl_record_list list;
     char *path = NULL;
     kilter_error unused;
-    kl_records_find(folder, &list, &unused); /* no folder, no record */
+    kl_records_find(folder, &list, &unused); /* without a folder there is no record */
     choice chosen = choose(&list, program, running);
     if (chosen.file)
         path = kl_text("%s", chosen.file->path);
@@ -176,7 +177,7 @@ static char *choose_in(const char *folder, const char *program, bool running, ki
         const char *which = program ? "of this program"
                             : chosen.match % RUNNING == OF_HERE
                                 ? "of this folder's programs"
-                                : "of all, as none is of this folder's programs";
+                                : "of all programs, because none was started in this folder";
         fprintf(stderr, "kilter: %s: the newest record %s\n", kl_shown_name(chosen.file->path).text, which);
     } else if (program)
         kl_fail(error, KILTER_ERR_INPUT, "looking for the newest record of '%s': there is none in '%s'",

@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter list and prune, and which record is meant where none is named: records_test.sh KILTER FARM RECORD_WRITER
+# kilter list and prune, and the choice of a record when none is named: records_test.sh KILTER FARM RECORD_WRITER
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 writer=$3
@@ -12,7 +12,7 @@ holds() {
 lacks() {
     ! grep -qF -- "$2" "$1" || fail "'$2' in: $(cat "$1")"
 }
-# record NAME DAY KIND PROGRAM [FOLDER]: one in the state folder, written last on that day of 2020-01
+# record NAME DAY KIND PROGRAM [FOLDER]: make a record in the state folder, last written on that day of 2020-01
 record() {
     "$writer" "$3" "$state/$1.kilter" "$4" ${5+"$5"}
     touch -d "2020-01-$2" "$state/$1.kilter"
@@ -35,7 +35,7 @@ expect 2 "No such file" "$kilter" list "$place/nowhere"
 expect 2 "No such file" "$kilter" prune --keep 1 "$place/nowhere"
 expect 2 "unknown option '--frob'" "$kilter" list --frob
 
-# --- a line for each, the one written last first
+# --- a line for each record, the one written last first
 mkdir -p "$state"
 record finished 09 finished squares
 record cancelled 08 cancelled squares "$place"
@@ -92,7 +92,7 @@ holds both 'x?[31m.kilter'
 grep -q "$escape" both && fail "a name reaches the terminal as it is"
 rm other/x*
 
-# --- which record is meant: this folder's, the program's, the newest
+# --- the choice of a record: this folder's, the program's, the newest
 "$kilter" report 2>err | holds /dev/stdin "cancelled.kilter"
 holds err "kilter: $state/cancelled.kilter: the newest record of this folder's programs"
 (cd other && "$kilter" report --json 2>err | grep -q '"record":"[^"]*/finished.kilter"') || fail "not the newest of all"
@@ -106,7 +106,7 @@ expect 2 "give one" "$kilter" predict --program cubes a.kilter
 expect 2 "--program is given twice" "$kilter" report --program cubes --program squares
 expect 2 "--program wants a value" "$kilter" report --program
 
-# --- what prune is asked
+# --- options of prune
 expect 2 "give --keep, --older or both" "$kilter" prune
 expect 2 "give --keep, --older or both" "$kilter" prune --program squares
 for count in -1 x 1x ''; do
@@ -117,22 +117,22 @@ for time in 5 d x5d 5dd -5d 1e999d nan ''; do
 done
 expect 2 "--keep is given twice" "$kilter" prune --keep 1 --keep 2
 
-# --- nothing without need: foreign and damaged files, results, what is not old
+# --- kept: foreign and damaged files, results, records that are not old
 before=$(there)
 "$kilter" prune --keep 1 --dry-run >out
 [ "$(there)" = "$before" ] || fail "a dry run deleted something"
 holds out "4 records would go, "
 "$kilter" prune --older 520w >out
 holds out "0 records deleted, 0.0 kB freed; 9 kept"
-holds out "3 files that cannot be read as a record left alone"
+holds out "3 files left alone because they cannot be read as records"
 "$kilter" prune --keep 1 --program squares >out
 holds out "deleted   cancelled.kilter"
 holds out "deleted   farm.kilter"
-holds out "kept      resumed.kilter: it holds results that --resume goes on from"
+holds out "kept      resumed.kilter: it holds results for --resume"
 holds out "2 records deleted, "
 is_there cut.kilter empty.kilter ended_loop.kilter farm.key finished.kilter junk.kilter killed.kilter killed_loop.kilter loop.kilter new.kilter resumed.kilter
 
-# --- both: only what both call old; logs go with their record
+# --- both limits: a record must exceed both; logs are deleted with their record
 touch "$state/ended_loop.kilter"
 "$kilter" prune --keep 1 --older 1h >out
 is_there cut.kilter empty.kilter ended_loop.kilter farm.key finished.kilter junk.kilter killed.kilter new.kilter resumed.kilter
@@ -144,7 +144,7 @@ is_there cut.kilter farm.key junk.kilter new.kilter resumed.kilter
 "$kilter" prune --keep 0 --results >out
 is_there cut.kilter farm.key junk.kilter new.kilter
 
-# --- a link is no record; one that cannot be deleted is named, and the others go
+# --- a link is not a record; a record that cannot be deleted is named, and the others are deleted
 ln -s "$place/other/loop.kilter" "$state/link.kilter"
 "$kilter" prune --keep 0 >out
 holds out "kept      link.kilter: it is a link"
@@ -168,7 +168,7 @@ else
     echo "not root, or no setpriv here: closed folders were not tried"
 fi
 
-# --- one that is being written stays, whatever is asked; tune finds it, also from elsewhere
+# --- a record that is being written stays in every case; tune finds it, also from another folder
 cp -r other own
 start own/running --workers 2
 export KILTER_RECORD_DIR=$place/own
@@ -188,7 +188,7 @@ until_so left_nothing
 "$kilter" predict own/running.kilter >out || fail "no prediction from it"
 unset KILTER_RECORD_DIR
 
-# --- the default name lies there; a name given twice is numbered, and that is said
+# --- the default name is in that folder; a name used twice gets a number, with a message
 first=$place/twice.kilter
 for stop in one two; do
     : >$stop.now
@@ -201,13 +201,13 @@ until_so "$kilter" tune --once "$place/twice-2.kilter"
 holds two.err "'$first' exists: the run record is '$place/twice-2.kilter'"
 lacks one.err "exists"
 
-# --- a request to end cancels the run, and the record says so
+# --- a request to end cancels the run, and the record shows it
 kill -TERM $pid # the shell has SIGINT ignored in what it starts in the background
 wait $pid || :
 "$kilter" predict "$place/twice-2.kilter" >out || fail "no prediction from it"
 "$kilter" list "$place" | grep -q " cancelled .* twice-2.kilter$" || fail "not cancelled: $("$kilter" list "$place")"
 
-# --- two that prune at once delete each record once
+# --- two concurrent prunes delete each record once
 mkdir many
 for i in 1 2 3 4 5 6 7 8 9; do
     cp other/loop.kilter many/$i.kilter

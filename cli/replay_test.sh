@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter replay, from outside: replay_test.sh KILTER RECORD_WRITER
+# kilter replay on the command line: replay_test.sh KILTER RECORD_WRITER
 set -eu
 kilter=$1
 writer=$2
@@ -28,7 +28,7 @@ has shown "worker 0  host ada  finished 10  in_hand 0  unit_s 0.025000"
 has shown "worker 1  host ada  finished 0  in_hand 10"
 has shown "at_s 1.257812  event finished  worker 0  chunk 0  tasks 10"
 has shown "ended_s 1.515625  late_s 0.007812"
-# Before the first deal nobody has anything, although the deal has the same time.
+# Before the first deal no worker has tasks, although the deal has the same time.
 "$kilter" replay --decision 1 finished.kilter >first
 has first "worker 1  host ada  finished 0  in_hand 0"
 # A time as printed finds the same decision; so does any time before the next one.
@@ -73,15 +73,15 @@ shown = json.load(sys.stdin)
 assert shown["instead"]["count"] == 1 and not shown["instead"]["same"], shown["instead"]' || fail "JSON, instead"
 "$kilter" replay --what-if policy=ss sim-gss.kilter >instead
 has instead "made again by policy ss: "
-# A record without it says so.
+# A record without these data gives a message.
 has list "of kind deal not: the record lacks what it was made from"
 expect 2 "--what-if: 'gss' is not policy=NAME" "$kilter" replay --what-if gss sim-gss.kilter
 expect 2 "policy 'none'" "$kilter" replay --what-if policy=none sim-gss.kilter
 [ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "no completion of --what-if"
 
 [ "$("$kilter" replay empty.kilter)" = "no decisions" ] || fail "decisions out of nothing"
-expect 2 "nothing was decided by then" "$kilter" replay --at 0.5 finished.kilter
-expect 2 "nothing was decided by then" "$kilter" replay --at 9 empty.kilter
+expect 2 "no decision was made by this time" "$kilter" replay --at 0.5 finished.kilter
+expect 2 "no decision was made by this time" "$kilter" replay --at 9 empty.kilter
 expect 2 "there is no decision 9999" "$kilter" replay --decision 9999 finished.kilter
 expect 2 "--at and --decision cannot be combined" "$kilter" replay --at 1 --decision 1 finished.kilter
 expect 2 "--at: 'x' is" "$kilter" replay --at x finished.kilter

@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter report, from outside: report_test.sh KILTER RECORD_WRITER
+# kilter report on the command line: report_test.sh KILTER RECORD_WRITER
 set -eu
 kilter=$1
 writer=$2
@@ -23,7 +23,7 @@ same "$here/golden/finished.json" finished.json "kilter report --json"
 "$kilter" report --json -- killed.kilter >killed.json
 grep -q '"ended":false,"ended_s":null' killed.json || fail "a killed run that ended: $(cat killed.json)"
 
-# what failed, with each attempt
+# failed tasks, with each attempt
 "$kilter" report --failed finished.kilter >failed.out
 grep -q '^task 31 *run 1, attempt 1, at worker 1 on ada, after 500 ms: worker 1 (process 102 on ada) was killed' failed.out || fail "not the first attempt: $(cat failed.out)"
 grep -q '^task 31 *run 1, attempt 2, at worker 0 on ada, after 750 ms: no luck' failed.out || fail "not the second attempt: $(cat failed.out)"
@@ -33,7 +33,7 @@ grep -q '^\[{"run":1,"task":31,"attempt":1,"worker":1,"host":"ada","at_s":0.5,"l
 [ "$("$kilter" report --failed many.kilter)" = "no task failed" ] || fail "a failure out of nothing"
 expect 2 "cannot be combined" "$kilter" report --failed --gantt x.svg finished.kilter
 
-# the picture: of all runs, of one, and none where there is nothing to draw
+# the picture: of all runs, of one, and an error if there is nothing to draw
 "$kilter" report --gantt all.svg finished.kilter
 [ "$(grep -c '</svg>' all.svg)" = 1 ] || fail "no picture"
 grep -q '>runs 0 to 2: 36 chunks on 3 workers' all.svg || fail "not all runs: $(cat all.svg)"
@@ -52,7 +52,7 @@ expect 2 "--gantt wants a value" "$kilter" report --gantt
 expect 2 "--gantt is given twice" "$kilter" report --gantt a.svg --gantt b.svg finished.kilter
 expect 2 "--run is given twice" "$kilter" report --gantt a.svg --run 1 --run 2 finished.kilter
 expect 2 "--run: 'x' is not a whole number" "$kilter" report --gantt a.svg --run x
-expect 2 "there is no --gantt" "$kilter" report --run 1 finished.kilter
+expect 2 "no effect without --gantt" "$kilter" report --run 1 finished.kilter
 expect 2 "--json and --gantt cannot be combined" "$kilter" report --json --gantt a.svg finished.kilter
 
 # a loop
@@ -68,7 +68,7 @@ grep -q 'it did not end' killed_loop.svg || fail "a killed loop that ended"
 expect 2 "has no runs" "$kilter" report --gantt none.svg --run 0 loop.kilter
 expect 2 "record of a distributed loop" "$kilter" predict loop.kilter
 
-# what cannot be used
+# invalid requests
 expect 2 "unknown option '--frob'; try 'kilter report --help'" "$kilter" report --frob
 expect 2 "unknown option '-x'" "$kilter" report many.kilter -x
 expect 2 "one file at a time" "$kilter" report a b
@@ -92,7 +92,7 @@ grep -q "No space left" err || fail "a full disk: $(cat err)"
 "$kilter" report --frob --help >two
 same one two "help report and report --help"
 
-# without FILE: the newest, by its log where it has one
+# without FILE: the newest record, by the time of its log if it has one
 expect 2 "no file *.kilter in '$place/home/.local/state/kilter'" "$kilter" report
 mkdir -p home/.local/state/kilter state/kilter own
 cp empty.kilter home/.local/state/kilter/
@@ -116,7 +116,7 @@ expect 2 "it cannot be reached" "$kilter" tune --once killed_loop.kilter
 env -u HOME -u KILTER_RECORD_DIR "$kilter" report 2>err && fail "a report from nowhere"
 grep -q "name the file" err || fail "from nowhere: $(cat err)"
 
-# the document names every column, and its queries can be asked
+# the page names every column, and its queries work
 if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 finished.kilter "SELECT count(*) FROM sqlite_schema WHERE name = 'loop'")" = 0 ] || fail "a farm has loops"
     sqlite3 loop.kilter "SELECT name FROM sqlite_schema WHERE type = 'table'" >tables

@@ -1,4 +1,4 @@
-/* Writes a record of fixed numbers for report_test.sh: report_test_record KIND FILE. */
+/* Write a record of fixed numbers for report_test.sh: report_test_record KIND FILE. */
 #include <math.h>
 #include <sched.h>
 #include <sqlite3.h>
@@ -14,7 +14,7 @@ static void push_begin(kl_trace *t, uint64_t run, double began_s, uint64_t chunk
         t, &(kl_trace_iteration_row){run, 10 * chunks, 10.0 * (double)chunks, "auto", 4096, began_s, stored});
 }
 
-/* Two workers, the second at half speed, over `chunks` chunks of 10 tasks each. */
+/* Add `chunks` chunks of 10 tasks each on two workers, the second at half speed. */
 static void push_work(kl_trace *t, uint64_t run, double began_s, uint64_t chunks) {
     kl_trace_decision(t, &(kl_trace_moment){.now_s = began_s, .run = run, .chunk = UINT64_MAX},
                       &(kl_decision){KL_DECIDES_WORKERS, KL_SUBJECT_ALL, 2, began_s + 2, -1.75, 0,
@@ -59,7 +59,7 @@ static void push_workers(kl_trace *t) {
                                               "cores 0-63", 7, 0.03});
 }
 
-/* Task 40 was only suspected. */
+/* Task 40 was on the worker that died, but was not the cause: it has no second failure. */
 static void push_failures(kl_trace *t) {
     static const char lost[] = "worker 1 (process 102 on ada) was killed by signal 9 (Killed)";
     kl_trace_failure(t, &(kl_trace_failure_row){1, 31, 1, 1, 0.5, .lost = true, .code = UINT64_MAX,
@@ -90,7 +90,7 @@ static void push_finished(kl_trace *t, uint64_t iterations) {
     kl_trace_worker_left(t, 2, 1.5, "its host was shut down\033[31m");
 }
 
-/* Of 120 tasks the first 90 were done. */
+/* The first 90 of 120 tasks were done. */
 static void push_cancelled(kl_trace *t, uint64_t run) {
     double began_s = 1 + 10 * (double)run;
     push_begin(t, run, began_s, 12, 0);
@@ -99,7 +99,7 @@ static void push_cancelled(kl_trace *t, uint64_t run) {
         t, &(kl_trace_iteration_end){run, 2, 9, 2, began_s + 3, 1.5, 3.0, "stopped", "cancelled"});
 }
 
-/* As a kill would leave it: rows committed, nothing said about an end. */
+/* End as if killed: rows are committed, and no end is recorded. */
 static void die_when_written(const char *file, const char *table, long long rows) {
     sqlite3 *db = NULL;
     sqlite3_stmt *count = NULL;
@@ -124,8 +124,7 @@ static void fail_by(const kilter_error *error) {
     exit(EXIT_FAILURE);
 }
 
-/* Two masters: the first one's run 0 comes to its end, its run 1 does not; the second has the last 40 of
- * those tasks left to do. */
+/* Two masters: run 0 of the first ends, its run 1 does not; the second does the last 40 tasks of run 1. */
 static void write_resumed(const char *file, kl_trace_run_row *run) {
     kilter_error error;
     kl_trace *t;
@@ -171,7 +170,7 @@ static void push_move(kl_trace *t, uint64_t round, double at_s, uint64_t count, 
     push_decision(t, round, at_s, d);
 }
 
-/* Two ranks, the first at a third of the other's speed: one move that pays, one that is refused, a rest. */
+/* Two ranks, the first at a third of the second's speed: one move that pays, one that is refused, a rest. */
 static void push_loop(kl_trace *t) {
     kl_trace_loop(t, &(kl_trace_loop_row){"redblack", "doall", 60, 0, 2, false});
     kl_trace_array(t, &(kl_trace_array_row){0, 480, 1});
@@ -240,7 +239,7 @@ int main(int argc, char **argv) {
         kl_trace_worker_left(t, 1, 8.5, "is dead");
         push_loop_end(t, "running loop 'redblack': rank 1 is dead");
     } else if (strcmp(kind, "killed_loop") == 0) {
-        die_when_written(file, "decision WHERE refused = 1", 1); /* the last row pushed */
+        die_when_written(file, "decision WHERE refused = 1", 1); /* the last added row */
     } else if (strcmp(kind, "finished") == 0) {
         push_finished(t, 3);
     } else if (strcmp(kind, "cancelled") == 0) {
@@ -254,7 +253,7 @@ int main(int argc, char **argv) {
     } else if (strcmp(kind, "killed") == 0) {
         push_workers(t);
         push_iteration(t, 0, 1, 12, 0);
-        die_when_written(file, "measurement", 2); /* the last rows pushed */
+        die_when_written(file, "measurement", 2); /* the last added rows */
     } else if (strcmp(kind, "empty") != 0) {
         return usage();
     }

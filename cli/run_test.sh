@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter run, from outside, with a shell in the place of ssh: run_test.sh KILTER FARM
+# kilter run on the command line, with a shell instead of ssh: run_test.sh KILTER FARM
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 
@@ -20,7 +20,7 @@ expect 2 "is not the name of a host" "$kilter" run --host ':3' -- true
 expect 2 "is not the name of a host" "$kilter" run --host '-oProxyCommand=x' -- true
 expect 2 "no address before the port" "$kilter" run --listen 'a b' --host a -- true
 
-# --- a stand-in for ssh: hosts named nowhere are not there
+# --- a replacement for ssh: unknown hosts cannot be reached
 cat >ssh <<'END'
 #!/bin/sh
 echo "$1" >>"$place/reached"
@@ -42,7 +42,7 @@ begin() { # NAME ARGUMENT…: a farm under kilter run in the background, to be l
     until_so "$kilter" tune --once "$record"
 }
 
-# --- two hosts of three; the folder and the key go with the run
+# --- two hosts of three; folder and key are passed on
 begin two --host a:2 --host nowhere --host b:1
 until_so shows "^workers  *3 at work"
 until_so grep -q "^kilter run: nowhere cannot be reached" run.err
@@ -61,7 +61,7 @@ wait $pid || code=$?
 [ "$(sort reached | tr '\n' ' ')" = "a b nowhere " ] || fail "reached $(cat reached)"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 
-# --- what the program prints, and its exit code, are the run's
+# --- output and exit code of the program are those of kilter run
 cat >says <<'END'
 #!/bin/sh
 case "$*" in
@@ -77,19 +77,19 @@ grep -qx "out: an" out || fail "output: $(cat out)"
 grep -qx "err: argument" err || fail "errors: $(cat err)"
 ! grep -q "server-secret" key.seen || fail "a worker was handed the master's secret"
 
-# --- hosts that are all gone end the run, as nobody else will come
+# --- if all hosts are gone the run ends, because no worker can join
 code=0
 "$kilter" run --ssh "$place/ssh" --listen 127.0.0.1 --host nowhere:1 --host nowhere:2 -- "$farm" "$place/never" --record none >out 2>err || code=$?
 [ $code != 0 ] || fail "a run without hosts succeeded"
 grep -q "no host is left" err || fail "not said: $(cat err)"
 
-# --- a program that is not there
+# --- a missing program
 code=0
 "$kilter" run --ssh "$place/ssh" --listen 127.0.0.1 --host a:1 -- ./missing >out 2>err || code=$?
 [ $code = 127 ] || fail "exit code $code, not 127: $(cat err)"
 grep -q "starting ./missing: No such file" err || fail "not said: $(cat err)"
 
-# --- a worker that is killed is started again; one that leaves by itself is not
+# --- a killed worker is restarted; one that leaves by itself is not
 begin again --host a:2
 until_so shows "^workers  *2 at work"
 joined() { # a worker's process
@@ -108,7 +108,7 @@ until_so shows "^workers  *1 at work"
 wait $pid || fail "exit code $?: $(cat run.err)"
 [ "$(grep -c "started again" run.err)" = 3 ] || fail "started again: $(cat run.err)"
 
-# --- when kilter run is killed, nobody stays
+# --- if kilter run is killed, no process stays
 begin killed --host a:2
 until_so shows "^workers  *2 at work"
 kill -9 $pid
@@ -119,7 +119,7 @@ gone() {
 until_so gone
 until_so left_nothing
 
-# --- nor when its master is
+# --- nor if its master is killed
 begin master --host a:2
 until_so shows "^workers  *2 at work"
 kill -9 "$(ps -eo pid=,args= | awk -v place="$place/master." \

@@ -1,5 +1,5 @@
-/* The events engine: the farm's own master and workers on a described cluster, with a run record like any
- * other. */
+/* The events engine: simulates the farm's own master and workers on a described cluster and writes a run
+ * record. */
 #include "simulate_events.h"
 
 #include <unistd.h>

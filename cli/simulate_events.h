@@ -1,4 +1,4 @@
-/* Between `kilter simulate` and the engine that simulates the farm event by event. */
+/* Start the engine events, which simulates the farm event by event. */
 #ifndef KL_SIMULATE_EVENTS_H
 #define KL_SIMULATE_EVENTS_H
 
@@ -12,16 +12,16 @@ typedef struct kl_events_farm {
     const kl_policy *policy;
     uint32_t iterations;
     double task_bytes, result_bytes, answer_s, startup_s;
-    const char *record; /* the run record's file; NULL: none */
+    const char *record; /* path of the run record; NULL: none */
 } kl_events_farm;
 
-typedef struct kl_simulated {  /* an iteration */
-    double elapsed_s, bound_s; /* bound_s: if all hosts had computed all the time */
+typedef struct kl_simulated {  /* results of a run */
+    double elapsed_s, bound_s; /* bound_s: seconds if all hosts had computed all the time */
     uint64_t chunks, messages; /* messages: 0: not known */
-    uint32_t workers;          /* that did something */
+    uint32_t workers;          /* workers that did at least one task */
 } kl_simulated;
 
-/* Fills results[0 … iterations − 1]. KILTER_ERR_MEMORY; KILTER_ERR_RECORD; KILTER_ERR_RANGE, as
+/* Fill results[0 … iterations − 1]. KILTER_ERR_MEMORY; KILTER_ERR_RECORD; KILTER_ERR_RANGE, as
  * kl_sim_run_next(). */
 kilter_status kl_events_run(const kl_events_farm *farm, kl_simulated *results, kilter_error *error);
 

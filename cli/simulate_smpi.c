@@ -1,4 +1,4 @@
-/* Running kilter-simfarm-smpi and reading what it prints. */
+/* Run kilter-simfarm-smpi and read its output. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 static const char PROGRAM[] = "kilter-simfarm-smpi";
 
-/* --- where it is --- */
+/* --- finding the program --- */
 
 static char *program_in(const char *folder, const char *below) {
     char *path = kl_text("%s/%s%s", folder, below, PROGRAM);
@@ -42,7 +42,7 @@ char *kl_smpi_program(void) {
 
 typedef struct child {
     pid_t pid;
-    int out, errors; /* the reading ends */
+    int out, errors; /* ends of the pipes for reading */
 } child;
 
 enum { MOST_ARGUMENTS = 32, NUMBER_BYTES = 32 };
@@ -78,7 +78,7 @@ static void compose(const kl_smpi_farm *farm, const char *program, command *c) {
     say_number(c, 3, "--result-bytes", farm->result_bytes);
 }
 
-/* In the child. It must not outlive us, and what the user set for farms of his own is not for this one. */
+/* Prepare the child: it must end with this process, and must not see the user's settings for farms. */
 static void become(const kl_smpi_farm *farm, const command *c, pid_t parent, int out, int errors) {
     static const char *const others[] = {"KILTER_WORKERS", "KILTER_LISTEN", "KILTER_JOIN", "KILTER_PROGRESS"};
     char answer_s[NUMBER_BYTES];
@@ -123,12 +123,12 @@ static kilter_status start(const kl_smpi_farm *farm, const command *c, child *st
     return kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", c->words[0], strerror(errno));
 }
 
-/* --- reading it --- */
+/* --- reading its output --- */
 
 typedef struct reading {
     kl_smpi_iteration *results;
     uint32_t expected, came;
-    char line[512]; /* of the output, as far as it came */
+    char line[512]; /* the current line, as far as it was read */
     size_t length;
     char complaint[400]; /* the first line on stderr */
     size_t complaint_length;
@@ -169,7 +169,7 @@ static void take_complaint(reading *r, const char *bytes, size_t size) {
     }
 }
 
-/* Until both streams end. */
+/* Read until both streams end. */
 static void read_all(const child *c, reading *r) {
     struct pollfd streams[2] = {{.fd = c->out, .events = POLLIN}, {.fd = c->errors, .events = POLLIN}};
     while (streams[0].fd >= 0 || streams[1].fd >= 0) {
@@ -188,7 +188,7 @@ static void read_all(const child *c, reading *r) {
     }
 }
 
-/* --- judging it --- */
+/* --- checking the outcome --- */
 
 static kilter_status judge(const reading *r, int status, kilter_error *error) {
     static const char own[] = "simfarm: ";
@@ -196,15 +196,15 @@ static kilter_status judge(const reading *r, int status, kilter_error *error) {
     if (strncmp(why, own, sizeof own - 1) == 0)
         why += sizeof own - 1;
     if (WIFSIGNALED(status))
-        return kl_fail(error, KILTER_ERR_SYSTEM, "the simulation fell with signal %d (%s)", WTERMSIG(status),
-                       *why ? why : "without a word");
+        return kl_fail(error, KILTER_ERR_SYSTEM, "the simulation was ended by signal %d (%s)",
+                       WTERMSIG(status), *why ? why : "no message");
     int code = WEXITSTATUS(status);
     if (code != 0)
         return kl_fail(error, code == 2 ? KILTER_ERR_INPUT : KILTER_ERR_SYSTEM, "the simulated farm: %s",
-                       *why ? why : "it ended without a word");
+                       *why ? why : "it ended without a message");
     if (r->came != r->expected)
         return kl_fail(error, KILTER_ERR_SYSTEM,
-                       "the simulated farm ended after %u of %u iterations without a word of why", r->came,
+                       "the simulated farm ended after %u of %u runs without a message", r->came,
                        r->expected);
     return KILTER_OK;
 }
@@ -214,7 +214,7 @@ kilter_status kl_smpi_run(const kl_smpi_farm *farm, kl_smpi_iteration *results, 
     if (!program)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "--engine smpi: %s is not there; build Kilter where SimGrid is installed "
-                       "(libsimgrid-dev), or take --engine events",
+                       "(libsimgrid-dev), or use --engine events",
                        PROGRAM);
     command c;
     child started = {0};

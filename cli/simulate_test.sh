@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter simulate, from outside: simulate_test.sh KILTER
+# kilter simulate on the command line: simulate_test.sh KILTER
 set -eu
 kilter=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,7 +18,7 @@ refuses() { # CODE WORDS OPTION…
 p='8x1.0,8x0.25@osc(60ms,30ms)' t='2000@lognormal(1ms,0.5)'
 events='--engine events'
 
-# a table, a row for each policy, and the same again
+# a table with a row for each policy, and the same again
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >one
 grep -q '^engine  *events' one || fail "no engine: $(cat one)"
 for policy in static auto awf-b; do
@@ -31,12 +31,12 @@ for policy in static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto ect; do
     grep -q "\"policy\":\"$policy\"" all.json || fail "no $policy in JSON"
 done
 
-# a host that is stopped still has a task of the iteration before: the slow one does not wait for it
+# a stopped host still has a task of the run before: the slow host does not wait for it
 "$kilter" simulate $events --platform '1x1@freeze(5ms,100s),1x0.05;master=1' --tasks '4@lognormal(1ms,0.5)' --iterations 6 --json >out
 grep -q '"policy":"auto"' out || fail "no row of auto: $(cat out)"
 ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "it waited for the stopped one: $(cat out)"
 
-# more of them than are looked at in one go, all with tasks that nobody else has
+# more stopped hosts than are looked at in one go, each with a task of its own
 for hosts in 230x1,25x1 20x1,40x1; do
     "$kilter" simulate $events --platform "$hosts@freeze(0.5s,100s);master=1;link=5us,1000GB/s" --tasks '60000@exp(1ms)' --json >out
     ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "it waited for the stopped ones of $hosts: $(cat out)"
@@ -56,14 +56,14 @@ grep -q '</svg>' c.svg || fail "no picture"
 "$kilter" simulate --platform "$p" --write-platform - >platform.xml
 [ "$(grep -c '<host ' platform.xml)" = 16 ] || fail "the platform has not 16 hosts"
 
-# what cannot be used
+# invalid requests
 refuses 2 "unknown option '--frob'" --frob
 refuses 2 "unknown argument 'frob'" frob
 refuses 2 "--tasks wants a value" --tasks
 refuses 2 "--seed is given twice: '1' and '2'" --platform "$p" --tasks "$t" --seed 1 --seed 2
 refuses 2 "--gantt -: the standard output" --platform "$p" --tasks "$t" --gantt -
 refuses 2 "--record -: the standard output" --platform "$p" --tasks "$t" --record -
-refuses 2 "--policy has no effect: there is no --tasks" --platform "$p" --write-platform - --policy auto
+refuses 2 "--policy has no effect without --tasks" --platform "$p" --write-platform - --policy auto
 refuses 2 "--platform SPEC is missing" --tasks "$t"
 refuses 2 "--tasks SPEC is missing" --platform "$p"
 refuses 2 "--platform: platform '4x1@osc(1s)', column 11: ',' must follow the period" --platform '4x1@osc(1s)' --tasks "$t"

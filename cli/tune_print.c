@@ -5,7 +5,7 @@
 
 #include "report/print.h"
 
-enum { LISTED_MOST = 16 }; /* workers, so that a look fits a terminal */
+enum { LISTED_MOST = 16 }; /* most workers listed, so that a look fits on a terminal */
 
 static const char *const activities[KL_CONTROL_ACTIVITIES] = {
     [KL_CONTROL_STARTING] = "starting", [KL_CONTROL_BUSY] = "busy",       [KL_CONTROL_IDLE] = "waiting",
@@ -55,7 +55,7 @@ static void print_modelled(const kl_control_state *s, FILE *out) {
 }
 
 static void print_tuning_points(const kl_control_state *s, FILE *out) {
-    char factor[48] = "", leaving[48] = "", number[48] = "all that are there";
+    char factor[48] = "", leaving[48] = "", number[48] = "all present workers";
     if (s->factor > 0)
         snprintf(factor, sizeof factor, ", factor %g", s->factor);
     if (s->workers_set > 0)
@@ -110,9 +110,9 @@ void kl_tune_print_text(const kl_control_state *s, FILE *out) {
     print_workers(s, out);
 }
 
-/* ---- for programs ---- */
+/* ---- as JSON ---- */
 
-/* None and "not known" are null there, whatever stands for them here. */
+/* Print null for "none" and "not known", which have special values here. */
 static void count_or_null(kl_json *j, const char *name, uint64_t value, uint64_t null) {
     if (value == null)
         kl_json_text(j, name, NULL);

@@ -1,4 +1,4 @@
-/* A look at a running farm, for people and for programs. Private to kilter tune. */
+/* Private to kilter tune: print a look at a running farm, as text and as JSON. */
 #ifndef KL_TUNE_PRINT_H
 #define KL_TUNE_PRINT_H
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter tune, from outside, on real farms: tune_test.sh KILTER FARM
+# kilter tune on real farms: tune_test.sh KILTER FARM
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 
@@ -59,7 +59,7 @@ expect 2 "policy daf has no factor" "$kilter" tune --set factor=0.5 "$record"
 expect 2 "workers=9: there are 3" "$kilter" tune --set policy=ss --set workers=9 "$record"
 shows "^policy  *daf" || fail "half of a setting was taken"
 
-# --- a tuner that is killed in the middle, one whose reader goes, many at once
+# --- a tuner that is killed, one whose reader ends, many at once
 "$kilter" tune --interval-s 0.05 "$record" >killed.out &
 watcher=$!
 children="$children $watcher"
@@ -85,7 +85,7 @@ else
     echo "not root, or no setpriv here: that others are refused was not tried"
 fi
 
-# --- a master that is stopped is not waited for
+# --- the tool does not wait for a stopped master
 kill -STOP $pid
 expect 1 "does not answer within 2 s" "$kilter" tune --once "$record"
 kill -CONT $pid
@@ -115,7 +115,7 @@ else
     echo "no sqlite3 here: the record's decisions were not looked at"
 fi
 
-# --- a master that is killed
+# --- the master is killed
 start killed --workers 2
 "$kilter" tune --interval-s 0.05 "$record" >crash.out 2>crash.err &
 watcher=$!
@@ -130,13 +130,13 @@ grep -q "not running any more: it was killed" crash.err || fail "a watched crash
 expect 1 "not running any more: it was killed" "$kilter" tune --once "$record"
 until_so left_nothing
 
-# --- one whose workers are threads
+# --- a farm whose workers are threads
 start killed_threads --workers 2 --transport inproc
 kill -9 $pid
 wait $pid 2>/dev/null || :
 left_nothing || fail "left behind: $(ls "$TMPDIR")"
 
-# --- workers that are threads; the newest record is the one that is there
+# --- workers that are threads; the newest record is the existing one
 mkdir -p home/.local/state/kilter
 start inproc --workers 2 --transport inproc
 until_so shows "over inproc"

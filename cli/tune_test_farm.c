@@ -1,6 +1,5 @@
-/* A farm for tune_test.sh and drain_test.sh: runs one iteration after the other until a file appears. While
- * there is one named like it with ".hold" added, no task ends.
- * tune_test_farm STOP_FILE [--workers N] [--record FILE] … */
+/* A farm for tune_test.sh and drain_test.sh: it does one run after the other until STOP_FILE exists. While
+ * STOP_FILE.hold exists, no task ends. tune_test_farm STOP_FILE [--workers N] [--record FILE] … */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
-/* The problem: do the lengths of Fisher's 150 irises fall into three clusters, as there are three species?
- * The method: Lloyd's k-means from 2000 starting points at once. Each iteration is a run: the shared data is
- * where every start has got to, each task moves some of them by one step. Before each run the farm says in
- * how many tasks to cut them, from what the workers and this program took so far; the result does not depend
- * on it. You will see: the least sum of squared distances, for these data 78.851 cm². */
+/* The problem: do the lengths of Fisher's 150 irises form three clusters, for three species? The method:
+ * Lloyd's k-means from 2000 starting points at the same time. Each iteration is a run: the shared data is the
+ * present state of all starts, and each task moves some of them by one step. Before each run the farm chooses
+ * the number of tasks, from the times of workers and program so far; the result does not depend on it. The
+ * output is the least sum of squared distances, for these data 78.851 cm². */
 #include <stdio.h>
 
 #include <kilter/kilter.h>

@@ -1,4 +1,4 @@
-/* A policy of the program's own: chunks shrink as the run goes on, and a fast worker gets larger ones. */
+/* A policy defined by the program: chunks shrink as the run goes on, and a fast worker gets larger ones. */
 #include <kilter/kilter.h>
 
 static int square(const kilter_task *task, kilter_result *result, void *state) {
@@ -11,7 +11,8 @@ static void add(const kilter_outcome *outcome, void *sum) {
     *(uint64_t *)sum += *(const uint64_t *)outcome->result.data;
 }
 
-/* Half of what is left, divided among the workers by their speed. A worker of unknown speed gets 10 tasks. */
+/* Return half of the remaining tasks, divided among the workers by speed. A worker of unknown speed gets 10
+ * tasks. */
 static uint64_t half_by_speed(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
     (void)user;
     if (view->asks->rate <= 0) {

@@ -1,5 +1,5 @@
-/* redblack [N [SWEEPS]]: successive over-relaxation of an N×N grid with a fixed rim, the points of one colour
- * after those of the other; the rows go where they are computed fastest. */
+/* redblack [N [SWEEPS]]: successive over-relaxation of an N×N grid with a fixed boundary, first all points of
+ * one colour, then those of the other. Rows move to the ranks that compute them fastest. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"
@@ -11,7 +11,7 @@ static void start_row(size_t n, size_t i, double *u) {
         u[j] = chance(i * n + j);
 }
 
-/* The points of a colour in row i, which is u. */
+/* Relax the points of a colour in row i, which is u. */
 static void relax(size_t n, size_t i, int colour, const double *up, double *u, const double *down) {
     for (size_t j = 1 + (i + 1 + (size_t)colour) % 2; j + 1 < n; j += 2)
         u[j] += OMEGA * (0.25 * (up[j] + down[j] + u[j - 1] + u[j + 1]) - u[j]);

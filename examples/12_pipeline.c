@@ -1,7 +1,7 @@
-/* pipeline [N [SWEEPS]] [--block B]: successive over-relaxation of an N×N grid with a fixed rim in the order
- * of rows and columns, so that each point needs the new values above it and to the left. The rows go where
- * they are computed fastest; the ranks work as a pipeline on blocks of B columns, or as many as Kilter finds
- * best. */
+/* pipeline [N [SWEEPS]] [--block B]: successive over-relaxation of an N×N grid with a fixed boundary, in the
+ * order of rows and columns: each point needs the new values above it and to the left. Rows move to the ranks
+ * that compute them fastest. The ranks form a pipeline on blocks of B columns, or of the number that Kilter
+ * finds best. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"
@@ -13,7 +13,7 @@ static void start_row(size_t n, size_t i, double *u) {
         u[j] = chance(i * n + j);
 }
 
-/* Columns from … to − 1 of a row, which is u. */
+/* Relax columns from … to − 1 of a row, which is u. */
 static void relax(size_t n, size_t from, size_t to, const double *up, double *u, const double *down) {
     for (size_t j = from > 1 ? from : 1; j < to && j + 1 < n; j++)
         u[j] += OMEGA * (0.25 * (up[j] + down[j] + u[j - 1] + u[j + 1]) - u[j]);

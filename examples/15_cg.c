@@ -1,10 +1,11 @@
-/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with a rim of 0; two dot products
- * a step. Their sums are exact with --exact: the same bits for every number of ranks; else MPI's. */
+/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with boundary value 0, two dot
+ * products a step. With --exact their sums have the same bits for every number of ranks; without it
+ * MPI_Allreduce adds them. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"
 
-/* A·u in row i, of the five-point Laplacian with a rim of 0. */
+/* Compute row i of A·u, with the five-point Laplacian and boundary value 0. */
 static void apply(size_t n, size_t i, const double *up, const double *u, const double *down, double *out) {
     for (size_t j = 0; j < n; j++)
         out[j] = 4 * u[j] - (i > 0 ? up[j] : 0) - (i + 1 < n ? down[j] : 0) - (j > 0 ? u[j - 1] : 0) -
@@ -18,7 +19,7 @@ static double dot(size_t n, const double *a, const double *b) {
     return sum;
 }
 
-/* One row of a step along the direction p: the solution and what is left of the right-hand side. */
+/* Step along the direction p in one row: update the solution and the residual. */
 static double go(size_t n, double alpha, const double *p, const double *q, double *x, double *r) {
     for (size_t j = 0; j < n; j++) {
         x[j] += alpha * p[j];
@@ -37,7 +38,7 @@ static void start_row(size_t n, size_t i, double *r, double *p) {
         r[j] = p[j] = chance(i * n + j);
 }
 
-/* All steps one after the other; returns x. */
+/* Do all steps without Kilter; return x. */
 static void *sequential(const settings *set, size_t n) {
     double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r),
     (*p)[n] = allocate(n, sizeof *p), (*q)[n] = allocate(n, sizeof *q), rr = 0;
@@ -63,18 +64,18 @@ static void *sequential(const settings *set, size_t n) {
     return x;
 }
 
-/* Sums are rounded in another order than the sequential program's. */
+/* Compare up to rounding, because sums are added in another order than in the sequential program. */
 static bool is_near(size_t count, const double *a, const double *b) {
     double most = 0;
     for (size_t i = 0; b && i < count; i++)
         most = fmax(most, fabs(b[i]));
     for (size_t i = 0; b && i < count; i++)
-        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* nor is what is no number */
+        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* also false for NaN */
             return false;
     return true;
 }
 
-typedef struct vectors { /* rows of N; of sums: of 1 */
+typedef struct vectors { /* rows of N values; sums: rows of 1 value */
     double *x, *r, *p, *q, *sums;
 } vectors;
 
@@ -85,7 +86,7 @@ static double *attach(kilter_loop *loop, size_t n, uint64_t ghost) {
     return base;
 }
 
-/* Of the values in v->sums, one for each row. */
+/* Return the sum of the values in v->sums, which has one for each row. */
 static double sum(kilter_loop *loop, const settings *set, const vectors *v) {
     kilter_error error;
     kilter_range own;
@@ -101,7 +102,7 @@ static double sum(kilter_loop *loop, const settings *set, const vectors *v) {
     return all;
 }
 
-/* One step; the square of the residual after it. */
+/* Do one step; return the square of the residual after it. */
 static double step(kilter_loop *loop, const settings *set, const vectors *v, double rr) {
     size_t n = (size_t)set->n;
     kilter_error error;

@@ -1,10 +1,10 @@
-/* What the programs with loops have in common, plain and with Kilter: their words, a cost that can be chosen,
- * and the line they print.
+/* Shared by all programs with loops, plain and with Kilter: their arguments, an adjustable cost, and the line
+ * they print.
  *
  *   PROGRAM [N [SWEEPS]] [--check] [--cost S] [--block B] …
  *
- * --cost S: an iteration takes S seconds of CPU time, as on a slower machine; on a simulated one, which
- * counts only what is declared, that is all it takes. */
+ * --cost S: an iteration takes S seconds of CPU time, as on a slower machine; a simulated machine counts only
+ * these seconds. */
 #ifndef LOOP_PROGRAM_H
 #define LOOP_PROGRAM_H
 
@@ -28,18 +28,18 @@ typedef struct settings {
     const char *program;
     double n, sweeps;
     double block;  /* columns in a block; 0: the program's choice */
-    double cost_s; /* CPU time of one iteration on this rank; 0: what it takes */
-    double slow;   /* rank 0 needs so many times as much; 0: as the others */
+    double cost_s; /* seconds of CPU time for one iteration on this rank; 0: the real time */
+    double slow;   /* rank 0 needs this many times as much; 0: the same as the others */
     bool check;    /* compare with the sequential program */
     const char *picture, *output;
-    bool fixed, say; /* Kilter: nothing moves; what balancing did is told in a second line */
+    bool fixed, say; /* Kilter: nothing moves; a second line tells what balancing did */
     bool exact;      /* and sums are exact */
     const char *record;
 } settings;
 
-/* --- the words --- */
+/* --- arguments --- */
 
-/* One rank says why; none goes on. */
+/* One rank prints the reason; all ranks exit. */
 _Noreturn static inline void refuse(const settings *set, const char *word, const char *why) {
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -60,7 +60,7 @@ static inline double read_number(const settings *set, const char *word, double l
 }
 
 static inline settings read_settings(int argc, char **argv, settings set) {
-    enum { MOST_ROWS = 20000 }; /* a matrix of so many squared can be gathered by counts of int */
+    enum { MOST_ROWS = 20000 }; /* a matrix of this many rows and columns can be gathered by counts of int */
     const struct {
         const char *name;
         bool *flag, kilter;
@@ -127,7 +127,7 @@ static inline uint64_t mix(uint64_t x) { /* splitmix64 */
     return x ^ (x >> 31);
 }
 
-/* From 0 to below 1, and the same everywhere. */
+/* Return a number from 0 to below 1, the same on every machine. */
 static inline double chance(uint64_t x) {
     return (double)(mix(x) >> 11) * 0x1p-53;
 }
@@ -143,10 +143,10 @@ static inline double cpu_s(const settings *set) {
 static inline void pay(const settings *set, double begun_s, double iterations) {
     (void)begun_s;
     if (set->cost_s * iterations > 0)
-        smpi_execute_flops_benched(set->cost_s * iterations * 1e9); /* hosts of 1 Gf are the measure */
+        smpi_execute_flops_benched(set->cost_s * iterations * 1e9); /* a host of 1 Gf has speed 1 */
 }
 #else
-/* CPU time used so far, where --cost asks for it. */
+/* Return the CPU time used so far, if --cost is given. */
 static inline double cpu_s(const settings *set) {
     struct timespec t = {.tv_sec = 0};
     if (set->cost_s > 0)
@@ -154,7 +154,7 @@ static inline double cpu_s(const settings *set) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* So many iterations, begun when cpu_s() was begun_s, take as long as --cost says. */
+/* Use CPU time until `iterations`, begun when cpu_s() was begun_s, have taken the time of --cost. */
 static inline void pay(const settings *set, double begun_s, double iterations) {
     while (set->cost_s > 0 && cpu_s(set) < begun_s + set->cost_s * iterations)
         ;
@@ -170,7 +170,8 @@ static inline uint64_t checksum(const void *data, size_t bytes) { /* FNV-1a */
     return hash;
 }
 
-/* Rank 0 prints the line, with what the sequential program made, or NULL. The program's exit code. */
+/* Rank 0 prints the line and compares with the sequential program's result, unless it is NULL. Return the
+ * program's exit code. */
 static inline int finish(const settings *set, double elapsed_s, const void *whole, const void *sequential,
                          size_t bytes) {
     int ranks;
@@ -195,7 +196,7 @@ static inline void must(kilter_status status, const kilter_error *error) {
     }
 }
 
-/* A second line, where it is asked for. */
+/* Print the second line, if asked for. */
 static inline void say_summary(const settings *set, const kilter_loop *loop) {
     kilter_loop_summary s;
     kilter_loop_summary_get(loop, &s);

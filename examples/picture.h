@@ -1,4 +1,4 @@
-/* Pictures of grey points, a bad camera that takes them, and a filter for what it does. */
+/* Grey pictures, a bad camera that takes them, and a filter that removes its noise. */
 #ifndef PICTURE_H
 #define PICTURE_H
 
@@ -10,13 +10,13 @@ typedef struct picture {
 } picture;
 
 enum {
-    REACH = 5, /* rows and columns the filter looks at beyond a point, at most */
+    REACH = 5, /* most rows and columns that the filter looks at on each side of a point */
     WHITE = 255,
 };
 
 /* --- pictures --- */
 
-/* Hills of light with an edge across them. */
+/* Draw hills of light with an edge across them. */
 static inline picture draw_picture(size_t n) {
     picture p = {.width = n, .height = n, .points = allocate(n, n)};
     for (size_t i = 0; i < n; i++)
@@ -26,7 +26,7 @@ static inline picture draw_picture(size_t n) {
     return p;
 }
 
-/* Binary PGM of one byte a point, without comments. */
+/* Read a binary PGM with one byte for each point, without comments. */
 static inline picture load_picture(const settings *set) {
     FILE *file = fopen(set->picture, "rb");
     unsigned width = 0, height = 0, white = 0;
@@ -57,7 +57,7 @@ static inline int save_picture(const char *name, size_t width, size_t height, co
 
 /* --- the camera --- */
 
-/* Row i of a frame: salt and pepper, thick in a band that wanders down the picture. */
+/* Take row i of a frame: add salt-and-pepper noise, dense in a band that moves down the picture. */
 static inline void take_row(const picture *scene, int frame, size_t i, uint8_t *row) {
     size_t width = scene->width, height = scene->height;
     size_t band = (i + height - (size_t)frame * (height / 64 + 1) % height) % height;
@@ -70,7 +70,8 @@ static inline void take_row(const picture *scene, int frame, size_t i, uint8_t *
 
 /* --- the filter --- */
 
-/* The least, middle and greatest of the points at most r rows and columns from (i, j); row i is row[0]. */
+/* Find the minimum, median and maximum of the points at most r rows and columns from (i, j); row i is row[0].
+ */
 static inline void window(size_t width, size_t height, size_t i, size_t j, size_t r, uint8_t (*row)[width],
                           uint8_t greys[3]) {
     unsigned seen[WHITE + 1] = {0}, count = 0;
@@ -86,7 +87,8 @@ static inline void window(size_t width, size_t height, size_t i, size_t j, size_
     }
 }
 
-/* Hwang and Haddad, 1995: the window grows until its middle is no noise; a point that is no extreme stays. */
+/* Clean a row as Hwang and Haddad, 1995: the window grows until its median is not noise; a point that is not
+ * an extreme stays. */
 static inline void clean_row(size_t width, size_t height, size_t i, uint8_t (*row)[width], uint8_t *clean) {
     for (size_t j = 0; j < width; j++) {
         uint8_t greys[3] = {0}, point = row[0][j];

@@ -64,4 +64,4 @@ printf '#!/bin/sh\necho nonsense\n' >kilter-simfarm-smpi
 chmod +x kilter-simfarm-smpi
 KILTER_LIBEXEC=$work refuses 1 'ended after 0 of 1 iterations' --platform 4x1
 printf '#!/bin/sh\nkill -9 $$\n' >kilter-simfarm-smpi
-KILTER_LIBEXEC=$work refuses 1 'fell with signal 9' --platform 4x1
+KILTER_LIBEXEC=$work refuses 1 'ended by signal 9' --platform 4x1

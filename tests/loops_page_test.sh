@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/how-to/mpi-loop.md stays true: its counts of lines are those of examples/, its lines of C are the examples'.
+# Check docs/how-to/mpi-loop.md against examples/: its counts of lines and its lines of C.
 # usage: loops_page_test.sh SOURCE [--table]     --table: print the table that belongs on the page
 set -euo pipefail
 cd "$1"
@@ -28,7 +28,7 @@ while IFS= read -r line; do
     grep -qxF -- "$line" "$page" || { echo "$page lacks: $line"; exit 1; }
 done <"$work/table"
 
-# Each block of C stands under the name of its file, and its lines follow each other there as here.
+# Each block of C follows the name of its file; the file has these lines in the same order.
 awk -v work="$work" '/^`examples\/.*`:$/ { file = substr($0, 2, length($0) - 3) }
     /^```c$/ { if (file == "") next; block = work "/block." ++n; print file >(work "/file." n); inside = 1; next }
     /^```$/ { inside = 0; file = "" }

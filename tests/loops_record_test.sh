@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A program with a loop leaves a record in which a rank is slow, and kilter report tells of it.
+# A program with a loop writes a record in which a rank is slow, and kilter report prints it.
 # usage: loops_record_test.sh KILTER PROGRAM LAUNCHER…     LAUNCHER up to the number of ranks
 set -euo pipefail
 kilter=$1 program=$2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A program's own policy is in force: the record names it and has its reasons; other policies can still be chosen.
+# A program's own policy is used: the record has its name and reasons; other policies can still be chosen.
 # usage: own_policy_test.sh EXAMPLE KILTER
 set -euo pipefail
 example=$1 kilter=$2

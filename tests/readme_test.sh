@@ -1,11 +1,11 @@
 #!/bin/sh
-# The README stays true: its lines of C are the example's, its files are there, its options are known, its commands are targets.
+# Check the README: its lines of C are the examples' lines, its files, options and commands exist.
 # usage: readme_test.sh SOURCE EXAMPLE-BINARY KILTER KILTER-SP
 set -eu
 cd "$1"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# each block of C has ten lines of the example linked last before it
+# each block of C has ten lines of the example that was linked last before it
 awk 'match($0, /\(examples\/[a-z0-9_]*\.c\)/) && !in_c { file = substr($0, RSTART + 1, RLENGTH - 2) }
      /^```$/ { in_c = 0 } in_c { print file "\t" $0 } /^```c$/ { in_c = 1 }' README.md >"$work/lines"
 [ "$(cut -f1 "$work/lines" | sort | uniq -c | awk '{ print $1, $2 }')" = "10 examples/01_squares.c
@@ -26,7 +26,7 @@ grep -oE '^make [a-z]+' README.md | sed 's/make //' | while read -r target; do
     grep -q "^$target:" Makefile || { echo "README: there is no target $target"; exit 1; }
 done
 "$3" report --help >/dev/null
-# the man page of kilter-sp knows the options of its help, and no others but the farm's
+# the man page of kilter-sp has exactly the options of its help, besides the farm's
 options_of() {
     "$1" "$2" --help | sed -n '/^Kilter/q; s/^  --\([a-z]*\).*/\1/p' | sort -u
 }

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Candidates with two at once over those with one, where master and workers take alike long, as only there
- * two could pay (docs/reference/sp.md: 1.1 to 1.6 where the master is quick). */
+/* Two candidates at once can only pay if master and workers take about equal times. Then they need this many
+ * times the candidates (docs/reference/sp.md: 1.1 to 1.6 if the master is quick). */
 static const double MORE_CANDIDATES = 1.8;
 static const double WORTH_TRYING = 0.95;
 

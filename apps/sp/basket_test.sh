@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kilter-sp solve --basket, on farms: the same bits for any workers, policy, transport and loss, the cost of one
-# candidate at a time, and what goes wrong is said.   usage: basket_test.sh KILTER-SP PROBLEMS [MPIEXEC]
+# kilter-sp solve --basket on farms: the same bits for any workers, policy, transport and losses, the same cost as one candidate at a time, and clear errors.
+# usage: basket_test.sh KILTER-SP PROBLEMS [MPIEXEC]
 set -u
 # shellcheck source=apps/sp/test_support.sh
 . "$(dirname "$0")/test_support.sh"
@@ -25,7 +25,7 @@ if [ -n "$ranks" ]; then
     same solve $ranks "$sp" --record none
 fi
 
-# One candidate at a time, and cuts as they come, end at the same cost.
+# One candidate at a time, and cuts in order of arrival, give the same cost.
 for more in "--basket=1" "--basket=3 --mode fast"; do
     # shellcheck disable=SC2086 # $more is a list
     timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 300 --seed 5 \
@@ -34,7 +34,7 @@ for more in "--basket=1" "--basket=3 --mode fast"; do
         complain "$more costs $(cost), not $basket_cost"
 done
 
-# A master that was killed is followed by another; then a worker is killed.
+# Kill the master, which another replaces; then kill a worker.
 mode=
 lands_solve() {
     # shellcheck disable=SC2086 # $mode is a list
@@ -42,7 +42,7 @@ lands_solve() {
         --basket 2 $mode
 }
 
-# start WORDS…: lands_solve in the background; who ends a master that hangs is its parent
+# start WORDS…: run lands_solve in the background; its parent ends a master that hangs
 start() {
     lands_solve exec timeout 60 "$sp" "$@" >"$work/out" 2>"$work/err" &
     keeper=$!
@@ -52,7 +52,7 @@ start() {
     master=${master% }
 }
 
-# killed_after BYTES: when so much is stored; sooner if it had ended by then
+# killed_after BYTES: kill the master when this much is stored, unless it has ended
 killed_after() {
     bytes=$1
     while [ "$bytes" -gt 0 ]; do
@@ -85,7 +85,7 @@ kill_a_worker "$master"
 wait $keeper || complain "without a worker: $(cat "$work/err")"
 check "one worker less"
 
-# refused CODE TEXT WORDS…: the command ends with the code, and its text on stderr
+# refused CODE TEXT WORDS…: the command must exit with CODE and print TEXT on stderr
 refused() {
     code=$1 text=$2
     shift 2

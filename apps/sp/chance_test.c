@@ -1,6 +1,5 @@
-/* Random two-stage problems whose deterministic equivalent is written out here, from the numbers the files
- * are made of, and solved by GLPK: neither the reader nor CLP has a part in that. What kilter-sp writes as
- * MPS is read and solved by CLP alone.
+/* Random two-stage problems. Their deterministic equivalent is built here from the numbers in the files and
+ * solved by GLPK, without the reader and CLP. The MPS file of kilter-sp is read and solved by CLP alone.
  *
  *   sp_chance_test [PROBLEMS [FIRST_SEED]] */
 #include <math.h>
@@ -45,12 +44,12 @@ static int below(model *m, int limit) {
     return (int)(sp_mix64(m->seed * 1000003 + m->drawn++) % (uint64_t)limit);
 }
 
-/* Whole numbers and quarters, as people write them. */
+/* Draw a whole number or quarters, as people write them. */
 static double number(model *m, int most) {
     return 0.25 * (below(m, 8 * most + 1) - 4 * most);
 }
 
-/* --- a model by chance --- */
+/* --- drawing a model --- */
 
 static void draw_matrix(model *m, double matrix[ROWS][COLUMNS], int rows, int columns) {
     for (int i = 0; i < rows; i++)
@@ -74,7 +73,7 @@ static void draw_stage(model *m, int stage) {
     }
 }
 
-/* So that something meets every row of stage 2, in two of three models. */
+/* In two of three models, some column meets every row of stage 2. */
 static void draw_recourse(model *m) {
     if (below(m, 3) == 0 || m->columns[1] < 2)
         return;
@@ -227,7 +226,8 @@ static void write_stoch(FILE *out, const model *m) {
     fprintf(out, "ENDATA\n");
 }
 
-/* Without rows of its own, stage 1 may begin at the objective or where stage 2 does. */
+/* Return the first row of stage 1. Without rows of its own, stage 1 may begin at the objective or where stage
+ * 2 does. */
 static const char *first_row(const model *m) {
     return m->rows[0] > 0 ? "A0" : m->seed % 2 ? "COST" : "B0";
 }
@@ -246,9 +246,9 @@ static sp_problem *as_problem(const model *m) {
     return read_texts(core, time, stoch);
 }
 
-/* --- as one linear program for GLPK --- */
+/* --- the model as one linear program for GLPK --- */
 
-/* Stage 2 as scenario s has it: the s-th combination of outcomes. Returns its probability. */
+/* Make stage 2 of scenario s, the s-th combination of outcomes. Return its probability. */
 static double scenario_of(const model *m, int s, model *here) {
     double probability = 1;
     *here = *m;
@@ -294,7 +294,7 @@ static int add_columns(glp_prob *lp, const model *m, int stage, double weight) {
     return first;
 }
 
-/* Rows of a stage over the columns that begin at `x`, and at `y` if that is not 0. */
+/* Add a stage's rows over the columns that begin at `x`, and at `y` if that is not 0. */
 static void add_rows(glp_prob *lp, const model *m, int stage, int x, int y) {
     if (m->rows[stage] == 0)
         return;
@@ -377,7 +377,7 @@ static answer at_once(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* As MPS, which CLP reads. For problems that have an optimum: CLP alone calls some that fall for ever
+/* Solve the MPS file with CLP. Only for problems with an optimum: CLP alone calls some unbounded ones
  * optimal. */
 static answer as_written(const sp_problem *problem, int scenarios) {
     sp_sampling sampling = {SP_ALL, 1, (uint64_t)scenarios};
@@ -393,8 +393,7 @@ static answer as_written(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* That there is no optimum may have two reasons at once: one scenario that cannot be met, and another whose
- * cost falls without limit. */
+/* A problem without an optimum may have two reasons: one scenario is infeasible, and another is unbounded. */
 static bool is_right(const answer *a, int status, double cost) {
     if (status == GLP_OPT)
         return a->status == KILTER_OK && fabs(a->cost - cost) <= 1e-6 * (1 + fabs(cost));
@@ -444,7 +443,7 @@ static void answers_are_those_of_another_solver(void **state) {
             assert_true(counts[i] > 0);
 }
 
-/* The master calls a decision of 1e9 optimal, and the cost there. */
+/* The master calls a decision of 1e9 optimal. */
 static void a_decision_that_runs_away_is_no_optimum(void **state) {
     (void)state;
     enum { UNBOUNDED_SEED = 508157 };

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A dual or reduced cost as large, against what it is summed from, is what CLP takes for none. */
+/* CLP treats a dual or reduced cost as zero up to this size, relative to the terms of its sum. */
 static const double NO_PRICE = 1e-7;
-/* Relative to what a sum is made of. CLP's own tolerance is 1e-7, of what it has scaled. */
+/* tolerance relative to the terms of a sum; CLP's own is 1e-7 on scaled numbers */
 static const double UNPROVED = 1e-6;
-static const double ROUNDING = 1e-6; /* of the largest side of a row, or cost: less counts for none */
+static const double ROUNDING =
+    1e-6; /* costs and sides of rows below this fraction of the largest count as zero */
 
 double sp_claim_cost(Clp_Simplex *model) {
     const double *cost = Clp_objective(model), *x = Clp_primalColumnSolution(model);
@@ -23,7 +24,7 @@ double sp_claim_cost(Clp_Simplex *model) {
 /* --- sums over the matrix --- */
 
 typedef struct total {
-    double sum, size; /* size: of the parts' absolute values */
+    double sum, size; /* size: sum of the terms' absolute values */
 } total;
 
 static void add(total *t, double part) {
@@ -31,7 +32,7 @@ static void add(total *t, double part) {
     t->size += fabs(part);
 }
 
-typedef struct matrix { /* CLP's, by columns */
+typedef struct matrix { /* CLP's matrix, by columns */
     const CoinBigIndex *start;
     const int *length, *row;
     const double *value;
@@ -42,7 +43,7 @@ static matrix matrix_of(Clp_Simplex *model) {
                     Clp_getElements(model)};
 }
 
-/* What `by_row` comes to in column j. */
+/* Return the sum over column j of its entries times `by_row`. */
 static total column_total(const matrix *m, const double *by_row, int j) {
     CoinBigIndex end = m->start[j] + m->length[j];
     total t = {0, 0};
@@ -51,7 +52,7 @@ static total column_total(const matrix *m, const double *by_row, int j) {
     return t;
 }
 
-/* What `by_column` comes to in each row. NULL: no memory */
+/* Return each row's sum of entries times `by_column`. NULL: memory ran out. */
 static total *row_totals(Clp_Simplex *model, const double *by_column) {
     const matrix m = matrix_of(model);
     int columns = Clp_numberColumns(model);
@@ -62,11 +63,11 @@ static total *row_totals(Clp_Simplex *model, const double *by_column) {
     return t;
 }
 
-/* --- a point that keeps all bounds --- */
+/* --- does a point keep all bounds? --- */
 
 static bool is_within(double lower, total value, double upper) {
     double room = UNPROVED * (1 + value.size);
-    return value.sum >= lower - room && value.sum <= upper + room; /* false for what is no number */
+    return value.sum >= lower - room && value.sum <= upper + room; /* false for NaN */
 }
 
 static bool is_feasible(Clp_Simplex *model) {
@@ -84,15 +85,15 @@ static bool is_feasible(Clp_Simplex *model) {
     return holds;
 }
 
-/* --- a least cost --- */
+/* --- is the cost least? --- */
 
 typedef struct proof {
-    total least; /* cost, as the duals prove it */
-    bool holds;  /* no part is unbounded */
+    total least; /* lower bound on the cost, from the duals */
+    bool holds;  /* no term is unbounded */
 } proof;
 
-/* A side without a limit that has a price proves nothing; what counts for none is weighed where the point
- * stands. */
+/* Add a price times its bound. A price on an infinite side proves nothing, but a price that counts as zero is
+ * multiplied by the point's value. */
 static void add_price(proof *p, double price, double size, double lower, double upper, double at) {
     double side = price > 0 ? lower : upper;
     if (fabs(price) <= NO_PRICE * size)
@@ -119,9 +120,9 @@ static bool is_least(Clp_Simplex *model) {
     return p.holds && sp_claim_cost(model) - p.least.sum <= UNPROVED * (1 + p.least.size);
 }
 
-/* --- no point at all --- */
+/* --- is there no point at all? --- */
 
-/* The least that weight × value may be, for a value within its bounds. */
+/* Add the least value of weight × value, for a value within its bounds. */
 static void add_least(proof *p, double weight, double size, double lower, double upper) {
     double side = weight > 0 ? lower : upper;
     if (fabs(weight) <= NO_PRICE * size)
@@ -130,7 +131,7 @@ static void add_least(proof *p, double weight, double size, double lower, double
     add(&p->least, weight * side);
 }
 
-/* Rows weighed by `way` × ray: what they must come to is more than the columns can. */
+/* Do the rows, weighed by `way` × ray, need more than the columns can give? */
 static bool proves_infeasible(Clp_Simplex *model, const double *ray, double way) {
     const matrix m = matrix_of(model);
     proof rows = {.holds = true}, columns = {.holds = true};
@@ -164,9 +165,9 @@ static bool is_infeasible(Clp_Simplex *model) {
     return holds;
 }
 
-/* --- programs for which CLP has no answer that follows --- */
+/* --- programs for which CLP's answer does not hold --- */
 
-/* Make a program over the rows of a model, with its columns and `more`, which have one entry each. */
+/* Allocate a program with the rows of a model, its columns, and `more` columns of one entry each. */
 static bool allocate(Clp_Simplex *model, int more, sp_program *e) {
     size_t entries = (size_t)more;
     for (int j = 0; j < Clp_numberColumns(model); j++)
@@ -187,7 +188,7 @@ static int copy_matrix(Clp_Simplex *model, sp_program *e) {
     return at;
 }
 
-/* Two more columns for each row make up what is missing there. */
+/* Add two columns for each row, for what is missing in the row. */
 static void fill_missing(Clp_Simplex *model, sp_program *e) {
     int at = copy_matrix(model, e), own = Clp_numberColumns(model);
     memcpy(e->lower, Clp_columnLower(model), (size_t)own * sizeof *e->lower);
@@ -220,8 +221,8 @@ static double largest_cost(Clp_Simplex *model) {
     return most;
 }
 
-/* Steps that may be taken for ever, of 1 at most in each column; costs of 1 at most, as those of a scenario
- * are as small as its weight. */
+/* Allow only steps that can be repeated for ever, at most 1 in each column. Costs are scaled to at most 1,
+ * because those of a scenario are as small as its weight. */
 static void fill_steps(Clp_Simplex *model, sp_program *e) {
     double most = largest_cost(model);
     copy_matrix(model, e);
@@ -236,7 +237,7 @@ static void fill_steps(Clp_Simplex *model, sp_program *e) {
     }
 }
 
-/* The least cost; NaN: it is not proved. Such a program has a point, and a least cost. */
+/* Return the least cost; NaN: not proved. Such a program always has a point and a least cost. */
 static double least_cost(Clp_Simplex *model, int more, void (*fill)(Clp_Simplex *, sp_program *)) {
     sp_program e;
     Clp_Simplex *made = NULL;
@@ -263,9 +264,9 @@ sp_lp_status sp_claim_without_answer(Clp_Simplex *model) {
     return fall < -ROUNDING ? SP_LP_UNBOUNDED : SP_LP_STOPPED;
 }
 
-/* --- a cost without limit --- */
+/* --- is the cost unbounded? --- */
 
-/* One may go on for ever in this direction. */
+/* Can a value move in this direction for ever? */
 static bool is_open(double lower, total step, double upper) {
     double none = UNPROVED * step.size;
     return (step.sum >= -none || lower <= -DBL_MAX) && (step.sum <= none || upper >= DBL_MAX);

@@ -1,5 +1,5 @@
-/* Whether what CLP says of a program is so, by the program's own data: its word alone counts for nothing, as
- * it may call a wrong point optimal, and a program without an answer that has one. */
+/* Check CLP's answers against the program's own data: CLP may call a wrong point optimal, or find no answer
+ * where there is one. */
 #ifndef SP_CLAIM_H
 #define SP_CLAIM_H
 
@@ -17,12 +17,12 @@ extern "C" {
  * and lowers the cost */
 sp_lp_status sp_claim_checked(Clp_Simplex *model, sp_lp_status said);
 
-/* Where CLP's word did not hold: infeasible, if what is missing to a point, in the sum of all rows, is proved
- * to be more than rounding; unbounded, if there is a point, and a step lowers the cost that may be taken for
- * ever; else SP_LP_STOPPED, as where memory ran out. The model stays as it is. */
+/* Answer for CLP if its answer did not hold. Infeasible: the sum of what the rows miss is proved to exceed
+ * rounding. Unbounded: there is a point, and a direction that can be followed for ever and lowers the cost.
+ * Otherwise, or if memory ran out: SP_LP_STOPPED. The model is unchanged. */
 sp_lp_status sp_claim_without_answer(Clp_Simplex *model);
 
-double sp_claim_cost(Clp_Simplex *model); /* of the point, from the data */
+double sp_claim_cost(Clp_Simplex *model); /* Return the cost of the point, from the program's data. */
 
 #ifdef __cplusplus
 }

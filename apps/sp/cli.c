@@ -123,7 +123,7 @@ static kilter_status take_stages(const char *text, void *value, kilter_error *er
     return KILTER_OK;
 }
 
-/* One of two words; the second one makes *value true. */
+/* Read one of two words; the second sets *value to true. */
 static kilter_status take_word(const char *option, const char *text, const char *no, const char *yes,
                                bool *value, kilter_error *error) {
     if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
@@ -141,7 +141,7 @@ static kilter_status take_method(const char *text, void *value, kilter_error *er
     return take_word("--method", text, "tr", "de", value, error);
 }
 
-/* Options without a value. */
+/* Read an option without a value. */
 static kilter_status take_flag(const char *text, void *value, kilter_error *error) {
     (void)text;
     (void)error;
@@ -200,52 +200,55 @@ enum {
 
 static const struct option {
     int commands;
-    const char *name, *argument, *help; /* argument NULL: it has none */
+    const char *name, *argument, *help; /* argument NULL: the option has none */
     size_t offset;
     kilter_status (*take)(const char *text, void *value, kilter_error *error);
 } OPTION[] = {
     {EVALUATE, "--at", "FILE", "the first-stage decision (required)", offsetof(sp_options, at), take_path},
-    {EVALUATE, "--scenarios", "N", "how many scenarios to sample (required)", offsetof(sp_options, scenarios),
-     take_scenarios},
-    {SOLVE, "--scenarios", "N", "how many scenarios to sample (required), or all",
+    {EVALUATE, "--scenarios", "N", "number of scenarios to sample (required)",
+     offsetof(sp_options, scenarios), take_scenarios},
+    {SOLVE, "--scenarios", "N", "number of scenarios to sample (required), or all",
      offsetof(sp_options, scenarios), take_scenarios_or_all},
-    {PREDICT, "--scenarios", "N", "of the solve to predict (required)", offsetof(sp_options, scenarios),
-     take_scenarios},
+    {PREDICT, "--scenarios", "N", "number of scenarios whose solution time to predict (required)",
+     offsetof(sp_options, scenarios), take_scenarios},
     {PREDICT, "--on", "LIST",
-     "its workers' speeds, as 40x1,10x0.25, 1 being a worker here (default: those here)",
+     "speeds of the workers to predict for, such as 40x1,10x0.25; 1 is the speed of a worker of this machine "
+     "(default: the workers here)",
      offsetof(sp_options, on), take_path},
-    {PREDICT, "--candidates", "K", "it will take (default: the benchmark's, and what its clusters save)",
+    {PREDICT, "--candidates", "K",
+     "number of candidates in the solve (default: the benchmark's, corrected for clusters)",
      offsetof(sp_options, candidates), take_candidates},
-    {PREDICT, "--benchmark", "B", "scenarios that are solved here to measure (default 500), N at most",
+    {PREDICT, "--benchmark", "B", "number of scenarios solved here to measure (default 500), at most N",
      offsetof(sp_options, benchmark), take_benchmark},
-    {ALL, "--seed", "S", "which sample: same seed, same scenarios (default 1)", offsetof(sp_options, seed),
-     take_seed},
+    {ALL, "--seed", "S", "seed of the sample: the same seed gives the same scenarios (default 1)",
+     offsetof(sp_options, seed), take_seed},
     {SOLVES, "--gap", "E", "relative gap at which to end (default 1e-6)", offsetof(sp_options, gap),
      take_gap},
     {SOLVE, "--grow", "LIST",
-     "sizes of samples instead, as 1000,5000: each starts where the one before ended, the first as with "
-     "--scenarios",
+     "solve several samples of these sizes, such as 1000,5000; each starts at the solution of the one "
+     "before, the first as with --scenarios",
      offsetof(sp_options, grow), take_stages},
     {SOLVE, "--lhs", NULL, "Latin hypercube sampling", offsetof(sp_options, latin), take_flag},
-    {SOLVE, "--start", "FILE", "a first-stage decision to begin with", offsetof(sp_options, at), take_path},
+    {SOLVE, "--start", "FILE", "first-stage decision to start from", offsetof(sp_options, at), take_path},
     {SOLVES, "--mode", "M", "reproducible (default) or fast", offsetof(sp_options, fast), take_mode},
     {SOLVES, "--clusters", "T",
-     "tasks, and cuts, per candidate; auto (default in fast mode): from the second sample on, by times "
-     "measured",
+     "number of tasks, and of cuts, per candidate; auto (default in fast mode) chooses it from measured "
+     "times from the second sample on",
      offsetof(sp_options, clusters), take_clusters_or_auto},
-    {SOLVE, "--basket", "B", "candidates evaluated at a time, at most (default 1)",
-     offsetof(sp_options, basket), take_basket},
+    {SOLVE, "--basket", "B", "most candidates evaluated at a time (default 1)", offsetof(sp_options, basket),
+     take_basket},
     {SOLVE, "--method", "M",
-     "tr (default), or de: the deterministic equivalent, at once; without --mode, --clusters, --basket, "
-     "--start and --grow, which are tr's",
+     "tr (default), or de, which solves the deterministic equivalent at once; --mode, --clusters, --basket, "
+     "--start and --grow belong to tr",
      offsetof(sp_options, extensive), take_method},
-    {SOLVE, "--check", "N", "scenarios of the out-of-sample estimate (default 10000)",
+    {SOLVE, "--check", "N", "number of scenarios of the out-of-sample estimate (default 10000)",
      offsetof(sp_options, check), take_check},
-    {BOTH, "--confidence", "P", "of the interval, in percent (default 95)", offsetof(sp_options, confidence),
-     take_confidence},
-    {SOLVE, "--decision", "FILE", "write the decision found to it", offsetof(sp_options, decision),
+    {BOTH, "--confidence", "P", "confidence of the interval, in percent (default 95)",
+     offsetof(sp_options, confidence), take_confidence},
+    {SOLVE, "--decision", "FILE", "write the decision found to this file", offsetof(sp_options, decision),
      take_path},
-    {SOLVE, "--mps", "FILE", "write the sampled problem to it, in MPS", offsetof(sp_options, mps), take_path},
+    {SOLVE, "--mps", "FILE", "write the sampled problem to this file, in MPS", offsetof(sp_options, mps),
+     take_path},
     {ALL, "--json", NULL, "print one JSON object", offsetof(sp_options, json), take_flag},
 };
 enum { OPTIONS = sizeof OPTION / sizeof *OPTION };
@@ -272,29 +275,28 @@ static void evaluate_usage(FILE *out) {
     fprintf(
         out,
         "The decision's file holds the number of first-stage columns and then their values in CORE's order,\n"
-        "or lines COLUMN VALUE. The estimate's bits depend on the files, N and S alone: not on how many\n"
-        "workers there are, or which.\n\n");
+        "or lines COLUMN VALUE. The estimate's bits depend only on the files, N and S, not on the\n"
+        "workers.\n\n");
 }
 
 static void solve_usage(FILE *out) {
-    fprintf(out,
-            "usage: kilter-sp solve CORE TIME STOCH --scenarios N [options]\n\n"
-            "Find the first-stage decision that costs least over a sample, to a certified gap, and estimate\n"
-            "what it costs over another one.\n\n");
-    print_options(out, SP_SOLVE_COMMAND);
     fprintf(
         out,
-        "In reproducible mode the answer's bits depend on the files and these options alone: not on\n"
-        "how many workers there are, or which. In fast mode workers keep each scenario's last basis.\n\n");
+        "usage: kilter-sp solve CORE TIME STOCH --scenarios N [options]\n\n"
+        "Find the first-stage decision of least cost over a sample, to a certified gap, and estimate its\n"
+        "cost over another sample.\n\n");
+    print_options(out, SP_SOLVE_COMMAND);
+    fprintf(out, "In reproducible mode the answer's bits depend only on the files and these options, not on "
+                 "the\nworkers. In fast mode workers keep each scenario's last basis.\n\n");
 }
 
 static void predict_usage(FILE *out) {
     fprintf(out, "usage: kilter-sp predict CORE TIME STOCH --scenarios N [options]\n\n"
-                 "Solve a small sample here, and say how long N scenarios would take on other workers.\n\n");
+                 "Solve a small sample here, and predict the time for N scenarios on other workers.\n\n");
     print_options(out, SP_PREDICT_COMMAND);
     fprintf(out,
-            "Whole clusters are taken to go each to the worker that would end it first, as policy ect deals\n"
-            "them. What was predicted for the small sample itself stands beside what it took.\n\n");
+            "The prediction deals whole clusters, each to the worker that would finish it first, as policy "
+            "ect\ndoes. It is also made for the small sample and printed beside the measured time.\n\n");
 }
 
 void sp_command_usage(FILE *out, sp_command command) {
@@ -304,12 +306,12 @@ void sp_command_usage(FILE *out, sp_command command) {
         predict_usage(out);
     else
         evaluate_usage(out);
-    fprintf(out, "Exit code: 0 done; 2 for what can be mended in the call or the files; 1 for the rest.\n");
+    fprintf(out, "Exit code: 0 success; 2 an error in the command line or the files; 1 any other error.\n");
 }
 
 typedef struct parser {
     sp_command command;
-    int count, at; /* at: the argument being read */
+    int count, at; /* at: index of the argument being read */
     char *const *arguments;
     bool seen[OPTIONS];
     sp_options options;
@@ -333,8 +335,8 @@ static kilter_status take_option(parser *p, kilter_error *error) {
                        "reading the command line: there is no option %.60s; kilter-sp %s --help lists them",
                        argument, name_of(p->command));
     if (p->seen[option - OPTION])
-        return sp_fail(error, KILTER_ERR_USAGE,
-                       "reading the command line: %s stands there twice; give it once", option->name);
+        return sp_fail(error, KILTER_ERR_USAGE, "reading the command line: %s is given twice; give it once",
+                       option->name);
     p->seen[option - OPTION] = true;
     const char *text = argument[size] ? argument + size + 1 : NULL;
     if (option->argument && !text && p->at + 1 < p->count)
@@ -350,7 +352,7 @@ static bool was_given(const parser *p, const char *name) {
     return option && p->seen[option - OPTION];
 }
 
-/* What would be read and then not looked at. */
+/* Refuse options that would have no effect. */
 static kilter_status check_effects(const parser *p, kilter_error *error) {
     const sp_options *o = &p->options;
     bool solve = p->command == SP_SOLVE_COMMAND, all = solve && o->scenarios == 0 && o->grow.count == 0;
@@ -395,9 +397,8 @@ static kilter_status check_complete(int files, const parser *p, kilter_error *er
                        "reading the command line: --clusters auto goes by runs of one candidate each; give a "
                        "number of clusters, or leave out --basket");
     if (was_given(p, "--scenarios") && was_given(p, "--grow"))
-        return sp_fail(
-            error, KILTER_ERR_USAGE,
-            "reading the command line: --scenarios and --grow both say how many; give one of them");
+        return sp_fail(error, KILTER_ERR_USAGE,
+                       "reading the command line: --scenarios and --grow cannot be combined");
     return check_effects(p, error);
 }
 
@@ -409,7 +410,7 @@ kilter_status sp_options_parse(sp_command command, int count, char *const *argum
         .arguments = arguments,
         .options = {.seed = 1, .confidence = 95, .gap = 1e-6, .basket = 1, .check = 10000, .benchmark = 500}};
     const char **file[] = {&p.options.core, &p.options.time, &p.options.stoch};
-    bool plain = false; /* after "--" everything is a file */
+    bool plain = false; /* after "--", every argument is a file */
     int files = 0;
     kilter_status status = KILTER_OK;
     for (; !status && p.at < count; p.at++) {

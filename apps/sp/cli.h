@@ -16,7 +16,7 @@ enum { SP_SCENARIOS_MAX = 1000000000, SP_CLUSTERS_MAX = 1000000, SP_STAGES_MAX =
 
 #define SP_CLUSTERS_AUTO UINT64_MAX
 
-/* Sizes of samples, one after the other: each is solved from the solution of the one before. */
+/* Sizes of several samples; each is solved from the solution of the one before. */
 typedef struct sp_stages {
     uint64_t scenarios[SP_STAGES_MAX];
     int count;
@@ -24,36 +24,36 @@ typedef struct sp_stages {
 
 typedef struct sp_options {
     const char *core, *time, *stoch; /* paths */
-    const char *at;                  /* the decision: to evaluate, or to start from */
+    const char *at;                  /* file of the decision to evaluate or to start from */
     uint64_t scenarios, seed;        /* scenarios 0: the whole distribution */
     double confidence;               /* percent */
     bool json;
-    /* of solve */
+    /* of command solve */
     double gap;
-    uint64_t clusters; /* 0: by sp_clusters_for(); SP_CLUSTERS_AUTO: as measured times make best */
-    uint64_t basket;   /* candidates at once, at most */
+    uint64_t clusters; /* 0: sp_clusters_for() chooses; SP_CLUSTERS_AUTO: chosen by measured times */
+    uint64_t basket;   /* most candidates at once */
     bool fast, extensive, latin;
     uint64_t check;             /* scenarios of the out-of-sample estimate; 0: none */
-    sp_stages grow;             /* count 0: scenarios says it */
-    const char *mps, *decision; /* paths of what is written; NULL: nothing */
-    /* of predict */
-    uint64_t benchmark, candidates; /* candidates 0: by those of the benchmark */
-    const char *on;                 /* the workers' speeds; NULL: those that are there, equal */
+    sp_stages grow;             /* count 0: one sample, of `scenarios` */
+    const char *mps, *decision; /* paths of output files; NULL: none */
+    /* of command predict */
+    uint64_t benchmark, candidates; /* candidates 0: estimated from the benchmark's */
+    const char *on;                 /* the workers' speeds; NULL: the workers here, all equal */
 } sp_options;
 
-/* arguments[0 … count): what follows the command. KILTER_ERR_USAGE names the option. Pointers go into the
- * arguments. */
+/* Read arguments[0 … count), which follow the command. KILTER_ERR_USAGE names the option. The options point
+ * into the arguments. */
 kilter_status sp_options_parse(sp_command command, int count, char *const *arguments, sp_options *options,
                                kilter_error *error);
 
-/* The command's own options; Kilter's are kilter_farm_usage()'s. */
+/* Print the command's own options; kilter_farm_usage() prints Kilter's. */
 void sp_command_usage(FILE *out, sp_command command);
 
 typedef struct sp_answer {
     sp_estimate estimate;
     double confidence; /* percent */
     uint64_t scenarios, seed;
-    double possible; /* scenarios of the whole distribution */
+    double possible; /* number of scenarios of the whole distribution */
     double elapsed_s;
     uint32_t workers;
     const char *decision; /* Kilter's sentence; NULL: none */
@@ -67,23 +67,24 @@ typedef struct sp_solve_answer {
     const sp_solution *solution;
     const sp_problem *problem;
     const sp_options *options;
-    uint64_t scenarios; /* of the last sample */
-    double possible;    /* scenarios of the whole distribution */
+    uint64_t scenarios; /* scenarios of the last sample */
+    double possible;    /* number of scenarios of the whole distribution */
     int clusters;
-    bool checked; /* check, by check_scenarios of check_seed */
+    bool checked; /* the out-of-sample estimate, from check_scenarios of check_seed */
     sp_estimate check;
     uint64_t check_scenarios, check_seed;
-    double elapsed_s, master_s; /* master_s: of it, in the master */
-    sp_times times;             /* of the last sample; with a basket of 1 */
+    double elapsed_s, master_s; /* master_s: seconds of elapsed_s in the master */
+    sp_times times;             /* times of the last sample; with a basket of 1 */
     uint32_t workers;
-    uint64_t evaluated, found; /* scenarios, at all candidates; of them began from their own basis */
-    const char *record;        /* the run record's file; NULL: none */
+    uint64_t evaluated,
+        found; /* scenarios evaluated for all candidates, and those of them that began from their own basis */
+    const char *record; /* the run record's file; NULL: none */
 } sp_solve_answer;
 
 void sp_solve_answer_print(FILE *out, const sp_solve_answer *answer);
 void sp_solve_answer_print_json(FILE *out, const sp_solve_answer *answer); /* one object on one line */
 
-/* How the solver gets on, in one line for people. `time_left_s`: NaN when not known. */
+/* Print the solver's progress in one line. `time_left_s`: NaN if not known. */
 void sp_progress_print(FILE *out, const sp_progress *progress, double elapsed_s, double time_left_s);
 
 #endif

@@ -73,7 +73,7 @@ static void wrong_options_are_named(void **state) {
         {"c t s --at x --scenarios", "--scenarios has no value; give N"},
         {"c t s --at x --scenarios=", "--scenarios ;"},
         {"c t s --at= --scenarios 5", "an option has no file"},
-        {"c t s --at x --scenarios 5 --scenarios 6", "--scenarios stands there twice"},
+        {"c t s --at x --scenarios 5 --scenarios 6", "--scenarios is given twice"},
         {"c t s --at x --scenarios 5 --seed -1", "--seed -1;"},
         {"c t s --at x --scenarios 5 --seed 18446744073709551616", "--seed 18446744073709551616;"},
         {"c t s --at x --scenarios 5 --confidence 0", "--confidence 0;"},
@@ -126,7 +126,7 @@ static void options_of_solve_are_read(void **state) {
     assert_true(o.extensive && o.latin && o.scenarios == 9);
 }
 
-/* The small sample is never larger than the one to predict, given or not. */
+/* The small sample is never larger than the predicted one, given or not. */
 static void a_benchmark_may_be_larger_than_the_sample(void **state) {
     (void)state;
     char text[256];
@@ -139,7 +139,7 @@ static void a_benchmark_may_be_larger_than_the_sample(void **state) {
     assert_true(unless.benchmark == given.benchmark && unless.scenarios == given.scenarios);
 }
 
-/* What would be read and not looked at. */
+/* Options that would be read and ignored. */
 static void options_without_effect_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -177,7 +177,7 @@ static void wrong_options_of_solve_are_named(void **state) {
         {"c t s --scenarios 5 --at x", "there is no option --at; kilter-sp solve"},
         {"c t s --scenarios any", "--scenarios any; give a whole number from 1 to 1000000000, or all"},
         {"c t s --scenarios 0", "--scenarios 0; give a whole number from 1 to 1000000000, or all"},
-        {"c t s --scenarios 5 --grow 5,6", "--scenarios and --grow both say how many"},
+        {"c t s --scenarios 5 --grow 5,6", "--scenarios and --grow cannot be combined"},
         {"c t s --grow 5,5", "--grow 5,5;"},
         {"c t s --grow 5,", "--grow 5,;"},
         {"c t s --grow 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "up to 16 growing numbers"},
@@ -193,7 +193,7 @@ static void wrong_options_of_solve_are_named(void **state) {
         {"c t s --scenarios 5 --method pd", "--method pd; give tr or de"},
         {"c t s --scenarios 5 --lhs=yes", "there is no option --lhs=yes"},
         {"c t s --scenarios 5 --check -1", "--check -1;"},
-        {"c t s --scenarios 5 --lhs --lhs", "--lhs stands there twice"},
+        {"c t s --scenarios 5 --lhs --lhs", "--lhs is given twice"},
     };
     for (size_t i = 0; i < sizeof CASE / sizeof *CASE; i++) {
         char text[256];
@@ -277,8 +277,7 @@ static char *reason_for(double master_s, double farm_s) {
     return text;
 }
 
-/* Two at a time can at best hide the shorter of both times behind the longer one, and take more candidates.
- */
+/* Two at a time can at best hide the shorter of both times behind the longer, but need more candidates. */
 static void two_at_a_time_pay_where_master_and_workers_take_alike_long(void **state) {
     (void)state;
     assert_true(isnan(sp_basket_ratio(&(sp_times){0, 0})));

@@ -1,4 +1,4 @@
-/* What CLP's C interface lacks, and calls that keep its C++ exceptions from crossing C frames. */
+/* Functions that CLP's C interface lacks, and calls that keep C++ exceptions out of C functions. */
 #ifndef SP_CLP_SHIM_H
 #define SP_CLP_SHIM_H
 
@@ -12,10 +12,11 @@
 extern "C" {
 #endif
 
-/* Return a model with the program, silent; NULL: memory ran out. Bounds that are NULL are CLP's own. */
+/* Return a model of the program that prints nothing; NULL: memory ran out. If bounds are NULL, CLP's defaults
+ * hold. */
 Clp_Simplex *sp_clp_load(const sp_program *program);
 
-/* Persistent arrays and Dantzig's pricing in the dual method. Not for a model whose rows change: CLP's
+/* Use persistent arrays, and Dantzig's pricing in the dual method. Not for a model whose rows change: CLP's
  * assertions fail. False: memory ran out. */
 bool sp_clp_restart_often(Clp_Simplex *model);
 
@@ -29,7 +30,7 @@ void sp_clp_start_from_slacks(Clp_Simplex *model);
 /* CLP's status: 0 optimal, 1 infeasible, 2 unbounded, 3 stopped, 4 error. */
 int sp_clp_dual(Clp_Simplex *model);
 int sp_clp_primal(Clp_Simplex *model);
-int sp_clp_presolved(Clp_Simplex *model); /* a large program, once */
+int sp_clp_presolved(Clp_Simplex *model); /* for a large program that is solved once */
 
 #ifdef __cplusplus
 }

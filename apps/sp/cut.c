@@ -8,16 +8,16 @@ sp_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at) {
     return (sp_span){at * scenarios / clusters, (at + 1) * scenarios / clusters};
 }
 
-/* Of parts that cancel each other no more than rounding is left: CLP, which scales rows and columns, would
- * make much of it. */
+/* Set sums to 0 whose terms cancel each other up to rounding: CLP scales rows and columns and would magnify
+ * the rest. */
 static void drop_rounding(double *slope, const double *size, int columns) {
-    static const double ROUNDING = 1e-11; /* of the parts, and of the duals in them */
+    static const double ROUNDING = 1e-11; /* relative to the terms, and to the duals in them */
     for (int j = 0; j < columns; j++)
         if (fabs(slope[j]) <= ROUNDING * size[j])
             slope[j] = 0;
 }
 
-/* The scenario just found infeasible takes the cut over if it misses more than those before. */
+/* Make the cut from the infeasible scenario just solved if it misses more than those before. */
 static kilter_status take_miss(sp_evaluator *evaluator, uint64_t scenario, int columns, sp_cut *cut,
                                double *size, kilter_error *error) {
     sp_lp_status solved = SP_LP_STOPPED;

@@ -1,4 +1,4 @@
-/* What a cluster of scenarios says about a decision, as one linear inequality. */
+/* A cut: one linear inequality that a cluster of scenarios gives at a decision. */
 #ifndef SP_CUT_H
 #define SP_CUT_H
 
@@ -11,20 +11,20 @@
 typedef struct sp_cut {
     bool feasible;
     double value;
-    double *slope;     /* by columns of stage 1; the caller's memory */
-    uint64_t scenario; /* the one that misses most; 0 when feasible */
-    uint64_t found;    /* of the cluster's scenarios began from a basis of their own */
+    double *slope;     /* by columns of stage 1; memory of the caller */
+    uint64_t scenario; /* the scenario that misses most; 0 if feasible */
+    uint64_t found;    /* number of the cluster's scenarios that began from their own basis */
 } sp_cut;
 
-/* Cluster `at` of `clusters` holds scenarios [first, end) of `scenarios`. */
+/* Return the scenarios [first, end) of cluster `at` of `clusters`. */
 sp_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at);
 
-/* The cut of scenarios [span.lo, span.hi) at the evaluator's decision.
- * KILTER_ERR_TASK names a scenario that is unbounded or not solved. */
+/* Make the cut of scenarios [span.lo, span.hi) at the evaluator's decision. KILTER_ERR_TASK names a scenario
+ * that is unbounded or not solved. */
 kilter_status sp_cut_make(sp_evaluator *evaluator, sp_span span, int columns, sp_cut *cut,
                           kilter_error *error);
 
-/* As bytes; slope[0 … columns). False: those are not the bytes of a cut. */
+/* Write and read a cut as bytes; slope[0 … columns). False: the bytes are not a cut. */
 void sp_cut_put(sp_buffer *bytes, const sp_cut *cut, int columns);
 bool sp_cut_get(const void *data, size_t size, int columns, sp_cut *cut);
 

@@ -10,7 +10,7 @@ typedef struct reader {
     sp_lines lines;
     const sp_problem *problem;
     double *x;
-    uint64_t *line; /* of each value; 0: not given yet */
+    uint64_t *line; /* line of each value; 0: not given yet */
     int given;
 } reader;
 
@@ -26,7 +26,7 @@ static kilter_status take(reader *r, int column, int token) {
     return status;
 }
 
-/* The count of values came first; now the values, any number to a line. */
+/* Read values, any number to a line, after the number of values. */
 static kilter_status take_in_order(reader *r) {
     int columns = r->problem->stage[0].columns;
     kilter_status status = KILTER_OK;
@@ -83,7 +83,7 @@ static kilter_status read_lines(reader *r, const sp_names *names) {
     return status;
 }
 
-/* `value` is beyond `limit` by more than the tolerance at numbers of size `scale`. */
+/* Is `value` beyond `limit` by more than the tolerance for numbers of size `scale`? */
 static bool beyond(double value, double limit, double scale) {
     return isfinite(limit) && value > limit + 1e-6 * fmax(1, fmax(fabs(limit), scale));
 }
@@ -119,7 +119,7 @@ static kilter_status check_rows(const reader *r, double *activity, double *scale
     return KILTER_OK;
 }
 
-/* `room`: twice as many numbers as there are rows, all 0. */
+/* `room`: zeros, twice as many as there are rows */
 static kilter_status read_and_check(reader *r, const sp_names *names, double *room) {
     kilter_status status = read_lines(r, names);
     if (!status)

@@ -14,15 +14,15 @@ struct sp_evaluator {
     sp_sampling sampling;
     double first_stage; /* constant + c'x */
     bool random_cost, random_recourse;
-    size_t *outcome;      /* by variable */
-    double *fixed_shift;  /* by row: T x with CORE's T */
-    double *rhs, *shift;  /* by row, of the present scenario */
-    double *target_value; /* by target; for the mean scenario, and where W is random */
-    sp_lp *elastic;       /* made when first needed; its columns: y, then each row's shortfall and excess */
-    const double *duals;  /* of the last solve */
-    uint64_t remembered;  /* scenarios that start from a basis of their own */
-    unsigned char **own;  /* by scenario, room for own_room; NULL: not solved yet */
-    uint64_t own_room, found; /* found: solves that began from one */
+    size_t *outcome;      /* outcome of each variable */
+    double *fixed_shift;  /* T x of each row, with CORE's T */
+    double *rhs, *shift;  /* values of each row in the present scenario */
+    double *target_value; /* values of each target; for the mean scenario, and if W is random */
+    sp_lp *elastic;      /* made when first needed; its columns are y, then each row's shortfall and excess */
+    const double *duals; /* duals of the last solve */
+    uint64_t remembered; /* number of scenarios that start from their own basis */
+    unsigned char **own; /* basis of each scenario, own_room of them; NULL: not solved yet */
+    uint64_t own_room, found; /* found: solves that began from their own basis */
 };
 
 static void fixed_part(sp_evaluator *e) {
@@ -70,7 +70,7 @@ static void set_rows(const sp_evaluator *e, const sp_lp_data *data) {
     }
 }
 
-/* The matrix comes before the rest, as the model is made of it. */
+/* Write the matrix first, because the model is made from it. */
 static void write_recourse(const sp_evaluator *e, sp_lp *lp) {
     const sp_problem *problem = e->problem;
     for (int t = 0; t < problem->targets; t++)
@@ -78,8 +78,8 @@ static void write_recourse(const sp_evaluator *e, sp_lp *lp) {
             sp_lp_entries(lp)[problem->target[t].entry] = e->target_value[t];
 }
 
-/* The basis of the mean scenario at x starts every scenario. Where it has none (the mean may be infeasible
- * although every scenario is not, and the other way round) the slack basis does. */
+/* Start every scenario from the basis of the mean scenario at x. If that has none (it may be infeasible
+ * although the scenarios are not, and the other way round), start from the slack basis. */
 static kilter_status start_from_mean(sp_evaluator *e, kilter_error *error) {
     sp_lp_data data;
     sp_target_means(e->problem, e->target_value);
@@ -224,9 +224,7 @@ static void write_scenario(sp_evaluator *e, const size_t *outcome, const sp_lp_d
     set_rows(e, data);
 }
 
-/* From `start`, or where that is NULL from the mean scenario's basis; what that leaves unsolved is tried
- * anew.
- */
+/* Solve from `start`, or if it is NULL from the mean scenario's basis; if that fails, try in other ways. */
 static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const unsigned char *start,
                                 sp_lp_status *solved, kilter_error *error) {
     sp_lp_data data;
@@ -245,7 +243,7 @@ static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const un
     return KILTER_OK;
 }
 
-/* `own`: where a basis of its own is kept; NULL: nowhere. */
+/* `own`: where to keep the scenario's own basis; NULL: nowhere. */
 static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char **own, sp_lp_status *solved,
                            double *value, kilter_error *error) {
     kilter_status status = solve_from(e, outcome, own ? *own : NULL, solved, error);
@@ -259,7 +257,8 @@ static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char
     if (!isfinite(*value))
         *solved = SP_LP_STOPPED;
     if (own && !*own)
-        *own = malloc(sp_lp_basis_bytes(e->lp)); /* without memory it starts from the mean's again */
+        *own = malloc(
+            sp_lp_basis_bytes(e->lp)); /* without memory, the scenario starts from the mean's basis again */
     if (own && *own)
         sp_lp_basis(e->lp, *own);
     return KILTER_OK;
@@ -298,7 +297,7 @@ kilter_status sp_evaluator_cost_of(sp_evaluator *e, const size_t *outcome, doubl
     double value = 0;
     kilter_status status = solve(e, outcome, NULL, &solved, &value, error);
     if (!status && solved != SP_LP_OPTIMAL)
-        return sp_fail(error, KILTER_ERR_TASK, "the scenario asked for: %s", failure_text(solved));
+        return sp_fail(error, KILTER_ERR_TASK, "the given scenario: %s", failure_text(solved));
     if (!status)
         *cost = e->first_stage + value;
     return status;
@@ -371,7 +370,7 @@ kilter_status sp_evaluator_miss(sp_evaluator *e, sp_lp_status *solved, double *m
         status = sp_lp_begin(e->lp, &plain, error);
     if (status)
         return status;
-    data.cost = plain.cost; /* the scenario's costs are not the elastic program's */
+    data.cost = plain.cost; /* the elastic program has costs of its own */
     write_scenario(e, e->outcome, &data);
     *solved = sp_lp_solve(e->elastic);
     for (int try = 0; *solved == SP_LP_STOPPED && try < SP_LP_TRIES; try++) {
@@ -393,7 +392,7 @@ static void add_part(double part, double *sum, double *size) {
     *size += fabs(part);
 }
 
-/* Where T is random, the entry in force is CORE's plus what the outcome adds. */
+/* If T is random, the entry in force is CORE's plus what the outcome adds. */
 void sp_evaluator_add_slope(const sp_evaluator *e, double weight, double *slope, double *size) {
     const sp_problem *p = e->problem;
     for (int j = 0; j < p->stage[0].columns; j++)
@@ -420,7 +419,7 @@ long sp_evaluator_pivots(const sp_evaluator *evaluator) {
 
 /* ---- the estimate ---- */
 
-/* Neumaier's sum: what an addition loses is kept apart, whichever of the two is larger. */
+/* Add with Neumaier's method: the rounding error of each addition is summed separately. */
 static void add_compensated(double *sum, double *lost, double value) {
     double total = *sum + value;
     *lost += fabs(*sum) >= fabs(value) ? (*sum - total) + value : (value - total) + *sum;

@@ -27,7 +27,7 @@ static double cost_of(sp_evaluator *evaluator, uint64_t scenario) {
     return cost;
 }
 
-/* Exact expectation over a single variable. */
+/* Return the exact expectation over a single variable. */
 static double exact_mean(const sp_problem *problem, sp_evaluator *evaluator) {
     double mean = 0;
     assert_int_equal(problem->variables, 1);
@@ -57,8 +57,8 @@ static void three_scenarios_cost_what_was_published(void **state) {
     }
 }
 
-/* Each route is its own second stage, so the mean over all 646 425 scenarios is a sum of means over each
- * route's demand with the others held. */
+/* Each route has its own second stage, so the mean over all 646 425 scenarios is a sum of means over one
+ * route's demand with the others fixed. */
 static void aircraft_cost_what_was_published(void **state) {
     (void)state;
     double *x = NULL;
@@ -152,7 +152,7 @@ static void every_kind_of_random_number_counts(void **state) {
     sp_problem_free(p);
 }
 
-/* Each scenario has its own W, also where CORE has no entry, and none keeps another one's. */
+/* Each scenario has its own W, also where CORE has no entry, and W does not depend on earlier scenarios. */
 static void every_scenario_has_its_own_recourse(void **state) {
     (void)state;
     /* NEED: w Y + F >= 6, CAP: v Y <= 8; Y at 1, F at 40. */
@@ -161,7 +161,7 @@ static void every_scenario_has_its_own_recourse(void **state) {
     static const char stoch[] = "INDEP DISCRETE\n Y NEED 0 0.25\n Y NEED 1 0.5\n Y NEED 3 0.25\n"
                                 " Y CAP 0 0.5\n Y CAP 2 0.5\nENDATA\n";
     static const double EXPECTED[3][2] = {
-        {6 * 40, 6 * 40},   /* Y is of no use */
+        {6 * 40, 6 * 40},   /* Y does not help */
         {6, 4 + 2 * 40},    /* Y = 6, or at most 4 */
         {6.0 / 3, 6.0 / 3}, /* Y = 2 */
     };
@@ -180,7 +180,7 @@ static void every_scenario_has_its_own_recourse(void **state) {
 
 /* ---- bits ---- */
 
-/* Costs of `n` scenarios, from one evaluator in order; then again in other orders and by several. */
+/* Compute the costs of `n` scenarios with one evaluator in order; then in other orders and with several. */
 static void assert_bits_do_not_depend_on_order(const sp_problem *problem, const double *x, uint64_t n) {
     double *cost = calloc(n, sizeof *cost);
     sp_evaluator *one = evaluator_of(problem, x, 5);
@@ -304,7 +304,7 @@ static void quantiles_are_those_of_the_normal_distribution(void **state) {
     assert_true(fabs(sp_normal_quantile(50) - 0.674489750196082) < 1e-9);
 }
 
-/* ---- the job a worker gets ---- */
+/* ---- a worker's job ---- */
 
 static void pack_lands(sp_buffer *bytes, const double *x, int columns) {
     sp_file file[3];
@@ -353,7 +353,7 @@ static void damaged_jobs_are_refused(void **state) {
     bytes.data[0] ^= 1;
     assert_int_equal(sp_job_new(bytes.data, bytes.size, &job, &error), KILTER_ERR_INPUT);
     sp_buffer_clear(&bytes);
-    pack_lands(&bytes, X, 3); /* a decision too short */
+    pack_lands(&bytes, X, 3); /* the decision is too short */
     assert_int_equal(sp_job_new(bytes.data, bytes.size, &job, &error), KILTER_ERR_INPUT);
     sp_buffer_clear(&bytes);
     pack_lands(&bytes, WILD, 4);

@@ -7,15 +7,15 @@
 
 #include "support.h"
 
-/* What fills a program from front to back. */
+/* Fills a program from front to back. */
 typedef struct builder {
     const sp_problem *problem;
     sp_program *program;
     int scenarios;
-    double *values;                /* of the targets, scenario after scenario */
-    double *weight;                /* by scenario */
-    const sp_target **technology;  /* the targets that are entries of T */
-    int technologies, entries, at; /* at: the column being made */
+    double *values;                /* values of the targets, one scenario after the other */
+    double *weight;                /* weight of each scenario */
+    const sp_target **technology;  /* targets that are entries of T */
+    int technologies, entries, at; /* at: the column being filled */
 } builder;
 
 static const double *values_of(const builder *b, int scenario) {
@@ -32,7 +32,7 @@ static void put_entries(builder *b, const sp_matrix *matrix, int column, int fir
         put_entry(b, first_row + matrix->row[at], matrix->value[at]);
 }
 
-/* A random entry of T takes its place among the column's entries [first, end), or is one more. */
+/* Put a random entry of T in its place among the column's entries [first, end), or add it. */
 static void put_random_entry(builder *b, int first, int row, double value) {
     for (int at = first; at < b->entries; at++) {
         if (b->program->matrix.row[at] == row) {
@@ -130,7 +130,7 @@ static void free_builder(builder *b) {
     free(b->weight);
 }
 
-/* The values are there: make the program of them. */
+/* Make the program from the values. */
 static kilter_status build(builder *b, sp_program *program, kilter_error *error) {
     const sp_problem *p = b->problem;
     const sp_stage *one = &p->stage[0], *two = &p->stage[1];
@@ -152,7 +152,7 @@ static kilter_status build(builder *b, sp_program *program, kilter_error *error)
     return KILTER_OK;
 }
 
-/* Scenarios first … first + count − 1 of the sample. */
+/* Make the program of the sample's scenarios first … first + count − 1. */
 static kilter_status build_some(const sp_problem *problem, const sp_sampling *sampling, uint64_t first,
                                 uint64_t count, sp_program *program, kilter_error *error) {
     if (count > INT_MAX / 2)
@@ -222,16 +222,16 @@ kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kil
 
 /* ---- MPS ---- */
 
-/* Names that are unlike each other: between those of stage 2 and the scenario stand more underscores than
- * before the last digits of any name of stage 1. */
+/* Makes names unique: more underscores stand between a name of stage 2 and its scenario than before the last
+ * digits of any name of stage 1. */
 typedef struct namer {
     const sp_problem *problem;
-    int between, behind; /* underscores; behind the objective's name */
+    int between, behind; /* numbers of underscores; `behind`: after the objective's name */
 } namer;
 
 static const char OBJECTIVE[] = "TOTAL_COST";
 
-/* "A__12": 2; 0 without a number at the end. */
+/* For "A__12" return 2; 0 if the text does not end with a number. */
 static int underscores_before_number(const char *text) {
     size_t end = strlen(text), at;
     while (end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9')
@@ -273,7 +273,7 @@ static void put_objective(FILE *out, const namer *n) {
     put_underscores(out, n->behind);
 }
 
-/* Write the name of a row or column of stage 2, which stands in the program once for each scenario. */
+/* Write the name of a row or column of stage 2 for one scenario. */
 static void put_repeated(FILE *out, const namer *n, const char *name, int scenario) {
     fputs(name, out);
     put_underscores(out, n->between);
@@ -379,7 +379,8 @@ static void write_bounds(FILE *out, const namer *n, const sp_program *program) {
 
 void sp_extensive_write(FILE *out, const sp_problem *problem, const sp_program *program) {
     namer n = namer_of(problem);
-    fprintf(out, "NAME SAMPLE FREE\n"); /* CLP guesses else, and takes "BOUND X1" for one name */
+    fprintf(out,
+            "NAME SAMPLE FREE\n"); /* otherwise CLP guesses the format, and takes "BOUND X1" for one name */
     write_rows(out, &n, program);
     write_columns(out, &n, program);
     write_right_hand_sides(out, &n, program);

@@ -13,23 +13,22 @@
 extern "C" {
 #endif
 
-/* KILTER_ERR_RANGE when CLP cannot count the entries. */
+/* KILTER_ERR_RANGE: CLP cannot count the entries. */
 kilter_status sp_extensive(const sp_problem *problem, const sp_sampling *sampling, sp_program *program,
                            kilter_error *error);
 
-/* The same for one scenario, in which each random number has its mean. */
+/* Make the program for one scenario in which each random number has its mean. */
 kilter_status sp_extensive_mean(const sp_problem *problem, sp_program *program, kilter_error *error);
 
-/* One scenario of the sample alone, with its weight and the first stage's columns fixed at x. */
+/* Make the program for one scenario of the sample, with its weight, and with the first stage fixed at x. */
 kilter_status sp_extensive_one(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario,
                                const double *x, sp_program *program, kilter_error *error);
 
-/* The first stage alone. */
+/* Make the program of the first stage alone. */
 kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kilter_error *error);
 
-/* In MPS, free format, to all digits. The names are CORE's, those of stage 2 with _SCENARIO behind them,
- * and as many underscores before it as make them unlike those of stage 1.
- * Check ferror(out) afterwards. */
+/* Write the program in free MPS format with all digits. Names are CORE's; those of stage 2 end with
+ * _SCENARIO, with enough underscores to differ from names of stage 1. Check ferror(out) afterwards. */
 void sp_extensive_write(FILE *out, const sp_problem *problem, const sp_program *program);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kilter-sp solve while masters and workers die, come and go: the same bits as without; and the same cost, to the
-# gap, for every number of clusters and in fast mode.   usage: faults_test.sh KILTER-SP PROBLEMS
+# kilter-sp solve while masters and workers die, join and leave: the same bits as without faults; and the same cost, up to the gap, for every number of clusters
+# and in fast mode.   usage: faults_test.sh KILTER-SP PROBLEMS
 set -u
 # shellcheck source=apps/sp/test_support.sh
 . "$(dirname "$0")/test_support.sh"
@@ -31,7 +31,7 @@ solve() {
 solve --workers 2 --record none || complain "a plain solve: $(cat "$work/err")"
 expect cost_bits estimate_bits candidates decision
 
-# ---- the master is killed, again and again, each time a little later
+# ---- kill the master repeatedly, each time a little later
 killed=0
 for bytes in 1 60000 150000 300000 450000 600000; do
     start --workers 2 --resume "$work/resume"
@@ -46,7 +46,7 @@ check "after $killed dead masters"
 solve --workers 1 --resume "$work/resume"
 check "all of it from the file"
 
-# ---- a worker is killed
+# ---- kill a worker
 start --workers 2 --record none
 kill_a_worker $master
 wait $master || complain "without a worker: $(cat "$work/err")"
@@ -65,8 +65,7 @@ join() {
     children="$children $worker"
 }
 
-# come_and_go BYTES: the second one comes when so much is stored, the first one leaves when twice as much is. False when
-# the master had ended by then.
+# come_and_go BYTES: the second worker joins when this much is stored, the first one leaves at twice as much. False: the master had ended by then.
 come_and_go() {
     rm -f "$work/tcp"*
     start --listen 'tcp://127.0.0.1:*' --key "$work/key" --resume "$work/tcp"
@@ -103,8 +102,7 @@ recorded() {
 }
 expectations="FROM decision d JOIN iteration i ON i.run = d.run - 1 WHERE d.kind = 'program'"
 
-# Two workers begin together, the first one leaves when they have worked. False when the master ended before it expected
-# something of the other one alone.
+# Two workers begin together, and the first leaves when both have worked. False: the master ended before it had a forecast for the other worker alone.
 one_leaves() {
     rm -f "$work/left"*
     start --listen 'tcp://127.0.0.1:*' --key "$work/key" --record "$work/left" --workers 2 --team all
@@ -138,7 +136,7 @@ until one_leaves; do
 done
 scenarios=20000
 
-# ---- the cost, to the gap
+# ---- the cost, up to the gap
 for more in "--clusters 400" "--clusters 10" "--clusters 50" "--clusters 200" "--mode fast" "--mode fast --clusters 50"; do
     # shellcheck disable=SC2086 # a list
     solve $more --workers 3 --record none || complain "$more: $(cat "$work/err")"

@@ -12,17 +12,16 @@ enum { WORKERS_MOST = 1000000 };
 /* ---- the workers ---- */
 
 static kilter_status bad_workers(const char *text, kilter_error *error) {
-    return sp_fail(
-        error, KILTER_ERR_USAGE,
-        "reading the command line: --on %.60s; give speeds above 0, as 1,1,0.5 or 40x1,10x0.25, up to "
-        "%d of them; 1 is a worker of the benchmark",
-        text, WORKERS_MOST);
+    return sp_fail(error, KILTER_ERR_USAGE,
+                   "reading the command line: --on %.60s is not a list of speeds; give up to %d speeds above "
+                   "0, such as 1,1,0.5 or 40x1,10x0.25; 1 is the speed of a worker of this machine",
+                   text, WORKERS_MOST);
 }
 
-/* "0.5" or "16x0.5" at *at, which moves behind it. */
+/* Read "0.5" or "16x0.5" at *at, and move *at after it. */
 static bool take_term(const char **at, uint32_t *times, double *speed) {
     char *end;
-    if ((*at)[0] == '0' && (*at)[1] == 'x') /* none of them, and no hexadecimal number */
+    if ((*at)[0] == '0' && (*at)[1] == 'x') /* refuse a count of 0 and hexadecimal numbers */
         return false;
     errno = 0;
     double number = strtod(*at, &end);
@@ -38,7 +37,7 @@ static bool take_term(const char **at, uint32_t *times, double *speed) {
     return read;
 }
 
-/* As often as there are workers: into speeds, unless that is NULL. */
+/* List each speed as often as it has workers; `speeds` may be NULL, to count them. */
 static bool list_speeds(const char *text, double *speeds, uint32_t *count) {
     *count = 0;
     for (const char *at = text;; at++) {
@@ -66,7 +65,7 @@ static kilter_program program_of(const sp_benchmark *b, uint64_t scenarios, int 
     kilter_program program = b->program;
     double iterations = fmax(1, b->candidates - 1), master_s = (b->elapsed_s - b->farm_s) / iterations;
     program.tasks = (uint64_t)clusters;
-    program.iterations = candidates - 1; /* the start is the one more */
+    program.iterations = candidates - 1; /* the start is a candidate, too */
     program.work_s = b->work_s * (double)scenarios / (double)b->scenarios;
     program.master_s = 0;
     program.master_task_s = master_s / b->clusters;
@@ -98,7 +97,7 @@ kilter_status sp_forecast_sample(const sp_benchmark *b, uint64_t scenarios, int 
     return predict_on(&program, NULL, b->workers, &workers, prediction, error);
 }
 
-/* ---- how many clusters it makes ---- */
+/* ---- the number of clusters ---- */
 
 static const double FINDING = 0.95;
 enum { BELIEVED = 4, APART = 16 };
@@ -108,7 +107,7 @@ typedef struct choice {
     const sp_benchmark *b;
     uint64_t scenarios;
     int clusters;
-    double total_s; /* of all candidates, in any unit */
+    double total_s; /* seconds of all candidates, in any unit */
 } choice;
 
 static kilter_status weigh(choice *c, int clusters, double *total_s, kilter_error *error) {
@@ -135,8 +134,9 @@ static int within(int number, int least, int most) {
     return number < least ? least : number > most ? most : number;
 }
 
-/* As kilter_farm_grain() looks on workers that are there: among numbers 1/16 apart, and those below that
- * equal workers share evenly, not far from numbers seen; another than the last has to be 5 % better. */
+/* Choose the number of clusters as kilter_farm_grain() does for real workers. Choices are 1/16 apart, or low
+ * numbers that equal workers share evenly, close to numbers seen before; a new number must be 5 % better than
+ * the last. */
 static kilter_status choose_clusters(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
                                      sp_forecast *f, kilter_error *error) {
     choice best = {options, b, scenarios, 0, HUGE_VAL};
@@ -176,13 +176,13 @@ static kilter_status set_clusters(const sp_options *options, const sp_benchmark 
     return status;
 }
 
-/* As many as the benchmark's sample, but for what more clusters save. */
+/* Return the candidates of the benchmark's sample, less those that more clusters save. */
 static double candidates_of(const sp_benchmark *b, bool first, int clusters) {
     return first ? sp_candidates_after(b->first_candidates, b->first_clusters, clusters)
                  : sp_candidates_after(b->candidates, b->clusters, clusters);
 }
 
-/* One sample of the solve asked for; the last of them stays in f->long_one. */
+/* Predict one sample of the requested solve; f->long_one keeps the last. */
 static kilter_status add_stage(const sp_options *options, const sp_benchmark *b, const sp_stages *stages,
                                int stage, sp_forecast *f, kilter_error *error) {
     uint64_t scenarios = stages->scenarios[stage];

@@ -11,7 +11,7 @@
 #include "forecast.h"
 #include "solve_farm.h"
 
-/* Where messages cost nothing and clusters share evenly, a benchmark forecasts itself. */
+/* If messages cost nothing and clusters are shared evenly, a benchmark predicts its own time. */
 static void a_benchmark_takes_what_it_took(void **state) {
     (void)state;
     for (int candidates = 2; candidates < 40; candidates++) {
@@ -26,11 +26,11 @@ static void a_benchmark_takes_what_it_took(void **state) {
         assert_int_equal(sp_forecast_sample(&b, b.scenarios, b.clusters, candidates, &p, NULL), KILTER_OK);
         assert_true(fabs(p.total_s - b.elapsed_s) < 1e-9);
         assert_int_equal(sp_forecast_sample(&b, 2000, b.clusters, 1, &p, NULL), KILTER_OK);
-        assert_true(fabs(p.total_s - 1) < 1e-9); /* one evaluation: nothing for the master to solve */
+        assert_true(fabs(p.total_s - 1) < 1e-9); /* one evaluation: the master solves nothing */
     }
 }
 
-/* A sample of 500, in which the master computed so long, and the farm for a second. */
+/* Return a benchmark of 500 scenarios with these seconds of the master, and one second of the farm. */
 static sp_benchmark benchmark_of(int candidates, double master_s) {
     return (sp_benchmark){.scenarios = 500,
                           .clusters = 200,
@@ -43,7 +43,7 @@ static sp_benchmark benchmark_of(int candidates, double master_s) {
                           .work_s = 0.1};
 }
 
-/* The clusters of the last of the samples towards so many scenarios. */
+/* Return the clusters of the last sample on the way to `scenarios`. */
 static int clusters_when(double master_s, const char *workers, uint64_t scenarios, uint64_t clusters) {
     sp_benchmark b = benchmark_of(11, 10 * master_s);
     sp_options options = {.scenarios = scenarios, .clusters = clusters, .on = workers};
@@ -53,15 +53,16 @@ static int clusters_when(double master_s, const char *workers, uint64_t scenario
     return f.clusters;
 }
 
-/* With auto they follow from the times and the workers described, as in a solve. */
+/* With auto, clusters follow from the times and the described workers, as in a solve. */
 static void clusters_are_those_of_the_solve(void **state) {
     (void)state;
     assert_int_equal(clusters_when(1, "40x1", 20000, 0), sp_clusters_for(20000));
     assert_int_equal(clusters_when(1, "40x1", 20000, 77), 77);
     assert_int_equal(clusters_when(0, NULL, 20000, SP_CLUSTERS_AUTO), 800); /* 1000: not 5 % better */
     assert_int_equal(clusters_when(0, "40x1", 20000, SP_CLUSTERS_AUTO), 800);
-    assert_int_equal(clusters_when(100, "40x1", 20000, SP_CLUSTERS_AUTO), 25); /* the least of the master */
-    assert_int_equal(clusters_when(0, NULL, 70, SP_CLUSTERS_AUTO), 70);        /* one sample: no times yet */
+    assert_int_equal(clusters_when(100, "40x1", 20000, SP_CLUSTERS_AUTO),
+                     25); /* 25: the fewest clusters that auto chooses; here the master's time dominates */
+    assert_int_equal(clusters_when(0, NULL, 70, SP_CLUSTERS_AUTO), 70); /* one sample: no times yet */
     for (double master_s = 0.001; master_s < 10; master_s *= 3) {
         int now = clusters_when(master_s, "40x1", 20000, SP_CLUSTERS_AUTO);
         assert_in_range(now, 25, 1000);
@@ -74,7 +75,8 @@ static double between(uint64_t *seed, double least, double most) {
     return least * pow(most / least, (double)(*seed >> 11) * 0x1p-53);
 }
 
-/* What the farm itself would say on workers that are there: programs have no call for others. */
+/* Return the clusters that the farm would choose with real workers: programs have no call for other workers.
+ */
 static uint64_t clusters_of_the_farm(const sp_benchmark *b, uint64_t scenarios, uint64_t before) {
     kl_lane lanes[16] = {{0}};
     for (uint32_t i = 0; i < b->workers; i++)
@@ -98,7 +100,7 @@ static uint64_t clusters_of_the_farm(const sp_benchmark *b, uint64_t scenarios, 
     return plan.decision.count;
 }
 
-/* From 500 to 4999 scenarios there is one sample before, of which the clusters are known. */
+/* From 500 to 4999 scenarios there is one earlier sample, whose clusters are known. */
 static void predict_and_the_farm_choose_alike(void **state) {
     (void)state;
     uint64_t seed = 1, different = 0, moved = 0;
@@ -127,7 +129,7 @@ static void predict_and_the_farm_choose_alike(void **state) {
     assert_true(moved > 50);
 }
 
-/* More clusters take fewer candidates, by the rule that chose them. */
+/* More clusters need fewer candidates, by the rule for choosing clusters. */
 static void candidates_follow_the_clusters(void **state) {
     (void)state;
     sp_benchmark b = benchmark_of(22, 1);
@@ -144,11 +146,11 @@ static void candidates_follow_the_clusters(void **state) {
         assert_int_equal(sp_forecast_make(&options, &b, &f, NULL), KILTER_OK);
         assert_true(f.candidates == 30);
     }
-    assert_true(sp_candidates_after(1, 25, 1000) == 1); /* the start is evaluated in any case */
+    assert_true(sp_candidates_after(1, 25, 1000) == 1); /* the start is always evaluated */
     assert_true(sp_candidates_after(22, 200, 200) == 22);
 }
 
-/* --- the samples on the way --- */
+/* --- earlier samples --- */
 
 static void check_ladder(const sp_stages *asked, const sp_stages *expected) {
     sp_stages stages = sp_stages_through(asked);
@@ -170,7 +172,8 @@ static void samples_asked_for_have_smaller_ones_before_them(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_ladder(&rows[i].asked, &rows[i].ladder);
-    for (int count = 1; count <= SP_STAGES_MAX; count++) { /* it never gets too long, and none is left out */
+    for (int count = 1; count <= SP_STAGES_MAX;
+         count++) { /* the list is never too long, and no sample is left out */
         sp_stages asked = {.count = count};
         for (int i = 0; i < count; i++)
             asked.scenarios[i] = 1000000000 - (uint64_t)(count - 1 - i) * 50000000;

@@ -1,5 +1,5 @@
-/* Published problems, as published: sizes, values, and sampled optima that another program found with the
- * same sampler. Skipped where the data are absent. */
+/* Check published problems: sizes, values, and sampled optima that another program found with the same
+ * sampler. Skipped without the data. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,8 @@
 static const struct published {
     const char *const names[4];
     int rows1, columns1, rows2, columns2, entries_a, entries_t, entries_w, variables;
-    double mean, mean_error; /* cost of the stored decision over 100 000 samples of another seed, ± 1 s.e. */
+    double mean,
+        mean_error; /* cost of the stored decision over 100 000 samples of another seed, ± 1 standard error */
     uint64_t scenarios;
 } PUBLISHED[] = {
     {{"lands/lands.cor", "lands/lands.tim", "lands/lands.sto", "lands/lands.sol"},
@@ -68,7 +69,7 @@ static const struct published {
 };
 enum { LANDS_P, GBD_P, SSN_P, STORM_P, PROBLEMS };
 
-/* Tests that read the data begin with this. */
+/* Skip a test without the data. */
 static void need_data(void) {
     if (access(SP_SHARED_DATA "/ssn/ssn.cor", R_OK) != 0) {
         print_message("the published problems are not at %s: skipped\n", SP_SHARED_DATA);
@@ -125,7 +126,8 @@ static void stored_decisions_cost_what_was_published(void **state) {
     }
 }
 
-/* Bits on the large problems, where CLP pivots a lot: backwards and in leaps, on a second instance. */
+/* Compare bits on the large problems, where CLP pivots a lot: backwards and in leaps, on a second instance.
+ */
 static void bits_do_not_depend_on_order(void **state) {
     (void)state;
     need_data();
@@ -171,7 +173,7 @@ static double sample_optimum(const sp_problem *p, uint64_t n, uint64_t seed) {
     return optimum;
 }
 
-/* Reader, sampler and stages together: any scenario drawn otherwise would move these. */
+/* Test reader, sampler and stages together: a scenario drawn differently would change the optima. */
 static void sampled_optima_are_the_recorded_ones(void **state) {
     (void)state;
     need_data();
@@ -192,7 +194,7 @@ static void sampled_optima_are_the_recorded_ones(void **state) {
     }
 }
 
-/* The same by cuts, in both modes; beyond 200 scenarios the one large program is too slow for a test. */
+/* The same by cuts, in both modes; above 200 scenarios the one large program is too slow for a test. */
 static void cuts_lead_to_the_recorded_optima(void **state) {
     (void)state;
     need_data();
@@ -221,8 +223,7 @@ static void cuts_lead_to_the_recorded_optima(void **state) {
     }
 }
 
-/* The problems the project ships are the published ones under other names: same costs, scenario by scenario.
- */
+/* The shipped problems are the published ones under other names, with the same costs in each scenario. */
 static void shipped_problems_equal_the_published_ones(void **state) {
     (void)state;
     need_data();

@@ -7,7 +7,7 @@
 struct sp_job {
     sp_problem *problem;
     sp_evaluator *evaluator;
-    double *x; /* where the evaluator is, when orders said so; NULL: they did not */
+    double *x; /* the evaluator's decision, if orders have set it; NULL: they have not */
 };
 
 enum { JOB_VERSION = 0x3170736b }; /* "ksp1" */
@@ -35,10 +35,9 @@ static sp_file get_file(sp_reader *reader) {
 }
 
 static kilter_status bad_job(kilter_error *error) {
-    return sp_fail(
-        error, KILTER_ERR_INPUT,
-        "reading the shared data of a run: it is not what this version of kilter-sp writes; use the same "
-        "version on every machine");
+    return sp_fail(error, KILTER_ERR_INPUT,
+                   "reading the shared data of a run: it has another format; use the same version of "
+                   "kilter-sp on every machine");
 }
 
 static double *get_decision(sp_reader *reader, int columns) {
@@ -51,7 +50,7 @@ static double *get_decision(sp_reader *reader, int columns) {
     return x;
 }
 
-/* Problem first: it says how long the decision must be. */
+/* Read the problem first: it gives the length of the decision. */
 static kilter_status make_job(sp_reader *reader, sp_job *job, kilter_error *error) {
     uint32_t version = sp_get_u32(reader);
     uint64_t seed = sp_get_u64(reader);
@@ -124,13 +123,12 @@ void sp_order_pack(sp_buffer *bytes, const sp_order *order, int columns) {
 }
 
 static kilter_status bad_order(kilter_error *error) {
-    return sp_fail(
-        error, KILTER_ERR_INPUT,
-        "reading a task: it is not what this version of kilter-sp writes for this problem; use the "
-        "same version on every machine");
+    return sp_fail(error, KILTER_ERR_INPUT,
+                   "reading a task: it has another format or belongs to another problem; use the same "
+                   "version of kilter-sp on every machine");
 }
 
-/* All but the decision, at which the reader then stands. */
+/* Read an order up to its decision. */
 static bool get_order(sp_reader *reader, const sp_problem *problem, sp_order *order) {
     uint8_t wanted = sp_get_u8(reader), flags = sp_get_u8(reader), draw = sp_get_u8(reader);
     *order = (sp_order){
@@ -144,7 +142,7 @@ static bool get_order(sp_reader *reader, const sp_problem *problem, sp_order *or
            columns == (uint32_t)problem->stage[0].columns;
 }
 
-/* Stand at the order's decision: the next task's is usually the same. */
+/* Move to the order's decision, which is usually the last task's. */
 static kilter_status go_to(sp_job *job, double *x, kilter_error *error) {
     size_t bytes = (size_t)job->problem->stage[0].columns * sizeof *x;
     if (job->x && memcmp(job->x, x, bytes) == 0) {

@@ -1,4 +1,4 @@
-/* What a worker needs to evaluate scenarios, as bytes: a worker started elsewhere needs no files. */
+/* All data for evaluating scenarios, as bytes, so that workers on other machines need no files. */
 #ifndef SP_JOB_H
 #define SP_JOB_H
 
@@ -7,27 +7,26 @@
 
 typedef struct sp_job sp_job;
 
-/* Append to `bytes`; check bytes->failed afterwards. x[0 … columns); NULL and 0: decisions come with orders.
- */
+/* Append a job to `bytes`; check bytes->failed afterwards. x[0 … columns); NULL and 0: orders bring the
+ * decisions. */
 void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *x, int columns,
                  uint64_t seed);
 
-/* Make ready to evaluate what was packed. Keeps no pointer into `data`.
- * KILTER_ERR_INPUT when the bytes are not a job of this version; else as sp_problem_read, sp_evaluator_new.
- */
+/* Prepare to evaluate a packed job. Keeps no pointer into `data`. KILTER_ERR_INPUT: the bytes are not a job
+ * of this version; otherwise as sp_problem_read, sp_evaluator_new. */
 kilter_status sp_job_new(const void *data, size_t size, sp_job **job, kilter_error *error);
 void sp_job_free(sp_job *job); /* NULL does nothing */
 
-/* As sp_evaluator_cost, at the decision packed. */
+/* As sp_evaluator_cost, at the packed decision. */
 kilter_status sp_job_cost(sp_job *job, uint64_t scenario, double *cost, kilter_error *error);
 
-/* What to do with a cluster of scenarios; the input of every task of a run. */
+/* What to do with a cluster of scenarios. It is the input of every task of a run. */
 typedef struct sp_order {
     enum sp_wanted {
-        SP_WANT_CUT,   /* the cluster's cut */
-        SP_WANT_COSTS, /* the cost of each of its scenarios, one f64 after the other */
+        SP_WANT_CUT,   /* give the cluster's cut */
+        SP_WANT_COSTS, /* give the cost of each scenario as an f64 */
     } wanted;
-    bool remember; /* keep scenarios' bases: faster, not the same to the last bit */
+    bool remember; /* keep scenarios' bases: faster, but the last bits differ */
     sp_sampling sampling;
     uint64_t clusters;
     const double *x; /* by columns of stage 1 */
@@ -35,9 +34,9 @@ typedef struct sp_order {
 
 void sp_order_pack(sp_buffer *bytes, const sp_order *order, int columns);
 
-/* Carry out the order packed in `data` for a task: a cluster of a candidate, whose tasks follow each other.
- * What it gives is appended to `result`. KILTER_ERR_INPUT when the bytes are no order for this job;
- * KILTER_ERR_TASK names a scenario; KILTER_ERR_MEMORY. */
+/* Carry out the order packed in `data` for a task, which is a cluster of a candidate; the tasks of a
+ * candidate follow each other. Appends its outcome to `result`. KILTER_ERR_INPUT: the bytes are not an order
+ * for this job; KILTER_ERR_TASK names a scenario; KILTER_ERR_MEMORY. */
 kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t task, sp_buffer *result,
                                kilter_error *error);
 

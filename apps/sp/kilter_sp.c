@@ -1,7 +1,7 @@
 /* kilter-sp: stochastic linear programs on a farm.
  *
- * evaluate: one task is one scenario; its result is the scenario's cost, 8 bytes. The shared data of the run
- * are the three files, the decision and the seed. solve: see solve_farm.h. */
+ * evaluate: a task is a scenario; its result is the scenario's cost, 8 bytes. The run's shared data are the
+ * three files, the decision and the seed. solve: see solve_farm.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     kilter_error error;
     sp_buffer bytes = {0};
     if (!*job)
-        return kilter_result_fail(result, "a scenario: its worker was sent no problem");
+        return kilter_result_fail(result, "evaluating a scenario: the worker has no problem");
     int failed = 0;
     if (work_on(*job, task, &bytes, &error))
         failed = kilter_result_fail(result, "%s", error.text);
@@ -71,7 +71,7 @@ static void stop_worker(void *state) {
 
 typedef struct collector {
     sp_sums sums;
-    kilter_error first_failure; /* of the lowest scenario: results come in order */
+    kilter_error first_failure; /* error of the lowest scenario, because results come in order */
 } collector;
 
 static void collect(const kilter_outcome *outcome, void *user) {
@@ -82,7 +82,7 @@ static void collect(const kilter_outcome *outcome, void *user) {
         sp_sums_add(&collected->sums, cost);
     else if (collected->first_failure.status == KILTER_OK)
         sp_fail(&collected->first_failure, KILTER_ERR_TASK, "evaluating %s",
-                outcome->error ? outcome->error : "a scenario: its worker sent no cost");
+                outcome->error ? outcome->error : "evaluating a scenario: the worker sent no cost");
 }
 
 static kilter_status run_scenarios(kilter_farm *farm, const sp_options *options, const sp_inputs *in,
@@ -174,12 +174,12 @@ static bool has_word(int argc, char **argv, const char *word) {
     return false;
 }
 
-/* They have many runs each. */
+/* Does the command have many runs? */
 static bool solves(int argc, char **argv) {
     return has_word(argc, argv, "solve") || has_word(argc, argv, "predict");
 }
 
-/* Help and version need no farm. */
+/* Print help and version, which need no farm. */
 static bool answered(int argc, char **argv) {
     if (has_option(argc, argv, "--version")) {
         printf("kilter-sp %s\n", KILTER_VERSION);
@@ -212,10 +212,10 @@ int main(int argc, char **argv) {
                                    .stop = stop_worker,
                                    .name = "kilter-sp",
                                    .version = KILTER_VERSION,
-                                   /* fork and join: the last cut ends an iteration */
+                                   /* fork-join: a run ends with its last cut */
                                    .policy = solves(argc, argv) ? "ect" : NULL,
                                    .team = solves(argc, argv) ? "all" : NULL,
-                                   /* a solve has its own line */
+                                   /* a solve prints progress lines of its own */
                                    .progress = isatty(STDERR_FILENO) && !solves(argc, argv)};
     kilter_status status = kilter_farm_open(&options, &argc, argv, &farm, &error);
     if (status == KILTER_ENDED)

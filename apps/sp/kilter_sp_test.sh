@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kilter-sp as its users call it: the same bits for every number of workers, policy and transport; exit codes and
-# error texts.   usage: kilter_sp_test.sh KILTER-SP PROBLEMS [MPIEXEC]
+# kilter-sp on the command line: the same bits for every number of workers, policy and transport; exit codes and error texts.   usage: kilter_sp_test.sh
+# KILTER-SP PROBLEMS [MPIEXEC]
 set -u
 # shellcheck source=apps/sp/test_support.sh
 . "$(dirname "$0")/test_support.sh"
@@ -48,7 +48,7 @@ if [ -n "$ranks" ]; then
     same solve $ranks "$sp" --record none
 fi
 
-# Random recourse, and a first stage without rows: the same bits, and the same cost by every way.
+# Random recourse, and a first stage without rows: the same bits, and the same cost with every method.
 solve_mill() {
     timeout 60 "$@" solve "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --scenarios 40 --seed 5 --check 200 \
         --json --record none
@@ -93,7 +93,7 @@ echo "$rows" | grep -Eq '^[1-9][0-9]*,[1-9][0-9]*,1$' || complain "the record of
 [ -n "$(sqlite3 "$work/grown.kilter" "SELECT program_version FROM session")" ] ||
     complain "the record does not say by which version of kilter-sp it was made"
 
-# Numbers that CLP's tolerances cannot tell apart are named, and the methods do not differ in silence.
+# Print a warning for numbers that CLP's tolerances cannot distinguish; the methods do not differ without a warning.
 sed '/RUN1M1 *PLANT1/ s/1$/1e11/' "$lands/lands.cor" >"$work/apart.cor"
 : >"$work/costs"
 for method in tr de; do
@@ -109,7 +109,7 @@ done
 awk '($1-227.1006667)^2 > (1e-6*$1)^2 { bad = 1 } END { exit bad || NR == 0 }' "$work/costs" ||
     complain "costs differ: $(cat "$work/costs")"
 
-# What fails after the solve does not take its answer away: a scenario that cannot be met at the decision, a full disk.
+# A failure after the solve does not prevent the answer: a scenario infeasible at the decision, a full disk.
 for more in "--decision /dev/full --check 0" "--check 100"; do
     # shellcheck disable=SC2086 # a list
     timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 2 --seed 4 \
@@ -138,7 +138,7 @@ timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto
 timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 20000 --clusters auto \
     --on 4x1 --workers 2 --record none >"$work/out" || complain "predict --clusters auto"
 
-# refused CODE TEXT WORDS…: the command ends with the code, its text on one line of stderr, nothing on stdout
+# refused CODE TEXT WORDS…: the command must exit with CODE, print TEXT in one line on stderr, and nothing on stdout
 refused() {
     code=$1 text=$2
     shift 2
@@ -178,13 +178,13 @@ refused 2 "--on 5x0; give speeds above 0" "$sp" predict "$lands/lands.cor" "$lan
     --scenarios 50 --on 5x0 --workers 1 --record none
 refused 2 "--candidates 0; give a whole number" "$sp" predict a b c --scenarios 5 --candidates 0 --workers 1 --record none
 refused 2 "--benchmark x; give a number" "$sp" predict a b c --scenarios 5 --benchmark x --workers 1 --record none
-refused 2 "--clusters auto goes by measured times" "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
+refused 2 "--clusters auto depends on measured times" "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
     --scenarios 50 --clusters auto --resume "$work/auto" --workers 1
 refused 2 "--clusters has no effect beside --method de" "$sp" solve a b c --scenarios 5 --clusters 2 --method de \
     --workers 1 --record none
 refused 2 "--scenarios none; give a whole number from 1 to 1000000000, or all" "$sp" solve a b c --scenarios none \
     --workers 1 --record none
-refused 2 "both say how many" "$sp" solve a b c --grow 5,6 --scenarios 5 --workers 1 --record none
+refused 2 "cannot be combined" "$sp" solve a b c --grow 5,6 --scenarios 5 --workers 1 --record none
 sed 's/SITE      20/SITE      9/' "$supply/supply.cor" >"$work/small.cor"
 sed '/RUN2      DEMAND/a\    GAIN      COST      -1' "$supply/supply.cor" >"$work/endless.cor"
 printf 'BUILD1 8\nBUILD2 8\n' >"$work/enough.at"

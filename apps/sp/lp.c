@@ -10,12 +10,12 @@
 
 struct sp_lp {
     Clp_Simplex *model;
-    bool spoiled; /* the model remembers things that do not hold for the next problem, so it is made anew */
+    bool spoiled; /* the model has stale internal state and must be made anew */
     long pivots;
-    sp_program program; /* as loaded */
-    /* the kept start */
+    sp_program program; /* the program as loaded */
+    /* the kept basis: columns, then rows */
     unsigned char *basis;                     /* columns, then rows */
-    double *column_point, *row_point, *duals; /* of the kept basis */
+    double *column_point, *row_point, *duals; /* the kept basis's point and duals */
     double *reduced;
 };
 
@@ -130,7 +130,7 @@ double *sp_lp_entries(sp_lp *lp) {
     return lp->program.matrix.value;
 }
 
-/* The basis alone is not all: a nonbasic column without bounds keeps its value from the last solve. */
+/* Restore basis and point: a nonbasic column without bounds would keep its value from the last solve. */
 static void restore_start(sp_lp *lp) {
     size_t rows = (size_t)lp->program.rows, columns = (size_t)lp->program.columns;
     memcpy(Clp_statusArray(lp->model), lp->basis, rows + columns);
@@ -148,9 +148,8 @@ static sp_lp_status solve_by(sp_lp *lp, int (*method)(Clp_Simplex *), sp_lp_stat
     return solved;
 }
 
-/* From the basis the model holds. Where the dual method finds no answer the primal one breaks off, or
- * asserts.
- */
+/* Solve from the model's basis. If the dual method finds no answer, the primal one would stop or fail an
+ * assertion. */
 static sp_lp_status solve(sp_lp *lp) {
     sp_lp_status said, solved = solve_by(lp, sp_clp_dual, &said);
     if (solved == SP_LP_STOPPED && said != SP_LP_INFEASIBLE) {
@@ -187,7 +186,7 @@ sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try) {
         solved = sp_claim_without_answer(lp->model);
     else
         solved = solve_by(lp, try == 3 ? sp_clp_dual : try == 5 ? sp_clp_presolved : sp_clp_primal, &said);
-    lp->spoiled = true; /* the next ones are solved as they always were */
+    lp->spoiled = true; /* later problems are then solved as before */
     return solved;
 }
 

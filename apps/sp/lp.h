@@ -1,10 +1,10 @@
 /* A linear program that is solved again and again with other row bounds and costs, and sometimes another
- * matrix, always from the same basis.
+ * matrix, each time from the same basis.
  *
- * Every solve starts from the kept basis and the point that belongs to it, with Dantzig's pricing in the dual
- * simplex method: nothing of an earlier solve is left over, so the answer's bits do not depend on which
- * problems were solved before, or where. No answer counts that does not follow from the program's own data
- * (claim.h): SP_LP_STOPPED is said instead. One instance per thread. */
+ * Every solve starts from the kept basis and its point, with Dantzig's pricing in the dual simplex method.
+ * Nothing of an earlier solve remains, so the answer's bits do not depend on earlier problems. An answer is
+ * checked against the program's own data (claim.h); if it fails, the status is SP_LP_STOPPED. One instance
+ * per thread. */
 #ifndef SP_LP_H
 #define SP_LP_H
 
@@ -22,48 +22,51 @@ typedef enum sp_lp_status { SP_LP_OPTIMAL, SP_LP_INFEASIBLE, SP_LP_UNBOUNDED, SP
 
 sp_lp_status sp_lp_meaning(int clp_status);
 
-/* The stage's rows and columns with `matrix`, which are copied. The kept basis is that of the slacks. */
+/* Make a program with the stage's rows and columns and `matrix`, which are copied. The kept basis is the
+ * slack basis. */
 kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **lp, kilter_error *error);
 void sp_lp_free(sp_lp *lp); /* NULL does nothing */
 
-/* Where the next problem is written: row_lower and row_upper by row, in full every time; cost by column, in
- * full every time or never. Infinite is ±DBL_MAX. Valid until the next call of sp_lp_begin. */
+/* Memory for the next problem: row_lower and row_upper by row, in full every time; cost by column, in full
+ * every time or never. Infinite is ±DBL_MAX. Valid until the next call of sp_lp_begin. */
 typedef struct sp_lp_data {
     double *row_lower, *row_upper, *cost;
 } sp_lp_data;
 
 kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error);
 
-/* The matrix's entries, by their places in the one given to sp_lp_new. What is written there holds from the
- * next sp_lp_begin on, which makes a new model: one that was solved keeps its matrix in other forms, too. */
+/* Return the matrix's entries, in the order given to sp_lp_new. Changes take effect at the next sp_lp_begin,
+ * which makes a new model, because a solved model keeps other forms of its matrix. */
 double *sp_lp_entries(sp_lp *lp);
 
 sp_lp_status sp_lp_solve(sp_lp *lp);
 
-/* The same from another basis of this program: faster where it is close, but what was solved before can show
- * in the answer's last bits. */
+/* Solve from another basis of this program: faster if it is close, but the answer's last bits may depend on
+ * earlier solves. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
-/* For what the others leave unsolved: from no basis at all, in an instance that has solved nothing before,
- * and in other ways from try to try, 0 … SP_LP_TRIES − 1. Begins with a sp_lp_begin of its own. */
+/* Solve what the others leave unsolved: without a basis, in a new instance, and differently in each try, 0 …
+ * SP_LP_TRIES − 1. Calls sp_lp_begin itself. */
 enum { SP_LP_TRIES = 6 };
 kilter_status sp_lp_begin_anew(sp_lp *lp, int try, sp_lp_data *data, kilter_error *error);
 sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try);
 
-/* The basis of the last solve, which was optimal: sp_lp_basis_bytes() bytes. */
+/* Return the basis of the last solve, which must have been optimal, in sp_lp_basis_bytes() bytes. */
 size_t sp_lp_basis_bytes(const sp_lp *lp);
 void sp_lp_basis(const sp_lp *lp, unsigned char *basis);
 
-/* Keep the basis and point of the last solve, which was optimal, as the start of all that follow. */
+/* Keep the basis and point of the last solve, which must have been optimal, as the start of all later solves.
+ */
 void sp_lp_keep(sp_lp *lp);
 
-/* As after sp_lp_new: the kept basis is that of the slacks, and no solve has left anything. */
+/* Return to the state after sp_lp_new: the kept basis is the slack basis, and nothing of earlier solves
+ * remains. */
 kilter_status sp_lp_forget(sp_lp *lp, kilter_error *error);
 
-/* Of the last solve, when it was optimal. */
+/* Return the objective of the last solve, which must have been optimal. */
 double sp_lp_objective(const sp_lp *lp);
 const double *sp_lp_duals(const sp_lp *lp); /* by row */
-long sp_lp_pivots(const sp_lp *lp);         /* of all solves */
+long sp_lp_pivots(const sp_lp *lp);         /* Return the number of pivots of all solves. */
 
 #ifdef __cplusplus
 }

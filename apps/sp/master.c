@@ -8,32 +8,33 @@
 
 #include "table.h"
 
-/* Measured on published problems (ssn, 20term, storm): none of them is worth an option. */
-/* Solves that a cut may lie idle: few while candidates get better, where old cuts cost the master's time
- * (ssn: 5 take two thirds of the time of 10), many while they do not, where they come into force again
+/* Values measured on published problems (ssn, 20term, storm), where an option for none of them pays. */
+/* Solves that a cut may be idle: few while candidates improve, where old cuts cost the master time (ssn: 5
+ * solves take two thirds of the time of 10); many while they do not, because old cuts become active again
  * (20term). */
 enum { AGE_FALLING = 5, AGE_STUCK = 20, POOR_WHEN_STUCK = 2 };
 static const double RADIUS_FIRST = 1, RADIUS_MOST = 1e9;
-static const double DECREASE = 1e-4;  /* share of the decrease predicted that makes a new incumbent */
-static const double VIOLATION = 1e-9; /* of a cut worth adding, relative */
-static const double AHEAD = 0.7;  /* of a candidate's cuts make the next one, where there may be another */
-static const double PRICE = 1e-9; /* reduced cost at which the trust region holds the master back */
-static const double NEAR = 1e-9;  /* of decisions that are the same but for rounding, relative */
+static const double DECREASE = 1e-4;  /* fraction of the predicted decrease that makes a new incumbent */
+static const double VIOLATION = 1e-9; /* relative violation that makes a cut worth adding */
+static const double AHEAD =
+    0.7; /* fraction of a candidate's cuts after which the next candidate may be made */
+static const double PRICE = 1e-9; /* reduced cost above which the trust region restricts the master */
+static const double NEAR = 1e-9; /* relative distance below which two decisions are the same up to rounding */
 
 typedef struct row {
     int cluster; /* −1: a feasibility cut */
     int made_at; /* the candidate's number */
-    int idle;    /* solves in a row in which it held nothing back */
+    int idle;    /* number of solves in a row in which the cut was not active */
 } row;
 
-/* What is evaluated, and what the master knew and believed when it made it. */
+/* A candidate, and what the master knew when it made the candidate. */
 typedef struct candidate {
     double *x, *theta;
-    double model;          /* the master's optimum */
-    double parent, radius; /* cost of the incumbent then, and Δ */
-    bool at_face;          /* of the trust region */
-    int number;            /* 1, 2, …; 0: there is none */
-    /* by cluster: what came, and what of it the table has */
+    double model;          /* the master's optimum then */
+    double parent, radius; /* the incumbent's cost then, and Δ */
+    bool at_face;          /* the candidate lies on the trust region's boundary */
+    int number;            /* 1, 2, …; 0: the slot is empty */
+    /* by cluster: the values that have arrived, and the cuts that the table has */
     double *value, *slope;
     bool *feasible, *came, *added;
     uint64_t *scenario;
@@ -43,24 +44,24 @@ typedef struct candidate {
 struct sp_master {
     const sp_problem *problem;
     sp_table *table;
-    int columns, clusters; /* of stage 1, and θ behind them */
+    int columns, clusters; /* columns of stage 1; θ follow them */
     double gap;
-    candidate *basket;       /* slots of it */
-    int slots, flying, made; /* flying: candidates that wait for cuts; made: so far */
-    /* the last optimum of the table */
+    candidate *basket;       /* slots of the basket */
+    int slots, flying, made; /* flying: candidates that wait for cuts; made: number so far */
+    /* last optimum of the table */
     double *x, *theta;
     double model;
-    /* the incumbent; before there is one, where the trust region lies */
+    /* the incumbent; without one, the centre of the trust region */
     double *centre, upper;
     bool incumbent;
     int centre_made_at;
     double radius;
-    int poor; /* candidates in a row that were worse than the incumbent */
-    /* the master's rows behind those of stage 1 */
+    int poor; /* number of candidates in a row that were worse than the incumbent */
+    /* the master's rows after those of stage 1 */
     row *cut;
     size_t cuts, capacity;
-    bool *known; /* clusters that have a cut: θ is free only then */
-    /* room for one round */
+    bool *known; /* does a cluster have a cut? Only then is its θ free */
+    /* memory for one round */
     double *row_lower, *entry;
     int *row_start, *entry_column, *dropped;
     sp_progress progress;
@@ -73,7 +74,7 @@ static double first_stage_cost(const sp_master *m, const double *x) {
     return sum;
 }
 
-/* ---- making one ---- */
+/* ---- creating a candidate ---- */
 
 static bool make_candidate(candidate *c, size_t columns, size_t clusters) {
     c->x = calloc(columns + 1, sizeof(double));
@@ -164,7 +165,7 @@ static double distance(const sp_master *m, const double *x) {
     return most;
 }
 
-/* The table's optimum is to be evaluated. */
+/* Launch the table's optimum as a candidate. */
 static void launch(sp_master *m, candidate *c) {
     memcpy(c->x, m->x, (size_t)m->columns * sizeof(double));
     memcpy(c->theta, m->theta, (size_t)m->clusters * sizeof(double));
@@ -243,7 +244,7 @@ const double *sp_master_incumbent(const sp_master *master) {
 void sp_master_progress(const sp_master *m, sp_progress *progress) {
     *progress = m->progress;
     progress->upper = m->upper;
-    progress->lower = fmin(m->progress.lower, m->upper); /* rounding may put it above */
+    progress->lower = fmin(m->progress.lower, m->upper); /* rounding may put the bound above `upper` */
     progress->model = m->model;
     progress->radius = m->radius;
     progress->cuts = (int)m->cuts;
@@ -269,7 +270,8 @@ static bool worth_adding(const sp_master *m, const candidate *c, int cluster) {
     return c->value[cluster] > c->theta[cluster] + VIOLATION * (1 + fabs(c->value[cluster]));
 }
 
-/* θ − g'x >= value − g'z;  for feasibility without the θ. Returns where the next row's entries begin. */
+/* Write the row θ − g'x >= value − g'z; a feasibility cut has no θ. Return where the next row's entries
+ * begin. */
 static int write_row(sp_master *m, const candidate *c, int cluster, int row_at, int entry_at) {
     const double *slope = c->slope + (size_t)cluster * (size_t)m->columns;
     double lower = c->value[cluster];
@@ -323,7 +325,7 @@ static void add_cuts_of(sp_master *m, candidate *c, int *rows, int *entries) {
     }
 }
 
-/* The candidate after this one, in the order they were made; NULL: there is none. */
+/* Return the candidate made next after this number; NULL: there is none. */
 static candidate *next_of(const sp_master *m, int number) {
     candidate *next = NULL;
     for (int i = 0; i < m->slots; i++) {
@@ -345,7 +347,7 @@ static kilter_status add_cuts(sp_master *m, kilter_error *error) {
                               &(sp_rows){rows, m->row_lower, m->row_start, m->entry_column, m->entry}, error);
 }
 
-/* A cut that lies idle is dropped, but for those that hold at the incumbent, and for feasibility. */
+/* Drop idle cuts, except those active at the incumbent and feasibility cuts. */
 static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
     int first = m->problem->stage[0].rows, drop = 0;
     int most = m->poor >= POOR_WHEN_STUCK ? AGE_STUCK : AGE_FALLING;
@@ -362,9 +364,9 @@ static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
     return sp_table_drop(m->table, drop, m->dropped, error);
 }
 
-/* ---- the candidate's fate ---- */
+/* ---- judging a candidate ---- */
 
-/* The candidate is the new incumbent. Returns whether costs fall on at the largest trust region. */
+/* Make the candidate the new incumbent. Return whether costs still fall at the largest trust region. */
 static bool accept(sp_master *m, const candidate *c, double cost) {
     bool as_predicted = m->incumbent && cost <= c->parent - 0.5 * (c->parent - c->model);
     bool falling = as_predicted && c->at_face && c->radius >= RADIUS_MOST;
@@ -390,7 +392,7 @@ static void reject(sp_master *m, const candidate *c, double cost) {
     }
 }
 
-/* Its cost over the sample; INFINITY: a scenario cannot be met. */
+/* Return the candidate's cost over the sample; INFINITY: a scenario cannot be met. */
 static double candidate_cost(const sp_master *m, const candidate *c) {
     double cost = first_stage_cost(m, c->x);
     for (int t = 0; t < m->clusters; t++)
@@ -398,8 +400,8 @@ static double candidate_cost(const sp_master *m, const candidate *c) {
     return cost;
 }
 
-/* Against the incumbent it was made from, and that there is now. Whether costs fall on at the largest trust
- * region. */
+/* Compare the candidate with the incumbent it was made from, and with the present one. Return whether costs
+ * still fall at the largest trust region. */
 static bool judge(sp_master *m, const candidate *c) {
     double cost = candidate_cost(m, c);
     bool better = cost <= m->upper && cost <= c->parent - DECREASE * (c->parent - c->model);
@@ -407,7 +409,7 @@ static bool judge(sp_master *m, const candidate *c) {
         return accept(m, c, cost);
     if (isfinite(cost))
         reject(m, c, cost);
-    else if (!m->incumbent) /* what can be met lies farther away */
+    else if (!m->incumbent) /* feasible decisions lie farther away */
         m->radius = fmin(RADIUS_MOST, 2 * m->radius);
     return false;
 }
@@ -437,7 +439,7 @@ static sp_lp_status solve_table(sp_master *m) {
     return solved;
 }
 
-/* Would the master go farther if it might? Asked right after its solve. */
+/* Does the trust region restrict the master? Call it right after a solve. */
 static bool held_back(const sp_master *m) {
     const sp_stage *stage = &m->problem->stage[0];
     const double *price = sp_table_reduced(m->table);
@@ -467,8 +469,8 @@ static kilter_status gave_up(const sp_master *m, kilter_error *error) {
                    m->progress.evaluated, m->cuts);
 }
 
-/* Without a trust region the cuts so far have no optimum. Where costs have fallen to its edge as they said,
- * that is the answer; else what lies at the edge will tell. */
+/* Without a trust region the present cuts have no optimum. If costs fell to the region's boundary as
+ * predicted, the problem is unbounded; otherwise evaluate the boundary. */
 static kilter_status go_to_the_edge(sp_master *m, bool falling, sp_step *step, kilter_error *error) {
     if (falling) {
         *step = SP_UNBOUNDED;
@@ -479,8 +481,7 @@ static kilter_status go_to_the_edge(sp_master *m, bool falling, sp_step *step, k
     return solve_table(m) == SP_LP_OPTIMAL ? KILTER_OK : gave_up(m, error);
 }
 
-/* Solve; where the trust region hides the answer, in a larger one, at last in none. *step says how it ends.
- */
+/* Solve. If the trust region hides the answer, enlarge it and finally drop it. *step is the outcome. */
 static kilter_status find_candidate(sp_master *m, bool falling, sp_step *step, kilter_error *error) {
     for (;; m->radius = larger_radius(m->radius)) {
         sp_lp_status solved = solve_table(m);
@@ -511,7 +512,8 @@ static bool is_same(const sp_master *m, const candidate *c) {
     return memcmp(c->x, m->x, (size_t)m->columns * sizeof(double)) == 0;
 }
 
-/* A candidate under way is not given a second time: more cuts will tell. −1: nowhere. */
+/* Return the slot for the next candidate; −1: none. A candidate under way is not made again; wait for more
+ * cuts. */
 static int place_of_next(const sp_master *m) {
     int place = -1;
     for (int i = m->slots - 1; i >= 0; i--) {
@@ -523,8 +525,8 @@ static int place_of_next(const sp_master *m) {
     return place;
 }
 
-/* It comes next once more, and is not better enough, although the master has its cuts: they are violated by
- * less than CLP's tolerance, and will be the next time. */
+/* Did the master make the same candidate again, without enough improvement? Its cuts are violated by less
+ * than CLP's tolerance, and will be the next time. */
 static bool is_stuck(const sp_master *m, const candidate *c) {
     double cost = candidate_cost(m, c), apart = 0;
     for (int j = 0; j < m->columns; j++)
@@ -533,31 +535,31 @@ static bool is_stuck(const sp_master *m, const candidate *c) {
            m->model - c->model < 0.5 * (cost - c->model);
 }
 
-/* A candidate that was cut off is found again: the scenario misses by less than the master's tolerance. */
+/* Fail if the master returns a candidate that its feasibility cuts exclude: the violation is below the
+ * master's tolerance. */
 static kilter_status check_moved(const sp_master *m, const candidate *ended, kilter_error *error) {
     if (is_stuck(m, ended))
-        return sp_fail(
-            error, KILTER_ERR_TASK,
-            "solving the master after %d candidates: the best costs %.10g, and what is left of the "
-            "gap, %.1e, is less than CLP tells apart; ask for a larger --gap",
-            m->progress.evaluated, m->upper, (m->upper - m->model) / (1 + fabs(m->upper)));
+        return sp_fail(error, KILTER_ERR_TASK,
+                       "solving the master after %d candidates: the best costs %.10g, and the remaining gap, "
+                       "%.1e, is below CLP's tolerance; ask for a larger --gap",
+                       m->progress.evaluated, m->upper, (m->upper - m->model) / (1 + fabs(m->upper)));
     if (isfinite(candidate_cost(m, ended)) || !is_same(m, ended))
         return KILTER_OK;
-    return sp_fail(
-        error, KILTER_ERR_TASK,
-        "solving the master after %d candidates: its feasibility cuts leave a candidate at which "
-        "scenario %llu cannot be met by a hair; look for very large or very small numbers in the problem",
-        m->progress.evaluated, (unsigned long long)m->progress.scenario);
+    return sp_fail(error, KILTER_ERR_TASK,
+                   "solving the master after %d candidates: at a candidate that meets all feasibility cuts, "
+                   "scenario %llu is infeasible by less than CLP's tolerance; look for very large or very "
+                   "small numbers in the problem",
+                   m->progress.evaluated, (unsigned long long)m->progress.scenario);
 }
 
-/* All cuts of it are there: what about it? `ended` goes on holding its decision and cuts. */
+/* Judge a candidate with all its cuts. `ended` keeps its decision and cuts. */
 static bool end_candidate(sp_master *m, candidate *ended) {
     m->progress.evaluated++;
     m->flying--;
     return judge(m, ended);
 }
 
-/* Most of its cuts are there, no candidate is better known, and others may be under way as well. */
+/* Have most of its cuts arrived, is no better candidate known, and is there room for another? */
 static bool may_go_ahead(const sp_master *m, const candidate *c) {
     return m->incumbent && m->flying < m->slots && c->cuts_came == (int)ceil(AHEAD * m->clusters);
 }

@@ -1,5 +1,5 @@
-/* Files that are there whole, or as they were: written beside their place, and put there when all of it is on
- * the disk. */
+/* Replace a file as a whole or not at all: write beside its path, and rename when all bytes are on the disk.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -20,7 +20,7 @@ static char *name_beside(const char *path) {
     return name;
 }
 
-/* With the rights of one that fopen() makes, or of the one that is replaced. */
+/* Open with the rights that fopen() gives, or with those of the replaced file. */
 static bool open_beside(sp_new_file *file, const struct stat *old) {
     file->part = name_beside(file->path);
     int fd = file->part ? open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
@@ -59,12 +59,13 @@ kilter_status sp_new_file_open(const char *path, sp_new_file *file, kilter_error
     bool beside = !is_there || (S_ISREG(old.st_mode) && access(file->path, W_OK) == 0);
     bool opened = beside && open_beside(file, is_there ? &old : NULL);
     bool closed_folder = beside && is_there && !opened && (errno == EACCES || errno == EPERM);
-    if (is_there && (!beside || closed_folder)) /* a device, a pipe, or in a folder that takes no other */
+    if (is_there &&
+        (!beside || closed_folder)) /* a device, a pipe, or a file in a folder without write permission */
         file->out = fopen(file->path, "we");
     return file->out ? KILTER_OK : end(file, errno, error);
 }
 
-/* The name is on the disk, too, where the folder can be asked for that. */
+/* Write the new name to the disk, if the folder supports it. */
 static void sync_folder(const char *path) {
     char *copy = strdup(path);
     int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -75,7 +76,7 @@ static void sync_folder(const char *path) {
     free(copy);
 }
 
-/* 0, or the errno of what went wrong. */
+/* Return 0, or the errno of the failure. */
 static int write_out(sp_new_file *file) {
     errno = 0;
     bool written =

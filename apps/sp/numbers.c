@@ -4,19 +4,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* CLP takes 1e-7 for nothing at rows, columns and reduced costs. What a column of entry 1e7 may be off moves
- * a row by as much as a whole unit of a column of entry 1; and a double of 1e9 is rounded to that. */
+/* CLP treats 1e-7 as zero in rows, columns and reduced costs. An error of this size in a column with entry
+ * 1e7 shifts a row by 1; a double of 1e9 is rounded to 1e-7. */
 static const double APART = 1e7, LARGE = 1e9;
 
 typedef struct place {
-    const char *file, *column, *row; /* column or row NULL: a right-hand side, a cost */
-    double value;                    /* without its sign */
+    const char *file, *column, *row; /* column NULL: a right-hand side; row NULL: a cost */
+    double value;                    /* absolute value */
 } place;
 
 typedef struct survey {
     const sp_problem *problem;
-    place least, most; /* of the matrix, but for zeros */
-    place large;       /* of the rest */
+    place least, most; /* of the matrix, without zeros */
+    place large;       /* of all other numbers */
 } survey;
 
 static void look_at_entry(survey *s, place at) {
@@ -31,7 +31,7 @@ static void look_at_other(survey *s, place at) {
         s->large = at;
 }
 
-/* Numbers of CORE that are never in force, as every outcome sets them. NULL: all are. */
+/* Numbers of CORE that every outcome replaces. NULL: none. */
 typedef struct replaced {
     bool *t, *w;      /* by entry */
     bool *rhs, *cost; /* of stage 2 */
@@ -93,7 +93,7 @@ static void mark_replaced(const sp_target *target, const replaced *r) {
     }
 }
 
-/* left: by target, the outcomes of its variable that do not set it. */
+/* left: for each target, the number of its variable's outcomes that do not set it. */
 static void count_left(const sp_problem *problem, size_t *left) {
     for (int t = 0; t < problem->targets; t++) {
         const sp_variable *variable = &problem->variable[problem->target[t].variable];
@@ -113,7 +113,7 @@ static void free_replaced(replaced *r) {
     *r = (replaced){0};
 }
 
-/* Where memory is short everything is looked at. */
+/* Without memory, all numbers are checked. */
 static replaced replaced_of(const sp_problem *problem) {
     const sp_stage *two = &problem->stage[1];
     size_t t_entries = (size_t)problem->t.start[problem->stage[0].columns];

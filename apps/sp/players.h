@@ -1,4 +1,4 @@
-/* The farm's part of solving, played by evaluators of this process. Include after cmocka.h. */
+/* Evaluators in this process that do the farm's part of a solve. Include after cmocka.h. */
 #ifndef SP_PLAYERS_H
 #define SP_PLAYERS_H
 
@@ -10,9 +10,9 @@
 typedef struct players {
     const sp_problem *problem;
     sp_sampling sampling;
-    int clusters, columns, count; /* count: of evaluators, who take clusters in turn */
-    uint64_t order;               /* in which clusters are evaluated; 0: their own */
-    int basket;                   /* candidates at once; 0: 1 */
+    int clusters, columns, count; /* count: number of evaluators, which take clusters in turn */
+    uint64_t order;               /* seed for the order of clusters; 0: ascending */
+    int basket;                   /* most candidates at once; 0: 1 */
     bool remember;                /* scenarios' bases */
     sp_evaluator *evaluator[5];
     double *last; /* the candidate evaluated last */
@@ -38,7 +38,7 @@ static inline kilter_status evaluate(void *user, sp_master *master, kilter_error
     sp_cut cut = {.slope = p->last};
     kilter_status status = move_all(p, sp_master_candidate(master, 0), error);
     for (int t = 0; !status && t < p->clusters; t++) {
-        /* 7919 is prime and no number of clusters here is a multiple of it */
+        /* 7919 is prime, and no number of clusters here is a multiple of it */
         int cluster = p->order ? (int)((uint64_t)t * 7919 + p->order) % p->clusters : t;
         sp_span span = sp_cluster(p->sampling.scenarios, (uint64_t)p->clusters, (uint64_t)cluster);
         status = sp_cut_make(p->evaluator[t % p->count], span, p->columns, &cut, error);
@@ -53,7 +53,7 @@ typedef struct errand {
     int slot, cluster;
 } errand;
 
-/* What is under way comes in any order: the next of `count` is drawn by p->order. */
+/* Draw the next of `count` errands by p->order: they arrive in any order. */
 static inline errand draw_errand(players *p, errand *under_way, size_t *count, uint64_t draw) {
     size_t at = p->order ? (size_t)(sp_mix64(p->order * 1000003 + draw) % *count) : 0;
     errand drawn = under_way[at];

@@ -3,7 +3,8 @@
 #include "support.h"
 
 static size_t draw(const sp_problem *problem, const sp_variable *variable, double u) {
-    size_t low = variable->first, high = variable->end - 1; /* the last lies below 1: always a hit */
+    size_t low = variable->first,
+           high = variable->end - 1; /* the last outcome's `below` is 1, so there is always a hit */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (u < problem->outcome[middle].below)
@@ -22,8 +23,8 @@ void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size
     }
 }
 
-/* A permutation of 0 … n−1 without a table: a Feistel network over the next power of 4, walked until it lands
- * below n. */
+/* Return the place of i in a permutation of 0 … n−1, without a table: a Feistel network over the next power
+ * of 4, repeated until the value is below n. */
 static uint64_t permuted(uint64_t i, uint64_t n, uint64_t key) {
     int half = 1;
     while (half < 31 && (UINT64_C(1) << (2 * half)) < n)
@@ -52,7 +53,7 @@ static void draw_latin(const sp_problem *problem, const sp_sampling *sampling, u
     }
 }
 
-/* The last variable turns fastest. */
+/* Count through all outcomes; the last variable changes fastest. */
 static void draw_counted(const sp_problem *problem, uint64_t scenario, size_t *outcome) {
     for (int k = problem->variables - 1; k >= 0; k--) {
         const sp_variable *variable = &problem->variable[k];

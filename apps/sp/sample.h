@@ -1,5 +1,5 @@
-/* Counter-based sampling: what happens in scenario i depends on (seed, i) alone, so any worker can draw it,
- * in any order, any number of times. */
+/* Counter-based sampling: scenario i depends on (seed, i) alone, so any worker can draw it, in any order and
+ * repeatedly. */
 #ifndef SP_SAMPLE_H
 #define SP_SAMPLE_H
 
@@ -21,27 +21,27 @@ typedef struct sp_sampling {
         /* Latin hypercube: of each variable, one draw in every 1/scenarios of probability. Scenario i takes
          *   u = (permutation of the seed and k, at i, + the u of sp_sample) / scenarios */
         SP_LATIN,
-        SP_ALL, /* the whole distribution, each scenario once; the seed does not matter */
+        SP_ALL, /* each scenario of the whole distribution once; the seed has no effect */
     } draw;
     uint64_t seed, scenarios;
 } sp_sampling;
 
-/* outcome[k] of scenario `scenario`, 0 … scenarios−1. */
+/* Draw outcome[k] of scenario `scenario`, 0 … scenarios−1. */
 void sp_scenario(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario, size_t *outcome);
 
-/* Its weight in the expected cost; over all scenarios they add up to 1. */
+/* Return the scenario's weight in the expected cost; all weights add up to 1. */
 double sp_scenario_weight(const sp_problem *problem, const sp_sampling *sampling, const size_t *outcome);
 
-/* value[t], for each target t, when the variables come out as outcome[]. */
+/* Compute value[t] of each target t from the variables' outcome[]. */
 void sp_target_values(const sp_problem *problem, const size_t *outcome, double *value);
 
-/* mean[t], for each target t: its expectation over the whole distribution. */
+/* Compute mean[t], the expectation of each target t over the whole distribution. */
 void sp_target_means(const sp_problem *problem, double *mean);
 
-/* Probability of outcome `at` of `variable`, as the sampler draws it. */
+/* Return the probability of outcome `at` of `variable`, as the sampler draws it. */
 double sp_outcome_probability(const sp_problem *problem, const sp_variable *variable, size_t at);
 
-/* Number of scenarios of the whole distribution; a double, since it passes 2^64 easily. */
+/* Return the number of scenarios of the whole distribution, a double because it easily exceeds 2^64. */
 double sp_scenario_count(const sp_problem *problem);
 
 #ifdef __cplusplus

@@ -24,7 +24,7 @@ static void the_mixer_is_splitmix64(void **state) {
     assert_true(sp_mix64(1234567 + 0x9e3779b97f4a7c15u) == 3203168211198807973u);
 }
 
-/* The definition in sample.h, computed another way: by the exact fraction, and from the front. */
+/* Compute the definition in sample.h in another way: by the exact fraction, and from the front. */
 static void outcomes_follow_the_definition(void **state) {
     (void)state;
     sp_problem *p = load_shipped(AIRCRAFT);
@@ -42,7 +42,7 @@ static void outcomes_follow_the_definition(void **state) {
     sp_problem_free(p);
 }
 
-/* Written down once, so that a change of the sampler cannot pass unseen. */
+/* Recorded values, so that a change of the sampler is noticed. */
 static void the_first_scenarios_stay_what_they_are(void **state) {
     (void)state;
     static const size_t FIRST[3][3] = {{69, 42, 8}, {83, 47, 58}, {90, 5, 54}};
@@ -75,8 +75,8 @@ static double value_of(const sp_problem *p, int variable, size_t outcome) {
     return p->change[p->outcome[outcome].first].value;
 }
 
-/* Mean and variance of each variable, and the covariance of neighbours, lie where samples of that size lie.
- */
+/* Mean and variance of each variable, and the covariance of neighbours, are within the errors of samples of
+ * this size. */
 static void samples_have_the_distributions_moments(void **state) {
     (void)state;
     sp_problem *p = load_shipped(AIRCRAFT);
@@ -169,7 +169,7 @@ static void a_hypercube_has_every_stratum_once(void **state) {
         for (int k = 0; k < 3; k++)
             for (int o = 0; o < 100; o++)
                 assert_int_equal(seen[k][o], sampling.scenarios / 100);
-        assert_true(in_order < 30); /* the variables are permuted each by itself */
+        assert_true(in_order < 30); /* each variable has its own permutation */
     }
     sp_problem_free(p);
 }
@@ -183,7 +183,7 @@ static void a_hypercube_of_any_size_is_drawn(void **state) {
         for (uint64_t i = 0; i < n; i++) {
             size_t outcome[5];
             sp_scenario(p, &sampling, i, outcome);
-            /* the stratum of the first variable can be told from the outcome to within one outcome's width */
+            /* the outcome tells the first variable's stratum up to one outcome's width */
             mean += p->outcome[outcome[0]].below / (double)n;
         }
         double expected = 0, before = 0;
@@ -191,7 +191,7 @@ static void a_hypercube_of_any_size_is_drawn(void **state) {
             expected += p->outcome[o].below * (p->outcome[o].below - before);
             before = p->outcome[o].below;
         }
-        /* one stratum at most is off at each outcome */
+        /* at each outcome at most one stratum is off */
         double most = (double)(p->variable[0].end - p->variable[0].first) / (double)n;
         assert_true(fabs(mean - expected) <= most);
     }

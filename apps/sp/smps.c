@@ -1,4 +1,4 @@
-/* From the three files to a problem: cut CORE into its stages, then add what is random. */
+/* Make a problem from the three files: split CORE into stages, then add the random numbers. */
 #include "smps.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "smps_parts.h"
 #include "support.h"
 
-/* calloc() that gives memory for an empty array too. */
+/* As calloc(), but an empty array gets memory, too. */
 static void *array_of(size_t count, size_t size) {
     return calloc(count ? count : 1, size);
 }
@@ -57,7 +57,8 @@ static void free_stage(sp_stage *stage) {
     free(stage->column_name);
 }
 
-/* A range R widens the row to one side: E by its sign, L and G by |R| to their open side. */
+/* Apply a range R, which gives the row a second side: E by R's sign, L and G by |R| towards their open side.
+ */
 static void fill_row(sp_stage *stage, int at, const sp_core_row *row) {
     double width = fabs(row->range);
     stage->rhs[at] = row->rhs;
@@ -127,7 +128,7 @@ static void free_matrix(sp_matrix *matrix) {
     free(matrix->value);
 }
 
-/* Columns come in order, so each matrix fills from front to back. */
+/* Fill a column. Columns come in order, so each matrix fills from front to back. */
 static void fill_column(const sp_core *core, const sp_layout *layout, sp_problem *problem, int column,
                         int used[3]) {
     sp_matrix *matrix[3] = {&problem->a, &problem->t, &problem->w};
@@ -147,7 +148,8 @@ static void fill_column(const sp_core *core, const sp_layout *layout, sp_problem
     }
 }
 
-/* A column of stage 2 in a row of stage 1 would have stage 1 know the future. */
+/* Count the entries. A column of stage 2 in a row of stage 1 is refused, because stage 1 cannot know the
+ * future. */
 static kilter_status count_entries(const sp_file *file, const sp_core *core, const sp_layout *layout,
                                    size_t count[3], kilter_error *error) {
     for (int j = 0; j < core->column_names.count; j++) {
@@ -278,7 +280,7 @@ kilter_status sp_file_load(const char *path, sp_file *file, kilter_error *error)
         }
         got = fread(data + size, 1, capacity - size, from);
         size += got;
-    } while (got > 0 && size <= SP_FILE_BYTES_MAX); /* one byte too many is enough to refuse it */
+    } while (got > 0 && size <= SP_FILE_BYTES_MAX); /* one byte too many is enough to refuse the file */
     if (ferror(from))
         return load_failed(path, from, data, error);
     fclose(from);

@@ -3,8 +3,8 @@
  *   min  constant + c'x + E[ min q'y ]      stage 1:  A x  within its rows,  x within its bounds
  *                                           stage 2:  T x + W y  within its rows,  y within its bounds
  *
- * Random are right-hand sides of stage 2, entries of T and W, and costs q. docs/reference/sp.md says what is
- * read and refused.
+ * Right-hand sides of stage 2, entries of T and W, and costs q may be random. docs/reference/sp.md lists what
+ * is read and refused.
  */
 #ifndef SP_SMPS_H
 #define SP_SMPS_H
@@ -25,14 +25,14 @@ typedef struct sp_file {
     size_t size; /* bytes */
 } sp_file;
 
-/* Limits no real problem meets: a malformed file ends in an error, not in unbounded memory or time. */
+/* Limits beyond all real problems: a malformed file ends in an error, not in unbounded memory or time. */
 enum {
     SP_FILE_BYTES_MAX = 256 << 20,
-    SP_CHANGES_MAX = 1 << 24, /* values of all outcomes, once each outcome is written out in full */
+    SP_CHANGES_MAX = 1 << 24, /* values of all outcomes, with each outcome written in full */
 };
 
-/* Column-wise without gaps: column j holds entries [start[j], start[j+1]). Rows and columns count within
- * their stage. Entries that are 0 are left out, but for random ones of W, which all have a place there. */
+/* By columns without gaps: column j holds entries [start[j], start[j+1]). Rows and columns are counted within
+ * their stage. Zero entries are left out, except random entries of W. */
 typedef struct sp_matrix {
     int *start; /* columns + 1 */
     int *row;
@@ -52,12 +52,12 @@ typedef enum sp_kind { SP_RHS, SP_TECHNOLOGY, SP_RECOURSE, SP_COST } sp_kind;
 /* One random number of the problem. */
 typedef struct sp_target {
     sp_kind kind;
-    int row;       /* of stage 2; not for SP_COST */
-    int column;    /* of stage 1 for SP_TECHNOLOGY, of stage 2 for SP_RECOURSE and SP_COST */
-    int entry;     /* its place in T or W; −1: T has none for it. SP_TECHNOLOGY and SP_RECOURSE */
-    double core;   /* its value in CORE, in force where an outcome does not set it */
-    int variable;  /* whose outcomes set it */
-    uint64_t line; /* of STOCH, where it first appears */
+    int row;       /* row of stage 2; not for SP_COST */
+    int column;    /* column of stage 1 for SP_TECHNOLOGY, of stage 2 for SP_RECOURSE and SP_COST */
+    int entry;     /* index of the entry in T or W; −1: T has no entry. For SP_TECHNOLOGY and SP_RECOURSE */
+    double core;   /* value in CORE, used if an outcome does not set the number */
+    int variable;  /* variable whose outcomes set the number */
+    uint64_t line; /* line of STOCH where the number first appears */
 } sp_target;
 
 typedef struct sp_change {
@@ -65,9 +65,10 @@ typedef struct sp_change {
     double value;
 } sp_change;
 
-/* changes[first … end) in full: also what the outcome takes over from its block's first or its parent. */
+/* The outcome's values changes[first … end), including those that it inherits from its block's first outcome
+ * or its parent. */
 typedef struct sp_outcome {
-    double below; /* cumulative probability up to and with this outcome; exactly 1 for the last */
+    double below; /* cumulative probability including this outcome; exactly 1 for the last */
     size_t first, end;
 } sp_outcome;
 
@@ -75,7 +76,7 @@ typedef struct sp_outcome {
  * Its outcomes are outcomes[first … end). */
 typedef struct sp_variable {
     size_t first, end;
-    uint64_t line; /* of STOCH, where it begins */
+    uint64_t line; /* line of STOCH where the variable begins */
 } sp_variable;
 
 typedef struct sp_problem {
@@ -84,12 +85,12 @@ typedef struct sp_problem {
     double constant;
     int targets, variables;
     sp_target *target;
-    sp_variable *variable; /* in the order of STOCH: the sampler counts them */
+    sp_variable *variable; /* in the order of STOCH, by which the sampler counts them */
     sp_outcome *outcome;
     sp_change *change;
-    char *names; /* where the stages' names lie */
-    /* of the first variable whose probabilities do not add up to 1: its line of STOCH, and their sum, by
-     * which each was divided; 0: all do */
+    char *names; /* memory of the stages' names */
+    /* line of STOCH of the first variable whose probabilities do not add up to 1, and their sum, by which
+     * they were divided; 0: all add up */
     uint64_t scaled_line;
     double scaled_sum;
 } sp_problem;

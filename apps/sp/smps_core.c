@@ -13,7 +13,7 @@ typedef struct reader {
     sp_lines lines;
     sp_core *core;
     section section;
-    unsigned opened; /* bit per section */
+    unsigned opened; /* a bit for each section */
 } reader;
 
 static kilter_status open_section(reader *r) {
@@ -21,11 +21,10 @@ static kilter_status open_section(reader *r) {
     while (section <= ENDATA && !sp_token_is(r->lines.token[0], SECTION[section]))
         section++;
     if (section > ENDATA)
-        return sp_lines_fail(
-            &r->lines,
-            "\"%s\" in column 1 is no section that is read here, expected NAME, ROWS, COLUMNS, "
-            "RHS, RANGES, BOUNDS or ENDATA (data lines begin with a blank)",
-            sp_show(r->lines.token[0]).text);
+        return sp_lines_fail(&r->lines,
+                             "\"%s\" in column 1 is not a known section, expected NAME, ROWS, COLUMNS, "
+                             "RHS, RANGES, BOUNDS or ENDATA (data lines begin with a blank)",
+                             sp_show(r->lines.token[0]).text);
     if (r->opened & 1u << section)
         return sp_lines_fail(&r->lines, "a second section %s, expected each once", SECTION[section]);
     if (section == COLUMNS && !(r->opened & 1u << ROWS))
@@ -47,7 +46,7 @@ static kilter_status row_line(reader *r) {
     if (lines->count != 2)
         return sp_lines_fail(lines, "%d fields, expected a type and a row's name", lines->count);
     if (type.size != 1 || !strchr("NELG", type.text[0]))
-        return sp_lines_fail(lines, "\"%s\" is no type of row, expected N, E, L or G", sp_show(type).text);
+        return sp_lines_fail(lines, "\"%s\" is not a type of row, expected N, E, L or G", sp_show(type).text);
     int known = sp_names_find(&core->row_names, lines->token[1]);
     if (known >= 0 && core->row[known].type == type.text[0])
         return KILTER_OK;
@@ -100,7 +99,7 @@ static kilter_status column_entry(reader *r, int token) {
     if (status)
         return status;
     if (core->row[row].seen_in == columns)
-        return value == core->row[row].last /* lines that say the same again are common in old files */
+        return value == core->row[row].last /* repeated equal lines are common in old files */
                    ? KILTER_OK
                    : sp_lines_fail(lines, "column %s has row %s twice, with another value, expected one",
                                    sp_show(lines->token[0]).text, sp_show(lines->token[token]).text);
@@ -132,7 +131,7 @@ static kilter_status column_line(reader *r) {
     return status;
 }
 
-/* The set's name may be left out. Two sets would be two problems. */
+/* Check the name of a set, which may be left out. Two sets would be two problems. */
 static kilter_status same_set(reader *r, sp_token *set, sp_token name) {
     if (set->size > 0 && !sp_token_same(*set, name))
         return sp_lines_fail(&r->lines, "a second set %s beside %s, expected one set in section %s",
@@ -203,8 +202,7 @@ static kilter_status bound_type(const reader *r, bound *type) {
     for (*type = LO; *type < NO_BOUND; (*type)++)
         if (sp_token_is(r->lines.token[0], WORD[*type]))
             return KILTER_OK;
-    return sp_lines_fail(&r->lines,
-                         "\"%s\" is no type of bound that is read here, expected LO, UP, FX, FR, MI or PL",
+    return sp_lines_fail(&r->lines, "\"%s\" is not a known type of bound, expected LO, UP, FX, FR, MI or PL",
                          sp_show(r->lines.token[0]).text);
 }
 
@@ -242,7 +240,7 @@ static kilter_status bound_line(reader *r) {
     if (lines->count < 2 + valued || lines->count > 4)
         return sp_lines_fail(lines, "%d fields, expected TYPE SET COLUMN%s", lines->count,
                              valued ? " VALUE" : "");
-    bool with_set = lines->count > 2 + valued; /* FR, MI and PL may carry a value nobody reads */
+    bool with_set = lines->count > 2 + valued; /* FR, MI and PL may carry a value that is ignored */
     int at = 1 + with_set;
     int column = sp_names_find(&r->core->column_names, lines->token[at]);
     if (column < 0)

@@ -15,7 +15,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-/* strtod, but only what SMPS calls a number: no hexadecimal, no words. */
+/* As strtod, but only decimal numbers: no hexadecimal numbers, no words. */
 static bool parse_number(sp_token token, double *value) {
     char text[64];
     if (token.size == 0 || token.size >= sizeof text)
@@ -29,8 +29,8 @@ static bool parse_number(sp_token token, double *value) {
     return *end == 0;
 }
 
-/* Sections that stand alone on a line, which no other line of one field does; those with another word, which
- * is no number; and INDEP DISCRETE REPLACE and the like. */
+/* Is the line a section's header? Known are sections that stand alone on a line, sections with another word
+ * that is not a number, and INDEP DISCRETE REPLACE and the like. */
 static bool is_section(const sp_lines *lines) {
     static const char *const ALONE[] = {"ROWS",    "COLUMNS", "RHS",  "RANGES", "BOUNDS",    "ENDATA",
                                         "PERIODS", "NAME",    "TIME", "STOCH",  "SCENARIOS", NULL};
@@ -49,7 +49,7 @@ static bool is_section(const sp_lines *lines) {
     return *word != NULL;
 }
 
-/* Cut [text, end) into tokens; those beyond the last place are counted only. */
+/* Cut [text, end) into tokens; those after the last place are only counted. */
 static void cut_line(sp_lines *lines, const char *text, const char *end) {
     lines->header = text < end && !is_blank(*text);
     lines->count = 0;
@@ -129,7 +129,7 @@ bool sp_token_same(sp_token a, sp_token b) {
 
 sp_shown sp_show(sp_token token) {
     sp_shown shown = {""};
-    size_t room = sizeof shown.text - 4; /* "..." and the end */
+    size_t room = sizeof shown.text - 4; /* "..." and the NUL */
     size_t size = token.size < room ? token.size : room;
     for (size_t i = 0; i < size; i++)
         shown.text[i] = (unsigned char)token.text[i] < 32 || token.text[i] == 127 ? '?' : token.text[i];
@@ -198,7 +198,7 @@ static uint64_t hash_of(sp_token name) {
     return hash;
 }
 
-/* The slot that holds `name`, or the free one where it would go. */
+/* Return the slot of `name`, or the free slot where it belongs. */
 static size_t slot_of(const sp_names *names, sp_token name) {
     size_t mask = names->slots - 1;
     size_t at = (size_t)hash_of(name) & mask;
@@ -251,7 +251,7 @@ bool sp_grow(void *array, size_t *capacity, size_t needed, size_t size) {
     if (more > SIZE_MAX / 2 / size)
         return false;
     void *old;
-    memcpy(&old, array, sizeof old); /* `array` is the address of some object pointer */
+    memcpy(&old, array, sizeof old); /* `array` is the address of an object pointer */
     void *grown = realloc(old, more * size);
     if (!grown)
         return false;

@@ -25,7 +25,8 @@ typedef struct sp_lines {
     sp_token token[SP_LINE_TOKENS];
 } sp_lines;
 
-/* The next line that is neither empty nor a comment (`*` in column 1); *more false at the end of the file. */
+/* Read the next line that is neither empty nor a comment (`*` in column 1); *more is false at the end of the
+ * file. */
 kilter_status sp_lines_next(sp_lines *lines, bool *more);
 
 /* Fail with KILTER_ERR_INPUT and "NAME:LINE: …", for the present line or another one. */
@@ -45,23 +46,23 @@ sp_shown sp_show(sp_token token);
 
 /* A finite decimal number below 1e30 in absolute value. */
 kilter_status sp_lines_number(const sp_lines *lines, int token, double *value);
-/* Below 1e15, which CLP can still scale. */
+/* A number below 1e15, which CLP can still scale. */
 kilter_status sp_lines_cost(const sp_lines *lines, int token, double *value);
 /* As sp_lines_number, with infinity ("inf", "1e30" and beyond) as ±INFINITY. */
 kilter_status sp_lines_bound(const sp_lines *lines, int token, double *value);
 /* A probability: in [0, 1]. */
 kilter_status sp_lines_probability(const sp_lines *lines, int token, double *value);
 
-/* Names in order of their first appearance, found by hashing. Zeroed is empty. The tokens' bytes are not
+/* Names in the order of their first appearance, found by hashing. All zero: empty. The tokens' bytes are not
  * copied. */
 typedef struct sp_names {
     sp_token *name;
     int count, capacity;
-    int *slot; /* index + 1; 0 is free */
+    int *slot; /* index + 1; 0: free */
     size_t slots;
 } sp_names;
 
-int sp_names_find(const sp_names *names, sp_token name); /* −1: not there */
+int sp_names_find(const sp_names *names, sp_token name); /* −1: not found */
 bool sp_names_add(sp_names *names, sp_token name);       /* false: memory ran out */
 void sp_names_free(sp_names *names);
 

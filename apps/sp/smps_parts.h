@@ -1,4 +1,4 @@
-/* What the readers of CORE, TIME and STOCH hand to each other. Private to smps*.c. */
+/* Private to smps*.c: what the readers of CORE, TIME and STOCH share. */
 #ifndef SP_SMPS_PARTS_H
 #define SP_SMPS_PARTS_H
 
@@ -8,47 +8,47 @@ typedef struct sp_core_row {
     char type; /* N E L G */
     bool rhs_given, range_given;
     double rhs, range;
-    int seen_in; /* 1 + the last column that listed it */
-    double last; /* value in that column */
+    int seen_in; /* 1 + the last column that has an entry in this row */
+    double last; /* value of that entry */
 } sp_core_row;
 
 typedef struct sp_core_column {
     double cost, lower, upper;
     bool lower_given, upper_given;
-    uint64_t bound_line; /* of its last bound */
-    size_t first;        /* of its entries */
+    uint64_t bound_line; /* line of the column's last bound */
+    size_t first;        /* first of the column's entries */
 } sp_core_column;
 
 typedef struct sp_core_entry {
     int row;
-    uint32_t line; /* a file has fewer than 2^32 */
+    uint32_t line; /* a file has fewer than 2^32 lines */
     double value;
 } sp_core_entry;
 
-/* CORE as it stands in the file, stages not yet known. Names point into the file's bytes. */
+/* CORE as in the file, before it is split into stages. Names point into the file's bytes. */
 typedef struct sp_core {
     sp_names row_names, column_names;
     sp_core_row *row;
     sp_core_column *column;
     sp_core_entry *entry;
     size_t row_capacity, column_capacity, entry_capacity, entries;
-    int objective; /* row; −1: none yet */
+    int objective; /* index of the objective's row; −1: none yet */
     double constant;
     sp_token rhs_set, range_set, bound_set;
 } sp_core;
 
-/* Where stage 2 begins, by position in CORE, and what the periods are called. */
+/* Where stage 2 begins in CORE, and the names of the periods. */
 typedef struct sp_time {
-    int row, column; /* the first of period 2 */
+    int row, column; /* first row and column of period 2 */
     sp_token period[2];
 } sp_time;
 
-/* On failure `core` still has to be freed. */
+/* On failure, too, the caller must free `core`. */
 kilter_status sp_core_read(const sp_file *file, sp_core *core, kilter_error *error);
 void sp_core_free(sp_core *core);
 kilter_status sp_time_read(const sp_file *file, const sp_core *core, sp_time *time, kilter_error *error);
 
-/* Where a row or column of CORE went: stage 0 or 1 and its index there; stage −1 for rows of type N. */
+/* The place of a row or column of CORE: stage 0 or 1 and the index there; stage −1 for rows of type N. */
 typedef struct sp_place {
     int stage, index;
 } sp_place;

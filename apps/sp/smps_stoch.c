@@ -9,11 +9,11 @@
 
 typedef enum section { NONE, INDEP, BLOCKS, SCENARIOS } section;
 
-/* An outcome as the file gives it: its own values only. */
+/* An outcome as in the file, with only its own values. */
 typedef struct raw_outcome {
     double probability;
-    size_t first, end; /* of the raw changes */
-    size_t parent;     /* outcome it takes the rest from; itself: from CORE */
+    size_t first, end; /* range of the raw changes */
+    size_t parent;     /* outcome that gives the other values; itself: CORE gives them */
     uint64_t line;
 } raw_outcome;
 
@@ -25,12 +25,12 @@ typedef struct reader {
     sp_problem *problem;
     section section;
     bool titled, ended;
-    bool fresh; /* the section has no variable yet: nothing continues the one before */
+    bool fresh; /* the section has no variable yet, so the previous one is not continued */
 
     size_t target_capacity, variable_capacity, change_capacity, changes;
-    size_t *last_outcome; /* by target: 1 + the outcome that set it last */
+    size_t *last_outcome; /* by target: 1 + the last outcome that set it */
     size_t last_capacity;
-    int *slot; /* of targets by what they are: index + 1 */
+    int *slot; /* hash table of targets: index + 1 */
     size_t slots;
 
     raw_outcome *raw;
@@ -39,7 +39,7 @@ typedef struct reader {
     size_t own_capacity, owns;
     sp_names blocks, scenarios;
     size_t first_scenario;
-    size_t *where; /* by target: 1 + its place among the changes being written out */
+    size_t *where; /* by target: 1 + its place among the changes that are being written */
 } reader;
 
 /* ---- targets ---- */
@@ -82,11 +82,11 @@ static double core_value(const sp_problem *problem, const sp_target *target) {
     case SP_COST:
         return problem->stage[1].cost[target->column];
     default:
-        return 0; /* find_entries() knows better */
+        return 0; /* find_entries() sets it */
     }
 }
 
-/* Tell each target of the kind where the matrix has it: one pass instead of a search for each. */
+/* Find the matrix entries of all targets of this kind in one pass. */
 static void find_entries(const reader *r, sp_kind kind, const sp_matrix *matrix, int columns) {
     for (int j = 0; j < columns; j++) {
         for (int at = matrix->start[j]; at < matrix->start[j + 1]; at++) {
@@ -103,8 +103,8 @@ static bool lacks_place(const sp_target *target) {
     return target->kind == SP_RECOURSE && target->entry < 0;
 }
 
-/* Move the entries of W apart, so that behind those of column j there is room for more[j]; more[j] then says
- * where that begins. */
+/* Move the entries of W so that column j has room for more[j] more; more[j] then says where this room begins.
+ */
 static void move_apart(sp_matrix *w, int columns, int *more, int added) {
     for (int j = columns - 1, end = w->start[columns]; added > 0; j--) {
         int begin = w->start[j], count = end - begin;
@@ -117,7 +117,7 @@ static void move_apart(sp_matrix *w, int columns, int *more, int added) {
     }
 }
 
-/* `more`: room for a number by column of stage 2, all 0. */
+/* `more`: zeros, one for each column of stage 2 */
 static bool add_places(sp_problem *problem, int *more) {
     sp_matrix *w = &problem->w;
     int columns = problem->stage[1].columns, added = 0;
@@ -140,12 +140,11 @@ static bool add_places(sp_problem *problem, int *more) {
     return true;
 }
 
-/* The targets that are entries of T and W learn their places. Those of W that CORE leaves out are given one.
- */
+/* Find the entries of targets in T and W. Entries of W that CORE leaves out are added. */
 static kilter_status place_entries(reader *r) {
     sp_problem *problem = r->problem;
     int columns = problem->stage[1].columns;
-    if (r->slots == 0) /* nothing was named: there is no table to look in */
+    if (r->slots == 0) /* the table is empty, because nothing is named */
         return KILTER_OK;
     find_entries(r, SP_TECHNOLOGY, &problem->t, problem->stage[0].columns);
     find_entries(r, SP_RECOURSE, &problem->w, columns);
@@ -183,7 +182,8 @@ static kilter_status add_target(reader *r, sp_target target, int *index) {
     return KILTER_OK;
 }
 
-/* The right-hand side goes by the name of CORE's set, or by one of the names in use for it. */
+/* Is `token` a name of the right-hand side: the name of CORE's RHS set, RIGHT, or a word that begins with
+ * RHS? */
 static bool names_rhs(const reader *r, sp_token token) {
     return (r->core->rhs_set.size > 0 && sp_token_same(token, r->core->rhs_set)) ||
            (token.size >= 3 && strncasecmp(token.text, "RHS", 3) == 0) || sp_token_is(token, "RIGHT");
@@ -205,7 +205,7 @@ static kilter_status unknown_column(const reader *r, sp_token name) {
                          sp_show(name).text);
 }
 
-/* What (column or right-hand side, row) means, or why it cannot be random. */
+/* Find what the column (or right-hand side) and row name, or why the number cannot be random. */
 static kilter_status classify(const reader *r, sp_token column_name, sp_token row_name, sp_target *target) {
     const sp_lines *lines = &r->lines;
     int column = sp_names_find(&r->core->column_names, column_name);
@@ -233,8 +233,7 @@ static kilter_status classify(const reader *r, sp_token column_name, sp_token ro
     if (row_place.stage == 0)
         return sp_lines_fail(
             lines,
-            "row %s is of stage 1, which is decided before anything random is known; expected "
-            "one of stage 2",
+            "row %s is of stage 1, which is decided before random values are known; expected one of stage 2",
             sp_show(row_name).text);
     *target = (sp_target){.kind = rhs                       ? SP_RHS
                                   : column_place.stage == 0 ? SP_TECHNOLOGY
@@ -271,7 +270,7 @@ static kilter_status add_outcome(reader *r, double probability, size_t parent) {
     return KILTER_OK;
 }
 
-/* The present outcome sets the target to the number in `value_token`. */
+/* Let the present outcome set the target to the number in `value_token`. */
 static kilter_status add_change(reader *r, int target, int value_token) {
     sp_target *at = &r->problem->target[target];
     int variable = r->problem->variables - 1;
@@ -282,8 +281,8 @@ static kilter_status add_change(reader *r, int target, int value_token) {
         return status;
     if (at->variable >= 0 && at->variable != variable)
         return sp_lines_fail(&r->lines,
-                             "this number is random already since line %llu, expected it in one variable or "
-                             "block, whose lines stand together",
+                             "this number is random since line %llu, expected all its values in one variable "
+                             "or block, on adjacent lines",
                              (unsigned long long)at->line);
     if (r->last_outcome[target] == r->raws)
         return sp_lines_fail(&r->lines, "this outcome sets the same number twice, expected each entry once");
@@ -326,7 +325,8 @@ static kilter_status indep_line(reader *r) {
     return status ? status : add_change(r, target, 2);
 }
 
-/* BL NAME [PERIOD] PROBABILITY opens an outcome; the block's first is where the others take the rest from. */
+/* Read BL NAME [PERIOD] PROBABILITY, which begins an outcome. The block's other outcomes inherit values from
+ * the first. */
 static kilter_status block_opening(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 3 && lines->count != 4)
@@ -352,7 +352,7 @@ static kilter_status block_opening(reader *r) {
 
 static kilter_status scenario_parent(const reader *r, sp_token name, size_t *parent) {
     if (sp_token_is(name, "ROOT") || sp_token_is(name, "'ROOT'")) {
-        *parent = r->raws; /* itself: the rest is CORE's */
+        *parent = r->raws; /* itself: CORE gives the other values */
         return KILTER_OK;
     }
     int found = sp_names_find(&r->scenarios, name);
@@ -364,7 +364,7 @@ static kilter_status scenario_parent(const reader *r, sp_token name, size_t *par
     return KILTER_OK;
 }
 
-/* SC NAME PARENT PROBABILITY [PERIOD] opens a scenario. */
+/* Read SC NAME PARENT PROBABILITY [PERIOD], which begins a scenario. */
 static kilter_status scenario_opening(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 4 && lines->count != 5)
@@ -386,7 +386,7 @@ static kilter_status scenario_opening(reader *r) {
     return status ? status : add_outcome(r, probability, parent);
 }
 
-/* COLUMN|RHS ROW VALUE [ROW VALUE] inside an outcome of a block or tree. */
+/* Read COLUMN|RHS ROW VALUE [ROW VALUE] inside an outcome of a block or tree. */
 static kilter_status outcome_line(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 3 && lines->count != 5)
@@ -421,7 +421,7 @@ static kilter_status data_line(reader *r) {
     }
 }
 
-/* INDEP|BLOCKS|SCENARIOS DISCRETE [REPLACE]; SCENARIOS may leave DISCRETE out. */
+/* Read INDEP|BLOCKS|SCENARIOS DISCRETE [REPLACE]; SCENARIOS may leave DISCRETE out. */
 static kilter_status open_section(reader *r, section section) {
     sp_lines *lines = &r->lines;
     int at = 1, count = lines->count < SP_LINE_TOKENS ? lines->count : SP_LINE_TOKENS;
@@ -461,7 +461,7 @@ static kilter_status header_line(reader *r) {
         return KILTER_OK;
     }
     return sp_lines_fail(lines,
-                         "\"%s\" in column 1 is no section that is read here, expected STOCH, INDEP, BLOCKS, "
+                         "\"%s\" in column 1 is not a known section, expected STOCH, INDEP, BLOCKS, "
                          "SCENARIOS or ENDATA (data lines begin with a blank)",
                          sp_show(word).text);
 }
@@ -483,12 +483,12 @@ static kilter_status read_lines(reader *r) {
     return KILTER_OK;
 }
 
-/* ---- writing outcomes out in full ---- */
+/* ---- writing all values of outcomes ---- */
 
 static kilter_status write_change(reader *r, size_t begin, sp_change change) {
     sp_problem *problem = r->problem;
     size_t *where = &r->where[change.target];
-    if (*where > begin) { /* its place in this outcome: a value taken over, now replaced */
+    if (*where > begin) { /* an inherited value that this outcome replaces */
         problem->change[*where - 1].value = change.value;
         return KILTER_OK;
     }
@@ -521,7 +521,8 @@ static kilter_status write_outcome(reader *r, size_t at) {
     return status;
 }
 
-/* What is off by more than rounding was cut to a few digits, each of them. */
+/* Return the sum by which to divide probabilities. An error above rounding means that each was cut to a few
+ * digits. */
 static kilter_status scale_of(reader *r, const sp_variable *variable, double *scale) {
     static const double ROUNDING = 1e-9, CUT = 1e-3 + 1e-9;
     double sum = 0;

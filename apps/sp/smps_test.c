@@ -8,7 +8,7 @@
 
 #include "test_support.h"
 
-/* Line numbers of these texts are part of the tests. */
+/* The tests contain line numbers of these texts. */
 static const char CORE[] = "NAME          TINY\n"             /* 1 */
                            "ROWS\n"                           /* 2 */
                            " N  COST\n"                       /* 3 */
@@ -65,7 +65,7 @@ static const char TREE[] = "STOCH\n"                          /* 1 */
                            "    Y  COST  9\n"                 /* 8 */
                            "ENDATA\n";                        /* 9 */
 
-/* `text` with its first `from` replaced; "" appends `to`. The caller frees it. */
+/* Return `text` with its first `from` replaced; "" appends `to`. The caller frees it. */
 static char *replaced(const char *text, const char *from, const char *to) {
     const char *at = *from ? strstr(text, from) : text + strlen(text);
     if (!at)
@@ -90,7 +90,7 @@ static void assert_near(double value, double expected) {
         fail_msg("%.17g is not %.17g", value, expected);
 }
 
-/* The value outcome `at` gives the target, or NaN when it leaves CORE's. */
+/* Return the value that outcome `at` gives the target, or NaN if it keeps CORE's. */
 static double value_in(const sp_problem *problem, size_t at, sp_kind kind, int row, int column) {
     for (size_t c = problem->outcome[at].first; c < problem->outcome[at].end; c++) {
         const sp_target *target = &problem->target[problem->change[c].target];
@@ -140,9 +140,9 @@ static void later_outcomes_of_a_block_differ_from_its_first(void **state) {
     assert_int_equal(p->variables, 2);
     assert_near(value_in(p, 0, SP_RHS, 1, 0), 7);
     assert_near(value_in(p, 1, SP_RHS, 0, 0), 0); /* not CORE's 3 */
-    assert_near(value_in(p, 1, SP_RHS, 1, 0), 7); /* the first's, not CORE's 1 */
+    assert_near(value_in(p, 1, SP_RHS, 1, 0), 7); /* the first outcome's, not CORE's 1 */
     assert_near(value_in(p, 1, SP_COST, 0, 0), 6);
-    assert_near(value_in(p, 2, SP_RHS, 0, 0), 2); /* the first's, not the second's */
+    assert_near(value_in(p, 2, SP_RHS, 0, 0), 2); /* the first outcome's, not the second's */
     assert_near(value_in(p, 2, SP_TECHNOLOGY, 1, 1), 9);
     assert_true(isnan(value_in(p, 1, SP_TECHNOLOGY, 1, 1))); /* CORE's */
     assert_near(value_in(p, 3, SP_COST, 0, 1), 3);
@@ -160,9 +160,9 @@ static void a_scenario_takes_the_rest_from_its_parent(void **state) {
     sp_problem_free(p);
 }
 
-/* ---- traps of the format, each once met in a published file ---- */
+/* ---- peculiarities of the format, each found in a published file ---- */
 
-/* Random entries of W stand in order with the others, those that CORE leaves out behind their column's. */
+/* Random entries of W are in order with the others; those that CORE leaves out come last in their column. */
 static void random_recourse_has_its_place_in_w(void **state) {
     (void)state;
     static const int ROW[] = {0, 1, 1, 0}, START[] = {0, 2, 4};
@@ -178,7 +178,7 @@ static void random_recourse_has_its_place_in_w(void **state) {
     assert_near(p->target[0].core, 0);
     assert_int_equal(p->target[1].entry, 1);
     assert_near(p->target[1].core, 1);
-    assert_int_equal(p->target[2].entry, -1); /* T has no X in MIX, and needs none */
+    assert_int_equal(p->target[2].entry, -1); /* T has no entry for X in MIX, and needs none */
     sp_problem_free(p);
 }
 
@@ -336,7 +336,7 @@ static void ranges_widen_rows_to_their_open_side(void **state) {
 
 /* ---- refusals ---- */
 
-/* Section names may be indented, and a line may be repeated. */
+/* Section names may be indented, and lines may be repeated. */
 static void what_is_said_twice_counts_once(void **state) {
     (void)state;
     sp_problem *p = read_texts("  NAME TWICE\n  ROWS\n N COST\n L LIMIT\n L LIMIT\n G NEED\n\tCOLUMNS\n"
@@ -368,7 +368,7 @@ static void sections_of_stoch_may_be_indented(void **state) {
         sp_problem_free(read_texts(CORE, TIME, stochs[i]));
 }
 
-/* Cut to three digits, each of them: none gets what is missing. */
+/* The probabilities are cut to three digits; no outcome gets the missing part. */
 static void probabilities_are_divided_by_their_sum(void **state) {
     (void)state;
     static const char core[] = "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n"
@@ -396,7 +396,7 @@ static const struct refusal {
     const char *where, *what;
 } REFUSAL[] = {
     /* CORE */
-    {IN_CORE, "ROWS", "ROES", "core:2: ", "\"ROES\" in column 1 is no section"},
+    {IN_CORE, "ROWS", "ROES", "core:2: ", "\"ROES\" in column 1 is not a known section"},
     {IN_CORE, "NAME          TINY\n", "OBJSENSE MAX\n", "core:1: ", "\"OBJSENSE\""},
     {IN_CORE, "NAME          TINY\n", " N COST\n", "core:1: ", "data before a section"},
     {IN_CORE, "BOUNDS\n", "RHS\n", "core:20: ", "a second section RHS"},
@@ -404,7 +404,7 @@ static const struct refusal {
     {IN_CORE, "COLUMNS\n", "RHS\nCOLUMNS\n", "core:7: ", "RHS before COLUMNS"},
     {IN_CORE, "COLUMNS\n", "NAME\nCOLUMNS\n", "core:7: ", "a second section NAME"},
     {IN_CORE, "NAME          TINY\nROWS\n", "ROWS\nNAME\n", "core:2: ", "NAME after other sections"},
-    {IN_CORE, " L  LIMIT", " Q  LIMIT", "core:4: ", "\"Q\" is no type of row"},
+    {IN_CORE, " L  LIMIT", " Q  LIMIT", "core:4: ", "\"Q\" is not a type of row"},
     {IN_CORE, " L  LIMIT", " L", "core:4: ", "expected a type and a row's name"},
     {IN_CORE, " G  NEED", " G  LIMIT", "core:5: ", "row LIMIT is there already"},
     {IN_CORE, " N  COST\n", "", "core:7: ", "there is no row COST"},
@@ -430,7 +430,7 @@ static const struct refusal {
     {IN_CORE, "    RNG  LIMIT  4\n", "    RNG  COST  4\n", "core:19: ", "row COST of type N has no range"},
     {IN_CORE, "    RNG  LIMIT  4\n", "    RNG  LIMIT  4  LIMIT  5\n",
      "core:19: ", "row LIMIT has a range already"},
-    {IN_CORE, " UP BND  X  8\n", " BV BND  X\n", "core:21: ", "\"BV\" is no type of bound"},
+    {IN_CORE, " UP BND  X  8\n", " BV BND  X\n", "core:21: ", "\"BV\" is not a known type of bound"},
     {IN_CORE, " UP BND  X  8\n", " UP BND  W  8\n", "core:21: ", "there is no column W"},
     {IN_CORE, " UP BND  X  8\n", " UP X\n", "core:21: ", "expected TYPE SET COLUMN VALUE"},
     {IN_CORE, " UP BND  X  8\n", " UP BND  X  8\n UP BND  X  9\n",
@@ -489,9 +489,9 @@ static const struct refusal {
     {IN_STOCH, "RHS  NEED  2  LATER  0.25", "RHS  NEED  0.25",
      "stoch:3: ", "3 fields, expected RHS (or COLUMN) ROW"},
     {IN_STOCH, "    X  NEED  0  0.5\n", "    X  NEED  0  0.5\n    RHS  NEED  1  1\n",
-     "stoch:7: ", "random already since line 3"},
+     "stoch:7: ", "random since line 3"},
     {IN_STOCH, "    X  NEED  0  0.5\n", "    X  NEED  0  0.5\nINDEP DISCRETE\n    X  NEED  1  1\n",
-     "stoch:8: ", "random already since line 5"},
+     "stoch:8: ", "random since line 5"},
     {IN_STOCH, "ENDATA\n", "SCENARIOS\nENDATA\n", "stoch:7: ", "SCENARIOS beside other random data"},
     {IN_STOCH, "ENDATA\n", "", "stoch:6: ", "ends without ENDATA"},
     {IN_BLOCKS, " BL  B1  LATER  0.5\n", "", "stoch:3: ", "a value before the first line beginning with BL"},
@@ -500,7 +500,7 @@ static const struct refusal {
     {IN_BLOCKS, "    Y  COST  6\n", "    Y  COST\n", "stoch:5: ", "expected RHS (or COLUMN) ROW VALUE"},
     {IN_BLOCKS, "    Y  COST  6\n", "    Y  COST  -2e15\n", "stoch:5: ", "the cost -2e15 is too large"},
     {IN_BLOCKS, "    Y  COST  6\n", "    RHS  NEED  6\n", "stoch:5: ", "sets the same number twice"},
-    {IN_BLOCKS, "    S  COST  3\n", "    RHS  MIX  3\n", "stoch:11: ", "random already since line 4"},
+    {IN_BLOCKS, "    S  COST  3\n", "    RHS  MIX  3\n", "stoch:11: ", "random since line 4"},
     {IN_BLOCKS, "    S  COST  3\n", "    S  COST  3\n BL  B1  LATER  0.5\n",
      "stoch:12: ", "block B1 was given above"},
     {IN_BLOCKS, "LATER  0.5", "LATER  0.4", "stoch:3: ", "add up to 0.9, expected 1"},
@@ -537,7 +537,7 @@ static void wrong_files_are_refused_with_file_and_line(void **state) {
     }
 }
 
-/* No value is named, so there is nothing random, and no table of what is. */
+/* No value is named, so nothing is random and the table of targets is empty. */
 static void a_block_without_values_is_read_or_refused_like_any_other(void **state) {
     (void)state;
     const struct { const char *probability, *says; } rows[] = {{"1", ""}, {"0.3", "expected 1"}};
@@ -554,11 +554,11 @@ static void a_block_without_values_is_read_or_refused_like_any_other(void **stat
     }
 }
 
-/* Sections that say nothing: what has to be there is missed by name, the rest may be empty. */
+/* Sections without data: a required one is named in the error, others may be empty. */
 static void sections_without_data_are_read_or_refused(void **state) {
     (void)state;
     static const struct {
-        const char *core, *time, *stoch, *says; /* NULL: as it should be; says "": it is read */
+        const char *core, *time, *stoch, *says; /* NULL: the normal file; says "": it is accepted */
     } rows[] = {
         {"ROWS\nCOLUMNS\nRHS\nENDATA\n", NULL, NULL, "core:4: no row of type N"},
         {"ROWS\n N COST\n L LIMIT\n G NEED\n E MIX\nCOLUMNS\nENDATA\n", NULL, NULL,
@@ -597,7 +597,7 @@ static void empty_files_and_zero_bytes_are_refused(void **state) {
     assert_int_equal(sp_problem_read((sp_file[]){core, time, nothing}, &problem, &error), KILTER_ERR_INPUT);
     assert_int_equal(sp_problem_read((sp_file[]){zero, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
     assert_string_equal(error.text, "zero:2: a byte 0 stands here, expected text");
-    core.size = (size_t)SP_FILE_BYTES_MAX + 1; /* refused before it is looked at */
+    core.size = (size_t)SP_FILE_BYTES_MAX + 1; /* refused before its bytes are read */
     assert_int_equal(sp_problem_read((sp_file[]){core, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
 }
 
@@ -620,7 +620,7 @@ static void long_and_unprintable_names_stay_short_in_errors(void **state) {
     free(text);
 }
 
-/* Properties: whatever is lost or damaged, there is a problem or an error with file and line. */
+/* Properties: lost or damaged bytes give a problem, or an error with file and line. */
 
 static void read_damaged(const sp_file file[3]) {
     sp_problem *problem = NULL;
@@ -646,7 +646,8 @@ static void every_cut_of_a_file_is_a_problem_or_an_error(void **state) {
         for (int f = 0; f < 3; f++) {
             for (size_t size = 0; size <= whole[f].size; size++) {
                 sp_file file[] = {whole[0], whole[1], whole[2]};
-                char *cut = malloc(size + 1); /* its end is where a sanitizer watches */
+                char *cut =
+                    malloc(size + 1); /* an exact copy, so that a sanitizer sees reads beyond the end */
                 memcpy(cut, whole[f].data, size);
                 file[f].data = cut;
                 file[f].size = size;
@@ -666,7 +667,7 @@ static void every_damaged_byte_is_a_problem_or_an_error(void **state) {
         for (int f = 0; f < 3; f++) {
             char *copy = malloc(whole[f].size);
             for (size_t at = 0; at < whole[f].size; at++) {
-                for (size_t b = 0; b < sizeof BYTE; b++) { /* with the 0 at the end */
+                for (size_t b = 0; b < sizeof BYTE; b++) { /* including the 0 at the end */
                     memcpy(copy, whole[f].data, whole[f].size);
                     copy[at] = BYTE[b];
                     sp_file file[] = {whole[0], whole[1], whole[2]};
@@ -681,7 +682,7 @@ static void every_damaged_byte_is_a_problem_or_an_error(void **state) {
 
 static void a_tree_that_multiplies_is_refused(void **state) {
     (void)state;
-    /* 6000 numbers in the first outcome, taken over by 6000 others: 36 million values. */
+    /* 6000 numbers in the first outcome, inherited by 6000 others: 36 million values. */
     sp_buffer core = {0}, stoch = {0};
     char line[80];
     sp_put_bytes(&core, "ROWS\n N C\n L A\n", 15);

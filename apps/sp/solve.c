@@ -8,7 +8,7 @@
 
 /* ---- the start ---- */
 
-/* Rounding may leave a solution beside its bounds. */
+/* Copy the first stage's columns; rounding may put a solution outside its bounds. */
 static void copy_first_stage(const sp_problem *problem, const sp_table *table, double *x) {
     const sp_stage *stage = &problem->stage[0];
     for (int j = 0; j < stage->columns; j++)
@@ -19,10 +19,11 @@ static kilter_status no_memory_to_check(kilter_error *error) {
     return sp_fail(error, KILTER_ERR_MEMORY, "checking an optimum: memory ran out; sample fewer scenarios");
 }
 
-/* A reduced cost as large is what CLP takes for none. */
+/* CLP treats a reduced cost up to this size as zero. */
 static const double NO_PRICE = 1e-7;
 
-/* What column j adds to the least cost. Where nothing bounds it, rounding is weighed by where it stands. */
+/* Return column j's term of the least cost. For an infinite bound, use the column's value, because the price
+ * is only rounding. */
 static double least_of_column(const sp_program *program, const double *duals, int j, double at) {
     double price = program->cost[j], size = 1 + fabs(price);
     for (int k = program->matrix.start[j]; k < program->matrix.start[j + 1]; k++) {
@@ -40,9 +41,8 @@ static double side_of(const sp_program *program, int row, double dual) {
     return dual > 0 ? program->row_lower[row] : program->row_upper[row];
 }
 
-/* What the duals prove by themselves, whatever CLP says of its point: no point costs less. Any duals prove
- * something, but one that asks for an infinite side, as rounding leaves some, proves nothing: it counts as 0.
- * KILTER_ERR_MEMORY. */
+/* Compute the lower bound on the cost that the duals prove, independent of CLP's point. A dual that needs an
+ * infinite side, which rounding can cause, counts as 0. KILTER_ERR_MEMORY. */
 static kilter_status least_cost(const sp_program *program, const sp_table *table, double *least,
                                 kilter_error *error) {
     double *duals = calloc((size_t)program->rows + 1, sizeof *duals);
@@ -60,11 +60,11 @@ static kilter_status least_cost(const sp_program *program, const sp_table *table
     return KILTER_OK;
 }
 
-/* A row may be missed by as much of the numbers that meet in it, at least of 1, as a decision may (--at). */
+/* A row may be missed by this fraction of its terms, at least of 1, as for a decision (--at). */
 static const double MISSED = 1e-6;
 
-/* Does the point, put back within its bounds, keep the rows? What a column is beside its bound CLP takes for
- * nothing, and a large entry makes much of. KILTER_ERR_MEMORY. */
+/* Does the point, moved within its bounds, satisfy the rows? CLP ignores a small distance from a bound, which
+ * a large entry magnifies. KILTER_ERR_MEMORY. */
 static kilter_status keeps_rows(const sp_program *program, const sp_table *table, bool *kept,
                                 kilter_error *error) {
     double *activity = calloc(2 * (size_t)program->rows + 1, sizeof *activity);
@@ -89,14 +89,14 @@ static kilter_status keeps_rows(const sp_program *program, const sp_table *table
 }
 
 typedef struct optimum {
-    sp_lp_status status; /* the rest is there where it is SP_LP_OPTIMAL */
-    double *x;           /* the caller's: the columns of the first stage */
-    double objective;    /* the cost without the problem's constant */
-    double cost, least;  /* least: what the duals prove */
-    bool kept;           /* the rows */
+    sp_lp_status status; /* the other members are valid if this is SP_LP_OPTIMAL */
+    double *x;           /* columns of the first stage; memory of the caller */
+    double objective;    /* cost without the problem's constant */
+    double cost, least;  /* least: lower bound that the duals prove */
+    bool kept;           /* the point satisfies the rows */
 } optimum;
 
-/* What CLP takes for an optimum will do. */
+/* accept what CLP takes for an optimum */
 static const double ANY_GAP = INFINITY;
 
 static bool is_proven(const optimum *found, double gap) {
@@ -113,8 +113,7 @@ static kilter_status take_optimum(const sp_problem *problem, const sp_program *p
     return status ? status : keeps_rows(program, table, &found->kept, error);
 }
 
-/* What is not proven to the gap is solved more exactly, once: there and at the bounds CLP's tolerances were
- * too wide. */
+/* If the gap is not proved, solve once more and more exactly: CLP's tolerances were too wide. */
 static kilter_status prove(const sp_problem *problem, const sp_program *program, double gap, sp_table *table,
                            optimum *found, kilter_error *error) {
     kilter_status status = take_optimum(problem, program, table, found, error);
@@ -123,7 +122,7 @@ static kilter_status prove(const sp_problem *problem, const sp_program *program,
     return take_optimum(problem, program, table, found, error);
 }
 
-/* Solve a program that has the first stage's columns first. The program is freed. */
+/* Solve a program whose first columns are those of the first stage, and free it. */
 static kilter_status solve_program(const sp_problem *problem, sp_program *program, double gap, double *x,
                                    optimum *found, kilter_error *error) {
     sp_table *table = NULL;
@@ -138,7 +137,7 @@ static kilter_status solve_program(const sp_problem *problem, sp_program *progra
     return status;
 }
 
-/* What is left to ask is whether there is any point. */
+/* Drop the costs, to ask only whether there is any point. */
 static void forget_costs(sp_program *program) {
     memset(program->cost, 0, (size_t)program->columns * sizeof *program->cost);
 }
@@ -219,7 +218,7 @@ struct sp_solving {
     sp_step step;
 };
 
-/* Cuts of a candidate were taken. */
+/* Continue after cuts of a candidate were taken. */
 static kilter_status go_on(sp_solving *s, int slot, int *next, kilter_error *error) {
     kilter_status status = sp_master_next(s->master, slot, &s->step, next, error);
     int before = s->progress->evaluated;
@@ -276,7 +275,7 @@ static double larger(double most, double side) {
     return isfinite(side) ? fmax(most, fabs(side)) : most;
 }
 
-/* The largest side of a row or column, at least 1. */
+/* Return the largest side of a row or column, at least 1. */
 static double largest_side(const sp_problem *problem) {
     double most = 1;
     for (const sp_stage *stage = problem->stage; stage < problem->stage + 2; stage++) {
@@ -292,14 +291,15 @@ static double largest_side(const sp_problem *problem) {
     return most;
 }
 
-/* Decisions that go on for ever end in rounding, at whatever it stops first. It may look like an optimum. */
+/* Are the decisions unbounded? Then rounding stops the method somewhere, and the outcome may look like an
+ * optimum. */
 static bool runs_away(const sp_problem *problem, const sp_master *master, kilter_status status) {
     if (status == KILTER_OK)
         return is_far(problem, sp_master_incumbent(master), largest_side(problem));
     return master && status == KILTER_ERR_TASK && is_far(problem, sp_master_candidate(master, 0), 1);
 }
 
-/* By the deterministic equivalent. */
+/* Does the deterministic equivalent fall without limit? */
 static bool falls_for_ever(const sp_problem *problem, const sp_sampling *sampling) {
     sp_program program;
     sp_table *table = NULL;
@@ -365,7 +365,7 @@ static kilter_status is_infeasible(const sp_sampling *sampling, kilter_error *er
                    (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed);
 }
 
-/* Why there is no optimum. */
+/* Return the error that says why there is no optimum. */
 static kilter_status no_optimum(const sp_problem *problem, const sp_sampling *sampling, sp_lp_status solved,
                                 double *x, kilter_error *error) {
     kilter_status status = start_from_first_stage(problem, x, error);
@@ -421,15 +421,15 @@ kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *s
         sp_solution_free(&made);
         return status;
     }
-    double lower = fmin(found.cost, found.least); /* rounding may put it above */
+    double lower = fmin(found.cost, found.least); /* rounding may put the bound above the cost */
     made.progress = (sp_progress){.upper = found.cost, .model = lower, .lower = lower};
     *solution = made;
     return KILTER_OK;
 }
 
-/* More clusters take fewer candidates and more of the master's time, which matters less the longer a
- * candidate takes: on ssn, N = 10 000 from a warm start, 100, 200 and 400 take 45, 33 and 24 s of CPU time
- * for 35, 22 and 16 candidates. */
+/* Return the number of clusters. More clusters need fewer candidates and more time in the master, which
+ * matters less if a candidate takes long: on ssn, N = 10 000 from a warm start, 100, 200 and 400 clusters
+ * need 35, 22 and 16 candidates and 45, 33 and 24 s of CPU time. */
 int sp_clusters_for(uint64_t scenarios) {
     enum { FEWEST = 200, MOST = 400, SCENARIOS_EACH = 25 };
     uint64_t clusters = scenarios / SCENARIOS_EACH;

@@ -13,56 +13,57 @@
 #include "job.h"
 #include "support.h"
 
-/* What the farm is asked to do for each cluster. */
+/* The orders for a run's clusters. */
 typedef struct orders {
-    sp_order order;       /* of the run under way */
+    sp_order order;       /* order of the current run */
     sp_buffer input;      /* the order packed */
-    kilter_bytes *inputs; /* one for each cluster, all the same */
+    kilter_bytes *inputs; /* an input for each cluster, all the same */
     size_t inputs_room;
     sp_buffer files; /* shared data of all runs */
     bool files_sent;
-    uint64_t series; /* of the farm's runs: clusters whose scenarios' bases workers keep; 0: they keep none */
+    uint64_t series; /* series of runs: number of clusters whose scenarios' bases are kept; 0: none */
 } orders;
 
-/* Why the solve cannot go on. */
+/* Errors that end the solve. */
 typedef struct failures {
-    kilter_error task; /* of the lowest task that failed */
-    uint64_t number;   /* of that task */
-    kilter_error next; /* why no further candidates are made */
+    kilter_error task; /* error of the lowest failed task */
+    uint64_t number;   /* number of that task */
+    kilter_error next; /* why no more candidates are made */
 } failures;
 
-/* Candidates evaluated side by side in one run of the farm. */
+/* Candidates evaluated at the same time in one run of the farm. */
 typedef struct basket {
     sp_solving *solving;
-    int *slot_of; /* [made] by the order in which they were made */
+    int *slot_of; /* [made], in the order in which candidates were made */
     uint64_t made, room;
 } basket;
 
-/* Where the time goes. */
+/* Times of the solve's parts. */
 typedef struct times {
-    double begun_s, farm_s, work_s; /* work_s: of all workers, at their mean speed */
+    double begun_s, farm_s, work_s; /* work_s: seconds of all workers, scaled to their mean speed */
 } times;
 
 typedef struct solver {
     kilter_farm *farm;
     sp_options options;
     sp_inputs in;
-    int columns; /* of stage 1 */
+    int columns; /* number of columns of stage 1 */
     sp_stages stages;
-    int clusters; /* of the present sample */
+    int clusters; /* clusters of the present sample */
     orders orders;
     failures failures;
     basket basket;
-    sp_master *master; /* with one candidate at a time */
-    sp_cut cut;        /* room for one */
-    double *costs;     /* by scenario, of the out-of-sample estimate */
-    bool watched;      /* a progress line is printed */
+    sp_master *master; /* used with one candidate at a time */
+    sp_cut cut;        /* memory for one cut */
+    double *costs;     /* by scenario of the out-of-sample estimate */
+    bool watched;      /* progress lines are printed */
     double first_gap, first_gap_s;
-    times all, stage;               /* of the whole command and of the present sample */
-    double ahead_s;                 /* the master's time while the farm's run is on */
-    uint32_t workers, last_workers; /* the most there were in a run, and those of the last one */
-    uint64_t evaluated, found;      /* scenarios, at candidates; of them began from their own basis */
-    sp_times times;                 /* the answer's, and so is: */
+    times all, stage;               /* times of the whole command and of the present sample */
+    double ahead_s;                 /* seconds of the master during the farm's run */
+    uint32_t workers, last_workers; /* most workers in a run, and those of the last run */
+    uint64_t evaluated,
+        found; /* scenarios evaluated for all candidates, and those of them that began from their own basis */
+    sp_times times; /* the answer's times */
     sp_solution solution;
 } solver;
 
@@ -135,7 +136,7 @@ static kilter_status write_program(const solver *s, const sp_program *program, c
     return sp_new_file_end(&file, error);
 }
 
-/* The first scenario of the failed task that gives no cut here either; UINT64_MAX: all do. */
+/* Find the first scenario of the failed task that fails here, too; UINT64_MAX: none does. */
 static uint64_t find_culprit(solver *s) {
     sp_span span =
         sp_cluster(s->orders.order.sampling.scenarios, s->orders.order.clusters, s->failures.number);
@@ -151,7 +152,7 @@ static uint64_t find_culprit(solver *s) {
     return culprit;
 }
 
-/* What could not be solved, for those who look into it. */
+/* Write the unsolved scenario to a file, for investigation. */
 static void write_culprit(solver *s) {
     char path[64];
     sp_program program;
@@ -166,7 +167,7 @@ static void write_culprit(solver *s) {
     sp_program_free(&program);
 }
 
-/* Have s->order carried out for every cluster. */
+/* Run s->order for every cluster. */
 static kilter_status run_order(solver *s, kilter_done_fn done, bool grows, kilter_error *error) {
     kilter_status status = pack_order(s, error);
     if (status)
@@ -200,7 +201,7 @@ static kilter_status run_order(solver *s, kilter_done_fn done, bool grows, kilte
     return s->failures.task.status;
 }
 
-/* ---- several candidates under way: one run of the farm, which grows ---- */
+/* ---- several candidates at a time: one growing run of the farm ---- */
 
 static kilter_status note_candidate(solver *s, int slot, kilter_error *error) {
     if (s->basket.made == s->basket.room) {
@@ -216,7 +217,7 @@ static kilter_status note_candidate(solver *s, int slot, kilter_error *error) {
     return pack_order(s, error);
 }
 
-/* The farm copies what it is given. */
+/* Add the candidate's tasks to the run; the farm copies the orders. */
 static kilter_status go_on_with(solver *s, int slot, kilter_error *error) {
     kilter_status status = note_candidate(s, slot, error);
     return status ? status
@@ -245,7 +246,7 @@ static void explore_on(const kilter_outcome *outcome, void *user) {
     s->ahead_s += now_s() - begun_s;
 }
 
-/* Cuts taken in the order of their tasks make the same candidates on any workers. */
+/* Cuts are taken in the order of their tasks, so that any workers give the same candidates. */
 static kilter_status explore(void *user, sp_solving *solving, kilter_error *error) {
     solver *s = user;
     s->basket.solving = solving;
@@ -268,7 +269,7 @@ static kilter_status evaluate(void *user, sp_master *master, kilter_error *error
 
 /* ---- the progress line ---- */
 
-/* As the gap has shrunk by the same factor in the same time so far. */
+/* Estimate the time left: the gap shrinks at the same rate as so far. */
 static double time_left_s(solver *s, double gap) {
     if (!isfinite(gap) || !(gap > 0))
         return NAN;
@@ -296,8 +297,9 @@ static bool takes_all(const solver *s) {
     return s->options.grow.count == 0 && s->options.scenarios == 0;
 }
 
-/* A sample a tenth as large gives a start from which a few candidates are enough: on ssn a third of the time
- * from the mean scenario's (5000 scenarios: 19 s of CPU against 71), on storm two thirds. */
+/* Plan a sample of a tenth of the size to start from, so that few candidates are needed: on ssn a third of
+ * the time of a start from the mean scenario (5000 scenarios: 19 s of CPU against 71), on storm two thirds.
+ */
 static void climb_to(sp_stages *stages, uint64_t scenarios, int room) {
     enum { RATIO = 10, FEWEST = 50, LARGER = 2 };
     uint64_t least = stages->count > 0 ? LARGER * stages->scenarios[stages->count - 1] : FEWEST;
@@ -353,10 +355,10 @@ static kilter_status check_whole(const solver *s, kilter_error *error) {
                    s->options.stoch, possible, SP_SCENARIOS_MAX);
 }
 
-/* Of the samples before the last, whose own optimum is not wanted. */
+/* Gap of the samples before the last, whose own optimum does not matter. */
 static const double STAGE_GAP = 1e-4;
 
-/* ssn, N = 1000, T from 10 to 1000: 23 + 2900/T candidates, within a sixth. */
+/* ssn, N = 1000, T from 10 to 1000: 23 + 2900/T candidates, within a sixth of it. */
 static const double CANDIDATES_SAVED = 126;
 
 double sp_candidates_with(uint64_t clusters, void *user) {
@@ -369,10 +371,10 @@ double sp_candidates_after(int candidates, int before, int clusters) {
     return fmax(1, candidates * ratio);
 }
 
-/* Far beyond what any problem was seen to take (at most some hundreds): it goes round in circles. */
+/* Far more candidates than any problem needs (some hundreds at most): the solve makes no progress. */
 enum { MOST_CANDIDATES = 20000 };
 
-/* By the times of the stages before. */
+/* Choose the number of clusters by the times of earlier stages. */
 static kilter_status choose_clusters(solver *s, uint64_t scenarios, kilter_error *error) {
     kilter_grain_options options = {.least = scenarios < SP_AUTO_LEAST ? scenarios : SP_AUTO_LEAST,
                                     .most = scenarios < SP_AUTO_MOST ? scenarios : SP_AUTO_MOST,
@@ -387,10 +389,10 @@ static kilter_status choose_clusters(solver *s, uint64_t scenarios, kilter_error
 
 static kilter_status set_clusters(solver *s, int stage, uint64_t scenarios, kilter_error *error) {
     bool by_time = s->options.clusters == SP_CLUSTERS_AUTO;
-    if (by_time && stage > 0 && s->options.basket == 1) /* runs that grow are no measure */
+    if (by_time && stage > 0 && s->options.basket == 1) /* growing runs give no measurement */
         return choose_clusters(s, scenarios, error);
     s->clusters = s->options.clusters && !by_time ? (int)s->options.clusters : sp_clusters_for(scenarios);
-    if (by_time && s->options.at) /* no times yet, and no smaller sample that could give them */
+    if (by_time && s->options.at) /* there are no times yet, and no smaller sample gives them */
         s->clusters *= 2;
     if ((uint64_t)s->clusters > scenarios)
         s->clusters = (int)scenarios;
@@ -404,7 +406,7 @@ static sp_times times_of(const solver *s, const sp_progress *progress) {
     return (sp_times){(all_s - farm_s) / progress->evaluated, farm_s / progress->evaluated};
 }
 
-/* The sample just solved. */
+/* Describe the sample just solved. */
 static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_error *error) {
     *b = (sp_benchmark){.scenarios = s->orders.order.sampling.scenarios,
                         .clusters = s->clusters,
@@ -416,7 +418,7 @@ static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_err
     return kilter_farm_program(s->farm, &b->program, error);
 }
 
-/* For the run record, which has what came of it, too. No forecast follows from results that were stored. */
+/* Record the forecast; the run record has the outcome as well. Stored results allow no forecast. */
 static void expect(solver *s, const sp_benchmark *b, uint64_t scenarios, int clusters, int candidates) {
     char reason[160];
     kilter_prediction p;
@@ -494,7 +496,7 @@ static kilter_status solve_stages(solver *s, kilter_error *error) {
 
 /* ---- out of sample ---- */
 
-/* Another seed, whose scenarios had no part in the decision. */
+/* Estimate with another seed, whose scenarios did not influence the decision. */
 static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_error *error) {
     uint64_t scenarios = s->options.check;
     s->costs = calloc(scenarios, sizeof *s->costs);
@@ -502,10 +504,11 @@ static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_err
         return no_memory(error);
     sp_benchmark solved;
     bool measured = !s->options.extensive && !take_benchmark(s, &solved, NULL);
-    s->orders.order = (sp_order){.wanted = SP_WANT_COSTS,
-                                 .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
-                                 .clusters = (scenarios + 24) / 25, /* below 25 a task's fixed costs show */
-                                 .x = s->solution.x};
+    s->orders.order =
+        (sp_order){.wanted = SP_WANT_COSTS,
+                   .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
+                   .clusters = (scenarios + 24) / 25, /* below 25 scenarios, a task's fixed costs matter */
+                   .x = s->solution.x};
     s->orders.series = 0;
     if (measured)
         expect(s, &solved, scenarios, (int)s->orders.order.clusters, 1);
@@ -531,7 +534,7 @@ static kilter_status write_mps(const solver *s, kilter_error *error) {
     return status;
 }
 
-/* As --at and --start read it. */
+/* Write the decision in the format that --at and --start read. */
 static kilter_status write_decision(const solver *s, kilter_error *error) {
     sp_new_file file;
     kilter_status status = sp_new_file_open(s->options.decision, &file, error);
@@ -587,17 +590,16 @@ static kilter_status prepare(solver *s, kilter_error *error) {
     return s->orders.files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
 }
 
-/* Whether they are chosen by times, which are other ones when the solve is started again. */
+/* Decide whether to choose clusters by times, which differ when the solve is started again. */
 static kilter_status decide_about_clusters(solver *s, kilter_error *error) {
     bool resumes = kilter_farm_resumes(s->farm);
     if (s->options.clusters == 0 && s->options.fast && !resumes)
         s->options.clusters = SP_CLUSTERS_AUTO;
     if (s->options.clusters != SP_CLUSTERS_AUTO || !resumes)
         return KILTER_OK;
-    return sp_fail(
-        error, KILTER_ERR_USAGE,
-        "reading the command line: --clusters auto goes by measured times, --resume wants the same "
-        "clusters every time; give a number of clusters");
+    return sp_fail(error, KILTER_ERR_USAGE,
+                   "reading the command line: --clusters auto depends on measured times, but --resume needs "
+                   "the same clusters every time; give a number of clusters");
 }
 
 static kilter_status solve_and_print(solver *s, kilter_error *error) {
@@ -612,7 +614,7 @@ static kilter_status solve_and_print(solver *s, kilter_error *error) {
         status = solve_stages(s, error);
     if (status)
         return status;
-    kilter_error later = {.status = KILTER_OK}; /* what comes after the solve takes no answer away */
+    kilter_error later = {.status = KILTER_OK}; /* errors after the solve do not prevent the answer */
     if (s->options.decision)
         write_decision(s, &later);
     bool checked = check && !check_decision(s, &estimate, later.status ? NULL : &later);
@@ -642,8 +644,8 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 
 /* ---- predicting ---- */
 
-/* The last of its samples counts, as it is the last that takes long; the first tells what a cold start needs.
- */
+/* Measure a solve here. The last sample counts because it takes longest; the first shows the cost of a cold
+ * start. */
 static kilter_status measure(solver *s, uint64_t scenarios, sp_benchmark *b, kilter_error *error) {
     s->options.scenarios = scenarios;
     kilter_status status = prepare(s, error);

@@ -1,26 +1,25 @@
-/* kilter-sp solve: the solver on a farm. One run of the farm is one candidate, one task one cluster of
- * scenarios, the shared data of all runs are the files. */
+/* kilter-sp solve: the solver on a farm. A run of the farm evaluates a candidate, a task is a cluster of
+ * scenarios, and the files are the shared data of all runs. */
 #ifndef SP_SOLVE_FARM_H
 #define SP_SOLVE_FARM_H
 
 #include "cli.h"
 #include "kilter/farm.h"
 
-/* arguments[0 … count): what follows "solve". Prints the answer. */
+/* Solve with arguments[0 … count), which follow "solve", and print the answer. */
 kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
 
-/* The samples that are solved on the way to one of so many scenarios. */
+/* Plan the samples to solve before one with `scenarios` scenarios. */
 sp_stages sp_stages_towards(uint64_t scenarios);
-sp_stages sp_stages_through(const sp_stages *asked); /* of several such, each larger than the one before */
+sp_stages sp_stages_through(const sp_stages *asked); /* as before several given samples, which grow */
 
-/* With SP_CLUSTERS_AUTO: from how many clusters to how many, and the candidates that so many take, in any
- * unit. */
+/* With SP_CLUSTERS_AUTO: the range of clusters, and a function for the number of candidates, in any unit. */
 enum { SP_AUTO_LEAST = 25, SP_AUTO_MOST = 1000 };
 double sp_candidates_with(uint64_t clusters, void *user);
-/* With so many clusters, by the same rule, where there were `candidates` with `before`. */
+/* Return the expected candidates with `clusters`, if `before` clusters needed `candidates`. */
 double sp_candidates_after(int candidates, int before, int clusters);
 
-/* Likewise what follows "predict". */
+/* Predict with the arguments that follow "predict". */
 kilter_status sp_predict_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
 
 #endif

@@ -41,9 +41,9 @@ static sp_sampling sample_of(uint64_t seed, uint64_t scenarios) {
     return (sp_sampling){SP_INDEPENDENT, seed, scenarios};
 }
 
-/* ---- problems by chance ---- */
+/* ---- random problems ---- */
 
-enum { MOST = 6 }; /* rows, and columns, of a stage */
+enum { MOST = 6 }; /* most rows, and columns, of a stage */
 
 typedef struct chance {
     uint64_t seed, drawn;
@@ -58,8 +58,7 @@ static void write_rows(FILE *core, chance *c, char kind, int rows) {
         fprintf(core, " %c %c%d\n", "LGE"[drawn_below(c, 3)], kind, i);
 }
 
-/* Entries −1, 0 and 1, whose sums cancel each other. Added to activity: what the column is in the rows at a
- * value of 0 to 2. */
+/* Write entries −1, 0 and 1, which may cancel. Add to `activity` the column's terms at a value of 0 to 2. */
 static void write_entries(FILE *core, chance *c, char name, int column, char kind, int rows, int *activity) {
     int at = drawn_below(c, 3);
     for (int i = 0; i < rows; i++) {
@@ -70,8 +69,8 @@ static void write_entries(FILE *core, chance *c, char name, int column, char kin
     }
 }
 
-/* Some decision keeps the rows of stage 1; P and Q meet those of stage 2, whatever was decided. No cost is
- * below 0. */
+/* Some decision keeps the rows of stage 1; P and Q meet those of stage 2 after any decision. No cost is below
+ * 0. */
 static void write_core(FILE *core, chance *c, int *rows, int *rhs) {
     int columns[2] = {1 + drawn_below(c, MOST), 2 + drawn_below(c, MOST)};
     fprintf(core, "ROWS\n N COST\n");
@@ -112,7 +111,7 @@ static sp_problem *problem_by_chance(uint64_t seed) {
     return read_texts(core, "PERIODS\n X0 A0 1\n Y0 B0 2\nENDATA\n", stoch);
 }
 
-/* ---- what it finds ---- */
+/* ---- solutions ---- */
 
 static void both_methods_agree(void **state) {
     (void)state;
@@ -162,8 +161,8 @@ static void whole_distributions_give_the_published_optimum(void **state) {
     }
 }
 
-/* By hand: plant 1 at half must, with plant 2, meet 11. A unit of plant 2 costs 5, two of plant 1 in its
- * place 6; but running plant 1 saves 3 a unit. */
+/* By hand: plant 1 at half and plant 2 must meet 11. A unit of plant 2 costs 5, two of plant 1 instead 6; but
+ * using plant 1 saves 3 a unit. */
 static void decisions_without_recourse_are_cut_off(void **state) {
     (void)state;
     sp_problem *problem = problem_of(2);
@@ -172,7 +171,7 @@ static void decisions_without_recourse_are_cut_off(void **state) {
         sp_solution s = solved((players){problem, all, .clusters = clusters}, 1e-9);
         assert_close(s.progress.upper, extensive_cost(problem, all), 1e-9);
         assert_true(s.x[0] / 2 + s.x[1] >= 11 - 1e-6);
-        assert_true(s.progress.scenario < 6); /* some decision on the way was cut off */
+        assert_true(s.progress.scenario < 6); /* an infeasible decision was cut off on the way */
         sp_solution_free(&s);
     }
     sp_problem_free(problem);
@@ -306,9 +305,9 @@ static void cuts_lie_below_what_they_cut(void **state) {
     assert_true(feasible > 100 && infeasible > 50);
 }
 
-/* ---- how it can end ---- */
+/* ---- ways to end ---- */
 
-/* By either method. */
+/* By both methods. */
 static void assert_fails(const char *core, const char *stoch, const char *text, const char *extensive_text) {
     sp_problem *problem = read_texts(core, "PERIODS\n X LIMIT 1\n Y NEED 2\nENDATA\n", stoch);
     players p = {problem, sample_of(1, 30), .clusters = 5};
@@ -345,7 +344,7 @@ static void hopeless_problems_are_told_apart(void **state) {
                  "the problem is unbounded: costs fall without limit");
 }
 
-/* CLP says of it that it is infeasible. */
+/* CLP calls it infeasible. */
 static void what_falls_for_ever_is_not_called_infeasible(void **state) {
     (void)state;
     sp_problem *problem = read_texts(
@@ -363,11 +362,11 @@ static void what_falls_for_ever_is_not_called_infeasible(void **state) {
     sp_problem_free(problem);
 }
 
-/* CLP's primal method goes round in circles here, for ever if it is let. */
+/* CLP's primal method cycles here and would not end. */
 static void a_solver_that_goes_round_in_circles_is_stopped(void **state) {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
-    skip(); /* the pivots of CLP, which is not Kilter's, take minutes then */
+    skip(); /* CLP's pivots then take minutes */
 #endif
     sp_problem *problem = read_texts(
         "ROWS\n N C\n G A0\n G A1\n L B0\n E B1\n L B2\n L B3\nCOLUMNS\n X0 C 1.5 A1 -3\n X0 B1 0.25 B2 "
@@ -412,7 +411,7 @@ static void an_answer_beside_its_rows_is_none(void **state) {
     assert_close(regions.progress.upper, cost, 2e-6);
     sp_solution_free(&regions);
     kilter_status status = sp_solve_extensive(problem, &sampling, 1e-6, &solution, &error);
-    if (!status) { /* by a CLP that does better */
+    if (!status) { /* a newer CLP may find the answer */
         assert_close(solution.progress.upper, cost, 2e-6);
         sp_solution_free(&solution);
     } else if (!strstr(error.text, "CLP's answer misses rows") && !strstr(error.text, "its duals prove")) {
@@ -425,8 +424,8 @@ static void an_answer_beside_its_rows_is_none(void **state) {
     sp_file_free(&stoch);
 }
 
-/* In the first a dual of 1e-17 asks for an infinite side; the others CLP solves to its tolerances, which are
- * too wide. The first cost is the other method's, the others are by hand. */
+/* In the first problem a dual of 1e-17 needs an infinite side; the others CLP solves to its tolerances, which
+ * are too wide. The first cost is the other method's, the others were computed by hand. */
 static void rounding_does_not_refuse_an_answer(void **state) {
     (void)state;
     static const char PERIODS[] = "PERIODS\n X0 A0 1\n Y0 B0 2\nENDATA\n";
@@ -442,12 +441,12 @@ static void rounding_does_not_refuse_an_answer(void **state) {
          " RHS B0 4 0.3333333333333333\n RHS B1 4.3 0.5\n RHS B1 1 0.5\n RHS B2 1 1\n RHS B3 3.5 0.25\n"
          " RHS B3 4 0.25\n RHS B3 1 0.25\n RHS B3 3.5 0.25\nENDATA\n",
          1},
-        /* 0.005 P1: Y0 is 1, Y5 0.002 at most */
+        /* 0.005 P1: Y0 is 1, Y5 at most 0.002 */
         {"ROWS\n N COST\n G A0\n G B0\n E B1\n G B3\nCOLUMNS\n X0 COST 1 A0 1\n Y0 B0 1 B1 1\n"
          " Y2 B0 1 B3 0.001\n Y5 B1 1 B3 1000\n P1 COST 0.005 B1 1\nRHS\n RHS B1 701\n"
          "RANGES\n RNG B0 1 B3 1\nENDATA\n",
          "INDEP DISCRETE\n RHS B3 1 1\nENDATA\n", 3.49999},
-        /* Y0 is 4, Q4 4e-6 at least */
+        /* Y0 is 4, Q4 at least 4e-6 */
         {"ROWS\n N COST\n L A0\n E A1\n G B0\n L B1\n E B2\n E B3\n L B4\nCOLUMNS\n X0 B2 1\n"
          " X1 A0 -0.001 A1 -1000\n X1 B2 -1000 B3 1000\n X1 B4 1\n X2 A1 1000 B0 -1000\n X3 A0 -1000 A1 "
          "1000\n"
@@ -463,7 +462,7 @@ static void rounding_does_not_refuse_an_answer(void **state) {
     }
 }
 
-/* Y1 falls for ever, by what CLP takes for nothing: a dual of 4e-8 that asks for an infinite side. */
+/* Y1 is unbounded by a slope that CLP treats as zero: a dual of 4e-8 needs an infinite side. */
 static void what_falls_for_ever_is_said_to(void **state) {
     (void)state;
     sp_problem *problem =
@@ -479,7 +478,7 @@ static void what_falls_for_ever_is_said_to(void **state) {
     sp_problem_free(problem);
 }
 
-/* What a column saves is less than the gap everywhere near: the bound must still be one on the whole. */
+/* The column saves less than the gap near the start: the bound must still hold for the whole problem. */
 static sp_problem *flat_problem(const char *cost, const char *bound) {
     char core[512];
     snprintf(core, sizeof core,
@@ -508,8 +507,8 @@ static void a_bound_holds_beyond_any_trust_region(void **state) {
     sp_problem_free(problem);
 }
 
-/* CLP takes what Z saves for nothing at any tolerance it has, and leaves it at 0: the deterministic
- * equivalent's answer is not passed off as an optimum. */
+/* CLP treats the saving of Z as zero at any tolerance and leaves Z at 0: the deterministic equivalent's
+ * answer must not be called optimal. */
 static void what_the_duals_do_not_prove_is_no_optimum(void **state) {
     (void)state;
     sp_problem *problem = flat_problem("-1e-13", "UP B Z 1e17");
@@ -524,7 +523,8 @@ static void what_the_duals_do_not_prove_is_no_optimum(void **state) {
     sp_problem_free(problem);
 }
 
-/* A miss smaller than the master can see does not keep it turning on the spot. */
+/* A violation below the master's tolerance ends the solve with an error; the master does not loop for ever.
+ */
 static void a_candidate_that_misses_by_a_hair_is_said(void **state) {
     (void)state;
     sp_problem *problem = problem_of(2);
@@ -542,12 +542,12 @@ static void a_candidate_that_misses_by_a_hair_is_said(void **state) {
         status = sp_master_next(master, 0, &step, &slot, &error);
     }
     assert_int_equal(status, KILTER_ERR_TASK);
-    assert_non_null(strstr(error.text, "scenario 7 cannot be met by a hair"));
+    assert_non_null(strstr(error.text, "scenario 7 is infeasible by less than CLP's tolerance"));
     sp_master_free(master);
     sp_problem_free(problem);
 }
 
-/* Nor does a gap smaller than the master can see: each cut lies above its θ by less. */
+/* The same for a gap below the master's tolerance: each cut lies above its θ by less. */
 static void a_gap_below_the_tolerance_is_said(void **state) {
     (void)state;
     sp_problem *problem = problem_of(0);
@@ -566,7 +566,7 @@ static void a_gap_below_the_tolerance_is_said(void **state) {
         flat.value = 100 + 1e-8;
     }
     assert_int_equal(status, KILTER_ERR_TASK);
-    assert_non_null(strstr(error.text, "is less than CLP tells apart; ask for a larger --gap"));
+    assert_non_null(strstr(error.text, "is below CLP's tolerance; ask for a larger --gap"));
     sp_master_free(master);
     sp_problem_free(problem);
 }
@@ -623,7 +623,7 @@ static sp_job *job_of(const char *const names[4]) {
     return job;
 }
 
-/* Carrying out an order leaves no trace in the next one's answer. */
+/* Carrying out an order does not change the next order's answer. */
 static void orders_are_carried_out_the_same_in_any_order(void **state) {
     (void)state;
     enum { ORDERS = 40 };
@@ -682,7 +682,7 @@ static void damaged_orders_are_refused(void **state) {
 
 /* ---- MPS ---- */
 
-/* As another reader finds the program; `optimum` may be NULL. Returns CLP's status. */
+/* Solve the program as another reader finds it; `optimum` may be NULL. Return CLP's status. */
 static int solved_elsewhere(const sp_problem *problem, const sp_program *program, double *optimum) {
     Clp_Simplex *model = read_elsewhere(problem, program);
     Clp_primal(model, 0);
@@ -693,7 +693,7 @@ static int solved_elsewhere(const sp_problem *problem, const sp_program *program
     return status;
 }
 
-/* Frees the problem. */
+/* frees the problem */
 static void assert_read_alike(sp_problem *problem, sp_sampling sampling) {
     sp_program program;
     double optimum;
@@ -710,7 +710,7 @@ static void another_reader_finds_the_same_optimum(void **state) {
         assert_read_alike(problem_of(i), sample_of(6, 8));
 }
 
-/* Stage 1 has the names that stage 2 would have by its scenarios, and the objective's. */
+/* Stage 1 uses names that stage 2 would have with its scenarios, and the objective's name. */
 static void names_that_are_written_are_unlike_each_other(void **state) {
     (void)state;
     static const char CORE[] =
@@ -722,7 +722,7 @@ static void names_that_are_written_are_unlike_each_other(void **state) {
     assert_read_alike(read_texts(CORE, PERIODS, STOCH), sample_of(1, 4));
 }
 
-/* Scenario by scenario: what cannot be met here, or falls without limit, does so there. */
+/* In every scenario, what is infeasible or unbounded here is so there. */
 static void a_scenario_that_is_written_shows_its_trouble_again(void **state) {
     (void)state;
     static const char PLAIN[] =

@@ -1,5 +1,5 @@
-/* A linear program whose rows come and go, and whose column bounds move: each solve starts from the basis of
- * the last one. Not for two threads at once. */
+/* A linear program whose rows and column bounds change. Each solve starts from the basis of the last. Two
+ * threads must not share one. */
 #ifndef SP_TABLE_H
 #define SP_TABLE_H
 
@@ -19,24 +19,24 @@ void sp_table_bound(sp_table *table, int column, double lower, double upper);
 
 /* Append the rows. */
 kilter_status sp_table_add(sp_table *table, const sp_rows *rows, kilter_error *error);
-/* Rows behind a dropped one move up. */
+/* Drop rows; the rows after them move up. */
 kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error);
 
-/* What follows from the program's own data (claim.h), up to rounding; else SP_LP_STOPPED. */
+/* Solve, and check the answer against the program's own data (claim.h), up to rounding; SP_LP_STOPPED if the
+ * check fails. */
 sp_lp_status sp_table_solve(sp_table *table);
-sp_lp_status sp_table_solve_once(sp_table *table); /* a large program, with presolve */
-/* The program as it is: why it has no answer, SP_LP_INFEASIBLE or SP_LP_UNBOUNDED; SP_LP_STOPPED: not known.
- */
+sp_lp_status sp_table_solve_once(sp_table *table); /* for a large program; uses presolve */
+/* Find out why the program has no answer: SP_LP_INFEASIBLE or SP_LP_UNBOUNDED; SP_LP_STOPPED: not known. */
 sp_lp_status sp_table_without_answer(sp_table *table);
-/* Once more, from the basis of the last solve, as exactly as CLP can. */
+/* Solve again from the basis of the last solve, as exactly as CLP can. */
 sp_lp_status sp_table_solve_exactly(sp_table *table);
 
-/* Of the last solve, when it was optimal. */
+/* Return the objective of the last solve, which must have been optimal. */
 double sp_table_objective(const sp_table *table);
 const double *sp_table_point(const sp_table *table);    /* by column */
 const double *sp_table_duals(const sp_table *table);    /* by row */
-const double *sp_table_reduced(const sp_table *table);  /* reduced costs, by column */
-bool sp_table_is_slack(const sp_table *table, int row); /* the row is basic: it holds nothing back */
+const double *sp_table_reduced(const sp_table *table);  /* reduced costs by column */
+bool sp_table_is_slack(const sp_table *table, int row); /* Is the row basic, and so not active? */
 
 #ifdef __cplusplus
 }

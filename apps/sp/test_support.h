@@ -1,4 +1,4 @@
-/* What the tests of kilter-sp share. Include after cmocka.h. */
+/* Helpers of kilter-sp's tests. Include after cmocka.h. */
 #ifndef SP_TEST_SUPPORT_H
 #define SP_TEST_SUPPORT_H
 
@@ -29,11 +29,11 @@ static inline sp_file load(const char *folder, const char *name) {
     kilter_error error = {.text = ""};
     if (sp_file_load(path, &file, &error))
         fail_msg("%s", error.text);
-    file.name = name; /* the path's buffer ends here */
+    file.name = name; /* the path's buffer ends with this block */
     return file;
 }
 
-/* A problem of the given files and the decision `at` (NULL: none). */
+/* Return the problem of the given files and the decision `at` (NULL: none). */
 static inline sp_problem *load_problem(const char *folder, const char *const names[4], double **x) {
     sp_file file[4] = {{0}};
     kilter_error error = {.text = ""};

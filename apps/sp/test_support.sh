@@ -1,4 +1,4 @@
-# What the tests of kilter-sp from outside share; read by them with their arguments: KILTER-SP PROBLEMS [MPIEXEC]
+# Shared by kilter-sp's tests of the command line, which read it with their arguments: KILTER-SP PROBLEMS [MPIEXEC]
 # shellcheck shell=bash disable=SC2034 # they use the variables
 sp=$1
 lands=$2/lands
@@ -22,13 +22,13 @@ complain() {
     failed=1
 }
 
-# A test that calls what is not there ends. bash asks in a process of its own, which cannot set `failed`.
+# A missing command ends the test. bash reports it in a process of its own, which cannot set `failed`.
 command_not_found_handle() {
     echo "FAILED: $1: there is no such command" >&2
     kill $$
 }
 
-# Of what stands in $work/out: what must not depend on workers …
+# From $work/out: the parts that must not depend on workers …
 answer() {
     grep -o '"[a-z]*_bits": "[^"]*"\|"candidates": [0-9]*\|"decision": \[[^]]*\]' "$work/out"
 }
@@ -38,7 +38,7 @@ cost() {
     sed -n 's/.*"cost": \([^,]*\),.*/\1/p' "$work/out"
 }
 
-# expect NAMES…: the answer there is, with all of these, is that of the calls that follow
+# expect NAMES…: the present answer, named by these, is expected of the following calls
 expect() {
     expected=$(answer)
     for name; do
@@ -46,7 +46,7 @@ expect() {
     done
 }
 
-# check WORDS…: what they name gave the expected answer
+# check WORDS…: the named call gave the expected answer
 check() {
     [ "$(answer)" = "$expected" ] || complain "$* gives $(answer) $(cat "$work/err"), expected $expected"
 }
@@ -64,12 +64,12 @@ children_of() {
     cat "/proc/$1/task/$1/children" 2>/dev/null
 }
 
-# false of a process that has ended and is waited for, too
+# false for a process that has ended and was waited for
 runs() {
     grep -q '^State:.[^XZ]' "/proc/$1/status" 2>/dev/null
 }
 
-# kill_a_worker MASTER: as soon as it has one; workers are children of the master's only child
+# kill_a_worker MASTER: kill its first worker; workers are children of the master's only child
 kill_a_worker() {
     while runs "$1"; do
         for supervisor in $(children_of "$1"); do
@@ -81,12 +81,12 @@ kill_a_worker() {
     complain "no worker to kill"
 }
 
-# What --resume FILE has stored, in bytes; it only grows while a master lives.
+# Bytes that --resume FILE has stored; they only grow while a master lives.
 stored() {
     cat "$1" "$1-wal" 2>/dev/null | wc -c
 }
 
-# until_stored FILE BYTES MASTER: it got so far, or ended
+# until_stored FILE BYTES MASTER: wait until this much is stored or the master has ended
 until_stored() {
     until [ "$(stored "$1")" -gt "$2" ] || ! runs "$3"; do
         :

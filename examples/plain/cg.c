@@ -1,5 +1,5 @@
-/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with a rim of 0; two dot products
- * a step. The rows are distributed, each rank has the row before its own and the one after. */
+/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with boundary value 0, two dot
+ * products a step. The rows are distributed; each rank also has the row before and the row after its own. */
 #include "examples/loop_program.h"
 
 /* A·u in row i, of the five-point Laplacian with a rim of 0. */
@@ -72,7 +72,7 @@ static bool is_near(size_t count, const double *a, const double *b) {
     return true;
 }
 
-typedef struct part { /* of the rows, on this rank */
+typedef struct part { /* this rank's part of the rows */
     size_t lo, own;
     int before, after;
 } part;
@@ -83,7 +83,7 @@ static double sum(double here) {
     return all;
 }
 
-/* p has rows lo − 1 … lo + own. */
+/* Exchange the outer rows; p has rows lo − 1 … lo + own. */
 static void exchange(const part *at, size_t n, double p[][n]) {
     MPI_Request requests[4];
     MPI_Status statuses[4];

@@ -1,8 +1,7 @@
-/* filter [N [FRAMES]] [--picture FILE.pgm] [--output FILE.pgm]: takes the salt and pepper out of pictures
- * that come from a bad camera one after the other, by an adaptive median filter. Where there is much noise
- * its window grows, so that rows cost differently, and the noise wanders from frame to frame. Without
- * --picture the program draws one of N×N points. Rows are distributed, and a frame's rows are needed REACH
- * beyond a rank's own. */
+/* filter [N [FRAMES]] [--picture FILE.pgm] [--output FILE.pgm]: remove salt-and-pepper noise from a series of
+ * pictures with an adaptive median filter. Its window grows where there is much noise, so rows differ in
+ * cost, and the noise moves from frame to frame. Without --picture the program draws one of N×N points. The
+ * rows are distributed; a rank also needs REACH rows on each side of its own. */
 #include "examples/loop_program.h"
 #include "examples/picture.h"
 

@@ -1,4 +1,4 @@
-/* matmul [N [SWEEPS]]: A ← A·B, again and again; the rows of A are distributed, B is everywhere. */
+/* matmul [N [SWEEPS]]: A ← A·B, repeated. The rows of A are distributed; every rank has B. */
 #include "examples/loop_program.h"
 
 static void start_row(size_t n, size_t i, double *a) {

@@ -1,6 +1,6 @@
-/* pipeline [N [SWEEPS]] [--block B]: successive over-relaxation of an N×N grid with a fixed rim in the order
- * of rows and columns, so that each point needs the new values above it and to the left. The rows are
- * distributed, and the ranks work as a pipeline on blocks of B columns. */
+/* pipeline [N [SWEEPS]] [--block B]: successive over-relaxation of an N×N grid with a fixed boundary, in the
+ * order of rows and columns: each point needs the new values above it and to the left. The rows are
+ * distributed, and the ranks form a pipeline on blocks of B columns. */
 #include "examples/loop_program.h"
 
 static const double OMEGA = 1.5;

@@ -77,7 +77,7 @@ static void profiles_change_speeds(void **state) {
     }
 }
 
-/* Each bad description with the column and the words of its error. */
+/* Each invalid description, with the column and the text of its error. */
 static void what_cannot_be_a_platform_is_refused(void **state) {
     (void)state;
     static const struct {

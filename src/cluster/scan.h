@@ -1,4 +1,4 @@
-/* Inside of room cluster: read a description from left to right. The first part that does not fit is the
+/* Private to room cluster: read a description from left to right. The first part that does not fit is the
  * error, with its column; after it every read returns 0 and changes nothing. */
 #ifndef KL_CLUSTER_SCAN_H
 #define KL_CLUSTER_SCAN_H

@@ -16,7 +16,7 @@ struct kl_tuner {
     struct sockaddr_un address;
     socklen_t address_size;
     int fd;
-    bool ended; /* the farm said so */
+    bool ended; /* the farm announced its end */
     double patience_s;
     kl_buffer request;
     uint8_t reply[KL_REPLY_BYTES_MOST];
@@ -54,7 +54,7 @@ static void leave(kl_tuner *t) {
     t->fd = -1;
 }
 
-/* When a farm is gone, anybody may listen under its name. */
+/* Connect to the farm's socket. After a farm has ended, any user may listen under its name. */
 static bool reach(kl_tuner *t) {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -66,7 +66,7 @@ static bool reach(kl_tuner *t) {
 }
 
 static kilter_status enter(kl_tuner *t, kilter_error *error) {
-    /* connecting waits where many others do, and sending where a request was not read yet */
+    /* connecting waits while many clients connect, sending while an earlier request is unread */
     struct timeval patience = {.tv_sec = (time_t)t->patience_s,
                                .tv_usec = (suseconds_t)(1e6 * fmod(t->patience_s, 1))};
     t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -84,7 +84,7 @@ kilter_status kl_tuner_attach(const char *name, double patience_s, kl_tuner **tu
     kilter_status status = kl_control_address(name, &t->address, &t->address_size)
                                ? enter(t, error)
                                : kl_fail(error, KILTER_ERR_INPUT,
-                                         "attaching at '%.120s': it is no name of a farm's socket", name);
+                                         "attaching at '%.120s': not the name of a farm's socket", name);
     if (status == KILTER_OK)
         *tuner = t;
     else
@@ -104,18 +104,18 @@ bool kl_tuner_ended(const kl_tuner *t) {
     return t->ended;
 }
 
-/* What the farm sent, or 0: it closed the connection. */
+/* Wait for the farm's reply. Return its length, or 0 if the farm closed the connection. */
 static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *error) {
     double left_s;
     while ((left_s = until_s - kl_monotonic_s()) > 0) {
         struct pollfd wanted = {.fd = t->fd, .events = POLLIN};
         if (poll(&wanted, 1, (int)(1e3 * left_s) + 1) <= 0)
-            continue; /* a signal, or the time is up */
+            continue; /* a signal came, or the time is up */
         ssize_t size = recv(t->fd, t->reply, sizeof t->reply, MSG_DONTWAIT | MSG_TRUNC);
         if (size < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
-            continue; /* what came before a reset is read after it */
+            continue; /* data sent before a reset can still be read */
         t->reply_size = size < 0 ? 0 : (size_t)size;
-        /* a longer one is cut, and so malformed */
+        /* a longer reply is cut and therefore malformed */
         if (t->reply_size > sizeof t->reply)
             t->reply_size = sizeof t->reply;
         return KILTER_OK;
@@ -123,7 +123,8 @@ static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *e
     return no_answer(t, error);
 }
 
-/* t->request → t->reply. A farm that runs closes a connection only to give its place to another tool. */
+/* Send t->request and read t->reply. A running farm closes a connection only to make room for another tool.
+ */
 static kilter_status exchange(kl_tuner *t, kilter_error *error) {
     double until_s = kl_monotonic_s() + t->patience_s;
     for (;;) {
@@ -145,10 +146,10 @@ static kilter_status malformed(const kl_tuner *t, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE,
                        "the farm speaks version %u and this tool %d; use the farm's kilter", version,
                        KL_CONTROL_VERSION);
-    return kl_fail(error, KILTER_ERR_INPUT, "what answers there is no farm");
+    return kl_fail(error, KILTER_ERR_INPUT, "the process at this socket is not a farm");
 }
 
-/* t->request → t->reply, which is no refusal. */
+/* Send t->request and read t->reply; a refusal is an error. */
 static kilter_status ask(kl_tuner *t, kilter_error *error) {
     if (t->request.failed)
         return kl_fail(error, KILTER_ERR_MEMORY, "asking the farm: memory ran out");

@@ -1,11 +1,11 @@
-/* Any bytes at all, read as each kind of message; what is read goes out and in again the same. */
+/* Read any bytes as each kind of message. A message that is accepted is written again as the same bytes. */
 #include <string.h>
 
 #include "control/talk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Bytes of a well-formed message are the only ones that mean it. */
+/* Check that writing the message gives the bytes it was read from. */
 static void must_be(kl_buffer *again, const uint8_t *data, size_t size) {
     if (again->failed || again->size != size || memcmp(again->data, data, size) != 0)
         __builtin_trap();

@@ -1,4 +1,4 @@
-/* The server with a farm made up, and clients that behave and that do not. */
+/* Test the server with a fake farm, and with well-behaved and misbehaving clients. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "control/talk.h"
 #include "sys/sys.h"
 
-static const double PATIENCE_S = 60; /* nothing here waits so long unless it fails */
+static const double PATIENCE_S = 60; /* a wait takes this long only if the test fails */
 
 typedef struct fake_farm {
     pthread_mutex_t lock;
@@ -87,7 +87,7 @@ static kl_tuner *attach(const fake_farm *f) {
     return tuner;
 }
 
-/* A connection of no tool. */
+/* Connect to the farm without the tool's code. */
 static int connect_raw(const fake_farm *f) {
     struct sockaddr_un address;
     socklen_t size;
@@ -161,7 +161,7 @@ static void the_socket_is_in_no_folder(void **state) {
     assert_null(strchr(name, '/'));
 }
 
-/* Anybody can reach it. */
+/* Every user of the machine can connect to the socket. */
 static void another_user_is_sent_away(void **state) {
     fake_farm *f = *state;
     if (geteuid() != 0) {
@@ -235,7 +235,7 @@ static void who_talks_too_long_is_dropped(void **state) {
     check_alive(f);
 }
 
-/* More than there are places: they come, ask or do not, and go without a word. */
+/* Open more connections than there are places; each ends without a message, with or without a request. */
 static void clients_that_die_leave_nothing(void **state) {
     fake_farm *f = *state;
     kl_buffer request = {0};
@@ -279,7 +279,8 @@ static void who_gave_its_place_to_others_is_answered(void **state) {
         close(idle[i]);
 }
 
-/* Asks and never reads: once the socket is full it is dropped, and nobody else waits meanwhile. */
+/* A client that sends requests and never reads is dropped when its socket is full; others are served
+ * meanwhile. */
 static void who_reads_no_answers_is_dropped(void **state) {
     fake_farm *f = *state;
     int fd = connect_raw(f);
@@ -348,7 +349,7 @@ static void an_end_is_told(void **state) {
     assert_int_equal(kl_tuner_attach(name, PATIENCE_S, &tuner, &error), KILTER_ERR_PEER);
 }
 
-/* Its request is still unread then, or is answered before: either way the end is told. */
+/* The farm ends before or after it reads the client's request; the client learns of the end in both cases. */
 static void an_end_is_told_to_who_has_just_asked(void **state) {
     (void)state;
     for (int round = 0; round < 50; round++) {
@@ -372,7 +373,7 @@ static void an_end_is_told_to_who_has_just_asked(void **state) {
     }
 }
 
-/* Of a process that is killed nobody tells. */
+/* A killed process sends no message of its end. */
 static void a_crash_is_told_from_an_end(void **state) {
     (void)state;
     int pipes[2];
@@ -405,7 +406,7 @@ static void a_crash_is_told_from_an_end(void **state) {
     close(pipes[1]);
 }
 
-/* Listens, and never answers. */
+/* The socket accepts connections and never answers. */
 static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     (void)state;
     char path[60];
@@ -426,7 +427,7 @@ static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     close(fd);
 }
 
-/* A farm that is gone has left its name to whoever takes it. */
+/* After a farm has ended, another user can listen under its name. */
 static void another_users_socket_is_not_attached_to(void **state) {
     (void)state;
     if (geteuid() != 0) {

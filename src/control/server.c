@@ -1,5 +1,5 @@
-/* The farm's side: one thread that answers one request of each client in turn, and then rests a moment, so
- * that a flood of requests costs the farm's machine little. Nothing here waits for a client. */
+/* The farm's side: one thread answers one request of each client in turn and then rests a moment, so that a
+ * flood of requests costs the farm's machine little. The thread never waits for a client. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -15,10 +15,11 @@
 #include "sys/sys.h"
 
 enum {
-    CLIENTS_MOST = 16, /* one more takes the place of the one not heard of for longest */
-    JOINING_MOST = 8,  /* in a round, so that those it has can say something before others take their place */
-    WAITING_MOST = 64, /* to be taken in */
-    PAUSE_MS = 5,      /* between two rounds of answers */
+    CLIENTS_MOST = 16, /* a further client replaces the one that has been silent for longest */
+    JOINING_MOST =
+        8, /* new clients in a round, so that present clients can send a request before they are replaced */
+    WAITING_MOST = 64, /* connections that wait to be accepted */
+    PAUSE_MS = 5,      /* pause between two rounds of answers */
     WAKE = 0,          /* places in `polled` */
     LISTENER = 1,
     CLIENTS = 2,
@@ -28,15 +29,15 @@ struct kl_control {
     kl_control_farm farm;
     char *name;
     pthread_t thread;
-    struct pollfd polled[CLIENTS + CLIENTS_MOST]; /* the server's thread's; fd −1: none */
-    uint64_t heard[CLIENTS_MOST], rounds;         /* the round each client was last heard in */
+    struct pollfd polled[CLIENTS + CLIENTS_MOST]; /* used by the server's thread; fd −1: none */
+    uint64_t heard[CLIENTS_MOST], rounds;         /* the round in which each client last sent something */
     kl_buffer reply;
     kl_control_state state;
 };
 
 /* --- clients --- */
 
-/* Anybody can reach the socket. */
+/* Is the client the farm's owner? Every user can connect to the socket. */
 static bool is_owner(int fd) {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -62,7 +63,7 @@ static void drop(kl_control *c, int client) {
     *p = (struct pollfd){.fd = -1};
 }
 
-/* false: nobody waits, or the program has all files open it may have. */
+/* Accept one client. Return false if no client waits, or the process has too many files open. */
 static bool take_in(kl_control *c) {
     int fd = accept4(c->polled[LISTENER].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
@@ -87,7 +88,7 @@ static void answer_taken(kl_control *c, kilter_status status, const char *answer
         kl_talk_put_refused(&c->reply, error);
 }
 
-/* Fills c->reply. */
+/* Write the answer to a request into c->reply. */
 static void answer(kl_control *c, const void *data, size_t size) {
     kl_control_setting setting;
     kl_control_drain drain;
@@ -118,7 +119,8 @@ static void answer(kl_control *c, const void *data, size_t size) {
     }
 }
 
-/* One request, if there is one. Who takes no answer, or talks too long, goes. */
+/* Serve one request of the client, if it has sent one. Drop a client that takes no answer or sends too much.
+ */
 static void serve(kl_control *c, int client) {
     uint8_t request[KL_REQUEST_BYTES_MOST];
     int fd = c->polled[CLIENTS + client].fd;
@@ -221,7 +223,7 @@ void kl_control_close(kl_control *c) {
         return;
     eventfd_write(c->polled[WAKE].fd, 1);
     pthread_join(c->thread, NULL);
-    /* By this a client tells an end from a crash. */
+    /* this message tells a client an end from a crash */
     kl_buffer_clear(&c->reply);
     kl_talk_put_ended(&c->reply);
     for (int i = CLIENTS; i < CLIENTS + CLIENTS_MOST && !c->reply.failed; i++)

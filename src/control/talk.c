@@ -19,7 +19,7 @@ kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version) {
     return *version == KL_CONTROL_VERSION && kind <= KL_TALK_ENDED ? (kl_talk)kind : KL_TALK_NONE;
 }
 
-/* Behind the head; `bad` when the message is of another kind. */
+/* Return a reader at the first byte after the header. Its `bad` is set if the message is not of this kind. */
 static kl_reader body_of(const void *data, size_t size, kl_talk kind) {
     kl_reader r = kl_reader_of(data, size);
     uint32_t version;
@@ -80,7 +80,7 @@ void kl_talk_put_drain(kl_buffer *out, const kl_control_drain *m) {
         kl_put_u32(out, m->workers[i]);
 }
 
-/* One that names nobody, or a host and workers, is none. */
+/* A drain that names no worker, or both a host and workers, is malformed. */
 bool kl_talk_get_drain(const void *data, size_t size, kl_control_drain *m) {
     kl_reader body = body_of(data, size, KL_TALK_DRAIN), *r = &body;
     *m = (kl_control_drain){0};
@@ -150,7 +150,7 @@ void kl_talk_put_refused(kl_buffer *out, const kilter_error *why) {
 bool kl_talk_get_refused(const void *data, size_t size, kilter_error *why) {
     kl_reader r = body_of(data, size, KL_TALK_REFUSED);
     uint8_t status = kl_get_u8(&r);
-    /* what is no failure would be taken for success */
+    /* a status that is not an error would be taken for success */
     r.bad |= status <= KILTER_ENDED || status > KILTER_ERR_MPI;
     why->status = r.bad ? KILTER_ERR_INPUT : (kilter_status)status;
     kl_read_text(&r, why->text, sizeof why->text);

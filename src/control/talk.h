@@ -1,7 +1,7 @@
-/* Private to room control: its messages as bytes. Decoding trusts nothing: whatever the bytes, it ends, reads
- * nothing outside them and says false for what is not exactly one well-formed message.
+/* Private to room control: its messages as bytes. Decoding accepts any bytes. It reads nothing outside them
+ * and returns false unless they are exactly one well-formed message.
  *
- * Every message begins with a magic number, the version and its kind, in all versions to come. */
+ * In all versions to come, a message begins with a magic number, the version and the message's kind. */
 #ifndef KL_CONTROL_TALK_H
 #define KL_CONTROL_TALK_H
 
@@ -13,21 +13,22 @@
 enum { KL_REQUEST_BYTES_MOST = 512, KL_REPLY_BYTES_MOST = 16 * 1024 };
 
 typedef enum kl_talk {
-    KL_TALK_NONE, /* no message of ours */
+    KL_TALK_NONE, /* not a message of Kilter */
     KL_TALK_LOOK, /* requests */
     KL_TALK_SET,
     KL_TALK_DRAIN,
     KL_TALK_STATE, /* replies */
     KL_TALK_TAKEN,
     KL_TALK_REFUSED,
-    KL_TALK_ENDED, /* unasked: the farm's last word */
+    KL_TALK_ENDED, /* the farm has ended; sent without a request */
 } kl_talk;
 
-/* The address of a socket by its name in the record: "@…", in no folder, which the system forgets with the
- * process. false: it is no such name. */
+/* Fill in the address of the socket with this name from the record: "@…". Such a socket has no file and ends
+ * with its process. Return false if it is not such a name. */
 bool kl_control_address(const char *name, struct sockaddr_un *address, socklen_t *size);
 
-/* The kind, as far as this version knows it, and the version it is of (0: no message of ours). */
+/* Return the message's kind, if this version knows it. `version` gets the message's version; 0: not a message
+ * of Kilter. */
 kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version);
 
 void kl_talk_put_ended(kl_buffer *out);

@@ -15,7 +15,7 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* Each field different. */
+/* Return a state in which each field has a different value. */
 static kl_control_state some_state(uint32_t workers) {
     kl_control_state s = {.program = "squares",
                           .transport = "zmq",
@@ -148,7 +148,7 @@ static void answers_and_refusals_arrive(void **unused) {
     kl_buffer_clear(&out);
     sent.status = KILTER_OK;
     kl_talk_put_refused(&out, &sent);
-    assert_false(kl_talk_get_refused(out.data, out.size, &got)); /* a refusal that says it is none */
+    assert_false(kl_talk_get_refused(out.data, out.size, &got)); /* a refusal whose status is not an error */
     kl_buffer_free(&out);
 }
 
@@ -163,7 +163,8 @@ static bool any_reads(const uint8_t *data, size_t size) {
            kl_talk_get_taken(data, size, answer) || kl_talk_get_refused(data, size, &why);
 }
 
-/* Cut anywhere, or with one byte too many, it is none; of another version neither, but that shows. */
+/* A message that is cut, or has a byte too many, is refused. So is one of another version; the version can be
+ * read. */
 static void what_is_not_exactly_a_message_is_none(void **unused) {
     (void)unused;
     kl_control_state state = some_state(3);
@@ -194,7 +195,8 @@ static void what_is_not_exactly_a_message_is_none(void **unused) {
     }
 }
 
-/* Changed bytes are read as some message or none, and never past their end (the sanitizers look). */
+/* Changed bytes are read as a message or refused; the sanitizers check that nothing past their end is read.
+ */
 static void changed_bytes_do_no_harm(void **unused) {
     (void)unused;
     kl_control_state state = some_state(KL_CONTROL_WORKERS_MOST);

@@ -1,5 +1,5 @@
-/* A thread that attends while its worker is in the user's function, so that a long task keeps nobody waiting:
- * see kl_worker_attend(). It also hears SIGTERM for the worker.
+/* A thread that answers messages while its worker is in the user's function, so that no peer waits for a long
+ * task: see kl_worker_attend(). It also hears SIGTERM for the worker.
  *
  *   worker's thread   ─ turn ─┐ task ┌─ turn ─┐ task             ┌─ turn ─      holds `turn`, but for tasks
  *   attendant                                    attend attend                  takes it when nobody has it
@@ -13,16 +13,17 @@
 
 #include "farm/farm_private.h"
 
-/* It looks so often whether a task is on that was on at the last look. While none is, it may sleep longer. */
+/* Seconds between two looks at whether a task is still on from the last look; longer while none is. */
 static const double BUSY_LOOK_S = 10e-3, IDLE_LOOK_S = 0.1;
 
-static const uint64_t END = (uint64_t)1 << 32; /* added to the count of SIGTERMs: the attendant is to end */
+static const uint64_t END = (uint64_t)1
+                            << 32; /* added to the count of SIGTERMs: tells the attendant to end */
 
 struct kl_attendant {
     kl_worker *worker;
-    pthread_mutex_t turn; /* whose it is to use the worker */
+    pthread_mutex_t turn; /* held by the thread that uses the worker */
     pthread_t thread;
-    clockid_t cpu; /* of the worker's thread */
+    clockid_t cpu; /* CPU clock of the worker's thread */
     int call;      /* an eventfd: a count of SIGTERMs, or END */
     kl_sigterm *sigterm;
 };
@@ -39,7 +40,7 @@ static double worker_busy_s(void *self) {
     return kl_cpu_s(((kl_attendant *)self)->cpu);
 }
 
-/* Sleeps until somebody calls; 0: nobody did. */
+/* Sleep until another thread calls. Return the count that was read; 0: no call. */
 static uint64_t sleep_for(const kl_attendant *a, double seconds) {
     struct pollfd call = {.fd = a->call, .events = POLLIN};
     struct timespec rest = kl_timespec(seconds);
@@ -54,7 +55,7 @@ static void *attendant_main(void *arg) {
     bool busy = false;
     for (;;) {
         uint64_t calls = sleep_for(a, busy ? BUSY_LOOK_S : IDLE_LOOK_S);
-        if (calls % END > 0) /* also at the end: whoever serves the next master is still to leave */
+        if (calls % END > 0) /* also at the end: the next master's worker must still leave */
             kl_worker_leave(a->worker, "it was told to terminate (SIGTERM)");
         if (calls >= END)
             return NULL;

@@ -11,7 +11,7 @@
 
 #include "farm/farm_private.h"
 
-/* The callback has all results there are so far, or will get no more. */
+/* The callback has all results so far: note whether it will get more. */
 static void note_taken(kilter_farm *f, const kl_deliverer *deliverer, kilter_status status) {
     if (f->growth.grows)
         kl_farm_note_growth(f, status != KILTER_OK || kl_deliverer_given(deliverer) == f->run.known->tasks);
@@ -20,7 +20,7 @@ static void note_taken(kilter_farm *f, const kl_deliverer *deliverer, kilter_sta
 static kilter_status check_limits(const kilter_farm *f, const kilter_run *run, kilter_error *error) {
     if (run->task_timeout_s != 0 && !(run->task_timeout_s >= KL_TIMEOUT_LEAST_S))
         return kl_fail(error, KILTER_ERR_RANGE,
-                       "a task_timeout_s of %g: it is a number of seconds from %g on", run->task_timeout_s,
+                       "a task_timeout_s of %g: give a number of seconds, at least %g", run->task_timeout_s,
                        KL_TIMEOUT_LEAST_S);
     if (run->task_timeout_s > 0 && strcmp(f->transport->ops->name, "zmq") != 0)
         return kl_fail(
@@ -36,8 +36,7 @@ static kilter_status check_results(const kilter_run *run, kilter_error *error) {
                        "a run's result_bytes of %zu without results: give the array they are copied to",
                        run->result_bytes);
     if (run->results && (run->result_bytes == 0 || run->result_bytes > KL_WIRE_MOST_BYTES))
-        return kl_fail(error, KILTER_ERR_RANGE,
-                       "a run's result_bytes of %zu: each place of results has from 1 to %d bytes",
+        return kl_fail(error, KILTER_ERR_RANGE, "a run's result_bytes of %zu: give 1 to %d bytes",
                        run->result_bytes, KL_WIRE_MOST_BYTES);
     return KILTER_OK;
 }
@@ -54,9 +53,9 @@ static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Wait for results or the end of the run; true when it has ended and nothing is left to take. */
+/* Wait for results or the end of the run. Return true if it has ended and all results are taken. */
 static bool next_results(kilter_farm *f, kl_delivery_list *list) {
-    pthread_mutex_lock(&f->lock); /* the trace's thread may end the run, too */
+    pthread_mutex_lock(&f->lock); /* the trace's thread may end the run as well */
     bool goes_on = !f->run.over && !f->run.ended;
     pthread_mutex_unlock(&f->lock);
     if (!f->service.threaded && goes_on)
@@ -69,7 +68,8 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
     if (f->run.ended && f->run.ended_s == 0)
         f->run.ended_s = kl_busy_s(&f->clock);
     bool ended = f->run.ended && !list->first;
-    if (ended && !f->service.threaded) { /* its last turn may have been before the last results were stored */
+    if (ended &&
+        !f->service.threaded) { /* the master's last turn may have been before the last results were stored */
         kl_master_unsafe(f->master, f->storing.tasks, false);
         kl_farm_show_state(f, true);
     }
@@ -77,7 +77,7 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
     return ended;
 }
 
-/* What ended the run early, if anything did: the service thread notes it. */
+/* Return the error that ended the run early, if any. The service thread notes it. */
 static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     kilter_error failure = f->run.failure;
@@ -85,13 +85,13 @@ static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
     return failure.status == KILTER_OK ? KILTER_OK : kl_fail(error, failure.status, "%s", failure.text);
 }
 
-/* Deal, and give the results to the callback as they come. */
+/* Have tasks dealt, and give the results to the callback as they come. */
 static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *known,
                                kl_deliverer *deliverer, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     f->growth.grows = run->grows;
     f->growth.wrong = (kilter_error){KILTER_OK, ""};
-    f->run.ended = f->run.broken; /* then nobody is there to take the request */
+    f->run.ended = f->run.broken; /* then no service takes the request */
     f->run.over = f->growth.grown = false;
     f->run.known = known;
     if (!f->run.broken) {
@@ -158,7 +158,7 @@ kilter_status kl_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *e
 }
 
 void kl_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {
-    kilter_farm *f = (kilter_farm *)(uintptr_t)farm; /* const to the caller; the lock is not */
+    kilter_farm *f = (kilter_farm *)(uintptr_t)farm; /* the farm is const to the caller, its lock is not */
     pthread_mutex_lock(&f->lock);
     *summary = f->run.summary;
     pthread_mutex_unlock(&f->lock);

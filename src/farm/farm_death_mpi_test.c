@@ -1,13 +1,13 @@
-/* One rank of a farm in which some are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. Started by
+/* One rank of a farm in which ranks are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. Started by
  * mpi_death_test.sh, under a launcher that lets the others live.
  *
  *   WHEN opening   before or while the farm is opened
  *        running   while tasks of 2 ms are done
  *        sending   while results of 3 MB are sent
- *        master    it is the master that is killed, while tasks are done
+ *        master    kill the master while tasks are done
  *
- * The same SEED kills the same ranks at the same instants. Ends with 0 at the master when every task was
- * delivered once with its right result, or when all workers were killed and the farm says so. */
+ * The same SEED kills the same ranks at the same instants. The master exits with 0 if every task was
+ * delivered once with the right result, or if all workers were killed and the farm reports it. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static const double TASK_S = 2e-3;
 typedef struct plan {
     int ranks, rank, kills;
     const char *when;
-    double kill_after_s; /* < 0: this rank lives */
+    double kill_after_s; /* < 0: this rank is not killed */
     size_t result_bytes;
     uint64_t tasks;
 } plan;
@@ -40,7 +40,7 @@ static bool is_when(const plan *p, const char *when) {
     return strcmp(p->when, when) == 0;
 }
 
-/* Which ranks die, and when: KILLS of the workers, in an order out of the seed. */
+/* Draw from the seed which ranks die, and when: KILLS of the workers. */
 static void draw(plan *p, uint64_t seed) {
     int order[RANKS_MOST];
     for (int i = 0; i < p->ranks - 1; i++)
@@ -58,7 +58,7 @@ static void draw(plan *p, uint64_t seed) {
     p->kill_after_s = dies ? (double)(next_random(&seed) % 1000) / 1000 * most_s : -1;
 }
 
-/* Nobody can see this one coming. */
+/* Kill this rank without any sign beforehand. */
 static void kill_after(double seconds) {
     timer_t timer;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
@@ -98,7 +98,7 @@ typedef struct tally {
     uint8_t seen[TASKS], *right;
 } tally;
 
-/* What is wrong with an outcome; NULL: nothing. */
+/* Return the error in an outcome; NULL: none. */
 static const char *fault(tally *t, const kilter_outcome *o) {
     if (o->index >= t->plan->tasks)
         return "there is no such task";
@@ -172,7 +172,7 @@ int main(int argc, char **argv) {
     kilter_status status = kilter_farm_open(&options, NULL, NULL, &farm, &error);
     if (status == KILTER_OK)
         return be_master(&p, farm);
-    if (p.rank == 0 && is_deserted(&p, status)) { /* a worker's time to live begins when it starts */
+    if (p.rank == 0 && is_deserted(&p, status)) { /* a worker's time to live begins when the worker starts */
         printf("right: 0 of %llu tasks came, 0 wrong; %s\n", (unsigned long long)p.tasks, error.text);
         return 0;
     }

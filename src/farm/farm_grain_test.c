@@ -1,4 +1,4 @@
-/* A farm is asked how many tasks; workers are threads. */
+/* The farm chooses the number of tasks; the workers are threads. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 enum { ITEMS = 1200 };
 
-/* A task's part of ITEMS items, whatever their number: adds up their squares. */
+/* Add up the squares of the task's part of ITEMS items, for any number of tasks. */
 static int add_up(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t tasks, sum = 0;
     (void)state;
@@ -132,7 +132,7 @@ static void wrong_questions_are_refused(void **state) {
     kilter_run run = {.tasks = 3, .work = -3};
     assert_int_equal(kilter_farm_run(farm, &run, &error), KILTER_ERR_RANGE);
     assert_non_null(strstr(error.text, "its work is -3"));
-    run_once(farm, 4, 0); /* it is as good as before */
+    run_once(farm, 4, 0); /* the number is as good as before */
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
@@ -155,7 +155,8 @@ static void a_callback_cannot_ask(void **state) {
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
-/* Each run's grain and assignment stand there with a forecast, and are compared with what came of them. */
+/* The record has each run's grain and assignment with a forecast, which the report compares with the outcome.
+ */
 static void forecasts_are_in_the_record(void **state) {
     (void)state;
     enum { RUNS = 5 };
@@ -174,14 +175,14 @@ static void forecasts_are_in_the_record(void **state) {
     assert_int_equal(decision_of(report, "grain")->decisions, RUNS);
     assert_int_equal(decision_of(report, "grain")->forecasts, RUNS);
     assert_in_range(decision_of(report, "assign")->decisions, 1,
-                    RUNS - 1); /* the first run: nobody is known */
+                    RUNS - 1); /* in the first run no worker is known */
     assert_int_equal(decision_of(report, "assign")->forecasts, decision_of(report, "assign")->decisions);
     kl_report_free(report);
     unlink(path);
 }
 
-/* Two expectations: of three runs, and of two, each beside the last of its runs; one that is replaced is
- * none. */
+/* Record two expectations, of three runs and of two, each with its last run. A replaced expectation is not
+ * recorded. */
 static void what_a_program_expects_is_in_the_record(void **state) {
     (void)state;
     char path[] = "/tmp/kilter_expect_XXXXXX";

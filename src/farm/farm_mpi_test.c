@@ -1,5 +1,5 @@
 /* The public farm over the ranks of mpirun: farm_mpi_test [--single]. With --single the program has started
- * MPI itself and for one thread only, so that the master serves workers from the caller's thread. */
+ * MPI itself for one thread only, so the master serves workers from the caller's thread. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static int run_all(kilter_farm *farm, kilter_error *error) {
     kilter_farm_summary summary;
     kilter_farm_summary_get(farm, &summary);
     bool kept =
-        t.of_workers >= TASKS; /* states outlive runs: the busiest did more than one run's tasks over P */
+        t.of_workers >= TASKS; /* states outlive runs: the busiest worker did more tasks than TASKS over P */
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     kept |= t.of_workers * (uint64_t)(size - 1) > TASKS * (RUNS - 1);
@@ -69,7 +69,7 @@ typedef struct growth {
     uint64_t given, added;
 } growth;
 
-/* Each of the first tasks makes two more, one after the other. */
+/* Add two more tasks for each of the first tasks, one after the other. */
 static void add_more(const kilter_outcome *o, void *user) {
     growth *g = user;
     (void)o;
@@ -90,7 +90,7 @@ static int grow(kilter_farm *farm, kilter_error *error) {
            summary.failed != 1;
 }
 
-/* Between two runs, when a master without a thread of its own has no turn: what is set waits for the next. */
+/* Between two runs a master without a thread has no turn, so the settings wait for the next run. */
 static int tune(kilter_farm *farm, kilter_error *error) {
     kl_report *report;
     kl_tuner *tuner;
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
     char record[64];
     snprintf(record, sizeof record, "/tmp/kilter-mpi-test-%d.kilter", (int)getpid());
     kilter_farm_options options = {.work = work, .start = start, .stop = free};
-    if (single) /* where results wait for the disk in the caller's thread, too */
+    if (single) /* results then wait for the disk in the caller's thread, too */
         options.resume = record;
     else
         options.record = record;

@@ -22,9 +22,9 @@
 
 #include "farm/farm_private.h"
 
-/* --- a task that tells what it saw --- */
+/* --- a task that reports what it saw --- */
 
-typedef struct shared_counts { /* in memory that all worker processes share */
+typedef struct shared_counts { /* memory shared by all worker processes */
     atomic_uint_fast64_t started, done, stopped;
     atomic_int pid;
 } shared_counts;
@@ -78,7 +78,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     return kilter_result_put(result, &a.input, sizeof a - 2 * sizeof(uint64_t)) != KILTER_OK;
 }
 
-/* --- what came back --- */
+/* --- checking the results --- */
 
 typedef struct tally {
     uint64_t tasks, run, shared, failed, sum_of_inputs, most_of_a_worker, next;
@@ -127,7 +127,7 @@ static uint64_t unlucky_below(uint64_t tasks) {
     return tasks > 13 ? (tasks - 14) / 97 + 1 : 0;
 }
 
-/* One run, checked; gives the most tasks one worker has done so far. */
+/* Do and check one run; return the greatest number of tasks that one worker has done so far. */
 static uint64_t check_run(kilter_farm *farm, uint64_t tasks, uint64_t run_number, kilter_order order) {
     tally t = {.tasks = tasks, .run = run_number, .shared = 7000 + run_number};
     uint64_t *inputs = calloc(tasks + 1, sizeof *inputs), sum = 0;
@@ -168,7 +168,7 @@ static void check_farm(const char *transport, uint32_t workers) {
     for (uint64_t r = 0; r < 5; r++)
         most = check_run(farm, sizes[r], r, r % 2 ? KILTER_BY_ARRIVAL : KILTER_BY_INDEX);
     if (workers == 1)
-        assert_true(most >= 1000 + 12 + 1 + 300 - 20); /* its state outlives the runs */
+        assert_true(most >= 1000 + 12 + 1 + 300 - 20); /* the worker's state outlives the runs */
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     assert_int_equal(counts->stopped, workers);
     munmap(counts, sizeof *counts);
@@ -189,7 +189,8 @@ static void threads_do_every_task_once(void **state) {
 static void farms_live_side_by_side(void **state) {
     (void)state;
     shared_counts *counts = new_counts();
-    kilter_farm *one = open_farm(counting(counts, 2), "none"); /* forks, so before there are threads */
+    kilter_farm *one =
+        open_farm(counting(counts, 2), "none"); /* this farm forks, so open it before there are threads */
     kilter_farm_options threads = counting(counts, 2);
     threads.transport = "inproc";
     kilter_farm *two = open_farm(threads, "none");
@@ -202,7 +203,7 @@ static void farms_live_side_by_side(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* --- the master computes, the workers go on --- */
+/* --- workers continue while the master computes --- */
 
 typedef struct busy_master {
     shared_counts *counts;
@@ -216,8 +217,7 @@ static int count_only(const kilter_task *task, kilter_result *result, void *stat
     return 0;
 }
 
-/* The first result's callback does not return before every task is done: workers must be answered meanwhile.
- */
+/* The first result's callback waits until every task is done, so workers must be served meanwhile. */
 static void wait_for_all(const kilter_outcome *outcome, void *user) {
     (void)outcome;
     busy_master *m = user;
@@ -250,7 +250,7 @@ static void workers_are_answered_while_the_callback_computes(void **state) {
 
 /* --- workers that die --- */
 
-/* Worker 1 kills itself at its third task; the tasks it had are done by others. */
+/* Worker 1 kills itself at its third task; others do its tasks. */
 static int third_task_is_fatal(const kilter_task *task, kilter_result *result, void *state) {
     worker_state *s = state;
     if (s->index == 1 && ++s->shared == 3)
@@ -282,14 +282,14 @@ static void a_killed_worker_loses_no_task(void **state) {
     }
 }
 
-/* Worker 0 and 1 die once; the only way to do the run is with those that take their places. */
+/* Workers 0 and 1 die once; only their replacements can do the run. */
 static int first_two_workers_die(const kilter_task *task, kilter_result *result, void *state) {
     if (((worker_state *)state)->index < 2)
         raise(SIGKILL);
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* Also where it was the only one. */
+/* also if it was the only worker */
 static void a_killed_worker_is_replaced(void **state) {
     (void)state;
     for (uint32_t workers = 1; workers <= 2; workers++) {
@@ -310,7 +310,7 @@ static void a_killed_worker_is_replaced(void **state) {
     }
 }
 
-/* Whoever has the last task first stops there, and does not go on by itself. */
+/* The first worker that has the last task stops itself. */
 static int last_task_stops(const kilter_task *task, kilter_result *result, void *state) {
     int nobody = 0;
     if (task->index == 99 &&
@@ -319,7 +319,7 @@ static int last_task_stops(const kilter_task *task, kilter_result *result, void 
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* It would not count as lost for an hour. */
+/* the worker would count as lost only after an hour */
 static void the_last_task_of_a_stopped_worker_is_done_by_another(void **state) {
     (void)state;
     shared_counts *counts = new_counts();
@@ -333,7 +333,7 @@ static void the_last_task_of_a_stopped_worker_is_done_by_another(void **state) {
         fail_msg("%s", error.text);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 1);
-    kill(counts->pid, SIGCONT); /* its result comes late, and changes nothing */
+    kill(counts->pid, SIGCONT); /* its result comes late and is ignored */
     uint8_t again[50] = {0};
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 50, .done = see, .user = again}, NULL),
                      KILTER_OK);
@@ -349,7 +349,7 @@ static int fatal(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* Two tasks kill whoever begins them. */
+/* Two tasks kill each worker that begins them. */
 static int two_are_fatal(const kilter_task *task, kilter_result *result, void *state) {
     worker_state *s = state;
     atomic_fetch_add(&s->counts->done, task->index == 17 || task->index == 60);
@@ -387,12 +387,12 @@ static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state
         assert_int_equal(kilter_farm_run(farm, &run, &error), KILTER_ERR_TASK);
         for (int i = 0; i < 100; i++)
             assert_int_equal(f.seen[i], 1);
-        if (attempts > 1) { /* else it is not known which of the tasks at hand it was */
+        if (attempts > 1) { /* otherwise it is not known which of the worker's tasks killed it */
             assert_non_null(strstr(error.text, "2 of 100 tasks failed"));
             assert_int_equal(f.failed, 2);
             assert_non_null(strstr(f.why[0], "was killed by signal 6"));
             assert_non_null(strstr(f.why[1], "exited with code 3"));
-            uint64_t begun = counts->done; /* one may have been in the chunk that the other one ended */
+            uint64_t begun = counts->done; /* one task may have been in the chunk that the other one ended */
             assert_true(begun >= 2 * (attempts - 1) && begun <= 2 * attempts);
         }
         kilter_farm_close(farm, NULL);
@@ -402,7 +402,7 @@ static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state
 
 static int ends_the_supervisor(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result, (void)state;
-    kill(getppid(), SIGKILL); /* which takes all workers along */
+    kill(getppid(), SIGKILL); /* all workers end with the supervisor */
     pause();
     return 0;
 }
@@ -417,7 +417,7 @@ static void when_all_workers_are_dead_the_run_ends(void **state) {
     kilter_farm_close(farm, NULL);
 }
 
-/* The first lives; whoever is to take its place dies as it starts. */
+/* The first process lives; each replacement dies as it starts. */
 static int second_dies_at_start(const kilter_worker *worker, void **state) {
     if (atomic_load(&((shared_counts *)worker->user)->started) > 0)
         raise(SIGKILL);
@@ -438,7 +438,7 @@ static void a_run_whose_last_replacement_does_not_come_ends(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* More attempts than workers are replaced in a row. */
+/* a task may kill more workers than are replaced in a row */
 static void a_run_that_only_kills_its_workers_ends(void **state) {
     (void)state;
     kilter_farm *farm =
@@ -449,7 +449,7 @@ static void a_run_that_only_kills_its_workers_ends(void **state) {
     kilter_farm_close(farm, NULL);
 }
 
-/* The worker that begins the first task stops there, and does not go on by itself. */
+/* The worker that begins the first task stops itself. */
 static int first_task_freezes(const kilter_task *task, kilter_result *result, void *state) {
     int nobody = 0;
     if (atomic_compare_exchange_strong(&((worker_state *)state)->counts->pid, &nobody, getpid()))
@@ -470,7 +470,7 @@ static void a_frozen_worker_is_killed_and_replaced(void **state) {
         fail_msg("%s", error.text);
     for (int i = 0; i < 20; i++)
         assert_int_equal(seen[i], 1);
-    assert_int_equal(kill(counts->pid, 0), -1); /* and no process of that number is left */
+    assert_int_equal(kill(counts->pid, 0), -1); /* no process with that number is left */
     kilter_farm_close(farm, NULL);
     munmap(counts, sizeof *counts);
 }
@@ -516,7 +516,7 @@ static int short_nap(const kilter_task *task, kilter_result *result, void *state
 typedef struct canceller {
     kilter_farm *farm;
     uint64_t given, at;
-    atomic_uint seen; /* the same, for another thread */
+    atomic_uint seen; /* the same count, for another thread */
 } canceller;
 
 static void cancel_at(const kilter_outcome *o, void *user) {
@@ -535,8 +535,7 @@ static void *cancel_when_begun(void *user) {
     return NULL;
 }
 
-/* From the callback, from another thread, before it begins; then the farm does its work as if nothing were.
- */
+/* Cancel from the callback, from another thread, and before the run begins; then the farm works as before. */
 static void a_cancelled_run_ends_and_the_farm_goes_on(void **state) {
     (void)state;
     static const char *const transports[] = {"zmq", "inproc"};
@@ -545,7 +544,7 @@ static void a_cancelled_run_ends_and_the_farm_goes_on(void **state) {
         canceller c = {.at = 5};
         c.farm = open_farm((kilter_farm_options){.work = short_nap, .workers = 2, .transport = transports[t]},
                            "none");
-        kilter_farm_cancel(c.farm); /* nothing is on */
+        kilter_farm_cancel(c.farm); /* no run is on */
         for (int way = 0; way < 2; way++) {
             pthread_t other;
             c.given = 0;
@@ -578,7 +577,7 @@ static void *wake_often(void *user) {
     return NULL;
 }
 
-/* Whatever the service does between the beginning of a run and its request. */
+/* Cancel at any moment between the beginning of a run and its request. */
 static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     (void)state;
     canceller c = {0};
@@ -588,7 +587,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     c.farm->stop.interrupted = true;
     pthread_mutex_unlock(&c.farm->lock);
     assert_int_equal(pthread_create(&other, NULL, wake_often, &c), 0);
-    enum { INPUTS = 300000 }; /* which are looked at first */
+    enum { INPUTS = 300000 }; /* the inputs are checked first */
     kilter_bytes *inputs = calloc(INPUTS, sizeof *inputs);
     kilter_run run = {.tasks = INPUTS, .inputs = inputs};
     for (int i = 0; i < 20; i++)
@@ -599,7 +598,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     kilter_farm_close(c.farm, NULL);
 }
 
-/* A program whose first run a signal ends, and that tries another one. */
+/* A program whose first run is ended by a signal and that tries another run. */
 static int interrupted_program(shared_counts *counts) {
     kilter_farm_options options = counting(counts, 2);
     options.work = short_nap;
@@ -608,11 +607,11 @@ static int interrupted_program(shared_counts *counts) {
     kilter_error error;
     for (int run = 0; run < 2; run++)
         if (kilter_farm_run(farm, &(kilter_run){.tasks = 1000000}, &error) != KILTER_ERR_CANCELLED ||
-            !strstr(error.text, "with --resume FILE they would be kept"))
+            !strstr(error.text, "use --resume FILE to keep results"))
             return 1;
     kilter_farm_close(farm, NULL);
     counts->pid = 1;
-    while (counts->pid == 1) /* no farm is there any more: the signal does what it ever did */
+    while (counts->pid == 1) /* without a farm the signal has its usual effect */
         pause();
     return 2;
 }
@@ -627,7 +626,7 @@ static void signals_end_the_run_and_then_the_program(void **state) {
             _exit(interrupted_program(counts));
         while (counts->done == 0)
             kl_nap_s(1e-3);
-        kill(signals[i] == SIGINT ? -pid : pid, signals[i]); /* Ctrl-C comes to the workers, too */
+        kill(signals[i] == SIGINT ? -pid : pid, signals[i]); /* Ctrl-C reaches the workers, too */
         int how;
         while (counts->pid == 0 && waitpid(pid, &how, WNOHANG) == 0)
             kl_nap_s(1e-3);
@@ -713,7 +712,7 @@ static void workers_join_a_master_that_listens(void **state) {
     snprintf(endpoint, sizeof endpoint, "ipc://%s/m", folder);
     joiner j = {.endpoint = endpoint, .counts = new_counts()};
     pid_t pids[3];
-    for (int i = 0; i < 3; i++) /* before their master is there */
+    for (int i = 0; i < 3; i++) /* before their master exists */
         assert_int_equal(kl_process_start(join_process, &j, &pids[i], NULL), KILTER_OK);
     kilter_farm_options options = counting(j.counts, 3);
     options.listen = endpoint;
@@ -743,7 +742,7 @@ static int join_as_another_program(void *arg) {
     return strstr(error.text, "runs another, this is farm_test") ? 0 : 2;
 }
 
-/* Its results would be taken for those of this program's tasks. */
+/* Its results would be taken for results of this program's tasks. */
 static void another_program_is_sent_away_and_told_why(void **state) {
     (void)state;
     char *folder, endpoint[128];
@@ -755,7 +754,7 @@ static void another_program_is_sent_away_and_told_why(void **state) {
     pid_t pid;
     int status;
     assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL),
-                     KILTER_OK); /* before threads */
+                     KILTER_OK); /* before there are threads */
     assert_int_equal(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &transport, NULL), KILTER_OK);
     kl_master_options of_master = {.policy = kl_policy_find("auto"),
                                    .clock = kl_clock_system(),
@@ -818,7 +817,7 @@ static void a_run_with_bad_weights_leaves_the_farm_usable(void **state) {
 
 typedef struct descriptors {
     int socket, file;
-    ino_t of_socket; /* the number may be another's by now */
+    ino_t of_socket; /* the number may now belong to another file */
 } descriptors;
 
 static int has_the_file_only(const kilter_worker *worker, void **state) {
@@ -834,7 +833,7 @@ static int nothing(const kilter_task *task, kilter_result *result, void *state) 
     return 0;
 }
 
-/* Such as those of another farm of the same program. */
+/* such as sockets of another farm of the same program */
 static void workers_do_not_keep_private_sockets_open(void **state) {
     (void)state;
     descriptors open_now = {.socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
@@ -896,7 +895,7 @@ static void a_farm_that_never_ran_leaves_nothing(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* The peak counts from here: what earlier tests needed is not ours. */
+/* Measure the peak from here on, without the memory of earlier tests. */
 static void forget_peak(void) {
     FILE *f = fopen("/proc/self/clear_refs", "w");
     assert_non_null(f);
@@ -904,7 +903,7 @@ static void forget_peak(void) {
     fclose(f);
 }
 
-/* In a process of its own, whose exit code is what `body` returns. */
+/* Run `body` in a process of its own; return its result as the exit code. */
 static int apart(int (*body)(void)) {
     int status = 0;
     pid_t child = fork();
@@ -930,7 +929,7 @@ static int run_without_streams(void) {
     if (kilter_farm_open(&options, NULL, NULL, &farm, NULL) != KILTER_OK)
         return 1;
     int code = kilter_farm_run(farm, &(kilter_run){.tasks = 500}, NULL) == KILTER_OK ? 0 : 2;
-    if (write(STDOUT_FILENO, "x", 1) == 1) /* whoever prints must learn that it is lost */
+    if (write(STDOUT_FILENO, "x", 1) == 1) /* printing must fail, because the output is lost */
         code = 3;
     kilter_farm_close(farm, NULL);
     return code;
@@ -957,7 +956,7 @@ static void too_many_workers_for_the_limit_of_files_are_an_error(void **state) {
     assert_int_equal(apart(open_with_few_files), 0);
 }
 
-/* As many as it needs, and not many more. */
+/* Allow as many files as the farm needs, and few more. */
 static int run_with_few_files(void) {
     struct rlimit few = {64, 64};
     setrlimit(RLIMIT_NOFILE, &few);
@@ -977,7 +976,7 @@ static int open_with_little_memory(void) {
     if (!statm || fscanf(statm, "%lu", &pages) != 1)
         return 1;
     fclose(statm);
-    rlim_t bytes = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (20 << 20); /* two threads' stacks */
+    rlim_t bytes = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (20 << 20); /* stacks of two threads */
     setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
     kilter_farm_options options = {.work = chatter, .workers = 1, .record = "none"};
     kilter_farm *farm;
@@ -991,7 +990,7 @@ static void limits_are_asked_for_first(void **state) {
     (void)state;
     assert_int_equal(apart(run_with_few_files), 0);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    assert_int_equal(apart(open_with_little_memory), 0); /* sanitizers take all the addresses there are */
+    assert_int_equal(apart(open_with_little_memory), 0); /* sanitizers use the whole address space */
 #else
     (void)open_with_little_memory;
 #endif
@@ -1008,7 +1007,7 @@ static double peak_bytes(void) {
     return 1024 * kib;
 }
 
-/* Nothing is delivered before everything is done: all results wait in the master. */
+/* Nothing is delivered until everything is done, so all results wait in the master. */
 static double bytes_per_task(const char *policy, uint64_t tasks) {
     busy_master m = {.counts = new_counts(), .tasks = tasks + 100};
     kilter_farm_options options = counting(m.counts, 2);
@@ -1031,16 +1030,16 @@ static double bytes_per_task(const char *policy, uint64_t tasks) {
 static void a_million_tasks_fit_in_little_memory(void **state) {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* a sanitizer keeps what was freed */
+    skip(); /* a sanitizer keeps freed memory */
 #endif
     assert_true(bytes_per_task("auto", 1000000) < 200);
     assert_true(bytes_per_task("ss", 100000) <
-                200); /* each result in a message of its own: the dearest there is */
+                200); /* each result has its own message, the most expensive case */
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_are_asked_for_first), /* before stacks of ended threads can be taken again */
+        cmocka_unit_test(limits_are_asked_for_first), /* before stacks of ended threads can be used again */
         cmocka_unit_test(processes_do_every_task_once),
         cmocka_unit_test(threads_do_every_task_once),
         cmocka_unit_test(farms_live_side_by_side),

@@ -1,6 +1,6 @@
-/* The farm is asked how many tasks the next run should have: the service thread says what is so now, the
- * caller's thread decides, as the number of runs to come is the program's to tell. Likewise what the program
- * expects of them. */
+/* Choose the number of tasks of the next run. The service thread gives the present state; the caller's thread
+ * decides, because it calls the program's function for the number of runs to come. Record the program's
+ * expectations likewise. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,14 +37,14 @@ static kilter_status look(kilter_farm *f, double work, kl_grain_look *look, kilt
         return kl_fail(error, failure.status, "%s", failure.text);
     if (request.status == KILTER_ERR_USAGE)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "looking at the last run: it has grown, which tells nothing of runs that do not; ask "
-                       "after one that does not");
+                       "looking at the last run: it has grown, so it gives no estimate; ask after a run that "
+                       "does not grow");
     return request.status == KILTER_OK
                ? KILTER_OK
                : kl_fail(error, request.status, "choosing the number of tasks: memory ran out");
 }
 
-/* The program's function, and whether what it gave was a number of runs. */
+/* The program's function, and whether it returned a valid number of runs. */
 typedef struct runs_to_come {
     const kilter_grain_options *options;
     bool wrong;
@@ -59,11 +59,10 @@ static double checked_runs(uint64_t tasks, void *user) {
 
 static kilter_status check(const kilter_grain_options *o, kilter_error *error) {
     if (o->most == 0 || o->least > o->most)
-        return kl_fail(
-            error, KILTER_ERR_RANGE,
-            "choosing the number of tasks: from %llu to %llu is no choice; give `most`, and a `least` "
-            "that is not above it",
-            (unsigned long long)o->least, (unsigned long long)o->most);
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "choosing the number of tasks: the range from %llu to %llu is empty; give `most`, and "
+                       "a `least` that is not above it",
+                       (unsigned long long)o->least, (unsigned long long)o->most);
     if (!(o->work >= 0 && isfinite(o->work)))
         return kl_fail(
             error, KILTER_ERR_RANGE,
@@ -80,7 +79,7 @@ static kilter_status choose(kilter_farm *f, const kilter_grain_options *o, kl_gr
     if (status != KILTER_OK)
         return status;
     if (now.tasks == 0 && now.lane_count < f->workers)
-        now.lane_count = f->workers; /* they are waited for */
+        now.lane_count = f->workers; /* the run waits for these workers */
     runs_to_come runs = {o, false};
     kl_grain_question question = {.least = o->least ? o->least : 1,
                                   .most = o->most,
@@ -92,7 +91,7 @@ static kilter_status choose(kilter_farm *f, const kilter_grain_options *o, kl_gr
         return kl_fail(error, status, "choosing the number of tasks: memory ran out");
     if (runs.wrong)
         return kl_fail(error, KILTER_ERR_RANGE,
-                       "choosing the number of tasks: `runs` gave something else than a number above 0");
+                       "choosing the number of tasks: the function `runs` must return a number above 0");
     return KILTER_OK;
 }
 
@@ -100,10 +99,9 @@ kilter_status kl_farm_grain(kilter_farm *f, const kilter_grain_options *options,
                             kilter_error *error) {
     kilter_status status = check(options, error);
     if (status == KILTER_OK && f->settings.resume)
-        status = kl_fail(
-            error, KILTER_ERR_USAGE,
-            "choosing the number of tasks: it would be another one when results are stored (resume) and "
-            "the program is started again; give a number");
+        status = kl_fail(error, KILTER_ERR_USAGE,
+                         "choosing the number of tasks: not possible with --resume, where every start of the "
+                         "program needs the same number; give a number");
     if (status == KILTER_OK)
         status = kl_farm_begin_use(f, "choosing the number of tasks", error);
     if (status != KILTER_OK)

@@ -2,7 +2,7 @@
  *
  *   the caller's thread     callback ── kilter_farm_add() ── to_add ──▶ service thread ── added
  *
- * The run ends when the callback has taken all results there can be: only the caller's thread knows. */
+ * The run ends when the callback has taken all possible results, which only the caller's thread knows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_by
                            const double *weights, kilter_error *error) {
     uint64_t lo = f->run.known->tasks;
     if (count > INT64_MAX - lo)
-        return kl_fail(error, KILTER_ERR_RANGE, "adding %llu tasks to a run of %llu: that is too many",
+        return kl_fail(error, KILTER_ERR_RANGE, "adding %llu tasks to a run of %llu: the sum is too large",
                        (unsigned long long)count, (unsigned long long)lo);
     for (uint64_t i = 0; inputs && i < count; i++)
         if (inputs[i].size > KL_WIRE_MOST_BYTES)
@@ -25,12 +25,12 @@ static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_by
     return weights ? kl_weights_check(weights, lo, count, error) : KILTER_OK;
 }
 
-/* The very bytes of the input before: one copy is enough. */
+/* Is the input the same memory as the one before? Then one copy is enough. */
 static bool repeats(const kilter_bytes *inputs, uint64_t i) {
     return i > 0 && inputs[i].data == inputs[i - 1].data && inputs[i].size == inputs[i - 1].size;
 }
 
-/* Of a copy in one piece; SIZE_MAX / 2: more than there can be. */
+/* Return the bytes of a copy in one block; SIZE_MAX / 2: too many. */
 static size_t bytes_of(uint64_t count, const kilter_bytes *inputs, const double *weights) {
     size_t each = (inputs ? sizeof *inputs : 0) + (weights ? sizeof *weights : 0);
     if (count > (SIZE_MAX / 2 - sizeof(kl_addition)) / (each + 1))
@@ -72,7 +72,7 @@ static void add(kl_additions *list, kl_addition *a) {
     list->end = &a->next;
 }
 
-/* To the service thread. What ended the run early, if something has. */
+/* Give the addition to the service thread. Return the error that ended the run early, if any. */
 static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     bool first = !f->growth.to_add.first, over = f->run.over || f->run.broken;
@@ -80,7 +80,8 @@ static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *err
     if (!over)
         add(&f->growth.to_add, a);
     pthread_mutex_unlock(&f->lock);
-    f->run.known->tasks += a->count; /* also then: the record has them, and the next start adds them again */
+    f->run.known->tasks +=
+        a->count; /* also after an error: the record has them, and the next start adds them again */
     if (over) {
         free(a);
         return kl_fail(error, failure.status, "adding tasks: the run has ended: %s", failure.text);
@@ -94,7 +95,7 @@ kilter_status kilter_farm_add(kilter_farm *f, uint64_t count, const kilter_bytes
                               const double *weights, kilter_error *error) {
     if (!f->growth.grows)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "adding tasks: no run is on that grows; add them in the callback of one with `grows`");
+                       "adding tasks: no growing run is on; add them in the callback of a run with `grows`");
     if (f->growth.wrong.status != KILTER_OK)
         return kl_fail(error, f->growth.wrong.status, "%s", f->growth.wrong.text);
     if (count == 0)
@@ -143,7 +144,7 @@ void kl_farm_free_additions(kilter_farm *f) {
 
 kl_additions kl_farm_take_additions(kilter_farm *f, bool *last) {
     *last = f->growth.grown && !f->run.over;
-    if (f->run.over) /* the caller may be about to free them */
+    if (f->run.over) /* the caller may be about to free the run */
         return (kl_additions){0};
     kl_additions taken = f->growth.to_add;
     f->growth.to_add = (kl_additions){0};

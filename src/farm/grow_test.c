@@ -1,4 +1,4 @@
-/* Tasks that make tasks: runs that grow while they are on, under a fake clock and for real. */
+/* Tasks that make tasks: growing runs, under a fake clock and with real workers. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include "farm/farm_private.h"
 #include "trace/record_test_helper.h"
 
-/* --- a tree: the task of a node makes those of its children --- */
+/* --- a tree: each node's task makes the tasks of its children --- */
 
 enum { ROOTS = 6, NODES = 700, CHILDREN_MOST = 4 };
 
@@ -32,7 +32,7 @@ static tree grow_tree(uint64_t seed) {
     uint64_t nodes = ROOTS;
     for (uint64_t i = 0; i < NODES; i++) {
         uint64_t children = kl_mix64(seed ^ i) % (CHILDREN_MOST + 1);
-        if (i + 1 == nodes && children == 0) /* it does not die out */
+        if (i + 1 == nodes && children == 0) /* the tree does not die out */
             children = 1;
         t.first_child[i] = nodes;
         t.children[i] = children < NODES - nodes ? children : NODES - nodes;
@@ -53,11 +53,11 @@ static double weight_of(uint64_t node) {
 typedef struct grove {
     tree tree;
     uint64_t seed, draws;
-    stepped_farm *stepped; /* NULL: it is the farm's */
+    stepped_farm *stepped; /* NULL: the real farm */
     kilter_farm *farm;
-    bool weighted, weighs_later; /* the run's first tasks, those added */
+    bool weighted, weighs_later; /* the first tasks have weights, added tasks have weights */
     kilter_order order;
-    uint64_t node[NODES]; /* by the task's index */
+    uint64_t node[NODES]; /* by task */
     kilter_bytes inputs[NODES];
     uint8_t seen[NODES]; /* by node */
     uint64_t tasks, given;
@@ -74,7 +74,7 @@ static void enter(grove *g, uint64_t node) {
     g->tasks++;
 }
 
-/* All that waits becomes tasks, with one call or several. */
+/* Add all waiting nodes as tasks, with one call or several. */
 static void add_waiting(grove *g) {
     while (g->waits > 0) {
         uint64_t count = 1 + kl_mix64(g->seed * 31 + g->draws++) % g->waits, first = g->tasks;
@@ -111,7 +111,7 @@ static void take(const kilter_outcome *o, void *user) {
         g->watch(g, node);
     for (uint64_t i = 0; i < g->tree.children[node]; i++)
         g->waiting[g->waits++] = g->tree.first_child[node] + i;
-    /* now, or with what later results bring, but not never */
+    /* now, or after later results, but always at some time */
     if (g->given == g->tasks || kl_mix64(g->seed * 77 + g->given) % 3)
         add_waiting(g);
 }
@@ -212,8 +212,7 @@ static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
     }
 }
 
-/* A run of as many tasks at once as workers there are, again and again: with `ect` each addition is assigned.
- */
+/* Repeatedly do as many tasks at a time as there are workers: with `ect` each addition is assigned. */
 static void count_rounds(const kilter_outcome *o, void *user) {
     grove *g = user;
     (void)o;
@@ -238,7 +237,7 @@ static void whole_shares_of_what_is_added_are_dealt_by_earliest_completion(void 
     stepped_open(&f, "ect", 3, 50e-6, equal_work);
     f.workers[0].speed = f.workers[1].speed = 8;
     stepped_gather(&f);
-    for (int run = 0; run < 3; run++) { /* the first shows how fast they are */
+    for (int run = 0; run < 3; run++) { /* the first run measures the workers' speeds */
         g.given = 0;
         g.tasks = 8;
         assert_int_equal(
@@ -248,20 +247,20 @@ static void whole_shares_of_what_is_added_are_dealt_by_earliest_completion(void 
     }
     kilter_farm_summary summary;
     kl_master_summary(f.master,
-                      &summary); /* ten rounds of 8 tasks: 4 each of the fast, none of the slow one */
+                      &summary); /* ten rounds of 8 tasks: the fast ones do 4 each, the slow one none */
     assert_int_equal(summary.workers, 2);
     assert_int_equal(summary.chunks, 20);
     assert_true(summary.elapsed_s < 10 * (4 * 10e-3 / 8 + 2e-3));
     stepped_close(&f);
 }
 
-/* --- for real --- */
+/* --- with real workers --- */
 
-typedef struct board { /* in memory that all processes see */
+typedef struct board { /* memory shared by all processes */
     atomic_uint session, executed[NODES],
-        counted[NODES]; /* the last session it was done in, counted in first */
-    atomic_bool again;  /* one was done that had counted in an earlier session */
-    atomic_uint deaths; /* to come */
+        counted[NODES]; /* session that did it last; session in which it counted first */
+    atomic_bool again;  /* a task was done although it had counted in an earlier session */
+    atomic_uint deaths; /* deaths that are still to come */
     uint64_t kill_at, delivered;
     kilter_status status;
     char text[KILTER_ERROR_TEXT_BYTES];
@@ -423,7 +422,7 @@ static void what_is_added_and_kills_its_workers_fails_alone(void **state) {
     assert_int_equal(kilter_farm_close(m.farm, &error), KILTER_OK);
 }
 
-/* --- inputs that are the same bytes --- */
+/* --- equal inputs --- */
 
 static const char TWICE[] = "the same bytes twice", AGAIN[] = "the same bytes twice";
 
@@ -431,7 +430,8 @@ typedef struct repeat {
     kilter_farm *farm;
     kilter_status status;
     int right;
-    bool one_copy, own_copy; /* of the first two inputs; of the third, equal ones elsewhere */
+    bool one_copy,
+        own_copy; /* the first two inputs share a copy; the third, equal but elsewhere, has its own */
 } repeat;
 
 static int echo(const kilter_task *task, kilter_result *result, void *state) {
@@ -451,7 +451,7 @@ static void add_the_same(const kilter_outcome *o, void *user) {
     size_t size = sizes[o->index - 1];
     r->right += o->result.size == size && (size == 0 || memcmp(o->result.data, TWICE, size) == 0);
     pthread_mutex_lock(&r->farm->lock);
-    const kilter_bytes *kept = r->farm->growth.added->inputs; /* as a result has come, they are there */
+    const kilter_bytes *kept = r->farm->growth.added->inputs; /* they are there when a result has arrived */
     r->one_copy = kept[0].data == kept[1].data;
     r->own_copy = kept[2].data != kept[1].data && kept[0].data != TWICE;
     pthread_mutex_unlock(&r->farm->lock);
@@ -510,7 +510,7 @@ static kilter_status resumed(board *b, const plan *p, kilter_error *error) {
     return status == KILTER_OK ? closed : status;
 }
 
-/* A master in a process of its own. Gives how that ended, as waitpid() says. */
+/* Run a master in a process of its own; return how it ended, as waitpid() does. */
 static int master(board *b, const plan *p) {
     atomic_fetch_add(&b->session, 1);
     b->delivered = 0;
@@ -570,7 +570,7 @@ static void a_run_that_grows_otherwise_is_refused(void **state) {
     p.tree_seed = 1;
     assert_int_equal(master(b, &p), 0);
     assert_int_equal(b->status, KILTER_ERR_USAGE);
-    assert_non_null(strstr(b->text, "grows other than the one stored there"));
+    assert_non_null(strstr(b->text, "grows differently from the stored one"));
     p.tree_seed = 0;
     assert_int_equal(master(b, &p), 0);
     if (b->status != KILTER_OK)
@@ -578,17 +578,17 @@ static void a_run_that_grows_otherwise_is_refused(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* --- workers lost while stored results are given --- */
+/* --- workers lost while stored results are delivered --- */
 
 enum { CHAIN = 6 };
 
 typedef struct chain {
     kilter_farm *farm;
     bool first;            /* the first master, which ends with the chain */
-    atomic_uint *sessions; /* the second one's workers die: in task 1, and as they start */
+    atomic_uint *sessions; /* the second master's workers die: in task 1, and as they start */
 } chain;
 
-/* Task 1 fails, and is not stored. */
+/* Task 1 fails, so its result is not stored. */
 static int chain_work(const kilter_task *task, kilter_result *result, void *state) {
     chain *c = state;
     if (!c->first)
@@ -637,7 +637,8 @@ static kilter_status walk_chain(chain *c, const char *file, kilter_error *error)
     return status;
 }
 
-/* Not that the run grows otherwise, as nothing can be added any more. */
+/* The error is the loss of the workers, not that the run grows differently because nothing can be added any
+ * more. */
 static void the_loss_of_all_workers_is_what_is_told(void **state) {
     const place *at = *state;
     kilter_error error = {KILTER_OK, ""};
@@ -652,7 +653,7 @@ static void the_loss_of_all_workers_is_what_is_told(void **state) {
     munmap(c.sessions, sizeof *c.sessions);
 }
 
-/* --- a growing run that is cancelled, and gone on with --- */
+/* --- a growing run that is cancelled and continued --- */
 
 typedef struct cancelled {
     kilter_farm *farm;
@@ -664,7 +665,7 @@ static int nothing(const kilter_task *task, kilter_result *result, void *state) 
     return 0;
 }
 
-/* Each of the first results brings one task more, whether it can still be added or not. */
+/* Add one task for each of the first results, even if the run is over. */
 static void add_for_each(const kilter_outcome *o, void *user) {
     cancelled *c = user;
     if (++c->given == c->cancel_at)
@@ -692,7 +693,7 @@ static void what_was_added_too_late_is_added_again(void **state) {
         kilter_error error = {KILTER_OK, ""};
         kilter_status status = run_cancelled(at->file, cancel_at, &error);
         assert_true(status == KILTER_ERR_CANCELLED ||
-                    status == KILTER_OK); /* it may have been done already */
+                    status == KILTER_OK); /* the task may have been done already */
         if (run_cancelled(at->file, 0, &error) != KILTER_OK)
             fail_msg("%s", error.text);
         unlink(at->file);

@@ -1,4 +1,4 @@
-/* Ctrl-C and SIGTERM on a master: the run that is on is cancelled, and its error says how to go on.
+/* Ctrl-C and SIGTERM on a master cancel the current run; its error says how to continue.
  *
  *   handler ── an eventfd ──▶ a thread of this farm ── kilter_farm_cancel() ──▶ the service */
 #include <errno.h>
@@ -12,13 +12,13 @@
 typedef struct kl_interrupt {
     kilter_farm *farm;
     pthread_t thread;
-    int call; /* an eventfd: signals, or END */
+    int call; /* an eventfd: a count of signals, or END */
     kl_sigterm *signals;
 } kl_interrupt;
 
 static const uint64_t END = (uint64_t)1 << 32;
 
-enum { COMMAND_BYTES = 380 }; /* a longer one has no room in an error */
+enum { COMMAND_BYTES = 380 }; /* a longer command does not fit into an error */
 
 void kl_farm_set_on(kilter_farm *f, bool on) {
     pthread_mutex_lock(&f->lock);
@@ -35,7 +35,7 @@ void kilter_farm_cancel(kilter_farm *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
-/* The run that is on, and each that is begun later, is over; where there is none, the program is. */
+/* Cancel the current run and each later one; between runs, end the program. */
 static void interrupt(kl_interrupt *self) {
     kilter_farm *f = self->farm;
     pthread_mutex_lock(&f->lock);
@@ -61,7 +61,7 @@ static void *hear(void *arg) {
     }
 }
 
-/* Signals before the thread: what comes meanwhile is read later. */
+/* Take over the signals before the thread starts; signals in between are read later. */
 static bool listen_to(kl_interrupt *self) {
     self->call = eventfd(0, EFD_CLOEXEC);
     self->signals = self->call >= 0 ? kl_interrupts_to(self->call) : NULL;
@@ -105,14 +105,14 @@ void kl_farm_say_interrupt(kilter_farm *f, char *text, size_t size) {
     if (!interrupted)
         return;
     if (!f->settings.resume) {
-        snprintf(text, size, "; with --resume FILE they would be kept");
+        snprintf(text, size, "; use --resume FILE to keep results");
         return;
     }
-    /* under kilter run this program was given options that only it knows */
+    /* under kilter run the program has options that only kilter run knows */
     char *command = getenv("KILTER_RUN") ? NULL : kl_own_words(0);
     if (command && strlen(command) < COMMAND_BYTES)
-        snprintf(text, size, "; they are kept, and the same command goes on: %s", command);
+        snprintf(text, size, "; they are kept; to continue, repeat the command: %s", command);
     else
-        snprintf(text, size, "; they are kept, and the same command goes on");
+        snprintf(text, size, "; they are kept; to continue, repeat the command");
     free(command);
 }

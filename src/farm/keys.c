@@ -1,4 +1,4 @@
-/* How a farm's ends of zmq are set, and the key they show when the way leads out of this machine. */
+/* Settings of a farm's zmq sockets, and the key that they use beyond this machine. */
 #include <stdlib.h>
 #include <string.h>
 

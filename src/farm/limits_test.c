@@ -1,6 +1,5 @@
-/* Farms whose tasks hang, fail, or eat memory: each run ends, each task has one outcome, and workers that
- * were ended or renewed have others in their place. Started as `limits_test --join ENDPOINT` it is a worker.
- */
+/* Farms with tasks that hang, fail, or use much memory: each run ends, each task has one outcome, and ended
+ * or renewed workers are replaced. `limits_test --join ENDPOINT` is a worker. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,22 +19,22 @@
 
 enum { TASKS = 24, VICTIM = 7, PROCESSES = 256 };
 
-/* What the tasks do is in their input. */
+/* What a task does; its input says it. */
 typedef enum habit { SHORT, HANGS, SPINS, FAILS, EATS, LEAKS, TAKES_20_MS } habit;
 
-typedef struct order { /* one task's input */
+typedef struct order { /* input of a task */
     habit habit;
-    uint32_t times;  /* it does so the first times, and is short then; 0: always */
-    char shared[96]; /* a file with counts that all workers share */
+    uint32_t times;  /* number of times before the task is short; 0: no limit */
+    char shared[96]; /* file with counts that all workers share */
 } order;
 
 typedef struct counts {
     atomic_uint begun[TASKS];
-    atomic_int pid_at[TASKS]; /* of the worker that began it last */
+    atomic_int pid_at[TASKS]; /* process of the worker that began the task last */
     atomic_uint started, stopped;
-    atomic_uint used; /* of the next two */
+    atomic_uint used; /* used entries of the next two */
     atomic_int pid[PROCESSES];
-    atomic_uint tasks_of[PROCESSES]; /* of one start of a worker */
+    atomic_uint tasks_of[PROCESSES]; /* by start of a worker */
 } counts;
 
 typedef struct scene {
@@ -58,7 +57,7 @@ static counts *map_counts(const char *file) {
     return memory;
 }
 
-typedef struct life { /* of a worker */
+typedef struct life { /* state of a worker */
     counts *counts;
     uint32_t number;
 } life;
@@ -109,7 +108,7 @@ static int misbehave(habit h, kilter_result *result) {
             pause();
     case LEAKS:
         eat(40000000);
-        kl_nap_s(0.25); /* so that somebody looks meanwhile */
+        kl_nap_s(0.25); /* long enough for a look at the task */
         break;
     case TAKES_20_MS:
         kl_nap_s(0.02);
@@ -175,7 +174,7 @@ static kilter_run run_of(scene *s) {
     return (kilter_run){.tasks = TASKS, .inputs = s->inputs, .done = note_outcome, .user = s};
 }
 
-/* Each task has one outcome, and so many of them are failures. */
+/* Check that each task has one outcome and that `failed` of them are failures. */
 static void check_run(kilter_farm *farm, scene *s, uint32_t failed) {
     kilter_error error = {KILTER_OK, ""};
     kilter_run run = run_of(s);
@@ -205,7 +204,7 @@ static void a_task_that_hangs_fails_and_the_others_are_done(void **state) {
         open_scene(&s, SHORT, habits[i % 2], 0);
         run_once(&s, (kilter_farm_options){.task_timeout = "2", .workers = 1 + i / 2}, 1);
         assert_string_equal(s.why, "it took more than the 2 s it may take");
-        uint32_t begun = s.counts->begun[VICTIM]; /* others may have had nothing else to do, and copied it */
+        uint32_t begun = s.counts->begun[VICTIM]; /* idle workers may have copied the task */
         assert_true(begun >= 1 && begun <= (i < 2 ? 1 : 1 + KL_RESCUE_COPIES));
         close_scene(&s);
     }
@@ -264,7 +263,7 @@ static void cancel_at_once(const kilter_outcome *o, void *user) {
     kilter_farm_cancel(*(kilter_farm **)user);
 }
 
-/* The only worker hangs in a task of a run that is over. */
+/* The only worker hangs in a task of an earlier run. */
 static void a_task_that_nobody_waits_for_does_not_hold_the_next_run(void **state) {
     (void)state;
     scene s;
@@ -292,8 +291,7 @@ static void tasks_that_fail_are_tried_again(void **state) {
         scene s;
         uint32_t retries = 1 + i / 2 % 2;
         open_scene(&s, i < 4 ? SHORT : FAILS, FAILS, 2);
-        /* A policy that copies nothing: idle workers may begin a task, too, and executions are counted here.
-         */
+        /* a policy without copies, because executions are counted here */
         kilter_farm_options options = {.policy = "ss", .retries = retries, .transport = transports[i % 2]};
         run_once(&s, options, retries == 2 ? 0 : i < 4 ? 1 : TASKS);
         assert_string_equal(s.why, retries == 2 ? "" : "not this time");
@@ -345,7 +343,7 @@ static void a_worker_does_so_many_tasks_and_then_another_one_comes(void **state)
     close_scene(&s);
 }
 
-/* Many of them, as fast as they can: nobody is taken for lost, and no task pays for it. */
+/* Renew many workers as fast as possible: none is taken for lost, and no task loses an attempt. */
 static void renewals_cost_no_attempts(void **state) {
     (void)state;
     scene s;
@@ -358,7 +356,7 @@ static void renewals_cost_no_attempts(void **state) {
     close_scene(&s);
 }
 
-/* What the master had before its workers were forked is none of theirs. */
+/* The master's memory before the fork does not count as the workers'. */
 static void what_a_worker_was_born_with_does_not_count(void **state) {
     (void)state;
 #ifdef __SANITIZE_THREAD__
@@ -393,7 +391,7 @@ static pid_t start_worker(const char *endpoint) {
     return pid;
 }
 
-/* Where a master listens, in a folder of its own. */
+/* Address where a master listens, in a folder of its own. */
 typedef struct place {
     char *folder, endpoint[128];
 } place;
@@ -446,7 +444,7 @@ static void cancel_when_it_hangs(const kilter_outcome *o, void *user) {
     kilter_farm_cancel(c->farm);
 }
 
-/* No limit ends it, and the farm is closed while it hangs. */
+/* No limit ends the task, and the farm is closed while it hangs. */
 static void who_hangs_ends_with_its_farm(void **state) {
     (void)state;
     place p;
@@ -476,13 +474,13 @@ static void *tell_who_hangs_to_go(void *arg) {
     signal_hung *h = arg;
     while (atomic_load(&h->scene->counts->begun[VICTIM]) == 0)
         kl_nap_s(1e-3);
-    for (int i = 0; i < 2; i++) /* the other one goes, too, when it has nothing to do */
+    for (int i = 0; i < 2; i++) /* the other worker leaves, too, when it is idle */
         if (atomic_load(&h->scene->counts->pid_at[VICTIM]) == h->pids[i])
             kill(h->pids[i], SIGTERM);
     return NULL;
 }
 
-/* A signal that it will not live to follow. */
+/* A signal that the worker does not live to obey. */
 static void who_was_told_to_go_is_still_ended_in_its_task(void **state) {
     (void)state;
     place p;

@@ -6,11 +6,12 @@
 
 #include "farm/farm_private.h"
 
-static const double FINISH_PATIENCE_S = 5; /* local workers get so long to end, all together */
-static const double JOIN_PATIENCE_S = 60;  /* a replacement has connected by then */
-static const double TEND_S = 0.05; /* while some are starting, it is looked so often what became of them */
+static const double FINISH_PATIENCE_S = 5; /* seconds that all local workers together get to end */
+static const double JOIN_PATIENCE_S = 60;  /* seconds in which a replacement must connect */
+static const double TEND_S = 0.05; /* seconds between two looks at processes, while some are starting */
 
-/* 0: they may use all. By default each gets as many as all others, or as its tasks' threads want. */
+/* Return the cores of each local worker; 0: all cores. By default each gets an equal number, or as many as
+ * its tasks have threads. */
 static uint32_t cores_each(const kilter_farm *f) {
     const char *bind = f->settings.bind ? f->settings.bind : "auto";
     uint32_t cores = kl_core_count(), each = cores / f->workers, threads = kl_openmp_threads();
@@ -33,7 +34,7 @@ static int local_worker_process(void *arg, uint32_t number) {
     }
     kilter_error error = {KILTER_OK, ""};
     kilter_status status = kl_farm_join(&f->settings, f->local.socket, binding, &error);
-    /* what else went wrong the master has seen, and says */
+    /* the master has seen and reported every other error */
     if (status != KILTER_ENDED && status != KILTER_ERR_PEER && status != KILTER_ERR_TASK)
         return kilter_exit(f->settings.name, &error);
     return status == KILTER_ENDED ? 0 : 1;
@@ -46,7 +47,7 @@ static void *thread_worker_main(void *arg) {
     return NULL;
 }
 
-/* Also in the supervisor, when the master was killed. */
+/* Remove the socket's file; the supervisor also does it if the master was killed. */
 static void remove_socket(void *farm) {
     kilter_farm *f = farm;
     if (f->local.socket)
@@ -113,7 +114,7 @@ static void take_news(kilter_farm *f, const kl_child_news *news) {
         local->kill_at_s = 0;
     snprintf(local->how, sizeof local->how, "%s", news->how);
     if (!news->ended || kl_master_knows(f->master, (uint64_t)news->pid))
-        local->lost = false; /* if it is, the master will see that now */
+        local->lost = false; /* if the worker is lost, the master will notice now */
 }
 
 static void read_news(kilter_farm *f) {
@@ -129,12 +130,12 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
     return NULL;
 }
 
-/* Those that are being started, or will be once they are known to have ended: a run waits for them. One that
- * still lives may come back by itself. */
+/* Tell the master how many workers are being started or will be: a run waits for them. Not counted: a lost
+ * worker that still lives and may reconnect. */
 static uint32_t tell_who_comes(kilter_farm *f) {
     uint32_t coming = 0;
     bool any_lives = f->local.supervisor && kl_supervisor_under_way(f->local.supervisor) >
-                                                0; /* else the supervisor may be gone, too */
+                                                0; /* otherwise the supervisor may have ended as well */
     for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++) {
         const local_worker *local = &f->local.list[i];
         coming += (local->lost && local->ended) || (any_lives && (local->lost || local->replacing));
@@ -143,7 +144,7 @@ static uint32_t tell_who_comes(kilter_farm *f) {
     return coming;
 }
 
-/* Its connection ends a moment before the process does. */
+/* A worker's connection ends a moment before its process does. */
 static const double END_PATIENCE_S = 0.1;
 
 void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t size) {
@@ -151,7 +152,7 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     kl_child_news news;
     double until_s = kl_now_s(&f->clock) + END_PATIENCE_S;
     local_worker *local = find_local(f, pid);
-    if (!local) /* or it has not been heard yet which process it is */
+    if (!local) /* or the worker's process number has not arrived yet */
         read_news(f);
     local = local ? local : find_local(f, pid);
     while (local && !local->ended &&
@@ -183,7 +184,8 @@ void kl_farm_renew_local(void *self, uint64_t pid, bool at_once) {
     tell_who_comes(f);
 }
 
-/* One that is frozen would never be replaced. Not while a debugger has it, or its core is written. */
+/* Kill a frozen worker, so that it is replaced; not while a debugger has stopped it or its core is being
+ * written. */
 static void kill_frozen(kilter_farm *f, uint32_t number) {
     local_worker *local = &f->local.list[number];
     double now_s = kl_now_s(&f->clock);
@@ -195,7 +197,7 @@ static void kill_frozen(kilter_farm *f, uint32_t number) {
         kl_supervisor_end(f->local.supervisor, number);
 }
 
-/* Where workers die and die and nothing gets done, starting more helps nobody. */
+/* With this many deaths in a row and no finished task, starting more workers is no use. */
 enum { DEATHS_MOST = 100 };
 
 static bool is_worth_replacing(kilter_farm *f, const local_worker *local) {
@@ -215,7 +217,7 @@ double kl_farm_tend_local(kilter_farm *f) {
     for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++) {
         local_worker *local = &f->local.list[i];
         if (local->lost && !local->ended && kl_master_knows(f->master, (uint64_t)local->pid))
-            local->lost = false, local->kill_at_s = 0; /* it came back */
+            local->lost = false, local->kill_at_s = 0; /* the worker is connected again */
         kill_frozen(f, i);
         if (local->ended && local->lost) {
             local->lost = false;
@@ -226,7 +228,8 @@ double kl_farm_tend_local(kilter_farm *f) {
             local->pid = 0;
         }
         if (local->replacing && local->ended)
-            fprintf(stderr, "%s: a worker that was to replace a lost one %s: it is not tried again\n",
+            fprintf(stderr,
+                    "%s: a worker that was to replace a lost one %s: no other is started in its place\n",
                     f->settings.name, local->how);
         local->replacing &= !local->ended && !kl_master_knows(f->master, (uint64_t)local->pid);
     }
@@ -243,8 +246,8 @@ static uint32_t locals_ended(kilter_farm *f, const char **how) {
     return ended;
 }
 
-/* Turn until all workers started from here are ready, or will never be. Those of a master that listens its
- * first run waits for. */
+/* Turn until each worker started here is ready or has failed. The first run of a listening master waits for
+ * its workers. */
 kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
     const char *how = "";
     kilter_status status = KILTER_OK;
@@ -253,7 +256,7 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
         uint32_t lost = ended > refused ? ended : refused;
         if (kl_master_ready(f->master) + lost >= f->workers)
             break;
-        /* who could not start says so, but for a process, which may just end */
+        /* a worker that cannot start reports it, but a process may also just end */
         if ((status = kl_master_turn(f->master, f->local.supervisor ? TEND_S : -1, error)) != KILTER_OK)
             return status;
     }
@@ -269,7 +272,8 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
 
 void kl_farm_finish_local(kilter_farm *f) {
     for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++)
-        if (f->local.list[i].replacing) /* it may not be connected yet, and would wait for a master */
+        if (f->local.list[i]
+                .replacing) /* the worker may not be connected yet, and would then wait for a master */
             kl_supervisor_end(f->local.supervisor, i);
     kl_supervisor_close(f->local.supervisor, FINISH_PATIENCE_S);
     for (uint32_t i = 0; f->local.threads && i < f->workers; i++)

@@ -1,4 +1,4 @@
-/* From how the process was started to its role, transport and workers; and how a farm is opened and closed.
+/* Choose the role of this process, its transport and workers from how it was started; open and close a farm.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "farm/farm_private.h"
 
-/* What others call this machine's end of `bound`: an address that means "all of mine" is no use to them. */
+/* Write the address under which others reach `bound`: an address for all interfaces is of no use to them. */
 static void address_for_others(const char *bound, char *address, size_t size) {
     static const char any[] = "tcp://0.0.0.0:";
     char host[KL_HOST_BYTES];
@@ -31,7 +31,7 @@ static kilter_status listen_for_workers(kilter_farm *f, kilter_error *error) {
     address_for_others(bound, address, sizeof address);
     if (options.key)
         snprintf(with_key, sizeof with_key, " --key FILE, a copy of %s", key.file);
-    if (!getenv("KILTER_RUN")) /* kilter run starts them */
+    if (!getenv("KILTER_RUN")) /* kilter run starts the workers */
         fprintf(stderr, "%s: waiting for %u worker%s; start each with --join %s%s\n", f->settings.name,
                 f->workers, f->workers == 1 ? "" : "s", address, with_key);
     free(bound);
@@ -46,8 +46,8 @@ static void free_deliveries(kl_delivery_list *list) {
     }
 }
 
-/* Everything of a master; safe at any stage of its making. KILTER_ERR_RECORD when the record is incomplete.
- * The record is closed when nobody has rows for it any more, and before what it may still store is freed. */
+/* Free everything of a master, at any stage of its making. KILTER_ERR_RECORD: the record is incomplete. The
+ * record is closed after its last row, and before the results that it stores are freed. */
 static kilter_status tear_down(kilter_farm *f, kilter_error *error) {
     double closed_s = kl_now_s(&f->clock) - f->opened_s;
     if (f->master) {
@@ -83,7 +83,7 @@ static kilter_farm *new_farm(kl_settings *settings) {
     return f;
 }
 
-/* Anybody may connect there; ranks and threads are known. */
+/* Return the seconds for a new peer to introduce itself; ranks and threads are known and need no limit. */
 static double greeting_s(const kilter_farm *f) {
     static const double LEAST_S = 10;
     double lost_after_s = f->settings.options.lost_after_s;
@@ -94,7 +94,7 @@ static void warn(void *self, const char *text, const char *more) {
     fprintf(stderr, "%s: %s%s\n", ((const kilter_farm *)self)->settings.name, text, more);
 }
 
-/* Workers are under way: become their master. Takes the farm over, whatever happens. */
+/* Become the master of workers that are being started. Takes the farm over, also on errors. */
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
     const char *policy = f->settings.policy ? f->settings.policy : "auto";
@@ -136,7 +136,7 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
     return KILTER_OK;
 }
 
-/* One for each core, or for each part of so many. */
+/* Return the default number of workers: one for each core, or for each group of cores. */
 static uint32_t default_workers(const kl_settings *s) {
     bool threads = s->transport && strcmp(s->transport, "inproc") == 0;
     uint32_t cores = kl_core_count(), each = s->bind && !threads ? (uint32_t)strtoul(s->bind, NULL, 10) : 0;
@@ -149,7 +149,7 @@ static kilter_status take_advice(kilter_farm *f, kilter_error *error) {
         return KILTER_OK;
     kilter_status status = kl_record_team(s->team, s->name, &f->seats, error);
     if (status == KILTER_OK && f->seats == 0)
-        fprintf(stderr, "%s: --team %s: it does not say how many workers pay; all of them begin\n", s->name,
+        fprintf(stderr, "%s: --team %s: the record names no number of workers; all of them begin\n", s->name,
                 s->team);
     return status;
 }
@@ -168,7 +168,7 @@ static kilter_status open_master(kl_settings *settings, kilter_farm **farm, kilt
     return become_master(f, status, farm, error);
 }
 
-/* How many ranks did a launcher start? 1 when there was none. */
+/* Return the number of ranks that a launcher started; 1 without a launcher. */
 static int launched_ranks(void) {
     const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -204,7 +204,7 @@ static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_
     return become_master(f, status, farm, error);
 }
 
-/* Of those that a launcher started: one says what all could. */
+/* Is this the first rank? Only it prints messages that all ranks would print. */
 static bool is_first_rank(void) {
     static const char *const RANKS[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
     for (size_t i = 0; i < sizeof RANKS / sizeof *RANKS; i++) {

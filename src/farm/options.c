@@ -41,7 +41,7 @@ bool kl_settings_name_record(const kl_settings *s) {
 static kilter_status check_team(const kl_value *v) {
     return kl_option_is_word(v->option->words, v->text) || is_record(v->text)
                ? KILTER_OK
-               : kl_option_refuse(v, "neither all nor auto, and not a file *.kilter");
+               : kl_option_refuse(v, "neither all nor auto, and not the name of a *.kilter file");
 }
 
 /* Read "30" (seconds) or "10x" (times the forecast). */
@@ -134,7 +134,7 @@ static const kl_option OPTIONS[] = {
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0], HELP = OPTION_COUNT - 1 /* not a setting */ };
 static const kl_option_list LIST = {OPTIONS, OPTION_COUNT};
 
-/* Environment variables that are not options. */
+/* Environment variables without an option. */
 static const struct {
     const char *name, *help;
 } VARIABLES[] = {
@@ -179,7 +179,7 @@ void kilter_farm_usage(FILE *out) {
 
 /* --- sources, the weakest first --- */
 
-/* In the program's own options zero and NULL mean the default. */
+/* In the program's options, 0 and NULL mean the default. */
 static kilter_status from_program(const kilter_farm_options *options, kl_settings *settings,
                                   kilter_error *error) {
     settings->options = *options;
@@ -233,8 +233,8 @@ static kilter_status from_argument(const kl_option *o, int argc, char **argv, in
                  : kl_fail(error, KILTER_ERR_USAGE, "%s: needs a value, %s", said, o->value);
 }
 
-/* Take Kilter's options out and move the other arguments up to argv[1 … kept − 1]. "--" ends the options.
- * Only whole names count: what is nearly an option may be the program's own. */
+/* Remove Kilter's options and move the other arguments up to argv[1 … kept − 1]. "--" ends the options. Only
+ * exact names count: a similar word may be an option of the program. */
 static kilter_status from_arguments(int argc, char **argv, int *kept, kl_settings *settings,
                                     kilter_error *error) {
     int to = argc > 0 ? 1 : 0, i = 1;
@@ -254,7 +254,7 @@ static kilter_status from_arguments(int argc, char **argv, int *kept, kl_setting
     return KILTER_OK;
 }
 
-/* --- do they fit together? --- */
+/* --- conflicts between options --- */
 
 kilter_status kl_settings_check_transport(const kl_settings *s, const char *transport, kilter_error *error) {
     const char *limit = s->options.task_timeout       ? "task-timeout"
@@ -277,7 +277,7 @@ static kilter_status check(const kl_settings *settings, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE,
                        "--listen and --join: a process is master or worker, not both");
     if ((s->listen || s->join) && s->transport && strcmp(s->transport, "zmq") != 0)
-        return kl_fail(error, KILTER_ERR_USAGE, "--%s: only --transport zmq can, not %s",
+        return kl_fail(error, KILTER_ERR_USAGE, "--%s: needs --transport zmq, not %s",
                        s->listen ? "listen" : "join", s->transport);
     if (s->key && strcmp(s->key, "-") == 0 && !s->join)
         return kl_fail(error, KILTER_ERR_USAGE,
@@ -297,7 +297,7 @@ static kilter_status keep_arguments(int count, char *const *words, kl_settings *
                         : kl_fail(error, KILTER_ERR_MEMORY, "reading the options: memory ran out");
 }
 
-/* The texts that outlive the call, and their copies. */
+/* Texts that must outlive the call, and their copies. */
 static const struct {
     size_t text, copy;
 } COPIES[] = {
@@ -325,7 +325,7 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
                                kl_settings *settings, kilter_error *error) {
     kl_settings read = {0};
     int count = argc && argv ? *argc : 0, kept = count;
-    char **copy = calloc((size_t)count + 1, sizeof *copy); /* argv stays as it was when something is wrong */
+    char **copy = calloc((size_t)count + 1, sizeof *copy); /* argv stays unchanged on an error */
     kilter_status status = copy ? from_program(options, &read, error)
                                 : kl_fail(error, KILTER_ERR_MEMORY, "reading the options: memory ran out");
     if (status == KILTER_OK)

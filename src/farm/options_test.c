@@ -15,7 +15,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* Reads a command line of blank-separated words; `rest` gets what is left of it. */
+/* Read a command line of blank-separated words; `rest` gets the words that are left. */
 static kilter_status read_line(const char *line, kl_settings *settings, char *rest, kilter_error *error) {
     char copy[256], *argv[32];
     int argc = 0;
@@ -92,7 +92,7 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
          "--worker-memory: with --transport mpi a single worker cannot be"},
         {"prog --worker-tasks 0", "--worker-tasks: '0' is not a whole number"},
         {"prog --retries -1", "--retries: '-1' is not a whole number"},
-        {"prog --team some", "--team: 'some' is neither all nor auto, and not a file *.kilter"},
+        {"prog --team some", "--team: 'some' is neither all nor auto, and not the name of a *.kilter file"},
         {"prog --release=yes", "--release: 'yes' is neither 0 nor 1"},
         {"prog --transport pigeon", "'pigeon'"},
         {"prog --listen tcp://127.0.0.1:5 --join tcp://127.0.0.1:5", "--listen and --join"},
@@ -224,11 +224,11 @@ static void mistyped_names_are_recognised(void **state) {
     }
 }
 
-/* Every option, as a word of its own and after '=', is taken; so is the next word where there is a value. */
+/* Read every option with its value as a word of its own, and after '='. */
 static void every_option_is_taken(void **state) {
     (void)state;
     kl_option_list options = kl_farm_options();
-    for (size_t i = 0; i + 1 < options.count; i++) { /* the last one is help */
+    for (size_t i = 0; i + 1 < options.count; i++) { /* the last option is help */
         const kl_option *o = &options.row[i];
         const char *value = !o->value                         ? "1"
                             : strcmp(o->name, "listen") == 0  ? "tcp://127.0.0.1:5555"

@@ -1,11 +1,11 @@
-/* The farm as `kilter tune` and `kilter drain` reach it: looks, settings and drains come in the control
- * thread, and are answered and taken by the service. */
+/* The farm as `kilter tune` and `kilter drain` reach it. The control thread receives requests; the service
+ * thread takes and answers them. */
 #include "farm/farm_private.h"
 
-static const double LOOK_PATIENCE_S = 0.2; /* a look waits so long for the master to show its state */
-static const double DRAIN_PATIENCE_S = 1;  /* and a drain for it to take it */
+static const double LOOK_PATIENCE_S = 0.2; /* seconds that a look waits for the master's state */
+static const double DRAIN_PATIENCE_S = 1;  /* seconds that a drain waits for the master */
 
-/* In the control thread: have the master show its state, and take the last one if it has no turn soon. */
+/* In the control thread: ask the master for its state; use the last one if the master has no turn soon. */
 static void fresh_state(kilter_farm *f, kl_farm_state *state) {
     struct timespec until = kl_time_after(LOOK_PATIENCE_S);
     pthread_mutex_lock(&f->lock);
@@ -58,12 +58,11 @@ static kilter_status drain_from_outside(void *self, const kl_control_drain *drai
     pthread_mutex_unlock(&f->lock);
     if (!taken)
         return kl_fail(error, KILTER_ERR_PEER,
-                       "the master does not take it within %g s; try again while a run goes on",
-                       DRAIN_PATIENCE_S);
+                       "the master has not taken it within %g s; try again during a run", DRAIN_PATIENCE_S);
     return request.status;
 }
 
-/* A farm nobody can look at is no reason to fail. */
+/* Open the farm's socket. Without it, the farm works and cannot be watched. */
 void kl_farm_open_control(kilter_farm *f) {
     kl_control_farm farm = {
         .look = look_from_outside, .set = set_from_outside, .drain = drain_from_outside, .self = f};
@@ -77,7 +76,7 @@ void kl_farm_close_control(kilter_farm *f) {
     f->outside.control = NULL;
 }
 
-/* Do what was asked for, under the lock: who asks may be gone a moment later. */
+/* Do the drain. Call it with the lock held, because the client may be gone a moment later. */
 void kl_farm_take_drain(kilter_farm *f) {
     drain_request *request = f->outside.drain;
     if (!request)
@@ -87,8 +86,8 @@ void kl_farm_take_drain(kilter_farm *f) {
     pthread_cond_signal(&f->outside.shown);
 }
 
-/* Show the state to whoever waits for it, under the lock. A master without a thread of its own has no turn
- * between two runs: what it shows then is how its last one ended. */
+/* Give the state to those who wait for it. Call it with the lock held. A master without a thread has no turn
+ * between two runs: it then shows the end of its last run. */
 void kl_farm_show_state(kilter_farm *f, bool run_ended) {
     if (!f->outside.look_wanted && !(run_ended && !f->service.threaded))
         return;

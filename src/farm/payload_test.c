@@ -1,4 +1,4 @@
-/* Large inputs, results and shared data, and results that are copied into an array of the program's. */
+/* Large inputs, results and shared data, and results that are copied into the program's array. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,9 +20,9 @@
 
 enum { KILLS_MOST = 64, PIECES = 4 };
 
-typedef struct board { /* in memory that all processes share */
+typedef struct board { /* memory shared by all processes */
     atomic_uint killed[KILLS_MOST];
-    uint32_t kills; /* tasks below that kill their worker, the first time */
+    uint32_t kills; /* tasks below this number kill their worker the first time */
 } board;
 
 static board *new_board(uint32_t kills) {
@@ -37,7 +37,7 @@ static int start(const kilter_worker *worker, void **state) {
     return 0;
 }
 
-/* --- what the bytes are --- */
+/* --- contents --- */
 
 static size_t word_at(uint64_t seed, size_t at, size_t size, uint64_t *word) {
     *word = kl_mix64(seed ^ at / sizeof *word);
@@ -73,8 +73,8 @@ static bool is_of_other_size(uint64_t task) {
     return task % 17 == 9;
 }
 
-/* Its result has as many bytes as the number at the beginning of the shared data says, in pieces; its input
- * and the shared data must be whole. */
+/* Check input and shared data. The result has as many bytes as the shared data's first number says, in
+ * pieces. */
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     board *b = state;
     uint64_t size;
@@ -106,7 +106,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
 typedef struct plan {
     uint64_t tasks;
     size_t result_bytes, input_bytes, shared_bytes;
-    bool any_size; /* no array */
+    bool any_size; /* results of any size, without an array */
 } plan;
 
 typedef struct taken {
@@ -133,7 +133,7 @@ static void take(const kilter_outcome *o, void *user) {
     assert_int_equal(o->result.size, size);
     assert_true(holds(o->result.data, o->index, size));
     assert_int_equal((uintptr_t)o->result.data % _Alignof(max_align_t), 0);
-    if (t->results) /* it is there before this is called */
+    if (t->results) /* the result is in the array before the callback */
         assert_memory_equal(t->results + o->index * size, o->result.data, size);
 }
 
@@ -249,7 +249,7 @@ static void every_transport_carries_all_of_it(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Twelve workers die in the middle of a result, with inputs at hand and others' results on their way. */
+/* Twelve workers die in the middle of a result, with inputs at hand and results of others under way. */
 static void workers_that_are_killed_spoil_nothing(void **state) {
     (void)state;
     const plan p = {.tasks = 60, .result_bytes = 300000, .input_bytes = 200000, .shared_bytes = 100000};
@@ -266,13 +266,13 @@ static void workers_that_are_killed_spoil_nothing(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* As under ulimit -v: nothing is shared, and nobody notices. */
+/* As under ulimit -v: no memory is shared, and everything works. */
 static void a_limited_address_space_changes_nothing(void **state) {
     (void)state;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct rlimit limit; /* one that nobody reaches */
+        struct rlimit limit; /* a limit that is never reached */
         assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
         limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? RLIM_INFINITY - 1 : limit.rlim_max;
         assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
@@ -317,7 +317,7 @@ static void an_array_has_places_of_some_size(void **state) {
     expect_refusal(farm, &(kilter_run){.tasks = 1, .result_bytes = 8}, KILTER_ERR_USAGE, "without results");
     expect_refusal(farm, &(kilter_run){.tasks = 1, .results = place}, KILTER_ERR_RANGE, "result_bytes of 0");
     expect_refusal(farm, &(kilter_run){.tasks = 1, .results = place, .result_bytes = SIZE_MAX},
-                   KILTER_ERR_RANGE, "has from 1 to");
+                   KILTER_ERR_RANGE, "give 1 to");
     run_once(farm, &plans[0], true);
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     munmap(b, sizeof *b);

@@ -1,4 +1,4 @@
-/* What a fork-join program takes on workers that are described. */
+/* Predict the time of a fork-join program on described workers. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* kilter_predict(): the formula of the paper, and what must hold on any workers. */
+/* kilter_predict(): the paper's formula, and properties for any workers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,8 +43,8 @@ static double random_01(uint64_t seed) {
     return (double)(kl_mix64(seed) >> 11) * 0x1p-53;
 }
 
-/* Above the bound, no worse than the fastest alone, never longer for one worker more, and half as long when
- * all are twice as fast. */
+/* The time is above the bound, not above that of the fastest worker alone, not longer with one more worker,
+ * and half with speeds doubled. */
 static void any_workers(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 500; seed++) {
@@ -61,7 +61,7 @@ static void any_workers(void **state) {
         double fastest = 0;
         for (uint32_t i = 0; i < workers; i++)
             fastest = fmax(fastest, speeds[i]);
-        assert_true(p.workers_s <= program.work_s / fastest * (1 + 1e-12)); /* all of it there */
+        assert_true(p.workers_s <= program.work_s / fastest * (1 + 1e-12)); /* all work is included */
         for (uint32_t i = 0; i < workers; i++)
             speeds[i] *= 2;
         assert_true(fabs(predict(&program, speeds, workers).workers_s - p.workers_s / 2) <

@@ -1,4 +1,4 @@
-/* The farm's run record: where it goes, and when it begins. */
+/* The farm's run record: its path, and when it begins. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "farm/farm_private.h"
 #include "kilter/version.h"
 
-/* Can a file be made there? `option` is what asks for it. */
+/* KILTER_ERR_…: no file can be made at `path`, which `option` asks for. */
 static kilter_status check_folder(const char *option, const char *path, kilter_error *error) {
     char *folder = strdup(path);
     if (!folder)
@@ -28,7 +28,7 @@ static kilter_status check_folder(const char *option, const char *path, kilter_e
 kilter_status kl_farm_check_record(const char *path, kilter_error *error) {
     struct stat found;
     if (stat(path, &found) == 0 && !S_ISREG(found.st_mode))
-        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s exists and is no file; name a file", path);
+        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s is not a regular file; name a file", path);
     return check_folder("--record", path, error);
 }
 
@@ -41,7 +41,7 @@ kilter_status kl_farm_check_resume(const char *path, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* A new file in the state folder. */
+/* Choose the name of a new file in the state folder. */
 static kilter_status default_record(const kilter_farm *f, char **path, kilter_error *error) {
     char *folder, stamp[32];
     kilter_status status = kl_record_dir(&folder, error);
@@ -57,7 +57,8 @@ static kilter_status default_record(const kilter_farm *f, char **path, kilter_er
     return *path ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "naming the run record: memory ran out");
 }
 
-/* At the first run: a farm that never ran leaves no file. A record nobody asked for is no reason to fail. */
+/* Start the record at the first run, so that a farm without a run leaves no file. A failure counts only if
+ * the program asked for the record. */
 kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     const char *asked = f->settings.record, *resume = f->settings.resume;
     if (f->record.decided || (asked && strcmp(asked, "none") == 0))
@@ -66,7 +67,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     kl_trace *trace = NULL;
     kilter_error problem;
     kilter_status status = asked || resume ? KILTER_OK : default_record(f, &path, &problem);
-    if (status == KILTER_OK && !f->clock.simulated) /* there, no thread runs beside the ranks */
+    if (status == KILTER_OK && !f->clock.simulated) /* simulated ranks have no threads beside them */
         kl_farm_open_control(f);
     kl_host_name(host);
     char *words = resume && !f->settings.arguments ? kl_own_words(1) : NULL, build[KL_BUILD_BYTES] = "";
@@ -95,8 +96,8 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     free(words);
     free(here);
     if (status != KILTER_OK)
-        kl_farm_close_control(f);                       /* nobody would find it */
-    f->record.decided = status == KILTER_OK || !resume; /* no run goes on without */
+        kl_farm_close_control(f);                       /* without a record no tool would find the socket */
+    f->record.decided = status == KILTER_OK || !resume; /* with --resume no run continues without a record */
     if (status != KILTER_OK && resume)
         return kl_fail(error, status, "%s", problem.text);
     if (status != KILTER_OK && asked)

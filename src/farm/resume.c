@@ -1,5 +1,5 @@
-/* Results that survive the master: those of earlier ones are taken from the record, new ones count only when
- * they are in it.
+/* Results that survive the master: results of earlier masters come from the record, and new ones count only
+ * after they are stored there.
  *
  *   service thread           trace's thread            the caller's thread
  *   results ── unstored ──▶  on the disk ── results ──▶ callback
@@ -11,30 +11,30 @@
 #include "farm/farm_private.h"
 #include "move/wire.h"
 
-/* So many bytes of results may wait for the disk before nothing more is dealt. */
+/* When more bytes of results than this wait for the disk, no chunk is dealt. */
 static const size_t UNSTORED_BYTES_MOST = (size_t)64 << 20;
 
 /* --- new results, on their way to the disk --- */
 
-/* What it keeps while it waits; its row in the trace is less than it. */
+/* Return the bytes of a delivery while it waits; its row in the trace needs fewer. */
 static size_t bytes_of(const kl_delivery *delivery) {
     return 2 * sizeof *delivery + delivery->size;
 }
 
-/* A run ends when its last result is on the disk. Under the lock. */
+/* Has the run's last result been stored? Then the run ends. Call it with the lock held. */
 static void note_end(kilter_farm *f) {
     f->run.ended |= f->run.over && !f->storing.list.first;
 }
 
-/* The run ends for its caller, who then frees its inputs, when nobody deals any more: with a service thread
- * that is for it to say. */
+/* End the run because results cannot be stored. Its caller then frees the inputs, so dealing must have ended;
+ * a service thread ends it itself. */
 static void stop_storing(kilter_farm *f, const kilter_error *failure) {
     f->run.failure = *failure;
     f->run.broken = true;
     f->run.ended |= !f->service.threaded;
 }
 
-/* The first `count` results of those that wait are on the disk: now they count. */
+/* The first `count` waiting results are stored: they count from now on. */
 static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     kilter_farm *f = farm;
     pthread_mutex_lock(&f->lock);
@@ -45,7 +45,7 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
         f->storing.tasks -= first->count;
         first->next = NULL;
         kl_delivery_list stored = {.first = first, .end = &first->next};
-        if (f->run.broken) /* its run is over, and they are not the next one's */
+        if (f->run.broken) /* the run is over, and these results do not belong to the next one */
             kl_delivery_free(first);
         else
             kl_delivery_append(&f->run.results, &stored);
@@ -55,7 +55,7 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     else
         note_end(f);
     bool look = failure || (f->storing.held && f->storing.bytes <= UNSTORED_BYTES_MOST);
-    if (look && !f->service.closing) /* under the lock: a farm that closes has no transport any more */
+    if (look && !f->service.closing) /* with the lock held: a closing farm has no transport any more */
         kl_transport_wake(f->transport);
     pthread_cond_signal(&f->news);
     pthread_mutex_unlock(&f->lock);
@@ -140,18 +140,17 @@ static uint64_t hash_weights(const double *weights, uint64_t tasks) {
 }
 
 static kilter_status differs(const kl_known *known, kilter_error *error) {
-    return kl_fail(
-        error, KILTER_ERR_USAGE,
-        "--resume: run %llu grows other than the one stored there, after %llu tasks; let what is added "
-        "follow from the results taken before and their order alone, or name another file",
-        (unsigned long long)known->call, (unsigned long long)known->tasks);
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "--resume: run %llu grows differently from the stored one, after %llu tasks; additions "
+                   "must depend only on the results taken before and their order; or name another file",
+                   (unsigned long long)known->call, (unsigned long long)known->tasks);
 }
 
 static bool is_taken(const kl_known *known, uint64_t task) {
     return known->taken[task / 8] >> task % 8 & 1;
 }
 
-/* Nothing where there is no deliverer, or no task in the piece. */
+/* Deliver results of a row. Do nothing without a deliverer, or without tasks. */
 static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row *piece, kilter_error *error) {
     if (!deliverer || piece->count == 0)
         return KILTER_OK;
@@ -168,8 +167,8 @@ static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row 
     return kl_deliver(deliverer, (kl_delivery_list){.first = delivery, .end = &delivery->next}, error);
 }
 
-/* The results of a row that are not taken yet are, in pieces of consecutive tasks. A task that failed is done
- * again. Without a deliverer they are only marked. */
+/* Deliver those results of a row that are not taken yet, in blocks of consecutive tasks. Failed tasks are
+ * done again. Without a deliverer, only mark the results. */
 static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, kl_deliverer *deliverer,
                               kilter_error *error) {
     kl_reader reader = kl_reader_of(row->results.data, row->results.size);
@@ -184,7 +183,7 @@ static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, k
         size_t at = reader.at;
         if (!kl_wire_next_result(&reader, &failed, &bytes))
             return kl_fail(error, KILTER_ERR_RECORD,
-                           "reading stored results: those of task %llu are malformed",
+                           "reading stored results: the results of task %llu are malformed",
                            (unsigned long long)task);
         if (!failed && !is_taken(known, task)) {
             known->taken[task / 8] |= (uint8_t)(1u << task % 8);
@@ -231,8 +230,8 @@ static kilter_status add_spans(kl_known *known, kl_span tasks, kilter_error *err
     return status;
 }
 
-/* All that is stored is read and checked before anything is delivered or dealt: a damaged record must be
- * found while nobody has seen a result of it. */
+/* Read and check all stored results before any is delivered or a chunk is dealt, so that a damaged record is
+ * found first. */
 static kilter_status find(kl_known *known, const char *path, const kl_trace_call *call, kilter_error *error) {
     kilter_status status = kl_stored_open(path, call, &known->rows, error);
     if (status == KILTER_OK)

@@ -1,7 +1,7 @@
 /* Results that survive the master: killed masters, other runs, damaged files, full disks.
  *
- * `resume_test kills N [SEED]` is no test but a series of N masters killed at random instants, for
- * tools/faults-master. */
+ * `resume_test kills N [SEED]` is not a test: it kills N masters at random moments, for tools/faults-master.
+ */
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@
 
 enum { RUNS = 3, TASKS = 600, UNLUCKY = 77 };
 
-/* --- what masters and workers of several processes see --- */
+/* --- memory shared by masters and workers --- */
 
 typedef struct board {
     atomic_uint session;
@@ -36,7 +36,7 @@ typedef struct board {
     atomic_bool wrong,
         again; /* again: a task was done although its result had counted in an earlier session */
     atomic_uint done[RUNS][TASKS],
-        counted[RUNS][TASKS]; /* the last session it was done in, and counted first */
+        counted[RUNS][TASKS]; /* session that did it last; session in which it counted first */
     atomic_bool lucky;        /* task UNLUCKY does not fail */
     kilter_status status;
     char text[KILTER_ERROR_TEXT_BYTES];
@@ -91,16 +91,17 @@ static void stop(void *state) {
 /* --- a master --- */
 
 typedef struct plan {
-    const char *file, *transport, *listen; /* listen: no transport then */
+    const char *file, *transport, *listen; /* listen: instead of a transport */
     uint64_t tasks, seed; /* tasks: of the second run; seed: of inputs, weights and shared data */
     bool weighted;
-    uint64_t other_input, other_weight, other_shared; /* so much is added, in the second run */
+    uint64_t other_input, other_weight,
+        other_shared; /* amounts added to inputs, weights and shared data of the second run */
     const char *name, *version;
-    const char *word; /* its only argument; NULL: it does not show them */
+    const char *word; /* the program's only argument; NULL: not passed to Kilter */
     bool anyway;
     kilter_order order;
     rlim_t file_bytes_max; /* 0: no limit */
-    uint64_t kill_at;      /* results delivered in this session; 0: it lives */
+    uint64_t kill_at;      /* kill the master after this many results of the session; 0: never */
     double kill_after_s;   /* likewise */
 } plan;
 
@@ -135,7 +136,7 @@ static void take(const kilter_outcome *o, void *user) {
         kill(getpid(), SIGKILL);
 }
 
-/* Tasks done in this session; some may have been done twice. */
+/* Return the number of tasks done in this session; some may have been done twice. */
 static uint64_t tasks_done(const board *b) {
     uint64_t tasks = 0;
     for (size_t i = 0; i < RUNS * TASKS; i++)
@@ -171,7 +172,7 @@ static kilter_status one_run(board *b, const plan *p, kilter_farm *farm, uint64_
     kilter_farm_summary_get(farm, &b->summary[number]);
     if (status == KILTER_OK || status == KILTER_ERR_TASK)
         b->wrong |= r.delivered != tasks || (status == KILTER_OK) != b->lucky;
-    free(inputs); /* nobody may read them any more */
+    free(inputs); /* the farm must not read them any more */
     free(weights);
     free(spans);
     return status == KILTER_ERR_TASK ? KILTER_OK : status;
@@ -202,7 +203,7 @@ static kilter_status all_runs(board *b, const plan *p, kilter_error *error) {
     return status == KILTER_OK ? closed : status;
 }
 
-/* A master in a process of its own. Gives how that ended, as waitpid() says. */
+/* Run a master in a process of its own; return how it ended, as waitpid() does. */
 static int master(board *b, const plan *p) {
     atomic_fetch_add(&b->session, 1);
     b->delivered = 0;
@@ -271,7 +272,7 @@ static void failed_tasks_are_tried_again(void **state) {
     plan p = usual(at->file);
     expect_well(b, &p);
     p.order = KILTER_BY_INDEX;
-    expect_well(b, &p); /* fails again */
+    expect_well(b, &p); /* the task fails again */
     assert_int_equal(tasks_done(b), RUNS);
     b->lucky = true;
     expect_well(b, &p);
@@ -282,7 +283,7 @@ static void failed_tasks_are_tried_again(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Kill after kill, until one master comes through. What has counted is never done again. */
+/* Kill masters until one finishes. A task whose result has counted is never done again. */
 static void masters_are_killed(const char *file, const char *transport, uint64_t seed, unsigned *sessions) {
     board *b = new_board();
     b->lucky = true;
@@ -350,7 +351,7 @@ static void workers_outlive_their_masters(void **state) {
     expect_well(b, &p);
     assert_true(b->summary[0].stored == TASKS);
     for (int i = 0; i < 2; i++) {
-        kill(workers[i], SIGKILL); /* how they end is farm_test's matter */
+        kill(workers[i], SIGKILL); /* farm_test checks how workers end */
         assert_int_equal(waitpid(workers[i], NULL, 0), workers[i]);
     }
     unlink(endpoint + strlen("ipc://"));
@@ -430,7 +431,7 @@ static void results_of_other_arguments_are_refused(void **state) {
     expect_well(b, &p);
     assert_int_equal(tasks_done(b), 0);
     p.anyway = false;
-    expect_well(b, &p); /* these are its arguments now, too */
+    expect_well(b, &p); /* the record now has these arguments, too */
     p.word = "it's 1";
     expect_well(b, &p);
     do_sql(at->file, "UPDATE origin SET build = 'x'");
@@ -440,7 +441,7 @@ static void results_of_other_arguments_are_refused(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Of a run in the middle, of the last one, and of all. */
+/* Remove a run in the middle, the last run, or all runs. */
 static void a_record_without_a_run_is_damaged(void **state) {
     const place *at = *state;
     static const char *const cuts[] = {"DELETE FROM call WHERE call = 1", "DELETE FROM call WHERE call = 2",
@@ -484,7 +485,7 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
     expect_refused(b, &p, KILTER_ERR_RECORD, "it holds no results");
     unlink(at->file);
 
-    for (int whole = 0; whole < 2; whole++) { /* an empty one, and one with results */
+    for (int whole = 0; whole < 2; whole++) { /* an empty record, and one with results */
         b->lucky = true;
         memset(b->counted, 0, sizeof b->counted); /* the file is gone */
         if (whole)
@@ -504,7 +505,7 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
 
     memset(b->counted, 0, sizeof b->counted);
     expect_well(b, &p);
-    do_sql(at->file, "ALTER TABLE decision DROP COLUMN grounds"); /* as records of earlier versions */
+    do_sql(at->file, "ALTER TABLE decision DROP COLUMN grounds"); /* as in records of earlier versions */
     b->lucky = true;
     expect_well(b, &p);
     do_sql(at->file, "PRAGMA user_version = 1");
@@ -549,7 +550,7 @@ static void a_second_master_is_refused(void **state) {
     int lock[2];
     assert_int_equal(pipe(lock), 0);
     pid_t first = fork();
-    if (first == 0) { /* holds the record, as a master does that computes between two runs */
+    if (first == 0) { /* holds the record, as a master does between two runs */
         kl_trace *trace;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         const kl_trace_run_row row = {.program = "resume_test", .host = "ada", .anyway = true};
@@ -568,7 +569,7 @@ static void a_second_master_is_refused(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* The disk is full after so many bytes: an error, and with room again the rest is done. */
+/* The disk is full after some bytes: the run fails; with room again, the rest is done. */
 static void a_full_disk_ends_the_run_and_what_was_stored_is_kept(void **state) {
     const place *at = *state;
     board *b = new_board();
@@ -597,8 +598,7 @@ static void count_call(const kilter_outcome *o, void *user) {
     *(unsigned *)user += o->index < TASKS ? 1 : 1000000;
 }
 
-/* A result that the farm's last run left on its way to the disk when the farm broke, and that is there now.
- */
+/* Leave a result that was on its way to the disk when the farm failed in its last run. */
 static void leave_one_behind(kilter_farm *f) {
     static const uint8_t bytes[] = {1, 0, 0, 0, 'r'};
     kl_delivery *late = malloc(sizeof *late + sizeof bytes);
@@ -648,7 +648,7 @@ static void a_broken_farm_gives_no_run_the_results_of_another(void **state) {
 
 /* --- damage --- */
 
-/* Either it is said what is wrong with which file, or all is as it should be. */
+/* Either the error names the file, or all results are right. */
 static bool survives(board *b, const plan *p) {
     memset(b->counted, 0, sizeof b->counted);
     assert_int_equal(master(b, p), 0);
@@ -665,7 +665,7 @@ static void a_damaged_record_gives_no_wrong_result(void **state) {
     board *b = new_board();
     b->lucky = true;
     plan p = usual(at->file);
-    p.kill_at = RUNS * TASKS - 100; /* with its log beside it */
+    p.kill_at = RUNS * TASKS - 100; /* the log is beside the file */
     assert_true(WIFSIGNALED(master(b, &p)));
     p.kill_at = 0;
     char *log_name = kl_text("%s-wal", at->file);
@@ -697,7 +697,7 @@ static void a_damaged_record_gives_no_wrong_result(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* The same without a log, as a closed record is; every page, and single bits. */
+/* Damage a closed record without a log: every page, and single bits. */
 static void a_damaged_closed_record_gives_no_wrong_result(void **state) {
     const place *at = *state;
     board *b = new_board();
@@ -742,10 +742,10 @@ static double one_session_s(const char *file) {
 }
 
 typedef struct series {
-    uint64_t kills, early, records, sessions_most, left, done; /* early: before a result had counted */
+    uint64_t kills, early, records, sessions_most, left, done; /* early: killed before a result had counted */
 } series;
 
-/* One record, from the first master to the one that comes through. */
+/* Continue one record, from the first master to the one that finishes. */
 static void kill_until_done(const char *file, uint64_t seed, double session_s, uint64_t kills_most,
                             series *s) {
     board *b = new_board();

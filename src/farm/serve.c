@@ -1,4 +1,4 @@
-/* Being a worker: serve a master until one of the two ends, and then the next one, if it comes back. */
+/* Serve a master until worker or master ends, and then the next master, if the lost one is started again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,15 +6,15 @@
 
 #include "farm/farm_private.h"
 
-static const double WAIT_FOR_MASTER_S = 60; /* unless the program says */
-static const double BURST_S = 200e-6;       /* a worker looks for messages so often */
+static const double WAIT_FOR_MASTER_S = 60; /* default seconds that a worker waits for its master */
+static const double BURST_S = 200e-6;       /* seconds between a worker's looks for messages */
 
-/* A worker on this machine: a process that is nothing else, or a thread. */
+/* A worker on this machine: a process with no other work, or a thread. */
 typedef struct served {
     const kl_settings *settings;
-    kl_key key; /* of a process; read once: it may have come from standard input */
+    kl_key key; /* farm key, if the worker is a process; kept because standard input can be read only once */
     clockid_t cpu;
-    kl_core_meter meter; /* open while the worker tells its CPU time */
+    kl_core_meter meter; /* measures while the worker reports its CPU time */
     kl_worker_options options;
 } served;
 
@@ -28,15 +28,15 @@ static void begin_anew(const served *p) {
     _exit(kilter_exit(s->name, &error));
 }
 
-/* One that its master started only ends, and is replaced; one that was started elsewhere takes its own place.
- */
+/* Give up a worker that cannot continue. A local one ends and its master replaces it; another starts itself
+ * anew. */
 static void abandon(void *self, const kilter_error *why, bool anew) {
     const served *p = self;
     if (p->settings->join && anew)
         begin_anew(p);
     bool good = anew || why->status == KILTER_ENDED;
     if (p->settings->join &&
-        !good) /* of a local one the master says it; and the task may hold the lock of stderr */
+        !good) /* the master reports a local worker; the task may hold the lock of stderr */
         dprintf(STDERR_FILENO, "%s: %s\n", p->settings->name, why->text);
     _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -63,7 +63,7 @@ static uint64_t memory(void *self) {
     return kl_process_memory();
 }
 
-/* binding: NULL: it is a thread. */
+/* Describe this worker to the master. binding: NULL: the worker is a thread. */
 static void describe(served *self, const kl_settings *s, const char *binding, bool tells_cpu) {
     *self = (served){.settings = s, .meter = {-1, -1}};
     self->options = (kl_worker_options){
@@ -83,7 +83,7 @@ static void describe(served *self, const kl_settings *s, const char *binding, bo
         .abandon = binding ? abandon : NULL,
     };
     if (tells_cpu) {
-        /* A rank of MPI computes while it waits: its CPU time says nothing. */
+        /* A rank of MPI computes while it waits, so its CPU time is not used. */
         self->cpu = binding ? CLOCK_PROCESS_CPUTIME_ID : kl_thread_cpu();
         kl_core_meter_open_thread(&self->meter);
         self->options.cpu_s = cpu_s;
@@ -91,7 +91,7 @@ static void describe(served *self, const kl_settings *s, const char *binding, bo
     }
 }
 
-/* Until the master or the worker ends. Only a process that is nothing but a worker hears SIGTERM. */
+/* Serve one master until it or the worker ends. Only a process without other work reacts to SIGTERM. */
 static kilter_status serve_one(kl_worker *worker, const kl_transport *transport, bool is_process,
                                kilter_error *error) {
     kl_attendant *attendant = NULL;

@@ -1,4 +1,5 @@
-/* Worker processes that are stopped, told to go, asked for work back in mid-task, or lose their master. */
+/* Worker processes that are stopped, told to leave, asked to return tasks while computing, or lose their
+ * master. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,11 +19,11 @@
 
 enum { WORKERS = 2, TASKS = 100 };
 
-/* In memory that all processes share. */
+/* Memory shared by all processes. */
 typedef struct plot {
     atomic_uint started, begun, done, present;
-    atomic_bool hold;   /* no task ends */
-    atomic_int villain; /* the process that something happens to; 0: nobody yet */
+    atomic_bool hold;   /* while true, no task ends */
+    atomic_int villain; /* the affected process; 0: not chosen yet */
     atomic_int master;
     char endpoint[128], folder[64];
     double wait_for_master_s;
@@ -82,7 +83,7 @@ static kilter_farm_options options_of(plot *p) {
                                  .wait_for_master_s = p->wait_for_master_s};
 }
 
-/* What a worker process ends with. */
+/* exit codes of a worker process */
 enum { ENDED = 0, ORPHANED = 3, ELSE = 4 };
 
 static int be_worker(void *arg) {
@@ -110,7 +111,7 @@ static void expect_end(pid_t pid, int code) {
     assert_int_equal(WEXITSTATUS(status), code);
 }
 
-/* --- a master that is played by the test --- */
+/* --- a master acted by the test --- */
 
 typedef struct part {
     plot *plot;
@@ -166,7 +167,7 @@ static void expect_return(part *m, uint64_t lo) {
     kl_message_release(&message);
 }
 
-/* The result of task 0, which ends its chunk. */
+/* Receive the result of task 0, which ends its chunk. */
 static void expect_last_result(part *m) {
     for (;;) {
         kl_message message = next_message(m, KL_RESULTS);
@@ -178,7 +179,7 @@ static void expect_last_result(part *m) {
             kl_wire_next_segment(&reader, &segment);
         kl_message_release(&message);
         if (head.segments == 0)
-            continue; /* it asked */
+            continue; /* the worker asked for tasks */
         assert_true(segment.lo == 0 && segment.count == 1 && segment.last);
         return;
     }
@@ -222,14 +223,14 @@ static void expect_leave(part *m) {
     kl_wire_get_text(message.data, message.size, text, sizeof text);
     assert_non_null(strstr(text, "SIGTERM"));
     kl_message_release(&message);
-    kl_event event; /* it says goodbye to who listens */
+    kl_event event; /* the worker announces its departure */
     do
         assert_int_equal(kl_poll(m->transport, -1, &event, NULL), KILTER_OK);
     while (event.kind != KL_EVENT_LEFT);
     expect_end(m->worker, ENDED);
 }
 
-/* The signal comes when the worker has just lost its master, and the one who hears it is being ended. */
+/* The signal comes when the worker has just lost its master and its attendant is being ended. */
 static int be_told_to_go_between_two_masters(void *arg) {
     kl_inproc *hub;
     kl_transport *listener;
@@ -275,7 +276,7 @@ static void sigterm_lets_the_task_at_hand_end(void **state) {
     kill(m.worker, SIGTERM);
     expect_return(&m, 1);
     assert_int_equal(p->done, 0);
-    kill(m.worker, SIGTERM); /* again: no difference */
+    kill(m.worker, SIGTERM); /* a second signal changes nothing */
     atomic_store(&p->hold, false);
     expect_last_result(&m);
     expect_leave(&m);
@@ -324,7 +325,7 @@ static kilter_farm *listen_as_master(plot *p) {
     return farm;
 }
 
-/* Something happens once, to the first worker that does task 17. */
+/* Choose the first worker that does task 17, once. */
 static bool is_villain(plot *p, const kilter_task *task) {
     int nobody = 0;
     return task->index == 17 && atomic_compare_exchange_strong(&p->villain, &nobody, (int)getpid());
@@ -353,10 +354,10 @@ static void a_worker_told_to_terminate_costs_no_task(void **state) {
         if (strcmp(policies[i], "auto") == 0) /* idle workers may begin a task, too */
             assert_true(p->begun >= TASKS);
         else
-            assert_int_equal(p->begun, TASKS); /* each was begun once: none was lost with the worker */
+            assert_int_equal(p->begun, TASKS); /* each task was begun once: none was lost with the worker */
         run(farm);
         assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
-        assert_int_equal(p->started, WORKERS); /* who leaves is not replaced */
+        assert_int_equal(p->started, WORKERS); /* a worker that leaves is not replaced */
         end_plot(p);
     }
 }
@@ -369,7 +370,7 @@ static int stopped_once(const kilter_task *task, kilter_result *result, void *st
     return answer(p, task, result);
 }
 
-/* Nobody's task ends before all workers have one. */
+/* No task ends before all workers have one. */
 static int together(const kilter_task *task, kilter_result *result, void *state) {
     plot *p = state;
     if (task->run == 0)
@@ -388,14 +389,14 @@ static void a_worker_that_was_stopped_for_long_comes_back(void **state) {
     for (int i = 0; i < WORKERS; i++)
         workers[i] = start_process(be_worker, p);
     kilter_farm *farm = listen_as_master(p);
-    run(farm); /* which the other one ends */
+    run(farm); /* the other worker ends the run */
     kill(atomic_load(&p->villain), SIGCONT);
-    run(farm); /* which both begin */
+    run(farm); /* both workers begin it */
     run(farm);
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     for (int i = 0; i < WORKERS; i++)
         expect_end(workers[i], ENDED);
-    assert_int_equal(p->started, WORKERS); /* its state was kept */
+    assert_int_equal(p->started, WORKERS); /* the worker's state was kept */
     end_plot(p);
 }
 

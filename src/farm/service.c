@@ -1,14 +1,15 @@
-/* The service of a master: a thread that takes in events and deals chunks while the callback computes. Where
- * the transport cannot be used from another thread, the caller's thread does that in turn. */
+/* A master's service: a thread that handles events and deals chunks while the callback computes. If the
+ * transport allows only one thread, the caller's thread does both in turn. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "farm/farm_private.h"
 
-static const double PROGRESS_S = 0.5;    /* between two progress lines on a terminal */
-static const double PROGRESS_LOG_S = 10; /* and elsewhere */
-static const double STORED_S = 0.02;     /* without a service thread: between two looks at what is stored */
+static const double PROGRESS_S = 0.5;    /* seconds between two progress lines on a terminal */
+static const double PROGRESS_LOG_S = 10; /* seconds between two progress lines elsewhere */
+static const double STORED_S =
+    0.02; /* seconds between two looks at what is stored, without a service thread */
 
 static void show_progress(kilter_farm *f) {
     double now_s = kl_now_s(&f->clock);
@@ -21,7 +22,7 @@ static void show_progress(kilter_farm *f) {
     fprintf(stderr, terminal ? "\r%s: %s\033[K" : "%s: %s\n", f->settings.name, text);
 }
 
-/* unbegun: it waited for workers. */
+/* Cancel the run. unbegun: it has not begun, because it waits for workers. */
 static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
     char more[KILTER_ERROR_TEXT_BYTES];
@@ -34,18 +35,18 @@ static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *erro
     return kl_fail(error, status, "%s%s", why.text, more);
 }
 
-/* The wishes of the other threads for the next turn. */
+/* Requests of other threads for the next turn. */
 typedef struct orders {
     const kilter_run *request; /* NULL: no run is to begin */
-    kl_spans done;             /* of it */
+    kl_spans done;             /* spans of the request whose results are stored */
     double spent_s;
     kl_grain_plan grain;
     kl_expectation expected;
-    bool cancel, unbegun; /* unbegun: a run that waits for workers */
-    bool was_running;     /* or is to begin */
+    bool cancel, unbegun; /* unbegun: the run waits for workers */
+    bool was_running;     /* a run was on, or was to begin */
     kl_additions additions;
     bool grown;
-    kl_trace *new_trace; /* NULL: nothing new */
+    kl_trace *new_trace; /* NULL: no new trace */
     kl_tuning tuning;
 } orders;
 
@@ -53,7 +54,7 @@ static void take_request(kilter_farm *f, orders *o) {
     f->run.gathered |= !f->settings.listen || kl_master_ready(f->master) >= f->workers;
     bool deals = f->run.request && !kl_known_all(f->run.known, f->run.request->tasks);
     o->request = f->run.gathered || !deals ? f->run.request : NULL;
-    /* what comes before there is a request is kept for it */
+    /* a cancellation before a request is kept for that request */
     o->cancel = f->stop.cancelled && (f->run.request || kl_master_running(f->master));
     o->unbegun = o->cancel && f->run.request && !o->request;
     if (o->request || o->unbegun)
@@ -65,10 +66,10 @@ static void take_request(kilter_farm *f, orders *o) {
     o->spent_s = f->run.spent_s;
     o->grain = f->plans.grain;
     o->expected = f->plans.expected;
-    f->plans = (kl_plans){0}; /* what was asked is answered */
+    f->plans = (kl_plans){0}; /* all requests are answered */
 }
 
-/* Under the lock. */
+/* Copy the requests of other threads. Call it with the lock held. */
 static void take_orders(kilter_farm *f, orders *o) {
     *o = (orders){0};
     kl_farm_answer_grain(f);
@@ -91,13 +92,13 @@ static kilter_status begin_run(kilter_farm *f, const orders *o, kilter_error *er
     return kl_master_begin(f->master, o->request, error);
 }
 
-/* And take in one event. */
+/* Follow the requests and handle one event. */
 static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_error *error) {
     kilter_status status = KILTER_OK;
     if (o->new_trace)
         kl_master_record(f->master, o->new_trace);
     if (o->tuning.set)
-        kl_master_tune(f->master, &o->tuning, NULL); /* it was checked */
+        kl_master_tune(f->master, &o->tuning, NULL); /* the settings were checked before */
     if (o->request)
         status = begin_run(f, o, error);
     if (status == KILTER_OK)
@@ -117,7 +118,7 @@ static void hand_over(kilter_farm *f, bool was_running, kilter_status status, ki
     status = status == KILTER_OK ? taken : status;
     if (status != KILTER_OK) {
         f->run.failure = *error;
-        f->run.broken |= running || !was_running; /* not just the run is lost */
+        f->run.broken |= running || !was_running; /* the error concerns the farm, not only the run */
     }
     if ((was_running && !running) || status != KILTER_OK) {
         kl_farm_note_over(f);
@@ -130,7 +131,7 @@ static void hand_over(kilter_farm *f, bool was_running, kilter_status status, ki
     pthread_cond_signal(&f->news);
 }
 
-/* How long it may wait for an event. */
+/* Return the seconds that a turn may wait for an event. */
 static double patience_s(kilter_farm *f, double timeout_s) {
     double tend_s = kl_farm_tend_local(f);
     return tend_s < HUGE_VAL && (timeout_s < 0 || timeout_s > tend_s) ? tend_s : timeout_s;
@@ -174,7 +175,7 @@ static void *service_main(void *arg) {
 kilter_status kl_farm_start_service(kilter_farm *f, kilter_error *error) {
     if (!f->transport->ops->threads)
         return KILTER_OK;
-    f->service.threaded = true; /* before the thread looks at it */
+    f->service.threaded = true; /* set before the thread reads it */
     int code = kl_thread_start(&f->service.thread, service_main, f);
     if (code != 0)
         f->service.threaded = false;

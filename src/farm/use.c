@@ -1,7 +1,8 @@
-/* The user of the farm, and its cost: CPU time of its own threads and of the caller's. */
+/* Use of the farm, and its CPU time: that of its own threads and of the caller. */
 #include "farm/farm_private.h"
 
-static const uint64_t RUNS_LOOKED_FOR_THREADS = 3; /* the first ones: then all are there */
+static const uint64_t RUNS_LOOKED_FOR_THREADS =
+    3; /* look for threads in this many first runs; later all exist */
 
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     kilter_farm *f = farm;
@@ -13,7 +14,7 @@ bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     uint64_t calls = f->storing.calls;
     pthread_mutex_unlock(&f->lock);
     if (calls <= RUNS_LOOKED_FOR_THREADS) {
-        /* Those that work for the farm beside the service thread; a program may have others. */
+        /* Find the farm's threads apart from the service thread; a program may have threads of its own. */
         kl_usage *u = &f->usage;
         enum { MOST = sizeof u->helper_cpu / sizeof *u->helper_cpu };
         u->helpers = kl_threads_named("ZMQbg/", u->helper_cpu, MOST);

@@ -1,9 +1,9 @@
-/* What a host does over time: its speed is constant between the steps of its profile. */
+/* What a host does over time: its speed is constant between two steps of its profile. */
 #include <math.h>
 
 #include "platform/platform.h"
 
-/* A stretch of constant speed: from a moment until `until_s`. */
+/* Constant speed until `until_s`. */
 typedef struct stretch {
     double speed, until_s;
 } stretch;
@@ -18,7 +18,7 @@ static stretch stretch_at(const kl_host *host, double at_s) {
     double until_s = next < p->count                   ? begin_s + p->at_s[next]
                      : p->period_s > 0 && p->count > 0 ? begin_s + p->period_s
                                                        : INFINITY;
-    if (until_s <= at_s) /* rounding at a border: the next stretch is a hair away */
+    if (until_s <= at_s) /* by rounding, the border may not be after at_s: take the next stretch */
         until_s = nextafter(at_s, INFINITY);
     return (stretch){host->speed * factor, until_s};
 }
@@ -27,7 +27,7 @@ double kl_host_speed(const kl_host *host, double at_s) {
     return stretch_at(host, at_s).speed;
 }
 
-/* Work of one period; 0: the profile has none. */
+/* Return the work of one period; 0: the profile has no period. */
 static double period_work_s(const kl_host *host) {
     const kl_profile *p = &host->profile;
     if (!(p->period_s > 0) || p->count == 0)
@@ -42,7 +42,7 @@ double kl_host_end_s(const kl_host *host, double from_s, double work_s) {
     if (host->profile.count == 0)
         return from_s + work_s / host->speed;
     double at_s = from_s, period = period_work_s(host);
-    if (period > 0 && work_s > period) { /* whole periods at once */
+    if (period > 0 && work_s > period) { /* skip whole periods */
         double periods = floor(work_s / period);
         at_s += periods * host->profile.period_s;
         work_s -= periods * period;
@@ -86,8 +86,8 @@ static double all_work_s(const kl_cluster *cluster, double from_s, double to_s) 
     return sum;
 }
 
-/* Work done grows with time without a gap, so halving finds the moment; the secant between the ends is exact
- * where no speed changes in between. */
+/* The work done grows continuously with time, so bisection finds the moment; the secant is exact if no speed
+ * changes between the ends. */
 double kl_cluster_bound_s(const kl_cluster *cluster, double from_s, double work_s) {
     double low_s = 0, high_s = 1e-6, low = 0, high;
     if (!(work_s > 0))

@@ -1,7 +1,7 @@
-/* The event loop. A worker has at most one event, the end of the tasks it does in one go; messages between it
- * and the master pass the master's link one after the other and therefore arrive in the order they were sent,
- * so that the next event is the first of three: the top of the workers' heap, the head of what comes to the
- * workers, and what the master does next. */
+/* The event loop. A worker has at most one event, the end of its current batch of tasks. Messages pass the
+ * master's link one after the other, so they arrive in the order of sending. The next event is therefore the
+ * first of three: the top of the workers' heap, the head of the messages to workers, and the master's next
+ * action. */
 #include "play/play.h"
 
 #include <math.h>
@@ -9,30 +9,30 @@
 #include <string.h>
 
 static const uint32_t NONE = UINT32_MAX;
-/* Of a message, besides tasks or results. */
+/* bytes of a message besides tasks or results */
 static const double HEAD_BYTES = 64;
 
 /* --- storage --- */
 
-/* A chunk in its worker's queue, or done and not all reported. */
+/* A chunk in its worker's queue, or done and not reported completely. */
 typedef struct chunk {
-    kl_play_chunk told; /* what the master knows */
-    uint64_t at;        /* tasks done, by the worker */
+    kl_play_chunk told; /* the master's view of the chunk */
+    uint64_t at;        /* tasks that the worker has done */
     uint64_t reported;
-    uint32_t next; /* in the worker's queue */
+    uint32_t next; /* the next chunk in the worker's queue */
 } chunk;
 
 /* Tasks done and not reported yet, or in a message. */
 typedef struct segment {
     kl_play_segment told;
-    double work_s; /* of all tasks, at speed 1 */
+    double work_s; /* sum over all tasks, at speed 1 */
     uint32_t chunk, next;
 } segment;
 
-/* Items of one size, named by their place; those given back are used again. */
+/* Items of one size, identified by their index; returned items are used again. */
 typedef struct pool {
     void *items;
-    size_t size; /* of an item; it begins anew when given back */
+    size_t size; /* bytes of an item */
     uint32_t used, room, free_count;
     uint32_t *free;
 } pool;
@@ -68,12 +68,12 @@ static void pool_free(pool *p) {
 typedef enum parcel_kind { TASKS, RESULTS, REQUEST } parcel_kind;
 
 typedef struct parcel {
-    double at_s;           /* it arrives */
-    uint32_t worker, item; /* item: its first segment, or its chunk */
-    parcel_kind kind;      /* REQUEST: results, and the worker asks for more */
+    double at_s;           /* when it arrives */
+    uint32_t worker, item; /* item: first segment, or chunk */
+    parcel_kind kind;      /* REQUEST: results, and a request for more tasks */
 } parcel;
 
-/* Parcels in the order they arrive. */
+/* Parcels in the order of arrival. */
 typedef struct line {
     parcel *parcels;
     size_t front, count, room; /* room: a power of 2 */
@@ -103,7 +103,7 @@ static void line_drop_first(line *l) {
     l->count--;
 }
 
-typedef struct event { /* the end of a worker's tasks */
+typedef struct event { /* the end of a worker's batch */
     double at_s;
     uint32_t worker;
 } event;
@@ -134,16 +134,16 @@ static event heap_pop(event *heap, size_t *count) {
 
 typedef struct worker {
     const kl_host *host;
-    uint32_t first, last;  /* its chunks; NONE: it has none */
+    uint32_t first, last;  /* its chunks; NONE: none */
     uint32_t news, newest; /* its segments; NONE: nothing to report */
-    uint64_t queued;       /* tasks not done */
-    uint64_t waiting;      /* tasks done and not reported */
-    double first_result_s; /* of those waiting */
-    double task_s;         /* lately; 0: not known */
+    uint64_t queued;       /* number of tasks that are not done */
+    uint64_t waiting;      /* number of tasks done and not reported */
+    double first_result_s; /* when the first unreported task ended */
+    double task_s;         /* mean seconds of recent tasks; 0: not known */
     double asked_at_s, answer_s;
-    uint64_t going;     /* tasks it does in one go; 0: it waits */
-    double began_s;     /* of that */
-    bool asked, served; /* served: had a chunk */
+    uint64_t going;     /* tasks of the current batch; 0: the worker waits */
+    double began_s;     /* when the batch began */
+    bool asked, served; /* served: it has had a chunk */
 } worker;
 
 struct kl_play {
@@ -152,20 +152,20 @@ struct kl_play {
     const kl_play_dealer *dealer;
     worker *workers;
     pool chunks, segments;
-    event *heap; /* one a worker at most */
+    event *heap; /* at most one for each worker */
     size_t events;
     line to_workers, to_master;
-    double out_free_s, in_free_s; /* the master's link */
+    double out_free_s, in_free_s; /* when each direction of the master's link is free */
 
     uint64_t *hungry, *held; /* a bit for each worker */
     bool feed_all;
-    double look_again_s; /* at workers held back; 0: at none */
+    double look_again_s; /* when to look at held-back workers; 0: there are none */
     double master_free_s;
 
     double now_s;
     uint64_t left, done, next_task, next_chunk;
     uint64_t reported;
-    double busy_s; /* of those */
+    double busy_s; /* the worker's busy seconds */
     kl_play_outcome outcome;
     kilter_status status;
 };
@@ -238,7 +238,7 @@ static double link_s(const kl_play *p, double bytes) {
     return bytes / p->cluster->bytes_per_s;
 }
 
-/* A message of `bytes` that leaves at starts_s. */
+/* Send a message of `bytes` to the master at starts_s. */
 static void send_up(kl_play *p, double starts_s, double bytes, parcel m) {
     p->in_free_s = fmax(starts_s + 2 * p->cluster->latency_s, p->in_free_s) + link_s(p, bytes);
     if (p->cluster->half_duplex)
@@ -248,7 +248,7 @@ static void send_up(kl_play *p, double starts_s, double bytes, parcel m) {
         p->status = KILTER_ERR_MEMORY;
 }
 
-/* Report what is done; with `asks`, ask for the next chunk in the same message. */
+/* Report finished tasks; with `asks`, request the next chunk in the same message. */
 static void send_to_master(kl_play *p, uint32_t i, bool asks) {
     worker *w = &p->workers[i];
     double bytes = HEAD_BYTES + p->run->result_bytes * (double)w->waiting;
@@ -269,7 +269,7 @@ static bool is_low(const kl_play *p, const worker *w) {
     return w->queued == 1 || (w->task_s > 0 && (double)(w->queued - 1) * w->task_s <= lead_s);
 }
 
-/* What `count` more tasks done, the last one at end_s, are to a worker that watches itself. */
+/* Update what a worker measures of itself after `count` more tasks, the last of which ended at end_s. */
 static void note_done(worker *w, uint64_t count, double first_end_s) {
     if (w->waiting == 0)
         w->first_result_s = first_end_s;
@@ -277,7 +277,7 @@ static void note_done(worker *w, uint64_t count, double first_end_s) {
     w->queued -= count;
 }
 
-/* Tasks of a worker's first chunk that were done one after the other. */
+/* Consecutive tasks of a worker's first chunk. */
 typedef struct stretch {
     uint64_t count;
     double work_s, seconds, began_s, end_s;
@@ -330,26 +330,27 @@ static bool flush_is_due(const kl_play *p, const worker *w, double now_s) {
            (double)w->waiting * p->run->result_bytes >= (double)KL_FLUSH_BYTES;
 }
 
-/* Even tasks at constant speed: as many as pass before something happens. */
+/* Return how many equal tasks at constant speed pass before something else happens. */
 static uint64_t even_tasks(const kl_play *p, const worker *w, double each_s) {
     const chunk *c = chunk_at(p, w->first);
     uint64_t most = c->told.count - c->at;
     double lead_s = fmax(p->run->lead_s, KL_ANSWERS_AHEAD * w->answer_s);
-    double keep = 1 + (each_s > 0 ? floor(lead_s / each_s) : 0); /* tasks left when it asks */
+    double keep =
+        1 + (each_s > 0 ? floor(lead_s / each_s) : 0); /* tasks left when the worker requests more */
     double until_low = (double)w->queued - keep;
     double began_s = w->waiting ? w->first_result_s : p->now_s + each_s;
     double until_due = each_s > 0 ? ceil((began_s + KL_FLUSH_S - p->now_s) / each_s) : INFINITY;
     if (p->run->result_bytes > 0)
         until_due = fmin(until_due, ceil((double)KL_FLUSH_BYTES / p->run->result_bytes) - (double)w->waiting);
-    if (w->asked) /* the answer may come: look about as often as it takes to come */
+    if (w->asked) /* the answer may arrive: look about as often as it takes to arrive */
         until_low = each_s > 0 ? floor(p->cluster->latency_s / each_s) : (double)most;
     double count = fmin(fmin(until_low, until_due), (double)most);
     return count < 1 ? 1 : (uint64_t)count;
 }
 
-/* One task of the first chunk after the other until something happens that others see, or that others may
- * change: while a request is under way, a chunk may come at any time. They are accounted when they have
- * ended, as some of them may be taken back before. */
+/* Do tasks of the first chunk until something happens that others see or may change: while a request is under
+ * way, a chunk may arrive at any time. The tasks are accounted when they have ended, because some may be
+ * recalled before. */
 static double go_on(const kl_play *p, worker *w) {
     const chunk *c = chunk_at(p, w->first);
     worker then = *w;
@@ -366,7 +367,7 @@ static double go_on(const kl_play *p, worker *w) {
     return at_s;
 }
 
-/* It has tasks and is free to begin the next. */
+/* Begin the next batch, if the worker has tasks and is free. */
 static void work(kl_play *p, uint32_t i) {
     worker *w = &p->workers[i];
     if (!w->asked && is_low(p, w))
@@ -390,7 +391,7 @@ static void account_even(kl_play *p, worker *w) {
     account(p, w, &done);
 }
 
-/* The tasks it did in one go have ended. */
+/* Account the tasks of the batch that has ended. */
 static void account_going(kl_play *p, worker *w) {
     for (uint64_t k = 0; p->run->task_s && k < w->going && p->status == KILTER_OK; k++) {
         double work_s = work_of_next(p, w), end_s = w->began_s + work_s / w->host->speed;
@@ -424,7 +425,7 @@ static void chunk_came(kl_play *p, const parcel *parcel) {
         chunk_at(p, w->last)->next = parcel->item;
     w->last = parcel->item;
     w->queued += chunk_at(p, parcel->item)->told.count;
-    if (w->asked_at_s > 0) /* else it is the run that began late */
+    if (w->asked_at_s > 0) /* otherwise the run began late */
         w->answer_s = fmax(fmin(p->now_s - w->asked_at_s, KL_ANSWER_MOST_S), KL_ANSWER_MEMORY * w->answer_s);
     w->asked = false;
     if (w->going == 0)
@@ -439,7 +440,7 @@ static void master_works(kl_play *p, double work_s) {
     p->master_free_s = end_s;
 }
 
-/* A message to worker i leaves after the master's own work for it. */
+/* Send a message to worker i, after the master's own work for it. */
 static void send_down(kl_play *p, uint32_t i, double bytes, parcel m) {
     p->out_free_s = fmax(p->master_free_s, p->out_free_s) + link_s(p, bytes);
     if (p->cluster->half_duplex)
@@ -450,7 +451,7 @@ static void send_down(kl_play *p, uint32_t i, double bytes, parcel m) {
         p->status = KILTER_ERR_MEMORY;
 }
 
-/* The next `count` tasks go out. */
+/* Send the next `count` tasks. */
 static void send_chunk(kl_play *p, uint32_t i, uint64_t count) {
     uint32_t place = pool_take(&p->chunks);
     if (place == NONE) {
@@ -470,7 +471,7 @@ static void send_chunk(kl_play *p, uint32_t i, uint64_t count) {
     send_down(p, i, HEAD_BYTES + p->run->task_bytes * (double)count, (parcel){.item = place, .kind = TASKS});
 }
 
-/* Deal to one worker that asks. It stays hungry when there is nothing for it now. */
+/* Deal to a worker that asks. It stays hungry if there is nothing for it now. */
 static bool feed(kl_play *p, uint32_t i) {
     uint64_t count = 0;
     kilter_status status = p->dealer->deal(p->dealer->self, i, is_set(p->held, i), p->master_free_s, &count);
@@ -490,13 +491,13 @@ static bool any_queued(const kl_play *p) {
     return p->done + p->left < p->run->tasks;
 }
 
-/* Until those held back are looked at again; took_s: the last look. */
+/* Return the pause before held-back workers are looked at again; took_s: duration of the last look. */
 static double held_pause_s(const kl_play *p, double took_s) {
     double task_s = p->done > 0 ? p->busy_s / (double)p->done : 0;
     return fmax(fmax(KL_HELD_S, KL_HELD_TASKS * task_s), KL_HELD_LOOKS * took_s);
 }
 
-/* Deal to all that ask, those held back included. */
+/* Deal to all workers that ask, including held-back ones. */
 static void feed_all(kl_play *p) {
     double began_s = p->master_free_s;
     bool held = false;
@@ -511,12 +512,12 @@ static void feed_all(kl_play *p) {
             master_works(p, dealt ? p->run->answer_s : p->run->look_s);
             held |= !dealt;
         }
-    /* With nothing queued they wait for one that is still at a task of the run before, or for nobody. */
+    /* with nothing queued, they wait for a worker in its last task of the run before, or for nothing */
     bool waits = held && any_queued(p);
     p->look_again_s = waits ? p->master_free_s + held_pause_s(p, p->master_free_s - began_s) : 0;
 }
 
-/* Deal to `asking` (NONE: nobody asked just now), and once in a while to those held back. */
+/* Deal to `asking` (NONE: no new request), and now and then to held-back workers. */
 static void feed_hungry(kl_play *p, uint32_t asking) {
     bool look_again = p->look_again_s > 0 && p->master_free_s >= p->look_again_s;
     if (p->left == 0) {
@@ -551,7 +552,7 @@ static void take_report(kl_play *p, uint32_t place) {
     }
 }
 
-/* The master takes a message, works for it and answers. */
+/* Let the master receive a message, work for it and answer. */
 static void serve(kl_play *p, parcel m) {
     p->outcome.messages++;
     p->master_free_s = p->now_s;
@@ -564,7 +565,7 @@ static void serve(kl_play *p, parcel m) {
     feed_hungry(p, m.kind == REQUEST ? m.worker : NONE);
 }
 
-/* When the master acts next; INFINITY: it waits for nothing. */
+/* Return when the master acts next; INFINITY: it waits for nothing. */
 static double master_acts_s(const kl_play *p) {
     const parcel *first = line_first(&p->to_master);
     double at_s = first ? first->at_s : INFINITY;
@@ -611,7 +612,7 @@ static void begin(kl_play *p, const kl_play_run *run, const kl_play_dealer *deal
     }
 }
 
-/* Of things at the same time, the master's first, then what comes to workers, then the workers' own. */
+/* Handle the next event. At the same time, the master comes first, then messages to workers, then workers. */
 static bool step(kl_play *p) {
     const parcel *coming = line_first(&p->to_workers);
     double master_s = master_acts_s(p), chunk_s = coming ? coming->at_s : INFINITY;
@@ -641,7 +642,7 @@ kilter_status kl_play_run_out(kl_play *p, const kl_play_run *run, const kl_play_
                 return kl_fail(error, p->status, "playing a run of %llu tasks: memory ran out",
                                (unsigned long long)run->tasks);
             return kl_fail(error, p->status == KILTER_OK ? KILTER_ERR_RANGE : p->status,
-                           "playing a run of %llu tasks: nothing was under way with %llu of them not done",
+                           "playing a run of %llu tasks: nothing was under way with %llu tasks not done",
                            (unsigned long long)run->tasks, (unsigned long long)(run->tasks - p->done));
         }
     p->outcome.elapsed_s = p->master_free_s;

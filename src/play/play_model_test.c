@@ -1,4 +1,4 @@
-/* The formulas of room model for several rounds, against runs played out message by message. */
+/* Compare room model's formulas for several rounds with runs simulated message by message. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@ enum { PARTS_MAX = 4096 };
 static const double LATENCY_S = 50e-6, ANSWER_S = 5e-6, BYTES_PER_S = 125e6, TASK_S = 1e-3;
 static const double TASK_BYTES = 100, RESULT_BYTES = 100;
 
-/* Deals the rounds: of each a part to every worker, as fast as it is. */
+/* Deals each worker its part of every round, in proportion to its speed. */
 typedef struct rounds_dealer {
     const kl_rounds *rounds;
     const kl_cluster *cluster;
@@ -60,7 +60,7 @@ static void reported(void *self, const kl_play_segment *segment, double now_s) {
     (void)now_s;
 }
 
-/* Uniform, σ/μ as given up to 1/√3. */
+/* uniform, with the given σ/μ up to 1/√3 */
 static double task_s(void *self, uint64_t run, uint64_t index) {
     double cv = *(double *)self, random = (double)(kl_mix64(index ^ run << 40) >> 11) * 0x1p-53;
     return TASK_S * (1 + cv * sqrt(12) * (random - 0.5));

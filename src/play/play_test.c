@@ -1,5 +1,4 @@
-/* The event loop: every task once, its arithmetic where it can be done by hand, and what the farm's protocol
- * promises. */
+/* The event loop: every task is done once, times can be checked by hand, and the farm's protocol is kept. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,12 +12,12 @@
 
 #include "play/play.h"
 
-/* Deals chunks of one size and watches. */
+/* Deals chunks of one size and checks them. */
 typedef struct dealing {
     uint64_t size, left, seed, next_lo, next_id;
     uint64_t reported, deals;
     double now_s, busy_s[64], held_back;
-    uint8_t *done; /* per task */
+    uint8_t *done; /* by task */
 } dealing;
 
 static kilter_status deal(void *self, uint32_t worker, bool again, double now_s, uint64_t *count) {
@@ -27,7 +26,7 @@ static kilter_status deal(void *self, uint32_t worker, bool again, double now_s,
     assert_true(now_s >= d->now_s);
     d->now_s = now_s;
     d->deals++;
-    /* Now and then somebody is held back, but not worker 0. */
+    /* hold a worker back now and then, but not worker 0 */
     bool refuse = d->held_back > 0 && worker > 0 && kl_mix64(d->seed + d->deals) % 100 < d->held_back * 100;
     *count = refuse ? 0 : d->size ? d->size : 1 + kl_mix64(d->seed + d->deals) % 20;
     return KILTER_OK;
@@ -95,7 +94,7 @@ static void every_task_is_done_once(void **state) {
     }
 }
 
-/* One worker, one chunk: out, work, back. */
+/* One worker, one chunk: send tasks, work, send results. */
 static void one_chunk_takes_its_messages_and_its_work(void **state) {
     (void)state;
     kl_host_group groups[] = {{1, {.speed = 0.5}}};
@@ -109,16 +108,16 @@ static void one_chunk_takes_its_messages_and_its_work(void **state) {
     assert_int_equal(kl_play_run_out(play, &run, &dealer, &out, NULL), KILTER_OK);
     double there_s = 10064 * 1e-6 + 2e-3, work_s = 0.2, back_s = 2e-3 + (64 + 500 * 10) * 1e-6,
            master_s = 5e-5;
-    /* What was done before the last task went ahead. */
+    /* results before the last task were sent ahead */
     back_s -= 500 * 9 * 1e-6;
     assert_true(fabs(out.elapsed_s - (there_s + work_s + back_s + master_s)) < 1e-9);
     assert_int_equal(out.chunks, 1);
-    assert_int_equal(out.messages, 3); /* after 0.1 s, asking, and the last result */
+    assert_int_equal(out.messages, 3); /* after 0.1 s, the request, and the last result */
     kl_play_free(play);
 }
 
-/* Four workers, one chunk each, as (7) has it: messages start one after the other at the master, the last
- * worker ends last, and its result takes a start of its own. */
+/* Four workers with one chunk each, as in (7): the master starts messages one after the other, the last
+ * worker ends last, and its result has a start-up time of its own. */
 static void messages_start_one_after_the_other(void **state) {
     (void)state;
     kl_host_group groups[] = {{4, {.speed = 1}}};
@@ -134,8 +133,8 @@ static void messages_start_one_after_the_other(void **state) {
         kl_play_dealer dealer = dealer_of(&d);
         kl_play_outcome out;
         assert_int_equal(kl_play_run_out(play, &run, &dealer, &out, NULL), KILTER_OK);
-        /* 20 ms a message and direction: out at 1 + 20 i ms; the first result is there 50 + 1 ms later. Where
-         * both directions share the link it then waits for the last chunk on its way out. */
+        /* A message takes 20 ms in each direction: chunks leave at 1 + 20 i ms; the first result arrives 50 +
+         * 1 ms later. If both directions share the link, it waits for the last chunk. */
         double last_s = half ? 81e-3 + 4 * 20e-3 : 81e-3 + 51e-3 + 20e-3;
         if (fabs(out.elapsed_s - last_s) > 2e-3)
             fail_msg("%s: %.4f s, not %.4f", half ? "half" : "full", out.elapsed_s, last_s);
@@ -148,7 +147,7 @@ static double constant(void *self, uint64_t run, uint64_t i) {
     return *(double *)self;
 }
 
-/* The same tasks with a function that gives each its time, and without. */
+/* Give the same tasks by a function of their times, and as equal times. */
 static void even_tasks_are_played_faster_not_differently(void **state) {
     (void)state;
     kl_host_group groups[] = {{3, {.speed = 1}}, {2, {.speed = 0.3}}};
@@ -201,7 +200,7 @@ static void a_dealer_that_gives_nothing_ends_the_run(void **state) {
     assert_non_null(strstr(error.text, "5 of them not done"));
     dealer.deal = deal_fails;
     assert_int_equal(kl_play_run_out(play, &run, &dealer, &out, &error), KILTER_ERR_MEMORY);
-    dealer.deal = deal; /* and it can be used again */
+    dealer.deal = deal; /* and the play can be used again */
     assert_int_equal(kl_play_run_out(play, &run, &dealer, &out, &error), KILTER_OK);
     kl_play_free(play);
     kl_play_free(NULL);

@@ -5,14 +5,14 @@
 
 #include "sys/sys.h"
 
-/* The probing of one worker: small and large messages alternate, one at a time. Then, if the link is to be
- * measured, several large ones are sent at once. A zeroed one is at its beginning. */
+/* The state of probing one worker. Small and large messages alternate, one at a time. Then, if the link is to
+ * be measured, several large ones are sent at once. All zero: not begun. */
 typedef struct kl_probe {
     uint32_t answered;
-    bool bursts; /* the link is measured, too: the caller may set it as soon as the rest is done */
+    bool bursts; /* measure the link, too; the caller may set it after the other exchanges */
     double sent_s;
-    double small_s, large_s; /* quickest exchanges so far; 0: none */
-    double burst_s;          /* until the last echo of the messages sent at once */
+    double small_s, large_s; /* shortest exchanges so far; 0: none */
+    double burst_s;          /* seconds until the last echo of the messages sent at once */
 } kl_probe;
 
 enum { KL_PROBE_SMALL_BYTES = 8, KL_PROBE_LARGE_BYTES = 65536 };
@@ -22,8 +22,9 @@ enum { KL_PROBE_SMALL_BYTES = 8, KL_PROBE_LARGE_BYTES = 65536 };
 size_t kl_probe_begin(kl_probe *probe, const kl_clock *clock, uint32_t *messages);
 /* Record the echo of `bytes` bytes. Return false when no such exchange is in progress. */
 bool kl_probe_answered(kl_probe *probe, size_t bytes, const kl_clock *clock);
-bool kl_probe_waits(const kl_probe *probe); /* for more echoes of messages already sent */
-/* After the last exchange, small_s and large_s are the undisturbed round trips of a message. */
+bool kl_probe_waits(
+    const kl_probe *probe); /* Is the probe waiting for more echoes of messages already sent? */
+/* Have all exchanges ended? Then small_s and large_s are the undisturbed round trips of a message. */
 bool kl_probe_done(const kl_probe *probe);
 /* Return the seconds that a link needs for each further byte of a long stream. A message alone takes longer
  * per byte: it passes one station of its way after the other. 0: not measured */

@@ -48,7 +48,7 @@ static void an_echo_of_another_size_is_no_answer(void **state) {
     assert_false(kl_probe_answered(&probe, bytes, &clock)); /* an echo without an exchange */
 }
 
-/* Two stations on the way take 5 ns a byte each: a message alone takes 10, in a stream each one more takes 5.
+/* Two stations on the way take 5 ns per byte each: a single message takes 10, each further one of a stream 5.
  */
 static void a_stream_tells_what_a_link_carries(void **state) {
     (void)state;

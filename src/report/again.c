@@ -1,4 +1,4 @@
-/* Make a decision of a record again, and compare the two. */
+/* Make a recorded decision again, and compare the two. */
 #include "report/again.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static kl_recorded read_row(sqlite3_stmt *row) {
     return r;
 }
 
-/* Times count as they are printed, to the microsecond. */
+/* Do the times differ? They are compared as printed, to the microsecond. */
 static bool is_other_time(double a_s, double b_s) {
     return !(fabs(a_s - b_s) < 1e-6);
 }

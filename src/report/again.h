@@ -1,4 +1,4 @@
-/* Private to room report: a decision of a record, made again. */
+/* Private to room report: make a recorded decision again. */
 #ifndef KL_REPORT_AGAIN_H
 #define KL_REPORT_AGAIN_H
 
@@ -11,16 +11,16 @@
     "id, at_s, run, round, chunk, kind, subject, count, forecast_s, gain_s, cost_s, reason"
 enum { KL_COLUMN_KIND = 5, KL_COLUMN_GROUNDS = 12 };
 
-/* A decision made again. Times are those of the record. */
+/* A decision that was made again. Its times are those of the record. */
 typedef struct kl_again_verdict {
-    const char *missing; /* why it was not made; NULL: it was. Nothing else holds then */
+    const char *missing; /* why the decision was not made again; then nothing else holds. NULL: it was made */
     kl_decision decision;
     uint64_t meant; /* count, as the policy meant it then */
     bool other_kind, other_count, other_forecast, other_gain, other_reason;
 } kl_again_verdict;
 
 bool kl_again_differs(const kl_again_verdict *verdict);
-/* by_other: another policy decides, with other forecasts and words. */
+/* by_other: another policy decides, so forecasts and words may differ. */
 void kl_decide_again(kl_again *again, bool by_other, sqlite3_stmt *row, kl_again_verdict *verdict);
 
 #endif

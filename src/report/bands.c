@@ -1,5 +1,5 @@
-/* Which rank had which part of a loop's iterations, over time: a band a rank; below it what an execution
- * took. */
+/* Draw which rank had which iterations of a loop over time, a band for each rank, and below it the time of a
+ * sweep. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const double LEFT = 76, WIDTH = 980, RIGHT = 130, TOP = 92, HEIGHT = 380,
 typedef struct bands {
     const kl_report *report;
     const kl_report_loop *loop;
-    uint32_t every, count; /* ranks in a band; bands */
+    uint32_t every, count; /* ranks in a band; number of bands */
     double *edges;
     double end_s;
     kl_scale x, y;
@@ -29,7 +29,7 @@ static double end_of(const kl_report_loop *loop) {
     return loop->ended_s > last_s ? loop->ended_s : last_s;
 }
 
-/* Where band `band` begins in the step before round i, or after the last one. */
+/* Return where band `band` begins in the step before round i, or after the last round. */
 static double *edge_at(const bands *b, uint32_t band, size_t i) {
     return &b->edges[(size_t)band * (b->loop->round_count + 1) + i];
 }
@@ -56,7 +56,7 @@ static double step_end(const bands *b, size_t i) {
     return isfinite(at_s) ? fmin(fmax(at_s, 0), b->end_s) : b->end_s;
 }
 
-/* Along an edge to the right, or back to the left; a corner only where it changes. */
+/* Put a path along an edge to the right, or back to the left, with corners only where the edge changes. */
 static void put_edge(const bands *b, uint32_t band, bool back) {
     size_t last = b->loop->round_count, i = back ? last : 0;
     fprintf(b->out, "%s%.2f %.2f", back ? "L" : "M", back ? LEFT + WIDTH : LEFT, *edge_at(b, band, i));
@@ -107,9 +107,10 @@ static void draw_decisions(const bands *b) {
 
 static void draw_legend(const bands *b) {
     double x = LEFT + WIDTH - 330, y = 68;
-    kl_svg_text(b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small",
-                "iterations of each rank, rank 0 below%s",
-                strcmp(b->loop->kind, "scattered") == 0 ? "; how many, not which" : "");
+    kl_svg_text(
+        b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small", "iterations of each rank, rank 0 below%s",
+        strcmp(b->loop->kind, "scattered") == 0 ? "; their number only, because ranks have no fixed range"
+                                                : "");
     kl_svg_line(b->out, x, y - 4, x, y + 4, "move");
     kl_svg_text(b->out, (kl_point){x + 6, y + 4}, KL_ANCHOR_START, "small", "a move was decided");
     kl_svg_line(b->out, x + 120, y - 5, x + 120, y + 5, "refused");
@@ -128,7 +129,7 @@ static void draw_scales(const bands *b, double bottom) {
                      "time since the loop was opened");
 }
 
-/* What an execution took with iterations as they lay, as each round found. */
+/* Draw the time of a sweep with the shares that each round found. */
 static void draw_curve(const bands *b, double top) {
     double most_s = 0, bottom = top + CURVE;
     bool begun = false;
@@ -189,10 +190,9 @@ kilter_status kl_loop_draw(const kl_report *report, FILE *out, kilter_error *err
     bands b = {.report = report, .loop = loop, .out = out};
     b.end_s = loop->round_count > 0 ? end_of(loop) : 0;
     if (!(b.end_s > 0) || !isfinite(b.end_s) || loop->ranks == 0 || loop->iterations == 0)
-        return kl_fail(
-            error, KILTER_ERR_INPUT,
-            "drawing the run record '%s': no round is in it, so that nothing is known of its ranks%s",
-            report->path, loop->ended ? "; it was too short, had one rank or was fixed" : " yet");
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "drawing the run record '%s': it has no rounds and therefore no ranks%s", report->path,
+                       loop->ended ? "; it was too short, had one rank or was fixed" : " yet");
     b.every = (loop->ranks + BANDS_MAX - 1) / BANDS_MAX;
     b.x = (kl_scale){.low = 0, .high = b.end_s, .from = LEFT, .to = LEFT + WIDTH};
     b.y = (kl_scale){.low = 0, .high = (double)loop->iterations, .from = TOP + HEIGHT, .to = TOP};

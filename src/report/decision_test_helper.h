@@ -1,4 +1,4 @@
-/* What a record says of decisions. Include after cmocka.h. */
+/* Read a record's decisions. Include after cmocka.h. */
 #ifndef KL_DECISION_TEST_HELPER_H
 #define KL_DECISION_TEST_HELPER_H
 

@@ -1,4 +1,4 @@
-/* What every command draws with: line plots as SVG. */
+/* Line plots as SVG, for every command. */
 #ifndef KL_REPORT_DRAW_H
 #define KL_REPORT_DRAW_H
 
@@ -9,20 +9,20 @@
 typedef enum kl_stroke { KL_STROKE_LINE, KL_STROKE_DASHES, KL_STROKE_DOTS } kl_stroke; /* dots: points only */
 
 typedef struct kl_series {
-    const char *name; /* in the legend; NULL: not there */
+    const char *name; /* name in the legend; NULL: none */
     kl_stroke stroke;
     uint32_t colour; /* 0, 1, 2, … */
     const double *x, *y;
     size_t count; /* points that are not finite are left out */
 } kl_series;
 
-/* A vertical line with words at its head. */
+/* A vertical line with a text at its top. */
 typedef struct kl_mark {
     double x;
     const char *text;
 } kl_mark;
 
-/* One of several plots above each other over the same x. */
+/* One of several plots above each other, all with the same x axis. */
 typedef struct kl_panel {
     const char *y_label;
     const kl_series *series;
@@ -31,8 +31,7 @@ typedef struct kl_panel {
     size_t mark_count;
 } kl_panel;
 
-/* The legend is that of the first panel. A scale is logarithmic when its values, all above 0, are far apart.
- */
+/* The legend is that of the first panel. A scale is logarithmic if its values are above 0 and far apart. */
 typedef struct kl_plot {
     const char *title, *subtitle, *x_label;
     const kl_panel *panels;

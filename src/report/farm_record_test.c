@@ -1,4 +1,4 @@
-/* What a real farm records is what the report tells. */
+/* The report tells what a real farm recorded. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ static void a_run_leaves_a_record_that_can_be_read(void **state) {
     kilter_farm_options options = {.work = work, .workers = 2, .record = file, .name = "recorded"};
     if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_OK)
         fail_msg("%s", error.text);
-    assert_int_not_equal(access(file, F_OK), 0); /* nothing before the first run */
+    assert_int_not_equal(access(file, F_OK), 0); /* no file before the first run */
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 500}, &error), KILTER_ERR_TASK);
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 5}, &error), KILTER_OK);
     assert_string_equal(kilter_farm_record(farm), file);
@@ -49,7 +49,7 @@ static void a_run_leaves_a_record_that_can_be_read(void **state) {
     kl_report_free(report);
 }
 
-/* 50 µs or so of computing. */
+/* compute for about 50 µs */
 static int compute(const kilter_task *task, kilter_result *result, void *state) {
     (void)state;
     volatile double sum = 0;
@@ -58,7 +58,7 @@ static int compute(const kilter_task *task, kilter_result *result, void *state) 
     return kilter_result_put(result, (const void *)&sum, sizeof sum);
 }
 
-/* More workers than cores: what comes of it depends on the machine, that it is said does not. */
+/* More workers than cores: the outcome depends on the machine, but it is always recorded. */
 static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_farm *farm;
@@ -76,7 +76,7 @@ static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     kl_report_free(report);
 }
 
-static const double BESIDE_S = 0.5; /* so long that it would be seen */
+static const double BESIDE_S = 0.5; /* long enough to be visible */
 
 static void *compute_beside(void *unused) {
     clockid_t cpu = kl_thread_cpu();
@@ -115,7 +115,7 @@ static void a_thread_of_the_program_is_no_cost_of_the_farm(void **state) {
     kl_report_free(report);
 }
 
-/* A task kills whoever begins it, and one says why it fails. */
+/* One task kills each worker that begins it, and one reports why it fails. */
 static int deadly(const kilter_task *task, kilter_result *result, void *state) {
     (void)state;
     if (task->index == 3)
@@ -174,10 +174,10 @@ static kl_report *close_recorded(stepped_farm *f, kl_trace *trace, const char *f
     return report;
 }
 
-/* Messages are dear: fewer workers are considered, refused twice, then taken, and are on trial. */
+/* Messages are expensive: fewer workers are considered, rejected twice, then accepted on trial. */
 static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     const char *file = ((place *)*state)->file;
-    stepped_farm f = {.send_s = 5e-3, .master_actor.now_s = 1e4}; /* no clock begins with the farm */
+    stepped_farm f = {.send_s = 5e-3, .master_actor.now_s = 1e4}; /* clocks do not begin with the farm */
     kl_trace *trace = open_recorded(&f, "static", 16, file);
     stepped_gather(&f);
     for (int run = 0; run < 5; run++)
@@ -194,7 +194,7 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     assert_int_equal(team, 3);
 }
 
-/* What a farm that ran once has learned, another one begins with. */
+/* A farm begins with the number of workers that an earlier farm learned. */
 static void a_farm_begins_as_the_record_of_an_earlier_one_says(void **state) {
     const char *file = ((place *)*state)->file;
     stepped_farm f = {.send_s = 5e-3};
@@ -221,12 +221,12 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     stepped_farm f = {.send_s = 5e-3};
     kl_trace *trace = open_recorded(&f, "static", 4, file);
     stepped_gather(&f);
-    kl_master_advise(f.master); /* nothing has run */
+    kl_master_advise(f.master); /* no run has been done */
     kl_report_free(close_recorded(&f, trace, file));
     uint32_t team = 7;
     kilter_error error;
     assert_int_equal(kl_record_team(file, "test", &team, &error), KILTER_OK);
-    assert_int_equal(team, 0); /* it does not say */
+    assert_int_equal(team, 0); /* the record has no number */
     team = 7;
     assert_int_equal(kl_record_team(file, "other", &team, &error), KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, "it is a record of program 'test', this is 'other'"));
@@ -235,8 +235,8 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     assert_int_equal(team, 7);
 }
 
-/* Of four workers one is a thousand times slower: as soon as its silence shows it, it gets nothing, and each
- * run says so beside its forecast. */
+/* One of four workers is a thousand times slower: as soon as its silence shows this it gets no tasks, and
+ * each forecast mentions it. */
 static void who_is_too_slow_to_help_is_recorded(void **state) {
     enum { RUNS = 6 };
     const char *file = ((place *)*state)->file;
@@ -262,8 +262,7 @@ static void add_twice(const kilter_outcome *o, void *user) {
         assert_int_equal(stepped_add(user, 2, NULL, NULL, NULL), KILTER_OK);
 }
 
-/* All its tasks stand in its row, and in those of its chunks; when it would end nobody knew at its beginning.
- */
+/* Its row and its chunks have all tasks; the end was not known at its beginning. */
 static void a_run_that_grows_is_recorded_as_it_ended(void **state) {
     const char *file = ((place *)*state)->file;
     stepped_farm f = {0};

@@ -1,5 +1,5 @@
-/* Private to room report: the fields of a row. One list of them reads rows from the record, prints them as
- * JSON and frees them. */
+/* Private to room report: lists of a row's fields. The list is used to read rows from the record, print them
+ * as JSON and free them. */
 #ifndef KL_REPORT_FIELDS_H
 #define KL_REPORT_FIELDS_H
 
@@ -11,9 +11,9 @@ typedef enum kl_field_type {
     KL_FIELD_NUMBER,       /* uint32_t */
     KL_FIELD_SIGNED,       /* int64_t */
     KL_FIELD_SUBJECT,      /* int64_t; −1: NULL */
-    KL_FIELD_REAL,         /* double; NAN: NULL, or no number */
+    KL_FIELD_REAL,         /* double; NAN: NULL or not a number */
     KL_FIELD_TRUTH,        /* bool */
-    KL_FIELD_KNOWN,        /* bool: it is not NULL */
+    KL_FIELD_KNOWN,        /* bool: the column is not NULL */
     KL_FIELD_TEXT,         /* char *, malloc'd; NULL: "" */
     KL_FIELD_TEXT_OR_NULL, /* char *, malloc'd, or NULL */
 } kl_field_type;
@@ -21,12 +21,12 @@ typedef enum kl_field_type {
 typedef struct kl_field {
     kl_field_type type;
     size_t offset;
-    const char *column; /* in the record, or an expression; NULL: it is not read */
-    const char *json;   /* NULL: it is not printed */
+    const char *column; /* a column, or an expression; NULL: the field is not read */
+    const char *json;   /* name of the member; NULL: the field is not printed */
     bool later;         /* records of earlier versions may lack the column */
 } kl_field;
 
-/* Of member `name` of struct ROW, which is defined around a list. */
+/* Field `name` of struct ROW; define ROW around a list. */
 #define KL_FIELD(type, name)                                                                                 \
     { KL_FIELD_##type, offsetof(ROW, name), #name, #name, false }
 #define KL_FIELD_LATER(type, name)                                                                           \
@@ -37,8 +37,8 @@ typedef struct kl_field {
 enum { KL_FIELDS_MAX = 24 };
 
 typedef struct kl_rows {
-    size_t size;              /* of the struct */
-    const char *table, *rest; /* SELECT its columns FROM table rest */
+    size_t size;              /* size of the struct */
+    const char *table, *rest; /* the query is: SELECT columns FROM table rest */
     const kl_field *fields;
     size_t field_count;
 } kl_rows;
@@ -46,14 +46,14 @@ typedef struct kl_rows {
 #define KL_ROWS(row, from, more, list)                                                                       \
     { sizeof(row), from, more, list, sizeof(list) / sizeof *(list) }
 
-/* All of them, after those in `items`; gives the array. On failure r->failed is set, and nothing more is
- * read. */
+/* Append all rows to `items` and return the array. On failure set r->failed and read nothing more. */
 void *kl_rows_read(kl_reading *r, const kl_rows *rows, void *items, size_t *count);
-void kl_row_read(kl_reading *r, const kl_rows *rows, void *item); /* the first one; none: as it was */
-/* The members of an object, without its brackets; and an array of such objects. */
+void kl_row_read(kl_reading *r, const kl_rows *rows,
+                 void *item); /* Read the first row; without one, `item` stays unchanged. */
+/* Print a row as the members of an object, without brackets; or rows as an array of objects. */
 void kl_row_json(kl_json *j, const kl_rows *rows, const void *item);
 void kl_rows_json(kl_json *j, const char *name, const kl_rows *rows, const void *items, size_t count);
-void kl_row_free(const kl_rows *rows, void *item); /* its texts */
+void kl_row_free(const kl_rows *rows, void *item); /* free the texts of a row */
 void kl_rows_free(const kl_rows *rows, void *items, size_t count);
 
 extern const kl_rows kl_run_rows, kl_session_rows, kl_worker_rows, kl_iteration_rows, kl_share_rows,

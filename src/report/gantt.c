@@ -1,4 +1,4 @@
-/* Who computed what, when: one row for each worker. */
+/* Draw what each worker computed over time, one row for each worker. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,33 +16,33 @@ enum {
     ROWS_MAX = 60,
     RUNS_MAX = 20,
     LABEL_COLUMNS = 18,
-    LEVELS = 5,        /* how densely a pixel is computed in */
+    LEVELS = 5,        /* shades for how much of a pixel is computing time */
     INKS = 2 + LEVELS, /* two shades for chunks in turn, then the levels */
-    LEGEND_X = 640     /* where it begins */
+    LEGEND_X = 640     /* where the legend begins */
 };
 static const double LEFT = 150, RIGHT = 30, TOP = 92, BOTTOM = 54, CURVE = 64, CURVE_GAP = 26;
-static const double WHOLE_PIXELS = 2; /* a chunk as wide is drawn by itself */
+static const double WHOLE_PIXELS = 2; /* a chunk of this width is drawn by itself */
 
 typedef struct gantt {
     const kl_report *report;
-    const kl_report_iteration *first, *last; /* shown, of the report's */
+    const kl_report_iteration *first, *last; /* first and last run that are shown */
     double from_s, to_s;
     kl_scale x;
-    size_t every, rows;        /* of the workers each `every`-th has a row */
+    size_t every, rows;        /* only each `every`-th worker has a row */
     double pitch;              /* pixels from row to row */
-    double computing[COLUMNS]; /* seconds in the columns of pixels, all workers */
+    double computing[COLUMNS]; /* seconds of computing in each pixel column, summed over all workers */
     FILE *out;
-    /* The row and iteration being drawn. */
+    /* The row and run being drawn. */
     uint32_t worker;
     uint64_t run;
     bool begun, shown;
     uint64_t chunks;
-    double covered[COLUMNS]; /* of each pixel, 0 … 1, by chunks too narrow to be drawn */
+    double covered[COLUMNS]; /* fraction of each pixel, 0 … 1, in chunks too narrow to be drawn alone */
     kl_buffer ink[INKS];     /* paths */
     kl_buffer lost;
 } gantt;
 
-/* ---- what is shown ---- */
+/* ---- choosing runs and rows ---- */
 
 static kilter_status choose_runs(gantt *g, const char *path, int64_t run, kilter_error *error) {
     const kl_report *r = g->report;
@@ -92,7 +92,7 @@ static double bar_height(const gantt *g) {
     return g->pitch - fmax(2, g->pitch / 6);
 }
 
-/* SIZE_MAX: this worker has none. */
+/* Return the worker's row; SIZE_MAX: it has none. */
 static size_t row_of(const gantt *g, uint32_t worker) {
     size_t low = 0, high = g->report->worker_count;
     while (low < high) {
@@ -119,7 +119,7 @@ static void put_bar(const gantt *g, kl_buffer *path, double x, double width) {
     kl_put_bytes(path, text, (size_t)bytes);
 }
 
-/* Add what [from, to) covers of each pixel, `weight` for a whole one. */
+/* Add to each pixel the part of it that [from, to) covers, times `weight`. */
 static void cover(double *columns, double from, double to, double weight) {
     for (size_t i = (size_t)from; i < COLUMNS && (double)i < to; i++)
         columns[i] += weight * (fmin(to, (double)i + 1) - fmax(from, (double)i));
@@ -218,7 +218,7 @@ static kilter_status draw_chunks(gantt *g, const char *path, kilter_error *error
     return status;
 }
 
-/* ---- around them ---- */
+/* ---- title, legend, axes ---- */
 
 static void write_style(char *style, size_t size) {
     size_t at = 0;
@@ -305,7 +305,7 @@ static void draw_runs(const gantt *g) {
     }
 }
 
-/* How many of all workers compute, over time. */
+/* Draw the number of computing workers over time. */
 static void draw_curve(const gantt *g, double top) {
     double workers = fmax(1, (double)g->report->worker_count), bottom = top + CURVE;
     fprintf(g->out, "<path class=\"curve\" d=\"M%.1f %.1f", LEFT, bottom);
@@ -351,7 +351,7 @@ static kilter_status draw_loop(const kl_report *report, int64_t run, FILE *out, 
     return kl_loop_draw(report, out, error);
 }
 
-/* Into memory first: a record that breaks off half way must not leave half a picture. */
+/* Draw into memory first, so that an unreadable record leaves no partial picture. */
 kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error) {
     kl_report *report = NULL;
     kilter_status status = kl_report_read(path, &report, error);

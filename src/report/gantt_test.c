@@ -15,7 +15,7 @@
 #include "trace/record_test_helper.h"
 #include "trace/trace.h"
 
-/* `runs` runs of `chunks` chunks each, one after the other on each of `workers` workers, all of 10 ms. */
+/* Write `runs` runs of `chunks` chunks of 10 ms for each of `workers` workers. */
 static void write_record(const char *file, const char *program, uint32_t workers, uint64_t runs,
                          uint64_t chunks) {
     kl_trace *t = NULL;
@@ -69,7 +69,7 @@ static size_t count_of(const char *text, const char *words) {
     return count;
 }
 
-/* Tags close in the order they open; outside of them stands no markup. */
+/* Check that tags close in the order of opening, with no text outside. */
 static void check_xml(const char *text) {
     char open[8][16];
     size_t depth = 0;

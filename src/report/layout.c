@@ -8,14 +8,15 @@
 #include "report/text.h"
 
 enum {
-    LABEL = 14,        /* columns of the words in front of a line */
-    TEXT_BYTES = 4096, /* a line before it is wrapped */
-    NARROWEST = 4,     /* how far a text column shrinks to keep the table within KL_WIDTH */
+    LABEL = 14,        /* columns of a line's label */
+    TEXT_BYTES = 4096, /* most bytes of a line before wrapping */
+    NARROWEST = 4,     /* least width to which a text column shrinks so that the table fits into KL_WIDTH */
 };
 
 /* ---- words ---- */
 
-/* Bytes of the first `columns` characters of `text`, or of what stands before its first space. */
+/* Return the length in bytes of the first word of `text`, cut after `columns` characters. `taken` gets its
+ * width in columns. */
 static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
     size_t bytes = 0;
     *taken = 0;
@@ -27,10 +28,10 @@ static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
     return bytes;
 }
 
-/* Words that do not fit go on below the first; one wider than a line is broken. */
+/* Print words; those that do not fit go to the next line. A word wider than a line is broken. */
 static void wrap(FILE *out, const char *label, const char *text) {
     size_t at = LABEL, columns;
-    bool glued = true; /* to what stands before */
+    bool glued = true; /* no space before the next word */
     int pad = LABEL - (int)kl_utf8_columns(label);
     fprintf(out, "%s%*s", label, pad > 0 ? pad : 0, "");
     while (*text) {
@@ -112,7 +113,7 @@ kl_words kl_bytes_words(uint64_t bytes) {
 
 /* ---- tables ---- */
 
-/* What the cells of a table are taken from. */
+/* Where the cells of a table come from. */
 typedef struct source {
     const void *context;
     const kl_row_column *shown; /* NULL: every column has its cell function */
@@ -169,7 +170,7 @@ static void put_text(const source *from, const kl_column *columns, size_t c, siz
              cell);
 }
 
-/* A column with nothing in it is left out: its width is 0. */
+/* Find the columns' widths. An empty column has width 0 and is left out. */
 static void measure(const source *from, const kl_column *columns, size_t count, size_t rows, size_t *width) {
     char cell[KL_CELL_BYTES];
     for (size_t c = 0; c < count; c++) {
@@ -205,7 +206,7 @@ static void shrink(const kl_column *columns, size_t count, size_t *width) {
     }
 }
 
-/* At `at` of a line of TEXT_BYTES; gives where the next cell begins. */
+/* Put a cell at `at` of a line of TEXT_BYTES; return where the next cell begins. */
 static size_t put_cell(char *line, size_t at, const char *text, size_t width, bool left) {
     char fit[KL_CELL_BYTES + 8];
     kl_printable(fit, sizeof fit, text, width);
@@ -220,7 +221,7 @@ static void print(FILE *out, const source *from, const kl_column *columns, size_
     char cell[KL_CELL_BYTES];
     measure(from, columns, count, rows, width);
     shrink(columns, count, width);
-    for (size_t row = 0; row <= rows; row++) { /* the heads are row 0 */
+    for (size_t row = 0; row <= rows; row++) { /* row 0 is the header */
         char line[TEXT_BYTES];
         size_t at = 0;
         for (size_t c = 0; c < count; c++) {

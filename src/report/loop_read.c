@@ -1,4 +1,4 @@
-/* Reading what a loop's record holds beside a farm's. */
+/* Read the tables that only a loop's record has. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@ static kl_report_loop *loop_of(const kl_reading *r) {
     return r->report->loop;
 }
 
-/* The ranks are those that stand in the record: its own word for their number may be anything. */
+/* Add the ranks that have rows: the recorded number of ranks may be wrong. */
 static void add_ranks(kl_reading *r) {
     kl_report_loop *loop = loop_of(r);
     loop->ranks = (uint32_t)r->report->worker_count;
@@ -38,7 +38,8 @@ static kl_report_rank *rank_of(const kl_report_loop *loop, uint64_t rank) {
     return rank < loop->ranks ? &loop->rank[rank] : NULL;
 }
 
-/* Columns: round, rank, count, done, busy_s, rate_per_s; in the order of writing: the last one stands. */
+/* Columns: round, rank, count, done, busy_s, rate_per_s, in the order of writing; the last row of a rank
+ * counts. */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_loop *loop = loop_of(r);
     uint64_t number = kl_count_at(row, 0), done = kl_count_at(row, 3);
@@ -71,7 +72,7 @@ static double or_zero(double value) {
     return isnan(value) ? 0 : value;
 }
 
-/* Of a loop that did not end, what the rows say. */
+/* Fill in, from the rows, what a loop that did not end has not recorded itself. */
 static void derive(const kl_report *report, kl_report_loop *loop) {
     const kl_report_round *last = loop->round_count > 0 ? &loop->round[loop->round_count - 1] : NULL;
     if (!loop->ended) {
@@ -95,7 +96,7 @@ static void derive(const kl_report *report, kl_report_loop *loop) {
     }
 }
 
-/* Of a loop whose first rows were not written yet nothing is known. */
+/* Read the loop. Without its first rows, nothing is known of it. */
 void kl_loop_read(kl_reading *r) {
     kl_report_loop *loop = r->report->loop = calloc(1, sizeof *loop);
     r->memory |= !loop;

@@ -1,4 +1,4 @@
-/* What a list of records says of one, from the few rows that tell it. */
+/* Summarize a record for a list of records, from a few of its rows. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static void take_run(kl_reading *r, sqlite3_stmt *row) {
     kl_outline *o = r->outline;
     if (o->program)
-        return; /* one run a file */
+        return; /* a file holds one run */
     o->program = kl_text_at(r, row, 0);
     o->began_unix_s = kl_record_real(row, 1);
     o->elapsed_s = kl_record_real(row, 2);
@@ -37,7 +37,7 @@ static void take_loop(kl_reading *r, sqlite3_stmt *row) {
     r->outline->status = kl_text_or_null(r, row, 2);
 }
 
-/* The last chunks written are the last that ended. */
+/* The chunks written last are those that ended last. */
 static bool read_farm(kl_reading *r) {
     return kl_each_row(r, "SELECT count(*), sum(tasks), sum(failed) FROM iteration", take_runs) &&
            kl_each_row(r, "SELECT status FROM iteration ORDER BY run DESC LIMIT 1", take_status) &&

@@ -6,8 +6,9 @@
 #include "report/text.h"
 
 static const double WIDTH = 960, LEFT = 84, RIGHT = 28, TOP = 104, BOTTOM = 58, PANEL = 310, GAP = 34;
-static const double MARK_ROW = 15;  /* each mark's words have a row of their own */
-static const double LOG_ABOVE = 12; /* largest over smallest value from where a scale is logarithmic */
+static const double MARK_ROW = 15; /* each mark's text has its own row */
+static const double LOG_ABOVE =
+    12; /* a scale is logarithmic if its largest value is this many times its smallest */
 
 static const char style[] =
     ".series{fill:none;stroke-width:2}.dashes{stroke-dasharray:6 4;stroke-width:1.5}\n"
@@ -44,7 +45,7 @@ static kl_scale x_scale(const kl_plot *plot) {
         for (size_t i = 0; i < plot->panels[p].series_count; i++)
             widen(&r, plot->panels[p].series[i].x, plot->panels[p].series[i].count);
     kl_scale s = scale_of(r, LEFT, WIDTH - RIGHT);
-    if (s.log && s.high <= 200) /* so few are told apart without */
+    if (s.log && s.high <= 200) /* a scale this short needs no exponents */
         s.log = false;
     if (!s.log) {
         s.low = r.low > 0 && r.low <= 0.1 * r.high ? 0 : s.low;
@@ -58,7 +59,7 @@ static bool is_on(const kl_scale *x, double value) {
     return at >= x->from && at <= x->to;
 }
 
-/* Below the words of the marks. */
+/* Return the y scale, which begins below the texts of the marks. */
 static kl_scale y_scale(const kl_panel *panel, const kl_scale *x, double top) {
     range r = {INFINITY, -INFINITY};
     for (size_t i = 0; i < panel->series_count; i++)
@@ -120,8 +121,8 @@ static bool in_right_half(const kl_scale *x, double value) {
     return kl_scale_at(x, value) > (x->from + x->to) / 2;
 }
 
-/* Words stand on the side of their rule where there is more room, those of the outermost highest: so few
- * rules run through the words of others. */
+/* Return the row of a mark's text. It stands on the side of its line with more room; the outermost marks'
+ * texts are highest, so that few lines cross a text. */
 static size_t mark_row(const kl_panel *panel, const kl_scale *x, size_t which) {
     const kl_mark *marks = panel->marks;
     bool right = in_right_half(x, marks[which].x);
@@ -180,7 +181,7 @@ void kl_plot_write(const kl_plot *plot, FILE *out) {
         kl_scale y = y_scale(panel, &x, top);
         draw_grid(&x, &y, top, p + 1 == plot->panel_count, out);
         draw_marks(panel, &x, top, false, out);
-        for (size_t i = panel->series_count; i > 0; i--) /* the first ones on top */
+        for (size_t i = panel->series_count; i > 0; i--) /* draw the first series last, on top */
             draw_series(&panel->series[i - 1], &x, &y, out);
         draw_marks(panel, &x, top, true, out);
         fprintf(out, "<g transform=\"translate(22 %.2f) rotate(-90)\">", top + PANEL / 2);

@@ -1,4 +1,4 @@
-/* The report for programs. */
+/* Print the report as JSON, for programs. */
 #include "report/fields.h"
 #include "report/loop_print.h"
 

@@ -1,4 +1,4 @@
-/* The report of a loop, for people and for programs. */
+/* Print the report of a loop, as text and as JSON. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static void print_ranks(const kl_report *report, FILE *out) {
 
 /* ---- moves ---- */
 
-typedef struct moves { /* of a loop, or their first and last few with a gap between */
+typedef struct moves { /* the moves of a loop, or the first and last few with a gap between them */
     const kl_report *report;
     const kl_report_decided *shown[LIST_ALL]; /* NULL: the gap */
     size_t count;
@@ -75,7 +75,8 @@ static const void *move_at(const void *context, size_t row) {
     return ((const moves *)context)->shown[row];
 }
 
-/* What an execution took before the move and was to take after it stands in its round. */
+/* Return the round of a move, which has the sweep's time before the move and the forecast of its time after.
+ */
 static const kl_report_round *round_at(const void *context, size_t row) {
     const kl_report_decided *move = move_at(context, row);
     return move ? kl_report_round_of(((const moves *)context)->report->loop, move->round) : NULL;
@@ -126,7 +127,7 @@ static void print_moves(const kl_report *report, FILE *out) {
     fputc('\n', out);
 }
 
-/* ---- in words ---- */
+/* ---- as text ---- */
 
 static void print_gains(const kl_report *report, FILE *out) {
     const kl_report_loop *loop = report->loop;

@@ -1,4 +1,4 @@
-/* The report for people. */
+/* Print the report as text, for people. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #include "report/text.h"
 
 enum {
-    LIST_ALL = 12, /* as many earlier iterations, or workers that left, are listed in full */
+    LIST_ALL = 12, /* up to this many earlier runs, or departed workers, are listed in full */
     LIST_FIRST = 3,
     LIST_LAST = 6
 };
 
-/* ---- what each worker did ---- */
+/* ---- table of workers ---- */
 
 typedef struct shares {
     const kl_report *report;
@@ -38,7 +38,7 @@ static shares shares_of(const kl_report *report, const kl_report_iteration *it) 
     return s;
 }
 
-/* The row below the workers' is their sum. */
+/* Is this the row of sums, below the workers? */
 static bool is_sum(const shares *s, size_t row) {
     return row == s->it->share_count;
 }
@@ -95,13 +95,13 @@ static void print_shares(const kl_report *report, const kl_report_iteration *it,
 
 /* ---- iterations ---- */
 
-/* Row → iteration: the earlier ones, or their first and last few with a gap between. */
+/* The earlier runs, or the first and last few with a gap between them. */
 typedef struct earlier {
     const kl_report *report;
-    size_t count; /* of earlier iterations */
+    size_t count; /* number of earlier runs */
 } earlier;
 
-/* NULL: the gap. */
+/* Return an earlier run; NULL: the gap. */
 static const void *earlier_at(const void *context, size_t row) {
     const earlier *e = context;
     if (e->count > LIST_ALL && row >= LIST_FIRST) {
@@ -231,10 +231,10 @@ static void print_left(const kl_report *report, FILE *out) {
         kl_say(out, "", "and %zu more", left - listed);
 }
 
-/* How a kind of decision is told, beside how many there were. */
+/* How a kind of decision is printed, with the number of such decisions. */
 static const struct how {
-    const char *kind, *label, *of; /* of: what its forecast is of; NULL: it has none */
-    bool counted;                  /* its label is not the kind's name: say how many, and when the last was */
+    const char *kind, *label, *of; /* of: what the forecast is about; NULL: there is no forecast */
+    bool counted;                  /* print the number of decisions and the time of the last */
 } hows[] = {
     {"workers", "workers", "iteration", false}, {"assign", "assign", "iteration", false},
     {"grain", "grain", "iteration", false},     {"program", "program", "program", false},

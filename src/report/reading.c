@@ -1,4 +1,4 @@
-/* Opening a record and asking it. The file may come from anywhere: nothing in it is believed. */
+/* Open a record and query it. The file may come from anyone, so its contents are not trusted. */
 #include "report/reading.h"
 
 #include <errno.h>
@@ -11,8 +11,9 @@
 #include "trace/trace.h"
 
 enum {
-    BUSY_MS = 5000,          /* a master that finishes its record holds it for a moment */
-    OWN_VIEWS_STAY = 3035000 /* from this SQLite on, refusing a file's views leaves temporary ones alone */
+    BUSY_MS = 5000, /* milliseconds to wait for a master that finishes its record and locks it for a moment */
+    OWN_VIEWS_STAY =
+        3035000 /* first version of SQLite in which refusing a file's views leaves temporary views usable */
 };
 
 /* ---- the file ---- */
@@ -21,7 +22,7 @@ kilter_status kl_no_record(const char *path, const char *why, kilter_error *erro
     return kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': %s", path, why);
 }
 
-/* Only by name: closing a descriptor of the file would drop the locks of a master in this very process. */
+/* Check the file by its name: closing a descriptor of it would drop the locks of a master in this process. */
 static kilter_status check_file(const char *path, kilter_error *error) {
     struct stat info;
     if (stat(path, &info) != 0 || access(path, R_OK) != 0)
@@ -60,7 +61,7 @@ static int64_t pragma(sqlite3 *db, const char *sql) {
     return value;
 }
 
-/* '%' and '?' end a name in a URI. */
+/* Return the name as a URI, in which '%' and '?' must be escaped. */
 static char *uri_name(const char *path) {
     static const char hex[] = "0123456789ABCDEF";
     char *name = malloc(3 * strlen(path) + 1), *to = name;
@@ -79,8 +80,8 @@ static char *uri_name(const char *path) {
     return name;
 }
 
-/* A record that was copied without its log, onto a medium that takes no new file, cannot be opened the usual
- * way: SQLite wants its index of the log. Without a log there is nothing to index. */
+/* Open a record without a log on a read-only medium. The usual way fails there, because SQLite creates an
+ * index of the log; without a log it needs none. */
 static int open_immutable(const char *path, sqlite3 **db) {
     char *name = uri_name(path);
     if (!name)
@@ -106,7 +107,7 @@ static int open_database(const char *path, sqlite3 **db) {
     return status;
 }
 
-/* A file that only pretends to be a record must not make SQLite do more than look up rows. */
+/* Make SQLite do nothing but look up rows, even if the file is not a real record. */
 static int harden(sqlite3 *db) {
     sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -132,8 +133,8 @@ kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_er
                    r->db ? sqlite3_errmsg(r->db) : "cannot be opened");
 }
 
-/* Records of format 1 kept the moves of a loop in a table of their own. A view of this connection shows their
- * decisions as those of today. */
+/* Records of format 1 have a separate table of a loop's moves. A temporary view shows them as decisions of
+ * the present format. */
 static bool show_old_decisions(const kl_reading *r) {
     char sql[1024];
     const bool moves = kl_has_table(r, "move");
@@ -166,7 +167,8 @@ static kilter_status check_format(const kl_reading *r, const char *path, kilter_
     return KILTER_OK;
 }
 
-/* SQLite reads what is missing of the last page as zeros. In a log, that page may be whole. */
+/* Check the file's last page: SQLite reads missing bytes as zeros. If there is a log, the whole page may be
+ * in the log. */
 static kilter_status check_last_page(const kl_reading *r, const char *path, kilter_error *error) {
     struct stat info;
     int64_t page_bytes = pragma(r->db, "PRAGMA page_size");
@@ -227,7 +229,7 @@ char *kl_text_or_null(kl_reading *r, sqlite3_stmt *row, int column) {
 }
 
 void *kl_grown(kl_reading *r, void *items, size_t count, size_t size) {
-    if ((count & (count - 1)) != 0) /* not full: it is at 0, 1, 2, 4, … */
+    if ((count & (count - 1)) != 0) /* not full: a full array has 0, 1, 2, 4, … elements */
         return items;
     void *more = realloc(items, (count ? 2 * count : 1) * size);
     r->memory |= !more;

@@ -1,5 +1,5 @@
-/* A decision from a record, what came before it, and what is decided again. Queries name the columns that are
- * printed. */
+/* Print a recorded decision, what it was made from, and the decision made again. The queries' column names
+ * are the printed names. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -8,7 +8,7 @@
 #include "report/reading.h"
 #include "report/text.h"
 
-/* Decisions of a kind that were not made again, and why the first of them was not. */
+/* Decisions of one kind that were not made again, and the reason for the first of them. */
 typedef struct left_out {
     uint64_t count;
     const char *why;
@@ -18,25 +18,25 @@ typedef struct printer {
     FILE *out;
     bool json;
     kl_json array;
-    const char *title; /* of the section, until its first row is printed; then NULL */
+    const char *title; /* title of the section; NULL after its first row was printed */
     kl_again *again;
-    const char *instead;      /* the policy that decides in place of the recorded one; NULL: none does */
-    int64_t id;               /* of the decision that is shown; −1: all are */
-    kl_again_verdict verdict; /* of that decision */
+    const char *instead;      /* the policy that decides instead of the recorded one; NULL: none */
+    int64_t id;               /* id of the shown decision; −1: all */
+    kl_again_verdict verdict; /* verdict on that decision */
     uint64_t decisions, made_again, same;
     left_out left_out[KL_DECISION_KINDS + 1];
 } printer;
 
-/* Rows that are printed together. In the query ?1 is the number of the decision. */
+/* Rows that are printed together. ?1 in the query is the decision's id. */
 typedef struct section {
     const char *name, *title, *sql;
-    bool of_loop; /* the tables are in records of loops only */
+    bool of_loop; /* only records of loops have the tables */
 } section;
 
 #define OF_DECISION " FROM decision d WHERE d.id = ?1"
 #define BEFORE      "(SELECT coalesce(max(at_s), 0) FROM decision WHERE id < d.id)"
 
-/* A chunk stands in the record with the tasks that were counted, so tasks given back are not in hand here. */
+/* A recorded chunk's tasks are those that counted, so returned tasks are not part of it here. */
 static const section sections[] = {
     {"decision", "the decision", "SELECT " KL_DECISION_COLUMNS OF_DECISION, false},
     {"outcome", "what came of it",
@@ -49,7 +49,8 @@ static const section sections[] = {
      "(SELECT coalesce(sum(hi - lo), 0) FROM chunk WHERE run = d.run AND ended_s <= d.at_s AND NOT lost) "
      "AS finished FROM decision d JOIN iteration i ON i.run = d.run WHERE d.id = ?1",
      false},
-    /* Several decisions may have the same time: chunks are in hand that were numbered before the decision. */
+    /* Several decisions may have the same time: chunks in hand are those with lower numbers than the
+       decision's. */
     {"workers", "the workers at that moment",
      "WITH d AS MATERIALIZED (SELECT run, at_s, (SELECT min(l.chunk) FROM decision l "
      "WHERE l.run = d.run AND l.id >= d.id) AS next_chunk" OF_DECISION ") "
@@ -136,7 +137,7 @@ static void print_row(void *context, sqlite3_stmt *row) {
     end_row(p);
 }
 
-/* --- decided again --- */
+/* --- made again --- */
 
 static void note_id(void *context, sqlite3_stmt *row) {
     *(int64_t *)context = sqlite3_column_int64(row, 0);
@@ -157,7 +158,7 @@ static void print_again_json(kl_json *j, const kl_again_verdict *v) {
     kl_json_text(j, "reason", d->reason);
 }
 
-/* Print what differs, or with `whole` everything. */
+/* Print the differences, or with `whole` everything. */
 static void print_again(const printer *p, const kl_again_verdict *v, bool whole) {
     const kl_decision *d = &v->decision;
     FILE *out = p->out;
@@ -185,7 +186,7 @@ static void count_verdict(printer *p, sqlite3_stmt *row, const kl_again_verdict 
         kind->why = v->missing;
 }
 
-/* A line of the list. */
+/* Print a decision as a line of the list. */
 static void print_decision(void *context, sqlite3_stmt *row) {
     printer *p = context;
     kl_again_verdict v;
@@ -208,7 +209,7 @@ static void note_verdict(void *context, sqlite3_stmt *row) {
     kl_decide_again(p->again, p->instead, row, &p->verdict);
 }
 
-/* Ask for decisions, with what they were made from; records of earlier versions lack that. */
+/* Query decisions and what they were made from, which records of earlier versions lack. */
 static kilter_status ask_decisions(printer *p, const char *path, const char *which, kl_record_row_fn take,
                                    kilter_error *error) {
     int64_t there = 0;
@@ -284,7 +285,7 @@ static kilter_status print_section(printer *p, const char *path, const section *
     return status;
 }
 
-/* Which decision? Times count as printed, to the microsecond. */
+/* Find the chosen decision. Times are compared as printed, to the microsecond. */
 static kilter_status find(const char *path, const kl_replay_choice *choice, int64_t *id,
                           kilter_error *error) {
     const char *by_id = "SELECT id FROM decision WHERE id = ?1";
@@ -297,7 +298,7 @@ static kilter_status find(const char *path, const kl_replay_choice *choice, int6
     if (status != KILTER_OK || *id >= 0)
         return status;
     return time ? kl_fail(error, KILTER_ERR_INPUT,
-                          "reading the run record '%s': nothing was decided by then; without --at, "
+                          "reading the run record '%s': no decision was made by this time; without --at, "
                           "kilter replay lists the decisions",
                           path)
                 : kl_fail(error, KILTER_ERR_INPUT,
@@ -318,7 +319,7 @@ static kilter_status begin(printer *p, const kl_replay_choice *choice, kilter_er
     const kl_policy *instead = choice->policy ? kl_policy_find(choice->policy) : NULL;
     if (choice->policy && !instead)
         return kl_fail(error, KILTER_ERR_INPUT,
-                       "deciding again by policy '%s': there is none of this name; 'kilter simulate --help' "
+                       "deciding again by policy '%s': there is no such policy; 'kilter simulate --help' "
                        "lists them",
                        choice->policy);
     p->again = kl_again_new(instead);

@@ -1,5 +1,5 @@
-/* Every decision in the record of a run is the same when it is made again; what is missing or was
- * changed in the record is said. */
+/* Every recorded decision is the same when it is made again; missing or changed parts of the record are
+ * reported. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,11 +18,11 @@
 #include "trace/record_test_helper.h"
 
 typedef struct farm_case {
-    uint32_t workers, slow; /* slow: of them, these drop to a tenth */
+    uint32_t workers, slow; /* slow: number of workers that drop to a tenth of their speed */
     uint64_t tasks;
     double task_s, cv;
     uint32_t runs;
-    size_t bytes; /* of a task's input */
+    size_t bytes; /* bytes of a task's input */
 } farm_case;
 
 static const farm_case cases[] = {
@@ -93,7 +93,7 @@ static bool has(const char *text, const char *words) {
     return strstr(text, words) != NULL;
 }
 
-/* The number after `words`. */
+/* Return the number after `words`. */
 static long number_after(const char *text, const char *words) {
     const char *at = strstr(text, words);
     if (!at)
@@ -130,7 +130,7 @@ static void each_decision_of_each_policy_is_made_again(void **state) {
         }
 }
 
-/* Worker processes die of a task, tasks have weights, and come back twice as many. */
+/* Worker processes die of a task; tasks have weights; the second run has twice as many. */
 static int work_or_die(const kilter_task *task, kilter_result *result, void *state) {
     volatile double sum = 0;
     (void)state;
@@ -182,7 +182,7 @@ static void change(const char *file, const char *sql) {
     sqlite3_close(db);
 }
 
-/* As after a change of the policy. */
+/* as after a change of the policy */
 static void what_differs_is_said(void **state) {
     const char *file = ((place *)*state)->file;
     record(file, &cases[1], "gss", 0);
@@ -214,7 +214,7 @@ static void what_the_record_lacks_is_said(void **state) {
     free(text);
 }
 
-/* One byte is changed, or one is lost. */
+/* one byte is changed or lost */
 static void bytes_that_are_wrong_do_no_harm(void **state) {
     const char *file = ((place *)*state)->file;
     char sql[200];

@@ -1,4 +1,4 @@
-/* Reading a record. */
+/* Read a record. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) 
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_iteration *it = iteration_of(r->report, kl_count_at(row, 0));
     if (!it)
-        return; /* its own row was dropped */
+        return; /* the worker's own row was dropped */
     kl_report_share *share;
     KL_APPEND(r, it->shares, it->share_count, share);
     if (!share)
@@ -50,12 +50,12 @@ static void take_share(kl_reading *r, sqlite3_stmt *row) {
         it->elapsed_s = ended_s - it->began_s;
 }
 
-/* Columns: at_s, worker, sd. In order of time: the last one within an iteration stands. */
+/* Columns: at_s, worker, sd, in order of time; the last value within a run counts. */
 static void take_spread(kl_reading *r, sqlite3_stmt *row) {
     double at_s = kl_record_real(row, 0), sd = kl_record_real(row, 2);
     uint32_t worker = (uint32_t)sqlite3_column_int64(row, 1);
     kl_report_iteration *its = r->report->iterations;
-    size_t low = 0, high = r->report->iteration_count; /* the last that began before */
+    size_t low = 0, high = r->report->iteration_count; /* the last run that began before */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (its[middle].began_s <= at_s)
@@ -110,14 +110,14 @@ static const struct {
      take_forecasts},
 };
 
-/* ---- what follows from the rows ---- */
+/* ---- values derived from the rows ---- */
 
 static int by_worker(const void *a, const void *b) {
     uint32_t x = ((const kl_report_share *)a)->worker, y = ((const kl_report_share *)b)->worker;
     return (x > y) - (x < y);
 }
 
-/* Workers that were given nothing get a row as well: that is what the reader looks for. */
+/* Add a row for each worker without tasks, because readers look for it. */
 static void add_idle(kl_reading *r, kl_report_iteration *it) {
     size_t busy = it->share_count, at = 0;
     for (size_t i = 0; i < r->report->worker_count; i++) {
@@ -139,7 +139,7 @@ static void add_idle(kl_reading *r, kl_report_iteration *it) {
 }
 
 static void derive_shares(kl_report_iteration *it) {
-    double fastest = 0; /* units per busy second */
+    double fastest = 0; /* units per busy second of the fastest worker */
     for (size_t i = 0; i < it->share_count; i++)
         if (it->shares[i].busy_s > 0)
             fastest = fmax(fastest, it->shares[i].units / it->shares[i].busy_s);

@@ -114,7 +114,7 @@ static void assert_near(double value, double expected) {
         fail_msg("%.17g is not %.17g", value, expected);
 }
 
-/* ---- what is reported ---- */
+/* ---- the report's values ---- */
 
 static void check_example_shares(const kl_report_iteration *it) {
     assert_int_equal(it->share_count, 3);
@@ -132,7 +132,7 @@ static void check_example_shares(const kl_report_iteration *it) {
     assert_int_equal(s[1].lost_chunks, 1);
     assert_near(s[1].speed_relative, 0.5);
     assert_near(s[1].unit_sd, 0.125); /* measured on single tasks */
-    assert_int_equal(s[2].worker, 2); /* there, and given nothing */
+    assert_int_equal(s[2].worker, 2); /* present, without tasks */
     assert_int_equal(s[2].tasks, 0);
     assert_near(s[2].busy_share, 0);
     assert_true(isnan(s[2].unit_s) && isnan(s[2].speed_relative));
@@ -171,10 +171,10 @@ static void a_finished_run(void **state) {
     assert_string_equal(r->decisions[0].last_reason, "last");
     assert_int_equal(r->decisions[0].tasks, 20);
     assert_int_equal(r->decisions[0].forecasts, 2);
-    assert_near(r->decisions[0].late_s, 0); /* one half a second late, one as much early */
+    assert_near(r->decisions[0].late_s, 0); /* one chunk was half a second late, one as much early */
     assert_near(r->decisions[0].missed_s, 0.5);
     assert_int_equal(r->decisions[1].forecasts, 0);
-    assert_string_equal(r->decisions[2].last_reason, "three"); /* what came of it is the iteration's end */
+    assert_string_equal(r->decisions[2].last_reason, "three"); /* the outcome is the run's end */
     assert_int_equal(r->decisions[2].tasks, 0);
     assert_int_equal(r->decisions[2].forecasts, 1);
     assert_near(r->decisions[2].late_s, -3.5);
@@ -185,7 +185,7 @@ static void a_finished_run(void **state) {
     kl_report_free(r);
 }
 
-/* What push_example() pushes last. */
+/* the row that push_example() adds last */
 static void wait_for_example(const char *file) {
     sqlite3 *db;
     sqlite3_stmt *count;
@@ -254,7 +254,7 @@ static void a_run_that_was_killed(void **state) {
     check_unfinished(file);
 }
 
-/* ---- files that are no records ---- */
+/* ---- files that are not records ---- */
 
 static void refuses(const char *file, const char *words) {
     kl_report *report = (kl_report *)file;
@@ -327,11 +327,11 @@ static void expect_control(const char *file, const char *expected) {
     }
 }
 
-/* Records of earlier versions have no column for the socket; in a foreign one anything may stand there. */
+/* Records of earlier versions lack the column of the socket; in an untrusted one it may hold anything. */
 static void the_control_socket(void **state) {
     const char *file = ((place *)*state)->file;
     kl_trace *t = open_trace(file, "prog");
-    expect_control(file, "/run/kilter-1/control"); /* from the first moment on */
+    expect_control(file, "/run/kilter-1/control"); /* recorded from the beginning */
     close_trace(t, 1);
     expect_control(file, "/run/kilter-1/control");
     change(file, "UPDATE run SET control = NULL");
@@ -349,7 +349,7 @@ static void records_that_lack_something(void **state) {
     refuses(file, "chunk");
     change(file, "CREATE VIEW chunk AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
                  "SELECT i AS run, i AS worker, i AS lo, i AS hi, 0 AS lost, 0 AS failed, 1 AS units, "
-                 "1 AS busy_s, 1 AS ended_s FROM n"); /* would never come to an end */
+                 "1 AS busy_s, 1 AS ended_s FROM n"); /* this query would never end */
     refuses(file, "damaged");
 }
 
@@ -361,7 +361,7 @@ static void print_both(const kl_report *r) {
     fclose(nowhere);
 }
 
-/* Its writer was killed before more than its tables were there. */
+/* The writer was killed when only the tables existed. */
 static void a_loop_that_has_only_begun(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_error error = {0};
@@ -410,7 +410,7 @@ static void draw_nowhere(const char *file) {
     fclose(nowhere);
 }
 
-/* Anything may be read then, but in bounds, and printed. */
+/* Any values may then be read and printed, but within bounds. */
 static void flip_bytes(const char *file, const char *bytes, size_t size, uint64_t times) {
     int refused = 0;
     for (uint64_t i = 0; i < times; i++) {
@@ -419,7 +419,7 @@ static void flip_bytes(const char *file, const char *bytes, size_t size, uint64_
         memcpy(broken, bytes, size);
         for (uint64_t k = 0; k < 1 + i % 4; k++) {
             uint64_t random = kl_mix64(4 * i + k);
-            /* every other one in the first pages, where the tables are described */
+            /* every second change is in the first pages, which describe the tables */
             broken[(random >> 8) % (i % 2 ? size : 4096)] ^= (char)(1 + random % 255);
         }
         write_file(file, broken, size);
@@ -448,7 +448,7 @@ static void flipped_bytes_do_no_harm(void **state) {
     free(bytes);
 }
 
-/* Copied without its log, to where no file can be made. */
+/* A file copied without its log to a read-only medium. */
 static void a_lone_file_on_a_read_only_medium(void **state) {
     place *p = *state;
     close_trace(open_trace(p->file, "prog"), 1);
@@ -481,7 +481,7 @@ static char *printed(const kl_report *r, void (*print)(const kl_report *, FILE *
     return text;
 }
 
-/* Make the record one of format 1. */
+/* Turn the record into one of format 1. */
 static void age(const char *file) {
     change(file,
            "CREATE TABLE move(round INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, at_s REAL, "
@@ -544,7 +544,7 @@ static void check_json(const char *text) {
         assert_true(kl_utf8_bytes(s) > 0);
 }
 
-/* Words as a hostile or careless user might give them. */
+/* Text as a hostile or careless user might give it. */
 static const char *nasty(uint64_t i) {
     static const char *const words[] = {
         "",
@@ -586,7 +586,7 @@ static void push_nasty(kl_trace *t, uint64_t seed) {
     kl_trace_measurement(t, &(kl_trace_measurement_row){0, -1, "answer_s", (double)INFINITY, 0, 1});
 }
 
-/* Kinds that no decision of ours has: a foreign record may hold any. */
+/* Use kinds that Kilter does not know, as an untrusted record may. */
 static void name_kinds(const char *file, const char *kind) {
     sqlite3 *db;
     sqlite3_stmt *update;
@@ -610,7 +610,7 @@ static void push_nasty_loop(kl_trace *t, uint64_t seed) {
         double scale = pow(10, (double)(kl_mix64(seed + round) % 16) - 12);
         kl_trace_round(t,
                        &(kl_trace_round_row){round, round, (double)round, scale, scale, scale / 2, 1u << 30});
-        for (uint32_t r = 0; r < ranks + 1; r++) /* one more than there are */
+        for (uint32_t r = 0; r < ranks + 1; r++) /* one rank more than recorded */
             kl_trace_share(t, &(kl_trace_share_row){round, r, UINT64_MAX, n, n, scale, scale, 1 / scale});
         kl_decision d = {KL_DECIDES_MOVE, KL_SUBJECT_ALL, n, 0, scale, scale, ""};
         const kl_trace_moment when = {.now_s = (double)round, .chunk = UINT64_MAX, .round = round};
@@ -693,7 +693,8 @@ static void records_of_format_1_tell_the_same(void **state) {
     push_example_end(t);
     close_trace(t, 10);
     expect_the_same_when_aged(file);
-    change(file, "DROP TABLE move; ALTER TABLE decision DROP COLUMN round"); /* the first ones lacked both */
+    change(file,
+           "DROP TABLE move; ALTER TABLE decision DROP COLUMN round"); /* the first versions lacked both */
     kl_report_free(read_report(file));
     unlink(file);
     for (uint64_t seed = 1; seed < 35; seed += 11) {
@@ -748,7 +749,7 @@ static void text_is_made_printable(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_A_PLACE(a_run_that_was_killed), /* first: it forks */
+        IN_A_PLACE(a_run_that_was_killed), /* first, because it forks */
         IN_A_PLACE(a_lone_file_on_a_read_only_medium),
         IN_A_PLACE(a_finished_run),
         IN_A_PLACE(a_run_that_goes_on),

@@ -1,4 +1,4 @@
-/* How an iteration's work went out: its chunks in rounds. */
+/* Group the chunks of a run into rounds. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,14 +6,14 @@
 #include "report/report.h"
 
 typedef struct rounds {
-    double *units; /* of each round; as many as fit the power of two above `count` */
+    double *units; /* units of each round; the capacity is the next power of two above `count` */
     size_t count;
-    uint32_t workers, chunks; /* chunks: in the last round */
+    uint32_t workers, chunks; /* chunks: number in the last round */
     bool memory;              /* an allocation failed */
 } rounds;
 
 static void begin_round(rounds *r) {
-    if ((r->count & (r->count - 1)) == 0) { /* full: it is at 0, 1, 2, 4, … */
+    if ((r->count & (r->count - 1)) == 0) { /* full: its size is 0, 1, 2, 4, … */
         double *more = realloc(r->units, (r->count ? 2 * r->count : 1) * sizeof *more);
         if (!more) {
             r->memory = true;

@@ -1,5 +1,5 @@
-/* What a report holds of each table of a record: which columns it reads, and what it prints as JSON, in this
- * order. */
+/* For each table of a record: the columns that a report reads, and the members that it prints as JSON, in
+ * this order. */
 #include "report/fields.h"
 
 #define READ NULL /* not printed */
@@ -72,7 +72,7 @@ static const kl_field share_fields[] = {
 #undef ROW
 const kl_rows kl_share_rows = KL_ROWS(kl_report_share, "", "", share_fields);
 
-/* Those that make a chunk or concern one worker are added up only: there may be a million. */
+/* Decisions on chunks and on single workers are only counted: there may be a million. */
 #define ROW kl_report_decided
 static const kl_field decided_fields[] = {
     KL_FIELD(TEXT, kind),       KL_FIELD(REAL, at_s),    KL_FIELD(COUNT, run),       KL_FIELD(COUNT, round),
@@ -83,7 +83,7 @@ static const kl_field decided_fields[] = {
 const kl_rows kl_decided_rows =
     KL_ROWS(kl_report_decided, "decision", "WHERE subject IS NULL ORDER BY id", decided_fields);
 
-/* Where a group has one maximum, SQLite takes the other columns from its row: they are the last ones. */
+/* In a group with one maximum, SQLite takes the other columns from the maximum's row, here the last. */
 #define ROW kl_report_decision
 static const kl_field decision_fields[] = {
     KL_FIELD(TEXT, kind),

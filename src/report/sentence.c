@@ -1,4 +1,4 @@
-/* The first line of a report: the whole outcome in one sentence without symbols. */
+/* The first line of a report: the outcome in one sentence without symbols. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

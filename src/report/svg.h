@@ -1,4 +1,4 @@
-/* Private to room report: pieces of an SVG picture. Lengths in pixels, y downwards. */
+/* Private to room report: elements of an SVG picture. Lengths are in pixels, y grows downwards. */
 #ifndef KL_REPORT_SVG_H
 #define KL_REPORT_SVG_H
 
@@ -6,12 +6,12 @@
 
 #include "base/base.h"
 
-/* The colours of series and runs, in order; over and over. */
+/* number of colours for series and runs, which are used in turn */
 enum { KL_SVG_COLOURS = 6 };
 extern const char *const kl_svg_colours[KL_SVG_COLOURS];
 
-/* White, with a title line and one below it. Classes to draw with: `grid`, `axis`, `frame`; to write with:
- * `label`, `mark`, `small`. `style`: further CSS. */
+/* Begin a white picture with a title and a line below it. Classes for shapes: `grid`, `axis`, `frame`; for
+ * text: `label`, `mark`, `small`. `style`: further CSS. */
 void kl_svg_open(FILE *out, double width, double height, const char *style, const char *title,
                  const char *subtitle);
 void kl_svg_close(FILE *out);
@@ -22,32 +22,32 @@ typedef struct kl_point {
     double x, y;
 } kl_point;
 
-/* Text in printf's manner, of any origin. */
+/* Write a text in printf's manner; its arguments may come from any source. */
 void kl_svg_text(FILE *out, kl_point at, kl_anchor anchor, const char *class, const char *format, ...)
     KILTER_PRINTF(5, 6);
 void kl_svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *class);
 void kl_svg_box(FILE *out, double x, double y, double width, double height, const char *class);
 
-/* From values to pixels. */
+/* Map values to pixels. */
 typedef struct kl_scale {
     double low, high; /* values */
-    double from, to;  /* where they are drawn */
-    bool log;         /* then low > 0 */
+    double from, to;  /* pixels of `low` and `high` */
+    bool log;         /* logarithmic; needs low > 0 */
 } kl_scale;
 
 double kl_scale_at(const kl_scale *scale, double value);
-/* Round values 1, 2 or 5 times a power of ten apart, about `wanted` of them, and at each its number. */
+/* Find about `wanted` values at equal steps of 1, 2 or 5 times a power of ten, and the text of each. */
 enum { KL_TICKS_MAX = 40 };
 size_t kl_scale_ticks(const kl_scale *scale, double wanted, double ticks[KL_TICKS_MAX]);
 
-/* A unit that suits times up to longest_s: its name, and how many of it are a second. */
+/* A unit for times up to longest_s: its name, and the number of units in a second. */
 typedef struct kl_time_unit {
     const char *name;
     double per_s;
 } kl_time_unit;
 
 kl_time_unit kl_time_unit_for(double longest_s);
-/* An axis of this time, from its left end to `to`; `what` stands below, with the unit. */
+/* Draw a time axis from `left` to `to`, with `what` and the unit below. */
 void kl_svg_time_axis(FILE *out, double seconds, kl_point left, double to, const char *what);
 
 #endif

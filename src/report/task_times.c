@@ -1,4 +1,4 @@
-/* How long the tasks of a recorded run took: the mean of each chunk, as on the mean worker. */
+/* The times of a recorded run's tasks: the mean of each chunk, scaled to a worker of mean speed. */
 #include "report/reading.h"
 #include "report/report.h"
 

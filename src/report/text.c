@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* RFC 3629, section 4: no overlong forms, no surrogates, nothing beyond U+10FFFF. */
+/* UTF-8 as in RFC 3629, section 4: no overlong forms, no surrogates, nothing above U+10FFFF. */
 size_t kl_utf8_bytes(const char *text) {
     const uint8_t *s = (const uint8_t *)text;
     if (s[0] == 0)
@@ -30,7 +30,7 @@ size_t kl_utf8_columns(const char *s) {
     return columns;
 }
 
-/* C0 and C1 control characters. */
+/* Is the character a C0 or C1 control character? */
 static int is_control(const char *s, size_t bytes) {
     const uint8_t *u = (const uint8_t *)s;
     return (bytes == 1 && (u[0] < 0x20 || u[0] == 0x7f)) || (bytes == 2 && u[0] == 0xc2 && u[1] < 0xa0);
@@ -38,7 +38,7 @@ static int is_control(const char *s, size_t bytes) {
 
 void kl_printable(char *to, size_t size, const char *from, size_t columns) {
     static const char ellipsis[] = "…";
-    size_t at = 0, last = 0; /* last: where the last of all columns begins */
+    size_t at = 0, last = 0; /* last: where the last column begins */
     for (size_t done = 0; *from && done < columns && at + sizeof ellipsis + 1 < size; done++) {
         size_t bytes = kl_utf8_bytes(from);
         last = at;

@@ -1,5 +1,5 @@
-/* What the policies come to on unequal and changing machines, simulated; prints the table of
- * docs/reference/policies.md. A simulation is deterministic, so its figures may be held to. */
+/* Simulate the policies on unequal and changing machines, and print the table of docs/reference/policies.md.
+ * Simulations are deterministic, so exact bounds are checked. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ typedef struct sim_case {
     /* Workers 0 … slow−1 run at slow_speed from change_s on; before, all run at speed 1. */
     uint32_t slow;
     double slow_speed, change_s;
-    uint32_t runs; /* of one farm, the last one counts */
+    uint32_t runs; /* runs of a farm; the last one counts */
     uint64_t seed;
 } sim_case;
 
@@ -48,7 +48,7 @@ static double task_s(void *self, uint64_t run, uint64_t i) {
     return c->task_s;
 }
 
-/* 50 us one way, 20 us of the master per message, on a host of its own. */
+/* 50 us one way, 20 us of the master per message; the master has its own host */
 static kl_cluster cluster_of(const sim_case *c, kl_host_group groups[2]) {
     kl_host_group slow = {c->slow, {1, {1, {c->change_s}, {c->slow_speed}, 0}}};
     groups[0] = slow;
@@ -84,7 +84,7 @@ static sim_result simulate(const sim_case *c, const char *policy, double factor)
     return result;
 }
 
-/* least: mean efficiency that AUTO is held to. */
+/* least: least mean efficiency of AUTO */
 typedef struct row {
     sim_case what;
     double least;
@@ -134,8 +134,8 @@ static void auto_keeps_its_promise_and_the_table(void **state) {
     printf("\n");
 }
 
-/* The master needs 20 us a message, reports included: single tasks would take it 4 s, and the probes alone
- * take 40 ms of the 100 ms that the run could take. */
+/* The master needs 20 us a message, including reports: single tasks would take it 4 s, and the probes alone
+ * take 40 ms of the run's 100 ms. */
 static void a_thousand_workers_do_not_swamp_the_master(void **state) {
     (void)state;
     sim_case c = {"", 1000, 100000, 1e-3, 0.3, LOGNORMAL, 0, 1, 0, .runs = 1};

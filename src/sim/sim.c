@@ -1,8 +1,8 @@
-/* The driver: whose turn is next, and how long what it does takes.
+/* The driver: choose who acts next, and for how long.
  *
- * Messages between master and workers pass the master's link one after the other, so that those in each
- * direction arrive in the order they were sent, and the next event is the first of three: what the master
- * does next, the head of what comes to the workers, and the top of the workers' heap. */
+ * Messages pass the master's link one after the other, so in each direction they arrive in the order of
+ * sending. The next event is therefore the first of three: the master's next action, the head of the messages
+ * to workers, and the top of the workers' heap. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +11,21 @@
 #include "sim/sim.h"
 
 enum {
-    MASTER = 1,      /* its peer number at workers; that of worker i at the master is i + 1 */
-    FRAME_BYTES = 24 /* that MPI and its transport add to a message: its length, and an envelope */
+    MASTER = 1,      /* the master's peer number at workers; worker i is i + 1 at the master */
+    FRAME_BYTES = 24 /* bytes that MPI and its transport add to a message: its length, and an envelope */
 };
 
-/* A message on its way, or waiting for its receiver. */
+/* A message under way, or waiting for its receiver. */
 typedef struct packet {
     struct packet *next;
-    double at_s; /* it arrives */
+    double at_s; /* when it arrives */
     uint32_t worker;
     kl_event_kind kind;
     size_t size;
     uint8_t data[];
 } packet;
 
-/* Packets in the order they arrive. */
+/* Packets in the order of arrival. */
 typedef struct line {
     packet *first, *last;
 } line;
@@ -39,7 +39,7 @@ static void line_add(line *l, packet *p) {
     l->last = p;
 }
 
-/* NULL: there is none. */
+/* Take the first packet; NULL: there is none. */
 static packet *line_take(line *l) {
     packet *p = l->first;
     l->first = p ? p->next : NULL;
@@ -53,12 +53,12 @@ static void line_free(line *l) {
         free(line_take(l));
 }
 
-/* --- what is to happen at workers --- */
+/* --- what workers do next --- */
 
 typedef enum doing {
     ENDS_TASK,
-    ATTENDS,  /* while its task is on */
-    TAKES_IN, /* what has come, when its host runs again */
+    ATTENDS,  /* look at messages during a task */
+    TAKES_IN, /* take in what has arrived, when its host runs again */
 } doing;
 
 typedef struct happening {
@@ -112,24 +112,24 @@ static happening heap_pop(heap *h) {
 
 /* --- the farm --- */
 
-typedef struct end { /* of a transport */
+typedef struct end { /* one end of a transport */
     kl_transport base;
     kl_sim *sim;
 } end;
 
 typedef struct worker {
     end end;
-    kl_worker *engine; /* NULL: it is gone */
+    kl_worker *engine; /* NULL: the worker is gone */
     const kl_host *host;
     line inbox;
-    double began_s; /* the task at hand, */
-    double ends_s;  /* and when it will have ended */
-    double cpu_s;   /* of the tasks before it */
+    double began_s; /* start of the current task, */
+    double ends_s;  /* and its end */
+    double cpu_s;   /* CPU time of the tasks before it */
 } worker;
 
 struct kl_sim {
     kl_sim_farm farm;
-    kl_sim_run run; /* the one that is on */
+    kl_sim_run run; /* the current run */
     uint64_t runs;
     end end;
     kl_master *master;
@@ -137,15 +137,15 @@ struct kl_sim {
     worker *workers;
     uint32_t count;
     line to_master, to_workers;
-    double out_free_s, in_free_s; /* the master's link */
+    double out_free_s, in_free_s; /* when each direction of the master's link is free */
     heap heap;
     double now_s;
-    double master_s; /* the master's own time: it has done everything it does before that */
-    double stolen_s; /* work of the master on a busy worker's host, not made up for yet */
-    double opened_s; /* profiles count from here; INFINITY: before the first run */
-    double busy_s;   /* of the master, in this run */
+    double master_s; /* the master's own time: it has done everything before */
+    double stolen_s; /* the master's work on a busy worker's host, which still delays the worker */
+    double opened_s; /* begin of the profiles; INFINITY: before the first run */
+    double busy_s;   /* busy seconds of the master in this run */
     uint64_t messages, results, executed; /* likewise */
-    uint8_t *zeros;                       /* inputs and results */
+    uint8_t *zeros;                       /* memory for inputs and results */
     kilter_error failure;
 };
 
@@ -154,7 +154,8 @@ static void out_of_memory(kl_sim *s) {
         kl_fail(&s->failure, KILTER_ERR_MEMORY, "simulating %u workers: memory ran out", (unsigned)s->count);
 }
 
-/* Before the first run all hosts have their full speed. The sum may be rounded down; time never runs back. */
+/* Return when the host has done the work; before the first run it has full speed. The sum may be rounded
+ * down, but time never runs back. */
 static double host_end_s(const kl_sim *s, const kl_host *host, double from_s, double work_s) {
     return s->opened_s < INFINITY
                ? fmax(from_s, s->opened_s + kl_host_end_s(host, from_s - s->opened_s, work_s))
@@ -189,7 +190,7 @@ static double worker_now_s(void *self) {
     return ((const kl_sim *)self)->now_s;
 }
 
-/* The master computes: where it shares a busy worker's host, both get half. */
+/* The master computes. If it shares a busy worker's host, each of them gets half. */
 static void master_works(void *self, double work_s) {
     kl_sim *s = self;
     bool shared = !s->farm.cluster->master_apart && is_at_task(&s->workers[0]);
@@ -201,7 +202,7 @@ static void master_works(void *self, double work_s) {
     s->master_s = end_s;
 }
 
-/* CPU time of the worker's thread. */
+/* Return the CPU time of the worker's thread. */
 static double worker_busy_s(void *self) {
     const worker *w = self;
     const kl_sim *s = w->end.sim;
@@ -269,7 +270,7 @@ static kilter_status send_up(kl_transport *t, kl_peer peer, const void *data, si
     return KILTER_OK;
 }
 
-/* The packet, as its receiver gets it; the message is the packet. */
+/* Give the packet to its receiver; the event's message is the packet itself. */
 static void hand_over(packet *p, kl_peer from, kl_event *event) {
     *event = (kl_event){.kind = p->kind, .peer = from};
     if (p->kind == KL_EVENT_MESSAGE)
@@ -333,7 +334,7 @@ static double task_work_s(const kl_sim *s, const kilter_task *task) {
     return s->run.task_s ? s->run.task_s(s->run.self, task->run, task->index) : s->run.even_s;
 }
 
-/* What takes a look takes a moment of its host, so that one that is stopped takes none. */
+/* Time of a look, so that a stopped host takes none. */
 static const double LOOK_S = 1e-6;
 
 static void will_attend(kl_sim *s, worker *w) {
@@ -345,13 +346,13 @@ static void will_attend(kl_sim *s, worker *w) {
 static void begin_task(kl_sim *s, worker *w) {
     w->began_s = s->now_s;
     if (shares_the_masters_host(s, w))
-        s->stolen_s = 0; /* what the master takes of the task is known afterwards only */
+        s->stolen_s = 0; /* how much the master delays the task is known only later */
     w->ends_s = host_end_s(s, w->host, s->now_s, task_work_s(s, kl_worker_at_hand(w->engine)));
     will_happen(s, w->ends_s, (uint32_t)(w - s->workers), ENDS_TASK);
     will_attend(s, w);
 }
 
-/* It has left, or is of no use any more. */
+/* Remove a worker that has left or has failed. */
 static void lose(kl_sim *s, worker *w) {
     packet *p = packet_new(s, (uint32_t)(w - s->workers), NULL, 0);
     kl_worker_free(w->engine);
@@ -362,7 +363,7 @@ static void lose(kl_sim *s, worker *w) {
     put_up(s, p, s->now_s);
 }
 
-/* Nothing is at hand: take in what has come, and begin the next task. */
+/* Without a task at hand, take in messages and begin the next task. */
 static void go_on(kl_sim *s, worker *w) {
     kilter_status status = kl_worker_between(w->engine, NULL);
     while (status == KILTER_OK && kl_worker_has_work(w->engine) && !is_at_task(w))
@@ -373,14 +374,14 @@ static void go_on(kl_sim *s, worker *w) {
         begin_task(s, w);
 }
 
-/* The first look at a task only notes it. */
+/* Attend during a task; the first look only notes the task. */
 static void attend(kl_sim *s, worker *w) {
     kl_worker_attend(w->engine);
     kl_worker_attend(w->engine);
     will_attend(s, w);
 }
 
-/* The master took a part of the host meanwhile: the task ends so much later. */
+/* Delay the task's end by the time that the master used on the host meanwhile. */
 static bool is_made_up(kl_sim *s, worker *w) {
     double stolen_s = shares_the_masters_host(s, w) ? s->stolen_s : 0;
     if (!(stolen_s > 0))
@@ -429,7 +430,7 @@ static void arrives(kl_sim *s, packet *p) {
 
 /* --- steps --- */
 
-/* When the master acts next; INFINITY: it waits for nothing. */
+/* Return when the master acts next; INFINITY: it waits for nothing. */
 static double master_acts_s(const kl_sim *s) {
     double at_s = s->to_master.first ? s->to_master.first->at_s : INFINITY;
     return fmax(fmin(at_s, kl_master_due_s(s->master)), s->master_s);
@@ -448,7 +449,7 @@ static void master_acts(kl_sim *s) {
     }
 }
 
-/* Of things at the same time, the master's first, then what comes to workers, then the workers' own. */
+/* Handle the next event. At the same time, the master comes first, then messages to workers, then workers. */
 static void step(kl_sim *s) {
     double master_s = master_acts_s(s), comes_s = s->to_workers.first ? s->to_workers.first->at_s : INFINITY;
     double task_s = s->heap.count > 0 ? s->heap.items[0].at_s : INFINITY;
@@ -470,14 +471,14 @@ static void step(kl_sim *s) {
 
 /* --- heartbeats --- */
 
-/* A slower host sends none. */
+/* A host slower than this sends no heartbeats. */
 static const double STOPPED = 1e-3;
 
 static bool is_stopped(const kl_sim *s, const kl_host *host, double at_s) {
     return s->opened_s < INFINITY && kl_host_speed(host, at_s - s->opened_s) < STOPPED * host->speed;
 }
 
-/* They are not simulated one by one: a task of an hour would have thousands, and the master looks at few. */
+/* Heartbeats are not simulated one by one: an hour has thousands, of which the master looks at few. */
 static bool heartbeat(void *self, kl_peer peer, kl_heartbeat *heartbeat, double *at_s) {
     const kl_sim *s = self;
     const worker *w = &s->workers[peer - MASTER - 1];
@@ -610,7 +611,7 @@ static double work_of(const kl_sim *s, uint64_t run) {
     return work_s;
 }
 
-/* The same zeros for each task. NULL: tasks have no input, or memory ran out. */
+/* Return the same zeros for each task. NULL: tasks have no input, or memory ran out. */
 static kilter_bytes *make_inputs(kl_sim *s) {
     size_t most = s->run.task_bytes > s->run.result_bytes ? s->run.task_bytes : s->run.result_bytes;
     free(s->zeros);

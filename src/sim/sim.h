@@ -1,13 +1,13 @@
-/* Door of room sim: farms in virtual time. Master and workers are those of room farm, the very code that runs
- * on real machines; this room gives them a clock, messages that take time, and hosts to compute on. It
- * decides nothing. */
+/* Door of room sim: farms in virtual time. Master and workers are the code that runs on real machines; this
+ * room gives them a clock, messages that take time, and hosts to compute on. */
 #ifndef KL_SIM_H
 #define KL_SIM_H
 
 #include "engine/engine.h"
 #include "platform/platform.h"
 
-/* A farm on a described platform: a worker on each of its hosts, all there before the first run. */
+/* A farm on a described platform, with a worker on each host; all workers are present before the first run.
+ */
 typedef struct kl_sim kl_sim;
 
 enum { KL_SIM_HOST_BYTES = 16 };
@@ -15,16 +15,17 @@ enum { KL_SIM_HOST_BYTES = 16 };
 typedef struct kl_sim_farm {
     const kl_cluster *cluster; /* must outlive the simulation */
     const kl_policy *policy;
-    void (*name_host)(uint32_t worker, char name[KL_SIM_HOST_BYTES]); /* for the record; NULL: "" */
-    double factor;    /* partition factor of a policy that has one; 0: the policy's own */
-    double answer_s;  /* of the master at speed 1, for each message it takes in and chunk it deals unasked */
-    double startup_s; /* of the sender, before a message with tasks or results leaves [m_o]; a worker computes
-                         meanwhile */
+    void (*name_host)(uint32_t worker,
+                      char name[KL_SIM_HOST_BYTES]); /* name of a host in the record; NULL: "" */
+    double factor;   /* partition factor of the policy, if it has one; 0: the policy's default */
+    double answer_s; /* the master's seconds at speed 1 for a message or an unasked chunk */
+    double
+        startup_s; /* the sender's seconds before tasks or results leave [m_o]; workers compute meanwhile */
 } kl_sim_farm;
 
 typedef struct kl_sim_run {
     uint64_t tasks;
-    /* Seconds of task `index` at speed 1, in run `run` = 0, 1, …; NULL: even_s each. */
+    /* Return the seconds of task `index` at speed 1, in run `run` = 0, 1, …; NULL: even_s each. */
     double (*task_s)(void *self, uint64_t run, uint64_t index);
     void *self;
     double even_s;
@@ -32,23 +33,23 @@ typedef struct kl_sim_run {
 } kl_sim_run;
 
 typedef struct kl_sim_outcome {
-    double began_s, elapsed_s;  /* hosts' profiles count from the beginning of the first run: began_s = 0 */
-    double work_s;              /* of all tasks, at speed 1 */
-    uint64_t results, executed; /* results: one for each task; executed: as often as workers did tasks */
-    uint64_t chunks, messages;  /* in this run */
+    double began_s, elapsed_s;  /* hosts' profiles begin with the first run: began_s = 0 */
+    double work_s;              /* sum over all tasks, at speed 1 */
+    uint64_t results, executed; /* results: one for each task; executed: number of executions by workers */
+    uint64_t chunks, messages;  /* numbers of this run */
     double master_busy_s;
-    uint32_t workers; /* that did at least one task */
+    uint32_t workers; /* workers that did at least one task */
 } kl_sim_outcome;
 
-/* All workers are taken in. KILTER_ERR_MEMORY. */
+/* Make the farm and connect all workers. KILTER_ERR_MEMORY. */
 kilter_status kl_sim_new(const kl_sim_farm *farm, kl_sim **sim, kilter_error *error);
 void kl_sim_free(kl_sim *sim); /* NULL does nothing */
 /* Simulate the next run. Costs O(log workers) for a message or a task. KILTER_ERR_MEMORY; KILTER_ERR_RANGE:
- * the run cannot end, as nothing will happen any more; or what the farm failed with. */
+ * the run cannot end, because no event is left; or the farm's error. */
 kilter_status kl_sim_run_next(kl_sim *sim, const kl_sim_run *run, kl_sim_outcome *outcome,
                               kilter_error *error);
-/* From here on the farm's rows go there, as those of any farm. */
+/* Write the farm's rows into this trace from now on. */
 void kl_sim_record(kl_sim *sim, kl_trace *trace);
-double kl_sim_now_s(const kl_sim *sim); /* since the farm was opened, as in the record */
+double kl_sim_now_s(const kl_sim *sim); /* seconds since the farm was opened, as in the record */
 
 #endif

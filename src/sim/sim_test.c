@@ -1,4 +1,4 @@
-/* Farms in virtual time: every task once, arithmetic that can be done by hand, hosts that stop. */
+/* Farms in virtual time: every task is done once, times can be checked by hand, and hosts may stop. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include "sim/sim.h"
 
-static const double LATENCY_S = 1e-3; /* of one link: a message passes two */
+static const double LATENCY_S = 1e-3; /* latency of one link: a message passes two */
 
 static kl_cluster cluster_of(kl_host_group *groups, uint32_t count) {
     kl_cluster cluster = {.groups = groups,
@@ -74,7 +74,7 @@ static void the_same_again_to_the_bit(void **state) {
     assert_int_equal(first.messages, second.messages);
 }
 
-/* One chunk goes out, its tasks are done, and their results come back. */
+/* One chunk is sent, its tasks are done, and its results return. */
 static void one_chunk_takes_its_messages_and_its_work(void **state) {
     (void)state;
     kl_host_group groups[] = {{1, {.speed = 2}}};
@@ -96,7 +96,7 @@ static void bytes_take_their_time_on_the_masters_link(void **state) {
     assert_true(out.elapsed_s > 4.0 && out.elapsed_s < 4.2); /* 4 MB at 1 MB/s */
 }
 
-/* Tasks as long as those of the other worker take twice as long where the master computes, too. */
+/* Tasks take twice as long on the host where the master computes. */
 static void a_master_on_a_workers_host_takes_its_time(void **state) {
     (void)state;
     kl_host_group groups[] = {{2, {.speed = 1}}};
@@ -111,7 +111,7 @@ static void a_master_on_a_workers_host_takes_its_time(void **state) {
     assert_int_equal(together.results, 100);
 }
 
-/* Its heartbeats tell nothing any more: what it has is given to others. */
+/* Its heartbeats stop: others get its tasks. */
 static void tasks_of_a_host_that_stops_are_done_elsewhere(void **state) {
     (void)state;
     kl_host_group groups[] = {{3, {.speed = 1}}, {1, {1, {1, {0.5}, {0}, 0}}}};
@@ -134,7 +134,7 @@ static void a_run_that_cannot_end_says_so(void **state) {
     assert_non_null(strstr(error.text, "cannot end"));
 }
 
-/* What is learned in a run is there in the next. */
+/* Measurements of a run are used in the next. */
 static void speeds_are_known_from_the_second_run_on(void **state) {
     (void)state;
     kl_host_group groups[] = {{2, {.speed = 1}}, {2, {.speed = 0.1}}};

@@ -55,7 +55,7 @@ static uint64_t left_in_group(const char *root, const files *f, const char *grou
     return limit > used ? limit - used : 0;
 }
 
-/* The group's, or that of one above it: all of them count. */
+/* Return the least that the group, or one above it, has left. */
 static uint64_t left_in_groups(const char *root, const files *f, char *group) {
     uint64_t least = UINT64_MAX;
     for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {

@@ -1,4 +1,4 @@
-/* Files that are there whole, or as they were. */
+/* Files that are replaced as a whole or not at all. */
 #ifndef KL_NEW_FILE_H
 #define KL_NEW_FILE_H
 

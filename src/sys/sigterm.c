@@ -15,7 +15,7 @@ struct kl_sigterm {
 };
 
 static atomic_int sigterm_fd = -1, sigterm_pid, interrupted; /* number of the signal that arrived */
-static atomic_llong interrupted_ns;                          /* time of it on CLOCK_MONOTONIC; 0: none yet */
+static atomic_llong interrupted_ns; /* when it arrived, on CLOCK_MONOTONIC; 0: none yet */
 static const long long SAME_NS =
     1000000000; /* a second signal within this time belongs to the same request */
 

@@ -199,7 +199,7 @@ kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (
     return KILTER_OK;
 }
 
-/* The supervisor is gone, and so are all workers that it started. */
+/* Note that the supervisor is gone, and with it all its workers. */
 static void be_gone(kl_supervisor *n) {
     n->gone = true;
     n->under_way = 0;

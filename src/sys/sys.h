@@ -22,7 +22,7 @@ typedef struct kl_clock {
 } kl_clock;
 
 kl_clock kl_clock_system(void);
-double kl_monotonic_s(void); /* the system clock, for waits in system calls */
+double kl_monotonic_s(void); /* the system's clock, for waits in system calls */
 static inline double kl_now_s(const kl_clock *clock) {
     return clock->now_s(clock->self);
 }
@@ -30,7 +30,7 @@ static inline double kl_now_s(const kl_clock *clock) {
 static inline double kl_busy_s(const kl_clock *clock) {
     return (clock->busy_s ? clock->busy_s : clock->now_s)(clock->self);
 }
-/* The same clock for another thread, which must have asked for it and must still live. */
+/* The CPU clock of the calling thread, for use by other threads while the thread lives. */
 clockid_t kl_thread_cpu(void);
 /* Memory of the process [bytes]: its own pages and those of files, without memory shared with other
  * processes; 0: not known */
@@ -55,8 +55,8 @@ double kl_quantum_s(void);
 typedef struct kl_core_meter {
     int thread, cores; /* open descriptors; −1: the system does not report it */
 } kl_core_meter;
-void kl_core_meter_open(kl_core_meter *meter);        /* opens it; call this in the thread that is measured */
-void kl_core_meter_open_thread(kl_core_meter *meter); /* the same without what kl_core_idle_s() needs */
+void kl_core_meter_open(kl_core_meter *meter); /* open the meter; call this in the thread that is measured */
+void kl_core_meter_open_thread(kl_core_meter *meter); /* open it without what kl_core_idle_s() needs */
 void kl_core_meter_close(kl_core_meter *meter);
 /* Read the seconds the thread ran, the seconds it was ready while others ran, and the number of times it was
  * scheduled. Return false when these are not known. */

@@ -484,7 +484,7 @@ static void a_request_to_end_that_comes_twice_counts_once(void **state) {
     assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM);
 }
 
-/* A process that a task forks and ends. */
+/* A task forks a process and ends it. */
 static void who_was_forked_dies_of_its_own_sigterm(void **state) {
     (void)state;
     int called = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), how = -1;
@@ -694,7 +694,7 @@ static void threads_are_found_by_how_their_names_begin(void **state) {
     clockid_t its;
     assert_int_equal(pthread_getcpuclockid(ids[2], &its), 0);
     assert_true(its == clocks[0]);
-    assert_int_equal(kl_threads_named("kltest", clocks, 2), 2); /* as many as there is room for */
+    assert_int_equal(kl_threads_named("kltest", clocks, 2), 2); /* as many as fit */
     assert_int_equal(kl_threads_named("nobody", clocks, 4), 0);
     for (int i = 0; i < 4; i++) {
         sem_post(&threads[i].end);

@@ -1,4 +1,4 @@
-/* What the record of an earlier farm says for one that begins. */
+/* Read from the record of an earlier farm how many workers a new farm should begin with. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,7 @@ static kilter_status fail(const char *path, const char *why, kilter_error *error
     return kl_fail(error, KILTER_ERR_USAGE, "--team %s: %s; name another record, or say auto", path, why);
 }
 
-/* Column 0: the program, column 1: the number, NULL where there is none: a farm that was killed has not said
- * it. */
+/* Columns: the program, and the number of workers; NULL: the farm was killed before it wrote a number. */
 static kilter_status take(sqlite3_stmt *row, const char *path, const char *program, uint32_t *workers,
                           kilter_error *error) {
     const char *of = (const char *)sqlite3_column_text(row, 0);

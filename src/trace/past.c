@@ -1,4 +1,4 @@
-/* Going on with a record: is it one to go on with, and where did the last master stop? */
+/* Check whether a record can be continued, and find where the last master stopped. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error
 
 enum { ANSWER_BYTES = 256 };
 
-/* The first column of the first row, as text; "" for NULL. False: there is none, or SQLite fails. */
+/* Read the first column of the first row as text; "" for NULL. False: there is no row, or SQLite failed. */
 static bool ask(sqlite3 *db, const char *sql, char answer[ANSWER_BYTES]) {
     sqlite3_stmt *statement = NULL;
     bool got = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
@@ -45,7 +45,7 @@ static bool ask(sqlite3 *db, const char *sql, char answer[ANSWER_BYTES]) {
     return got;
 }
 
-/* The same at any length, malloc'd. NULL: there is none, SQLite fails, or memory ran out. */
+/* The same for a text of any length, malloc'd. NULL: there is none, SQLite failed, or memory ran out. */
 static char *ask_long(sqlite3 *db, const char *sql) {
     sqlite3_stmt *statement = NULL;
     char *answer = NULL;
@@ -79,7 +79,8 @@ static kilter_status check_format(sqlite3 *db, const char *path, kilter_error *e
     return KILTER_OK;
 }
 
-/* SQLite reads what is missing of the last page as zeros. Where there is a log, that page may be in it. */
+/* Is the last page whole? SQLite reads missing bytes as zeros. If there is a log, the page may be in the log.
+ */
 static bool last_page_is_whole(sqlite3 *db, const char *path) {
     struct stat info;
     int64_t page_bytes = ask_number(db, "PRAGMA page_size");
@@ -100,7 +101,7 @@ static kilter_status check_whole(sqlite3 *db, const char *path, kilter_error *er
     return KILTER_OK;
 }
 
-/* Do the record and this program say the same of `what`? */
+/* Fail unless record and program have the same value of `what`. */
 static kilter_status check_same(sqlite3 *db, const char *path, const char *sql, const char *what,
                                 const char *own, kilter_error *error) {
     char found[ANSWER_BYTES], cut[ANSWER_BYTES], why[2 * ANSWER_BYTES + 64];
@@ -122,7 +123,7 @@ static kilter_status check_program(sqlite3 *db, const char *path, const kl_trace
     return status;
 }
 
-/* Where two texts begin to differ, or a little before. */
+/* Return where two texts begin to differ, or a little before. */
 static size_t first_difference(const char *a, const char *b) {
     static const size_t SHOWN_BEFORE = 10;
     size_t at = 0;
@@ -142,7 +143,7 @@ static kilter_status fail_origin(const char *path, const char *what, const char 
         what, dots, *then ? then + from : "none", dots, *now ? now + from : "none", path);
 }
 
-/* Of some master that wrote here: what the newest one was started with may not have stored anything. */
+/* Has any earlier master of this record the same arguments and build? The newest may have stored nothing. */
 static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
     sqlite3_stmt *origin = NULL;
     bool found = sqlite3_prepare_v2(db, "SELECT 1 FROM origin WHERE arguments = ?1 AND build = ?2", -1,
@@ -154,7 +155,8 @@ static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
     return found;
 }
 
-/* Results are those of the same arguments and program, or of others that the user says make no difference. */
+/* Check that earlier results have the same arguments and program, unless the user says that others do not
+ * matter. */
 static kilter_status check_origin(sqlite3 *db, const char *path, const kl_trace_run_row *run,
                                   kilter_error *error) {
     const char *arguments = run->arguments ? run->arguments : "", *build = run->build ? run->build : "";
@@ -172,7 +174,7 @@ static kilter_status check_origin(sqlite3 *db, const char *path, const kl_trace_
     return status;
 }
 
-/* Each run has its row, also where no result of it was stored. */
+/* Check that each run has its row, even a run without stored results. */
 static kilter_status check_calls(sqlite3 *db, const char *path, int64_t calls, kilter_error *error) {
     int64_t there = ask_number(db, "SELECT count(*) FROM call"),
             with_results = ask_number(db, "SELECT coalesce(max(call) + 1, 0) FROM result");
@@ -187,7 +189,8 @@ static double ask_time(sqlite3 *db, const char *sql) {
     return ask(db, sql, answer) ? strtod(answer, NULL) : NAN;
 }
 
-/* By the clock of day, but never back: that clock may have been set. */
+/* Return the time from which times are counted: the clock of day, which may have been set back, but not
+ * before the last time. */
 static double time_to_go_on_from(sqlite3 *db, double now_unix_s) {
     double by_clock_s = now_unix_s - ask_time(db, "SELECT began_unix_s FROM run");
     double last_s =

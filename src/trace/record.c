@@ -1,4 +1,4 @@
-/* The file: its tables, its statements, and SQLite's manners. */
+/* The record's file: its tables, its statements, and how SQLite is used. */
 #include "trace/record.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "sys/sys.h"
 
 enum {
-    NUMBER_MOST = 9999, /* of a name that others of the same name are numbered after */
-    BUSY_MS = 10000,    /* how long a batch waits for somebody else's transaction */
-    UNWIND_MS = 2000,   /* how long closing waits for readers to be gone */
-    UNWIND_STEP_MS = 20 /* how often it looks */
+    NUMBER_MOST = 9999, /* greatest number in a numbered name */
+    BUSY_MS = 10000,    /* milliseconds that a batch waits for another process's transaction */
+    UNWIND_MS = 2000,   /* milliseconds that closing waits for readers to leave */
+    UNWIND_STEP_MS = 20 /* milliseconds between two looks for readers */
 };
 
 struct kl_record {
@@ -25,11 +25,11 @@ struct kl_record {
     sqlite3 *db;
     sqlite3_stmt *statements[KL_ROW_KINDS][KL_ROW_STATEMENTS];
     bool moved, resume, loop;
-    int lock; /* the file, locked: no other master has it; −1: none */
+    int lock; /* the locked file, so that no other master writes it; −1: none */
     kl_past past;
 };
 
-/* SQLite goes on writing into a file whose name is gone; nobody would find those rows. */
+/* Was the file moved? SQLite still writes into a file whose name is gone, but its rows would be lost. */
 static bool has_moved(kl_record *record) {
     int moved = 0;
     if (sqlite3_file_control(record->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
@@ -59,7 +59,8 @@ static int exec(const kl_record *record, const char *sql) {
     return sqlite3_exec(record->db, sql, NULL, NULL, NULL);
 }
 
-/* Where SQLite sees two that wait for each other it does not wait itself; here one of them soon gives up. */
+/* Execute with retries: SQLite does not wait where it sees two processes wait for each other, of which one
+ * soon gives up here. */
 static int exec_patiently(const kl_record *record, const char *sql) {
     sqlite3_busy_timeout(record->db, 0);
     int status = exec(record, sql);
@@ -71,7 +72,7 @@ static int exec_patiently(const kl_record *record, const char *sql) {
     return status;
 }
 
-/* What others may write may be anything by the time it is read. */
+/* Refuse a file that others may write, because it may change before it is read. */
 static kilter_status check_owner(const char *path, const struct stat *info, kilter_error *error) {
     if (info->st_uid != geteuid())
         return kl_fail(
@@ -85,7 +86,7 @@ static kilter_status check_owner(const char *path, const struct stat *info, kilt
     return KILTER_OK;
 }
 
-/* SQLite takes over what stands in these files. */
+/* Check SQLite's log files, too: SQLite takes over their contents. */
 static kilter_status check_logs(const char *path, kilter_error *error) {
     static const char *const endings[] = {"-wal", "-journal"};
     kilter_status status = KILTER_OK;
@@ -99,19 +100,17 @@ static kilter_status check_logs(const char *path, kilter_error *error) {
     return status;
 }
 
-/* Claim a new file, or an empty one, which may be the caller's way to reserve a name. *taken: it holds
- * something, or is another master's. Looks before it opens: closing a record that this process writes would
- * drop SQLite's locks. */
+/* Claim a new file, or an empty one, which may reserve a name. *taken: the file is not empty, or another
+ * master's. Check before opening: closing a record that this process writes would drop SQLite's locks. */
 static kilter_status claim_file(kl_record *record, bool *created, bool *taken, kilter_error *error) {
     struct stat info = {.st_size = 0};
     record->lock = open(record->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     *created = record->lock >= 0;
     if (!*created && errno == EEXIST && stat(record->path, &info) == 0) {
         if (!S_ISREG(info.st_mode))
-            return kl_fail(
-                error, KILTER_ERR_RECORD,
-                "creating the run record '%s': something that is no file exists there; name a file",
-                record->path);
+            return kl_fail(error, KILTER_ERR_RECORD,
+                           "creating the run record '%s': it exists and is not a regular file; name a file",
+                           record->path);
         *taken = info.st_size > 0;
         if (*taken)
             return KILTER_OK;
@@ -120,20 +119,20 @@ static kilter_status claim_file(kl_record *record, bool *created, bool *taken, k
     if (record->lock < 0)
         return kl_fail(error, KILTER_ERR_RECORD, "creating the run record '%s': %s; name another file",
                        record->path, strerror(errno));
-    bool others = !kl_record_lock(record->lock) && errno == EAGAIN; /* else there are no locks here */
+    bool others = !kl_record_lock(record->lock) && errno == EAGAIN; /* otherwise there are no locks here */
     *taken = others || fstat(record->lock, &info) != 0 || info.st_size > 0;
     *created &= !*taken;
     return KILTER_OK;
 }
 
-/* "a-2.kilter" for "a.kilter": records are found by the ending. */
+/* Return "a-2.kilter" for "a.kilter": the ending marks records. */
 static char *numbered_name(const char *path, unsigned number) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     int stem = (int)(dot && dot > name ? (size_t)(dot - path) : strlen(path));
     return number == 1 ? strdup(path) : kl_text("%.*s-%u%s", stem, path, number, path + stem);
 }
 
-/* Claim `path`, or the first name numbered after it that is free. */
+/* Claim `path`, or the first free numbered name after it. */
 static kilter_status claim_free_file(kl_record *record, const char *path, bool *created,
                                      kilter_error *error) {
     for (unsigned number = 1; number <= NUMBER_MOST; number++) {
@@ -170,12 +169,12 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
     if (!*created && (check_owner(record->path, &info, error) != KILTER_OK ||
                       check_logs(record->path, error) != KILTER_OK))
         return KILTER_ERR_RECORD;
-    if (info.st_size == 1) /* SQLite would take it for an empty one */
+    if (info.st_size == 1) /* SQLite would take a file of one byte for an empty one */
         return kl_fail(error, KILTER_ERR_RECORD,
                        "going on with the run record '%s': it is not a run record; name another file",
                        record->path);
     if (!kl_record_lock(record->lock)) {
-        *created = false; /* whoever has the lock has the file */
+        *created = false; /* the owner of the lock has the file */
         return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': %s", record->path,
                        errno == EAGAIN
                            ? "another master is writing it; let that one end, or name another file"
@@ -185,7 +184,7 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
 }
 
 static kilter_status open_database(kl_record *record, kilter_error *error) {
-    /* With "./" in front no name is special to SQLite (":memory:", "file:…"). */
+    /* With "./" in front, SQLite treats no name as special (":memory:", "file:…"). */
     char *name = sqlite3_mprintf("%s%s", record->path[0] == '/' ? "" : "./", record->path);
     if (!name)
         return fail_memory(record->path, error);
@@ -197,7 +196,7 @@ static kilter_status open_database(kl_record *record, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* A file without any is new, or has just become another master's since we looked. */
+/* Has the file tables? If not, it is new, or another master has just claimed it. */
 static int look_for_tables(const kl_record *record, bool *there) {
     sqlite3_stmt *tables = NULL;
     int status = sqlite3_prepare_v2(record->db, "SELECT 1 FROM sqlite_master", -1, &tables, NULL);
@@ -244,7 +243,7 @@ static int prepare_statements(kl_record *record) {
     return SQLITE_OK;
 }
 
-/* The tables come before WAL, so that they are in the file itself and not in the log beside it. */
+/* Create the tables before WAL is switched on, so that they are in the file and not in the log beside it. */
 static kilter_status create(kl_record *record, const kl_trace_run_row *run, kilter_error *error) {
     if (create_tables(record) != SQLITE_OK || prepare_statements(record) != SQLITE_OK)
         return cannot(record, "creating", error);
@@ -255,7 +254,9 @@ static kilter_status go_on(kl_record *record, const kl_trace_run_row *run, kilte
     kilter_status status = kl_past_read(record->db, record->path, run, &record->past, error);
     if (status != KILTER_OK)
         return status;
-    exec(record, "ALTER TABLE decision ADD COLUMN grounds BLOB"); /* fails where it is: not in old records */
+    exec(
+        record,
+        "ALTER TABLE decision ADD COLUMN grounds BLOB"); /* fails if the column exists; old records lack it */
     if (prepare_statements(record) != SQLITE_OK || kl_past_end(record->db) != SQLITE_OK)
         return cannot(record, "going on with", error);
     return kl_record_put(record, KL_ROW_RUN_AGAIN, run, error);
@@ -274,8 +275,7 @@ static kilter_status begin_session(kl_record *record, const kl_trace_run_row *ru
     return status == KILTER_OK ? kl_record_commit(record, error) : status;
 }
 
-/* The disk is not waited for before there are results: a run need not begin later for the sake of a record
- * that is still empty. */
+/* Fill in the first rows. Before there are results nothing waits for the disk, so the run begins earlier. */
 static kilter_status fill(kl_record *record, const kl_trace_run_row *run, bool *taken, kilter_error *error) {
     const char *wait = record->resume ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF";
     const char *log = record->resume ? "PRAGMA journal_mode = WAL"
@@ -291,7 +291,7 @@ static kilter_status fill(kl_record *record, const kl_trace_run_row *run, bool *
     kilter_status status = *taken ? go_on(record, run, error) : create(record, run, error);
     if (status == KILTER_OK)
         status = begin_session(record, run, error);
-    /* Where the file system cannot do WAL, SQLite stays with its journal: slower for readers, and as safe. */
+    /* If the file system does not support WAL, SQLite keeps its journal: slower for readers, equally safe. */
     if (status == KILTER_OK && exec_patiently(record, log) != SQLITE_OK)
         status = cannot(record, "creating", error);
     return status;
@@ -302,7 +302,8 @@ static void free_record(kl_record *record) {
         for (int i = 0; i < KL_ROW_STATEMENTS; i++)
             sqlite3_finalize(record->statements[kind][i]);
     sqlite3_close(record->db);
-    if (record->lock >= 0) { /* after SQLite has closed the file: closing it drops SQLite's locks */
+    if (record->lock >=
+        0) { /* after SQLite has closed the file: closing this descriptor drops SQLite's locks */
         kl_record_unlock(record->lock);
         close(record->lock);
     }
@@ -337,7 +338,7 @@ kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool
     if (status == KILTER_OK)
         status = fill(record, run, &taken, error);
     if (status != KILTER_OK) {
-        if (created && !taken) /* what another master has filled is not ours to remove */
+        if (created && !taken) /* do not remove a file that another master has filled */
             unlink(record->path);
         free_record(record);
         return status;
@@ -378,7 +379,7 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
     case KL_BIND_BOOL:
         return sqlite3_bind_int(statement, at, *(const bool *)value);
     case KL_BIND_HOST:
-    case KL_BIND_TEXT: /* the row outlives the step, so SQLite need not copy it */
+    case KL_BIND_TEXT: /* the row outlives the step, so SQLite need not copy the text */
         text = *(const char *const *)value;
         return sqlite3_bind_text(statement, at, text ? text : "", -1, SQLITE_STATIC);
     case KL_BIND_F64_OR_NULL:
@@ -387,7 +388,7 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
     case KL_BIND_U64_OR_NULL:
         return *(const uint64_t *)value == UINT64_MAX ? sqlite3_bind_null(statement, at)
                                                       : bind_u64(statement, at, *(const uint64_t *)value);
-    case KL_BIND_BYTES: /* an empty one is not NULL */
+    case KL_BIND_BYTES: /* empty bytes are not NULL */
         bytes = value;
         return sqlite3_bind_blob64(statement, at, bytes->size ? bytes->data : "", bytes->size, SQLITE_STATIC);
     case KL_BIND_COPY:
@@ -418,7 +419,7 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
 
 static int carry_out(const kl_past *past, sqlite3_stmt *statement, const kl_row_field *fields,
                      const void *row) {
-    int used = sqlite3_bind_parameter_count(statement); /* a statement may use the first few only */
+    int used = sqlite3_bind_parameter_count(statement); /* a statement may use only the first few */
     int status = SQLITE_OK;
     for (int i = 0; i < used && status == SQLITE_OK; i++)
         if (kl_is_bound(&fields[i]))
@@ -450,7 +451,8 @@ void kl_record_rollback(kl_record *record) {
         exec(record, "ROLLBACK");
 }
 
-/* Needs the file for itself. A reader that stays only means that the log stays beside the file. */
+/* Merge the log into the file, which needs exclusive access. If a reader remains, the log stays beside the
+ * file. */
 static void leave_wal(kl_record *record) {
     for (int waited_ms = 0; waited_ms < UNWIND_MS; waited_ms += UNWIND_STEP_MS) {
         int status = exec(record, "PRAGMA journal_mode = DELETE");

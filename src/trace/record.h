@@ -1,4 +1,4 @@
-/* Private to room trace: the shape of a row, as the queue copies it and SQLite binds it, and the file. */
+/* Private to room trace: the layout of rows, for the queue and SQLite, and the record's file. */
 #ifndef KL_TRACE_RECORD_H
 #define KL_TRACE_RECORD_H
 
@@ -9,7 +9,7 @@
 
 typedef enum kl_row_kind {
     KL_ROW_RUN,
-    KL_ROW_RUN_AGAIN, /* another master goes on with the record */
+    KL_ROW_RUN_AGAIN, /* another master continues the record */
     KL_ROW_SESSION,
     KL_ROW_RUN_ENDED,
     KL_ROW_SESSION_ENDED,
@@ -21,11 +21,11 @@ typedef enum kl_row_kind {
     KL_ROW_MEASUREMENT,
     KL_ROW_DECISION,
     KL_ROW_FAILURE,
-    KL_ROW_ORIGIN, /* these four: only in a record that holds results */
+    KL_ROW_ORIGIN, /* these four kinds: only in a record that holds results */
     KL_ROW_CALL,
     KL_ROW_ADDITION,
     KL_ROW_RESULT,
-    KL_ROW_LOOP, /* from here on: only in a loop's */
+    KL_ROW_LOOP, /* from here on: only in a loop's record */
     KL_ROW_LOOP_ENDED,
     KL_ROW_ARRAY,
     KL_ROW_ROUND,
@@ -43,7 +43,7 @@ typedef struct kl_trace_worker_left_row {
     const char *why;
 } kl_trace_worker_left_row;
 
-typedef struct kl_trace_session_row { /* the numbers: of this master, before they are counted on */
+typedef struct kl_trace_session_row { /* the numbers are this master's, without those of earlier masters */
     double began_s;
     const char *host, *version, *transport, *policy, *program_version;
     int64_t pid;
@@ -56,7 +56,7 @@ typedef struct kl_trace_run_end {
     uint64_t dropped_rows;
 } kl_trace_run_end;
 
-/* A kl_decision, and when it was made. */
+/* A kl_decision, and the time when it was made. */
 typedef struct kl_trace_decision_row {
     double at_s;
     uint64_t run, round, chunk; /* round, chunk: UINT64_MAX: none */
@@ -72,38 +72,38 @@ typedef struct kl_trace_refused_row {
     uint64_t round;
 } kl_trace_refused_row;
 
-/* What a record holds beside what all do. */
+/* The optional parts of a record. */
 typedef struct kl_record_parts {
     bool results, loop;
 } kl_record_parts;
 
-/* How a member of a row is bound to a statement, and of what type its column is. */
+/* How a row's member is bound to a statement; it also gives the column's type. */
 typedef enum kl_bind {
     KL_BIND_U32,
     KL_BIND_U64,
     KL_BIND_I64,
-    KL_BIND_F64, /* not a number: NULL */
+    KL_BIND_F64, /* NULL if not a number */
     KL_BIND_BOOL,
     KL_BIND_TEXT,           /* a NULL pointer: '' */
-    KL_BIND_HOST,           /* a text: the number of the host of that name */
-    KL_BIND_F64_OR_NULL,    /* 0, not known: NULL */
+    KL_BIND_HOST,           /* a text; stored as the number of the host with that name */
+    KL_BIND_F64_OR_NULL,    /* NULL if 0, which means not known */
     KL_BIND_U64_OR_NULL,    /* UINT64_MAX, none: NULL */
     KL_BIND_BYTES,          /* a kilter_bytes, not copied into the queue */
     KL_BIND_COPY,           /* a kilter_bytes, copied; empty: NULL */
-    KL_BIND_TIME,           /* from here on: counted on from earlier masters of the record */
-    KL_BIND_TIME_OR_NULL,   /* 0, not known: NULL */
+    KL_BIND_TIME,           /* from here on: added to the value where the last master stopped */
+    KL_BIND_TIME_OR_NULL,   /* NULL if 0, which means not known */
     KL_BIND_RUN,            /* a uint64_t */
     KL_BIND_WORKER,         /* a uint32_t */
-    KL_BIND_WORKER_OR_NULL, /* an int64_t; −1, the farm as a whole: NULL */
-    KL_BIND_SUM             /* over a kl_trace_result_row */
+    KL_BIND_WORKER_OR_NULL, /* an int64_t; NULL if −1, the farm as a whole */
+    KL_BIND_SUM             /* checksum of a kl_trace_result_row */
 } kl_bind;
 
 typedef struct kl_row_field {
-    const char *column; /* NULL: the fields end here */
+    const char *column; /* NULL: end of the fields */
     kl_bind bind;
     size_t offset;
-    const char *value; /* SQL, with ? for what is bound, if it is; NULL: that itself */
-    bool key;          /* an update is of the rows with this value; else: the table's key */
+    const char *value; /* SQL expression, in which ? is the bound value; NULL: the bound value itself */
+    bool key;          /* an update changes the rows with this value; otherwise: the table's key */
 } kl_row_field;
 
 static inline bool kl_is_bound(const kl_row_field *field) {
@@ -115,8 +115,8 @@ enum { KL_ROW_FIELDS_MAX = 16, KL_ROW_STATEMENTS = 2 };
 typedef struct kl_row_shape {
     const char *table;
     enum { KL_VERB_INSERT, KL_VERB_REPLACE, KL_VERB_IGNORE, KL_VERB_UPDATE } verb;
-    size_t size;                            /* of the struct */
-    bool bulk;                              /* so many that some may be dropped before memory runs short */
+    size_t size;                            /* size of the struct */
+    bool bulk;                              /* numerous rows: they are dropped before memory runs short */
     kl_row_field fields[KL_ROW_FIELDS_MAX]; /* field i is parameter ?i+1 */
 } kl_row_shape;
 
@@ -127,41 +127,44 @@ typedef struct kl_sql {
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind);
 bool kl_row_is_in(kl_row_kind kind, kl_record_parts parts);
 kl_sql kl_row_sql(kl_row_kind kind);
-kl_sql kl_host_sql(kl_row_kind kind); /* what comes before: its host gets a number; "": it has none */
+kl_sql kl_host_sql(kl_row_kind kind); /* gives the row's host a number; "": no host */
 size_t kl_record_tables(void);
-kl_sql kl_record_table(size_t table, kl_record_parts parts); /* how it is made; "": it is not in it */
+kl_sql kl_record_table(
+    size_t table,
+    kl_record_parts parts); /* statement that creates the table; "": the record does not have it */
 
-/* What earlier masters of a record came to; zero for the first. */
+/* Where earlier masters of a record stopped; zero for the first master. */
 typedef struct kl_past {
-    double ended_s; /* from here on times are counted */
+    double ended_s; /* this master's times are counted from here */
     int64_t runs, workers;
     uint64_t calls;
 } kl_past;
 
-/* Is the record of this program, and whole? KILTER_ERR_RECORD. */
+/* Read where earlier masters stopped. KILTER_ERR_RECORD: the record is another program's, or damaged. */
 kilter_status kl_past_read(sqlite3 *db, const char *path, const kl_trace_run_row *run, kl_past *past,
                            kilter_error *error);
-int kl_past_end(sqlite3 *db); /* its workers have left; SQLite's status */
-kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error); /* says what SQLite says */
+int kl_past_end(sqlite3 *db); /* its workers are marked as left; returns SQLite's status */
+kilter_status kl_past_damaged(sqlite3 *db, const char *path,
+                              kilter_error *error); /* the error says what SQLite says */
 
-/* The file. Used by the one thread that opened it. */
+/* The record's file. Only the thread that opened it uses it. */
 typedef struct kl_record kl_record;
 
-/* Create `path`, or where that exists a name numbered after it, with the tables and the run's row; on failure
- * nothing is left behind that was not there before. With `resume` it is to hold results, and one that does
- * already is gone on with. KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
+/* Create `path`, or a numbered name if `path` exists, with its tables and the run's row. On failure, no new
+ * file is left behind. With `resume` the record holds results; an existing one that does is continued.
+ * KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
 kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool resume, kl_record **record,
                              kilter_error *error);
 const char *kl_record_path(const kl_record *record); /* the file's name */
-uint64_t kl_record_calls(const kl_record *record);   /* of earlier masters */
-/* Over everything that is stored with a result; `worker` as it is stored. */
+uint64_t kl_record_calls(const kl_record *record);   /* number of calls of earlier masters */
+/* Return the checksum of everything stored with a result; `worker` is the stored number. */
 uint64_t kl_result_sum(const kl_trace_result_row *row);
-/* A batch: begin, put …, commit. After a failure of either: rollback. KILTER_ERR_RECORD. */
+/* Write a batch: begin, put …, commit. After a failure: rollback. KILTER_ERR_RECORD. */
 kilter_status kl_record_begin(kl_record *record, kilter_error *error);
 kilter_status kl_record_put(kl_record *record, kl_row_kind kind, const void *row, kilter_error *error);
 kilter_status kl_record_commit(kl_record *record, kilter_error *error);
 void kl_record_rollback(kl_record *record);
-/* Make it a single file again if no reader holds it open, and free it. NULL does nothing. */
+/* Merge the log into the file if no reader has it open, and free the record. NULL does nothing. */
 void kl_record_close(kl_record *record);
 
 #endif

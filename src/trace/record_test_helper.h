@@ -1,4 +1,4 @@
-/* A folder of a test's own, and a record's name in it: setup and teardown for cmocka. */
+/* Make a temporary folder and the name of a record in it: setup and teardown for cmocka. */
 #ifndef KL_RECORD_TEST_HELPER_H
 #define KL_RECORD_TEST_HELPER_H
 
@@ -21,7 +21,7 @@ static inline int make_place(void **state) {
     return p->file ? 0 : -1;
 }
 
-/* Fails when something else than the record was left behind; file.moved is a record somebody moved away. */
+/* Fail if files other than the record are left; file.moved is a record that was moved away. */
 static inline int remove_place(void **state) {
     place *p = *state;
     static const char *const endings[] = {"", "-wal", "-shm", "-journal", ".moved"};

@@ -1,5 +1,4 @@
-/* The rows of the record. What stands here of a row makes its table, its statements and what is bound to
- * them. */
+/* The rows of the record. Tables, statements and bound values are made from these descriptions. */
 #include "trace/record.h"
 
 #include <stdio.h>
@@ -13,8 +12,7 @@
 #define LAST_SESSION "(SELECT max(session) FROM session)"
 #define ROW_OF(row, name, how) .table = (name), .verb = KL_VERB_##how, .size = sizeof(kl_trace_##row)
 
-/* "OR REPLACE" and keys that nobody else gives: a row that comes twice must not end the recording. Columns of
- * chunk, measurement and decision grow at the end only and carry no index: a row costs least so. */
+/* "OR REPLACE" and unique keys: a repeated row must not end the recording. Columns of chunk, measurement and decision are only added at the end and have no index, which makes rows cheapest. */
 static const kl_row_shape shapes[KL_ROW_KINDS] = {
     [KL_ROW_RUN] = {ROW_OF(run_row, "run", INSERT),
         .fields = {F(TEXT, run_row, program), F(TEXT, run_row, version), F(TEXT, run_row, transport),
@@ -111,7 +109,7 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
 };
 /* clang-format on */
 
-/* own_key: of a table whose rows bring none. */
+/* own_key: the key of a table whose rows have none. */
 static const struct {
     const char *name, *own_key;
     enum { IN_ALL, WITH_RESULTS, OF_LOOPS } part;
@@ -176,7 +174,7 @@ static void add_insert(kl_sql *sql, const kl_row_shape *shape) {
     add(sql, ")");
 }
 
-/* The fields that are keys, or those that are not, each as "column = value". */
+/* Add the fields that are keys, or those that are not, each as "column = value". */
 static void add_equations(kl_sql *sql, const kl_row_shape *shape, bool keys, const char *before,
                           const char *between) {
     bool first = true;
@@ -234,7 +232,7 @@ static const char *type_of(kl_bind bind) {
     }
 }
 
-/* Was the column made by a field of the same table before this one? */
+/* Has an earlier field of the same table made this column? */
 static bool is_made(kl_row_kind kind, size_t field) {
     for (kl_row_kind k = 0; k <= kind; k++)
         for (size_t i = 0; strcmp(shapes[k].table, shapes[kind].table) == 0 && shapes[k].fields[i].column;

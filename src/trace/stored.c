@@ -1,4 +1,4 @@
-/* Reading back the results that a record holds, beside the thread that writes more of them. */
+/* Read the results that a record holds, while its writer adds more. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ struct kl_stored {
     sqlite3 *db;
     sqlite3_stmt *rows;
     kl_trace_call call;
-    uint64_t tasks; /* of it, with those added */
+    uint64_t tasks; /* tasks of the call, including added ones */
 };
 
 static kilter_status fail_damaged(const char *path, const char *how, kilter_error *error) {
@@ -46,7 +46,7 @@ static kilter_status differs(const kl_stored *s, const char *what, kilter_error 
         s->path, (unsigned long long)s->call.call, what);
 }
 
-/* Is it about the same? Not there at all is fine: the last master did not come to it. */
+/* Compare the call with the stored one. No stored call is fine: the last master did not reach it. */
 static kilter_status compare(const kl_stored *s, kilter_error *error) {
     sqlite3_stmt *call = NULL;
     kilter_status status = KILTER_OK;
@@ -68,7 +68,7 @@ static kilter_status compare(const kl_stored *s, kilter_error *error) {
     return status;
 }
 
-/* The newest row there is. */
+/* Find the newest row. */
 static int last_row(const kl_stored *s, int64_t *id) {
     sqlite3_stmt *last = NULL;
     int status = sqlite3_prepare_v2(s->db, "SELECT max(id) FROM result", -1, &last, NULL);
@@ -78,7 +78,7 @@ static int last_row(const kl_stored *s, int64_t *id) {
     return status;
 }
 
-/* Not the rows that this master will store while these are read. */
+/* Prepare the query, without rows that this master stores while it runs. */
 static kilter_status prepare(kl_stored *s, kilter_error *error) {
     const char *sql = s->call.grows ? "SELECT lo, count, worker, results, sum FROM result "
                                       "WHERE call = ?1 AND id <= ?2 ORDER BY id"
@@ -115,7 +115,7 @@ kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_sto
     return KILTER_OK;
 }
 
-/* One after the other, as far as the numbers fit. */
+/* Take the next addition, while the tasks follow each other. */
 static bool take_addition(const kl_stored *s, sqlite3_stmt *rows, kl_trace_addition *a) {
     *a = (kl_trace_addition){.call = s->call.call,
                              .lo = (uint64_t)sqlite3_column_int64(rows, 0),
@@ -165,7 +165,7 @@ kilter_status kl_stored_additions(kl_stored *s, kl_trace_addition **additions, s
     return KILTER_OK;
 }
 
-/* Nothing in the row is believed before its sum is right. */
+/* Take a row after checking its checksum. */
 static kilter_status take_row(const kl_stored *s, kl_trace_result_row *row, kilter_error *error) {
     int64_t lo = sqlite3_column_int64(s->rows, 0), count = sqlite3_column_int64(s->rows, 1),
             worker = sqlite3_column_int64(s->rows, 2);

@@ -18,12 +18,12 @@
 enum {
     BATCH_ROWS = 4096,
     BATCH_NS = 250000000,
-    RESULTS_NS = 20000000, /* between two batches when results wait: a disk is asked for no more */
+    RESULTS_NS = 20000000, /* pause between two batches while results wait, to limit the load of the disk */
     BLOCK_BYTES = 64 * 1024,
     SPARE_BLOCKS_MAX = 64,
-    TEXT_BYTES_MAX = 32 * 1024, /* longer texts are cut, so that a row always fits a block or two */
+    TEXT_BYTES_MAX = 32 * 1024, /* longer texts are cut, so that each row fits into a block or two */
 };
-/* What may wait in memory: about a million chunks. Rows that are few get a reserve of their own. */
+/* Most bytes of waiting rows, about a million chunks. Rare rows have a reserve of their own. */
 static const size_t bulk_bytes_max = (size_t)128 << 20;
 static const size_t waiting_bytes_max = (size_t)144 << 20;
 
@@ -36,34 +36,34 @@ typedef struct block {
 
 typedef struct row_head {
     uint32_t kind;
-    uint32_t bytes; /* with this head and the texts */
+    uint32_t bytes; /* size with this header and the texts */
 } row_head;
 
 struct kl_trace {
     char *path;
-    const kl_trace_run_row *run; /* the caller's, while kl_trace_open() waits */
-    kl_record *record;           /* the writer's */
+    const kl_trace_run_row *run; /* the caller's; used while kl_trace_open() waits */
+    kl_record *record;           /* used by the writer only */
     pthread_t writer;
-    pthread_mutex_t lock; /* holds everything below */
-    pthread_cond_t wake;  /* the writer: rows wait, or closing */
-    pthread_cond_t ready; /* kl_trace_open(): the file is there, or failed */
-    pthread_cond_t room;  /* push(), where it waits for the disk */
+    pthread_mutex_t lock; /* guards everything below */
+    pthread_cond_t wake;  /* signals the writer: rows wait, or the trace is closing */
+    pthread_cond_t ready; /* signals kl_trace_open(): the file is open, or opening failed */
+    pthread_cond_t room;  /* signals push(), which waits for the disk */
     bool waits, opened, closing, failed;
     kl_trace_stored_fn stored; /* NULL: the record holds no results */
     void *stored_context;
-    uint64_t results;            /* that wait, in head … tail */
-    struct timespec results_due; /* when they are to be written */
-    bool hurry, told;            /* told: of the failure */
+    uint64_t results;            /* number of results in head … tail */
+    struct timespec results_due; /* when the waiting results are to be written */
+    bool hurry, told;            /* told: the failure was reported */
     kilter_error first;          /* the failure that ended the recording */
     double ended_s;
     block *head, *tail, *spare;
     uint32_t spares;
-    uint64_t rows;        /* in head … tail */
-    size_t waiting_bytes; /* in head … tail and in the batch being written */
+    uint64_t rows;        /* number of rows in head … tail */
+    size_t waiting_bytes; /* bytes of head … tail and of the batch being written */
     uint64_t dropped;
 };
 
-/* ---- the run's side ---- */
+/* ---- the caller's side ---- */
 
 static block *new_block(kl_trace *trace, size_t bytes) {
     block *b = trace->spare;
@@ -83,7 +83,7 @@ static block *new_block(kl_trace *trace, size_t bytes) {
     return b;
 }
 
-/* Room for a row, or NULL when it has to be dropped. */
+/* Return room for a row, or NULL if the row must be dropped. */
 static void *reserve(kl_trace *trace, size_t bytes, size_t bytes_max) {
     while (trace->waits && !trace->failed && trace->waiting_bytes + bytes > bytes_max)
         pthread_cond_wait(&trace->room, &trace->lock);
@@ -108,8 +108,8 @@ static void *reserve(kl_trace *trace, size_t bytes, size_t bytes_max) {
     return room;
 }
 
-/* Does the row's copy need a copy of what this field points to? A kilter_bytes begins with its pointer, as a
- * text is one. */
+/* Must the data that the field points to be copied, too? A kilter_bytes begins with its pointer, as a text
+ * does. */
 static bool is_copied(const kl_row_field *field) {
     bool text = field->bind == KL_BIND_TEXT || field->bind == KL_BIND_HOST;
     return (text || field->bind == KL_BIND_COPY) && kl_is_bound(field);
@@ -127,8 +127,7 @@ static kilter_bytes bytes_at(const kl_row_shape *shape, const void *row, size_t 
     return text ? (kilter_bytes){text, strnlen(text, TEXT_BYTES_MAX)} : bytes;
 }
 
-/* The row's copy points to its own copies, each with a NUL behind it. Fields without one have no data in
- * `copied`. */
+/* Copy a row and its texts, each with a NUL after it. `copied` has data for the fields that need it. */
 static void copy_row(char *to, const kl_row_shape *shape, const void *row, const kilter_bytes *copied) {
     memcpy(to, row, shape->size);
     char *copy = to + shape->size;
@@ -142,7 +141,8 @@ static void copy_row(char *to, const kl_row_shape *shape, const void *row, const
     }
 }
 
-/* Whoever gives results bounds them himself: they wait behind whatever else does, and none is dropped. */
+/* Return the limit for waiting rows of this kind. Results have none: their giver limits them, and none is
+ * dropped. */
 static size_t most_waiting(kl_row_kind kind) {
     if (kind == KL_ROW_RESULT)
         return SIZE_MAX;
@@ -247,7 +247,8 @@ const char *kl_trace_path(const kl_trace *trace) {
 
 /* ---- the writer's side ---- */
 
-/* Real time, also where the run's clock is a simulated one: it only bounds how long rows wait for company. */
+/* Return the real time in `ns`, also when the run's clock is simulated: it only bounds how long rows wait for
+ * a batch. */
 static struct timespec in_ns(long ns) {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
@@ -261,12 +262,12 @@ static struct timespec earlier_of(struct timespec a, struct timespec b) {
     return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec) ? a : b;
 }
 
-/* Nothing else can be waited for. */
+/* Must the writer write now? */
 static bool is_urgent(const kl_trace *trace) {
     return trace->closing || (trace->failed && !trace->told) || (trace->hurry && trace->results > 0);
 }
 
-/* Until rows wait, and then until they are a batch's worth, old enough, or the last. */
+/* Wait for rows, and then until they fill a batch, are old enough, or are the last. */
 static void wait_for_batch(kl_trace *trace) {
     while (trace->rows == 0 && !is_urgent(trace))
         pthread_cond_wait(&trace->wake, &trace->lock);
@@ -279,7 +280,7 @@ static void wait_for_batch(kl_trace *trace) {
     trace->results_due = in_ns(RESULTS_NS);
 }
 
-/* The first blocks that make a batch, as a list of their own. */
+/* Take the first blocks, as many as make a batch, as a list of their own. */
 static block *take_batch(kl_trace *trace) {
     block *batch = trace->head, *last = NULL;
     uint64_t rows = 0;
@@ -322,7 +323,7 @@ static void free_blocks(block *list) {
     }
 }
 
-/* Blocks of the common size are kept for later rows, others and those beyond the most are freed. */
+/* Keep blocks of the common size for later rows; free other blocks and those above the limit. */
 static void give_back(kl_trace *trace, block *list) {
     block *rest = NULL;
     while (list) {
@@ -359,7 +360,7 @@ static kilter_status write_batch(kl_record *record, const block *batch, kilter_e
     return status;
 }
 
-/* From now on rows are dropped; those that wait, too. */
+/* Drop the waiting rows, and all later ones. */
 static void stop_recording(kl_trace *trace, const block *batch, const kilter_error *error) {
     trace->failed = true;
     trace->first = *error;
@@ -369,10 +370,10 @@ static void stop_recording(kl_trace *trace, const block *batch, const kilter_err
     trace->rows = trace->results = 0;
 }
 
-/* Tell what came of a batch, not under the lock: whoever is told may give us more rows. */
+/* Report the outcome of a batch without holding the lock: the callback may add rows. */
 static void tell(kl_trace *trace, uint64_t results) {
     bool fails = trace->failed && !trace->told;
-    trace->told |= fails; /* also where nobody wants to hear of it: it is urgent no more */
+    trace->told |= fails; /* also without a callback, so that it is no longer urgent */
     if (!trace->stored || (!fails && (results == 0 || trace->failed)))
         return;
     pthread_mutex_unlock(&trace->lock);
@@ -403,7 +404,7 @@ static void write_until_closed(kl_trace *trace) {
     pthread_mutex_unlock(&trace->lock);
 }
 
-/* The run's last words. After a failure they are tried all the same: there may be room again. */
+/* Write the run's end. Try even after a failure: there may be room again. */
 static void write_end(kl_trace *trace) {
     kl_trace_run_end end = {.ended_s = trace->ended_s, .dropped_rows = trace->dropped};
     kilter_error error;
@@ -422,8 +423,8 @@ static void write_end(kl_trace *trace) {
     trace->failed = true;
 }
 
-/* Every SQLite call is made in this thread, with signals blocked: a write past the file size limit then fails
- * with an error instead of killing the process by SIGXFSZ. */
+/* The writer thread makes all SQLite calls. It blocks signals, so that a write beyond the file size limit
+ * returns an error instead of killing the process by SIGXFSZ. */
 static void *writer(void *argument) {
     pthread_setname_np(pthread_self(), KL_TRACE_THREAD);
     kl_trace *trace = argument;
@@ -483,7 +484,7 @@ static kl_trace *new_trace(const char *path, const kl_trace_run_row *run) {
     return trace;
 }
 
-/* Start the thread and wait until it has the file. Takes the trace over, whatever happens. */
+/* Start the thread and wait until it has opened the file. Takes the trace over, also on errors. */
 static kilter_status open_trace(kl_trace *trace, kl_trace **out, kilter_error *error) {
     int failure = kl_thread_start(&trace->writer, writer, trace);
     if (failure) {

@@ -54,7 +54,7 @@ static sqlite3 *open_file(const char *file, int flags) {
     return db;
 }
 
-/* The first row of an answer, columns joined by '|', NULL as "NULL". */
+/* Read the first row of a query's answer, columns joined by '|', NULL as "NULL". */
 static void ask(sqlite3 *db, const char *sql, char *answer, size_t size) {
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK)
@@ -135,7 +135,7 @@ static void push_chunks(kl_trace *trace, uint64_t from, uint64_t to) {
     }
 }
 
-/* ---- what is written is what is read ---- */
+/* ---- rows are read as they were written ---- */
 
 static void push_one_of_each(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 1", 77, 0.5});
@@ -244,7 +244,7 @@ static void odd_values_do_not_end_the_recording(void **state) {
     assert_non_null(text);
     memset(text, 'x', 1000000);
     text[1000000] = '\0';
-    kl_trace_worker_left(t, 99, 1, NULL); /* one that never joined */
+    kl_trace_worker_left(t, 99, 1, NULL); /* a worker that never joined */
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 3});
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 3, .host = "again"});
     kl_trace_decision(t, &(kl_trace_moment){.run = UINT64_MAX}, &(kl_decision){.gain_s = (double)NAN});
@@ -317,7 +317,7 @@ static void two_threads_push_and_readers_read(void **state) {
         assert_int_equal(pthread_create(&threads[i], NULL, push_half, &halves[i]), 0);
     sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
     long long seen = 0;
-    while (seen < BOTH) { /* without waiting for close: rows arrive by themselves, and none goes away */
+    while (seen < BOTH) { /* rows arrive before the trace is closed, and none disappears */
         long long rows = number(db, "SELECT count(*) FROM chunk");
         assert_true(rows >= seen);
         seen = rows;
@@ -341,7 +341,7 @@ static void a_reader_that_stays_loses_nothing(void **state) {
     assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM chunk", NULL, NULL, NULL), SQLITE_OK);
     push_chunks(t, 10, 20);
     close_well(t, 2);
-    expect(db, "SELECT count(*) FROM chunk", "10"); /* its own snapshot */
+    expect(db, "SELECT count(*) FROM chunk", "10"); /* from its own snapshot */
     sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
     expect(db, "SELECT count(*) FROM chunk", "20");
     expect(db, "SELECT ended_s FROM run", "2.0");
@@ -361,7 +361,7 @@ static void refuses(const char *file, const char *words) {
     assert_non_null(strstr(error.text, words));
 }
 
-/* The file is made, and ended at `ended_s`; gives its name. */
+/* Make a record that ended at `ended_s`; return its name. */
 static char *written_name(const char *file, double ended_s) {
     kl_trace *t = open_trace(file);
     char *name = strdup(kl_trace_path(t));
@@ -389,7 +389,7 @@ static void what_exists_is_not_touched(void **state) {
 
 static void a_name_that_exists_is_numbered(void **state) {
     place *p = *state;
-    kl_trace *first = open_trace(p->file); /* one is being written, too */
+    kl_trace *first = open_trace(p->file); /* another record is being written */
     static const struct {
         const char *asked, *wanted;
     } rows[] = {{"a.kilter", "a-2.kilter"},
@@ -447,7 +447,7 @@ static int open_at_once(const char *file, int go) {
     kl_trace *t = NULL;
     kilter_error error = {0};
     char byte;
-    if (read(go, &byte, 1) < 0) /* ends when the parent lets go of the other end */
+    if (read(go, &byte, 1) < 0) /* ends when the parent closes the other end */
         return 3;
     if (kl_trace_open(file, &a_run, &t, &error) != KILTER_OK)
         return 2;
@@ -522,7 +522,7 @@ static void fails_at_close(kl_trace *t, const char *words) {
     assert_non_null(strstr(error.text, "results are complete"));
 }
 
-/* SIGXFSZ with its default action, so that the test dies if the writer lets it through. */
+/* Let SIGXFSZ have its default action, so that the test dies if the writer does not block it. */
 static int run_on_a_full_disk(const char *file) {
     kl_trace *t = NULL;
     kilter_error error = {0};
@@ -590,7 +590,7 @@ static void hear_nothing(void *context, uint64_t results, const kilter_error *fa
     (void)context, (void)results, (void)failure;
 }
 
-/* Workers are forked, and programs fork: a child has all that was open then. */
+/* Workers are forked, and programs fork: a child inherits all open files. */
 static void a_closed_record_is_free_whoever_was_forked_meanwhile(void **state) {
     const char *file = ((place *)*state)->file;
     int ends[2];
@@ -624,7 +624,7 @@ static void a_file_size_limit_at_opening_is_an_error(void **state) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    assert_false(exists(file, "")); /* nothing half-written */
+    assert_false(exists(file, "")); /* no partial file */
 }
 
 static void a_removed_file_is_reported(void **state) {
@@ -650,7 +650,7 @@ static void a_new_file_of_the_name_is_left_alone(void **state) {
     assert_int_equal(info.st_size, 0);
 }
 
-/* A user's own transaction, held while the run goes on. */
+/* A user's own transaction is open during the run. */
 static void what_waits_in_memory_is_bounded(void **state) {
     const char *file = ((place *)*state)->file;
     enum { TEXT = 16 * 1024, ROWS = 10000 }; /* 160 MB */
@@ -671,7 +671,7 @@ static void what_waits_in_memory_is_bounded(void **state) {
     long long bytes = kept * TEXT;
     assert_true(bytes > 100000000 && bytes < 140000000);
     assert_int_equal(number(db, "SELECT dropped_rows FROM run"), ROWS - kept);
-    expect(db, "SELECT max(count) - count(*) FROM measurement", "-1"); /* the first ones, without a gap */
+    expect(db, "SELECT max(count) - count(*) FROM measurement", "-1"); /* the first rows, without a gap */
     expect(db, "SELECT count(*) FROM worker", "1");
     sqlite3_close(db);
 }
@@ -687,7 +687,7 @@ static void hear_of_results(void *context, uint64_t results, const kilter_error 
     h->results += (unsigned)results;
 }
 
-/* As much waits as may, then comes a result. */
+/* As many rows wait as may; then a result is added. */
 static void results_wait_behind_whatever_else_does(void **state) {
     const char *file = ((place *)*state)->file;
     enum { TEXT = 16 * 1024, ROWS = 10000, FEW = 4000 };
@@ -711,12 +711,12 @@ static void results_wait_behind_whatever_else_does(void **state) {
         sched_yield();
     assert_false(h.failed);
     assert_int_equal(h.results, 1);
-    fails_at_close(t, "could not follow"); /* of the others some are missing */
+    fails_at_close(t, "could not follow"); /* some of the other rows are missing */
 }
 
 static void a_simulated_run_waits_for_the_disk(void **state) {
     const char *file = ((place *)*state)->file;
-    enum { TEXT = 16 * 1024, ROWS = 16000 }; /* 260 MB, more than may wait */
+    enum { TEXT = 16 * 1024, ROWS = 16000 }; /* 260 MB, more than the limit */
     kl_trace_run_row run = a_run;
     run.simulated = true;
     kl_trace *t;
@@ -779,7 +779,7 @@ static void killed_writers_leave_what_was_committed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* first, while no thread has been started: they fork */
+        /* first, before any thread is started, because it forks */
         IN_A_PLACE(a_full_disk_stops_the_recording_only),
         IN_A_PLACE(a_recording_that_was_stopped_takes_no_core),
         IN_A_PLACE(a_file_size_limit_at_opening_is_an_error),

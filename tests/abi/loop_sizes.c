@@ -1,5 +1,4 @@
-/* Uses a loop with structs of another length than the library has: see sizes_test.sh. Prints "kept" at the
- * end. */
+/* Use a loop with structs of other sizes than the library's: see sizes_test.sh. Prints "kept" at the end. */
 #include "sizes.h"
 
 #include <kilter/loop.h>

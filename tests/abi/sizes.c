@@ -1,5 +1,4 @@
-/* Uses a farm with structs of another length than the library has: see sizes_test.sh. Prints "kept" at the
- * end. */
+/* Use a farm with structs of other sizes than the library's: see sizes_test.sh. Prints "kept" at the end. */
 #include "sizes.h"
 
 #include <kilter/kilter.h>
@@ -50,7 +49,7 @@ static kilter_farm *open_farm(void) {
     options.it.workers = 1;
     options.it.transport = "inproc";
     options.it.record = "none";
-#ifndef OLDER /* which ends before this member */
+#ifndef OLDER /* the older struct ends before this member */
     options.it.policies = policies;
     options.it.policy = "seven";
 #else

@@ -1,4 +1,4 @@
-/* A struct with bytes behind it that nobody but the test may touch, or take for members. */
+/* A struct followed by bytes that only the test may touch. */
 #ifndef SIZES_H
 #define SIZES_H
 
@@ -28,13 +28,13 @@ static inline int all_are(const unsigned char *bytes, size_t size, int value) {
     return 1;
 }
 
-/* An input: zero, with garbage behind it. */
+/* An input: zeros, followed by garbage. */
 #define PREPARE_INPUT(s) (memset(&(s), GUARD, sizeof(s)), memset(&(s).it, 0, sizeof(s).it))
-/* An output: garbage, and more behind it. */
+/* An output: garbage, followed by more garbage. */
 #define PREPARE_OUTPUT(s) memset(&(s), GUARD, sizeof(s))
 #define UNTOUCHED(s)      all_are((s).guard, sizeof(s).guard, GUARD)
 
-#ifdef NEWER /* every struct that may grow has a member that the library does not know */
+#ifdef NEWER /* every struct that may grow has a member unknown to the library */
 #define LATER_IS_ZERO(s) all_are((s)->later, sizeof(s)->later, 0)
 #define SET_LATER(s, to) ((s)->later[7] = (to))
 #define KNOWS_LATER      1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs compiled against an older and a newer Kilter run with this library: their structs are shorter or longer
-# than the library's, and no byte behind them is read or written.
+# Run programs that are compiled against an older and a newer Kilter with this library: their structs are shorter or longer than the library's, and bytes after
+# them are neither read nor written.
 # usage: sizes_test.sh PROGRAM.c COMPILER HEADER… -- LINK_ARGUMENT… -- [LAUNCHER…]
 # CFLAGS come from the environment.
 set -euo pipefail

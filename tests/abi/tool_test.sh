@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# tools/abi tells an interface that stayed from one that changed, and renews a description only where programs go on to
-# run. usage: tool_test.sh TOOL COMPILER
+# tools/abi detects whether an interface has changed, and renews a description only if existing programs still run. usage: tool_test.sh TOOL COMPILER
 set -euo pipefail
 tool=$1 compiler=$2
 fail() { echo "tool_test: $*" >&2; cat "$work/said" >&2; exit 1; }
@@ -19,7 +18,7 @@ abi() { # exit code, then what tools/abi is told
     [ "$code" -eq 77 ] && { cat "$work/said"; exit 77; }
     [ "$code" -eq "$wanted" ] || fail "tools/abi ${*:2} exits with $code, not $wanted"
 }
-# What may come, and what breaks the programs there are: enumerators, struct members, functions.
+# Which additions existing programs allow, and which break them: enumerators, struct members, functions.
 plain='int all(struct summary *s);' more='int more(void);' made='int more(void) { return 1; }'
 library 'int a; long b;' "$plain"
 abi 1 check # no description yet

@@ -1,5 +1,5 @@
-/* The launcher and the library belong to the same MPI: as many ranks as were asked for stand in one world.
- * Two MPIs mixed give as many worlds of one rank each. */
+/* Check that launcher and library belong to the same MPI: all ranks are in one world. If two MPIs are mixed,
+ * each rank has a world of its own. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The reference is made without a warning, has every public function and struct, and its man pages are well-formed.
+# The reference is built without warnings, has every public function and struct, and its man pages are well-formed.
 # usage: reference_test.sh SOURCE VERSION
 set -euo pipefail
 source=$1 version=$2

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# kilter-sp is built from its own folder alone, against an installed Kilter, and gives what the one built with Kilter
-# gives. usage: sp_test.sh SOURCE BUILD     (CMAKE, CC and CXX come from the environment)
+# kilter-sp is built from its own folder against an installed Kilter, and prints the same as the one built with Kilter. usage: sp_test.sh SOURCE BUILD     (CMAKE, CC and CXX come from the environment)
 set -euo pipefail
 source=$1 build=$2
 fail() { echo "sp_test: $*" >&2; exit 1; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each library for an MPI works under its own, and says a sentence under the other one; farm programs need none.
+# Each MPI's library works under its own MPI and prints an error under the other; farm programs need none of them.
 # usage: mpis_test.sh SOURCE BUILD CC [MPI MPICC MPIEXEC]…     MPI: openmpi, mpich; with one of them less is tested
 set -euo pipefail
 source=$1 build=$2 cc=$3
@@ -28,7 +28,7 @@ compile() { # COMPILER SOURCE PROGRAM FLAG…: the flags come last, and all libr
 flags_of() { # PACKAGE → the array flags
     eval "flags=($(pkg-config --cflags --libs "$1"))"
 }
-# A launcher that ends the other ranks may lose what a rank said: the ranks write to the file themselves.
+# A launcher that ends the other ranks may lose a rank's output, so the ranks write to the file themselves.
 launch() { # MPI PROGRAM ARGUMENT…: on three ranks; into $work/out, and the exit code into $code
     local flags=()
     [ "$1" = mpich ] || flags=(--oversubscribe --bind-to none)

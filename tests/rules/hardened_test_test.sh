@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The test of hardened programs sees what is missing.
+# Check that the test of hardened programs finds missing protections.
 # usage: hardened_test_test.sh HARDENED_TEST     (CC from the environment)
 set -euo pipefail
 work=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/headercheck passes headers that stand alone and refuses those that lean on others or on C.
+# tools/headercheck accepts headers that compile alone and refuses those that need others or are only valid C.
 # usage: headercheck_test.sh HEADERCHECK     (CC and CXX name the compilers)
 set -euo pipefail
 headercheck=$1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/layercheck passes a tree in order and names file, line and fault in each tree with one thing spoiled.
+# tools/layercheck accepts a correct tree, and names file, line and fault in each tree with one fault.
 # usage: layercheck_test.sh LAYERCHECK
 set -euo pipefail
 layercheck=$1
@@ -12,7 +12,7 @@ file() { # PATH LINE…
     printf '%s\n' "${@:2}" >"$tree/$1"
 }
 
-# A small tree that keeps every rule, with each exception in it once.
+# A small tree that follows every rule and has each exception once.
 clean_tree() {
     tree=$work/tree
     rm -rf "$tree"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/limitcheck names each struct and function over a limit, and holds its list in both directions.
+# tools/limitcheck names each struct and function over a limit, and compares its list in both directions.
 # usage: limitcheck_test.sh LIMITCHECK
 set -euo pipefail
 limitcheck=$1

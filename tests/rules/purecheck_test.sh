@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/purecheck passes an archive of pure code and names member and symbol in each with one impure thing.
+# tools/purecheck accepts an archive of pure code, and names member and symbol in each with one impure symbol.
 # usage: purecheck_test.sh PURECHECK     (CC names the compiler)
 set -euo pipefail
 purecheck=$1
@@ -71,13 +71,13 @@ double f(double x) { return lgamma(x); }'
 refuses 'counter is data'     'int counter; int f(void) { return ++counter; }'
 refuses 'counter is data'     'static int counter = 3; int f(void) { return ++counter; }'
 refuses 'counter is data'     '_Thread_local int counter; int f(void) { return ++counter; }'
-# gcc calls it counter.0, clang f.counter
+# gcc names it counter.0, clang f.counter
 archive 'int f(void) { static int counter; return ++counter; }'
 said=$("$purecheck" room.a || true)
 grep -qE '^room.o: [^ ]*counter[^ ]* is data' <<<"$said" || { echo 'purecheck accepts a static inside a function'; failed=1; }
 refuses 'names is data'       'const char *names[] = {"a", "b"};'
 
-# --given: names that the files may need, and must
+# --given: names that the files may and must need
 archive 'void told(int x); void f(int x) { told(x); }'
 printf '%s\n' '# what it is given' told >list
 "$purecheck" --given list room.o other.o || { echo 'purecheck refuses what is given'; failed=1; }

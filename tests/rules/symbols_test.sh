@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/layercheck with a build: no symbol from a room above, and a list of circles that may only shrink.
+# Test tools/layercheck with a build: no symbol comes from a room above, and the list of circles may only shrink.
 # usage: symbols_test.sh LAYERCHECK     CC names the compiler
 set -euo pipefail
 layercheck=$1
@@ -66,7 +66,7 @@ refuses 'a file more than is listed' 'src/farm:1: 3 needs make a circle'
 listed 'farm 4 a.c b.c c.c d.c'
 refuses 'a circle that has shrunk' 'circles.txt:1: no longer true'
 
-# The list follows what shrinks, and nothing that grows.
+# --update removes circles from the list and adds none.
 "$layercheck" --update "$tree" "$build"
 [ "$(cat "$tree/tests/rules/circles.txt")" = $'# a comment stays\nfarm 3 a.c b.c c.c' ] || { echo "--update does not shrink"; failed=1; }
 listed 'farm 2 a.c b.c c.c'
@@ -77,7 +77,7 @@ refuses 'a listed circle that is gone' 'no longer true'
 "$layercheck" --update "$tree" "$build"
 accepts 'the list without it'
 
-# Neither tests nor objects of sources that are gone count.
+# Tests, and objects of deleted sources, do not count.
 clean
 source_of farm/a_test.c 'int c2(void), d(void);' 'int d(void) { return c2(); }'
 source_of farm/c2.c 'int d(void);' 'int c2(void) { return d(); }'
