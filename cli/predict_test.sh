@@ -46,7 +46,7 @@ holds given.out '0.00 s of the master alone (given)'
 holds speeds.out '3, the fastest first, together 2 times as fast as one'
 grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers that are two: $(cat speeds.out)"
 "$kilter" predict --verbose finished.kilter --hosts finished.kilter >hosts.out
-holds hosts.out '(--hosts, 1 being'
+holds hosts.out '(--hosts, relative to'
 grep -q '^2 *2.00 *9.8751' hosts.out || fail "its own workers: $(cat hosts.out)"
 "$kilter" predict --verbose $example --hosts finished.kilter >foreign.out
 holds foreign.out '(--hosts, relative to their own mean'
@@ -104,14 +104,14 @@ expect 2 "--tasks: '1.5' is not a whole number" "$kilter" predict --tasks 1.5
 expect 2 "--startup-s: '1e300' is not a number of seconds from 0 to" "$kilter" predict --work-s 1 --startup-s 1e300
 expect 2 "longer than all the work" "$kilter" predict --work-s 1 --task-mean-s 2
 expect 2 "are not 1 s of work" "$kilter" predict --work-s 1 --tasks 7 --task-mean-s 0.01
-expect 2 "'0x1' is no speed" "$kilter" predict --work-s 1 --speeds 0x1
+expect 2 "'0x1' is not a speed" "$kilter" predict --work-s 1 --speeds 0x1
 expect 2 "--max-workers: '0' is not a whole number from 1 to 1000000" "$kilter" predict --max-workers 0
 expect 2 "--max-workers: '2.5' is not" "$kilter" predict --max-workers 2.5
 expect 2 "--run: '-1' is not a whole number" "$kilter" predict --run -1
 expect 2 "'0' is not a speed above 0" "$kilter" predict --work-s 1 --speeds 1,0
-expect 2 "'' is no speed" "$kilter" predict --work-s 1 --speeds 1,
-expect 2 "'-1' is no speed" "$kilter" predict --work-s 1 --speeds 2,-1
-expect 2 "'2000000x1' is no speed" "$kilter" predict --work-s 1 --speeds 2000000x1
+expect 2 "'' is not a speed" "$kilter" predict --work-s 1 --speeds 1,
+expect 2 "'-1' is not a speed" "$kilter" predict --work-s 1 --speeds 2,-1
+expect 2 "'2000000x1' is not a speed" "$kilter" predict --work-s 1 --speeds 2000000x1
 expect 2 "more than 1000000 workers" "$kilter" predict --work-s 1 --speeds 600000x1,600000x1
 expect 2 "give one" "$kilter" predict --work-s 1 --speeds 1 --hosts finished.kilter
 expect 2 "name the FILE" "$kilter" predict --work-s 1 --run 1

@@ -14,7 +14,7 @@ expect 2 "--ssh: the value is empty" "$kilter" run --ssh '' -- true
 expect 2 "--ssh: there is no command '-x' here" "$kilter" run --ssh '-x y' --host a -- true
 expect 2 "--ssh: there is no command 'no-such-command' here" "$kilter" run --ssh 'no-such-command y' --host a -- true
 for count in 0 x 1x -1 '' 10001; do
-    expect 2 "no number of workers" "$kilter" run --host "a:$count" -- true
+    expect 2 "give the number of workers" "$kilter" run --host "a:$count" -- true
 done
 expect 2 "is not the name of a host" "$kilter" run --host ':3' -- true
 expect 2 "is not the name of a host" "$kilter" run --host '-oProxyCommand=x' -- true

@@ -172,9 +172,9 @@ refused 2 "dear.at:4: the decision is not feasible: first-stage row BUDGET" "$sp
     "$lands/lands.tim" "$lands/lands.sto" --at "$work/dear.at" --scenarios 5 --workers 1 --record none
 refused 2 "--gap 0; give a relative gap" "$sp" solve a b c --scenarios 5 --gap 0 --workers 1 --record none
 refused 2 "--grow 5,5; give up to" "$sp" solve a b c --grow 5,5 --workers 1 --record none
-refused 2 "--on 0x1; give speeds above 0" "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
+refused 2 "--on 0x1 is not a list of speeds" "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
     --scenarios 50 --on 0x1 --workers 1 --record none
-refused 2 "--on 5x0; give speeds above 0" "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
+refused 2 "--on 5x0 is not a list of speeds" "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" \
     --scenarios 50 --on 5x0 --workers 1 --record none
 refused 2 "--candidates 0; give a whole number" "$sp" predict a b c --scenarios 5 --candidates 0 --workers 1 --record none
 refused 2 "--benchmark x; give a number" "$sp" predict a b c --scenarios 5 --benchmark x --workers 1 --record none

@@ -120,7 +120,7 @@ static void wrong_questions_are_refused(void **state) {
         {{.most = 0}, "no choice"},
         {{.least = 5, .most = 4}, "from 5 to 4"},
         {{.most = 5, .work = -1}, "the work is -1"},
-        {{.most = 5, .runs = none}, "`runs` gave something else"},
+        {{.most = 5, .runs = none}, "the function `runs` must return"},
     };
     kilter_grain grain = {.tasks = 77};
     kilter_error error;

@@ -785,7 +785,7 @@ static void a_farm_with_bad_options_opens_nothing(void **state) {
         const char *says;
     } rows[] = {
         {{.work = work, .record = "/no/such/folder/file"}, "/no/such/folder/file"},
-        {{.work = work, .record = "/tmp"}, "exists and is no file"},
+        {{.work = work, .record = "/tmp"}, "is not a regular file"},
         {{.work = work, .policy = "nonsense"}, "nonsense"},
         {{.work = work, .listen = "nonsense"}, "nonsense"},
         {{0}, "options.work"},

@@ -197,7 +197,7 @@ static void a_dealer_that_gives_nothing_ends_the_run(void **state) {
     kilter_error error;
     dealer.deal = deal_nothing;
     assert_int_equal(kl_play_run_out(play, &run, &dealer, &out, &error), KILTER_ERR_RANGE);
-    assert_non_null(strstr(error.text, "5 of them not done"));
+    assert_non_null(strstr(error.text, "5 tasks not done"));
     dealer.deal = deal_fails;
     assert_int_equal(kl_play_run_out(play, &run, &dealer, &out, &error), KILTER_ERR_MEMORY);
     dealer.deal = deal; /* and the play can be used again */
