@@ -75,8 +75,7 @@ typedef struct kl_basis {
  * last with some done, which then represent the others). KILTER_ERR_INPUT: there is no such run, or it tells
  * nothing; errors of kl_report_read(). */
 kilter_status kl_basis_read(kl_basis *basis, const char *path, int64_t run, kilter_error *error);
-/* Derive the inputs that are still missing from the others, or set them to 0. KILTER_ERR_INPUT: T_c is not
- * known. */
+/* Derive missing inputs from the others, or set them to 0. KILTER_ERR_INPUT: T_c is not known. */
 kilter_status kl_basis_complete(kl_basis *basis, kilter_error *error);
 /* Set other workers: "1,1,0.5" or "16x1,16x0.25", or those of another record. KILTER_ERR_INPUT. */
 kilter_status kl_basis_speeds(kl_basis *basis, const char *list, kilter_error *error);

@@ -58,8 +58,7 @@ static kilter_status add(const char *folder, const char *name, kl_record_list *l
     return KILTER_OK;
 }
 
-/* Order by time of writing; for equal times, the name that sorts last comes first, because names begin with
- * the time. */
+/* Order by time of writing; for equal times, the last name comes first: names begin with the time. */
 static int last_written_first(const void *a, const void *b) {
     const kl_record_file *x = a, *y = b;
     if (is_later(x->written, y->written) || is_later(y->written, x->written))

@@ -1,5 +1,4 @@
-/* The events engine: simulates the farm's own master and workers on a described cluster and writes a run
- * record. */
+/* The events engine: simulates the farm's master and workers on a described cluster, with a run record. */
 #include "simulate_events.h"
 
 #include <unistd.h>

@@ -1,5 +1,4 @@
-/* matmul [N [SWEEPS]]: A ← A·B, repeated. Rows of A move to the ranks that compute them fastest; every rank
- * has B. */
+/* matmul [N [SWEEPS]]: A ← A·B, repeated. Rows of A move to the fastest ranks; every rank has B. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"

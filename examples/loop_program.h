@@ -3,8 +3,8 @@
  *
  *   PROGRAM [N [SWEEPS]] [--check] [--cost S] [--block B] …
  *
- * --cost S: an iteration takes S seconds of CPU time, as on a slower machine; a simulated machine counts only
- * these seconds. */
+ * --cost S: an iteration takes S seconds of CPU time, as on a slower machine; a simulated one counts only
+ * these. */
 #ifndef LOOP_PROGRAM_H
 #define LOOP_PROGRAM_H
 
@@ -171,7 +171,7 @@ static inline uint64_t checksum(const void *data, size_t bytes) { /* FNV-1a */
 }
 
 /* Rank 0 prints the line and compares with the sequential program's result, unless it is NULL. Return the
- * program's exit code. */
+ * exit code. */
 static inline int finish(const settings *set, double elapsed_s, const void *whole, const void *sequential,
                          size_t bytes) {
     int ranks;

@@ -87,8 +87,8 @@ static inline void window(size_t width, size_t height, size_t i, size_t j, size_
     }
 }
 
-/* Clean a row as Hwang and Haddad, 1995: the window grows until its median is not noise; a point that is not
- * an extreme stays. */
+/* Clean a row as Hwang and Haddad, 1995: the window grows until its median is not noise; only extremes
+ * change. */
 static inline void clean_row(size_t width, size_t height, size_t i, uint8_t (*row)[width], uint8_t *clean) {
     for (size_t j = 0; j < width; j++) {
         uint8_t greys[3] = {0}, point = row[0][j];

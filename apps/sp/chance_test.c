@@ -226,8 +226,7 @@ static void write_stoch(FILE *out, const model *m) {
     fprintf(out, "ENDATA\n");
 }
 
-/* Return the first row of stage 1. Without rows of its own, stage 1 may begin at the objective or where stage
- * 2 does. */
+/* Return the first row of stage 1. Without rows, stage 1 may begin at the objective or at stage 2. */
 static const char *first_row(const model *m) {
     return m->rows[0] > 0 ? "A0" : m->seed % 2 ? "COST" : "B0";
 }

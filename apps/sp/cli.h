@@ -41,8 +41,8 @@ typedef struct sp_options {
     const char *on;                 /* the workers' speeds; NULL: the workers here, all equal */
 } sp_options;
 
-/* Read arguments[0 … count), which follow the command. KILTER_ERR_USAGE names the option. The options point
- * into the arguments. */
+/* Read arguments[0 … count), which follow the command. KILTER_ERR_USAGE names the option. They must outlive
+ * the options. */
 kilter_status sp_options_parse(sp_command command, int count, char *const *arguments, sp_options *options,
                                kilter_error *error);
 

@@ -12,8 +12,7 @@
 extern "C" {
 #endif
 
-/* Return a model of the program that prints nothing; NULL: memory ran out. If bounds are NULL, CLP's defaults
- * hold. */
+/* Return a model of the program that prints nothing; NULL: memory ran out. Bounds NULL: CLP's defaults. */
 Clp_Simplex *sp_clp_load(const sp_program *program);
 
 /* Use persistent arrays, and Dantzig's pricing in the dual method. Not for a model whose rows change: CLP's

@@ -8,8 +8,7 @@ sp_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at) {
     return (sp_span){at * scenarios / clusters, (at + 1) * scenarios / clusters};
 }
 
-/* Set sums to 0 whose terms cancel each other up to rounding: CLP scales rows and columns and would magnify
- * the rest. */
+/* Set sums to 0 whose terms cancel each other up to rounding: CLP's scaling would magnify the rest. */
 static void drop_rounding(double *slope, const double *size, int columns) {
     static const double ROUNDING = 1e-11; /* relative to the terms, and to the duals in them */
     for (int j = 0; j < columns; j++)

@@ -83,8 +83,7 @@ typedef struct sp_estimate {
     double low, high;      /* confidence interval by the normal distribution; NaN as above */
 } sp_estimate;
 
-/* Return the estimate with a confidence in percent, above 0 and below 100. At least one cost must have been
- * added. */
+/* Return the estimate with a confidence in percent, above 0 and below 100. Needs at least one cost. */
 sp_estimate sp_sums_estimate(const sp_sums *sums, double confidence);
 
 /* Return z with P(|N(0,1)| <= z) = confidence percent. */

@@ -7,8 +7,7 @@
 
 typedef struct sp_job sp_job;
 
-/* Append a job to `bytes`; check bytes->failed afterwards. x[0 … columns); NULL and 0: orders bring the
- * decisions. */
+/* Append a job to `bytes`; check bytes->failed. x[0 … columns); NULL and 0: orders bring the decisions. */
 void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *x, int columns,
                  uint64_t seed);
 

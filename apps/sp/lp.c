@@ -148,8 +148,7 @@ static sp_lp_status solve_by(sp_lp *lp, int (*method)(Clp_Simplex *), sp_lp_stat
     return solved;
 }
 
-/* Solve from the model's basis. If the dual method finds no answer, the primal one would stop or fail an
- * assertion. */
+/* Solve from the model's basis. If the dual method finds no answer, the primal one would fail. */
 static sp_lp_status solve(sp_lp *lp) {
     sp_lp_status said, solved = solve_by(lp, sp_clp_dual, &said);
     if (solved == SP_LP_STOPPED && said != SP_LP_INFEASIBLE) {

@@ -22,8 +22,7 @@ typedef enum sp_lp_status { SP_LP_OPTIMAL, SP_LP_INFEASIBLE, SP_LP_UNBOUNDED, SP
 
 sp_lp_status sp_lp_meaning(int clp_status);
 
-/* Make a program with the stage's rows and columns and `matrix`, which are copied. The kept basis is the
- * slack basis. */
+/* Make a program with copies of the stage and `matrix`. The kept basis is the slack basis. */
 kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **lp, kilter_error *error);
 void sp_lp_free(sp_lp *lp); /* NULL does nothing */
 
@@ -41,8 +40,8 @@ double *sp_lp_entries(sp_lp *lp);
 
 sp_lp_status sp_lp_solve(sp_lp *lp);
 
-/* Solve from another basis of this program: faster if it is close, but the answer's last bits may depend on
- * earlier solves. */
+/* Solve from another basis of this program: faster if it is close, but the last bits may depend on earlier
+ * solves. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
 /* Solve what the others leave unsolved: without a basis, in a new instance, and differently in each try, 0 …
@@ -59,8 +58,7 @@ void sp_lp_basis(const sp_lp *lp, unsigned char *basis);
  */
 void sp_lp_keep(sp_lp *lp);
 
-/* Return to the state after sp_lp_new: the kept basis is the slack basis, and nothing of earlier solves
- * remains. */
+/* Return to the state after sp_lp_new: the kept basis is the slack basis, and no solve has an effect. */
 kilter_status sp_lp_forget(sp_lp *lp, kilter_error *error);
 
 /* Return the objective of the last solve, which must have been optimal. */

@@ -270,8 +270,7 @@ static bool worth_adding(const sp_master *m, const candidate *c, int cluster) {
     return c->value[cluster] > c->theta[cluster] + VIOLATION * (1 + fabs(c->value[cluster]));
 }
 
-/* Write the row θ − g'x >= value − g'z; a feasibility cut has no θ. Return where the next row's entries
- * begin. */
+/* Write the row θ − g'x >= value − g'z; a feasibility cut has no θ. Return where the next row begins. */
 static int write_row(sp_master *m, const candidate *c, int cluster, int row_at, int entry_at) {
     const double *slope = c->slope + (size_t)cluster * (size_t)m->columns;
     double lower = c->value[cluster];
@@ -512,8 +511,7 @@ static bool is_same(const sp_master *m, const candidate *c) {
     return memcmp(c->x, m->x, (size_t)m->columns * sizeof(double)) == 0;
 }
 
-/* Return the slot for the next candidate; −1: none. A candidate under way is not made again; wait for more
- * cuts. */
+/* Return the slot for the next candidate; −1: none. A candidate under way is not made again. */
 static int place_of_next(const sp_master *m) {
     int place = -1;
     for (int i = m->slots - 1; i >= 0; i--) {

@@ -25,8 +25,7 @@ kilter_status sp_master_new(const sp_problem *problem, const sp_master_options *
                             kilter_error *error);
 void sp_master_free(sp_master *master); /* NULL does nothing */
 
-/* Return the decision to evaluate, by columns of stage 1. It is valid until sp_master_next() after its last
- * cut. */
+/* Return the decision to evaluate, by columns of stage 1; valid until sp_master_next() after its last cut. */
 const double *sp_master_candidate(const sp_master *master, int slot);
 
 /* Take the cluster's cut at the candidate; the cut is copied. */

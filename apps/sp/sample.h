@@ -1,5 +1,4 @@
-/* Counter-based sampling: scenario i depends on (seed, i) alone, so any worker can draw it, in any order and
- * repeatedly. */
+/* Counter-based sampling: scenario i depends on (seed, i) alone, so any worker can draw it, at any time. */
 #ifndef SP_SAMPLE_H
 #define SP_SAMPLE_H
 

@@ -75,8 +75,7 @@ static double value_of(const sp_problem *p, int variable, size_t outcome) {
     return p->change[p->outcome[outcome].first].value;
 }
 
-/* Mean and variance of each variable, and the covariance of neighbours, are within the errors of samples of
- * this size. */
+/* Mean and variance of each variable, and the covariance of neighbours, are within the sample's errors. */
 static void samples_have_the_distributions_moments(void **state) {
     (void)state;
     sp_problem *p = load_shipped(AIRCRAFT);

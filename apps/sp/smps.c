@@ -148,8 +148,7 @@ static void fill_column(const sp_core *core, const sp_layout *layout, sp_problem
     }
 }
 
-/* Count the entries. A column of stage 2 in a row of stage 1 is refused, because stage 1 cannot know the
- * future. */
+/* Count the entries. A column of stage 2 in a row of stage 1 is refused: stage 1 cannot know the future. */
 static kilter_status count_entries(const sp_file *file, const sp_core *core, const sp_layout *layout,
                                    size_t count[3], kilter_error *error) {
     for (int j = 0; j < core->column_names.count; j++) {

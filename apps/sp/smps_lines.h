@@ -25,8 +25,7 @@ typedef struct sp_lines {
     sp_token token[SP_LINE_TOKENS];
 } sp_lines;
 
-/* Read the next line that is neither empty nor a comment (`*` in column 1); *more is false at the end of the
- * file. */
+/* Read the next line that is neither empty nor a comment (`*` in column 1); *more is false at the end. */
 kilter_status sp_lines_next(sp_lines *lines, bool *more);
 
 /* Fail with KILTER_ERR_INPUT and "NAME:LINE: …", for the present line or another one. */

@@ -325,8 +325,7 @@ static kilter_status indep_line(reader *r) {
     return status ? status : add_change(r, target, 2);
 }
 
-/* Read BL NAME [PERIOD] PROBABILITY, which begins an outcome. The block's other outcomes inherit values from
- * the first. */
+/* Read BL NAME [PERIOD] PROBABILITY, which begins an outcome. Later outcomes inherit from the first. */
 static kilter_status block_opening(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 3 && lines->count != 4)
@@ -521,8 +520,7 @@ static kilter_status write_outcome(reader *r, size_t at) {
     return status;
 }
 
-/* Return the sum by which to divide probabilities. An error above rounding means that each was cut to a few
- * digits. */
+/* Return the sum by which to divide probabilities. A larger error than rounding means that they were cut. */
 static kilter_status scale_of(reader *r, const sp_variable *variable, double *scale) {
     static const double ROUNDING = 1e-9, CUT = 1e-3 + 1e-9;
     double sum = 0;

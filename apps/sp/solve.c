@@ -22,8 +22,8 @@ static kilter_status no_memory_to_check(kilter_error *error) {
 /* CLP treats a reduced cost up to this size as zero. */
 static const double NO_PRICE = 1e-7;
 
-/* Return column j's term of the least cost. For an infinite bound, use the column's value, because the price
- * is only rounding. */
+/* Return column j's term of the least cost. For an infinite bound, use the column's value: the price is only
+ * rounding. */
 static double least_of_column(const sp_program *program, const double *duals, int j, double at) {
     double price = program->cost[j], size = 1 + fabs(price);
     for (int k = program->matrix.start[j]; k < program->matrix.start[j + 1]; k++) {
@@ -291,8 +291,7 @@ static double largest_side(const sp_problem *problem) {
     return most;
 }
 
-/* Are the decisions unbounded? Then rounding stops the method somewhere, and the outcome may look like an
- * optimum. */
+/* Are the decisions unbounded? Then rounding stops the method somewhere, maybe at an apparent optimum. */
 static bool runs_away(const sp_problem *problem, const sp_master *master, kilter_status status) {
     if (status == KILTER_OK)
         return is_far(problem, sp_master_incumbent(master), largest_side(problem));

@@ -43,8 +43,7 @@ typedef struct sp_solution {
     sp_progress progress; /* progress at the end */
 } sp_solution;
 
-/* KILTER_ERR_TASK: infeasible or unbounded, with the responsible scenario if there is one; or too many
- * candidates. */
+/* KILTER_ERR_TASK: infeasible or unbounded, naming a responsible scenario; or too many candidates. */
 kilter_status sp_solve(const sp_problem *problem, const sp_solve_options *options, sp_solution *solution,
                        kilter_error *error);
 void sp_solution_free(sp_solution *solution); /* may be zeroed */

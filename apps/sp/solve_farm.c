@@ -644,8 +644,7 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 
 /* ---- predicting ---- */
 
-/* Measure a solve here. The last sample counts because it takes longest; the first shows the cost of a cold
- * start. */
+/* Measure a solve here. The last sample counts because it takes longest; the first shows a cold start. */
 static kilter_status measure(solver *s, uint64_t scenarios, sp_benchmark *b, kilter_error *error) {
     s->options.scenarios = scenarios;
     kilter_status status = prepare(s, error);

@@ -1,5 +1,4 @@
-/* Basics for all of kilter-sp: errors with words, byte buffers, random numbers, and files replaced as a
- * whole. */
+/* Basics for all of kilter-sp: errors with words, byte buffers, random numbers, and files. */
 #ifndef SP_SUPPORT_H
 #define SP_SUPPORT_H
 

@@ -22,8 +22,8 @@ kilter_status sp_table_add(sp_table *table, const sp_rows *rows, kilter_error *e
 /* Drop rows; the rows after them move up. */
 kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error);
 
-/* Solve, and check the answer against the program's own data (claim.h), up to rounding; SP_LP_STOPPED if the
- * check fails. */
+/* Solve, and check the answer against the program's own data (claim.h), up to rounding; failed:
+ * SP_LP_STOPPED. */
 sp_lp_status sp_table_solve(sp_table *table);
 sp_lp_status sp_table_solve_once(sp_table *table); /* for a large program; uses presolve */
 /* Find out why the program has no answer: SP_LP_INFEASIBLE or SP_LP_UNBOUNDED; SP_LP_STOPPED: not known. */

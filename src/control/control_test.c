@@ -279,8 +279,7 @@ static void who_gave_its_place_to_others_is_answered(void **state) {
         close(idle[i]);
 }
 
-/* A client that sends requests and never reads is dropped when its socket is full; others are served
- * meanwhile. */
+/* A client that sends requests and never reads is dropped when its socket is full; others are served. */
 static void who_reads_no_answers_is_dropped(void **state) {
     fake_farm *f = *state;
     int fd = connect_raw(f);

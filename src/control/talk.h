@@ -27,8 +27,7 @@ typedef enum kl_talk {
  * with its process. Return false if it is not such a name. */
 bool kl_control_address(const char *name, struct sockaddr_un *address, socklen_t *size);
 
-/* Return the message's kind, if this version knows it. `version` gets the message's version; 0: not a message
- * of Kilter. */
+/* Return the message's kind, if this version knows it. `version`: the message's; 0: not Kilter's. */
 kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version);
 
 void kl_talk_put_ended(kl_buffer *out);

@@ -163,8 +163,7 @@ static bool any_reads(const uint8_t *data, size_t size) {
            kl_talk_get_taken(data, size, answer) || kl_talk_get_refused(data, size, &why);
 }
 
-/* A message that is cut, or has a byte too many, is refused. So is one of another version; the version can be
- * read. */
+/* A message that is cut, or has a byte too many, is refused. So is another version, which can be read. */
 static void what_is_not_exactly_a_message_is_none(void **unused) {
     (void)unused;
     kl_control_state state = some_state(3);

@@ -1,5 +1,4 @@
-/* Door of room farm: it runs a farm's engines on real machines with threads, processes and transports, and
- * reads their options. */
+/* Door of room farm: it runs a farm's engines with threads, processes and transports, and reads options. */
 #ifndef KL_FARM_H
 #define KL_FARM_H
 

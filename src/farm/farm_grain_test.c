@@ -181,8 +181,7 @@ static void forecasts_are_in_the_record(void **state) {
     unlink(path);
 }
 
-/* Record two expectations, of three runs and of two, each with its last run. A replaced expectation is not
- * recorded. */
+/* Record two expectations, of three runs and of two, each with its last run. A replaced one is dropped. */
 static void what_a_program_expects_is_in_the_record(void **state) {
     (void)state;
     char path[] = "/tmp/kilter_expect_XXXXXX";

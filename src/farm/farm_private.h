@@ -182,8 +182,7 @@ struct kilter_farm {
 
 /* --- use.c: use of the farm, and its CPU time --- */
 
-/* Measure the CPU time of the farm's own threads and of callbacks. The service thread calls it
- * (kl_master_options). */
+/* Measure the CPU time of the farm's threads and of callbacks; for kl_master_options. */
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s);
 /* Begin to use the farm in the caller's thread, until kl_farm_end_use(). KILTER_ERR_USAGE: it is in use, by a
  * callback. */
@@ -267,8 +266,7 @@ bool kl_known_all(const kl_known *known,
                   uint64_t tasks); /* Are the results of all tasks that the run begins with stored? */
 kilter_status kl_known_deliver(kl_known *known, kl_deliverer *deliverer, kilter_error *error);
 void kl_known_free(kl_known *known);
-/* Take over results of the master. Those that must be stored wait until they are on the disk. Call it with
- * the lock held. */
+/* Take over the master's results; some wait until they are stored. Call it with the lock held. */
 kilter_status kl_farm_take_results(kilter_farm *farm, kl_delivery_list *list, kilter_error *error);
 void kl_farm_note_over(
     kilter_farm *farm); /* The master's part of a run is over. Call it with the lock held. */

@@ -637,8 +637,7 @@ static kilter_status walk_chain(chain *c, const char *file, kilter_error *error)
     return status;
 }
 
-/* The error is the loss of the workers, not that the run grows differently because nothing can be added any
- * more. */
+/* The error is the loss of the workers, not that no more tasks can be added. */
 static void the_loss_of_all_workers_is_what_is_told(void **state) {
     const place *at = *state;
     kilter_error error = {KILTER_OK, ""};

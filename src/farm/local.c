@@ -10,8 +10,8 @@ static const double FINISH_PATIENCE_S = 5; /* seconds that all local workers tog
 static const double JOIN_PATIENCE_S = 60;  /* seconds in which a replacement must connect */
 static const double TEND_S = 0.05; /* seconds between two looks at processes, while some are starting */
 
-/* Return the cores of each local worker; 0: all cores. By default each gets an equal number, or as many as
- * its tasks have threads. */
+/* Return the cores of each local worker; 0: all cores. Default: equal numbers, or one for each of a task's
+ * threads. */
 static uint32_t cores_each(const kilter_farm *f) {
     const char *bind = f->settings.bind ? f->settings.bind : "auto";
     uint32_t cores = kl_core_count(), each = cores / f->workers, threads = kl_openmp_threads();
@@ -184,8 +184,7 @@ void kl_farm_renew_local(void *self, uint64_t pid, bool at_once) {
     tell_who_comes(f);
 }
 
-/* Kill a frozen worker, so that it is replaced; not while a debugger has stopped it or its core is being
- * written. */
+/* Kill a frozen worker, so that it is replaced, unless a debugger stopped it or its core is being written. */
 static void kill_frozen(kilter_farm *f, uint32_t number) {
     local_worker *local = &f->local.list[number];
     double now_s = kl_now_s(&f->clock);

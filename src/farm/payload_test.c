@@ -73,8 +73,7 @@ static bool is_of_other_size(uint64_t task) {
     return task % 17 == 9;
 }
 
-/* Check input and shared data. The result has as many bytes as the shared data's first number says, in
- * pieces. */
+/* Check input and shared data. The shared data's first number is the size of the result. */
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     board *b = state;
     uint64_t size;

@@ -230,8 +230,7 @@ static kilter_status add_spans(kl_known *known, kl_span tasks, kilter_error *err
     return status;
 }
 
-/* Read and check all stored results before any is delivered or a chunk is dealt, so that a damaged record is
- * found first. */
+/* Read and check all stored results before any is delivered, so that a damaged record is found first. */
 static kilter_status find(kl_known *known, const char *path, const kl_trace_call *call, kilter_error *error) {
     kilter_status status = kl_stored_open(path, call, &known->rows, error);
     if (status == KILTER_OK)

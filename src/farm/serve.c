@@ -28,8 +28,7 @@ static void begin_anew(const served *p) {
     _exit(kilter_exit(s->name, &error));
 }
 
-/* Give up a worker that cannot continue. A local one ends and its master replaces it; another starts itself
- * anew. */
+/* Give up a worker that cannot continue. A local one ends and is replaced; another starts itself anew. */
 static void abandon(void *self, const kilter_error *why, bool anew) {
     const served *p = self;
     if (p->settings->join && anew)

@@ -1,5 +1,4 @@
-/* Worker processes that are stopped, told to leave, asked to return tasks while computing, or lose their
- * master. */
+/* Worker processes that are stopped, told to leave, asked to return tasks, or lose their master. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,5 +1,4 @@
-/* Draw which rank had which iterations of a loop over time, a band for each rank, and below it the time of a
- * sweep. */
+/* Draw the iterations of a loop's ranks over time, a band for each rank, and below the time of a sweep. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

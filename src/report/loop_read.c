@@ -38,8 +38,7 @@ static kl_report_rank *rank_of(const kl_report_loop *loop, uint64_t rank) {
     return rank < loop->ranks ? &loop->rank[rank] : NULL;
 }
 
-/* Columns: round, rank, count, done, busy_s, rate_per_s, in the order of writing; the last row of a rank
- * counts. */
+/* Columns: round, rank, count, done, busy_s, rate_per_s, as written; a rank's last row counts. */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_loop *loop = loop_of(r);
     uint64_t number = kl_count_at(row, 0), done = kl_count_at(row, 3);

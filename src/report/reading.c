@@ -133,8 +133,7 @@ kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_er
                    r->db ? sqlite3_errmsg(r->db) : "cannot be opened");
 }
 
-/* Records of format 1 have a separate table of a loop's moves. A temporary view shows them as decisions of
- * the present format. */
+/* Records of format 1 have a separate table of a loop's moves. A temporary view shows them as decisions. */
 static bool show_old_decisions(const kl_reading *r) {
     char sql[1024];
     const bool moves = kl_has_table(r, "move");
@@ -167,8 +166,7 @@ static kilter_status check_format(const kl_reading *r, const char *path, kilter_
     return KILTER_OK;
 }
 
-/* Check the file's last page: SQLite reads missing bytes as zeros. If there is a log, the whole page may be
- * in the log. */
+/* Check the file's last page: SQLite reads missing bytes as zeros. A log may have the whole page. */
 static kilter_status check_last_page(const kl_reading *r, const char *path, kilter_error *error) {
     struct stat info;
     int64_t page_bytes = pragma(r->db, "PRAGMA page_size");

@@ -1,5 +1,4 @@
-/* Every recorded decision is the same when it is made again; missing or changed parts of the record are
- * reported. */
+/* Every recorded decision is the same when it is made again; missing or changed parts are reported. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>

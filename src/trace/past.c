@@ -155,8 +155,7 @@ static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
     return found;
 }
 
-/* Check that earlier results have the same arguments and program, unless the user says that others do not
- * matter. */
+/* Check that earlier results have the same arguments and program, unless the user allows others. */
 static kilter_status check_origin(sqlite3 *db, const char *path, const kl_trace_run_row *run,
                                   kilter_error *error) {
     const char *arguments = run->arguments ? run->arguments : "", *build = run->build ? run->build : "";

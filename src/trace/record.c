@@ -451,8 +451,7 @@ void kl_record_rollback(kl_record *record) {
         exec(record, "ROLLBACK");
 }
 
-/* Merge the log into the file, which needs exclusive access. If a reader remains, the log stays beside the
- * file. */
+/* Merge the log into the file, which needs exclusive access. If a reader remains, the log stays. */
 static void leave_wal(kl_record *record) {
     for (int waited_ms = 0; waited_ms < UNWIND_MS; waited_ms += UNWIND_STEP_MS) {
         int status = exec(record, "PRAGMA journal_mode = DELETE");

@@ -108,8 +108,7 @@ static void *reserve(kl_trace *trace, size_t bytes, size_t bytes_max) {
     return room;
 }
 
-/* Must the data that the field points to be copied, too? A kilter_bytes begins with its pointer, as a text
- * does. */
+/* Must the data that the field points to be copied, too? A kilter_bytes begins with its pointer. */
 static bool is_copied(const kl_row_field *field) {
     bool text = field->bind == KL_BIND_TEXT || field->bind == KL_BIND_HOST;
     return (text || field->bind == KL_BIND_COPY) && kl_is_bound(field);
@@ -141,8 +140,7 @@ static void copy_row(char *to, const kl_row_shape *shape, const void *row, const
     }
 }
 
-/* Return the limit for waiting rows of this kind. Results have none: their giver limits them, and none is
- * dropped. */
+/* Return the limit for waiting rows of this kind. Results are limited elsewhere and never dropped. */
 static size_t most_waiting(kl_row_kind kind) {
     if (kind == KL_ROW_RESULT)
         return SIZE_MAX;
@@ -247,8 +245,7 @@ const char *kl_trace_path(const kl_trace *trace) {
 
 /* ---- the writer's side ---- */
 
-/* Return the real time in `ns`, also when the run's clock is simulated: it only bounds how long rows wait for
- * a batch. */
+/* Return the real time `ns` from now, even if the run's clock is simulated: it bounds how long rows wait. */
 static struct timespec in_ns(long ns) {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);

@@ -22,8 +22,8 @@ enum { KL_RECORD_APPLICATION = 0x4b6c7472, KL_RECORD_FORMAT = 2 };
 typedef struct kl_trace_run_row {
     const char *program, *version, *transport, *policy, *host;
     const char *program_version; /* NULL: "" */
-    /* In a record with results: how the program was started and built. NULL: "". Only the same program
-     * continues the record. */
+    /* In a record with results: how the program was started and built. NULL: "". Only the same continues it.
+     */
     const char *arguments, *build;
     bool anyway; /* not written: a different program may continue the record */
     double began_unix_s;
@@ -116,8 +116,7 @@ void kl_trace_measurement(kl_trace *trace, const kl_trace_measurement_row *row);
 void kl_trace_decision(kl_trace *trace, const kl_trace_moment *when, const kl_decision *decision);
 void kl_trace_failure(kl_trace *trace, const kl_trace_failure_row *row);
 const char *kl_trace_path(const kl_trace *trace); /* return the file's name; NULL for a NULL trace */
-/* Write the remaining rows, mark the run as ended at ended_s, and free the trace. KILTER_ERR_RECORD: rows are
- * missing. */
+/* Write the remaining rows and the run's end, and free the trace. KILTER_ERR_RECORD: rows are missing. */
 kilter_status kl_trace_close(kl_trace *trace, double ended_s, kilter_error *error);
 
 /* --- a loop over ranks: the ranks are its workers --- */
