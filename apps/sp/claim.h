@@ -13,7 +13,8 @@ extern "C" {
 /* Check CLP's answer to the last solve and return it if it holds; otherwise SP_LP_OPTIMAL if that holds (CLP
  * rejects a row without entries whose side is rounding), or else SP_LP_STOPPED. An optimal point keeps all
  * bounds, and the duals prove that none costs less. Infeasible: no point within the columns' bounds reaches a
- * combination of rows. Unbounded: a point, and a direction that keep all bounds and lowers the cost. */
+ * combination of rows. Unbounded: a point and a direction keep all bounds, and the direction lowers the cost.
+ */
 sp_lp_status sp_claim_checked(Clp_Simplex *model, sp_lp_status said);
 
 /* Answer for CLP if its answer did not hold. Infeasible: the sum of what the rows miss is proved to exceed
