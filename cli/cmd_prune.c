@@ -165,8 +165,8 @@ static int prune_all(const request *r, char **folders, int count) {
                r->dry_run ? "would go" : "deleted", kl_bytes_words(t.bytes).text,
                r->dry_run ? "would be freed" : "freed", t.kept);
         if (t.unreadable > 0)
-            printf("%zu file%s left alone because they cannot be read as records; kilter list names %s\n",
-                   t.unreadable, t.unreadable == 1 ? "" : "s", t.unreadable == 1 ? "it" : "them");
+            printf("%zu file%s left alone: not readable as a record; kilter list names %s\n", t.unreadable,
+                   t.unreadable == 1 ? "" : "s", t.unreadable == 1 ? "it" : "them");
     }
     int printed = kl_cmd_printed();
     return code != EXIT_SUCCESS ? code : t.failed > 0 ? EXIT_FAILURE : printed;

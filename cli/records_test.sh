@@ -124,7 +124,7 @@ before=$(there)
 holds out "4 records would go, "
 "$kilter" prune --older 520w >out
 holds out "0 records deleted, 0.0 kB freed; 9 kept"
-holds out "3 files left alone because they cannot be read as records"
+holds out "3 files left alone: not readable as a record"
 "$kilter" prune --keep 1 --program squares >out
 holds out "deleted   cancelled.kilter"
 holds out "deleted   farm.kilter"

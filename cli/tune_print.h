@@ -6,7 +6,7 @@
 
 #include "control/control.h"
 
-void kl_tune_print_text(const kl_control_state *state, FILE *out); /* at most 110 columns, UTF-8 */
+void kl_tune_print_text(const kl_control_state *state, FILE *out); /* at most 110 columns wide, UTF-8 */
 void kl_tune_print_json(const kl_control_state *state, FILE *out); /* one object on one line */
 
 #endif

@@ -38,7 +38,7 @@ static void start_row(size_t n, size_t i, double *r, double *p) {
         r[j] = p[j] = chance(i * n + j);
 }
 
-/* Do all steps without Kilter; return x. */
+/* Do all steps in one process; return x. */
 static void *sequential(const settings *set, size_t n) {
     double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r),
     (*p)[n] = allocate(n, sizeof *p), (*q)[n] = allocate(n, sizeof *q), rr = 0;

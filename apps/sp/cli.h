@@ -57,7 +57,7 @@ typedef struct sp_answer {
     double elapsed_s;
     uint32_t workers;
     const char *decision; /* Kilter's sentence; NULL: none */
-    const char *record;   /* the run record's file; NULL: none */
+    const char *record;   /* path of the run record; NULL: none */
 } sp_answer;
 
 void sp_answer_print(FILE *out, const sp_answer *answer);
@@ -78,7 +78,7 @@ typedef struct sp_solve_answer {
     uint32_t workers;
     uint64_t evaluated,
         found; /* scenarios evaluated for all candidates, and those of them that began from their own basis */
-    const char *record; /* the run record's file; NULL: none */
+    const char *record; /* path of the run record; NULL: none */
 } sp_solve_answer;
 
 void sp_solve_answer_print(FILE *out, const sp_solve_answer *answer);

@@ -2,7 +2,7 @@
  * products a step. The rows are distributed; each rank also has the row before and the row after its own. */
 #include "examples/loop_program.h"
 
-/* A·u in row i, of the five-point Laplacian with a rim of 0. */
+/* Compute row i of A·u, with the five-point Laplacian and boundary value 0. */
 static void apply(size_t n, size_t i, const double *up, const double *u, const double *down, double *out) {
     for (size_t j = 0; j < n; j++)
         out[j] = 4 * u[j] - (i > 0 ? up[j] : 0) - (i + 1 < n ? down[j] : 0) - (j > 0 ? u[j - 1] : 0) -
@@ -16,7 +16,7 @@ static double dot(size_t n, const double *a, const double *b) {
     return sum;
 }
 
-/* One row of a step along the direction p: the solution and what is left of the right-hand side. */
+/* Step along the direction p in one row: update the solution and the residual. */
 static double go(size_t n, double alpha, const double *p, const double *q, double *x, double *r) {
     for (size_t j = 0; j < n; j++) {
         x[j] += alpha * p[j];
@@ -35,7 +35,7 @@ static void start_row(size_t n, size_t i, double *r, double *p) {
         r[j] = p[j] = chance(i * n + j);
 }
 
-/* All steps one after the other; returns x. */
+/* Do all steps in one process; return x. */
 static void *sequential(const settings *set, size_t n) {
     double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r),
     (*p)[n] = allocate(n, sizeof *p), (*q)[n] = allocate(n, sizeof *q), rr = 0;
@@ -61,13 +61,13 @@ static void *sequential(const settings *set, size_t n) {
     return x;
 }
 
-/* Sums are rounded in another order than the sequential program's. */
+/* Compare up to rounding, because sums are added in another order than in the sequential program. */
 static bool is_near(size_t count, const double *a, const double *b) {
     double most = 0;
     for (size_t i = 0; b && i < count; i++)
         most = fmax(most, fabs(b[i]));
     for (size_t i = 0; b && i < count; i++)
-        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* nor is what is no number */
+        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* also false for NaN */
             return false;
     return true;
 }

@@ -6,7 +6,7 @@ static void start_row(size_t n, size_t i, double *a) {
         a[j] = chance(i * n + j);
 }
 
-/* Columns add up to about 1, so that A stays of the same size. */
+/* The columns' sums are about 1, so that A keeps its size. */
 static void start_b(size_t n, double b[n][n]) {
     for (size_t k = 0; k < n; k++)
         for (size_t j = 0; j < n; j++)

@@ -4,13 +4,13 @@
 
 static const double SPEED2 = 0.25; /* (wave speed × time step / distance of points)² */
 
-/* A point now and a step before; which is which changes with each step. */
+/* A point has two values, of this step and of the last; their roles alternate from step to step. */
 static void start_row(size_t n, size_t i, double u[n][2]) {
     for (size_t j = 0; j < n; j++)
         u[j][0] = u[j][1] = i > 0 && i + 1 < n && j > 0 && j + 1 < n ? chance(i * n + j) : 0;
 }
 
-/* Row i, a step on: what was a step before becomes what comes. */
+/* Advance row i by a step: the new value replaces the last step's. */
 static void advance(size_t n, int step, double up[n][2], double u[n][2], double down[n][2]) {
     int now = step % 2, next = 1 - now;
     for (size_t j = 1; j + 1 < n; j++) {
