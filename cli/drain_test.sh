@@ -34,16 +34,16 @@ expect 2 "there is no worker 3" "$kilter" drain "$record" 0 3
 expect 2 "no worker on host 'nowhere'" "$kilter" drain "$record" --host nowhere
 expect 2 "nobody else would stay" "$kilter" drain "$record" 2 1 0
 expect 2 "nobody else would stay" "$kilter" drain --host "$(hostname)" "$record"
-shows "^workers  *3 at work, 0 resting; all" || fail "somebody left after a refusal: $(cat out)"
+shows "^workers  *3 at work, 0 resting; all" || fail "a worker left after a refused request: $(cat out)"
 
 # --- one of three: during its task it is leaving, then it is gone
-"$kilter" drain "$record" 1 >out || fail "draining worker 1"
-grep -qx "worker 1 leaves, when its task is done; 2 stay" out || fail "the answer: $(cat out)"
-shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "not leaving: $("$kilter" tune --once "$record")"
-shows "^ *1  *leaving" || fail "not leaving in the table: $("$kilter" tune --once "$record")"
+"$kilter" drain "$record" 1 >out || fail "kilter drain failed for worker 1"
+grep -qx "worker 1 leaves, when its task is done; 2 stay" out || fail "drain prints another answer: $(cat out)"
+shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "the worker is not leaving: $("$kilter" tune --once "$record")"
+shows "^ *1  *leaving" || fail "the table does not show the worker as leaving: $("$kilter" tune --once "$record")"
 "$kilter" tune --once --json "$record" | grep -q '"leaving":1,.*"worker":1,"activity":"leaving"' || fail "JSON"
 [ "$("$kilter" drain --json "$record" 1)" = '{"answer":"worker 1 already leaves, when its task is done; 2 stay"}' ] ||
-    fail "the answer in JSON"
+    fail "drain prints another answer as JSON"
 rm "$stop.hold"
 until_so shows "^workers  *2 at work, 0 resting; all"
 
@@ -52,22 +52,22 @@ iteration() { "$kilter" tune --once --json "$record" | sed 's/.*"run":\([0-9]*\)
 later() { [ "$(iteration)" -gt $((began + 20)) ]; }
 began=$(iteration)
 until_so later
-shows "^workers  *2 at work, 0 resting; all" || fail "it was replaced"
+shows "^workers  *2 at work, 0 resting; all" || fail "the released worker was replaced"
 expect 2 "there is no worker 1" "$kilter" drain "$record" 1
 expect 2 "nobody else would stay" "$kilter" drain "$record" 0 2
-"$kilter" drain "$record" 2 | grep -q "; 1 stays$" || fail "the second one"
+"$kilter" drain "$record" 2 | grep -q "; 1 stays$" || fail "the second worker cannot be released"
 until_so shows "^workers  *1 at work, 0 resting; all"
 expect 2 "nobody else would stay: name fewer, or give --all" "$kilter" drain "$record" 0
 : >"$stop"
-wait $pid || fail "the farm: $(cat farm.err)"
+wait $pid || fail "the farm failed: $(cat farm.err)"
 expect 2 "the farm has ended" "$kilter" drain "$record" 0
 if command -v sqlite3 >/dev/null; then
-    [ "$(sqlite3 "$record" "SELECT count(*) FROM worker")" = 3 ] || fail "more workers than three were there"
+    [ "$(sqlite3 "$record" "SELECT count(*) FROM worker")" = 3 ] || fail "the record has more than three workers"
     [ "$(sqlite3 "$record" "SELECT sum(hi - lo) = (SELECT sum(tasks) FROM iteration) FROM chunk")" = 1 ] ||
         fail "tasks were lost, or counted twice"
-    [ "$(sqlite3 "$record" "SELECT count(*) FROM chunk WHERE lost")" = 0 ] || fail "what had been begun was lost"
+    [ "$(sqlite3 "$record" "SELECT count(*) FROM chunk WHERE lost")" = 0 ] || fail "a task that had begun was lost"
     [ "$(sqlite3 "$record" "SELECT group_concat(worker) FROM worker WHERE why = 'was drained: sent home by hand'")" = \
-        "1,2" ] || fail "the record does not say who was sent home"
+        "1,2" ] || fail "the record does not name the released workers"
 else
     echo "no sqlite3 here: the record was not looked at"
 fi
@@ -78,8 +78,8 @@ until_so shows "^workers  *2 at work"
 "$kilter" drain --all "$record" | grep -q "^2 workers leave, .*; nobody stays: .* cannot be finished$" || fail "--all"
 got=0
 wait $pid || got=$?
-[ $got = 1 ] || fail "a farm that has nobody: exit code $got"
-grep -q "no worker is left" farm.err || fail "a farm that has nobody: $(cat farm.err)"
+[ $got = 1 ] || fail "a farm without workers ends with exit code $got"
+grep -q "no worker is left" farm.err || fail "a farm without workers prints: $(cat farm.err)"
 
 # --- if others may join, the run waits for them
 port() { sed -n 's/.*--join \(tcp:[^ ]*\).*/\1/p' farm.err; }
@@ -97,14 +97,14 @@ until_so grep -q -- "--join" farm.err
 join
 until_so shows "^workers  *1 at work"
 expect 2 "nobody else would stay: let others join before" "$kilter" drain "$record" 0
-"$kilter" drain "$record" 0 --all | grep -q "; nobody stays: the farm waits for others to join$" || fail "the last one"
-wait $worker || fail "a worker that was sent home: exit code $?: $(cat join.err)"
+"$kilter" drain "$record" 0 --all | grep -q "; nobody stays: the farm waits for others to join$" || fail "the last worker cannot be released"
+wait $worker || fail "a released worker ends with exit code $?: $(cat join.err)"
 until_so shows "^workers  *0 at work"
 join
 until_so shows "^workers  *1 at work"
 : >"$stop"
-wait $pid || fail "the farm that waited: $(cat farm.err)"
-wait $worker || fail "the second worker: $(cat join.err)"
+wait $pid || fail "the farm that waited failed: $(cat farm.err)"
+wait $worker || fail "the second worker failed: $(cat join.err)"
 
 # --- workers that are threads
 start inproc --workers 3 --transport inproc
@@ -112,7 +112,7 @@ until_so shows "^workers  *3 at work"
 "$kilter" drain "$record" 0 2 | grep -q "^2 workers leave, .*; 1 stays$" || fail "threads"
 until_so shows "^workers  *1 at work, 0 resting; all"
 : >"$stop"
-wait $pid || fail "the farm of threads: $(cat farm.err)"
+wait $pid || fail "the farm with threads failed: $(cat farm.err)"
 
 # --- others
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
@@ -122,7 +122,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     expect 2 "another user's, and only its owner may attach" \
         setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" drain "$record" 0
     : >"$stop"
-    wait $pid || fail "the farm of another user: $(cat farm.err)"
+    wait $pid || fail "the farm of another user failed: $(cat farm.err)"
 else
     echo "not root, or no setpriv here: that others are refused was not tried"
 fi

@@ -25,5 +25,5 @@ for platform in 16x1 8x1,8x0.25 1x0.1,15x1 '4x1@osc(100ms,50ms),4x0.5;master=1' 
         $1 != $3 || NF != 4 { print platform ": the engines played other policies: " $0; bad = 1; next }
         { off = $4 / $2 - 1; printf "%-36s %-7s %9.6f s %+.2f %%\n", platform, $1, $2, 100 * off }
         off > most || off < -most { bad = 1 }
-        END { exit bad }' || { echo "FAILED: more than $most off" >&2; exit 1; }
+        END { exit bad }' || { echo "FAILED: the means differ by more than $most" >&2; exit 1; }
 done

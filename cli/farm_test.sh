@@ -18,7 +18,7 @@ until_so() {
     tries=0
     until "$@" >out 2>err; do
         tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "never so: $*: $(cat err)"
+        [ $tries -lt 600 ] || fail "the condition never held: $*: $(cat err)"
         sleep 0.1
     done
 }

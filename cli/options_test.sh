@@ -29,7 +29,7 @@ done
 for command in $commands; do
     [ "$("$kilter" "$command" --help | wc -L)" -le 90 ] || fail "help of $command is too wide"
 done
-! LC_ALL=C "$kilter" predict --help | sed 's/…//g' | grep -q '[^ -~]' || fail "symbols in the help of predict"
+! LC_ALL=C "$kilter" predict --help | sed 's/…//g' | grep -q '[^ -~]' || fail "the help of predict contains symbols"
 
 # --- one slip: a letter left out or changed
 for command in $commands; do
@@ -127,8 +127,8 @@ for shell in bash zsh fish; do
         echo "$shell is not installed: completion in $shell was not tested"
         continue
     fi
-    $shell ask.$shell "$here/completion" >out || fail "completion in $shell"
+    $shell ask.$shell "$here/completion" >out || fail "completion does not work in $shell"
     sed 's/^--engine=//' out >answers
     printf '%s\n' report --failed events one.kilter --bind | same answers - "completion in $shell"
 done
-left_nothing || fail "files are left: $(ls -A "$TMPDIR")"
+left_nothing || fail "files are left behind: $(ls -A "$TMPDIR")"

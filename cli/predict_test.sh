@@ -29,7 +29,7 @@ grep -q '^40 *81.1024 .*fastest' example.out || fail "T_t(40)"
 same "$here/golden/predict.json" example.json "the paper's example as JSON"
 if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 :memory: "SELECT json_extract(readfile('example.json'), '$.asynchronous.best.workers')")" = 23 ] ||
-        fail "no JSON: $(cat example.json)"
+        fail "the output is not JSON: $(cat example.json)"
 fi
 
 # from a record: given values replace recorded ones; several rounds are closer than one
@@ -44,10 +44,10 @@ holds given.out '0.00 s of the master alone (given)'
 # other workers
 "$kilter" predict --verbose $example --speeds 2x0.5,1 >speeds.out
 holds speeds.out '3, the fastest first, together 2 times as fast as one'
-grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers that are two: $(cat speeds.out)"
+grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers with the speed of two: another time: $(cat speeds.out)"
 "$kilter" predict --verbose finished.kilter --hosts finished.kilter >hosts.out
 holds hosts.out '(--hosts, relative to'
-grep -q '^2 *2.00 *9.8751' hosts.out || fail "its own workers: $(cat hosts.out)"
+grep -q '^2 *2.00 *9.8751' hosts.out || fail "other times on the record's own workers: $(cat hosts.out)"
 "$kilter" predict --verbose $example --hosts finished.kilter >foreign.out
 holds foreign.out '(--hosts, relative to their own mean'
 
@@ -56,11 +56,11 @@ atr="--work-s 321.5 --tasks 400 --master-s 2.709615384615385 --speeds 50x1 --ite
 "$kilter" predict --verbose $atr >program.out
 holds program.out '4 min 04 s for 26 iterations on 50 workers, 50 of them used'
 "$kilter" predict --json $atr | grep -q '"program":{"iterations":26,"workers":50,"workers_used":50,"total_s":244.0' ||
-    fail "the program as JSON"
+    fail "the program's JSON is wrong"
 "$kilter" predict --verbose --work-s 10 --tasks 10 --speeds 5x2,0.1 --iterations 9 >slow.out
 holds slow.out '10.00 s for 9 iterations on 6 workers, 5 of them used'
 "$kilter" predict --verbose --iterations 5 finished.kilter >recorded.out
-grep -q "the record's own . runs: .* measured, .* predicted (" recorded.out || fail "no outcome: $(cat recorded.out)"
+grep -q "the record's own . runs: .* measured, .* predicted (" recorded.out || fail "the output has no outcome: $(cat recorded.out)"
 expect 2 "the number of tasks of each is not known" "$kilter" predict --work-s 1 --iterations 3
 expect 2 "--iterations: '0' is not a whole number from 1 to" "$kilter" predict --work-s 1 --iterations 0
 
@@ -68,7 +68,7 @@ expect 2 "--iterations: '0' is not a whole number from 1 to" "$kilter" predict -
 "$kilter" predict --plot a.svg finished.kilter >/dev/null
 holds a.svg 'squares, run 2: useful number of workers'
 holds a.svg '>measured<'
-[ "$(grep -c '</svg>' a.svg)" = 1 ] || fail "no picture"
+[ "$(grep -c '</svg>' a.svg)" = 1 ] || fail "no picture was drawn"
 "$kilter" predict $example --plot=b.svg >/dev/null
 holds b.svg '>lowest index: 23<'
 holds b.svg '>lowest time: 40<'
@@ -77,11 +77,11 @@ holds b.svg '>capability of the master: 41<'
 # a sentence first, and no symbols unless asked for
 "$kilter" predict $example >plain.out
 [ "$(head -1 plain.out)" = "Up to 23 workers pay: the run then takes 93.7 ms; it is fastest with 40: 81.1 ms." ] ||
-    fail "the first sentence: $(head -1 plain.out)"
-grep -q '^ *23 *93.7433 *74.2  pays best$' plain.out || fail "the plain table: $(cat plain.out)"
+    fail "another first sentence: $(head -1 plain.out)"
+grep -q '^ *23 *93.7433 *74.2  pays best$' plain.out || fail "another plain table: $(cat plain.out)"
 "$kilter" predict finished.kilter >plain2.out
-head -1 plain2.out | grep -q '^With 16 workers the run takes 8.16 s (90 % interval: ' || fail "the first sentence: $(head -1 plain2.out)"
-! grep -E 'T_c|T_t|l_m|m_o|P_i|λ|α' plain.out plain2.out || fail "symbols in an answer that was not verbose"
+head -1 plain2.out | grep -q '^With 16 workers the run takes 8.16 s (90 % interval: ' || fail "another first sentence: $(head -1 plain2.out)"
+! grep -E 'T_c|T_t|l_m|m_o|P_i|λ|α' plain.out plain2.out || fail "the output has symbols without --verbose"
 
 # invalid requests
 expect 2 "--work-s: '-1' is not a number of seconds above 0" "$kilter" predict --work-s -1
@@ -123,7 +123,7 @@ expect 2 "'missing.kilter': No such file" "$kilter" predict --work-s 1 --hosts m
 expect 2 "there is no run 9 in it" "$kilter" predict --run 9 finished.kilter
 "$writer" killed killed.kilter
 "$kilter" predict --verbose killed.kilter >cut.out
-grep -q "^part .*the run was cut off, or still goes on: 120 of its 120 tasks were done" cut.out || fail "killed: $(cat cut.out)"
+grep -q "^part .*the run was cut off, or still goes on: 120 of its 120 tasks were done" cut.out || fail "other output for a killed run: $(cat cut.out)"
 "$kilter" predict --verbose --run 0 killed.kilter | same cut.out - "the same run, named"
 
 # a cancelled run: the tasks that were done represent the others
@@ -134,16 +134,16 @@ holds cut.out '4.00 s to compute, on one worker'
 holds cut.out '2880 bytes in messages'
 holds cut.out '120 tasks (tasks of the run)'
 holds cut.out '33.3 ms a task'
-! grep -q "^measured" cut.out || fail "a run that was cut short as measured"
+! grep -q "^measured" cut.out || fail "a cancelled run is printed as a measured one"
 "$kilter" predict --json cancelled.kilter | grep -qF '"cut":{"status":"cancelled","tasks_done":90,"tasks":120}' ||
-    fail "cut as JSON"
+    fail "the JSON does not show that the run was cut off"
 "$kilter" predict --verbose --iterations 3 --hosts cancelled.kilter cancelled.kilter >cut.out
 holds cut.out 'together 2 times as fast'
 "$writer" later cancelled-later.kilter # one that is done before it is taken
 "$kilter" predict --verbose cancelled-later.kilter >whole.out
 holds whole.out 'cancelled-later.kilter, run 0 of'
-! grep -q "^part" whole.out || fail "a whole run as a part"
-"$kilter" predict --verbose --run 1 cancelled-later.kilter | grep -q "^part" || fail "a part as a whole run"
+! grep -q "^part" whole.out || fail "a whole run is printed as a part"
+"$kilter" predict --verbose --run 1 cancelled-later.kilter | grep -q "^part" || fail "a part is printed as a whole run"
 "$writer" empty empty.kilter
 expect 2 "'empty.kilter': no task in it is done" "$kilter" predict empty.kilter
 head -c 5000 finished.kilter >cut.kilter
@@ -154,7 +154,7 @@ expect 1 "nowhere/a.svg': No such file" "$kilter" predict $example --plot nowher
 # without FILE: the newest record
 mkdir -p home/.local/state/kilter
 cp finished.kilter home/.local/state/kilter/
-"$kilter" predict 2>err | grep -q "home/.local/state/kilter/finished.kilter, run 2" || fail "not the newest record"
-grep -q "^kilter: $place/home/.local/state/kilter/finished.kilter: the newest record of all" err || fail "not named: $(cat err)"
+"$kilter" predict 2>err | grep -q "home/.local/state/kilter/finished.kilter, run 2" || fail "predict did not take the newest record"
+grep -q "^kilter: $place/home/.local/state/kilter/finished.kilter: the newest record of all" err || fail "the record is not named: $(cat err)"
 
-"$kilter" help predict | grep -q '^usage: kilter predict' || fail "help predict"
+"$kilter" help predict | grep -q '^usage: kilter predict' || fail "kilter help predict prints something else"

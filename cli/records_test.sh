@@ -29,8 +29,8 @@ is_there() {
 # --- no record, no folder
 "$kilter" list >out
 holds out "0 records, 0.0 kB, in $state"
-[ "$("$kilter" list --json)" = '{"records":[]}' ] || fail "none as JSON"
-"$kilter" prune --keep 1 | grep -q "^0 records deleted" || fail "pruned what is not there"
+[ "$("$kilter" list --json)" = '{"records":[]}' ] || fail "the JSON of no records is wrong"
+"$kilter" prune --keep 1 | grep -q "^0 records deleted" || fail "prune deleted records that do not exist"
 expect 2 "No such file" "$kilter" list "$place/nowhere"
 expect 2 "No such file" "$kilter" prune --keep 1 "$place/nowhere"
 expect 2 "unknown option '--frob'" "$kilter" list --frob
@@ -81,7 +81,7 @@ mkdir other
 cp "$state/loop.kilter" other
 "$kilter" list "$state" other >both
 holds both "1 record, "
-"$kilter" list other/nowhere other >both 2>err && fail "a folder that is not there"
+"$kilter" list other/nowhere other >both 2>err && fail "list succeeds for a missing folder"
 holds both "loop.kilter"
 holds err "other/nowhere"
 
@@ -89,13 +89,13 @@ escape=$(printf '\033')
 cp "$state/loop.kilter" "other/x$escape[31m.kilter"
 "$kilter" prune --keep 0 --dry-run other >both
 holds both 'x?[31m.kilter'
-grep -q "$escape" both && fail "a name reaches the terminal as it is"
+grep -q "$escape" both && fail "a name is printed with control characters"
 rm other/x*
 
 # --- the choice of a record: this folder's, the program's, the newest
 "$kilter" report 2>err | holds /dev/stdin "cancelled.kilter"
 holds err "kilter: $state/cancelled.kilter: the newest record of this folder's programs"
-(cd other && "$kilter" report --json 2>err | grep -q '"record":"[^"]*/finished.kilter"') || fail "not the newest of all"
+(cd other && "$kilter" report --json 2>err | grep -q '"record":"[^"]*/finished.kilter"') || fail "the record is not the newest of all"
 holds other/err "kilter: $state/finished.kilter: the newest record of all"
 "$kilter" report --program cubes 2>err | holds /dev/stdin "killed.kilter"
 holds err "kilter: $state/killed.kilter: the newest record of this program"
@@ -139,7 +139,7 @@ is_there cut.kilter empty.kilter ended_loop.kilter farm.key finished.kilter junk
 freed=$(cat "$state"/killed.kilter* "$state/empty.kilter" "$state/ended_loop.kilter" "$state/finished.kilter" | wc -c)
 "$kilter" prune --keep 0 >out
 holds out "4 records deleted, $(awk -v bytes="$freed" 'BEGIN { printf "%.0f kB", bytes / 1000 }') freed; 1 kept"
-[ -z "$(ls "$state" | grep "killed")" ] || fail "a log is left: $(ls "$state")"
+[ -z "$(ls "$state" | grep "killed")" ] || fail "a log is left behind: $(ls "$state")"
 is_there cut.kilter farm.key junk.kilter new.kilter resumed.kilter
 "$kilter" prune --keep 0 --results >out
 is_there cut.kilter farm.key junk.kilter new.kilter
@@ -157,7 +157,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 0500 closed
     got=0
     setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" prune --keep 0 closed >out 2>err || got=$?
-    [ $got = 1 ] || fail "a closed folder: exit code $got"
+    [ $got = 1 ] || fail "prune in a closed folder ends with exit code $got"
     holds err "deleting 'closed/a.kilter': Permission denied"
     holds out "0 records deleted, "
     chown 65533 closed/a.kilter
@@ -174,18 +174,18 @@ start own/running --workers 2
 export KILTER_RECORD_DIR=$place/own
 touch own/loop.kilter
 "$kilter" list >list
-grep -q " running .* running.kilter$" list || fail "not running: $(cat list)"
-(cd other && "$kilter" tune --once 2>err) | grep -q "^farm " || fail "the running one was not found: $(cat other/err)"
+grep -q " running .* running.kilter$" list || fail "the list does not show a running record: $(cat list)"
+(cd other && "$kilter" tune --once 2>err) | grep -q "^farm " || fail "tune did not find the running record: $(cat other/err)"
 "$kilter" prune --keep 0 --results >out
 holds out "kept      running.kilter: it is being written"
 holds out "1 record deleted, "
-[ -e own/running.kilter ] || fail "what is being written was deleted"
+[ -e own/running.kilter ] || fail "a record that is being written was deleted"
 until_so "$kilter" predict own/running.kilter
 kill -9 $pid
 wait $pid 2>/dev/null || :
 until_so left_nothing
-"$kilter" list | grep -q " cut off .* running.kilter$" || fail "not cut off: $("$kilter" list)"
-"$kilter" predict own/running.kilter >out || fail "no prediction from it"
+"$kilter" list | grep -q " cut off .* running.kilter$" || fail "the list does not show a cut-off record: $("$kilter" list)"
+"$kilter" predict own/running.kilter >out || fail "predict cannot use the cut-off record"
 unset KILTER_RECORD_DIR
 
 # --- the default name is in that folder; a name used twice gets a number, with a message
@@ -204,8 +204,8 @@ lacks one.err "exists"
 # --- a request to end cancels the run, and the record shows it
 kill -TERM $pid # the shell has SIGINT ignored in what it starts in the background
 wait $pid || :
-"$kilter" predict "$place/twice-2.kilter" >out || fail "no prediction from it"
-"$kilter" list "$place" | grep -q " cancelled .* twice-2.kilter$" || fail "not cancelled: $("$kilter" list "$place")"
+"$kilter" predict "$place/twice-2.kilter" >out || fail "predict cannot use the cancelled record"
+"$kilter" list "$place" | grep -q " cancelled .* twice-2.kilter$" || fail "the list does not show a cancelled record: $("$kilter" list "$place")"
 
 # --- two concurrent prunes delete each record once
 mkdir many
@@ -216,6 +216,6 @@ done
 "$kilter" prune --keep 0 many >one &
 pruner=$!
 "$kilter" prune --keep 0 many >two
-wait $pruner || fail "one of two pruners"
-[ -z "$(ls many)" ] || fail "left: $(ls many)"
-[ "$(cat one two | grep "^deleted" | sort | uniq -c | awk '$1 > 1' | wc -l)" = 0 ] || fail "twice: $(cat one two)"
+wait $pruner || fail "one of two concurrent prunes failed"
+[ -z "$(ls many)" ] || fail "records are left: $(ls many)"
+[ "$(cat one two | grep "^deleted" | sort | uniq -c | awk '$1 > 1' | wc -l)" = 0 ] || fail "a record was deleted twice: $(cat one two)"

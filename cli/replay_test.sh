@@ -79,7 +79,7 @@ expect 2 "--what-if: 'gss' is not policy=NAME" "$kilter" replay --what-if gss si
 expect 2 "policy 'none'" "$kilter" replay --what-if policy=none sim-gss.kilter
 [ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "no completion of --what-if"
 
-[ "$("$kilter" replay empty.kilter)" = "no decisions" ] || fail "decisions out of nothing"
+[ "$("$kilter" replay empty.kilter)" = "no decisions" ] || fail "an empty record has decisions"
 expect 2 "no decision was made by this time" "$kilter" replay --at 0.5 finished.kilter
 expect 2 "no decision was made by this time" "$kilter" replay --at 9 empty.kilter
 expect 2 "there is no decision 9999" "$kilter" replay --decision 9999 finished.kilter

@@ -21,33 +21,33 @@ done
 "$kilter" report --json finished.kilter >finished.json
 same "$here/golden/finished.json" finished.json "kilter report --json"
 "$kilter" report --json -- killed.kilter >killed.json
-grep -q '"ended":false,"ended_s":null' killed.json || fail "a killed run that ended: $(cat killed.json)"
+grep -q '"ended":false,"ended_s":null' killed.json || fail "a killed run is printed as ended: $(cat killed.json)"
 
 # failed tasks, with each attempt
 "$kilter" report --failed finished.kilter >failed.out
-grep -q '^task 31 *run 1, attempt 1, at worker 1 on ada, after 500 ms: worker 1 (process 102 on ada) was killed' failed.out || fail "not the first attempt: $(cat failed.out)"
-grep -q '^task 31 *run 1, attempt 2, at worker 0 on ada, after 750 ms: no luck' failed.out || fail "not the second attempt: $(cat failed.out)"
-! grep -q 'task 40' failed.out || fail "a task that did not fail: $(cat failed.out)"
+grep -q '^task 31 *run 1, attempt 1, at worker 1 on ada, after 500 ms: worker 1 (process 102 on ada) was killed' failed.out || fail "the first attempt is missing: $(cat failed.out)"
+grep -q '^task 31 *run 1, attempt 2, at worker 0 on ada, after 750 ms: no luck' failed.out || fail "the second attempt is missing: $(cat failed.out)"
+! grep -q 'task 40' failed.out || fail "a task that did not fail is printed: $(cat failed.out)"
 "$kilter" report --failed --json finished.kilter >failed.json
-grep -q '^\[{"run":1,"task":31,"attempt":1,"worker":1,"host":"ada","at_s":0.5,"lost":true,"code":null,"signal":9,' failed.json || fail "JSON: $(cat failed.json)"
-[ "$("$kilter" report --failed many.kilter)" = "no task failed" ] || fail "a failure out of nothing"
+grep -q '^\[{"run":1,"task":31,"attempt":1,"worker":1,"host":"ada","at_s":0.5,"lost":true,"code":null,"signal":9,' failed.json || fail "the JSON of failures is wrong: $(cat failed.json)"
+[ "$("$kilter" report --failed many.kilter)" = "no task failed" ] || fail "a record without failures has one"
 expect 2 "cannot be combined" "$kilter" report --failed --gantt x.svg finished.kilter
 
 # the picture: of all runs, of one, and an error if there is nothing to draw
 "$kilter" report --gantt all.svg finished.kilter
-[ "$(grep -c '</svg>' all.svg)" = 1 ] || fail "no picture"
-grep -q '>runs 0 to 2: 36 chunks on 3 workers' all.svg || fail "not all runs: $(cat all.svg)"
+[ "$(grep -c '</svg>' all.svg)" = 1 ] || fail "no picture was drawn"
+grep -q '>runs 0 to 2: 36 chunks on 3 workers' all.svg || fail "the picture lacks runs: $(cat all.svg)"
 "$kilter" report --gantt=one.svg --run=1 finished.kilter
-grep -q '>run 1: 12 chunks' one.svg || fail "not run 1"
+grep -q '>run 1: 12 chunks' one.svg || fail "the picture does not show run 1"
 "$kilter" report --gantt killed.svg killed.kilter
-grep -q 'did not end' killed.svg || fail "a killed run that ended"
+grep -q 'did not end' killed.svg || fail "the picture shows a killed run as ended"
 expect 2 "no tasks were dealt" "$kilter" report --gantt none.svg empty.kilter
-[ ! -e none.svg ] || fail "an empty picture"
+[ ! -e none.svg ] || fail "an empty picture was written"
 expect 2 "there is no run 7" "$kilter" report --gantt none.svg --run 7 finished.kilter
 expect 1 "nowhere/a.svg': No such file" "$kilter" report --gantt nowhere/a.svg finished.kilter
 "$kilter" report --gantt - finished.kilter >dash.svg
-cmp -s all.svg dash.svg || fail "the picture on the standard output is another one"
-[ ! -e ./- ] || fail "there is a file called -"
+cmp -s all.svg dash.svg || fail "the picture on the standard output differs"
+[ ! -e ./- ] || fail "a file named - was written"
 expect 2 "--gantt wants a value" "$kilter" report --gantt
 expect 2 "--gantt is given twice" "$kilter" report --gantt a.svg --gantt b.svg finished.kilter
 expect 2 "--run is given twice" "$kilter" report --gantt a.svg --run 1 --run 2 finished.kilter
@@ -60,11 +60,11 @@ expect 2 "--json and --gantt cannot be combined" "$kilter" report --json --gantt
 same "$here/golden/loop.json" loop.json "kilter report --json of a loop"
 for kind in loop killed_loop; do
     "$kilter" report --gantt $kind.svg $kind.kilter
-    [ "$(grep -c 'class="c[01]" d=' $kind.svg)" = 2 ] || fail "not a band for each rank: $(cat $kind.svg)"
+    [ "$(grep -c 'class="c[01]" d=' $kind.svg)" = 2 ] || fail "not every rank has a band: $(cat $kind.svg)"
 done
-grep -q '>redblack: 60 iterations on 2 ranks, 1 move<' loop.svg || fail "the title: $(cat loop.svg)"
-[ "$(grep -c '<path class="refused"' loop.svg)" = 2 ] || fail "no refusal beside the legend's: $(cat loop.svg)"
-grep -q 'it did not end' killed_loop.svg || fail "a killed loop that ended"
+grep -q '>redblack: 60 iterations on 2 ranks, 1 move<' loop.svg || fail "another title: $(cat loop.svg)"
+[ "$(grep -c '<path class="refused"' loop.svg)" = 2 ] || fail "the picture shows no refused move: $(cat loop.svg)"
+grep -q 'it did not end' killed_loop.svg || fail "a killed loop is shown as ended"
 expect 2 "has no runs" "$kilter" report --gantt none.svg --run 0 loop.kilter
 expect 2 "record of a distributed loop" "$kilter" predict loop.kilter
 
@@ -82,7 +82,7 @@ expect 2 "not a run record" "$kilter" report "$doc"
 head -c 5000 finished.kilter >cut.kilter
 expect 2 "'cut.kilter': it is damaged or cut" "$kilter" report cut.kilter
 "$kilter" report finished.kilter >/dev/full 2>err && fail "a full disk went unnoticed"
-grep -q "No space left" err || fail "a full disk: $(cat err)"
+grep -q "No space left" err || fail "another error on a full disk: $(cat err)"
 
 # help
 "$kilter" --version | grep -Eq '^kilter [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version"
@@ -105,20 +105,20 @@ cp many.kilter own/newest.other
 touch -d 2020-01-01 own/a.kilter
 touch -d 2019-01-01 own/b.kilter
 export KILTER_RECORD_DIR=$place/own
-"$kilter" report | grep -q "own/a.kilter" || fail "not the newest"
+"$kilter" report | grep -q "own/a.kilter" || fail "report did not take the newest record"
 touch -d 2020-01-01 own/b.kilter
-"$kilter" report | grep -q "own/b.kilter" || fail "of two alike, not the last by name"
+"$kilter" report | grep -q "own/b.kilter" || fail "of two equally new records, report did not take the last name"
 cp killed.kilter own/0.kilter
 cp killed.kilter-wal own/0.kilter-wal
 touch -d 2018-01-01 own/0.kilter
-"$kilter" report | grep -q "own/0.kilter" || fail "not the one being written"
+"$kilter" report | grep -q "own/0.kilter" || fail "report did not take the record that is being written"
 expect 2 "it cannot be reached" "$kilter" tune --once killed_loop.kilter
-env -u HOME -u KILTER_RECORD_DIR "$kilter" report 2>err && fail "a report from nowhere"
-grep -q "name the file" err || fail "from nowhere: $(cat err)"
+env -u HOME -u KILTER_RECORD_DIR "$kilter" report 2>err && fail "report printed something without a record"
+grep -q "name the file" err || fail "another error without a record: $(cat err)"
 
 # the page names every column, and its queries work
 if command -v sqlite3 >/dev/null; then
-    [ "$(sqlite3 finished.kilter "SELECT count(*) FROM sqlite_schema WHERE name = 'loop'")" = 0 ] || fail "a farm has loops"
+    [ "$(sqlite3 finished.kilter "SELECT count(*) FROM sqlite_schema WHERE name = 'loop'")" = 0 ] || fail "a farm's record has loop tables"
     sqlite3 loop.kilter "SELECT name FROM sqlite_schema WHERE type = 'table'" >tables
     while read -r table; do
         grep -q "^\*\*$table\*\*" "$doc" || fail "docs/reference/record.md lacks table $table"

@@ -47,18 +47,18 @@ begin two --host a:2 --host nowhere --host b:1
 until_so shows "^workers  *3 at work"
 until_so grep -q "^kilter run: nowhere cannot be reached" run.err
 ps -eo args >list
-! grep -q "worker-secret" list || fail "the key in a list of processes"
+! grep -q "worker-secret" list || fail "the key is in a list of processes"
 grep -alF "two's stop" /proc/[0-9]*/cmdline 2>/dev/null >list || :
 while read -r file; do
-    ! tr '\0' '\n' 2>/dev/null <"${file%cmdline}environ" | grep -q "worker-secret" || fail "the key in an environment"
+    ! tr '\0' '\n' 2>/dev/null <"${file%cmdline}environ" | grep -q "worker-secret" || fail "the key is in an environment"
 done <list
-! grep -q "worker-secret" "$record"* || fail "the key in the record"
+! grep -q "worker-secret" "$record"* || fail "the key is in the record"
 : >"$stop"
 code=0
 wait $pid || code=$?
 [ $code = 0 ] || fail "exit code $code: $(cat run.err)"
-! grep -v "^kilter run: nowhere cannot be reached\|^no such host" run.err || fail "said after a good run: $(cat run.err)"
-[ "$(sort reached | tr '\n' ' ')" = "a b nowhere " ] || fail "reached $(cat reached)"
+! grep -v "^kilter run: nowhere cannot be reached\|^no such host" run.err || fail "a successful run prints: $(cat run.err)"
+[ "$(sort reached | tr '\n' ' ')" = "a b nowhere " ] || fail "other hosts were reached: $(cat reached)"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 
 # --- output and exit code of the program are those of kilter run
@@ -75,19 +75,19 @@ code=0
 [ $code = 7 ] || fail "exit code $code, not 7: $(cat err)"
 grep -qx "out: an" out || fail "output: $(cat out)"
 grep -qx "err: argument" err || fail "errors: $(cat err)"
-! grep -q "server-secret" key.seen || fail "a worker was handed the master's secret"
+! grep -q "server-secret" key.seen || fail "a worker got the master's secret key"
 
 # --- if all hosts are gone the run ends, because no worker can join
 code=0
 "$kilter" run --ssh "$place/ssh" --listen 127.0.0.1 --host nowhere:1 --host nowhere:2 -- "$farm" "$place/never" --record none >out 2>err || code=$?
 [ $code != 0 ] || fail "a run without hosts succeeded"
-grep -q "no host is left" err || fail "not said: $(cat err)"
+grep -q "no host is left" err || fail "the message is missing: $(cat err)"
 
 # --- a missing program
 code=0
 "$kilter" run --ssh "$place/ssh" --listen 127.0.0.1 --host a:1 -- ./missing >out 2>err || code=$?
 [ $code = 127 ] || fail "exit code $code, not 127: $(cat err)"
-grep -q "starting ./missing: No such file" err || fail "not said: $(cat err)"
+grep -q "starting ./missing: No such file" err || fail "the message is missing: $(cat err)"
 
 # --- a killed worker is restarted; one that leaves by itself is not
 begin again --host a:2
@@ -101,12 +101,12 @@ for round in 1 2 3; do
     until_so shows "^ *$((round + 1))  *busy"
     until_so shows "^workers  *2 at work"
 done
-grep -q "kilter run: a worker on a ended with code 137, and is started again" run.err || fail "not said: $(cat run.err)"
+grep -q "kilter run: a worker on a ended with code 137, and is started again" run.err || fail "the message is missing: $(cat run.err)"
 kill "$(joined)"
 until_so shows "^workers  *1 at work"
 : >"$stop"
 wait $pid || fail "exit code $?: $(cat run.err)"
-[ "$(grep -c "started again" run.err)" = 3 ] || fail "started again: $(cat run.err)"
+[ "$(grep -c "started again" run.err)" = 3 ] || fail "a worker was restarted: $(cat run.err)"
 
 # --- if kilter run is killed, no process stays
 begin killed --host a:2
@@ -126,5 +126,5 @@ kill -9 "$(ps -eo pid=,args= | awk -v place="$place/master." \
     '/--listen/ && /--key/ && index($0, place) && !/kilter run/ && !/awk/ { print $1; exit }')"
 code=0
 wait $pid || code=$?
-[ $code = 137 ] || fail "a killed master: exit code $code: $(cat run.err)"
+[ $code = 137 ] || fail "with a killed master, the exit code is $code: $(cat run.err)"
 left_nothing || fail "left behind: $(ls -A "$TMPDIR")"

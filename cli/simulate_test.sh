@@ -20,41 +20,41 @@ events='--engine events'
 
 # a table with a row for each policy, and the same again
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >one
-grep -q '^engine  *events' one || fail "no engine: $(cat one)"
+grep -q '^engine  *events' one || fail "the output does not name the engine: $(cat one)"
 for policy in static auto awf-b; do
-    grep -q "^$policy " one || fail "no row of $policy: $(cat one)"
+    grep -q "^$policy " one || fail "the table lacks a row for $policy: $(cat one)"
 done
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >two
-diff one two >&2 || fail "the same simulation gave something else"
+diff one two >&2 || fail "two equal simulations differ"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy all --json >all.json
 for policy in static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto ect; do
-    grep -q "\"policy\":\"$policy\"" all.json || fail "no $policy in JSON"
+    grep -q "\"policy\":\"$policy\"" all.json || fail "the JSON lacks $policy"
 done
 
 # a stopped host still has a task of the run before: the slow host does not wait for it
 "$kilter" simulate $events --platform '1x1@freeze(5ms,100s),1x0.05;master=1' --tasks '4@lognormal(1ms,0.5)' --iterations 6 --json >out
-grep -q '"policy":"auto"' out || fail "no row of auto: $(cat out)"
-! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "it waited for the stopped one: $(cat out)"
+grep -q '"policy":"auto"' out || fail "the table lacks a row for auto: $(cat out)"
+! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped one: $(cat out)"
 
 # more stopped hosts than are looked at in one go, each with a task of its own
 for hosts in 230x1,25x1 20x1,40x1; do
     "$kilter" simulate $events --platform "$hosts@freeze(0.5s,100s);master=1;link=5us,1000GB/s" --tasks '60000@exp(1ms)' --json >out
-    ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "it waited for the stopped ones of $hosts: $(cat out)"
+    ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped ones of $hosts: $(cat out)"
 done
 
 # a record like any other, and its picture
 "$kilter" simulate $events --platform "$p" --tasks "$t" --record a.kilter --iterations 2 >out
-"$kilter" report a.kilter | grep -q 'kilter simulate' || fail "no report of the record"
+"$kilter" report a.kilter | grep -q 'kilter simulate' || fail "kilter report cannot read the record"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy gss,auto --record b.kilter >out
-[ -s b-gss.kilter ] && [ -s b-auto.kilter ] || fail "no record for each policy: $(ls)"
+[ -s b-gss.kilter ] && [ -s b-auto.kilter ] || fail "not every policy has a record: $(ls)"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --gantt c.svg >out
-grep -q '</svg>' c.svg || fail "no picture"
+grep -q '</svg>' c.svg || fail "no picture was drawn"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --record d.kilter --gantt d.svg >out
 [ -s d.kilter ] && [ -s d.svg ] || fail "no record or picture"
 
 # the platform for SimGrid
 "$kilter" simulate --platform "$p" --write-platform - >platform.xml
-[ "$(grep -c '<host ' platform.xml)" = 16 ] || fail "the platform has not 16 hosts"
+[ "$(grep -c '<host ' platform.xml)" = 16 ] || fail "the platform does not have 16 hosts"
 
 # invalid requests
 refuses 2 "unknown option '--frob'" --frob
@@ -88,4 +88,4 @@ refuses 2 "a.kilter exists" $events --platform "$p" --tasks "$t" --record a.kilt
 refuses 1 "writing 'no/e.svg'" $events --platform "$p" --tasks "$t" --gantt no/e.svg
 refuses 1 "writing 'no/e.xml'" --platform "$p" --write-platform no/e.xml
 "$kilter" simulate $events --platform "$p" --tasks "$t" >/dev/full 2>err && fail "a full disk went unnoticed"
-grep -q "No space left" err || fail "a full disk: $(cat err)"
+grep -q "No space left" err || fail "another error on a full disk: $(cat err)"

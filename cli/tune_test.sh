@@ -39,14 +39,14 @@ awk 'length > 120 { exit 1 }' look || fail "a look is too wide" # bytes; at most
 [ "$(wc -l <look)" = 1 ] || fail "JSON is not on one line"
 if command -v jq >/dev/null; then
     [ "$(jq -r '.program, .present, .policy, (.workers | length), (.time_s > 0)' look | tr '\n' ' ')" = \
-        "tune_test_farm 3 auto 3 true " ] || fail "JSON: $(cat look)"
+        "tune_test_farm 3 auto 3 true " ] || fail "the JSON of a look is wrong: $(cat look)"
 else
-    grep -q '"present":3,.*"policy":"auto"' look || fail "JSON: $(cat look)"
+    grep -q '"present":3,.*"policy":"auto"' look || fail "the JSON of a look is wrong: $(cat look)"
 fi
 
 # --- setting
 "$kilter" tune --set policy=FSC "$record" >out || fail "policy"
-grep -q "in force from the next iteration on" out || fail "no word on when: $(cat out)"
+grep -q "in force from the next iteration on" out || fail "the answer does not say when: $(cat out)"
 until_so shows "^policy  *fsc"
 "$kilter" tune --set factor=0.3 "$record" | grep -q "in force from the next batch on" || fail "factor"
 until_so shows "factor 0.3"
@@ -67,13 +67,13 @@ until_so test -s killed.out
 kill -9 $watcher
 wait $watcher 2>/dev/null || :
 "$kilter" tune --interval-s 0.05 --json "$record" | head -n 3 >watched
-[ "$(wc -l <watched)" = 3 ] || fail "three looks: $(cat watched)"
+[ "$(wc -l <watched)" = 3 ] || fail "not three looks: $(cat watched)"
 many=
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     "$kilter" tune --once "$record" >many.$i &
     many="$many $!"
 done
-for one in $many; do wait "$one" || fail "one of twenty"; done
+for one in $many; do wait "$one" || fail "one of twenty looks failed"; done
 
 # --- others
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
@@ -97,9 +97,9 @@ watcher=$!
 children="$children $watcher"
 until_so test -s end.out
 : >"$stop"
-wait $pid || fail "the farm: $(cat farm.err)"
-wait $watcher || fail "a watched end: $(cat end.err)"
-grep -q "the farm has ended" end.err || fail "a watched end: $(cat end.err)"
+wait $pid || fail "the farm failed: $(cat farm.err)"
+wait $watcher || fail "another message at the farm's end: $(cat end.err)"
+grep -q "the farm has ended" end.err || fail "another message at the farm's end: $(cat end.err)"
 expect 2 "the farm has ended" "$kilter" tune --once "$record"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 if command -v sqlite3 >/dev/null; then
@@ -108,7 +108,7 @@ if command -v sqlite3 >/dev/null; then
             fail "no decision '$kind' set by hand in the record"
     done
     [ "$(sqlite3 "$record" "SELECT count(DISTINCT policy) FROM iteration WHERE policy IN ('fsc', 'daf')")" = 2 ] ||
-        fail "the policies set were not those of iterations"
+        fail "the runs do not have the policies that were set"
     [ "$(sqlite3 "$record" "SELECT min(workers) FROM iteration WHERE policy = 'fsc'")" = 2 ] ||
         fail "no iteration had two workers"
 else
@@ -125,8 +125,8 @@ kill -9 $pid
 wait $pid 2>/dev/null || :
 got=0
 wait $watcher || got=$?
-[ $got = 1 ] || fail "a watched crash: exit code $got"
-grep -q "not running any more: it was killed" crash.err || fail "a watched crash: $(cat crash.err)"
+[ $got = 1 ] || fail "after a crash, tune ends with exit code $got"
+grep -q "not running any more: it was killed" crash.err || fail "another message after a crash: $(cat crash.err)"
 expect 1 "not running any more: it was killed" "$kilter" tune --once "$record"
 until_so left_nothing
 
@@ -143,10 +143,10 @@ until_so shows "over inproc"
 "$kilter" tune --set workers=1 "$record" >out
 until_so shows "1 at work, 1 resting; 1 set by hand"
 cp "$record" home/.local/state/kilter/
-"$kilter" tune --once 2>err | grep -q "over inproc" || fail "the newest"
-grep -q "inproc.kilter: the newest record of this folder's programs" err || fail "not named: $(cat err)"
-"$kilter" tune --once --program "$(basename "$farm")" 2>err | grep -q "over inproc" || fail "the newest of the program"
+"$kilter" tune --once 2>err | grep -q "over inproc" || fail "tune did not take the newest record"
+grep -q "inproc.kilter: the newest record of this folder's programs" err || fail "the record is not named: $(cat err)"
+"$kilter" tune --once --program "$(basename "$farm")" 2>err | grep -q "over inproc" || fail "tune did not take the program's newest record"
 expect 2 "there is none in" "$kilter" tune --once --program nobody
 expect 2 "give one" "$kilter" tune --program nobody "$record"
 : >"$stop"
-wait $pid || fail "the farm of threads: $(cat farm.err)"
+wait $pid || fail "the farm with threads failed: $(cat farm.err)"

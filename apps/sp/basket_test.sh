@@ -10,7 +10,7 @@ solve() {
         --check 0 --clusters 40 --json --basket 3
 }
 
-solve "$sp" --workers 1 --record none >"$work/out" || complain "a plain basket"
+solve "$sp" --workers 1 --record none >"$work/out" || complain "a basket without faults failed"
 expect cost_bits candidates decision
 basket_cost=$(cost)
 for workers in 2 3 5; do
@@ -67,7 +67,7 @@ killed_after() {
     complain "the master always ended before it was killed: $(cat "$work/err")"
 }
 
-lands_solve timeout 60 "$sp" --record none >"$work/out" || complain "a basket of lands"
+lands_solve timeout 60 "$sp" --record none >"$work/out" || complain "a basket on lands failed"
 expect cost_bits candidates decision
 basket_cost=$(cost)
 for bytes in 30000 120000 300000; do
@@ -76,9 +76,9 @@ for bytes in 30000 120000 300000; do
 done
 mode="--mode fast"
 killed_after 100000
-lands_solve timeout 60 "$sp" --resume "$work/resume" >"$work/out" || complain "a killed basket in fast mode"
+lands_solve timeout 60 "$sp" --resume "$work/resume" >"$work/out" || complain "a basket with a killed worker failed in fast mode"
 echo "$basket_cost $(cost)" | awk '{ exit !(($1-$2)^2 <= 1e-11*$1*$1) }' ||
-    complain "a killed basket in fast mode costs $(cost), not $basket_cost"
+    complain "with a killed worker in fast mode the cost is $(cost), not $basket_cost"
 mode=
 start --record none
 kill_a_worker "$master"

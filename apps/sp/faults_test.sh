@@ -28,7 +28,7 @@ solve() {
     wait $master
 }
 
-solve --workers 2 --record none || complain "a plain solve: $(cat "$work/err")"
+solve --workers 2 --record none || complain "a solve without faults failed: $(cat "$work/err")"
 expect cost_bits estimate_bits candidates decision
 
 # ---- kill the master repeatedly, each time a little later
@@ -76,16 +76,16 @@ come_and_go() {
     join
     until_stored "$work/tcp" $((2 * $1)) $master
     kill -TERM "$first" 2>/dev/null
-    wait "$first" || complain "the worker that left: exit code $?: $(cat "$work/join.err")"
+    wait "$first" || complain "the worker that left ends with exit code $?: $(cat "$work/join.err")"
     in_time=false
     if runs $master; then
         in_time=true
     else
         kill -9 "$worker" 2>/dev/null # it may have come too late, and wait for another master
     fi
-    wait $master || complain "over tcp: $(cat "$work/err")"
+    wait $master || complain "the solve over tcp failed: $(cat "$work/err")"
     check "over tcp"
-    wait "$worker" || ! $in_time || complain "the worker that stayed: $(cat "$work/join.err")"
+    wait "$worker" || ! $in_time || complain "the worker that stayed failed: $(cat "$work/join.err")"
     $in_time
 }
 
@@ -114,23 +114,23 @@ one_leaves() {
         :
     done
     kill -TERM "$first" 2>/dev/null
-    wait "$first" || complain "the first worker: exit code $?: $(cat "$work/join.err")"
+    wait "$first" || complain "the first worker ends with exit code $?: $(cat "$work/join.err")"
     if ! wait $master; then
-        complain "with a worker that left: $(cat "$work/err")"
+        complain "the solve failed after a worker left: $(cat "$work/err")"
         kill -9 "$worker" 2>/dev/null # it waits for another master
     fi
     check "with a worker that left"
-    wait "$worker" || complain "the second worker: exit code $?: $(cat "$work/join.err")"
+    wait "$worker" || complain "the second worker ends with exit code $?: $(cat "$work/join.err")"
     wrong=$(recorded "SELECT d.reason $expectations AND d.reason NOT LIKE '% on ' || i.workers || ' worker%'") ||
         complain "the record of a worker that left cannot be read"
-    [ -z "$wrong" ] || complain "expected of other workers than those of the run before: $wrong"
+    [ -z "$wrong" ] || complain "a forecast is for other workers than those of the run before: $wrong"
     [ "$(recorded "SELECT (SELECT max(workers) FROM iteration) = 2 AND
         EXISTS (SELECT * $expectations AND d.reason LIKE '% on 1 worker %')")" = 1 ]
 }
 
 until one_leaves; do
     scenarios=$((2 * scenarios))
-    [ $scenarios -le 320000 ] || { complain "nothing was expected of the worker that stayed" && break; }
+    [ $scenarios -le 320000 ] || { complain "there is no forecast for the worker that stayed" && break; }
     solve --workers 2 --record none || complain "$scenarios scenarios: $(cat "$work/err")"
     expect cost_bits estimate_bits candidates decision
 done

@@ -10,7 +10,7 @@ evaluate() {
         --scenarios 3000 --seed 11 --json --record none
 }
 
-evaluate "$sp" --workers 1 >"$work/out" || complain "a plain call"
+evaluate "$sp" --workers 1 >"$work/out" || complain "evaluate failed"
 expect estimate_bits
 
 for workers in 2 7; do
@@ -34,7 +34,7 @@ solve() {
         --check 200 --json
 }
 
-solve "$sp" --workers 1 --record none >"$work/out" || complain "a plain solve"
+solve "$sp" --workers 1 --record none >"$work/out" || complain "solve failed"
 expect cost_bits estimate_bits candidates decision
 for workers in 2 3 5; do
     same solve "$sp" --record none --workers $workers
@@ -53,7 +53,7 @@ solve_mill() {
     timeout 60 "$@" solve "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --scenarios 40 --seed 5 --check 200 \
         --json --record none
 }
-solve_mill "$sp" --workers 1 >"$work/out" || complain "random recourse"
+solve_mill "$sp" --workers 1 >"$work/out" || complain "solve failed with random recourse"
 expect cost_bits estimate_bits candidates decision
 cost >"$work/costs"
 same solve_mill "$sp" --workers 3
@@ -66,7 +66,7 @@ done
 awk 'NR == 1 { c = $1 } ($1-c)^2 > (2e-6*c)^2 { bad = 1 } END { exit NR != 4 || bad }' "$work/costs" ||
     complain "costs differ: $(cat "$work/costs")"
 timeout 60 "$sp" evaluate "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --at "$work/mill.at" --scenarios 50 \
-    --workers 2 --record none >"$work/out" || complain "random recourse cannot be evaluated"
+    --workers 2 --record none >"$work/out" || complain "evaluate failed with random recourse"
 
 # The two methods and modes agree, and the sampled problem is written.
 for more in "--method de" "--mode fast" "--lhs --method de" "--lhs" "--scenarios=all"; do
@@ -80,9 +80,9 @@ done >"$work/costs"
 awk '{ c = $NF } /^--method de/ { d = c } /^--mode fast/ { if ((c-d)^2 > 1e-8*d*d) bad = 1 } /^--lhs --method/ { l = c }
      /^--lhs [0-9]/ { if ((c-l)^2 > 1e-8*l*l) bad = 1 } END { exit NR != 5 || bad }' "$work/costs" ||
     complain "costs differ: $(cat "$work/costs")"
-grep -q '^ENDATA' "$work/mps" || complain "no problem written"
+grep -q '^ENDATA' "$work/mps" || complain "no problem was written"
 timeout 60 "$sp" evaluate "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --at "$work/found.at" \
-    --scenarios 50 --workers 1 --record none >"$work/out" || complain "the decision written cannot be evaluated"
+    --scenarios 50 --workers 1 --record none >"$work/out" || complain "the written decision cannot be evaluated"
 timeout 60 "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --grow 100,1000,3000 --workers 2 \
     --record "$work/grown.kilter" >"$work/out" || complain "--grow"
 grep -q '^scenarios *3000 ' "$work/out" || complain "--grow ends with $(cat "$work/out")"
@@ -91,7 +91,7 @@ rows=$(sqlite3 "$work/grown.kilter" "SELECT group_concat(d.count) FROM decision 
     WHERE d.kind = 'program' AND d.forecast_s > i.began_s AND i.ended_s IS NOT NULL ORDER BY d.run")
 echo "$rows" | grep -Eq '^[1-9][0-9]*,[1-9][0-9]*,1$' || complain "the record of --grow has the forecasts '$rows'"
 [ -n "$(sqlite3 "$work/grown.kilter" "SELECT program_version FROM session")" ] ||
-    complain "the record does not say by which version of kilter-sp it was made"
+    complain "the record lacks the version of kilter-sp"
 
 # Print a warning for numbers that CLP's tolerances cannot distinguish; the methods do not differ without a warning.
 sed '/RUN1M1 *PLANT1/ s/1$/1e11/' "$lands/lands.cor" >"$work/apart.cor"
@@ -121,7 +121,7 @@ for more in "--decision /dev/full --check 0" "--check 100"; do
 done
 
 timeout 60 "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --grow 100,1000,3000 --workers 2 \
-    --clusters auto --policy ect --record none >"$work/out" || complain "--clusters auto"
+    --clusters auto --policy ect --record none >"$work/out" || complain "solve failed with --clusters auto"
 awk 'NR == FNR { c = $1 } /^cost/ { ok = ($2-c)^2 <= 1e-10*c*c } END { exit !ok }' "$work/grown" "$work/out" ||
     complain "--clusters auto ends with $(cat "$work/out"), not $(cat "$work/grown")"
 
@@ -136,7 +136,7 @@ timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto
     --record none | grep -q '"workers": [12], .*"benchmark": {"scenarios": 100, ' || complain "predict --json"
 
 timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 20000 --clusters auto \
-    --on 4x1 --workers 2 --record none >"$work/out" || complain "predict --clusters auto"
+    --on 4x1 --workers 2 --record none >"$work/out" || complain "predict failed with --clusters auto"
 
 # refused CODE TEXT WORDS…: the command must exit with CODE, print TEXT in one line on stderr, and nothing on stdout
 refused() {
@@ -192,7 +192,7 @@ printf 'BUILD1 8\nBUILD2 8\n' >"$work/enough.at"
     cd "$work" || exit 1
     refused 1 "; written to kilter-sp-scenario-0.mps" "$sp" solve endless.cor "$supply/supply.tim" \
         "$supply/supply.sto" --scenarios 10 --start enough.at --workers 2 --record none
-    grep -q '^ENDATA' kilter-sp-scenario-0.mps || complain "no scenario written"
+    grep -q '^ENDATA' kilter-sp-scenario-0.mps || complain "no scenario was written"
     exit $failed
 ) || failed=1
 refused 1 "the problem is infeasible: no decision lets every scenario be met" "$sp" solve "$work/small.cor" \
@@ -213,5 +213,5 @@ refused 1 "its second stage is infeasible" "$sp" evaluate "$lands/lands.cor" \
 "$sp" solve --help | grep -q -- --grow || complain "solve --help"
 "$sp" evaluate --help >"$work/out" || complain "evaluate --help"
 grep -q -- --scenarios "$work/out" && grep -q -- --policy "$work/out" || complain "evaluate --help lacks options"
-"$sp" --version >/dev/full 2>/dev/null && complain "a full disk goes unnoticed"
+"$sp" --version >/dev/full 2>/dev/null && complain "a full disk causes no error"
 exit $failed

@@ -18,10 +18,10 @@ reached() { # HOST
 
 inside() {
     # --- names, and what a host has for itself
-    [ "$(hostname) $(on h1 hostname) $(on h2 hostname)" = "head h1 h2" ] || fail "names of hosts"
+    [ "$(hostname) $(on h1 hostname) $(on h2 hostname)" = "head h1 h2" ] || fail "a host has another name"
     on h1 touch /tmp/mine /dev/shm/mine
     [ -z "$(on h2 ls /tmp /dev/shm | grep mine)" ] || fail "h2 sees files of h1"
-    [ "$(on h1 sh -c 'exit 7' || echo $?)" = 7 ] || fail "the exit code of a command on a host"
+    [ "$(on h1 sh -c 'exit 7' || echo $?)" = 7 ] || fail "a command on a host returns another exit code"
     on h1 sleep 1000 &
     until_so on h1 pgrep -x sleep
     ! on h2 pgrep -x sleep >/dev/null || fail "h2 sees processes of h1"
@@ -37,33 +37,33 @@ inside() {
     act h1 speed 50
     if [ -n "$BOX_CPU" ]; then
         [ "$(<"$BOX_CPU/h1/cpu.cfs_quota_us")" = 5000 ] || fail "half a core: $(<"$BOX_CPU/h1/cpu.cfs_quota_us")"
-        grep -qx "$(pgrep -x sleep)" "$BOX_CPU/h1/tasks" || fail "not in its host's CPU group"
+        grep -qx "$(pgrep -x sleep)" "$BOX_CPU/h1/tasks" || fail "a process is not in its host's CPU group"
     else
         until_so state T
         until_so state S
     fi
     act h1 speed 100
     act h1 kill processes
-    wait $! && fail "killed, but ended well"
+    wait $! && fail "a killed process returned exit code 0"
     until_so on h1 true
 
     # --- links; only lower bounds of times are checked, so a busy machine does no harm
-    for host in h1 h2; do reached $host || fail "no way from $host to the head"; done
+    for host in h1 h2; do reached $host || fail "$host cannot reach the head"; done
     act h1 link set 20000 0 0
     takes h1 40 56
     act h1 link set 0 10000 0
     takes h1 200 1000
     act h1 link set 0 0 1000
-    ! reached h1 || fail "everything is to be lost, and comes"
+    ! reached h1 || fail "a link with loss of everything passes packets"
     act h1 link set 0 0 0
-    reached h1 || fail "no way when nothing is lost any more"
+    reached h1 || fail "a link without loss passes no packets"
     act h1 link down
-    ! reached h1 || fail "a link that is down"
-    reached h2 || fail "the link of another host"
+    ! reached h1 || fail "a link that is down passes packets"
+    reached h2 || fail "the link of another host is down"
     act h1 link up
     until_so reached h1
     act h2 kill power
-    ! on h2 true 2>/dev/null || fail "a host without power"
+    ! on h2 true 2>/dev/null || fail "a host without power is reached"
 
     # --- invalid arguments
     for words in "h1 frob" "h1 link" "h9 link up"; do
@@ -73,7 +73,7 @@ inside() {
 
 outside() { # COMMAND THAT STARTS BOX…
     "$@" "$place/hosts" true || return
-    ! "$@" 1 false || fail "the exit code of the command"
+    ! "$@" 1 false || fail "the box does not return the exit code of its command"
     "$@" --schedule "$place/schedule" 1 on h1 sh -c 'until [ -e /run/box/h1/off ]; do ip link show eth0 >/dev/null; ping -q -c1 -W1 head >/dev/null || touch /run/box/h1/off; done'
     "$@" 2 "$here/box_test.sh" inside || fail "inside, by $*"
 
@@ -114,5 +114,5 @@ if [ "$(id -u)" != 0 ]; then
 elif setpriv --reuid=65534 --regid=65534 --clear-groups "$here/box" 1 true; then
     outside setpriv --reuid=65534 --regid=65534 --clear-groups "$here/box"
 else
-    echo "as another user: skipped, as he cannot"
+    echo "as another user: skipped, because this user has no user namespaces"
 fi
