@@ -113,7 +113,7 @@ expect 2 "'' is not a speed" "$kilter" predict --work-s 1 --speeds 1,
 expect 2 "'-1' is not a speed" "$kilter" predict --work-s 1 --speeds 2,-1
 expect 2 "'2000000x1' is not a speed" "$kilter" predict --work-s 1 --speeds 2000000x1
 expect 2 "more than 1000000 workers" "$kilter" predict --work-s 1 --speeds 600000x1,600000x1
-expect 2 "give one" "$kilter" predict --work-s 1 --speeds 1 --hosts finished.kilter
+expect 2 "cannot be combined" "$kilter" predict --work-s 1 --speeds 1 --hosts finished.kilter
 expect 2 "name the FILE" "$kilter" predict --work-s 1 --run 1
 expect 2 "unknown option '--frob'; try 'kilter predict --help'" "$kilter" predict --frob
 expect 2 "one file at a time" "$kilter" predict a b

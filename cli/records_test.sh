@@ -101,8 +101,8 @@ holds other/err "kilter: $state/finished.kilter: the newest record of all"
 holds err "kilter: $state/killed.kilter: the newest record of this program"
 "$kilter" predict --program squares 2>err | holds /dev/stdin "finished.kilter, run 2"
 expect 2 "the newest record of 'nobody': there is none in '$state'" "$kilter" report --program nobody
-expect 2 "give one" "$kilter" report --program cubes a.kilter
-expect 2 "give one" "$kilter" predict --program cubes a.kilter
+expect 2 "cannot be combined" "$kilter" report --program cubes a.kilter
+expect 2 "cannot be combined" "$kilter" predict --program cubes a.kilter
 expect 2 "--program is given twice" "$kilter" report --program cubes --program squares
 expect 2 "--program wants a value" "$kilter" report --program
 

@@ -147,6 +147,6 @@ cp "$record" home/.local/state/kilter/
 grep -q "inproc.kilter: the newest record of this folder's programs" err || fail "the record is not named: $(cat err)"
 "$kilter" tune --once --program "$(basename "$farm")" 2>err | grep -q "over inproc" || fail "tune did not take the program's newest record"
 expect 2 "there is none in" "$kilter" tune --once --program nobody
-expect 2 "give one" "$kilter" tune --program nobody "$record"
+expect 2 "cannot be combined" "$kilter" tune --program nobody "$record"
 : >"$stop"
 wait $pid || fail "the farm with threads failed: $(cat farm.err)"

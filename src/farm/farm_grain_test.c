@@ -117,8 +117,8 @@ static void wrong_questions_are_refused(void **state) {
         kilter_grain_options options;
         const char *text;
     } rows[] = {
-        {{.most = 0}, "no choice"},
-        {{.least = 5, .most = 4}, "from 5 to 4"},
+        {{.most = 0}, "the range from 0 to 0 is empty"},
+        {{.least = 5, .most = 4}, "the range from 5 to 4 is empty"},
         {{.most = 5, .work = -1}, "the work is -1"},
         {{.most = 5, .runs = none}, "the function `runs` must return"},
     };

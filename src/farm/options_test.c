@@ -98,7 +98,7 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
         {"prog --listen tcp://127.0.0.1:5 --join tcp://127.0.0.1:5", "--listen and --join"},
         {"prog --listen nonsense", "nonsense"},
         {"prog --join nonsense", "nonsense"},
-        {"prog --listen tcp://127.0.0.1:5 --transport inproc", "--listen: only"},
+        {"prog --listen tcp://127.0.0.1:5 --transport inproc", "--listen: needs --transport zmq"},
         {"prog --progress=yes", "--progress: 'yes'"},
         {"prog --record a --resume b", "--record and --resume"},
         {"prog --resume=", "--resume: the value is empty"},
