@@ -179,10 +179,10 @@ static void push_loop(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){1, "bob", "", 7, 0});
     push_round(t, 1, 1, 30);
     push_decision(t, 1, 1, (kl_decision){.kind = KL_DECIDES_STAY, .reason = "balanced as far as is known"});
-    push_move(t, 2, 2, 15, "an execution takes 500 ms instead of 750 ms");
+    push_move(t, 2, 2, 15, "a sweep takes 500 ms instead of 750 ms");
     push_round(t, 2, 2, 30);
     kl_trace_settled(t, &(kl_trace_outcome){2, 4, 1.5, 0.03125});
-    push_move(t, 4, 4, 5, "an execution takes 400 ms instead of 500 ms");
+    push_move(t, 4, 4, 5, "a sweep takes 400 ms instead of 500 ms");
     push_round(t, 4, 4, 15);
     push_decision(t, 4, 4.25,
                   (kl_decision){.kind = KL_DECIDES_REFUSED, .reason = "nothing moves: a rank has no memory"});

@@ -23,7 +23,7 @@ done
 
 "$kilter" report "$record" >"$work/report"
 grep -q '^loop .*: 60 iterations, .* on 3 ranks' "$work/report" || fail "no loop: $(cat "$work/report")"
-grep -q "^executions  *$executions in " "$work/report" || fail "not $executions executions: $(cat "$work/report")"
+grep -q "^sweeps      *$executions in " "$work/report" || fail "not $executions executions: $(cat "$work/report")"
 grep -q "^moves  *$moves carried out" "$work/report" || fail "not $moves moves: $(cat "$work/report")"
 grep -q '^gained .* was forecast, .* came of it' "$work/report" || fail "no outcome: $(cat "$work/report")"
 "$kilter" report --json "$record" | grep -q "\"move_count\":$moves," || fail "not $moves moves as JSON"

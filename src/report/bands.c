@@ -145,7 +145,7 @@ static void draw_curve(const bands *b, double top) {
         kl_svg_line(b->out, LEFT, at, LEFT + WIDTH, at, "grid");
         kl_svg_text(b->out, (kl_point){LEFT - 8, at + 4}, KL_ANCHOR_END, "small", "%.6g", ticks[i]);
     }
-    kl_svg_text(b->out, (kl_point){LEFT, top - 8}, KL_ANCHOR_START, "small", "an execution [%s]", unit.name);
+    kl_svg_text(b->out, (kl_point){LEFT, top - 8}, KL_ANCHOR_START, "small", "a sweep [%s]", unit.name);
     fputs("<path class=\"curve\" d=\"", b->out);
     for (size_t i = 0; i < b->loop->round_count; i++) {
         double now_s = b->loop->round[i].now_s;
@@ -178,7 +178,7 @@ static void draw_title(const bands *b) {
              loop->moves, kl_plural(loop->moves));
     if (b->every > 1)
         snprintf(of, sizeof of, "; %" PRIu32 " ranks a band", b->every);
-    snprintf(subtitle, sizeof subtitle, "loop of %s: %" PRIu64 " execution%s in %s, %" PRIu64 " round%s%s%s",
+    snprintf(subtitle, sizeof subtitle, "loop of %s: %" PRIu64 " sweep%s in %s, %" PRIu64 " round%s%s%s",
              program, loop->executions, kl_plural(loop->executions), kl_time_words(b->end_s).text,
              loop->rounds, kl_plural(loop->rounds), loop->ended ? "" : "; it did not end", of);
     kl_svg_open(b->out, LEFT + WIDTH + RIGHT, TOP + HEIGHT + GAP + CURVE + BOTTOM, style, title, subtitle);

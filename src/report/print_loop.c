@@ -113,7 +113,7 @@ static void print_moves(const kl_report *report, FILE *out) {
     static const kl_row_column columns[] = {{.column = {"move", false, cell_round}},
                                             KL_SHOW("at", TIME, kl_report_decided, at_s),
                                             KL_SHOW("iterations", COUNT, kl_report_decided, count),
-                                            {.column = {"execution", false, cell_now}},
+                                            {.column = {"sweep", false, cell_now}},
                                             {.column = {"then", false, cell_then}},
                                             KL_SHOW("to gain", TIME, kl_report_decided, gain_s),
                                             KL_SHOW("gained", TIME, kl_report_decided, came_s),
@@ -161,9 +161,9 @@ void kl_loop_print_text(const kl_report *report, FILE *out) {
     const kl_report_loop *loop = report->loop;
     print_ranks(report, out);
     if (loop->ended)
-        kl_say(out, "executions", "%" PRIu64 " in %s", loop->executions, kl_time_words(loop->elapsed_s).text);
+        kl_say(out, "sweeps", "%" PRIu64 " in %s", loop->executions, kl_time_words(loop->elapsed_s).text);
     else
-        kl_say(out, "executions", "the loop did not end; %" PRIu64 " at least", loop->executions);
+        kl_say(out, "sweeps", "the loop did not end; %" PRIu64 " at least", loop->executions);
     if (loop->round_count > 0)
         kl_say(out, "rounds", "%" PRIu64 ", at least %s apart at last; %zu of them in the record",
                loop->rounds, kl_time_words(loop->round[loop->round_count - 1].period_s).text,
