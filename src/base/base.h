@@ -139,6 +139,20 @@ typedef struct kl_span { /* indices [lo, hi) */
     uint64_t lo, hi;
 } kl_span;
 
+typedef struct kl_ranges { /* spans in any order; zeroed: none */
+    kl_span *at;
+    size_t count;
+    uint64_t room;
+} kl_ranges;
+
+bool kl_ranges_add(kl_ranges *ranges, kl_span range); /* false: no memory */
+bool kl_ranges_add_all(kl_ranges *ranges, const kl_span *spans, size_t count);
+uint64_t kl_ranges_sum(const kl_ranges *ranges); /* indices in them; one in two of them counts twice */
+void kl_ranges_tidy(kl_ranges *ranges);          /* in rising order; neighbours become one */
+/* Add to `rest` what is in `all` and not in `gone`; both are tidy. */
+bool kl_ranges_without(const kl_ranges *all, const kl_ranges *gone, kl_ranges *rest);
+void kl_ranges_free(kl_ranges *ranges);
+
 /* A cost in seconds, linear in its argument: fixed_s + per_unit_s·x. */
 typedef struct kl_linear {
     double fixed_s, per_unit_s;

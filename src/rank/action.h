@@ -2,7 +2,7 @@
 #ifndef KL_ACTION_H
 #define KL_ACTION_H
 
-#include "rank/ranges.h"
+#include "base/base.h"
 
 typedef struct kl_rank kl_rank;
 

@@ -11,7 +11,6 @@
  *
  *     part            owner file    what it knows
  *     kl_action       action.h      what a rank asks of its driver
- *     kl_ranges       ranges.c      ranges of rows, in any order
  *     kl_layout       layout.c      where rows lie now and after the next exchange; the arrays
  *     kl_meter        meter.c       what this rank measured since its last report, and in all
  *     kl_exchange     exchange.c    halos and rows on their way, and for how many sweeps they are enough
@@ -27,7 +26,6 @@
 #include "rank/exchange.h"
 #include "rank/layout.h"
 #include "rank/meter.h"
-#include "rank/ranges.h"
 #include "rank/rounds.h"
 
 /* The program's calls, in each sweep. */
