@@ -1,0 +1,29 @@
+/* The policies of peers, in order of registration. */
+#include <string.h>
+
+#include "peer/peer_private.h"
+
+static const kl_help registry[] = {
+    {.name = "help",
+     .sharing = KL_SHARE_AGAIN,
+     .part = KL_PART_BY_RATE,
+     .dead_zone = 0.1,
+     .lines = true,
+     .early = true,
+     .copies = true},
+    {.name = "sos", .sharing = KL_SHARE_ONCE, .part = KL_PART_BY_RATE, .board = true},
+    {.name = "sos-half", .sharing = KL_SHARE_ONCE, .part = KL_PART_BY_RATE_OR_HALF, .board = true},
+    {.name = "steal", .sharing = KL_SHARE_NEVER, .part = KL_PART_HALF, .lines = true},
+};
+
+const kl_help *kl_help_at(size_t i) {
+    return i < sizeof registry / sizeof *registry ? &registry[i] : NULL;
+}
+
+const kl_help *kl_help_find(const char *name) {
+    const kl_help *help = NULL;
+    for (size_t i = 0; name && (help = kl_help_at(i)); i++)
+        if (strcmp(help->name, name) == 0)
+            break;
+    return help;
+}

@@ -1,0 +1,271 @@
+/* A peer: events in, actions out. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer/peer_private.h"
+
+kl_node *kl_node_new(const kl_node_options *options) {
+    kl_node *n = calloc(1, sizeof *n);
+    if (!n)
+        return NULL;
+    bool there = options->number < options->peers;
+    n->of = *options;
+    n->later_end = &n->later;
+    n->tree = (kl_tree){.number = options->number, .peers = there ? options->peers : options->number + 1};
+    n->round = (kl_round){.number = there ? 1 : 0,
+                          .above = options->number == 0 ? 0 : kl_tree_above(options->number),
+                          .due_s = INFINITY,
+                          .closing = options->help->sharing == KL_SHARE_NEVER};
+    n->asking.due_s = n->giving.look_s = n->round.tell_s = INFINITY;
+    if (kl_work_add(&n->work, options->share) && (options->number > 0 || kl_root_begin(n)))
+        return n;
+    kl_node_free(n);
+    return NULL;
+}
+
+void kl_node_free(kl_node *n) {
+    if (!n)
+        return;
+    kl_ranges_free(&n->work.own);
+    kl_ranges_free(&n->work.done);
+    kl_ranges_free(&n->work.sent);
+    kl_give_free(&n->giving);
+    kl_round_free(&n->round);
+    kl_save_free(&n->saves);
+    kl_root_free(n->root);
+    kl_note_free(&n->note);
+    free(n->tree.gone);
+    free(n->tree.below.at);
+    while (n->later) {
+        kl_later *first = n->later;
+        n->later = first->next;
+        free(first);
+    }
+    free(n);
+}
+
+void kl_node_actions_free(kl_node_actions *actions) {
+    free(actions->items);
+    kl_buffer_free(&actions->bytes);
+    *actions = (kl_node_actions){0};
+}
+
+kl_node_state kl_node_state_of(const kl_node *root) {
+    return root->root->state;
+}
+
+uint64_t kl_node_left(const kl_node *n) {
+    return n->work.left;
+}
+
+/* --- tasks --- */
+
+static void begin_task(kl_node *n, uint64_t task, uint32_t owner) {
+    kl_act(n, (kl_node_action){.kind = KL_NODE_BEGIN, .task = task});
+    n->work.hand = (kl_running){.on = true, .task = task, .owner = owner, .began_s = n->now_s};
+}
+
+static void begin_next(kl_node *n) {
+    if (!n->work.hand.on && n->work.left > 0 && !n->over)
+        begin_task(n, kl_work_next(&n->work), KL_NOBODY);
+}
+
+static void count(kl_node *n, uint64_t task) {
+    kl_peer_check(n, kl_work_count(&n->work, task));
+}
+
+static void end_task(kl_node *n) {
+    kl_running hand = n->work.hand;
+    n->work.hand.on = false;
+    kl_tempo_add(&n->work.tempo, n->now_s - hand.began_s);
+    if (hand.owner != KL_NOBODY)
+        kl_post_plain(n, hand.owner, KL_NOTE_COPIED, hand.task);
+    else if (!hand.settled)
+        count(n, hand.task);
+}
+
+/* --- messages --- */
+
+static void asked(kl_node *n, uint32_t from, const kl_note *note) {
+    n->asking.posted = false; /* the asking peer has taken it from the board */
+    if (!kl_give_part(n, from, note->rate))
+        kl_post_plain(n, from, KL_NOTE_EMPTY, 0);
+}
+
+static void refused(kl_node *n, uint32_t from, const kl_note *note) {
+    (void)note;
+    kl_ask_answered(n, from, true);
+}
+
+static void take_gift(kl_node *n, uint32_t from, const kl_note *note) {
+    for (size_t i = 0; i < note->spans.count; i++)
+        kl_peer_check(n, kl_work_add(&n->work, note->spans.at[i]));
+    kl_post_plain(n, from, KL_NOTE_GOT, note->number);
+    kl_ask_answered(n, from, false);
+}
+
+static void copy(kl_node *n, uint32_t from, const kl_note *note) {
+    kl_ask_answered(n, from, false);
+    if (!n->work.hand.on && n->work.left == 0 && note->number < n->of.tasks)
+        begin_task(n, note->number, from);
+    else
+        kl_post_plain(n, from, KL_NOTE_REFUSED, note->number);
+}
+
+static void copied(kl_node *n, uint32_t from, const kl_note *note) {
+    (void)from;
+    if (!kl_work_owns_hand(&n->work) || n->work.hand.task != note->number)
+        return;
+    n->work.hand.settled = true;
+    count(n, note->number);
+}
+
+static void hurry(kl_node *n, uint32_t from, const kl_note *note) {
+    kl_tree_know(&n->tree, note->peers > from ? note->peers : from + 1);
+    (n->root ? kl_root_want : kl_round_hurry)(n);
+}
+
+static void loss(kl_node *n, uint32_t from, const kl_note *note) {
+    kl_note up = {.kind = KL_NOTE_LOSS, .peer = note->peer};
+    (void)from;
+    kl_tree_know(&n->tree, note->peers);
+    up.peers = n->tree.peers;
+    if (n->root) {
+        kl_root_lose(n, note->peer);
+    } else if (!kl_tree_is_gone(&n->tree, note->peer) && note->peer < n->tree.peers) {
+        kl_peer_check(n, kl_tree_lose(&n->tree, note->peer));
+        kl_ask_lose(n, note->peer);
+        kl_post(n, n->round.above, &up, 0);
+    }
+}
+
+static void handle(kl_node *n, uint32_t from, const kl_note *note) {
+    static void (*const handlers[])(kl_node *, uint32_t, const kl_note *) = {
+        [KL_NOTE_ASK] = asked,
+        [KL_NOTE_EMPTY] = refused,
+        [KL_NOTE_REFUSED] = kl_give_refused,
+        [KL_NOTE_GIFT] = take_gift,
+        [KL_NOTE_GOT] = kl_give_got,
+        [KL_NOTE_SIGN_UP] = kl_give_sign_up,
+        [KL_NOTE_COPY] = copy,
+        [KL_NOTE_COPIED] = copied,
+        [KL_NOTE_POST] = kl_root_board,
+        [KL_NOTE_QUERY] = kl_root_board,
+        [KL_NOTE_VICTIM] = kl_ask_victim,
+        [KL_NOTE_LATE] = kl_round_late,
+        [KL_NOTE_HURRY] = hurry,
+        [KL_NOTE_LOSS] = loss,
+        [KL_NOTE_SAVE] = kl_save_take,
+        [KL_NOTE_CALL] = kl_round_call,
+        [KL_NOTE_REPORT] = kl_round_hear,
+        [KL_NOTE_PLAN] = kl_round_plan,
+    };
+    handlers[note->kind](n, from, note);
+}
+
+/* The sender was called for a census before this peer is: the message waits, or the census would not see
+ * what it moves. */
+static void keep(kl_node *n, const kl_node_event *e) {
+    kl_later *later = malloc(sizeof *later + e->size);
+    kl_peer_check(n, later);
+    if (!later)
+        return;
+    later->next = NULL;
+    later->peer = e->peer;
+    later->size = e->size;
+    memcpy(later->data, e->data, e->size);
+    *n->later_end = later;
+    n->later_end = &later->next;
+}
+
+static void hear(kl_node *n, const kl_node_event *e) {
+    if (n->over || kl_tree_is_gone(&n->tree, e->peer) ||
+        !kl_note_get(e->data, e->size, n->of.tasks, &n->note))
+        return;
+    if (n->note.census > n->round.census && n->note.kind != KL_NOTE_CALL && n->round.number > 0)
+        keep(n, e);
+    else
+        handle(n, e->peer, &n->note);
+}
+
+static void hear_kept(kl_node *n) {
+    kl_later *kept = n->later;
+    uint32_t census = n->round.census;
+    n->later = NULL;
+    n->later_end = &n->later;
+    while (kept) {
+        kl_later *first = kept;
+        kept = first->next;
+        hear(n, &(kl_node_event){KL_NODE_HEARS, first->peer, first->data, first->size});
+        free(first);
+    }
+    if (n->later && census != n->round.census)
+        hear_kept(n);
+}
+
+/* --- peers come and go --- */
+
+static void lose(kl_node *n, uint32_t peer) {
+    kl_note note = {.kind = KL_NOTE_LOSS, .peer = peer, .peers = n->tree.peers};
+    bool known = kl_tree_is_gone(&n->tree, peer);
+    kl_peer_check(n, kl_tree_lose(&n->tree, peer));
+    kl_ask_lose(n, peer);
+    if (peer == n->round.above && !n->root) {
+        while (n->round.above > 0 && kl_tree_is_gone(&n->tree, n->round.above))
+            n->round.above = kl_tree_above(n->round.above);
+        kl_post_plain(n, n->round.above, KL_NOTE_HURRY, 0); /* which may not know of the death */
+    } else if (!known) {
+        kl_post(n, n->round.above, &note, 0);
+    }
+}
+
+/* --- the step --- */
+
+/* Do what is possible after any event. */
+static void settle(kl_node *n) {
+    begin_next(n);
+    kl_give_feed(n);
+    kl_ask_check(n);
+    kl_save_send(n);
+    kl_ask_settle(n);
+    if (n->of.help->sharing != KL_SHARE_NEVER && n->round.number == 1 && !n->work.hand.on)
+        kl_round_hurry(n);
+    if (n->root)
+        kl_root_settle(n);
+    if (kl_round_is_full(n))
+        (n->root ? kl_root_close : kl_round_report)(n);
+    (n->root ? kl_root_late : kl_round_tell)(n);
+    begin_next(n); /* a plan brought some */
+}
+
+void kl_node_step(kl_node *n, const kl_node_event *e, double now_s, kl_node_actions *out) {
+    out->count = 0;
+    out->failed = false;
+    kl_buffer_clear(&out->bytes);
+    n->out = out;
+    n->now_s = now_s;
+    if (e->kind == KL_NODE_STARTS) {
+        n->round.began_s = now_s;
+        kl_round_begin(n, n->round.number);
+        if (n->round.number == 0)
+            kl_post_plain(n, n->round.above, KL_NOTE_HURRY, 0);
+    } else if (e->kind == KL_NODE_HEARS) {
+        hear(n, e);
+    } else if (e->kind == KL_NODE_LOSES) {
+        lose(n, e->peer);
+    } else if (e->kind == KL_NODE_ENDED) {
+        end_task(n);
+    }
+    if (n->later && n->round.census > 0)
+        hear_kept(n);
+    if (!n->over)
+        settle(n);
+    out->wake_s = fmin(fmin(n->asking.due_s, n->giving.look_s), n->round.tell_s);
+    if (!n->round.joined_in && now_s < n->round.due_s)
+        out->wake_s = fmin(out->wake_s, n->round.due_s);
+    if (n->root)
+        out->wake_s = fmin(out->wake_s, n->root->call_s);
+    if (n->over)
+        out->wake_s = INFINITY;
+}

@@ -1,0 +1,212 @@
+/* Single steps of peers: what they send, and what they keep. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "peer/peer_private.h"
+
+enum { TASKS = 100 };
+
+typedef struct alone { /* a peer whose messages the test reads and writes */
+    kl_node *node;
+    kl_node_actions out;
+    kl_note note;
+} alone;
+
+static alone peer_of(uint32_t number, uint32_t peers, const char *help, kl_span share) {
+    kl_node_options options = {.number = number,
+                               .peers = peers,
+                               .tasks = TASKS,
+                               .share = share,
+                               .help = kl_help_find(help),
+                               .attends = true};
+    alone a = {.node = kl_node_new(&options)};
+    assert_non_null(a.node);
+    kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_STARTS}, 0, &a.out);
+    return a;
+}
+
+static void let_go(alone *a) {
+    kl_node_free(a->node);
+    kl_node_actions_free(&a->out);
+    kl_note_free(&a->note);
+}
+
+static void hears(alone *a, uint32_t from, const kl_note *note, double now_s) {
+    kl_buffer bytes = {0};
+    kl_note_put(&bytes, note);
+    kl_node_step(a->node, &(kl_node_event){KL_NODE_HEARS, from, bytes.data, bytes.size}, now_s, &a->out);
+    assert_false(a->out.failed);
+    kl_buffer_free(&bytes);
+}
+
+/* The first message of this kind that the last step sent; NULL: it sent none. */
+static const kl_note *sent(alone *a, kl_note_kind kind) {
+    for (size_t i = 0; i < a->out.count; i++) {
+        const kl_node_action *action = &a->out.items[i];
+        if (action->kind == KL_NODE_SEND &&
+            kl_note_get(a->out.bytes.data + action->at, action->size, TASKS, &a->note) &&
+            a->note.kind == kind)
+            return &a->note;
+    }
+    return NULL;
+}
+
+static bool held(alone *a, uint64_t task) {
+    const kl_note *report = sent(a, KL_NOTE_REPORT);
+    assert_non_null(report);
+    for (size_t i = 0; i < report->held.count; i++)
+        if (task >= report->held.at[i].lo && task < report->held.at[i].hi)
+            return true;
+    return false;
+}
+
+static kl_note call_of(uint32_t round) {
+    return (kl_note){.kind = KL_NOTE_CALL, .census = round, .round = round, .peers = 3};
+}
+
+static void a_gift_is_held_until_it_is_acknowledged(void **state) {
+    (void)state;
+    alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
+    hears(&a, 2, &(kl_note){.kind = KL_NOTE_ASK, .rate = 1}, 1);
+    kl_note call = call_of(2);
+    uint64_t number = sent(&a, KL_NOTE_GIFT)->number, last = a.note.spans.at[0].hi - 1;
+    hears(&a, 0, &call, 1);
+    assert_true(held(&a, last));
+    call.round = call.census = 3;
+    hears(&a, 2, &(kl_note){.kind = KL_NOTE_GOT, .census = 2, .number = number}, 1);
+    hears(&a, 0, &call, 1);
+    assert_false(held(&a, last));
+    assert_true(held(&a, 0));
+    let_go(&a);
+}
+
+static void a_gift_to_a_peer_that_is_gone_is_for_the_census(void **state) {
+    (void)state;
+    alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
+    hears(&a, 2, &(kl_note){.kind = KL_NOTE_ASK, .rate = 1}, 1);
+    uint64_t last = sent(&a, KL_NOTE_GIFT)->spans.at[0].hi - 1;
+    kl_note call = call_of(2);
+    assert_true(kl_numbers_add(&call.gone, 2));
+    hears(&a, 0, &call, 1);
+    assert_false(held(&a, last));
+    kl_note_free(&call);
+    let_go(&a);
+}
+
+/* 2 has been called and this peer has not: what 2 gives may not be seen twice, nor not at all. */
+static void a_message_from_behind_the_cut_waits(void **state) {
+    (void)state;
+    alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
+    kl_note gift = {.kind = KL_NOTE_GIFT, .census = 2, .number = 1}, call = call_of(2);
+    assert_true(kl_ranges_add(&gift.spans, (kl_span){50, 60}));
+    hears(&a, 2, &gift, 1);
+    assert_null(sent(&a, KL_NOTE_GOT));
+    assert_int_equal(kl_node_left(a.node), 9);
+    hears(&a, 0, &call, 1);
+    assert_false(held(&a, 50));
+    assert_non_null(sent(&a, KL_NOTE_GOT));
+    assert_int_equal(kl_node_left(a.node), 19);
+    kl_note_free(&gift);
+    let_go(&a);
+}
+
+static void tasks_of_a_round_that_was_not_committed_are_reported_again(void **state) {
+    (void)state;
+    for (uint32_t committed = 0; committed <= 2; committed += 2) {
+        alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
+        kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_ENDED}, 1, &a.out);
+        kl_note call = call_of(2);
+        hears(&a, 0, &call, 1);
+        assert_int_equal(sent(&a, KL_NOTE_REPORT)->spans.count, 1);
+        call.round = call.census = 3;
+        call.number = committed;
+        hears(&a, 0, &call, 1);
+        assert_int_equal(sent(&a, KL_NOTE_REPORT)->spans.count, committed ? 0 : 1);
+        let_go(&a);
+    }
+}
+
+/* The root takes them from the first message if all is done then, and from the report of a census else. */
+static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **state) {
+    (void)state;
+    alone a = peer_of(1, 3, "steal", (kl_span){0, 1});
+    kl_note gift = {.kind = KL_NOTE_GIFT, .number = 1}, call = call_of(2);
+    assert_true(kl_ranges_add(&gift.spans, (kl_span){50, 51}));
+    kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_ENDED}, 1, &a.out);
+    assert_int_equal(kl_ranges_sum(&sent(&a, KL_NOTE_REPORT)->spans), 1);
+    hears(&a, 2, &gift, 2);
+    kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_ENDED}, 3, &a.out);
+    assert_int_equal(sent(&a, KL_NOTE_LATE)->spans.at[0].lo, 50);
+    kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_REACHED}, 4, &a.out);
+    assert_null(sent(&a, KL_NOTE_LATE));
+    call.number = 1; /* the first report counted */
+    hears(&a, 0, &call, 5);
+    assert_int_equal(kl_ranges_sum(&sent(&a, KL_NOTE_REPORT)->spans), 1);
+    assert_int_equal(a.note.spans.at[0].lo, 50);
+    kl_note_free(&gift);
+    let_go(&a);
+}
+
+/* 17 is below 1. */
+static void a_parent_reports_what_a_child_saved_before_it_died(void **state) {
+    (void)state;
+    for (uint32_t committed = 0; committed <= 2; committed++) {
+        alone a = peer_of(1, 18, "steal", (kl_span){0});
+        kl_note save = {.kind = KL_NOTE_SAVE, .round = 1}, call = call_of(4);
+        assert_true(kl_ranges_add(&save.spans, (kl_span){20, 25}) &&
+                    kl_ranges_add(&save.held, (kl_span){10, 15}) && kl_numbers_add(&call.gone, 17));
+        hears(&a, 17, &save, 1);
+        call.number = committed;
+        hears(&a, 0, &call, 1);
+        static const uint64_t counted[] = {10, 5, 0};
+        assert_int_equal(kl_ranges_sum(&sent(&a, KL_NOTE_REPORT)->spans), counted[committed]);
+        kl_note_free(&save);
+        kl_note_free(&call);
+        let_go(&a);
+    }
+}
+
+static void messages_of_a_peer_that_is_gone_are_not_heard(void **state) {
+    (void)state;
+    alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
+    kl_note gift = {.kind = KL_NOTE_GIFT, .number = 1};
+    assert_true(kl_ranges_add(&gift.spans, (kl_span){50, 60}));
+    kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = 2}, 1, &a.out);
+    assert_int_equal(sent(&a, KL_NOTE_LOSS)->peer, 2);
+    hears(&a, 2, &gift, 1);
+    assert_int_equal(kl_node_left(a.node), 9);
+    kl_note_free(&gift);
+    let_go(&a);
+}
+
+static void malformed_bytes_change_nothing(void **state) {
+    (void)state;
+    alone a = peer_of(0, 3, "help", (kl_span){0, 10});
+    for (uint64_t i = 0; i < 200; i++) {
+        uint64_t bytes[4] = {kl_mix64(i), kl_mix64(i + 1), kl_mix64(i + 2), kl_mix64(i + 3)};
+        kl_node_step(a.node, &(kl_node_event){KL_NODE_HEARS, 1, bytes, i % sizeof bytes}, 0, &a.out);
+        assert_false(a.out.failed);
+        assert_int_equal(a.out.count, 0);
+    }
+    let_go(&a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gift_is_held_until_it_is_acknowledged),
+        cmocka_unit_test(a_gift_to_a_peer_that_is_gone_is_for_the_census),
+        cmocka_unit_test(a_message_from_behind_the_cut_waits),
+        cmocka_unit_test(tasks_of_a_round_that_was_not_committed_are_reported_again),
+        cmocka_unit_test(tasks_done_after_the_report_go_up_twice_if_a_census_comes),
+        cmocka_unit_test(a_parent_reports_what_a_child_saved_before_it_died),
+        cmocka_unit_test(messages_of_a_peer_that_is_gone_are_not_heard),
+        cmocka_unit_test(malformed_bytes_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

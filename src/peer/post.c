@@ -1,0 +1,31 @@
+/* Actions, most of which are messages. */
+#include "peer/peer_private.h"
+
+void kl_peer_check(kl_node *node, bool ok) {
+    node->out->failed |= !ok;
+}
+
+void kl_act(kl_node *node, kl_node_action action) {
+    kl_node_actions *out = node->out;
+    kl_node_action *items = kl_array_grow(out->items, &out->room, out->count + 1, sizeof *items);
+    kl_peer_check(node, items);
+    if (items) {
+        out->items = items;
+        items[out->count++] = action;
+    }
+}
+
+void kl_post(kl_node *node, uint32_t to, kl_note *note, uint64_t tasks) {
+    kl_buffer *bytes = &node->out->bytes;
+    kl_node_action action = {.kind = KL_NODE_SEND, .peer = to, .task = tasks, .at = bytes->size};
+    note->census = node->round.census;
+    kl_note_put(bytes, note);
+    kl_peer_check(node, !bytes->failed);
+    action.size = bytes->size - action.at;
+    kl_act(node, action);
+}
+
+void kl_post_plain(kl_node *node, uint32_t to, kl_note_kind kind, uint64_t number) {
+    kl_note note = {.kind = kind, .number = number, .rate = kl_work_rate(&node->work, node->now_s)};
+    kl_post(node, to, &note, 0);
+}

@@ -1,0 +1,186 @@
+/* The root commits rounds, finds what died with peers, makes the plans and ends the run. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "peer/peer_private.h"
+
+/* Part of the root's tasks before the first round; part of the time left before the next one. */
+static const double FIRST_PART = 0.05, NEXT_PART = 0.45;
+/* Rounds are called no more often than this part of the time left, and this multiple of what one takes. */
+static const double CALL_PART = 0.25, CALL_ROUNDS = 4;
+/* The last round begins when less is left than this multiple of what a round takes, and these tasks of a mean
+ * peer. */
+static const double LAST_ROUNDS = 2, LAST_TASKS = 8;
+
+bool kl_root_begin(kl_node *n) {
+    n->root = calloc(1, sizeof *n->root);
+    if (!n->root)
+        return false;
+    double first = FIRST_PART * (double)(n->of.share.hi - n->of.share.lo);
+    *n->root = (kl_root){.first = first < 1 ? 1 : (uint64_t)first, .call_s = INFINITY, .called_s = -1};
+    return true;
+}
+
+static void call(kl_node *n) {
+    kl_root *root = n->root;
+    kl_note note = {.kind = KL_NOTE_CALL,
+                    .round = n->round.number + 1,
+                    .number = root->committed_round,
+                    .peers = n->tree.peers,
+                    .gone = root->gone};
+    root->called_s = n->now_s;
+    root->call_s = INFINITY;
+    root->waits = false;
+    root->state.censuses++;
+    kl_round_call(n, n->of.number, &note);
+}
+
+void kl_root_want(kl_node *n) {
+    kl_root *root = n->root;
+    double pause_s = fmax(CALL_ROUNDS * root->took_s, CALL_PART * (n->round.end_s - n->now_s));
+    if (!(root->call_s < INFINITY))
+        root->call_s = root->called_s < 0 ? n->now_s : fmax(n->now_s, root->called_s + pause_s);
+}
+
+void kl_root_lose(kl_node *n, uint32_t peer) {
+    if (peer == n->of.number || peer >= n->tree.peers)
+        return;
+    for (size_t i = 0; i < n->root->gone.count; i++)
+        if (n->root->gone.at[i] == peer)
+            return;
+    kl_peer_check(n, kl_numbers_add(&n->root->gone, peer));
+    n->root->state.deaths++;
+    kl_root_want(n);
+}
+
+/* --- the end of a round --- */
+
+static void commit(kl_node *n, kl_ranges *done) {
+    kl_root *root = n->root;
+    uint64_t counted = root->state.committed + kl_ranges_sum(done);
+    kl_peer_check(n, kl_ranges_add_all(&root->committed, done->at, done->count));
+    kl_ranges_tidy(&root->committed);
+    root->state.committed = kl_ranges_sum(&root->committed);
+    root->state.twice += counted - root->state.committed;
+    root->committed_round = n->round.number;
+    n->round.reported = true;
+    done->count = 0;
+}
+
+/* lost = all − committed − held */
+static void find_lost(kl_node *n, kl_ranges *lost) {
+    kl_ranges *held = &n->round.collected.held;
+    kl_ranges all = {0}, open = {0};
+    kl_ranges_tidy(held);
+    kl_peer_check(n, kl_ranges_add(&all, (kl_span){0, n->of.tasks}) &&
+                         kl_ranges_without(&all, &n->root->committed, &open) &&
+                         kl_ranges_without(&open, held, lost));
+    n->root->state.adopted += kl_ranges_sum(lost);
+    kl_ranges_free(&all);
+    kl_ranges_free(&open);
+}
+
+static void plan(kl_node *n, const kl_orders *orders) {
+    kl_root *root = n->root;
+    /* The first reports are older than the last one. */
+    double left_s = fmax(root->sharing.left_s - root->took_s, 0), rate = root->sharing.mean_rate;
+    double next_s = rate > 0 ? NEXT_PART * left_s : n->now_s - n->round.began_s;
+    bool last = rate > 0 && left_s < LAST_ROUNDS * root->took_s + LAST_TASKS / rate;
+    kl_note note = {.kind = KL_NOTE_PLAN,
+                    .round = n->round.number,
+                    .peers = n->tree.peers,
+                    .rate = rate,
+                    .left_s = left_s,
+                    .next_s = fmax(next_s, 2 * root->took_s),
+                    .closing = last || n->of.help->sharing == KL_SHARE_NEVER ||
+                               (root->shared && n->of.help->sharing == KL_SHARE_ONCE),
+                    .over = root->state.committed == n->of.tasks,
+                    .census = n->round.census,
+                    .orders = *orders};
+    root->planned_s = n->now_s;
+    root->next_s = note.next_s;
+    root->waits = false;
+    kl_round_plan(n, n->of.number, &note);
+}
+
+void kl_root_close(kl_node *n) {
+    kl_root *root = n->root;
+    kl_ranges lost = {0};
+    kl_orders orders = {0};
+    kl_sharing sharing = n->of.help->sharing;
+    bool failed;
+    commit(n, &n->round.collected.spans);
+    root->state.rounds++;
+    if (n->round.census == n->round.number) {
+        root->took_s = n->now_s - root->called_s;
+        find_lost(n, &lost);
+    } else if (!n->round.closing) {
+        root->took_s = fmax(n->now_s - root->planned_s - root->next_s, 0);
+    }
+    kl_share_rule rule = {.dead_zone = n->of.help->dead_zone,
+                          .near = n->of.near,
+                          .moves = sharing == KL_SHARE_AGAIN || (sharing == KL_SHARE_ONCE && !root->shared)};
+    root->sharing = kl_share(&n->round.collected.standings, &lost, &rule, &orders, &failed);
+    kl_peer_check(n, !failed);
+    root->shared |= rule.moves && root->sharing.mean_rate > 0;
+    if (n->round.closing && root->state.committed < n->of.tasks)
+        root->waits = true;
+    else
+        plan(n, &orders);
+    kl_ranges_free(&lost);
+    free(orders.at);
+}
+
+void kl_root_late(kl_node *n) {
+    kl_root *root = n->root;
+    if (!root->waits)
+        return;
+    kl_round_late_own(n);
+    if (root->state.committed + kl_ranges_sum(&n->round.late) < n->of.tasks)
+        return;
+    commit(n, &n->round.late);
+    plan(n, &(kl_orders){0});
+}
+
+void kl_root_settle(kl_node *n) {
+    kl_root *root = n->root;
+    bool first = n->of.help->sharing != KL_SHARE_NEVER && root->called_s < 0;
+    if (!n->over && (n->now_s >= root->call_s || (first && n->work.done_tasks >= root->first)))
+        call(n);
+}
+
+/* --- the board --- */
+
+static void take_down(kl_numbers *board, uint32_t peer) {
+    for (size_t i = board->count; i-- > 0;)
+        if (board->at[i] == peer)
+            board->at[i] = board->at[--board->count];
+}
+
+void kl_root_board(kl_node *n, uint32_t peer, const kl_note *note) {
+    if (!n->root)
+        return;
+    kl_numbers *board = &n->root->board;
+    if (note->kind == KL_NOTE_POST) {
+        take_down(board, peer);
+        kl_peer_check(n, note->number == 0 || kl_numbers_add(board, peer));
+        return;
+    }
+    for (size_t i = 0; i < board->count; i++)
+        if (board->at[i] != peer && !kl_tree_is_gone(&n->tree, board->at[i])) {
+            kl_note answer = {.kind = KL_NOTE_VICTIM, .peer = board->at[i]};
+            take_down(board, answer.peer);
+            kl_post(n, peer, &answer, 0);
+            return;
+        }
+    kl_post_plain(n, peer, KL_NOTE_EMPTY, 0);
+}
+
+void kl_root_free(kl_root *root) {
+    if (!root)
+        return;
+    kl_ranges_free(&root->committed);
+    free(root->gone.at);
+    free(root->board.at);
+    free(root);
+}

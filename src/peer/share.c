@@ -1,0 +1,120 @@
+/* Algorithm 1 of the paper: new shares by measured rates, as orders to those that have too much. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "peer/peer_private.h"
+
+typedef struct shares {
+    kl_standings *all;
+    double *over; /* over[i]: tasks that all->at[i] has beyond its share; below 0: it lacks them */
+    kl_orders *orders;
+    bool failed;
+} shares;
+
+static int by_number(const void *a, const void *b) {
+    const kl_standing *x = a, *y = b;
+    return x->peer < y->peer ? -1 : x->peer > y->peer;
+}
+
+static void order(shares *s, uint32_t from, uint32_t to, kl_span span) {
+    s->failed |= !kl_orders_add(s->orders, (kl_order){from, to, span});
+}
+
+/* Time left and mean rate; a peer of unknown rate counts as the mean. */
+static kl_sharing_of sum_up(kl_standings *all, uint64_t lost) {
+    double left = (double)lost, rates = 0, known = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        left += all->at[i].left;
+        rates += all->at[i].rate;
+        known += all->at[i].rate > 0;
+    }
+    double mean = known > 0 ? rates / known : 0;
+    for (size_t i = 0; i < all->count; i++)
+        if (!(all->at[i].rate > 0))
+            all->at[i].rate = mean;
+    return (kl_sharing_of){mean > 0 ? left / (mean * (double)all->count) : 0, mean};
+}
+
+/* The first `count` tasks of `lost` from `at` on go to the peer of place i. */
+static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
+    while (count > 0) {
+        uint64_t part = at->hi - at->lo < count ? at->hi - at->lo : count;
+        order(s, KL_NOBODY, s->all->at[i].peer, (kl_span){at->lo, at->lo + part});
+        at->lo += part;
+        count -= part;
+        if (at->lo == at->hi)
+            at++;
+    }
+    return at;
+}
+
+/* Those that lack tasks get what was lost; what remains is spread over all. */
+static void adopt_all(shares *s, kl_ranges *lost) {
+    uint64_t left = kl_ranges_sum(lost);
+    kl_span *at = lost->at;
+    for (size_t i = 0; i < s->all->count && left > 0; i++) {
+        double lacks = floor(-s->over[i]);
+        uint64_t part = lacks < 1 ? 0 : lacks < (double)left ? (uint64_t)lacks : left;
+        at = adopt(s, i, part, at);
+        s->over[i] += (double)part;
+        left -= part;
+    }
+    uint64_t each = s->all->count > 0 ? left / s->all->count + 1 : 0;
+    for (size_t i = 0; i < s->all->count && left > 0; i++) {
+        uint64_t part = each < left ? each : left;
+        at = adopt(s, i, part, at);
+        left -= part;
+    }
+}
+
+/* Within places [first, end): who lacks tasks gets them from the first that has too many. */
+static void match(shares *s, size_t first, size_t end) {
+    size_t giver = first;
+    for (size_t i = first; i < end; i++)
+        while (s->over[i] <= -1) {
+            while (giver < end && s->over[giver] < 1)
+                giver++;
+            if (giver == end)
+                return;
+            double count = floor(fmin(-s->over[i], s->over[giver]));
+            order(s, s->all->at[giver].peer, s->all->at[i].peer, (kl_span){0, (uint64_t)count});
+            s->over[giver] -= count;
+            s->over[i] += count;
+        }
+}
+
+static void match_near(shares *s, uint32_t near) {
+    const kl_standing *at = s->all->at;
+    size_t end = 0, count = s->all->count;
+    for (size_t first = 0; near > 0 && first < count; first = end) {
+        while (end < count && at[end].peer / near == at[first].peer / near)
+            end++;
+        match(s, first, end);
+    }
+    match(s, 0, count);
+}
+
+kl_sharing_of kl_share(kl_standings *standings, const kl_ranges *lost, const kl_share_rule *rule,
+                       kl_orders *orders, bool *failed) {
+    size_t count = standings->count;
+    if (count > 1)
+        qsort(standings->at, count, sizeof *standings->at, by_number);
+    kl_sharing_of sum = sum_up(standings, kl_ranges_sum(lost));
+    shares s = {.all = standings, .over = calloc(count + 1, sizeof *s.over), .orders = orders};
+    kl_ranges rest = {0};
+    s.failed = !s.over || !kl_ranges_add_all(&rest, lost->at, lost->count);
+    for (size_t i = 0; i < count && !s.failed; i++)
+        s.over[i] = standings->at[i].left - sum.left_s * standings->at[i].rate;
+    if (!s.failed)
+        adopt_all(&s, &rest);
+    if (!s.failed && rule->moves) {
+        for (size_t i = 0; i < count; i++)
+            if (fabs(s.over[i]) < 1 + rule->dead_zone * sum.left_s * standings->at[i].rate)
+                s.over[i] = 0;
+        match_near(&s, rule->near);
+    }
+    *failed = s.failed;
+    kl_ranges_free(&rest);
+    free(s.over);
+    return sum;
+}

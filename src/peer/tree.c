@@ -1,0 +1,54 @@
+/* The tree of peers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer/peer_private.h"
+
+enum { ARITY = 16 };
+
+uint32_t kl_tree_above(uint32_t number) {
+    return (number - 1) / ARITY;
+}
+
+bool kl_tree_under(uint32_t above, uint32_t number) {
+    while (number > above)
+        number = kl_tree_above(number);
+    return number == above;
+}
+
+void kl_tree_know(kl_tree *t, uint32_t peers) {
+    t->peers = peers > t->peers ? peers : t->peers;
+}
+
+bool kl_tree_is_gone(const kl_tree *t, uint32_t number) {
+    return number < t->room && t->gone[number / 8] >> number % 8 & 1;
+}
+
+bool kl_tree_lose(kl_tree *t, uint32_t number) {
+    if (number >= t->room) {
+        uint32_t room = (number > t->peers ? number : t->peers) / 64 * 64 + 64;
+        uint8_t *gone = realloc(t->gone, room / 8);
+        if (!gone)
+            return false;
+        memset(gone + t->room / 8, 0, (room - t->room) / 8);
+        t->gone = gone;
+        t->room = room;
+    }
+    t->gone[number / 8] |= (uint8_t)(1 << number % 8);
+    return true;
+}
+
+/* Go down through those that are gone; each has at most ARITY peers right below it. */
+bool kl_tree_look(kl_tree *t) {
+    bool ok = true;
+    kl_numbers todo = {0};
+    t->below.count = 0;
+    ok = kl_numbers_add(&todo, t->number);
+    for (size_t i = 0; i < todo.count && ok; i++) {
+        uint64_t first = (uint64_t)todo.at[i] * ARITY + 1;
+        for (uint64_t c = first; c < first + ARITY && c < t->peers && ok; c++)
+            ok = kl_numbers_add(kl_tree_is_gone(t, (uint32_t)c) ? &todo : &t->below, (uint32_t)c);
+    }
+    free(todo.at);
+    return ok;
+}
