@@ -102,6 +102,21 @@ static void read_steps(kl_scan *s, kl_profile *profile) {
     } while (kl_scan_take(s, ","));
 }
 
+/* join(AT): the host is not there before. */
+static void read_join(kl_scan *s, kl_host *host) {
+    host->joins_s = kl_scan_time_s(s, "the time it joins", 0, MOST_TIME_S);
+}
+
+/* die(FROM,BY): each host dies at a random moment in between. */
+static void read_die(kl_scan *s, kl_host *host) {
+    host->dies_from_s = kl_scan_time_s(s, "the begin", 1e-9, MOST_TIME_S);
+    kl_scan_need(s, ",", "the begin");
+    const char *at = s->at;
+    host->dies_by_s = kl_scan_time_s(s, "the end", 1e-9, MOST_TIME_S);
+    if (host->dies_by_s < host->dies_from_s)
+        kl_scan_fail(s, at, KILTER_ERR_RANGE, "the last host must not die before the first one");
+}
+
 static void read_profile(kl_scan *s, kl_profile *profile) {
     static const struct {
         const char *name;
@@ -118,14 +133,21 @@ static void read_profile(kl_scan *s, kl_profile *profile) {
             return;
         }
     kl_scan_fail(s, s->at, KILTER_ERR_INPUT,
-                 "'@' must be followed by osc(…), drop(…), freeze(…), share(…) or steps(…)");
+                 "'@' must be followed by osc(…), drop(…), freeze(…), share(…), steps(…), join(…) or die(…)");
 }
 
 /* SPEED[@PROFILE] */
 static kl_host read_host(kl_scan *s) {
     kl_host host = {.speed = kl_scan_number(s, "a speed", LEAST_SPEED, MOST_SPEED)};
-    if (kl_scan_take(s, "@"))
+    if (!kl_scan_take(s, "@"))
+        return host;
+    bool joins = kl_scan_take(s, "join(");
+    if (!joins && !kl_scan_take(s, "die(")) {
         read_profile(s, &host.profile);
+        return host;
+    }
+    (joins ? read_join : read_die)(s, &host);
+    kl_scan_need(s, ")", "the profile's arguments");
     return host;
 }
 
@@ -167,7 +189,7 @@ static void once(kl_scan *s, bool *seen, const char *name) {
 }
 
 static void read_terms(kl_scan *s, kl_cluster *c) {
-    bool links = false, master = false;
+    bool links = false, master = false, clusters = false;
     while (kl_scan_take(s, ";")) {
         if (kl_scan_take(s, "link=")) {
             once(s, &links, "link");
@@ -180,8 +202,13 @@ static void read_terms(kl_scan *s, kl_cluster *c) {
             once(s, &master, "master");
             c->master_apart = true;
             c->master = read_host(s);
+        } else if (kl_scan_take(s, "cluster=")) {
+            once(s, &clusters, "cluster");
+            c->near = (uint32_t)kl_scan_count(s, "the hosts of a cluster", 1, KL_CLUSTER_MOST_WORKERS);
+            kl_scan_need(s, ",", "the hosts of a cluster");
+            c->far_s = kl_scan_time_s(s, "the latency between clusters", 0, 1000);
         } else {
-            kl_scan_fail(s, s->at, KILTER_ERR_INPUT, "';' must be followed by link=… or master=…");
+            kl_scan_fail(s, s->at, KILTER_ERR_INPUT, "';' must be followed by link=…, cluster=… or master=…");
         }
     }
 }

@@ -18,6 +18,8 @@ typedef struct kl_profile {
 typedef struct kl_host {
     double speed; /* seconds of work, described for speed 1, that the host does per second */
     kl_profile profile;
+    double joins_s;                /* it is not there before */
+    double dies_from_s, dies_by_s; /* it dies at a random moment between them; 0: it does not */
 } kl_host;
 
 double kl_host_speed(const kl_host *host, double at_s);
@@ -41,6 +43,8 @@ typedef struct kl_cluster {
     double latency_s;   /* latency of one link */
     double bytes_per_s; /* of one link in one direction; INFINITY: bytes cost nothing */
     bool half_duplex;   /* both directions share a link */
+    uint32_t near; /* hosts 0 … near − 1 are a cluster of their own, and so are the next ones; 0: all are */
+    double far_s; /* of a message from one cluster to another, all its way */
 } kl_cluster;
 
 const kl_host *kl_cluster_master(const kl_cluster *cluster);

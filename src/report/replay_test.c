@@ -43,7 +43,7 @@ static void check(kilter_status status, const kilter_error *error) {
 }
 
 static void record(const char *file, const farm_case *c, const char *policy, double factor) {
-    kl_host_group groups[] = {{c->slow, {1, {1, {0.02}, {0.1}, 0}}},
+    kl_host_group groups[] = {{c->slow, {.speed = 1, .profile = {1, {0.02}, {0.1}, 0}}},
                               {.count = c->workers - c->slow, .host = {.speed = 1}}};
     kl_cluster cluster = {.groups = groups,
                           .group_count = 2,

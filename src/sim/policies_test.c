@@ -50,7 +50,7 @@ static double task_s(void *self, uint64_t run, uint64_t i) {
 
 /* 50 us one way, 20 us of the master per message; the master has its own host */
 static kl_cluster cluster_of(const sim_case *c, kl_host_group groups[2]) {
-    kl_host_group slow = {c->slow, {1, {1, {c->change_s}, {c->slow_speed}, 0}}};
+    kl_host_group slow = {c->slow, {.speed = 1, .profile = {1, {c->change_s}, {c->slow_speed}, 0}}};
     groups[0] = slow;
     groups[1] = (kl_host_group){.count = c->workers - c->slow, .host = {.speed = 1}};
     return (kl_cluster){.groups = groups,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "move/wire.h"
+#include "sim/heap.h"
 #include "sim/sim.h"
 
 enum {
@@ -61,55 +62,6 @@ typedef enum doing {
     TAKES_IN, /* take in what has arrived, when its host runs again */
 } doing;
 
-typedef struct happening {
-    double at_s;
-    uint32_t worker;
-    doing what;
-} happening;
-
-typedef struct heap {
-    happening *items;
-    size_t count, room;
-} heap;
-
-static bool before(const happening *a, const happening *b) {
-    return a->at_s < b->at_s || (a->at_s == b->at_s && a->worker < b->worker);
-}
-
-static bool heap_push(heap *h, happening one) {
-    if (h->count == h->room) {
-        size_t room = h->room ? 2 * h->room : 64;
-        happening *items = realloc(h->items, room * sizeof *items);
-        if (!items)
-            return false;
-        h->items = items;
-        h->room = room;
-    }
-    size_t i = h->count++;
-    for (; i > 0 && before(&one, &h->items[(i - 1) / 2]); i = (i - 1) / 2)
-        h->items[i] = h->items[(i - 1) / 2];
-    h->items[i] = one;
-    return true;
-}
-
-static happening heap_pop(heap *h) {
-    happening top = h->items[0], last = h->items[--h->count];
-    size_t i = 0;
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= h->count)
-            break;
-        if (child + 1 < h->count && before(&h->items[child + 1], &h->items[child]))
-            child++;
-        if (!before(&h->items[child], &last))
-            break;
-        h->items[i] = h->items[child];
-        i = child;
-    }
-    h->items[i] = last;
-    return top;
-}
-
 /* --- the farm --- */
 
 typedef struct end { /* one end of a transport */
@@ -138,7 +90,7 @@ struct kl_sim {
     uint32_t count;
     line to_master, to_workers;
     double out_free_s, in_free_s; /* when each direction of the master's link is free */
-    heap heap;
+    kl_heap heap;
     double now_s;
     double master_s; /* the master's own time: it has done everything before */
     double stolen_s; /* the master's work on a busy worker's host, which still delays the worker */
@@ -168,7 +120,7 @@ static double host_work_s(const kl_sim *s, const kl_host *host, double from_s, d
 }
 
 static void will_happen(kl_sim *s, double at_s, uint32_t worker, doing what) {
-    if (at_s < INFINITY && !heap_push(&s->heap, (happening){at_s, worker, what}))
+    if (at_s < INFINITY && !kl_heap_push(&s->heap, (kl_happening){.at_s = at_s, .who = worker, .what = what}))
         out_of_memory(s);
 }
 
@@ -402,8 +354,8 @@ static void end_task(kl_sim *s, worker *w) {
         go_on(s, w);
 }
 
-static void happens(kl_sim *s, const happening *one) {
-    worker *w = &s->workers[one->worker];
+static void happens(kl_sim *s, const kl_happening *one) {
+    worker *w = &s->workers[one->who];
     bool at_task = is_at_task(w);
     if (!w->engine)
         return;
@@ -425,7 +377,7 @@ static void arrives(kl_sim *s, packet *p) {
     if (w->host->profile.count > 0)
         will_happen(s, host_end_s(s, w->host, s->now_s, LOOK_S), p->worker, TAKES_IN);
     else
-        happens(s, &(happening){s->now_s, p->worker, TAKES_IN});
+        happens(s, &(kl_happening){.at_s = s->now_s, .who = p->worker, .what = TAKES_IN});
 }
 
 /* --- steps --- */
@@ -464,7 +416,7 @@ static void step(kl_sim *s) {
     } else if (comes_s <= first_s) {
         arrives(s, line_take(&s->to_workers));
     } else {
-        happening one = heap_pop(&s->heap);
+        kl_happening one = kl_heap_pop(&s->heap);
         happens(s, &one);
     }
 }

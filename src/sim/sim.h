@@ -1,9 +1,10 @@
-/* Door of room sim: farms in virtual time. Master and workers are the code that runs on real machines; this
- * room gives them a clock, messages that take time, and hosts to compute on. */
+/* Door of room sim: farms and peers in virtual time. Master, workers and peers are the code that runs on real
+ * machines; this room gives them a clock, messages that take time, and hosts to compute on. */
 #ifndef KL_SIM_H
 #define KL_SIM_H
 
 #include "engine/engine.h"
+#include "peer/peer.h"
 #include "platform/platform.h"
 
 /* A farm on a described platform, with a worker on each host; all workers are present before the first run.
@@ -51,5 +52,31 @@ kilter_status kl_sim_run_next(kl_sim *sim, const kl_sim_run *run, kl_sim_outcome
 /* Write the farm's rows into this trace from now on. */
 void kl_sim_record(kl_sim *sim, kl_trace *trace);
 double kl_sim_now_s(const kl_sim *sim); /* seconds since the farm was opened, as in the record */
+
+/* Peers without a master, one on each host of a platform; peers.c. */
+typedef struct kl_sim_peers {
+    const kl_cluster *cluster;
+    const kl_help *help;
+    double
+        message_s; /* that a message takes from the processor of its sender, and from that of its receiver */
+    bool attends;  /* peers have a thread for messages; else they take them in between two tasks */
+    uint64_t seed;
+} kl_sim_peers;
+
+typedef struct kl_sim_peers_outcome {
+    double elapsed_s; /* until the root knows that every task is counted */
+    double work_s, bound_s;
+    uint64_t results, executed;       /* tasks counted; as often as peers did tasks */
+    uint64_t twice;                   /* tasks counted again: a fault */
+    uint64_t messages, most_messages; /* sent by all; by the one that sent most */
+    uint64_t moved, adopted;          /* tasks that were given away; that died with their peer */
+    uint32_t peers, rounds, deaths;
+} kl_sim_peers_outcome;
+
+/* Run tasks once, all equally shared at the start. run->result_bytes is not used: results are combined on
+ * their way. KILTER_ERR_PEER: peer 0 died, and the message says how much was counted; KILTER_ERR_MEMORY;
+ * KILTER_ERR_RANGE: nothing will happen any more. */
+kilter_status kl_sim_peers_run(const kl_sim_peers *peers, const kl_sim_run *run,
+                               kl_sim_peers_outcome *outcome, kilter_error *error);
 
 #endif

@@ -51,8 +51,9 @@ static double mixed_s(void *self, uint64_t run, uint64_t index) {
 static void every_task_once_with_every_policy_and_size(void **state) {
     (void)state;
     static const uint64_t sizes[] = {0, 1, 2, 17, 1000};
-    kl_host_group groups[] = {
-        {3, {.speed = 1}}, {2, {.speed = 0.2}}, {1, {1, {2, {0.01, 0.02}, {0, 1}, 0.04}}}};
+    kl_host_group groups[] = {{3, {.speed = 1}},
+                              {2, {.speed = 0.2}},
+                              {1, {.speed = 1, .profile = {2, {0.01, 0.02}, {0, 1}, 0.04}}}};
     kl_cluster cluster = cluster_of(groups, 3);
     for (size_t p = 0; p < kl_policy_count(); p++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -66,7 +67,7 @@ static void every_task_once_with_every_policy_and_size(void **state) {
 
 static void the_same_again_to_the_bit(void **state) {
     (void)state;
-    kl_host_group groups[] = {{4, {.speed = 1}}, {2, {1, {1, {0.05}, {0.1}, 0}}}};
+    kl_host_group groups[] = {{4, {.speed = 1}}, {2, {.speed = 1, .profile = {1, {0.05}, {0.1}, 0}}}};
     kl_cluster cluster = cluster_of(groups, 2);
     kl_sim_run run = {.tasks = 500, .task_s = mixed_s};
     kl_sim_outcome first = outcome_of(&cluster, "auto", &run), second = outcome_of(&cluster, "auto", &run);
@@ -114,7 +115,7 @@ static void a_master_on_a_workers_host_takes_its_time(void **state) {
 /* Its heartbeats stop: others get its tasks. */
 static void tasks_of_a_host_that_stops_are_done_elsewhere(void **state) {
     (void)state;
-    kl_host_group groups[] = {{3, {.speed = 1}}, {1, {1, {1, {0.5}, {0}, 0}}}};
+    kl_host_group groups[] = {{3, {.speed = 1}}, {1, {.speed = 1, .profile = {1, {0.5}, {0}, 0}}}};
     kl_cluster cluster = cluster_of(groups, 2);
     kl_sim_run run = {.tasks = 40, .even_s = 0.1};
     kl_sim_outcome out = outcome_of(&cluster, "auto", &run);
@@ -124,7 +125,7 @@ static void tasks_of_a_host_that_stops_are_done_elsewhere(void **state) {
 
 static void a_run_that_cannot_end_says_so(void **state) {
     (void)state;
-    kl_host_group groups[] = {{1, {.speed = 1}}, {1, {1, {1, {0.5}, {0}, 0}}}};
+    kl_host_group groups[] = {{1, {.speed = 1}}, {1, {.speed = 1, .profile = {1, {0.5}, {0}, 0}}}};
     kl_cluster cluster = cluster_of(groups, 2);
     kl_sim_farm farm = {.cluster = &cluster, .policy = kl_policy_find("static")};
     kl_sim_run run = {.tasks = 40, .even_s = 0.1};

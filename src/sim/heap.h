@@ -1,0 +1,25 @@
+/* Events to come, in order of time. Private to room sim. */
+#ifndef KL_HEAP_H
+#define KL_HEAP_H
+
+#include "base/base.h"
+
+typedef struct kl_happening {
+    double at_s;
+    uint32_t who;
+    int what;      /* the driver's */
+    uint64_t turn; /* set by kl_heap_push() */
+    void *thing;   /* the driver's */
+} kl_happening;
+
+/* Ties go to the smallest `who`, then to what was pushed first. Zeroed: empty. */
+typedef struct kl_heap {
+    kl_happening *items;
+    size_t count;
+    uint64_t room, turns;
+} kl_heap;
+
+bool kl_heap_push(kl_heap *heap, kl_happening one); /* false: no memory */
+kl_happening kl_heap_pop(kl_heap *heap);            /* count > 0 */
+
+#endif

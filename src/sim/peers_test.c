@@ -1,0 +1,184 @@
+/* Peers in virtual time: every task is counted once although peers die, join and slow down. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cases_test_helper.h"
+#include "sim/sim.h"
+
+enum { MOST_PEERS = 100 };
+
+typedef struct scene {
+    kl_host_group groups[MOST_PEERS]; /* one for each peer */
+    kl_cluster cluster;
+    kl_sim_peers peers;
+    kl_sim_run run;
+    uint64_t seed, draws;
+} scene;
+
+static double random_of(scene *s) {
+    return (double)(kl_mix64(s->seed + kl_mix64(++s->draws)) >> 11) * 0x1p-53;
+}
+
+/* Exponential, of mean 1 ms. */
+static double task_s(void *self, uint64_t run, uint64_t index) {
+    (void)run;
+    return -1e-3 * log(((double)(kl_mix64(*(const uint64_t *)self + kl_mix64(index)) >> 11) + 0.5) * 0x1p-53);
+}
+
+static void scene_of(scene *s, const char *help, uint32_t peers, uint64_t tasks) {
+    *s = (scene){.seed = 1};
+    for (uint32_t i = 0; i < peers; i++)
+        s->groups[i] = (kl_host_group){1, {.speed = 1}};
+    s->cluster = (kl_cluster){
+        .groups = s->groups, .group_count = peers, .workers = peers, .latency_s = 5e-6, .bytes_per_s = 1e9};
+    s->peers = (kl_sim_peers){
+        .cluster = &s->cluster, .help = kl_help_find(help), .message_s = 5e-6, .attends = true};
+    s->run = (kl_sim_run){.tasks = tasks, .task_s = task_s, .self = &s->seed};
+}
+
+static kl_sim_peers_outcome outcome_of(const scene *s) {
+    kl_sim_peers_outcome out;
+    kilter_error error = {.text = ""};
+    if (kl_sim_peers_run(&s->peers, &s->run, &out, &error) != KILTER_OK)
+        fail_msg("%s with %u peers and %llu tasks, seed %llu: %s", s->peers.help->name,
+                 (unsigned)s->cluster.workers, kl_ull(s->run.tasks), kl_ull(s->seed), error.text);
+    return out;
+}
+
+static void assert_counted_once(const scene *s) {
+    kl_sim_peers_outcome out = outcome_of(s);
+    assert_int_equal(out.results, s->run.tasks);
+    assert_int_equal(out.twice, 0);
+    assert_true(out.executed >= out.results);
+    assert_true(out.elapsed_s >= out.bound_s * (1 - 1e-9));
+}
+
+static void every_task_once_with_every_policy_and_size(void **state) {
+    (void)state;
+    static const uint32_t peers[] = {1, 2, 3, 16, 17, 18, 100};
+    static const uint64_t tasks[] = {0, 1, 17, 1000};
+    scene s;
+    for (size_t h = 0; kl_help_at(h); h++)
+        for (size_t p = 0; p < sizeof peers / sizeof *peers; p++)
+            for (size_t t = 0; t < 2 * sizeof tasks / sizeof *tasks; t++) {
+                scene_of(&s, kl_help_at(h)->name, peers[p], tasks[t / 2]);
+                s.peers.attends = t % 2;
+                assert_counted_once(&s);
+            }
+}
+
+/* Speeds, drops, clusters, latencies, tasks of all numbers. */
+static void make_hosts(scene *s, double whole_s) {
+    for (uint32_t i = 0; i < s->cluster.workers; i++) {
+        kl_host *h = &s->groups[i].host;
+        h->speed = random_of(s) < 0.5 ? 1 : 0.1 + random_of(s);
+        if (random_of(s) < 0.1)
+            h->profile = (kl_profile){.count = 1, .at_s = {random_of(s) * whole_s}, .factor = {0.05}};
+    }
+    s->cluster.latency_s = random_of(s) < 0.5 ? 5e-6 : 5e-4 * random_of(s);
+    s->cluster.near = random_of(s) < 0.3 ? 8 : 0;
+    s->cluster.far_s = 3e-3;
+}
+
+static void random_scene(scene *s, uint64_t seed) {
+    uint32_t peers = 1 + (uint32_t)(kl_mix64(seed) % MOST_PEERS);
+    uint64_t tasks =
+        kl_mix64(seed + 1) % 3 ? kl_mix64(seed + 2) % (peers * 60) : kl_mix64(seed + 2) % (3 * peers);
+    scene_of(s, kl_help_at(seed % 4)->name, peers, tasks);
+    s->seed = s->peers.seed = seed;
+    s->peers.attends = random_of(s) < 0.6;
+    make_hosts(s, 1e-3 * (double)tasks / peers);
+}
+
+/* Peers die while they give, take, adopt and report: at any moment, and in one of five scenes all at one. */
+static void every_task_once_whoever_dies_and_joins(void **state) {
+    (void)state;
+    scene s;
+    uint64_t deaths = 0, adopted = 0, cases = kl_test_cases(150, 1500);
+    for (uint64_t seed = 1; seed <= cases; seed++) {
+        random_scene(&s, seed * 1000003);
+        double whole_s = 1e-3 * (double)s.run.tasks / s.cluster.workers + 1e-6,
+               at_s = whole_s * random_of(&s);
+        double dying = 0.6 * random_of(&s), joining = 0.3 * random_of(&s);
+        bool together = random_of(&s) < 0.2;
+        for (uint32_t i = 1; i < s.cluster.workers; i++) {
+            kl_host *h = &s.groups[i].host;
+            double moment_s = together ? at_s : 1.5 * whole_s * random_of(&s);
+            if (random_of(&s) < joining)
+                h->joins_s = whole_s * random_of(&s) + 1e-9;
+            if (random_of(&s) < dying)
+                h->dies_from_s = h->dies_by_s = h->joins_s + moment_s + 1e-6;
+        }
+        kl_sim_peers_outcome out = outcome_of(&s);
+        assert_int_equal(out.results, s.run.tasks);
+        assert_int_equal(out.twice, 0);
+        deaths += out.deaths;
+        adopted += out.adopted;
+    }
+    assert_true(deaths > cases && adopted > cases); /* the scenes are what they should be */
+}
+
+static void the_root_dies_and_the_error_says_what_was_counted(void **state) {
+    (void)state;
+    scene s;
+    kl_sim_peers_outcome out;
+    kilter_error error = {.text = ""};
+    scene_of(&s, "help", 20, 2000);
+    s.groups[0].host.dies_from_s = s.groups[0].host.dies_by_s = 0.05;
+    assert_int_equal(kl_sim_peers_run(&s.peers, &s.run, &out, &error), KILTER_ERR_PEER);
+    unsigned long long counted = 0;
+    assert_non_null(strstr(error.text, "the root, died at 0.05 s"));
+    assert_int_equal(sscanf(strchr(error.text, ':'), ": %llu of 2000", &counted), 1);
+    assert_true(counted > 0 && counted < 2000);
+}
+
+static void the_same_again_to_the_bit(void **state) {
+    (void)state;
+    scene s;
+    random_scene(&s, 4);
+    kl_sim_peers_outcome one = outcome_of(&s), two = outcome_of(&s);
+    assert_memory_equal(&one, &two, sizeof one);
+}
+
+static void those_that_join_work(void **state) {
+    (void)state;
+    scene s;
+    scene_of(&s, "help", 40, 8000);
+    for (uint32_t i = 0; i < 20; i++) /* the first ones described: numbers follow the times of joining */
+        s.groups[i].host.joins_s = 0.05;
+    kl_sim_peers_outcome out = outcome_of(&s);
+    assert_true(out.elapsed_s < 0.3); /* 0.4 s without them */
+}
+
+/* The slow half is 20 times slower: without help the run would take 2 s. */
+static void all_policies_help_the_slow(void **state) {
+    (void)state;
+    scene s;
+    for (size_t h = 0; kl_help_at(h); h++)
+        for (int attends = 0; attends < 2; attends++) {
+            scene_of(&s, kl_help_at(h)->name, 20, 2000);
+            s.peers.attends = attends;
+            for (uint32_t i = 10; i < 20; i++)
+                s.groups[i].host.speed = 0.05;
+            assert_true(outcome_of(&s).elapsed_s < 0.6);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_task_once_with_every_policy_and_size),
+        cmocka_unit_test(every_task_once_whoever_dies_and_joins),
+        cmocka_unit_test(the_root_dies_and_the_error_says_what_was_counted),
+        cmocka_unit_test(the_same_again_to_the_bit),
+        cmocka_unit_test(those_that_join_work),
+        cmocka_unit_test(all_policies_help_the_slow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
