@@ -15,6 +15,7 @@
 #include "report/report.h"
 #include "simulate.h"
 #include "simulate_events.h"
+#include "simulate_peers.h"
 #include "sys/sys.h"
 
 /* With more workers, the default engine is events. */
@@ -23,14 +24,16 @@ enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
 #define MOST_BYTES 0x1p40
 /* Seconds of a real master for one message, on a host of speed 1 (docs/results/bench.md). */
 #define ANSWER_S 10e-6
+/* Processor time of a peer for each message that it sends or takes in. */
+#define MESSAGE_S 5e-6
 
 /* The command's options. */
 typedef struct question {
-    const char *platform, *tasks, *policy, *engine, *record, *gantt, *write_platform;
+    const char *platform, *tasks, *policy, *organise, *engine, *record, *gantt, *write_platform;
     uint64_t seed, task_bytes, result_bytes;
-    double answer_s, startup_s;
+    double answer_s, startup_s, message_s;
     uint32_t iterations;
-    bool json;
+    bool json, between;
 } question;
 
 /* The options, and values derived from them. */
@@ -149,8 +152,20 @@ static kilter_status check_startup(const simulation *sim, kilter_error *error) {
                : KILTER_OK;
 }
 
+/* A farm has a master, which is told when workers come and go; its simulation does not know of that. */
+static kilter_status check_hosts(const simulation *sim, kilter_error *error) {
+    bool peers = !sim->file && sim->cluster.near > 0;
+    for (uint32_t i = 0; !sim->file && i < sim->cluster.group_count; i++)
+        peers |= sim->cluster.groups[i].host.joins_s > 0 || sim->cluster.groups[i].host.dies_by_s > 0;
+    return peers ? kl_fail(error, KILTER_ERR_USAGE,
+                           "--platform: join(), die() and cluster= need --organise peers")
+                 : KILTER_OK;
+}
+
 static kilter_status read_question(simulation *sim, kilter_error *error) {
     kilter_status status = read_platform(sim, error);
+    if (status == KILTER_OK)
+        status = check_hosts(sim, error);
     if (status == KILTER_OK)
         status = choose_engine(sim, error);
     if (status == KILTER_OK)
@@ -458,8 +473,12 @@ static void print_json(const simulation *sim, const char *engine) {
 
 static kilter_status write_platform(simulation *sim, kilter_error *error) {
     kilter_status status = read_platform(sim, error);
-    if (status != KILTER_OK)
+    if (status == KILTER_OK)
+        status = check_hosts(sim, error);
+    if (status != KILTER_OK) {
+        kl_cluster_free(&sim->cluster);
         return status;
+    }
     if (sim->file)
         return kl_fail(error, KILTER_ERR_USAGE, "--write-platform: '%s' is a platform of SimGrid's already",
                        sim->q.platform);
@@ -477,7 +496,45 @@ static kilter_status write_platform(simulation *sim, kilter_error *error) {
     return status;
 }
 
+/* The first option that peers do not have; NULL: there is none. */
+static const char *not_for_peers(const simulation *sim) {
+    const question *q = &sim->q;
+    return q->record                                          ? "record"
+           : q->gantt                                         ? "gantt"
+           : q->engine && strcmp(q->engine, "events") != 0    ? "engine smpi"
+           : q->iterations > 1                                ? "iterations"
+           : q->result_bytes > 0                              ? "result-bytes"
+           : q->startup_s > 0                                 ? "startup-s"
+           : q->answer_s < ANSWER_S || q->answer_s > ANSWER_S ? "answer-s"
+           : sim->file                                        ? "platform FILE.xml"
+                                                              : NULL;
+}
+
+static kilter_status answer_peers(simulation *sim, kilter_error *error) {
+    kilter_status status = read_platform(sim, error);
+    if (status == KILTER_OK && not_for_peers(sim))
+        status = kl_fail(error, KILTER_ERR_USAGE, "--%s: not with --organise peers", not_for_peers(sim));
+    if (status == KILTER_OK)
+        status = read_tasks(sim, error);
+    kl_peers_question peers = {.cluster = &sim->cluster,
+                               .tasks = &sim->tasks,
+                               .platform = sim->q.platform,
+                               .tasks_spec = sim->q.tasks,
+                               .policies = sim->q.policy,
+                               .task_bytes = sim->q.task_bytes,
+                               .message_s = sim->q.message_s,
+                               .between = sim->q.between,
+                               .json = sim->q.json};
+    if (status == KILTER_OK)
+        status = kl_simulate_peers(&peers, error);
+    kl_cluster_free(&sim->cluster);
+    kl_tasks_free(&sim->tasks);
+    return status;
+}
+
 static kilter_status answer(simulation *sim, kilter_error *error) {
+    if (sim->q.organise && strcmp(sim->q.organise, "peers") == 0)
+        return answer_peers(sim, error);
     kilter_status status = read_question(sim, error);
     if (status == KILTER_OK)
         status = simulate_all(sim, error);
@@ -495,7 +552,9 @@ static const kl_option rows[] = {
     {"platform", "SPEC",
      "Hosts by speed, such as 16x1.0,16x0.25@osc(60s,30s);link=50us,125MB/s;master=0.1, or a platform file "
      "FILE.xml of SimGrid. A profile behind @ is osc(PERIOD,BUSY[,FACTOR]), drop(AT,FACTOR), "
-     "freeze(FROM,TO), share(PART,SLICE) or steps(AT:FACTOR,...[,every PERIOD]). link is the latency and "
+     "freeze(FROM,TO), share(PART,SLICE) or steps(AT:FACTOR,...[,every PERIOD]); for peers also join(AT) and "
+     "die(FROM,BY). cluster=HOSTS,TIME puts peers into clusters, with this latency between. link is the "
+     "latency and "
      "bandwidth of the link of each host. master is the speed of the master's own host; without it, the "
      "master shares the host of the first worker.",
      KL_OPTION_TEXT, AT(platform)},
@@ -503,8 +562,18 @@ static const kl_option rows[] = {
      "Number of tasks and the time of each at speed 1, such as 8000@lognormal(1ms,1.0); also const(MEAN), "
      "exp(MEAN), uniform(MEAN,CV) and normal(MEAN,CV). file=RECORD takes the tasks of a run record.",
      KL_OPTION_TEXT, AT(tasks)},
-    {"policy", "POLICIES", "Names separated by commas, or all (default: auto).", KL_OPTION_TEXT, AT(policy),
-     .needs = "tasks"},
+    {"policy", "POLICIES", "Names separated by commas, or all (default: auto; among peers: help).",
+     KL_OPTION_TEXT, AT(policy), .needs = "tasks"},
+    {"organise", "WAY",
+     "master: one master deals all tasks; peers: workers share the tasks and help each other (default: "
+     "master).",
+     KL_OPTION_TEXT, AT(organise), .needs = "tasks", .words = "master peers"},
+    {"message-s", "SECONDS",
+     "Processor time of a message at its sender and at its receiver, among peers (default: 5e-6).",
+     KL_OPTION_NUMBER, AT(message_s), .needs = "organise", .most = 1000},
+    {"between-tasks", NULL,
+     "Peers take in messages only between two tasks, as MPI ranks without a message thread do.",
+     KL_OPTION_SWITCH, AT(between), .needs = "organise"},
     {"iterations", "N",
      "Number of runs of each farm; measurements are kept from one run to the next (default: 1).",
      KL_OPTION_UINT32, AT(iterations), .needs = "tasks", .least = 1, .most = MOST_ITERATIONS},
@@ -534,7 +603,7 @@ static const kl_option rows[] = {
 };
 
 static int run(const kl_command *command, int argc, char **argv) {
-    simulation sim = {.q = {.seed = 1, .answer_s = ANSWER_S, .iterations = 1}};
+    simulation sim = {.q = {.seed = 1, .answer_s = ANSWER_S, .message_s = MESSAGE_S, .iterations = 1}};
     kilter_error error;
     int first, code = kl_cmd_read(command, argc, argv, &sim.q, &first);
     if (code != EXIT_SUCCESS)
@@ -556,7 +625,8 @@ const kl_command kl_cmd_simulate = {
             "Runs a farm on a described platform, under each policy of the list. Its tasks do\n"
             "nothing but take time. The command prints the makespan and its bound: the time if all\n"
             "hosts had computed all the time. Policies: static ss fsc gss tss fac2 wf awf-b awf-c\n"
-            "af dpf daf auto ect.\n",
+            "af dpf daf auto ect. With --organise peers there is no master, and the policies are\n"
+            "help sos sos-half steal.\n",
     .options = KL_OPTIONS(rows),
     .run = run,
 };

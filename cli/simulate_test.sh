@@ -52,6 +52,19 @@ grep -q '</svg>' c.svg || fail "no picture was drawn"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --record d.kilter --gantt d.svg >out
 [ -s d.kilter ] && [ -s d.svg ] || fail "no record or picture"
 
+# peers: a row for each policy, the same again, and every task once although some die
+peers='--organise peers'
+"$kilter" simulate $peers --platform "$p;cluster=8,1ms" --tasks "$t" --policy all >one
+for policy in help sos sos-half steal; do
+    grep -q "^$policy " one || fail "no row of $policy: $(cat one)"
+done
+"$kilter" simulate $peers --platform "$p;cluster=8,1ms" --tasks "$t" --policy all >two
+diff one two >&2 || fail "the same peers gave something else"
+"$kilter" simulate $peers --platform '9x1,4x1@die(10ms,60ms),4x1@join(20ms)' --tasks "$t" --between-tasks --json >out
+grep -q '"counted":2000,"counted_again":0' out || fail "tasks lost or doubled: $(cat out)"
+grep -q '"deaths":4' out || fail "nobody died: $(cat out)"
+"$kilter" simulate $peers --platform "$p" --tasks "$t" --message-s 0 --json | grep -q '"message_s":0,' || fail "messages cost something"
+
 # the platform for SimGrid
 "$kilter" simulate --platform "$p" --write-platform - >platform.xml
 [ "$(grep -c '<host ' platform.xml)" = 16 ] || fail "the platform does not have 16 hosts"
@@ -70,6 +83,16 @@ refuses 2 "--platform: platform '4x1@osc(1s)', column 11: ',' must follow the pe
 refuses 2 "--platform: platform '20000000x1', column 1: the number of hosts must be from 1 to 10000000" \
     --platform 20000000x1 --tasks "$t"
 refuses 2 "--tasks: tasks '5@const(1)', column 10: the mean needs a unit" --platform "$p" --tasks '5@const(1)'
+refuses 2 "--organise: 'dice'" --platform "$p" --tasks "$t" --organise dice
+refuses 2 "peers have no policy 'auto'" --platform "$p" --tasks "$t" $peers --policy help,auto
+refuses 2 "--policy: 'sos' is in the list twice" --platform "$p" --tasks "$t" $peers --policy all,sos
+refuses 2 "--record: not with --organise peers" --platform "$p" --tasks "$t" $peers --record e.kilter
+refuses 2 "--answer-s: not with --organise peers" --platform "$p" --tasks "$t" $peers --answer-s 1
+refuses 2 "--message-s has no effect without --organise" --platform "$p" --tasks "$t" --message-s 1
+refuses 2 "join(), die() and cluster= need --organise peers" --platform '2x1,2x1@join(1s)' --tasks "$t"
+refuses 2 "join(), die() and cluster= need --organise peers" --platform '2x1,2x1@die(1s,2s)' --write-platform -
+refuses 2 "no peer is there at the start" --platform '2x1@join(1s)' --tasks "$t" $peers
+refuses 1 "peer 0, the root, died at 0.01 s: " --platform '4x1@die(10ms,10ms)' --tasks "$t" $peers
 refuses 2 "there is no policy 'best'" --platform "$p" --tasks "$t" --policy auto,best
 refuses 2 "there is no policy ''" --platform "$p" --tasks "$t" --policy auto,
 refuses 2 "--policy: 'auto' is in the list twice" --platform "$p" --tasks "$t" --policy all,auto

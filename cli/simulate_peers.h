@@ -1,0 +1,22 @@
+/* Between `kilter simulate` and the simulation of peers, who balance their work without a master. */
+#ifndef KL_SIMULATE_PEERS_H
+#define KL_SIMULATE_PEERS_H
+
+#include "cluster/cluster.h"
+
+typedef struct kl_peers_question {
+    const kl_cluster *cluster;
+    const kl_tasks *tasks;
+    const char *platform, *tasks_spec; /* as the user wrote them */
+    const char *policies;              /* names separated by commas, or all; NULL: the default */
+    uint64_t task_bytes;
+    double message_s;
+    bool between; /* messages are taken in between two tasks only */
+    bool json;
+} kl_peers_question;
+
+/* Simulate each policy and print the results. Errors as of kl_sim_peers_run(); KILTER_ERR_USAGE: there is no
+ * such policy. */
+kilter_status kl_simulate_peers(const kl_peers_question *question, kilter_error *error);
+
+#endif
