@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
-.PHONY: docs demo quick check soak bench stragglers paper1 paper2 paper3 shared foresight faults install fuzz tidy format clean packages release
+.PHONY: docs demo quick check soak bench stragglers paper1 paper2 paper3 paper4 shared foresight faults install fuzz tidy format clean packages release
 
 demo: packages        ## a real planning problem on unequal workers, start to end
 	tools/demo
@@ -31,6 +31,9 @@ paper2: release       ## docs/results/paper2.md: loops that move their own work,
 
 paper3: release       ## docs/results/paper3.md: planning on workers that differ and come and go; an hour
 	tools/paper3
+
+paper4: release       ## docs/results/paper4.md: mutual help without a centre, simulated with up to 65,536 peers; five minutes
+	tools/paper4
 
 shared: release       ## docs/results/shared.md: loops on cores that others use, too; hours
 	tools/shared
