@@ -62,6 +62,6 @@ refuses 1 'host n2 is switched off at 0.1' --platform off.xml
 KILTER_LIBEXEC=$work refuses 2 'kilter-simfarm-smpi is not there' --platform 4x1
 printf '#!/bin/sh\necho nonsense\n' >kilter-simfarm-smpi
 chmod +x kilter-simfarm-smpi
-KILTER_LIBEXEC=$work refuses 1 'ended after 0 of 1 iterations' --platform 4x1
+KILTER_LIBEXEC=$work refuses 1 'ended after 0 of 1 runs' --platform 4x1
 printf '#!/bin/sh\nkill -9 $$\n' >kilter-simfarm-smpi
 KILTER_LIBEXEC=$work refuses 1 'ended by signal 9' --platform 4x1
