@@ -1,4 +1,4 @@
-/* Inside of the master: what its parts share. Nobody else includes this. */
+/* What the parts of the master share. Only they include this. */
 #ifndef KL_MASTER_PRIVATE_H
 #define KL_MASTER_PRIVATE_H
 
@@ -6,9 +6,9 @@
 #include "probe/probe.h"
 
 typedef enum stage {
-    GREETING, /* joined, has not said who it is */
+    GREETING, /* it has joined and sent no greeting yet */
     STARTING, /* its start function runs */
-    PROBING,  /* messages to it are being timed */
+    PROBING,  /* messages to it are timed */
     WORKING,  /* it is dealt work */
     LEAVING,  /* it was told to finish its task and go */
     GONE,
@@ -17,97 +17,97 @@ typedef enum stage {
 typedef struct member {
     kl_peer peer;
     stage stage;
-    uint32_t worker; /* which place it has in the balance */
-    uint32_t number; /* the worker's number, which no other worker ever gets */
+    uint32_t worker; /* its place in the balance */
+    uint32_t number; /* the worker's number, never used again */
     bool has_place;  /* from STARTING on, until it is forgotten */
-    bool attends;    /* it answers, and sends heartbeats, while a task runs */
+    bool attends;    /* it answers messages and sends heartbeats during a task */
     bool hungry, held, resting;
-    bool nothing_alone;            /* all it has is done, or is at other workers, too; false: not known */
-    char *host, *binding;          /* as its greeting says, one block; NULL: it has sent none */
-    uint64_t pid;                  /* of its process */
-    uint64_t shared;               /* generation of the shared data it has; 0: none */
-    const char *sent_home;         /* why, when LEAVING */
+    bool nothing_alone;            /* other workers have all its unfinished tasks, too; false: unknown */
+    char *host, *binding;          /* from its greeting, one block; NULL: it has sent none */
+    uint64_t pid;                  /* its process */
+    uint64_t shared;               /* generation of its shared data; 0: none */
+    const char *sent_home;         /* if LEAVING: why */
     double joined_s;               /* when it joined */
-    double asked_s;                /* since when it is hungry */
+    double asked_s;                /* when it became hungry */
     double heard_s;                /* when its last message came */
-    double cpu_s, delay_s;         /* of its process so far, as it told last; cpu_s 0: it never did */
-    double run_cpu_s, run_delay_s; /* the same, in this run */
-    kl_heartbeat heartbeat;        /* its last heartbeat, which came at heartbeat_s; 0: none has */
+    double cpu_s, delay_s;         /* totals of its process, as last reported; cpu_s 0: never reported */
+    double run_cpu_s, run_delay_s; /* the same for this run */
+    kl_heartbeat heartbeat;        /* its last heartbeat, which arrived at heartbeat_s; 0: none has */
     double heartbeat_s;
     kl_probe probe;
-    kl_chunk *chunks; /* at the worker, oldest first */
+    kl_chunk *chunks; /* the worker's chunks, oldest first */
     uint32_t chunk_count;
     uint64_t chunk_room;
 } member;
 
-/* Tasks [lo, hi) that are at two workers: the end of the first chunk, and the second one, a copy, of which
- * there may be a copy again. */
+/* Tasks [lo, hi) that two workers have: the end of the first chunk, and the second chunk, a copy. A copy may
+ * be copied again. */
 typedef struct kl_twin {
     uint64_t lo, hi, chunk[2];
-    uint32_t worker[2]; /* which have these chunks */
-    uint32_t copies;    /* of the same tasks so far, this one included */
-    uint64_t next[2];   /* in the chains of these chunks */
+    uint32_t worker[2]; /* the workers with these chunks */
+    uint32_t copies;    /* copies of these tasks so far, this one included */
+    uint64_t next[2];   /* next twin in each chunk's chain */
 } kl_twin;
 
-typedef struct kl_twins { /* zeroed: there are none; twins.c */
+typedef struct kl_twins { /* zeroed: no twins; twins.c */
     kl_twin *list;
     uint64_t count, room;
-    uint64_t *buckets, bucket_count; /* of chains; a power of 2 */
-    bool any; /* a task of this run was given to a second worker: it may be done again */
+    uint64_t *buckets, bucket_count; /* hash table of the chains; bucket_count is a power of 2 */
+    bool any; /* a second worker got a task of this run, so the task may be done twice */
 } kl_twins;
 
-/* Tasks to be dealt when nothing else is left, each alone: `last` had them, and was lost with them, or they
- * failed there. */
+/* Tasks to be dealt one at a time when nothing else is left: worker `last` was lost with them, or they failed
+ * there. */
 typedef struct kl_suspect {
     kl_span span;
     uint32_t last; /* the worker's number */
 } kl_suspect;
 
-/* A worker was asked to give tasks of this chunk back. */
+/* A recall: the worker was asked to return tasks of the chunk. */
 typedef struct kl_asked {
     uint32_t worker;
     uint64_t chunk;
 } kl_asked;
 
-/* The members of the farm, and how many of them are at which stage; registry.c */
+/* The members of the farm, and their number in each stage; registry.c */
 typedef struct kl_registry {
-    member *list; /* by rising peer */
+    member *list; /* in order of `peer` */
     size_t count;
     uint64_t room;
-    kl_peer *peers; /* by worker */
+    kl_peer *peers; /* each worker's peer */
     uint32_t peer_count;
-    uint32_t greeting, probing, ready, leaving; /* ready: those resting included */
+    uint32_t greeting, probing, ready, leaving; /* `ready` includes resting workers */
     uint32_t resting;
-    uint32_t gone;       /* members that are gone, and not forgotten yet */
-    uint32_t refused;    /* that could not work, or left unasked, so far */
+    uint32_t gone;       /* members in the list that are gone */
+    uint32_t refused;    /* workers so far that could not work, or left unasked */
     uint32_t coming;     /* workers being started */
-    double silent_s;     /* when the first of those greeting is sent away */
+    double silent_s;     /* when the first member in stage GREETING is sent away */
     char last_loss[256]; /* in words */
 } kl_registry;
 
 typedef struct kl_shared_data { /* deal.c */
     kl_buffer message;          /* the SHARED message in force */
     uint64_t generation;
-    uint64_t bytes; /* of the data in it */
+    uint64_t bytes; /* size of its data */
     size_t sent;    /* bytes of shared data that the run sent to each worker */
 } kl_shared_data;
 
-/* The run that is on, or the last one; runs.c */
+/* The current run, or the last one; runs.c */
 typedef struct kl_run_state {
-    uint64_t number; /* of the run that is on, or of the next one; the first is 0 */
+    uint64_t number; /* number of the current run, or of the next one; the first is 0 */
     bool running;
     bool open;  /* more tasks may come */
-    bool grown; /* some have */
-    bool holds; /* too many results are unsafe: nothing is dealt */
+    bool grown; /* more tasks have come */
+    bool holds; /* too many results are unsafe, so nothing is dealt */
     kl_limits limits;
     double began_s, ended_s;
     uint64_t done, failed;
-    uint64_t unsafe;   /* results taken, of those in `done`, that may still be lost */
-    uint64_t finished; /* tasks, in all runs */
+    uint64_t unsafe;   /* results, counted in `done`, that may still be lost */
+    uint64_t finished; /* tasks finished in all runs */
     uint64_t failures_recorded;
-    kl_spans done_before; /* of the next run */
+    kl_spans done_before; /* tasks of the next run that are done already */
     kilter_farm_summary summary;
-    char decision[512]; /* the summary's */
+    char decision[512]; /* for the summary */
 } kl_run_state;
 
 typedef struct kl_suspects { /* undone.c */
@@ -117,42 +117,42 @@ typedef struct kl_suspects { /* undone.c */
 } kl_suspects;
 
 typedef struct kl_feeding { /* feed.c */
-    bool all;               /* something changed for every worker */
-    double look_again_s;    /* at workers held back, or that end late; 0: at none */
-    double empty_s;         /* since then nothing is left to deal; 0: something is */
+    bool all;               /* deal to all workers: something has changed for them */
+    double look_again_s;    /* next look at workers that are held back or late; 0: there are none */
+    double empty_s;         /* when the bag became empty; 0: it is not */
 } kl_feeding;
 
 typedef struct kl_recalls { /* rescue.c */
-    kl_asked *list;         /* recalls that may not be answered yet */
+    kl_asked *list;         /* recalls, perhaps answered already */
     uint64_t count, room;
 } kl_recalls;
 
 typedef struct kl_run_use { /* use.c */
-    kl_use last;            /* of the last run */
-    uint64_t messages;      /* taken in, in this run */
-    bool known;             /* CPU time, when the run began: */
+    kl_use last;            /* totals of the last run */
+    uint64_t messages;      /* messages received in this run */
+    bool known;             /* the CPU times below, at the run's beginning, are known */
     double farm_then_s, callbacks_then_s;
 } kl_run_use;
 
 /* How many workers are active; team.c, within a run glance.c */
 typedef struct kl_staff {
-    kl_tuning pending; /* for the next run */
+    kl_tuning pending; /* tuning points for the next run */
     uint32_t seats;    /* workers wanted in a run; 0: all */
-    bool by_hand;      /* `seats` was set from outside */
+    bool by_hand;      /* `seats` was set by hand */
     bool chooses;      /* the farm chooses `seats` itself */
     kl_team team;
-    kl_glance glance;    /* of this run, */
-    double glance_due_s; /* its next look; HUGE_VAL: none */
+    kl_glance glance;    /* looks within this run */
+    double glance_due_s; /* time of the next look; HUGE_VAL: none */
 } kl_staff;
 
 /* The number of tasks of the coming runs; planning.c */
 typedef struct kl_planning {
-    kl_line alone;           /* the master's own time against the tasks of the run before it [t_M(T)] */
-    double master_s;         /* that time since the last run [l_m] */
-    double lost_s;           /* of a run, to more than the model of fork and join knows of */
-    uint64_t lost_runs;      /* runs so far when lost_s was learned */
-    kl_grain_plan grain;     /* answered, for the next run; tasks = 0: nobody asked */
-    kl_expectation expected; /* likewise of the coming runs; runs = 0: nothing */
+    kl_line alone;           /* the master's own time as a function of the last run's tasks [t_M(T)] */
+    double master_s;         /* the master's own time since the last run [l_m] */
+    double lost_s;           /* seconds of a run that the fork-join model does not explain */
+    uint64_t lost_runs;      /* run number at which lost_s was learned */
+    kl_grain_plan grain;     /* the plan given for the next run; decision.count = 0: none */
+    kl_expectation expected; /* what the program expects of the coming runs; runs = 0: nothing */
 } kl_planning;
 
 struct kl_master {
@@ -172,30 +172,31 @@ struct kl_master {
     kl_staff staff;
     kl_planning planning;
     kl_delivery_list results;
-    kl_farm_state state; /* what of it changes only between runs; state.c */
+    kl_farm_state state; /* fields that change only between runs; state.c */
 };
 
 /* A part uses only parts that stand above it here. */
 
 /* --- registry.c --- */
 
-void kl_member_free(member *one);                                   /* what it holds, not itself */
-member *kl_master_find(kl_master *master, kl_peer peer);            /* NULL: nobody */
-member *kl_master_member(const kl_master *master, uint32_t worker); /* by its place; NULL: it is gone */
-/* Forgets those that are gone. */
+void kl_member_free(member *one);                        /* frees the member's contents, not the struct */
+member *kl_master_find(kl_master *master, kl_peer peer); /* NULL: there is no such member */
+member *kl_master_member(const kl_master *master,
+                         uint32_t worker); /* the member at this place; NULL: it is gone */
+/* Add a member; members that are gone may be removed. */
 kilter_status kl_master_add(kl_master *master, kl_peer peer, kilter_error *error);
-/* The worker of this place is at that peer. */
+/* Note that the worker at this place has this peer. */
 kilter_status kl_master_note_peer(kl_master *master, uint32_t worker, kl_peer peer, kilter_error *error);
 
 /* --- rows.c: rows of the record --- */
 
 void kl_master_record_worker(kl_master *master, const member *one);
-/* worker: −1: of the farm as a whole */
+/* worker −1: the farm as a whole */
 void kl_master_record_measurement(kl_master *master, int64_t worker, const char *kind, double value);
 void kl_master_record_mean(kl_master *master, int64_t worker, const char *kind, double mean, double sd,
                            uint64_t count);
 void kl_master_record_message_cost(kl_master *master, int64_t worker);
-/* grounds: what it was made from; NULL: not known. It is freed. */
+/* Record a decision and free `grounds`, the data it was made from; NULL: unknown. */
 void kl_master_record_decision(kl_master *master, double now_s, const kl_decision *decision,
                                kl_buffer *grounds);
 
@@ -203,30 +204,30 @@ void kl_master_record_decision(kl_master *master, double now_s, const kl_decisio
 
 void kl_master_use_begins(kl_master *master);
 void kl_master_use_told(const kl_master *master, member *one, const kl_results_head *head);
-kl_use kl_master_use_so_far(const kl_master *master); /* of the run that is on; zeroed: not known */
+kl_use kl_master_use_so_far(const kl_master *master); /* costs of the current run; zeroed: unknown */
 void kl_master_record_use(kl_master *master);
 
-/* --- twins.c: tasks that are at several workers --- */
+/* --- twins.c: tasks that several workers have --- */
 
-/* Ask for [from, chunk->hi) of its chunk back, as far as it is not begun. */
+/* Recall the tasks [from, chunk->hi) that the member has not begun. */
 kilter_status kl_master_recall(kl_master *master, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error);
-bool kl_twins_has_copy(const kl_twins *twins, uint64_t chunk); /* the chunk is a copy */
-/* Prepare to give `tasks` of `chunk` to the worker at place `to` as well. They are the last ones of the chunk
- * that are at one worker alone. kl_twins_add() names the second chunk. */
+bool kl_twins_has_copy(const kl_twins *twins, uint64_t chunk); /* is the chunk a copy? */
+/* Prepare a copy of `tasks` for the worker at place `to`. They are the last tasks of `chunk` that no other
+ * worker has. kl_twins_add() sets the number of the copy. */
 kl_twin kl_twins_pair(const kl_twins *twins, const kl_chunk *chunk, kl_span tasks, uint32_t to);
 kilter_status kl_twins_add(kl_twins *twins, kl_twin *twin, uint64_t copy, kilter_error *error);
-/* The tasks of the chunk from chunk->at to here may be given to another worker, too: none was after this one,
- * and they are not at the most already. */
+/* Return the end of the tasks from chunk->at on that may be copied: no later copy of them exists, and they do
+ * not have the most copies yet. */
 uint64_t kl_twins_alone_until(const kl_twins *twins, const kl_chunk *chunk);
-/* The first part of `span` that is at another worker, too, because of this chunk; empty: none. */
+/* Return the first part of `span` that a twin of this chunk gives to another worker; empty: none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t chunk, kl_span span);
 void kl_twins_clear(kl_twins *twins);
 void kl_twins_free(kl_twins *twins);
-/* `tasks` of this chunk are done: who has them besides need not do them. */
+/* `tasks` of this chunk are done: recall their copies from other workers. */
 kilter_status kl_master_settle_twins(kl_master *master, uint64_t chunk, kl_span tasks, kilter_error *error);
-/* The chunk will not do `span` of it: what is shared stays with the others. *at_other: one of them has some
- * of it, and may do it. */
+/* Take `span` out of the chunk, which will not do it; copies of its tasks stay with the other workers.
+ * *at_other: another worker has some of them and may do them. */
 kilter_status kl_master_part_twins(kl_master *master, uint64_t chunk, kl_span span, bool *at_other,
                                    kilter_error *error);
 
@@ -234,80 +235,81 @@ kilter_status kl_master_part_twins(kl_master *master, uint64_t chunk, kl_span sp
 
 void kl_master_end_chunk(kl_master *master, member *one, size_t i, bool lost);
 void kl_master_record_failure(kl_master *master, const member *one, kl_trace_failure_row row);
-/* Queue the results of `tasks` for the user. Takes the message they are in over, when it is worth it; NULL:
- * there is none, or it holds more than them. */
+/* Queue the results of `tasks` for the user. A large message is taken over instead of copied; NULL: there is
+ * none, or it holds other results, too. */
 kilter_status kl_master_deliver(kl_master *master, const member *one, kl_span tasks, kilter_bytes results,
                                 kl_message *message, kilter_error *error);
 void kl_master_count_done(kl_master *master, kl_span tasks, uint64_t failures);
-/* The member will not do [from, hi) of its i-th chunk: what nobody else has is dealt again, the first *blamed
- * of them singly. */
+/* The member will not do [from, hi) of its i-th chunk: deal again what no other worker has, the first *blamed
+ * tasks one at a time. */
 kilter_status kl_master_give_up(kl_master *master, member *one, size_t i, uint64_t from, uint64_t *blamed,
                                 kilter_error *error);
 kilter_status kl_master_take_all_back(kl_master *master, member *one, bool is_lost, kilter_error *error);
-/* The run ends: whatever is still at workers counts no more. */
+/* The run ends: end all chunks; their results count no more. */
 void kl_master_end_chunks(kl_master *master);
-/* It has a task that may cost it its life. Nothing else is dealt to it then, so that it is known which it
- * was. */
+/* Does the worker have a suspect task? Then it gets no other task, so that the cause of its loss would be
+ * known. */
 bool kl_master_has_suspect(const kl_master *master, const member *one);
-/* Deal these tasks alone, when nothing else is left: `last` had them. */
+/* Deal these tasks, which `last` had, one at a time when nothing else is left. */
 kilter_status kl_master_suspect(kl_master *master, const member *last, kl_span span, kilter_error *error);
-/* Nobody has these tasks any more, after `last` had. One that was at a lost worker is dealt alone, or has
- * failed. */
+/* Deal again the tasks that `last` had and no worker has now. A task that was at a lost worker is dealt
+ * alone, or has failed. */
 kilter_status kl_master_deal_again(kl_master *master, const member *last, kl_span span, kilter_error *error);
-/* One that may be dealt to this worker: where others are that can take it, not what it had before. */
+/* Take a suspect task that this worker may get: not a task it had before, if other workers can take that. */
 bool kl_master_take_suspect(kl_master *master, const member *to, uint64_t *task);
-/* This task, at hand there, has failed. It is tried again elsewhere, if it may be. */
+/* The member's task at hand has failed. Try it again elsewhere if retries are left. */
 kilter_status kl_master_fail_attempt(kl_master *master, const member *one, const kl_chunk *chunk,
                                      uint64_t task, const char *why, kilter_error *error);
 
 /* --- deal.c: the next chunk of a worker --- */
 
 kilter_status kl_master_set_shared(kl_master *master, kilter_bytes shared, kilter_error *error);
-/* Where no clock sees the master work, the time its work takes is declared. */
+/* Declare the time that an answer of the master takes, in builds where no clock measures it. */
 void kl_master_declare_answer(const kl_master *master);
-/* Deal to one worker that asks. It stays hungry when there is nothing for it now. */
+/* Deal to a worker that asks. It stays hungry if there is nothing for it now. */
 kilter_status kl_master_deal(kl_master *master, member *one, kilter_error *error);
-/* Deal to `to` tasks that are not in the bag. *chunk is empty, lo = hi, if it has left: then they are dealt
- * to nobody. */
+/* Deal tasks that are not in the bag to `to`. *chunk is empty (lo = hi) if the worker has left; then the
+ * tasks are not dealt. */
 kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, double finish_s,
                                   kl_chunk *chunk, kilter_error *error);
 
 /* --- rescue.c: the end of a run --- */
 
-/* Nothing is left to deal: take tasks back from workers that end late, or do them twice. */
+/* Nothing is left to deal: recall tasks from late workers, or copy them. */
 kilter_status kl_master_rescue(kl_master *master, kilter_error *error);
 
-/* Deal `tasks`, the end of `chunk` or of what is in it at one worker alone, to `to` as well. */
+/* Deal a copy of `tasks` to `to`. They are the last tasks of `chunk` that no other worker has. */
 kilter_status kl_master_copy(kl_master *master, const kl_chunk *chunk, kl_span tasks, member *to,
                              double finish_s, kilter_error *error);
 
-/* --- feed.c: who is dealt work now --- */
+/* --- feed.c: which workers are dealt work now --- */
 
-kilter_status kl_master_feed(kl_master *master, member *asking, kilter_error *error); /* NULL: nobody asks */
+kilter_status kl_master_feed(kl_master *master, member *asking,
+                             kilter_error *error); /* asking NULL: no worker asks */
 
-/* --- seats.c: who is active --- */
+/* --- seats.c: which workers are active --- */
 
-/* Rest and wake as staff.seats wants it: the fastest work. */
+/* Let the staff.seats fastest workers be active; the others rest. */
 kilter_status kl_master_seat(kl_master *master, kilter_error *error);
-void kl_master_rest(kl_master *master, member *one); /* it has come, and enough work */
-/* One that worked is lost: another one, resting, takes its place. */
+void kl_master_rest(kl_master *master, member *one); /* it has joined, and enough workers are active */
+/* An active worker is lost: wake a resting one. */
 void kl_master_wake_for_lost(kl_master *master);
 
-/* --- drain.c: who is sent home --- */
+/* --- drain.c: which workers are sent home --- */
 
 void kl_master_send_home(kl_master *master, member *one, const char *why);
-void kl_master_note_leaving(kl_master *master, member *one, const char *why); /* it goes by itself */
+void kl_master_note_leaving(kl_master *master, member *one, const char *why); /* it leaves by itself */
 
 /* --- members.c: workers come and go --- */
 
-/* Send away members that joined too long ago and have sent no greeting. */
+/* Send away members whose greeting is overdue. */
 kilter_status kl_master_expel_silent(kl_master *master, kilter_error *error);
-/* The member is gone: what it had not finished is dealt again. is_lost: it did not go by itself, so that one
- * of its tasks may be to blame. */
+/* The member is gone: deal its unfinished tasks again. is_lost: it did not leave by itself, so one of its
+ * tasks may be the cause. */
 kilter_status kl_master_lose(kl_master *master, member *one, const char *why, bool is_lost,
                              kilter_error *error);
 kilter_status kl_master_lose_connection(kl_master *master, member *one, kilter_error *error);
-/* Send it away, and tell it why: it does not keep to the protocol, or cannot work. */
+/* Send the member away and tell it why: it violates the protocol or cannot work. */
 kilter_status kl_master_expel(kl_master *master, member *one, const char *why, kilter_error *error);
 kilter_status kl_master_on_hello(kl_master *master, member *one, const kl_message *message,
                                  kilter_error *error);
@@ -320,39 +322,38 @@ kilter_status kl_master_on_refuse(kl_master *master, member *one, const kl_messa
 kilter_status kl_master_on_leave(kl_master *master, member *one, const kl_message *message,
                                  kilter_error *error);
 
-/* --- results.c: what comes back from workers --- */
+/* --- results.c: results and tasks that workers return --- */
 
 kilter_status kl_master_on_results(kl_master *master, member *one, kl_message *message, kilter_error *error);
 kilter_status kl_master_on_return(kl_master *master, member *one, const kl_message *message,
                                   kilter_error *error);
 
-/* --- limits.c: what a task may take --- */
+/* --- limits.c: time and memory that a task may take --- */
 
-/* A heartbeat has come: has the task at hand taken too much? Then it has failed, and the worker is gone. */
+/* After a heartbeat: if the task at hand exceeds a limit, it fails, and the worker is gone. */
 kilter_status kl_master_check_hand(kl_master *master, member *one, kilter_error *error);
 kilter_status kl_master_on_renewal(kl_master *master, member *one, const kl_message *message,
                                    kilter_error *error);
 
-/* --- planning.c: how many tasks --- */
+/* --- planning.c: the number of tasks --- */
 
-/* A run has begun: the record gets what was answered before it. */
+/* A run has begun: record the plan that was given for it. */
 void kl_master_record_grain(kl_master *master);
 void kl_master_record_expectation(kl_master *master);
 
-/* --- team.c: how many workers --- */
+/* --- team.c: the number of workers --- */
 
-/* A run is about to begin: what was set or is to be decided between runs takes effect. */
+/* A run is about to begin: put into effect what was set by hand, or decide. */
 kilter_status kl_master_between_runs(kl_master *master, kilter_error *error);
-/* state.decision says what came of it; grounds: as above */
+/* Record a look at the number of workers, with its outcome in state.decision. grounds: as above */
 void kl_master_record_look(kl_master *master, uint32_t workers, kl_buffer *grounds);
-kl_iteration kl_master_iteration(kl_master *master); /* of the last run that ended, in the model's terms */
-kl_iteration
-kl_master_iteration_so_far(kl_master *master); /* of the part that is done of the run that is on */
+kl_iteration kl_master_iteration(kl_master *master); /* the last run that ended, in the model's terms */
+kl_iteration kl_master_iteration_so_far(kl_master *master); /* the part of the current run that is done */
 
 /* --- glance.c: the number of workers within a run --- */
 
 void kl_master_glance_begins(kl_master *master);
-/* Is it time for a look? Then it may let workers rest, or wake them. */
+/* If a look is due: decide, and let workers rest or wake them. */
 kilter_status kl_master_glance(kl_master *master, kilter_error *error);
 
 /* --- state.c --- */
@@ -362,7 +363,7 @@ void kl_master_note_iteration(kl_master *master); /* a run has ended */
 /* --- runs.c --- */
 
 void kl_master_end_if_done(kl_master *master);
-bool kl_master_is_abandoned(const kl_master *master); /* nobody is left, and nobody will come */
+bool kl_master_is_abandoned(const kl_master *master); /* no worker is left, and none will come */
 kilter_status kl_master_check_workers(kl_master *master,
                                       kilter_error *error); /* end a run that is abandoned */
 

@@ -1,10 +1,9 @@
-/* A whole farm in one thread under a fake clock, for tests: the real master and workers, stepped in order of
- * their times over a stepped inproc hub. Same seed, same run, to the bit.
- *
- * Every actor has a time of its own. The one whose next event comes first moves next; as messages take time,
- * nothing that the others do later can reach it earlier. But a worker looks for messages after tasks that
- * have taken it ahead of the others: what they sent it meanwhile it only finds when it looks again. In an
- * attended farm they catch up first, and in a long task, too. */
+/* A whole farm in one thread under a fake clock, for tests. The real master and workers take turns in order
+ * of their times over a stepped inproc hub. The same seed gives the same run, to the bit. Every actor has its
+ * own time. The actor whose next event comes first moves next; as messages take time, later actions of the
+ * others cannot reach it earlier. But a task takes a worker ahead of the others: it looks for messages before
+ * they have sent those of that time, and finds them only at its next look. In an attended farm the others
+ * catch up before each look, also in a long task. */
 #ifndef KL_STEPPED_H
 #define KL_STEPPED_H
 
@@ -16,7 +15,7 @@
 
 #include "engine/engine.h"
 
-/* An actor's transport: messages take the sender's time, and looking for some lets the others catch up. */
+/* An actor's transport: sending takes the sender's time; before a look for messages the others catch up. */
 typedef struct stepped_wire {
     kl_transport base;
     kl_transport *inner;
@@ -26,7 +25,7 @@ typedef struct stepped_wire {
 
 typedef struct stepped_actor {
     double now_s;
-    double speed;  /* of a worker: work seconds done per second */
+    double speed;  /* seconds of work that a worker does in a second */
     double dies_s; /* HUGE_VAL: never */
     kl_transport *transport;
     stepped_wire wire;
@@ -34,8 +33,8 @@ typedef struct stepped_actor {
     kl_worker *worker; /* NULL: gone */
     kl_peer endpoint;
     bool refuses; /* its start function fails */
-    bool killed;  /* in the middle of a task: set by it */
-    bool moves;   /* it is in its turn */
+    bool killed;  /* the worker died in its task; set by the task */
+    bool moves;   /* the actor is in its turn */
     void *user;   /* the test's */
 } stepped_actor;
 
@@ -46,18 +45,19 @@ typedef struct stepped_farm {
     kl_master *master;
     stepped_actor *workers;
     uint32_t count;
-    double send_s;   /* the sender's own time for a message */
+    double send_s;   /* seconds that a message takes of the sender's time */
     bool release;    /* set before opening */
-    bool whole_team; /* likewise: nobody rests */
-    uint32_t seats;  /* likewise: workers in the first run; 0: all that are there */
-    uint32_t room;   /* likewise: so many more may join later */
-    bool attended;   /* likewise: workers look for messages in the middle of a task, too */
-    void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size); /* likewise; of `user` */
-    double greeting_s; /* likewise: who says nothing for so long is sent away; 0: never */
+    bool whole_team; /* likewise: no worker rests */
+    uint32_t seats;  /* likewise: active workers in the first run; 0: all that are present */
+    uint32_t room;   /* likewise: workers that may join later */
+    bool attended;   /* likewise: workers also look for messages during a task */
+    void (*lost)(void *self, uint64_t pid, bool missed, char *how,
+                 size_t size); /* likewise; its `self` is `user` */
+    double greeting_s; /* likewise: seconds after which a member without greeting is sent away; 0: never */
     void *user;
-    double task_s;        /* what a task of stepped_task() takes at speed 1 */
-    uint64_t tasks;       /* of the run, with those added */
-    kilter_error failure; /* of the master, while others caught up */
+    double task_s;        /* seconds of a task of stepped_task() at speed 1 */
+    uint64_t tasks;       /* tasks of the run, with those added */
+    kilter_error failure; /* the master's failure while others caught up */
 } stepped_farm;
 
 static inline void stepped_catch_up(stepped_farm *f, double now_s);
@@ -66,7 +66,7 @@ static kilter_status wire_send(kl_transport *t, kl_peer peer, const void *data, 
                                kilter_error *error) {
     stepped_wire *wire = (stepped_wire *)t;
     if (wire->actor->killed)
-        return kl_fail(error, KILTER_ERR_PEER, "it was killed");
+        return kl_fail(error, KILTER_ERR_PEER, "this test killed the worker");
     wire->actor->now_s += wire->farm->send_s;
     return wire->inner->ops->send(wire->inner, peer, data, size, error);
 }
@@ -107,11 +107,11 @@ static double actor_now_s(void *self) {
     return ((stepped_actor *)self)->now_s;
 }
 
-/* Who is no actor of the farm's goes by the master's clock. */
+/* Endpoints without an actor use the master's clock. */
 static double endpoint_now_s(void *clock, kl_peer endpoint) {
     stepped_farm *f = clock;
     for (uint32_t i = endpoint < 2 ? f->count : 0; i < f->count; i++) {
-        uint32_t at = (uint32_t)((endpoint - 2 + i) % f->count); /* mostly the first one looked at */
+        uint32_t at = (uint32_t)((endpoint - 2 + i) % f->count); /* usually the first iteration finds it */
         if (f->workers[at].endpoint == endpoint)
             return f->workers[at].now_s;
     }
@@ -123,9 +123,9 @@ static int stepped_start(const kilter_worker *worker, void **state) {
     return ((stepped_actor *)worker->user)->refuses;
 }
 
-static const double STEPPED_LOOK_S = 10e-3; /* so often a worker attends in a task */
+static const double STEPPED_LOOK_S = 10e-3; /* seconds between two looks for messages in a task */
 
-/* `work` runs in the worker's own time: it declares a task's cost with this. */
+/* Let a task take work_s at speed 1; work functions call this, because time passes only here. */
 static inline void stepped_spend(void *state, double work_s) {
     stepped_actor *actor = state;
     double left_s = work_s / actor->speed;
@@ -136,13 +136,13 @@ static inline void stepped_spend(void *state, double work_s) {
     actor->now_s += left_s;
 }
 
-/* Tasks that are all alike: task_s each, and their index as result. */
+/* A work function whose tasks all take task_s and return their index. */
 static inline int stepped_task(const kilter_task *task, kilter_result *result, void *state) {
     stepped_spend(state, ((stepped_actor *)state)->wire.farm->task_s);
     return kilter_result_put(result, &task->index, sizeof task->index);
 }
 
-/* As `done` of a run: how many results have come. */
+/* Count the results; for `done` of a run. */
 static inline void stepped_count(const kilter_outcome *outcome, void *user) {
     (void)outcome;
     ++*(uint64_t *)user;
@@ -156,7 +156,7 @@ static void stepped_introduce(void *self, kl_hello *hello) {
     hello->pid = (uint64_t)getpid();
 }
 
-/* One more comes, now; there must be room. */
+/* Let one more worker join now; there must be room. */
 static inline void stepped_join(stepped_farm *f, kilter_work_fn work) {
     stepped_actor *a = &f->workers[f->count++];
     a->now_s = f->master_actor.now_s;
@@ -222,7 +222,7 @@ static inline void worker_gone(stepped_actor *a) {
     a->worker = NULL;
 }
 
-/* Whose next event comes first, and when. */
+/* Return the actor whose next event comes first, and its time. */
 static inline stepped_actor *stepped_next(stepped_farm *f, double *first_s) {
     stepped_actor *next = &f->master_actor;
     *first_s = fmin(actor_next_s(f, next, false, 1), kl_master_due_s(f->master));
@@ -252,7 +252,7 @@ static inline kilter_status stepped_move(stepped_farm *f, stepped_actor *next, d
     return KILTER_OK;
 }
 
-/* Let all others do what they do before now_s. */
+/* Run the events of all workers and of the master that come before now_s. */
 static inline void stepped_catch_up(stepped_farm *f, double now_s) {
     double first_s;
     kilter_error error;
@@ -265,7 +265,7 @@ static inline void stepped_catch_up(stepped_farm *f, double now_s) {
 static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
     double first_s;
     stepped_actor *next = stepped_next(f, &first_s);
-    assert(first_s < HUGE_VAL); /* else all wait for each other */
+    assert(first_s < HUGE_VAL); /* otherwise all wait for each other */
     kilter_status status = stepped_move(f, next, first_s, error);
     if (status != KILTER_OK || f->failure.status == KILTER_OK)
         return status;
@@ -276,7 +276,7 @@ static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
     return status;
 }
 
-/* Until as many workers as will ever come are ready. */
+/* Run the farm until all workers are ready or refused. */
 static inline void stepped_gather(stepped_farm *f) {
     while (kl_master_ready(f->master) + kl_master_refused(f->master) < f->count) {
         kilter_status status = stepped_turn(f, NULL);
@@ -285,7 +285,7 @@ static inline void stepped_gather(stepped_farm *f) {
     }
 }
 
-/* As kilter_farm_add(), but what inputs point to is kept by the test until the run has ended. */
+/* As kilter_farm_add(), but the test keeps the data behind `inputs` until the run has ended. */
 static inline kilter_status stepped_add(stepped_farm *f, uint64_t count, const kilter_bytes *inputs,
                                         const double *weights, kilter_error *error) {
     f->tasks += count;
@@ -297,7 +297,7 @@ static inline kilter_status stepped_run(stepped_farm *f, const kilter_run *run, 
     kl_deliverer *deliverer;
     kilter_status status = kl_deliverer_new(run, &deliverer, error);
     assert(status == KILTER_OK);
-    for (uint32_t i = 0; i < f->count; i++) /* nobody's past may come after the run's beginning */
+    for (uint32_t i = 0; i < f->count; i++) /* no worker's time may be after the run's beginning */
         if (f->workers[i].now_s > f->master_actor.now_s)
             f->master_actor.now_s = f->workers[i].now_s;
     f->tasks = run->tasks;

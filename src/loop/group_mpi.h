@@ -1,4 +1,4 @@
-/* The ranks of a loop, what they send each other, and how one waits for it. Private to room loop. */
+/* The ranks of a loop: their messages, reductions and waiting. Private to room loop. */
 #ifndef KL_GROUP_MPI_H
 #define KL_GROUP_MPI_H
 
@@ -8,26 +8,26 @@
 #include "sys/sys.h"
 #include "transport/wait_mpi.h"
 
-enum { KL_GROUP_WORDS = KL_SUM_WORDS + 2 }; /* numbers in one reduction, at most */
+enum { KL_GROUP_WORDS = KL_SUM_WORDS + 2 }; /* most numbers in one reduction */
 
 typedef struct kl_group {
-    char *name;     /* the loop's, for messages */
+    char *name;     /* the loop's name, for error messages */
     MPI_Comm comm;  /* for rows and reports */
-    MPI_Comm calls; /* for what ranks compare of their calls */
+    MPI_Comm calls; /* for comparing the ranks' calls */
     int rank;
     uint32_t ranks;
-    bool checks;   /* checking mode, on all ranks alike */
-    bool near;     /* all ranks are on this host, and have bells */
-    bool outlives; /* the launcher lets ranks outlive others */
+    bool checks;   /* checking mode, the same on all ranks */
+    bool near;     /* all ranks are on this host and have bells */
+    bool outlives; /* the launcher lets ranks continue after another died */
     kl_clock clock;
     double opened_s;
     kl_mpi_wait wait;
     /* Called now and then while the rank waits or works; KILTER_OK: the loop can go on. */
     kilter_status (*look)(void *loop, double now_s, kilter_error *error);
-    void *loop;                         /* look's */
-    double looked_s;                    /* when it was called last */
+    void *loop;                         /* passed to look() */
+    double looked_s;                    /* when look() was last called */
     int64_t shared[KL_GROUP_WORDS];     /* values of a collective call: MPI may write here after a failure */
-    int64_t partial[2][KL_GROUP_WORDS]; /* those of the ranks below in a tree */
+    int64_t partial[2][KL_GROUP_WORDS]; /* values of the ranks below this one in a tree */
 } kl_group;
 
 static inline double kl_group_now_s(const kl_group *g) {
@@ -41,22 +41,22 @@ typedef struct kl_requests { /* zeroed: none */
     int *done;
     MPI_Status *statuses;
     size_t receives, count, capacity; /* receives come first */
-    size_t open;                      /* not complete */
-    bool collective;                  /* one request, of all ranks */
-    bool silent;                      /* the ranks whose messages are awaited do not wake this one */
+    size_t open;                      /* requests that are not complete */
+    bool collective;                  /* one request, for a collective operation */
+    bool silent;                      /* the senders of the awaited messages do not wake this rank */
 } kl_requests;
 
-/* A message of any size travels in pieces, as MPI counts in int. */
+/* Receive or send a message of any size, in pieces because MPI counts in int. */
 kilter_status kl_receive(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
 kilter_status kl_send(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
-/* Add a collective operation, the only one of its requests. code: what MPI returned when it began. */
+/* Make a collective operation the only one of the requests. code: what MPI returned when it began. */
 kilter_status kl_requests_join(kl_requests *requests, int code, MPI_Request request, kilter_error *error);
 kilter_status kl_requests_look(kl_group *group, kl_requests *requests, kilter_error *error);
 /* Wait until all are complete, or group->look() fails. */
 kilter_status kl_requests_await(kl_group *group, kl_requests *requests, kilter_error *error);
 void kl_requests_free(kl_requests *requests);
 
-/* Rest between two looks. rings: the senders of what is awaited wake this rank. */
+/* Rest between two looks. rings: the senders of the awaited messages wake this rank. */
 void kl_group_rest(kl_group *group, bool rings);
 /* Call group->look(), at most every 5 ms. now_s: a time that was read anyway. */
 kilter_status kl_group_look(kl_group *group, double now_s, kilter_error *error);
@@ -71,7 +71,7 @@ kilter_status kl_group_share(kl_group *group, kl_requests *requests, const void 
                              size_t bytes, kilter_error *error);
 typedef struct kl_reduction {
     MPI_Comm comm;
-    MPI_Datatype type; /* of 8 bytes */
+    MPI_Datatype type; /* a type of 8 bytes */
     MPI_Op op;
     size_t count; /* at most KL_GROUP_WORDS */
 } kl_reduction;
@@ -81,7 +81,7 @@ kilter_status kl_group_reduce(kl_group *group, kl_reduction how, void *values, k
 /* Replace each value by the smallest, or the largest, on any rank. */
 kilter_status kl_group_least(kl_group *group, uint64_t *values, size_t count, kilter_error *error);
 kilter_status kl_group_most_f64(kl_group *group, double *values, size_t count, kilter_error *error);
-/* Every rank calls this with its own values, at most 8. *differs: the name of one that differs, or NULL. */
+/* Compare at most 8 values on all ranks. *differs: the name of a value that differs, or NULL. Collective. */
 kilter_status kl_group_agree(kl_group *group, const uint64_t *values, const char *const *names, size_t count,
                              const char **differs, kilter_error *error);
 

@@ -1,7 +1,6 @@
 /* Door of room loop: include/kilter/loop.h.
- *
- * What a rank does and when is in room rank. This room carries it out by MPI. A part changes its own fields;
- * others call its functions, or read. In this order files may use those before them, never those after:
+ * Room rank decides what a rank does; this room carries that out with MPI. A part changes its own fields;
+ * others call its functions, or read. A file may use only the parts above its own:
  *
  *     part         owner file      what it knows
  *     kl_rows      rows.c          memory of one array's rows, at global addresses
@@ -12,7 +11,7 @@
  *     kl_steps     steps_mpi.c     the collective calls made so far: all ranks make the same ones
  *     kl_rank      room rank       the state machine
  *     record       record_mpi.c    the run record, which rank 0 writes
- *     -            drive_mpi.c     the driver: carries out what the rank asks for
+ *     -            drive_mpi.c     the driver: carries out the rank's actions
  *     -            messages_mpi.c  messages, measured before the first sweep
  *     kilter_loop  open_mpi.c      opens and closes all of them; attach_mpi.c: its arrays; sweep_mpi.c: one
  *                                  sweep; collect_mpi.c: sums and gathering; outcome_mpi.c: summary, failure

@@ -8,7 +8,7 @@
 
 typedef enum kl_phase { KL_BETWEEN, KL_WITHIN, KL_BROKEN } kl_phase;
 
-typedef struct kl_record_word { /* of rank 0, to all */
+typedef struct kl_record_word { /* from rank 0 to all ranks */
     kilter_error error;
     uint64_t made; /* there is a record */
 } kl_record_word;
@@ -18,8 +18,8 @@ struct kilter_loop {
     kl_phase phase;
     kilter_error failure;
     bool closing;
-    int key;        /* by which MPI_Finalize() finds the loop */
-    double began_s; /* the sweep */
+    int key;        /* MPI attribute key: lets MPI_Finalize() find the loop */
+    double began_s; /* begin of the sweep */
     kilter_loop *_Atomic next_guarded;
 
     kl_group group;
@@ -27,7 +27,7 @@ struct kilter_loop {
     kl_steps steps;
     kl_rank rank;
     kl_memory memory;
-    bool rests; /* the rank rests, and will be woken by what it waits for */
+    bool rests; /* the rank rests; the awaited message will wake it */
 
     struct kl_loop_record *record; /* NULL: none, or this is not rank 0 */
     kl_record_word record_word;
@@ -37,37 +37,38 @@ static inline double kl_loop_now_s(const kilter_loop *l) {
     return kl_group_now_s(&l->group);
 }
 
-/* outcome_mpi.c: what has come of the loop */
-/* The loop has failed here, as l->failure says; the others hear of it. */
+/* outcome_mpi.c: summary and failure of the loop */
+/* End the loop here with l->failure, and tell the other ranks. */
 void kl_loop_break(kilter_loop *l);
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error);
-/* KILTER_ERR_USAGE in l->failure: `what` is wrong with a call. */
+/* Put KILTER_ERR_USAGE into l->failure: `what` is wrong with a call. */
 kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what);
 
-/* drive_mpi.c: carries out what the rank asks for */
-/* Carry out a call of the program up to the action that ends it. *now_s: the time; it follows. */
+/* drive_mpi.c: carries out the rank's actions */
+/* Carry out a call of the program up to the action that ends it. *now_s: the time, updated on the way. */
 kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kilter_error *error);
-/* Get the requests behind a set of messages. NULL: no memory */
+/* Return the requests behind a set of messages. NULL: no memory */
 kl_requests *kl_loop_requests(kl_set *set);
-void kl_loop_forget(kl_set *set); /* frees them */
+void kl_loop_forget(kl_set *set); /* free the requests of the set */
 
-/* messages_mpi.c: measures messages, and opens rounds.   Collective */
+/* messages_mpi.c: measures messages, and opens rounds. Collective */
 kilter_status kl_loop_open_rounds(kilter_loop *l, kilter_error *error);
 
-/* record_mpi.c: where there is no record, these do nothing; all but the collective ones are rank 0's */
+/* record_mpi.c: without a record, these do nothing. Only rank 0 calls those that are not collective. */
 kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error); /* collective */
 void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t halo);
-/* The round is the last one of l->rank, and what follows from its plan is in force already. */
+/* Record the last round of l->rank, whose plan is already in force. */
 void kl_loop_record_round(const kilter_loop *l);
 void kl_loop_record_refused(const kilter_loop *l, const char *reason);
 kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error); /* collective, at the end */
-/* KILTER_ERR_RECORD: it lacks rows. failure: why the loop ended; NULL: it was closed. */
+/* End the record. failure: why the loop ended; NULL: it was closed. KILTER_ERR_RECORD: the record lacks rows.
+ */
 kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *summary,
                                  const kilter_error *failure, kilter_error *error);
 
-/* guard_mpi.c: rows touched where they are not, named in checking mode */
+/* guard_mpi.c: in checking mode, reports accesses to rows that are on other ranks */
 void kl_guard(kilter_loop *l);
-void kl_unguard(kilter_loop *l); /* of one that is not guarded: nothing */
+void kl_unguard(kilter_loop *l); /* does nothing if the loop is not guarded */
 
 /* --- open_mpi.c, collect_mpi.c: public calls, for sized_mpi.c --- */
 

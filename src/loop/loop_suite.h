@@ -1,4 +1,4 @@
-/* What the tests of loops on the ranks of MPI_COMM_WORLD have in common. A failed check ends all ranks. */
+/* Functions for tests of loops on the ranks of MPI_COMM_WORLD. A failed check ends all ranks. */
 #ifndef KL_LOOP_SUITE_H
 #define KL_LOOP_SUITE_H
 
@@ -32,14 +32,14 @@ static int rank, ranks;
         }                                                                                                    \
     } while (0)
 
-/* From now on rows move at every opportunity, to places out of `seed`, which must be the same on all ranks;
- * nothing is measured or decided. Collective; before the first kilter_loop_begin(). */
+/* Move rows at every opportunity, to places chosen by `seed`, the same on all ranks; nothing is measured or
+ * decided. Collective; call this before the first kilter_loop_begin(). */
 static inline void force_moves(kilter_loop *loop, uint64_t seed) {
     loop->rank.rounds.forced = true;
     loop->rank.rounds.seed = kl_mix64(seed);
 }
 
-/* What the process has now, and a little for MPI: not two rows of 512 KiB more. */
+/* Return a limit a little above the present address space: enough for MPI, not for two rows of 512 KiB. */
 static inline struct rlimit little_more(void) {
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -48,7 +48,7 @@ static inline struct rlimit little_more(void) {
     return (struct rlimit){pages * (unsigned long)sysconf(_SC_PAGESIZE) + (800 << 10), RLIM_INFINITY};
 }
 
-/* MPI is started as the farm starts it: with MPICH, so that ranks outlive others. */
+/* Start MPI as the farm does. With MPICH, ranks then outlive others. */
 static inline void suite_begin(void) {
     bool started;
     int provided;

@@ -7,17 +7,17 @@
 
 typedef struct kl_memory {
     kl_layout *layout;
-    kl_rows *rows; /* of each of its arrays */
+    kl_rows *rows; /* rows of each array in the layout */
 } kl_memory;
 
-/* Have a place for the rows of one more array. false: no memory */
+/* Make room in the list for one more array. false: no memory */
 bool kl_memory_grow(kl_memory *memory);
 void kl_memory_free(kl_memory *memory);
-/* Make room for `own` and what is around it, in all arrays. false: no memory, some room may be there */
+/* Get memory for `own` and the rows around it, in all arrays. false: no memory; a part may be allocated. */
 bool kl_memory_take(kl_memory *memory, kl_span own);
-/* Give back the room of this rank in `gone` that it does not need in `kept`. Both: bounds. */
+/* Free this rank's memory for the bounds `gone`, except what it needs for the bounds `kept`. */
 void kl_memory_give(kl_memory *memory, const uint64_t *gone, const uint64_t *kept);
-/* Have room for `more` rows on either side, or, if that is 0, for halos only. false: no memory */
+/* Get memory for `more` rows on either side, or only for halos if `more` is 0. false: no memory */
 bool kl_memory_widen(kl_memory *memory, uint64_t more);
 
 #endif

@@ -13,18 +13,18 @@ typedef struct kl_rows { /* zeroed: none */
     size_t skew; /* bytes of the mapping before row 0 */
 } kl_rows;
 
-/* Address space for n rows; none of them can be touched yet. KILTER_ERR_RANGE: more than 2^47 bytes;
- * KILTER_ERR_MEMORY */
+/* Reserve address space for n rows, without memory. KILTER_ERR_RANGE: more than 2^47 bytes; KILTER_ERR_MEMORY
+ */
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error);
-/* Is there memory for so many bytes of rows, which are all to be written? kl_rows_take() fails at limits of
- * the process only, and the system ends a process that touches more memory than there is. */
+/* Is there memory to write `bytes` of rows? kl_rows_take() only fails at limits of the process, and the
+ * system ends a process that touches more memory than there is. */
 bool kl_rows_fit(uint64_t bytes);
-/* Rows of `range` can be touched: those on pages that were not there are zero. KILTER_ERR_MEMORY: some may be
- * there now, which kl_rows_give() gives back. */
+/* Get memory for the rows of `range`; new pages are zero. KILTER_ERR_MEMORY: a part may have memory now,
+ * which kl_rows_give() frees. */
 kilter_status kl_rows_take(kl_rows *rows, kl_span range, kilter_error *error);
-/* Pages of `range` that hold nothing of the `kept` ranges are given back. */
+/* Free the pages of `range` that hold nothing of the `kept` ranges. */
 void kl_rows_give(kl_rows *rows, kl_span range, const kl_span *kept, size_t kept_count);
-void kl_rows_release(kl_rows *rows); /* leaves it zeroed */
+void kl_rows_release(kl_rows *rows); /* zeroes the struct */
 
 static inline uint8_t *kl_rows_mapping(const kl_rows *rows) {
     return rows->base - rows->skew;

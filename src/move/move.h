@@ -1,20 +1,20 @@
-/* Door of room move: a plan becomes messages; what that cost is the next measurement. */
+/* Door of room move: turn plans into messages. */
 #ifndef KL_MOVE_H
 #define KL_MOVE_H
 
 #include "move/wire.h"
 #include "transport/transport.h"
 
-/* What the messages of a run's chunks are made of. */
+/* Inputs and weights of a run's tasks, for the messages of its chunks. */
 typedef struct kl_payload {
-    const kilter_bytes *inputs; /* of all tasks; NULL: they have none */
-    const double *weights;      /* likewise; sent times `scale` */
+    const kilter_bytes *inputs; /* [tasks]; NULL: the tasks have no inputs */
+    const double *weights;      /* likewise; multiplied by `scale` when sent */
     double scale;
-    kl_buffer *scratch; /* reused from call to call */
+    kl_buffer *scratch; /* memory reused in each call */
 } kl_payload;
 
-/* Send the tasks of `head` to `peer` with their inputs and weights; *bytes is the message's size.
- * KILTER_ERR_PEER when the peer is gone; KILTER_ERR_MEMORY. */
+/* Send the tasks of `head` to `peer` with their inputs and weights. *bytes gets the message's size.
+ * KILTER_ERR_PEER: the peer is gone; KILTER_ERR_MEMORY. */
 kilter_status kl_move_chunk(kl_transport *transport, kl_peer peer, const kl_chunk_head *head,
                             const kl_payload *payload, uint64_t *bytes, kilter_error *error);
 

@@ -1,23 +1,23 @@
-/* The farm's messages as bytes. Decoding trusts nothing: whatever the bytes, it ends, reads nothing outside
- * them and says false for what is not exactly one well-formed message. Integers little-endian, see base.h.
+/* The farm's messages as bytes. Decoding is safe for any bytes: it ends, reads nothing outside them, and
+ * returns false unless they are exactly one well-formed message. Integers are little-endian, see base.h.
  *
  *   worker → master                        master → worker
  *   HELLO    who I am            ─────▶
- *                                ◀─────    WELCOME  you are worker i, and may do so much
+ *                                ◀─────    WELCOME  you are worker i, with these limits
  *   READY or REFUSE              ─────▶
- *                                ◀─────    PROBE    some bytes; send them back
+ *                                ◀─────    PROBE    some bytes to be sent back
  *   ECHO                         ─────▶
  *                                ◀─────    SHARED   shared data of the runs from now on
  *                                ◀─────    CHUNK    tasks [lo, lo + count)
  *   RESULTS (and: send more)     ─────▶
  *   HEARTBEAT    the task at hand    ─────▶
- *                                ◀─────    RECALL   give back what you have not begun of a chunk
- *   RETURN   its end comes back  ─────▶
- *                                ◀─────    RELEASE  finish the task at hand, give back the rest, and go
- *   LEAVE    I go, and why       ─────▶
- *   RENEW    the same, and I come again, as new ─▶
- *                                ◀─────    END      the farm is closed; or why this worker is sent away
- *                                ◀─────    RENEW    begin anew at once, whatever is at hand: why */
+ *                                ◀─────    RECALL   return the tasks of a chunk that you have not begun
+ *   RETURN   the chunk's end     ─────▶
+ *                                ◀─────    RELEASE  finish your task, return the others, and go
+ *   LEAVE    I leave, and why    ─────▶
+ *   RENEW    I leave, and a new worker replaces me, and why ─▶
+ *                                ◀─────    END      the farm is closed; or why you are sent away
+ *                                ◀─────    RENEW    end now, even in a task, to be replaced: why */
 #ifndef KL_WIRE_H
 #define KL_WIRE_H
 
@@ -25,8 +25,8 @@
 #include "measure/measure.h"
 
 enum { KL_WIRE_VERSION = 6 };
-/* Most bytes of one result, input or shared data: under the transports' limit of 1 GiB a message, with room
- * for the rest of it. */
+/* Most bytes of one result, input or shared data. The limit of transports is 1 GiB a message; the rest is for
+ * the other parts of a message. */
 enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
 
 typedef enum kl_message_type {
@@ -48,25 +48,25 @@ typedef enum kl_message_type {
     KL_RENEW,
 } kl_message_type;
 
-/* The type of a message; 0 when it has none we know. */
+/* Return the type of a message; 0: unknown. */
 kl_message_type kl_wire_type(const void *data, size_t size);
 
-/* Text in decoded messages is cut to what fits and always ended. */
+/* Decoding cuts text to fit these fields and always ends it with 0. */
 typedef struct kl_hello {
     uint32_t version;
     uint64_t pid;
     char host[128], binding[32], program[128];
     char program_version[64]; /* "": the program does not say */
-    bool attends;             /* it answers, and sends HEARTBEATs, while a task runs */
+    bool attends;             /* the worker answers messages and sends HEARTBEATs during a task */
 } kl_hello;
 
 void kl_wire_put_hello(kl_buffer *out, const kl_hello *hello);
 bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello);
 
-/* 0: as many, as much as it likes. */
+/* A limit of 0: none. */
 typedef struct kl_welcome {
     uint32_t worker;
-    uint64_t tasks_most, memory_most; /* before it begins anew; memory in bytes */
+    uint64_t tasks_most, memory_most; /* tasks, and bytes of memory, after which the worker is replaced */
 } kl_welcome;
 
 void kl_wire_put_welcome(kl_buffer *out, const kl_welcome *welcome);
@@ -77,18 +77,18 @@ bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
                        size_t size); /* REFUSE, PROBE, ECHO, LEAVE, RENEW, END */
-/* What is behind the type, as text somebody may print: cut to what fits, without control characters. */
+/* Get the text behind the type, cut to fit and without control characters. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
-/* Where the message itself is aligned for any type, so are shared data, the first input of a chunk without
- * weights, and the first result of a message: zeros before them see to that. */
+/* If a message is aligned for any type, so are its shared data, the first input of a chunk without weights,
+ * and the first result: zeros are put before them. */
 
-/* Shared data goes with its kl_hash(), so that what arrived can be held against what was meant. */
+/* Shared data are sent with their kl_hash(), so that the worker can check them. */
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);
 bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes);
 
-/* Tasks [lo, hi) of a chunk. RECALL: give back what is not begun of [lo, hi), hi its end. RETURN: they were
- * not begun and will not be: the chunk now ends at lo; none, lo = hi, when all of it was begun. */
+/* Tasks [lo, hi) of a chunk. RECALL: return those that are not begun; hi is the chunk's end. RETURN: these
+ * tasks were not begun and will not be: the chunk now ends at lo. lo = hi: all were begun. */
 typedef struct kl_part {
     uint64_t chunk, lo, hi;
 } kl_part;
@@ -96,13 +96,13 @@ typedef struct kl_part {
 void kl_wire_put_part(kl_buffer *out, kl_message_type type, const kl_part *part); /* RECALL, RETURN */
 bool kl_wire_get_part(const void *data, size_t size, kl_part *part);
 
-/* How a task that takes long gets on. */
+/* State of a long task. */
 typedef struct kl_heartbeat {
     uint64_t chunk, task;
-    double elapsed_s;   /* since it was begun */
-    double cpu_s;       /* that the worker's thread has used for it */
-    double usual_share; /* CPU time over elapsed time in the tasks it has finished; 0: not known */
-    uint64_t memory;    /* bytes its process took since it joined; 0: it was not asked to look */
+    double elapsed_s;   /* seconds since the task began */
+    double cpu_s;       /* CPU time of the worker's thread in the task */
+    double usual_share; /* CPU time divided by elapsed time in finished tasks; 0: unknown */
+    uint64_t memory;    /* bytes that the process took since it joined; 0: not measured */
 } kl_heartbeat;
 
 void kl_wire_put_heartbeat(kl_buffer *out, const kl_heartbeat *heartbeat);
@@ -111,52 +111,53 @@ bool kl_wire_get_heartbeat(const void *data, size_t size, kl_heartbeat *heartbea
 /* A chunk: the header, then each task's weight if it has weights, then each task's input if it has inputs. */
 typedef struct kl_chunk_head {
     uint64_t run, chunk, lo, count;
-    uint64_t shared;       /* kl_hash() of the shared data it is for; 0: none was given */
-    uint64_t result_bytes; /* of each result; 0: any number */
-    double lead_s;         /* ask for more when less than this is left to do */
-    double held_s;         /* how long the request lay at the master */
-    bool quiet;            /* no other chunk was on its way: the round trip tells what messages cost */
+    uint64_t shared;       /* kl_hash() of the shared data for these tasks; 0: none */
+    uint64_t result_bytes; /* bytes of each result; 0: any number */
+    double lead_s;         /* request more when less than these seconds of work are left */
+    double held_s;         /* seconds that the request waited at the master */
+    bool quiet;            /* no other chunk was on its way, so the round trip measures messages */
     bool weighted, inputs;
 } kl_chunk_head;
 
 void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head);
-/* Checks the whole message; on true `weights` stands at the first weight and `inputs` at the first input. */
+/* Check the whole message. If true, `weights` is at the first weight and `inputs` at the first input. */
 bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_reader *weights,
                        kl_reader *inputs);
 
-/* Results: any number of segments, each some consecutive tasks of one chunk. */
+/* Results: any number of segments. A segment has some consecutive tasks of one chunk. */
 typedef struct kl_segment {
     uint64_t chunk, lo, count; /* tasks [lo, lo + count) */
     bool last;                 /* the chunk ends here */
-    double busy_s;             /* with its tasks, and between them while there were more */
-    double began_s, ended_s;   /* its first task's begin and its last one's end, by the worker's clock */
-    kl_stat unit_s;            /* of its tasks */
+    double busy_s;             /* seconds spent on the tasks, including the gaps between two queued tasks */
+    double began_s, ended_s;   /* begin of the first task and end of the last one, by the worker's clock */
+    kl_stat unit_s;            /* seconds per unit of work of these tasks */
 } kl_segment;
 
-#define KL_FAILED 0x80000000u /* set in a task's length when its bytes are the text of its error */
+#define KL_FAILED                                                                                            \
+    0x80000000u /* set in a result's length: the task failed, and the bytes are the text of its error */
 
 void kl_wire_begin_results(kl_buffer *out);
-void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun); /* chunk and lo count */
-/* One task's result: what is put between the two calls. begin gives the offset that end wants. */
+void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun); /* uses the fields chunk and lo */
+/* Begin and end one task's result; put its bytes between the two calls. result_at: what begin returned. */
 size_t kl_wire_begin_result(kl_buffer *out);
 void kl_wire_end_result(kl_buffer *out, size_t result_at, bool failed);
 void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *segment);
 
 typedef struct kl_results_head {
     uint32_t segments;
-    bool more;     /* the worker asks for its next chunk */
-    double sent_s; /* by the worker's clock */
-    /* CPU time the worker has used since it began, messages included, and how long it was ready in its tasks
-     * while others had its core; cpu_s 0: both are not known. */
+    bool more;     /* the worker requests its next chunk */
+    double sent_s; /* time of sending, by the worker's clock */
+    /* CPU time of the worker since its start, messages included; seconds in which it was ready in tasks while
+     * others had its core. cpu_s 0: both are unknown. */
     double cpu_s, delay_s;
-    /* A request and the chunk it brought, while the worker had nothing else to do: the time both were under
-     * way, and their bytes together. 0: there was none since the last message. */
+    /* Travel time and bytes of a request and its chunk together, measured while the worker had nothing else
+     * to do. 0: none since the last message. */
     double round_trip_s, round_trip_bytes;
 } kl_results_head;
 
 void kl_wire_end_results(kl_buffer *out, const kl_results_head *head);
 
-/* Checks the whole message. Then read its segments one by one, each with its `count` results. */
+/* Check the whole message. Afterwards read its segments in order, and the `count` results of each. */
 bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head);
 kl_reader kl_wire_read_results(const void *data, size_t size);
 bool kl_wire_next_segment(kl_reader *reader, kl_segment *segment);

@@ -21,38 +21,38 @@ typedef struct kl_mail { /* a message from or to one peer, of any size */
     void *data;
     size_t bytes;
     int peer, tag;
-    bool calls;  /* it is about calls: it travels apart from rows and reports */
+    bool calls;  /* a message about calls, separate from rows and reports */
     bool silent; /* the receiver is not woken */
 } kl_mail;
 
-typedef struct kl_set {           /* messages that are awaited together, or a collective one; zeroed: none */
-    bool open;                    /* they are not known to be complete: the driver says so */
+typedef struct kl_set {           /* messages awaited together, or one collective operation; zeroed: none */
+    bool open;                    /* the messages may be incomplete; the driver sets this */
     struct kl_requests *requests; /* the driver's */
 } kl_set;
 
 typedef enum kl_act {
-    KL_GO_ON,     /* within room rank: the stage is over */
-    KL_REPEAT,    /* likewise: the stage is called again */
-    KL_RETURN,    /* the program's call is over; no work is left for the body */
+    KL_GO_ON,     /* only within room rank: the stage is over */
+    KL_REPEAT,    /* likewise: call the stage again */
+    KL_RETURN,    /* the program's call is over, without work for the body */
     KL_GIVE,      /* the program's call is over: the body gets `given` */
-    KL_POST,      /* begin to receive and to send `mails`, as messages of `set` */
-    KL_SHARE,     /* begin to bring `mine` of all ranks to `all` of all: `bytes` of each */
-    KL_LOOK,      /* see whether all of `set` are complete */
-    KL_AWAIT,     /* wait until they are */
-    KL_ROOM,      /* get memory for target rows, on all ranks or on none: kl_exchange_room_is() */
-    KL_GIVE_BACK, /* give back the memory of rows that are not in the target */
-    KL_MOST,      /* replace each of the values by the largest on any rank */
-    KL_TAKE,      /* get memory for `bytes` of rows in `ranges`; *all: a uint64_t, whether there is some */
-    KL_DROP,      /* give back the memory of `ranges` that holds nothing of `kept` */
-    KL_REST,      /* nothing is to be done until something comes, or a little time has passed */
-    KL_FORGET,    /* the set, which is complete, ceases to be */
-    KL_QUANTUM,   /* measure the scheduler's quantum: kl_meter_quantum_is() */
+    KL_POST,      /* begin to receive and send `mails` as messages of `set` */
+    KL_SHARE,     /* begin to gather `bytes` of `mine` from all ranks in `all` on all ranks */
+    KL_LOOK,      /* check whether all messages of `set` are complete */
+    KL_AWAIT,     /* wait until all messages of `set` are complete */
+    KL_ROOM,      /* get memory for target rows on all ranks or on none, then call kl_exchange_room_is() */
+    KL_GIVE_BACK, /* free the memory of rows that are not in the target */
+    KL_MOST,      /* replace each value by the largest on any rank */
+    KL_TAKE,      /* get memory for `bytes` of rows in `ranges`; *all gets a uint64_t: 1 if there is enough */
+    KL_DROP,      /* free the memory of `ranges` that holds nothing of `kept` */
+    KL_REST,      /* wait for a message, or a short time */
+    KL_FORGET,    /* free `set`, which is complete */
+    KL_QUANTUM,   /* measure the scheduler's quantum, then call kl_meter_quantum_is() */
     KL_RECORD,    /* record rounds.all and rounds.plan */
     KL_REFUSED,   /* record that a move was refused: `text` says why */
     KL_FAIL,      /* memory ran out while doing `text` */
 } kl_act;
 
-/* Work for the body: rows; in a pipeline, the elements `inner` of them. */
+/* Work for the body: rows; in a pipeline, only the elements `inner` of each row. */
 typedef struct kl_given {
     kl_span rows, inner;
 } kl_given;
@@ -60,7 +60,7 @@ typedef struct kl_given {
 typedef struct kl_action {
     kl_act act;
     kl_set *set;
-    bool again; /* within room rank: the stage is not over */
+    bool again; /* only within room rank: the stage is not over */
     kl_given given;
     const kl_mail *mails; /* receives first */
     size_t receives, count;
@@ -72,7 +72,7 @@ typedef struct kl_action {
     const char *text;
 } kl_action;
 
-/* A stage of a call. It is called once, and again as long as its action says `again`. */
+/* A stage of a call. It is called again as long as its action says `again`. */
 typedef kl_act (*kl_stage)(kl_rank *rank);
 
 #endif

@@ -6,15 +6,15 @@
 
 typedef struct kl_array {
     uint8_t *base; /* row i is at base + i·bytes */
-    size_t bytes;  /* of a row */
-    uint64_t halo; /* rows on either side of the own ones that may be read */
-    uint64_t room; /* rows with memory on either side of the own ones */
+    size_t bytes;  /* bytes of a row */
+    uint64_t halo; /* rows that may be read on either side of the own rows */
+    uint64_t room; /* rows with memory on either side of the own rows */
 } kl_array;
 
-typedef struct kl_gone { /* rows that went away */
+typedef struct kl_gone { /* rows that left this rank */
     kl_span rows;
     uint64_t sweep;
-    int to; /* −1: the rank that has them by the bounds */
+    int to; /* rank that got them; −1: their owner by the bounds */
 } kl_gone;
 
 enum { KL_GONE = 64 };
@@ -23,15 +23,15 @@ typedef struct kl_layout {
     uint64_t iterations;
     uint32_t rank, ranks;
     uint64_t *bounds; /* [ranks + 1] where rows lie now; scattered loops: before the first sweep */
-    uint64_t *target; /* [ranks + 1] where they lie after the next exchange */
-    uint64_t halo;    /* the widest of any array: as far as the body reaches */
+    uint64_t *target; /* [ranks + 1] where rows lie after the next exchange */
+    uint64_t halo;    /* the widest halo of any array */
     kl_array *arrays;
     size_t array_count;
-    kl_gone gone[KL_GONE]; /* the last ones; the k-th at k mod KL_GONE */
+    kl_gone gone[KL_GONE]; /* the last departures; the k-th at k mod KL_GONE */
     uint64_t gone_count;
 } kl_layout;
 
-/* Equal shares, and no arrays. After a failure, too: kl_layout_free(). false: no memory */
+/* Begin with equal shares and no arrays. false: no memory; kl_layout_free() is needed then, too. */
 bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint32_t ranks);
 void kl_layout_free(kl_layout *layout);
 bool kl_layout_grow(kl_layout *layout); /* a place for one more array. false: no memory */
@@ -57,17 +57,17 @@ static inline uint8_t *kl_row_at(const kl_array *array, uint64_t i) {
 }
 kl_span kl_common(kl_span a, kl_span b);
 
-/* `own`, and `halo` rows on either side of it as far as there are any; empty if `own` is. */
+/* Return `own` with `halo` rows on either side, as far as these exist; empty if `own` is. */
 kl_span kl_layout_with_halo(const kl_layout *layout, kl_span own, uint64_t halo);
-/* The rows with memory around `own`, of an array. */
+/* Return `own` with the array's rows with memory around it. */
 static inline kl_span kl_layout_with_room(const kl_layout *layout, kl_span own, size_t array) {
     return kl_layout_with_halo(layout, own, layout->arrays[array].room);
 }
-/* Bytes of rows that the target adds to those that are here. */
+/* Return the bytes of rows that the target adds to this rank. */
 uint64_t kl_layout_coming_bytes(const kl_layout *layout);
-uint64_t kl_layout_changing(const kl_layout *layout); /* rows that come here or leave */
-uint64_t kl_layout_moving(const kl_layout *layout);   /* rows that change ranks, of all ranks */
-/* Rows lie by the target from now on. */
+uint64_t kl_layout_changing(const kl_layout *layout); /* rows that come to this rank or leave it */
+uint64_t kl_layout_moving(const kl_layout *layout);   /* rows that change ranks, on all ranks */
+/* Make the target the bounds. */
 void kl_layout_settle(kl_layout *layout, uint64_t sweep);
 void kl_layout_note_gone(kl_layout *layout, kl_gone gone);
 

@@ -8,55 +8,57 @@
 
 typedef struct kl_since { /* the last report */
     double sweeps, busy_s, moving_s;
-    double rows;            /* in parts, where blocks are done */
-    double foreign;         /* of them, rows of neighbours */
-    double cpu_s, cpu_rows; /* CPU time of those rows whose time was told, on a shared core */
+    double rows;            /* rows done; in a pipeline, with parts of rows */
+    double foreign;         /* rows of neighbours among these */
+    double cpu_s, cpu_rows; /* CPU time on a shared core, and the rows it was reported for */
     uint64_t moved;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
-    double boundary_s, boundaries; /* of blocks: from one body to the next, without waiting */
+    double boundary_s,
+        boundaries; /* seconds between the bodies of two blocks without waiting; number of these pairs */
 } kl_since;
 
 typedef struct kl_totals { /* since the loop was opened */
-    uint64_t sweeps;       /* that have ended; the number of the one under way */
+    uint64_t sweeps;       /* sweeps that have ended: the number of the current sweep */
     uint64_t rounds, moves, moved;
     double elapsed_s, waited_s, moving_s;
 } kl_totals;
 
 typedef struct kl_meter {
-    const kl_core_share *core; /* what this rank gets of its core; its driver's */
+    const kl_core_share *core; /* this rank's share of its core; owned by the driver */
     bool crowded;              /* other ranks share the core, or all cores */
     bool simulated;            /* there is no scheduler to measure */
     double opened_s;
-    bool on; /* something is decided by what is measured */
+    bool on; /* decisions need the measurements */
     kl_since since;
     kl_totals all;
-    double given_s; /* when the body was given work */
-    bool tells_cpu; /* the driver tells the CPU time used by then, and when the body is done with it: */
+    double given_s; /* when the body got its work */
+    bool tells_cpu; /* the driver sets the next two: CPU time used when the body gets work, and when it is
+                       done */
     double given_cpu_s, cpu_s;
-    bool by_pieces;     /* a sweep is given in pieces, whose times are told apart */
-    bool uneven;        /* these differ, here or on another rank */
-    double iteration_s; /* the last rows, each */
-    double quantum_s;   /* of this rank's scheduler; 0: not measured yet */
+    bool by_pieces;     /* a sweep is given in pieces, which are timed separately */
+    bool uneven;        /* times of pieces differ, here or on another rank */
+    double iteration_s; /* seconds per row of the last work */
+    double quantum_s;   /* quantum of this rank's scheduler; 0: not measured yet */
 } kl_meter;
 
-static inline uint64_t kl_meter_sweep(const kl_meter *m) { /* the one under way, or the next one */
+static inline uint64_t kl_meter_sweep(const kl_meter *m) { /* number of the current or next sweep */
     return m->all.sweeps;
 }
-/* The body gets work now. */
+/* Note that the body gets work now. */
 void kl_meter_give(kl_meter *meter, double now_s);
-/* Count `rows`, of which some may not be in `own`: done since. */
+/* Count `rows` as done since kl_meter_give(); some may be outside `own`. */
 void kl_meter_rows(kl_meter *meter, kl_span own, kl_span rows, double now_s);
-/* Count `rows`, which may be a fraction, done in busy_s. */
+/* Count `rows`, perhaps a fraction, as done in busy_s. */
 void kl_meter_count(kl_meter *meter, double rows, double busy_s);
 /* Count time spent on moving rows. */
 void kl_meter_moving(kl_meter *meter, double spent_s);
-/* Is the scheduler's quantum to be measured now? The loop has lasted so long that this costs it next to
+/* Is the scheduler's quantum to be measured now? The loop has then run long enough that this costs almost
  * nothing. */
 bool kl_meter_wants_quantum(kl_meter *meter, double now_s);
 void kl_meter_quantum_is(kl_meter *meter, double quantum_s); /* 0: it could not be measured */
-/* Report what was measured with the rows `own`, and begin anew. part: of the sweep that is done. */
+/* Return a report on the rows `own` and start the next. part: the part of the sweep that is done. */
 kl_rank_report kl_meter_report(kl_meter *meter, kl_span own, double part, double now_s);
-/* A new range: forget what was measured with the old one. */
+/* Forget what was measured with the old range of rows. */
 void kl_meter_begin_anew(kl_meter *meter);
 
 #endif

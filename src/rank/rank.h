@@ -1,5 +1,5 @@
-/* Door of room rank: what one rank of a loop does, as a state machine. Pure: it knows the time it is told,
- * and its driver carries out its actions.
+/* Door of room rank: what one rank of a loop does, as a state machine. The machine is pure: its driver tells
+ * it the time and carries out its actions.
  *
  *     the program calls          begin, next, end: kl_rank_call()
  *     the driver asks            kl_rank_act() again and again: POST, AWAIT, SHARE, … until RETURN or GIVE
@@ -28,43 +28,43 @@
 #include "rank/meter.h"
 #include "rank/rounds.h"
 
-/* The program's calls, in each sweep. */
+/* The calls that the program makes in each sweep. */
 typedef enum kl_loop_call { KL_LOOP_BEGIN, KL_LOOP_NEXT, KL_LOOP_END, KL_LOOP_CALLS } kl_loop_call;
 
-/* The operations in which loops differ. Those marked NULL may be missing. */
+/* The operations in which kinds of loops differ. Those marked NULL may be missing. */
 typedef struct kl_kind {
     bool anywhere;                             /* a rank's rows are several ranges, in any order of ranks */
-    bool buffers;                              /* a rank may be ahead of those after it, by a sweep */
+    bool buffers;                              /* a rank may be a sweep ahead of the next ranks */
     const kl_stage *stages[KL_LOOP_CALLS];     /* each list ends with NULL */
-    void (*prepare)(kl_rank *rank);            /* Messages are measured: prepare what is to be chosen. NULL */
+    void (*prepare)(kl_rank *rank);            /* Messages are measured: prepare choices. NULL */
     void (*learn)(kl_rank *rank);              /* A decision is about to be made from rounds.all. NULL */
-    bool (*is_done)(const kl_rank *rank);      /* Is nothing of the sweep left here? */
-    double (*sweep_done)(const kl_rank *rank); /* the part of the sweep that is done here, 0 … 1 */
-    double (*pass_done)(const kl_rank *rank);  /* and of the pass */
+    bool (*is_done)(const kl_rank *rank);      /* Is this rank done with the sweep? */
+    double (*sweep_done)(const kl_rank *rank); /* the part of the sweep that this rank has done, 0 … 1 */
+    double (*pass_done)(const kl_rank *rank);  /* likewise of the pass */
 } kl_kind;
 
 extern const kl_kind kl_ranged, kl_pipelined, kl_scattered;
 
-typedef struct kl_work { /* of a sweep, where each rank has one range */
-    kl_span all;         /* rows to do, with those of neighbours */
-    kl_span todo;        /* of them, to be given now */
-    kl_span edges[2];    /* to do once the exchange is complete */
-    kl_span given;       /* and being done; empty: none */
-    uint64_t done;       /* rows */
+typedef struct kl_work { /* a sweep's work in loops with one range for each rank */
+    kl_span all;         /* rows to do, including rows of neighbours */
+    kl_span todo;        /* rows to be given to the body now */
+    kl_span edges[2];    /* rows to do once the exchange is complete */
+    kl_span given;       /* rows that the body has; empty: none */
+    uint64_t done;       /* rows done */
 } kl_work;
 
-typedef struct kl_flow {  /* of a pipeline */
-    uint64_t block;       /* elements */
-    uint64_t done, asked; /* blocks that are done, and whose boundaries are asked for */
-    kl_span pass;         /* the blocks of the present one */
+typedef struct kl_flow {  /* work of a pipeline */
+    uint64_t block;       /* elements of a block */
+    uint64_t done, asked; /* blocks that are done; blocks whose boundaries are requested */
+    kl_span pass;         /* blocks of the current pass */
     bool in_block;
-    double body_over_s;       /* when the last body was done */
-    double since_s, absent_s; /* when waiting for the next boundary began; how long it took */
+    double body_over_s;       /* when the body was last done */
+    double since_s, absent_s; /* when the wait for the next boundary began; its length */
     kl_grain grain;
-    uint32_t sizes_tried;     /* in the first sweep */
-    double try_s;             /* the one under way */
-    double tried_s[KL_SIZES]; /* here, an element of a row; the least */
-    bool compares;            /* the tries of all ranks */
+    uint32_t sizes_tried;     /* block sizes tried in the first sweep */
+    double try_s;             /* seconds of the current try */
+    double tried_s[KL_SIZES]; /* this rank's least seconds per element of a row */
+    bool compares;            /* the ranks are comparing their tries */
     kl_set coming, going;     /* boundaries of blocks */
     kl_mail *sent, *wanted;   /* [array_count] boundaries of a block */
 } kl_flow;
@@ -72,11 +72,11 @@ typedef struct kl_flow {  /* of a pipeline */
 typedef struct kl_rank_options {
     uint64_t iterations;
     uint32_t rank, ranks;
-    uint64_t inner, block; /* of a pipeline: elements of a row, and of a block; 0: chosen */
+    uint64_t inner, block; /* in a pipeline: elements of a row, and of a block; 0: chosen */
     bool fixed;            /* nothing moves */
 } kl_rank_options;
 
-enum { KL_CALLS_DEEP = 4 }; /* lists of stages that call each other */
+enum { KL_CALLS_DEEP = 4 }; /* most nested lists of stages */
 
 struct kl_rank {
     kl_rank_options options;
@@ -87,25 +87,25 @@ struct kl_rank {
     kl_loop_rounds rounds;
     kl_work work;
     kl_flow flow;
-    struct kl_scatter *scatter;           /* of a scattered loop */
-    double now_s;                         /* as its driver told it last */
-    kl_action action;                     /* the last one */
-    const kl_stage *stage[KL_CALLS_DEEP]; /* the next one of each list */
+    struct kl_scatter *scatter;           /* in a scattered loop only */
+    double now_s;                         /* time last set by the driver */
+    kl_action action;                     /* the last action */
+    const kl_stage *stage[KL_CALLS_DEEP]; /* the next stage of each list */
     int deep;
 };
 
-/* Begin with equal shares. The rank must stay where it is in memory. false: no memory; kl_rank_free() frees
- * what is there */
+/* Begin with equal shares. The struct must not move afterwards. false: no memory; kl_rank_free() is needed
+ * then, too. */
 bool kl_rank_init(kl_rank *rank, const kl_kind *kind, const kl_rank_options *options);
 void kl_rank_free(kl_rank *rank);
-/* Have a place for one more array, which kl_layout_add() fills. false: no memory */
+/* Make room for one more array, which kl_layout_add() adds. false: no memory */
 bool kl_rank_grow(kl_rank *rank);
 void kl_rank_call(kl_rank *rank, kl_loop_call call);
-/* Return the next action. now_s: the time, at least that of the last action's end */
+/* Return the next action. now_s: a time not before the end of the last action */
 const kl_action *kl_rank_act(kl_rank *rank, double now_s);
-void kl_rank_end_sweep(kl_rank *rank, double took_s); /* KL_LOOP_END has returned. */
+void kl_rank_end_sweep(kl_rank *rank, double took_s); /* Call this after KL_LOOP_END has returned. */
 
-/* Between two sweeps: the nth range of own rows. false: there are fewer */
+/* Get the nth range of own rows between two sweeps. false: there are fewer */
 bool kl_rank_own(const kl_rank *rank, size_t nth, kl_span *range);
 
 /* Private to room rank: for stages. */
@@ -125,10 +125,10 @@ static inline kl_act kl_give(kl_rank *rank, kl_given given) {
 static inline kl_act kl_look(kl_rank *rank, kl_set *set) {
     return set->open ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
 }
-/* Do these first; then go on, or begin this stage again. */
+/* Do these stages first; then go on, or repeat the present stage. */
 kl_act kl_rank_do(kl_rank *rank, const kl_stage *stages);
 kl_act kl_rank_do_and_repeat(kl_rank *rank, const kl_stage *stages);
-kl_act kl_ranged_settle(kl_rank *rank); /* The last exchange may not have moved rows. */
+kl_act kl_ranged_settle(kl_rank *rank); /* Tell the steer if the last exchange could not move rows. */
 /* scatter.c */
 bool kl_scatter_init(kl_rank *rank); /* false: no memory */
 void kl_scatter_free(struct kl_scatter *scatter);

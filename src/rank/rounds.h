@@ -1,7 +1,7 @@
 /* Rounds of reports, and the decisions made from them. Private to room rank; the door includes it.
- *
- * In a pass that all ranks know each posts a report when half of its rows are done, and goes on. Each works
- * out the answer for itself from the reports of all; it holds from a later pass on. */
+ * In a pass that is the same for all, each rank posts a report when half of its rows are done, and continues.
+ * From the reports of all ranks each rank computes the same answer, which takes effect before a later pass.
+ */
 #ifndef KL_ROUNDS_H
 #define KL_ROUNDS_H
 
@@ -10,60 +10,62 @@
 
 typedef struct kl_loop_rounds {
     kl_steer *steer; /* NULL: there is nothing to decide */
-    uint64_t passed; /* passes so far: parts of a sweep between which rows may move; of most loops it all */
-    uint64_t passes; /* of a sweep */
-    uint64_t at;     /* the pass in which the next report is made */
-    uint64_t due;    /* the pass before which its answer is waited for */
-    bool reported;   /* and the answer is not looked at yet */
-    bool whole;      /* reports travel with segments: the last ones said that some iterations differ */
-    bool adds_up;    /* the next report comes before it is time to decide, as far as is known */
-    kl_set set;      /* the reports on their way */
-    bool awaited;    /* the answer, since awaited_s */
+    uint64_t passed; /* passes so far; a pass is a part of a sweep (in most loops all of it), and rows may
+                        move between passes */
+    uint64_t passes; /* passes of a sweep */
+    uint64_t at;     /* pass in which the next report is made */
+    uint64_t due;    /* pass before which its answer is awaited */
+    bool reported;   /* a report is made, and its answer is not read yet */
+    bool whole;      /* reports include segments, because some iterations differ by the last reports */
+    bool adds_up;    /* the next report probably comes before a decision is due */
+    kl_set set;      /* messages of the reports */
+    bool awaited;    /* the rank has waited for the answer since awaited_s */
     double awaited_s;
-    kl_rank_report mine, *heard, *all; /* all: since the last decision */
-    bool decided;                      /* from all of them: they are to be forgotten */
-    kl_steer_plan plan;                /* the last one */
-    double heard_s, asked_s;           /* by kl_steer_clock() at the last report, and at the last decision */
-    kl_linear link;                    /* a message between neighbours, by bytes */
+    kl_rank_report mine, *heard, *all; /* heard: of this round; all: sums since the last decision */
+    bool decided;                      /* a decision was made from `all`, which is to be cleared */
+    kl_steer_plan plan;                /* the last plan */
+    double heard_s, asked_s;           /* kl_steer_clock() at the last report, and at the last decision */
+    kl_linear link;                    /* cost of a message between neighbours, by bytes */
     double interact_s, period_s;
-    double sweep_s;    /* the last ones, mean, by kl_steer_clock(); 0: not known */
-    double forecast_s; /* of the body in a sweep; 0: nothing new is known */
-    bool forced;       /* rows move at every opportunity, to places out of `seed`, for tests */
+    double sweep_s;    /* mean seconds of the last sweeps, by kl_steer_clock(); 0: unknown */
+    double forecast_s; /* forecast seconds of the body in a sweep; 0: nothing new */
+    bool forced;       /* for tests: rows move at every opportunity, to places chosen by `seed` */
     uint64_t seed;
-    uint64_t refused; /* moves, as a rank had no memory */
+    uint64_t refused; /* moves refused because a rank had no memory */
     char decision[2 * KL_REASON_BYTES];
 } kl_loop_rounds;
 
 /* Costs of messages, measured before the first sweep. */
 typedef struct kl_messages {
-    double interact_s; /* one round of reports */
+    double interact_s; /* seconds of one round of reports */
     kl_linear link;
-    double quantum_s; /* as long as no report tells of one */
+    double quantum_s; /* scheduler quantum, until a report has one */
 } kl_messages;
 
 void kl_rounds_free(kl_loop_rounds *rounds);
-bool kl_rounds_wanted(const kl_rank *rank);                     /* Something is to be decided. */
+bool kl_rounds_wanted(const kl_rank *rank);                     /* Is there anything to decide? */
 bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: no memory */
-/* Before the first sweep. false: no memory */
+/* Prepare rounds before the first sweep. false: no memory */
 bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
-size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds); /* of a report that travels */
-/* A sweep begins that has `passes` passes: what is set for later ones takes as long. */
+size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds); /* bytes of a report in a message */
+/* Begin a sweep with `passes` passes. Delays counted in passes are rescaled to keep their duration. */
 void kl_rounds_repass(kl_loop_rounds *rounds, uint64_t passes);
-/* Before a pass: take the answer to the last report, if it is due. */
+/* Before a pass: read the answer to the last report if it is due. */
 kl_act kl_rounds_answer(kl_rank *rank);
-/* In a pass, and at its end: report if it is time to. */
+/* In a pass, and at its end: report if it is time. */
 kl_act kl_rounds_hook(kl_rank *rank);
 kl_act kl_rounds_hook_at_end(kl_rank *rank);
 
-/* Scattered loops make rounds of their own, and share what follows. */
-/* Put reports of `bytes` that lie side by side `apart` from each other; what is between is not set. */
+/* Scattered loops have their own rounds and use the functions below, too. */
+/* Spread adjacent reports of `bytes` so that they begin `apart` bytes from each other; the gaps are not set.
+ */
 void kl_rounds_spread(void *all, size_t bytes, size_t apart, uint32_t ranks);
-/* Add the reports of all, `apart` bytes from each other, to those since the last decision. */
+/* Add the reports of all ranks, `apart` bytes from each other, to rounds->all. */
 void kl_rounds_add(kl_loop_rounds *rounds, const kl_rank_report *first, size_t apart, uint32_t ranks);
-/* Let the steer decide from rounds->all: rounds->plan. false: no memory */
+/* Let the steer make rounds->plan from rounds->all. false: no memory */
 bool kl_rounds_decide(kl_rank *rank);
-void kl_rounds_note(kl_loop_rounds *rounds); /* The plan is in force. */
-/* A rank had no memory for rows that were to move. */
+void kl_rounds_note(kl_loop_rounds *rounds); /* Note that the plan is in force. */
+/* Note that a move was refused because a rank had no memory. */
 kl_act kl_rounds_refused(kl_rank *rank, const char *reason);
 
 #endif

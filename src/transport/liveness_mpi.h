@@ -1,9 +1,7 @@
-/* How the ranks of a farm learn that another is dead, which MPI does not tell: a TCP connection between the
- * master and each worker that says nothing but last words, and that the system closes with the process, or
- * after some silence of the other's host. Private to room transport.
- *
- * Whoever reaches the master's port without the key of a worker, which is random and travels by MPI, is
- * nobody. */
+/* The failure detector of a farm under MPI, which does not report dead ranks. A TCP connection (line) between
+ * the master and each worker carries only last words. The system closes it when the process ends, or after
+ * the other host was silent for some time. Private to room transport. The master ignores connections without
+ * a worker's key, which is random and sent by MPI. */
 #ifndef KL_LIVENESS_MPI_H
 #define KL_LIVENESS_MPI_H
 
@@ -11,23 +9,24 @@
 
 typedef struct kl_liveness kl_liveness;
 
-/* The master's end, for `workers` of them. lost_after_s: of silence of a host, in whole seconds from 3. */
+/* Open the master's end for `workers` lines. lost_after_s: whole seconds, at least 3, after which a silent
+ * host counts as lost. */
 kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_liveness **lines,
                                  kilter_error *error);
-/* What worker 0, 1, … needs to connect; for nobody else to see. */
+/* Add to `invitation` what worker 0, 1, … needs to connect. Keep it secret from others. */
 void kl_liveness_invite(const kl_liveness *lines, size_t worker, kl_buffer *invitation);
-/* The worker's end: connects, within patience_s. KILTER_ERR_INPUT: that is no invitation. */
+/* Open the worker's end and connect within patience_s. KILTER_ERR_INPUT: not an invitation. */
 kilter_status kl_liveness_connect(const void *invitation, size_t size, double lost_after_s, double patience_s,
                                   kl_liveness **lines, kilter_error *error);
-/* Takes in who connects. true: the line to *worker has been cut (at a worker: to the master, *worker is 0),
- * which is said once of each. */
+/* Accept connections and look for cut lines. true: the line to *worker was cut (at a worker: to the master,
+ * *worker is 0). Each cut is reported once. */
 bool kl_liveness_cut(kl_liveness *lines, size_t *worker);
 int kl_liveness_fd(const kl_liveness *lines); /* readable: kl_liveness_cut() has something to look at */
 
-enum { KL_LAST_WORDS_BYTES = 1024 }; /* at most; what the system takes without waiting */
-/* On a line that is about to be closed. */
+enum { KL_LAST_WORDS_BYTES = 1024 }; /* most bytes of last words: the system takes them without waiting */
+/* Send last words on a line that is about to be closed. */
 void kl_liveness_say(kl_liveness *lines, size_t worker, const void *words, size_t size);
-/* What the other end had said on the line that was cut last. false: nothing of that size. */
+/* Get the last words on the line that was cut last. false: there are none of that size. */
 bool kl_liveness_heard(const kl_liveness *lines, void *words, size_t size);
 void kl_liveness_close(kl_liveness *lines); /* NULL does nothing */
 
