@@ -71,7 +71,7 @@ static void print_tuning_points(const kl_control_state *s, FILE *out) {
         kl_say(out, "late", "task %" PRIu64 ", at worker %" PRIu64 " for %s, usually %s", s->late_task,
                s->late_worker, kl_time_words(s->late_s).text, kl_time_words(s->late_usual_s).text);
     if (*s->waiting)
-        kl_say(out, "waiting", "%s: from the next iteration on", s->waiting);
+        kl_say(out, "waiting", "%s: from the next run on", s->waiting);
     if (*s->decision)
         kl_say(out, "decision", "%s", s->decision);
 }

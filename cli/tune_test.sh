@@ -46,7 +46,7 @@ fi
 
 # --- setting
 "$kilter" tune --set policy=FSC "$record" >out || fail "policy"
-grep -q "in force from the next iteration on" out || fail "the answer does not say when: $(cat out)"
+grep -q "in force from the next run on" out || fail "the answer does not say when: $(cat out)"
 until_so shows "^policy  *fsc"
 "$kilter" tune --set factor=0.3 "$record" | grep -q "in force from the next batch on" || fail "factor"
 until_so shows "factor 0.3"

@@ -1,5 +1,5 @@
-/* A fork-join program under a fake clock, while workers come and go: the farm's own choices against fixed
- * ones. The real master and workers; times are simulated, the same on every machine. */
+/* Compare the farm's own choices with fixed choices, for a fork-join program whose workers come and go. The
+ * master and workers are real; times are simulated, the same on every machine. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static uint64_t ask(stepped_farm *f, double alone_s) {
     return plan.decision.count;
 }
 
-/* Time of all iterations; tasks = 0: as many as the farm says. */
+/* Return the time of all runs; tasks = 0: the farm chooses their number. */
 static double program_s(const char *policy, uint64_t tasks) {
     stepped_farm f = {.room = MOST - FIRST, .whole_team = true};
     stepped_open(&f, policy, FIRST, LATENCY_S, stepped_task);

@@ -1,5 +1,5 @@
-/* Workers under a fake clock that die, leave, come late, give back and share their tasks, at random: whatever
- * happens, each task counts once, with the right result. And tasks that kill whoever begins them. */
+/* Workers that randomly die, leave, join late, return tasks and get copies: each task must count once, with
+ * the right result. Also tasks that kill every worker that begins them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,16 +17,16 @@ enum { MOST_TASKS = 400, FATAL = 2 };
 typedef struct chaos {
     stepped_farm farm;
     uint64_t seed, draws;
-    uint64_t tasks, run, salt;        /* of the run that is on */
-    uint64_t series;                  /* of all runs; 0: none */
+    uint64_t tasks, run, salt;        /* of the current run */
+    uint64_t series;                  /* tasks of all runs; 0: no series */
     uint64_t fatal[FATAL];            /* tasks that kill; UINT64_MAX: none */
     uint32_t begun[MOST_TASKS];       /* how often, in this run */
-    uint8_t seen[MOST_TASKS];         /* results that counted */
-    uint8_t suspected[MOST_TASKS];    /* waited to be tried alone, in this run */
-    bool fails;                       /* tasks do, up to twice each, and may be tried again */
+    uint8_t seen[MOST_TASKS];         /* counted results */
+    uint8_t suspected[MOST_TASKS];    /* 1: the task was a suspect in this run */
+    bool fails;                       /* each task fails up to twice and is tried again */
     uint8_t failed[MOST_TASKS];       /* how often, in this run */
-    uint64_t failures, ended;         /* in all runs; ended: workers, as a task took too much */
-    char why[FATAL][400];             /* fatal tasks failed */
+    uint64_t failures, ended;         /* in all runs; ended: workers ended because a task took too much */
+    char why[FATAL][400];             /* errors of the failed fatal tasks */
     uint64_t recalled, copied, again; /* in all runs; again: tasks begun more than once */
 } chaos;
 
@@ -42,7 +42,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     stepped_actor *actor = state;
     chaos *c = actor->user;
     stepped_spend(state, 1e-4 * (1 + (double)(kl_mix64(task->index) % 100)));
-    if (task->run == c->run) /* else it has not heard yet that the run has ended */
+    if (task->run == c->run) /* otherwise the worker does not know yet that the run has ended */
         c->begun[task->index]++;
     for (int i = 0; i < FATAL; i++)
         actor->killed |= task->index == c->fatal[i];
@@ -101,7 +101,7 @@ static void recall_some(chaos *c) {
     c->recalled++;
 }
 
-/* The last tasks that one has alone. */
+/* Return the last tasks that only this worker has. */
 static void copy_some(chaos *c) {
     member *one = any_member(c), *to = any_member(c);
     if (!one || !to || one == to || one->chunk_count == 0)
@@ -131,7 +131,7 @@ static void send_one_home(chaos *c) {
     kl_master_drain(c->farm.master, &drain, answer, NULL); /* it may be gone */
 }
 
-/* As if its task took too long. */
+/* End a worker as if its task took too long. */
 static void end_one(chaos *c) {
     kl_master *m = c->farm.master;
     member *one = &m->members.list[draw(c, m->members.count)];
@@ -155,8 +155,7 @@ static void count_span(uint8_t *places, kl_span span) {
         places[i]++;
 }
 
-/* Each task that is not done waits at one place, or is at one worker and at most so many more as may copy it.
- */
+/* Check that each unfinished task waits in one place, or has one worker and at most the allowed copies. */
 static void check_places(const chaos *c) {
     const kl_master *m = c->farm.master;
     uint8_t waiting[MOST_TASKS] = {0}, at_workers[MOST_TASKS] = {0};
@@ -244,17 +243,17 @@ static void each_task_counts_once_whatever_happens(void **state) {
         chaos c;
         const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
         open_chaos(&c, seed, kl_policy_name(policy), 2 + (uint32_t)(kl_mix64(seed) % 7));
-        c.farm.master->options.attempts = 1000; /* these are innocent */
+        c.farm.master->options.attempts = 1000; /* these tasks are not the cause */
         c.farm.master->options.limits.retries = 1000;
         c.fails = seed % 3 == 0;
-        for (uint32_t i = 1; i < c.farm.count; i++) { /* some come late, and some are slow */
+        for (uint32_t i = 1; i < c.farm.count; i++) { /* some join late, and some are slow */
             c.farm.workers[i].now_s = 1e-3 * (double)draw(&c, 500);
             c.farm.workers[i].speed = pow(10, (double)draw(&c, 300) / 100 - 2);
         }
         while (kl_master_ready(c.farm.master) == 0)
             assert_int_equal(stepped_turn(&c.farm, NULL), KILTER_OK);
         kilter_error error = {KILTER_OK, ""};
-        c.series = seed / kl_policy_count() % 2; /* half of them */
+        c.series = seed / kl_policy_count() % 2; /* half of the seeds */
         uint64_t tasks = draw(&c, MOST_TASKS);
         for (int i = 0; i < 4; i++)
             run(&c, c.series ? tasks : draw(&c, MOST_TASKS),
@@ -275,7 +274,8 @@ static void each_task_counts_once_whatever_happens(void **state) {
 
 /* --- tasks that kill --- */
 
-/* So that nobody else is blamed, it is alone where it is, even while other tasks come back to be dealt. */
+/* A suspect must be its worker's only task, even while other tasks come back to be dealt, so that no other
+ * task is blamed. */
 static void check_suspects_are_alone(chaos *c) {
     const kl_master *m = c->farm.master;
     if (once_in(c, 3))
@@ -306,10 +306,10 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
         run(&c, MOST_TASKS, seed % 3 ? KILTER_BY_ARRIVAL : KILTER_BY_INDEX, check_suspects_are_alone, &error);
         for (int i = 0; i < FATAL; i++) {
             char expected[80];
-            snprintf(expected, sizeof expected, "%u worker%s lost with it, it is not tried again", attempts,
-                     attempts == 1 ? " was" : "s were");
+            snprintf(expected, sizeof expected, "%u worker%s lost with it, so it is not tried again",
+                     attempts, attempts == 1 ? " was" : "s were");
             assert_non_null(strstr(c.why[i], expected));
-            uint32_t begun = c.begun[c.fatal[i]]; /* it may have been near the other one the first time */
+            uint32_t begun = c.begun[c.fatal[i]]; /* its first worker may have died of the other fatal task */
             assert_true(begun >= attempts - 1 && begun <= attempts);
         }
         kilter_farm_summary sum;
@@ -322,8 +322,8 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
 
 /* --- the first result wins --- */
 
-/* A worker is stuck at the first of its tasks, which another does as well: it is asked back what it has not
- * begun, and nobody waits for it. */
+/* A worker is stuck in its first task, and another worker does a copy. Its other tasks are recalled, and the
+ * run does not wait for it. */
 static void what_another_has_done_is_not_waited_for(void **state) {
     (void)state;
     chaos c;
@@ -361,7 +361,7 @@ static void what_another_has_done_is_not_waited_for(void **state) {
     c.run++;
     assert_int_equal(f->master->members.list[0].chunk_count, 1); /* it is at its first task still */
     kilter_error error = {KILTER_OK, ""};
-    run(&c, 100, KILTER_BY_ARRIVAL, NULL, &error); /* and what comes of that does not count in this run */
+    run(&c, 100, KILTER_BY_ARRIVAL, NULL, &error); /* late results of that task do not count in this run */
     stepped_close(f);
 }
 
@@ -392,7 +392,7 @@ static void a_late_task_is_named(void **state) {
              one->number, 1e3 * late.usual_s);
     kl_master_progress(m, text, sizeof text);
     assert_non_null(strstr(text, expected));
-    one->heartbeat.task++; /* it has got on since then */
+    one->heartbeat.task++; /* the worker has finished that task */
     assert_true(kl_master_late(m).elapsed_s == 0);
     stepped_close(&c.farm);
 }

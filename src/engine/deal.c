@@ -44,13 +44,13 @@ static kl_request request_of(const member *one) {
         .worker = one->worker, .peer = one->peer, .asked_s = one->asked_s, .again = one->held};
 }
 
-/* It has left. What it said before, and that it left, comes with the next events. */
+/* The worker has left. Its last messages and its departure come with the next events. */
 static kilter_status wait_for_word(member *one) {
     one->hungry = one->held = false;
     return KILTER_OK;
 }
 
-/* Deal to one worker that asks. It stays hungry when there is nothing for it now. */
+/* Deal to a worker that asks. It stays hungry if there is nothing for it now. */
 kilter_status kl_master_deal(kl_master *m, member *one, kilter_error *error) {
     const kl_request request = request_of(one);
     kl_chunk chunk;

@@ -1,4 +1,4 @@
-/* Results on their way to the user's array and callback, in order of arrival or of index. */
+/* Deliver results to the user's array and callback, in order of arrival or of index. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static const char SPOILT[] = "its worker changed the message with its result aft
 struct kl_deliverer {
     kilter_run run;
     uint64_t next;      /* BY_INDEX: the task whose result is due */
-    kl_delivery **heap; /* those that wait for others before them, smallest lo first */
+    kl_delivery **heap; /* deliveries that wait for earlier tasks, smallest lo first */
     size_t heap_count;
     uint64_t heap_room;
     kl_buffer scratch;
@@ -66,7 +66,7 @@ uint64_t kl_deliverer_failed(const kl_deliverer *d, char *first, size_t size) {
 static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
     char why[KILTER_ERROR_TEXT_BYTES];
     kilter_outcome outcome = {.index = index, .worker = worker, .result = bytes};
-    /* A worker or a record may have another idea of a result's size than the run. */
+    /* A worker or a record may use another size of results than the run. */
     if (failed || (d->run.results && bytes.size != d->run.result_bytes)) {
         if (failed)
             snprintf(why, sizeof why, "%.*s", (int)(bytes.size < sizeof why ? bytes.size : sizeof why - 1),
@@ -96,7 +96,7 @@ static void give_all(kl_deliverer *d, kl_delivery *delivery) {
     for (uint64_t i = 0; i < delivery->count; i++) {
         bool failed;
         kilter_bytes bytes;
-        if (!kl_wire_next_result(&reader, &failed, &bytes)) { /* it was well-formed when it came */
+        if (!kl_wire_next_result(&reader, &failed, &bytes)) { /* it was well-formed on arrival */
             failed = true;
             bytes = (kilter_bytes){SPOILT, strlen(SPOILT)};
         }

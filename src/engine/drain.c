@@ -1,15 +1,15 @@
-/* Workers sent home, by hand or because they are not needed: they finish the task at hand, give back the rest
- * and leave, and nobody takes their place. */
+/* Send workers home, by hand or because they are not needed: they finish their task, return the others and
+ * leave, and are not replaced. */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/master_private.h"
 
 typedef struct tally {
-    uint32_t named;   /* of those that are there */
-    uint32_t leaving; /* of the named, already */
-    uint32_t first;   /* of the named, a worker's number */
-    uint32_t stay;    /* ready ones that are not named */
+    uint32_t named;   /* present workers that are named */
+    uint32_t leaving; /* named workers that are leaving already */
+    uint32_t first;   /* number of the first named worker */
+    uint32_t stay;    /* ready workers that are not named */
 } tally;
 
 static bool is_there(const member *one) {
@@ -49,7 +49,7 @@ static kilter_status check(const kl_master *m, const kl_control_drain *drain, co
                            kilter_error *error) {
     for (uint32_t i = 0; i < drain->worker_count; i++)
         if (!has_worker(m, drain->workers[i]))
-            return kl_fail(error, KILTER_ERR_RANGE, "there is no worker %u; kilter tune shows who is there",
+            return kl_fail(error, KILTER_ERR_RANGE, "there is no worker %u; kilter tune lists the workers",
                            drain->workers[i]);
     if (t->named == 0 && *drain->host)
         return kl_fail(error, KILTER_ERR_RANGE,
@@ -66,7 +66,7 @@ static kilter_status check(const kl_master *m, const kl_control_drain *drain, co
 void kl_master_send_home(kl_master *m, member *one, const char *why) {
     kl_buffer home = {0};
     kl_wire_put_plain(&home, KL_RELEASE);
-    kl_send(m->transport, one->peer, &home, NULL); /* of one that is gone the transport tells */
+    kl_send(m->transport, one->peer, &home, NULL); /* the transport reports a worker that is gone */
     kl_buffer_free(&home);
     kl_master_note_leaving(m, one, why);
 }

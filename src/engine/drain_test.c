@@ -1,4 +1,5 @@
-/* Workers sent home by hand, under a fake clock: who goes, who is refused, and that no task is lost by it. */
+/* Workers sent home by hand, under a fake clock: which workers leave, which requests are refused; no task may
+ * be lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,9 +21,9 @@ typedef struct scene {
     stepped_farm farm;
     uint8_t seen[TASKS];
     uint64_t count;
-    uint64_t drain_at; /* so many results have come */
+    uint64_t drain_at; /* results after which workers are drained */
     kl_control_drain drain;
-    kilter_status status; /* of it */
+    kilter_status status; /* result of the drain */
     char answer[KL_CONTROL_ANSWER_BYTES];
     kilter_error error;
 } scene;
@@ -77,13 +78,13 @@ static void wait_until_gone(scene *s, uint32_t stay) {
     assert_int_equal(kl_master_ready(s->farm.master), stay);
 }
 
-/* They went as they were told, and no task is suspected of it. */
+/* The workers left as told, and no task is a suspect. */
 static void check_none_was_lost(const scene *s) {
     assert_int_equal(kl_master_refused(s->farm.master), 0);
     assert_non_null(strstr(kl_master_last_loss(s->farm.master), "was drained: sent home by hand"));
 }
 
-/* Of 1 to WORKERS − 1 workers, at any moment of a run, under every policy. */
+/* Drain 1 to WORKERS − 1 workers at any moment of a run, under every policy. */
 static void no_task_is_lost_by_it(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -119,11 +120,11 @@ static void between_runs_they_go_as_well(void **state) {
     check_all_done_once(&s);
     drain_now(&s);
     assert_int_equal(s.status, KILTER_ERR_RANGE);
-    assert_string_equal(s.error.text, "there is no worker 4; kilter tune shows who is there");
+    assert_string_equal(s.error.text, "there is no worker 4; kilter tune lists the workers");
     stepped_close(&s.farm);
 }
 
-/* What it said meanwhile, "ready" or the echo of a probe, is then too late, and no offence. */
+/* Its READY or ECHO that comes after that is too late, but no violation. */
 static void at_any_moment_of_joining_they_may_be_sent_home(void **state) {
     (void)state;
     uint32_t sent = 0;
@@ -202,7 +203,7 @@ static void what_cannot_be_is_refused_as_a_whole(void **state) {
     stepped_close(&s.farm);
 }
 
-/* The run says what it could not finish, and so does the next one. */
+/* The run reports what it could not finish, and so does the next run. */
 static void without_any_worker_a_run_fails(void **state) {
     (void)state;
     scene s;

@@ -36,8 +36,8 @@ typedef struct kl_worker_options {
     /* Return the memory of the worker's process [bytes]. NULL: memory is not limited. */
     uint64_t (*memory)(void *driver);
     /* End the process; do not return. The attending thread calls this during a task if the master dismisses
-     * the worker, or has been gone for some time. anew: a new worker is to replace this one. NULL: the worker
-     * finishes its task first. */
+     * the worker or has been gone for some time. `anew`: a new worker is to replace this one. NULL: the
+     * worker finishes its task first. */
     void (*abandon)(void *driver, const kilter_error *why, bool anew);
 } kl_worker_options;
 
@@ -210,7 +210,7 @@ void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
 kilter_status kl_master_grain(kl_master *master, double spent_s, double work, kl_grain_look *look);
 /* Note the plan that the program was given. Call this before kl_master_begin(). */
 void kl_master_note_grain(kl_master *master, const kl_grain_plan *plan);
-/* What the program expects of the coming runs, for the record. */
+/* The program's expectation of the coming runs, for the record. */
 typedef struct kl_expectation {
     uint64_t runs; /* 0: nothing */
     double end_s;  /* expected end of the last of these runs, by the master's clock */

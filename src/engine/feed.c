@@ -3,7 +3,7 @@
 
 #include "engine/master_private.h"
 
-/* Nothing else is left: tasks that may cost a worker its life, one to each that has nothing else to lose. */
+/* Nothing else is left: deal suspect tasks, one to each worker without other tasks. */
 static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
     for (size_t i = 0; i < m->members.count && status == KILTER_OK && m->suspects.count > 0; i++) {
@@ -20,7 +20,7 @@ static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
     return status;
 }
 
-/* Until those held back are looked at again; took_s: the last look. */
+/* Return the time until the next look at workers held back; took_s: length of the last look. */
 static double held_pause_s(const kl_master *m, double took_s) {
     double task_s = m->balance.snapshot.unit_s.mean;
     return fmax(fmax(KL_HELD_S, KL_HELD_TASKS * task_s), KL_HELD_LOOKS * took_s);
@@ -30,7 +30,7 @@ static bool can_be_fed(const kl_master *m, const member *one) {
     return one->hungry && !one->resting && !kl_master_has_suspect(m, one);
 }
 
-/* Deal to all that ask, those held back included. */
+/* Deal to all workers that ask, including those held back. */
 static kilter_status feed_all(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
     bool held = false;
@@ -50,7 +50,7 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
     return status;
 }
 
-/* Nothing is left in the bag. asked: somebody asked for work just now. */
+/* Act on an empty bag. asked: a worker has just asked for work. */
 static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_error *error) {
     kilter_status status = m->suspects.count > 0 ? feed_suspects(m, error) : KILTER_OK;
     bool first = m->feeding.empty_s == 0;
@@ -64,7 +64,7 @@ static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_
     return status;
 }
 
-/* Deal to `asking` (NULL: nobody asked just now), and once in a while to those held back. */
+/* Deal to `asking` (NULL: no worker has just asked), and now and then to those held back. */
 static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again, kilter_error *error) {
     bool any_queued = m->run.done + m->suspects.tasks + m->balance.bag.left < m->run.summary.tasks;
     m->feeding.empty_s = 0;
@@ -81,7 +81,8 @@ static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again
 kilter_status kl_master_feed(kl_master *m, member *asking, kilter_error *error) {
     bool look_again = m->feeding.look_again_s > 0 && kl_now_s(&m->options.clock) >= m->feeding.look_again_s;
     kilter_status status = m->balance.bag.left > 0 ? feed_from_bag(m, asking, look_again, error) : KILTER_OK;
-    /* at once where this emptied it: there may be no other event, if those that have the rest are stopped */
+    /* at once if this emptied the bag: there may be no other event if the workers with the rest are stopped
+     */
     return status == KILTER_OK && m->balance.bag.left == 0
                ? end_game(m, asking && asking->hungry && !asking->resting, look_again, error)
                : status;

@@ -1,11 +1,9 @@
-/* The first run of a farm is looked at while it is on: nothing is known before it, and there may be no second
- * one.
- */
+/* Looks within a farm's first run: nothing is known before it, and there may be no second run. */
 #include <math.h>
 
 #include "engine/master_private.h"
 
-static const double FIRST_S = 0.1; /* after the run has begun */
+static const double FIRST_S = 0.1; /* seconds from the run's beginning to the first look */
 
 void kl_master_glance_begins(kl_master *m) {
     bool looks =

@@ -1,5 +1,5 @@
-/* A peer that does not keep to the protocol, at each of its steps: it is sent away, and the others do every
- * task once. It speaks to the real master under a fake clock. */
+/* A peer that violates the protocol at any of its steps is sent away, and the other workers do every task
+ * once. The master is real, under a fake clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
 typedef struct scene {
     stepped_farm farm;
     kl_peer master;
-    kl_chunk_head chunks[2]; /* that it was dealt */
+    kl_chunk_head chunks[2]; /* chunks that the peer was dealt */
     uint32_t chunk_count;
 } scene;
 
@@ -40,7 +40,7 @@ static void say_and_forget(scene *s, kl_buffer *message) {
     kl_buffer_free(message);
 }
 
-/* Let the farm go on until a message comes for the peer. */
+/* Run the farm until a message comes for the peer. */
 static kl_message_type hear(scene *s, kl_message *message) {
     stepped_actor *peer = peer_of(s);
     for (;;) {
@@ -115,7 +115,7 @@ static void answer_probes(scene *s) {
 
 typedef enum step { GREETING, STARTING, PROBING, WORKING, STEPS } step;
 
-/* Be a good worker up to `until`; a run of TASKS begins before the end of it. */
+/* Follow the protocol up to `until`; a run of TASKS begins on the way. */
 static void play(scene *s, step until, const kilter_run *run) {
     *s = (scene){0};
     stepped_open(&s->farm, "ss", 2, 50e-6, work);
@@ -149,7 +149,7 @@ static void count(const kilter_outcome *outcome, void *user) {
     ((uint8_t *)user)[outcome->index]++;
 }
 
-/* The peer is gone, and every task was done once all the same. */
+/* Check that the peer is gone and every task was done once. */
 static void check(scene *s, kl_deliverer *deliverer, const uint8_t *seen) {
     while (kl_master_running(s->farm.master)) {
         assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
@@ -182,7 +182,7 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
 
 enum { TYPES = KL_RENEW + 2 };
 
-/* One byte, of any type, 0 and one too large included; what would be right at that step is left out. */
+/* Send one byte: every type, also 0 and one too large, except types that are right at that step. */
 static void say_one_byte(scene *s, uint32_t type) {
     kl_buffer out = {0};
     kl_put_u8(&out, (uint8_t)type);
@@ -194,7 +194,7 @@ static void say_nothing(scene *s, uint32_t variant) {
     say(s, &(kl_buffer){0});
 }
 
-/* A type, and bytes behind it that look like nothing. */
+/* Send a type followed by random bytes. */
 static void say_noise(scene *s, uint32_t variant) {
     kl_buffer out = {0};
     kl_put_u8(&out, (uint8_t)(variant % TYPES));
@@ -224,7 +224,7 @@ static void put_segment(kl_buffer *out, const kl_chunk_head *chunk, uint64_t lo,
     kl_wire_end_segment(out, at, &segment);
 }
 
-/* Well-formed results that do not fit the two chunks it has. */
+/* Send well-formed results that do not fit the peer's two chunks. */
 static void report_wrongly(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0], *b = &s->chunks[1], strange = {.chunk = 1000, .lo = a->lo};
     kl_buffer out = {0};
@@ -238,27 +238,27 @@ static void report_wrongly(scene *s, uint32_t variant) {
         put_segment(&out, a, a->lo, 1, true);
         segments = 3;
         break;
-    case 1: /* and straight behind each other */
+    case 1: /* the first chunk twice in a row */
         put_segment(&out, a, a->lo, 1, true);
         put_segment(&out, a, a->lo, 1, true);
         segments = 2;
         break;
-    case 2: /* a chunk it never had */
+    case 2: /* a chunk that the peer never had */
         put_segment(&out, &strange, strange.lo, 1, true);
         break;
-    case 3: /* tasks of somebody else */
+    case 3: /* tasks of another worker */
         put_segment(&out, a, b->lo + 1, 1, true);
         break;
-    case 4: /* too many */
+    case 4: /* too many tasks */
         put_segment(&out, a, a->lo, 2, true);
         break;
-    case 5: /* the end, not said to be one */
+    case 5: /* the chunk's end without `last` */
         put_segment(&out, a, a->lo, 1, false);
         break;
-    case 6: /* out of turn */
+    case 6: /* tasks in the wrong order */
         put_segment(&out, b, b->lo, 1, true);
         break;
-    default: /* up to the end of all numbers */
+    default: /* up to the largest number */
         put_segment(&out, a, UINT64_MAX - 1, 1, true);
         break;
     }
@@ -298,42 +298,42 @@ static void report_one(scene *s, const kl_chunk_head *chunk) {
     say_and_forget(s, &out);
 }
 
-/* Tasks that are not its to give back. It has two chunks of one task. */
+/* Return tasks that the peer may not return. It has two chunks of one task. */
 static void return_wrongly(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0], *b = &s->chunks[1];
     assert_true(a->count == 1 && b->count == 1);
     switch (variant) {
-    case 0: /* of a chunk that never was */
+    case 0: /* of a chunk that does not exist */
         say_part(s, 1000, a->lo, a->lo + 1);
         break;
-    case 1: /* of the other worker's, which was dealt between */
+    case 1: /* of the other worker's chunk */
         assert_true(b->chunk == a->chunk + 2);
         say_part(s, a->chunk + 1, a->lo + 1, a->lo + 2);
         break;
-    case 2: /* behind its end */
+    case 2: /* after the chunk's end */
         say_part(s, a->chunk, a->lo, a->lo + 2);
         break;
-    case 3: /* nothing, behind its end */
+    case 3: /* no task, after the chunk's end */
         say_part(s, a->chunk, UINT64_MAX, UINT64_MAX);
         break;
-    case 4: /* not its end */
+    case 4: /* not up to the chunk's end */
         say_part(s, a->chunk, a->lo, a->lo);
         break;
-    case 5: /* before its begin */
+    case 5: /* from before the chunk's first task */
         say_part(s, b->chunk, 0, b->lo + 1);
         break;
-    case 6: /* from its end to its begin */
+    case 6: /* lo and hi exchanged */
         say_part(s, a->chunk, a->lo + 1, a->lo);
         break;
     case 7: /* twice */
         say_part(s, a->chunk, a->lo, a->lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
-    case 8: /* and do it all the same */
+    case 8: /* and send its result, too */
         say_part(s, a->chunk, a->lo, a->lo + 1);
         report_one(s, a);
         break;
-    default: /* done already */
+    default: /* a task that is done already */
         report_one(s, a);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
@@ -368,7 +368,8 @@ static void heartbeats_that_cannot_be(void **state) {
         misbehave((step)at, heartbeat_too_early, 0);
 }
 
-/* What means nothing, but may come late from a worker that is well, does not matter; then it leaves. */
+/* Messages that have no effect, but that a correct worker may send late, are ignored; then the peer leaves.
+ */
 static void be_odd_and_leave(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0];
     switch (variant) {
@@ -386,7 +387,7 @@ static void be_odd_and_leave(scene *s, uint32_t variant) {
         say_part(s, s->chunks[1].chunk, s->chunks[1].lo, s->chunks[1].lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
-    case 4: /* it is gone already when the rest comes */
+    case 4: /* the peer is gone when the rest comes */
         say_leave(s);
         report_one(s, a);
         break;
@@ -406,10 +407,10 @@ static void oddities_that_do_no_harm(void **state) {
 static void greet_as_another(scene *s, uint32_t variant) {
     kl_hello hello = {.version = KL_WIRE_VERSION, .pid = 17, .host = "there", .program = "test"};
     char version[80];
-    snprintf(version, sizeof version, "process 17 on there speaks protocol version 2, this is %d",
+    snprintf(version, sizeof version, "process 17 on there speaks protocol version 2, the master version %d",
              KL_WIRE_VERSION);
-    const char *why[] = {"process 17 on there runs version '2.1' of the program, this is ''",
-                         "process 17 on there runs tset, this is test", version};
+    const char *why[] = {"process 17 on there runs version '2.1' of the program, the master ''",
+                         "process 17 on there runs tset, the master test", version};
     if (variant == 0)
         snprintf(hello.program_version, sizeof hello.program_version, "2.1");
     else if (variant == 1)
@@ -469,7 +470,7 @@ static double no_endpoint_time_s(void *clock, kl_peer endpoint) {
     return 1;
 }
 
-/* What a worker says to `message`, welcomed before or not. */
+/* Return the worker's answer to `message`, before or after WELCOME. */
 static kilter_status worker_hears(bool welcomed, const kl_buffer *message, calls *seen, kilter_error *error) {
     kl_inproc *hub;
     kl_transport *master, *end;
@@ -526,7 +527,7 @@ static void a_worker_ends_at_what_it_cannot_read(void **state) {
                 bool recall = type == KL_RECALL && welcomed && kl_wire_get_part(out.data, out.size, &part);
                 bool meant = type == KL_PROBE || (type == KL_WELCOME && size == 21 && !welcomed) || recall;
                 bool ends = type == KL_RENEW || (size == 1 && (type == KL_END || type == KL_RELEASE));
-                bool torn = type == KL_SHARED && welcomed && size > 15; /* its hash is another one's */
+                bool torn = type == KL_SHARED && welcomed && size > 15; /* its hash is wrong */
                 kilter_status expected = meant  ? KILTER_OK
                                          : ends ? KILTER_ENDED
                                          : torn ? KILTER_ERR_TASK
@@ -549,7 +550,7 @@ static void a_worker_that_is_sent_away_says_why(void **state) {
     kl_buffer_free(&out);
 }
 
-/* A chunk made for other shared data would give results that are wrong, and look right. */
+/* A chunk for other shared data would give wrong results without an error. */
 static void tasks_for_other_shared_data_are_refused(void **state) {
     (void)state;
     kl_buffer out = {0};
@@ -557,8 +558,8 @@ static void tasks_for_other_shared_data_are_refused(void **state) {
     kilter_error error;
     kl_wire_put_chunk(&out, &(kl_chunk_head){.chunk = 1, .count = 5, .shared = 0xabc});
     assert_int_equal(worker_hears(true, &out, &seen, &error), KILTER_ERR_TASK);
-    assert_string_equal(error.text, "worker 3 leaves the farm: it has shared data 0000000000000000, and was "
-                                    "given tasks for 0000000000000abc");
+    assert_string_equal(error.text, "worker 3 leaves the farm: it has shared data 0000000000000000, but its "
+                                    "tasks are for shared data 0000000000000abc");
     assert_int_equal(seen.worked, 0);
     kl_buffer_free(&out);
 }

@@ -1,5 +1,4 @@
-/* The end of a run under a fake clock: workers that slow down, tasks that are long, and what is made of both.
- */
+/* The end of a run under a fake clock, with workers that slow down and with long tasks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,16 +12,16 @@
 
 enum { TASKS_MOST = 2000 };
 
-/* What the workers are made to do; the farm runs in one thread. */
+/* How the workers behave; global, as the farm runs in one thread. */
 typedef struct scenario {
     double task_s;
-    uint64_t long_task; /* takes long_times as long; UINT64_MAX: none does */
+    uint64_t long_task; /* task that takes long_times as long; UINT64_MAX: none */
     double long_times;
-    uint64_t seed; /* 0: the first `slow` workers drop to `factor` at drop_s; else at random */
+    uint64_t seed; /* 0: the first `slow` workers drop to `factor` at drop_s; otherwise random speeds */
     uint32_t slow;
     double drop_s, factor;
     const stepped_farm *farm;
-    uint64_t run; /* the one that is on; a task of the one before it may still be begun */
+    uint64_t run; /* the current run; a task of the last run may still begin */
     uint8_t executed[TASKS_MOST];
 } scenario;
 
@@ -59,7 +58,7 @@ static void count_outcome(const kilter_outcome *outcome, void *user) {
     t->count++;
 }
 
-/* Every task counts once, none is carried out more often than it may be; gives the run's time. */
+/* Check that every task counts once and has no more copies than allowed; return the run's time. */
 static double run_s(stepped_farm *f, uint64_t tasks, bool deaths) {
     tally t = {.tasks = tasks};
     now.run = f->master->run.number;
@@ -109,15 +108,16 @@ static void a_drop_costs_little_whenever_it_comes(void **state) {
         now.drop_s = f.master_actor.now_s + drop_s;
         double elapsed_s = run_s(&f, TASKS, false);
         double bound_s = drop_s + (TASKS * 1e-3 - WORKERS * drop_s) / (WORKERS - 2 + 2 * 0.1);
-        if (elapsed_s > bound_s + 20e-3) /* two of a slow worker's tasks */
+        if (elapsed_s > bound_s + 20e-3) /* two tasks of a slow worker */
             fail_msg("after %.0f %%: %.1f ms, bound %.1f ms", 100 * part, elapsed_s * 1e3, bound_s * 1e3);
-        now.drop_s = HUGE_VAL; /* and those that are late with the last run are welcome in the next */
+        now.drop_s = HUGE_VAL; /* workers that are late in the last run take part in the next */
         run_s(&f, 100, false);
         stepped_close(&f);
     }
 }
 
-/* They have whole chunks when they all but stop: the tasks not begun go elsewhere, unasked for long. */
+/* The slow workers have whole chunks when they almost stop: tasks that are not begun must soon go to other
+ * workers. */
 static void workers_that_all_but_stop_keep_little(void **state) {
     (void)state;
     stepped_farm f;
@@ -127,12 +127,12 @@ static void workers_that_all_but_stop_keep_little(void **state) {
     double elapsed_s = run_s(&f, 1000, false);
     assert_true(f.master->balance.ledger.recalls.count > 0 || twice(1000) > 0);
     assert_true(elapsed_s <
-                0.1 + 0.35 + 0.2); /* the rest for two workers, and two tasks that take 0.1 s now */
+                0.1 + 0.35 + 0.2); /* the rest on two workers, and two tasks that now take 0.1 s */
     stepped_close(&f);
 }
 
-/* Equal workers, one task that takes 10 to 300 times as long, anywhere: it is nobody's fault. Idle workers
- * may try it, which delays nothing. */
+/* Equal workers, and a task anywhere that takes 10 to 300 times as long: no worker is to blame. Idle workers
+ * may copy it, which delays nothing. */
 static void a_long_task_takes_its_time_and_no_more(void **state) {
     (void)state;
     for (uint64_t at = 0; at < 400; at += 19)
@@ -157,7 +157,7 @@ static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
         now = (scenario){.task_s = 1e-3, .long_task = at, .long_times = 50, .slow = 1, .factor = 0.1};
         open_farm(&f, 4);
         double elapsed_s = run_s(&f, 400, false);
-        double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3; /* and the two looks of an answer */
+        double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3; /* and two looks for the answer */
         if (elapsed_s > all_s + begun_late_s + 40e-3)
             fail_msg("task %d: %.1f ms", (int)at, elapsed_s * 1e3);
         copied += now.executed[at] > 1;
@@ -166,7 +166,7 @@ static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
     assert_true(copied > 4); /* else it shows nothing */
 }
 
-/* Tasks end up done once whatever the speeds do from one moment to the next, and whoever dies. */
+/* Each task counts once, however speeds change and whichever workers die. */
 static void speeds_may_change_at_any_moment(void **state) {
     (void)state;
     uint64_t copied = 0, recalled = 0;

@@ -1,8 +1,6 @@
-/* What a task may take. One that takes longer, or more memory, has failed; and as nothing can interrupt it,
- * its process is ended, and another one takes its place.
- *
- *   worker ── HEARTBEAT: the task at hand, its time, its process's memory ──▶ master
- *          ◀── RENEW, when it is too much ──                              and kills the process, if it is its
+/* Time and memory that a task may take. A task that takes more fails. As it cannot be interrupted, its
+ * process is ended and replaced. worker ── HEARTBEAT: the task at hand, its time, its process's memory ──▶
+ * master ◀── RENEW, when it is too much ──                              and kills the process, if it is its
  * own */
 #include <math.h>
 #include <stdio.h>
@@ -10,15 +8,15 @@
 
 #include "engine/master_private.h"
 
-/* How long tasks of this one's weight usually take there, or if it has done none, on the mean; 0: not known.
- */
+/* Return the usual time of tasks of this weight at the worker, or at all workers if it has done none; 0:
+ * unknown. */
 static double usual_s(const kl_master *m, const member *one, const kl_chunk *chunk, uint64_t task) {
     double own_s = kl_pace_unit_s(&m->balance.views[one->worker].pace);
     double units = chunk->stale ? chunk->units : kl_bag_units(&m->balance.bag, (kl_span){task, task + 1});
     return units * (own_s > 0 ? own_s : m->balance.snapshot.unit_s.mean);
 }
 
-/* The chunk at whose task the worker is, as its last heartbeat said; NULL: it has got on since then. */
+/* Return the chunk of the task in the worker's last heartbeat; NULL: the worker has finished that task. */
 static const kl_chunk *chunk_at_hand(const member *one) {
     const kl_chunk *chunk = one->chunk_count > 0 ? one->chunks : NULL;
     const kl_heartbeat *p = &one->heartbeat;
@@ -48,7 +46,7 @@ static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const 
                                 kilter_error *error) {
     char text[200];
     snprintf(text, sizeof text, "was ended in task %llu: %s", (unsigned long long)task, why);
-    bool leaves = one->stage == LEAVING; /* nobody is to take its place */
+    bool leaves = one->stage == LEAVING; /* it is not to be replaced */
     kl_buffer out = {0};
     kl_wire_put_bytes(&out, leaves ? KL_END : KL_RENEW, text, strlen(text));
     kl_send(m->transport, one->peer, &out, NULL); /* it may not be there any more */
@@ -67,16 +65,16 @@ kilter_status kl_master_check_hand(kl_master *m, member *one, kilter_error *erro
     if (what == NONE)
         return KILTER_OK;
     if (what == TIME)
-        snprintf(why, 120, "it took more than the %.4g s it may take", most_s);
+        snprintf(why, 120, "it exceeded its time limit of %.4g s", most_s);
     else
-        snprintf(why, 120, "its worker took %.0f MB of memory, and may take %.0f",
+        snprintf(why, 120, "its worker took %.0f MB of memory; the limit is %.0f MB",
                  1e-6 * (double)one->heartbeat.memory, 1e-6 * (double)m->run.limits.worker_memory);
     uint64_t task = one->heartbeat.task;
     kilter_status status = chunk->stale ? KILTER_OK : kl_master_fail_attempt(m, one, chunk, task, why, error);
     return status == KILTER_OK ? end_worker(m, one, task, why, error) : status;
 }
 
-/* Its place is free for one like it when it has gone. */
+/* The worker leaves to be replaced. */
 kilter_status kl_master_on_renewal(kl_master *m, member *one, const kl_message *message,
                                    kilter_error *error) {
     char text[120];

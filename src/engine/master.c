@@ -1,11 +1,11 @@
-/* The master: its turns and runs, and who is dealt what when. */
+/* The master: its life, its messages and its turns. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/master_private.h"
 
 static const double NEWLY_COME_S =
-    0.1; /* at the end they are listened for so long, if others go on talking */
+    0.1; /* seconds in which the end waits for newcomers if others keep sending */
 
 kl_delivery_list kl_master_take(kl_master *m) {
     kl_delivery_list taken = m->results;
@@ -15,7 +15,7 @@ kl_delivery_list kl_master_take(kl_master *m) {
 
 /* --- life --- */
 
-enum { ATTEMPTS = 5 }; /* by itself */
+enum { ATTEMPTS = 5 }; /* default */
 
 kilter_status kl_master_new(const kl_master_options *options, kl_transport *transport, kl_master **master,
                             kilter_error *error) {
@@ -71,7 +71,7 @@ static kilter_status on_heartbeat(kl_master *m, member *one, const kl_message *m
 
 static kilter_status on_message(kl_master *m, member *one, kl_message *message, kilter_error *error) {
     kl_message_type type = kl_wire_type(message->data, message->size);
-    /* Said before it heard that it is to leave. */
+    /* It sent this before it knew that it is to leave. */
     if (one->stage == LEAVING && (type == KL_READY || type == KL_ECHO))
         return KILTER_OK;
     switch (type) {
@@ -123,7 +123,7 @@ static double work_due_s(const kl_master *m) {
     return m->feeding.all ? 0 : m->feeding.look_again_s > 0 ? m->feeding.look_again_s : HUGE_VAL;
 }
 
-/* When somebody is to be sent away who has not said who it is. */
+/* Return when a member without greeting is to be sent away. */
 static double silent_due_s(const kl_master *m) {
     return m->members.greeting > 0 && m->options.greeting_s > 0 ? m->members.silent_s : HUGE_VAL;
 }
@@ -141,7 +141,7 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     uint64_t chunks = m->balance.chunks;
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
     if (!m->options.clock.busy_s)
-        began_s = kl_now_s(&m->options.clock); /* it saw the waiting, too */
+        began_s = kl_now_s(&m->options.clock); /* the time above includes the wait */
     m->use.messages += event.kind == KL_EVENT_MESSAGE;
     if (event.kind == KL_EVENT_MESSAGE)
         kl_master_declare_answer(m);
@@ -161,7 +161,7 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     return status == KILTER_OK ? kl_master_check_workers(m, error) : status;
 }
 
-/* That a message could not be sent to a worker is no failure if the worker is lost with it. */
+/* A message that could not be sent is no failure if its worker is lost. */
 kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error) {
     kilter_error failure = {KILTER_OK, ""};
     kilter_status status = turn(m, timeout_s, &failure);
@@ -170,8 +170,8 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
     return status;
 }
 
-/* Those who have come and were not taken in yet are told, too: to who only sees the connection end, the
- * master died and may come back. */
+/* Tell newcomers, too, that the farm ends: a worker that only sees its connection end would wait for the
+ * master to come back. */
 static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
     double until_s = kl_now_s(&m->options.clock) + NEWLY_COME_S;
     kl_event event;
@@ -180,7 +180,7 @@ static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
             return;
         if (event.kind == KL_EVENT_JOINED)
             kl_send(m->transport, event.peer, end, NULL);
-        silent = event.kind == KL_EVENT_NONE ? silent + 1 : 0; /* the first may be a wake */
+        silent = event.kind == KL_EVENT_NONE ? silent + 1 : 0; /* the first NONE may be a wake */
         kl_message_release(&event.message);
     }
 }
@@ -191,7 +191,7 @@ void kl_master_end(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++) {
         member *one = &m->members.list[i];
         if (one->stage != GONE)
-            kl_send(m->transport, one->peer, &end, NULL); /* whoever is gone needs no telling */
+            kl_send(m->transport, one->peer, &end, NULL); /* an error is harmless: the member is gone */
         if (one->stage == LEAVING)
             kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s,
                                  one->sent_home);

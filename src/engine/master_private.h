@@ -1,4 +1,4 @@
-/* What the parts of the master share. Only they include this. */
+/* Declarations that the parts of the master share. Only they include this. */
 #ifndef KL_MASTER_PRIVATE_H
 #define KL_MASTER_PRIVATE_H
 
@@ -53,7 +53,7 @@ typedef struct kl_twins { /* zeroed: no twins; twins.c */
     kl_twin *list;
     uint64_t count, room;
     uint64_t *buckets, bucket_count; /* hash table of the chains; bucket_count is a power of 2 */
-    bool any; /* a second worker got a task of this run, so the task may be done twice */
+    bool any;                        /* a second worker got a task of this run: the task may run again */
 } kl_twins;
 
 /* Tasks to be dealt one at a time when nothing else is left: worker `last` was lost with them, or they failed
@@ -217,8 +217,8 @@ bool kl_twins_has_copy(const kl_twins *twins, uint64_t chunk); /* is the chunk a
  * worker has. kl_twins_add() sets the number of the copy. */
 kl_twin kl_twins_pair(const kl_twins *twins, const kl_chunk *chunk, kl_span tasks, uint32_t to);
 kilter_status kl_twins_add(kl_twins *twins, kl_twin *twin, uint64_t copy, kilter_error *error);
-/* Return the end of the tasks from chunk->at on that may be copied: no later copy of them exists, and they do
- * not have the most copies yet. */
+/* Return the end of the tasks from chunk->at on that may be copied. No later copy of them exists, and more
+ * copies are allowed. */
 uint64_t kl_twins_alone_until(const kl_twins *twins, const kl_chunk *chunk);
 /* Return the first part of `span` that a twin of this chunk gives to another worker; empty: none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t chunk, kl_span span);
@@ -240,7 +240,7 @@ void kl_master_record_failure(kl_master *master, const member *one, kl_trace_fai
 kilter_status kl_master_deliver(kl_master *master, const member *one, kl_span tasks, kilter_bytes results,
                                 kl_message *message, kilter_error *error);
 void kl_master_count_done(kl_master *master, kl_span tasks, uint64_t failures);
-/* The member will not do [from, hi) of its i-th chunk: deal again what no other worker has, the first *blamed
+/* The member will not do [from, hi) of its i-th chunk. Deal again what no other worker has, the first *blamed
  * tasks one at a time. */
 kilter_status kl_master_give_up(kl_master *master, member *one, size_t i, uint64_t from, uint64_t *blamed,
                                 kilter_error *error);

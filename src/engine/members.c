@@ -1,4 +1,4 @@
-/* Who is in the farm: workers are greeted, told apart from others, timed, and lost. */
+/* The farm's members: workers join, are identified and probed, and are lost. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,7 @@ static void warn(const kl_master *m, const char *text, const char *more) {
 
 static void note_loss(kl_master *m, const member *one, const char *why) {
     if (!one->host)
-        snprintf(m->members.last_loss, sizeof m->members.last_loss, "a peer that never said who it is %s",
-                 why);
+        snprintf(m->members.last_loss, sizeof m->members.last_loss, "an unidentified peer %s", why);
     else if (one->stage == GREETING)
         snprintf(m->members.last_loss, sizeof m->members.last_loss, "process %llu on %s %s",
                  (unsigned long long)one->pid, one->host, why);
@@ -23,7 +22,7 @@ static void note_loss(kl_master *m, const member *one, const char *why) {
                  one->number, (unsigned long long)one->pid, one->host, why);
 }
 
-/* Tasks it has that are not done. */
+/* Return the number of unfinished tasks that the member has. */
 static uint64_t unfinished_at(const kl_master *m, const member *one) {
     uint64_t count = 0;
     for (size_t i = 0; i < one->chunk_count; i++) {
@@ -57,7 +56,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     m->members.leaving -= one->stage == LEAVING;
     one->stage = GONE;
     m->members.gone++;
-    m->use.known = false; /* what it has used is lost with it */
+    m->use.known = false; /* its CPU time is lost with it */
     one->hungry = one->held = false;
     m->feeding.all = true;
     kl_master_wake_for_lost(m);
@@ -71,7 +70,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     return status;
 }
 
-/* Its connection is no more. */
+/* The member's connection has ended. */
 kilter_status kl_master_lose_connection(kl_master *m, member *one, kilter_error *error) {
     char how[96] = "left";
     bool missed = one->stage == PROBING || one->stage == WORKING;
@@ -81,11 +80,11 @@ kilter_status kl_master_lose_connection(kl_master *m, member *one, kilter_error 
     return kl_master_lose(m, one, sent_home ? one->sent_home : how, !sent_home, error);
 }
 
-/* Send it away, and tell it why: it does not keep to the protocol, or cannot work. */
+/* Send the member away and tell it why: it violates the protocol or cannot work. */
 kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter_error *error) {
     kl_buffer end = {0};
     kl_wire_put_bytes(&end, KL_END, why, strlen(why));
-    kl_send(m->transport, one->peer, &end, NULL); /* it may not be there any more */
+    kl_send(m->transport, one->peer, &end, NULL); /* it may be gone */
     kl_buffer_free(&end);
     kl_drop(m->transport, one->peer);
     kilter_status status = kl_master_lose(m, one, why, false, error);
@@ -97,7 +96,8 @@ kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter
 kilter_status kl_master_expel_silent(kl_master *m, kilter_error *error) {
     double now_s = kl_now_s(&m->options.clock), next_s = HUGE_VAL;
     kilter_status status = KILTER_OK;
-    char last_loss[sizeof m->members.last_loss]; /* of a worker: a stranger's tells nobody why a run ends */
+    char last_loss[sizeof m->members.last_loss]; /* the last loss of a worker; a stranger's would not explain
+                                                    why a run ends */
     memcpy(last_loss, m->members.last_loss, sizeof last_loss);
     for (size_t i = 0; i < m->members.count && status == KILTER_OK; i++) {
         member *one = &m->members.list[i];
@@ -119,11 +119,11 @@ static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *me
 
 /* --- greeting --- */
 
-/* So few workers are probed at a time that they do not measure each other's messages. Who comes meanwhile
- * starts without: what a message costs is one figure for all. */
+/* Only few workers are probed at a time, so that their messages do not delay each other. Workers that join
+ * meanwhile are not probed: the cost of a message is one figure for all. */
 enum { PROBED_AT_ONCE = 4, LINKS_MEASURED = 4 };
 
-/* Text in a greeting is cut, and rid of what would upset a terminal. */
+/* Compare programs as greetings name them: cut, and without control characters. */
 static bool is_this_program(const kl_master *m, const kl_hello *hello) {
     kl_hello own = {.version = KL_WIRE_VERSION}, got;
     snprintf(own.program, sizeof own.program, "%s", m->options.program);
@@ -134,7 +134,7 @@ static bool is_this_program(const kl_master *m, const kl_hello *hello) {
     return same;
 }
 
-/* Keep what is asked of a worker later. */
+/* Keep the names in a worker's greeting. */
 static bool note_names(member *one, const kl_hello *hello) {
     size_t host = strlen(hello->host) + 1, binding = strlen(hello->binding) + 1;
     one->host = malloc(host + binding);
@@ -155,19 +155,22 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
         return kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker: memory ran out");
     if (hello.version != KL_WIRE_VERSION) {
         char why[96];
-        snprintf(why, sizeof why, "speaks protocol version %u, this is %d: use one Kilter version everywhere",
+        snprintf(why, sizeof why,
+                 "speaks protocol version %u, the master version %d: use one Kilter version everywhere",
                  hello.version, KL_WIRE_VERSION);
         return kl_master_expel(m, one, why, error);
     }
-    if (!is_this_program(m, &hello)) { /* its results would be taken for those of this one's tasks */
+    if (!is_this_program(m, &hello)) { /* its results would be taken for results of this program's tasks */
         char why[160];
-        snprintf(why, sizeof why, "runs %.40s, this is %.40s: use one program, of one name, everywhere",
+        snprintf(why, sizeof why,
+                 "runs %.40s, the master %.40s: start the same program, of the same name, everywhere",
                  hello.program, m->options.program);
         return kl_master_expel(m, one, why, error);
     }
     if (strcmp(hello.program_version, m->options.program_version ? m->options.program_version : "") != 0) {
         char why[160];
-        snprintf(why, sizeof why, "runs version '%.40s' of the program, this is '%.40s': use one everywhere",
+        snprintf(why, sizeof why,
+                 "runs version '%.40s' of the program, the master '%.40s': use the same version everywhere",
                  hello.program_version, m->options.program_version ? m->options.program_version : "");
         return kl_master_expel(m, one, why, error);
     }
@@ -204,7 +207,7 @@ static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) 
     return status;
 }
 
-/* The link to other hosts is measured by some of the first workers there, while nobody else is probed. */
+/* Some of the first workers on other hosts measure the link, while no other worker is probed. */
 static bool measures_link(const kl_master *m, const member *one) {
     return m->balance.traffic.links_measured < LINKS_MEASURED && m->members.probing == 1 &&
            strcmp(one->host, m->options.host) != 0;
@@ -217,7 +220,7 @@ static void start_working(kl_master *m, member *one) {
     one->hungry = true;
     one->asked_s = kl_now_s(&m->options.clock);
     bool fixed = m->staff.by_hand || m->run.number == 0 ||
-                 m->staff.team.tried_from > 0; /* else it shows how fast it is */
+                 m->staff.team.tried_from > 0; /* otherwise its first chunk shows its speed */
     if (m->run.running && fixed && m->staff.seats > 0 &&
         m->members.ready - m->members.resting > m->staff.seats)
         kl_master_rest(m, one);
@@ -262,7 +265,7 @@ kilter_status kl_master_on_refuse(kl_master *m, member *one, const kl_message *m
     return kl_master_expel(m, one, why, error);
 }
 
-/* Of its own will, after it has given back what it had not begun. */
+/* The worker leaves by itself, after it has returned the tasks that it had not begun. */
 kilter_status kl_master_on_leave(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     char text[120], why[160];
     if (one->stage == GREETING)

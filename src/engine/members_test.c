@@ -19,8 +19,8 @@ enum { JOINS = 100000, TASKS = 200000, AT_ONCE = 8 };
 typedef struct wire {
     kl_transport base;
     kl_event next;
-    bool woken; /* it has nothing to hand over the next time it is asked */
-    bool gone;  /* its peers: sending to them fails */
+    bool woken; /* the next poll returns no event */
+    bool gone;  /* sending to its peers fails */
     kl_buffer incoming, outgoing;
 } wire;
 
@@ -123,8 +123,8 @@ static void answer_probes(scene *s, kl_peer peer) {
         answer_probe(s);
 }
 
-/* Report the first `tasks` of its oldest chunk, in 1 ms each, of which already_s have gone by; the message
- * takes way_s. */
+/* Report the first `tasks` of the peer's oldest chunk. Each takes 1 ms, of which already_s have passed; the
+ * message takes way_s. */
 static void report_slowly(scene *s, kl_peer peer, uint64_t tasks, bool more, double already_s, double way_s) {
     kl_chunk chunk = kl_master_find(s->master, peer)->chunks[0];
     kl_segment segment = {.chunk = chunk.id, .lo = chunk.at, .count = tasks};
@@ -166,7 +166,7 @@ static bool has_work(const scene *s, kl_peer peer) {
     return one && one->stage == WORKING && one->chunk_count > 0;
 }
 
-/* One that comes, gets as far as chance has it, and goes or is lost. */
+/* Let a worker join, reach a random stage, and leave or be lost. */
 static void come_and_go(scene *s, uint64_t chance) {
     kl_peer peer = join(s);
     uint64_t how_far = chance % 8;
@@ -219,7 +219,7 @@ static void without_a_run_few_places_are_enough(void **state) {
     for (uint64_t i = 0; i < JOINS; i++) {
         come_and_go(s, kl_mix64(i));
         uint32_t named = s->master->balance.places.next_number;
-        assert_true(named == highest || named == highest + 1); /* no number is another's */
+        assert_true(named == highest || named == highest + 1); /* no number is used twice */
         highest = named;
         check_small(s->master, 2);
     }
@@ -228,7 +228,7 @@ static void without_a_run_few_places_are_enough(void **state) {
     close_scene(s);
 }
 
-/* In one long run: the work of all that were there stays in its sums. */
+/* In one long run, its sums keep the work of all workers that took part. */
 static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -260,7 +260,7 @@ static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     close_scene(s);
 }
 
-/* Which is no failure of the master's. */
+/* A failed send to a lost worker is no failure of the master. */
 static void whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost(void **state) {
     (void)state;
     for (int greeted = 0; greeted < 2; greeted++) {
@@ -277,7 +277,7 @@ static void whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost(void **sta
             uint64_t tasks = kl_master_find(s->master, peer)->chunks[0].hi;
             s->wire.gone = true;
             report(s, peer, tasks, true);
-            const member *one = kl_master_find(s->master, peer); /* it may have said more before it left */
+            const member *one = kl_master_find(s->master, peer); /* it may have sent more before it left */
             assert_true(one && one->chunk_count == 0 && !one->hungry);
             happens(s, KL_EVENT_LEFT, peer);
         }
@@ -312,7 +312,7 @@ static void who_has_just_come_is_told_of_the_end(void **state) {
     scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
     open_scene(s);
-    s->wire.woken = true; /* as by the one who closes the farm */
+    s->wire.woken = true; /* as when the farm is closed */
     s->wire.next = (kl_event){.kind = KL_EVENT_JOINED, .peer = 1};
     kl_master_end(s->master);
     assert_true(s->wire.outgoing.size > 0);
@@ -320,7 +320,8 @@ static void who_has_just_come_is_told_of_the_end(void **state) {
     close_scene(s);
 }
 
-/* Four workers of other hosts measure the link, one after the other; one that dies meanwhile is no loss. */
+/* Four workers on other hosts measure the link one after the other; the death of one of them does not matter.
+ */
 static void the_link_is_measured_by_the_first_workers(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -332,7 +333,7 @@ static void the_link_is_measured_by_the_first_workers(void **state) {
         say_hello(s, peer);
         say_ready(s, peer);
         bool dies = i == 1;
-        for (int echo = 0; dies && echo < 9; echo++) /* two of those of the stream */
+        for (int echo = 0; dies && echo < 9; echo++) /* two echoes of the stream */
             answer_probe(s);
         if (dies)
             happens(s, KL_EVENT_LEFT, peer);

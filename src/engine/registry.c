@@ -1,10 +1,11 @@
-/* The members of the farm: who they are, and where to find one by its peer or by its place. */
+/* The list of the farm's members, found by peer or by place. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/master_private.h"
 
-/* Where the member of this peer stands, or would. Most often their peers are numbered one after the other. */
+/* Return the index of the member with this peer, or where it belongs. Peers are usually consecutive numbers.
+ */
 static size_t place_of(const kl_master *m, kl_peer peer) {
     size_t low = 0, high = m->members.count;
     size_t likely = high > 0 ? peer - m->members.list[0].peer : 0;
@@ -35,7 +36,7 @@ void kl_member_free(member *one) {
     free(one->host);
 }
 
-/* Workers may come and go for weeks. */
+/* Remove members that are gone, because workers may come and go for weeks. */
 static void forget_gone(kl_master *m) {
     size_t stay = 0;
     if (m->members.gone == 0)

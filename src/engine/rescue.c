@@ -1,23 +1,21 @@
-/* The end of a run: nothing is left to deal, and somebody waits. What is to be done about workers that end
- * late, decide/rescue.c says; here it is shown what is at whom, and done. */
+/* The end of a run: nothing is left to deal, and a worker waits. decide/rescue.c decides what to do about
+ * late workers; this file shows it which worker has which tasks, and carries the decision out. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/master_private.h"
 
-/* --- what is at whom --- */
+/* --- which worker has which tasks --- */
 
-/* A task that may cost a worker its life is at one worker at a time, and alone there; one that has failed is
- * given to no second one either. */
+/* Is the chunk's next task a suspect, or did it fail before? Only one worker at a time may have such a task.
+ */
 static bool is_suspect(const kl_master *m, const kl_chunk *chunk) {
     const kl_ledger *ledger = &m->balance.ledger;
     return chunk->at < chunk->hi &&
            kl_tally_of(&ledger->losses, chunk->at) + kl_tally_of(&ledger->failures, chunk->at) > 0;
 }
 
-/* The first tasks of a chunk that are not done, here or elsewhere, and that nobody was given after its
- * worker.
- */
+/* Return the first tasks of a chunk that are not done and have no later copy. */
 static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
     kl_span own = {chunk->at, chunk->stale ? chunk->at : kl_twins_alone_until(&m->twins, chunk)};
     bool done = m->twins.any;
@@ -37,14 +35,14 @@ static bool may_be_recalled(const kl_master *m, const kl_chunk *chunk) {
            kl_tally_of(&m->balance.ledger.recalls, chunk->at) < KL_RESCUE_RECALLS;
 }
 
-/* Tasks of it that were asked back and have not come. */
+/* Return the tasks of the chunk whose recall is not answered yet. */
 static uint64_t coming(const kl_master *m, const kl_chunk *chunk) {
     kl_span own = alone(m, chunk);
     uint64_t from = chunk->recalled_from > own.lo ? chunk->recalled_from : own.lo;
     return chunk->recalled_s > 0 && from < own.hi ? own.hi - from : 0;
 }
 
-/* A heartbeat that is not sent is asked for. */
+/* Get a heartbeat from the driver if it is not sent as a message. */
 static void take_heartbeat(const kl_master *m, member *one) {
     double at_s;
     if (!m->options.heartbeat || !m->options.heartbeat(m->options.self, one->peer, &one->heartbeat, &at_s))
@@ -53,7 +51,7 @@ static void take_heartbeat(const kl_master *m, member *one) {
     one->heard_s = fmax(one->heard_s, at_s);
 }
 
-/* What its last heartbeat told, if it was of the task now at hand. */
+/* Return what the worker's last heartbeat says of the task at hand, if it was about this task. */
 static kl_hand hand_of(const kl_master *m, member *one, const kl_chunk *first) {
     kl_hand hand = {0};
     if (!one->attends)
@@ -95,7 +93,7 @@ static void held(const void *self, uint32_t worker, kl_held *held) {
         held->tasks += tasks;
         held->units += kl_bag_units(&m->balance.bag, own);
     }
-    one->nothing_alone = all == 0; /* until it is dealt something, or another gives some of it up */
+    one->nothing_alone = all == 0; /* until it gets tasks, or another worker gives a copy up */
 }
 
 static bool is_waiting(const kl_master *m, const member *one) {
@@ -123,7 +121,7 @@ static uint32_t count_waiting(const void *self) {
     return count;
 }
 
-/* --- doing it --- */
+/* --- carrying out a decision --- */
 
 static kl_chunk *chunk_of(const kl_master *m, const kl_asked *asked) {
     member *one = kl_master_member(m, asked->worker);
@@ -133,7 +131,7 @@ static kl_chunk *chunk_of(const kl_master *m, const kl_asked *asked) {
     return NULL;
 }
 
-/* Units that were asked back and may still come; what was answered is struck off the list. */
+/* Return the recalled units of work that may still come; remove answered recalls from the list. */
 static double coming_units(kl_master *m) {
     double units = 0;
     for (size_t i = 0; i < m->asked.count;) {
@@ -159,7 +157,7 @@ static kilter_status note_asked(kl_master *m, uint32_t worker, uint64_t chunk, k
     return KILTER_OK;
 }
 
-/* The worker keeps the first `keep` of what it holds alone. */
+/* Recall all but the first `keep` tasks that only this worker has. */
 static kilter_status recall(kl_master *m, member *one, uint64_t keep, kilter_error *error) {
     kilter_status status = KILTER_OK;
     for (size_t i = 0; i < one->chunk_count && status == KILTER_OK; i++) {
@@ -178,7 +176,7 @@ static kilter_status recall(kl_master *m, member *one, uint64_t keep, kilter_err
 
 kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks, member *to, double finish_s,
                              kilter_error *error) {
-    kl_twin twin = kl_twins_pair(&m->twins, chunk, tasks, to->worker); /* `chunk` may move with the deal */
+    kl_twin twin = kl_twins_pair(&m->twins, chunk, tasks, to->worker); /* dealing may move `chunk` */
     kl_chunk copy;
     kilter_status status = kl_master_deal_span(m, to, tasks, finish_s, &copy, error);
     if (status != KILTER_OK || copy.lo == copy.hi)
@@ -186,7 +184,7 @@ kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks,
     return kl_twins_add(&m->twins, &twin, copy.id, error);
 }
 
-/* The last `tasks` that it holds alone, of one chunk, go to another as well. */
+/* Copy the last `tasks` of a chunk that only this worker has to another worker. */
 static kilter_status copy(kl_master *m, const member *one, member *to, uint64_t tasks, double finish_s,
                           kilter_error *error) {
     for (size_t i = one->chunk_count; i-- > 0;) {

@@ -1,9 +1,9 @@
-/* What comes back from workers: results, each task's counted once, and tasks they will not do. */
+/* Messages that come back from workers: results, counted once for each task, and tasks they will not do. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
 
-/* Of the results of `tasks`, where the reader stands. */
+/* Record the failures among the results of `tasks`; the reader is at the first result. */
 static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_reader reader, bool final) {
     for (uint64_t task = tasks.lo; task < tasks.hi; task++) {
         bool failed;
@@ -18,7 +18,7 @@ static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_r
     }
 }
 
-/* The one task of the span has failed, where `result` stands. */
+/* The span's only task has failed; the reader is at its result. Try it again. */
 static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *chunk, kl_span span,
                                kl_reader result, kilter_error *error) {
     bool at_other;
@@ -31,14 +31,14 @@ static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *
 
 /* --- results --- */
 
-/* Does it go on with the chunk at task `at`? */
+/* Does the segment continue the chunk at task `at`? */
 static bool segment_fits(const kl_chunk *chunk, uint64_t at, const kl_segment *s) {
     return s->chunk == chunk->id && s->lo == at && s->count <= chunk->hi - at &&
            s->last == (at + s->count == chunk->hi);
 }
 
-/* Do all segments of a checked message, one after the other, continue the oldest chunk this worker has and
- * then the next? A worker does them in that order. Nothing is changed. */
+/* Do the segments of a checked message continue the worker's oldest chunk, and then the next? Workers do
+ * chunks in this order. */
 static bool segments_fit(const member *one, const kl_message *message, uint32_t segments) {
     kl_reader reader = kl_wire_read_results(message->data, message->size);
     const kl_chunk *chunk = one->chunks, *end = chunk + one->chunk_count;
@@ -71,7 +71,7 @@ static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     return failures;
 }
 
-/* The first of the tasks, whose results stand there, that has failed and is to be tried again; hi: none. */
+/* Return the first of these tasks that has failed and is to be tried again; hi: none. */
 static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader results) {
     for (uint64_t task = tasks.lo; m->run.limits.retries > 0 && task < tasks.hi; task++) {
         bool failed;
@@ -83,23 +83,23 @@ static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader resul
     return tasks.hi;
 }
 
-/* The longest run of these tasks, none of them done, that is treated the same way; *again: it is one that
- * failed and is tried again. */
+/* Return the first tasks, all not done before, that are treated the same way. *again: it is one failed task
+ * to be tried again. */
 static kl_span taken_alike(const kl_master *m, kl_span tasks, const kl_reader *results, bool *again) {
     uint64_t failed = first_retried(m, tasks, *results);
     *again = failed == tasks.lo && tasks.lo < tasks.hi;
     return (kl_span){tasks.lo, *again ? failed + 1 : failed};
 }
 
-/* A message of results that is being taken in. */
+/* A received message of results. */
 typedef struct intake {
     member *from;
-    kl_reader reader;  /* of the rest of it */
-    double offset_s;   /* from the worker's clock to the master's */
+    kl_reader reader;  /* reader of the rest of the message */
+    double offset_s;   /* the master's clock minus the worker's */
     kl_message *whole; /* the message; NULL: it holds more than one segment */
 } intake;
 
-/* The results of `tasks`, of which some may be there already: the first one counts. */
+/* Take the results of `tasks`. Some tasks may have a result already: the first one counts. */
 static kilter_status count_new(kl_master *m, intake *in, kl_span tasks, kl_chunk *chunk,
                                kilter_error *error) {
     kl_reader *reader = &in->reader;
@@ -169,7 +169,8 @@ kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *messag
     kilter_status status = KILTER_OK;
     for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++) {
         kl_segment s;
-        /* It was checked; but a message that lies where its worker can write to may have changed since. */
+        /* The message was checked, but one in shared memory may have been changed by its worker since then.
+         */
         if (!kl_wire_next_segment(&in.reader, &s) || one->chunk_count == 0 ||
             !segment_fits(&one->chunks[0], one->chunks[0].at, &s))
             return kl_master_expel(m, one, "sent malformed results", error);
@@ -192,7 +193,7 @@ kilter_status kl_master_on_return(kl_master *m, member *one, const kl_message *m
     while (i < one->chunk_count && one->chunks[i].id != part.chunk)
         i++;
     if (i == one->chunk_count || part.hi != one->chunks[i].hi || part.lo < one->chunks[i].at)
-        return kl_master_expel(m, one, "gave back tasks that it does not have", error);
+        return kl_master_expel(m, one, "returned tasks that it does not have", error);
     kl_chunk *chunk = &one->chunks[i];
     chunk->begun = part.lo > chunk->recalled_from;
     chunk->recalled_s = 0;

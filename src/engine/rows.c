@@ -1,4 +1,4 @@
-/* Rows of the run record that more than one part of the master writes. */
+/* Write rows of the run record that several parts of the master need. */
 #include "engine/master_private.h"
 
 void kl_master_record_worker(kl_master *m, const member *one) {

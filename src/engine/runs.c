@@ -1,9 +1,9 @@
-/* A run of the master: how it begins, grows and ends, and what it came to. */
+/* A run of the master: its beginning, growth, end and summary. */
 #include <math.h>
 
 #include "engine/master_private.h"
 
-/* One task says little of how fast its worker is. */
+/* One task does not show its worker's speed. */
 static bool speeds_are_known(const kl_snapshot *s) {
     static const uint64_t FEW = 4;
     for (uint32_t i = 0; i < s->slots; i++)
@@ -12,7 +12,7 @@ static bool speeds_are_known(const kl_snapshot *s) {
     return true;
 }
 
-/* Else a forecast for all tasks would stand beside the time of some. */
+/* Otherwise a forecast for all tasks would be compared with the time of some. */
 static kl_interval equal_split(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
     double time_s = m->run.done == m->run.summary.tasks && speeds_are_known(&m->balance.snapshot)
@@ -113,7 +113,7 @@ void kl_master_unsafe(kl_master *m, uint64_t results, bool too_many) {
     m->run.holds = too_many;
 }
 
-/* The farm's, as far as the run has none of its own. */
+/* Return the run's limits; the farm's where the run sets none. */
 static kl_limits limits_of(const kl_master *m, const kilter_run *run) {
     kl_limits limits = m->options.limits;
     if (run->task_timeout_s > 0)
@@ -184,9 +184,9 @@ kilter_status kl_master_cancel(kl_master *m, kilter_error *error) {
                    (unsigned long long)m->run.done, (unsigned long long)m->run.summary.tasks);
 }
 
-/* Nobody is left, and nobody will come. */
+/* Is no worker left, and will none come? */
 bool kl_master_is_abandoned(const kl_master *m) {
-    bool done = m->run.done == m->run.summary.tasks; /* more may come, or not */
+    bool done = m->run.done == m->run.summary.tasks; /* even if more tasks may come */
     if (!m->run.running || done || m->members.ready > 0 || m->members.coming > 0 || m->options.may_join)
         return false;
     for (size_t i = 0; i < m->members.count; i++)
@@ -200,7 +200,7 @@ kilter_status kl_master_check_workers(kl_master *m, kilter_error *error) {
         return KILTER_OK;
     end_run(m, "no worker left");
     return kl_fail(error, KILTER_ERR_NO_WORKER,
-                   "no worker is left with %llu of %llu tasks not done; the last one: %s",
+                   "no worker is left with %llu of %llu tasks not done; the last loss: %s",
                    (unsigned long long)(m->run.summary.tasks - m->run.done),
                    (unsigned long long)m->run.summary.tasks, m->members.last_loss);
 }

@@ -1,4 +1,4 @@
-/* Which workers are active in a run, and which rest. */
+/* Choose which workers are active in a run, and which rest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ void kl_master_rest(kl_master *m, member *one) {
 
 typedef struct candidate {
     double rate;
-    uint32_t sharing; /* faster ones that are bound to the same cores */
+    uint32_t sharing; /* faster workers that are bound to the same cores */
     member *member;
 } candidate;
 
@@ -32,7 +32,8 @@ static int faster_first(const void *a, const void *b) {
     return (x->member->number > y->member->number) - (x->member->number < y->member->number);
 }
 
-/* All that could work, the fastest first; one not known yet counts as the mean of the others. */
+/* List all workers that could work, the fastest first. A worker of unknown speed counts as the mean of the
+ * others. */
 static uint32_t rank(kl_master *m, candidate *list) {
     uint32_t count = 0, known = 0;
     double sum = 0;
@@ -52,8 +53,7 @@ static uint32_t rank(kl_master *m, candidate *list) {
     return count;
 }
 
-/* Two that are bound to the same cores of a host take each other's time: others go before the second of them.
- */
+/* Workers bound to the same cores slow each other down: the second of them comes after the others. */
 static void spread(candidate *list, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         const member *one = list[i].member;

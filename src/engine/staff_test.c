@@ -1,6 +1,5 @@
-/* Workers that die, replacements that come, die as well or never come, and peers that join and say nothing,
- * under a fake clock, in every order there is: in each state something happens by itself, until the run has
- * ended with all results or with a sentence. */
+/* Workers that die, replacements that work, die or never join, and peers that join and send nothing, in every
+ * order under a fake clock. The farm must never hang: each run ends with all results or with an error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,20 +12,20 @@
 
 enum { TASKS = 3, LIVES = 4, FATES = 4 };
 
-/* What becomes of each that comes, the first workers (who do come) and their replacements, in order. */
+/* The fate of each worker in order: first the initial workers, which all join, then their replacements. */
 typedef enum fate {
     WORKS,
     DIES_IN_A_TASK,
-    DIES_UNHEARD, /* it has joined, and said nothing */
+    DIES_UNHEARD, /* it joins and dies without a message */
     NEVER_COMES,
 } fate;
 
 typedef struct staff {
     stepped_farm farm;
     fate fates[LIVES];
-    uint32_t next, coming; /* of them; next: who comes next */
+    uint32_t next, coming; /* next: index of the next worker's fate; coming: workers being started */
     double comes_s;
-    kl_transport *mute; /* a peer that says nothing; NULL: there is none */
+    kl_transport *mute; /* a peer that sends nothing; NULL: none */
     uint8_t seen[TASKS];
 } staff;
 
@@ -43,7 +42,7 @@ static void see(const kilter_outcome *o, void *user) {
     ((staff *)user)->seen[o->index]++;
 }
 
-/* As the master's own replacements do: the one that dies next is not known before it is asked for. */
+/* Replace a worker as farms do: the replacement's fate is not known before. */
 static void replace(void *self, uint64_t pid, bool missed, char *how, size_t size) {
     staff *s = self;
     (void)pid, (void)how, (void)size;
@@ -74,7 +73,7 @@ static void replacement_comes(staff *s) {
     kl_master_expect(s->farm.master, s->coming);
 }
 
-/* A turn of whoever comes next. There always is somebody: else this fails. */
+/* Let the next actor make a turn. Fail if there is none. */
 static kilter_status turn(staff *s, kilter_error *error) {
     double first_s;
     stepped_next(&s->farm, &first_s);
@@ -97,7 +96,7 @@ static void check_end(const staff *s, kilter_status status, const kilter_error *
         assert_true(s->seen[i] == 1 || (s->seen[i] == 0 && status != KILTER_OK));
 }
 
-/* Before that, nobody is there. */
+/* Before that, there are no workers. */
 static void await_first(staff *s, uint32_t peers) {
     while (s->farm.master->members.count < peers)
         assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
@@ -130,7 +129,7 @@ static void play(uint32_t workers, uint32_t number, bool mute) {
         assert_true(turns < 100000);
     }
     check_end(&s, status, &error);
-    assert_true(s.farm.master_actor.now_s < (mute ? GREETING_S + 1 : 1)); /* nobody waited for nothing */
+    assert_true(s.farm.master_actor.now_s < (mute ? GREETING_S + 1 : 1)); /* no actor waited in vain */
     kl_deliverer_free(deliverer);
     kl_transport_close(s.mute);
     stepped_close(&s.farm);

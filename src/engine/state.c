@@ -1,4 +1,4 @@
-/* Show how the master is: its state for `kilter tune`, and the progress of a run. */
+/* Report the master's state for `kilter tune`, and the progress of a run. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
@@ -86,7 +86,7 @@ static void time_text(double seconds, char *text, size_t size) {
 }
 
 void kl_master_progress(kl_master *m, char *text, size_t size) {
-    char low[32], high[32], left[80] = "time left not known yet";
+    char low[32], high[32], left[80] = "time left still unknown";
     kl_forecast forecast = kl_balance_forecast(&m->balance);
     if (forecast.rate_units_per_s > 0) {
         time_text(forecast.low_s, low, sizeof low);

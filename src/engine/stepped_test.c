@@ -1,4 +1,4 @@
-/* The whole farm under a fake clock: every policy, many sizes, workers that are unequal, fail and die. */
+/* The whole farm under a fake clock: every policy, many sizes, and workers that are unequal, fail or die. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,8 +110,8 @@ static void note_doer(const kilter_outcome *outcome, void *user) {
     ((doers *)user)->now[outcome->index] = outcome->worker;
 }
 
-/* How many tasks were done by another worker than in the run before, but those of workers of number `gone`
- * on. */
+/* Return how many tasks changed workers since the last run, without tasks of workers from number `gone` on.
+ */
 static int run_and_count_moved(stepped_farm *f, doers *d, uint64_t series, uint32_t gone) {
     int moved = 0;
     memcpy(d->before, d->now, sizeof d->before);
@@ -129,8 +129,8 @@ static int spend_one(const kilter_task *task, kilter_result *result, void *state
 
 enum { SERIES_WORKERS = 6, SERIES_RUNS = 8 };
 
-/* Speeds are a tenth up or down in each run. Returns the tasks that moved in all of them; at last a worker
- * dies, *then: how many of the others' moved in the run after. */
+/* Change speeds by up to a tenth in each run, and return the tasks that moved in all runs. Then a worker
+ * dies; *then: moved tasks of the other workers in the next run. */
 static int moved_by(const char *policy, uint64_t series, int *then) {
     stepped_farm f = {0};
     int moved = 0;
@@ -191,12 +191,12 @@ static void the_death_of_the_last_worker_ends_the_run_with_its_name(void **state
     stepped_gather(&f);
     kilter_error error;
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 1000}, &error), KILTER_ERR_NO_WORKER);
-    assert_non_null(strstr(error.text, "of 1000 tasks not done; the last one: worker 1"));
+    assert_non_null(strstr(error.text, "of 1000 tasks not done; the last loss: worker 1"));
     kilter_farm_summary summary;
     kl_master_summary(f.master, &summary);
     assert_true(summary.efficiency > 0 && summary.efficiency <= 1 && summary.equal_split_s == 0);
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 10}, &error),
-                     KILTER_ERR_NO_WORKER); /* and again, no hang */
+                     KILTER_ERR_NO_WORKER); /* the same again, without a hang */
     stepped_close(&f);
 }
 
@@ -294,7 +294,7 @@ static int work_on_input(const kilter_task *task, kilter_result *result, void *s
     return kilter_result_put(result, &task->input.size, sizeof task->input.size) != KILTER_OK;
 }
 
-/* Nearly all of the weight is in the last task: a share of it is nearly all tasks, and all their inputs. */
+/* The last task has nearly all the weight, so a share of the weight is nearly all tasks with their inputs. */
 static void inputs_fit_their_message_whatever_the_weights(void **state) {
     (void)state;
     enum { TASKS = 1100, INPUT_BYTES = 1 << 20 };
@@ -392,7 +392,7 @@ static void auto_keeps_unequal_workers_busy(void **state) {
     assert_true(fabs(equal - 2.0 / 3) < 0.01); /* an equal split waits for the slow one */
 }
 
-/* What weights are counted in is the user's choice, and may change from run to run. */
+/* The user chooses the unit of weights, which may change from run to run. */
 static void units_of_weight_do_not_matter(void **state) {
     (void)state;
     const double scales[] = {0, 1e-6, 1, 1e6};
@@ -450,7 +450,7 @@ static void the_summary_does_not_flatter(void **state) {
 static void the_message_cost_follows_the_traffic(void **state) {
     (void)state;
     for (size_t p = 0; p < kl_policy_count(); p++) {
-        stepped_farm f = {.attended = true}; /* else what lay unread is taken for slow */
+        stepped_farm f = {.attended = true}; /* otherwise unread messages look like slow ones */
         stepped_open(&f, kl_policy_name(kl_policy_at(p)), 4, 50e-6, work_1ms);
         stepped_gather(&f);
         const double latencies_s[] = {50e-6, 500e-6, 20e-6};
@@ -664,7 +664,7 @@ static void released_workers_leave_once_it_is_sure(void **state) {
         run_s(&f, 100);
     uint32_t left = kl_master_ready(f.master), alive = 0;
     assert_int_equal(left, working(&f));
-    assert_int_equal(kl_master_refused(f.master), 0); /* it is no loss */
+    assert_int_equal(kl_master_refused(f.master), 0); /* a refusal is not a loss */
     for (uint32_t i = 0; i < f.count; i++)
         alive += f.workers[i].worker != NULL;
     assert_int_equal(alive, left);
@@ -689,7 +689,7 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_close(&f);
 }
 
-/* Too many results wait for the disk: what was dealt is done, nothing more is dealt until there is room. */
+/* Too many results wait for the disk: dealt tasks are done, and no more are dealt until there is room. */
 static void a_master_that_holds_deals_nothing(void **state) {
     (void)state;
     enum { TASKS = 5000 };

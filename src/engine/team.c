@@ -1,11 +1,11 @@
-/* The master between two runs: who works in the next one, by which policy; and what it shows of itself. */
+/* The master between two runs: choose active workers and policy of the next run, and advise other farms. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
 
 /* --- who rests --- */
 
-/* They leave the farm, as the user wants of workers that are not needed. */
+/* Send resting workers home, if the user wants workers released that are not needed. */
 static void release(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++)
         if (m->members.list[i].resting)
@@ -27,7 +27,7 @@ kl_iteration kl_master_iteration(kl_master *m) {
     return kl_balance_iteration(&m->balance, &times, (double)m->shared.sent, &m->use.last);
 }
 
-/* What m->state.decision says. */
+/* Record the decision whose reason is in m->state.decision. */
 static void record(kl_master *m, kl_decision_kind kind, uint64_t count, kl_buffer *grounds) {
     kl_decision d = {.kind = kind, .subject = KL_SUBJECT_ALL, .count = count};
     snprintf(d.reason, sizeof d.reason, "%s", m->state.decision);
@@ -52,14 +52,14 @@ static void set_factor(kl_master *m, double factor) {
 kilter_status kl_master_tune(kl_master *m, const kl_tuning *tuning, kilter_error *error) {
     bool factor = tuning->set & KL_TUNE_FACTOR;
     if (factor && !(tuning->factor >= 0 && tuning->factor <= 1))
-        return kl_fail(error, KILTER_ERR_RANGE, "setting the factor to %g: it is above 0 and at most 1",
-                       tuning->factor);
+        return kl_fail(error, KILTER_ERR_RANGE,
+                       "setting the factor to %g: a factor must be above 0 and at most 1", tuning->factor);
     if (tuning->set & KL_TUNE_POLICY)
         m->staff.pending.policy = tuning->policy;
     if (tuning->set & KL_TUNE_WORKERS)
         m->staff.pending.workers = tuning->workers;
     m->staff.pending.set |= tuning->set & (KL_TUNE_POLICY | KL_TUNE_WORKERS);
-    if (factor && m->staff.pending.set & KL_TUNE_POLICY) { /* of the policy to come */
+    if (factor && m->staff.pending.set & KL_TUNE_POLICY) { /* the factor belongs to the next policy */
         m->staff.pending.factor = tuning->factor;
         m->staff.pending.set |= KL_TUNE_FACTOR;
     } else if (factor) {
@@ -85,8 +85,9 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
         m->staff.by_hand = next.workers > 0;
         m->staff.chooses = !m->staff.by_hand;
         m->staff.team = (kl_team){0};
-        uint32_t workers =
-            m->staff.by_hand ? m->staff.seats : m->members.ready; /* nobody rests until it chooses again */
+        uint32_t workers = m->staff.by_hand
+                               ? m->staff.seats
+                               : m->members.ready; /* no worker rests until the farm chooses again */
         snprintf(m->state.decision, sizeof m->state.decision,
                  m->staff.by_hand ? "%u worker%s: set by hand"
                                   : "%u worker%s, as the farm chooses: set by hand",
@@ -97,7 +98,7 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* After the last run, which was whole: how many in the next one? */
+/* After a complete run: choose the number of active workers in the next run. */
 static bool choose(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
     kl_team_plan plan;
@@ -122,7 +123,7 @@ static bool choose(kl_master *m) {
     return true;
 }
 
-/* After several runs, or looks within one, the number it has come to; after one run what that shows. */
+/* Advise the number of workers found in several runs or looks, or the forecast from a single run. */
 void kl_master_advise(kl_master *m) {
     if (m->run.number == 0 || m->run.done < m->run.summary.tasks || m->run.grown)
         return;
@@ -130,7 +131,7 @@ void kl_master_advise(kl_master *m) {
     kl_buffer grounds = {0};
     bool settled = m->staff.chooses && (m->run.number > 1 || m->staff.glance.from > 0);
     if (settled) {
-        snprintf(m->state.decision, sizeof m->state.decision, "as many as worked last");
+        snprintf(m->state.decision, sizeof m->state.decision, "as many as in the last run");
     } else {
         kl_iteration it = kl_master_iteration(m);
         workers = kl_grounds_expect(&grounds, &it, m->state.decision);
@@ -149,11 +150,12 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     bool looked = m->run.number > 0 && m->run.done == m->run.summary.tasks && !m->run.grown && !m->run.open &&
                   m->staff.glance.from == 0;
     bool fixed = m->staff.by_hand || m->run.number == 0;
-    bool crowded = fixed && m->staff.seats > 0 &&
-                   m->members.ready - m->members.resting > m->staff.seats; /* some have joined since */
+    bool crowded =
+        fixed && m->staff.seats > 0 &&
+        m->members.ready - m->members.resting > m->staff.seats; /* some workers have joined since */
     if (number_set || crowded || (m->staff.chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
-    /* While a smaller number is on trial, the others must be there to come back. */
+    /* During a trial of a smaller number, the other workers must stay, because they may be needed again. */
     bool on_trial = m->staff.team.tried_from > 0 || m->staff.team.measured < KL_TEAM_PERSISTS;
     if (m->options.release && m->members.resting > 0 && (m->staff.by_hand || !on_trial))
         release(m);

@@ -1,5 +1,5 @@
-/* Between the farm and the tool that looks at it: its state as the tool sees it, and settings as the farm
- * takes them. */
+/* Conversion between the farm and `kilter tune`: the farm's state to what the tool shows, and the tool's
+ * settings to tuning points. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void show_waiting(const kl_tuning *pending, char *text, size_t size) {
     if (pending->set & KL_TUNE_WORKERS && pending->workers > 0)
         snprintf(workers, sizeof workers, "%u worker%s", pending->workers, pending->workers == 1 ? "" : "s");
     else if (pending->set & KL_TUNE_WORKERS)
-        snprintf(workers, sizeof workers, "the number of workers is the farm's again");
+        snprintf(workers, sizeof workers, "the farm chooses the number of workers again");
     bool policy = pending->set & KL_TUNE_POLICY;
     snprintf(text, size, "%s%s%s%s%s", policy ? "policy " : "", policy ? kl_policy_name(pending->policy) : "",
              factor, policy && *workers ? "; " : "", workers);
@@ -106,7 +106,7 @@ void kl_tuning_show(const kl_farm_state *s, kl_control_state *shown) {
 
 /* --- settings --- */
 
-/* The one the factor would be of. */
+/* Return the policy that the factor would belong to. */
 static const kl_policy *policy_to_come(const kl_farm_state *s, const kl_tuning *tuning) {
     return tuning->policy ? tuning->policy : s->pending.set & KL_TUNE_POLICY ? s->pending.policy : s->policy;
 }
@@ -123,7 +123,8 @@ static kilter_status take_factor(const kl_control_setting *setting, const kl_far
                                  kilter_error *error) {
     const kl_policy *policy = policy_to_come(s, tuning);
     if (!(setting->factor >= 0 && setting->factor <= 1))
-        return kl_fail(error, KILTER_ERR_RANGE, "factor=%g: it is above 0 and at most 1", setting->factor);
+        return kl_fail(error, KILTER_ERR_RANGE, "factor=%g: a factor must be above 0 and at most 1",
+                       setting->factor);
     if (!kl_policy_has_factor(policy))
         return kl_fail(error, KILTER_ERR_USAGE,
                        "factor=%g: policy %s has no factor; set policy=fsc or policy=dpf as well",
@@ -156,13 +157,13 @@ kilter_status kl_tuning_check(const kl_control_setting *setting, const kl_farm_s
         status = take_workers(setting, s, &taken, error);
     if (status != KILTER_OK)
         return status;
-    const char *moment = "from the next iteration on";
+    const char *moment = "from the next run on";
     bool at_once = taken.set == KL_TUNE_FACTOR && !(s->pending.set & KL_TUNE_POLICY);
     if (at_once)
         moment = "from the next batch on";
     char now[64] = "";
     if (s->running)
-        snprintf(now, sizeof now, "; iteration %llu goes on", (unsigned long long)s->run);
+        snprintf(now, sizeof now, "; run %llu continues unchanged", (unsigned long long)s->run);
     snprintf(answer, KL_CONTROL_ANSWER_BYTES, "taken: in force %s%s", moment, now);
     *tuning = taken;
     return KILTER_OK;

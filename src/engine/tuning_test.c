@@ -1,4 +1,5 @@
-/* What the tool sees and sets: the tables of both, and a farm of threads tuned while it runs. */
+/* Check what `kilter tune` shows and sets: tables of cases, and a farm of threads that is tuned while it
+ * runs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,39 +35,34 @@ static void a_setting_is_taken_or_refused_as_a_whole(void **state) {
     (void)state;
     const unsigned all = KL_TUNE_POLICY | KL_TUNE_FACTOR | KL_TUNE_WORKERS;
     const setting_case cases[] = {
-        {{.policy_given = true, .policy = "daf"}, NULL, false, KILTER_OK, KL_TUNE_POLICY, "next iteration"},
-        {{.policy_given = true, .policy = "daf"},
-         NULL,
-         true,
-         KILTER_OK,
-         KL_TUNE_POLICY,
-         "iteration 0 goes on"},
-        {{.policy_given = true, .policy = "FSC"}, NULL, false, KILTER_OK, KL_TUNE_POLICY, "next iteration"},
+        {{.policy_given = true, .policy = "daf"}, NULL, false, KILTER_OK, KL_TUNE_POLICY, "next run"},
+        {{.policy_given = true, .policy = "daf"}, NULL, true, KILTER_OK, KL_TUNE_POLICY, "run 0 continues"},
+        {{.policy_given = true, .policy = "FSC"}, NULL, false, KILTER_OK, KL_TUNE_POLICY, "next run"},
         {{.policy_given = true, .policy = "frob"}, NULL, false, KILTER_ERR_USAGE, 0, "policy=frob"},
         {{.policy_given = true, .policy = ""}, NULL, false, KILTER_ERR_USAGE, 0, "no such policy"},
-        {{.workers_given = true, .workers = 4}, NULL, false, KILTER_OK, KL_TUNE_WORKERS, "next iteration"},
-        {{.workers_given = true, .workers = 0}, NULL, false, KILTER_OK, KL_TUNE_WORKERS, "next iteration"},
+        {{.workers_given = true, .workers = 4}, NULL, false, KILTER_OK, KL_TUNE_WORKERS, "next run"},
+        {{.workers_given = true, .workers = 0}, NULL, false, KILTER_OK, KL_TUNE_WORKERS, "next run"},
         {{.workers_given = true, .workers = 5}, NULL, false, KILTER_ERR_RANGE, 0, "workers=5: there are 4"},
         {{.factor_given = true, .factor = 0.3}, NULL, false, KILTER_ERR_USAGE, 0, "auto has no factor"},
-        {{.factor_given = true, .factor = 0.3}, "dpf", true, KILTER_OK, KL_TUNE_FACTOR, "next iteration"},
+        {{.factor_given = true, .factor = 0.3}, "dpf", true, KILTER_OK, KL_TUNE_FACTOR, "next run"},
         {{.factor_given = true, .factor = 0.3}, "daf", true, KILTER_ERR_USAGE, 0, "daf has no factor"},
         {{true, true, false, "fsc", 1, 0},
          NULL,
          false,
          KILTER_OK,
          KL_TUNE_POLICY | KL_TUNE_FACTOR,
-         "next iter"},
+         "next run"},
         {{true, true, false, "fsc", 0, 0},
          NULL,
          false,
          KILTER_OK,
          KL_TUNE_POLICY | KL_TUNE_FACTOR,
-         "next iter"},
+         "next run"},
         {{true, true, false, "fsc", 1.5, 0}, NULL, false, KILTER_ERR_RANGE, 0, "factor=1.5"},
         {{true, true, false, "fsc", -0.1, 0}, NULL, false, KILTER_ERR_RANGE, 0, "above 0"},
         {{true, true, false, "fsc", NAN, 0}, NULL, false, KILTER_ERR_RANGE, 0, "above 0"},
         {{true, true, false, "ss", 0.5, 0}, NULL, false, KILTER_ERR_USAGE, 0, "ss has no factor"},
-        {{true, true, true, "dpf", 0.5, 2}, NULL, false, KILTER_OK, all, "next iteration"},
+        {{true, true, true, "dpf", 0.5, 2}, NULL, false, KILTER_OK, all, "next run"},
         {{true, true, true, "dpf", 0.5, 9}, NULL, false, KILTER_ERR_RANGE, 0, "workers=9"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -132,7 +128,7 @@ static void what_waits_is_shown_in_words(void **state) {
         {{.set = KL_TUNE_POLICY | KL_TUNE_WORKERS, .policy = kl_policy_find("daf"), .workers = 1},
          "policy daf; 1 worker"},
         {{.set = KL_TUNE_WORKERS, .workers = 2}, "2 workers"},
-        {{.set = KL_TUNE_WORKERS}, "the number of workers is the farm's again"},
+        {{.set = KL_TUNE_WORKERS}, "the farm chooses the number of workers again"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kl_farm_state farm = a_farm();
@@ -149,7 +145,7 @@ typedef struct tuned {
     kilter_farm *farm;
     char *folder, record[240];
     kl_tuner *tuner;
-    kl_control_setting setting; /* done in the first callback of a run */
+    kl_control_setting setting; /* requested in the first callback of a run */
     bool once;
     char answer[KL_CONTROL_ANSWER_BYTES];
     kl_control_state seen;
@@ -202,7 +198,7 @@ static void a_farm_is_tuned_from_its_own_callback(void **state) {
         .work = square, .transport = "inproc", .workers = 3, .record = t.record, .name = "tuned"};
     assert_int_equal(kilter_farm_open(&options, NULL, NULL, &t.farm, NULL), KILTER_OK);
     run_with(&t, (kl_control_setting){.workers_given = true, .workers = 1});
-    assert_non_null(strstr(t.answer, "next iteration"));
+    assert_non_null(strstr(t.answer, "next run"));
     assert_string_equal(t.seen.program, "tuned");
     assert_string_equal(t.seen.transport, "inproc");
     assert_int_equal(t.seen.tasks, 3000);
@@ -212,7 +208,7 @@ static void a_farm_is_tuned_from_its_own_callback(void **state) {
     assert_int_equal(t.seen.workers_set, 1);
     run_with(&t, (kl_control_setting){.workers_given = true, .workers = 0});
     assert_string_equal(t.seen.policy, "ss");
-    /* between two runs too, with nobody but the service thread to answer */
+    /* also between two runs, when only the service thread can answer */
     kl_control_setting factor = {.policy_given = true, .policy = "fsc", .factor_given = true, .factor = 0.5};
     assert_int_equal(kl_tuner_set(t.tuner, &factor, t.answer, NULL), KILTER_OK);
     run_with(&t, (kl_control_setting){.factor_given = true, .factor = 0.1});
@@ -229,7 +225,7 @@ static void a_farm_is_tuned_from_its_own_callback(void **state) {
     free(t.folder);
 }
 
-/* Worker processes that are not wanted end; the farm goes on without them. */
+/* Worker processes that are not needed end; the farm continues without them. */
 static void released_processes_end(void **state) {
     (void)state;
     tuned t = {0};

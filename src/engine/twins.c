@@ -1,4 +1,4 @@
-/* Tasks that are at several workers: whose result comes first counts, and the others need not do them. */
+/* Tasks that several workers have: the first result counts, and the other workers need not do the task. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,9 +8,8 @@ enum { FIRST, SECOND, SIDES };
 static const uint64_t NONE = UINT64_MAX;
 
 /* --- twins by their chunks ---
- *
- * Each twin hangs in two chains, that of its first chunk's bucket and that of its second one's. A link names
- * a twin and which of its sides hangs there. */
+ * Each twin is in two chains: in the bucket of its first chunk and in that of its second chunk. A link names
+ * a twin and its side in that chain. */
 
 static kl_twin *twin_at(const kl_twins *t, uint64_t link) {
     return &t->list[link / SIDES];
@@ -58,7 +57,7 @@ static bool spread(kl_twins *t, uint64_t bucket_count) {
     return true;
 }
 
-/* Make room for so many more. */
+/* Make room for `more` twins. */
 static bool reserve(kl_twins *t, uint64_t more) {
     kl_twin *list = kl_array_grow(t->list, &t->room, t->count + more, sizeof *list);
     uint64_t buckets = t->bucket_count ? t->bucket_count : 16;
@@ -78,7 +77,7 @@ static bool add_twin(kl_twins *t, const kl_twin *twin) {
     return true;
 }
 
-/* From `link` on, the next link of this chunk; NONE: there is no more. */
+/* Return the next link of this chunk from `link` on; NONE: there is none. */
 static uint64_t link_of(const kl_twins *t, uint64_t link, uint64_t chunk) {
     while (link != NONE && twin_at(t, link)->chunk[link % SIDES] != chunk)
         link = twin_at(t, link)->next[link % SIDES];
@@ -122,17 +121,18 @@ static bool find_chunk(const kl_master *m, const kl_twin *twin, int side, member
 kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error) {
     if (chunk->recalled_s > 0 && chunk->recalled_from <= from)
-        return KILTER_OK; /* it is asked for more than that, and since then */
+        return KILTER_OK; /* a recall of more tasks is under way already */
     kl_buffer out = {0};
     kl_wire_put_part(&out, KL_RECALL, &(kl_part){chunk->id, from, chunk->hi});
     chunk->recalled_s = kl_now_s(&m->options.clock);
     chunk->recalled_from = from;
     kilter_status status = kl_send(m->transport, one->peer, &out, error);
     kl_buffer_free(&out);
-    return status == KILTER_ERR_PEER ? KILTER_OK : status; /* the transport tells soon that it is gone */
+    return status == KILTER_ERR_PEER ? KILTER_OK
+                                     : status; /* the transport will report that the worker is gone */
 }
 
-/* The twin whose second chunk it is; NULL: it is no copy, or what it is a copy of is gone. */
+/* Return the twin whose second chunk this is; NULL: it is no copy, or its original is gone. */
 static const kl_twin *twin_of_copy(const kl_twins *t, uint64_t chunk) {
     uint64_t link = first_link(t, chunk);
     while (link != NONE && link % SIDES != SECOND)
@@ -167,7 +167,7 @@ static bool is_all_done(const kl_master *m, const kl_twin *twin) {
     return done && alike.hi == twin->hi;
 }
 
-/* All of a twin's tasks are done: a worker that has not done them need not. */
+/* All of a twin's tasks are done: recall them from a worker that has not done them. */
 static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilter_error *error) {
     member *one;
     kl_chunk *chunk;
@@ -176,8 +176,7 @@ static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilte
     return kl_master_recall(m, one, chunk, twin->lo, error);
 }
 
-/* A link of the chunk whose twin has some of these tasks, and has all of its own done; NONE: there is none.
- */
+/* Return a link of the chunk whose twin has some of these tasks and is all done; NONE: there is none. */
 static uint64_t link_to_settle(const kl_master *m, uint64_t chunk, kl_span tasks) {
     for (uint64_t link = first_link(&m->twins, chunk); link != NONE; link = next_link(&m->twins, link)) {
         const kl_twin *t = twin_at(&m->twins, link);
@@ -194,13 +193,13 @@ kilter_status kl_master_settle_twins(kl_master *m, uint64_t chunk, kl_span tasks
         remove_twin(&m->twins, link / SIDES);
         for (int side = 0; side < SIDES && status == KILTER_OK; side++)
             status = call_off(m, &twin, side, error);
-        if (status == KILTER_OK) /* there may be copies of the copy, too */
+        if (status == KILTER_OK) /* the copy may have copies, too */
             status = kl_master_settle_twins(m, twin.chunk[1 - link % SIDES], tasks, error);
     }
     return status;
 }
 
-/* The first part of `span` that is at another worker, too, because of chunk `id`; empty: none. */
+/* Return the first part of `span` that a twin of chunk `id` gives to another worker; empty: none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t id, kl_span span) {
     kl_span first = {span.hi, span.hi};
     for (uint64_t link = first_link(twins, id); link != NONE; link = next_link(twins, link)) {
@@ -235,7 +234,7 @@ static bool add_part(kl_twins *t, kl_twin twin, uint64_t lo, uint64_t hi) {
     return lo >= hi || add_twin(t, &twin);
 }
 
-/* A copy gives up what is in `span`: a copy of it is one of `original` from now on. */
+/* A copy gives up `span`: make its own copies of these tasks copies of `original`. */
 static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, kl_span span) {
     kl_span passed =
         common(common(span, (kl_span){copy->lo, copy->hi}), (kl_span){original->lo, original->hi});
@@ -245,13 +244,14 @@ static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, k
     return add_part(t, twin, passed.lo, passed.hi);
 }
 
-/* What chunk `id` gives up: copies of it are copies of those that it is a copy of. */
+/* Chunk `id` gives its tasks up: make its copies copies of its own originals. */
 static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     uint64_t links = 0;
     for (uint64_t link = first_link(t, id); link != NONE; link = next_link(t, link))
         links++;
     bool added =
-        links < 2 || reserve(t, links * links); /* chains keep their order; new twins are not of this chunk */
+        links < 2 ||
+        reserve(t, links * links); /* chains keep their order, and new twins do not belong to this chunk */
     for (uint64_t c = first_link(t, id); c != NONE && added; c = next_link(t, c))
         for (uint64_t o = first_link(t, id); c % SIDES == FIRST && o != NONE && added; o = next_link(t, o)) {
             kl_twin copy = *twin_at(t, c), original = *twin_at(t, o);
@@ -260,7 +260,7 @@ static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     return added;
 }
 
-/* Its worker has one of these tasks in that chunk of the twin, and has not done it. */
+/* Does the worker on this side of the twin have one of these tasks, and has not done it? */
 static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span span) {
     member *one;
     kl_chunk *chunk;
@@ -270,7 +270,7 @@ static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span spa
     return held.lo < held.hi;
 }
 
-/* A link of the chunk whose twin has some of these tasks; NONE: there is none. */
+/* Return a link of the chunk whose twin has some of these tasks; NONE: there is none. */
 static uint64_t link_to_part(const kl_twins *t, uint64_t chunk, kl_span span) {
     for (uint64_t link = first_link(t, chunk); link != NONE; link = next_link(t, link))
         if (twin_at(t, link)->lo < span.hi && twin_at(t, link)->hi > span.lo)
@@ -287,7 +287,7 @@ kilter_status kl_master_part_twins(kl_master *m, uint64_t id, kl_span span, bool
         kl_twin t = *twin_at(twins, link);
         *at_other |= is_at(m, &t, 1 - (int)(link % SIDES), common(span, (kl_span){t.lo, t.hi}));
         remove_twin(twins, link / SIDES);
-        /* What its two workers hold alone may be more now. */
+        /* The two workers may now have more tasks that no other worker has. */
         for (int side = 0; side < SIDES; side++) {
             member *one = kl_master_member(m, t.worker[side]);
             if (one)

@@ -1,6 +1,5 @@
-/* The end of chunks. Tasks that were done are counted, and their results queued for the user; tasks that
- * their worker will not do are dealt again, alone where they may have cost a worker its life, or have failed.
- */
+/* The end of chunks. Count tasks that are done and queue their results for the user. Deal tasks again that
+ * their worker will not do; suspect and failed tasks are dealt alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include "engine/master_private.h"
 
 void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
-    if (one->chunks[i].stale) /* its row stands in the record */
+    if (one->chunks[i].stale) /* its row is in the record already */
         kl_balance_forget(&m->balance, &one->chunks[i]);
     else
         kl_balance_end_chunk(&m->balance, &one->chunks[i], lost);
@@ -19,7 +18,7 @@ void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
 
 /* --- failures --- */
 
-enum { FAILURES_RECORDED = 10000 }; /* of a run; more would tell nobody anything */
+enum { FAILURES_RECORDED = 10000 }; /* most failures in the record of a run; more would not help */
 
 void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {
     const kl_ledger *ledger = &m->balance.ledger;
@@ -27,7 +26,7 @@ void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_
         return;
     row.run = m->run.number;
     row.attempt = kl_tally_of(&ledger->losses, row.task) + kl_tally_of(&ledger->failures, row.task);
-    row.attempt += !row.lost; /* a loss is noted already */
+    row.attempt += !row.lost; /* a loss is counted already */
     row.worker = one->number;
     row.at_s = kl_now_s(&m->options.clock) - m->opened_s;
     row.code = row.signal = UINT64_MAX;
@@ -47,7 +46,7 @@ kilter_status kl_master_suspect(kl_master *m, const member *last, kl_span span, 
     return KILTER_OK;
 }
 
-/* Larger messages are kept instead of copied, when they hold nothing but one segment. */
+/* Larger messages with only one segment are kept instead of copied. */
 static const size_t KEEP_BYTES = 16384;
 
 kilter_status kl_master_deliver(kl_master *m, const member *one, kl_span tasks, kilter_bytes results,
@@ -79,7 +78,7 @@ void kl_master_count_done(kl_master *m, kl_span tasks, uint64_t failures) {
     m->run.failed += failures;
 }
 
-/* --- tasks that may cost a worker its life --- */
+/* --- suspects: tasks that may have killed their worker --- */
 
 static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, const char *why,
                                kilter_error *error) {
@@ -99,7 +98,7 @@ static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, 
 static kilter_status fail_lost(kl_master *m, const member *last, uint64_t task, kilter_error *error) {
     char why[400];
     uint32_t losses = kl_tally_of(&m->balance.ledger.losses, task);
-    snprintf(why, sizeof why, "%u worker%s lost with it, it is not tried again; the last: %s", losses,
+    snprintf(why, sizeof why, "%u worker%s lost with it, so it is not tried again; the last loss: %s", losses,
              losses == 1 ? " was" : "s were", m->members.last_loss);
     return fail_task(m, last, task, why, error);
 }
@@ -109,7 +108,7 @@ bool kl_master_has_suspect(const kl_master *m, const member *one) {
            kl_tally_of(&m->balance.ledger.losses, one->chunks[0].at) > 0;
 }
 
-/* Does anybody else work on this run, or wait for some of it? */
+/* Does another worker work on this run, or wait for tasks? */
 static bool others_work(const kl_master *m, const member *one) {
     for (size_t i = 0; i < m->members.count; i++) {
         const member *other = &m->members.list[i];
@@ -155,7 +154,7 @@ kilter_status kl_master_fail_attempt(kl_master *m, const member *one, const kl_c
 
 /* --- tasks that come back undone --- */
 
-/* Each of them was lost, and has failed, equally often. */
+/* Deal tasks again that were lost equally often, and failed equally often. */
 static kilter_status deal_again_alike(kl_master *m, const member *last, kl_span span, uint32_t losses,
                                       uint32_t failures, kilter_error *error) {
     kilter_status status = KILTER_OK;
@@ -181,9 +180,9 @@ kilter_status kl_master_deal_again(kl_master *m, const member *last, kl_span spa
     return status;
 }
 
-enum { SUSPECTS_RECORDED = 16 }; /* of tasks in a row that a lost worker may have begun */
+enum { SUSPECTS_RECORDED = 16 }; /* most recorded suspects of one lost worker */
 
-/* is_shared: another worker has them, too, and may do them. */
+/* Record the loss of `blamed`. is_shared: another worker has these tasks, too, and may do them. */
 static void record_losses(kl_master *m, const member *one, kl_span blamed, bool is_shared) {
     for (uint64_t task = blamed.lo; task < blamed.hi && task < blamed.lo + SUSPECTS_RECORDED; task++) {
         bool last = kl_tally_of(&m->balance.ledger.losses, task) >= m->options.attempts;
@@ -194,8 +193,8 @@ static void record_losses(kl_master *m, const member *one, kl_span blamed, bool 
     }
 }
 
-/* `one` will not do it. Of what is not done the first *blamed tasks may have cost it its life; and unless
- * another worker has it, too, it is dealt again. */
+/* Take back the unfinished tasks of the span from `one`. The first *blamed of them may have killed it. Deal
+ * them again unless another worker has them, too. */
 static kilter_status take_back(kl_master *m, const member *one, kl_span span, bool is_shared,
                                uint64_t *blamed, kilter_error *error) {
     kilter_status status = KILTER_OK;
@@ -239,7 +238,8 @@ kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t fr
     return status == KILTER_OK ? parted : status;
 }
 
-/* So many tasks may have been begun since the last report: its results come in batches. */
+/* Factor and least number for the tasks that may have been begun since the last results, which come in
+ * batches. */
 static const double BEGUN_SAFETY = 4, BEGUN_LEAST = 8;
 
 static uint64_t maybe_begun(const kl_master *m, const member *one) {
@@ -253,7 +253,7 @@ static uint64_t maybe_begun(const kl_master *m, const member *one) {
 kilter_status kl_master_take_all_back(kl_master *m, member *one, bool is_lost, kilter_error *error) {
     kilter_status status = KILTER_OK;
     uint64_t blamed = is_lost && one->chunk_count > 0 ? maybe_begun(m, one) : 0;
-    while (one->chunk_count > 0) { /* also after a failure: nothing may stay with one that is gone */
+    while (one->chunk_count > 0) { /* also after a failure: a member that is gone may keep no chunk */
         kilter_status given =
             kl_master_give_up(m, one, 0, one->chunks[0].at, &blamed, status == KILTER_OK ? error : NULL);
         kl_master_end_chunk(m, one, 0, true);

@@ -1,6 +1,5 @@
-/* What a run costs the master's host: CPU time of the farm, of the program's callbacks and of the workers
- * there.
- */
+/* CPU time that a run costs the master's host: of the farm, of the program's callbacks and of the workers
+ * there. */
 #include <math.h>
 #include <string.h>
 
@@ -17,13 +16,13 @@ void kl_master_use_begins(kl_master *m) {
         m->members.list[i].run_cpu_s = m->members.list[i].run_delay_s = 0;
 }
 
-/* What has come to it since; of one that began anew it is less than before. */
+/* Return the increase of a total; a worker that began anew has a smaller total. */
 static double gained(double now_s, double before_s) {
     return fmax(0, now_s - before_s);
 }
 
 void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *head) {
-    if (m->run.running && one->cpu_s > 0) { /* it told before */
+    if (m->run.running && one->cpu_s > 0) { /* it has reported before */
         one->run_cpu_s += gained(head->cpu_s, one->cpu_s);
         one->run_delay_s += gained(head->delay_s, one->delay_s);
     }

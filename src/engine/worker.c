@@ -1,12 +1,12 @@
-/* The worker: takes chunks, asks for more before it runs dry, gives back what it is asked for, and leaves.
- * Here are its life, its messages and its turns; worker_private.h lists its parts. */
+/* The worker: its life, its messages and its turns. worker_private.h lists its parts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/worker_private.h"
 
-static const double LOOK_S = 0.1; /* while there is no master, to notice when patience ends */
+static const double LOOK_S =
+    0.1; /* seconds between looks while there is no master, to notice the end of patience */
 
 /* --- life --- */
 
@@ -14,7 +14,7 @@ kilter_status kl_worker_new(const kl_worker_options *options, void *driver, kl_t
                             kl_worker **worker, kilter_error *error) {
     kl_worker *w = calloc(1, sizeof *w);
     core_use *core = options->cpu_s ? kl_core_use_new(options, driver) : NULL;
-    /* zeros behind it: a newer program may know more of it */
+    /* zeros behind it: a newer program may know more fields */
     kilter_worker *self = options->start ? calloc(1, sizeof *self + KL_LATER_BYTES) : NULL;
     if (!w || (options->cpu_s && !core) || (options->start && !self)) {
         free(w);
@@ -126,7 +126,7 @@ static kilter_status on_welcome(kl_worker *w, const kl_message *m, kilter_error 
     if (code != 0)
         return kl_worker_refuse(w, error, "its start function returned %d", code);
     w->started = w->ready = true;
-    w->asking.asked = true; /* being ready is asking */
+    w->asking.asked = true; /* READY is also a request */
     kl_buffer out = {0};
     kl_wire_put_plain(&out, KL_READY);
     return kl_worker_post(w, &out, error);
@@ -146,7 +146,7 @@ static kilter_status on_shared(kl_worker *w, kl_message *m, kilter_error *error)
     queued *item = calloc(1, sizeof *item);
     if (!item)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking shared data: memory ran out");
-    w->asking.bytes = 0; /* the chunk asked for is behind this message */
+    w->asking.bytes = 0; /* the requested chunk comes after this message */
     item->is_shared = true;
     kl_queue_put(&w->queue, item, m);
     return KILTER_OK;
@@ -184,7 +184,7 @@ static kilter_status on_end(kl_worker *w, const kl_message *m, kilter_error *err
 static kilter_status on_release(kl_worker *w, const kl_message *m, kilter_error *error) {
     if (!kl_wire_get_plain(m->data, m->size))
         return malformed(error);
-    atomic_store(&w->leaving.why, "the farm can do without it");
+    atomic_store(&w->leaving.why, "the farm does not need it");
     return KILTER_OK;
 }
 
@@ -274,7 +274,7 @@ kilter_status kl_worker_take_in(kl_worker *w, double timeout_s, kilter_error *er
             break;
         timeout_s = 0;
         status = on_event(w, &event, error);
-        w->asking.idle = false; /* what comes now may have waited */
+        w->asking.idle = false; /* messages received now may have waited */
     }
     return status;
 }
@@ -292,8 +292,8 @@ static kilter_status check_patience(const kl_worker *w, kilter_error *error) {
                    w->options->patience_s);
 }
 
-/* A worker that runs dry reports. But if more had come by then and asks for the next chunk at once, one
- * message is enough for both. */
+/* Is the worker to send its results now? It is if it ran dry. But if the next chunk has arrived and needs a
+ * request at once, one message does both. */
 static bool is_to_report(const kl_worker *w, bool ran_dry) {
     if (!w->queue.first)
         return w->ready && (!w->asking.asked || kl_has_results(&w->outbox));
@@ -337,7 +337,7 @@ kilter_status kl_worker_turn(kl_worker *w, double timeout_s, kilter_error *error
     kilter_error failure = {KILTER_OK, ""};
     kilter_status status = turn(w, timeout_s, &failure);
     if (status == KILTER_ERR_MEMORY &&
-        w->master != KL_NO_PEER) /* who dies of it in silence leaves others guessing */
+        w->master != KL_NO_PEER) /* the master should know why the worker ends */
         kl_worker_send_text(w, KL_REFUSE, failure.text, NULL);
     if (status != KILTER_OK && error)
         *error = failure;

@@ -1,10 +1,10 @@
-/* Another thread serves the worker's messages while a task takes long. */
+/* A second thread serves the worker's messages during a long task. */
 #include "engine/worker_private.h"
 
-/* A worker with more than this part of its limit is replaced after its task, so that a slow leak fails no
- * task. */
+/* A worker above this part of its limit is replaced after its task, so that a slow leak does not make a task
+ * fail. */
 static const double NEARLY_ALL = 0.9;
-static const double END_PATIENCE_S = 5; /* as long as a master waits for its local workers */
+static const double END_PATIENCE_S = 5; /* seconds, as long as a master waits for its local workers */
 
 void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
     w->attendance = *attendance;
@@ -12,7 +12,7 @@ void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
     w->share.tasks_s = 0;
 }
 
-/* Is this still the task that was seen the last time? Else it is from now on. */
+/* Is this the task seen last time? If not, note it. */
 static bool is_still_at_it(kl_worker *w, double now_s) {
     attended *a = &w->attended;
     if (a->seen && a->task == w->hand.done)
@@ -30,7 +30,7 @@ void kl_worker_name_task(const kl_worker *w, kl_heartbeat *heartbeat) {
     heartbeat->usual_share = w->share.usual;
 }
 
-/* Before it was seen the task had its core, as far as anybody knows. */
+/* Send a heartbeat. Assume that the task had its core before it was first seen. */
 static kilter_status send_heartbeat(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     kl_heartbeat heartbeat = {.elapsed_s = now_s - w->hand.began_s, .memory = memory};
@@ -48,12 +48,12 @@ static uint64_t look_at_memory(kl_worker *w) {
         return 0;
     uint64_t now = w->options->memory(w->driver), taken = now > w->memory_before ? now - w->memory_before : 0;
     if ((double)taken > NEARLY_ALL * most)
-        kl_renew(&w->leaving, "has taken %.0f MB of memory, and may take %.0f", 1e-6 * (double)taken,
+        kl_renew(&w->leaving, "has taken %.0f MB of memory; the limit is %.0f MB", 1e-6 * (double)taken,
                  1e-6 * most);
     return taken;
 }
 
-/* Do everything that is done between tasks, except for beginning one. */
+/* Do everything that is done between tasks, except begin a task. */
 static kilter_status attend(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     kilter_status status = kl_worker_take_in(w, 0, error);
@@ -82,7 +82,7 @@ void kl_worker_attend(kl_worker *w) {
             kl_fail_in_task(&w->leaving, &failure, now_s);
     }
     if (w->leaving.failed != KILTER_OK) {
-        /* The task at hand counts no more. It may end by itself, but not for ever. */
+        /* The task at hand counts no more. Let it end by itself, but only for some time. */
         double patience_s = w->leaving.dismissed ? 0 : w->orphan ? w->options->patience_s : END_PATIENCE_S;
         kilter_error why;
         if (kl_task_failure(&w->leaving, &why) != KILTER_OK && w->options->abandon && patience_s >= 0 &&

@@ -1,14 +1,14 @@
-/* CPU time that the worker tells its master, and how much of its core others had while it had tasks to do. */
+/* CPU time that the worker reports, and its delay while others had its core. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/worker_private.h"
 
-/* A look at CPU time costs little beside what is done in this time. */
+/* seconds between looks: long enough that a look at CPU time costs little */
 static const double LOOK_S = 1e-3;
 
-enum { LATELY = 16 }; /* waits */
+enum { LATELY = 16 }; /* waits in the mean */
 
 core_use *kl_core_use_new(const kl_worker_options *options, void *driver) {
     core_use *u = calloc(1, sizeof *u);
@@ -21,8 +21,8 @@ void kl_core_use_clear(core_use *u) {
     *u = (core_use){.options = u->options, .driver = u->driver};
 }
 
-/* Add the time that others had of the core since the last look, without that of waits; no more than tasks
- * took beyond what this thread computed. */
+/* Add the time that others had the core since the last look, except at waits; at most the time in tasks minus
+ * this thread's CPU time. */
 static void look_at_core(core_use *u) {
     double run_s, delay_s;
     if (!u->options->core(u->driver, &run_s, &delay_s))
@@ -36,7 +36,7 @@ static void look_at_core(core_use *u) {
     u->since.core_delay_s = delay_s;
 }
 
-/* Not with each small message: asking takes as long as some of them do. */
+/* Look at CPU time, but not with each small message: a look takes as long as a message. */
 void kl_core_use_look(core_use *u, double now_s) {
     if (now_s < u->due_s)
         return;
@@ -50,8 +50,8 @@ static double core_delay_s(const core_use *u) {
     return u->options->core(u->driver, &run_s, &delay_s) ? delay_s : 0;
 }
 
-/* A wait for messages is no part of a task, nor is what others had of the core at its end. That is looked at
- * for a wait now and then, and the others are taken to be alike. */
+/* A wait for messages, and the delay at its end, are no part of a task. This delay is measured for a wait now
+ * and then, and assumed to be the same for the others. */
 void kl_core_use_begin_wait(core_use *u, double now_s) {
     u->watches = now_s >= u->watch_due_s;
     if (u->watches)

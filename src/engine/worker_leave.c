@@ -1,4 +1,4 @@
-/* Whether the worker is to go, why, and whether a new one is to take its place. */
+/* Whether and why the worker is to leave, and whether a new one replaces it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ void kl_renew(leaving *l, const char *format, ...) {
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
-    l->renewal = strdup(why); /* without memory it stays, until this is asked for again */
+    l->renewal = strdup(why); /* without memory the worker stays until the next call */
     if (l->renewal)
         atomic_compare_exchange_strong(&l->why, &none, l->renewal);
 }

@@ -1,4 +1,4 @@
-/* The worker's queue: chunks and shared data, in the order they came. */
+/* The worker's queue: chunks and shared data in order of arrival. */
 #include <stdlib.h>
 
 #include "engine/worker_private.h"

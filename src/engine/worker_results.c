@@ -1,4 +1,4 @@
-/* Messages of the worker: results that are ready, and with them the request for the next chunk.
+/* Send results that are ready, and with them the request for the next chunk.
  *
  *   queue     [ chunk 7: ######>········ ][ chunk 9 ]      > the task at hand; chunk 9 came while 7 was being
  * done segment             ^^^^                               done, not sent yet */
@@ -9,7 +9,7 @@
 
 #include "engine/worker_private.h"
 
-static const double CLOCKS_DIFFER = 1e-3; /* 50 millionths, twentyfold */
+static const double CLOCKS_DIFFER = 1e-3; /* twenty times a usual difference of 50 millionths */
 
 /* --- sending --- */
 
@@ -65,8 +65,8 @@ void kl_end_segment(outbox *o) {
 
 /* --- asking for more --- */
 
-/* A chunk that comes while nothing else is to be done tells what messages cost. Two clocks differ by some
- * millionths of the time that the request lay at the master: that must not matter. */
+/* Measure the round trip of a request and a chunk for which the worker waited without work. Two clocks differ
+ * by some millionths of the time that the request waited at the master, so that time must not be too long. */
 static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     double took_s = now_s - a->asked_at_s - head->held_s;
     if (!head->quiet || !a->asked || !a->idle || a->bytes == 0 || took_s < CLOCKS_DIFFER * head->held_s)
@@ -75,11 +75,11 @@ static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, 
     a->round_trip_bytes = a->bytes + (double)bytes;
 }
 
-/* Where others use the master's core, an answer may take some scheduling quanta: the next request goes out
- * that much earlier. */
+/* If others use the master's core, an answer may take some scheduling quanta: send the next request earlier
+ * by that time. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     note_round_trip(a, head, bytes, now_s);
-    if (a->asked && head->run == a->run) /* else it was the user who took his time */
+    if (a->asked && head->run == a->run) /* otherwise the time includes the user's between two runs */
         a->answer_s = fmax(fmin(now_s - a->asked_at_s, KL_ANSWER_MOST_S), KL_ANSWER_MEMORY * a->answer_s);
     a->asked = false;
     a->run = head->run;
@@ -113,7 +113,7 @@ kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
         w->asking.bytes = (double)o->out.size;
     }
     kl_buffer_clear(&o->out);
-    if (o->out.borrowed) /* it went with the message, if that was large */
+    if (o->out.borrowed) /* a large message has taken the borrowed buffer */
         kl_lend(w->transport, w->master, 0, &o->out);
     o->segments = 0;
     return status;

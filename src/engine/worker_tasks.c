@@ -1,5 +1,5 @@
-/* The task at hand, its result, and the shared data that tasks see. The result is put together apart, so that
- * another thread may send those before it. */
+/* The task at hand, its result, and the shared data. The result is made in its own buffer, so that another
+ * thread may send earlier results. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "engine/worker_private.h"
 
-/* Time in tasks that is enough to tell which share of it was CPU time. */
+/* Seconds in tasks after which the share of CPU time is measured. */
 static const double SHARE_S = 10e-3;
 
 kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size) {
@@ -37,8 +37,8 @@ int kilter_result_fail(kilter_result *result, const char *format, ...) {
 
 /* --- tasks --- */
 
-/* Is so little left that the next chunk must be on its way now? But asking for it while working hides nothing
- * when what is left is shorter than sending a message: then the request goes with the last result. */
+/* Is so little work left that the next chunk must be requested now? If it is less than the time to send a
+ * message, an early request gains nothing and goes with the last result. */
 bool kl_worker_runs_low(const kl_worker *w) {
     double task_s = w->hand.task_s;
     uint64_t tasks = w->queue.tasks;
@@ -49,7 +49,7 @@ bool kl_worker_runs_low(const kl_worker *w) {
     return !w->asking.asked && (tasks == 1 || soon);
 }
 
-/* Asking for CPU time costs more than a small task may. */
+/* Account for a task's share of the core, but not for each small task: reading CPU time costs more. */
 static void account_share(task_share *share, const kl_attendance *attendance, double seconds) {
     share->tasks_s += seconds;
     if (!attendance->busy_s || share->tasks_s < SHARE_S)
@@ -67,7 +67,7 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     segment->count++;
     segment->busy_s += seconds;
     kl_stat_add(&segment->unit_s, seconds / h->weight, now_s);
-    /* Enough to know when to ask; the master keeps the real statistics. */
+    /* This mean only decides when to request; the master keeps the statistics. */
     h->task_s += (seconds - h->task_s) / (h->task_s > 0 ? 8 : 1);
     w->outbox.last_end_s = now_s;
     if (w->core)
@@ -75,7 +75,7 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     account_share(&w->share, &w->attendance, seconds);
 }
 
-/* Make the result a failure if something is wrong with it, or if there is none. */
+/* Make the result a failure if it is wrong or missing. */
 static void check_result(hand *h, int code, size_t wanted) {
     kilter_result *result = &h->result;
     char text[100];
@@ -88,14 +88,14 @@ static void check_result(hand *h, int code, size_t wanted) {
         snprintf(text, sizeof text, "its result has %zu bytes, those of this run have %zu", size, wanted);
         fail_with(result, text);
     }
-    if (h->making.failed) { /* the result did not fit: that is this task's failure, not the worker's */
+    if (h->making.failed) { /* the result did not fit: the task fails, not the worker */
         h->making.failed = false;
         fail_with(result, "keeping its result: memory ran out");
     }
     kl_wire_end_result(&h->making, result->at, result->failed);
 }
 
-/* Put the result made to those that are ready. */
+/* Append the result to those that are ready. */
 static void keep_result(outbox *o, const queued *chunk, const hand *h) {
     if (o->segment.count == 0)
         kl_begin_segment(o, &o->out, chunk, h->began_s);
@@ -116,7 +116,7 @@ static void swap_buffers(kl_buffer *a, kl_buffer *b) {
     *b = kept;
 }
 
-/* The first chunk's next task is at hand: what its function will see. */
+/* Make the first chunk's next task the task at hand. */
 static void take_task(hand *h, queued *chunk, const shared_data *shared) {
     h->task = (kilter_task){.index = chunk->head.lo + chunk->at, .run = chunk->head.run};
     if (shared)
@@ -132,11 +132,11 @@ static void begin_task(kl_worker *w) {
     hand *h = &w->hand;
     take_task(h, w->queue.first, w->shared);
     h->began_s = w->outbox.last_end_s;
-    h->alone = w->outbox.out.size == 0; /* then it becomes the message, and large results are not copied */
+    h->alone = w->outbox.out.size == 0; /* then the result becomes the message, and is not copied */
     kl_buffer_clear(&h->making);
     if (h->alone) {
-        /* Begin the message that the next task's result becomes. It lies where the master can read it, or
-         * else in the larger buffer, so that only one of the two grows. */
+        /* Begin the message that the next task's result becomes. It is in memory that the master can read, or
+         * else in the larger buffer, so that only one buffer grows. */
         kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
         if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))
             swap_buffers(out, making);
@@ -160,7 +160,7 @@ int kl_worker_call(kl_worker *w) {
     return w->options->work(KL_HAND(kilter_task, *task), &w->hand.result, w->state);
 }
 
-/* The user's function runs while others may attend. */
+/* Run the user's function while a second thread may attend. */
 static int call_attended(kl_worker *w) {
     if (!w->attendance.works)
         return kl_worker_call(w);
@@ -192,12 +192,13 @@ static void end_task(kl_worker *w, int code) {
     account_task(w, now_s - h->began_s, now_s);
 }
 
-/* Ask for more, if it is time to, and begin the first chunk's next task. */
+/* Request more if it is time, and begin the first chunk's next task. */
 static kilter_status begin_next_task(kl_worker *w, kilter_error *error) {
     const queued *chunk = w->queue.first;
     uint64_t has = w->shared ? w->shared->hash : 0;
     if (chunk->at == 0 && chunk->head.shared != has)
-        return kl_worker_refuse(w, error, "it has shared data %016llx, and was given tasks for %016llx",
+        return kl_worker_refuse(w, error,
+                                "it has shared data %016llx, but its tasks are for shared data %016llx",
                                 (unsigned long long)has, (unsigned long long)chunk->head.shared);
     kilter_status status = kl_worker_runs_low(w) ? kl_worker_flush(w, true, error) : KILTER_OK;
     if (status == KILTER_OK)
@@ -228,7 +229,7 @@ void kl_shared_data_free(shared_data *s) {
     free(s);
 }
 
-/* Keep the data where they came, if they fit for any type there. */
+/* Keep the data in their message if they are aligned for any type there. */
 static kilter_status keep_shared(shared_data *s, kl_message *m, kilter_bytes bytes, kilter_error *error) {
     const void *at = kl_aligned(&s->moved, bytes.data, bytes.size);
     if (!at)
@@ -248,9 +249,9 @@ static kilter_status take_shared(kl_worker *w, kilter_error *error) {
     kl_message *m = &w->queue.first->message;
     kilter_bytes bytes;
     uint64_t hash;
-    kl_wire_get_shared(m->data, m->size, &hash, &bytes); /* it was well-formed when it came */
+    kl_wire_get_shared(m->data, m->size, &hash, &bytes); /* it was well-formed on arrival */
     if (kl_hash(bytes.data, bytes.size, 0) != hash)
-        return kl_worker_refuse(w, error, "the shared data of %zu bytes that it got are not what was sent",
+        return kl_worker_refuse(w, error, "the %zu bytes of shared data that it received are damaged",
                                 bytes.size);
     w->shared = w->shared ? w->shared : calloc(1, sizeof *w->shared);
     if (!w->shared)

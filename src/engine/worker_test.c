@@ -1,5 +1,5 @@
-/* The real worker, and a master played by the test, which speaks while a task is done, too. One thread, and a
- * clock that stands still but where a task moves it. */
+/* The real worker, with the test as its master, which also sends messages during a task. One thread, and a
+ * clock that only tasks advance. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,12 +15,12 @@
 
 enum { MANY = 64 };
 
-/* What a worker said, in order. */
+/* A message of the worker. */
 typedef struct word {
     kl_message_type type;
     bool more;             /* RESULTS */
     uint64_t segments;     /* RESULTS */
-    double task_s;         /* RESULTS: of all its tasks */
+    double task_s;         /* RESULTS: time of all tasks */
     double cpu_s, delay_s; /* RESULTS */
     bool last;             /* RESULTS: of the last segment */
     kl_part part;          /* RETURN; RESULTS: tasks of the last segment */
@@ -30,20 +30,20 @@ typedef struct word {
 
 typedef struct scene {
     double now_s, busy_s;
-    double transport_s; /* so much passes whenever the worker's transport is used */
+    double transport_s; /* seconds that each use of the transport takes */
     kl_inproc *hub;
     kl_transport *master, *end;
     kl_peer peer;
     kl_worker_options options;
     kl_worker *worker;
     kl_buffer out;
-    bool free;             /* others may use the worker */
-    uint64_t memory_most;  /* as the worker is told when it is welcomed */
-    uint64_t memory;       /* of the worker's process */
-    double cpu_s, delay_s; /* of the worker's thread */
+    bool free;             /* other threads may use the worker */
+    uint64_t memory_most;  /* limit in WELCOME */
+    uint64_t memory;       /* memory of the worker's process */
+    double cpu_s, delay_s; /* times of the worker's thread */
     uint32_t started;
     uint64_t worked, shared, index; /* shared: as the last task saw it */
-    uint64_t during_task;           /* in which something happens */
+    uint64_t during_task;           /* task in which something happens */
     void (*during)(struct scene *s);
     uint64_t keep; /* for a recall */
     word words[MANY];
@@ -163,7 +163,7 @@ static void read_word(const kl_message *m, word *w) {
         kl_wire_get_text(m->data, m->size, w->text, sizeof w->text);
 }
 
-/* All that has come, into s->words. */
+/* Read all messages into s->words. */
 static void hear(scene *s) {
     kl_event event;
     s->heard = 0;
@@ -281,7 +281,7 @@ static void recall_now(scene *s) {
     attend(s);
 }
 
-/* What was done, what came back, and the rest: each task once. */
+/* Each task was done, returned or kept exactly once. */
 static void check_parts(const scene *s, uint64_t at_least_done) {
     uint64_t done = 0, back = TASKS;
     bool ended = false, asked = false;
@@ -492,7 +492,7 @@ static void a_heartbeat_tells_the_usual_share_of_cpu_time(void **state) {
 
 /* --- what its driver knows of its process --- */
 
-/* 100 ms, in which the thread had its core for 60. */
+/* The task takes 100 ms, in which the thread has its core for 60 ms. */
 static void share_the_core(scene *s) {
     s->now_s += 0.1;
     s->cpu_s += 0.06;
@@ -541,7 +541,7 @@ static void a_worker_with_too_much_memory_tells_and_is_replaced(void **state) {
     assert_int_equal(turn(&s, NULL), KILTER_ENDED);
     hear(&s);
     assert_int_equal(find(&s, KL_HEARTBEAT)->heartbeat.memory, 1050);
-    assert_non_null(strstr(find(&s, KL_RENEW)->text, "of memory, and may take"));
+    assert_non_null(strstr(find(&s, KL_RENEW)->text, "of memory; the limit is"));
     assert_string_equal(kl_worker_renewal(s.worker), find(&s, KL_RENEW)->text);
     close_scene(&s);
 }
@@ -580,7 +580,7 @@ static void chunks_of_one_task_cost_one_message_each(void **state) {
 
 /* --- how long tasks take --- */
 
-/* Each look for messages takes a quarter of a second; the master hears of so much time in tasks. */
+/* Each look for messages takes a quarter of a second, which the worker reports as time in tasks. */
 static double work_off(scene *s) {
     double task_s = 0;
     do {
@@ -661,7 +661,7 @@ static void shared_data_wait_for_the_tasks_before_them(void **state) {
 
 static void other_shared_data_than_meant_are_refused_by_name(void **state) {
     (void)state;
-    const char *const says[] = {"are not what was sent", "was given tasks for"};
+    const char *const says[] = {"are damaged", "its tasks are for shared data"};
     for (int i = 0; i < 2; i++) {
         scene s;
         kl_inproc_stepped timing;

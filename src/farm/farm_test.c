@@ -739,7 +739,7 @@ static int join_as_another_program(void *arg) {
     options.name = "another";
     if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_ERR_PEER)
         return 1;
-    return strstr(error.text, "runs another, this is farm_test") ? 0 : 2;
+    return strstr(error.text, "runs another, the master farm_test") ? 0 : 2;
 }
 
 /* Its results would be taken for results of this program's tasks. */

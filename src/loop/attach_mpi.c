@@ -1,4 +1,4 @@
-/* The arrays of a loop. */
+/* Attach arrays to a loop. */
 #include <stdlib.h>
 
 #include "loop/loop_mpi.h"
@@ -13,7 +13,7 @@ static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t ha
     else if (l->options.inner > 0 && (bytes % l->options.inner != 0 || halo > 1))
         wrong = "in a loop of kind KILTER_DOACROSS bytes must be a multiple of inner, and ghost at most 1";
     else if (!base)
-        wrong = "NULL is no place for its address";
+        wrong = "the pointer for its address is NULL";
     return wrong ? kl_fail(error, KILTER_ERR_RANGE, "attaching array %zu to loop '%s': %s",
                            l->rank.layout.array_count, l->group.name, wrong)
                  : KILTER_OK;
@@ -77,7 +77,7 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t halo, void **
     return KILTER_OK;
 }
 
-/* An argument that all ranks refuse alike leaves the loop as it was; other failures end it. */
+/* An argument that all ranks refuse does not change the loop; other failures end it. */
 kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t halo, void **base,
                                 kilter_error *error) {
     if (l->phase == KL_BROKEN)

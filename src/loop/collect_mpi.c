@@ -1,4 +1,4 @@
-/* Own ranges, sums and gathering, between two sweeps. */
+/* Own ranges, sums and gathering between two sweeps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,9 +34,9 @@ static kilter_status check(kilter_loop *l, const char *call, const kl_array *arr
     if (l->phase == KL_WITHIN)
         wrong = "a sweep is under way; end it first";
     else if (!array)
-        wrong = "that is not the base of an attached array";
+        wrong = "the argument is not the base of an attached array";
     else if (!to)
-        wrong = "NULL is no place for the result";
+        wrong = "the pointer for the result is NULL";
     return wrong ? kl_loop_misused(l, call, wrong) : KILTER_OK;
 }
 
@@ -100,7 +100,7 @@ static kilter_status send_own(kilter_loop *l, const kl_array *array, int root, k
     if (status == KILTER_OK)
         status = kl_requests_await(g, requests, error);
     if (status == KILTER_OK)
-        kl_ranges_free(&own); /* else MPI may still read it */
+        kl_ranges_free(&own); /* after a failure MPI may still read it */
     return status;
 }
 
@@ -128,7 +128,7 @@ static kilter_status receive_from(kilter_loop *l, size_t row_bytes, int rank, ui
     if (status == KILTER_OK)
         status = kl_requests_await(&l->group, requests, error);
     if (status == KILTER_OK)
-        free(ranges); /* else MPI may still write into it */
+        free(ranges); /* after a failure MPI may still write into it */
     return status;
 }
 
@@ -152,7 +152,7 @@ kilter_status kilter_loop_gather(kilter_loop *l, const void *base, int root, voi
     if (l->phase == KL_BROKEN)
         return kl_loop_failed(l, l->failure.status, error);
     const kl_array *array = array_at(l, base);
-    const void *to = l->group.rank == root ? whole : l; /* elsewhere not looked at */
+    const void *to = l->group.rank == root ? whole : l; /* other ranks do not use it */
     kilter_status status = check(l, "kilter_loop_gather()", array, to);
     if (status == KILTER_OK && (root < 0 || root >= (int)l->group.ranks))
         status = kl_fail(&l->failure, KILTER_ERR_USAGE,

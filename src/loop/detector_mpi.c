@@ -1,13 +1,10 @@
 /* Each rank has a connection, its line, to rank 0, which tells all ranks when one is cut.
- *
- *     a rank that dies        says nothing, the system cuts its line
- *     one that gives up       says why, and cuts it
- *     one that has closed     says that, and cuts it
- *     rank 0, of the others   says whose it was and why, and cuts all
- *
- * Rank 0 may compute for long while others wait for a dead rank. So a thread of its own does this, which
- * sleeps until a line is cut and makes no calls of MPI. The others look at their lines while they are in
- * calls. */
+ *     a rank that dies        the system cuts its line
+ *     a rank that gives up    says why, and cuts its line
+ *     a rank that has closed  says so, and cuts its line
+ *     rank 0                  tells the others which rank it was and why, and cuts all lines
+ * Rank 0 may compute for long while others wait for a dead rank. So a thread watches the lines: it sleeps
+ * until a line is cut, and makes no calls of MPI. Other ranks look at their lines during calls. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,20 +17,20 @@
 
 #include "loop/detector_mpi.h"
 
-static const double LOST_AFTER_S = 10; /* of silence of a host */
-static const double PAUSE_S =
-    0.001;                      /* after each poll: a stranger who keeps the port busy keeps no core busy */
-static const double NEWS_S = 2; /* after an error of MPI's, that a rank is dead */
+static const double LOST_AFTER_S = 10; /* seconds after which a silent host counts as lost */
+static const double PAUSE_S = 0.001;   /* seconds of sleep after each poll, so that a stranger who keeps the
+                                          port busy does not keep a core busy */
+static const double NEWS_S = 2;        /* seconds to wait, after an error of MPI, for the report of a death */
 
-_Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES, "last words are said in one piece");
+_Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES, "a last message is sent in one piece");
 
-struct kl_watch {       /* rank 0's */
-    kl_liveness *lines; /* the thread's */
+struct kl_watch {       /* at rank 0 */
+    kl_liveness *lines; /* only the thread uses them */
     uint32_t ranks;
     pthread_t thread;
     int over;           /* an eventfd: readable when the watch is to end */
     atomic_bool closed; /* a rank has closed the loop */
-    atomic_bool told;   /* all others have been told the words, and there are no lines any more */
+    atomic_bool told;   /* the words were sent to all other ranks, and the lines are closed */
     kl_last_words words;
 };
 
@@ -46,7 +43,7 @@ static void tell(kl_liveness **lines, size_t others, const kl_last_words *words)
     *lines = NULL;
 }
 
-/* Return the last words on the line of `rank`, which has been cut. */
+/* Return the last message on the line of `rank`, which has been cut. */
 static kl_last_words words_of(const kl_liveness *lines, int rank) {
     kl_last_words words;
     if (!kl_liveness_heard(lines, &words, sizeof words))
@@ -81,7 +78,7 @@ static void *watch(void *self) {
 
 /* --- its beginning and end --- */
 
-/* NULL: then nobody can connect. */
+/* Open rank 0's lines. NULL: no rank can connect. */
 static struct kl_watch *new_watch(kl_liveness *lines, uint32_t ranks) {
     struct kl_watch *w = calloc(1, sizeof *w);
     int over = eventfd(0, EFD_CLOEXEC);
@@ -96,7 +93,7 @@ static struct kl_watch *new_watch(kl_liveness *lines, uint32_t ranks) {
     return NULL;
 }
 
-/* Gives the lines that are left; NULL: all have been told already. */
+/* End the watch and return its lines; NULL: all ranks were told already. */
 static kl_liveness *end_watch(struct kl_watch *w) {
     kl_liveness *lines;
     eventfd_write(w->over, 1);
@@ -129,7 +126,8 @@ void kl_detector_close(kl_detector *d) {
 
 /* --- looking --- */
 
-/* true: d->words are why the loop ends, and there are no lines any more. *closed: somebody has closed it. */
+/* Return whether the loop ends: d->words say why, and the lines are closed. *closed: a rank has closed the
+ * loop. */
 static bool has_ended(kl_detector *d, bool *closed) {
     size_t which;
     *closed = false;
@@ -152,17 +150,19 @@ static bool has_ended(kl_detector *d, bool *closed) {
 }
 
 static kilter_status say_dead(const kl_detector *d, kilter_error *error) {
-    static const char advice[] = "end the program with exit() or MPI_Abort(), as MPI_Finalize() would wait "
-                                 "for the dead, and start it again";
+    static const char advice[] = "end the program with exit() or MPI_Abort(), because MPI_Finalize() would "
+                                 "wait for the dead rank; then start it again";
     if (d->words.text[0])
-        return kl_fail(error, KILTER_ERR_PEER, "loop '%s' ends on all ranks, as rank %d has given it up: %s",
-                       d->group->name, d->words.rank, d->words.text);
-    return kl_fail(error, KILTER_ERR_PEER,
-                   "loop '%s' ends on all ranks, as rank %d is dead, or has ended without closing it; %s",
-                   d->group->name, d->words.rank, advice);
+        return kl_fail(error, KILTER_ERR_PEER,
+                       "loop '%s' ends on all ranks, because rank %d has given it up: %s", d->group->name,
+                       d->words.rank, d->words.text);
+    return kl_fail(
+        error, KILTER_ERR_PEER,
+        "loop '%s' ends on all ranks, because rank %d is dead, or has ended without closing it; %s",
+        d->group->name, d->words.rank, advice);
 }
 
-/* While lines are made, and when some were closed as they should be, only time tells of a death. */
+/* While lines are opened, and after some were closed normally, only silence shows a death. */
 kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error) {
     bool closed;
     if (has_ended(d, &closed))
@@ -177,7 +177,7 @@ kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error
                          d->group->name, d->patience_s);
 }
 
-/* Some MPIs fail when a rank has died, before its line is seen to be cut. */
+/* Some MPIs fail after a rank has died, before its line is seen to be cut. */
 void kl_detector_ask(kl_detector *d, kilter_error *failure) {
     double now_s = kl_monotonic_s(), until_s = now_s + NEWS_S;
     for (; kl_detector_works(d) && failure->status == KILTER_ERR_MPI && now_s < until_s;
@@ -245,7 +245,7 @@ static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *err
         fprintf(stderr,
                 "loop '%s': %.0f ranks have no connection to rank 0: their death will not be noticed\n",
                 d->group->name, without);
-    if (status == KILTER_OK && without == 0) /* else a death may not be noticed */
+    if (status == KILTER_OK && without == 0) /* otherwise a death may not be noticed */
         d->until_s = 0;
     return status;
 }

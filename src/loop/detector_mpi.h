@@ -18,7 +18,7 @@ typedef struct kl_detector {
     uint8_t *invitations;   /* invitations to connect; NULL once the loop is open */
     double patience_s;      /* seconds that others may be silent while the loop is opened or closed */
     double until_s;         /* when patience ends; 0: never, because the lines report deaths */
-    kl_last_words words;    /* last words received */
+    kl_last_words words;    /* last message received */
 } kl_detector;
 
 bool kl_detector_init(kl_detector *detector, kl_group *group); /* false: no memory */

@@ -1,5 +1,4 @@
-/* Requests, and what a rank does until they are complete: it looks at them, rests, and looks whether all
- * ranks live. */
+/* Requests. Until they are complete, a rank looks at them, rests, and checks that all ranks live. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 
 enum {
     PIECE_BYTES = 1 << 30, /* MPI counts in int */
-    EAGER_BYTES = 1 << 12, /* MPI may do with larger messages what takes both sides */
+    EAGER_BYTES = 1 << 12, /* larger messages may need both ranks to be in MPI */
 };
 
 static const double REST_MOST_S = 0.005, LOOK_S = 0.005;
@@ -17,7 +16,7 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    for (char *at = text; (at = strchr(at, '\n')); *at = ' ') /* MPICH's has several lines */
+    for (char *at = text; (at = strchr(at, '\n')); *at = ' ') /* MPICH's text has several lines */
         ;
     return kl_fail(error, KILTER_ERR_MPI, "%s: MPI says: %.300s; start the program again", doing, text);
 }
@@ -25,7 +24,7 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
 /* --- requests --- */
 
 static bool reserve(kl_requests *r) {
-    if (r->count + 2 <= r->capacity) /* kl_mpi_look() needs one more */
+    if (r->count + 2 <= r->capacity) /* kl_mpi_look() needs room for one more */
         return true;
     size_t capacity = 2 * r->count + 8;
     MPI_Request *requests = realloc(r->requests, capacity * sizeof(MPI_Request));
@@ -60,7 +59,7 @@ static void put(kl_requests *r, MPI_Request request) {
     r->open++;
 }
 
-/* Receives stand before sends, even when they are posted later. */
+/* Insert a request: receives come before sends, even if they are posted later. */
 static void put_receive(kl_requests *r, MPI_Request request) {
     put(r, request);
     r->requests[r->count - 1] = r->requests[r->receives];
@@ -69,7 +68,7 @@ static void put_receive(kl_requests *r, MPI_Request request) {
 
 kilter_status kl_requests_join(kl_requests *r, int code, MPI_Request request, kilter_error *error) {
     if (code != MPI_SUCCESS)
-        return kl_mpi_failed(code, "asking all ranks of a loop", error);
+        return kl_mpi_failed(code, "gathering reports of a loop", error);
     begin_anew(r);
     if (!reserve(r))
         return no_memory(error);
@@ -102,7 +101,7 @@ static kilter_status post(kl_group *g, kl_requests *r, const kl_mail *mail, bool
 
 kilter_status kl_receive(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *error) {
     kilter_status status = post(g, r, &mail, false, error);
-    if (status == KILTER_OK && mail.bytes >= EAGER_BYTES) /* its sender may wait for that */
+    if (status == KILTER_OK && mail.bytes >= EAGER_BYTES) /* the sender may wait for this receive */
         kl_bells_ring(g->wait.bells, (uint32_t)mail.peer);
     return status;
 }
@@ -116,8 +115,8 @@ kilter_status kl_send(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *e
 
 #ifdef MPICH
 
-/* MPICH gives the failure of one of several requests to the handlers of MPI_COMM_SELF or MPI_COMM_WORLD.
- * These are the program's, and would end the rank. */
+/* MPICH passes the failure of one of several requests to the error handlers of MPI_COMM_SELF or
+ * MPI_COMM_WORLD. These belong to the program and would end the rank. */
 typedef struct handlers {
     MPI_Errhandler self, world;
 } handlers;
@@ -156,7 +155,7 @@ static void restore(handlers *kept) {
 
 #endif
 
-/* A large message is over for its sender when the receiver has it. */
+/* The send of a large message completes when the receiver has it. */
 static void ring_senders(kl_group *g, const kl_requests *r, int done) {
     for (int i = 0; i < done && g->wait.bells; i++) {
         int bytes = 0;
@@ -243,8 +242,8 @@ kilter_status kl_group_await(kl_group *g, int code, MPI_Request request, kilter_
     return status;
 }
 
-/* Two ranks exchange one message each, so each can wake the other. Among more ranks MPI may pass messages on,
- * and a rank that sleeps would hold these up. */
+/* Two ranks send each other one message, so each can wake the other. Among more ranks MPI may forward
+ * messages, and a sleeping rank would delay these. */
 enum { PAIR = 2 };
 
 kilter_status kl_group_share(kl_group *g, kl_requests *r, const void *mine, void *all, size_t bytes,
@@ -289,12 +288,12 @@ static kilter_status add_below(kl_group *g, const kl_reduction *how, kl_requests
     for (int i = 0; i < 2 && has_below(g, i) && status == KILTER_OK; i++) {
         int code = MPI_Reduce_local(g->partial[i], g->shared, (int)how->count, how->type, how->op);
         if (code != MPI_SUCCESS)
-            status = kl_mpi_failed(code, "adding up what the ranks of a loop say", error);
+            status = kl_mpi_failed(code, "reducing values of a loop", error);
     }
     return status;
 }
 
-/* Send the partial result up, and wait for the whole one. */
+/* Send the partial result up the tree, and wait for the total. */
 static kilter_status ask_above(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *error) {
     mail.peer = (g->rank - 1) / 2;
     kilter_status status = kl_send(g, r, mail, error);

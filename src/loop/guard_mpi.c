@@ -1,7 +1,6 @@
-/* In checking mode a fault that touches a row of another rank is named, and then goes its way.
- *
- * A signal handler has no argument, and a process has one SIGSEGV: so the loops it looks at hang from a list
- * that hangs from no handle. The handler calls only what a signal handler may call. */
+/* In checking mode, report a memory fault at a row of another rank, and then let the fault happen.
+ * A signal handler has no argument, and a process has one handler for SIGSEGV, so the guarded loops are in a
+ * global list. The handler calls only async-signal-safe functions. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -55,7 +54,7 @@ static int owner_of(const kilter_loop *l, uint64_t row) {
 static void say_where(const kilter_loop *l, uint64_t row, text *t) {
     const kl_gone *gone = when_gone(l, row);
     if (row >= l->options.iterations) {
-        add(t, ", which is behind the last one");
+        add(t, ", which does not exist");
         return;
     }
     if (!l->rank.kind->anywhere) {
@@ -72,7 +71,7 @@ static void say_where(const kilter_loop *l, uint64_t row, text *t) {
         add_number(t, gone->sweep);
         add(t, l->rank.kind->anywhere ? "" : ")");
     } else if (l->rank.layout.gone_count <= KL_GONE) {
-        add(t, l->rank.kind->anywhere ? ", which never was here" : " (it never was here)");
+        add(t, l->rank.kind->anywhere ? ", which was never on this rank" : " (it was never on this rank)");
     }
 }
 
@@ -102,7 +101,7 @@ static void look(const uint8_t *address) {
 
 /* --- the handler --- */
 
-/* Where there was no handler the instruction faults again, as if this one had not been there. */
+/* Restore the previous handler. If there was none, the instruction faults again and ends the process. */
 static void on_fault(int number, siginfo_t *info, void *context) {
     look(info->si_addr);
     if (before.sa_flags & SA_SIGINFO) {
@@ -111,7 +110,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
         before.sa_handler(number);
     } else {
         sigaction(number, &before, NULL);
-        if (info->si_code <= 0) /* sent by somebody */
+        if (info->si_code <= 0) /* a process sent the signal */
             raise(number);
     }
 }
@@ -137,7 +136,7 @@ void kl_guard(kilter_loop *l) {
     pthread_mutex_unlock(&guarding);
 }
 
-/* Keep a handler that the program has set meanwhile. */
+/* Keep a handler that the program has set in the meantime. */
 void kl_unguard(kilter_loop *l) {
     struct sigaction now;
     pthread_mutex_lock(&guarding);

@@ -1,4 +1,4 @@
-/* Loops on the ranks of MPI_COMM_WORLD against the sequential program, bit by bit. Started by mpirun.
+/* Compare loops on the ranks of MPI_COMM_WORLD with the sequential program, bit by bit. Started by mpirun.
  *
  *   loop_mpi_test moves      rows move at every opportunity, to places out of seeds
  *                 few        the same, with few iterations and arrays of several types
@@ -23,7 +23,7 @@ typedef struct shape {
     uint64_t n, width, ghost; /* width: doubles in a row */
 } shape;
 
-/* Row i from the rows around it: not what is far from it, and in an order that rounding shows. */
+/* Compute row i from the rows around it, in an order that shows in the rounding. */
 static void stencil(const shape *s, const double *from, double *to, uint64_t i) {
     for (uint64_t j = 0; j < s->width; j++) {
         double sum = 0;
@@ -49,7 +49,7 @@ static double *sequential(const shape *s, int executions) {
 }
 
 typedef struct arrays {
-    double *u[2], *done; /* done: how often each iteration was */
+    double *u[2], *done; /* done: how often each iteration was done */
 } arrays;
 
 static void attach(kilter_loop *loop, const shape *s, arrays *a) {
@@ -76,7 +76,7 @@ static void execute(kilter_loop *loop, const shape *s, const arrays *a, int e,
     CHECK_OK(kilter_loop_end(loop, error));
 }
 
-/* Own ranges of all ranks are all iterations, once. */
+/* Check that the own ranges of all ranks are all iterations, once. */
 static void check_mine(kilter_loop *loop, uint64_t n) {
     uint64_t mine = 0, all;
     kilter_range own;
@@ -207,7 +207,7 @@ enum { ODD = 5 /* bytes */ };
 typedef struct mixed {
     float *f[2];
     uint8_t *odd;
-    uint32_t *wide; /* a row is two pages and a bit */
+    uint32_t *wide; /* a row is a little more than two pages */
 } mixed;
 
 enum { WIDE = 2 * 4096 / 4 + 3 };
@@ -291,7 +291,7 @@ static void test_few(void) {
 
 /* --- told by measurement --- */
 
-/* What part of row i takes. */
+/* Return the seconds of a part of row i. */
 static void be_slow(uint64_t i, double part) {
     (void)i;
     kl_spend_s(part * (rank == 0 ? 60e-6 : 20e-6));
@@ -330,7 +330,7 @@ static void be_late(uint64_t i, double part) {
     kl_spend_s(part * (rank == 0 ? 10e-3 : 0.1e-3));
 }
 
-/* A short sweep says nothing of the next ones. */
+/* A short sweep does not show how long the next sweeps take. */
 static void run_after_short_one(bool scattered) {
     enum { LONG = 5 };
     shape s = {200, 10, 0};
@@ -406,18 +406,18 @@ static const struct {
     [END_TOO_SOON] = {false, true, "are left"},
     [NEXT_OF_PIPELINE] = {true, true, "kilter_loop_next_block()"},
     [NEXT_BLOCK_OF_DOALL] = {false, true, "call kilter_loop_next()"},
-    [NEXT_INTO_NULL] = {false, true, "NULL is no place"},
-    [NEXT_BLOCK_INTO_NULL] = {true, true, "NULL is no place"},
+    [NEXT_INTO_NULL] = {false, true, "is NULL"},
+    [NEXT_BLOCK_INTO_NULL] = {true, true, "is NULL"},
     [END_WITHOUT_BEGIN] = {false, false, "kilter_loop_begin() first"},
     [ARRAY_WITHIN] = {false, true, "has begun"},
     [MINE_WITHIN] = {false, true, "kilter_loop_mine()"},
     [SUM_WITHIN] = {false, true, "is under way"},
     [SUM_OF_OTHERS] = {false, false, "not the base"},
-    [SUM_INTO_NULL] = {false, false, "NULL is no place"},
+    [SUM_INTO_NULL] = {false, false, "is NULL"},
     [GATHER_WITHIN] = {false, true, "is under way"},
     [GATHER_OF_OTHERS] = {false, false, "not the base"},
     [GATHER_TO_NOBODY] = {false, false, "there is no rank"},
-    [GATHER_INTO_NULL] = {false, false, "NULL is no place"},
+    [GATHER_INTO_NULL] = {false, false, "is NULL"},
     [CLOSE_WITHIN] = {false, true, "closing loop 'mine': a sweep is under way"},
 };
 
@@ -467,7 +467,7 @@ static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, void *base, 
     return kilter_loop_end(loop, error);
 }
 
-/* All ranks do it; and then the last one alone, and the others hear of it. */
+/* First all ranks make the wrong call, then only the last rank, and the others are told. */
 static void use_wrongly(wrong_use use) {
     for (int alone = 0; alone < 1 + (ranks > 1 && use != ARRAY_WITHIN); alone++) {
         kilter_loop *loop;
@@ -508,7 +508,7 @@ static void use_wrongly(wrong_use use) {
     }
 }
 
-/* More iterations than there can be rows for. */
+/* Open a loop with more iterations than rows can exist. */
 static void use_huge(void) {
     kilter_loop *loop;
     kilter_error error = {KILTER_OK, ""};
@@ -602,7 +602,7 @@ static void refuse_arrays(kilter_loop *loop) {
     void *base;
     expect(kilter_loop_array(loop, 0, 0, &base, &error), KILTER_ERR_RANGE, &error, "1 byte");
     expect(kilter_loop_array(loop, (size_t)1 << 50, 0, &base, &error), KILTER_ERR_RANGE, &error, "2^47");
-    expect(kilter_loop_array(loop, 8, 0, NULL, &error), KILTER_ERR_RANGE, &error, "NULL is no place");
+    expect(kilter_loop_array(loop, 8, 0, NULL, &error), KILTER_ERR_RANGE, &error, "is NULL");
     if (ranks == 1)
         return;
     expect(kilter_loop_array(loop, 8 + 8 * (rank == 1), 0, &base, &error), KILTER_ERR_RANGE, &error,
@@ -628,7 +628,7 @@ static void refuse_calls(void) {
     expect(kilter_loop_array(loop, 8, 0, &base, &error), KILTER_ERR_USAGE, &error, "has begun");
     MPI_Barrier(MPI_COMM_WORLD);
     expect(kilter_loop_sum(loop, base, &sum, &error), KILTER_ERR_USAGE, &error, "16 bytes, not 8");
-    MPI_Barrier(MPI_COMM_WORLD); /* one that fails alone ends it for others */
+    MPI_Barrier(MPI_COMM_WORLD); /* a rank that fails alone ends the loop for the others */
     kilter_loop_close(loop, NULL);
 }
 
@@ -665,7 +665,7 @@ static void be_short_of_memory(bool scattered) {
     attach(loop, &s, &a);
     force_moves(loop, 5);
     int executions = 0;
-    do { /* who has all rows is never short of memory */
+    do { /* a rank with all rows always has enough memory */
         execute(loop, &s, &a, executions++, NULL);
     } while (rows_of_rank_1(loop) > s.n / 2);
     struct rlimit limit;
@@ -674,7 +674,7 @@ static void be_short_of_memory(bool scattered) {
         setrlimit(RLIMIT_DATA, &limit);
     }
     int first = executions;
-    do { /* what is asked of rank 1 depends on how often there was time to ask */
+    do { /* the plan for rank 1 depends on how many rounds there were */
         execute(loop, &s, &a, executions++, NULL);
         kilter_loop_summary_get(loop, &summary);
     } while (executions < first + 3 || (executions < 200 && !strstr(summary.decision, "no memory")));
@@ -736,7 +736,7 @@ static void be_short_in_pipeline(void) {
     free(whole);
 }
 
-/* A rank has no memory for the rows of deep halos: then no rank has any. */
+/* If a rank has no memory for deep halos, no rank uses them. */
 static void be_short_of_room(void) {
     shape s = {64, 1 << 14, 1}; /* rows of 128 KiB: 31 of them are 4 MiB */
     kilter_loop *loop;

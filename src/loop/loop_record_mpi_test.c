@@ -66,7 +66,7 @@ static kilter_status execute(kilter_loop *loop, double iteration_s, kilter_error
 static kilter_loop *open_loop(kilter_loop_options options) {
     kilter_loop *loop;
     void *base;
-    options.record = rank == 0 ? file : NULL; /* its word alone counts */
+    options.record = rank == 0 ? file : NULL; /* only rank 0's option counts */
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, error));
     CHECK_OK(kilter_loop_array(loop, 512, options.scattered ? 0 : 1, &base, error));
     CHECK_OK(kilter_loop_array(loop, 64 * 8, 0, &base, error));
@@ -106,8 +106,8 @@ static void check_rounds(const kl_report_loop *loop, uint64_t n) {
     }
 }
 
-/* A decision for each move, a round that it was decided in, and what came of it, unless there was no round
- * after it. */
+/* Check that each move has a decision, the round of the decision, and an outcome, unless no round came after
+ * it. */
 static void check_moves(const kl_report *report) {
     const kl_report_loop *loop = report->loop;
     size_t at = 0;
@@ -143,7 +143,7 @@ static void check_record(const kilter_loop_summary *summary, const kilter_loop_o
     CHECK(loop->round_count <= loop->rounds && (loop->rounds > 0) == (loop->round_count > 0));
     check_rounds(loop, o->iterations);
     check_moves(report);
-    if (o->scattered) /* decided in the last moment: not carried out */
+    if (o->scattered) /* decided too late to be carried out */
         CHECK(loop->move_count >= loop->moves);
     else
         CHECK(loop->move_count == loop->moves);
@@ -153,7 +153,7 @@ static void check_record(const kilter_loop_summary *summary, const kilter_loop_o
 }
 
 static void record_a_loop(kilter_loop_options o, const char *kind, int most) {
-    int executions = ranks > 1 ? most : 3; /* alone there is nothing to wait for */
+    int executions = ranks > 1 ? most : 3; /* one rank makes no rounds */
     make_place();
     kilter_loop *loop = open_loop(o);
     for (int e = 0; e < executions; e++)
@@ -200,7 +200,7 @@ static void expect_refusal(const char *record, const char *word) {
     CHECK(strstr(error.text, "'mine'"));
 }
 
-/* The record's file is removed while the loop goes on: that is told at the end, where it was to be written.
+/* The record's file is removed while the loop runs, which is reported at the end, when it is to be written.
  */
 static void break_off(void) {
     kilter_error error = {KILTER_OK, ""};
@@ -252,7 +252,7 @@ static void test_refused(void) {
 
 /* --- memory --- */
 
-/* Rows only ever go to rank 1, which has room for one. What came of the last move may not be known yet. */
+/* Rows only go to rank 1, which has memory for one row. The outcome of the last move may be unknown. */
 static void check_refusals(void) {
     kl_report *report = read_record();
     uint64_t refused = 0;
@@ -307,7 +307,7 @@ static void test_memory(void) {
 
 /* --- death --- */
 
-/* Until what rank 0 has written so far tells of a round. */
+/* Wait until the record has a round. */
 static void await_a_round(void) {
     for (bool there = false; !there;) {
         kl_report *report = NULL;
@@ -348,7 +348,7 @@ static void test_death(int who) {
         kilter_loop_summary_get(loop, &summary);
     }
     if (rank == (who == 0 ? 1 : 0))
-        check_dead(who); /* before the loop is closed: the program need not */
+        check_dead(who); /* before the loop is closed, which is not necessary */
     printf("rank %d says: %s\n", rank, error.text);
     fflush(stdout);
     _exit(status == KILTER_ERR_PEER ? 0 : 1);

@@ -1,4 +1,4 @@
-/* Messages between the ranks, measured once, before the first sweep. */
+/* Measure messages between the ranks once, before the first sweep. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -66,7 +66,7 @@ static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kil
     if (status != KILTER_OK)
         return status; /* MPI may still write into the data */
     free(data);
-    /* Measuring it costs more than a short loop could ever gain. */
+    /* Measuring the quantum costs more than a short loop could gain. */
     *messages = (kl_messages){s[0],
                               {s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES},
                               (g->clock.simulated ? kl_quantum_s() : GUESSED_QUANTUM_S)};

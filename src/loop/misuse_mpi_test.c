@@ -1,5 +1,5 @@
-/* What must not be done with loops, and what must not happen to them, on the ranks of MPI_COMM_WORLD: each
- * rank says it by name, and none hangs. Started by mpirun, or by death_test.sh.
+/* Wrong uses and failures of loops on the ranks of MPI_COMM_WORLD: each rank reports them by name, and none
+ * hangs. Started by mpirun, or by death_test.sh.
  *
  *   misuse_mpi_test steps                collective calls out of step
  *                   waits                ranks that wait for others tell it, and no word is lost
@@ -80,7 +80,7 @@ static kilter_status make_call(run *r, const struct kind *kind, char call) {
         return kilter_loop_open(MPI_COMM_WORLD, &kind->options, &r->loop, &r->error);
     case 'a':
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), kind->ghost, (void **)&r->rows, &r->error);
-    case 'A': /* with so many bytes that the pipeline takes it, too */
+    case 'A': /* with a number of bytes that the pipeline accepts, too */
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), 0, (void **)&r->other, &r->error);
     case 'b':
         return execute_some(r, kind);
@@ -143,8 +143,9 @@ static void test_steps(void) {
 
 /* --- what is told of calls --- */
 
-static int told, heard;             /* words, by this rank */
-static _Atomic uint64_t *last_told; /* the number of the last, for other ranks to see; NULL: they do not */
+static int told, heard; /* words told and heard by this rank */
+static _Atomic uint64_t
+    *last_told; /* number of the last word told, visible to other ranks; NULL: not visible */
 
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request *request) {
@@ -161,7 +162,7 @@ int MPI_Recv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Co
     return PMPI_Recv(data, count, type, from, tag, comm, status);
 }
 
-enum { LONG_S = 60 }; /* for a word; none comes if it takes longer */
+enum { LONG_S = 60 }; /* most seconds to wait for a word */
 
 static void await_word(const _Atomic uint64_t *number, uint64_t after) {
     double until_s = kl_monotonic_s() + LONG_S;
@@ -210,7 +211,7 @@ static void test_unclosed(void) {
         free(r.whole);
         return;
     }
-    while (status == KILTER_OK) /* rank 0 may have ended before this rank is through with its calls */
+    while (status == KILTER_OK) /* rank 0 may have ended before this rank has made all its calls */
         status = make_call(&r, &kinds[0], 'b');
     CHECK(status == KILTER_ERR_PEER);
     CHECK(strstr(r.error.text, "rank 0 has given it up: MPI_Finalize(): loop 'loop' is open"));
@@ -220,7 +221,7 @@ static void test_unclosed(void) {
 
 /* --- a range touched after it moved away --- */
 
-/* Whoever reads the row: what it says, and how it ends. */
+/* Let a child process read the row; check its message and how it ends. */
 static int touch(const double *row, char *said, size_t size) {
     int ends[2], status;
     CHECK(pipe(ends) == 0);
@@ -245,7 +246,7 @@ static void leave(int number) {
     _exit(33);
 }
 
-/* Who has each row, from 1, of all ranks. */
+/* Get the owner of each row: rank + 1. */
 static void map_rows(kilter_loop *loop, char all[N]) {
     char mine[N] = "";
     kilter_range own;
@@ -254,7 +255,7 @@ static void map_rows(kilter_loop *loop, char all[N]) {
     MPI_Allreduce(mine, all, N, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/* No memory of this rank: neither its own row nor a ghost of one. */
+/* Is the row neither an own row nor a ghost row of this rank? */
 static bool is_far(const char all[N], int i) {
     int last = i + 1 < N ? i + 1 : i;
     for (int j = i > 0 ? i - 1 : 0; j <= last; j++)
@@ -318,7 +319,7 @@ static void test_touch(void) {
 
 /* --- a rank that dies --- */
 
-/* Where only their silence tells of the dead. It is said once MPI has started, which may take longer. */
+/* Deaths that only silence shows. They are reported after MPI has started, which may take longer. */
 static void be_impatient(void) {
     setenv("KILTER_MPI_START_S", "2", 1);
 }
@@ -353,7 +354,7 @@ static void test_death(const char *name, int when, int who, bool leaves) {
             exit(0);
         if (rank == who && at == when)
             kill(getpid(), SIGKILL);
-        /* at random: until it happens, all but close */
+        /* at a random time: until then, make all calls except close */
         char call = calls[at < 10 || !at_random ? at : 3 + (at - 3) % 7];
         CHECK(call);
         status = make_call(&r, kind, call);
@@ -368,7 +369,8 @@ static void test_death(const char *name, int when, int who, bool leaves) {
 
 /* --- a rank that dies while others open the loop --- */
 
-static int halves_left = -1; /* of what ranks do together until this one dies; below 0: it lives */
+static int halves_left =
+    -1; /* halves of collective operations left until this rank dies; below 0: it lives */
 
 static void pass_half(void) {
     if (halves_left-- == 0)
@@ -415,7 +417,7 @@ static void test_birth(int when, int who) {
     if (status == KILTER_OK) /* with what it had sent before */
         status = make_call(&r, &kinds[0], 'a');
     bool right = strstr(r.error.text, dead) != NULL;
-    if (when < CONNECTED) /* MPICH finds out now and then */
+    if (when < CONNECTED) /* MPICH sometimes notices the death */
         right |= strstr(r.error.text, "silent for") || strstr(r.error.text, "MPI says");
     if (when < ALL_THERE)
         right |= strstr(r.error.text, "not all ranks") != NULL;

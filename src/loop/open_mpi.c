@@ -6,10 +6,10 @@
 #include "loop/loop_mpi.h"
 #include "transport/launch_mpi.h"
 
-static const double MEET_S = 30;      /* all ranks are there when this begins */
-static const double TELL_AFTER_S = 1; /* of waiting */
-static const double SPIN_S = 0.01;    /* a nap after that may last a part of it */
-static const double LATE_S = 10;      /* ranks may be, after which those there say so */
+static const double MEET_S = 30;      /* seconds to wait for ranks that have already begun to open the loop */
+static const double TELL_AFTER_S = 1; /* seconds of waiting before the next rank is told */
+static const double SPIN_S = 0.01;    /* seconds of spinning before naps, which last a part of that */
+static const double LATE_S = 10;      /* seconds after which a missing rank is reported */
 static const double REST_MOST_S = 0.005;
 
 /* --- options --- */
@@ -67,7 +67,7 @@ static void free_loop(kilter_loop *l) {
     free(l);
 }
 
-/* Look for trouble while the rank waits. */
+/* Look for lost ranks and differing calls while the rank waits. */
 static kilter_status look(void *loop, double now_s, kilter_error *error) {
     kilter_loop *l = loop;
     kilter_status status = kl_steps_look(&l->steps, now_s, error);
@@ -116,7 +116,7 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
 
 /* --- a program that ends MPI before its loops --- */
 
-/* MPI_Finalize() deletes what MPI_COMM_SELF has before it does anything else; so does kilter_loop_close(). */
+/* MPI_Finalize() first deletes the attributes of MPI_COMM_SELF; so does kilter_loop_close(). */
 static int on_finalize(MPI_Comm comm, int key, void *loop, void *nothing) {
     kilter_loop *l = loop;
     (void)comm, (void)key, (void)nothing;
@@ -148,7 +148,7 @@ static kilter_status duplicate_one(kl_group *g, MPI_Comm comm, MPI_Comm *copy, k
     return status;
 }
 
-/* In a simulation, which has thousands of ranks and no wrong use to find, one is enough. */
+/* A simulation has thousands of ranks and no wrong calls, so one communicator is enough. */
 static kilter_status duplicate(kl_group *g, MPI_Comm comm, kilter_error *error) {
     kilter_status status = duplicate_one(g, comm, &g->comm, error);
     g->calls = g->comm;
@@ -161,7 +161,7 @@ static void free_communicators(kl_group *g) {
     MPI_Comm_free(&g->comm);
 }
 
-/* Ranks of one host find each other by a token. Without bells, as on several hosts, they nap. */
+/* Ranks of one host find each other by a token. Ranks without bells, as on several hosts, nap. */
 static kilter_status share_bells(kl_group *g, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     uint64_t *token = (uint64_t *)g->shared;
@@ -223,7 +223,7 @@ static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
     return kl_mpi_check_world("opening a loop", error);
 }
 
-/* Nothing tells of a death yet. Wait for late ranks as long as when MPI starts. */
+/* There is no failure detector yet. Wait for late ranks as long as at the start of MPI. */
 static kilter_status await_ranks(MPI_Request *request, double patience_s, kilter_error *error) {
     kl_mpi_wait wait;
     double began_s = kl_monotonic_s(), warn_s = began_s + LATE_S;
@@ -242,7 +242,7 @@ static kilter_status await_ranks(MPI_Request *request, double patience_s, kilter
                         "could say so; start again (KILTER_MPI_START_S sets how long to wait)",
                         patience_s);
         else if (!there && now_s > warn_s) {
-            fprintf(stderr, "opening a loop: not all ranks are there after %g s; waiting on\n", LATE_S);
+            fprintf(stderr, "opening a loop: not all ranks are there after %g s; still waiting\n", LATE_S);
             warn_s = HUGE_VAL;
         }
         if (!there)
@@ -252,7 +252,7 @@ static kilter_status await_ranks(MPI_Request *request, double patience_s, kilter
     return status;
 }
 
-/* The ranks compare these before there is a loop; the least of each counts. */
+/* Values that the ranks compare before there is a loop; the least of each counts. */
 typedef struct muster {
     int given, fits, patient, unchecked;
 } muster;
@@ -261,18 +261,17 @@ enum { MUSTER_INTS = sizeof(muster) / sizeof(int) };
 static kilter_status reject(const muster *all, kilter_error *error) {
     if (!all->given)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "opening a loop: a rank gave NULL as options, or as the place for the loop");
+                       "opening a loop: a rank gave NULL as options, or as the pointer for the loop");
     if (!all->fits)
         return kl_fail(error, KILTER_ERR_MEMORY, "opening a loop: memory ran out on a rank");
     if (!all->patient)
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "opening a loop: KILTER_MPI_START_S of a rank, which says so itself, is not a number of "
-            "seconds");
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "opening a loop: KILTER_MPI_START_S of a rank is not a number of seconds; see that "
+                       "rank's own message");
     return KILTER_OK;
 }
 
-/* The first thing that ranks do together. */
+/* Do the ranks' first collective operation. */
 static kilter_status gather_ranks(MPI_Comm comm, double patience_s, muster *all, kilter_error *error) {
     MPI_Request request;
     muster *shared = malloc(sizeof *shared);
@@ -290,7 +289,7 @@ static kilter_status gather_ranks(MPI_Comm comm, double patience_s, muster *all,
     return reject(all, error);
 }
 
-/* Close a loop whose options all ranks refuse alike: nothing is under way. */
+/* Close a loop whose options all ranks refuse: no messages are on their way. */
 static kilter_status give_back(kilter_loop *l, kilter_error *error) {
     kilter_status status = l->failure.status;
     if (error)

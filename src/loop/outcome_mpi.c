@@ -20,7 +20,7 @@ void kl_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
     summary->decision = k->rounds.decision[0] ? k->rounds.decision
                         : l->group.ranks == 1 ? "nothing moves: there is one rank"
                         : l->options.fixed    ? "nothing moves: the loop is fixed"
-                                              : "nothing was decided yet";
+                                              : "no decision was made yet";
 }
 
 void kl_loop_break(kilter_loop *l) {
@@ -32,7 +32,8 @@ void kl_loop_break(kilter_loop *l) {
     kl_detector_ask(&l->detector, &l->failure);
     kl_detector_give_up(&l->detector, l->failure.text);
     kl_loop_summary_get(l, &summary);
-    kl_loop_record_end(l, &summary, &l->failure, NULL); /* now, as the program may exit without closing */
+    kl_loop_record_end(l, &summary, &l->failure,
+                       NULL); /* now, because the program may exit without closing the loop */
 }
 
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error) {

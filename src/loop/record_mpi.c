@@ -1,7 +1,7 @@
-/* The loop's run record, which rank 0 writes: it has the reports of all ranks, and the decisions are its own,
- * too. Rounds may follow each other within milliseconds, for days: one is written when something is decided
- * in it, and else when time since the beginning has grown by a part, so that their number grows with its
- * logarithm. */
+/* The loop's run record. Rank 0 writes it, because it has the reports of all ranks and makes the same
+ * decisions. Rounds may last milliseconds, and the loop days. So rounds with a decision are written; other
+ * rounds only when the time since the beginning has grown by a fixed part. Their number then grows with the
+ * logarithm of time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "loop/loop_mpi.h"
 #include "trace/trace.h"
 
-static const double RESOLUTION = 0.005; /* of the time since the beginning */
+static const double RESOLUTION = 0.005; /* part by which the time since the beginning must grow */
 
-typedef struct did { /* a rank, since the round written last */
+typedef struct did { /* a rank's share since the last recorded round */
     uint64_t iterations;
     double busy_s, moving_s;
 } did;
@@ -29,10 +29,10 @@ struct kl_loop_record {
     whereabouts *ranks;
     did *did;
     kl_trace_rank_row *ends;
-    double heard_s;             /* the last round */
-    double written_s, stayed_s; /* the last one that was written, and the last decision to stay */
-    kl_verdict verdict;         /* of that one */
-    uint64_t moved_in;          /* the round whose move is not judged yet; 0: none */
+    double heard_s;             /* time of the last round */
+    double written_s, stayed_s; /* times of the last recorded round and of the last decision to stay */
+    kl_verdict verdict;         /* verdict of the last recorded round */
+    uint64_t moved_in;          /* round whose move has no outcome yet; 0: none */
     uint64_t block;
     uint32_t rests;
 };
@@ -103,7 +103,7 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
     return KILTER_OK;
 }
 
-/* As for a farm, the environment has the last word, and "none" means none. */
+/* As for a farm, the environment overrides the options, and "none" means no record. */
 static kilter_status start_if_asked(kilter_loop *l, kilter_error *error) {
     const char *told = getenv("KILTER_RECORD"), *path = told ? told : l->options.record;
     if (!path || strcmp(path, "none") == 0)
@@ -181,7 +181,7 @@ static void write_outcome(const struct kl_loop_record *r, double came_s, double 
                                                        .spent_s = spent_s});
 }
 
-/* Write what the last move has gained so far, as it may never be judged. */
+/* Write what the last move has gained so far, because its outcome may never be known. */
 static void write_open_outcome(const kilter_loop *l) {
     double came_s, spent_s;
     if (l->record->moved_in < l->rank.meter.all.rounds &&
@@ -189,7 +189,7 @@ static void write_open_outcome(const kilter_loop *l) {
         write_outcome(l->record, came_s, spent_s);
 }
 
-/* Do not write the same verdict again, nor each time when two alternate. */
+/* Do not repeat the same verdict, and do not write every change if two verdicts alternate. */
 static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     const kl_judgement *j = &plan->judgement;

@@ -8,10 +8,10 @@
 #include "sys/sys.h"
 
 static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
-/* Short rows that begin a page are read and written up to a tenth slower than those that begin beside it, as
- * malloc() has them. Long ones are not, and share no page that way. */
+/* Access to short rows that begin at a page is up to a tenth slower than with the offset that malloc() has.
+ * Long rows do not have this effect, and without an offset share no page. */
 static const size_t SKEW_BYTES = 64;
-static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* less is not worth the look */
+static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* fewer bytes do not need the check */
 
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error) {
     if (bytes == 0 || n == 0 || n > MOST_BYTES / bytes)
@@ -23,17 +23,16 @@ kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_er
     size_t size = (skew + (size_t)n * bytes + page - 1) / page * page;
     void *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
-        return kl_fail(
-            error, KILTER_ERR_MEMORY,
-            "attaching an array of %llu rows of %zu bytes: there is no address space for all of it: "
-            "%s; see whether RLIMIT_AS (ulimit -v) is smaller than the arrays together",
-            (unsigned long long)n, bytes, strerror(errno));
+        return kl_fail(error, KILTER_ERR_MEMORY,
+                       "attaching an array of %llu rows of %zu bytes: the address space is too small: "
+                       "%s; check that RLIMIT_AS (ulimit -v) is larger than all arrays together",
+                       (unsigned long long)n, bytes, strerror(errno));
     *rows = (kl_rows){
         .base = (uint8_t *)base + skew, .n = n, .bytes = bytes, .page = page, .reserved = size, .skew = skew};
     return KILTER_OK;
 }
 
-/* Offsets in the mapping of the pages that a range touches. */
+/* Return the offsets in the mapping of the pages that a range touches. */
 static kl_span pages_of(const kl_rows *rows, kl_span range) {
     if (range.lo >= range.hi)
         return (kl_span){0, 0};
@@ -57,7 +56,7 @@ kilter_status kl_rows_take(kl_rows *rows, kl_span range, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Where the system refuses to split its list of mappings, pages stay: that costs memory only. */
+/* If the system refuses to split a mapping, pages stay; that only costs memory. */
 static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
     if (lo >= hi)
         return;
@@ -65,7 +64,7 @@ static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
     mprotect(kl_rows_mapping(rows) + lo, hi - lo, PROT_NONE);
 }
 
-/* The kept range whose pages reach beyond `at` and begin first; *pages: its pages. */
+/* Return the first kept range, in order of pages, that reaches beyond `at`; *pages: its pages. */
 static bool next_kept(const kl_rows *rows, const kl_span *kept, size_t count, uint64_t at, kl_span *pages) {
     bool found = false;
     for (size_t k = 0; k < count; k++) {

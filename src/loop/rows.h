@@ -16,8 +16,8 @@ typedef struct kl_rows { /* zeroed: none */
 /* Reserve address space for n rows, without memory. KILTER_ERR_RANGE: more than 2^47 bytes; KILTER_ERR_MEMORY
  */
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error);
-/* Is there memory to write `bytes` of rows? kl_rows_take() only fails at limits of the process, and the
- * system ends a process that touches more memory than there is. */
+/* Is there memory to write `bytes` of rows? kl_rows_take() only fails at limits of the process. The system
+ * ends a process that touches more memory than there is. */
 bool kl_rows_fit(uint64_t bytes);
 /* Get memory for the rows of `range`; new pages are zero. KILTER_ERR_MEMORY: a part may have memory now,
  * which kl_rows_give() frees. */

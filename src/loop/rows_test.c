@@ -1,4 +1,4 @@
-/* Rows against the system's own word of which pages can be touched. */
+/* Compare rows with the system's information on which pages can be touched. */
 #include "loop/rows.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static uint64_t draw(uint64_t *seed, uint64_t below) {
     return (*seed = kl_mix64(*seed)) % below;
 }
 
-/* Any history of ranges of rows smaller and larger than a page, side by side and apart. */
+/* Random sequences of ranges of rows smaller and larger than a page, adjacent and apart. */
 static void test_pages_follow_ranges(void **state) {
     (void)state;
     static const size_t sizes[] = {8, 24, 1000, 4096, 5000, 12288};
@@ -75,7 +75,7 @@ static void test_pages_follow_ranges(void **state) {
     close(ends[1]);
 }
 
-/* What was given back is zero when it comes again. */
+/* Freed rows are zero when they get memory again. */
 static void test_taken_again_is_zero(void **state) {
     (void)state;
     kl_rows rows = {0};
@@ -99,7 +99,7 @@ static size_t resident_pages(const kl_rows *rows) {
     return resident;
 }
 
-/* The system has the memory of rows that have left back, and none of those that were never here. */
+/* The system gets back the memory of rows that left, and rows that were never here take none. */
 static void test_memory_follows_rows(void **state) {
     (void)state;
     enum { ROWS = 64, PAGES = 4 };

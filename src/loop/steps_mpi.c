@@ -1,9 +1,8 @@
-/* Collective calls that are out of step between ranks, found and named.
- *
- * Where ranks meet anyway they compare their calls: what is added up has two words more, which tell whether
- * all are in the same call after as many others. Elsewhere a rank that waits for long tells the next one
- * which calls it has made; one that has made others than that says so. Not all ranks' calls are the same only
- * if those of two that follow each other in the ring differ. In checking mode ranks meet in each call. */
+/* Find collective calls that differ between ranks, and name them.
+ * In calls with a reduction, two more words of it show whether all ranks are in the same call with the same
+ * number. In other calls, a rank that waits for long sends the list of its calls to the next rank, which
+ * reports a difference. If calls differ at all, they differ between two neighbours in the ring. In checking
+ * mode all calls have a reduction. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 
 enum { KEY_BITS = 24, NAME_BYTES = 100 };
 
-static const double APART_S = 0.5; /* between two looks of a rank that does not wait */
+static const double APART_S = 0.5; /* seconds between two looks of a rank that does not wait */
 
 bool kl_loop_checks(void) {
     const char *set = getenv("KILTER_CHECK");
@@ -53,7 +52,8 @@ static kilter_status out_of_step(const kl_steps *s, uint64_t one, int rank, uint
 /* --- where ranks meet --- */
 
 void kl_step(kl_steps *s, kl_call call, uint64_t sweeps, size_t array, int root) {
-    /* For comparing, and for naming: sweep, call, array, root. The lowest 16 bits are left to a rank. */
+    /* Pack a call for comparing and naming: sweep, call, array, root. The lowest 16 bits stay free for a
+     * rank. */
     s->recent[s->number++ % KL_STEPS] = (sweeps & 0xffffff) << 40 | (uint64_t)call << 36 |
                                         (array & 0xff) << 28 | ((uint64_t)root & 0xfff) << 16;
 }
@@ -62,7 +62,7 @@ static uint64_t last_step(const kl_steps *s) {
     return s->recent[(s->number - 1) % KL_STEPS];
 }
 
-/* All ranks know by now that not all are in the same call. */
+/* All ranks know at this point that their calls differ. */
 static kilter_status name_difference(kl_steps *s, kilter_error *error) {
     uint64_t mine = last_step(s) | ((uint64_t)s->group->rank & 0xffff), ends[2] = {mine, ~mine};
     kilter_status status =
@@ -93,7 +93,7 @@ kilter_status kl_steps_meet(kl_steps *s, int64_t *words, kilter_error *error) {
 
 /* --- where they wait --- */
 
-/* In the calls that both still know. */
+/* Compare the calls that both ranks still know. */
 static kilter_status compare(const kl_steps *s, const kl_steps_word *theirs, int rank, kilter_error *error) {
     uint64_t mine = s->number, both = mine < theirs->number ? mine : theirs->number;
     uint64_t longer = mine < theirs->number ? theirs->number : mine;
@@ -139,7 +139,7 @@ static kilter_status tell(kl_steps *s, bool last, kilter_error *error) {
 }
 
 kilter_status kl_steps_look(kl_steps *s, double now_s, kilter_error *error) {
-    if (s->number == 0 || s->group->ranks == 1) /* 0: the loop is being opened */
+    if (s->number == 0 || s->group->ranks == 1) /* number 0: the loop is being opened */
         return KILTER_OK;
     if (now_s - s->looked_s > APART_S)
         s->waits_s = now_s;
@@ -151,7 +151,7 @@ kilter_status kl_steps_look(kl_steps *s, double now_s, kilter_error *error) {
     return status == KILTER_OK && due ? tell(s, false, error) : status;
 }
 
-/* No word may be on its way when the communicator is freed: those of a rank come in the order of sending. */
+/* No word may be on its way when the communicator is freed. A rank's words arrive in the order of sending. */
 kilter_status kl_steps_close(kl_steps *s, kilter_error *error) {
     if (!kl_mpi_ranks_die || s->group->ranks == 1)
         return KILTER_OK;

@@ -1,4 +1,4 @@
-/* Exact sums against those of whole numbers, and against themselves in another order. */
+/* Compare exact sums with sums of integers, and with sums in another order. */
 #include "loop/sum.h"
 
 #include <float.h>
@@ -63,7 +63,7 @@ static void test_known_sums(void **state) {
     assert_true(isnan(sum_of((double[]){NAN, 1}, 2)));
 }
 
-/* Two doubles: what the hardware rounds. */
+/* Compare sums of two doubles with the hardware's rounding. */
 static void test_pairs_are_rounded_as_by_the_hardware(void **state) {
     (void)state;
     uint64_t seed = 1;

@@ -1,8 +1,7 @@
-/* One sweep of a loop, as the program sees it. */
+/* The program's calls in a sweep. */
 #include "loop/loop_mpi.h"
 
-/* Get memory for as many halo rows as the loop may want. Where there is none, the halos of each sweep are
- * brought by themselves. */
+/* Get memory for the most halo rows that the loop may want. Without it, each sweep has its own exchange. */
 static kilter_status get_deep(kilter_loop *l, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     if (layout->halo == 0)
@@ -20,7 +19,7 @@ static kilter_status open_first(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? kl_loop_open_rounds(l, error) : status;
 }
 
-/* Meeting takes time. */
+/* The meeting of ranks took time. */
 static kilter_status meet_and_begin(kilter_loop *l, kilter_error *error) {
     bool first = kl_meter_sweep(&l->rank.meter) == 0, meets = l->group.checks || first;
     kilter_status status = meets ? kl_steps_meet(&l->steps, NULL, error) : KILTER_OK;
@@ -54,7 +53,7 @@ static const char *misuse(const kilter_loop *l, kilter_loop_kind kind, bool has_
                                     : "its kind is KILTER_DOALL: call kilter_loop_next()";
     if (l->phase != KL_WITHIN)
         return "no sweep is under way: call kilter_loop_begin() first";
-    return has_place ? NULL : "NULL is no place for a range";
+    return has_place ? NULL : "the pointer for a range is NULL";
 }
 
 static kilter_status drive_next(kilter_loop *l, kilter_error *error) {
@@ -70,7 +69,7 @@ static kilter_status drive_next(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* Give work, if nothing is wrong with the call. The next kilter_loop_end() returns a failure. */
+/* Give work if the call is correct. The next kilter_loop_end() returns a failure. */
 static bool next(kilter_loop *l, const char *call, const char *wrong, kl_given *given) {
     const kl_action *last = &l->rank.action;
     if (l->phase == KL_BROKEN)

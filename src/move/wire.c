@@ -13,11 +13,11 @@ kl_message_type kl_wire_type(const void *data, size_t size) {
 
 static kl_reader body_of(const void *data, size_t size) {
     kl_reader reader = kl_reader_of(data, size);
-    kl_get_u8(&reader); /* the type, which the caller has looked at */
+    kl_get_u8(&reader); /* the type, which the caller has checked */
     return reader;
 }
 
-/* Zeros, so that what follows is aligned; see wire.h. */
+/* Put zeros so that the next bytes are aligned; see wire.h. */
 enum { SHARED_GAP = 7, CHUNK_GAP = 10, RESULTS_GAP = 13 };
 
 static void put_gap(kl_buffer *out, size_t size) {
@@ -25,7 +25,7 @@ static void put_gap(kl_buffer *out, size_t size) {
     kl_put_bytes(out, zeros, size);
 }
 
-/* The members of the messages, in their order. */
+/* The messages' members in order. */
 /* clang-format off */
 #define HELLO(X)   X(u64, pid) X(label, host) X(label, binding) X(label, program)
 #define HELLO2(X)  X(label, program_version) X(flag, attends)
@@ -55,10 +55,10 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *m) {
         return false;
     *m = (kl_hello){.version = kl_get_u32(r)};
     HELLO(KL_GET_MEMBER)
-    if (m->version == KL_WIRE_VERSION) { /* another one need not say this */
+    if (m->version == KL_WIRE_VERSION) { /* another version may lack the rest */
         HELLO2(KL_GET_MEMBER)
     }
-    /* another version may have more to say: it is refused by its number, not called malformed */
+    /* another version may have more members: it is refused for its version, not as malformed */
     return !r->bad && (kl_reader_done(r) || m->version != KL_WIRE_VERSION);
 }
 
@@ -207,7 +207,7 @@ void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *se
     if (out->failed)
         return;
     size_t end = out->size;
-    out->size = segment_at; /* the head is rewritten in its place, now that its numbers are known */
+    out->size = segment_at; /* overwrite the head, whose numbers are known now */
     put_segment_head(out, segment);
     out->size = end;
 }

@@ -1,4 +1,4 @@
-/* Any bytes at all, read as each kind of message. */
+/* Read any bytes as each kind of message. */
 #include "move/move.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -27,8 +27,8 @@ void kl_exchange_deepen(kl_exchange *x, uint64_t depth) {
 
 /* --- who sends what to whom --- */
 
-/* The rows that must be here before a sweep or pass. Rows that move between passes come with the blocks that
- * are done, as a body may look back at them. */
+/* Bring the rows that must be here before a sweep or pass. Rows that move between passes arrive complete with
+ * the blocks that are done, because a body may read these. */
 static kl_span needed(const kl_exchange *x, const kl_array *array, kl_span own) {
     kl_span all = kl_layout_with_halo(x->layout, own, array->halo + (x->depth - 1) * x->layout->halo);
     return x->by_blocks && !x->midway && !kl_is_empty(own) ? (kl_span){own.lo, all.hi} : all;
@@ -49,7 +49,7 @@ static bool add(kl_exchange *x, int peer, const kl_array *array, kl_span rows) {
     return true;
 }
 
-/* Between two ranks legs are in the order of arrays, on either side. */
+/* Two ranks list the legs between them in the same order: that of the arrays. */
 static bool add_all(kl_exchange *x, bool receives) {
     const kl_layout *l = x->layout;
     bool fits = true;
@@ -72,7 +72,7 @@ static bool plan(kl_exchange *x) {
 
 /* --- the exchange --- */
 
-/* Own rows that were here before, and whose halos were: nobody sends or receives any of these. */
+/* Return the own rows that were here before together with their halos: none of these is sent or received. */
 static kl_span inner_rows(const kl_exchange *x) {
     const kl_layout *l = x->layout;
     kl_span stay = kl_common(kl_layout_own(l), kl_layout_next(l));
@@ -110,7 +110,7 @@ kl_act kl_exchange_post(kl_rank *k) {
     x->inner = inner_rows(x);
     x->under_way = x->leg_count > 0 || x->moves;
     x->moving = x->moves;
-    x->passing &= x->moving; /* it may have been refused */
+    x->passing &= x->moving; /* the move may have been refused */
     if (x->leg_count == 0)
         return KL_GO_ON;
     return kl_ask(k, (kl_action){.act = KL_POST,

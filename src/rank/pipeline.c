@@ -1,18 +1,19 @@
-/* Loops whose iterations need the one before: the ranks work as a pipeline, block by block. A sweep has one
- * pass or several, between which rows may move. */
+/* Loops whose iterations depend on the previous iteration: the ranks work as a pipeline, block by block. A
+ * sweep has one pass or several; rows may move between passes. */
 #include <math.h>
 
 #include "rank/rank.h"
 
 enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
 
-static const double BLOCK_GAIN = 0.01;      /* less is no reason for other blocks */
-static const double BOUNDARY_MOST_S = 1e-4; /* one that took longer, and twice a ping, was interrupted */
-static const double BOUNDARY_H = 0.5;       /* in the old cost of boundaries */
+static const double BLOCK_GAIN = 0.01; /* smaller gains do not change the block size */
+static const double BOUNDARY_MOST_S =
+    1e-4; /* a boundary that took longer than this and two pings was interrupted */
+static const double BOUNDARY_H = 0.5; /* weight of the old cost in the mean cost of boundaries */
 
 /* --- blocks --- */
 
-/* Return the blocks of the sweep that is under way, or begins now. */
+/* Return the number of blocks of the current sweep. */
 static kl_blocks blocks_of(const kl_rank *k) {
     return (kl_blocks){k->options.inner, k->flow.block,
                        kl_meter_sweep(&k->meter) == 0 ? k->flow.sizes_tried : 0};
@@ -28,7 +29,7 @@ static uint64_t block_count(const kl_rank *k) {
     return kl_blocks_count(&blocks);
 }
 
-/* Count the blocks that are tried, in other sizes than those that follow. */
+/* Count the blocks for trying sizes. */
 static uint64_t tried_count(const kl_rank *k) {
     kl_blocks blocks = blocks_of(k);
     return kl_blocks_tried(&blocks);
@@ -48,7 +49,7 @@ static double pass_done(const kl_rank *k) {
 
 /* --- which blocks are best --- */
 
-/* Until sweeps have shown what blocks cost: a message is dearer than what a rank has to do for it. */
+/* Until sweeps have shown the cost of blocks: a message costs more than the rank's own work for it. */
 static void prepare(kl_rank *k) {
     double bytes = 0;
     if (k->options.block > 0)
@@ -63,7 +64,7 @@ static void prepare(kl_rank *k) {
     k->flow.sizes_tried = kl_blocks_sizes(k->options.inner, k->flow.block);
 }
 
-/* All ranks pass boundaries at the pace of the slowest one. */
+/* All ranks pass boundaries at the pace of the slowest rank. */
 static void learn(kl_rank *k) {
     double *fixed_s = &k->flow.grain.pipeline.fixed_s, most_s = 0;
     for (uint32_t r = 0; r < k->layout.ranks; r++)
@@ -80,13 +81,13 @@ static void choose_block(kl_flow *f) {
         f->block = best;
 }
 
-/* Choose a block by how long the slowest rank's body took in each size that was tried, with the rows it has
- * now. The time of blocks of many sizes together says nothing of one size. */
+/* Choose a block size by the time that the slowest rank's body needs in each tried size with its present
+ * rows. The total time of blocks of several sizes does not show the time of one size. */
 static kl_act compare_tries(kl_rank *k) {
     kl_flow *f = &k->flow;
     double own = (double)kl_length(kl_layout_own(&k->layout));
     f->compares = !f->compares;
-    if (!f->compares) { /* the slowest rank's are there */
+    if (!f->compares) { /* the slowest rank's times have arrived */
         choose_block(f);
         k->rounds.forecast_s = 0;
         return KL_GO_ON;
@@ -98,7 +99,7 @@ static kl_act compare_tries(kl_rank *k) {
         k, (kl_action){.act = KL_MOST, .values = f->grain.element_s, .count = f->grain.sizes, .again = true});
 }
 
-/* Before a sweep. */
+/* Prepare blocks before a sweep. */
 static kl_act set_block(kl_rank *k) {
     kl_flow *f = &k->flow;
     kl_loop_rounds *r = &k->rounds;
@@ -116,7 +117,7 @@ static kl_act set_block(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* The least of several tries: one that was interrupted is not. */
+/* Keep the least of several tries: an interrupted try takes longer. */
 static void measure_try(kl_rank *k, const kl_blocks *blocks, kl_span block, double body_s) {
     kl_flow *f = &k->flow;
     kl_span try;
@@ -151,8 +152,8 @@ static void measure_boundary(kl_meter *m, const kl_flow *f, const kl_linear *lin
 
 /* --- passes --- */
 
-/* A pass takes a period, and the last rank has reported before the first one wants the answer. The blocks
- * that are tried are a pass of their own. */
+/* A pass takes a period, and is long enough that the last rank reports before the first rank wants the
+ * answer. The blocks for trying sizes are a pass of their own. */
 static uint64_t passes(const kl_rank *k) {
     const kl_loop_rounds *r = &k->rounds;
     uint64_t tried = tried_count(k), most = (block_count(k) - tried) / (2 * k->layout.ranks),
@@ -167,7 +168,7 @@ static uint64_t passes(const kl_rank *k) {
     return fit > 0 ? fit + (tried > 0) : 1;
 }
 
-/* The pass that begins with block `lo`. */
+/* Return the pass that begins with block `lo`. */
 static void set_pass(kl_rank *k, uint64_t lo) {
     uint64_t blocks = block_count(k), count = k->rounds.passes, tried = count > 1 ? tried_count(k) : 0;
     uint64_t others = count > 1 ? count - (tried > 0) : 1, each = (blocks - tried + others - 1) / others;
@@ -183,7 +184,7 @@ static bool has_passed(const kl_rank *k) {
     return kl_is_empty(kl_layout_own(&k->layout)) || k->flow.done == k->flow.pass.hi;
 }
 
-/* Bring halos, and move rows in as many stages as they cross bounds. */
+/* Bring halos, and move rows in stages: one stage for each bound that they cross. */
 static kl_act exchange_stages(kl_rank *k) {
     static const kl_stage one[] = {kl_exchange_room, kl_exchange_post, kl_exchange_finish, NULL};
     if (!k->exchange.passing)
@@ -216,7 +217,7 @@ static kl_act begin_passes(kl_rank *k) {
 /* --- between two passes: a rank gets each row with the blocks done that are done everywhere --- */
 
 static kl_act end_pass(kl_rank *k) {
-    k->flow.done = k->flow.asked = k->flow.pass.hi; /* of a rank without rows, too */
+    k->flow.done = k->flow.asked = k->flow.pass.hi; /* also on a rank without rows */
     return kl_rounds_hook_at_end(k);
 }
 
@@ -234,7 +235,7 @@ static kl_act use_tries(kl_rank *k) {
     return act;
 }
 
-/* Rows may go out of which all that was sent has arrived. */
+/* Rows may leave after all their sent boundaries have arrived. */
 static kl_act await_sent_if_rows_move(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = &k->flow.going});
 }
@@ -259,7 +260,7 @@ static kl_act next_pass(kl_rank *k) {
 
 /* --- next --- */
 
-/* The next rank with rows, downwards (−1) or upwards; −1: there is none. */
+/* Return the next rank with rows, downwards (−1) or upwards; −1: none. */
 static int neighbour(const kl_layout *l, int way) {
     int r = (int)l->rank + way;
     while (r >= 0 && r < (int)l->ranks && l->bounds[r] == l->bounds[r + 1])
@@ -267,8 +268,8 @@ static int neighbour(const kl_layout *l, int way) {
     return r < (int)l->ranks ? r : -1;
 }
 
-/* Pass a block of a boundary row, of each array with a halo. Send that of the last own row upwards, or
- * receive that of the row before the own ones. */
+/* Pass a block of a boundary row for each array with a halo. Send the last own row's block upwards, or
+ * receive the block of the row before the own rows. */
 static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
     kl_span own = kl_layout_own(&k->layout), block = block_at(k, index);
     kl_mail *mails = sends ? k->flow.sent : k->flow.wanted;
@@ -314,7 +315,7 @@ static kl_act ask_for_block(kl_rank *k) {
     return pass_block(k, false, below, k->flow.asked++);
 }
 
-/* The boundary of the block before this one may have been asked for already. */
+/* This block's boundary may have been requested already. */
 static kl_act ask_for_this_block(kl_rank *k) {
     if (has_passed(k))
         return kl_return(k);
@@ -331,7 +332,7 @@ static kl_act await_block(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->flow.coming.open ? KL_AWAIT : KL_GO_ON, .set = &k->flow.coming});
 }
 
-/* The boundary of the next block is asked for before the work begins. */
+/* Request the boundary of the next block before the work begins. */
 static kl_act ask_for_next_block(kl_rank *k) {
     k->flow.absent_s = k->now_s - k->flow.since_s;
     k->meter.all.waited_s += k->flow.absent_s;

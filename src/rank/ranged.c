@@ -1,16 +1,16 @@
-/* Loops whose ranks have one range of rows each, in the order of ranks. */
+/* Loops in which each rank has one range of rows, in the order of ranks. */
 #include "rank/rank.h"
 
-static const double PIECES_FROM_S = 1e-3; /* own rows that take longer are given in pieces */
+static const double PIECES_FROM_S = 1e-3; /* seconds; own rows that take longer are given in pieces */
 
 kl_act kl_ranged_settle(kl_rank *k) {
     if (!k->exchange.refused)
         return KL_GO_ON;
     if (k->rounds.steer && !k->rounds.forced) {
         kl_steer_refuse(k->rounds.steer);
-        kl_steer_place(k->rounds.steer, k->layout.bounds); /* a part of the way may be done */
+        kl_steer_place(k->rounds.steer, k->layout.bounds); /* some stages of the move may be done */
     }
-    return kl_rounds_refused(k, "nothing moves: a rank has no memory for the rows it should have had");
+    return kl_rounds_refused(k, "nothing moves: a rank has no memory for the rows planned for it");
 }
 
 /* --- begin --- */
@@ -34,8 +34,8 @@ static kl_act split(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* The last exchange may be for several sweeps. Each then also does those rows of neighbours that the later
- * ones read. */
+/* An exchange may serve several sweeps. Each sweep then also does the neighbours' rows that later sweeps
+ * read. */
 static kl_act exchange_if_due(kl_rank *k) {
     static const kl_stage exchange[] = {kl_exchange_room, kl_exchange_post, kl_ranged_settle, NULL};
     kl_exchange *x = &k->exchange;
@@ -58,7 +58,7 @@ static kl_act count_given(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* The edges follow when the exchange is complete, which is at the latest when nothing else is left. */
+/* The edges follow when the exchange is complete; it is awaited when no other rows are left. */
 static kl_act look_at_exchange(kl_rank *k) {
     if (!kl_is_empty(k->work.todo))
         return kl_look(k, &k->exchange.set);

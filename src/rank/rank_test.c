@@ -1,5 +1,5 @@
-/* All ranks of a loop in virtual time: ranks become slow and fast, messages take time, memory runs out. Each
- * row must be done once in each sweep, wherever it is, and get the value of the sequential program. */
+/* All ranks of a loop in virtual time: their speeds change, messages take time, memory runs out. Each row
+ * must be done once in each sweep on some rank, and get the value of the sequential program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,13 +25,12 @@ typedef struct scene {
     uint32_t ranks;
     int sweeps;
     double row_s;   /* at speed 1 */
-    double slow;    /* speed of the last rank, */
-    double swing_s; /* half of a period in which it is slow; then it is as fast as the others. 0: it stays
-                       slow */
-    double share;   /* of its core that rank 0 gets */
+    double slow;    /* speed of the last rank in slow times */
+    double swing_s; /* seconds of slow times, and of the fast times between them; 0: always slow */
+    double share;   /* share of its core that rank 0 gets */
     bool fixed, forced;
     uint64_t seed;
-    uint64_t refuses; /* requests for room, of which the last finds none on one rank; 0: all find some */
+    uint64_t refuses; /* number of the request for memory that fails on one rank; 0: none fails */
 } scene;
 
 typedef struct posted { /* a message, or a receive that waits for one */
@@ -51,10 +50,11 @@ typedef struct mailbox {
 
 struct kl_requests { /* what this driver knows of a set */
     double arrives_s;
-    size_t open; /* messages that have not come */
+    size_t open; /* messages that have not arrived */
 };
 
-typedef struct meeting { /* of all ranks; of two that follow each other one may be unread */
+typedef struct meeting { /* collective operation; the last two are kept, because ranks may not have read the
+                            older */
     uint8_t data[MOST][2 * sizeof(kl_rank_report)];
     double at_s;
     uint32_t entered;
@@ -73,7 +73,7 @@ typedef struct actor {
     double began_s;
     uint64_t *cells[2]; /* [n · inner] two arrays, of which rows that are not here are poisoned */
     uint64_t shares, meetings, rooms; /* so far */
-    void *shared;                     /* where reports will be put; NULL: none are on their way */
+    void *shared;                     /* destination of the reports; NULL: none are on their way */
     size_t shared_bytes;
 } actor;
 
@@ -91,7 +91,7 @@ static uint64_t *cell(const actor *a, int array, uint64_t row, uint64_t element,
     return &a->cells[array][row * inner + element];
 }
 
-/* A row follows from its neighbours in the last sweep; in a pipeline from the one before in this sweep. */
+/* Compute a row from its neighbours in the last sweep; in a pipeline, from the previous row in this sweep. */
 static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t *this, uint64_t row,
                            uint64_t element) {
     uint64_t at = row * s->inner + element, value = last[at];
@@ -162,7 +162,7 @@ static posted *put(mailbox *box, posted p) {
     while (box->count > 0 && box->at[box->count - 1].used)
         box->count--;
     for (size_t i = 0; i < box->count && box->count == MAILS; i++)
-        if (box->at[i].used) { /* order of the others stays */
+        if (box->at[i].used) { /* the others keep their order */
             memmove(&box->at[i], &box->at[i + 1], (box->count - i - 1) * sizeof p);
             box->count--;
         }
@@ -176,7 +176,7 @@ static void close_one(kl_set *set, double at_s) {
     set->requests->open--;
 }
 
-/* The sender may not have touched its rows meanwhile. */
+/* Check that the sender has not changed its rows meanwhile. */
 static void deliver(posted *message, posted *place) {
     assert_int_equal(message->bytes, place->bytes);
     assert_true(hash_of(message) == message->hash);
@@ -224,7 +224,7 @@ static void share(world *w, uint32_t r) {
     a->shared_bytes = a->action.bytes;
 }
 
-/* When the messages of the set are complete; HUGE_VAL: not yet known. */
+/* Return when the messages of the set are complete; HUGE_VAL: unknown. */
 static double complete_s(const world *w, uint32_t r, const kl_set *set) {
     const actor *a = &w->actors[r];
     const meeting *m = &w->shares[(a->shares - 1) % TRUE_RANKS];
@@ -257,7 +257,7 @@ static void poison(const world *w, actor *a) {
             memset(cell(a, i, row, 0, w->scene->inner), POISON, w->scene->inner * sizeof(uint64_t));
 }
 
-/* Take memory for rows, which a rank does not always have. */
+/* Get memory for rows, which may fail. */
 static bool has_room(const world *w, actor *a, uint32_t r) {
     uint64_t every = w->scene->refuses;
     return every == 0 || ++a->rooms % every > 0 || r != a->rooms % w->scene->ranks;
@@ -334,7 +334,7 @@ static bool is_in(const kl_ranges *ranges, kl_span rows) {
     return false;
 }
 
-/* Memory goes by pages of several rows. */
+/* Memory has pages of several rows. */
 static void drop(const world *w, actor *a) {
     for (uint64_t lo = 0; lo < w->scene->n; lo += PAGE) {
         kl_span page = {lo, lo + PAGE < w->scene->n ? lo + PAGE : w->scene->n};
@@ -409,7 +409,7 @@ static void carry_out(world *w, uint32_t r) {
     }
 }
 
-/* When the actor can go on; HUGE_VAL: not until others have. */
+/* Return when the actor can continue; HUGE_VAL: only after others. */
 static double ready_s(const world *w, uint32_t r) {
     const actor *a = &w->actors[r];
     const meeting *m = &w->meetings[(a->meetings - 1) % TRUE_RANKS];
@@ -423,8 +423,7 @@ static double ready_s(const world *w, uint32_t r) {
     return fmax(at_s, a->now_s);
 }
 
-/* Let the actor move that can do so first. Messages take time: none that is sent later can reach it before.
- */
+/* Let the actor act that can continue first. As messages take time, no later message can reach it before. */
 static bool step(world *w) {
     uint32_t first = 0;
     for (uint32_t r = 1; r < w->scene->ranks; r++)
@@ -455,7 +454,7 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
                                .inner = pipeline ? s->inner : 0,
                                .fixed = s->fixed};
     const kl_messages messages = {2 * LATENCY_S, {LATENCY_S, 1e-9}, 0.01};
-    bool scattered = s->kind == SCATTERED && !s->fixed && s->ranks > 1; /* as room loop has it */
+    bool scattered = s->kind == SCATTERED && !s->fixed && s->ranks > 1; /* as in room loop */
     const kl_kind *kind = pipeline ? &kl_pipelined : scattered ? &kl_scattered : &kl_ranged;
     assert_true(kl_rank_init(&a->rank, kind, &o));
     a->core = (kl_core_share){.share = r == 0 ? s->share : 1};
@@ -509,7 +508,7 @@ static void check(const world *w) {
 
 typedef struct outcome {
     double elapsed_s;
-    uint64_t moves, last; /* moves: by the account; last: rows of the last rank in the end */
+    uint64_t moves, last; /* moves: as counted by the loop; last: rows of the last rank at the end */
     kl_totals all;        /* of rank 0 */
     uint64_t depth;
 } outcome;
@@ -637,7 +636,7 @@ static void a_rank_without_memory_leaves_rows_where_they_are(void **state) {
             }
 }
 
-/* Short sweeps on a shared core: one exchange is for several. */
+/* Short sweeps on a shared core: one exchange serves several sweeps. */
 static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     (void)state;
     scene s = scene_of(DEEP);
@@ -648,7 +647,7 @@ static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     run(&s);
 }
 
-/* All ranks decide alike, so that a second run is the same to the bit. */
+/* All ranks make the same decisions, so a second run is the same to the bit. */
 static void two_runs_are_the_same(void **state) {
     (void)state;
     for (loop_kind kind = 0; kind < KINDS; kind++) {

@@ -17,7 +17,7 @@ void kl_rounds_free(kl_loop_rounds *r) {
     kl_steer_free(r->steer);
 }
 
-/* There are several ranks, and the loop is not told everything. */
+/* Decide only with several ranks, if the program has not fixed all settings. */
 bool kl_rounds_wanted(const kl_rank *k) {
     bool chooses = !k->options.fixed || (k->kind->prepare && k->options.block == 0);
     return k->layout.ranks > 1 && !k->rounds.forced && chooses;
@@ -50,7 +50,7 @@ static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
 
 bool kl_rounds_open(kl_rank *k, const kl_messages *messages) {
     kl_loop_rounds *r = &k->rounds;
-    memset(r->heard, 0, k->layout.ranks * sizeof *r->heard); /* filled while messages were timed */
+    memset(r->heard, 0, k->layout.ranks * sizeof *r->heard); /* the timing of messages has written here */
     r->interact_s = messages->interact_s;
     r->link = messages->link;
     r->period_s = kl_period_of(r->interact_s, 0, messages->quantum_s).target_s;
@@ -91,8 +91,8 @@ kl_act kl_rounds_hook_at_end(kl_rank *k) {
 
 /* --- answers --- */
 
-/* Choose any places: now and then a rank has no rows, or all of them, or a bound stays. A deep loop gets any
- * depth, but not before each sweep, so that some exchanges are used to their end. */
+/* Choose random bounds: sometimes a rank has no rows or all rows, or a bound stays. A deep loop gets a random
+ * depth, but not before each sweep, so that some halos are used up. */
 static void force(kl_rank *k) {
     const uint64_t *bounds = k->layout.bounds;
     uint64_t *target = k->layout.target, ranks = k->layout.ranks;
@@ -132,8 +132,8 @@ static void follow(kl_rank *k, const kl_steer_plan *plan) {
     kl_meter_begin_anew(&k->meter);
 }
 
-/* The next report is due when left_s has passed. It comes sooner where reports cost little. As the next
- * passes may take longer, it comes after at most half as many as there were. */
+/* Set the next report to the time left_s from now, or sooner if reports cost little. As the next passes may
+ * take longer, it comes after at most half as many passes as there were so far. */
 static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_steer_plan *plan) {
     const kl_rank_report *first = &r->heard[kl_steer_clock(ranks, r->heard)];
     double passed_s = first->elapsed_s - r->heard_s;
@@ -146,7 +146,7 @@ static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_
     hooks = hooks < known ? hooks : known;
     r->adds_up = most < hooks;
     r->at = r->passed - 1 + (hooks < most ? hooks : most);
-    if (plan && plan->move) /* what is measured begins anew */
+    if (plan && plan->move) /* measurements begin again */
         r->at += lag;
     r->due = r->at + 1 + lag;
     r->reported = false;
@@ -209,7 +209,7 @@ void kl_rounds_note(kl_loop_rounds *r) {
     int at = snprintf(r->decision, sizeof r->decision, "%s", r->plan.judgement.reason);
     if (r->refused > 0)
         snprintf(r->decision + at, sizeof r->decision - (size_t)at,
-                 "; refused before, as a rank had no memory for its rows: %llu move%s",
+                 "; %llu move%s refused before, because a rank had no memory for its rows",
                  (unsigned long long)r->refused, r->refused == 1 ? "" : "s");
     r->decided = true;
 }
@@ -227,8 +227,8 @@ static kl_act decide(kl_rank *k) {
 static kl_act act_on_reports(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
     kl_act action = KL_GO_ON;
-    /* A rank that finds its iterations to differ says so at once. In the next round all ranks report what
-     * theirs take. */
+    /* A rank whose iterations differ reports that at once. In the next round all ranks report their segments.
+     */
     kl_rounds_spread(r->heard, kl_rounds_report_bytes(r), sizeof *r->heard, k->layout.ranks);
     for (uint32_t i = 0; i < k->layout.ranks && !r->whole; i++)
         memset(r->heard[i].segments_s, 0, sizeof r->heard[i].segments_s);
@@ -241,7 +241,7 @@ static kl_act act_on_reports(kl_rank *k) {
         action = decide(k);
     else
         set_next(r, k->layout.ranks, left_s, NULL);
-    /* The answer is waited for with the next exchange, as ranks wait for each other there anyway. */
+    /* Wait for the answer at the next exchange, where ranks wait for each other anyway. */
     uint64_t next = r->passed + (k->exchange.moves || k->exchange.deepened ? 0 : k->exchange.ahead);
     if (r->due < next)
         r->due = next;

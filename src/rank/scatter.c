@@ -1,25 +1,23 @@
-/* Loops whose iterations may be anywhere: they move while a sweep is under way, those not done first.
- *
- * Rounds follow each other. A rank reports again when it has the answer to its last report, and has worked
- * for a period since or has nothing to do. From the same reports all ranks make the same plan, which says how
- * many rows go from whom to whom:
+/* Loops whose iterations may be on any rank: rows move during a sweep, those not done first.
+ * A rank makes its next report when it has the answer to its last report, and has then worked for a period or
+ * has no work. From the same reports all ranks make the same plan: how many rows go from which rank to which
+ * rank.
  *
  *     from                            to
  *     LIST: which rows, which done ──▶
  *                                  ◀── ANSWER: there is room, or not
  *     ROWS, array by array         ──▶
- *
- * A row that is done is done for the sweep, wherever it goes then. When the reports say that all are
- * done, that is the end of it on all ranks. Sweeps that all end before a period has passed are quiet:
- * nothing can be decided in them, so that nobody waits for the others. */
+ * A row that is done stays done in this sweep, wherever it goes. When the reports say that all rows are done,
+ * the sweep ends on all ranks. Sweeps that end before a period has passed are quiet: they have no reports, so
+ * no rank waits for the others. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "rank/rank.h"
 
 enum {
-    LISTED = 32, /* ranges in a transfer */
-    TAGS = 8,    /* a transfer's; those of TAG_ROUNDS rounds are within what every MPI has, 32767 */
+    LISTED = 32, /* most ranges in a transfer */
+    TAGS = 8,    /* tags of a transfer; those of TAG_ROUNDS rounds stay within 32767, which every MPI has */
     TAG_ROUNDS = 4000,
 };
 
@@ -36,7 +34,7 @@ typedef struct list {
 typedef enum stage {
     LIST,    /* the list is on its way here */
     ROOM,    /* is there memory for its rows? */
-    REFUSED, /* there is none: what was taken is given back */
+    REFUSED, /* there is none: free what was allocated */
     ANSWER,  /* the answer is on its way here */
     ROWS,    /* the rows are on their way */
     GIVEN,   /* the rows have left, and so has their memory */
@@ -44,7 +42,8 @@ typedef enum stage {
 
 typedef struct transfer {
     struct transfer *next;
-    int peer, tags; /* tags: beside those of other rounds' transfers, of which several may be under way */
+    int peer,
+        tags; /* tags: offset that separates them from other rounds' transfers, which may be under way, too */
     bool sends;
     stage stage;
     list list;
@@ -53,34 +52,34 @@ typedef struct transfer {
 } transfer;
 
 typedef struct report {
-    uint64_t done, rows; /* of this sweep; here */
-    uint64_t todo;       /* of them, in this sweep */
-    uint64_t refused;    /* of rows it should have sent, since the last report */
-    kl_rank_report rank; /* without segments, which stay behind */
+    uint64_t done, rows; /* rows of this rank that are done in this sweep; all its rows */
+    uint64_t todo;       /* rows to do in this sweep */
+    uint64_t refused;    /* transfers from this rank refused since the last report */
+    kl_rank_report rank; /* without segments, which are not sent */
 } report;
 enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
 
 struct kl_scatter {
     kl_ranges todo, done;
     report mine, *all;
-    uint64_t *left; /* [ranks] of this sweep */
+    uint64_t *left; /* [ranks] rows left in this sweep */
     bool reported, heard, over;
     bool quiet;     /* no reports in this sweep */
-    bool committed; /* what moved last was the steer's shares, not what was left of a sweep */
+    bool committed; /* the last move followed the steer's shares, not the rest of a sweep */
     double reported_s;
-    double over_s;            /* rank 0's clock at the last end that was known to all … */
+    double over_s;            /* rank 0's clock at the last sweep's end that all ranks know … */
     uint64_t ended;           /* … and sweeps that had ended then */
-    uint64_t rounds, refused; /* refused: to be reported */
-    uint64_t refusals;        /* reported by anybody, and not acted on yet */
-    const kl_transfer *plan;  /* rows that move now */
-    size_t planned, carried;  /* how many transfers, and how many of them have begun */
+    uint64_t rounds, refused; /* refused: transfers to be reported */
+    uint64_t refusals;        /* reported by any rank, without reaction yet */
+    const kl_transfer *plan;  /* transfers to be made now */
+    size_t planned, carried;  /* number of transfers, and of those that have begun */
     kl_transfer forced;
-    transfer *transfers;         /* in the order they were planned */
-    transfer **place;            /* the next one to be looked at */
-    bool looked;                 /* at the messages of that one */
-    transfer *spent;             /* complete, and forgotten by the driver */
-    double looking_s, waiting_s; /* since */
-    kl_ranges gone, kept;        /* of the last action */
+    transfer *transfers;         /* in the order of planning */
+    transfer **place;            /* the next transfer to look at */
+    bool looked;                 /* its messages were looked at */
+    transfer *spent;             /* a complete transfer that the driver has forgotten */
+    double looking_s, waiting_s; /* when looking and waiting began */
+    kl_ranges gone, kept;        /* arguments of the last action */
     kl_mail *mails;              /* likewise */
     size_t mail_capacity;
 };
@@ -118,7 +117,7 @@ bool kl_scatter_own(const struct kl_scatter *s, size_t nth, kl_span *range) {
 
 /* --- lists of rows --- */
 
-/* Up to `count` rows from the end of `from` go onto the list. */
+/* Add up to `count` rows from the end of `from` to the list. */
 static uint64_t enlist(list *to, kl_ranges *from, uint64_t count, bool done) {
     while (count > 0 && from->count > 0 && to->count < LISTED) {
         kl_span *last = &from->at[from->count - 1];
@@ -164,7 +163,7 @@ static uint64_t bytes_of(const kl_layout *l, const list *of) {
 
 /* --- memory --- */
 
-/* Ask for memory for the rows, beside that granted to rows that are still on their way. */
+/* Request memory for the rows, in addition to the memory for rows that are on their way. */
 static kl_action take_pages(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
     uint64_t bytes = bytes_of(&k->layout, &t->list);
@@ -178,7 +177,7 @@ static kl_action take_pages(kl_rank *k, transfer *t) {
     return (kl_action){.act = KL_TAKE, .ranges = &s->gone, .bytes = bytes, .all = &t->granted, .again = true};
 }
 
-/* Give back what holds nothing but the transfer's rows. In use are own rows, and those on their way. */
+/* Free memory that holds only the transfer's rows. Own rows and rows on their way stay. */
 static kl_action give_pages(kl_rank *k, transfer *gone, stage then) {
     struct kl_scatter *s = k->scatter;
     s->gone.count = s->kept.count = 0;
@@ -219,7 +218,7 @@ static bool have_mails(struct kl_scatter *s, size_t count) {
     return true;
 }
 
-/* In one round there is at most one from a rank to another. */
+/* In one round there is at most one transfer from a rank to another. */
 static transfer *add_transfer(struct kl_scatter *s, uint32_t peer, bool sends) {
     transfer *t = have_mails(s, 2) ? calloc(1, sizeof *t) : NULL, **last = &s->transfers;
     if (!t)
@@ -251,7 +250,7 @@ static kl_action await_list(struct kl_scatter *s, uint32_t from) {
     return post(s, t, 1, 1);
 }
 
-/* Post the transfer's rows; in front of them is room for an answer. */
+/* Post the transfer's rows; the first mail is reserved for an answer. */
 static kl_action pass_rows(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
     size_t count = k->layout.array_count * t->list.count, at = 0;
@@ -270,7 +269,8 @@ static kl_action pass_rows(kl_rank *k, transfer *t) {
     return post(s, t, t->sends ? 0 : count, at);
 }
 
-/* The rank that has the rows again reports them and the refusal. The next decision waits for that report. */
+/* Take refused rows back: this rank reports them and the refusal, and the next decision waits for that
+ * report. */
 static kl_action hear_answer(kl_rank *k, transfer *t) {
     if (t->granted)
         return pass_rows(k, t);
@@ -286,7 +286,7 @@ static kl_action refuse_list(kl_rank *k, transfer *t) {
     return pass_rows(k, t);
 }
 
-/* A transfer that is complete leaves the list, and its driver forgets it. */
+/* Remove a complete transfer from the list, and let the driver forget it. */
 static kl_action forget(struct kl_scatter *s, transfer *t) {
     *s->place = t->next;
     s->spent = t;
@@ -305,7 +305,7 @@ static kl_action complete(kl_rank *k, transfer *t) {
     return put_back(k->scatter, &t->list) ? forget(k->scatter, t) : NO_MEMORY;
 }
 
-/* Do a transfer's next step, as nothing of it is on its way. */
+/* Do a transfer's next step; none of its messages is on its way. */
 static kl_action go_on(kl_rank *k, transfer *t) {
     switch (t->stage) {
     case LIST:
@@ -331,7 +331,7 @@ static kl_act begin_look(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Look at a transfer's messages, and act when they are complete. The next transfer follows. */
+/* Look at a transfer's messages and act if they are complete; then take the next transfer. */
 static kl_act look_at_transfer(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     transfer *t = *s->place;
@@ -384,8 +384,7 @@ static kl_act hear_reports(kl_rank *k) {
     s->over = done == k->layout.iterations;
     if (refused == 0)
         return KL_GO_ON;
-    return kl_rounds_refused(
-        k, "some rows stay where they were: a rank has no memory for those it should have had");
+    return kl_rounds_refused(k, "some rows did not move: a rank has no memory for the rows planned for it");
 }
 
 static void plan(kl_rank *k, const kl_transfer *transfers, size_t count) {
@@ -398,7 +397,7 @@ static void plan(kl_rank *k, const kl_transfer *transfers, size_t count) {
         k->meter.all.moved += transfers[i].count;
 }
 
-/* From anybody to anybody, sometimes more than there is. */
+/* Plan random transfers, sometimes of more rows than there are. */
 static void force(kl_rank *k) {
     uint32_t ranks = k->layout.ranks;
     uint64_t seed = kl_mix64(k->rounds.seed + k->scatter->rounds);
@@ -409,7 +408,7 @@ static void force(kl_rank *k) {
     plan(k, &k->scatter->forced, t.count > 0);
 }
 
-/* A period has passed, and no rows are on their way: they are all on some rank. */
+/* Has a period passed without rows on their way, so that each row is on a rank? */
 static bool is_time(kl_rank *k) {
     uint64_t rows = 0;
     for (uint32_t r = 0; r < k->layout.ranks; r++)
@@ -418,7 +417,7 @@ static bool is_time(kl_rank *k) {
            k->rounds.all[0].elapsed_s - k->rounds.asked_s >= k->rounds.period_s;
 }
 
-/* Tell the steer that rows are where the ranks say: some may have been refused. */
+/* Tell the steer the rows that the ranks report: some transfers may have been refused. */
 static void correct_places(kl_rank *k) {
     kl_steer *steer = k->rounds.steer;
     if (k->scatter->refusals > 0 && k->scatter->committed)
@@ -456,7 +455,7 @@ static kl_act decide(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = KL_RECORD});
 }
 
-/* Begin the planned transfers that this rank has a part in. */
+/* Begin the planned transfers from or to this rank. */
 static kl_act carry_out(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     while (s->carried < s->planned) {
@@ -469,9 +468,9 @@ static kl_act carry_out(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* All is done. The next report is made in the sweep in which a period will have passed; sooner where
- * reports cost little, and after not more than half as many as there were, as the next ones may take longer.
- * The same on all ranks. */
+/* The sweep is over. Set the next report to the sweep in which a period will have passed, or sooner if
+ * reports cost little. As the next sweeps may take longer, it comes after at most half as many sweeps as
+ * there were. All ranks choose the same sweep. */
 static void set_next(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_loop_rounds *r = &k->rounds;
@@ -607,7 +606,7 @@ static kl_act rest_if_rows_come(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->scatter->transfers ? KL_REST : KL_GO_ON});
 }
 
-/* Rows that are on their way arrive; nobody sends any more. */
+/* Let rows on their way arrive; no rank sends more. */
 static kl_act await_transfers(kl_rank *k) {
     static const kl_stage stages[] = {begin_look, look_at_transfer, end_look, rest_if_rows_come, NULL};
     if (!k->scatter->transfers) {

@@ -1,4 +1,4 @@
-/* The stages of a call: which one a rank has reached. */
+/* The stages of a call, and the stage that a rank has reached. */
 #include "rank/rank.h"
 
 void kl_rank_call(kl_rank *k, kl_loop_call call) {
@@ -16,7 +16,7 @@ kl_act kl_rank_do_and_repeat(kl_rank *k, const kl_stage *stages) {
     return KL_REPEAT;
 }
 
-/* The list that was called last is over: go on with the one that called it. false: there is none */
+/* The last list of stages is over: continue with the list that called it. false: there is none */
 static bool go_back(kl_rank *k) {
     if (k->deep == 0)
         return false;

@@ -30,11 +30,11 @@ static const kl_mpi_kind OURS = KL_MPI_OPENMPI;
 #elif defined MPICH
 static const kl_mpi_kind OURS = KL_MPI_MPICH;
 #else
-static const kl_mpi_kind OURS = KL_MPI_UNKNOWN; /* a simulation's */
+static const kl_mpi_kind OURS = KL_MPI_UNKNOWN; /* in a simulation */
 #endif
 
 kilter_status kl_mpi_check_library(const char *doing, kilter_error *error) {
-    enum { VERSION_BYTES = 8192 }; /* the longest of all MPIs */
+    enum { VERSION_BYTES = 8192 }; /* length of the longest version text */
     char text[VERSION_BYTES] = "";
     int length;
     MPI_Get_library_version(text, &length);
@@ -57,7 +57,7 @@ kilter_status kl_mpi_check_world(const char *doing, kilter_error *error) {
         return KILTER_OK;
     if (launcher != KL_MPI_UNKNOWN && OURS != KL_MPI_UNKNOWN && launcher != OURS)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "%s: the launcher is that of %s, but this program is linked with %s; start it with %s",
+                       "%s: the launcher belongs to %s, but this program is linked with %s; start it with %s",
                        doing, kl_mpi_title(launcher), kl_mpi_title(OURS), kl_mpi_launcher(OURS));
     return kl_fail(
         error, KILTER_ERR_USAGE,
@@ -68,7 +68,8 @@ kilter_status kl_mpi_check_world(const char *doing, kilter_error *error) {
 
 /* --- does a launcher let ranks outlive others? --- */
 
-/* The environment variable that is on where the launcher does, and what a user is told where it is not. */
+/* The environment variable that is set if the launcher lets ranks outlive others, and the hint for the user
+ * if it is not. */
 #if defined OPEN_MPI
 static const char OUTLIVING[] = "OMPI_MCA_orte_enable_recovery";
 static const char HINT[] = "mpirun ends the whole job with it, unless it is mpirun --enable-recovery";
@@ -105,7 +106,7 @@ bool kl_mpi_says_dead(int code) {
 
 #ifdef MPICH
 
-/* Passes on what is meant for the program until that has ended. SIGUSR1 is the launcher's word for a death.
+/* Pass signals on to the program until it has ended, except SIGUSR1, by which the launcher reports a death.
  */
 static _Noreturn void be_shield(pid_t rank, bool is_master) {
     sigset_t all;
@@ -122,8 +123,8 @@ static _Noreturn void be_shield(pid_t rank, bool is_master) {
     }
 }
 
-/* The launcher kills all ranks of a host when the process it started there was killed: so that is another
- * one than the rank. */
+/* The launcher kills all ranks of a host if the process it started was killed. So run the rank in a child of
+ * that process. */
 static kilter_status raise_shield(kilter_error *error) {
     const char *number = getenv("PMI_RANK");
     if (!ranks_outlive_others() || !number)
@@ -147,14 +148,14 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* The way by which UCX reads a message out of its sender's memory ends the reader when the sender is dead.
- * Without it MPI_Finalize hangs now and then, which a shielded rank does not call. */
+/* If UCX reads messages from the sender's memory, a dead sender ends the reader. Without this transport
+ * MPI_Finalize hangs now and then, but a shielded rank does not call it. */
 static void choose_ways(void) {
     if (ranks_outlive_others())
         setenv("UCX_TLS", "^cma", 0);
 }
 
-/* The launcher tells ranks of a death by SIGUSR1, which would end them. */
+/* The launcher reports a death to ranks by SIGUSR1, which would end them. */
 static void ignore_word_of_death(void) {
     struct sigaction now;
     if (ranks_outlive_others() && sigaction(SIGUSR1, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
@@ -168,9 +169,9 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Where ranks are more than cores Open MPI yields at each look that finds nothing, also between two tasks: a
- * process that shares the core then has it for a whole slice. Kilter's ranks sleep when they have nothing to
- * do. */
+/* With more ranks than cores, Open MPI yields at each look that finds nothing, also between two tasks, and a
+ * process that shares the core then has it for a whole slice. Kilter's ranks sleep instead when they have no
+ * work. */
 static void choose_ways(void) {
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
 }
@@ -216,7 +217,7 @@ static void *watch_start(void *arg) {
                 "starting MPI: not all ranks are there after %g s: one may have died before it could say so; "
                 "start again (KILTER_MPI_START_S sets how long to wait)\n",
                 v->patience_s);
-        _exit(1); /* MPI cannot be told to give up */
+        _exit(1); /* MPI has no way to give up */
     }
     pthread_mutex_unlock(&v->lock);
     return NULL;
@@ -290,8 +291,8 @@ kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_watchdog **watch
 
 /* --- the end --- */
 
-/* What ranks of Open MPI that are dead, or exit without its leave, have in shared memory stays there: here
- * goes that of this job on this host. Those alive have mapped it long ago. */
+/* Remove this job's files in shared memory on this host, which ranks of Open MPI leave behind if they die or
+ * exit without MPI_Finalize. Living ranks have mapped them already. */
 static void sweep_shared_memory(void) {
     const char *job = getenv("OMPI_MCA_ess_base_jobid");
     char pattern[128];

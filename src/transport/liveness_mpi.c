@@ -2,8 +2,7 @@
  *     connect, to all of its addresses ──▶ accept
  *     KEY of this worker, its number   ──▶
  *                                      ◀── ANSWER for this worker
- *
- * and then silence, up to last words. The first address that answers is taken. */
+ * Afterwards nothing is sent until last words. The first address that answers is taken. */
 #include "transport/liveness_mpi.h"
 
 #include <arpa/inet.h>
@@ -28,8 +27,9 @@ enum {
     HELLO_BYTES = KEY_BYTES + 4, /* the key, the worker's number */
     BOOT_BYTES = 36,
     ADDRESSES_MOST = 16,
-    STRANGERS_MOST = 64, /* more than there are workers; one more takes the place of the oldest */
-    TURNS_MOST = 64,     /* at one look, so that strangers cannot hold it up */
+    STRANGERS_MOST =
+        64, /* most connections without a key beyond one for each worker; a further one replaces the oldest */
+    TURNS_MOST = 64, /* most events in one look, so that strangers cannot delay it */
 };
 
 typedef struct secret {
@@ -42,10 +42,10 @@ struct kl_liveness {
     double lost_after_s;
     size_t count;
     int *fds;        /* [count]; −1: no line, or a cut one */
-    secret *secrets; /* [count], the master's */
-    int *strangers;  /* [count + STRANGERS_MOST] connected, and have shown no key; the oldest first */
+    secret *secrets; /* [count], at the master */
+    int *strangers;  /* [count + STRANGERS_MOST] connections without a key, the oldest first */
     size_t stranger_count;
-    uint8_t words[KL_LAST_WORDS_BYTES]; /* said on the line that was cut last */
+    uint8_t words[KL_LAST_WORDS_BYTES]; /* last words on the line that was cut last */
     size_t words_size;
 };
 
@@ -53,7 +53,7 @@ static kilter_status system_error(const char *doing, int code, kilter_error *err
     return kl_fail(error, KILTER_ERR_SYSTEM, "%s: %s", doing, strerror(code));
 }
 
-/* Names the running system, so that a loopback address is used on it only; "" when it does not say. */
+/* Get the id of the running system, so that loopback addresses are used only on it; "": unknown. */
 static void boot_id(char id[BOOT_BYTES + 1]) {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd >= 0 ? read(fd, id, BOOT_BYTES) : 0;
@@ -62,7 +62,8 @@ static void boot_id(char id[BOOT_BYTES + 1]) {
         close(fd);
 }
 
-/* A third of the time without a word, and two questions without an answer. */
+/* Let the system probe a line after a third of the time in silence, and cut it after two probes without an
+ * answer. */
 static void keep_alive(int fd, double lost_after_s) {
     int on = 1, pause_s = (int)fmax(1, floor(lost_after_s / 3)), questions = 2;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -76,7 +77,7 @@ static bool watch(const kl_liveness *l, int fd) {
     return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* From now on only for its end: what is said before waits for that. */
+/* Watch the line only for its end: last words stay unread until then. */
 static bool watch_end(const kl_liveness *l, int fd) {
     struct epoll_event event = {.events = EPOLLRDHUP, .data.fd = fd};
     return epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &event) == 0;
@@ -89,7 +90,7 @@ static kl_liveness *new_lines(size_t count, double lost_after_s) {
     l->listener = -1;
     l->lost_after_s = lost_after_s;
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    l->fds = malloc((count + 1) * sizeof *l->fds); /* +1: a lone master has none */
+    l->fds = malloc((count + 1) * sizeof *l->fds); /* +1: a master alone has no lines */
     l->strangers = malloc((count + STRANGERS_MOST) * sizeof *l->strangers);
     for (size_t i = 0; l->fds && i < count; i++)
         l->fds[i] = -1;
@@ -124,7 +125,7 @@ int kl_liveness_fd(const kl_liveness *l) {
 }
 
 void kl_liveness_say(kl_liveness *l, size_t worker, const void *words, size_t size) {
-    if (l->fds[worker] >= 0) /* else nobody hears it, as where the other end is dead already */
+    if (l->fds[worker] >= 0) /* otherwise the other end is dead already */
         (void)!send(l->fds[worker], words, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -137,20 +138,20 @@ bool kl_liveness_heard(const kl_liveness *l, void *words, size_t size) {
 
 /* --- the master's end --- */
 
-/* A socket on all addresses of the family and a free port; −1: there is none. */
+/* Return a socket on all addresses of the family and a free port; −1: none. */
 static int bind_anywhere(int family) {
     struct sockaddr_storage any = {.ss_family = (sa_family_t)family}; /* zeros: any address, any port */
     socklen_t size = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     int off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0)
-        size = 0; /* which no address has: bind() fails */
+        size = 0; /* no address has this size, so bind() fails */
     if (fd < 0 || bind(fd, (struct sockaddr *)&any, size) == 0)
         return fd;
     close(fd);
     return -1;
 }
 
-/* With IPv6 where there is that, and IPv4. */
+/* Listen with IPv6 if the system has it, and with IPv4. */
 static int listen_anywhere(uint16_t *port) {
     int fd = bind_anywhere(AF_INET6);
     if (fd < 0)
@@ -180,7 +181,7 @@ static bool make_secrets(secret *secrets, size_t count) {
 
 kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_liveness **lines,
                                  kilter_error *error) {
-    static const char doing[] = "preparing to notice the death of ranks";
+    static const char doing[] = "preparing the failure detector of ranks";
     kilter_status status = kl_allow_files(workers + STRANGERS_MOST, error);
     if (status != KILTER_OK)
         return status;
@@ -202,7 +203,7 @@ kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_livenes
     return KILTER_OK;
 }
 
-/* Writes the bytes of the address of an interface that is up; 0: it is not one to connect to. */
+/* Get the address of an interface that is up, and return its size in bytes; 0: not fit to connect to. */
 static size_t address_bytes(const struct ifaddrs *it, const void **bytes) {
     if (!it->ifa_addr || !(it->ifa_flags & IFF_UP))
         return 0;
@@ -213,7 +214,7 @@ static size_t address_bytes(const struct ifaddrs *it, const void **bytes) {
     if (it->ifa_addr->sa_family != AF_INET6)
         return 0;
     const struct in6_addr *six = &((const struct sockaddr_in6 *)it->ifa_addr)->sin6_addr;
-    *bytes = six; /* that of a link says nothing elsewhere */
+    *bytes = six; /* a link-local address is useless on other hosts */
     return IN6_IS_ADDR_LINKLOCAL(six) ? 0 : sizeof *six;
 }
 
@@ -254,7 +255,7 @@ static void take_in(kl_liveness *l) {
         close(fd);
 }
 
-/* In a time that does not tell how much of it was right. */
+/* Compare in a time that does not depend on how many bytes agree. */
 static bool same(const uint8_t *a, const uint8_t *b, size_t size) {
     unsigned difference = 0;
     for (size_t i = 0; i < size; i++)
@@ -262,8 +263,8 @@ static bool same(const uint8_t *a, const uint8_t *b, size_t size) {
     return difference == 0;
 }
 
-/* What a stranger said makes it the line of its worker, or it is sent away. So few bytes come at once, or
- * not from a worker. */
+/* Read a stranger's key: the connection becomes its worker's line or is closed. So few bytes arrive in one
+ * piece if a worker sent them. */
 static void meet(kl_liveness *l, size_t s) {
     int fd = l->strangers[s];
     uint8_t hello[HELLO_BYTES];
@@ -318,10 +319,10 @@ bool kl_liveness_cut(kl_liveness *l, size_t *worker) {
 /* --- the worker's end --- */
 
 typedef struct attempt {
-    struct pollfd polled[ADDRESSES_MOST]; /* fd −1: failed */
+    struct pollfd polled[ADDRESSES_MOST]; /* fd −1: this address failed */
     size_t count;
     uint8_t hello[HELLO_BYTES], answer[KEY_BYTES];
-    int code; /* of errno: why the last one failed */
+    int code; /* errno of the last failure */
 } attempt;
 
 static void give_up(attempt *a, size_t i, int code) {
@@ -373,7 +374,7 @@ static bool read_invitation(kl_reader *reader, attempt *a) {
     return true;
 }
 
-/* Something can be done with connection `i`. true: it is the one. */
+/* Continue connection `i`, which is ready. true: the master has answered on it. */
 static bool go_on(attempt *a, size_t i) {
     struct pollfd *p = &a->polled[i];
     uint8_t answer[KEY_BYTES];
@@ -394,7 +395,7 @@ static bool go_on(attempt *a, size_t i) {
     return false;
 }
 
-/* The connection that was answered first, taken out of the attempt; −1: none was. */
+/* Return the connection that was answered first, and take it out of the attempt; −1: none. */
 static int await_answer(attempt *a, double until_s) {
     for (;;) {
         size_t alive = 0;
@@ -421,7 +422,7 @@ static int await_answer(attempt *a, double until_s) {
 
 kilter_status kl_liveness_connect(const void *invitation, size_t size, double lost_after_s, double patience_s,
                                   kl_liveness **lines, kilter_error *error) {
-    static const char doing[] = "connecting to the master, to notice its death";
+    static const char doing[] = "connecting to the master's failure detector";
     attempt a = {.count = 0};
     kl_reader reader = kl_reader_of(invitation, size);
     bool read = read_invitation(&reader, &a);

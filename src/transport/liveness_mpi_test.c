@@ -1,4 +1,4 @@
-/* Liveness sockets within one process: who is let in, and what is noticed. Needs no MPI. */
+/* Lines within one process: which connections are accepted, and which ends are noticed. Needs no MPI. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -25,7 +25,7 @@ static void *join_in(void *arg) {
     return NULL;
 }
 
-/* The master looks until the worker has come to an end with it. */
+/* Let the master look until the worker is accepted or refused. */
 static kl_liveness *connect_worker(kl_liveness *master, const kl_buffer *invitation, kilter_status expected) {
     joining j = {.invitation = *invitation};
     pthread_t thread;
@@ -76,7 +76,7 @@ static void test_cut_is_told_once_to_both_sides(void) {
     kl_liveness_close(worker[2]);
 }
 
-/* What was said before the end is there with it, whatever else had happened to other lines. */
+/* Last messages arrive with the end of their line, whatever happened to other lines. */
 static void test_last_words(void) {
     static const char gone[] = "the third is gone", full[KL_LAST_WORDS_BYTES] = "I give up";
     char heard[KL_LAST_WORDS_BYTES];
@@ -90,7 +90,7 @@ static void test_last_words(void) {
     CHECK(!kl_liveness_heard(master, heard, sizeof gone));
     kl_liveness_close(worker[2]);
     CHECK(next_cut(master) == 2 && !kl_liveness_heard(master, heard, sizeof full));
-    for (size_t i = 0; i < WORKERS; i++) /* those who are gone do not hear it */
+    for (size_t i = 0; i < WORKERS; i++) /* workers that are gone do not get it */
         kl_liveness_say(master, i, gone, sizeof gone);
     struct pollfd polled = {.fd = kl_liveness_fd(worker[0]), .events = POLLIN};
     kl_liveness_close(master);
@@ -100,7 +100,7 @@ static void test_last_words(void) {
     kl_liveness_close(worker[0]);
 }
 
-/* The line of one that has it is not taken over by another with the same key. */
+/* A second connection with the same key does not replace a worker's line. */
 static void test_second_with_a_key_is_refused(void) {
     kl_liveness *master;
     CHECK_OK(kl_liveness_listen(1, BOUND_S, &master, error));
@@ -123,7 +123,7 @@ static int stranger(const kl_buffer *invitation) {
     return fd;
 }
 
-/* Waits for the end of what the master says to it, which must be nothing. */
+/* Wait for the end of the connection, on which the master must send nothing. */
 static void expect_sent_away(kl_liveness *master, int fd) {
     char byte;
     size_t which;
@@ -157,7 +157,7 @@ static void test_strangers_get_nothing(void) {
     expect_sent_away(master, fd);
 
     enum { SILENT = 200 };
-    int silent[SILENT]; /* more than are kept: the worker is let in all the same */
+    int silent[SILENT]; /* more than are kept: the worker is accepted nevertheless */
     for (int i = 0; i < SILENT; i++)
         silent[i] = stranger(&invitation);
     kl_liveness *worker = connect_worker(master, &invitation, KILTER_OK);

@@ -23,8 +23,8 @@ const char *kl_mpi_launcher(kl_mpi_kind kind) {
     return MPIS[kind].launcher;
 }
 
-/* MPICH's launcher (Hydra) and those made from it set MPI_LOCALNRANKS. PMI_SIZE alone may be Slurm's, whose
- * ranks may use either MPI. */
+/* MPICH's launcher (Hydra) and launchers derived from it set MPI_LOCALNRANKS. PMI_SIZE alone may come from
+ * Slurm, whose ranks may use either MPI. */
 kl_mpi_kind kl_mpi_of_launcher(void) {
     bool openmpi = getenv("OMPI_COMM_WORLD_SIZE"), mpich = getenv("MPI_LOCALNRANKS");
     if (openmpi == mpich)

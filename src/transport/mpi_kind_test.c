@@ -1,5 +1,4 @@
-/* Which MPI a process runs under, by what launchers leave in the environment and by what MPIs say of
- * themselves. */
+/* Find a process's MPI from the environment that launchers set, and from version texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -76,7 +75,7 @@ static void an_unknown_name_is_refused(void **state) {
     (void)state;
     launch(settings);
     assert_int_equal(kl_mpi_open(0, &rank, &size, &transport, &error), KILTER_ERR_USAGE);
-    assert_non_null(strstr(error.text, "KILTER_MPI: 'lam' is no MPI"));
+    assert_non_null(strstr(error.text, "Kilter does not know the MPI 'lam'"));
     assert_null(transport);
     assert_int_equal(rank, -1);
 }

@@ -11,9 +11,10 @@
 
 /* --- which MPI? --- */
 
-/* The MPI the program itself has loaded. This function may be called before MPI_Init(). */
+/* Return the MPI that the program itself has loaded. MPI_Get_library_version() may be called before
+ * MPI_Init(). */
 static kl_mpi_kind of_process(void) {
-    enum { VERSION_BYTES = 8192 }; /* MPICH's longest */
+    enum { VERSION_BYTES = 8192 }; /* MPICH's longest version text */
     char text[VERSION_BYTES] = "";
     int length, (*get_version)(char *text, int *length);
     void *symbol = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
@@ -33,11 +34,11 @@ static kilter_status of_user(kl_mpi_kind *kind, kilter_error *error) {
             *kind = (kl_mpi_kind)k;
             return KILTER_OK;
         }
-    return kl_fail(error, KILTER_ERR_USAGE, "KILTER_MPI: '%s' is no MPI that Kilter knows: openmpi or mpich",
-                   told);
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "KILTER_MPI: Kilter does not know the MPI '%s'; use openmpi or mpich", told);
 }
 
-/* *kind stays unknown where nothing tells. */
+/* Find the MPI; *kind stays unknown if nothing shows it. */
 static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
     kilter_status status = of_user(kind, error);
     kl_mpi_kind launcher = kl_mpi_of_launcher(), process = of_process();
@@ -49,7 +50,7 @@ static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
         return kl_fail(
             error, KILTER_ERR_USAGE,
             "opening the mpi transport: %s %s, but this program is linked with %s; start it with %s",
-            launcher == *kind ? "the launcher is that of" : "KILTER_MPI says", kl_mpi_title(*kind),
+            launcher == *kind ? "the launcher belongs to" : "KILTER_MPI says", kl_mpi_title(*kind),
             kl_mpi_title(process), kl_mpi_launcher(process));
     if (process != KL_MPI_UNKNOWN)
         *kind = process;
@@ -58,8 +59,8 @@ static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
 
 /* --- its library --- */
 
-/* Look beside libkilter first, then where the system looks. Nothing is unloaded, as MPI cannot be. Symbols
- * are global, as Open MPI looks for its own by name. */
+/* Look beside libkilter first, then where the system looks. Nothing is unloaded, because MPI cannot be.
+ * Symbols are global, because Open MPI finds its own symbols by name. */
 static const kl_mpi_library *load(const char *file) {
     char path[4096] = "";
     static const char HERE = 0;
@@ -72,7 +73,7 @@ static const kl_mpi_library *load(const char *file) {
     return handle ? dlsym(handle, "kl_mpi_library_linked") : NULL;
 }
 
-/* Load the library of the one MPI that is known, or else of any that is there. */
+/* Load the library of the MPI if it is known, otherwise any that is installed. */
 static kilter_status find(kl_mpi_kind kind, const kl_mpi_library **library, kilter_error *error) {
     char file[64], why[256] = "";
     *library = NULL;
@@ -97,8 +98,8 @@ static kilter_status check_version(const kl_mpi_library *library, kilter_error *
         return KILTER_OK;
     return kl_fail(
         error, KILTER_ERR_USAGE,
-        "opening the mpi transport: Kilter's library for MPI is of version %s, but libkilter of version "
-        "%s; install the same version of both",
+        "opening the mpi transport: Kilter's library for MPI has version %s, but libkilter has version %s; "
+        "install the same version of both",
         library->version, KILTER_VERSION);
 }
 

@@ -1,22 +1,17 @@
 /* Messages over MPI between rank 0, the master, and the other ranks.
- *
- * What holds on every MPI, also when a rank dies, is little; this file uses no more than that: Isend, Irecv
- * and Testsome, one receive posted per peer and never a wildcard. A message goes as
+ * This file uses only what works on every MPI, also when a rank dies: Isend, Irecv and Testsome, one posted
+ * receive per peer and no wildcards. A message is sent as
  *
  *     TAG_HEAD   total length (8 bytes), then as much of the message as fits into EAGER_BYTES
- *     TAG_REST   what is left, in pieces whose sizes both sides know
- *
- * so that the posted receive is small, and what follows lands in its final place. A message with a rest ends
- * with a seal of SEAL_BYTES: MPICH 4.0 calls a receive complete, without an error and without data, when its
- * sender dies. A missing seal means that the peer is dead. A length of BYE is the last
- * thing a side says. It is answered with BYE, and once both are said no request is left between the two.
- *
- * The first message of each side is the endpoints' own. The master's says where the liveness sockets begin,
- * by which the two notice each other's death (liveness_mpi.h); the worker's that its line is up, or why it is
- * not. What MPI holds of a dead peer's is abandoned: it may never be complete, and is neither waited for nor
- * freed.
- *
- * Looking for what is complete, and waiting, is wait_mpi.h's. */
+ *     TAG_REST   the rest, in pieces whose sizes both sides know
+ * so that the posted receive is small, and the rest is received at its final place. A message with a rest
+ * ends with a seal of SEAL_BYTES: MPICH 4.0 calls a receive complete, without an error and without data, when
+ * its sender dies. A missing seal means that the peer is dead. A length of BYE is a side's last message. The
+ * other side answers with BYE, and then no request is left between the two. The first message of each side is
+ * between the endpoints. The master's is the invitation to the worker's line, by which each side notices the
+ * other's death (liveness_mpi.h). The worker's says that its line is up, or why not. Requests with a dead
+ * peer are abandoned: they may never complete, and are neither awaited nor freed. wait_mpi.h looks for
+ * complete requests and waits. */
 #include "transport/transport.h"
 
 #include <math.h>
@@ -40,44 +35,44 @@ enum {
     EAGER_BYTES = 4096,
     SEAL_BYTES = 8,
     PIECE_BYTES = 1 << 30, /* MPI counts in int */
-    WINDOW = 8,            /* messages to one peer that MPI holds at a time; the others wait here */
+    WINDOW = 8,            /* most messages to one peer that MPI has at a time; the others wait here */
 };
 
 #define SEAL              0x6b696c7465722121
 #define BYE               UINT64_MAX
-#define BYE_AFTER_FAILURE (UINT64_MAX - 1) /* a rank is dead, which those who end MPI must know */
-#define FAREWELL_S        10.0             /* close() gives up after so long a silence: a peer is computing */
-#define MEET_S            30.0             /* open() does, when the bound for lost peers is not longer */
-#define LOOK_S            0.005            /* between two looks at the liveness sockets */
-#define LAST_WORDS_S      0.1              /* what a dead peer has said comes without longer pauses */
-#define SPIN_S            50e-6            /* an answer often comes so soon */
+#define BYE_AFTER_FAILURE (UINT64_MAX - 1) /* BYE of a side that knows of a dead rank, for ending MPI */
+#define FAREWELL_S        10.0  /* seconds of silence, as of a computing peer, after which close() gives up */
+#define MEET_S            30.0  /* the same for open(), if lost_after_s is not longer */
+#define LOOK_S            0.005 /* seconds between two looks at the lines */
+#define LAST_WORDS_S      0.1   /* a dead peer's messages arrive without longer pauses [s] */
+#define SPIN_S            50e-6 /* an answer often comes within this time [s] */
 
 typedef struct parcel { /* a message on its way out */
     struct parcel *next;
     size_t peer;
-    size_t bytes, requests; /* requests that are not complete */
+    size_t bytes, requests; /* requests: number of those that are not complete */
     uint8_t data[];         /* length, then the message */
 } parcel;
 
 typedef enum standing {
     LIVE,
-    DROPPED, /* by us: what still comes is received and thrown away */
-    OVER,    /* has said BYE, or is dead: no receive is posted any more */
+    DROPPED, /* dropped by this side: its messages are received and discarded */
+    OVER,    /* has sent BYE or is dead: no receive is posted */
 } standing;
 
 typedef struct peer {
     standing standing;
     bool said_bye;
-    bool greeted; /* its first message is there, which is `greeting` */
+    bool greeted; /* its first message, `greeting`, has arrived */
     kl_message greeting;
-    double cut_s; /* when its liveness socket was cut, or it was last heard since; 0: never */
+    double cut_s; /* when its line was cut, or when its last message after that came; 0: never */
     parcel *waiting, *last_waiting;
-    size_t flying; /* parcels MPI holds */
+    size_t flying; /* parcels that MPI has */
     uint8_t head[EAGER_BYTES];
-    uint8_t *body;            /* the message of which TAG_REST is being received, else NULL */
-    size_t size, got, coming; /* coming: in all, with the seal */
-    kl_buffer later;          /* heads that came before the rest did; only where ranks do not die */
-    size_t later_at;          /* those before are done */
+    uint8_t *body;            /* message whose rest is being received; NULL: none */
+    size_t size, got, coming; /* coming: all bytes with the seal */
+    kl_buffer later;          /* heads that arrived before the rest; only where ranks do not die */
+    size_t later_at;          /* offset of the first head that is not done */
 } peer;
 
 typedef struct mpi {
@@ -88,30 +83,30 @@ typedef struct mpi {
     size_t count;
     peer *peers; /* [count] */
 
-    /* The receive of each peer, [count], that for anybody's head where ranks do not die, and the sends,
-     * [flying]; and a place more. */
+    /* Receives of each peer, [count]; where ranks do not die, one receive for any head; sends, [flying]; room
+     * for one more. */
     MPI_Request *requests;
     size_t receives;
     uint8_t any_head[EAGER_BYTES];
-    parcel **parcels; /* [flying], of the send of the same index */
+    parcel **parcels; /* [flying] the parcel of each send */
     size_t flying, flying_capacity;
-    bool gaps; /* some of the sends are complete, or abandoned */
+    bool gaps; /* some sends are complete or abandoned */
 
-    int *done; /* what a look fills, [done_capacity] */
+    int *done; /* [done_capacity] results of a look */
     MPI_Status *statuses;
     size_t done_capacity;
 
     kl_event_queue ready;
     atomic_bool woken;
-    bool out_of_memory; /* for good: what was being received is lost */
+    bool out_of_memory; /* final, because a message was lost */
     kl_mpi_wait wait;
-    bool waits; /* since wait.traffic_s */
-    bool near;  /* all peers are on this host, and have bells */
+    bool waits; /* the endpoint has waited since wait.traffic_s */
+    bool near;  /* all peers are on this host and have bells */
 
     kl_liveness *lines; /* NULL: none */
-    double looked_s;    /* at them */
+    double looked_s;    /* time of the last look at the lines */
     size_t cut;         /* peers that are about to be lost */
-    bool rank_failed;   /* a rank is dead that MPI does not know to be */
+    bool rank_failed;   /* a rank is dead, and MPI does not know it */
 } mpi;
 
 /* The master is peer 1, rank r is peer r + 1; peers[] has no place for the endpoint itself. */
@@ -141,7 +136,7 @@ static kilter_status mpi_error(int code, const char *doing, kilter_error *error)
 
 /* --- sending --- */
 
-/* The bytes of a seal behind a message of `size`: none where it has no rest, or no rank dies. */
+/* Return the bytes of the seal behind a message of `size`: 0 if it has no rest, or ranks do not die. */
 static size_t seal_of(size_t size) {
     return kl_mpi_ranks_die && size > EAGER_BYTES - LENGTH_BYTES ? SEAL_BYTES : 0;
 }
@@ -171,7 +166,7 @@ static void lose(mpi *m, size_t i) {
         }
 }
 
-/* MPI will not say so, and must not be asked for what takes all ranks. */
+/* Note a dead rank that MPI does not report: collective operations are impossible from now on. */
 static void lose_dead(mpi *m, size_t i) {
     const char *hint = kl_mpi_hint();
     if (!m->rank_failed && m->rank == 0 && hint)
@@ -201,7 +196,7 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Hands a parcel to MPI, piece by piece. false: MPI refused one. */
+/* Give a parcel to MPI piece by piece. false: MPI refused a piece. */
 static bool launch(mpi *m, parcel *it) {
     size_t at = 0;
     while (at < it->bytes) {
@@ -241,7 +236,7 @@ static void launch_waiting(mpi *m, size_t i) {
     }
 }
 
-/* Queues a message behind those before it; `length` is its size or BYE. false: memory ran out. */
+/* Queue a message; `length` is its size or BYE. false: memory ran out. */
 static bool queue(mpi *m, size_t i, uint64_t length, const void *data, size_t size) {
     parcel *it = size <= SIZE_MAX - sizeof(parcel) - LENGTH_BYTES - SEAL_BYTES
                      ? malloc(sizeof *it + LENGTH_BYTES + size + seal_of(size))
@@ -272,7 +267,7 @@ static void say_bye(mpi *m, size_t i) {
         m->out_of_memory = true;
 }
 
-/* The send at `f` is complete: lets go of it, and lets what waits behind it follow. */
+/* The send at `f` is complete: free it, and send the next waiting parcel. */
 static void settle_send(mpi *m, size_t f, bool failed) {
     parcel *it = m->parcels[f];
     size_t i = it->peer;
@@ -324,7 +319,7 @@ static void post_rest(mpi *m, size_t i) {
 
 static void hear_bye(mpi *m, size_t i) {
     peer *p = &m->peers[i];
-    if (p->waiting) { /* nobody reads it, but for the BYE that may stand at its end */
+    if (p->waiting) { /* nothing of it is used, except a BYE at its end */
         throw_waiting_away(p);
         p->said_bye = false;
     }
@@ -363,7 +358,7 @@ static void hear_head(mpi *m, size_t i, size_t bytes) {
     }
     if (bytes < LENGTH_BYTES ||
         (length < EAGER_BYTES - LENGTH_BYTES ? bytes != LENGTH_BYTES + length : bytes != EAGER_BYTES)) {
-        lose(m, i); /* whatever it speaks, it is not this */
+        lose(m, i); /* it uses another protocol */
         return;
     }
     p->size = (size_t)length;
@@ -402,7 +397,7 @@ static void hear(mpi *m, size_t i, const MPI_Status *status) {
         hear_message(m, i);
 }
 
-/* The heads that came while the rest of an earlier message was on its way, up to the next with a rest. */
+/* Handle heads that arrived before the rest of an earlier message, up to the next head with a rest. */
 static void hear_later(mpi *m, size_t i) {
     peer *p = &m->peers[i];
     while (!p->body && p->later_at < p->later.size) {
@@ -420,7 +415,7 @@ static void hear_later(mpi *m, size_t i) {
     }
 }
 
-/* A head from whoever it is. */
+/* Handle a head from any peer. */
 static void hear_any(mpi *m, const MPI_Status *status) {
     size_t i = m->rank == 0 ? (size_t)status->MPI_SOURCE - 1 : 0;
     peer *p = &m->peers[i];
@@ -454,7 +449,7 @@ static bool reserve_done(mpi *m) {
     return done && statuses;
 }
 
-/* *faulty: the error of each request stands in its status. */
+/* Look for complete requests. *faulty: each request's error is in its status. */
 static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter_error *error) {
     kl_mpi_sight sight = {.requests = m->requests,
                           .receives = (int)m->receives,
@@ -486,12 +481,12 @@ static void note_traffic(mpi *m) {
 
 static void rest(mpi *m, double most_s) {
     if (!m->waits)
-        m->wait.counted_s = kl_monotonic_s(); /* what came before was no wait */
+        m->wait.counted_s = kl_monotonic_s(); /* the time before was no wait */
     m->waits = true;
     kl_mpi_rest(&m->wait, m->near, most_s);
 }
 
-/* Takes in what came, and lets go of what went. for_ever: as kl_mpi_look() has it. */
+/* Handle complete receives and free complete sends. for_ever: as for kl_mpi_look(). */
 static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     int done;
     bool faulty;
@@ -528,7 +523,7 @@ static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Whose liveness socket is cut is dead, but what it has said before may still come. */
+/* A peer whose line is cut is dead, but its earlier messages may still come. */
 static void look_at_lines(mpi *m) {
     double now_s = m->lines ? kl_monotonic_s() : 0;
     if (!m->lines || now_s - m->looked_s < LOOK_S)
@@ -614,7 +609,7 @@ static bool all_said(const mpi *m) {
     return m->flying == 0;
 }
 
-/* Says BYE to everybody, and receives until everybody has said it. */
+/* Send BYE to all peers, and receive until all have sent theirs. */
 static bool part(mpi *m) {
     for (size_t i = 0; i < m->count; i++) {
         if (m->peers[i].standing == LIVE)
@@ -650,7 +645,7 @@ static void free_all(mpi *m) {
 static void mpi_close(kl_transport *transport) {
     mpi *m = (mpi *)transport;
     bool parted = part(m), ends_mpi = m->ends_mpi, rank_failed = m->rank_failed;
-    /* Takes back the receives of peers that live, but have not said BYE in time. */
+    /* Cancel the receives of living peers that have not sent BYE in time. */
     for (size_t i = 0; i < m->receives; i++)
         if (m->requests[i] != MPI_REQUEST_NULL) {
             MPI_Cancel(&m->requests[i]);
@@ -668,7 +663,7 @@ static void mpi_close(kl_transport *transport) {
         kl_mpi_end(rank_failed);
 }
 
-/* The two differ by whether another thread may use the endpoint. */
+/* Two tables of operations: with and without use by other threads. */
 static const kl_transport_ops mpi_ops[2] = {{.name = "mpi",
                                              .threads = false,
                                              .send = mpi_send,
@@ -694,7 +689,7 @@ static mpi *new_mpi(bool any_thread) {
     MPI_Comm_rank(MPI_COMM_WORLD, &m->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &m->ranks);
     m->count = m->rank == 0 ? (size_t)m->ranks - 1 : 1;
-    m->peers = calloc(m->count + 1, sizeof *m->peers); /* +1: a lone master has none */
+    m->peers = calloc(m->count + 1, sizeof *m->peers); /* +1: a master alone has no peers */
     m->receives = m->count + !kl_mpi_ranks_die;
     m->requests = malloc((m->receives + 1) * sizeof(MPI_Request));
     atomic_init(&m->woken, false);
@@ -719,7 +714,7 @@ static bool met(const mpi *m) {
     return true;
 }
 
-/* Whoever has not said its first message in time, though all were there a moment ago, is dead. */
+/* A peer without a first message in time is dead, because all ranks have started MPI just now. */
 static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *error) {
     double until_s = kl_monotonic_s() + patience_s;
     while (!met(m) && kl_monotonic_s() < until_s) {
@@ -735,7 +730,7 @@ static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *er
     return KILTER_OK;
 }
 
-/* A farm without liveness sockets works, as long as nobody dies. */
+/* A farm without lines works as long as no rank dies. */
 static void complain(size_t ranks, const char *why) {
     fprintf(stderr, "%zu rank%s without a connection: their death will not be noticed: %s\n", ranks,
             ranks == 1 ? " is" : "s are", why);
@@ -811,7 +806,7 @@ static kilter_status meet(mpi *m, double lost_after_s, kilter_error *error) {
     return status;
 }
 
-/* Everything after MPI runs and the world is known. */
+/* Open the endpoint; MPI is running. */
 static kilter_status open_endpoint(bool ends_mpi, bool any_thread, double lost_after_s, mpi **made,
                                    kilter_error *error) {
     mpi *m = new_mpi(any_thread);

@@ -1,5 +1,5 @@
-/* The conformance suite on the ranks of MPI_COMM_WORLD, and then what only MPI can get wrong. Started by
- * mpirun with any number of ranks up to SUITE_PEERS_MAX. */
+/* The conformance suite on the ranks of MPI_COMM_WORLD, then cases for MPI only. Started by mpirun with up to
+ * SUITE_PEERS_MAX ranks. */
 #include <mpi.h>
 #include <signal.h>
 
@@ -26,7 +26,7 @@ static void run_case(const suite_case *its_case) {
     kl_transport_close(t);
 }
 
-/* Traffic of the program's own, on MPI_COMM_WORLD and with our tags, is not ours. */
+/* The program's own messages on MPI_COMM_WORLD with our tags do not disturb the transport. */
 static void run_beside_other_traffic(void) {
     int rank, size, mine, theirs = -1;
     MPI_Request request;
@@ -40,7 +40,7 @@ static void run_beside_other_traffic(void) {
     CHECK(theirs == (rank + size - 1) % size);
 }
 
-/* Two endpoints of one process are as apart as two processes. */
+/* Two endpoints of one process are separate, like those of two processes. */
 static void run_two_at_once(void) {
     int rank, size;
     kl_transport *a = open_endpoint(&rank, &size), *b = open_endpoint(&rank, &size);
@@ -62,7 +62,7 @@ static void run_two_at_once(void) {
     kl_transport_close(a);
 }
 
-/* So many large messages to each. */
+/* Large messages to each peer. */
 static void send_to_workers(kl_transport *t, int count, int messages) {
     kl_peer workers[SUITE_PEERS_MAX];
     suite_meet_workers(t, workers, (unsigned)count);
@@ -71,7 +71,7 @@ static void send_to_workers(kl_transport *t, int count, int messages) {
             suite_send(t, workers[w], 1, 100000);
 }
 
-/* A peer that is closing gets its farewell through though the other side has much queued for it. */
+/* A closing peer can send BYE although the other side has many messages queued for it. */
 static void run_close_with_full_queues(void) {
     int rank, size;
     kl_transport *t = open_endpoint(&rank, &size);
@@ -100,7 +100,7 @@ static void run_close_against_close(void) {
     kl_transport_close(t);
 }
 
-/* A message that is received lives on its own. */
+/* A received message stays valid after its endpoint is closed. */
 static void run_message_outlives(void) {
     int rank, size;
     kl_transport *t = open_endpoint(&rank, &size);
@@ -169,8 +169,8 @@ static size_t last_words_size(unsigned index, unsigned i) {
     return index % 2 ? 100 + i : 300000 + i;
 }
 
-/* A worker that is killed with messages on their way: some of the first ones arrive, whole and in order, and
- * then it has left, once. The last worker lives and is heard all the time. */
+/* A worker is killed with messages on their way: some of the first messages arrive, whole and in order, then
+ * LEFT, once. Messages of the last worker, which lives, arrive all the time. */
 static void watch_deaths(kl_transport *t, unsigned count) {
     kl_peer workers[SUITE_PEERS_MAX];
     unsigned heard[SUITE_PEERS_MAX] = {0}, left = 0;
@@ -217,7 +217,7 @@ static void run_with_deaths(void) {
         printf("as promised\n"); /* the exit code of a launcher that lets ranks die says nothing */
 }
 
-/* The master is killed: each worker is told, after what it had said. */
+/* The master is killed: each worker gets LEFT after the master's last messages. */
 static void run_with_death_of_master(void) {
     int rank, size;
     kl_transport *t;

@@ -1,10 +1,9 @@
-/* How a rank waits. MPI cannot sleep until something comes: a rank looks, and in between spins or sleeps.
- *
- * On a core of its own a rank spins, as that is the quickest. Where ranks are more than cores and nobody else
- * uses these, it yields to the other ranks. On a core that others want, too,
- * spinning uses up the time that it will need when the message is there, and yielding hands the core over for
- * a whole slice of the scheduler. Sleeping does neither: a thread that used less than its share is woken at
- * once. */
+/* Waiting of a rank. MPI cannot sleep until a message comes, so a rank looks again and again, and spins or
+ * sleeps in between. On an unshared core a rank spins, which is fastest. If there are more ranks than cores
+ * and no other processes, it yields to the other ranks. On a core that it shares with other processes it
+ * sleeps: spinning would use up CPU time that it needs when the message comes, and yielding would give the
+ * core away for a whole slice of the scheduler. A sleeping thread that used less than its share gets the core
+ * at once when woken. */
 #include "transport/wait_mpi.h"
 
 #include <math.h>
@@ -13,20 +12,22 @@
 #include <unistd.h>
 
 enum {
-    LOOKS = 3,     /* before anything else */
-    LAST_LOOKS = 2 /* before sleeping */
+    LOOKS = 3,     /* looks before anything else */
+    LAST_LOOKS = 2 /* looks before sleeping */
 };
 
-static const double SHORT_WAIT_S = 15e-6; /* where waits are shorter in the mean, … */
-static const double SHORT_SPIN_S = 30e-6; /* … sleeping costs more than spinning for so long */
-static const double WAIT_MEMORY = 0.1;    /* of the newest wait in their mean */
+static const double SHORT_WAIT_S = 15e-6; /* if waits are shorter in the mean, … */
+static const double SHORT_SPIN_S = 30e-6; /* … spinning for this time costs less than sleeping */
+static const double WAIT_MEMORY = 0.1;    /* weight of the newest wait in the mean */
 static const double LONG_WAIT_S =
-    1e-3; /* longer ones are no usual waits: a partner was kept from running, or has more to do */
+    1e-3; /* longer waits are unusual: a partner could not run, or has more work */
 
-/* Without a bell naps are a part of what was waited; longer after a time without traffic. */
+/* Without bells, the length of a nap is a part of the wait so far; longer after some time without messages.
+ */
 static const double NAP_PART = 0.125, SHORTEST_NAP_S = 20e-6, LONGEST_NAP_S = 1e-3;
 static const double LONGEST_REST_S = 2e-3, REST_AFTER_S = 0.05;
-/* With one: MPI may need several looks for one message, and a rank that has failed wakes nobody. */
+/* With bells, naps are limited, too: MPI may need several looks for one message, and a failed rank rings no
+ * bell. */
 static const double SLEEP_PART = 0.5, SHORTEST_SLEEP_S = 2e-4, LONGEST_SLEEP_S = 5e-3;
 static const unsigned long TIMER_SLACK_NS = 1000;
 
@@ -45,8 +46,8 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
 
 /* --- what the rank gets of its core --- */
 
-/* Do other processes use the cores of ranks that are more than their cores? The system counts idle time in
- * ticks of 0.01 s. */
+/* With more ranks than cores: do other processes use the cores, too? The system counts idle time in ticks of
+ * 0.01 s. */
 static const double CROWD_WINDOW_S = 0.3, OTHERS_PART = 0.1;
 
 static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
@@ -68,7 +69,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     if (!kl_core_share_due(&wait->core, now_s))
         return;
     if (wait->thread != gettid()) {
-        /* Of the thread that waits, which may be another than the one that opened. */
+        /* Measure the waiting thread, which may not be the one that opened the endpoint. */
         kl_core_meter_close(&wait->meter);
         kl_core_meter_open(&wait->meter);
         wait->thread = gettid();
@@ -128,8 +129,8 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
     return MPI_Test(request, done, MPI_STATUS_IGNORE);
 }
 
-/* A rank that waits for what is microseconds late loses more by a nap than by looking again. It must not spin
- * for long where that may take the core from the rank it waits for. */
+/* If the message is only microseconds late, a nap costs more than another look. But the rank must not spin
+ * for long if that may take the core from the rank it waits for. */
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
@@ -142,7 +143,7 @@ static double between(double least, double value, double most) {
     return value < least ? least : value < most ? value : most;
 }
 
-/* Open MPI's MPI_Testsome() takes in what has come and tells of it the next time: one looks twice. */
+/* Open MPI's MPI_Testsome() receives messages and reports them at the next call, so look twice. */
 static void sleep_until_rung(kl_mpi_wait *wait, double waited_s, double most_s) {
     if (wait->lying == 0)
         kl_bells_lie_down(wait->bells);
@@ -153,7 +154,7 @@ static void sleep_until_rung(kl_mpi_wait *wait, double waited_s, double most_s) 
     get_up(wait);
 }
 
-/* The system's timers may be 50 µs late, which is longer than a nap: for its time they are set finer. */
+/* The system's timers may be 50 µs late, which is longer than a nap, so make them finer during the nap. */
 static void nap(double waited_s, double most_s) {
     double longest_s = waited_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
     int slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);

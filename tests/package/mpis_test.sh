@@ -87,7 +87,7 @@ for mpi in "${mpis[@]}"; do
     for other in $(other "$mpi"); do
         launch "$other" "loop-$mpi" run
         says "a loop for $mpi under the launcher of $other" \
-            "opening a loop: the launcher is that of ${title[$other]}, but this program is linked with ${title[$mpi]}; start it with ${title[$mpi]}'s mpi"
+            "opening a loop: the launcher belongs to ${title[$other]}, but this program is linked with ${title[$mpi]}; start it with ${title[$mpi]}'s mpi"
 
         flags_of kilter
         compile "${mpicc[$mpi]}" "$source/examples/01_squares.c" "squares-$mpi" "${flags[@]}" -lm
@@ -95,7 +95,7 @@ for mpi in "${mpis[@]}"; do
         [ "$code" -eq 0 ] || fail "a farm linked with $mpi: exit code $code: $(cat "$work/out")"
         launch "$other" "squares-$mpi" --transport mpi
         says "a farm linked with $mpi under the launcher of $other" \
-            "the launcher is that of ${title[$other]}, but this program is linked with ${title[$mpi]}; start it with ${title[$mpi]}'s mpi"
+            "the launcher belongs to ${title[$other]}, but this program is linked with ${title[$mpi]}; start it with ${title[$mpi]}'s mpi"
         KILTER_MPI=$other launch "$mpi" "squares-$mpi" --transport mpi
         says "a farm linked with $mpi that is told $other" "KILTER_MPI says ${title[$other]}, but this program is linked with ${title[$mpi]}"
 
@@ -112,7 +112,7 @@ done
 # --- a farm whose library for MPI is missing, cannot be loaded, or is of another version
 for mpi in "${mpis[@]}"; do
     KILTER_MPI=lam launch "$mpi" squares --transport mpi
-    says "an MPI nobody knows" "KILTER_MPI: 'lam' is no MPI that Kilter knows"
+    says "an MPI nobody knows" "KILTER_MPI: Kilter does not know the MPI 'lam'"
     soname=$(objdump -p "$libraries/libkilter-$mpi.so" | awk '/SONAME/ { print $2 }')
     rm "$libraries/$soname"
     launch "$mpi" squares --transport mpi
@@ -120,7 +120,7 @@ for mpi in "${mpis[@]}"; do
     echo 'const struct { const char *version; } kl_mpi_library_linked = {"0.0.9"};' >"$work/old.c"
     "$cc" -shared -fPIC "$work/old.c" -o "$libraries/$soname"
     launch "$mpi" squares --transport mpi
-    says "an old library for $mpi" "Kilter's library for MPI is of version 0.0.9, but libkilter of version "
+    says "an old library for $mpi" "Kilter's library for MPI has version 0.0.9, but libkilter has version "
     echo 'no library' >"$libraries/$soname"
     launch "$mpi" squares --transport mpi
     says "a broken library for $mpi" "$libraries/$soname: file too short"
