@@ -1,4 +1,4 @@
-/* Each rank has a connection, its line, to rank 0, which tells all ranks when one is cut.
+/* Each rank has a connection to rank 0, its line. When a line is cut, rank 0 tells all ranks.
  *     a rank that dies        the system cuts its line
  *     a rank that gives up    says why, and cuts its line
  *     a rank that has closed  says so, and cuts its line

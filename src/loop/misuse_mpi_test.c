@@ -172,8 +172,8 @@ static void await_word(const _Atomic uint64_t *number, uint64_t after) {
     }
 }
 
-/* One rank does not come before the others have waited so long for it, in each call, that the one before it
- * has told it what it is in: one of them, and it hears. */
+/* In each call, one rank comes late: only after the previous rank has waited so long that it has sent its
+ * word. All words must arrive. */
 static void test_waits(void) {
     static const char calls[] = "oabbgc";
     run r = new_run();

@@ -32,7 +32,7 @@ endif()
 kilter_mpi_survivors_test(loop/mpi_record_death "rank 2 is dead.*rank 2 is dead" 3 loop_record_mpi_test death 2)
 kilter_mpi_survivors_test(loop/mpi_record_death_of_first "rank 0 is dead.*rank 0 is dead" 3 loop_record_mpi_test death 0)
 
-# What must not be done, and must not happen. In checking mode calls are compared before they are carried out, without
+# Wrong uses and failures. In checking mode calls are compared before they are carried out, without
 # it where ranks meet or wait.
 kilter_mpi_test_program(misuse_mpi_test ${CMAKE_CURRENT_LIST_DIR}/misuse_mpi_test.c)
 foreach(ranks 2 3)

@@ -81,7 +81,7 @@ void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
 /* If a message is aligned for any type, so are its shared data, the first input of a chunk without weights,
- * and the first result: zeros are put before them. */
+ * and the first result. Zeros are put before them. */
 
 /* Shared data are sent with their kl_hash(), so that the worker can check them. */
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);

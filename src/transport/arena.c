@@ -237,7 +237,7 @@ static void sweep(kl_arena *a) {
     a->count = kept;
 }
 
-/* Make a block of `size` bytes, or of up to `most` if size is 0, in the first gap it fits in: memory used
+/* Make a block of `size` bytes, or of up to `most` if size is 0, in the first gap it fits in. Memory used
  * lately is in the caches and needs no new pages. NULL: it fits nowhere. */
 static block *new_block(kl_arena *a, size_t size, size_t most) {
     size_t at = 0, i = 0;

@@ -424,8 +424,8 @@ static void check_and_release(kl_message held[HELD]) {
         kl_message_release(&held[k]);
 }
 
-/* Whatever the worker died of, the messages it sent stay intact, also when another worker takes its place;
- * and nothing else of it remains. */
+/* The messages of a dead worker stay intact, also when another worker replaces it; nothing else of it
+ * remains. */
 static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     (void)state;
     enum { ROUNDS = 12 };

@@ -169,7 +169,7 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* With more ranks than cores, Open MPI yields at each look that finds nothing, also between two tasks, and a
+/* With more ranks than cores, Open MPI yields at each look that finds nothing, also between two tasks. A
  * process that shares the core then has it for a whole slice. Kilter's ranks sleep instead when they have no
  * work. */
 static void choose_ways(void) {

@@ -2,7 +2,7 @@
  *     connect, to all of its addresses ──▶ accept
  *     KEY of this worker, its number   ──▶
  *                                      ◀── ANSWER for this worker
- * Afterwards nothing is sent until last words. The first address that answers is taken. */
+ * Afterwards only a last message is sent. The first address that answers is taken. */
 #include "transport/liveness_mpi.h"
 
 #include <arpa/inet.h>
@@ -45,7 +45,7 @@ struct kl_liveness {
     secret *secrets; /* [count], at the master */
     int *strangers;  /* [count + STRANGERS_MOST] connections without a key, the oldest first */
     size_t stranger_count;
-    uint8_t words[KL_LAST_WORDS_BYTES]; /* last words on the line that was cut last */
+    uint8_t words[KL_LAST_WORDS_BYTES]; /* last message on the line that was cut last */
     size_t words_size;
 };
 
@@ -77,7 +77,7 @@ static bool watch(const kl_liveness *l, int fd) {
     return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* Watch the line only for its end: last words stay unread until then. */
+/* Watch the line only for its end: the last message stays unread until then. */
 static bool watch_end(const kl_liveness *l, int fd) {
     struct epoll_event event = {.events = EPOLLRDHUP, .data.fd = fd};
     return epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &event) == 0;

@@ -1,5 +1,5 @@
 /* The failure detector of a farm under MPI, which does not report dead ranks. A TCP connection (line) between
- * the master and each worker carries only last words. The system closes it when the process ends, or after
+ * the master and each worker carries only last messages. The system closes it when the process ends, or after
  * the other host was silent for some time. Private to room transport. The master ignores connections without
  * a worker's key, which is random and sent by MPI. */
 #ifndef KL_LIVENESS_MPI_H
@@ -23,10 +23,10 @@ kilter_status kl_liveness_connect(const void *invitation, size_t size, double lo
 bool kl_liveness_cut(kl_liveness *lines, size_t *worker);
 int kl_liveness_fd(const kl_liveness *lines); /* readable: kl_liveness_cut() has something to look at */
 
-enum { KL_LAST_WORDS_BYTES = 1024 }; /* most bytes of last words: the system takes them without waiting */
-/* Send last words on a line that is about to be closed. */
+enum { KL_LAST_WORDS_BYTES = 1024 }; /* most bytes of a last message: the system takes them without waiting */
+/* Send a last message on a line that is about to be closed. */
 void kl_liveness_say(kl_liveness *lines, size_t worker, const void *words, size_t size);
-/* Get the last words on the line that was cut last. false: there are none of that size. */
+/* Get the last message on the line that was cut last. false: there is none of that size. */
 bool kl_liveness_heard(const kl_liveness *lines, void *words, size_t size);
 void kl_liveness_close(kl_liveness *lines); /* NULL does nothing */
 

@@ -123,8 +123,8 @@ kilter_status kl_zmq_check(const char *endpoint, kilter_error *error);
 
 typedef struct kl_inproc kl_inproc; /* the hub that owns all endpoints and outlives them */
 
-/* In a stepped hub poll() never waits: it returns what is delivered up to the endpoint's present time, else
- * NONE. A message takes latency_s + per_byte_s·size from the sender's present time on. */
+/* In a stepped hub poll() never waits: it returns an event up to the endpoint's present time, or NONE. A
+ * message takes latency_s + per_byte_s·size from the sender's present time on. */
 typedef struct kl_inproc_stepped {
     double latency_s, per_byte_s;
     double (*now_s)(void *clock,
@@ -146,13 +146,12 @@ double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
 
 /* --- mpi: the ranks of MPI_COMM_WORLD, rank 0 the master --- */
 
-/* Collective. Loads libkilter-openmpi or libkilter-mpich, whichever is for the MPI the program is linked
- * with, or else the MPI that the environment variable KILTER_MPI names, or whose launcher started it. Starts
- * MPI when it is not (and then close() ends it). *rank and *size as MPI says. A peer that is dead has left
- * within a second, and lost_after_s (whole seconds from 3; 0: KL_LOST_AFTER_S) after its host fell silent,
- * where the launcher lets others live: docs/reference/faults.md. KILTER_ERR_USAGE when the launcher says
- * there are several processes but MPI sees one, the launcher belongs to another MPI than the program, or the
- * library is not there. */
+/* Open the endpoint of this rank; *rank and *size as in MPI. Collective. Load libkilter-openmpi or
+ * libkilter-mpich: for the MPI that the program is linked with, else for the one that KILTER_MPI names, else
+ * for the launcher's. Start MPI if it is not running; close() then ends it. If the launcher lets others live
+ * (docs/reference/faults.md), LEFT comes within a second of a peer's death, and lost_after_s (whole seconds
+ * from 3; 0: KL_LOST_AFTER_S) after its host fell silent. KILTER_ERR_USAGE: MPI sees one of several
+ * processes, the launcher belongs to another MPI, or the library is missing. */
 kilter_status kl_mpi_open(double lost_after_s, int *rank, int *size, kl_transport **transport,
                           kilter_error *error);
 

@@ -300,7 +300,7 @@ static inline void suite_held_worker(kl_transport *t, kl_peer master, unsigned i
         suite_release_held(&held, i);
 }
 
-/* What a worker sends before it closes arrives, then LEFT, once. */
+/* Messages that a worker sends before it closes arrive, then LEFT, once. */
 enum { SUITE_LAST_WORDS = 40 };
 
 static inline size_t suite_last_word_size(unsigned i) {
@@ -335,7 +335,7 @@ static inline void suite_last_words_worker(kl_transport *t, kl_peer master, unsi
         suite_send(t, master, i, suite_last_word_size(i));
 }
 
-/* What the master sends before it closes arrives, although the worker keeps sending. */
+/* Messages that the master sends before it closes arrive, although the worker keeps sending. */
 static inline void suite_closing_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned i = 0; i < SUITE_LAST_WORDS; i++)
         for (unsigned w = 0; w < count; w++)

@@ -518,8 +518,8 @@ static void throw_parts_away(endpoint *e) {
     }
 }
 
-/* Read the sender's routing id from a message. false when our ROUTER cannot have assigned it: assigned ids
- * have 5 bytes, and our workers never choose one. */
+/* Read the sender's routing id from a message. false: our ROUTER cannot have assigned it. Assigned ids have 5
+ * bytes, and our workers never choose one. */
 static bool read_id(const zmq_msg_t *part, uint32_t *id) {
     const uint8_t *b = zmq_msg_data((zmq_msg_t *)part);
     if (zmq_msg_size(part) != 5 || b[0] != 0)

@@ -11,8 +11,8 @@
 #include "sys/sys.h"
 
 /* May ranks die? Not in a simulation. If they may, deaths must be noticed, and no receive may be posted for
- * any sender, because a receive that matched a dying sender hangs for ever. Otherwise one receive for any
- * sender replaces many, each of which costs time with every message. */
+ * any sender: if it matched a dying sender, it would hang for ever. Otherwise one receive for any sender
+ * replaces many, each of which costs time with every message. */
 extern const bool kl_mpi_ranks_die;
 
 /* More ranks than cores: do other processes use the cores, too? */

@@ -62,7 +62,7 @@ kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id); /* the p
 void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id, bool ended);
 void kl_zmq_peers_opened(kl_zmq_peers *peers, int fd);
 void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd);
-/* Of two peers that claim one connection, cut the one that is unreachable (`reachable` is called for both).
+/* If two peers claim one connection, cut the unreachable peer (`reachable` is called for both).
  * While both are reachable, the rivals remain; ask again soon. */
 void kl_zmq_peers_settle(kl_zmq_peers *peers, bool (*reachable)(void *self, uint32_t id), void *self);
 /* Remove a peer from `cut` and from the table, and return its state. false when there is none. */

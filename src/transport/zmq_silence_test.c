@@ -1,5 +1,5 @@
-/* Which silent peers count as lost, and which do not: over slow links, over links that stop, and with
- * processes that are stopped or merely busy. */
+/* Check which silent peers count as lost: over slow links and links that stop, and with processes that are
+ * stopped or merely busy. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
