@@ -166,8 +166,7 @@ void kl_master_free(kl_master *master);
 void kl_master_record(kl_master *master,
                       kl_trace *trace); /* start recording; write the rows of the present workers */
 
-/* Wait up to timeout_s (< 0: for ever) for one event, handle it and deal work. An error is fatal to the farm.
- */
+/* Wait up to timeout_s (< 0: for ever) for an event, handle it and deal work. Errors are fatal. */
 kilter_status kl_master_turn(kl_master *master, double timeout_s, kilter_error *error);
 
 /* End the current run early: KILTER_ERR_CANCELLED. KILTER_OK: there is no run. */
@@ -185,8 +184,7 @@ void kl_master_expect(kl_master *master, uint32_t coming);
 uint64_t kl_master_finished(const kl_master *master);     /* tasks finished in all runs */
 const char *kl_master_last_loss(const kl_master *master); /* the last loss of a worker in words, or "" */
 
-/* Set how long the user's program has computed since the last run [l_m]. Call this before kl_master_begin().
- */
+/* Set how long the program has computed since the last run [l_m], before kl_master_begin(). */
 void kl_master_spent(kl_master *master, double seconds);
 /* Set the tasks of the next run that are done already and not dealt. Call this before kl_master_begin(). */
 void kl_master_done_before(kl_master *master, kl_spans done);
@@ -202,8 +200,7 @@ kilter_status kl_master_grow(kl_master *master, uint64_t count, const kilter_byt
 void kl_master_grown(kl_master *master);
 bool kl_master_running(const kl_master *master);
 kl_delivery_list kl_master_take(kl_master *master); /* results that arrived since the last call */
-/* Get the summary of the run that has ended. `decision` belongs to the master and lasts until the next run.
- */
+/* Get the last run's summary. `decision` belongs to the master and lasts until the next run. */
 void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
 /* Between two runs: get the grounds for choosing the next run's number of tasks. spent_s: the program's own
  * time since the last run. The caller frees look->lanes. KILTER_ERR_MEMORY. */

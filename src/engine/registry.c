@@ -4,8 +4,7 @@
 
 #include "engine/master_private.h"
 
-/* Return the index of the member with this peer, or where it belongs. Peers are usually consecutive numbers.
- */
+/* Return the index of the member with this peer, or its place. Peers are mostly consecutive. */
 static size_t place_of(const kl_master *m, kl_peer peer) {
     size_t low = 0, high = m->members.count;
     size_t likely = high > 0 ? peer - m->members.list[0].peer : 0;

@@ -7,8 +7,7 @@
 
 /* --- which worker has which tasks --- */
 
-/* Is the chunk's next task a suspect, or did it fail before? Only one worker at a time may have such a task.
- */
+/* Is the chunk's next task a suspect, or has it failed? Such a task may not be copied. */
 static bool is_suspect(const kl_master *m, const kl_chunk *chunk) {
     const kl_ledger *ledger = &m->balance.ledger;
     return chunk->at < chunk->hi &&

@@ -61,8 +61,7 @@ void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t halo);
 void kl_loop_record_round(const kilter_loop *l);
 void kl_loop_record_refused(const kilter_loop *l, const char *reason);
 kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error); /* collective, at the end */
-/* End the record. failure: why the loop ended; NULL: it was closed. KILTER_ERR_RECORD: the record lacks rows.
- */
+/* End the record. failure: why the loop ended; NULL: closed. KILTER_ERR_RECORD: rows are missing. */
 kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *summary,
                                  const kilter_error *failure, kilter_error *error);
 

@@ -13,8 +13,7 @@ typedef struct kl_rows { /* zeroed: none */
     size_t skew; /* bytes of the mapping before row 0 */
 } kl_rows;
 
-/* Reserve address space for n rows, without memory. KILTER_ERR_RANGE: more than 2^47 bytes; KILTER_ERR_MEMORY
- */
+/* Reserve address space for n rows. KILTER_ERR_RANGE: more than 2^47 bytes; KILTER_ERR_MEMORY */
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error);
 /* Is there memory to write `bytes` of rows? kl_rows_take() only fails at limits of the process. The system
  * ends a process that touches more memory than there is. */

@@ -1,5 +1,4 @@
-/* A long fixed-point number (Kulisch). A double is 53 bits at some place of it, and adding integers is exact.
- */
+/* A long fixed-point number (Kulisch). A double is 53 bits of it, and adding integers is exact. */
 #include "loop/sum.h"
 
 #include <math.h>

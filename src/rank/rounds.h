@@ -1,7 +1,6 @@
 /* Rounds of reports, and the decisions made from them. Private to room rank; the door includes it.
  * In a pass that is the same for all, each rank posts a report when half of its rows are done, and continues.
- * From the reports of all ranks each rank computes the same answer, which takes effect before a later pass.
- */
+ * From all reports each rank computes the same answer, which takes effect before a later pass. */
 #ifndef KL_ROUNDS_H
 #define KL_ROUNDS_H
 
@@ -57,8 +56,7 @@ kl_act kl_rounds_hook(kl_rank *rank);
 kl_act kl_rounds_hook_at_end(kl_rank *rank);
 
 /* Scattered loops have their own rounds and use the functions below, too. */
-/* Spread adjacent reports of `bytes` so that they begin `apart` bytes from each other; the gaps are not set.
- */
+/* Spread adjacent reports of `bytes` so that they begin `apart` bytes from each other. */
 void kl_rounds_spread(void *all, size_t bytes, size_t apart, uint32_t ranks);
 /* Add the reports of all ranks, `apart` bytes from each other, to rounds->all. */
 void kl_rounds_add(kl_loop_rounds *rounds, const kl_rank_report *first, size_t apart, uint32_t ranks);

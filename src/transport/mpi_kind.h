@@ -1,5 +1,4 @@
-/* Find which MPI started this process, and which MPI a library is. Needs no MPI. Private to room transport.
- */
+/* Find which MPI started this process, and which one a library is. Private to room transport. */
 #ifndef KL_MPI_KIND_H
 #define KL_MPI_KIND_H
 

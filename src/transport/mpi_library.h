@@ -1,7 +1,6 @@
 /* Kilter's library for the MPI of this process. Private to room transport; sim/ includes it, too.
  * libkilter needs no MPI. Code that needs MPI is in libkilter-openmpi and libkilter-mpich, each of which has
- * this description. kl_mpi_open() finds the right library, or takes the one that the program is linked with.
- */
+ * this description. kl_mpi_open() finds the library, or takes the one that the program is linked with. */
 #ifndef KL_MPI_LIBRARY_H
 #define KL_MPI_LIBRARY_H
 
