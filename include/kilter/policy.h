@@ -31,42 +31,42 @@
 extern "C" {
 #endif
 
-/** What is known of one worker. */
+/** The measurements of one worker. */
 typedef struct kilter_policy_worker {
-    uint32_t number;       /**< as in the run record */
+    uint32_t number;       /**< its number in the run record */
     bool present;          /**< false: it has left, or rests */
-    uint64_t chunks;       /**< dealt to it in this run */
-    uint64_t queued_tasks; /**< dealt to it, and not reported as finished */
-    double queued_units;   /**< the same in units */
+    uint64_t chunks;       /**< chunks dealt to it in this run */
+    uint64_t queued_tasks; /**< tasks dealt to it that are not reported as finished */
+    double queued_units;   /**< these tasks in units */
     double rate;           /**< units per second now; 0: not known yet */
     double unit_mean_s;    /**< seconds per unit of its tasks so far, in all runs; 0: not known yet */
-    double unit_sd_s;      /**< standard deviation of the same */
+    double unit_sd_s;      /**< standard deviation of seconds per unit */
     double busy_s;         /**< seconds with tasks, in this run */
-    double units;          /**< done in this run */
+    double units;          /**< units done in this run */
 } kilter_policy_worker;
 
-/** What a policy sees when it is asked: the state of the run, read only, valid until it answers. */
+/** The state of the run that a policy gets: read only, valid until the policy returns. */
 typedef struct kilter_policy_view {
     uint64_t run;                     /**< 0 for the farm's first run, then 1, 2, … */
-    uint64_t tasks;                   /**< of the run, as far as it has grown */
-    uint64_t left;                    /**< not dealt yet, at least 1 */
-    uint64_t chunks;                  /**< dealt so far in this run */
-    double units;                     /**< of all tasks */
-    double left_units;                /**< of the tasks that are left */
+    uint64_t tasks;                   /**< tasks of the run, with those added so far */
+    uint64_t left;                    /**< tasks not dealt yet, at least 1 */
+    uint64_t chunks;                  /**< chunks dealt so far in this run */
+    double units;                     /**< units of all tasks */
+    double left_units;                /**< units of the tasks that are left */
     double elapsed_s;                 /**< seconds since the run began */
-    uint32_t workers;                 /**< present now, at least 1 */
-    uint32_t began_workers;           /**< present when the run began, at least 1 */
+    uint32_t workers;                 /**< workers present now, at least 1 */
+    uint32_t began_workers;           /**< workers present when the run began, at least 1 */
     double rate;                      /**< units per second of all present workers whose rate is known */
     double unit_mean_s;               /**< seconds per unit of all workers' tasks so far; 0: not known yet */
-    double unit_sd_s;                 /**< standard deviation of the same */
+    double unit_sd_s;                 /**< standard deviation of seconds per unit */
     double message_s;                 /**< fixed cost of a message, in seconds */
-    double byte_s;                    /**< further cost for each of its bytes */
-    double round_trip_s;              /**< of a small message; 0: not known yet */
-    double answer_s;                  /**< the master's own time for one request; 0: not known yet */
+    double byte_s;                    /**< further seconds for each byte of a message */
+    double round_trip_s;              /**< seconds of a small message there and back; 0: not known yet */
+    double answer_s;                  /**< seconds of the master for one request; 0: not known yet */
     double task_bytes;                /**< mean bytes per task, to the worker */
     double result_bytes;              /**< mean bytes per task, back */
     const kilter_policy_worker *asks; /**< the worker that asks */
-    uint32_t places;                  /**< of workers, those that have left included */
+    uint32_t places;                  /**< number of places of workers, including workers that have left */
     const void *farm;                 /**< for kilter_policy_worker_get() */
 } kilter_policy_view;
 
@@ -78,7 +78,7 @@ KILTER_API bool kilter_policy_worker_get_sized(const kilter_policy_view *view, u
  * Look at any worker of the farm.   Local, from a choose function only; O(1).
  *
  * @param place   0 … view->places − 1
- * @param worker  [out] written only when there is such a place
+ * @param worker  [out] written only if there is such a place
  * @return false: there is no such place
  */
 static inline bool kilter_policy_worker_get(const kilter_policy_view *view, uint32_t place,
@@ -86,25 +86,26 @@ static inline bool kilter_policy_worker_get(const kilter_policy_view *view, uint
     return kilter_policy_worker_get_sized(view, place, worker, sizeof(kilter_policy_worker));
 }
 
-/** Where a policy says why. Lives as long as the choose function's call. */
+/** The reason of a decision, filled by the choose function. Valid until this returns. */
 typedef struct kilter_policy_reason kilter_policy_reason;
 
-/** Say why the chunk is as large as it is, in printf's manner: one clause of up to 159 bytes, for the run
- * record. The last call counts.   Local, from a choose function only. */
+/** Give the reason for the size of the chunk, with a format as of printf(): one clause of up to 159 bytes,
+ * for the run record. The last call counts.   Local, from a choose function only. */
 KILTER_API void kilter_policy_say(kilter_policy_reason *reason, const char *format, ...) KILTER_PRINTF(2, 3);
 
 /**
  * Choose the number of tasks in the next chunk for the worker that asks.
  *
- * It is called on the master, in a thread of the farm's, one call at a time for each farm. It must not call
- * the farm, and the master answers nobody until it returns. The answer should follow from the view alone:
- * Kilter may ask and not deal, and asks a worker that got nothing again after the next message of any worker.
+ * Called on the master, in a thread of the farm, one call at a time for each farm. The function must not call
+ * the farm. The master answers no worker until it returns. The answer should depend on the view only, because
+ * Kilter may call it without dealing the chunk. For a worker that got 0 tasks it is called again after the
+ * next message of any worker.
  *
  * - More tasks than are left: the worker gets all that are left.
- * - 0 tasks: the worker waits. While no present worker has a task, it gets 1 all the same, as nothing would
- *   ever happen otherwise.
+ * - 0 tasks: the worker waits. If no present worker has a task, the worker gets 1 task, so that the run goes
+ * on.
  *
- * The record's decision says so in both cases.
+ * The record shows both cases.
  *
  * @param user  kilter_policy.user
  * @return tasks
@@ -112,13 +113,14 @@ KILTER_API void kilter_policy_say(kilter_policy_reason *reason, const char *form
 typedef uint64_t (*kilter_choose_fn)(const kilter_policy_view *view, kilter_policy_reason *reason,
                                      void *user);
 
-/** A policy. This struct never grows; what may be added takes the place of `later`. */
+/** A policy. This struct never grows; new members may replace parts of `later`. */
 typedef struct kilter_policy {
-    /** how options name it: 1 to 31 characters of a–z, 0–9, '-' and '_', and none of Kilter's own names */
+    /** name for options: 1 to 31 characters of a–z, 0–9, '-' and '_'; not a name of one of Kilter's policies
+     */
     const char *name;
     const char *summary;     /**< one line about it; may be NULL */
     kilter_choose_fn choose; /**< required */
-    void *user;              /**< handed to choose; not looked at */
+    void *user;              /**< passed to choose; Kilter does not use it */
     void *later[4];          /**< NULL */
 } kilter_policy;
 

@@ -1,8 +1,8 @@
 /**
  * @file
- * What every Kilter call returns, and what went wrong in words.
+ * The status that Kilter calls return, and errors with a text.
  *
- * One list makes the enum and its texts. Errors stand grouped by the largest thing that is lost.
+ * One list defines the enum and its texts. Errors are grouped by what is lost at most.
  */
 #ifndef KILTER_STATUS_H
 #define KILTER_STATUS_H
@@ -39,7 +39,7 @@ extern "C" {
     X(ERR_MPI, "MPI refused something")                                                                      \
     X(ERR_CANCELLED, "the run was cancelled")
 
-/** What a call came to. New ones are added at the end, so that each keeps its number. */
+/** Result of a call. New statuses are added at the end, so that each keeps its number. */
 typedef enum kilter_status {
 #define KILTER_STATUS_ENUM(name, text) KILTER_##name,
     KILTER_STATUS_LIST(KILTER_STATUS_ENUM)
@@ -49,8 +49,8 @@ typedef enum kilter_status {
 enum { KILTER_ERROR_TEXT_BYTES = 512 };
 
 /**
- * A failure in one sentence: what was being done, to what, and what to do about it.
- * The caller owns it; calls that take one accept NULL and write it only on failure.
+ * An error in one sentence: what failed, on what, and how to mend it.
+ * The caller owns the struct. Calls accept NULL, and write the struct only on failure.
  */
 typedef struct kilter_error {
     kilter_status status;               /**< what went wrong */
@@ -61,10 +61,9 @@ typedef struct kilter_error {
 KILTER_API const char *kilter_status_text(kilter_status status);
 
 /**
- * Print `error` to stderr as "PROGRAM: text" unless it is KILTER_OK or KILTER_ENDED, and give main()'s exit
- * code: 0 for KILTER_OK and KILTER_ENDED, 2 for what the user can mend (USAGE, INPUT, RANGE), 128 + N where a
- * farm was cancelled by signal N, 1 for the rest.
- * Local.
+ * Print `error` to stderr as "PROGRAM: text", unless it is KILTER_OK or KILTER_ENDED. Return the exit code
+ * for main(): 0 for KILTER_OK and KILTER_ENDED; 2 for errors that the user can mend (USAGE, INPUT, RANGE);
+ * 128 + N if signal N cancelled a farm; 1 otherwise.   Local.
  *
  * @param program  name in front of the text; NULL leaves it out
  */

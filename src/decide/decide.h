@@ -1,7 +1,7 @@
-/* Door of room decide: who gets how many tasks next, and why. Pure.
+/* Door of room decide: which worker gets how many tasks next, and why. Pure.
  *
- * Look, decide and commit are separate calls: kl_dealer_plan() only reads, so "what if" is free;
- * kl_dealer_commit() is called once for each plan carried out. */
+ * Deciding and carrying out are separate calls: kl_dealer_plan() changes nothing, and kl_dealer_commit() is
+ * called once for each plan that is carried out. */
 #ifndef KL_DECIDE_H
 #define KL_DECIDE_H
 
@@ -14,47 +14,47 @@ enum { KL_REASON_BYTES = 160 };
 
 /* --- a decision --- */
 
-/* The kinds of decisions of farms and of loops. What `count` of a decision counts is in brackets. */
+/* The kinds of decisions of farms and of loops. Brackets say what a decision's `count` counts. */
 typedef enum kl_decision_kind {
     KL_DECIDES_NOTHING,  /* not recorded */
     KL_DECIDES_DEAL,     /* a chunk for a worker [tasks] */
-    KL_DECIDES_WITHHOLD, /* nothing for a worker that asked [0] */
-    KL_DECIDES_RECALL,   /* take back from a worker what it has not begun [tasks it keeps] */
-    KL_DECIDES_COPY,     /* a speculative copy of what a worker holds [tasks] */
+    KL_DECIDES_WITHHOLD, /* no tasks for a worker that asked [0] */
+    KL_DECIDES_RECALL,   /* take back tasks that a worker has not begun [tasks it keeps] */
+    KL_DECIDES_COPY,     /* a speculative copy of tasks that a worker holds [tasks] */
     KL_DECIDES_ASSIGN,   /* whole shares before a run [workers that get one] */
-    KL_DECIDES_POLICY,   /* set by hand [0] */
-    KL_DECIDES_FACTOR,   /* set by hand [0] */
-    KL_DECIDES_WORKERS,  /* how many work in a run [workers] */
-    KL_DECIDES_TEAM,     /* with how many the next farm like this one should begin [workers] */
-    KL_DECIDES_GRAIN,    /* how many tasks a program should make [tasks] */
+    KL_DECIDES_POLICY,   /* the user chose another policy [0] */
+    KL_DECIDES_FACTOR,   /* the user set the policy's factor [0] */
+    KL_DECIDES_WORKERS,  /* the number of workers in a run [workers] */
+    KL_DECIDES_TEAM,     /* the number for the next farm of this program to begin with [workers] */
+    KL_DECIDES_GRAIN,    /* the number of tasks that a program should make [tasks] */
     KL_DECIDES_PROGRAM,  /* what a program expects of its coming runs [runs] */
     KL_DECIDES_MOVE,     /* rows of a loop change ranks [iterations] */
-    KL_DECIDES_STAY,     /* nothing better is known [0] */
-    KL_DECIDES_WAIT,     /* better shares are not worth moving to yet [0] */
+    KL_DECIDES_STAY,     /* no better shares are known [0] */
+    KL_DECIDES_WAIT,     /* moving to better shares does not pay yet [0] */
     KL_DECIDES_REST,     /* balancing pauses [0] */
-    KL_DECIDES_REFUSED,  /* a move was decided, and a rank had no memory [0] */
+    KL_DECIDES_REFUSED,  /* a rank had no memory for a move [0] */
     KL_DECIDES_BLOCK,    /* the blocks of a pipeline [elements] */
     KL_DECISION_KINDS
 } kl_decision_kind;
 
 enum { KL_SUBJECT_ALL = -1 };
 
-/* A decision of any kind, as the record keeps it. Times are forecasts. */
+/* A decision of any kind, as the record keeps it. Times are forecasts in seconds. */
 typedef struct kl_decision {
     kl_decision_kind kind;
-    int64_t subject;   /* the worker it concerns: its place in the snapshot, in the record its number;
-                          KL_SUBJECT_ALL: the farm or loop as a whole */
-    uint64_t count;    /* of what: see the kind */
-    double forecast_s; /* when what was decided will be done; 0: not known */
-    double gain_s;     /* elapsed time saved; 0: not known */
-    double cost_s;     /* elapsed time it takes to gain that */
-    char reason[KL_REASON_BYTES]; /* one clause, with the numbers that decided */
+    int64_t subject;   /* the worker concerned: its place in the snapshot; in the record its number.
+                          KL_SUBJECT_ALL: the whole farm or loop */
+    uint64_t count;    /* the kind says of what */
+    double forecast_s; /* when the decision will have been carried out; 0: not known */
+    double gain_s;     /* time saved; 0: not known */
+    double cost_s;     /* time spent to gain that */
+    char reason[KL_REASON_BYTES]; /* one clause with the deciding numbers */
 } kl_decision;
 
-const char *kl_decision_name(kl_decision_kind kind); /* as in the record: "deal", "withhold", … */
-kl_decision_kind kl_decision_find(const char *name); /* KL_DECISION_KINDS: there is none */
+const char *kl_decision_name(kl_decision_kind kind); /* the name in the record: "deal", "withhold", … */
+kl_decision_kind kl_decision_find(const char *name); /* KL_DECISION_KINDS: no kind has this name */
 
-/* A time for people to read. */
+/* A time with its unit, for people to read. */
 typedef struct kl_time_text {
     char text[16];
 } kl_time_text;
@@ -62,34 +62,34 @@ kl_time_text kl_say_s(double seconds);
 
 /* --- who gets how much --- */
 
-/* One hand-out: a deal, or nothing for this worker now (withhold), which asks again after the next event. Its
- * gain is that against dealing this worker its equal part of what is left. */
+/* The answer to a worker that asks: tasks (deal), or none now (withhold). In the second case the worker is
+ * looked at again after the next event. The gain is relative to an equal part of the remaining tasks. */
 typedef struct kl_plan {
     kl_decision decision; /* count: at most snapshot.left */
-    bool cut_short;       /* set by who carries it out: fewer than were meant, as they do not lie together */
-    uint64_t meant;       /* count, as the policy meant it: the task weights and the message may change it */
+    bool cut_short;       /* set by the caller: fewer than `meant`, because the tasks are not consecutive */
+    uint64_t meant;       /* the policy's count, before task weights and message sizes change it */
 } kl_plan;
 
 typedef struct kl_policy_settings {
-    double factor; /* FSC, DPF: partition factor in (0, 1]; 0: 0.25 in the first two runs, then that with
-                      which the run should end soonest */
+    double factor; /* FSC, DPF: partition factor in (0, 1]. 0: 0.25 in the first two runs, then the factor
+                      with the shortest forecast */
 } kl_policy_settings;
 
 typedef struct kl_policy kl_policy;
-typedef struct kl_dealer kl_dealer; /* a policy at work on one farm; lives through its runs */
+typedef struct kl_dealer kl_dealer; /* the policy of one farm, with its state; lives through all runs */
 
-/* The registry, in order of registration; ties between policies are broken by it. */
+/* The registry, in order of registration. This order breaks ties between policies. */
 size_t kl_policy_count(void);
 const kl_policy *kl_policy_at(size_t i);
-const kl_policy *kl_policy_find(const char *name); /* any case; NULL: no such policy */
-/* The program's own policies beside them. The list ends with NULL, and is kept by the program as long as
- * `own` lives. KILTER_ERR_USAGE: a policy of it cannot be used. */
+const kl_policy *kl_policy_find(const char *name); /* upper or lower case; NULL: no such policy */
+/* Take the program's own policies. The list ends with NULL, and the program keeps it as long as `own` lives.
+ * KILTER_ERR_USAGE: a policy in the list cannot be used. */
 enum { KL_POLICY_NAME_BYTES = 32 };
 typedef struct kl_own_policies kl_own_policies;
 kilter_status kl_own_policies_new(const kilter_policy *const *list, kl_own_policies **own,
                                   kilter_error *error);
 void kl_own_policies_free(kl_own_policies *own);
-/* Own ones, then the registry; own may be NULL. NULL: there is none. */
+/* Find a policy among the program's own, then in the registry. `own` may be NULL. NULL: no such policy. */
 const kl_policy *kl_own_policies_find(const kl_own_policies *own, const char *name);
 const char *kl_policy_name(const kl_policy *policy);
 const char *kl_policy_summary(const kl_policy *policy); /* one line */
@@ -98,47 +98,47 @@ bool kl_policy_has_factor(const kl_policy *policy);     /* FSC, DPF */
 kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings); /* NULL: no memory */
 void kl_dealer_free(kl_dealer *dealer);
 const kl_policy *kl_dealer_policy(const kl_dealer *dealer);
-double kl_dealer_factor(const kl_dealer *dealer); /* in force; 0: the policy has none */
-/* From the next batch on. 0: what the policy has by itself. Nothing to a policy without a factor. */
+double kl_dealer_factor(const kl_dealer *dealer); /* return the present factor; 0: the policy has none */
+/* Set the factor from the next batch on; 0: the policy chooses. A policy without a factor ignores this. */
 void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 
-/* A run begins: all its tasks are left. KILTER_ERR_MEMORY. Here and below snapshot.crew knows of every change
- * of a worker's view, and has been advanced to snapshot.now_s. */
+/* Begin a run: all its tasks are left. Error: KILTER_ERR_MEMORY. Here and below, snapshot.crew has been told
+ * every change of a worker's view, and has been advanced to snapshot.now_s. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
-/* `tasks` more are left. KILTER_ERR_MEMORY. */
+/* The run got `tasks` more tasks. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks);
-/* The place `worker` of a snapshot is a new worker's. */
+/* A new worker joined at place `worker` of the snapshot. */
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker);
-/* Somebody is present who was not, or the other way round. */
+/* A worker came or went. */
 void kl_dealer_changed(kl_dealer *dealer);
-/* What would `worker`, which asks for work, get? Whoever asks until left is 0 gets every task dealt, in any
- * order of asking: when no task is queued at any worker, at least one of the present workers is given
- * something. */
+/* Plan what `worker`, which asks for work, gets. Every task is dealt in the end, whatever the order in which
+ * workers ask: when no worker holds tasks, at least one of those present gets some. */
 void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan);
-/* The plan was carried out as it stands; `snapshot` as kl_dealer_plan() saw it. */
+/* The plan was carried out. `snapshot` is the one that kl_dealer_plan() got. */
 kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan);
 
 /* --- what decisions are made from, for the record --- */
 
-/* Writes all that a dealer is given, so that kl_again can decide again. NULL does nothing, here and below. */
+/* Stores everything that a dealer is given, so that kl_again can make its decisions again. NULL is allowed
+ * here and below, and does nothing. */
 typedef struct kl_grounds kl_grounds;
 
 kl_grounds *kl_grounds_new(void); /* NULL: no memory */
 void kl_grounds_free(kl_grounds *grounds);
-/* Call this after the view of `worker` has changed. */
+/* The view of `worker` has changed. */
 void kl_grounds_changed(kl_grounds *grounds, uint32_t worker);
-/* The plan was recorded; `snapshot` as kl_dealer_plan() saw it. */
+/* The plan was recorded. `snapshot` is the one that kl_dealer_plan() got. */
 void kl_grounds_answers(kl_grounds *grounds, const kl_snapshot *snapshot, const kl_plan *plan);
-/* Give what was written since the last call, for the row of the next decision; good until the next write.
+/* Return what was stored since the last call, for the next decision's row. It is valid until more is stored.
  * Empty: decisions cannot be made again until the next run begins. */
 kilter_bytes kl_grounds_take(kl_grounds *grounds);
-/* The dealer writes what it is given there, from the next run on. */
+/* From the next run on, the dealer stores in `grounds` what it is given. */
 void kl_dealer_write(kl_dealer *dealer, kl_grounds *grounds);
 
-/* A decider that decides again, row after row of one run. */
+/* Makes the decisions of a recorded run again, row by row. */
 typedef struct kl_again kl_again;
 
-/* A row of the record: what kl_grounds_take() gave, and what was decided. The subject is the worker's number.
+/* A row of the record: what kl_grounds_take() returned, and the decision. Its subject is a worker's number.
  */
 typedef struct kl_recorded {
     kilter_bytes grounds;
@@ -146,255 +146,260 @@ typedef struct kl_recorded {
 } kl_recorded;
 
 typedef struct kl_answer {
-    const char *missing;  /* why the decision cannot be made again; NULL: it was */
-    kl_decision decision; /* count: what the policy meant; the subject is the worker's number */
-    uint64_t meant;       /* that number when the decision was recorded */
-    double now_s;         /* the clock of decision.forecast_s */
+    const char *missing;  /* why the decision could not be made again; NULL: it was made */
+    kl_decision decision; /* its count is what the policy meant; its subject is the worker's number */
+    uint64_t meant;       /* the count that the policy meant when the decision was recorded */
+    double now_s;         /* the time at which decision.forecast_s was forecast */
 } kl_answer;
 
-/* instead: a policy that decides in place of the recorded one; NULL: none. It follows what was dealt then.
- * NULL: no memory. */
+/* instead: a policy that decides in place of the recorded one, with the chunks that were dealt then; NULL:
+ * the recorded policy. Return NULL if memory runs out. */
 kl_again *kl_again_new(const kl_policy *instead);
 void kl_again_free(kl_again *again);
-/* Rows come in the order of the record. */
+/* Call this for each row, in the order of the record. */
 void kl_again_decide(kl_again *again, const kl_recorded *row, kl_answer *answer);
 
 /* --- whole shares --- */
 
-/* Earliest completion (Buaklee, Tracy, Vernon, Wright 2002): `tasks` of task_units each go out one at a time,
- * each to the lane that would end it first given what it has; of equal ones, the first. Fills counts[0 …
- * lanes−1]. For equal tasks no other assignment ends sooner. Rates are above 0. O(lanes·log lanes).
+/* Assign `tasks` equal tasks of task_units each by earliest completion (Buaklee, Tracy, Vernon, Wright 2002).
+ * Each task goes to the lane that would end it first after its tasks so far; the first lane wins ties. No
+ * other assignment ends sooner. Fills counts[0 … lanes−1]. Rates are above 0. O(lanes·log lanes). Error:
  * KILTER_ERR_MEMORY. */
 kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double task_units, uint64_t tasks,
                                  uint64_t *counts);
-/* When the last task of an assignment ends; 0: there is none. */
+/* Return when the last task of an assignment ends; 0: there is no task. */
 double kl_assignment_end_s(const kl_lane *lanes, uint32_t count, double task_units, const uint64_t *counts);
 
-/* What a policy assigned when the run began. */
+/* What a policy assigned at the beginning of a run. */
 typedef struct kl_assignment {
-    kl_decision decision; /* count: workers that get some; gain against equal groups: < 0, those would end
-                             sooner; forecast_s is the recorder's to fill in */
-    uint32_t idle;        /* workers too slow to help */
-    double end_s;         /* forecast: from now on, when all is done */
+    kl_decision decision; /* count: workers that get tasks. gain_s: against equal groups; below 0: these would
+                             end sooner. forecast_s: filled in by the caller */
+    uint32_t idle;        /* number of workers that are too slow to help */
+    double end_s;         /* forecast seconds from now to the end of all tasks */
 } kl_assignment;
 
 /* false: the policy deals step by step. */
 bool kl_dealer_assignment(const kl_dealer *dealer, kl_assignment *assignment);
-/* Is `worker` one that gets nothing, and why? */
+/* Does the assignment leave `worker` without tasks, and why? */
 bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker,
                           char reason[KL_REASON_BYTES]);
 
-/* Of what a policy assigned when the run began, what `worker` was not dealt yet; 0: nothing, or the policy
- * deals step by step. */
+/* Return how many of the tasks that were assigned to `worker` at the beginning are not dealt yet; 0: none, or
+ * the policy deals step by step. */
 uint64_t kl_dealer_share(const kl_dealer *dealer, uint32_t worker);
 
 /* --- which tasks --- */
 
-typedef struct kl_home { /* spans[first … end) wait for their worker; so many tasks are in them */
+typedef struct kl_home { /* the tasks in spans[first … end) wait for one worker */
     size_t first, end;
     uint64_t tasks;
 } kl_home;
 
-/* A series is runs of the same tasks, index by index: what its worker keeps of a task makes it cheaper there
- * the next time. Zeroed: there is none. */
+/* A series: runs that have the same tasks, index by index. A task is cheaper on the worker that did it last,
+ * because of what this worker keeps of it. Zeroed: no series. */
 typedef struct kl_homes {
     uint64_t series, tasks;
-    uint32_t *last; /* by task: place of the worker that did it last; UINT32_MAX: nobody */
-    kl_span *spans; /* of the present run, not dealt yet, by home */
-    kl_home *home;  /* home[0 … places−1] by worker, home[places]: nobody's, or of one that is gone */
+    uint32_t *last; /* by task: the place of the worker that did it last; UINT32_MAX: none */
+    kl_span *spans; /* tasks of the present run that are not dealt yet, by home */
+    kl_home *home;  /* home[0 … places−1]: by worker; home[places]: tasks of no present worker */
     uint32_t places;
 } kl_homes;
 
 void kl_homes_free(kl_homes *homes);
-/* A run of the series (0: of none) begins, with the tasks of left[0 … count−1] to deal, the last one first.
- * O(tasks). KILTER_ERR_MEMORY. */
+/* Begin a run of the series (0: of none) with the tasks in left[0 … count−1]; the last span is dealt first.
+ * O(tasks). Error: KILTER_ERR_MEMORY. */
 kilter_status kl_homes_begin(kl_homes *homes, uint64_t series, uint64_t tasks, const kl_snapshot *snapshot,
                              const kl_span *left, size_t count);
 bool kl_homes_in_use(const kl_homes *homes);
-bool kl_homes_has_own(const kl_homes *homes, uint32_t worker); /* tasks that it did last time */
-/* From which home should `worker` take next, and at most how many? Its own while there is something. Else as
- * many tasks as have to move anyhow do so, when everybody takes its share: with the same shares and workers
- * as last time, none. A home without tasks: there is nothing. */
+bool kl_homes_has_own(const kl_homes *homes,
+                      uint32_t worker); /* are there tasks that this worker did last time? */
+/* Return the home from which `worker` takes tasks next, and set the most it may take. This is its own home
+ * while tasks are in it. From other homes only those tasks are taken that their worker has no share for; with
+ * the same shares and workers as last time there are none. If the home returned has no tasks, none are left
+ * for this worker. */
 uint32_t kl_homes_choose(const kl_homes *homes, const kl_dealer *dealer, const kl_snapshot *snapshot,
                          uint32_t worker, uint64_t *most);
-/* Of a home with tasks: those that come next, and lie together; they leave it from the front. */
+/* Return the consecutive tasks that leave a home next; the home is not empty. */
 kl_span kl_homes_front(const kl_homes *homes, uint32_t home);
 void kl_homes_take(kl_homes *homes, uint32_t home, uint64_t count);
-/* Tasks added while the run was on are not noted. */
+/* `worker` did these tasks. Tasks that were added during the run are not noted. */
 void kl_homes_note(kl_homes *homes, kl_span done, uint32_t worker);
 
 /* --- what is taken back, or done twice --- */
 
-/* A recall: the subject gives back what it has not begun, but the first `count` of what it holds. A copy: the
- * last `count` of what it holds to `to` as well, and the first result counts. Or nothing. */
+/* A recall: the subject keeps the first `count` tasks that it holds, and gives back the others that it has
+ * not begun. A copy: the last `count` tasks that it holds go to `to` as well, and the first result counts. Or
+ * nothing. */
 typedef struct kl_rescue {
     kl_decision decision;
     uint32_t to;
 } kl_rescue;
 
-/* What is at the workers, and who waits. Asked of few of them. */
+/* Asks which tasks a worker holds and which workers wait. Few workers are asked. */
 typedef struct kl_board {
     const void *self;
     void (*held)(const void *self, uint32_t worker, kl_held *held);
-    bool (*waits)(const void *self, uint32_t worker); /* it asked for work and got none */
-    uint32_t (*waiting)(const void *self);            /* how many do; seldom asked, it may look at all */
-    double coming_units;                              /* asked back, and not back yet */
+    bool (*waits)(const void *self, uint32_t worker); /* did it ask for work and get none? */
+    uint32_t (*waiting)(const void *self);            /* number of those; called seldom, may be O(P) */
+    double coming_units;                              /* work that is recalled and not back yet */
 } kl_board;
 
-/* Most times a task is taken back, and that it is started while it is at another worker, too. */
+/* How often a task is recalled at most, and how often it is copied at most. */
 enum { KL_RESCUE_RECALLS = 3, KL_RESCUE_COPIES = 2 };
 
-bool kl_policy_rescues(const kl_policy *policy); /* AUTO: the others deal as they were published */
-/* Nothing is left to deal, and somebody waits: what is to be done about those that end late?
- * O(log P + those that are late and hold nothing alone). */
+bool kl_policy_rescues(const kl_policy *policy); /* only AUTO does; the others are as published */
+/* Nothing is left to deal and a worker waits: choose what to do about late workers. O(log P + number of late
+ * workers whose tasks are copied already). */
 void kl_rescue_choose(const kl_snapshot *snapshot, const kl_board *board, kl_rescue *rescue);
-/* The same, and what it was chosen from is written. */
+/* The same, and store what the choice was made from. */
 void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *snapshot, const kl_board *board,
                        kl_rescue *rescue);
-/* Seconds until the question is worth asking again, when it was answered with nothing; waited_s: since the
- * bag is empty, took_s: what the answer took. */
+/* Return the seconds until kl_rescue_choose() should be called again after it chose nothing. waited_s:
+ * seconds since the bag is empty; took_s: seconds that the call took. */
 double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double took_s);
 
 /* --- how many work --- */
 
-/* What an iteration that has ended showed, and who could work in the next. */
+/* What was measured in the iteration that ended, and the workers available for the next one. */
 typedef struct kl_iteration {
     uint64_t run, tasks, chunks;
-    kl_farm_model model;           /* work_s [T_c] at the mean speed of those that worked */
-    double task_mean_s, task_sd_s; /* of a task at that speed [μ, σ] */
-    double answer_s;               /* the master's time for one chunk; 0: not known, as long as m_o */
-    double way_s;                  /* there and back, beyond m_o, in nobody's way */
-    uint32_t workers;              /* that took part [n] */
+    kl_farm_model model;           /* its work_s [T_c] is at the mean speed of those that worked */
+    double task_mean_s, task_sd_s; /* seconds of a task at that speed [μ, σ] */
+    double answer_s;               /* master's seconds for one chunk; 0: not known, taken to be m_o */
+    double way_s;                  /* seconds there and back, beyond m_o, that occupy nobody */
+    uint32_t workers;              /* workers that took part [n] */
     double elapsed_s;              /* measured, without the master's own time */
-    double uneven_s;               /* of that: the busiest worker was busy so much longer than the mean */
+    double uneven_s;               /* part of it: busy time of the busiest worker above the mean */
     double quality;                /* measured [q]: 1 − mean busy time/elapsed_s */
-    kl_speeds
-        speeds; /* of the `most` that are there, resting ones, too; 1: the mean of those that took part */
+    kl_speeds speeds; /* of all `most` present workers, with the resting ones; 1: mean of those that worked */
     uint32_t most;
     kl_load load; /* zeroed: not known */
 } kl_iteration;
 
-enum { KL_TEAM_PERSISTS = 3 }; /* iterations that must agree before anything changes, or is judged */
+enum { KL_TEAM_PERSISTS = 3 }; /* iterations that must agree before a change, and before it is judged */
 
 typedef enum kl_team_way {
     KL_TEAM_STAY,
     KL_TEAM_FEWER,
     KL_TEAM_MORE,
-    KL_TEAM_OTHERS, /* as many, but faster ones that rest now */
+    KL_TEAM_OTHERS, /* the same number, with faster ones that rest now */
     KL_TEAM_WAYS,
 } kl_team_way;
 
 typedef enum kl_team_verdict {
-    KL_TEAM_NOTHING, /* no other number would be better: nothing to tell */
-    KL_TEAM_REFUSED, /* one would be, but not now; the reason says why */
+    KL_TEAM_NOTHING, /* no other number would be better */
+    KL_TEAM_REFUSED, /* another number seems better, but is not taken now; the reason says why */
     KL_TEAM_CHANGED,
-    KL_TEAM_BACK, /* what was changed last did not pay: as it was before */
+    KL_TEAM_BACK, /* the last change did not pay and is undone */
 } kl_team_verdict;
 
-/* What an iteration cost, smaller is better: n·T², the index, of a task and of a second of work. */
+/* Cost of an iteration: the index n·T², per task and per second of work. Smaller is better. */
 typedef struct kl_team_cost {
     double by_task, by_work;
 } kl_team_cost;
 
 /* What the iterations so far have shown. Zeroed: nothing. */
 typedef struct kl_team {
-    uint32_t workers; /* in the iteration looked at last */
-    kl_team_way way;  /* `seen` iterations agreed on it, less those that found nothing better since */
+    uint32_t workers; /* in the last iteration */
+    kl_team_way way;  /* the way that `seen` iterations agreed on, less those that found nothing better */
     uint32_t seen, nearest;
-    uint32_t measured;                    /* iterations in a row with that many */
-    kl_team_cost costs[KL_TEAM_PERSISTS]; /* of the last of them */
-    uint32_t tried_from;                  /* the last change is on trial: from how many; 0: it is not */
-    kl_team_cost before;                  /* what an iteration cost before the trial */
-    uint64_t barred_until[KL_TEAM_WAYS];  /* run; after changes that did not pay */
+    uint32_t measured;                    /* iterations in a row with `workers` */
+    kl_team_cost costs[KL_TEAM_PERSISTS]; /* costs of the last of them */
+    uint32_t tried_from;                  /* number of workers before a change on trial; 0: no trial */
+    kl_team_cost before;                  /* cost of an iteration before the trial */
+    uint64_t barred_until[KL_TEAM_WAYS];  /* run until which a way is barred, because it did not pay */
     uint32_t failures[KL_TEAM_WAYS];
 } kl_team;
 
 /* How many workers in the next iteration? */
 typedef struct kl_team_plan {
-    kl_decision decision; /* count: workers in it, the fastest; as many as now unless CHANGED or BACK. Its
-                             gain is that of `considered`: < 0, it takes longer, for fewer workers */
+    kl_decision decision; /* count: workers, the fastest ones; as many as now unless CHANGED or BACK. gain_s:
+                             of `considered` workers; below 0: they take longer, but are fewer */
     kl_team_verdict verdict;
-    uint32_t considered; /* the number thought about */
+    uint32_t considered; /* number of workers that was considered */
     kl_team_way way;
     uint32_t seen;
-    double forecast_s; /* elapsed time of the next iteration with as many as the decision says */
+    double forecast_s; /* elapsed time of the next iteration with the number of workers decided */
 } kl_team_plan;
 
-/* Most workers whose load can be balanced, 1 … most: those with two tasks each at least, whose last chunks
- * leave a fifth of the time idle at most. */
+/* Return the most workers, 1 … most, whose load can be balanced: each gets at least two tasks, and their last
+ * chunks leave at most a fifth of the time idle. */
 uint32_t kl_team_balanceable(const kl_iteration *iteration);
-/* The number with the smallest index that can be fed and balanced, or as now if that is
- * not 5 % better; acted on when KL_TEAM_PERSISTS iterations agree. Where much time is lost to what the model
- * does not know, only fewer are tried; with much imbalance later. */
+/* Choose the number of workers with the smallest index, among those that the master can serve and that can be
+ * balanced. The present number stays if this is not 5 % better. A change needs KL_TEAM_PERSISTS iterations
+ * that agree. If the model does not explain much of the time, only fewer workers are tried; if the load was
+ * very uneven, changes wait. */
 void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan);
 /* --- within a run --- */
 
-/* What the looks of one run have shown. Zeroed but for its times: nothing. */
+/* What the looks at one run have shown. At first, all but its times is 0. */
 typedef struct kl_glance {
-    double began_s, then_s, then_cpu_s; /* the run; the last look, and the CPU time used by then */
-    uint32_t found;                     /* workers that the last look took to be enough; 0: there was none */
-    uint32_t from;                      /* workers before some were let rest; 0: nobody rests */
-    bool gave_up;                       /* they were needed after all: nobody is to rest again */
+    double began_s, then_s,
+        then_cpu_s; /* times of the beginning and of the last look; CPU seconds until then */
+    uint32_t found; /* enough workers, by the last look; 0: there was no look */
+    uint32_t from;  /* workers before some began to rest; 0: none rests */
+    bool gave_up;   /* resting workers were needed after all: none rests again */
 } kl_glance;
 
 typedef struct kl_sight {
-    double now_s, cpu_s; /* cpu_s: of the farm and all workers on its host, in this run */
+    double now_s, cpu_s; /* cpu_s: CPU seconds of the farm and all workers on its host in this run */
     uint32_t cores, workers;
-    uint64_t done; /* tasks */
+    uint64_t done; /* tasks done */
     const kl_load *load;
 } kl_sight;
 
 typedef struct kl_glance_plan {
-    kl_decision decision; /* count: workers that are to work */
+    kl_decision decision; /* count: workers that should work */
     bool changed;
 } kl_glance_plan;
 
-/* A look at a run that is on. While the cores are busy, workers rest without whom it is as fast; two looks
- * must agree. When the cores are busy no longer, all work again. false: nothing is known. */
+/* Look at a run under way. While all cores are busy, workers may rest if the run is as fast without them; two
+ * looks must agree. When cores become idle, all work again. Return false if too little is known. */
 bool kl_glance_look(kl_glance *glance, const kl_sight *sight, kl_glance_plan *plan);
-double kl_glance_due_s(const kl_glance *glance, double now_s); /* the next one */
+double kl_glance_due_s(const kl_glance *glance, double now_s); /* time of the next look */
 
-/* Of a farm that is about to begin, as far as one iteration tells: with how many workers? 0: it does not
- * tell. */
+/* Return the number of workers for a farm that is about to begin, from one iteration of an earlier farm; 0:
+ * the iteration does not tell. */
 uint32_t kl_team_expect(const kl_iteration *iteration, char reason[KL_REASON_BYTES]);
-/* These three do the same as those above, and put into `grounds` what a decision is made from. */
+/* These three do the same as the functions above, and append to `grounds` what the decision is made from. */
 void kl_grounds_team(kl_buffer *grounds, const kl_team *team, const kl_iteration *iteration,
                      kl_team_plan *plan);
 uint32_t kl_grounds_expect(kl_buffer *grounds, const kl_iteration *iteration, char reason[KL_REASON_BYTES]);
 bool kl_grounds_look(kl_buffer *grounds, kl_glance *glance, const kl_sight *sight, kl_glance_plan *plan);
-/* Once for each iteration that was chosen after. */
+/* Take over a plan, once for each iteration. */
 void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_plan *plan);
 
 /* --- how many tasks --- */
 
-/* What a program that makes its own tasks may be told: as many as make its time least. */
+/* The question of a program that can cut its work into any number of tasks: which number takes least time? */
 typedef struct kl_grain_question {
-    uint64_t least, most;                       /* that it can make; 1 ≤ least ≤ most */
-    double (*runs)(uint64_t tasks, void *user); /* still to come with so many each; NULL: as many with any */
+    uint64_t least, most; /* numbers of tasks that it can make; 1 ≤ least ≤ most */
+    double (*runs)(uint64_t tasks,
+                   void *user); /* runs still needed with this number; NULL: always the same */
     void *user;
 } kl_grain_question;
 
 typedef struct kl_grain_look {
-    kl_forkjoin model;    /* as measured */
-    const kl_lane *lanes; /* of those that work now; rates in units per second */
+    kl_forkjoin model;    /* measured */
+    const kl_lane *lanes; /* the workers at work; rates in units per second */
     uint32_t lane_count;
-    double work_units;              /* of a run, in however many tasks */
-    double lost_s;                  /* of the last run, to more than the model knows of */
-    uint64_t tasks;                 /* of the last run; 0: there was none */
-    uint64_t least_seen, most_seen; /* that model.master is known from */
+    double work_units;              /* work of a run, the same for any number of tasks */
+    double lost_s;                  /* seconds of the last run that the model does not explain */
+    uint64_t tasks;                 /* tasks of the last run; 0: there was no run */
+    uint64_t least_seen, most_seen; /* numbers of tasks from which model.master is known */
 } kl_grain_look;
 
 typedef struct kl_grain_plan {
-    kl_decision decision; /* count: tasks. Its gain is that of each run, in the time of all, against as many
-                             tasks as in the last run */
-    uint32_t workers;     /* that get some */
-    double master_s, workers_s, messages_s; /* forecast of one iteration's parts */
+    kl_decision decision; /* count: tasks. gain_s: for each run, against as many tasks as in the last run, if
+                             all runs are counted */
+    uint32_t workers;     /* workers that get tasks */
+    double master_s, workers_s, messages_s; /* forecast seconds of the parts of one iteration */
 } kl_grain_plan;
 
-/* The number of tasks for which runs × time of an iteration is least, of equal ones the fewest, looked for
- * among numbers 1/16 apart and multiples of the number of workers. The present one stays if none is 5 %
- * better, and t_M is believed up to four times the most and down to a quarter of the fewest tasks it was seen
- * with. Nothing measured: four tasks a worker. KILTER_ERR_MEMORY. */
+/* Choose the number of tasks for which runs × time of an iteration is least; the smaller number wins ties.
+ * Tried are numbers 1/16 apart and multiples of the number of workers. The present number stays if none is 5
+ * % better. The measured t_M is trusted from a quarter of the fewest to four times the most tasks seen.
+ * Without measurements: four tasks a worker. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question *question,
                               kl_grain_plan *plan);
 

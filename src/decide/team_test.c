@@ -372,7 +372,7 @@ static void workers_that_wait_for_each_chunk_are_not_too_many(void **state) {
         kl_iteration it = iterate(&w);
         it.chunks = it.tasks;
         it.way_s = 4e-3;
-        it.elapsed_s = 4000 / w.now * 4e-3;
+        it.elapsed_s = 4000.0 / w.now * 4e-3;
         kl_team_plan plan;
         kl_team_choose(&team, &it, &plan);
         kl_team_commit(&team, &it, &plan);
