@@ -1,42 +1,40 @@
-/* AUTO, the default: chunks as small as their overhead allows, as large as the master needs, and never so
- * large that one of them could decide the end. docs/reference/policies.md tells how the numbers below were
- * chosen. */
+/* AUTO, the default policy. Chunks are as small as their overhead and the master's time allow, and never so
+ * large that one chunk could delay the end. docs/reference/policies.md says how the numbers were chosen. */
 #include <math.h>
 
 #include "decide/policy.h"
 
-static const double OVERHEAD_PART = 0.002;      /* of a chunk's time may go into dealing it */
-static const double OVERHEAD_UNKNOWN_S = 20e-6; /* of a chunk, while nothing is measured */
-static const double CAP_PART = 0.25;            /* of its share a worker may get at once */
-static const double LEAST_OVERHEADS = 4;        /* a shorter chunk costs more than it evens out */
-static const double FLOOR_SAFETY = 2;           /* how far the master stays from its limit */
-static const double LEFT_OVER = 0.5;            /* of a shortest chunk: too little for one of its own */
+static const double OVERHEAD_PART = 0.002;      /* most overhead, as a part of a chunk's time */
+static const double OVERHEAD_UNKNOWN_S = 20e-6; /* overhead of a chunk until it is measured */
+static const double CAP_PART = 0.25;            /* most that a worker gets at once, as a part of its share */
+static const double LEAST_OVERHEADS = 4;        /* least time of a chunk, as a multiple of the overhead */
+static const double FLOOR_SAFETY = 2;           /* the master could serve this multiple of the requests */
+static const double LEFT_OVER = 0.5; /* a rest below this part of a shortest chunk joins the chunk */
 static const double TRUST =
-    4;                    /* times as many tasks as have been measured: a pace seen on few may be far off */
+    4; /* most tasks in a chunk, as a multiple of those measured: the pace of few tasks may be wrong */
 enum { PROBE_PARTS = 4 }; /* a probe is at most 1/(4P) of what is left */
 
-/* What dealing one chunk costs: the master's time for it, at the worker about as much again, and the worker's
- * wait when its last task, during which it asks, is shorter than the answer is under way. The way itself
- * costs nothing: the worker computes meanwhile. */
+/* Return the cost of dealing one chunk: the master's time, about the same at the worker, and the worker's
+ * wait. The worker asks during its last task, so it only waits if the answer takes longer than this task. */
 static double overhead_s(const kl_snapshot *s, double task_s) {
     double cost_s = 2 * s->answer_s;
     return (cost_s > 0 ? cost_s : OVERHEAD_UNKNOWN_S) + fmax(0, s->round_trip_s - task_s);
 }
 
-/* Shortest chunk that keeps all workers fed. Only what a chunk costs whatever its size belongs in it: against
- * bytes per task no grain helps, see wire_bound(). */
+/* Return the shortest chunk with which the master can serve all workers. Only the fixed cost of a chunk
+ * counts, because larger chunks do not reduce the bytes per task: see wire_bound(). */
 static double floor_s(const kl_look *look) {
     return FLOOR_SAFETY * kl_model_min_chunk_s(kl_send_s(look->snapshot), look->workers);
 }
 
-/* (11): λ·bytes of a task times the other workers is longer than a task, whatever the chunk. */
+/* Eq. (11): are λ·bytes of a task, times the number of other workers, longer than a task? */
 static bool wire_bound(const kl_look *look, double task_s) {
     const kl_snapshot *s = look->snapshot;
     return kl_model_min_chunk_s(s->message.per_unit_s * s->task_bytes, look->workers) > task_s;
 }
 
-/* The pace of this worker is not known: 1 task, then 2, 4, … until it is. If that of others is, no fewer than
- * the master can deal with. */
+/* Probe a worker whose pace is not known: 1 task, then 2, 4, …. If the pace of others is known, a probe has
+ * at least the tasks that the master's time needs. */
 static void probe(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     const kl_worker_view *self = look->self;
@@ -53,7 +51,7 @@ static void probe(const kl_look *look, kl_plan *plan) {
     kl_reason(plan, "probe %llu: its pace is not known yet", kl_ull(self->chunks + 1));
 }
 
-/* Would the others have done everything left before this worker had done one more task? */
+/* Would the other workers finish all that is left before this one finishes one more task? */
 static bool withheld(const kl_look *look, double task_s, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     if (look->forecast.share_units >= kl_task_units(s))

@@ -1,5 +1,5 @@
-/* Policies that cut what is left into batches, a batch into chunks, and hand out a chunk per request. They
- * differ in when a batch is cut and how large (refill), and in the workers' weights. */
+/* Policies that cut the tasks left into batches, and a batch into chunks, one for each request. They differ
+ * in when a batch is cut and how large it is (refill), and in the workers' weights. */
 #include <math.h>
 
 #include "decide/policy.h"
@@ -35,7 +35,8 @@ static void hand_out(kl_course *course) {
     course->batches--;
 }
 
-/* Fewest tasks whose processing keeps all workers fed by one master: its chunk managing capability. */
+/* Return the fewest tasks in a chunk with which one master can serve all workers (chunk managing capability).
+ */
 static double lower_limit(const kl_look *look) {
     const kl_snapshot *s = look->snapshot;
     double task_s = s->unit_s.mean * kl_task_units(s);
@@ -54,7 +55,7 @@ static void refill_half(const kl_look *look, kl_course *course) {
         prepare(course, look->workers, (double)look->snapshot->left / (2.0 * look->workers));
 }
 
-/* AWF-C: every chunk is cut from what is left when it is asked for. */
+/* AWF-C: each chunk is cut from the tasks left at the request. */
 static void refill_each(const kl_look *look, kl_course *course) {
     course->batches = 0;
     prepare(course, 1, (double)look->snapshot->left / (2.0 * look->workers));
@@ -101,10 +102,10 @@ static void refill_daf(const kl_look *look, kl_course *course) {
     }
 }
 
-/* What weights may come from. */
+/* The sources of weights. */
 typedef enum speed { PACE, PRIOR, PERFORMANCE } speed;
 
-/* In any unit; 0: not known. */
+/* Return a worker's speed in any unit; 0: not known. */
 static double speed_of(const kl_worker_view *worker, speed speed) {
     if (speed == PACE)
         return kl_worker_rate(worker);
@@ -114,7 +115,7 @@ static double speed_of(const kl_worker_view *worker, speed speed) {
     return unit_s > 0 ? 1 / unit_s : 0;
 }
 
-/* Over the present workers that are known; 0: none is. */
+/* Return the mean over present workers with a known speed; 0: none is known. */
 static double mean_speed(const kl_look *look, speed speed) {
     const kl_crew_sums *sums = kl_crew_total(look->snapshot->crew);
     if (speed == PACE)
@@ -124,14 +125,13 @@ static double mean_speed(const kl_look *look, speed speed) {
     return sums->with_wap ? sums->waps / sums->with_wap : 0;
 }
 
-/* The mean weighs 1, and so does a worker not known yet. */
+/* Return the weight: 1 for the mean speed, and for a worker without a known speed. */
 static double relative(const kl_worker_view *worker, speed speed, double mean) {
     double own = speed_of(worker, speed);
     return own > 0 && mean > 0 ? own / mean : 1;
 }
 
-/* Weights fixed for a while: may they be fixed anew now? WF does it once, from what the first batch showed.
- */
+/* May fixed weights be computed again now? WF does this once, from the measurements of the first batch. */
 static bool weights_due(const kl_look *look, const kl_course *course) {
     if (look->dealer->policy->weighting == KL_PER_BATCH)
         return course->weighed != course->opened;
@@ -139,7 +139,7 @@ static bool weights_due(const kl_look *look, const kl_course *course) {
            mean_speed(look, PACE) > 0;
 }
 
-/* While the run itself has not shown anything, AWF falls back on what was known when it began. */
+/* Until this run has measurements, AWF uses those from before the run. */
 static speed measured_by(const kl_look *look) {
     if (look->dealer->policy->weighting == KL_FIXED)
         return PACE;

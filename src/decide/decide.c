@@ -39,7 +39,7 @@ void kl_dealer_set_factor(kl_dealer *dealer, double factor) {
     dealer->expected_s = 0;
 }
 
-/* Workers join while a run is on: the weights of new ones are 1 until they are fixed anew. */
+/* When workers join during a run, their weight is 1 until weights are computed again. */
 static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
     if (slots <= dealer->slots)
         return KILTER_OK;
@@ -74,7 +74,7 @@ void kl_dealer_changed(kl_dealer *dealer) {
     dealer->undealt = 0;
 }
 
-/* The paper's: the first two runs show how long tasks take, the search begins with the third. */
+/* As in the paper: the first two runs measure tasks, and the search begins with the third. */
 enum { FIRST_SEARCHED_RUN = 2 };
 
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
@@ -97,8 +97,8 @@ kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
     return KILTER_OK;
 }
 
-/* Whole shares hold no longer. Where there is a task for everybody they are made anew, else what is left is
- * dealt step by step. */
+/* The assigned shares are outdated. If there is a task for each worker, shares are computed again; otherwise
+ * the tasks left are dealt step by step. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks) {
     kl_grounds_grows(dealer->grounds, snapshot, tasks);
     kilter_status status = make_room(dealer, snapshot->slots);
@@ -119,8 +119,8 @@ static kl_look look_at(const kl_dealer *dealer, const kl_snapshot *snapshot, uin
     };
 }
 
-/* When the worker will have done it, and what an equal part instead would have cost: on a worker slower than
- * the mean the part ends late, on a faster one the others have to do what it could have done. */
+/* Forecast when the worker will have done the chunk, and the loss with an equal part instead. On a slow
+ * worker this part would end late; on a fast one, other workers would do what it could have done. */
 static void add_forecast(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     const kl_forecast *f = &look->forecast;

@@ -12,7 +12,7 @@ static double task_end_s(const kl_lane *lane, double task_units, uint64_t tasks)
     return lane->free_s + (double)tasks * task_units / lane->rate;
 }
 
-/* Lanes in a heap, that on top which would end one more task first. */
+/* A heap of lanes. The top one would end one more task first. */
 typedef struct contest {
     const kl_lane *lanes;
     double task_units;
@@ -38,8 +38,8 @@ static void sift_down(contest *c, uint32_t at) {
     c->heap[at] = lane;
 }
 
-/* When all would end together, were tasks divisible: each from when it is free. Leaving out those that are
- * busy longer only shortens it, so this settles. */
+/* Return when all lanes would end together if tasks were divisible. Lanes that are busy for longer are left
+ * out, which only makes the time shorter, so the search ends. */
 static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     for (double level = INFINITY;;) {
         double rate = 0, owed = 0;
@@ -55,8 +55,8 @@ static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     }
 }
 
-/* Tasks that end below the level are among the first to end, whoever does them: they need no contest. One
- * fewer each, as the level is rounded. */
+/* Tasks that end before this level belong to the assignment in any case, so they need no heap. Each lane gets
+ * one task fewer, because the level is rounded. */
 static uint64_t assign_below_level(contest *c, uint32_t count, uint64_t tasks) {
     double level = level_s(c->lanes, count, (double)tasks * c->task_units);
     for (uint32_t i = 0; i < count; i++) {
@@ -84,7 +84,7 @@ kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double ta
         counts[c.heap[0]]++;
         sift_down(&c, 0);
     }
-    counts[c.heap[0]] += left; /* of tasks without work each ends first where the first one does */
+    counts[c.heap[0]] += left; /* tasks without work all end first on this lane */
     free(c.heap);
     return KILTER_OK;
 }
@@ -99,15 +99,15 @@ double kl_assignment_end_s(const kl_lane *lanes, uint32_t count, double task_uni
 
 /* --- the policy --- */
 
-/* Those of a run that is about to begin. */
+/* The lanes of a run that is about to begin. */
 typedef struct field {
-    kl_lane *lanes;    /* of the workers that are known, */
-    uint32_t *workers; /* which these are, */
-    uint64_t *counts;  /* and what they get */
+    kl_lane *lanes;    /* lanes of workers with a known rate */
+    uint32_t *workers; /* numbers of these workers */
+    uint64_t *counts;  /* tasks that they get */
     uint32_t count;
 } field;
 
-/* Of one that is known. */
+/* Return the lane of a worker with a known rate. */
 static kl_lane lane_of(const kl_snapshot *s, uint32_t worker) {
     const kl_worker_view *v = &s->workers[worker];
     return kl_worker_lane(v, kl_worker_rate(v), s->now_s);
@@ -127,7 +127,7 @@ static kilter_status look_at_known(const kl_snapshot *s, field *f) {
     return KILTER_OK;
 }
 
-/* One task each to those not known yet, while most are left to those that are. */
+/* Give one task to each worker without a known rate, while most tasks are left to the others. */
 static uint64_t give_benchmarks(kl_dealer *dealer, const kl_snapshot *s) {
     uint64_t given = 0;
     for (uint32_t i = 0; i < s->slots && given < s->left / 2; i++)
@@ -138,7 +138,7 @@ static uint64_t give_benchmarks(kl_dealer *dealer, const kl_snapshot *s) {
     return given;
 }
 
-/* Equal groups, which is what is done where speeds are not known. */
+/* Return the time with equal groups, as they are dealt while speeds are not known. */
 static double equal_end_s(const field *f, double task_units, uint64_t tasks) {
     double end_s = 0;
     for (uint32_t i = 0; i < f->count; i++) {
@@ -216,7 +216,7 @@ uint64_t kl_dealer_share(const kl_dealer *d, uint32_t worker) {
     return d->undealt > 0 && worker < d->slots ? d->shares[worker] : 0;
 }
 
-/* A share of what is left, which is the share itself unless tasks differ or have come back. */
+/* Scale a share to the tasks left. The result differs from the share only if tasks differ or came back. */
 static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     plan->decision.count =
@@ -233,7 +233,7 @@ static void deal_ect(const kl_look *look, kl_plan *plan) {
     if (share > 0)
         deal_share(look, share, plan);
     else if (look->dealer->undealt == 0 || (look->self->chunks > 0 && look->self->queued_tasks == 0))
-        kl_deal_auto(look, plan); /* the assignment holds no longer, or somebody does not ask for his part */
+        kl_deal_auto(look, plan); /* the assignment is outdated, or a worker does not ask for its part */
     else if (!kl_dealer_leaves_out(look->dealer, look->snapshot, look->worker, plan->decision.reason))
         kl_reason(plan, "waits: the %llu tasks left are the shares of others", kl_ull(look->dealer->undealt));
 }

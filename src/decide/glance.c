@@ -1,30 +1,30 @@
-/* Within a run: workers that bring nothing, as the cores of their host are busy without them, and whether
- * that is still so. Nothing is concluded from the time of the run, of which only a part is known. */
+/* Looks within a run: find workers that do not help because the cores of their host are busy without them.
+ * The time of the run is not used, because only a part of it is known. */
 #include <math.h>
 #include <stdio.h>
 
 #include "decide/policy.h"
 
-static const double BUSY = 0.9;        /* of the cores: what more workers would use is not there */
-static const double FREE = 0.8;        /* of them: others could use the rest */
-static const double AS_FAST = 1.03;    /* a number of workers */
-static const uint64_t TASKS_EACH = 8;  /* a worker has done on average, before anything is concluded */
-static const double WINDOW_S = 0.1;    /* between two looks, at least; */
-static const double WINDOW_PART = 0.1; /* or this part of the run so far */
+static const double BUSY = 0.9;        /* part of the cores in use at which more workers cannot help */
+static const double FREE = 0.8;        /* part of the cores in use at which more workers could use the rest */
+static const double AS_FAST = 1.03;    /* most time of fewer workers, relative to all of them */
+static const uint64_t TASKS_EACH = 8;  /* tasks per worker needed before a decision */
+static const double WINDOW_S = 0.1;    /* least seconds between two looks */
+static const double WINDOW_PART = 0.1; /* least time between two looks, as a part of the run so far */
 
 double kl_glance_due_s(const kl_glance *g, double now_s) {
     return now_s + fmax(WINDOW_S, WINDOW_PART * (now_s - g->began_s));
 }
 
-/* Time of a task of that many workers together, up to a factor; its CPU time as it is now: that it would be
- * less with fewer is likely, but not measured. */
+/* Return the time per task of this number of workers, up to a factor. The CPU time of a task is the present
+ * one; with fewer workers it is probably less, but this is not measured. */
 static double time_with(const kl_load *load, uint32_t workers) {
     kl_load as_dear = *load;
     as_dear.workers = workers;
     return kl_model_limit(&as_dear, workers).times / workers;
 }
 
-/* The fewest that the model takes to be as fast as all of them. */
+/* Return the fewest workers that are as fast as all of them, by the model. */
 static uint32_t enough(const kl_load *load, uint32_t workers) {
     double all = time_with(load, workers);
     uint32_t few = 0, many = workers; /* few are not enough */

@@ -57,11 +57,11 @@ struct kl_policy {
     kilter_status (*begin)(kl_dealer *dealer, const kl_snapshot *snapshot);
     /* NULL, or: bring the dealer's course up to date with a plan carried out. */
     void (*dealt)(kl_dealer *dealer, const kl_look *look, const kl_plan *plan);
-    /* Of the policies that deal in batches: */
+    /* For policies that deal in batches: */
     void (*refill)(const kl_look *look, kl_course *course);
     kl_weighting weighting;
     bool rescues;
-    const kilter_policy *own; /* NULL, or: the program's, which deal asks */
+    const kilter_policy *own; /* the program's own policy; NULL: one of Kilter's */
 };
 
 /* In the order of registration. */
@@ -72,26 +72,24 @@ extern const kl_policy kl_policy_static, kl_policy_ss, kl_policy_fsc, kl_policy_
 /* Deal as AUTO does. */
 void kl_deal_auto(const kl_look *look, kl_plan *plan);
 
-/* What a policy that deals in equal batches hands out next, without asking who gets it; the course moves on.
- */
+/* Return the next chunk of a policy that deals in batches for any worker, and advance the course. */
 uint64_t kl_next_chunk(const kl_look *look, kl_course *course);
 
-/* Choose the factor with which the run that begins should end soonest. Needs present workers and a mean task
- * time. KILTER_ERR_MEMORY: it is as it was. */
+/* Choose the factor with the shortest forecast of the run that begins. Needs present workers and a mean task
+ * time. KILTER_ERR_MEMORY: the factor stays. */
 kilter_status kl_search_factor(kl_dealer *dealer, const kl_snapshot *snapshot);
 
-/* Set plan->decision.reason, in printf's manner. */
+/* Set plan->decision.reason, with a format as of printf(). */
 void kl_reason(kl_plan *plan, const char *format, ...) KILTER_PRINTF(2, 3);
 
-/* `tasks` rounded up to a whole number between 1 and `left`; what is a whole number but for rounding stays.
- */
+/* Return `tasks` rounded up to a whole number, 1 … left. A rounding error does not add a task. */
 uint64_t kl_whole_tasks(double tasks, uint64_t left);
 
-/* The master's own time for one chunk: as measured; while that is not known, a message's start-up, which is
- * an upper limit: a part of it is on the way, where the master does other things. */
+/* Return the master's own time for one chunk. Until it is measured this is the start-up time of a message.
+ * That is an upper limit, because the master does other things while the message is on its way. */
 double kl_send_s(const kl_snapshot *snapshot);
 
-/* Units of a task still to be dealt, mean. */
+/* Return the mean units of a task that is not dealt yet. */
 double kl_task_units(const kl_snapshot *snapshot);
 
 #endif

@@ -1,17 +1,17 @@
-/* The search of FSC and DPF for their factor: the coming run is played out with each of {0.1, 0.2, … 1}, and
- * the one that ends soonest is taken (César et al. 2006). */
+/* FSC and DPF search their factor: the next run is computed with each of {0.1, 0.2, … 1}, and the factor of
+ * the shortest run is taken (César et al. 2006). */
 #include <math.h>
 #include <stdlib.h>
 
 #include "decide/policy.h"
 
-/* Of more workers, so many stand for all: every k-th of them, with their part of the tasks and of the
- * master's time and wire, so that the master is as busy as it will be. */
+/* If there are more workers than this, every k-th worker stands for k. Tasks, the master's time and the link
+ * are scaled in the same way, so the master is as busy as in the real run. */
 enum { MOST_WORKERS = 128, FACTORS = 10 };
 
-/* The run to come, in small: nothing is measured while it is played, so that only the factor decides. */
+/* A model of the next run. Nothing is measured in it, so that only the factor matters. */
 typedef struct trial {
-    kl_dealer dealer; /* its factor is the one tried */
+    kl_dealer dealer; /* has the factor to try */
     kl_snapshot snapshot;
 } trial;
 
@@ -34,7 +34,8 @@ static void reported(void *self, const kl_play_segment *segment, double now_s) {
     (void)self, (void)segment, (void)now_s;
 }
 
-/* A host for each worker played, as fast as it was on the mean; one not known is as fast as all together. */
+/* Fill a host for each worker, with the worker's mean speed. A worker without measurements gets the mean
+ * speed of all. */
 static uint32_t describe_hosts(const kl_snapshot *s, uint32_t step, kl_host_group *groups) {
     uint32_t seen = 0, count = 0;
     for (uint32_t i = 0; i < s->slots; i++) {
@@ -58,7 +59,7 @@ static kl_cluster describe_cluster(const kl_snapshot *s, kl_host_group *groups, 
                         .bytes_per_s = byte_s > 0 ? part / byte_s : INFINITY};
 }
 
-/* Time of the run with this factor; INFINITY: it cannot be played. */
+/* Return the time of the run with this factor; INFINITY: it cannot be computed. */
 static double time_with(const kl_dealer *dealer, const kl_snapshot *small, const kl_play_run *run,
                         kl_play *play, double factor) {
     trial t = {.dealer = {.policy = dealer->policy, .factor = factor, .workers = small->present},
@@ -72,7 +73,7 @@ static void try_factors(kl_dealer *dealer, const kl_snapshot *small, const kl_pl
     double best_s = INFINITY;
     for (int tenths = 1; tenths <= FACTORS; tenths++) {
         double factor = tenths / (double)FACTORS, time_s = time_with(dealer, small, run, play, factor);
-        if (time_s < best_s) { /* ties: the first */
+        if (time_s < best_s) { /* the first factor wins ties */
             best_s = time_s;
             dealer->factor = factor;
         }

@@ -1,22 +1,22 @@
-/* How many tasks a fork-join program should make: few cost the master little, many spread evenly and, in some
- * methods, save iterations (Buaklee, Tracy, Vernon, Wright 2002, section 4). */
+/* Choose the number of tasks of a fork-join program. Few tasks cost the master little time. Many tasks are
+ * spread evenly, and save iterations in some methods (Buaklee, Tracy, Vernon, Wright 2002, section 4). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "decide/policy.h"
 
-static const double FINDING = 0.95; /* a total above this part of the present one is no finding */
-static const double BELIEVED = 4;   /* times beyond the numbers of tasks that t_M was seen with */
-static const double APART = 16;     /* numbers looked at differ by one in so many */
-enum { UNMEASURED_TASKS = 4 };      /* a worker */
+static const double FINDING = 0.95; /* another number must have at most this part of the present total */
+static const double BELIEVED = 4; /* t_M is trusted up to this factor beyond the measured numbers of tasks */
+static const double APART = 16;   /* numbers that are tried differ by 1/16 */
+enum { UNMEASURED_TASKS = 4 };    /* for each worker */
 
-/* One number of tasks, and what it comes to. */
+/* A number of tasks with its forecast. */
 typedef struct candidate {
     uint64_t tasks;
     uint32_t workers;
     double master_s, workers_s, messages_s;
-    double runs, total_s; /* total_s: of all runs */
+    double runs, total_s; /* total_s: time of all runs */
 } candidate;
 
 static kilter_status weigh(const kl_grain_look *look, const kl_grain_question *q, uint64_t tasks,
@@ -53,7 +53,7 @@ static kilter_status consider(const kl_grain_look *look, const kl_grain_question
     return status;
 }
 
-/* Numbers 1/16 apart, and below each that which equal workers can share evenly. */
+/* Try numbers 1/16 apart, and below each of them the next multiple of the number of workers. */
 static kilter_status find_best(const kl_grain_look *look, const kl_grain_question *q, uint64_t *counts,
                                candidate *best) {
     uint64_t least = within(floor((double)look->least_seen / BELIEVED), q->least, q->most);

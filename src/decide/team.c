@@ -1,28 +1,29 @@
-/* How many workers: the number with the smallest performance index (César and others 2006, phase 2), once
- * several iterations agree on it; and back again when it did not pay. docs/explanation/model.md has the
- * bounds. */
+/* Choose the number of workers with the smallest performance index (César and others 2006, phase 2) when
+ * several iterations agree on it. A change that did not pay is undone. Limits: docs/explanation/model.md. */
 #include <math.h>
 #include <stdio.h>
 
 #include "decide/policy.h"
 
-static const double FINDING = 0.95;     /* an index above this part of the present one is no finding */
-static const double IDLE_MOST = 0.2;    /* expected idle part with the last chunks; more is not balanced */
-static const double UNEXPLAINED = 0.15; /* part of the time that the model knows nothing of; more is much */
-static const double FASTER = 0.8;       /* cost against the one before: iterations have not settled yet */
-static const double WORSE = 1.05;       /* cost against the one before: the change did not pay */
-enum { PATIENCE = 6 }; /* iterations that see much imbalance: the distribution is not going to mend it */
+static const double FINDING = 0.95; /* a better number must have at most this part of the present index */
+static const double IDLE_MOST =
+    0.2; /* most idle time in the last chunks, as a part of the time, for a balanced load */
+static const double UNEXPLAINED =
+    0.15;                         /* most time that the model does not explain, as a part, for more workers */
+static const double FASTER = 0.8; /* if costs fell to less than this part, iterations are still warming up */
+static const double WORSE = 1.05; /* if costs rose by more than this factor, the change did not pay */
+enum { PATIENCE = 6 }; /* after this many very uneven iterations, dealing will not mend the imbalance */
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
-/* Expected idle part of the time when each of n workers ends with a chunk of F tasks, as few as the master
- * can deal with: σF·√(n/2) beyond the mean. */
+/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks, where F is the
+ * fewest that the master can deal: σF·√(n/2) beyond the mean. */
 static double idle_part(const kl_iteration *it, uint32_t n) {
     double tasks = fmax(1, kl_model_min_chunk_s(it->model.message.fixed_s, n) / it->task_mean_s);
     double idle_s = it->task_sd_s * tasks * sqrt(n / 2.0);
     return idle_s / (it->model.work_s / kl_speed_of(it->speeds, n) + idle_s);
 }
 
-/* More workers mean less work and more waiting for each: one border. */
+/* More workers mean less work and more waiting for each, so there is one largest number. */
 uint32_t kl_team_balanceable(const kl_iteration *it) {
     uint32_t can = 1, cannot = it->most + 1;
     while (cannot > can + 1) {
@@ -42,16 +43,16 @@ static double waits_s(const kl_iteration *it, double chunks, double work_s) {
     return it->way_s + fmax(0, chunks - 1) * late_s;
 }
 
-/* What the model says of n workers, without the master's own time. It knows of one chunk for each; as many as
- * they would have must be answered, one after the other. */
+/* Forecast the time with n workers, without the master's own time. The model has one chunk for each worker,
+ * but the master must answer all chunks, one after the other. */
 static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     kl_farm_model m = it->model;
     double chunks = (double)it->chunks * n / it->workers;
     double answer_s = it->answer_s > 0 ? it->answer_s : m.message.fixed_s;
-    if (kl_load_known(&it->load) && it->answer_s > 0) { /* of chunks that are as large as theirs would be */
+    if (kl_load_known(&it->load) && it->answer_s > 0) { /* for chunks of the size with n workers */
         chunks = kl_model_chunks(&it->load, n);
         answer_s = kl_model_answer_s(&it->load, n);
-        if (m.message.fixed_s >= it->answer_s) /* they are part of it */
+        if (m.message.fixed_s >= it->answer_s) /* answer_s includes them */
             m.message.fixed_s += answer_s - it->answer_s;
     }
     double served_s = chunks * answer_s + m.message.fixed_s;
@@ -68,7 +69,7 @@ static double unexplained_part(const kl_iteration *it) {
     return lost_s(it) / it->elapsed_s;
 }
 
-/* The same without what was lost to imbalance. */
+/* The same without the time lost to imbalance. */
 static double contended_part(const kl_iteration *it) {
     return fmax(0, lost_s(it) - it->uneven_s) / it->elapsed_s;
 }
@@ -77,8 +78,8 @@ static bool contended(const kl_iteration *it) {
     return unexplained_part(it) > UNEXPLAINED && 2 * contended_part(it) >= unexplained_part(it);
 }
 
-/* What was lost to more than the model knows of is expected to be lost again. Where that is much, and no
- * imbalance, workers may take it from each other, a part each: fewer are worth a trial. */
+/* Time that the model does not explain is expected to be lost again. If this is much, and not from imbalance,
+ * workers may disturb each other. Then fewer are worth a trial. */
 static double forecast_s(const kl_iteration *it, uint32_t n) {
     double gone = n < it->workers && contended(it) ? 1 - n / (double)it->workers : 0;
     return model_s(it, n, kl_speed_of(it->speeds, n)) + lost_s(it) -
@@ -102,8 +103,8 @@ static double index_at(const void *iteration, uint32_t n) {
     return index_with(iteration, n);
 }
 
-/* The number of workers with the smallest index, of those that the master can feed: where it is known what
- * they share, that is part of each forecast. */
+/* Return the number of workers with the smallest index among those that the master can serve. Forecasts
+ * include shared resources if these were measured. */
 static uint32_t best_of(const kl_iteration *it, uint32_t most) {
     if (!kl_load_known(&it->load) && !contended(it))
         return kl_model_best_of(&it->model, it->speeds, most);
@@ -127,7 +128,7 @@ static bool usable(const kl_iteration *it) {
 
 /* --- on trial --- */
 
-/* The least of this iteration and those just before it with as many workers: the others had bad luck. */
+/* Return the least cost of this iteration and those just before it with the same number of workers. */
 static kl_team_cost least_lately(const kl_team *team, const kl_iteration *it) {
     kl_team_cost least = cost_of(it);
     uint32_t known = team->workers == it->workers ? team->measured : 0;
@@ -142,8 +143,8 @@ static kl_team_way way_to(uint32_t from, uint32_t n) {
 
 static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
     kl_team_cost now = least_lately(team, it), before = team->before;
-    /* Tasks may have become dearer in the meantime, and workers may slow each other down: dearer by both
-     * counts. */
+    /* Tasks may have become larger, or workers may slow each other down. The change is judged by both
+     * costs. */
     bool worse = now.by_task > WORSE * before.by_task && now.by_work > WORSE * before.by_work;
     if (team->measured + 1 < KL_TEAM_PERSISTS || !worse) {
         snprintf(plan->decision.reason, sizeof plan->decision.reason,
@@ -153,7 +154,7 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
     }
     uint32_t back = team->tried_from < it->most ? team->tried_from : it->most;
     plan->verdict = KL_TEAM_BACK;
-    plan->way = way_to(back, it->workers); /* what did not pay */
+    plan->way = way_to(back, it->workers); /* the way that did not pay */
     plan->decision.count = plan->considered = back;
     double ratio = sqrt(now.by_work / team->before.by_work * team->tried_from / it->workers);
     double master_s = it->model.master_s;
@@ -166,7 +167,7 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
 
 /* --- a finding --- */
 
-/* The first iterations of a farm touch memory nobody had touched, and so on: what they show does not last. */
+/* The first iterations of a farm touch new memory, among other things, so their measurements do not last. */
 static bool settles(const kl_team *team, const kl_iteration *it) {
     if (team->measured == 0)
         return false;
@@ -174,7 +175,7 @@ static bool settles(const kl_team *team, const kl_iteration *it) {
     return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
 }
 
-/* Of the numbers several iterations agreed on, the one nearest to the present. */
+/* Return the number nearest to the present one, of those found by several iterations. */
 static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
     return closer ? team->nearest : n;
@@ -205,7 +206,7 @@ static bool finding(const kl_iteration *it, uint32_t n) {
     return index_with(it, n) < FINDING * present_index(it);
 }
 
-/* More would pay, were there a way to keep them all busy. */
+/* Would more workers pay if all could be kept busy? */
 static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_team_plan *plan) {
     uint32_t n = best_of(it, it->most);
     if (n <= limit || n <= it->workers || !finding(it, n))
@@ -219,7 +220,7 @@ static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_tea
     refuse(it, plan, why);
 }
 
-/* Is there something against it, or is it too early? Then `why` says what. */
+/* Is there a reason against the change, or is it too early? Then `why` gets the reason. */
 static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl_team_plan *plan,
                      char why[WHY_BYTES]) {
     if (it->run < team->barred_until[plan->way]) {
@@ -251,7 +252,7 @@ static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan 
                  index_with(it, n));
 }
 
-/* One iteration that sees nothing better takes back what one before it saw. */
+/* An iteration that finds nothing better cancels one that did. */
 static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     say_nothing_better(it, n, plan);
     if (team->seen == 0 || team->workers != it->workers || settles(team, it))
@@ -261,7 +262,8 @@ static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_te
     plan->considered = team->nearest;
 }
 
-/* Where much is lost to what is not known no more are taken, however good they look: is there one below? */
+/* If the model does not explain much of the time, more workers are not tried. Is there a better number below?
+ */
 static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     uint32_t n = best_of(it, limit);
     if (n < it->workers || !contended(it))
@@ -330,7 +332,7 @@ void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *p
     team->costs[team->measured++ % KL_TEAM_PERSISTS] = cost_of(it);
     team->workers = it->workers;
     if (!same || team->measured >= KL_TEAM_PERSISTS)
-        team->tried_from = 0; /* judged, or overtaken by workers that came or went */
+        team->tried_from = 0; /* judged, or outdated because workers came or went */
     team->way = plan->seen > 0 ? plan->way : KL_TEAM_STAY;
     team->seen = plan->seen;
     team->nearest = plan->considered;

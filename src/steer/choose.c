@@ -3,13 +3,13 @@
 
 #include "steer/parts.h"
 
-/* Is it worth moving, and no mistake? */
+/* Does moving pay, beyond doubt? */
 static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect *p, kl_judgement *j) {
     double uncertain = kl_loads_uncertain(&o->loads);
     kl_whether(p, j);
     if (!(j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT))
         return false;
-    /* Do the speeds measured last speak against the move? They may be the first of a change. */
+    /* Is the move wrong at the last measured speeds? These may be the beginning of a change. */
     if (kl_time_with(o, after, o->loads.raw) >= kl_time_with(o, o->here, o->loads.raw)) {
         j->verdict = KL_STAY_WAITING;
         snprintf(j->reason, sizeof j->reason,
@@ -34,7 +34,7 @@ static void adopt(kl_steer_plan *plan, const kl_prospect *p, const kl_judgement 
 
 static void choose_candidate(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
-    bool cycles = kl_comes_and_goes(&o->loads); /* what one visit has cost is no reason: see foresight */
+    bool cycles = kl_comes_and_goes(&o->loads); /* the loss in one visit is no reason to move */
     kl_prospect p = kl_foresee(o, s->candidates[0], cycles);
     kl_judgement j;
     if (worth(o, s->candidates[0], &p, &j))
@@ -70,7 +70,7 @@ void kl_steer_stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan) {
     plan->judgement.verdict = verdict;
 }
 
-/* Lately equal shares would have been better: go back to them, and rest. */
+/* Equal shares would have been better of late: go back to them, and rest. */
 static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_judgement *j = &plan->judgement;
@@ -82,7 +82,7 @@ static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     s->proposed = o->equal;
 }
 
-/* Reports that come once a cycle are means; what was known of states is not. */
+/* Reports that come once a cycle are means; known states are not. */
 static void average(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_prospect p = {0};

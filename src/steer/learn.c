@@ -5,8 +5,8 @@
 #include "steer/parts.h"
 
 enum { BINS_MOST = 4096 };
-static const double TRUST = 0.5;  /* in new costs along the index */
-static const double MOVE_H = 0.5; /* in the old cost of movements */
+static const double TRUST = 0.5;  /* weight of new costs along the index */
+static const double MOVE_H = 0.5; /* weight of the old cost of movements */
 
 uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -15,7 +15,7 @@ uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     return 0;
 }
 
-/* Count the last step's sweeps before a movement; ranks measured only those after it. */
+/* Count the sweeps of the last step before a movement; ranks only measured those after it. */
 static double before_movement(const kl_outlook *o, const kl_rank_report *reports) {
     double done = 0, of = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -87,7 +87,7 @@ kilter_status kl_forget_loads(kl_outlook *o) {
     return status;
 }
 
-/* Begin to learn costs. Forget the speeds, for which a dear range was taken for a slow rank. */
+/* Begin to learn costs. Forget the speeds, because a rank with an expensive range looked slow. */
 static kilter_status begin_costs(kl_outlook *o, const kl_rank_report *reports) {
     const uint32_t ranks = o->options.ranks;
     uint64_t bins = (uint64_t)KL_SEGMENTS * ranks;
@@ -119,7 +119,7 @@ kilter_status kl_learn_costs(kl_outlook *o, const kl_rank_report *reports) {
     return KILTER_OK;
 }
 
-/* Work per second in the body; 0: not measured. */
+/* Return the work per second in the body; 0: not measured. */
 static double rate_of(const kl_outlook *o, const kl_rank_report *report) {
     if (!(report->busy_s > 0) || report->iterations == 0)
         return 0;

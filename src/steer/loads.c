@@ -5,14 +5,14 @@
 #include <string.h>
 
 enum {
-    SETTLES = 4,   /* rounds until a change that goes on and on counts as a state */
+    SETTLES = 4,   /* rounds after which a continuing change counts as a state */
     AVERAGED = 16, /* rounds */
-    DWELLS = 4,    /* times that a state lasted, averaged */
-    OTHERS = 8,    /* and that any state did */
+    DWELLS = 4,    /* number of averaged durations of a state */
+    OTHERS = 8,    /* number of averaged durations of all states */
     SEVERAL = 3,
 };
-static const double SAME = 1.15;   /* speeds that differ by no more are of one state */
-static const double NOISE_H = 0.9; /* in the old noise */
+static const double SAME = 1.15;   /* speeds with smaller ratios belong to one state */
+static const double NOISE_H = 0.9; /* weight of the old noise */
 
 kilter_status kl_loads_init(kl_loads *l, uint32_t ranks) {
     *l = (kl_loads){.ranks = ranks};
@@ -46,7 +46,7 @@ static double mean_of_known(const double *speeds, uint32_t ranks) {
     return known > 0 ? sum / known : 0;
 }
 
-/* @return their mean */
+/* Return the mean speed. */
 static double fill(double *speeds, uint32_t ranks, double guess) {
     for (uint32_t r = 0; r < ranks; r++)
         speeds[r] = speeds[r] > 0 ? speeds[r] : guess;
@@ -123,7 +123,8 @@ static void forget(kl_loads *l, uint32_t state) {
         }
 }
 
-/* The state that speeds are in now: one seen before, or the place of the one not seen for longest. */
+/* Return the present state: one seen before, or the place of the state that was not seen for the longest
+ * time. */
 static uint32_t recognise(kl_loads *l) {
     uint32_t oldest = 0;
     for (uint32_t i = 0; i < KL_STATES; i++) {
@@ -156,7 +157,7 @@ static void arrive(kl_loads *l) {
     l->arrived = true;
 }
 
-/* Believe rates at once that look like a state known from before. */
+/* Take over measured rates at once if they fit a known state. */
 static bool recall(kl_loads *l) {
     double mean = mean_of_known(l->raw, l->ranks);
     uint32_t i = 0;

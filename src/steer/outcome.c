@@ -1,16 +1,15 @@
 /* The gain and the cost of movements. */
 #include "steer/parts.h"
 
-static const double PACE_H = 0.97; /* of what was, in the mean pace */
+static const double PACE_H = 0.97; /* weight of the past in the mean pace */
 
-typedef struct step { /* the last one */
-    double took_s;    /* without what is not computing */
-    double spent_s;   /* of it on moving */
+typedef struct step { /* the last step */
+    double took_s;    /* seconds of computing */
+    double spent_s;   /* seconds spent on moving */
 } step;
 
-/* Saved in the last step against iterations that lay elsewhere, all the time: more was done than those would
- * have done in it, rows that moved and all, and it is worth the time it takes in the mean. Movements are
- * counted apart. */
+/* Return the seconds saved in the last step, against other shares for the whole step. The additional sweeps
+ * are worth their mean time. The cost of movements is counted separately. */
 static double came_s(const kl_outcome *c, const kl_outlook *o, const kl_place *other, step last) {
     double would = last.took_s / kl_time_with(o, other, o->loads.raw);
     return (o->sweeps - would) * c->lately_s / c->lately_equal + last.spent_s;
@@ -30,8 +29,7 @@ static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     return c->least_came_s - before_s;
 }
 
-/* A movement costs at once what comes to something later: until it is judged, no more of it is due than what
- * came so far. */
+/* A movement costs at once but pays later. Until it is judged, its cost is due only up to its gain so far. */
 static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     double due_s = c->due_s, paid_s = kl_smaller(kl_larger(came_s, 0), c->unpaid_s += spent_s);
     c->unpaid_s -= paid_s;
@@ -39,10 +37,10 @@ static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     return due_s + paid_s;
 }
 
-/* Where loads are averaged over, ranks do not end each sweep together. */
+/* If shares are for averaged loads, ranks do not end each sweep together. */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason) {
     step last = {lags ? o->step_s : kl_computed_s(o) + spent_s, spent_s};
-    /* Follow the time that equal shares would have taken for a sweep lately. */
+    /* Update the recent time of a sweep with equal shares. */
     double equal = last.took_s / kl_time_with(o, o->equal, o->loads.raw);
     c->lately_s = PACE_H * c->lately_s + last.took_s;
     c->lately_equal = PACE_H * c->lately_equal + equal;

@@ -1,16 +1,15 @@
-/* The parts of a steer. Within room steer.
+/* The parts of a steer. Within room steer. Each part is changed by its own files only; kl_steer by the last
+ * four. Files may use those above them.
  *
- *     part        owner file           what it knows
- *     kl_outlook  outlook.c, learn.c   where iterations lie, how fast ranks are; so what a sweep takes with
- * other shares, and what moving there costs. learn.c: what reports tell prospect.c  (no state)           what
- * other shares would have saved, and what is likely to come kl_mean     mean.c               speeds that
- * swing: shares for their mean kl_outcome  outcome.c            what came of moving, and when balancing rests
- *     kl_steer    choose.c             the decision between prospects
- *     kl_short    short.c              sweeps shorter than the scheduler's slices: shares are chosen by
- * trying kl_trial    trial.c              equal shares, tried now and then kl_steer    steer.c the door: one
- * round after the other
- *
- * Files may use those before them. A part changes its own fields; kl_steer's are set by the last four. */
+ * - kl_outlook (outlook.c, learn.c): where iterations lie and how fast ranks are. It computes the time of a
+ *   sweep with other shares, and of moving there. learn.c updates it from reports.
+ * - prospect.c has no state: what other shares would have saved, and what will probably come.
+ * - kl_mean (mean.c): shares for the mean of speeds that swing.
+ * - kl_outcome (outcome.c): what moves gained and cost, and when balancing rests.
+ * - kl_steer (choose.c): the decision between prospects.
+ * - kl_short (short.c): sweeps shorter than the scheduler's slices, for which shares are tried.
+ * - kl_trial (trial.c): equal shares, tried now and then.
+ * - kl_steer (steer.c): the door; one round after the other. */
 #ifndef KL_STEER_PARTS_H
 #define KL_STEER_PARTS_H
 
@@ -19,8 +18,8 @@
 #include "steer/slices.h"
 
 enum {
-    KL_CANDIDATES = KL_STATES + 3, /* best for the present, for each state, for their mean; equal shares */
-    KL_FIRST_ROUNDS = 3,           /* before that, caches and pages are what is measured */
+    KL_CANDIDATES = KL_STATES + 3, /* shares for the present, each state, the mean of states; equal shares */
+    KL_FIRST_ROUNDS = 3,           /* earlier rounds measure cold caches and new pages */
 };
 
 /* Where iterations lie: bounds, or shares if scattered; ranks + 1 numbers. */
@@ -35,93 +34,94 @@ static inline double kl_smaller(double a, double b) {
 
 typedef struct kl_outlook {
     kl_steer_options options;
-    double now_s, step_s; /* step: since the last round */
-    double round_s;       /* from this round to the next */
-    double sweeps;        /* in the last step */
-    double as_before;     /* of them, while iterations lay as before the last movement */
-    bool moved;           /* since the last round */
-    double refill;        /* part of a sweep that a pipeline takes to run dry and fill again */
-    double per_move_s;    /* of an iteration of the busiest rank */
-    double movement_s;    /* of the last movements, mean */
-    kl_costs costs;       /* ranged; none until they are measured */
+    double now_s, step_s; /* step_s: seconds since the last round */
+    double round_s;       /* seconds from this round to the next */
+    double sweeps;        /* sweeps in the last step */
+    double as_before;     /* part of these sweeps before the last movement */
+    bool moved;           /* rows moved since the last round */
+    double refill;        /* part of a sweep that a pipeline takes to drain and fill again */
+    double per_move_s;    /* seconds of moving one iteration of the busiest rank */
+    double movement_s;    /* mean seconds of the last movements */
+    kl_costs costs;       /* ranged loops; empty until costs are measured */
     kl_loads loads;
     kl_place *here, *previous, *equal, *spare;
     double *scratch; /* [ranks] */
 } kl_outlook;
 
 void kl_put(const kl_outlook *o, kl_place *to, const kl_place *from);
-/* Time of the rank that ends last, in units of work over units of `speed`. */
+/* Return the time of the rank that ends last: its work over its speed. */
 double kl_time_with(const kl_outlook *o, const kl_place *at, const double *speed);
 kilter_status kl_best_for(const kl_outlook *o, const double *speed, kl_place *at);
-double kl_sweep_s(const kl_outlook *o, const kl_place *at); /* as speeds are believed to be */
+double kl_sweep_s(const kl_outlook *o, const kl_place *at); /* at the estimated speeds */
 double kl_move_s(const kl_outlook *o, const kl_place *after);
-/* Scattered: iterations that change hands; ranged: over each bound that moves. */
+/* Return the iterations that change their rank (ranged: the sum over all bounds). */
 uint64_t kl_volume(const kl_outlook *o, const kl_place *after);
-/* What the last step's sweeps took at the speeds measured in it. */
+/* Return the time that the last step's sweeps need at the speeds measured in this step. */
 double kl_computed_s(const kl_outlook *o);
-/* Part of the elapsed time that follows from the shares: the rest is messages and other costs. */
+/* Return the part of the elapsed time that depends on the shares; the rest is messages and other costs. */
 double kl_share_of_time(const kl_outlook *o);
 
 /* learn.c: from the reports of a round */
 void kl_learn_step(kl_outlook *o, const kl_rank_report *reports);
-double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports); /* seconds spent on them */
+double kl_learn_movements(kl_outlook *o,
+                          const kl_rank_report *reports); /* return the seconds spent on movements */
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports);
 kilter_status kl_learn_costs(kl_outlook *o, const kl_rank_report *reports);
-bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports); /* false: none is known */
+bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports); /* false: no speed is known */
 kilter_status kl_forget_loads(kl_outlook *o);
 
 /* prospect.c */
-/* Saved if rows had moved at the best moment since the last movement. `cycles`: speeds come and go, and what
- * counts is what a whole cycle of states has saved, wherever it is cut: two visits to one state for one to
- * another, and the other way round. */
+/* Return the seconds that would have been saved if rows had moved at the best moment since the last movement.
+ * `cycles`: speeds come and go, so only whole cycles of states count. A cycle may begin in any state. */
 double kl_lost_s(const kl_outlook *o, const kl_place *after, bool cycles);
-/* The first candidate is the best for the present. */
+/* Find candidates. The first one is the best for the present speeds. */
 kilter_status kl_find_candidates(const kl_outlook *o, kl_place *const *candidates, uint32_t *count);
-/* After the present state comes the one before it, as there are seldom more than two. NULL: none */
+/* Return the expected next state: the one before the present state, because there are seldom more than two.
+ * NULL: none. */
 const kl_state *kl_next_state(const kl_loads *l);
-/* Speeds like these, or those they are on their way to, have been seen to end by themselves. */
+/* Did such speeds, or those that they change to, end by themselves before? */
 bool kl_comes_and_goes(const kl_loads *l);
 kl_prospect kl_prospect_of(const kl_outlook *o, const kl_place *after, bool cycles);
-/* With what comes after the present speeds, whose best shares are `best`. */
+/* The same, including the state after the present one. `best`: best shares for the present speeds. */
 kl_prospect kl_foresee(const kl_outlook *o, const kl_place *best, bool cycles);
 
 typedef struct kl_mean {
-    double lag_s; /* loads are averaged over so long; 0: they are followed */
+    double lag_s; /* seconds over which loads are averaged; 0: shares follow the loads */
     double cycle_s;
-    bool forgets; /* what is known of loads, after this round */
+    bool forgets; /* after this round, measured loads are forgotten */
     kl_place *halves[2];
 } kl_mean;
 
-/* Speeds swing between two states, and shares for their mean, put into the spare place, take less than
- * staying or following would. */
+/* Do speeds swing between two states, and are shares for their mean better than staying and than following?
+ * These shares are stored in the spare place. */
 bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p);
-/* The mean over a cycle has changed, or what was measured is far from what iterations lie for. */
+/* Has the mean over a cycle changed, or do measurements differ much from what the shares were made for? */
 bool kl_mean_fails(const kl_mean *m, const kl_outlook *o);
 
 typedef struct kl_outcome {
     kl_account account;
-    kl_place *anchor;              /* where iterations lay when the account had its last word */
-    double anchor_came_s;          /* since then: saved against the anchor, */
-    double equal_came_s;           /* against equal shares, */
-    double least_came_s;           /* and the lesser of both */
-    bool retreats;                 /* to equal shares, to rest there */
-    double lately_s, lately_equal; /* time, and sweeps that equal shares would have done in it */
-    double unit_s;                 /* a movement, as it is expected; set for each round */
-    double unpaid_s, due_s;        /* of what movements cost: while they are not judged, and now */
+    kl_place *anchor;              /* where iterations lay when the balance last reached a limit */
+    double anchor_came_s;          /* seconds saved since then, against the anchor */
+    double equal_came_s;           /* seconds saved since then, against equal shares */
+    double least_came_s;           /* the smaller of both */
+    bool retreats;                 /* go back to equal shares for a rest */
+    double lately_s, lately_equal; /* recent time, and sweeps that equal shares would have done in it */
+    double unit_s;                 /* expected seconds of a movement; set in each round */
+    double unpaid_s, due_s;        /* cost of movements that are not judged yet; cost due now */
     bool open;                     /* a movement is not judged yet */
     double open_forecast_s, open_came_s, open_cost_s;
 } kl_outcome;
 
 void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o);
-/* Count what came of the last step, of which spent_s went into moving. lags: loads are averaged over.
- * @return balancing rests from now on, as `reason` says */
+/* Add the gain of the last step, of which spent_s were spent on moving. lags: shares are for averaged loads.
+ * @return true: balancing rests from now on, and `reason` says why */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason);
 
 typedef struct kl_short {
     kl_slices slices;
-    double *core, *core_then; /* share of its core that each rank gets, and got when trying began */
-    uint64_t depth;           /* of its choice KL_CHOICE_DEEP */
-    bool unplaced;            /* iterations do not lie as its choice says: the one before could not be had */
+    double *core, *core_then; /* each rank's share of its core, now and when trying began */
+    uint64_t depth;           /* sweeps in one exchange for KL_CHOICE_DEEP */
+    bool unplaced;            /* a choice was refused, so iterations lie as in another choice */
 } kl_short;
 
 typedef struct kl_trial {
@@ -136,28 +136,28 @@ struct kl_steer {
     kl_short trying;
     kl_trial trial;
     kl_place *candidates[KL_CANDIDATES];
-    kl_place *proposed; /* one of them, or of the places above; NULL: none */
-    double gain_s;      /* forecast of what is proposed */
-    kl_place *barred;   /* could not be had */
+    kl_place *proposed; /* a candidate or one of the places above; NULL: none */
+    double gain_s;      /* forecast gain of the proposal */
+    kl_place *barred;   /* a proposal that was refused */
     bool is_barred;
-    kl_place *left; /* what is left of a sweep */
+    kl_place *left; /* iterations left in a sweep */
     kl_transfer *transfers;
-    kl_place *places; /* memory of all places, and of numbers of each rank */
+    kl_place *places; /* memory of all places and of numbers for each rank */
     double *numbers;
 };
 
 /* choose.c */
 void kl_steer_stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan);
-bool kl_steer_barred(const kl_steer *s); /* what is proposed was refused before */
-/* Decide between candidates. rest_begins: why; NULL: no rest begins */
+bool kl_steer_barred(const kl_steer *s); /* was the proposal refused before? */
+/* Decide between candidates. rest_begins: why a rest begins; NULL: none begins. */
 void kl_choose(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan);
 /* short.c */
 void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports);
-/* *tries: it is decided by trying, as speeds do not tell what shares will do. */
+/* Decide by trying shares, because speeds do not tell their effect. *tries: such a decision was made. */
 kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries);
 /* trial.c */
-void kl_trial_begin(kl_steer *s, kl_steer_plan *plan); /* if it is time to, and nothing else moves */
-/* A trial is under way, or the rest after one, and nothing else is decided. */
+void kl_trial_begin(kl_steer *s, kl_steer_plan *plan); /* if a trial is due and nothing else moves */
+/* Is a trial or the rest after it under way? Then nothing else is decided. */
 bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan);
 
 #endif

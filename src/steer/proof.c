@@ -1,21 +1,22 @@
-/* Forecasts say what equal shares would take; they may be wrong, as when rows are dear because of where they
- * lie, or when speeds change faster than rows can follow. So they are tried: rarely, as a try costs what is
- * gained otherwise. */
+/* Forecasts of the time with equal shares may be wrong: rows may be slow on some ranks only, or speeds change
+ * faster than rows can follow. So equal shares are tried. This is rare, because balancing gains nothing
+ * during a try. */
 #include "steer/proof.h"
 
 #include <math.h>
 
 enum {
-    HERE_ROUNDS = 6, /* are measured before a try … */
-    TRY_ROUNDS = 2,  /* … and in it; so many to believe that equal shares are better: */
+    HERE_ROUNDS = 6, /* rounds measured before a try */
+    TRY_ROUNDS = 2,  /* rounds in a try; the next number is needed to believe that equal shares are better */
     SURE_ROUNDS = 6,
     MOST_PASSED = 4
 };
-static const double PART = 100, DOUBTFUL = 20; /* of the time between two tries, a try may cost one */
-static const double KEPT = 0.8;                /* of what was measured before, in each round */
+static const double PART = 100,
+                    DOUBTFUL = 20; /* a try may cost one part in this many of the time between tries */
+static const double KEPT = 0.8;    /* weight of older rounds, in each round */
 static const double BETTER = 0.98;
 static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100, LONGEST_REST_ROUNDS = 50;
-static const double CHANGED = 1.2; /* sweeps take so much longer: what was proved no longer holds */
+static const double CHANGED = 1.2; /* if sweeps take longer by this factor, the last result is outdated */
 
 void kl_proof_round(kl_proof *p, double now_s, double executions, double elapsed_s, bool equal) {
     if (equal != p->equal) {

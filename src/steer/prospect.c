@@ -1,4 +1,4 @@
-/* Compare other shares: in hindsight, and with what is likely to come. */
+/* Compare other shares: in hindsight, and for the speeds that are expected. */
 #include <math.h>
 
 #include "steer/parts.h"
@@ -8,7 +8,7 @@ enum {
     CYCLE = 3,  /* visits */
 };
 
-/* Sweeps, in parts: done where iterations lie, and what would have been where they might. */
+/* Sweeps done with the present shares, and those that other shares would have done. */
 typedef struct tally {
     double elapsed_s, done, would;
 } tally;
@@ -23,13 +23,14 @@ static void count(tally *t, const tally *each, double elapsed_s) {
     t->would += elapsed_s * each->would;
 }
 
-/* Elapsed time that would have been enough for what was done: loads come and go by the clock, not by what is
- * done. */
+/* Return the time that other shares would have needed for the same sweeps. Loads change with time, not with
+ * the sweeps done. */
 static double saved_s(const tally *t) {
     return t->would > 0 ? t->elapsed_s * (1 - t->done / t->would) : 0;
 }
 
-/* Relative difference between here and `after`; when a state began is known to a round only. */
+/* Return the relative difference between the present shares and `after`. The beginning of a state is known to
+ * a round only. */
 static double part_apart(const kl_outlook *o, const kl_place *after) {
     const double *speed = kl_loads_present(&o->loads);
     double now = kl_time_with(o, o->here, speed), then = kl_time_with(o, after, speed);
@@ -99,8 +100,8 @@ const kl_state *kl_next_state(const kl_loads *l) {
     return next;
 }
 
-/* Return what the next state is expected to cost because iterations lie as `at`: by following it, or by
- * bearing it. The spare place holds its best shares. */
+/* Return the expected loss in the next state if iterations lie as `at`: the smaller one of moving and
+ * staying. The spare place has the best shares for this state. */
 static double next_state_s(const kl_outlook *o, const kl_state *next, const kl_place *at, double moving_s) {
     double part = 1 - kl_time_with(o, o->spare, next->speed) / kl_time_with(o, at, next->speed);
     double followed_s = moving_s + REACTS * o->round_s * part, borne_s = next->lasts_s * part;
@@ -134,7 +135,7 @@ kl_prospect kl_prospect_of(const kl_outlook *o, const kl_place *after, bool cycl
                          .move_s = kl_move_s(o, after)};
 }
 
-/* On the way to another state there is nothing to foresee from. */
+/* During a change of state, nothing can be foreseen. */
 kl_prospect kl_foresee(const kl_outlook *o, const kl_place *best, bool cycles) {
     const kl_loads *l = &o->loads;
     kl_prospect p = kl_prospect_of(o, best, cycles);

@@ -26,7 +26,7 @@ static int by_part(const void *a, const void *b) {
     return x->rank < y->rank ? -1 : 1;
 }
 
-/* The largest rate; 0: these are no rates. */
+/* Return the largest rate; 0: the rates are not valid. */
 static double largest(uint32_t ranks, const double *rates) {
     double most = 0;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -37,7 +37,8 @@ static double largest(uint32_t ranks, const double *rates) {
     return most;
 }
 
-static const double SPEEDS_MOST = 8; /* more between two ranks is rather a jump of costs at a bound */
+static const double SPEEDS_MOST =
+    8; /* a larger ratio between two ranks is probably a jump of costs at the bound */
 
 enum { BUCKETS = 256 };
 
@@ -46,7 +47,8 @@ static uint32_t bucket_of(const due *d) {
     return at < BUCKETS - 1 ? (uint32_t)at : BUCKETS - 1;
 }
 
-/* One more for the `more` largest parts: whole buckets of them from above, and within one they are sorted. */
+/* Give one more to the `more` largest parts: to whole buckets from above, and within the last one in order.
+ */
 static void deal_parts(uint64_t more, due *dues, size_t count, uint64_t *shares) {
     size_t in[BUCKETS] = {0}, last = BUCKETS, edge = 0;
     for (size_t i = 0; i < count; i++)
@@ -66,7 +68,7 @@ static void deal_parts(uint64_t more, due *dues, size_t count, uint64_t *shares)
         shares[dues[i].rank]++;
 }
 
-/* n over dues[0 … count−1]: whole parts first, then the largest remainders. */
+/* Divide n among dues[0 … count−1]: whole parts first, then the largest remainders. */
 static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shares) {
     uint64_t left = n;
     for (size_t i = 0; i < count; i++) {
@@ -76,14 +78,14 @@ static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shar
         shares[dues[i].rank] = whole;
         left -= whole;
     }
-    uint64_t each = left / count; /* only where n has more digits than a double */
+    uint64_t each = left / count; /* only if n has more digits than a double */
     for (size_t i = 0; i < count && each > 0; i++)
         shares[dues[i].rank] += each;
     deal_parts(left % count, dues, count, shares);
 }
 
-/* Those due less than `floor` get that, slowest first: what they get more the others get less.
- * @return how many; *n, *sum: of the others, dues[that …] */
+/* Raise the dues below `floor` to `floor`, slowest ranks first, at the expense of the others. Return their
+ * number; *n and *sum are those of the other dues. */
 static uint32_t deal_floor(uint64_t floor, due *dues, uint32_t ranks, uint64_t *n, double *sum,
                            uint64_t *shares) {
     uint32_t low = 0;
@@ -109,7 +111,7 @@ kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_
         slowest = dues[r].rate < slowest ? dues[r].rate : slowest;
     }
     uint64_t floor_each = least < n / ranks ? least : n / ranks;
-    uint32_t low = 0; /* so many of the slowest get no more than the floor */
+    uint32_t low = 0; /* number of the slowest ranks that get only the floor */
     if ((double)n * (slowest / sum) < (double)floor_each)
         low = deal_floor(floor_each, dues, ranks, &n, &sum, shares);
     deal(n, dues + low, ranks - low, sum, shares);
@@ -180,7 +182,7 @@ static bool measured(double seconds) {
     return seconds > 0 && isfinite(seconds);
 }
 
-/* Seconds in [from, to) of the range, and how much of it was measured. */
+/* Return the seconds in [from, to) of the range, and set how much of it was measured. */
 static double seconds_in(kl_span range, const double *segments_s, double from, double to, double *known) {
     double length = (double)(range.hi - range.lo) / KL_SEGMENTS, lo = (double)range.lo, seconds = 0;
     double first = (from - lo) / length;
@@ -195,7 +197,8 @@ static double seconds_in(kl_span range, const double *segments_s, double from, d
     return seconds;
 }
 
-/* Of the range's mean, where it begins (way 1) or ends (−1): straight on from the two segments there. */
+/* Return the cost at the beginning (way 1) or end (−1) of the range, relative to its mean. It continues the
+ * line through the two segments there. */
 static double end_of(const double *segments_s, uint32_t first, int way) {
     double sum = 0;
     for (uint32_t s = 0; s < KL_SEGMENTS; s++) {
@@ -222,7 +225,7 @@ static double mean_s(const double *segments_s) {
     return sum / KL_SEGMENTS;
 }
 
-/* Are the ranks' speeds, if costs go on across bounds? */
+/* Compute the ranks' speeds, assuming that costs are equal on both sides of a bound. */
 static bool are_believable(uint32_t ranks, const double (*segments_s)[KL_SEGMENTS]) {
     double level = 1, least = INFINITY, most = 0;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -265,7 +268,7 @@ void kl_costs_learn(kl_costs *costs, kl_span range, const double *segments_s, do
     }
     if (!(seconds > 0))
         return;
-    double speed = work / seconds; /* this rank's, if the range costs what we think */
+    double speed = work / seconds; /* of this rank, if the costs of the range are right */
     for (uint32_t k = first; k < costs->bins && k * width < hi; k++) {
         double here_s = seconds_in(range, segments_s, k * width, (k + 1) * width, &known);
         costs->cost[k] += trust * (here_s * speed - known * costs->cost[k]) / width;
@@ -293,7 +296,7 @@ static kilter_status bounds_of_rates(uint64_t n, uint32_t ranks, const double *r
     return status;
 }
 
-/* Where the work up to a point is what the ranks below are due: one walk along the index. */
+/* Find the points at which the work up to there is due to the ranks below, in one walk along the index. */
 static void cut(const kl_costs *costs, uint32_t ranks, const double *speeds, double most, double total,
                 uint64_t *bounds) {
     double width = width_of(costs), sum = 0, due_work = 0, before = 0;

@@ -4,10 +4,11 @@
 
 #include "steer/parts.h"
 
-static const double CORE_CHANGED =
-    0.2;                              /* a rank gets so much more or less of its core: that is another load */
-static const double SAME_PART = 0.08; /* of all iterations: a choice that stands follows no smaller changes */
-static const double WORTH_TRYING = 0.97; /* of the best so far: what takes more by the speeds is not tried */
+static const double CORE_CHANGED = 0.2; /* a larger change of a rank's core share is another load */
+static const double SAME_PART =
+    0.08; /* a lasting choice ignores changes of shares below this part of all iterations */
+static const double WORTH_TRYING =
+    0.97; /* a choice is tried only if its predicted time is below this part of the best one */
 
 void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -30,7 +31,7 @@ static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choic
         o->scratch[r] = part * speed[r];
     }
     kilter_status status = kl_bounds(&o->costs, ranks, o->scratch, choice != KL_CHOICE_OUT, at);
-    if (status == KILTER_ERR_RANGE) { /* all share their cores: nobody can be left out */
+    if (status == KILTER_ERR_RANGE) { /* all ranks share their cores, so none can be left out */
         kl_put(o, at, o->equal);
         status = KILTER_OK;
     }
@@ -44,14 +45,14 @@ static bool cores_changed(const kl_short *t, const kl_outlook *o) {
     return most > CORE_CHANGED;
 }
 
-/* Does the choice, whose place is the spare one, deserve a try? The speeds tell what it takes at least. */
+/* Should the choice be tried? Its shares are in the spare place; the speeds give its least time. */
 static bool may_be_better(const kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
     bool possible = c->choice != KL_CHOICE_DEEP || t->depth > 1;
     return possible && kl_sweep_s(o, o->spare) < WORTH_TRYING * kl_slices_best_s(c);
 }
 
-/* The choice in force, or the next one that deserves a try. Its place is the spare one. */
+/* Return the present choice, or the next one that should be tried. Its shares are in the spare place. */
 static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s, int before) {
     kl_slices *c = &t->slices;
     double rows = (double)o->options.iterations / o->options.ranks;
@@ -69,7 +70,7 @@ static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s,
     return status;
 }
 
-/* Count the round. Return the choice that was in force in it; −1: none */
+/* Count the round. Return its choice; −1: none. */
 static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
     kl_slices *c = &t->slices;
     int before = c->active && !t->unplaced ? c->choice : -1;
@@ -82,7 +83,7 @@ static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
     return before;
 }
 
-/* Propose the place of the choice, which is the spare one. */
+/* Propose the shares of the choice, which are in the spare place. */
 static void propose(kl_steer *s, double now_s, int before, kl_steer_plan *plan) {
     const kl_outlook *o = &s->outlook;
     const kl_slices *c = &s->trying.slices;

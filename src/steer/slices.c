@@ -1,10 +1,9 @@
 /* Loops whose sweeps are shorter than the slices in which the scheduler shares a core.
  *
- * A rank that is kept from its core for a slice then holds all others up for many sweeps. Rows in
- * proportion to what each rank gets of its core are too many for it: a rank that wants all of its share is
- * made to wait for whole slices, one that wants less is let in at once. How much less, whether it is better
- * left out, and whether it pays at all depends on the scheduler and on who else is there. So the choices are
- * tried, and measured. */
+ * A rank that waits for its core for a slice delays all others for many sweeps. A rank that uses its whole
+ * share of the core waits for whole slices; a rank that uses less runs at once when it wakes. So rows in
+ * proportion to the core shares are too many. How many fewer are best, and whether such a rank should have
+ * none, depends on the scheduler and the other programs. So the choices are tried and measured. */
 #include "steer/slices.h"
 
 #include <math.h>
@@ -12,29 +11,32 @@
 #include <string.h>
 
 enum {
-    TRY_ROUNDS = 3,     /* each choice, and the best two once more */
-    FIRST_HOLD = 200,   /* rounds with the best one, before all are tried again … */
-    LONGEST_HOLD = 1600 /* … and at most */
+    TRY_ROUNDS = 3,     /* rounds for each choice; the best two are tried once more */
+    FIRST_HOLD = 200,   /* rounds with the best choice before all are tried again … */
+    LONGEST_HOLD = 1600 /* … and the most such rounds */
 };
-static const double OWN_PART = 0.95; /* a rank that gets less of its core shares it */
-static const double SHORT = 1.5,
-                    LONG = 5;        /* slices: shorter sweeps are tried, until they take longer than that */
-static const double ALIKE = 0.15;    /* shares that differ by less leave nothing to choose */
-static const double CLEAR = 1.15;    /* times the best: no second look is needed */
-static const double HOPELESS = 1.25; /* times the best so far: one round is enough to see it */
-static const double MARGIN = 0.93, STILL_BETTER = 0.97; /* of what equal shares take */
-static const double WAKE_S = 7e-6;                      /* to sleep and be woken, once a sweep */
-static const double CREDIT_PART = 0.6; /* of its share that a rank may use and be let in at once, … */
+static const double OWN_PART = 0.95;       /* a rank with less of its core shares the core */
+static const double SHORT = 1.5, LONG = 5; /* number of slices below which sweeps are short */
+static const double ALIKE = 0.15;          /* if core shares differ by less, nothing is tried */
+static const double CLEAR = 1.15;          /* a choice above this multiple of the best needs no second try */
+static const double HOPELESS =
+    1.25; /* a choice above this multiple of the best is tried for one round only */
+static const double MARGIN = 0.93,
+                    STILL_BETTER = 0.97; /* limits of another choice, relative to equal shares */
+static const double WAKE_S = 7e-6;       /* seconds to sleep and wake, once in a sweep */
+static const double CREDIT_PART = 0.6; /* part of its share that a rank may use and still run at once, … */
 static const double LEAST_PART = 0.1;
 static const double DEEP_SLICES = 5;
-static const double TWICE_PART = 0.05; /* of a rank's rows, that it does for neighbours */
+static const double TWICE_PART = 0.05; /* most rows that a rank does for neighbours, as a part of its own */
 
 bool kl_slices_shared(double share) {
     return share > 0 && share < OWN_PART;
 }
 
 double kl_slices_part(double sweep_s, double quantum_s, double share) {
-    double part = CREDIT_PART + (1 - CREDIT_PART) * fmin(1, sweep_s / quantum_s); /* … of long ones all */
+    double part =
+        CREDIT_PART + (1 - CREDIT_PART) *
+                          fmin(1, sweep_s / quantum_s); /* … in short sweeps; its whole share in long ones */
     part -= WAKE_S / (share * sweep_s);
     return part > LEAST_PART ? part : LEAST_PART;
 }
@@ -47,12 +49,12 @@ uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, 
     return (uint64_t)fmax(1, fmin(depth, ceil(DEEP_SLICES * quantum_s / sweep_s)));
 }
 
-static double score(const kl_slices *s, int choice) { /* seconds for a sweep */
+static double score(const kl_slices *s, int choice) { /* return the seconds of a sweep */
     const kl_tried *t = &s->tried[choice];
     return t->executions > 0 && !t->refused ? t->elapsed_s / t->executions : HUGE_VAL;
 }
 
-/* Equal shares are what the program would have without Kilter: others have to be clearly better. */
+/* The program without Kilter has equal shares, so another choice must be clearly better. */
 static double rated(const kl_slices *s, int choice) {
     return choice == KL_CHOICE_EQUAL ? MARGIN * score(s, choice) : score(s, choice);
 }
@@ -65,7 +67,7 @@ static int best_but(const kl_slices *s, int other) {
     return best;
 }
 
-/* A choice that is tried may take long, so the best so far counts. */
+/* A tried choice may be slow, so the best one so far counts. */
 bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s) {
     double least = 1, most = 0;
@@ -116,7 +118,7 @@ void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     bool over = s->holds && s->rounds >= s->hold;
     if (!s->active || over || (s->holds && changed)) {
         if (s->active && !over)
-            s->hold = 0; /* something else is shared now */
+            s->hold = 0; /* the core shares changed */
         s->active = true;
         memset(s->tried, 0, sizeof s->tried);
         s->tries = 0;
@@ -128,7 +130,7 @@ void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     kl_tried *t = &s->tried[s->choice];
     t->executions += executions;
     t->elapsed_s += elapsed_s;
-    /* Go on measuring what was chosen by a few rounds: it must stay better than equal shares. */
+    /* The choice came from a few rounds. Go on measuring it: it must stay better than equal shares. */
     if (s->holds && score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
         s->choice = KL_CHOICE_EQUAL;
     if (s->holds)

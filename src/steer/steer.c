@@ -1,15 +1,15 @@
-/* One loop's balancing: reports of a round in, a plan out.
+/* Balancing of one loop: the reports of a round give a plan.
  *
- * What the present speeds are worth moving for follows from how long they lasted before. Whether other shares
- * would have been better is asked of all that speeds have been since the last movement, so that under a load
- * that comes and goes too fast to follow, iterations end up where they lose least in the mean. */
+ * How long the present speeds will last is forecast from how long they lasted before. Losses of the present
+ * shares are counted over all speeds since the last movement. So under a load that changes too fast to
+ * follow, iterations end up where the mean loss is least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
-static const double PERIOD_PART = 0.2; /* of a period: losses below it are not told from noise */
+static const double PERIOD_PART = 0.2; /* losses below this part of a period may be noise */
 
 static void describe(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
@@ -36,7 +36,7 @@ static void judge_last(kl_outcome *c, bool arrived, kl_steer_plan *plan) {
     c->open = false;
 }
 
-/* @return the seconds that movements took */
+/* Return the seconds that movements took. */
 static double learn_step(kl_steer *s, const kl_rank_report *reports) {
     kl_outlook *o = &s->outlook;
     kl_proof *proof = &s->trial.proof;
@@ -45,14 +45,14 @@ static double learn_step(kl_steer *s, const kl_rank_report *reports) {
     bool rested = kl_proof_rests(proof, o->now_s);
     kl_proof_round(proof, o->now_s, o->sweeps, o->step_s - kl_smaller(spent_s, o->step_s),
                    kl_volume(o, o->equal) == 0);
-    if (rested && !kl_proof_rests(proof, o->now_s)) /* another load has come */
+    if (rested && !kl_proof_rests(proof, o->now_s)) /* the load changed */
         kl_account_wake(&s->outcome.account);
     kl_learn_quantum(o, reports);
     kl_short_learn(&s->trying, o->options.ranks, reports);
     return spent_s;
 }
 
-/* Decide at the speeds that are known. rest_begins: why balancing rests from now on; NULL: it does not */
+/* Decide with the known speeds. rest_begins: why balancing rests from now on; NULL: it does not rest. */
 static kilter_status decide(kl_steer *s, double spent_s, const char *rest_begins, kl_steer_plan *plan) {
     uint32_t count = 0;
     bool tries = false;
@@ -98,7 +98,8 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
 
 /* --- what is left of a sweep --- */
 
-/* Return by how much the plan delays the present sweep. Transfers take rows first that are not done. */
+/* Return by how many seconds the plan delays the present sweep. Transfers first take rows that are not done.
+ */
 static double delay_s(kl_steer *s, const uint64_t *todo, const kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     memcpy(s->left, todo, o->options.ranks * sizeof *todo);
@@ -121,7 +122,7 @@ static void put_off(kl_steer *s, double delayed_s, kl_steer_plan *plan) {
              kl_say_s(plan->judgement.gain_s).text, kl_say_s(delayed_s).text);
 }
 
-/* The last movement can no longer be judged, as its gain is not told from this one's. */
+/* Close the last movement without a judgement, because its gain cannot be told from this one's. */
 static void share_left(kl_steer *s, const uint64_t *todo, const kl_prospect *p, kl_steer_plan *plan) {
     s->outcome.open = false;
     plan->move = true;
@@ -160,7 +161,7 @@ bool kl_steer_left(kl_steer *s, const uint64_t *todo, kl_steer_plan *plan) {
     return true;
 }
 
-/* --- what came of a plan --- */
+/* --- the outcome of a plan --- */
 
 void kl_steer_commit(kl_steer *s) {
     kl_outlook *o = &s->outlook;
@@ -173,7 +174,7 @@ void kl_steer_commit(kl_steer *s) {
     kl_loads_moved(&o->loads);
     kl_account_move(&s->outcome.account, s->gain_s);
     if (!s->outcome.retreats)
-        kl_account_wake(&s->outcome.account); /* what made it move ends the rest */
+        kl_account_wake(&s->outcome.account); /* the reason for the move ends the rest */
     s->outcome.open = true;
     s->outcome.open_forecast_s = s->gain_s;
     s->outcome.open_came_s = s->outcome.open_cost_s = 0;
@@ -223,7 +224,7 @@ double kl_steer_rate(const kl_steer *s, uint32_t rank) {
     return s->outlook.loads.mean_speed * s->outlook.loads.speed[rank];
 }
 
-/* All places are in one piece of memory, as are numbers of each rank. */
+/* All places share one piece of memory; so do the numbers for each rank. */
 static bool allocate(kl_steer *s) {
     kl_outlook *o = &s->outlook;
     size_t ranks = o->options.ranks;

@@ -3,9 +3,9 @@
 
 #include "steer/parts.h"
 
-static const double TRY_TAKES = 3; /* rounds, of equal shares to see what they take */
+static const double TRY_TAKES = 3; /* rounds with equal shares in a trial */
 
-/* Return what a trial costs: rows move there and back, and sweeps may be slower meanwhile. */
+/* Return the cost of a trial: rows move there and back, and sweeps may be slower in between. */
 static double try_s(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     double loss = 1 - kl_time_with(o, o->here, o->loads.raw) / kl_time_with(o, o->equal, o->loads.raw);

@@ -1,12 +1,12 @@
-/* Whether moving pays, and what came of it. */
+/* Decide whether moving pays, and judge the moves. */
 #include <stdio.h>
 
 #include "steer/steer.h"
 
 /* --- whether --- */
 
-/* How long speeds are expected to stay as they are; what has outlasted its usual time, or has none, is
- * expected to last as long again. */
+/* Return how long the present speeds are expected to last. If they have outlasted their usual time, or have
+ * none, this is as long again. */
 static double remaining_s(const kl_prospect *p) {
     return p->lasted_s < p->lasts_s ? p->lasts_s - p->lasted_s : p->lasted_s - p->lasts_s;
 }
@@ -57,7 +57,7 @@ void kl_whether(const kl_prospect *p, kl_judgement *j) {
         say_stay(p, j);
 }
 
-/* --- what came of it --- */
+/* --- the outcome --- */
 
 void kl_account_move(kl_account *account, double forecast_s) {
     account->moves++;
