@@ -414,7 +414,8 @@ static void print_table(const simulation *sim, const char *engine) {
     if (sim->file)
         kl_say(stdout, "platform", "%s", sim->q.platform);
     else
-        kl_say(stdout, "platform", "%s: %" PRIu32 " workers", sim->q.platform, sim->cluster.workers);
+        kl_say(stdout, "platform", "%s: %" PRIu32 " worker%s", sim->q.platform, sim->cluster.workers,
+               sim->cluster.workers == 1 ? "" : "s");
     kl_say(stdout, "tasks", "%s, seed %" PRIu64, sim->q.tasks, sim->tasks.seed);
     if (sim->q.iterations > 1)
         kl_say(stdout, "runs",

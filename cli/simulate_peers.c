@@ -85,10 +85,12 @@ static double each(const kl_sim_peers_outcome *o, uint64_t all) {
 }
 
 static void print_table(const answer *a) {
-    kl_say(stdout, "platform", "%s: %" PRIu32 " peers", a->q->platform, a->q->cluster->workers);
+    kl_say(stdout, "platform", "%s: %" PRIu32 " peer%s", a->q->platform, a->q->cluster->workers,
+           a->q->cluster->workers == 1 ? "" : "s");
     kl_say(stdout, "tasks", "%s, seed %" PRIu64, a->q->tasks_spec, a->q->tasks->seed);
     if (a->outcomes[0].deaths > 0)
-        kl_say(stdout, "deaths", "%" PRIu32 " peers died; every task is counted once", a->outcomes[0].deaths);
+        kl_say(stdout, "deaths", "%" PRIu32 " peer%s died; every task is counted once", a->outcomes[0].deaths,
+               a->outcomes[0].deaths == 1 ? "" : "s");
     printf("\n%-8s  %9s  %9s  %10s  %13s  %6s  %10s  %6s\n", "policy", "makespan", "bound", "efficiency",
            "messages/peer", "most", "moved/peer", "rounds");
     for (size_t i = 0; i < a->count; i++) {
