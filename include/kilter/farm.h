@@ -140,8 +140,8 @@ typedef struct kilter_farm_options {
     const char *version;
     /** the policy that deals tasks; NULL: "auto" */
     const char *policy;
-    /** "zmq", "mpi" or "inproc" (workers are threads, so work must be thread-safe). NULL: chosen by how the
-     * program was started */
+    /** the transport: "zmq", "mpi" or "inproc" (workers are threads, so work must be thread-safe). NULL:
+     * chosen by how the program was started */
     const char *transport;
     /** be a master that waits for workers at this endpoint, tcp://ADDRESS:PORT; NULL: local workers */
     const char *listen;
