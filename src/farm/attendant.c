@@ -1,11 +1,15 @@
 /* A thread that answers messages while its worker is in the user's function, so that no peer waits for a long
  * task: see kl_worker_attend(). It also hears SIGTERM for the worker.
  *
- *   worker's thread   ─ turn ─┐ task ┌─ turn ─┐ task             ┌─ turn ─      holds `turn`, but for tasks
+ *   worker's thread   ─ turn ─┐ task ┌─ turn ─┐ task             ┌─ turn ─      has the turn, but for tasks
  *   attendant                                    attend attend                  takes it when nobody has it
+ *
+ * Between two short tasks the turn changes hands by two atomic writes. Only a worker that finds the attendant
+ * at work sleeps on the mutex.
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,21 +23,33 @@ static const double BUSY_LOOK_S = 10e-3, IDLE_LOOK_S = 0.1;
 static const uint64_t END = (uint64_t)1
                             << 32; /* added to the count of SIGTERMs: tells the attendant to end */
 
+enum { NOBODY, WORKER, ATTENDANT };
+
 struct kl_attendant {
     kl_worker *worker;
-    pthread_mutex_t turn; /* held by the thread that uses the worker */
+    atomic_int turn;           /* the thread that uses the worker */
+    pthread_mutex_t attending; /* held by the attendant while it may take the turn */
     pthread_t thread;
     clockid_t cpu; /* CPU clock of the worker's thread */
     int call;      /* an eventfd: a count of SIGTERMs, or END */
     kl_sigterm *sigterm;
 };
 
+static bool take_turn(kl_attendant *a, int thread) {
+    int nobody = NOBODY;
+    return atomic_compare_exchange_strong_explicit(&a->turn, &nobody, thread, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
 static void let_attend(void *self, bool begins) {
     kl_attendant *a = self;
     if (begins)
-        pthread_mutex_unlock(&a->turn);
+        atomic_store_explicit(&a->turn, NOBODY, memory_order_release);
     else
-        pthread_mutex_lock(&a->turn);
+        while (!take_turn(a, WORKER)) {
+            pthread_mutex_lock(&a->attending);
+            pthread_mutex_unlock(&a->attending);
+        }
 }
 
 static double worker_busy_s(void *self) {
@@ -50,6 +66,18 @@ static uint64_t sleep_for(const kl_attendant *a, double seconds) {
     return calls;
 }
 
+/* Attend if the worker is in a task. Return whether it is. */
+static bool attend(kl_attendant *a) {
+    pthread_mutex_lock(&a->attending);
+    bool busy = take_turn(a, ATTENDANT);
+    if (busy) {
+        kl_worker_attend(a->worker);
+        atomic_store_explicit(&a->turn, NOBODY, memory_order_release);
+    }
+    pthread_mutex_unlock(&a->attending);
+    return busy;
+}
+
 static void *attendant_main(void *arg) {
     kl_attendant *a = arg;
     bool busy = false;
@@ -59,11 +87,7 @@ static void *attendant_main(void *arg) {
             kl_worker_leave(a->worker, "it was told to terminate (SIGTERM)");
         if (calls >= END)
             return NULL;
-        busy = pthread_mutex_trylock(&a->turn) == 0;
-        if (!busy)
-            continue;
-        kl_worker_attend(a->worker);
-        pthread_mutex_unlock(&a->turn);
+        busy = attend(a);
     }
 }
 
@@ -73,14 +97,13 @@ kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_atten
     if (!a)
         return kl_fail(error, KILTER_ERR_MEMORY, "starting a worker's second thread: memory ran out");
     *a = (kl_attendant){.worker = worker, .cpu = kl_thread_cpu(), .call = eventfd(0, EFD_CLOEXEC)};
-    pthread_mutex_init(&a->turn, NULL);
-    pthread_mutex_lock(&a->turn);
+    atomic_init(&a->turn, WORKER);
+    pthread_mutex_init(&a->attending, NULL);
     int code = a->call < 0 ? errno : kl_thread_start(&a->thread, attendant_main, a);
     if (code != 0) {
         if (a->call >= 0)
             close(a->call);
-        pthread_mutex_unlock(&a->turn);
-        pthread_mutex_destroy(&a->turn);
+        pthread_mutex_destroy(&a->attending);
         free(a);
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting a worker's second thread: %s", strerror(code));
     }
@@ -99,8 +122,7 @@ void kl_attendant_stop(kl_attendant *a) {
         ;
     pthread_join(a->thread, NULL);
     kl_worker_let_attend(a->worker, &(kl_attendance){0});
-    pthread_mutex_unlock(&a->turn);
-    pthread_mutex_destroy(&a->turn);
+    pthread_mutex_destroy(&a->attending);
     close(a->call);
     free(a);
 }
