@@ -1,17 +1,19 @@
-/* A peer that runs out of work looks for some. */
+/* A peer that runs out of tasks asks other peers for some. */
 #include <math.h>
 
 #include "peer/peer_private.h"
 
 enum { RANDOM_TRIES = 3, DRAWS = 16 };
-/* The paper's algorithm 2: how often a peer looks, and how late it must be, as parts of the whole time. */
+/* Of the paper's algorithm 2, in parts of the whole run: the time between two looks at whether a peer is
+ * late, and the delay of a late peer. */
 static const double CHECK_PART = 0.01, LATE_PART = 0.01;
 
 static uint64_t draw(kl_node *n) {
     return kl_mix64(n->of.seed + kl_mix64(n->of.number + ((uint64_t)++n->asking.draws << 32)));
 }
 
-/* Three of four are near. KL_NOBODY: only peers that are gone were drawn. */
+/* Choose a random victim; three of four draws are of near peers. KL_NOBODY: only peers that are gone were
+ * drawn. */
 static uint32_t random_victim(kl_node *n) {
     uint32_t peers = n->tree.peers, near = n->of.near;
     for (int i = 0; i < DRAWS; i++) {
@@ -47,7 +49,7 @@ static void ask(kl_node *n, bool idle) {
     if (victim != KL_NOBODY || !idle || !n->of.help->lines)
         return;
     a->asleep = true;
-    for (uint64_t bit = 1; bit < n->tree.peers; bit *= 2) { /* the neighbours in a hypercube */
+    for (uint64_t bit = 1; bit < n->tree.peers; bit *= 2) { /* the peer's neighbours in a hypercube */
         uint32_t other = n->of.number ^ (uint32_t)bit;
         if (other < n->tree.peers && !(a->signed_up & bit) && !kl_tree_is_gone(&n->tree, other))
             kl_post_plain(n, other, KL_NOTE_SIGN_UP, 0);
@@ -55,7 +57,8 @@ static void ask(kl_node *n, bool idle) {
     }
 }
 
-/* Seconds until it is time to ask, so that the answer comes before the work ends; 0: it is. */
+/* Return the seconds until the peer should ask, so that the answer comes before its work ends; 0: it should
+ * ask now. */
 static double spare_s(const kl_node *n) {
     double rate = kl_work_rate(&n->work, n->now_s), elapsed_s = n->now_s - n->work.hand.began_s;
     if (!(rate > 0))
@@ -85,7 +88,7 @@ void kl_ask_settle(kl_node *n) {
 void kl_ask_answered(kl_node *n, uint32_t by, bool empty) {
     kl_asking *a = &n->asking;
     a->fails = empty ? a->fails + 1 : 0;
-    if (!empty) /* it has taken this peer from its list */
+    if (!empty) /* the root has taken this peer from its list of late ones */
         a->signed_up &= ~(uint64_t)(by ^ n->of.number);
     a->asleep = empty && (a->asleep || n->of.help->board);
     if (!a->out || a->victim != by)

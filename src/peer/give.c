@@ -1,4 +1,4 @@
-/* A peer gives tasks to others. A gift stays with its giver until the other one has it. */
+/* A peer gives tasks to others. A gift belongs to its giver until the receiver has acknowledged it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ void kl_give_got(kl_node *n, uint32_t by, const kl_note *note) {
         }
 }
 
-/* Tasks for a peer of this rate, so that both end at the same time; none if it would end after all others. */
+/* Return the number of tasks to give to a peer of this rate, so that both end at the same time; 0: the gift
+ * would end after all others. */
 static uint64_t part_of(const kl_node *n, double rate) {
     const kl_round *r = &n->round;
     kl_part_rule rule = n->of.help->part;
@@ -51,7 +52,7 @@ static uint64_t part_of(const kl_node *n, double rate) {
     return 1 / rate < rest_s ? 1 : 0;
 }
 
-/* Is a copy of the task that runs likely to end much earlier, as decide/rescue.c has it? */
+/* Would a copy of the running task probably end much earlier? The rule is that of decide/rescue.c. */
 static bool pays_to_copy(const kl_node *n, double rate) {
     const kl_running *h = &n->work.hand;
     double own = kl_work_rate(&n->work, n->now_s), done = own * (n->now_s - h->began_s);
@@ -84,7 +85,7 @@ void kl_give_refused(kl_node *n, uint32_t by, const kl_note *note) {
         n->work.hand.lent = false;
 }
 
-/* --- those that wait --- */
+/* --- peers that wait for tasks --- */
 
 void kl_give_sign_up(kl_node *n, uint32_t peer, const kl_note *note) {
     kl_giving *g = &n->giving;
@@ -108,7 +109,7 @@ void kl_give_feed(kl_node *n) {
     kl_giving *g = &n->giving;
     g->look_s = INFINITY;
     while (g->line_count > 0 && (n->work.left > 0 || can_copy(n))) {
-        size_t next = 0; /* the fastest one */
+        size_t next = 0; /* the fastest waiting peer */
         for (size_t i = 1; i < g->line_count; i++)
             next = g->lines[i].rate > g->lines[next].rate ? i : next;
         if (!kl_give_part(n, g->lines[next].peer, g->lines[next].rate))
@@ -119,7 +120,7 @@ void kl_give_feed(kl_node *n) {
         g->look_s = n->now_s + 0.25 / kl_work_rate(&n->work, n->now_s);
 }
 
-/* The census finds what was in gifts that did not arrive. */
+/* Tasks in gifts that did not arrive are found by the census. */
 void kl_give_lose_all(kl_node *n) {
     kl_giving *g = &n->giving;
     for (size_t i = g->gift_count; i-- > 0;)

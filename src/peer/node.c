@@ -88,7 +88,7 @@ static void end_task(kl_node *n) {
 /* --- messages --- */
 
 static void asked(kl_node *n, uint32_t from, const kl_note *note) {
-    n->asking.posted = false; /* the asking peer has taken it from the board */
+    n->asking.posted = false; /* the asking peer has removed the victim from the board */
     if (!kl_give_part(n, from, note->rate))
         kl_post_plain(n, from, KL_NOTE_EMPTY, 0);
 }
@@ -164,8 +164,8 @@ static void handle(kl_node *n, uint32_t from, const kl_note *note) {
     handlers[note->kind](n, from, note);
 }
 
-/* The sender was called for a census before this peer is: the message waits, or the census would not see
- * what it moves. */
+/* The sender has been called to a census, and this peer has not. The message waits until it is: otherwise the
+ * census would miss the tasks that the message moves. */
 static void keep(kl_node *n, const kl_node_event *e) {
     kl_later *later = malloc(sizeof *later + e->size);
     kl_peer_check(n, later);
@@ -214,7 +214,7 @@ static void lose(kl_node *n, uint32_t peer) {
     if (peer == n->round.above && !n->root) {
         while (n->round.above > 0 && kl_tree_is_gone(&n->tree, n->round.above))
             n->round.above = kl_tree_above(n->round.above);
-        kl_post_plain(n, n->round.above, KL_NOTE_HURRY, 0); /* which may not know of the death */
+        kl_post_plain(n, n->round.above, KL_NOTE_HURRY, 0); /* the parent may not know of the death */
     } else if (!known) {
         kl_post(n, n->round.above, &note, 0);
     }
@@ -236,7 +236,7 @@ static void settle(kl_node *n) {
     if (kl_round_is_full(n))
         (n->root ? kl_root_close : kl_round_report)(n);
     (n->root ? kl_root_late : kl_round_tell)(n);
-    begin_next(n); /* a plan brought some */
+    begin_next(n); /* a plan brought tasks */
 }
 
 void kl_node_step(kl_node *n, const kl_node_event *e, double now_s, kl_node_actions *out) {

@@ -12,7 +12,7 @@
 
 enum { TASKS = 100 };
 
-typedef struct alone { /* a peer whose messages the test reads and writes */
+typedef struct alone { /* a peer, whose messages the test reads and writes */
     kl_node *node;
     kl_node_actions out;
     kl_note note;
@@ -45,7 +45,7 @@ static void hears(alone *a, uint32_t from, const kl_note *note, double now_s) {
     kl_buffer_free(&bytes);
 }
 
-/* The first message of this kind that the last step sent; NULL: it sent none. */
+/* Return the first message of this kind that the last step sent; NULL: it sent none. */
 static const kl_note *sent(alone *a, kl_note_kind kind) {
     for (size_t i = 0; i < a->out.count; i++) {
         const kl_node_action *action = &a->out.items[i];
@@ -99,7 +99,7 @@ static void a_gift_to_a_peer_that_is_gone_is_for_the_census(void **state) {
     let_go(&a);
 }
 
-/* 2 has been called and this peer has not: what 2 gives may not be seen twice, nor not at all. */
+/* Peer 2 has been called, and this peer has not. The census must see the tasks that 2 gives exactly once. */
 static void a_message_from_behind_the_cut_waits(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
@@ -132,7 +132,8 @@ static void tasks_of_a_round_that_was_not_committed_are_reported_again(void **st
     }
 }
 
-/* The root takes them from the first message if all is done then, and from the report of a census else. */
+/* The root takes late results from the first message if the run is complete with them, and otherwise from the
+ * report of a census. */
 static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 1});
@@ -145,7 +146,7 @@ static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **sta
     assert_int_equal(sent(&a, KL_NOTE_LATE)->spans.at[0].lo, 50);
     kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_REACHED}, 4, &a.out);
     assert_null(sent(&a, KL_NOTE_LATE));
-    call.number = 1; /* the first report counted */
+    call.number = 1; /* the first report was counted */
     hears(&a, 0, &call, 5);
     assert_int_equal(kl_ranges_sum(&sent(&a, KL_NOTE_REPORT)->spans), 1);
     assert_int_equal(a.note.spans.at[0].lo, 50);
@@ -153,7 +154,7 @@ static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **sta
     let_go(&a);
 }
 
-/* 17 is below 1. */
+/* Peer 17 is below peer 1. */
 static void a_parent_reports_what_a_child_saved_before_it_died(void **state) {
     (void)state;
     for (uint32_t committed = 0; committed <= 2; committed++) {

@@ -26,7 +26,7 @@ LIST_ADD(standing, kl_standing)
 LIST_ADD(order, kl_order)
 LIST_ADD(number, uint32_t)
 
-/* Write and read a list of structs. CHECK: what must hold of each of them. */
+/* Define the writing and the reading of a list of structs. CHECK must hold for each struct that is read. */
 #define LIST_CODEC(name, type, MEMBERS, CHECK)                                                               \
     static void put_##name(kl_buffer *out, const kl_##name *list) {                                          \
         kl_put_u32(out, (uint32_t)list->count);                                                              \

@@ -7,34 +7,34 @@
 #define KL_NOBODY UINT32_MAX
 
 typedef enum kl_note_kind {
-    KL_NOTE_ASK = 1, /* has it tasks for a peer of this rate? */
-    KL_NOTE_EMPTY,   /* it has none */
-    KL_NOTE_REFUSED, /* it does not make the copy */
-    KL_NOTE_GIFT,    /* these tasks are the receiver's from now on */
-    KL_NOTE_GOT,     /* gift `number` is here */
-    KL_NOTE_SIGN_UP, /* think of a peer of this rate when there is more to do */
-    KL_NOTE_COPY,    /* do task `number` as well */
+    KL_NOTE_ASK = 1, /* a question: has the receiver tasks for a peer of this rate? */
+    KL_NOTE_EMPTY,   /* an answer: the sender has no tasks to give */
+    KL_NOTE_REFUSED, /* an answer: the sender does not make the copy */
+    KL_NOTE_GIFT,    /* the tasks in `spans` belong to the receiver from now on */
+    KL_NOTE_GOT,     /* gift `number` has arrived */
+    KL_NOTE_SIGN_UP, /* the sender, of this rate, waits for tasks: give it some when there are more */
+    KL_NOTE_COPY,    /* a request: do a copy of task `number` */
     KL_NOTE_COPIED,  /* the copy of task `number` is done */
-    KL_NOTE_POST,    /* the sender is late (number = 1), or no longer (0) */
-    KL_NOTE_QUERY,   /* who is late? */
-    KL_NOTE_VICTIM,  /* `peer` is */
-    KL_NOTE_HURRY,   /* a round is wanted */
-    KL_NOTE_LATE,    /* done after the report of round `round`: by the sender and those below */
+    KL_NOTE_POST,    /* number = 1: the sender is late; 0: it is late no longer */
+    KL_NOTE_QUERY,   /* a question to the root: which peer is late? */
+    KL_NOTE_VICTIM,  /* the answer: `peer` is late */
+    KL_NOTE_HURRY,   /* a request to the root: begin a round */
+    KL_NOTE_LATE,    /* tasks that the sender and peers below it did after their reports of round `round` */
     KL_NOTE_LOSS,    /* `peer` is gone */
-    KL_NOTE_SAVE,    /* what the sender has done since round `round` was committed, for when it dies: `spans`,
-                   and   `held` if its last report was not committed */
-    KL_NOTE_CALL,    /* round `round` begins now: report at once, with all that is held */
-    KL_NOTE_REPORT,  /* of the sender and all below it */
-    KL_NOTE_PLAN,    /* round `round` is committed */
+    KL_NOTE_SAVE,    /* a copy in case the sender dies. `spans`: tasks done since round `round` was committed;
+                        `held`: tasks of its last report, if that was not committed */
+    KL_NOTE_CALL,    /* round `round` begins: report at once, with all tasks that are held */
+    KL_NOTE_REPORT,  /* a report of the sender and of all peers below it */
+    KL_NOTE_PLAN,    /* round `round` is committed, and these are its orders */
 } kl_note_kind;
 
-typedef struct kl_standing { /* of one peer, in a report */
+typedef struct kl_standing { /* one peer's line in a report */
     uint32_t peer;
-    double left, rate; /* tasks; tasks per second, 0: not known */
+    double left, rate; /* tasks left; tasks per second, 0: not known */
 } kl_standing;
 
-typedef struct kl_order { /* `from` gives `to` as many tasks as are in the span; KL_NOBODY: `to` owns the span
-                           */
+/* `from` gives `to` as many tasks as the span has; from KL_NOBODY: `to` owns the span. */
+typedef struct kl_order {
     uint32_t from, to;
     kl_span span;
 } kl_order;
@@ -51,7 +51,7 @@ typedef struct kl_orders {
     uint64_t room;
 } kl_orders;
 
-typedef struct kl_numbers { /* of peers */
+typedef struct kl_numbers { /* numbers of peers */
     uint32_t *at;
     size_t count;
     uint64_t room;
@@ -59,14 +59,14 @@ typedef struct kl_numbers { /* of peers */
 
 typedef struct kl_note {
     kl_note_kind kind;
-    uint32_t census; /* the last round that was called, as the sender knows */
+    uint32_t census; /* number of the last called round that the sender knows */
     uint32_t round;
-    uint32_t peer, peers; /* peers: how many ever were there */
+    uint32_t peer, peers; /* peers: number of peers that ever took part */
     uint64_t number;
-    double rate;           /* of the sender; PLAN: mean of all */
-    double left_s, next_s; /* PLAN: until all is done, until the next report */
-    bool closing, over;    /* PLAN: report when nothing is left to do; the run has ended */
-    kl_ranges spans;       /* REPORT: tasks done; GIFT: those handed over */
+    double rate;           /* tasks per second of the sender; in PLAN the mean of all peers */
+    double left_s, next_s; /* PLAN: seconds until all is done, and until the next report */
+    bool closing, over;    /* PLAN: peers report when they have nothing left to do; the run has ended */
+    kl_ranges spans;       /* REPORT: tasks done; GIFT: tasks given */
     kl_ranges held;        /* REPORT after a CALL: tasks that peers own or give away */
     kl_standings standings;
     kl_orders orders;

@@ -1,4 +1,5 @@
-/* Any bytes at all, read as a message between peers: what is read must write and read the same again. */
+/* Read any bytes as a message between peers. A message that was read must be the same after writing and
+ * reading it again. */
 #include <string.h>
 
 #include "peer/note.h"

@@ -1,4 +1,4 @@
-/* Messages between peers: what is written is read, and nothing else is. */
+/* Messages between peers: what was written can be read, and malformed bytes are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

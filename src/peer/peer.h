@@ -6,43 +6,43 @@
 
 #include "base/base.h"
 
-/* How peers help each other: a policy; help.c. */
+/* A policy: how peers help each other. help.c has the table. */
 typedef enum kl_sharing { KL_SHARE_NEVER, KL_SHARE_ONCE, KL_SHARE_AGAIN } kl_sharing;
 typedef enum kl_part_rule { KL_PART_HALF, KL_PART_BY_RATE, KL_PART_BY_RATE_OR_HALF } kl_part_rule;
 
 typedef struct kl_help {
     const char *name;
-    kl_sharing sharing; /* algorithm 1: all rates are measured, and shares made anew */
-    kl_part_rule part;  /* of what a victim has left */
-    double dead_zone;   /* shares that are off by less stay as they are */
-    bool board;         /* late peers say so, and idle ones ask for those; else victims are random */
-    bool lines;         /* who finds nothing waits at some peers, which think of it later */
-    bool early;         /* asks before it has run out of work */
-    bool copies;        /* speculative copies of last tasks */
+    kl_sharing sharing; /* when algorithm 1 measures all rates and makes shares anew */
+    kl_part_rule part;  /* the part of a victim's remaining tasks that is given */
+    double dead_zone;   /* shares that are off by less than this fraction stay */
+    bool board;         /* late peers tell the root, and idle peers ask the root; else victims are random */
+    bool lines;         /* a peer that finds no tasks signs up at its neighbours, which give it some later */
+    bool early;         /* a peer asks before it has run out of tasks */
+    bool copies;        /* idle peers do speculative copies of the last tasks */
 } kl_help;
 
-const kl_help *kl_help_at(size_t i);           /* in order of registration; NULL behind the last one */
-const kl_help *kl_help_find(const char *name); /* NULL: there is none of this name */
+const kl_help *kl_help_at(size_t i);           /* in order of registration; NULL behind the last policy */
+const kl_help *kl_help_find(const char *name); /* NULL: no policy has this name */
 
-typedef struct kl_node kl_node; /* one peer */
+typedef struct kl_node kl_node; /* the state of one peer */
 
 typedef struct kl_node_options {
-    uint32_t number; /* its own. Number 0 is the root, which commits the results of all */
-    uint32_t peers;  /* there at the start: 0 … peers − 1. The next one that joins gets number `peers` */
-    uint32_t near;   /* peers 0 … near − 1 are near each other, and so are the next ones; 0: all are */
-    uint64_t tasks;  /* of the run */
-    kl_span share;   /* the tasks it begins with */
+    uint32_t number; /* this peer's number. Peer 0 is the root, which commits the results of all */
+    uint32_t peers;  /* number of peers at the start. The next one that joins gets number `peers` */
+    uint32_t near;   /* messages within each group of `near` consecutive peers are quick; 0: among all */
+    uint64_t tasks;  /* number of tasks of the run */
+    kl_span share;   /* the tasks that the peer begins with */
     const kl_help *help;
-    bool attends; /* it gets messages while a task runs */
+    bool attends; /* the peer gets messages while a task runs */
     uint64_t seed;
 } kl_node_options;
 
 typedef enum kl_node_event_kind {
     KL_NODE_STARTS,
-    KL_NODE_HEARS,   /* a message from `peer`; those of one peer come in the order they were sent */
-    KL_NODE_LOSES,   /* `peer` is gone: a message for it may be lost, and none of it will come any more */
-    KL_NODE_ENDED,   /* the task that runs has ended */
-    KL_NODE_REACHED, /* the time that was asked for */
+    KL_NODE_HEARS, /* a message from `peer`; messages of one peer come in the order in which they were sent */
+    KL_NODE_LOSES, /* `peer` is gone: messages to it may be lost, and no more messages come from it */
+    KL_NODE_ENDED, /* the running task has ended */
+    KL_NODE_REACHED, /* the time wake_s of the last step has been reached */
 } kl_node_event_kind;
 
 typedef struct kl_node_event {
@@ -53,7 +53,8 @@ typedef struct kl_node_event {
 } kl_node_event;
 
 typedef enum kl_node_action_kind {
-    KL_NODE_SEND,  /* `size` bytes from offset `at` of actions.bytes to `peer`, which may be itself */
+    KL_NODE_SEND,  /* send `size` bytes from offset `at` of actions.bytes to `peer`, which may be the sender
+                      itself */
     KL_NODE_BEGIN, /* begin `task` */
     KL_NODE_OVER,  /* every task of the run is counted */
 } kl_node_action_kind;
@@ -61,18 +62,19 @@ typedef enum kl_node_action_kind {
 typedef struct kl_node_action {
     kl_node_action_kind kind;
     uint32_t peer;
-    uint64_t task; /* SEND: how many tasks the message hands over */
+    uint64_t task; /* BEGIN: index of the task; SEND: number of tasks that the message gives away */
     size_t at, size;
 } kl_node_action;
 
-/* Orders to the driver. Many peers may share one; a step empties it first. */
+/* Orders to the driver. Many peers may share one struct: each step empties it first. */
 typedef struct kl_node_actions {
     kl_node_action *items;
     size_t count;
     uint64_t room;
     kl_buffer bytes;
-    double wake_s; /* KL_NODE_REACHED is due then, whatever was asked for before; INFINITY: never */
-    bool failed;   /* memory ran out: the peer cannot go on */
+    double wake_s; /* the time of the next event KL_NODE_REACHED, which replaces any earlier one; INFINITY:
+                      none */
+    bool failed;   /* memory ran out, and the peer cannot go on */
 } kl_node_actions;
 
 void kl_node_actions_free(kl_node_actions *actions);
@@ -81,16 +83,16 @@ kl_node *kl_node_new(const kl_node_options *options); /* NULL: no memory */
 void kl_node_free(kl_node *node);                     /* NULL does nothing */
 void kl_node_step(kl_node *node, const kl_node_event *event, double now_s, kl_node_actions *actions);
 
-/* The run, as the root knows it. */
+/* The state of the run, as the root knows it. */
 typedef struct kl_node_state {
-    uint64_t committed; /* tasks counted */
-    uint64_t twice;     /* tasks that peers counted again: a fault of the protocol */
-    uint64_t adopted;   /* tasks that died with a peer and were given to another one */
+    uint64_t committed; /* number of tasks counted */
+    uint64_t twice;     /* number of tasks that peers counted again: a fault of the protocol */
+    uint64_t adopted;   /* number of tasks that were lost with a peer and given to another one */
     uint32_t rounds, censuses, deaths;
 } kl_node_state;
 
 kl_node_state kl_node_state_of(const kl_node *root);
-/* Tasks that this peer owns and has not begun. */
+/* Return the number of tasks that this peer owns and has not begun. */
 uint64_t kl_node_left(const kl_node *node);
 
 #endif

@@ -27,7 +27,7 @@ static void setting_free(setting *s) {
     kl_ranges_free(&s->lost);
 }
 
-/* Share, and carry out the orders: s->has is what each peer has then. */
+/* Make shares and carry out the orders; s->has are then the tasks of each peer. */
 static void share(setting *s, kl_share_rule rule) {
     bool failed;
     for (size_t i = 0; i < s->all.count; i++)
@@ -70,7 +70,7 @@ static void all_would_end_together(void **state) {
     }
 }
 
-/* Each of them once, in pieces that follow each other. */
+/* Each lost task is given once, in consecutive pieces. */
 static void lost_tasks_find_an_owner(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed < 300; seed++) {

@@ -1,15 +1,17 @@
-/* The root commits rounds, finds what died with peers, makes the plans and ends the run. */
+/* The root commits rounds, finds the tasks that were lost with peers, makes plans and ends the run. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "peer/peer_private.h"
 
-/* Part of the root's tasks before the first round; part of the time left before the next one. */
+/* The first round begins when the root has done this part of its tasks; the next one when this part of the
+ * time left has passed. */
 static const double FIRST_PART = 0.05, NEXT_PART = 0.45;
-/* Rounds are called no more often than this part of the time left, and this multiple of what one takes. */
+/* Between two calls is at least this part of the time left, and this multiple of the time that a round takes.
+ */
 static const double CALL_PART = 0.25, CALL_ROUNDS = 4;
-/* The last round begins when less is left than this multiple of what a round takes, and these tasks of a mean
- * peer. */
+/* The closing round begins when the time left is below this multiple of a round's time plus the time of this
+ * number of tasks. */
 static const double LAST_ROUNDS = 2, LAST_TASKS = 8;
 
 bool kl_root_begin(kl_node *n) {
@@ -82,7 +84,7 @@ static void find_lost(kl_node *n, kl_ranges *lost) {
 
 static void plan(kl_node *n, const kl_orders *orders) {
     kl_root *root = n->root;
-    /* The first reports are older than the last one. */
+    /* The first reports of a round are older than the last ones. */
     double left_s = fmax(root->sharing.left_s - root->took_s, 0), rate = root->sharing.mean_rate;
     double next_s = rate > 0 ? NEXT_PART * left_s : n->now_s - n->round.began_s;
     bool last = rate > 0 && left_s < LAST_ROUNDS * root->took_s + LAST_TASKS / rate;

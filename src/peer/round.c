@@ -1,13 +1,13 @@
-/* Rounds: reports climb the tree, and plans come down. Tasks in a report count when its round is committed.
- * A called round is a census as well: all peers take part in it at one cut through the messages. So no task
- * of a living peer is missing in it. */
+/* Rounds: reports climb the tree, and plans come down. Tasks in a report count when its round is committed. A
+ * called round is a census as well. No message crosses from a peer that was called to one that was not, so no
+ * task of a living peer is missed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "peer/peer_private.h"
 
-/* Between two messages of tasks done after a report, as a part of the time of a round. */
+/* Time between two messages with late tasks, as a part of the time of a round. */
 static const double PAUSE_PART = 0.125;
 
 static void empty(kl_note *report) {
@@ -48,7 +48,7 @@ static void join_in(kl_node *n) {
     r->joined_in = true;
 }
 
-/* All that this peer has. */
+/* Add all tasks that this peer holds to the report. */
 static bool hold(kl_node *n) {
     kl_ranges *held = &n->round.collected.held;
     const kl_work *w = &n->work;
@@ -63,7 +63,7 @@ void kl_round_call(kl_node *n, uint32_t from, const kl_note *note) {
     uint32_t committed = (uint32_t)note->number;
     if (note->round <= r->number)
         return;
-    if (r->sent_round > committed) /* what it reported is to be reported again */
+    if (r->sent_round > committed) /* the tasks that it reported must be reported again */
         kl_peer_check(n, kl_ranges_add_all(&n->work.done, sent->at, sent->count));
     sent->count = 0;
     kl_tree_know(&n->tree, note->peers);
@@ -187,7 +187,7 @@ void kl_round_hurry(kl_node *n) {
     n->round.hurried = true;
 }
 
-/* Tasks done after this peer's report go where the report went. */
+/* Tasks done after this peer's report are sent to the parent that got the report. */
 void kl_round_late_own(kl_node *n) {
     kl_round *r = &n->round;
     kl_ranges *done = &n->work.done;
@@ -204,7 +204,7 @@ void kl_round_late(kl_node *n, uint32_t from, const kl_note *note) {
         kl_peer_check(n, kl_ranges_add_all(&r->late, note->spans.at, note->spans.count));
 }
 
-/* Those of many peers go up together. */
+/* Late tasks of many peers go up in one message. */
 void kl_round_tell(kl_node *n) {
     kl_round *r = &n->round;
     bool idle = n->work.left == 0 && !kl_work_owns_hand(&n->work);

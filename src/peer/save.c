@@ -1,9 +1,10 @@
-/* A peer's results since the last committed round are lost with it, unless its parent has them too. */
+/* A peer's results since the last committed round die with it, unless its parent has a copy. So the peer
+ * sends copies. */
 #include <stdlib.h>
 
 #include "peer/peer_private.h"
 
-/* How often they are saved, as a part of the whole time. */
+/* Time between two copies, as a part of the whole run. */
 static const double SAVE_PART = 0.1;
 
 void kl_save_send(kl_node *n) {

@@ -1,4 +1,4 @@
-/* Algorithm 1 of the paper: new shares by measured rates, as orders to those that have too much. */
+/* Algorithm 1 of the paper: new shares by measured rates, as orders to peers that have too many tasks. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 
 typedef struct shares {
     kl_standings *all;
-    double *over; /* over[i]: tasks that all->at[i] has beyond its share; below 0: it lacks them */
+    double *over; /* over[i]: tasks that peer all->at[i] has beyond its share; below 0: tasks that it lacks */
     kl_orders *orders;
     bool failed;
 } shares;
@@ -20,7 +20,7 @@ static void order(shares *s, uint32_t from, uint32_t to, kl_span span) {
     s->failed |= !kl_orders_add(s->orders, (kl_order){from, to, span});
 }
 
-/* Time left and mean rate; a peer of unknown rate counts as the mean. */
+/* Return the time left and the mean rate; a peer of unknown rate counts as having the mean. */
 static kl_sharing_of sum_up(kl_standings *all, uint64_t lost) {
     double left = (double)lost, rates = 0, known = 0;
     for (size_t i = 0; i < all->count; i++) {
@@ -35,7 +35,7 @@ static kl_sharing_of sum_up(kl_standings *all, uint64_t lost) {
     return (kl_sharing_of){mean > 0 ? left / (mean * (double)all->count) : 0, mean};
 }
 
-/* The first `count` tasks of `lost` from `at` on go to the peer of place i. */
+/* Give the first `count` tasks of `lost`, from task `at` on, to the peer at place i. */
 static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
     while (count > 0) {
         uint64_t part = at->hi - at->lo < count ? at->hi - at->lo : count;
@@ -48,7 +48,7 @@ static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
     return at;
 }
 
-/* Those that lack tasks get what was lost; what remains is spread over all. */
+/* Give lost tasks to peers that lack some, and spread the rest over all peers. */
 static void adopt_all(shares *s, kl_ranges *lost) {
     uint64_t left = kl_ranges_sum(lost);
     kl_span *at = lost->at;
@@ -67,7 +67,7 @@ static void adopt_all(shares *s, kl_ranges *lost) {
     }
 }
 
-/* Within places [first, end): who lacks tasks gets them from the first that has too many. */
+/* Within places [first, end), each peer that lacks tasks gets them from the first one that has too many. */
 static void match(shares *s, size_t first, size_t end) {
     size_t giver = first;
     for (size_t i = first; i < end; i++)

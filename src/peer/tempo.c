@@ -1,13 +1,13 @@
-/* How fast a peer is. */
+/* The measured rate of a peer. */
 #include <math.h>
 
 #include "peer/peer_private.h"
 
-/* The pace forgets with this number of tasks. */
+/* number of tasks over which the pace is averaged */
 static const double MEMORY_TASKS = 64;
-/* The last tasks alone count when they differ from the pace by such factors. */
+/* The last tasks alone count if their mean differs from the pace by at least such a factor … */
 static const double SLOWER = 0.5, FASTER = 2.5;
-/* … or take longer than this number of standard deviations of exponential tasks explains. */
+/* … or by more than this number of standard deviations of exponential times. */
 static const double CHANCE = 3;
 
 void kl_tempo_add(kl_tempo *t, double task_s) {

@@ -38,7 +38,7 @@ bool kl_tree_lose(kl_tree *t, uint32_t number) {
     return true;
 }
 
-/* Go down through those that are gone; each has at most ARITY peers right below it. */
+/* Go down through peers that are gone. Each peer has at most ARITY peers directly below it. */
 bool kl_tree_look(kl_tree *t) {
     bool ok = true;
     kl_numbers todo = {0};

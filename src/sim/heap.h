@@ -1,4 +1,4 @@
-/* Events to come, in order of time. Private to room sim. */
+/* Future events, in order of time. Private to room sim. */
 #ifndef KL_HEAP_H
 #define KL_HEAP_H
 
@@ -7,12 +7,12 @@
 typedef struct kl_happening {
     double at_s;
     uint32_t who;
-    int what;      /* the driver's */
+    int what;      /* chosen by the driver */
     uint64_t turn; /* set by kl_heap_push() */
-    void *thing;   /* the driver's */
+    void *thing;   /* chosen by the driver */
 } kl_happening;
 
-/* Ties go to the smallest `who`, then to what was pushed first. Zeroed: empty. */
+/* At equal times the smallest `who` comes first, then the event that was pushed first. Zeroed: empty. */
 typedef struct kl_heap {
     kl_happening *items;
     size_t count;

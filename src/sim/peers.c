@@ -1,4 +1,4 @@
-/* The driver of peers in virtual time: it carries out what they ask for, and says how long that takes. */
+/* The driver of peers in virtual time: it carries out their actions, and computes how long each takes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,11 +6,11 @@
 #include "sim/heap.h"
 #include "sim/sim.h"
 
-/* That somebody has died is known after this time. */
+/* seconds after which others know of a death */
 static const double NOTICE_S = 0.05;
 enum { ROOT = 0, ARITY = 16 };
 
-/* A message on its way, or waiting for its receiver; or, in its place, the news that its sender is gone. */
+/* A message under way, or waiting for its receiver; or the news that its sender is gone. */
 typedef struct packet {
     struct packet *next;
     uint32_t from;
@@ -20,24 +20,24 @@ typedef struct packet {
 } packet;
 
 typedef enum doing {
-    ENDS,    /* its task */
-    ARRIVES, /* a packet, at the peer's network card */
-    HEARS,   /* the same packet, when the peer has taken it in */
+    ENDS,    /* the peer's task ends */
+    ARRIVES, /* a packet reaches the peer's network card */
+    HEARS,   /* the peer has taken in that packet */
     WAKES,
     JOINS,
     DIES,
-    NOTICED, /* that it died */
+    NOTICED, /* the peer learns of a death */
 } doing;
 
-typedef struct seat { /* of one peer */
-    kl_node *engine;  /* NULL: it is not there */
+typedef struct seat { /* the driver's data of one peer */
+    kl_node *engine;  /* NULL: the peer is not present */
     kl_host host;
-    double dies_s; /* INFINITY: it does not */
+    double dies_s; /* the time when the peer dies; INFINITY: never */
     bool busy;
-    double ends_s;          /* the task that runs */
-    double attends_until_s; /* its processor has messages to take in or to send until then */
+    double ends_s;          /* the running task */
+    double attends_until_s; /* until this time the processor takes in and sends messages */
     double link_free_s, wake_s, last_s;
-    packet *first, *last; /* they wait until its task has ended */
+    packet *first, *last; /* packets that wait until the peer's task has ended */
     uint64_t messages;
 } seat;
 
@@ -74,7 +74,7 @@ static double way_s(const world *w, uint32_t a, uint32_t b) {
     return a == b ? 0 : c->near > 0 && a / c->near != b / c->near ? c->far_s : 2 * c->latency_s;
 }
 
-/* The processor has a message for message_s; what it computes waits. */
+/* The processor works on a message for message_s, and the running task waits. */
 static void attend(world *w, seat *s, double at_s) {
     s->attends_until_s = fmax(s->attends_until_s, at_s) + w->of->message_s;
     if (s->busy)
@@ -153,7 +153,7 @@ static void hear(world *w, uint32_t i, packet *p, double at_s) {
     free(p);
 }
 
-/* The peer is not there: the sender is told, and may be somebody else's news now. */
+/* The receiver is not present: tell the sender that it is gone. */
 static void come_back(world *w, uint32_t i, packet *p) {
     if (!p->gone)
         tell(w, p->from, i);
@@ -191,12 +191,12 @@ static void hears(world *w, uint32_t i, packet *p) {
         hear(w, i, p, w->now_s);
 }
 
-/* Messages that have come meanwhile are taken in first. */
+/* Take in messages that have come meanwhile, before the next task begins. */
 static void ends(world *w, uint32_t i) {
     seat *s = &w->seats[i];
     if (!s->engine)
         return;
-    if (s->ends_s > w->now_s) { /* messages took a part of its time */
+    if (s->ends_s > w->now_s) { /* messages took a part of the processor's time */
         will(w, s->ends_s, i, ENDS, NULL);
         return;
     }
@@ -256,7 +256,8 @@ static void dies(world *w, uint32_t i) {
     will(w, w->now_s + NOTICE_S, i, NOTICED, NULL);
 }
 
-/* Those below it, and below those that are gone like it. */
+/* Find the living peers whose parent has changed: those below this peer, also through others that are gone.
+ */
 static void tell_below(world *w, uint32_t i, uint32_t gone) {
     for (uint64_t c = (uint64_t)i * ARITY + 1; c <= (uint64_t)i * ARITY + ARITY && c < w->count; c++)
         if (w->seats[c].engine)
@@ -265,7 +266,8 @@ static void tell_below(world *w, uint32_t i, uint32_t gone) {
             tell_below(w, (uint32_t)c, gone);
 }
 
-/* Its parent and its children have a connection to it, and so has everybody who waits for its answer. */
+/* The parent and the children of a peer are connected to it, and so is each peer that waits for its answer.
+ */
 static void noticed(world *w, uint32_t i) {
     seat *s = &w->seats[i];
     uint32_t above = i;
@@ -315,7 +317,7 @@ static int by_arrival(const void *a, const void *b) {
     return x->last_s < y->last_s ? -1 : x->last_s > y->last_s;
 }
 
-/* Peers are numbered as they come. */
+/* Peers are numbered in the order in which they join. */
 static bool make_seats(world *w) {
     const kl_cluster *c = w->of->cluster;
     w->seats = calloc(c->workers, sizeof *w->seats);
@@ -353,7 +355,7 @@ static void close_world(world *w) {
     free(w->seats);
 }
 
-/* As the cluster's bound, with hosts that are there for a part of the time. */
+/* Return the bound, as for a cluster, with hosts that are present for a part of the time. */
 static double bound_s(const world *w, double work_s) {
     kl_host_group *groups = calloc(w->count + 1, sizeof *groups);
     if (!groups)

@@ -26,7 +26,7 @@ static double random_of(scene *s) {
     return (double)(kl_mix64(s->seed + kl_mix64(++s->draws)) >> 11) * 0x1p-53;
 }
 
-/* Exponential, of mean 1 ms. */
+/* Return an exponential time of mean 1 ms. */
 static double task_s(void *self, uint64_t run, uint64_t index) {
     (void)run;
     return -1e-3 * log(((double)(kl_mix64(*(const uint64_t *)self + kl_mix64(index)) >> 11) + 0.5) * 0x1p-53);
@@ -74,7 +74,7 @@ static void every_task_once_with_every_policy_and_size(void **state) {
             }
 }
 
-/* Speeds, drops, clusters, latencies, tasks of all numbers. */
+/* Make a scene: speeds, drops, clusters, latencies and numbers of tasks. */
 static void make_hosts(scene *s, double whole_s) {
     for (uint32_t i = 0; i < s->cluster.workers; i++) {
         kl_host *h = &s->groups[i].host;
@@ -97,7 +97,8 @@ static void random_scene(scene *s, uint64_t seed) {
     make_hosts(s, 1e-3 * (double)tasks / peers);
 }
 
-/* Peers die while they give, take, adopt and report: at any moment, and in one of five scenes all at one. */
+/* Peers die while they give, take, adopt and report: at random times, and in one of five scenes all at the
+ * same time. */
 static void every_task_once_whoever_dies_and_joins(void **state) {
     (void)state;
     scene s;
@@ -122,7 +123,8 @@ static void every_task_once_whoever_dies_and_joins(void **state) {
         deaths += out.deaths;
         adopted += out.adopted;
     }
-    assert_true(deaths > cases && adopted > cases); /* the scenes are what they should be */
+    assert_true(deaths > cases &&
+                adopted > cases); /* the scenes have as many deaths and lost tasks as they should */
 }
 
 static void the_root_dies_and_the_error_says_what_was_counted(void **state) {
@@ -151,10 +153,10 @@ static void those_that_join_work(void **state) {
     (void)state;
     scene s;
     scene_of(&s, "help", 40, 8000);
-    for (uint32_t i = 0; i < 20; i++) /* the first ones described: numbers follow the times of joining */
+    for (uint32_t i = 0; i < 20; i++) /* the peer described first: numbers follow the times of joining */
         s.groups[i].host.joins_s = 0.05;
     kl_sim_peers_outcome out = outcome_of(&s);
-    assert_true(out.elapsed_s < 0.3); /* 0.4 s without them */
+    assert_true(out.elapsed_s < 0.3); /* 0.4 s without the deaths */
 }
 
 /* The slow half is 20 times slower: without help the run would take 2 s. */

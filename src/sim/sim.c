@@ -74,8 +74,8 @@ typedef struct worker {
     kl_worker *engine; /* NULL: the worker is gone */
     const kl_host *host;
     line inbox;
-    double began_s; /* start of the current task, */
-    double ends_s;  /* and its end */
+    double began_s; /* time when the current task began, */
+    double ends_s;  /* and time when it ends */
     double cpu_s;   /* CPU time of the tasks before it */
 } worker;
 
@@ -142,7 +142,7 @@ static double worker_now_s(void *self) {
     return ((const kl_sim *)self)->now_s;
 }
 
-/* The master computes. If it shares a busy worker's host, each of them gets half. */
+/* The master computes. If its host is that of a busy worker, each of them gets half. */
 static void master_works(void *self, double work_s) {
     kl_sim *s = self;
     bool shared = !s->farm.cluster->master_apart && is_at_task(&s->workers[0]);

@@ -57,19 +57,19 @@ double kl_sim_now_s(const kl_sim *sim); /* seconds since the farm was opened, as
 typedef struct kl_sim_peers {
     const kl_cluster *cluster;
     const kl_help *help;
-    double
-        message_s; /* that a message takes from the processor of its sender, and from that of its receiver */
-    bool attends;  /* peers have a thread for messages; else they take them in between two tasks */
+    double message_s; /* seconds that a message takes from the processor of its sender, and from that of its
+                         receiver */
+    bool attends;     /* peers have a thread for messages; otherwise they take them in between two tasks */
     uint64_t seed;
 } kl_sim_peers;
 
 typedef struct kl_sim_peers_outcome {
-    double elapsed_s; /* until the root knows that every task is counted */
+    double elapsed_s; /* seconds until the root knows that every task is counted */
     double work_s, bound_s;
-    uint64_t results, executed;       /* tasks counted; as often as peers did tasks */
-    uint64_t twice;                   /* tasks counted again: a fault */
-    uint64_t messages, most_messages; /* sent by all; by the one that sent most */
-    uint64_t moved, adopted;          /* tasks that were given away; that died with their peer */
+    uint64_t results, executed;       /* number of tasks counted; number of tasks that peers did */
+    uint64_t twice;                   /* number of tasks counted again: a fault */
+    uint64_t messages, most_messages; /* number of messages sent by all peers; by the peer that sent most */
+    uint64_t moved, adopted;          /* number of tasks that were given away; that died with their peer */
     uint32_t peers, rounds, deaths;
 } kl_sim_peers_outcome;
 

@@ -112,7 +112,7 @@ static void a_master_on_a_workers_host_takes_its_time(void **state) {
     assert_int_equal(together.results, 100);
 }
 
-/* Its heartbeats stop: others get its tasks. */
+/* The worker's heartbeats stop: others get its tasks. */
 static void tasks_of_a_host_that_stops_are_done_elsewhere(void **state) {
     (void)state;
     kl_host_group groups[] = {{3, {.speed = 1}}, {1, {.speed = 1, .profile = {1, {0.5}, {0}, 0}}}};
