@@ -3,7 +3,7 @@
 
 #include "balance/balance.h"
 
-/* What is known of the series stays. */
+/* Empty the bag, but keep what is known of the series. */
 static void empty(kl_bag *bag) {
     free(bag->spans);
     free(bag->prefix);
@@ -15,7 +15,7 @@ void kl_bag_free(kl_bag *bag) {
     kl_homes_free(&bag->homes);
 }
 
-/* Squares of times per unit, and sums over all tasks, stay far from the ends of what a double holds. */
+/* Within these limits, squares of times per unit and sums over all tasks fit into a double. */
 static const double LEAST_WEIGHT = 1e-50, MOST_WEIGHT = 1e50;
 
 kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t count, kilter_error *error) {
@@ -45,7 +45,8 @@ static kilter_status add_up_weights(kl_bag *bag, uint64_t tasks, const double *w
     return KILTER_OK;
 }
 
-/* The first span to be dealt is the last that is put. */
+/* Put all tasks that are not done into the bag, from the last span to the first, because the last one put is
+ * dealt first. */
 static kilter_status put_all_but(kl_bag *bag, kl_spans done) {
     kilter_status status = KILTER_OK;
     uint64_t hi = bag->tasks;
@@ -79,7 +80,7 @@ kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kl
 
 /* --- growing --- */
 
-/* Weights of all tasks, where those so far had none. */
+/* Add up the weights of all tasks; tasks without weights count as 1 unit each. */
 static bool sum_weights(kl_bag *bag, uint64_t count, const double *weights) {
     uint64_t tasks = bag->tasks;
     double *prefix = kl_array_grow(bag->prefix, &bag->prefix_room, tasks + count + 1, sizeof *prefix);
@@ -93,11 +94,12 @@ static bool sum_weights(kl_bag *bag, uint64_t count, const double *weights) {
     return true;
 }
 
-/* Dealt after all others. There is room. */
+/* Put a span where it is dealt after all others. The array has room for it. */
 static void put_last(kl_bag *bag, kl_span span) {
     if (span.lo >= span.hi)
         return;
-    bool first_added = span.lo == bag->homes.tasks; /* in a series: those before it have come back */
+    /* in a series, the tasks before the added ones have been returned */
+    bool first_added = span.lo == bag->homes.tasks;
     if (bag->count > 0 && bag->spans[0].hi == span.lo && !first_added) {
         bag->spans[0].hi = span.hi;
     } else {
@@ -132,7 +134,7 @@ double kl_bag_units(const kl_bag *bag, kl_span span) {
     return bag->prefix ? bag->prefix[span.hi] - bag->prefix[span.lo] : (double)(span.hi - span.lo);
 }
 
-/* The smallest hi in (lo, end] with at least `units` in [lo, hi). */
+/* Return the smallest hi in (lo, end] for which [lo, hi) has at least `units`. */
 static uint64_t cut_at(const kl_bag *bag, kl_span front, double units) {
     uint64_t low = front.lo + 1, high = front.hi;
     while (low < high) {
@@ -152,12 +154,12 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
     return status;
 }
 
-/* Its own come before what came back from others, that before what it would take from others, and what was
- * added comes last: those that lie together at the front of where it takes from. */
+/* Choose where the worker's next tasks come from: first its own home, then returned tasks, then another
+ * worker's home, last the added tasks. Return the consecutive tasks at the front of that place. */
 static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
                            uint32_t worker) {
     const kl_homes *homes = &bag->homes;
-    /* In a series; what was added waits there, too. */
+    /* In a series, bag.spans also has the added tasks. */
     bool has_come_back = bag->count > 0 && bag->spans[bag->count - 1].lo < homes->tasks;
     if (!kl_homes_in_use(homes) || (has_come_back && !kl_homes_has_own(homes, worker)))
         return (kl_offer){.span = bag->spans[bag->count - 1], .home = UINT32_MAX};

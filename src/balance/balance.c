@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One message holds at most about this much of inputs and weights; a larger plan goes out as several chunks.
- */
+/* A message holds at most about this number of bytes of inputs and weights. A larger plan is sent as several
+ * chunks. */
 static const size_t CHUNK_BYTES = (size_t)16 << 20;
 
 kilter_status kl_balance_init(kl_balance *b, const kl_policy *policy, kl_clock clock, kl_transport *transport,
@@ -54,7 +54,7 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
     return KILTER_OK;
 }
 
-/* The same work in another number of tasks: what was learned of the workers is told in the new ones. */
+/* If the same work has another number of tasks, convert what is known of the workers to the new tasks. */
 static void take_task_work(kl_balance *b, const kilter_run *run) {
     double task_work = run->tasks > 0 && run->work > 0 ? run->work / (double)run->tasks : b->task_work;
     double factor = b->task_work > 0 && task_work > 0 ? task_work / b->task_work : 1;
@@ -67,7 +67,7 @@ static void take_task_work(kl_balance *b, const kilter_run *run) {
     b->mean_rate /= factor;
 }
 
-/* A worker's place becomes its number. */
+/* Write a decision to the record, with the worker's number instead of its place. */
 static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decision) {
     if (!b->rows.trace)
         return;
@@ -83,8 +83,8 @@ static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decis
                       &d);
 }
 
-/* What was assigned before anybody asked; who gets nothing may ask when nothing is left. A run that grows
- * ends later, so there is no forecast of its end. */
+/* Record what was assigned before any worker asked, and which workers are left out. A run that grows ends
+ * later, so there is no forecast of its end. */
 static void record_assignment(kl_balance *b, bool grows) {
     kl_assignment a;
     if (!b->rows.trace || !kl_dealer_assignment(b->dealer, &a))
@@ -99,7 +99,7 @@ static void record_assignment(kl_balance *b, bool grows) {
         }
 }
 
-static const double LEAST_WORK = 1e-50, MOST_WORK = 1e50; /* of a run, as weights */
+static const double LEAST_WORK = 1e-50, MOST_WORK = 1e50; /* limits of a run's work, in the unit of weights */
 
 kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kl_spans done,
                                kilter_error *error) {
@@ -174,7 +174,7 @@ kilter_status kl_balance_grow(kl_balance *b, uint64_t count, const kilter_bytes 
     return KILTER_OK;
 }
 
-/* As much of the span as one message should hold: at least a task. */
+/* Return as much of the span as one message should hold, and at least one task. */
 static kl_span fit_message(const kl_balance *b, kl_span span) {
     size_t each = (b->data.weights ? sizeof(double) : 0) + (b->data.inputs ? sizeof(uint32_t) : 0), bytes = 0;
     for (uint64_t i = span.lo; each > 0 && i < span.hi; i++) {
@@ -257,9 +257,9 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
         kl_view_asked(&b->views[request->worker], kl_now_s(&b->clock));
         kl_balance_view_changed(b, request->worker);
     }
-    const kl_snapshot *snapshot = look(b); /* measure: what is so now */
+    const kl_snapshot *snapshot = look(b); /* measure: the state now */
     kl_plan plan;
-    /* model and decide: what each choice would take, and which it is */
+    /* model and decide: the time that each choice would take, and the best choice */
     kl_dealer_plan(b->dealer, snapshot, request->worker, &plan);
     if (plan.decision.count == 0) {
         if (!request->again) {
@@ -268,7 +268,7 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
         }
         return KILTER_OK;
     }
-    /* move: what it cost is measured next time */
+    /* move: its cost is measured with the next chunk */
     kilter_status status = move(b, request, &plan, chunk, error);
     if (status != KILTER_OK)
         return status;
@@ -286,8 +286,8 @@ void kl_balance_report(kl_balance *b, kl_chunk *chunk, const kl_segment *segment
                        uint64_t bytes, uint64_t failed) {
     kl_span tasks = {segment->lo, segment->lo + segment->count};
     kl_worker_view *view = &b->views[chunk->worker];
-    /* When it was done, by our clock. That of a message has its way in it, so what came with one message
-     * seems later than what came with the next: its tasks took their time all the same. */
+    /* Convert the segment's times to the master's clock. offset_s includes the way of one message, which
+     * differs between messages. So the begin is at least busy_s before the end. */
     double began_s = chunk->began_s == 0 ? segment->began_s + offset_s : chunk->began_s;
     chunk->ended_s = segment->ended_s + offset_s;
     chunk->busy_s += segment->busy_s;
@@ -327,7 +327,7 @@ void kl_balance_abandon(kl_balance *b, kl_chunk *chunk) {
     uint64_t hi = chunk->hi, next = chunk->at + 1 < hi ? chunk->at + 1 : hi;
     kl_balance_cut(b, chunk, next);
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, chunk->at});
-    kl_balance_end_chunk(b, chunk, false); /* others did the rest */
+    kl_balance_end_chunk(b, chunk, false); /* other workers did the rest */
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->at, next});
     kl_view_abandoned(&b->views[chunk->worker], chunk->units, b->snapshot.unit_s.mean, kl_now_s(&b->clock));
     chunk->hi = hi;
@@ -358,7 +358,7 @@ void kl_balance_end_chunk(kl_balance *b, const kl_chunk *chunk, bool lost) {
                                       .run = b->snapshot.run,
                                       .chunk = chunk->id,
                                       .lo = chunk->lo,
-                                      .hi = chunk->lo + chunk->counted, /* each task stands in one row */
+                                      .hi = chunk->lo + chunk->counted, /* each task is in one row */
                                       .worker = view->number,
                                       .units = chunk->units,
                                       .dealt_s = chunk->dealt_s - b->rows.opened_s,

@@ -1,10 +1,10 @@
-/* What an iteration showed, in the terms of the model: the measure points behind the number of workers. */
+/* The results of an iteration, as input of the model for the number of workers. */
 #include <math.h>
 
 #include "balance/balance.h"
 
-/* Units per second over the whole run; of one that had no part in it, as it was when it last had; 0: not
- * known. */
+/* Return units per second over the whole run; of a worker that took no part in it: over the last run in which
+ * it did; 0: not known. */
 static double rate_of(const kl_worker_view *v) {
     if (v->units > 0 && v->busy_s > 0)
         return v->units / v->busy_s;
@@ -16,18 +16,19 @@ double kl_balance_rate(const kl_balance *b, uint32_t worker) {
     return rate_of(&b->views[worker]);
 }
 
-/* Those not known yet come last and count as the mean. */
+/* Workers of unknown speed come last and count as having the mean. */
 static double of_fastest(const void *balance, uint32_t n) {
     const kl_balance *b = balance;
     uint32_t ranked = kl_crew_ranked(b->crew);
     return kl_crew_fastest_speed(b->crew, n) / b->mean_rate + (n > ranked ? n - ranked : 0);
 }
 
-/* Sums over those that had a part in the run. */
+/* Sums over the workers that took part in the run. */
 typedef struct effort {
-    uint32_t workers, there;                 /* there: that could have */
-    double rate, units, busy_s, most_busy_s; /* most: of one of them */
-    double variance; /* of single tasks relative to their worker's mean, times tasks */
+    uint32_t workers, there;                 /* there: number of workers that could have taken part */
+    double rate, units, busy_s, most_busy_s; /* most: the largest value of one worker */
+    /* deviations of single tasks, relative to their worker's mean, times the number of tasks */
+    double variance;
     double tasks;
 } effort;
 
@@ -50,7 +51,8 @@ static effort effort_of(const kl_snapshot *s) {
     return e;
 }
 
-/* What the run put on all that its workers share; and its tasks become those of workers alone. */
+/* Set the run's load on everything that the workers share. The tasks' times become those of a worker that
+ * shares nothing. */
 static void add_load(const kl_use *use, kl_iteration *it) {
     it->load = (kl_load){.use = *use,
                          .workers = it->workers,
@@ -66,10 +68,10 @@ static void add_load(const kl_use *use, kl_iteration *it) {
     it->task_mean_s *= alone;
     it->task_sd_s *= alone;
     if (use->local_tasks >= use->tasks)
-        it->model.message.per_unit_s = 0; /* their bytes are in the cores' work */
+        it->model.message.per_unit_s = 0; /* the work of the cores includes the tasks' bytes */
 }
 
-/* A byte costs what it takes of the link, if that is known. */
+/* The cost of a byte is its time on the link, if that is known. */
 static kl_linear message_cost(const kl_balance *b) {
     kl_linear message = b->snapshot.message;
     if (b->traffic.link_byte_s > 0)
@@ -95,8 +97,8 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
                                .master_s = times->master_s};
     it.answer_s = b->traffic.answer.mean;
-    /* The probe and the traffic tell how long a message is under way. Only what the master itself takes for
-     * one stands in the way of the next. */
+    /* Probe and traffic give the whole time of a message. The next message waits only for the part that the
+     * master itself needs. */
     double under_way_s = it.model.message.fixed_s;
     if (it.answer_s > 0 && it.answer_s < under_way_s) {
         it.model.message.fixed_s = it.answer_s;

@@ -1,4 +1,4 @@
-/* Which tasks are done: each is counted once, however often it was carried out. */
+/* Which tasks are done: each is counted once, however often it was executed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ kl_span kl_ledger_alike(const kl_ledger *l, kl_span span, bool *done) {
     *done = kl_ledger_is_done(l, span.lo);
     uint64_t other = *done ? 0 : UINT64_MAX, at = span.lo + 1;
     while (at < span.hi) {
-        if (at % BITS == 0 && l->done[at / BITS] == ~other) /* a whole word of them */
+        if (at % BITS == 0 && l->done[at / BITS] == ~other) /* all tasks of a word */
             at += BITS;
         else if (kl_ledger_is_done(l, at) == *done)
             at++;
@@ -70,9 +70,9 @@ void kl_ledger_do(kl_ledger *l, kl_span span) {
     }
 }
 
-/* --- how often --- */
+/* --- counts --- */
 
-/* The first of them that ends behind `task`. */
+/* Return the place of the first span that ends behind `task`. */
 static size_t place_of(const kl_tally *t, uint64_t task) {
     size_t low = 0, high = t->count;
     while (low < high) {
@@ -91,7 +91,7 @@ static void insert(kl_tally *t, size_t place, kl_counted added) {
     t->count++;
 }
 
-/* None lies on both sides of `task` any more. */
+/* Split a span at `task`, so that no span has tasks on both sides. */
 static void split_at(kl_tally *t, uint64_t task) {
     size_t i = place_of(t, task);
     if (i == t->count || t->spans[i].lo >= task)
@@ -110,7 +110,7 @@ static bool has_room(kl_tally *t, size_t more) {
 
 kilter_status kl_tally_add(kl_tally *t, kl_span span) {
     size_t inside = place_of(t, span.hi) - place_of(t, span.lo) + 1;
-    if (!has_room(t, 2 + inside + 1)) /* two splits, and the gaps between those it meets */
+    if (!has_room(t, 2 + inside + 1)) /* two splits, and a gap beside each span that is met */
         return KILTER_ERR_MEMORY;
     split_at(t, span.lo);
     split_at(t, span.hi);

@@ -12,11 +12,11 @@ enum { MOST = 500 };
 
 static kl_span any_span(uint64_t *seed, uint64_t tasks) {
     uint64_t lo = kl_mix64((*seed)++) % tasks, left = tasks - lo;
-    uint64_t most = kl_mix64((*seed)++) % 3 ? left : left < 3 ? left : 3; /* often short */
+    uint64_t most = kl_mix64((*seed)++) % 3 ? left : left < 3 ? left : 3; /* many spans are short */
     return (kl_span){lo, lo + 1 + kl_mix64((*seed)++) % most};
 }
 
-/* Spans marked done in any order: what the ledger says of any span is what a plain list says. */
+/* Spans are marked as done in any order. For any span the ledger and a plain list say the same. */
 static void spans_alike_are_as_long_as_can_be(void **state) {
     (void)state;
     for (uint64_t round = 0; round < 300; round++) {

@@ -1,13 +1,13 @@
-/* The workers' places: who comes, rests and goes. */
+/* The workers' places: workers join, rest and leave. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "balance/balance.h"
 
-/* Places kept for workers that are gone and had a part in the run. */
+/* Number of places that are kept for workers that are gone and took part in the run. */
 enum { GONE_KEPT = 1024 };
 
-/* A place that nobody needs any more; false: there is none. */
+/* Find a place that is no longer needed; false: there is none. */
 static bool take_place(kl_balance *b, uint32_t *place) {
     kl_places *p = &b->places;
     uint32_t i = 0;
@@ -17,7 +17,7 @@ static bool take_place(kl_balance *b, uint32_t *place) {
         return false;
     if (i == p->gone_count) {
         i = 0;
-        /* Two that are gone count as one from now on, which did the work of both. */
+        /* Join two workers that are gone into one that did the work of both. */
         kl_worker_view *into = &b->views[p->gone[1]];
         const kl_worker_view *from = &b->views[p->gone[0]];
         into->units += from->units;

@@ -7,8 +7,9 @@ void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->traffic.answer, busy_s, kl_now_s(&b->clock));
 }
 
-/* The smaller cost counts. Where a message waits for a core that others use, the chunk was asked for early
- * enough, and nobody's time is lost; and waiting for the link is known from the link's load. */
+/* Use the smaller of the two costs. A message may wait for a core that others use; but a chunk is requested
+ * early enough, so no time is lost by that. And the model knows the waiting for the link from the link's
+ * load. */
 void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool probe) {
     kl_msgcost_add(&b->traffic.message, bytes, one_way_s);
     if (probe)
@@ -20,7 +21,7 @@ void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool
     b->snapshot.round_trip_s = 2 * b->snapshot.message.fixed_s;
 }
 
-/* The quickest stream counts, as anything may have disturbed the others. */
+/* The quickest stream counts, because the others may have been disturbed. */
 void kl_balance_link_cost(kl_balance *b, double byte_s) {
     kl_traffic *t = &b->traffic;
     if (t->link_byte_s == 0 || byte_s < t->link_byte_s)
@@ -28,8 +29,9 @@ void kl_balance_link_cost(kl_balance *b, double byte_s) {
     t->links_measured++;
 }
 
-/* A chunk that waits for another on the wire tells of that one, too. */
-static const double QUIET_PART = 0.1; /* of a start-up may be waited for */
+/* a chunk that waits for another one on the wire measures that one, too */
+/* part of a message's start-up time; a chunk that waits longer for the link is not quiet */
+static const double QUIET_PART = 0.1;
 
 bool kl_traffic_is_quiet(const kl_traffic *t, double now_s) {
     return t->free_s - now_s <= QUIET_PART * t->now.fixed_s;
