@@ -1,4 +1,5 @@
-/* Decide again: bring a dealer to where it stood, from what grounds.c wrote, and ask it. */
+/* Make recorded decisions again: bring a dealer into its recorded state, from the rows that grounds.c wrote,
+ * and ask it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +11,12 @@ struct kl_again {
     kl_crew *crew;
     kl_snapshot snapshot;
     kl_worker_view *views;
-    uint64_t room;       /* for views */
-    uint64_t rows;       /* read since the run began */
-    const char *missing; /* why the rest of the run cannot be decided again; NULL: it can */
+    uint64_t room;       /* number of entries that `views` has room for */
+    uint64_t rows;       /* number of rows read since the run began */
+    const char *missing; /* reason why the rest of the run cannot be decided again; NULL: it can */
 };
 
-/* A row that is being read. */
+/* The row that is being read. */
 typedef struct reading {
     kl_again *again;
     kl_reader bytes;
@@ -48,9 +49,9 @@ void kl_again_free(kl_again *a) {
     free(a);
 }
 
-/* --- what was known --- */
+/* --- the state at the decision --- */
 
-/* Every new place is listed, but one whose view is all zero. */
+/* Make the places of workers. A row lists all new places but those with a view of zeros. */
 static bool take_places(kl_again *a, uint32_t before, uint64_t listed) {
     uint32_t slots = a->snapshot.slots;
     if (slots < before || slots > before + listed + 1)
@@ -76,7 +77,7 @@ static void take_view(reading *r) {
     bool was_present = view->present;
     kl_grounds_get_changes(&r->bytes, &kl_members_of_view, view);
     a->snapshot.present += (uint32_t)view->present - was_present;
-    if (was_present && !view->present) /* the crew forgets its speed */
+    if (was_present && !view->present) /* the crew keeps no speed of workers that are gone */
         kl_crew_set_speed(a->crew, (uint32_t)worker, 0);
     kl_crew_update(a->crew, a->views, (uint32_t)worker);
 }
@@ -107,7 +108,7 @@ static bool take_state(reading *r) {
     return !r->bytes.bad;
 }
 
-/* --- what the dealer is given --- */
+/* --- input of the dealer --- */
 
 static const kl_policy *policy_of(kl_again *a, const char *name) {
     const kl_policy *policy = a->instead ? a->instead : kl_policy_find(name);
@@ -160,7 +161,8 @@ static void worker_joins(reading *r) {
         kl_dealer_joined(r->again->dealer, (uint32_t)worker);
 }
 
-/* The dealer goes on as if it had decided as it did then: the next decision is made again where it was. */
+/* Commit the recorded decision instead of the new one, so that the next decision begins in its recorded
+ * state. */
 static void follow(const reading *r, kl_plan *plan, bool cut_short) {
     kl_again *a = r->again;
     uint64_t dealt = r->row->decision.count;
@@ -232,11 +234,11 @@ static void answer_assignment(reading *r) {
         return;
     *r->answer = (kl_answer){
         .decision = assignment.decision, .meant = r->row->decision.count, .now_s = a->snapshot.now_s};
-    if (r->row->decision.forecast_s > 0) /* of a run that grows there is none */
+    if (r->row->decision.forecast_s > 0) /* a run that grows has no forecast */
         r->answer->decision.forecast_s = a->snapshot.now_s + assignment.end_s;
 }
 
-/* A worker that was left out before it asked. */
+/* Answer why a worker was left out before it asked. */
 static void answer_left_out(reading *r) {
     const kl_again *a = r->again;
     uint32_t worker = 0;
@@ -258,7 +260,7 @@ static const char *why_not(const kl_again *a, kl_decision_kind kind) {
     return known ? LACKS : "Kilter cannot decide this kind again";
 }
 
-/* Rows may have been dropped: a slow disk cannot follow every run. */
+/* Is this the row after the last one? Rows may be missing: a slow disk cannot follow every run. */
 static bool row_is_next(reading *r) {
     kl_again *a = r->again;
     bool known = kl_get_u8(&r->bytes) == KL_GROUNDS_VERSION;

@@ -6,10 +6,11 @@
 
 static const double OVERHEAD_PART = 0.002;      /* most overhead, as a part of a chunk's time */
 static const double OVERHEAD_UNKNOWN_S = 20e-6; /* overhead of a chunk until it is measured */
-static const double CAP_PART = 0.25;            /* most that a worker gets at once, as a part of its share */
-static const double LEAST_OVERHEADS = 4;        /* least time of a chunk, as a multiple of the overhead */
-static const double FLOOR_SAFETY = 2;           /* the master could serve this multiple of the requests */
-static const double LEFT_OVER = 0.5; /* a rest below this part of a shortest chunk joins the chunk */
+/* most that a worker gets in one chunk, as a part of its share */
+static const double CAP_PART = 0.25;
+static const double LEAST_OVERHEADS = 4; /* least time of a chunk, as a multiple of the overhead */
+static const double FLOOR_SAFETY = 2;    /* the master could serve this number of times the requests */
+static const double LEFT_OVER = 0.5;     /* a remainder below this part of a shortest chunk joins the chunk */
 static const double TRUST =
     4; /* most tasks in a chunk, as a multiple of those measured: the pace of few tasks may be wrong */
 enum { PROBE_PARTS = 4 }; /* a probe is at most 1/(4P) of what is left */

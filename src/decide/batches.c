@@ -61,10 +61,10 @@ static void refill_each(const kl_look *look, kl_course *course) {
     prepare(course, 1, (double)look->snapshot->left / (2.0 * look->workers));
 }
 
-/* The next batch of free_tasks, in chunks of `chunk` tasks, as DPF and DAF cut it. */
+/* Cut the next batch of free_tasks, in chunks of `chunk` tasks, as DPF and DAF do. */
 static void cut(const kl_look *look, kl_course *course, uint64_t free_tasks, double chunk) {
     uint64_t n = look->workers;
-    if (n == 0 || free_tasks < n) { /* never cut */
+    if (n == 0 || free_tasks < n) { /* fewer tasks than workers: single tasks */
         prepare(course, free_tasks, 1);
     } else if (chunk < lower_limit(look)) { /* the last N chunks, as equal as whole tasks allow */
         uint64_t smaller = free_tasks / n, larger = smaller + 1;

@@ -1,4 +1,5 @@
-/* Recalls and copies are chosen from what a board answers: the answers are written, and given again. */
+/* Recalls and copies are chosen from the answers of a board. Record these answers, and give them again to a
+ * decision that is made again. */
 #include "decide/grounds.h"
 
 typedef enum question { HELD = 1, WAITS, WAITING } question;
@@ -13,7 +14,7 @@ static const kl_member of_held[] = {
 };
 static const kl_members members_of_held = {of_held, sizeof of_held / sizeof *of_held};
 
-/* --- as it is asked --- */
+/* --- record the answers --- */
 
 typedef struct listener {
     const kl_board *board;
@@ -59,10 +60,10 @@ void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *s, const kl_board
 
 typedef struct memory {
     kl_reader answers;
-    bool lacks; /* it was asked what nobody asked then */
+    bool lacks; /* a question was asked that was not asked in the recorded decision */
 } memory;
 
-/* The answer to this question about this worker, or none. */
+/* Find the recorded answer to this question about this worker. false: there is none. */
 static bool find(memory *m, question asked, uint32_t of, kl_held *held, uint64_t *number) {
     kl_reader r = m->answers;
     while (r.at < r.size && !r.bad) {

@@ -1,4 +1,5 @@
-/* Write the inputs of decisions: of all that a dealer can see, what has changed since it was written last. */
+/* Write the inputs of decisions: those values of a dealer's input that have changed since they were written
+ * last. */
 #include "decide/grounds.h"
 
 #include <math.h>
@@ -61,7 +62,7 @@ const kl_members kl_members_of_snapshot = LIST_OF(of_snapshot), kl_members_of_vi
 
 /* --- bytes --- */
 
-/* Is set in a member's number when its real value is written as a count. */
+/* WHOLE is set in a member's number if its real value is written as a count. */
 enum { WHOLE = 128, COUNT_BYTES = 10 };
 
 uint64_t kl_grounds_get_count(kl_reader *reader) {
@@ -76,13 +77,13 @@ uint64_t kl_grounds_get_count(kl_reader *reader) {
     return 0;
 }
 
-/* Many reals are small whole numbers: units, mostly. */
+/* Is the value a real number that is small and whole? Units mostly are. */
 static bool is_whole(const kl_member *member, const char *in) {
     double value = member->type >= KL_MEMBER_REAL ? *(const double *)(const void *)(in + member->offset) : -1;
     return value >= 0 && value < UINT32_MAX && value == (double)(uint32_t)value && !signbit(value);
 }
 
-/* Give the end of what was written at `to`. */
+/* Write the count and return the end of its bytes. */
 static uint8_t *write_count(uint8_t *to, uint64_t count) {
     for (; count > 127; count >>= 7)
         *to++ = (uint8_t)(128 | (count & 127));
@@ -118,7 +119,7 @@ static bool is_same(const kl_member *member, const char *was, const char *is) {
     return memcmp(was + at, is + at, member->type == KL_MEMBER_U32 ? sizeof(uint32_t) : sizeof(double)) == 0;
 }
 
-/* The bytes of all members are put together first: this happens for each chunk that is dealt. */
+/* This is done for each chunk. So the bytes of all members are collected before they go into the buffer. */
 void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const void *was, const void *is) {
     uint8_t bytes[KL_MEMBERS_MOST * (1 + COUNT_BYTES) + 1], *to = bytes;
     for (size_t i = 0; i < members->count; i++)
@@ -128,10 +129,10 @@ void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const voi
     kl_put_bytes(out, bytes, (size_t)(to - bytes));
 }
 
-/* Far beyond what a farm counts or measures; sums and products of such numbers are finite. */
+/* Limits far beyond the values of a real farm. Sums and products of such numbers are finite. */
 static const uint64_t COUNT_MOST = (uint64_t)1 << 52;
 static const double REAL_LEAST = 1e-100, REAL_MOST = 1e30;
-static const double SUM_LEAST = -1; /* a sum that is taken from may end a little below 0 */
+static const double SUM_LEAST = -1; /* a sum from which parts are subtracted may end slightly below 0 */
 
 static bool is_real(kl_member_type type, double value) {
     double least = type == KL_MEMBER_SUM ? SUM_LEAST : value == 0 ? 0 : REAL_LEAST;
@@ -170,25 +171,25 @@ void kl_grounds_get_changes(kl_reader *reader, const kl_members *members, void *
 
 /* --- notes --- */
 
-/* A row that holds more cannot be read by careful readers of the record. */
+/* Most bytes of a row. Readers of records refuse larger ones. */
 static const size_t MOST_BYTES = (size_t)512 << 10;
 
 typedef struct noted {
-    kl_worker_view view; /* as it was written last */
+    kl_worker_view view; /* the view as it was written last */
     bool changed;
 } noted;
 
 struct kl_grounds {
     kl_buffer out;
-    bool whole;           /* everything since the run began was written */
-    bool taken;           /* `out` was given away, and its bytes begin anew */
-    uint32_t rows;        /* since the run began */
-    kl_snapshot snapshot; /* as it was written last, but for its sizes */
-    kl_sizes sizes;       /* as they were written last */
+    bool whole;           /* all changes since the run began have been written */
+    bool taken;           /* the caller has the bytes of `out`, so the next row begins there */
+    uint32_t rows;        /* number of rows since the run began */
+    kl_snapshot snapshot; /* the snapshot as it was written last, without `sizes` */
+    kl_sizes sizes;       /* the sizes as they were written last */
     kl_buffer board;
     noted *views;
     uint64_t room;
-    uint32_t *changed, changed_count; /* places; room for all */
+    uint32_t *changed, changed_count; /* places whose view has changed; room for all places */
     uint64_t changed_room;
 };
 
@@ -252,7 +253,7 @@ static void put_state(kl_grounds *k, const kl_snapshot *s) {
     k->whole &= !k->out.failed && k->out.size <= MOST_BYTES;
 }
 
-/* Is something to be noted? Then the note begins. */
+/* Begin a note. false: nothing is recorded. */
 static bool begin_note(kl_grounds *k, kl_note note) {
     if (!k || !k->whole)
         return false;
@@ -262,7 +263,7 @@ static bool begin_note(kl_grounds *k, kl_note note) {
     return true;
 }
 
-/* From here on everything is written anew, so that the rows of a run suffice to decide again in it. */
+/* Write everything anew from here on, so that the rows of one run are enough to decide again in it. */
 static void forget(kl_grounds *k, uint32_t slots) {
     k->whole = make_room(k, slots);
     k->rows = k->changed_count = 0;
@@ -327,7 +328,7 @@ kl_buffer *kl_grounds_answers_of_board(kl_grounds *k) {
     return &k->board;
 }
 
-/* Few bins change between two decisions. */
+/* Write the changed bins only: they are few between two decisions. */
 static void put_sizes(kl_buffer *out, const kl_sizes *was, const kl_sizes *is) {
     kl_put_f64(out, is->count);
     for (uint32_t i = 0; i < KL_SIZE_BINS; i++)

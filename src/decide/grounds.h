@@ -1,8 +1,8 @@
-/* Inside of room decide: how the inputs of decisions are written for the record, and read again.
+/* Private to room decide: how the inputs of decisions are written into the record and read from it.
  *
- * The bytes of a row: KL_GROUNDS_VERSION, the row's number since the run began, then notes. Or
- * KL_GROUNDS_ALONE and a note that needs no other row. A note is one of kl_note and its arguments. Counts
- * have 7 bits a byte, the lowest first; the highest bit says that more follow. */
+ * A row is KL_GROUNDS_VERSION, the row's number since the run began, and notes; or KL_GROUNDS_ALONE and one
+ * note that needs no other row. A note is a kl_note and its values. A count has 7 bits in each byte, lowest
+ * first; the highest bit of a byte says that more bytes follow. */
 #ifndef KL_DECIDE_GROUNDS_H
 #define KL_DECIDE_GROUNDS_H
 
@@ -11,27 +11,27 @@
 enum { KL_GROUNDS_VERSION = 1, KL_GROUNDS_ALONE = 2 };
 
 typedef enum kl_note {
-    KL_NOTE_BEGINS =
-        1,           /* a run: policy, its factor, whether that was set, state, each worker's ranked speed */
-    KL_NOTE_GROWS,   /* tasks added, state */
-    KL_NOTE_FACTOR,  /* the factor set */
-    KL_NOTE_JOINED,  /* the place of a new worker */
-    KL_NOTE_CHANGED, /* present workers are others */
-    KL_NOTE_ANSWERS, /* state, the worker's place, tasks meant for it, whether fewer lie together */
-    KL_NOTE_TEAM,    /* alone: team, iteration, speeds asked for */
-    KL_NOTE_EXPECTS, /* alone: iteration, speeds asked for */
-    KL_NOTE_LOOKS,   /* alone: glance, sight, load */
-    KL_NOTE_RESCUES, /* state, sizes of tasks, units that are coming back, answers of the board */
+    /* a run begins: policy, its factor, whether the user set it, state, each worker's ranked speed */
+    KL_NOTE_BEGINS = 1,
+    KL_NOTE_GROWS,   /* the run grows: number of tasks added, state */
+    KL_NOTE_FACTOR,  /* the user sets a factor: the factor */
+    KL_NOTE_JOINED,  /* a worker joins: its place */
+    KL_NOTE_CHANGED, /* other workers are present now */
+    KL_NOTE_ANSWERS, /* a worker asks: state, its place, tasks meant for it, whether fewer are consecutive */
+    KL_NOTE_TEAM,    /* stands alone: team, iteration, speeds that were used */
+    KL_NOTE_EXPECTS, /* stands alone: iteration, speeds that were used */
+    KL_NOTE_LOOKS,   /* stands alone: glance, sight, load */
+    KL_NOTE_RESCUES, /* a rescue: state, sizes of tasks, units in recalls under way, answers of the board */
 } kl_note;
 
-/* Members of a struct that are noted. New ones go to the end of the list, so that old records stay
+/* The members of a struct that are written. New members go to the end of the list, so that old records stay
  * readable. */
 typedef enum kl_member_type {
     KL_MEMBER_U64,
     KL_MEMBER_U32,
     KL_MEMBER_FLAG,
-    KL_MEMBER_REAL, /* a double, not below 0; from here on: doubles */
-    KL_MEMBER_SUM,  /* a double that rounding may bring below 0 */
+    KL_MEMBER_REAL, /* a double, not below 0; all types from here on are doubles */
+    KL_MEMBER_SUM,  /* a double that may be slightly below 0 by rounding */
 } kl_member_type;
 
 typedef struct kl_member {
@@ -51,25 +51,24 @@ void kl_grounds_put_count(kl_buffer *out, uint64_t count);
 uint64_t kl_grounds_get_count(kl_reader *reader);
 /* Write the members in which `is` differs from `was`. */
 void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const void *was, const void *is);
-/* Read them into `into`. Sets reader->bad where a member is unknown, or a value is none that a farm has. */
+/* Read changes into `into`. Sets reader->bad if a member is unknown, or a value is impossible in a farm. */
 void kl_grounds_get_changes(kl_reader *reader, const kl_members *members, void *into);
 
-/* Write what a dealer is given, before it takes it. NULL does nothing. */
+/* Write an input of a dealer before the dealer uses it. NULL does nothing. */
 void kl_grounds_begins(kl_grounds *grounds, const kl_dealer *dealer, const kl_snapshot *snapshot);
 void kl_grounds_grows(kl_grounds *grounds, const kl_snapshot *snapshot, uint64_t tasks);
 void kl_grounds_factor(kl_grounds *grounds, double factor);
 void kl_grounds_joined(kl_grounds *grounds, uint32_t worker);
 void kl_grounds_others(kl_grounds *grounds);
-/* Where to put the answers of the board, from which kl_grounds_rescues() takes them; NULL: they are not
- * wanted.
- */
+/* Return the buffer for the board's answers, which kl_grounds_rescues() takes from there; NULL: nothing is
+ * recorded. */
 kl_buffer *kl_grounds_answers_of_board(kl_grounds *grounds);
 void kl_grounds_rescues(kl_grounds *grounds, const kl_snapshot *snapshot, double coming_units);
 void kl_grounds_get_sizes(kl_reader *reader, kl_sizes *sizes);
-/* Choose again. false: it is asked what was not asked then. */
+/* Choose a rescue again. false: the choice needs an answer that was not recorded. */
 bool kl_rescue_again(const kl_snapshot *snapshot, kl_reader answers, double coming_units, kl_rescue *rescue);
-/* Choose the number of workers again, from a note that stands alone. Forecasts count from the decision on.
- * false: the bytes do not tell enough. */
+/* Choose the number of workers again, from a note that stands alone. Times count from the decision on. false:
+ * the bytes are not enough. */
 bool kl_staff_again(kl_reader *reader, kl_decision *decision);
 
 #endif

@@ -45,7 +45,7 @@ static kl_span alike(const kl_homes *h, const kl_worker_view *views, kl_span spa
 static size_t go_through(kl_homes *h, const kl_worker_view *views, const kl_span *left, size_t count,
                          bool put) {
     size_t found = 0;
-    for (size_t i = count; i > 0; i--) /* the next one to deal is the last */
+    for (size_t i = count; i > 0; i--) /* the span that is dealt next is stored last */
         for (kl_span rest = left[i - 1]; rest.lo < rest.hi; found++) {
             uint32_t home;
             kl_span span = alike(h, views, rest, &home);

@@ -1,4 +1,4 @@
-/* Policies of the program's own: what they see, and what becomes of their answers. */
+/* The program's own policies: what they can see, and how their answers are used. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +71,8 @@ void kilter_policy_say(kilter_policy_reason *reason, const char *format, ...) {
     va_end(args);
 }
 
-/* An answer of 0 holds while a present worker has tasks: its next message asks the policy again. */
+/* An answer of 0 holds while a present worker has tasks: its next message asks the policy again. Otherwise
+ * deal one task. */
 static void bound(const kl_look *look, const char *name, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     unsigned long long wanted = plan->decision.count, left = s->left;

@@ -1,48 +1,49 @@
-/* Inside of room decide: what a policy is made of. Nobody outside includes this. */
+/* Private to room decide: the parts of a policy. */
 #ifndef KL_DECIDE_POLICY_H
 #define KL_DECIDE_POLICY_H
 
 #include "decide/decide.h"
 
-/* Chunks cut and not handed out yet, all alike but for their workers' weights. */
+/* Chunks that are cut and not handed out yet. They are equal, apart from their workers' weights. */
 typedef struct kl_batch {
     uint64_t chunks;
-    double tasks; /* of a chunk of weight 1 */
+    double tasks; /* tasks in a chunk for a worker of weight 1 */
 } kl_batch;
 
-enum { KL_BATCHES = 4 }; /* the rest of one, and what the end is cut into */
+enum { KL_BATCHES = 4 }; /* the rest of one batch, and the batches of the run's end */
 
-/* Where a policy stands within a run. Planning works on a copy, committing on the dealer's own. */
+/* The state of a policy within a run. Planning changes a copy; committing changes the dealer's own. */
 typedef struct kl_course {
     kl_batch batch[KL_BATCHES];
-    uint32_t batches; /* in use, in the order they are handed out */
-    uint64_t opened;  /* batches cut so far */
-    uint64_t chunks;  /* handed out so far */
-    uint64_t weighed; /* `opened` when the weights were fixed; 0: not yet */
+    uint32_t batches; /* number of entries in use, in the order in which they are handed out */
+    uint64_t opened;  /* number of batches cut so far */
+    uint64_t chunks;  /* number of chunks handed out so far */
+    uint64_t weighed; /* value of `opened` when the weights were fixed; 0: they were not */
 } kl_course;
 
 struct kl_dealer {
     const kl_policy *policy;
-    double factor;     /* in force; 0: the policy has none */
-    bool factor_set;   /* by somebody: it is not searched for */
-    double expected_s; /* of the run, by the search that chose the factor; 0: it was not chosen so */
-    uint32_t workers;  /* present when the run began, at least 1 */
+    double factor;     /* factor in force; 0: the policy has none */
+    bool factor_set;   /* the user set the factor, so it is not searched for */
+    double expected_s; /* seconds of the run, by the search for the factor; 0: there was no search */
+    uint32_t workers;  /* number of workers present when the run began, at least 1 */
     kl_course course;
-    double *weights;  /* weights[0 … slots−1], mean 1 over the workers present when they were fixed */
-    uint64_t *shares; /* shares[0 … slots−1]: whole shares of the run, not dealt yet */
-    uint64_t undealt; /* their sum; 0: none, or they hold no longer */
-    kl_assignment assignment; /* what they were; decision.count = 0: there was none */
+    /* weights[0 … slots−1], with mean 1 over the workers that were present when the weights were fixed */
+    double *weights;
+    uint64_t *shares;         /* shares[0 … slots−1]: whole shares of the run, not dealt yet */
+    uint64_t undealt;         /* sum of `shares`; 0: there are none, or they are outdated */
+    kl_assignment assignment; /* the decision on the shares; decision.count = 0: there was none */
     uint32_t slots;
-    kl_grounds *grounds; /* NULL: nobody records */
+    kl_grounds *grounds; /* the record of inputs; NULL: nothing is recorded */
 };
 
-/* All a policy may look at when it answers one request. */
+/* All that a policy may use to answer one request. */
 typedef struct kl_look {
     const kl_dealer *dealer;
     const kl_snapshot *snapshot;
     const kl_worker_view *self;
     uint32_t worker;
-    uint32_t workers; /* present, at least 1 [N] */
+    uint32_t workers; /* number of present workers, at least 1 [N] */
     kl_forecast forecast;
 } kl_look;
 
@@ -50,21 +51,21 @@ typedef enum kl_weighting { KL_EQUAL, KL_FIXED, KL_PER_BATCH, KL_PER_CHUNK } kl_
 
 struct kl_policy {
     const char *name, *summary;
-    double factor; /* what settings.factor = 0 stands for; 0: the policy has none */
-    /* Fill count and reason; nothing is dealt yet of snapshot.left, which is above 0. */
+    double factor; /* the default factor; 0: the policy has none */
+    /* Fill in count and reason. snapshot.left > 0 includes the tasks of this chunk. */
     void (*deal)(const kl_look *look, kl_plan *plan);
-    /* NULL, or: a run begins. KILTER_ERR_MEMORY. */
+    /* Begin a run. NULL: nothing to do. KILTER_ERR_MEMORY. */
     kilter_status (*begin)(kl_dealer *dealer, const kl_snapshot *snapshot);
-    /* NULL, or: bring the dealer's course up to date with a plan carried out. */
+    /* Note a plan that was carried out in the dealer's course. NULL: nothing to do. */
     void (*dealt)(kl_dealer *dealer, const kl_look *look, const kl_plan *plan);
-    /* For policies that deal in batches: */
+    /* for policies that deal in batches: cut the next batch */
     void (*refill)(const kl_look *look, kl_course *course);
     kl_weighting weighting;
     bool rescues;
-    const kilter_policy *own; /* the program's own policy; NULL: one of Kilter's */
+    const kilter_policy *own; /* a policy of the program; NULL: a policy of Kilter */
 };
 
-/* In the order of registration. */
+/* The policies in order of registration. */
 extern const kl_policy kl_policy_static, kl_policy_ss, kl_policy_fsc, kl_policy_gss, kl_policy_tss,
     kl_policy_fac2, kl_policy_wf, kl_policy_awf_b, kl_policy_awf_c, kl_policy_af, kl_policy_dpf,
     kl_policy_daf, kl_policy_auto, kl_policy_ect;
@@ -75,8 +76,8 @@ void kl_deal_auto(const kl_look *look, kl_plan *plan);
 /* Return the next chunk of a policy that deals in batches for any worker, and advance the course. */
 uint64_t kl_next_chunk(const kl_look *look, kl_course *course);
 
-/* Choose the factor with the shortest forecast of the run that begins. Needs present workers and a mean task
- * time. KILTER_ERR_MEMORY: the factor stays. */
+/* Choose the factor with the shortest forecast for the run that begins. At least one worker is present, and
+ * the mean time of a task is known. KILTER_ERR_MEMORY: the factor stays. */
 kilter_status kl_search_factor(kl_dealer *dealer, const kl_snapshot *snapshot);
 
 /* Set plan->decision.reason, with a format as of printf(). */

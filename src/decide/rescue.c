@@ -289,7 +289,7 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
         kl_rescue copy;
         if (!speculate(s, board, late[i], &held, &copy))
             continue;
-        /* The worker that would end last without a copy. */
+        /* Keep the copy for the worker that would end last without one. */
         if (r->decision.kind == KL_DECIDES_NOTHING ||
             copy.decision.forecast_s + copy.decision.gain_s > r->decision.forecast_s + r->decision.gain_s)
             *r = copy;

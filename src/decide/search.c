@@ -9,9 +9,9 @@
  * are scaled in the same way, so the master is as busy as in the real run. */
 enum { MOST_WORKERS = 128, FACTORS = 10 };
 
-/* A model of the next run. Nothing is measured in it, so that only the factor matters. */
+/* A model of the next run. Speeds and times are constant in it, so only the factor matters. */
 typedef struct trial {
-    kl_dealer dealer; /* has the factor to try */
+    kl_dealer dealer; /* a dealer with the factor that is tried */
     kl_snapshot snapshot;
 } trial;
 

@@ -1,10 +1,11 @@
-/* Policies whose next chunk follows from what is left, how many share it and how many chunks went before. */
+/* Policies that choose the next chunk from the tasks left, the number of workers and the number of earlier
+ * chunks. */
 #include <math.h>
 
 #include "decide/policy.h"
 
-/* One part each: what is left over those that have had none. Those served wait for them, unless all that are
- * here have been served and something has come back. */
+/* STATIC: one equal part for each worker. A worker that had its part waits for those that had none. When all
+ * present workers had one, returned tasks are divided in the same way. */
 static void deal_static(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     uint32_t waiting = kl_crew_total(s->crew)->unserved;
@@ -47,7 +48,7 @@ const kl_policy kl_policy_gss = {
     .deal = deal_gss,
 };
 
-/* Chunks fall by the same amount from M/(2P) to 1 (Tzen and Ni). */
+/* TSS: the size of chunks falls by a constant number from M/(2P) to 1 (Tzen and Ni). */
 static void deal_tss(const kl_look *look, kl_plan *plan) {
     double tasks = (double)look->snapshot->tasks, p = look->dealer->workers;
     double first = ceil(tasks / (2 * p)), steps = ceil(2 * tasks / (first + 1));
@@ -64,9 +65,9 @@ const kl_policy kl_policy_tss = {
     .deal = deal_tss,
 };
 
-enum { AF_FIRST_TASKS = 10 }; /* enough to have a σ, little enough to hurt nobody */
+enum { AF_FIRST_TASKS = 10 }; /* enough tasks for a σ, and few enough not to delay the end */
 
-/* D = Σσ²/μ and T = 1/Σ(1/μ) over the present workers (Banicescu and Liu 2000). */
+/* AF: D = Σσ²/μ and T = 1/Σ(1/μ) over the present workers (Banicescu and Liu 2000). */
 static void deal_af(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     double units = kl_task_units(s), left = (double)s->left;
@@ -78,11 +79,11 @@ static void deal_af(const kl_look *look, kl_plan *plan) {
         return;
     }
     const kl_crew_sums *crew = kl_crew_total(s->crew);
-    double all =
-        (double)look->workers / crew->steady; /* those not known yet count as the mean of the others */
+    /* workers without measurements count as the mean of the others */
+    double all = (double)look->workers / crew->steady;
     double d = units * crew->variance_rates * all, rates = crew->unit_rates / units * all;
     double mean = units * look->self->unit_s.mean, t = 1 / rates, share = left * t / mean;
-    /* (D + 2TR − √(D² + 4DTR))/(2μ), without the difference of large numbers. */
+    /* (D + 2TR − √(D² + 4DTR))/(2μ), in a form that subtracts no large numbers */
     double both = d + 2 * t * left;
     double chunk = 2 * t * left * t * left / (both + sqrt(d * d + 4 * d * t * left)) / mean;
     plan->decision.count = kl_whole_tasks(floor(chunk), s->left);

@@ -1,5 +1,4 @@
-/* The number of workers follows from what a run showed: that is written, and the number chosen again. Each
- * row stands alone. */
+/* Record what the number of workers was chosen from, and choose it again. Each row stands alone. */
 #include "decide/grounds.h"
 
 #define REAL(type, member)                                                                                   \
@@ -79,7 +78,7 @@ static const kl_members members_of_load = LIST_OF(of_load), members_of_iteration
                         members_of_team = LIST_OF(of_team), members_of_glance = LIST_OF(of_glance),
                         members_of_sight = LIST_OF(of_sight);
 
-/* --- as it is chosen --- */
+/* --- record a choice --- */
 
 static void begin(kl_buffer *out, kl_note note) {
     kl_put_u8(out, KL_GROUNDS_ALONE);
@@ -91,7 +90,7 @@ static void put_load(kl_buffer *out, const kl_load *load) {
     kl_grounds_put_changes(out, &members_of_load, &none, load);
 }
 
-/* Speeds follow, as they are asked for. */
+/* Write an iteration. Its speeds are added when the choice uses them. */
 static void put_iteration(kl_buffer *out, const kl_iteration *it) {
     const kl_iteration none = {0};
     kl_grounds_put_changes(out, &members_of_iteration, &none, it);
@@ -145,7 +144,7 @@ bool kl_grounds_look(kl_buffer *out, kl_glance *glance, const kl_sight *sight, k
 
 typedef struct memory {
     kl_reader speeds;
-    bool lacks; /* it was asked what nobody asked then */
+    bool lacks; /* a speed was used that was not used in the recorded decision */
 } memory;
 
 static double recall_speed(const void *self, uint32_t n) {
@@ -161,7 +160,7 @@ static double recall_speed(const void *self, uint32_t n) {
     return n;
 }
 
-/* Speeds follow, to the end of the bytes. */
+/* Read an iteration. All bytes behind it are speeds. */
 static kl_iteration get_iteration(kl_reader *r, memory *m) {
     kl_iteration it = {0};
     kl_grounds_get_changes(r, &members_of_iteration, &it);

@@ -52,7 +52,7 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     if (kl_load_known(&it->load) && it->answer_s > 0) { /* for chunks of the size with n workers */
         chunks = kl_model_chunks(&it->load, n);
         answer_s = kl_model_answer_s(&it->load, n);
-        if (m.message.fixed_s >= it->answer_s) /* answer_s includes them */
+        if (m.message.fixed_s >= it->answer_s) /* the start-up time includes the answer */
             m.message.fixed_s += answer_s - it->answer_s;
     }
     double served_s = chunks * answer_s + m.message.fixed_s;
@@ -69,7 +69,7 @@ static double unexplained_part(const kl_iteration *it) {
     return lost_s(it) / it->elapsed_s;
 }
 
-/* The same without the time lost to imbalance. */
+/* The same forecast without the time lost to imbalance. */
 static double contended_part(const kl_iteration *it) {
     return fmax(0, lost_s(it) - it->uneven_s) / it->elapsed_s;
 }
@@ -154,7 +154,7 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
     }
     uint32_t back = team->tried_from < it->most ? team->tried_from : it->most;
     plan->verdict = KL_TEAM_BACK;
-    plan->way = way_to(back, it->workers); /* the way that did not pay */
+    plan->way = way_to(back, it->workers); /* the direction of the change that did not pay */
     plan->decision.count = plan->considered = back;
     double ratio = sqrt(now.by_work / team->before.by_work * team->tried_from / it->workers);
     double master_s = it->model.master_s;
@@ -175,7 +175,7 @@ static bool settles(const kl_team *team, const kl_iteration *it) {
     return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
 }
 
-/* Return the number nearest to the present one, of those found by several iterations. */
+/* Return the number of workers nearest to the present one, among those that several iterations found. */
 static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
     return closer ? team->nearest : n;
