@@ -1,4 +1,4 @@
-/* Decisions as tables: a situation, and what comes out. */
+/* Tables of situations and the decisions that follow from them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void the_registry_is_complete(void **state) {
 
 enum { MOST = 8 };
 
-/* Equal or unequal workers, asked in turn, with nothing reported but what `rates` says. */
+/* Equal or unequal workers ask in turn. Nothing is reported but `rates`. */
 typedef struct world {
     kl_worker_view workers[MOST];
     kl_snapshot s;
@@ -86,7 +86,7 @@ static uint64_t deal(kl_dealer *dealer, world *w, uint32_t worker) {
     return plan.decision.count;
 }
 
-/* Published courses, 4 workers: 1000 tasks, and what the batches come to. */
+/* Published sequences of chunks: 1000 tasks on 4 workers. */
 static void chunks_are_those_published(void **state) {
     (void)state;
     static const struct {
@@ -144,7 +144,8 @@ static void weights_follow_what_is_known(void **state) {
     (void)state;
     world w;
     make_world(&w, 4, 1000, 1000);
-    /* WF: equal first, then by the first batch's pace, and so it stays whatever happens. */
+    /* WF: the first batch is equal, the others follow the pace in the first batch, and later changes have no
+     * effect. */
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("wf"), NULL);
     kl_dealer_begin(dealer, &w.s);
     for (uint32_t i = 0; i < 4; i++)
@@ -155,7 +156,7 @@ static void weights_follow_what_is_known(void **state) {
     know(&w, 1, 1e-5, 0);
     assert_int_equal(deal(dealer, &w, 1), 36);
     kl_dealer_free(dealer);
-    /* … and at once from an earlier run. */
+    /* … and from the first batch on if an earlier run gave the pace. */
     make_world(&w, 4, 1000, 1000);
     w.workers[0].prior_rate = 4;
     for (uint32_t i = 1; i < 4; i++)
@@ -170,7 +171,7 @@ static void weights_follow_what_is_known(void **state) {
         assert_int_equal(plan.decision.count, 72);
         kl_dealer_free(dealer);
     }
-    /* AWF-B keeps a batch's weights, AWF-C looks every time. */
+    /* AWF-B keeps the weights of a batch, AWF-C computes them for each chunk. */
     for (int each = 0; each < 2; each++) {
         make_world(&w, 4, 1000, 1000);
         for (uint32_t i = 0; i < 4; i++)
@@ -199,14 +200,15 @@ static void daf_cuts_by_its_equations(void **state) {
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("daf"), NULL);
     kl_dealer_begin(dealer, &w.s);
     for (uint32_t k = 0; k < 8; k++)
-        assert_in_range(deal(dealer, &w, k), 299, 300); /* 4800/(2·8); σ is the sample's, a hair over 0.5 */
+        /* 4800/(2·8); the σ of the sample is slightly above 0.5 */
+        assert_in_range(deal(dealer, &w, k), 299, 300);
     for (uint32_t k = 0; k < 8; k++)
         assert_in_range(deal(dealer, &w, k), 99, 100); /* 2400/(3·8) */
     for (uint32_t k = 0; k < 8; k++)
         assert_in_range(deal(dealer, &w, k), 66, 67); /* 1600/(3·8) */
     kl_dealer_free(dealer);
-    /* The master needs 1 ms an answer: chunks under 7 ms would starve somebody, so the end is N equal chunks.
-     */
+    /* An answer takes 1 ms, so the master could not serve all workers with chunks below 7 ms. The end is N
+     * equal chunks. */
     make_world(&w, 8, 160, 160);
     w.s.run = 1;
     w.s.answer_s = 1e-3;
@@ -217,7 +219,7 @@ static void daf_cuts_by_its_equations(void **state) {
     for (uint32_t k = 0; k < 8; k++)
         assert_in_range(deal(dealer, &w, k), 9, 10); /* 160/(2·8) */
     for (uint32_t k = 0; k < 8; k++)
-        assert_in_range(deal(dealer, &w, k), 10, 11); /* 88/8: 88/(3·8) is under 7 */
+        assert_in_range(deal(dealer, &w, k), 10, 11); /* 88/8, because 88/(3·8) is below 7 */
     assert_int_equal(w.s.left, 0);
     kl_dealer_free(dealer);
 }
@@ -242,7 +244,7 @@ static void af_is_the_published_formula(void **state) {
     kl_dealer_free(dealer);
 }
 
-/* STATIC's awkward moments. */
+/* Special situations of STATIC. */
 static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     (void)state;
     world w;
@@ -250,12 +252,12 @@ static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("static"), NULL);
     kl_dealer_begin(dealer, &w.s);
     assert_int_equal(deal(dealer, &w, 0), 25);
-    assert_int_equal(deal(dealer, &w, 0), 0); /* asks again while the others wait */
+    assert_int_equal(deal(dealer, &w, 0), 0); /* the worker asks again while others wait */
     assert_int_equal(deal(dealer, &w, 1), 25);
-    w.workers[2].present = w.workers[3].present = false; /* those that waited are gone */
+    w.workers[2].present = w.workers[3].present = false; /* the waiting workers are gone */
     w.s.present = 2;
     assert_int_equal(deal(dealer, &w, 1), 25);
-    w.workers[3].present = true; /* one comes back: the rest waits for it */
+    w.workers[3].present = true; /* one of them joins again, and the rest waits for it */
     w.s.present = 3;
     assert_int_equal(deal(dealer, &w, 1), 0);
     assert_int_equal(deal(dealer, &w, 3), 25);
@@ -268,9 +270,9 @@ typedef struct auto_row {
     uint64_t left;
     double unit_s[MOST]; /* 0: not known */
     double queued[MOST];
-    double now_s; /* since all that was queued */
+    double now_s; /* seconds for which these tasks have been queued */
     double answer_s, round_trip_s, task_bytes;
-    uint64_t chunks; /* dealt to the asking worker before */
+    uint64_t chunks; /* units dealt to the asking worker before */
     uint32_t asks;
     uint64_t least, most;
     const char *reason;
@@ -381,7 +383,7 @@ static void auto_decides_by_the_table(void **state) {
     }
 }
 
-/* Where the first task ever took next to no time, the worker seems to be able to do everything at once. */
+/* If the first task took almost no time, the worker seems to be able to do everything at once. */
 static void auto_trusts_a_pace_as_far_as_it_was_seen(void **state) {
     (void)state;
     for (uint64_t measured = 1; measured <= 1000; measured *= 10) {
@@ -400,7 +402,7 @@ static void plans_say_when_and_what_they_gain(void **state) {
     (void)state;
     world w;
     make_world(&w, 2, 1000, 1000);
-    know(&w, 0, 4e-3, 0); /* an equal part would take it 2 s, both together 0.8 s */
+    know(&w, 0, 4e-3, 0); /* with an equal part it would end after 2 s; together both need 0.8 s */
     know(&w, 1, 1e-3, 0);
     w.s.now_s = 7;
     w.workers[0].queued_at_s = w.workers[1].queued_at_s = 7;
@@ -433,8 +435,8 @@ static void who_is_not_here_gets_nothing(void **state) {
     }
 }
 
-/* Equations (1) and (2), the last N chunks, and no batch of fewer tasks than workers; 8 workers, σ/μ as
- * given, chunks asked for in turn, nothing reported meanwhile. */
+/* Equations (1) and (2), the last N chunks, and no batch with fewer tasks than workers. There are 8 workers,
+ * σ/μ as given; they ask in turn, and nothing is reported. */
 static void daf_follows_its_equations(void **state) {
     (void)state;
     static const struct {
@@ -444,17 +446,18 @@ static void daf_follows_its_equations(void **state) {
             uint64_t chunks, tasks;
         } batches[8];
     } rows[] = {
-        /* x_0 = 1: everything at once */
+        /* x_0 = 1: one batch with all tasks */
         {0, 0, 1000, {{8, 125}}},
         /* x_0 = 2, x_j = 3: 62 = 1000/16, 21 = 504/24, 14 = 336/24, 9 = 224/24, 6 = 152/24, 4 = 104/24, 3 =
            72/24 */
         {0.5, 0, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 9}, {8, 6}, {8, 4}, {8, 3}, {8, 2}}},
         /* x_0 = 3, x_j = 4 */
         {1, 0, 1000, {{8, 41}, {8, 21}, {8, 15}, {8, 12}, {8, 9}, {8, 6}, {8, 5}, {8, 4}}},
-        /* lower limit 7·0.002/0.001 = 14 tasks: 336 left would make 14, 224 left make 9: 8 last chunks of 28
-         */
+        /* the lower limit is 7·0.002/0.001 = 14 tasks: 336 left would make chunks of 14, 224 left chunks of
+           9, so there are 8 last chunks of 28 */
         {0.5, 2e-3, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 28}}},
-        /* … as equal as whole tasks allow: 64 − 8·4 = 32, lower limit 1.75 would make 1: 32 = 8·4 */
+        /* as equal as whole tasks allow: 64 − 8·4 = 32 are left; the lower limit 1.75 would make chunks of 1,
+           so 32 = 8·4 */
         {0.5, 2.5e-4, 64, {{8, 4}, {8, 4}}},
         /* 5 tasks for 8 workers are not cut */
         {0.5, 0, 5, {{5, 1}}},
@@ -482,18 +485,18 @@ static void daf_follows_its_equations(void **state) {
     }
 }
 
-/* What the search finds in runs it can foresee: the factors' order is known. */
+/* The factors that the search finds for runs whose best factor is known. */
 static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
     (void)state;
     static const struct {
         const char *policy;
         uint64_t run;
-        double set, slow, answer_s, least, most; /* the factor is within [least, most] */
+        double set, slow, answer_s, least, most; /* the found factor is within [least, most] */
     } rows[] = {
         {"fsc", 0, 0, 1, 1e-5, 0.25, 0.25},
         {"fsc", 1, 0, 1, 1e-5, 0.25, 0.25},
         {"dpf", 1, 0, 1, 1e-5, 0.25, 0.25},
-        {"fsc", 2, 0, 1, 1e-5, 0.1, 0.1},   /* all alike, a tie: the first */
+        {"fsc", 2, 0, 1, 1e-5, 0.1, 0.1},   /* all factors give the same time: the first one wins */
         {"fsc", 2, 0, 0.3, 1e-5, 0.1, 0.3}, /* one slow worker: small chunks */
         {"dpf", 2, 0, 0.3, 1e-5, 0.1, 0.7},
         {"fsc", 2, 0, 0.3, 1, 1, 1}, /* a chunk costs a second */

@@ -1,4 +1,4 @@
-/* Earliest completion: against the same done one task at a time, and against every other assignment. */
+/* Earliest completion, compared with assigning one task at a time and with all possible assignments. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static double end_with(const kl_lane *lane, double units, uint64_t tasks) {
     return lane->free_s + (double)tasks * units / lane->rate;
 }
 
-/* The definition. */
+/* The definition of the policy. */
 static void assign_one_by_one(const kl_lane *lanes, uint32_t count, double units, uint64_t tasks,
                               uint64_t *counts) {
     memset(counts, 0, count * sizeof *counts);
@@ -63,7 +63,7 @@ static void it_is_the_assignment_of_one_task_at_a_time(void **state) {
     }
 }
 
-/* The least end of all assignments of `tasks` to lanes from `lane` on. */
+/* Return the least end of all assignments of `tasks` to the lanes from `lane` on. */
 static double best_end_s(const kl_lane *lanes, uint32_t count, uint32_t lane, uint64_t tasks) {
     if (lane + 1 == count)
         return tasks ? end_with(&lanes[lane], 1, tasks) : 0;
@@ -89,7 +89,7 @@ static void no_other_assignment_ends_sooner(void **state) {
     }
 }
 
-/* Any number of them ends with the lane that is free first. */
+/* Tasks without work end with the lane that is free first, whatever their number. */
 static void tasks_without_work_are_assigned_at_once(void **state) {
     (void)state;
     const kl_lane lanes[] = {{1, 3}, {2, 1}, {9, 2}, {5, 1}};
@@ -153,7 +153,7 @@ typedef struct world {
     kl_dealer *dealer;
 } world;
 
-/* unit_s[i] = 0: not known. */
+/* unit_s[i] = 0: the rate is not known. */
 static void make_world(world *w, uint32_t workers, const double *unit_s, uint64_t tasks) {
     *w = (world){0};
     for (uint32_t i = 0; i < workers; i++) {
@@ -212,7 +212,8 @@ static void whole_shares_are_dealt_in_any_order(void **state) {
     assert_false(kl_dealer_leaves_out(w.dealer, &w.s, 0, reason));
     assert_int_equal(deal(&w, 3), 0);
     assert_int_equal(deal(&w, 2), 16);
-    assert_int_equal(deal(&w, 2), 0); /* asks ahead: what is left is others' */
+    /* asks before its share is done: the tasks left are the shares of others */
+    assert_int_equal(deal(&w, 2), 0);
     assert_int_equal(deal(&w, 0), 4);
     assert_int_equal(deal(&w, 1), 8);
     assert_int_equal(w.s.left, 0);
@@ -230,20 +231,20 @@ static void one_not_known_gets_its_benchmark(void **state) {
     assert_int_equal(deal(&w, 1), 1);
     assert_int_equal(deal(&w, 2), 4);
     end_world(&w);
-    make_world(&w, 2, (double[]){0, 0}, 9); /* nobody is known: step by step, as AUTO does */
+    make_world(&w, 2, (double[]){0, 0}, 9); /* no worker is known: chunks are dealt as AUTO does */
     kl_assignment a;
     assert_false(kl_dealer_assignment(w.dealer, &a));
     assert_int_equal(deal(&w, 0), 1);
     end_world(&w);
 }
 
-/* Whatever becomes of those it was made for, everything is dealt. */
+/* All tasks are dealt, even if the workers to which they were assigned leave. */
 static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     (void)state;
     world w;
     make_world(&w, 3, (double[]){1, 1, 50}, 8);
     assert_int_equal(deal(&w, 0), 4);
-    w.workers[1].present = false; /* before it asked */
+    w.workers[1].present = false; /* the worker leaves before it asks */
     w.s.present = 2;
     kl_crew_update(w.crew, w.workers, 1);
     kl_dealer_changed(w.dealer);
@@ -253,7 +254,8 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     end_world(&w);
     make_world(&w, 2, (double[]){1, 1}, 8);
     assert_int_equal(deal(&w, 0), 4);
-    w.workers[0].queued_tasks = 0; /* done, and the other has not asked yet: it takes part */
+    /* done, while the other worker has not asked yet: it gets some of the other's tasks */
+    w.workers[0].queued_tasks = 0;
     w.workers[0].queued_units = 0;
     kl_crew_update(w.crew, w.workers, 0);
     assert_true(deal(&w, 0) > 0);
@@ -261,7 +263,7 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     make_world(&w, 2, (double[]){1, 1}, 8);
     assert_int_equal(deal(&w, 0), 4);
     assert_int_equal(deal(&w, 1), 4);
-    w.s.left = 2; /* they came back */
+    w.s.left = 2; /* the tasks were returned */
     w.s.left_units = 2;
     assert_true(deal(&w, 0) + deal(&w, 1) > 0);
     end_world(&w);

@@ -1,5 +1,5 @@
-/* Which tasks in a series: each once, by the shares of earliest completion, and as few elsewhere as they
- * allow. */
+/* Tasks of a series: each is dealt once, in the shares of earliest completion, and as many as possible to the
+ * worker that had them before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ enum { WORKERS = 12, TASKS = 400 };
 
 typedef struct series {
     double unit_s[WORKERS]; /* 0: gone */
-    uint32_t doer[TASKS];   /* in the last run; UINT32_MAX: nobody */
+    uint32_t doer[TASKS];   /* worker of each task in the last run; UINT32_MAX: none */
     kl_homes homes;
     uint64_t tasks, number;
 } series;
@@ -26,7 +26,7 @@ typedef struct run_of_series {
     kl_snapshot s;
     kl_crew *crew;
     kl_dealer *dealer;
-    uint64_t share[WORKERS], dealt[WORKERS], had[WORKERS]; /* had: in the last run */
+    uint64_t share[WORKERS], dealt[WORKERS], had[WORKERS]; /* had: number of tasks in the last run */
     uint64_t moved, chunks;
 } run_of_series;
 
@@ -55,7 +55,7 @@ static void make_run(run_of_series *r, const series *q) {
             r->had[q->doer[t]]++;
 }
 
-/* What the worker is given when it asks now; 0: nothing. */
+/* Return the number of tasks that the worker gets if it asks now; 0: none. */
 static uint64_t give(run_of_series *r, series *q, uint32_t worker) {
     kl_plan plan;
     kl_dealer_plan(r->dealer, &r->s, worker, &plan);
@@ -88,7 +88,7 @@ static void end_run(run_of_series *r) {
     kl_crew_free(r->crew);
 }
 
-/* Workers ask in an order that the seed gives. */
+/* Workers ask in an order that follows from the seed. */
 static void run_once(run_of_series *r, series *q, uint64_t seed) {
     make_run(r, q);
     kl_span all = {0, q->tasks};
@@ -109,7 +109,7 @@ static series begin_series(uint64_t seed) {
     return q;
 }
 
-/* Speeds change, workers go and come. */
+/* Speeds change, and workers leave and join. */
 static void change(series *q, uint64_t seed) {
     for (uint32_t i = 1; i < WORKERS; i++) {
         uint64_t random = kl_mix64(seed * 90 + i);
@@ -146,7 +146,7 @@ static void shares_stay_and_no_more_tasks_move_than_must(void **state) {
         }
         kl_homes_free(&q.homes);
     }
-    assert_true(moved > 10000 && stayed > 10000); /* both did happen */
+    assert_true(moved > 10000 && stayed > 10000); /* both cases have occurred */
 }
 
 static void nothing_moves_while_nothing_changes(void **state) {
@@ -162,7 +162,7 @@ static void nothing_moves_while_nothing_changes(void **state) {
     }
 }
 
-/* Another series, other tasks, or no series at all: what was is not believed. */
+/* In another series, with other tasks, or outside of a series, nothing is known of earlier runs. */
 static void another_series_begins_anew(void **state) {
     (void)state;
     series q = begin_series(3);
@@ -187,7 +187,8 @@ static void another_series_begins_anew(void **state) {
     kl_homes_free(&q.homes);
 }
 
-/* Three workers, nine tasks: who did them last time, and from whom worker 0 takes when its own are dealt. */
+/* Three workers and nine tasks: the worker of each task in the last run, and the workers from which worker 0
+ * takes tasks when its own are dealt. */
 static const struct {
     const char *name;
     double unit_s[3];

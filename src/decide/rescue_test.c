@@ -1,5 +1,5 @@
-/* What is taken back or done twice, and what must not be: situations as tables. Worker 0 has the tasks, three
- * others wait. */
+/* Tables of situations in which tasks must be recalled or copied, or must not be. Worker 0 has the tasks, and
+ * three other workers wait. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,18 +17,19 @@ static const double NOW_S = 1000;
 
 typedef struct situation {
     const char *name;
-    double unit_s;   /* seconds of a task at worker 0, lately */
-    double others_s; /* and at the others */
-    double measured; /* tasks its pace was taken from */
-    double cv;       /* of tasks */
-    double silent_s; /* of worker 0 */
+    double unit_s;   /* seconds of a recent task at worker 0 */
+    double others_s; /* seconds of a task at the other workers */
+    double measured; /* number of tasks from which worker 0's pace is known */
+    double cv;       /* spread of the tasks */
+    double silent_s; /* state of worker 0 */
     uint64_t tasks, kept;
-    double asked_ago_s; /* 0: not asked to give back */
-    double first;       /* units of the first task; 0: 1 */
+    double asked_ago_s; /* time of the recall; 0: there is none */
+    double first;       /* units of the first task; 0: 1 unit */
     double elapsed_s, share,
-        heard_ago_s; /* heartbeat; elapsed_s < 0: heartbeats come, but none has for this task */
+        /* the last heartbeat; elapsed_s < 0: heartbeats come, but there was none for this task */
+        heard_ago_s;
     uint64_t left;
-    bool busy; /* nobody can take a copy */
+    bool busy; /* no worker can take a copy */
     kl_decision_kind act;
     uint64_t keep_least, keep_most;
     uint64_t copied;
@@ -57,7 +58,7 @@ static const situation situations[] = {
      .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
     {"tasks it was to keep, not a single heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
      .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 2},
-    /* Not known to be slow. */
+    /* It is not known whether worker 0 is slow. */
     {"100 times the mean, nothing told of it", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_DECIDES_COPY,
      .copied = 1},
     {"a third as fast, its task just begun", 3e-3, 1e-3, 50, 0.3, 0.1e-3, 1, 1, .act = KL_DECIDES_COPY,
@@ -70,7 +71,7 @@ static const situation situations[] = {
      .asked_ago_s = 20e-3, .act = KL_DECIDES_COPY, .copied = 1},
     {"all begun, or moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10, .act = KL_DECIDES_COPY,
      .copied = 1},
-    /* Not slow. */
+    /* Worker 0 is not slow. */
     {"100 times the mean, its usual share", 10e-3, 10e-3, 50, 0.3, 1, 1, 1, .elapsed_s = 1, .share = 1,
      .act = KL_DECIDES_NOTHING},
     {"ten minutes, and heartbeats come", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600, .share = 0.95,
@@ -194,7 +195,8 @@ static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
 
 enum { CROWD = 60 };
 
-/* The first is late and alone with its task; of all others that are late the tasks are at others, too. */
+/* The first late worker is alone with its task; the tasks of all other late workers are at other workers,
+ * too. */
 static void held_by_the_first(const void *self, uint32_t worker, kl_held *held) {
     (void)self;
     *held = (kl_held){.tasks = worker == 0, .units = worker == 0, .first_units = 1, .kept = 1};
@@ -238,7 +240,8 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
     assert_true(r.decision.kind == KL_DECIDES_COPY && r.decision.subject == 0 && r.to == CROWD - 1);
 }
 
-/* Whatever is held, a plan stays within it, and where all are alike and talk in time nothing happens. */
+/* For any tasks held, a plan stays within them. Where all workers are equal and report in time, nothing is
+ * recalled or copied. */
 static void plans_stay_within_what_is_there(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20000; seed++) {
