@@ -6,8 +6,6 @@
 
 #define KL_NOBODY UINT32_MAX
 
-enum { KL_PEERS_MOST = 1 << 20 }; /* peers that ever took part; a message that names more is malformed */
-
 typedef enum kl_note_kind {
     KL_NOTE_ASK = 1, /* a question: has the receiver tasks for a peer of this rate? */
     KL_NOTE_EMPTY,   /* an answer: the sender has no tasks to give */
