@@ -1,5 +1,5 @@
-/* Looks at a run that is on: workers rest while the cores are busy without them, and work again when they are
- * not. */
+/* Looks within a run: workers rest while the cores are busy without them, and work again when cores become
+ * idle. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,16 +11,16 @@
 
 #include "decide/decide.h"
 
-/* A host of some cores: tasks that compute for a part of their time, and sleep for the rest. */
+/* A host with some cores. Its tasks compute for a part of their time, and sleep for the rest. */
 typedef struct world {
     uint32_t cores, workers, all;
-    double task_s, cpu_s; /* of a task alone; cpu_s: of it */
-    double now_s, used_s; /* CPU time so far */
+    double task_s, cpu_s; /* seconds of a task alone; cpu_s: CPU seconds of a task */
+    double now_s, used_s; /* used_s: CPU seconds so far */
     double tasks;
     kl_glance glance;
 } world;
 
-static double rate_of(const world *w) { /* tasks a second */
+static double rate_of(const world *w) { /* return tasks per second */
     return kl_station_rate(&(kl_station){w->cpu_s, w->cores}, w->task_s - w->cpu_s, w->workers);
 }
 
@@ -38,7 +38,7 @@ static kl_load load_of(const world *w) {
     return load;
 }
 
-/* Until the next look, and that. false: it changed nothing. */
+/* Continue until the next look, and look. Return whether the look changed anything. */
 static bool go_on(world *w) {
     double due_s = kl_glance_due_s(&w->glance, w->now_s), pause_s = due_s - w->now_s,
            done = rate_of(w) * pause_s;
@@ -80,7 +80,7 @@ static void who_computes_beside_all_cores_rests(void **state) {
             double before = rate_of(&w);
             assert_int_equal(changes(&w, 10), 1);
             assert_true(w.workers >= cores && w.workers <= cores + cores / 8 + 1);
-            assert_true(rate_of(&w) > 0.96 * before); /* it is as fast */
+            assert_true(rate_of(&w) > 0.96 * before); /* fewer workers are as fast */
         }
 }
 
@@ -88,11 +88,11 @@ static void who_sleeps_goes_on(void **state) {
     (void)state;
     world w = world_of(2, 16, 1e-3, 0.05);
     assert_int_equal(changes(&w, 30), 0);
-    w = world_of(4, 4, 1e-3, 1); /* as many as cores */
+    w = world_of(4, 4, 1e-3, 1); /* as many workers as cores */
     assert_int_equal(changes(&w, 30), 0);
 }
 
-/* Half of the time is sleep: more than the cores are of use, but not all. */
+/* Tasks sleep for half of their time, so more workers than cores are useful, but not all workers. */
 static void some_more_than_cores_stay_where_tasks_sleep(void **state) {
     (void)state;
     world w = world_of(2, 32, 1e-3, 0.5);
@@ -109,10 +109,10 @@ static void all_work_again_when_tasks_sleep_later_on(void **state) {
     assert_int_equal(w.workers, 2);
     w.task_s = 5e-3;
     w.cpu_s = 0.1e-3;
-    assert_true(go_on(&w)); /* at the next look */
+    assert_true(go_on(&w)); /* all workers work again at the next look */
     assert_int_equal(w.workers, 8);
     w.task_s = w.cpu_s = 1e-3;
-    assert_int_equal(changes(&w, 20), 0); /* once is enough */
+    assert_int_equal(changes(&w, 20), 0); /* after one failed trial, no worker rests again */
 }
 
 static void one_look_is_not_enough(void **state) {
