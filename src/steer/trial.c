@@ -1,11 +1,11 @@
-/* Equal shares, tried now and then to see whether balancing pays. */
+/* Try equal shares now and then, to measure whether balancing pays. */
 #include <stdio.h>
 
 #include "steer/parts.h"
 
 static const double TRY_TAKES = 3; /* rounds with equal shares in a trial */
 
-/* Return the cost of a trial: rows move there and back, and sweeps may be slower in between. */
+/* Return the seconds that a trial costs: rows move there and back, and sweeps may be slower in between. */
 static double try_s(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     double loss = 1 - kl_time_with(o, o->here, o->loads.raw) / kl_time_with(o, o->equal, o->loads.raw);
