@@ -1,5 +1,5 @@
-/* AUTO, the default policy. Chunks are as small as their overhead and the master's time allow, and no chunk
- * is so large that it could delay the end. docs/reference/policies.md says how the constants were chosen. */
+/* AUTO, the default policy. Chunks are as small as their overhead and the master's time allow, and never
+ * large enough to delay the end. docs/reference/policies.md explains the constants. */
 #include <math.h>
 
 #include "decide/policy.h"
@@ -36,7 +36,7 @@ static bool wire_bound(const kl_look *look, double task_s) {
     return kl_model_min_chunk_s(s->message.per_unit_s * s->task_bytes, look->workers) > task_s;
 }
 
-/* Probe a worker whose pace is not known: 1 task, then 2, 4, …. If the pace of other workers is known, a
+/* Probe a worker whose pace is not known, with 1 task, then 2, 4, … tasks. If the pace of others is known, a
  * probe lasts at least as long as the master needs to serve all workers. */
 static void probe(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;

@@ -59,7 +59,7 @@ typedef struct kl_time_text {
 } kl_time_text;
 kl_time_text kl_say_s(double seconds);
 
-/* --- who gets how much --- */
+/* --- the next chunk of a worker --- */
 
 /* The answer to a worker that asks: tasks (deal), or no tasks now (withhold). A worker without tasks is
  * considered again after the next event. The gain is relative to an equal part of the remaining tasks. */
@@ -113,12 +113,12 @@ void kl_dealer_joined(kl_dealer *dealer, uint32_t worker);
 /* Workers came or left. */
 void kl_dealer_changed(kl_dealer *dealer);
 /* Plan how many tasks `worker`, which asks for work, gets. Every task is dealt in the end, whatever the order
- * in which workers ask: when no worker holds tasks, at least one present worker gets some. */
+ * in which workers ask. When no worker holds tasks, at least one present worker gets some. */
 void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan);
 /* Note that the plan was carried out. `snapshot` is the one that kl_dealer_plan() got. */
 kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan);
 
-/* --- what decisions are made from, for the record --- */
+/* --- the inputs of decisions, for the record --- */
 
 /* Stores everything that a dealer is given, so that kl_again can make its decisions again. NULL is allowed
  * here and below, and does nothing. */
@@ -162,8 +162,8 @@ void kl_again_decide(kl_again *again, const kl_recorded *row, kl_answer *answer)
 
 /* --- whole shares --- */
 
-/* Assign `tasks` equal tasks of task_units each by earliest completion (Buaklee, Tracy, Vernon, Wright 2002):
- * each task goes to the lane that would end it first after its tasks so far, and the first lane wins ties. No
+/* Assign `tasks` equal tasks of task_units each by earliest completion (Buaklee, Tracy, Vernon, Wright 2002).
+ * Each task goes to the lane that would end it first after its tasks so far, and the first lane wins ties. No
  * other assignment ends sooner. The function fills counts[0 … lanes−1]. Rates are above 0. O(lanes·log
  * lanes). Error: KILTER_ERR_MEMORY. */
 kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double task_units, uint64_t tasks,
@@ -226,7 +226,7 @@ void kl_homes_take(kl_homes *homes, uint32_t home, uint64_t count);
 /* Note that `worker` did the tasks `done`. Tasks that were added during the run are not noted. */
 void kl_homes_note(kl_homes *homes, kl_span done, uint32_t worker);
 
-/* --- what is taken back, or done twice --- */
+/* --- recalls and speculative copies --- */
 
 /* A recall: the subject keeps the first `count` tasks that it holds, and gives back the other tasks that it
  * has not begun. A copy: the last `count` tasks that the subject holds go to `to` as well, and the first
@@ -261,7 +261,7 @@ void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *snapshot, const k
  * seconds since the bag became empty; took_s: seconds that the last call took. */
 double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double took_s);
 
-/* --- how many work --- */
+/* --- the number of workers --- */
 
 /* Measurements of the iteration that ended, and the workers available for the next one. */
 typedef struct kl_iteration {
@@ -326,8 +326,8 @@ typedef struct kl_team_plan {
     double forecast_s; /* forecast seconds of the next iteration with the chosen number of workers */
 } kl_team_plan;
 
-/* Return the most workers, 1 … most, whose load can be balanced: each worker gets at least two tasks, and
- * their last chunks leave at most a fifth of the time idle. */
+/* Return the most workers, 1 … most, whose load can be balanced. Then each worker gets at least two tasks,
+ * and the last chunks leave at most a fifth of the time idle. */
 uint32_t kl_team_balanceable(const kl_iteration *iteration);
 /* Choose the number of workers with the smallest index, among the numbers that the master can serve and that
  * can be balanced. The present number stays if the best is not 5 % better. A change needs KL_TEAM_PERSISTS
@@ -373,7 +373,7 @@ bool kl_grounds_look(kl_buffer *grounds, kl_glance *glance, const kl_sight *sigh
 /* Carry a plan into the team's state; call this once for each iteration. */
 void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_plan *plan);
 
-/* --- how many tasks --- */
+/* --- the number of tasks --- */
 
 /* The question of a program that can cut its work into any number of tasks: which number takes the least
  * time? */

@@ -1,5 +1,5 @@
 /* Choose which tasks a worker gets. In a series of runs of the same tasks, each worker gets the tasks that it
- * did last time, up to the number that its policy gives it. */
+ * did last time. The policy limits their number. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -187,8 +187,8 @@ static void another_series_begins_anew(void **state) {
     kl_homes_free(&q.homes);
 }
 
-/* Three workers and nine tasks: the worker that did each task last time, and the home from which worker 0
- * takes when its own tasks are dealt. */
+/* Three workers and nine tasks. A row has the worker that did each task last time, and the homes from which
+ * worker 0 takes tasks. */
 static const struct {
     const char *name;
     double unit_s[3];

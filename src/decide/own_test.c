@@ -1,5 +1,5 @@
-/* The program's own policies: the values that they see, how their answers are used, and which policies are
- * refused. deal_test.c tests that every task is dealt whatever they answer. */
+/* The program's own policies: the values that they see, the use of their answers, and refused policies.
+ * deal_test.c tests that every task is dealt. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

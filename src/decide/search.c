@@ -1,5 +1,5 @@
-/* FSC and DPF search their factor: the next run is forecast with each factor of {0.1, 0.2, … 1}, and the
- * factor of the shortest run is taken (César et al. 2006). */
+/* FSC and DPF search their factor (César et al. 2006). The next run is forecast with each factor of {0.1,
+ * 0.2, … 1}, and the factor of the shortest run is taken. */
 #include <math.h>
 #include <stdlib.h>
 

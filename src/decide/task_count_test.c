@@ -87,8 +87,8 @@ static double runs_of_ssn(uint64_t tasks, void *user) {
     return runs[i] * pow(runs[i + 1] / runs[i], part);
 }
 
-/* The best T of 2002, and the best T on machines whose workers are 270 times as fast and whose master is 40
- * times as fast: now the master limits the run. */
+/* The best T of 2002, and the best T on new machines: workers are 270 times as fast, and the master is 40
+ * times as fast. Now the master limits the run. */
 static void the_best_T_is_not_the_papers(void **state) {
     (void)state;
     double then[] = {66, 50, 38, 26}, now[] = {62, 33, 21, 16};

@@ -15,8 +15,8 @@ static const double WORSE = 1.05; /* if costs rose by more than this factor, the
 enum { PATIENCE = 6 }; /* after this many very uneven iterations, dealing will not remove the imbalance */
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
-/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks, where F is the
- * fewest that the master can deal: σF·√(n/2) beyond the mean. */
+/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks. F is the
+ * fewest tasks that the master can deal. The idle time is σF·√(n/2). */
 static double idle_part(const kl_iteration *it, uint32_t n) {
     double tasks = fmax(1, kl_model_min_chunk_s(it->model.message.fixed_s, n) / it->task_mean_s);
     double idle_s = it->task_sd_s * tasks * sqrt(n / 2.0);

@@ -1,5 +1,5 @@
-/* The number of workers: when it changes, when it does not, and where it ends, in worlds that the model
- * describes and in worlds that it does not describe. */
+/* The number of workers: when it changes, when it does not, and where it ends. The model describes some of
+ * the tested worlds. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  *     a rank that gives up    says why, and cuts its line
  *     a rank that has closed  says so, and cuts its line
  *     rank 0                  tells the others which rank it was and why, and cuts all lines
- * Rank 0 may compute for long while others wait for a dead rank. So a thread watches the lines: it sleeps
+ * Rank 0 may compute for long while others wait for a dead rank. So a thread watches the lines. It sleeps
  * until a line is cut, and makes no calls of MPI. Other ranks look at their lines during calls. */
 #include <errno.h>
 #include <poll.h>

@@ -22,7 +22,7 @@ void kl_loop_forget(kl_set *set) {
 }
 
 /* Post sends before receives. If a large message is announced already, MPI copies it while its receive is
- * posted, and ranks that wait for this rank's rows would also wait for the copy. Wake the receivers together,
+ * posted. Ranks that wait for this rank's rows would wait for the copy, too. Wake the receivers together,
  * because each ring waits until the processor has written the sent data. */
 static kilter_status post(kilter_loop *l, const kl_action *a, kilter_error *error) {
     kl_requests *requests = a->set->requests;

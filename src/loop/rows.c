@@ -8,9 +8,9 @@
 #include "sys/sys.h"
 
 static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
-/* Offset in bytes of short rows. Without it they would begin at a page, and access to them would be up to a
- * tenth slower than with the offset that malloc() has. Long rows do not have this effect, and share no page
- * without an offset. */
+/* Offset in bytes of short rows. Without an offset rows begin at a page, and access is up to a tenth slower
+ * than with the offset that malloc() has. Long rows do not have this effect, and share no page without an
+ * offset. */
 static const size_t SKEW_BYTES = 64;
 static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* least number of bytes for which the check is needed */
 

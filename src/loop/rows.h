@@ -17,7 +17,7 @@ typedef struct kl_rows { /* zeroed: no rows */
  */
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error);
 /* Return whether there is memory for writing `bytes` bytes of rows. kl_rows_take() does not tell, because it
- * only fails at limits of the process, and the system ends a process that touches more memory than there is.
+ * only fails at limits of the process. The system ends a process that touches more memory than there is.
  */
 bool kl_rows_fit(uint64_t bytes);
 /* Get memory for the rows of `range`; new pages are zero. KILTER_ERR_MEMORY: a part of the rows may have

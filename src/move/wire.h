@@ -81,8 +81,8 @@ void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
 /* Get the text behind the message's type, cut to fit and without control characters. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
-/* If a message is aligned for any type, its shared data are, too, as are the first input of a chunk without
- * weights and the first result. Zeros before these bytes align them. */
+/* If a message is aligned for any type, its shared data are, too. So are the first input of a chunk without
+ * weights, and the first result. Zeros before these bytes align them. */
 
 /* Shared data are sent with their kl_hash(), so that the worker can check them. */
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);
@@ -156,8 +156,8 @@ typedef struct kl_results_head {
     /* CPU seconds of the worker since its start, messages included; seconds in which the worker was ready in
      * tasks while other processes had its core. cpu_s 0: both values are unknown. */
     double cpu_s, delay_s;
-    /* Seconds and bytes of a request and its chunk together, measured while the worker had nothing else to
-     * do. 0: none were measured since the last message. */
+    /* Seconds and bytes of a request and its chunk together, measured while the worker was idle. 0: none were
+     * measured since the last message. */
     double round_trip_s, round_trip_bytes;
 } kl_results_head;
 

@@ -96,8 +96,8 @@ void kl_meter_quantum_is(kl_meter *m, double quantum_s) {
 /* --- reports --- */
 
 /* Return the seconds for a report. A rank that sleeps while it waits on a shared core often gets the core at
- * once when woken. Then its time in the body does not show how long it would wait for the core with more
- * work, while its share of the core does. */
+ * once when woken. Then its time in
+ * the body does not show how long it would wait for the core with more work. Its share of the core does. */
 static double busy_s(const kl_meter *m) {
     const kl_since *since = &m->since;
     const kl_core_share *core = m->core;

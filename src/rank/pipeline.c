@@ -270,7 +270,7 @@ static int neighbour(const kl_layout *l, int way) {
     return r < (int)l->ranks ? r : -1;
 }
 
-/* Pass one block of a boundary row for each array with a halo: send this block of the last own row upwards,
+/* Pass one block of a boundary row for each array with a halo. Send this block of the last own row upwards,
  * or receive this block of the row below the own rows. */
 static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
     kl_span own = kl_layout_own(&k->layout), block = block_at(k, index);

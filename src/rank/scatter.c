@@ -468,8 +468,8 @@ static kl_act carry_out(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Choose the sweep of the next report, after a sweep has ended: the sweep in which a period will have passed,
- * or an earlier one if reports cost little. The next sweeps may take longer, so the report comes after at
+/* Choose the sweep of the next report, after a sweep has ended. A period will have passed in this sweep, or
+ * less than a period if reports cost little. The next sweeps may take longer, so the report comes after at
  * most half as many sweeps as there were. All ranks choose the same sweep. */
 static void set_next(kl_rank *k) {
     struct kl_scatter *s = k->scatter;

@@ -1,6 +1,7 @@
-/* Private to room steer: the speeds of the ranks, and how long these speeds last. Most of the time, speeds
- * are in one of a few states: for example, no rank is disturbed, or another program runs on one rank's core.
- * A state that comes back is recognised, and its earlier durations tell how long it will last. */
+/* Private to room steer: the speeds of the ranks, and how long these speeds last. Most of
+ * the time, speeds are in one of a few states. In one state no rank is disturbed; in another, a program runs
+ * on one rank's core. A state that comes back is recognised, and its earlier durations tell how long it will
+ * last. */
 #ifndef KL_STEER_LOADS_H
 #define KL_STEER_LOADS_H
 

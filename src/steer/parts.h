@@ -73,8 +73,8 @@ bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports); /* false: no
 kilter_status kl_forget_loads(kl_outlook *o);
 
 /* prospect.c */
-/* Return the seconds that would have been saved if rows had moved at the best moment since the last movement.
- * `cycles`: speeds come and go, so only whole cycles of states count. A cycle may begin in any state. */
+/* Return the seconds that rows could have saved by moving at the best moment since the last movement.
+ * If `cycles`, speeds come and go, and only whole cycles of states count. A cycle may begin in any state. */
 double kl_lost_s(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Find candidates for shares. The first candidate is the best for the present speeds. */
 kilter_status kl_find_candidates(const kl_outlook *o, kl_place *const *candidates, uint32_t *count);
@@ -118,7 +118,8 @@ typedef struct kl_outcome {
 } kl_outcome;
 
 void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o);
-/* Add the gain of the last step, of which spent_s were spent on moving. lags: shares are for averaged loads.
+/* Add the gain of the last step, in which moving took spent_s seconds. If `lags`, shares are for averaged
+ * loads.
  * @return true: balancing rests from now on, and `reason` says why */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason);
 

@@ -1,4 +1,4 @@
-/* Try equal shares, because forecasts of their time may be wrong: rows may be slow on some ranks only, or
+/* Try equal shares, because forecasts of their time may be wrong. Rows may be slow on some ranks only, or
  * speeds may change faster than rows can follow. A try is rare, because balancing gains nothing meanwhile. */
 #include "steer/proof.h"
 

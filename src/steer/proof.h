@@ -34,8 +34,8 @@ bool kl_proof_due(const kl_proof *proof, double now_s, double cost_s, double rou
 void kl_proof_begin(kl_proof *proof);
 /* Return whether equal shares are better, by the measurements of this try. */
 kl_proved kl_proof_verdict(const kl_proof *proof);
-/* End a try. If equal shares are better, a rest begins. The rest is three times as long as the time that this
- * finding took, or twice as long as the rest before, but at most 100 s or 50 rounds. */
+/* End a try. If equal shares are better, a rest begins. The rest is three times as long as this finding took,
+ * or twice as long as the rest before, but at most 100 s or 50 rounds. */
 void kl_proof_end(kl_proof *proof, double now_s, kl_proved proved);
 /* Return whether balancing rests. The rest ends early if a sweep takes 1.2 times as long as at the rest's
  * beginning. */

@@ -100,8 +100,8 @@ const kl_state *kl_next_state(const kl_loads *l) {
     return next;
 }
 
-/* Return the expected loss, in seconds, in the next state if iterations lie as in `at`: the smaller of the
- * losses by moving and by staying. The spare place has the best shares for this state. */
+/* Return the expected loss, in seconds, in the next state if iterations lie as in `at`. This is the smaller
+ * of the losses by moving and by staying. The spare place has the best shares for this state. */
 static double next_state_s(const kl_outlook *o, const kl_state *next, const kl_place *at, double moving_s) {
     double part = 1 - kl_time_with(o, o->spare, next->speed) / kl_time_with(o, at, next->speed);
     double followed_s = moving_s + REACTS * o->round_s * part, borne_s = next->lasts_s * part;

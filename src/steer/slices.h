@@ -34,12 +34,12 @@ bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shar
 /* Return the part of its core share that a rank may use in such sweeps and still run at once when it wakes.
  */
 double kl_slices_part(double sweep_s, double quantum_s, double share);
-/* Return the number of sweeps whose ghost rows should be exchanged at once: enough for five slices, but a
- * rank does at most a twentieth of its rows twice. A sweep reads rows up to `reach` away. */
+/* Return the number of sweeps whose ghost rows should be exchanged at once. These sweeps take five slices,
+ * but a rank does at most a twentieth of its rows twice. A sweep reads rows up to `reach` away. */
 uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, uint64_t reach,
                          uint64_t deepest);
-/* Add the sweeps and seconds of a round with the present choice, and set the choice for the next round.
- * `changed`: ranks get other parts of their cores than when trying began. */
+/* Add the sweeps and seconds of a round with the present choice, and choose for the next round. If
+ * `changed`, ranks get other parts of their cores than when trying began. */
 void kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed);
 void kl_slices_refuse(kl_slices *slices);         /* note that the move to the present choice was refused */
 void kl_slices_leave(kl_slices *slices);          /* stop choosing by trying */

@@ -1,9 +1,9 @@
-/* The interface of room steer, which decides where the iterations of a loop lie on its ranks, when some of
- * them move, and why. The room is pure code. A farm deals each task once (room decide). The iterations of a
- * loop stay where they are, with their rows, until moving them pays. Every rank decides for itself from the
- * same reports, so the same numbers must give the same bits. Therefore this room only uses + − × ÷ and sqrt,
- * which IEEE 754 rounds alike everywhere, and adds in a fixed order. docs/explanation/loops.md explains the
- * formulas and constants. */
+/* The interface of room steer, which decides where the iterations of a loop lie, when some move, and why. The
+ * room is pure code. A farm deals each task once (room decide). The iterations of a loop stay where they are,
+ * with their rows, until moving them pays. Every rank decides for itself from the same reports, so the same
+ * numbers must give the same bits. Therefore this room only uses + − × ÷ and sqrt, which IEEE 754 rounds
+ * alike everywhere, and adds in a fixed order. docs/explanation/loops.md explains the formulas and constants.
+ */
 #ifndef KL_STEER_H
 #define KL_STEER_H
 
@@ -20,10 +20,10 @@ void kl_equal_shares(uint64_t n, uint32_t ranks, uint64_t *shares); /* n/ranks, 
 /* Fill bounds[ranks + 1]: rank r has the iterations [bounds[r], bounds[r + 1]). */
 void kl_bounds_of_shares(uint32_t ranks, const uint64_t *shares, uint64_t *bounds);
 
-/* Costs of the iterations relative to their mean, constant within each of `bins` equal parts of 0 … n−1. A
- * rank measures only its own range, at its own speed: seconds = cost/speed. Its report shows how costs differ
- * within the range. Costs in different ranges are first compared by the costs on both sides of a bound, and
- * later by ranks that have worked on both sides. */
+/* Costs of the iterations relative to their mean. They are constant within each of `bins` equal parts of
+ * 0 … n−1. A rank measures only its own range, and at its own speed, so that seconds = cost/speed. Its report
+ * shows how costs differ within the range. Costs in different ranges are first compared by the costs on both
+ * sides of a bound, and later by ranks that have worked on both sides. */
 typedef struct kl_costs {
     uint64_t n;
     uint32_t bins;
@@ -160,7 +160,7 @@ kl_span kl_blocks_at(const kl_blocks *blocks, uint64_t index);
  * it. */
 bool kl_blocks_try(const kl_blocks *blocks, uint64_t element, uint32_t *size, kl_span *try);
 
-/* A pipeline whose body's speed depends on the block: rows of small blocks stay in the cache and overlap in
+/* A pipeline whose body's speed depends on the block. Rows of small blocks stay in the cache and overlap in
  * the processor, but each row starts anew. */
 typedef struct kl_grain {
     kl_pipeline pipeline; /* seq_s is not used */
@@ -207,8 +207,8 @@ typedef struct kl_judgement {
 
 /* Decide whether to move. Move when staying has cost as much as moving costs. This rule (ski rental) costs at
  * most twice the best decision in hindsight, however long the speeds stay. Move sooner if such speeds lasted
- * so long before that the saving exceeds the cost. Speeds that have lasted longer than usual are expected to
- * last for as long again as the time beyond the usual. */
+ * long enough before that the saving exceeds the cost. Speeds that have lasted longer than usual are expected
+ * to last for as long again as the time beyond the usual. */
 void kl_whether(const kl_prospect *prospect, kl_judgement *judgement);
 
 /* --- what came of it --- */
@@ -249,9 +249,9 @@ bool kl_account_rests(const kl_account *account, double now_s, double lost_s);
 
 /* --- loss under a load that comes and goes --- */
 
-/* One of `ranks` equal ranks alternates between `speed` (0 … 1) for on_s seconds and full speed for off_s
- * seconds. In each of these phases the loop has the old shares until the balancer reacts, does no work while
- * rows move, and has balanced shares for the rest. */
+/* One of `ranks` equal ranks has `speed` (0 … 1) for on_s seconds, then full speed for off_s seconds, in
+ * turns. In each phase the loop has the old shares until the balancer reacts, then no work while rows move,
+ * then balanced shares. */
 typedef struct kl_swing {
     uint32_t ranks;
     double speed, on_s, off_s;
@@ -318,8 +318,8 @@ typedef struct kl_steer_plan {
 
 kl_steer *kl_steer_new(const kl_steer_options *options); /* begins with equal shares; NULL: no memory */
 void kl_steer_free(kl_steer *steer);
-/* Set the part of a sweep that a pipeline loses when it drains before a move and fills again, with its
- * present blocks: (P − 1)·b/m, the same on all ranks. The part is 0 until this is called. */
+/* Set the part of a sweep that a pipeline loses when it drains before a move and fills again. With its
+ * present blocks this is (P − 1)·b/m, the same on all ranks. The part is 0 until this is called. */
 void kl_steer_refill(kl_steer *steer, double part);
 /* Return the rank whose report gives the time and the sweeps: the first rank with iterations. A rank without
  * iterations is ahead of the others, so its sweeps do not count. */
@@ -329,7 +329,7 @@ kilter_status kl_steer_round(kl_steer *steer, const kl_rank_report *reports, kl_
 /* Adapt the plan of a round to the present sweep of a scattered loop, of which todo[ranks] iterations are
  * left. Shares are for whole sweeps, and a rank without iterations left is not measured. A plan that delays
  * this sweep by more than the plan gains is dropped. Without a plan to move, transfers may let all ranks end
- * this sweep at the same time, if this saves more than moving costs, more than a period and more than noise.
+ * this sweep at the same time. They must save more than moving costs, more than a period and more than noise.
  * @return true: the plan has such transfers. The caller reports them by kl_steer_place(), and does not commit
  * them. */
 bool kl_steer_left(kl_steer *steer, const uint64_t *todo, kl_steer_plan *plan);
