@@ -281,7 +281,7 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
     assert_non_null(strstr(plan.decision.reason, "2 faster workers"));
 }
 
-/* --- what is considered and refused --- */
+/* --- numbers that are considered and refused --- */
 
 static void what_is_refused_says_why(void **state) {
     (void)state;

@@ -17,14 +17,14 @@ enum { MOST_TASKS = 400, FATAL = 2 };
 typedef struct chaos {
     stepped_farm farm;
     uint64_t seed, draws;
-    uint64_t tasks, run, salt;        /* of the current run */
-    uint64_t series;                  /* tasks of all runs; 0: no series */
-    uint64_t fatal[FATAL];            /* tasks that kill; UINT64_MAX: none */
-    uint32_t begun[MOST_TASKS];       /* how often, in this run */
+    uint64_t tasks, run, salt;        /* tasks, number and salt of the current run */
+    uint64_t series;                  /* tasks of all runs together; 0: the runs are no series */
+    uint64_t fatal[FATAL];            /* tasks that kill their worker; UINT64_MAX: none */
+    uint32_t begun[MOST_TASKS];       /* number of executions of each task in this run */
     uint8_t seen[MOST_TASKS];         /* counted results */
     uint8_t suspected[MOST_TASKS];    /* 1: the task was a suspect in this run */
     bool fails;                       /* each task fails up to twice and is tried again */
-    uint8_t failed[MOST_TASKS];       /* how often, in this run */
+    uint8_t failed[MOST_TASKS];       /* number of failures of each task in this run */
     uint64_t failures, ended;         /* in all runs; ended: workers ended because a task took too much */
     char why[FATAL][400];             /* errors of the failed fatal tasks */
     uint64_t recalled, copied, again; /* in all runs; again: tasks begun more than once */
@@ -268,7 +268,8 @@ static void each_task_counts_once_whatever_happens(void **state) {
         stepped_close(&c.farm);
     }
     uint64_t many = 10 * seeds / 3;
-    assert_true(recalled > many && copied > many && again > many && gone > seeds / 3); /* it did happen */
+    /* at least one such event has occurred */
+    assert_true(recalled > many && copied > many && again > many && gone > seeds / 3);
     assert_true(failures > many && ended > seeds / 10);
 }
 
@@ -359,7 +360,8 @@ static void what_another_has_done_is_not_waited_for(void **state) {
     for (int i = 0; i < 60; i++)
         assert_int_equal(seen[i], 1);
     c.run++;
-    assert_int_equal(f->master->members.list[0].chunk_count, 1); /* it is at its first task still */
+    /* the stuck worker is still at its first task */
+    assert_int_equal(f->master->members.list[0].chunk_count, 1);
     kilter_error error = {KILTER_OK, ""};
     run(&c, 100, KILTER_BY_ARRIVAL, NULL, &error); /* late results of that task do not count in this run */
     stepped_close(f);

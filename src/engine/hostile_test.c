@@ -379,11 +379,11 @@ static void be_odd_and_leave(scene *s, uint32_t variant) {
     case 1:
         say_heartbeat(s, &(kl_heartbeat){.chunk = a->chunk, .task = a->lo + 1, .usual_share = 1e300});
         break;
-    case 2: /* it has begun all of it */
+    case 2: /* the worker has begun all tasks of the chunk */
         say_part(s, a->chunk, a->lo + 1, a->lo + 1);
         say_part(s, a->chunk, a->lo + 1, a->lo + 1);
         break;
-    case 3: /* all, the last first */
+    case 3: /* all tasks, in reverse order */
         say_part(s, s->chunks[1].chunk, s->chunks[1].lo, s->chunks[1].lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
@@ -490,7 +490,7 @@ static kilter_status worker_hears(bool welcomed, const kl_buffer *message, calls
                                        .clock = {.now_s = no_time_s},
                                        .patience_s = -1};
     assert_int_equal(kl_worker_new(&options, NULL, end, &worker, NULL), KILTER_OK);
-    assert_int_equal(kl_worker_turn(worker, 0, error), KILTER_OK); /* it says hello */
+    assert_int_equal(kl_worker_turn(worker, 0, error), KILTER_OK); /* the worker sends its greeting */
     assert_int_equal(kl_poll(master, 0, &event, NULL), KILTER_OK);
     assert_int_equal(event.kind, KL_EVENT_JOINED);
     kilter_status status = KILTER_OK;
@@ -527,7 +527,8 @@ static void a_worker_ends_at_what_it_cannot_read(void **state) {
                 bool recall = type == KL_RECALL && welcomed && kl_wire_get_part(out.data, out.size, &part);
                 bool meant = type == KL_PROBE || (type == KL_WELCOME && size == 21 && !welcomed) || recall;
                 bool ends = type == KL_RENEW || (size == 1 && (type == KL_END || type == KL_RELEASE));
-                bool torn = type == KL_SHARED && welcomed && size > 15; /* its hash is wrong */
+                /* the hash of the shared data is wrong */
+                bool torn = type == KL_SHARED && welcomed && size > 15;
                 kilter_status expected = meant  ? KILTER_OK
                                          : ends ? KILTER_ENDED
                                          : torn ? KILTER_ERR_TASK

@@ -143,7 +143,8 @@ static void a_long_task_takes_its_time_and_no_more(void **state) {
             double elapsed_s = run_s(&f, 400, false);
             if (elapsed_s > 400 * 1e-3 / 4 + times * 1e-3 + 5e-3)
                 fail_msg("task %d, %.0f times as long: %.1f ms", (int)at, times, elapsed_s * 1e3);
-            assert_true(twice(400) <= 16); /* it, and those behind it, as it does not answer */
+            /* the long task and those behind it, because the worker does not answer */
+            assert_true(twice(400) <= 16);
             stepped_close(&f);
         }
 }
@@ -157,13 +158,13 @@ static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
         now = (scenario){.task_s = 1e-3, .long_task = at, .long_times = 50, .slow = 1, .factor = 0.1};
         open_farm(&f, 4);
         double elapsed_s = run_s(&f, 400, false);
-        double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3; /* and two looks for the answer */
+        double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3; /* the time of two looks for the answer */
         if (elapsed_s > all_s + begun_late_s + 40e-3)
             fail_msg("task %d: %.1f ms", (int)at, elapsed_s * 1e3);
         copied += now.executed[at] > 1;
         stepped_close(&f);
     }
-    assert_true(copied > 4); /* else it shows nothing */
+    assert_true(copied > 4); /* otherwise the case shows nothing */
 }
 
 /* Each task counts once, however speeds change and whichever workers die. */
@@ -188,7 +189,7 @@ static void speeds_may_change_at_any_moment(void **state) {
         }
         stepped_close(&f);
     }
-    assert_true(copied > 10 && recalled > 10); /* else it shows nothing */
+    assert_true(copied > 10 && recalled > 10); /* otherwise the case shows nothing */
 }
 
 int main(void) {

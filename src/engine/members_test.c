@@ -184,7 +184,7 @@ static void come_and_go(scene *s, uint64_t chance) {
         happens(s, KL_EVENT_LEFT, peer);
 }
 
-/* --- what is kept of them --- */
+/* --- data kept of workers that are gone --- */
 
 static void take_results(scene *s) {
     kl_delivery_list list = kl_master_take(s->master);
@@ -277,7 +277,8 @@ static void whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost(void **sta
             uint64_t tasks = kl_master_find(s->master, peer)->chunks[0].hi;
             s->wire.gone = true;
             report(s, peer, tasks, true);
-            const member *one = kl_master_find(s->master, peer); /* it may have sent more before it left */
+            /* the worker may have sent more messages before it left */
+            const member *one = kl_master_find(s->master, peer);
             assert_true(one && one->chunk_count == 0 && !one->hungry);
             happens(s, KL_EVENT_LEFT, peer);
         }

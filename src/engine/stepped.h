@@ -35,7 +35,7 @@ typedef struct stepped_actor {
     bool refuses; /* its start function fails */
     bool killed;  /* the worker died in its task; set by the task */
     bool moves;   /* the actor is in its turn */
-    void *user;   /* the test's */
+    void *user;   /* free for the test's use */
 } stepped_actor;
 
 typedef struct stepped_farm {

@@ -196,7 +196,7 @@ static void the_death_of_the_last_worker_ends_the_run_with_its_name(void **state
     kl_master_summary(f.master, &summary);
     assert_true(summary.efficiency > 0 && summary.efficiency <= 1 && summary.equal_split_s == 0);
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 10}, &error),
-                     KILTER_ERR_NO_WORKER); /* the same again, without a hang */
+                     KILTER_ERR_NO_WORKER); /* the same run again must not hang */
     stepped_close(&f);
 }
 
@@ -351,7 +351,7 @@ static void results_do_not_wait_for_the_end_of_their_chunk(void **state) {
     stepped_close(&f);
 }
 
-/* --- how good is it? Under a fake clock that is arithmetic, not timing. --- */
+/* --- efficiency, computed under a fake clock --- */
 
 static int work_1ms(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result;
@@ -445,12 +445,12 @@ static void the_summary_does_not_flatter(void **state) {
     stepped_close(&f);
 }
 
-/* --- what messages cost --- */
+/* --- the cost of messages --- */
 
 static void the_message_cost_follows_the_traffic(void **state) {
     (void)state;
     for (size_t p = 0; p < kl_policy_count(); p++) {
-        stepped_farm f = {.attended = true}; /* otherwise unread messages look like slow ones */
+        stepped_farm f = {.attended = true}; /* otherwise unread messages look like slow messages */
         stepped_open(&f, kl_policy_name(kl_policy_at(p)), 4, 50e-6, work_1ms);
         stepped_gather(&f);
         const double latencies_s[] = {50e-6, 500e-6, 20e-6};
@@ -533,7 +533,7 @@ static void whoever_dies_is_replaced_by_one_that_rests(void **state) {
         check_run(&f, 100, 0, KILTER_BY_ARRIVAL, false, false);
         kl_master_tune(f.master, &(kl_tuning){.set = KL_TUNE_WORKERS, .workers = 2}, NULL);
         uint32_t alive = 6;
-        for (uint32_t i = 0; i < 5; i++) /* working or resting, as it happens */
+        for (uint32_t i = 0; i < 5; i++) /* the worker may be working or resting */
             f.workers[i].dies_s =
                 f.master_actor.now_s + 2.0 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         for (uint64_t run = 1; run < 8; run++) {
@@ -641,7 +641,7 @@ static void the_choice_loses_no_task_whoever_dies(void **state) {
         };
         stepped_open(&f, kl_policy_name(kl_policy_at(seed % kl_policy_count())), 8, 50e-6, work);
         stepped_gather(&f);
-        for (uint32_t i = 1; i < 8; i++) /* working or resting, as it happens */
+        for (uint32_t i = 1; i < 8; i++) /* the worker may be working or resting */
             f.workers[i].dies_s = 4.0 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         for (uint64_t run = 0; run < 12; run++) {
             check_run(&f, run < 6 ? 30 : 300, run, KILTER_BY_INDEX, true, seed % 3 == 0);
@@ -659,7 +659,7 @@ static void released_workers_leave_once_it_is_sure(void **state) {
     for (int run = 0; run < 4; run++)
         run_s(&f, 100);
     assert_true(working(&f) < 16);
-    assert_int_equal(kl_master_ready(f.master), 16); /* they could still come back */
+    assert_int_equal(kl_master_ready(f.master), 16); /* the tasks could still be returned */
     for (int run = 0; run < 4; run++)
         run_s(&f, 100);
     uint32_t left = kl_master_ready(f.master), alive = 0;
@@ -713,7 +713,7 @@ static void a_master_that_holds_deals_nothing(void **state) {
         while (stepped_next(&f, &first_s) && first_s < HUGE_VAL)
             assert_int_equal(stepped_turn(&f, NULL), KILTER_OK);
         assert_int_equal(kl_deliver(deliverer, kl_master_take(f.master), NULL), KILTER_OK);
-        assert_true(times > 0 || t.count < TASKS); /* else there was nothing to hold back */
+        assert_true(times > 0 || t.count < TASKS); /* otherwise there was nothing to hold back */
         held_at = t.count;
         kl_master_unsafe(f.master, 0, false);
     }

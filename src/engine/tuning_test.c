@@ -102,7 +102,7 @@ static void what_was_asked_for_later_wins(void **state) {
     assert_true(both.workers == 2 && both.factor == 0.5 && both.policy == kl_policy_at(0));
 }
 
-/* --- what is shown --- */
+/* --- values that are shown --- */
 
 static void what_is_not_known_is_not_shown_as_a_number(void **state) {
     (void)state;
@@ -260,7 +260,7 @@ int main(void) {
         cmocka_unit_test(what_was_asked_for_later_wins),
         cmocka_unit_test(what_is_not_known_is_not_shown_as_a_number),
         cmocka_unit_test(what_waits_is_shown_in_words),
-        cmocka_unit_test(released_processes_end), /* before there are threads */
+        cmocka_unit_test(released_processes_end), /* before the farm has threads */
         cmocka_unit_test(a_farm_is_tuned_from_its_own_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

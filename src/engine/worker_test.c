@@ -270,12 +270,12 @@ static void close_scene(scene *s) {
     kl_buffer_free(&s->out);
 }
 
-/* --- giving back --- */
+/* --- tasks returned --- */
 
 enum { TASKS = 10 };
 
 static void recall_now(scene *s) {
-    recall(s, 77, 0, TASKS); /* of a chunk that is done */
+    recall(s, 77, 0, TASKS); /* the recall is for a chunk that is done */
     recall(s, 1, s->keep, TASKS);
     attend_late(s);
     attend(s);
@@ -412,7 +412,7 @@ static void an_idle_worker_leaves_at_once(void **state) {
         scene s;
         kl_inproc_stepped timing;
         open_scene(&s, &timing);
-        if (!welcomed) { /* it has no master yet */
+        if (!welcomed) { /* the worker has no master yet */
             kl_transport_close(s.master);
             assert_int_equal(turn(&s, NULL), KILTER_ERR_PEER);
             kl_transport_close(s.end);
@@ -490,7 +490,7 @@ static void a_heartbeat_tells_the_usual_share_of_cpu_time(void **state) {
     close_scene(&s);
 }
 
-/* --- what its driver knows of its process --- */
+/* --- measurements of the worker's process --- */
 
 /* The task takes 100 ms, in which the thread has its core for 60 ms. */
 static void share_the_core(scene *s) {
@@ -514,7 +514,7 @@ static void results_tell_cpu_time_and_what_others_had_of_the_core(void **state) 
         assert_int_equal(last->type, KL_RESULTS);
         assert_true(fabs(last->cpu_s - 0.06 * i) < 1e-9);
         assert_true(fabs(last->delay_s - 0.04 * i) < 1e-9);
-        s.delay_s += 5; /* while it waits for messages: not lost to its tasks */
+        s.delay_s += 5; /* the delay is in a wait for messages, so it does not count for tasks */
     }
     close_scene(&s);
 }
@@ -549,7 +549,7 @@ static void a_worker_with_too_much_memory_tells_and_is_replaced(void **state) {
 static void deal_more(scene *s) {
     attend_late(s);
     hear(s);
-    assert_true(s->heard > 0 && s->words[s->heard - 1].more); /* it has asked */
+    assert_true(s->heard > 0 && s->words[s->heard - 1].more); /* the worker has asked for tasks */
     deal(s, 2 + s->worked, s->worked, 1, 0);
     attend(s);
     s->during_task++;
@@ -578,7 +578,7 @@ static void chunks_of_one_task_cost_one_message_each(void **state) {
     }
 }
 
-/* --- how long tasks take --- */
+/* --- the time of tasks --- */
 
 /* Each look for messages takes a quarter of a second, which the worker reports as time in tasks. */
 static double work_off(scene *s) {
@@ -606,7 +606,7 @@ static void waiting_between_tasks_is_time_they_take_and_resting_is_not(void **st
     close_scene(&s);
 }
 
-/* It comes while it is looked for, after the task at hand, the last one. */
+/* The next chunk arrives while the worker looks for messages after its last task. */
 static void deal_for_later(scene *s) {
     deal(s, s->during_task + 2, s->during_task + 1, 1, 0);
     s->during_task++;
@@ -672,7 +672,8 @@ static void other_shared_data_than_meant_are_refused_by_name(void **state) {
         s.out.data[s.out.size - 1] ^= i == 0;
         say(&s);
         deal(&s, 1, 0, 1, kl_hash(&value, sizeof value, 0) + (i == 1));
-        assert_int_equal(turn(&s, &error), KILTER_OK); /* it comes, and is looked at when it is needed */
+        /* the data have arrived, and are checked when they are needed */
+        assert_int_equal(turn(&s, &error), KILTER_OK);
         kilter_status status = KILTER_OK;
         for (int n = 0; n < 2 && status == KILTER_OK; n++)
             status = turn(&s, &error);

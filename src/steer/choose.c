@@ -99,7 +99,7 @@ static void average(kl_steer *s, kl_steer_plan *plan) {
                           .gain_s = (1 - p.then_s / p.now_s) * p.lasted_s,
                           .cost_s = p.move_s};
         snprintf(j.reason, sizeof j.reason,
-                 "speeds swing every %s: with shares for their mean, and ranks ahead of each other, an "
+                 "speeds swing every %s: with shares for their mean, and ranks ahead of each other, a "
                  "sweep takes %s instead of %s",
                  kl_say_s(s->mean.cycle_s).text, kl_say_s(p.then_s).text, kl_say_s(p.now_s).text);
         adopt(plan, &p, &j);
